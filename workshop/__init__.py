@@ -1,0 +1,1 @@
+"""What runs beside a notebook: session, launch, checks, plots and the command `workshop`."""
