@@ -1,0 +1,1 @@
+"""Instances: the machines of a training job, made of namespaces or of plain processes."""

@@ -1,0 +1,117 @@
+"""The few Linux calls that Python 3.11's `os` lacks: unshare, mount, sethostname, prctl."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+# Values from <linux/sched.h>, <linux/mount.h> and <linux/prctl.h>.
+CLONE_NEWNS = 0x00020000
+CLONE_NEWUTS = 0x04000000
+CLONE_NEWIPC = 0x08000000
+CLONE_NEWUSER = 0x10000000
+CLONE_NEWPID = 0x20000000
+CLONE_NEWNET = 0x40000000
+MS_NOSUID = 0x2
+MS_NODEV = 0x4
+MS_BIND = 0x1000
+MS_REC = 0x4000
+MS_PRIVATE = 0x40000
+PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
+
+
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def _check(result: int, what: str) -> None:
+    if result != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{what}: {os.strerror(number)}")
+
+
+def unshare(flags: int) -> None:
+    """Move this process (for CLONE_NEWPID: its next children) into new namespaces."""
+    _check(_libc().unshare(ctypes.c_int(flags)), "unshare")
+
+
+def mount(source: str, target: Path | str, kind: str = "", flags: int = 0, data: str = "") -> None:
+    """mount(2). Raises OSError with the target in its message."""
+    result = _libc().mount(
+        source.encode(),
+        os.fsencode(target),
+        kind.encode() or None,
+        ctypes.c_ulong(flags),
+        data.encode() or None,
+    )
+    _check(result, f"mount {source} on {target}")
+
+
+def bind(source: Path | str, target: Path | str) -> None:
+    """Show `source` at `target` too, in this mount namespace."""
+    mount(str(source), target, flags=MS_BIND | MS_REC)
+
+
+def sethostname(name: str) -> None:
+    raw = name.encode()
+    _check(_libc().sethostname(raw, ctypes.c_size_t(len(raw))), "sethostname")
+
+
+def die_with_parent() -> None:
+    """Ask the kernel to kill this process when the thread that forked it ends."""
+    _check(_libc().prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "prctl")
+
+
+def adopt_orphans() -> None:
+    """Make this process the parent of its descendants' orphans, so that it can end them."""
+    with contextlib.suppress(OSError, AttributeError):
+        _check(_libc().prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "prctl")
+
+
+def new_user_namespace(extra_flags: int = 0) -> None:
+    """Become root of a new user namespace.
+
+    An ordinary user is mapped to root. Real root keeps every user, so that files of
+    other owners stay readable; where the kernel refuses user namespaces to root, the
+    other namespaces are made without one.
+    """
+    uid, gid = os.geteuid(), os.getegid()
+    try:
+        unshare(CLONE_NEWUSER | extra_flags)
+    except OSError as error:
+        if uid == 0 and error.errno in (errno.EPERM, errno.ENOSPC, errno.EINVAL):
+            unshare(extra_flags)
+            return
+        raise
+    if uid == 0:
+        try:
+            Path("/proc/self/uid_map").write_text("0 0 4294967295")
+            Path("/proc/self/gid_map").write_text("0 0 4294967295")
+            return
+        except OSError:  # root of a container that holds fewer ids
+            pass
+    with contextlib.suppress(FileNotFoundError):
+        Path("/proc/self/setgroups").write_text("deny")
+    Path("/proc/self/uid_map").write_text(f"0 {uid} 1")
+    Path("/proc/self/gid_map").write_text(f"0 {gid} 1")
+
+
+def ip_batch(lines: list[str]) -> None:
+    """Run `ip` commands, one a line. Raises OSError with what `ip` said."""
+    done = subprocess.run(
+        ["ip", "-batch", "-"], input="\n".join(lines), text=True, capture_output=True
+    )
+    if done.returncode != 0:
+        raise OSError(f"ip: {done.stderr.strip() or done.stdout.strip()} (commands: {lines})")
+
+
+def exit_code(wait_status: int) -> int:
+    """A shell's exit code for a wait status: 128 + n for signal n."""
+    code = os.waitstatus_to_exitcode(wait_status)
+    return code if code >= 0 else 128 - code

@@ -1,0 +1,237 @@
+"""An instance made of Linux namespaces: own name, own /opt/ml, own eth0, own processes.
+
+    supervisor                    starts the two below and waits
+    ├─ relay                      carries connections between the job's network and the host's
+    └─ job init                   pid 1 of the job: when it ends, the kernel ends the job
+       ├─ algo-1 holder           owns algo-1's mount, network and host name
+       │  └─ algo-1 init          pid 1 of the instance; reaps, passes SIGTERM on
+       │     └─ train             what a container image would run
+       └─ algo-2 holder ...
+
+No root is needed: the job is root of a user namespace of its own, and nothing it mounts
+or names is seen outside. When the last process ends, bridge, veths and mounts are gone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+from pathlib import Path
+
+from local_sagemaker.cluster import linux, relay
+from local_sagemaker.cluster.loop import Loop, emit
+from local_sagemaker.cluster.spec import GATEWAY, ClusterSpec, Host
+
+RUN_TMP = "/run/tmp"
+
+
+class NamespaceInstance:
+    """What job init holds of an instance: the holder's pid and the read end of its output."""
+
+    def __init__(self, name: str, pid: int, output: int, go: int) -> None:
+        self.name, self.pid, self.output, self.go = name, pid, output, go
+
+    def signal(self, number: int) -> None:
+        os.kill(self.pid, number)
+
+
+def run(spec: ClusterSpec) -> int:
+    """Run the job's instances to their end. Called in the supervisor process."""
+    ours, theirs = socket.socketpair()
+    relay_pid = os.fork()  # before the namespaces: it must stay in the host's network
+    if relay_pid == 0:
+        theirs.close()
+        _child(lambda: relay.serve(ours, spec.endpoint_port))
+    ours.close()
+    linux.new_user_namespace(linux.CLONE_NEWPID)
+    pid = os.fork()
+    if pid == 0:
+        _child(lambda: _job_init(spec, theirs))
+    theirs.close()
+    _, status = os.waitpid(pid, 0)
+    os.kill(relay_pid, signal.SIGKILL)
+    return linux.exit_code(status)
+
+
+def _child(body) -> None:
+    """Run `body` in a forked child and leave, whatever happens, without the parent's code."""
+    code = 1
+    try:
+        linux.die_with_parent()
+        code = body() or 0
+    except BaseException as error:
+        emit(event="error", message=f"{type(error).__name__}: {error}")
+    finally:
+        os._exit(code)
+
+
+def _job_init(spec: ClusterSpec, relay_socket: socket.socket) -> int:
+    linux.unshare(linux.CLONE_NEWNS | linux.CLONE_NEWNET)
+    linux.mount("none", "/", flags=linux.MS_REC | linux.MS_PRIVATE)
+    linux.mount("proc", "/proc", "proc", linux.MS_NOSUID | linux.MS_NODEV)
+    linux.ip_batch(
+        ["link set lo up", "link add br0 type bridge", f"addr add {GATEWAY}/24 dev br0"]
+        + ["link set br0 up"]
+    )
+    relay.open_listeners(relay_socket, spec.proxy)
+    instances = [_start(spec, host) for host in spec.hosts]
+    for instance in instances:
+        os.write(instance.go, b"g")
+        os.close(instance.go)
+        emit(event="started", host=instance.name)
+    Loop(instances, spec.grace_seconds).run()
+    return 0
+
+
+def _start(spec: ClusterSpec, host: Host) -> NamespaceInstance:
+    """Fork one instance and plug it into the bridge. It waits for the others' cables."""
+    output, write_end = os.pipe()
+    go, go_write = os.pipe()
+    ready, ready_write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        for fd in (output, go_write, ready):
+            os.close(fd)
+        _child(lambda: _holder(spec, host, write_end, ready_write, go))
+    for fd in (write_end, go, ready_write):
+        os.close(fd)
+    if os.read(ready, 1) != b"r":
+        raise OSError(f"{host.name} could not be made")
+    os.close(ready)
+    port = f"{host.name}-p"
+    linux.ip_batch(
+        [
+            f"link add {port} type veth peer name eth0 netns {pid}",
+            f"link set {port} master br0",
+            f"link set {port} up",
+        ]
+    )
+    return NamespaceInstance(host.name, pid, output, go_write)
+
+
+def _holder(spec: ClusterSpec, host: Host, output: int, ready: int, go: int) -> int:
+    linux.unshare(
+        linux.CLONE_NEWNS
+        | linux.CLONE_NEWUTS
+        | linux.CLONE_NEWIPC
+        | linux.CLONE_NEWNET
+    )
+    os.write(ready, b"r")
+    os.close(ready)
+    linux.sethostname(host.name)
+    _mounts(spec, host)
+    if os.read(go, 1) != b"g":
+        return 1
+    linux.ip_batch(
+        ["link set lo up", f"addr add {host.address}/24 dev eth0", "link set eth0 up"]
+    )
+    linux.unshare(linux.CLONE_NEWPID)  # last: the next child, and no `ip` command, is its pid 1
+    pid = os.fork()
+    if pid == 0:
+        _child(lambda: _instance_init(spec, host, output))
+    os.close(output)
+    signal.signal(signal.SIGTERM, lambda number, _: _pass_on(pid, number))
+    return linux.exit_code(os.waitpid(pid, 0)[1])
+
+
+def _pass_on(pid: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
+
+
+def _instance_init(spec: ClusterSpec, host: Host, output: int) -> int:
+    """Pid 1 of the instance: start the command, reap what dies, end when the command ends."""
+    linux.mount("proc", "/proc", "proc", linux.MS_NOSUID | linux.MS_NODEV)
+    pid = os.fork()
+    if pid == 0:
+        exec_command(spec.command, host.env, output)
+    os.close(output)
+    # kill(-1) reaches every process of this namespace but this one.
+    signal.signal(signal.SIGTERM, lambda number, _: _pass_on(-1, number))
+    while True:
+        done, status = os.waitpid(-1, 0)
+        if done == pid:
+            return linux.exit_code(status)
+
+
+def exec_command(command: list[str], env: dict[str, str], output: int) -> None:
+    """Become `command`, with nothing open but /dev/null and its output. Never returns."""
+    try:
+        os.setsid()
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        null = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(null, 0)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        os.closerange(3, 256)
+        os.execvpe(command[0], command, env)
+    except BaseException as error:
+        os.write(2, f"{command[0]} could not be started: {error}\n".encode())
+        os._exit(127)
+
+
+def _mounts(spec: ClusterSpec, host: Host) -> None:
+    """Give the instance its own /etc/hosts, /opt/ml, /tmp, /dev/shm and image layer."""
+    linux.mount("none", "/", flags=linux.MS_REC | linux.MS_PRIVATE)
+    hosts_file = host.path / "hosts"
+    names = "".join(f"{peer.address} {peer.name}\n" for peer in spec.hosts)
+    hosts_file.write_text(f"127.0.0.1 localhost\n{names}")
+    linux.bind(hosts_file, "/etc/hosts")
+    with contextlib.suppress(OSError):
+        linux.mount("tmpfs", "/dev/shm", "tmpfs", linux.MS_NOSUID | linux.MS_NODEV)
+    _image_layer(spec, host)
+    _mount_opt_ml(host.path / "ml")
+    tmp = host.path / "tmp"
+    tmp.mkdir(exist_ok=True)
+    linux.mount("tmpfs", "/run", "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "mode=755")
+    os.mkdir(RUN_TMP)
+    linux.bind(tmp, RUN_TMP)
+
+
+def _image_layer(spec: ClusterSpec, host: Host) -> None:
+    """A writable layer over the Python environment, as a container has over its image.
+
+    `pip install -r requirements.txt` on an instance then changes that instance alone.
+    Where the file system of the state directory cannot carry an overlay, pip is told to
+    install beside the job instead (image.train reads the variable).
+    """
+    upper, work = host.path / "layer" / "upper", host.path / "layer" / "work"
+    upper.mkdir(parents=True, exist_ok=True)
+    work.mkdir(exist_ok=True)
+    options = f"lowerdir={spec.prefix},upperdir={upper},workdir={work}"
+    if ":" in spec.prefix + str(upper) or "," in spec.prefix + str(upper):
+        host.env["LOCAL_SAGEMAKER_NO_LAYER"] = "1"  # overlay's own separators
+        return
+    for data in (f"{options},userxattr", options):
+        with contextlib.suppress(OSError):
+            linux.mount("overlay", spec.prefix, "overlay", 0, data)
+            return
+    host.env["LOCAL_SAGEMAKER_NO_LAYER"] = "1"
+
+
+def _mount_opt_ml(source: Path) -> None:
+    """Show `source` at /opt/ml, also where /opt/ml does not exist and /opt is not ours.
+
+    Then a tmpfs takes /opt's place, with everything that was in /opt bound back into it.
+    """
+    target = Path("/opt/ml")
+    if not target.is_dir():
+        # The old /opt stays reachable through a descriptor once the tmpfs covers it.
+        names = sorted(os.listdir("/opt")) if os.path.isdir("/opt") else []
+        behind = os.open("/opt", os.O_RDONLY | os.O_DIRECTORY)
+        linux.mount("tmpfs", "/opt", "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "mode=755")
+        for name in names:
+            _bring_back(f"/proc/self/fd/{behind}/{name}", Path("/opt") / name)
+        os.close(behind)
+        target.mkdir()
+    linux.bind(source, target)
+
+
+def _bring_back(old: str, new: Path) -> None:
+    if os.path.islink(old):
+        new.symlink_to(os.readlink(old))
+        return
+    new.mkdir() if os.path.isdir(old) else new.touch()
+    linux.bind(old, new)

@@ -1,0 +1,79 @@
+"""Finds out, by making one, whether this machine can make instances of namespaces."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from local_sagemaker.cluster.spec import NAMESPACES, PROCESSES, ClusterSpec, Host
+
+PROBE_SECONDS = 20
+
+
+def isolation(wanted: str = "auto") -> tuple[str, str]:
+    """The kind of instance to use, and why.
+
+    wanted: `auto`, `namespaces` or `processes`. Raises OSError when `namespaces` is
+    wanted and this machine refuses.
+    """
+    if wanted == PROCESSES:
+        return PROCESSES, "asked for"
+    reason = _why_not()
+    if reason is None:
+        return NAMESPACES, "this machine allows them"
+    if wanted == NAMESPACES:
+        raise OSError(f"namespaces were asked for, but: {reason}")
+    return PROCESSES, reason
+
+
+def _why_not() -> str | None:
+    """None if a two-instance job of namespaces runs here, else the reason in words."""
+    if sys.platform != "linux":
+        return f"namespaces are a Linux feature, and this is {sys.platform}"
+    if shutil.which("ip") is None:
+        return "the command `ip` is missing: install the package iproute2"
+    with tempfile.TemporaryDirectory(prefix="local-sagemaker-") as directory:
+        return _try(Path(directory))
+
+
+def _try(directory: Path) -> str | None:
+    hosts = []
+    for name in ("algo-1", "algo-2"):
+        (directory / name / "ml").mkdir(parents=True)
+        hosts.append(Host(name, str(directory / name), {"PATH": "/usr/bin:/bin"}))
+    # The file is written into /opt/ml of each instance: it must arrive in its directory.
+    command = ["/bin/sh", "-c", "hostname > /opt/ml/name 2>/dev/null || uname -n > /opt/ml/name"]
+    spec = ClusterSpec("probe", NAMESPACES, hosts, command, 9, 1.0, sys.prefix, proxy=False)
+    spec.write(directory / "spec.json")
+    command = [sys.executable, "-m", "local_sagemaker.cluster.supervisor"]
+    supervisor = subprocess.Popen(
+        [*command, str(directory / "spec.json")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        supervisor.wait(PROBE_SECONDS)
+    except subprocess.TimeoutExpired:
+        return f"a trial pair of instances did not end within {PROBE_SECONDS} s"
+    finally:
+        supervisor.kill()
+        events, errors = supervisor.communicate()
+    for host in hosts:
+        written = host.path / "ml" / "name"
+        if not written.exists() or written.read_text().strip() != host.name:
+            return _reason(events) or errors.strip() or "a trial instance failed"
+    return None
+
+
+def _reason(events: str) -> str | None:
+    for line in events.splitlines():
+        event = json.loads(line)
+        if event["event"] == "error":
+            return event["message"]
+    return None

@@ -1,0 +1,79 @@
+"""An instance made of plain processes, where namespaces are not to be had.
+
+Variables and directories are those of an instance. What is lost: own addresses and host
+names (everybody is on loopback), and the shaping of links.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import psutil
+
+from local_sagemaker.cluster import linux
+from local_sagemaker.cluster.loop import Loop, emit
+from local_sagemaker.cluster.namespaces import exec_command
+from local_sagemaker.cluster.spec import ClusterSpec, Host
+
+# Every process of a job carries this variable: that is how its strays are found.
+MARK = "LOCAL_SAGEMAKER_JOB"
+
+
+class ProcessInstance:
+    """An instance: the leader of a session, whose descendants are the instance."""
+
+    def __init__(self, job: str, host: Host, pid: int, output: int) -> None:
+        self.job, self.name, self.pid, self.output = job, host.name, pid, output
+
+    def signal(self, number: int) -> None:
+        for process in members(self.job, self.name):
+            process.send_signal(number)
+
+
+def members(job: str, host: str | None = None) -> list[psutil.Process]:
+    """The living processes that a job started, found by the mark in their environment."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            env = process.environ()
+        except (psutil.Error, OSError):
+            continue
+        if env.get(MARK) == job and host in (None, env.get("LOCAL_SAGEMAKER_HOST")):
+            found.append(process)
+    return found
+
+
+def kill_strays(job: str) -> int:
+    """Kill what is left of a job; the number of processes killed."""
+    strays = members(job)
+    for process in strays:
+        try:
+            process.kill()
+        except psutil.Error:
+            continue
+    psutil.wait_procs(strays, timeout=5)
+    return len(strays)
+
+
+def run(spec: ClusterSpec) -> int:
+    """Run the job's instances to their end. Called in the supervisor process."""
+    linux.adopt_orphans()
+    instances = [_start(spec, host) for host in spec.hosts]
+    for instance in instances:
+        emit(event="started", host=instance.name)
+    try:
+        Loop(instances, spec.grace_seconds).run()
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        kill_strays(spec.job)
+    return 0
+
+
+def _start(spec: ClusterSpec, host: Host) -> ProcessInstance:
+    output, write_end = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        exec_command(spec.command, host.env, write_end)
+    os.close(write_end)
+    return ProcessInstance(spec.job, host, pid, output)

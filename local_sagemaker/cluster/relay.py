@@ -1,0 +1,95 @@
+"""The way from a job's network to the endpoint and, for pip, to a package index.
+
+A job's network has no way out. Job init opens two listening sockets INSIDE it, on the
+bridge, and hands them to this process, which still lives in the host's network: a connection accepted
+there is carried on from here.
+
+    10.88.0.1:4566  the endpoint (AWS_ENDPOINT_URL on an instance)
+    10.88.0.1:3128  an HTTP CONNECT proxy, which only pip is told of (PIP_PROXY)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import socket
+import threading
+
+from local_sagemaker.cluster.spec import GATEWAY
+
+ENDPOINT_PORT = 4566
+PROXY_PORT = 3128
+ENDPOINT_URL = f"http://{GATEWAY}:{ENDPOINT_PORT}"
+PROXY_URL = f"http://{GATEWAY}:{PROXY_PORT}"
+
+
+def open_listeners(channel: socket.socket, proxy: bool) -> None:
+    """In the job's network: listen, and send the sockets through `channel`."""
+    ports = [ENDPOINT_PORT, PROXY_PORT] if proxy else [ENDPOINT_PORT]
+    listeners = [socket.create_server((GATEWAY, port), backlog=128) for port in ports]
+    socket.send_fds(channel, [b"l"], [listener.fileno() for listener in listeners])
+    for listener in listeners:
+        listener.close()
+    channel.close()
+
+
+def serve(channel: socket.socket, endpoint_port: int) -> int:
+    """In the host's network: take the sockets and serve them until killed."""
+    _, fds, _, _ = socket.recv_fds(channel, 1, 2)
+    channel.close()
+    for index, fd in enumerate(fds):
+        connect = _to_endpoint(endpoint_port) if index == 0 else _to_proxied
+        listener = socket.socket(fileno=fd)
+        threading.Thread(target=_accept, args=(listener, connect), daemon=True).start()
+    while fds:
+        signal.pause()
+    return 0
+
+
+def _accept(listener: socket.socket, connect) -> None:
+    while True:
+        client, _ = listener.accept()
+        threading.Thread(target=_carry, args=(client, connect), daemon=True).start()
+
+
+def _carry(client: socket.socket, connect) -> None:
+    with contextlib.suppress(OSError, ValueError), client, connect(client) as server:
+        back = threading.Thread(target=_pump, args=(server, client), daemon=True)
+        back.start()
+        _pump(client, server)
+        back.join()
+
+
+def _pump(source: socket.socket, sink: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        while data := source.recv(65536):
+            sink.sendall(data)
+    with contextlib.suppress(OSError):
+        sink.shutdown(socket.SHUT_WR)
+
+
+def _to_endpoint(port: int):
+    return lambda client: socket.create_connection(("127.0.0.1", port))
+
+
+def _to_proxied(client: socket.socket) -> socket.socket:
+    """Read a CONNECT request, answer it, and return the connection it asked for."""
+    head = b""
+    while b"\r\n\r\n" not in head and len(head) < 8192:
+        data = client.recv(1)
+        if not data:
+            raise ValueError("the request ended early")
+        head += data
+    verb, target, *_ = head.decode("latin-1").split()
+    if verb != "CONNECT":
+        client.sendall(b"HTTP/1.1 405 Only CONNECT\r\nContent-Length: 0\r\n\r\n")
+        raise ValueError(f"{verb} is not CONNECT")
+    name, _, port = target.rpartition(":")
+    try:
+        server = socket.create_connection((name.strip("[]"), int(port)), timeout=30)
+    except OSError:
+        client.sendall(b"HTTP/1.1 502 No connection\r\nContent-Length: 0\r\n\r\n")
+        raise
+    server.settimeout(None)
+    client.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
+    return server

@@ -1,0 +1,28 @@
+"""The process that holds a job's instances: `python -m local_sagemaker.cluster.supervisor SPEC`.
+
+The endpoint starts it, writes "stop" to its standard input or closes it, and reads events
+from its standard output (see loop.py). It ends when every instance has ended.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from local_sagemaker.cluster import namespaces, processes
+from local_sagemaker.cluster.loop import emit
+from local_sagemaker.cluster.spec import NAMESPACES, ClusterSpec
+
+
+def main() -> int:
+    spec = ClusterSpec.read(Path(sys.argv[1]))
+    run = namespaces.run if spec.isolation == NAMESPACES else processes.run
+    try:
+        return run(spec)
+    except OSError as error:
+        emit(event="error", message=str(error))
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,162 @@
+"""The framework module: chooses the launcher, as SageMaker's images do.
+
+The toolkit calls `main` (SAGEMAKER_TRAINING_MODULE names it). Which launcher runs follows
+from the hyperparameters that the SDK made of `distribution=`.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+
+from sagemaker_training import entry_point, environment, logging_config, mapping, params, runner
+
+from local_sagemaker.image import hosts, launchers, tf_config
+
+PARAMETER_SERVER = "sagemaker_parameter_server_enabled"
+MULTI_WORKER_MIRRORED = "sagemaker_multi_worker_mirrored_strategy_enabled"
+MPI = "sagemaker_mpi_enabled"
+TORCH_DISTRIBUTED = "sagemaker_torch_distributed_enabled"
+SMDDP = "sagemaker_distributed_dataparallel_enabled"
+LAUNCHERS = (PARAMETER_SERVER, MULTI_WORKER_MIRRORED, MPI, TORCH_DISTRIBUTED, SMDDP)
+
+logger = logging_config.get_logger()
+
+
+def main() -> None:
+    """Run the user's script on this instance. Called by the toolkit."""
+    env = environment.Environment()
+    _say_what_differs(env)
+    enabled = [key for key in LAUNCHERS if env.additional_framework_parameters.get(key)]
+    launcher = enabled[0] if enabled else None
+    if "pytorch" in os.environ.get("LOCAL_SAGEMAKER_IMAGE", ""):
+        _pytorch_variables(env)
+    if launcher == PARAMETER_SERVER and len(env.hosts) > 1:
+        _with_parameter_servers(env)
+    elif launcher == MULTI_WORKER_MIRRORED:
+        config = tf_config.for_multi_worker_mirrored(env.hosts, env.current_host)
+        _run(env, runner.ProcessRunnerType, {"TF_CONFIG": json.dumps(config)})
+    elif launcher in (MPI, SMDDP, TORCH_DISTRIBUTED):
+        _run(env, _runner(env, launcher))
+    else:
+        _run(env, runner.ProcessRunnerType)
+
+
+def _run(env: environment.Environment, runner_type: object, extra: dict | None = None) -> None:
+    entry_point.run(
+        uri=env.module_dir,
+        user_entry_point=env.user_entry_point,
+        args=mapping.to_cmd_args(env.hyperparameters),
+        env_vars={**env.to_env_vars(), **(extra or {})},
+        capture_error=True,
+        runner_type=runner_type,
+    )
+
+
+def _runner(env: environment.Environment, launcher: str) -> object:
+    """The toolkit's runner for `launcher`, given the way this machine reaches its peers."""
+    args, variables = mapping.to_cmd_args(env.hyperparameters), env.to_env_vars()
+    # The toolkit starts one process per GPU. This machine need not have the GPUs of the
+    # instance type that was asked for: the number of processes stays the request's.
+    per_host = int(os.environ.get("LOCAL_SAGEMAKER_GPUS", "0")) or None
+    options = {params.MPI_PROCESSES_PER_HOST: per_host}
+    if launcher == MPI:
+        options = None
+    kind = {
+        MPI: runner.MPIRunnerType,
+        SMDDP: runner.SMDataParallelRunnerType,
+        TORCH_DISTRIBUTED: runner.TorchDistributedRunnerType,
+    }[launcher]
+    made = runner.get(kind, env.user_entry_point, args, variables, options)
+    swaps = {
+        "MasterRunner": launchers.MpiMaster,
+        "SMDataParallelRunner": launchers.SmddpMaster,
+        "WorkerRunner": launchers.WorkerRunner,
+    }
+    if hosts.on_loopback():
+        swaps["TorchDistributedRunner"] = launchers.TorchrunOnLoopback
+    made.__class__ = swaps.get(type(made).__name__, type(made))
+    return made
+
+
+def _with_parameter_servers(env: environment.Environment) -> None:
+    """One parameter server beside the script on every host; workers outlive the master."""
+    config = tf_config.for_parameter_server(env.hosts, env.current_host)
+    index = env.hosts.index(env.current_host)
+    logger.info("Launching parameter server process")
+    module = "local_sagemaker.image.ps_server"
+    server = [sys.executable, "-m", module, json.dumps(config["cluster"]), str(index)]
+    process = subprocess.Popen(server, env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"})
+    logger.info("Launching worker process")
+    try:
+        _run(env, runner.ProcessRunnerType, {"TF_CONFIG": json.dumps(config)})
+        if env.current_host != env.hosts[0]:
+            _wait_until_down(config["cluster"]["master"][0])
+    finally:
+        process.kill()
+
+
+def _wait_until_down(master: str) -> None:
+    """A worker's parameter server is needed until the master has finished."""
+    name, port = master.split(":")
+    while True:
+        try:
+            socket.create_connection((name, int(port)), timeout=5).close()
+        except OSError:
+            logger.info("master %s is down, stopping parameter server", master)
+            return
+        time.sleep(0.5)
+
+
+def _pytorch_variables(env: environment.Environment) -> None:
+    """What the PyTorch images set for every script."""
+    name, port = hosts.address(env.master_hostname, 7777).split(":")
+    os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"] = name, port
+    os.environ["NCCL_SOCKET_IFNAME"] = env.network_interface_name
+    os.environ["NCCL_IB_DISABLE"] = "1"
+    os.environ["NCCL_DEBUG"] = "WARN"
+
+
+def _say_what_differs(env: environment.Environment) -> None:
+    """Say once, in the log of the first host, how this job differs from one on AWS."""
+    if env.current_host != env.hosts[0]:
+        return
+    image = os.environ.get("LOCAL_SAGEMAKER_IMAGE", "")
+    versions = [f"{name} {_version(name)}" for name in ("tensorflow", "torch", "horovod")]
+    print(f"[local] image {image} is not pulled; this machine runs {', '.join(versions)}.")
+    for note in json.loads(os.environ.get("LOCAL_SAGEMAKER_NOTES", "[]")):
+        print(f"[local] {note}")
+    if env.additional_framework_parameters.get(SMDDP):
+        print(
+            "[local] SMDDP exists only on AWS (ml.p4d, ml.p4de). Here backend 'smddp' is a "
+            "two-tier all-reduce over gloo: the same result, and not its speed."
+        )
+    unknown = [
+        key
+        for key, value in env.additional_framework_parameters.items()
+        if key.endswith("_enabled") and value is True and key not in LAUNCHERS
+    ]
+    if unknown:
+        print(f"[local] unknown launcher {', '.join(unknown)}: ignored, as on AWS.")
+    elif len(env.hosts) > 1 and not any(
+        env.additional_framework_parameters.get(key) for key in LAUNCHERS
+    ):
+        print(
+            f"[local] {len(env.hosts)} instances and no launcher that SageMaker knows: every "
+            "host runs the script by itself, and nothing synchronises them. `distribution=` "
+            "takes parameter_server, mpi, torch_distributed, multi_worker_mirrored_strategy "
+            "or smdistributed."
+        )
+    sys.stdout.flush()
+
+
+def _version(name: str) -> str:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return "(not installed)"
