@@ -1,0 +1,55 @@
+"""scikit-learn's bundled handwritten digits: real data, no network needed.
+
+1,797 grey images of 8 x 8 pixels, from the test set of the UCI "Optical Recognition of
+Handwritten Digits" collection.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from data_prep.build import build
+from data_prep.npz import write_shards
+
+VERSION = 1
+TEST_IMAGES = 360
+TRAINING_SHARDS = 4
+SEED = 20_240
+
+
+def load() -> tuple[np.ndarray, np.ndarray]:
+    """Return all digits in a fixed shuffled order: uint8 (1797, 8, 8, 1), int64 (1797,)."""
+    # Imported here: `import data_prep` in a notebook should not wait for scikit-learn.
+    from sklearn.datasets import load_digits
+
+    bundle = load_digits()
+    # Pixels come as 0..16; the product needs more than the 8 bits of the result.
+    images = (bundle.images.astype(np.int64) * 255 // 16).astype(np.uint8)[..., np.newaxis]
+    # RandomState, not default_rng: numpy promises that its stream never changes.
+    order = np.random.RandomState(SEED).permutation(len(images))
+    return images[order], bundle.target.astype(np.int64)[order]
+
+
+def prepare(
+    out: str | Path = "data/digits", *, shards: int = TRAINING_SHARDS, quiet: bool = False
+) -> Path:
+    """Write the channels `training` (1,437 images) and `test` (360 images) below `out`.
+
+    Each is a directory of .npz files with `images` uint8 (n, 8, 8, 1), pixels 0..255, and
+    `labels` int64 (n,), 0..9. `shards` is the number of training files; the test channel
+    is one file. Returns `out`. Raises DataError when `out` cannot be written.
+    """
+    out = Path(out)
+
+    def make(directory: Path) -> str:
+        images, labels = load()
+        split = len(images) - TEST_IMAGES
+        write_shards(directory / "training", images[:split], labels[:split], shards, quiet=quiet)
+        write_shards(directory / "test", images[split:], labels[split:], 1, quiet=quiet)
+        return f"wrote {split} training images in {shards} files, {TEST_IMAGES} test images"
+
+    return build(
+        out, {"dataset": "digits", "version": VERSION, "shards": shards}, make, quiet=quiet
+    )
