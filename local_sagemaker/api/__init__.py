@@ -1,0 +1,1 @@
+"""SageMaker's calls that are answered here. Everything else goes to moto."""

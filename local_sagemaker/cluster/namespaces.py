@@ -72,8 +72,12 @@ def _job_init(spec: ClusterSpec, relay_socket: socket.socket) -> int:
     linux.mount("none", "/", flags=linux.MS_REC | linux.MS_PRIVATE)
     linux.mount("proc", "/proc", "proc", linux.MS_NOSUID | linux.MS_NODEV)
     linux.ip_batch(
-        ["link set lo up", "link add br0 type bridge", f"addr add {GATEWAY}/24 dev br0"]
-        + ["link set br0 up"]
+        [
+            "link set lo up",
+            "link add br0 type bridge",
+            f"addr add {GATEWAY}/24 dev br0",
+            "link set br0 up",
+        ]
     )
     relay.open_listeners(relay_socket, spec.proxy)
     instances = [_start(spec, host) for host in spec.hosts]
@@ -112,21 +116,14 @@ def _start(spec: ClusterSpec, host: Host) -> NamespaceInstance:
 
 
 def _holder(spec: ClusterSpec, host: Host, output: int, ready: int, go: int) -> int:
-    linux.unshare(
-        linux.CLONE_NEWNS
-        | linux.CLONE_NEWUTS
-        | linux.CLONE_NEWIPC
-        | linux.CLONE_NEWNET
-    )
+    linux.unshare(linux.CLONE_NEWNS | linux.CLONE_NEWUTS | linux.CLONE_NEWIPC | linux.CLONE_NEWNET)
     os.write(ready, b"r")
     os.close(ready)
     linux.sethostname(host.name)
     _mounts(spec, host)
     if os.read(go, 1) != b"g":
         return 1
-    linux.ip_batch(
-        ["link set lo up", f"addr add {host.address}/24 dev eth0", "link set eth0 up"]
-    )
+    linux.ip_batch(["link set lo up", f"addr add {host.address}/24 dev eth0", "link set eth0 up"])
     linux.unshare(linux.CLONE_NEWPID)  # last: the next child, and no `ip` command, is its pid 1
     pid = os.fork()
     if pid == 0:

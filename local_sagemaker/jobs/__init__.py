@@ -1,0 +1,1 @@
+"""The life of a training job: request, channels, instances, model.tar.gz."""

@@ -1,0 +1,187 @@
+"""CreateTrainingJob, DescribeTrainingJob, ListTrainingJobs, StopTrainingJob, and tags."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+
+from moto.core import DEFAULT_ACCOUNT_ID
+
+from local_sagemaker.jobs import channels, metrics
+from local_sagemaker.jobs.manager import JobManager
+from local_sagemaker.jobs.record import JobRecord
+from local_sagemaker.server.errors import validation
+from local_sagemaker.server.validation import operation
+
+PAGE = 100
+
+
+class TrainingApi:
+    """SageMaker's training calls, over a JobManager."""
+
+    def __init__(self, jobs: JobManager) -> None:
+        self.jobs = jobs
+
+    def operations(self) -> dict[str, Callable[[dict, str], dict | None]]:
+        """Operation name -> what answers it. None as an answer means: not ours, ask moto."""
+        return {
+            "CreateTrainingJob": self.create,
+            "DescribeTrainingJob": self.describe,
+            "ListTrainingJobs": self.list,
+            "StopTrainingJob": self.stop,
+            "AddTags": self.add_tags,
+            "ListTags": self.list_tags,
+            "DeleteTags": self.delete_tags,
+        }
+
+    def create(self, request: dict, region: str) -> dict:
+        _check(request)
+        metrics.check(request)
+        channels.check(self.jobs.aws, request, region)
+        name = request["TrainingJobName"]
+        arn = f"arn:aws:sagemaker:{region}:{DEFAULT_ACCOUNT_ID}:training-job/{name}"
+        record = self.jobs.create(request, arn, region)
+        return {"TrainingJobArn": record.data["arn"]}
+
+    def describe(self, request: dict, region: str) -> dict:
+        return description(self.jobs.find(request["TrainingJobName"]))
+
+    def stop(self, request: dict, region: str) -> dict:
+        self.jobs.stop(request["TrainingJobName"])
+        return {}
+
+    def list(self, request: dict, region: str) -> dict:
+        records = [one for one in self.jobs.records.values() if _wanted(one, request)]
+        key = {"Name": lambda one: one.name, "Status": lambda one: one.status}.get(
+            request.get("SortBy", "CreationTime"), lambda one: one.data["created"]
+        )
+        records.sort(key=key, reverse=request.get("SortOrder", "Descending") == "Descending")
+        start, size = _token(request), request.get("MaxResults", PAGE)
+        page = records[start : start + size]
+        answer = {"TrainingJobSummaries": [_summary(one) for one in page]}
+        if start + size < len(records):
+            answer["NextToken"] = base64.b64encode(str(start + size).encode()).decode()
+        return answer
+
+    def add_tags(self, request: dict, region: str) -> dict | None:
+        record = self.jobs.by_arn(request["ResourceArn"])
+        if record is None:
+            return None
+        new = {tag["Key"]: tag for tag in [*record.data["tags"], *request["Tags"]]}
+        record.data["tags"] = list(new.values())
+        record.save()
+        return {"Tags": record.data["tags"]}
+
+    def list_tags(self, request: dict, region: str) -> dict | None:
+        record = self.jobs.by_arn(request["ResourceArn"])
+        return None if record is None else {"Tags": record.data["tags"]}
+
+    def delete_tags(self, request: dict, region: str) -> dict | None:
+        record = self.jobs.by_arn(request["ResourceArn"])
+        if record is None:
+            return None
+        gone = set(request["TagKeys"])
+        record.data["tags"] = [tag for tag in record.data["tags"] if tag["Key"] not in gone]
+        record.save()
+        return {}
+
+
+def _check(request: dict) -> None:
+    """What AWS refuses and no schema says."""
+    resources = request.get("ResourceConfig") or {}
+    if "InstanceType" not in resources or "InstanceCount" not in resources:
+        raise validation(
+            "ResourceConfig needs InstanceType and InstanceCount. (Instance groups exist on AWS; "
+            "the local endpoint has one group of equal instances.)"
+        )
+    algorithm = request.get("AlgorithmSpecification") or {}
+    if not algorithm.get("TrainingImage"):
+        raise validation("AlgorithmSpecification needs TrainingImage.")
+    for name in ("RoleArn", "OutputDataConfig"):
+        if not request.get(name):
+            raise validation(f"CreateTrainingJob needs {name}.")
+    if "sagemaker_program" not in request.get("HyperParameters", {}):
+        raise validation(
+            "HyperParameters has no sagemaker_program. The local endpoint runs scripts of the "
+            "framework images (script mode), as the sagemaker SDK's TensorFlow(...) and "
+            "PyTorch(...) send them; it cannot run an image."
+        )
+    if request.get("HyperParameters", {}).get("sagemaker_submit_directory") is None:
+        raise validation("HyperParameters has no sagemaker_submit_directory: where is the script?")
+
+
+def description(record: JobRecord) -> dict:
+    """DescribeTrainingJob's answer."""
+    data, request = record.data, record.request
+    known = operation("DescribeTrainingJob").output_shape.members
+    answer = {name: value for name, value in request.items() if name in known}
+    answer |= {
+        "TrainingJobArn": data["arn"],
+        "TrainingJobStatus": data["status"],
+        "SecondaryStatus": data["transitions"][-1]["Status"],
+        "SecondaryStatusTransitions": data["transitions"],
+        "CreationTime": data["created"],
+        "LastModifiedTime": data["modified"],
+        "ModelArtifacts": {"S3ModelArtifacts": data.get("artifacts") or ""},
+        "FinalMetricDataList": [
+            {"MetricName": name, "Value": value, "Timestamp": at}
+            for name, (value, at) in data["metrics"].items()
+        ],
+        "ProfilingStatus": "Disabled",
+    }
+    answer.setdefault("EnableNetworkIsolation", False)
+    answer.setdefault("EnableInterContainerTrafficEncryption", False)
+    answer.setdefault("EnableManagedSpotTraining", False)
+    if not data.get("artifacts"):
+        del answer["ModelArtifacts"]
+    if "reason" in data:
+        answer["FailureReason"] = data["reason"]
+    if "started" in data:
+        answer["TrainingStartTime"] = data["started"]
+        if "ended" in data:
+            seconds = max(1, round(data["ended"] - data["started"]))
+            answer["TrainingEndTime"] = data["ended"]
+            answer["TrainingTimeInSeconds"] = answer["BillableTimeInSeconds"] = seconds
+    return answer
+
+
+def _summary(record: JobRecord) -> dict:
+    data = record.data
+    times = {"TrainingEndTime": data["ended"]} if "ended" in data else {}
+    return times | {
+        "TrainingJobName": record.name,
+        "TrainingJobArn": data["arn"],
+        "CreationTime": data["created"],
+        "LastModifiedTime": data["modified"],
+        "TrainingJobStatus": data["status"],
+        "SecondaryStatus": data["transitions"][-1]["Status"],
+    }
+
+
+def _wanted(record: JobRecord, request: dict) -> bool:
+    data = record.data
+    return (
+        request.get("StatusEquals") in (None, data["status"])
+        and request.get("NameContains", "").lower() in record.name.lower()
+        and data["created"] >= _time(request, "CreationTimeAfter", 0)
+        and data["created"] <= _time(request, "CreationTimeBefore", float("inf"))
+        and data["modified"] >= _time(request, "LastModifiedTimeAfter", 0)
+        and data["modified"] <= _time(request, "LastModifiedTimeBefore", float("inf"))
+    )
+
+
+def _time(request: dict, name: str, default: float) -> float:
+    try:
+        return float(request.get(name, default))
+    except ValueError as error:
+        raise validation(f"{name} is not a time in seconds.") from error
+
+
+def _token(request: dict) -> int:
+    token = request.get("NextToken")
+    if token is None:
+        return 0
+    try:
+        return int(base64.b64decode(token, validate=True))
+    except ValueError as error:
+        raise validation("NextToken is not one that this service gave.") from error

@@ -1,0 +1,176 @@
+"""The endpoint in the background: start it, find it, end it.
+
+Everything about it stands in its state directory: `endpoint.json` (pid, port; there while
+it answers), `endpoint.log`, `lock`, `moto/`, `jobs/`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import fcntl
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from local_sagemaker.jobs.aws import ACCESS_KEY
+
+DEFAULT_PORT = 4600
+REGION = "us-east-1"
+START_SECONDS = 60
+STOP_SECONDS = 45
+
+
+class DaemonError(Exception):
+    """Why the endpoint could not be started or ended, with what to do."""
+
+
+@dataclasses.dataclass
+class Running:
+    """An endpoint that answers. isolation: `namespaces` or `processes`; why: the reason."""
+
+    pid: int
+    port: int
+    host: str
+    isolation: str
+    why: str
+    started: float
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+
+def state_directory() -> Path:
+    """WORKSHOP_STATE_DIR, or a directory of the user's for programs' state."""
+    if chosen := os.environ.get("WORKSHOP_STATE_DIR"):
+        return Path(chosen).expanduser().absolute()
+    base = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
+    return Path(base).expanduser().absolute() / "sagemaker-workshop"
+
+
+def running(state: Path) -> Running | None:
+    """The endpoint of this state directory, or None. A crashed one counts as none."""
+    try:
+        info = json.loads((state / "endpoint.json").read_text())
+        known = {field.name for field in dataclasses.fields(Running)}
+        found = Running(**{key: value for key, value in info.items() if key in known})
+    except (OSError, ValueError, TypeError):
+        return None
+    return found if _locked(state) else None
+
+
+def _locked(state: Path) -> bool:
+    """Whether some process holds the state's lock; the kernel lets go of a dead one's."""
+    try:
+        with (state / "lock").open("r+") as stream:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return False
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+
+
+def start(state: Path, port: int, options: list[str] | None = None) -> Running:
+    """Start the endpoint in the background and wait until it answers.
+
+    options: more arguments for `python -m local_sagemaker`. Raises DaemonError.
+    """
+    try:
+        state.mkdir(parents=True, exist_ok=True, mode=0o700)
+        log = (state / "endpoint.log").open("ab")
+    except OSError as error:
+        raise DaemonError(
+            f"The state directory {state} cannot be used: {error.strerror}. Choose another with "
+            "the variable WORKSHOP_STATE_DIR."
+        ) from error
+    where = log.tell()
+    command = [sys.executable, "-m", "local_sagemaker", "--state", str(state)]
+    with log:
+        process = subprocess.Popen(
+            [*command, "--port", str(port), *(options or [])],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            cwd="/",
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)},
+        )
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        found = running(state)
+        if found and found.pid == process.pid:
+            return found
+        if process.poll() is not None:
+            raise DaemonError(_said(state / "endpoint.log", where))
+        time.sleep(0.05)
+    process.kill()
+    raise DaemonError(f"No answer within {START_SECONDS} s. Its log: {state / 'endpoint.log'}")
+
+
+def _said(log: Path, where: int) -> str:
+    text = log.read_bytes()[where:].decode("utf-8", "replace").strip()
+    last = text.splitlines()[-1] if text else "it ended without a word"
+    return last.removeprefix("local_sagemaker: ").removeprefix("__main__.py: error: ")
+
+
+def stop(state: Path) -> bool:
+    """End the endpoint and its jobs; False if none was running. Raises DaemonError."""
+    found = running(state)
+    if found is None:
+        return False
+    os.kill(found.pid, signal.SIGTERM)
+    deadline = time.monotonic() + STOP_SECONDS
+    while time.monotonic() < deadline:
+        if not _locked(state):
+            return True
+        time.sleep(0.05)
+    raise DaemonError(f"Process {found.pid} did not end within {STOP_SECONDS} s.")
+
+
+def forget(state: Path) -> None:
+    """Remove jobs, buckets and everything else. The endpoint must be down."""
+    for name in ("moto", "jobs"):
+        shutil.rmtree(state / name, ignore_errors=True)
+    for name in ("endpoint.json", "endpoint.log", "sdk-defaults.yaml"):
+        (state / name).unlink(missing_ok=True)
+
+
+def environment(state: Path, port: int) -> dict[str, str]:
+    """The variables that point the sagemaker SDK, boto3 and the AWS CLI to the endpoint.
+
+    The SDK's own defaults file is given two entries: no telemetry, and a default bucket,
+    because the SDK would otherwise ask STS at an address on the internet for the account.
+    """
+    return {
+        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
+        "AWS_ACCESS_KEY_ID": ACCESS_KEY,
+        "AWS_SECRET_ACCESS_KEY": ACCESS_KEY,
+        "AWS_DEFAULT_REGION": REGION,
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "SAGEMAKER_USER_CONFIG_OVERRIDE": str(_sdk_defaults(state)),
+    }
+
+
+DEFAULT_BUCKET = f"sagemaker-{REGION}-local"
+_SDK_DEFAULTS = f"""\
+SchemaVersion: '1.0'
+SageMaker:
+  PythonSDK:
+    Modules:
+      TelemetryOptOut: true
+      Session:
+        DefaultS3Bucket: {DEFAULT_BUCKET}
+"""
+
+
+def _sdk_defaults(state: Path) -> Path:
+    path = state / "sdk-defaults.yaml"
+    if not path.exists() or path.read_text() != _SDK_DEFAULTS:
+        path.write_text(_SDK_DEFAULTS)
+    return path

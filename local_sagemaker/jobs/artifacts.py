@@ -1,0 +1,89 @@
+"""What a job leaves in S3: model.tar.gz, output.tar.gz and checkpoints."""
+
+from __future__ import annotations
+
+import tarfile
+from pathlib import Path
+
+from local_sagemaker.jobs.aws import LocalAws, split_uri
+
+
+def upload(aws: LocalAws, request: dict, region: str, hosts: dict[str, Path]) -> str | None:
+    """Pack and upload; the S3 URI of model.tar.gz, or None if there is no model.
+
+    hosts: name -> the instance's /opt/ml. With several instances the archives hold the
+    files of all; where two wrote the same name, the lowest-numbered instance's is taken.
+    """
+    base = f"{request['OutputDataConfig']['S3OutputPath'].rstrip('/')}/{request['TrainingJobName']}"
+    uploaded = {}
+    for name, folder in (("model", "model"), ("output", "output/data")):
+        files = _files([directory / folder for directory in hosts.values()])
+        if not files:
+            continue
+        archive = next(iter(hosts.values())).parent.parent / f"{name}.tar.gz"
+        with tarfile.open(archive, "w:gz", compresslevel=1) as tar:
+            for relative, path in sorted(files.items()):
+                tar.add(path, arcname=relative, recursive=False)
+        uploaded[name] = f"{base}/output/{name}.tar.gz"
+        bucket, key = split_uri(uploaded[name])
+        aws.client("s3", region).upload_file(str(archive), bucket, key)
+        archive.unlink()
+    return uploaded.get("model")
+
+
+def _files(folders: list[Path]) -> dict[str, Path]:
+    found: dict[str, Path] = {}
+    for folder in folders:
+        for path in sorted(folder.rglob("*")):
+            if path.is_file() or path.is_symlink():
+                found.setdefault(str(path.relative_to(folder)), path)
+    return found
+
+
+def fetch_checkpoints(aws: LocalAws, request: dict, region: str, hosts: dict[str, Path]) -> None:
+    """CheckpointConfig's S3 prefix -> every instance's checkpoint directory."""
+    uri = request["CheckpointConfig"]["S3Uri"].rstrip("/") + "/"
+    bucket, prefix = split_uri(uri)
+    for _, key, _ in aws.objects(uri, region):
+        for directory in hosts.values():
+            path = directory / "checkpoints" / key[len(prefix) :]
+            if ".." in path.parts:
+                continue
+            path.parent.mkdir(parents=True, exist_ok=True)
+            aws.client("s3", region).download_file(bucket, key, str(path))
+
+
+class CheckpointSync:
+    """Copies new and changed checkpoint files to S3, as SageMaker does while a job runs.
+
+    A file is taken once it has not changed for `settle` seconds, so that a checkpoint
+    that is being written is not uploaded half.
+    """
+
+    def __init__(self, aws: LocalAws, request: dict, region: str, hosts: dict[str, Path]) -> None:
+        self.aws, self.region, self.hosts = aws, region, hosts
+        self.bucket, self.prefix = split_uri(request["CheckpointConfig"]["S3Uri"].rstrip("/") + "/")
+        self.sent: dict[Path, tuple[int, int]] = {}
+        self.seen: dict[Path, tuple[int, int]] = {}
+
+    def sync(self, final: bool = False) -> None:
+        """Upload what has settled; everything if `final`."""
+        for directory in self.hosts.values():
+            folder = directory / "checkpoints"
+            for path in sorted(folder.rglob("*")):
+                if path.is_file():
+                    self._consider(path, folder, final)
+
+    def _consider(self, path: Path, folder: Path, final: bool) -> None:
+        try:
+            stat = path.stat()
+            mark = (stat.st_mtime_ns, stat.st_size)
+            settled = final or self.seen.get(path) == mark
+            self.seen[path] = mark
+            if not settled or self.sent.get(path) == mark:
+                return
+            key = self.prefix + str(path.relative_to(folder))
+            self.aws.client("s3", self.region).upload_file(str(path), self.bucket, key)
+            self.sent[path] = mark
+        except FileNotFoundError:  # the script replaced or removed it meanwhile
+            return

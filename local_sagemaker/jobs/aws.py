@@ -1,0 +1,64 @@
+"""The endpoint as its own client: S3, Logs and CloudWatch of the same process."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from functools import cache
+from urllib.parse import urlsplit
+
+import boto3
+from botocore.config import Config
+
+LOG_GROUP = "/aws/sagemaker/TrainingJobs"
+ACCESS_KEY = "local"
+
+
+class LocalAws:
+    """boto3 clients for the endpoint on `port`."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self.client = cache(self._client)
+
+    def _client(self, service: str, region: str):
+        session = boto3.session.Session(ACCESS_KEY, ACCESS_KEY, region_name=region)
+        config = Config(retries={"max_attempts": 2}, s3={"addressing_style": "path"})
+        url = f"http://127.0.0.1:{self.port}"
+        return session.client(service, endpoint_url=url, config=config)
+
+    def objects(self, uri: str, region: str) -> list[tuple[str, str, int]]:
+        """(bucket, key, bytes) of every object under an S3 prefix, sorted by key.
+
+        Raises botocore's ClientError for a bucket that does not exist.
+        """
+        bucket, prefix = split_uri(uri)
+        pages = self.client("s3", region).get_paginator("list_objects_v2")
+        contents = (
+            page.get("Contents", []) for page in pages.paginate(Bucket=bucket, Prefix=prefix)
+        )
+        found = [(bucket, one["Key"], one["Size"]) for one in itertools.chain(*contents)]
+        return sorted((one for one in found if not one[1].endswith("/")), key=lambda one: one[1])
+
+    def open_log(self, region: str, stream: str) -> None:
+        """Create a job's log stream, and the log group that all jobs share."""
+        logs = self.client("logs", region)
+        with contextlib.suppress(logs.exceptions.ResourceAlreadyExistsException):
+            logs.create_log_group(logGroupName=LOG_GROUP)
+        with contextlib.suppress(logs.exceptions.ResourceAlreadyExistsException):
+            logs.create_log_stream(logGroupName=LOG_GROUP, logStreamName=stream)
+
+    def write_log(self, region: str, stream: str, time_ms: int, lines: list[str]) -> None:
+        """Add lines to a log stream. CloudWatch takes no empty line: it becomes a blank."""
+        events = [{"timestamp": time_ms, "message": line or " "} for line in lines]
+        logs = self.client("logs", region)
+        for start in range(0, len(events), 10000):
+            logs.put_log_events(
+                logGroupName=LOG_GROUP, logStreamName=stream, logEvents=events[start:][:10000]
+            )
+
+
+def split_uri(uri: str) -> tuple[str, str]:
+    """(bucket, key or prefix) of an s3:// URI."""
+    parts = urlsplit(uri)
+    return parts.netloc, parts.path.lstrip("/")

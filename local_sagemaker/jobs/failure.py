@@ -1,0 +1,23 @@
+"""FailureReason, in AWS's words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+SIGKILL_CODE = 137
+
+
+def reason(opt_ml: Path, code: int) -> str:
+    """Why an instance failed. opt_ml: its /opt/ml. code: its exit code.
+
+    The toolkit writes what it knows into /opt/ml/output/failure; without that file only
+    the exit code is known.
+    """
+    path = opt_ml / "output" / "failure"
+    text = path.read_text(errors="replace").strip() if path.is_file() else ""
+    if not text and code == SIGKILL_CODE:
+        text = "The instance was killed (SIGKILL): it may have run out of memory"
+    elif not text:
+        text = "Please see job logs for more information"
+    tail = f", exit code: {code}"
+    return "AlgorithmError: " + text[: 1024 - len(tail) - len("AlgorithmError: ")] + tail

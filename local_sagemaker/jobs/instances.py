@@ -1,0 +1,153 @@
+"""The directories and variables that instances start with."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+from pathlib import Path
+
+from local_sagemaker.cluster import relay
+from local_sagemaker.cluster.namespaces import RUN_TMP
+from local_sagemaker.cluster.processes import MARK
+from local_sagemaker.cluster.spec import NAMESPACES, Host
+from local_sagemaker.jobs import aws, instance_types
+from local_sagemaker.jobs.record import JobRecord
+
+GROUP = "homogeneousCluster"
+FOLDERS = ("input/config", "input/data", "model", "output/data", "checkpoints", "code")
+# What a learner set for pip and for certificates must hold on an instance too.
+PASSED_ON = ("PIP_", "UV_", "SSL_CERT", "REQUESTS_CA_BUNDLE", "LANG", "LC_", "TZ")
+IMAGE_BIN = Path(__file__).parent.parent / "image" / "bin"
+PACKAGES = Path(__file__).parent.parent.parent
+
+
+def prepare(record: JobRecord, directory: Path, isolation: str, port: int) -> list[Host]:
+    """Make every instance's /opt/ml with its configuration files; its hosts."""
+    count = record.request["ResourceConfig"]["InstanceCount"]
+    names = [f"algo-{number + 1}" for number in range(count)]
+    ports = None if isolation == NAMESPACES else free_ports(names)
+    hosts = []
+    for name in names:
+        opt_ml = directory / name / "ml"
+        for folder in FOLDERS:
+            (opt_ml / folder).mkdir(parents=True)
+        (directory / name / "tmp").mkdir()
+        _configure(record, opt_ml / "input" / "config", name, names, isolation)
+        env = environment(record, name, isolation, port)
+        if ports:
+            env |= _on_loopback(ports, directory / name)
+        hosts.append(Host(name, str(directory / name), env))
+    return hosts
+
+
+def _configure(
+    record: JobRecord, folder: Path, name: str, names: list[str], isolation: str
+) -> None:
+    kind = record.request["ResourceConfig"]["InstanceType"]
+    group = {"instance_group_name": GROUP, "instance_type": kind, "hosts": names}
+    resources = {
+        "current_host": name,
+        "current_instance_type": kind,
+        "current_group_name": GROUP,
+        "hosts": names,
+        "instance_groups": [group],
+        "network_interface_name": "eth0" if isolation == NAMESPACES else "lo",
+    }
+    channels = {
+        one["ChannelName"]: {
+            "TrainingInputMode": one.get("InputMode")
+            or record.request["AlgorithmSpecification"]["TrainingInputMode"],
+            "S3DistributionType": one["DataSource"]["S3DataSource"].get(
+                "S3DataDistributionType", "FullyReplicated"
+            ),
+            "RecordWrapperType": one.get("RecordWrapperType", "None"),
+        }
+        | ({"ContentType": one["ContentType"]} if "ContentType" in one else {})
+        for one in record.request.get("InputDataConfig", [])
+    }
+    for file, content in (
+        ("hyperparameters.json", record.request.get("HyperParameters", {})),
+        ("resourceconfig.json", resources),
+        ("inputdataconfig.json", channels),
+    ):
+        (folder / file).write_text(json.dumps(content))
+
+
+def environment(record: JobRecord, host: str, isolation: str, port: int) -> dict[str, str]:
+    """The variables of an instance: AWS's, this machine's, and the request's own."""
+    request, region = record.request, record.data["region"]
+    kind = request["ResourceConfig"]["InstanceType"]
+    inside = isolation == NAMESPACES
+    env = {k: v for k, v in os.environ.items() if k.startswith(PASSED_ON)}
+    env |= {
+        "PATH": os.pathsep.join([str(IMAGE_BIN), f"{sys.prefix}/bin", os.environ["PATH"]]),
+        "HOME": os.environ.get("HOME", "/"),
+        "PYTHONPATH": str(PACKAGES),
+        "LD_LIBRARY_PATH": os.environ.get("LD_LIBRARY_PATH", ""),
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "AWS_REGION": region,
+        "AWS_DEFAULT_REGION": region,
+        "AWS_ACCESS_KEY_ID": aws.ACCESS_KEY,
+        "AWS_SECRET_ACCESS_KEY": aws.ACCESS_KEY,
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "AWS_ENDPOINT_URL": relay.ENDPOINT_URL if inside else f"http://127.0.0.1:{port}",
+        "TRAINING_JOB_NAME": record.name,
+        "TRAINING_JOB_ARN": record.data["arn"],
+        "SAGEMAKER_TRAINING_MODULE": "local_sagemaker.image.training:main",
+        "LOCAL_SAGEMAKER_IMAGE": request["AlgorithmSpecification"].get("TrainingImage", ""),
+        "LOCAL_SAGEMAKER_GPUS": str(instance_types.gpus(kind)),
+        "LOCAL_SAGEMAKER_NOTES": json.dumps(_notes(record, isolation)),
+        "LOCAL_SAGEMAKER_HOST": host,
+        MARK: record.name,
+    }
+    env |= {"TMPDIR": RUN_TMP} if inside else {}
+    if inside and "VpcConfig" not in request and not request.get("EnableNetworkIsolation"):
+        env["PIP_PROXY"] = relay.PROXY_URL
+    return env | request.get("Environment", {})
+
+
+def _on_loopback(ports: dict, directory: Path) -> dict[str, str]:
+    return {
+        "SAGEMAKER_BASE_DIR": str(directory / "ml"),
+        "TMPDIR": str(directory / "tmp"),
+        "LOCAL_SAGEMAKER_PORTS": json.dumps(ports),
+        "LOCAL_SAGEMAKER_NO_LAYER": "1",
+        "SM_STUDIO_LOCAL_MODE": "true",  # the toolkit then does not look algo-N up
+        "GLOO_SOCKET_IFNAME": "lo" if sys.platform == "linux" else "lo0",
+    }
+
+
+def free_ports(names: list[str]) -> dict[str, dict[int, int]]:
+    """For instances without addresses of their own: host -> AWS's port -> a free port here."""
+    wanted = (2222, 2223, 8890, 7777)
+    sockets = {
+        (name, port): socket.create_server(("127.0.0.1", 0)) for name in names for port in wanted
+    }
+    found = {
+        name: {port: sockets[name, port].getsockname()[1] for port in wanted} for name in names
+    }
+    for one in sockets.values():
+        one.close()
+    return found
+
+
+def _notes(record: JobRecord, isolation: str) -> list[str]:
+    """What differs from AWS and follows from the request, in a sentence each."""
+    config = record.request["ResourceConfig"]
+    wanted = instance_types.gpus(config["InstanceType"])
+    cores = os.cpu_count() or 1
+    notes = []
+    if wanted:
+        notes.append(
+            f"{config['InstanceType']} has {wanted} GPUs: its processes are started here all the "
+            f"same, on this machine's {cores} cores, so times say nothing about the GPUs."
+        )
+    if isolation != NAMESPACES:
+        notes.append(
+            "instances are plain processes here: variables and directories are SageMaker's, but "
+            "host names, own addresses and link speeds are not. `make doctor` says why."
+        )
+    return notes

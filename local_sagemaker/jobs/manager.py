@@ -1,0 +1,91 @@
+"""All jobs: creating, finding, stopping, and finding out what a crash left behind."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import threading
+from pathlib import Path
+
+from local_sagemaker.cluster import processes
+from local_sagemaker.jobs.aws import LocalAws
+from local_sagemaker.jobs.record import JobRecord
+from local_sagemaker.jobs.run import JobRun
+from local_sagemaker.server.errors import NOT_FOUND, AwsError, validation
+
+LOG = logging.getLogger(__name__)
+JOIN_SECONDS = 15
+CRASHED = (
+    "InternalServerError: the local endpoint ended while this job was running (it was killed, or "
+    "the machine stopped). Nothing of the job runs any more; start it again."
+)
+
+
+class JobManager:
+    """The jobs of one endpoint. directory: one folder for each job."""
+
+    def __init__(
+        self, directory: Path, aws: LocalAws, isolation: str, grace_seconds: float
+    ) -> None:
+        self.directory, self.aws = directory, aws
+        self.isolation, self.grace_seconds = isolation, grace_seconds
+        self.lock = threading.Lock()
+        self.runs: dict[str, JobRun] = {}
+        self.records: dict[str, JobRecord] = {}
+        directory.mkdir(parents=True, exist_ok=True)
+        for path in sorted(directory.glob("*/job.json")):
+            record = JobRecord.read(path)
+            self.records[record.name] = record
+            if not record.ended:
+                self._recover(record)
+
+    def _recover(self, record: JobRecord) -> None:
+        strays = processes.kill_strays(record.name)
+        record.end("Failed", reason=CRASHED)
+        LOG.warning("%s did not survive; %d processes were killed", record.name, strays)
+        for path in record.path.parent.iterdir():
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+
+    def create(self, request: dict, arn: str, region: str) -> JobRecord:
+        """Start a job. Raises AwsError if the name is taken."""
+        name = request["TrainingJobName"]
+        with self.lock:
+            if name in self.records:
+                raise AwsError(
+                    "ResourceInUse",
+                    "Training job names must be unique within an AWS account and region, and a "
+                    f"training job with this name already exists ({arn})",
+                )
+            directory = self.directory / name
+            record = JobRecord.create(directory, request, arn, region)
+            run = JobRun(record, self.aws, directory, self.isolation, self.grace_seconds)
+            self.records[name], self.runs[name] = record, run
+        run.thread.start()
+        return record
+
+    def find(self, name: str) -> JobRecord:
+        if name not in self.records:
+            raise validation(NOT_FOUND)
+        return self.records[name]
+
+    def by_arn(self, arn: str) -> JobRecord | None:
+        return next((one for one in self.records.values() if one.data["arn"] == arn), None)
+
+    def stop(self, name: str) -> None:
+        """Begin to stop a job. Raises AwsError if it has ended."""
+        record = self.find(name)
+        if record.stopping():
+            self.runs[name].stop()
+        elif record.ended:
+            raise validation(
+                f"The request was rejected because the training job is in status {record.status}."
+            )
+
+    def shut_down(self) -> None:
+        """Kill what runs, and say so in its record."""
+        running = [run for run in self.runs.values() if run.thread.is_alive()]
+        for run in running:
+            run.kill()
+        for run in running:
+            run.thread.join(JOIN_SECONDS)

@@ -1,0 +1,106 @@
+"""A training job's record: what DescribeTrainingJob tells, kept in one JSON file."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from pathlib import Path
+
+from local_sagemaker.server.moto_state import replace
+
+# What AWS says at each step (SecondaryStatusTransitions[].StatusMessage).
+MESSAGES = {
+    "Starting": "Preparing the instances for training",
+    "Downloading": "Downloading input data",
+    "Training": "Training image download completed. Training in progress.",
+    "Uploading": "Uploading generated training model",
+    "Stopping": "Stopping the training job",
+    "Completed": "Training job completed",
+    "Failed": "Training job failed",
+    "Stopped": "Training job stopped",
+    "MaxRuntimeExceeded": "Training job runtime exceeded MaxRuntimeInSeconds provided",
+}
+FINAL = ("Completed", "Failed", "Stopped")
+REASON_LIMIT = 1024  # characters of FailureReason
+
+
+class JobRecord:
+    """The state of one job. Every change is on disk before the method returns.
+
+    path: the job's JSON file. data: the record itself; times are Unix seconds.
+    """
+
+    def __init__(self, path: Path, data: dict) -> None:
+        self.path, self.data = path, data
+        self.lock = threading.RLock()
+
+    @classmethod
+    def create(cls, directory: Path, request: dict, arn: str, region: str) -> JobRecord:
+        """A new record for a CreateTrainingJob request. Its first status is Starting."""
+        directory.mkdir(parents=True)
+        data = {"request": request, "arn": arn, "region": region, "created": time.time()}
+        data |= {"status": "InProgress", "transitions": [], "metrics": {}}
+        data["tags"] = request.get("Tags", [])
+        record = cls(directory / "job.json", data)
+        record.enter("Starting")
+        return record
+
+    @classmethod
+    def read(cls, path: Path) -> JobRecord:
+        return cls(path, json.loads(path.read_text()))
+
+    @property
+    def name(self) -> str:
+        return self.data["request"]["TrainingJobName"]
+
+    @property
+    def request(self) -> dict:
+        return self.data["request"]
+
+    @property
+    def status(self) -> str:
+        return self.data["status"]
+
+    @property
+    def ended(self) -> bool:
+        return self.status in FINAL
+
+    def enter(self, secondary: str, message: str | None = None) -> None:
+        """Begin a secondary status, and end the one before."""
+        with self.lock:
+            now, transitions = time.time(), self.data["transitions"]
+            if transitions:
+                transitions[-1]["EndTime"] = now
+            message = message or MESSAGES[secondary]
+            transitions.append({"Status": secondary, "StartTime": now, "StatusMessage": message})
+            if secondary == "Downloading":
+                self.data["started"] = now
+            self.save()
+
+    def stopping(self) -> bool:
+        """Note a request to stop; False if the job has ended or is stopping already."""
+        with self.lock:
+            if self.status != "InProgress":
+                return False
+            self.data["status"] = "Stopping"
+            self.enter("Stopping")
+            return True
+
+    def end(self, status: str, secondary: str | None = None, reason: str | None = None) -> None:
+        """Finish: status is Completed, Failed or Stopped."""
+        with self.lock:
+            if self.ended:
+                return
+            self.data["ended"] = time.time()
+            if reason:
+                self.data["reason"] = reason[:REASON_LIMIT]
+            self.enter(secondary or status)
+            self.data["transitions"][-1]["EndTime"] = self.data["ended"]
+            self.data["status"] = status
+            self.save()
+
+    def save(self) -> None:
+        with self.lock:
+            self.data["modified"] = time.time()
+            replace(self.path, json.dumps(self.data, indent=1).encode())

@@ -1,0 +1,194 @@
+"""Runs one job: download, train, upload. One thread of the endpoint for each job."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import sys
+import threading
+import time
+import traceback
+from pathlib import Path
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from local_sagemaker.cluster.spec import ClusterSpec
+from local_sagemaker.jobs import artifacts, channels, failure, instances
+from local_sagemaker.jobs.aws import LocalAws
+from local_sagemaker.jobs.cluster_process import ClusterProcess
+from local_sagemaker.jobs.metrics import Metrics
+from local_sagemaker.jobs.record import JobRecord
+
+LOG = logging.getLogger(__name__)
+COMMAND = [sys.executable, "-m", "local_sagemaker.image.train"]
+DAY = 24 * 60 * 60  # seconds; AWS's default for MaxRuntimeInSeconds
+CHECKPOINT_SECONDS = 1.0
+
+
+class JobRun:
+    """A job while it runs.
+
+    directory: the job's own, which holds its instances until they are uploaded.
+    isolation: `namespaces` or `processes`. grace_seconds: from SIGTERM to SIGKILL.
+    """
+
+    def __init__(
+        self,
+        record: JobRecord,
+        aws: LocalAws,
+        directory: Path,
+        isolation: str,
+        grace_seconds: float,
+    ) -> None:
+        self.record, self.aws, self.directory = record, aws, directory
+        self.isolation, self.grace_seconds = isolation, grace_seconds
+        self.region = record.data["region"]
+        self.cluster: ClusterProcess | None = None
+        self.metrics = Metrics(record.request)
+        self.started_at = int(time.time())
+        self.stop_wanted = threading.Event()
+        self.out_of_time = False
+        self.exits: list[tuple[str, int]] = []
+        self.errors: list[str] = []
+        self.thread = threading.Thread(target=self._run, name=record.name, daemon=True)
+
+    def stop(self) -> None:
+        """What StopTrainingJob does: SIGTERM, grace, SIGKILL, then upload what is there."""
+        self.stop_wanted.set()
+        if self.cluster:
+            self.cluster.stop()
+
+    def kill(self) -> None:
+        """End at once, for an endpoint that is going down."""
+        self.stop_wanted.set()
+        if self.cluster:
+            self.cluster.kill()
+
+    def _run(self) -> None:
+        try:
+            self._phases()
+        except channels.DataError as error:
+            self.record.end("Failed", reason=f"ClientError: {error}")
+        except (BotoCoreError, ClientError, OSError) as error:
+            LOG.warning("%s: %s", self.record.name, error)
+            self.record.end("Failed", reason=f"InternalServerError: {error}")
+        except Exception as error:
+            LOG.error("%s: %s", self.record.name, traceback.format_exc())
+            reason = f"InternalServerError: {type(error).__name__}: {error}"
+            self.record.end("Failed", reason=reason)
+        finally:
+            self._clean_up()
+
+    def _phases(self) -> None:
+        hosts = instances.prepare(self.record, self.directory, self.isolation, self.aws.port)
+        opt_ml = {host.name: host.path / "ml" for host in hosts}
+        for host in hosts:
+            self.aws.open_log(self.region, self._stream(host.name))
+        self.record.enter("Downloading")
+        channels.fetch(self.aws, self.record.request, self.region, opt_ml)
+        checkpoints = None
+        if "CheckpointConfig" in self.record.request:
+            artifacts.fetch_checkpoints(self.aws, self.record.request, self.region, opt_ml)
+            checkpoints = artifacts.CheckpointSync(
+                self.aws, self.record.request, self.region, opt_ml
+            )
+        if not self.stop_wanted.is_set():
+            self.record.enter("Training")
+            self._train(hosts, checkpoints)
+        self._upload(opt_ml, checkpoints)
+        self._end(opt_ml)
+
+    def _train(self, hosts: list, checkpoints: artifacts.CheckpointSync | None) -> None:
+        spec = ClusterSpec(
+            job=self.record.name,
+            isolation=self.isolation,
+            hosts=hosts,
+            command=COMMAND,
+            endpoint_port=self.aws.port,
+            grace_seconds=self.grace_seconds,
+            prefix=sys.prefix,
+        )
+        self.cluster = ClusterProcess(spec, self.directory)
+        if self.stop_wanted.is_set():  # asked for while the supervisor was being started
+            self.cluster.stop()
+        over = threading.Event()
+        helpers = [threading.Thread(target=self._watch_time, args=(over,), daemon=True)]
+        if checkpoints:
+            args = (over, checkpoints)
+            helpers.append(threading.Thread(target=self._sync, args=args, daemon=True))
+        for helper in helpers:
+            helper.start()
+        try:
+            for event in self.cluster.events():
+                self._on(event)
+        finally:
+            over.set()
+            said = self.cluster.close()
+            for helper in helpers:
+                helper.join()
+        if said:
+            LOG.warning("%s: supervisor: %s", self.record.name, said)
+            self.errors.append(said)
+
+    def _on(self, event: dict) -> None:
+        if event["event"] == "log":
+            stream = self._stream(event["host"])
+            self.aws.write_log(self.region, stream, event["time"], event["lines"])
+            for line in event["lines"]:
+                self.metrics.read(line)
+            self.metrics.send(self.aws, self.region, self.record.name)
+        elif event["event"] == "exit":
+            self.exits.append((event["host"], event["code"]))
+        elif event["event"] == "error":
+            self.errors.append(event["message"])
+
+    def _watch_time(self, over: threading.Event) -> None:
+        limit = self.record.request.get("StoppingCondition", {}).get("MaxRuntimeInSeconds", DAY)
+        spent = time.time() - self.record.data["started"]
+        if not over.wait(max(0.0, limit - spent)):
+            self.out_of_time = True
+            self.cluster.stop()
+
+    def _sync(self, over: threading.Event, checkpoints: artifacts.CheckpointSync) -> None:
+        while not over.wait(CHECKPOINT_SECONDS):
+            try:
+                checkpoints.sync()
+            except (BotoCoreError, ClientError) as error:
+                LOG.warning("%s: checkpoint: %s", self.record.name, error)
+
+    def _upload(self, opt_ml: dict[str, Path], checkpoints) -> None:
+        if self.record.status != "Stopping":
+            self.record.enter("Uploading")
+        if checkpoints:
+            checkpoints.sync(final=True)
+        try:
+            uri = artifacts.upload(self.aws, self.record.request, self.region, opt_ml)
+        except (ClientError, BotoCoreError) as error:
+            raise channels.DataError(f"Artifact upload failed: {error}") from error
+        self.record.data["artifacts"] = uri
+        self.record.data["metrics"] = self.metrics.values
+
+    def _end(self, opt_ml: dict[str, Path]) -> None:
+        failed = next(((host, code) for host, code in self.exits if code != 0), None)
+        if self.out_of_time:
+            self.record.end("Stopped", "MaxRuntimeExceeded")
+        elif self.stop_wanted.is_set():
+            self.record.end("Stopped")
+        elif failed:
+            self.record.end("Failed", reason=failure.reason(opt_ml[failed[0]], failed[1]))
+        elif len(self.exits) < len(opt_ml):
+            said = "; ".join(self.errors) or "the supervisor ended early"
+            self.record.end("Failed", reason=f"InternalServerError: {said}")
+        else:
+            self.record.end("Completed")
+
+    def _stream(self, host: str) -> str:
+        return f"{self.record.name}/{host}-{self.started_at}"
+
+    def _clean_up(self) -> None:
+        """The instances are gone; what a job leaves is in S3, in the logs and in job.json."""
+        for path in self.directory.iterdir():
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            elif path.name != "job.json":
+                path.unlink(missing_ok=True)

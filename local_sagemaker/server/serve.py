@@ -1,0 +1,140 @@
+"""The endpoint's process: bind, restore, serve, save, go down in order."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import logging
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+from moto.moto_server.werkzeug_app import MotoRequestHandler
+from werkzeug.serving import ThreadedWSGIServer
+
+from local_sagemaker.api.training import TrainingApi
+from local_sagemaker.cluster import probe
+from local_sagemaker.jobs.aws import LocalAws
+from local_sagemaker.jobs.manager import JobManager
+from local_sagemaker.server.app import Application
+from local_sagemaker.server.moto_state import MotoState, StateError, replace
+
+LOG = logging.getLogger(__name__)
+SAVE_SECONDS = 1.0
+IDLE_SECONDS = 60  # a client that sends nothing for so long is let go
+GRACE_SECONDS = 20.0
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+class CannotServe(Exception):
+    """Why the endpoint cannot start, with what to do."""
+
+
+class _Server(ThreadedWSGIServer):
+    daemon_threads = True
+    request_queue_size = 256
+
+
+class _Handler(MotoRequestHandler):
+    timeout = IDLE_SECONDS
+
+    def log_request(self, *args, **kwargs) -> None:
+        """Requests are not logged: the jobs' own logs are what people look for."""
+
+
+def serve(
+    state: Path,
+    port: int,
+    host: str = "127.0.0.1",
+    isolation: str = "auto",
+    grace_seconds: float = GRACE_SECONDS,
+) -> None:
+    """Serve until SIGTERM or Ctrl-C. Raises CannotServe when that is not possible.
+
+    state: the directory that holds everything. port: 0 takes a free one; the one taken
+    is in `endpoint.json` there once the endpoint answers.
+    """
+    _make(state)
+    with _only_one(state), _bind(host, port) as server:
+        port = server.server_address[1]
+        kind, why = _isolation(isolation)
+        LOG.info("instances are %s: %s", kind, why)
+        moto_state = MotoState(state / "moto")
+        try:
+            moto_state.load()
+        except StateError as error:
+            raise CannotServe(str(error)) from error
+        jobs = JobManager(state / "jobs", LocalAws(port), kind, grace_seconds)
+        server.app = Application(TrainingApi(jobs).operations(), moto_state)
+        _serve_until_told(server, moto_state, jobs, state, kind, why)
+
+
+def _serve_until_told(server, moto_state, jobs, state: Path, kind: str, why: str) -> None:
+    done = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: done.set())
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    saver = threading.Thread(target=_save_often, args=(moto_state, done), daemon=True)
+    saver.start()
+    info = {"pid": os.getpid(), "port": server.server_address[1], "started": time.time()}
+    info |= {"host": server.server_address[0], "isolation": kind, "why": why}
+    replace(state / "endpoint.json", json.dumps(info).encode())
+    LOG.info("answering on %s:%s", info["host"], info["port"])
+    done.wait()
+    jobs.shut_down()
+    server.shutdown()
+    saver.join()
+    moto_state.save()
+    (state / "endpoint.json").unlink(missing_ok=True)
+
+
+def _save_often(moto_state: MotoState, done: threading.Event) -> None:
+    while not done.wait(SAVE_SECONDS):
+        try:
+            moto_state.save()
+        except OSError as error:
+            LOG.error("the state could not be saved: %s", error)
+
+
+def _make(state: Path) -> None:
+    try:
+        state.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise CannotServe(
+            f"The state directory {state} cannot be made: {error.strerror}. Choose another with "
+            "the variable WORKSHOP_STATE_DIR."
+        ) from error
+
+
+@contextlib.contextmanager
+def _only_one(state: Path):
+    """Hold the state directory's lock: two endpoints on one state would ruin it."""
+    with (state / "lock").open("w") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise CannotServe(
+                f"Another endpoint uses {state}. `workshop status` says where it is; "
+                "`workshop down` ends it."
+            ) from error
+        yield
+
+
+def _bind(host: str, port: int) -> _Server:
+    try:
+        return _Server(host, port, app=None, handler=_Handler)
+    except (OSError, SystemExit, OverflowError) as error:  # werkzeug exits on a port in use
+        raise CannotServe(
+            f"Port {port} on {host} cannot be used: something else listens there, or it is not "
+            "allowed. Choose another, for example with `workshop up --port 4601`."
+        ) from error
+
+
+def _isolation(wanted: str) -> tuple[str, str]:
+    try:
+        return probe.isolation(wanted)
+    except OSError as error:
+        raise CannotServe(str(error)) from error

@@ -1,0 +1,130 @@
+"""Checks a request against botocore's own model of the service.
+
+botocore's client-side validator checks types, required members and minima. A service also
+checks maxima, patterns and enumerations; all of that stands in the same model, and is
+checked here, with AWS's words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+
+import botocore.session
+from botocore.model import ListShape, MapShape, OperationModel, Shape, StructureShape
+
+from local_sagemaker.server.errors import AwsError, validation
+
+JSON_TYPES = {
+    "string": str,
+    "integer": int,
+    "long": int,
+    "float": (int, float),
+    "double": (int, float),
+    "boolean": bool,
+    "timestamp": (int, float, str),
+    "list": list,
+    "map": dict,
+    "structure": dict,
+}
+
+
+@cache
+def operation(name: str) -> OperationModel:
+    """botocore's model of a SageMaker operation."""
+    model = botocore.session.get_session().get_service_model("sagemaker")
+    return model.operation_model(name)
+
+
+def check(name: str, body: object) -> dict:
+    """Return `body`, a request of operation `name`, if AWS would take its form.
+
+    Raises AwsError: SerializationException for a wrong JSON type, else
+    ValidationException with one sentence for each constraint that is not met.
+    """
+    shape = operation(name).input_shape
+    found = list(_violations(shape, body, ""))
+    if found:
+        count = f"{len(found)} validation error{'s' if len(found) > 1 else ''} detected: "
+        raise validation(count + "; ".join(found))
+    return body
+
+
+def _violations(shape: Shape, value: object, path: str) -> Iterator[str]:
+    kind = JSON_TYPES.get(shape.type_name)
+    wrong_bool = isinstance(value, bool) and shape.type_name != "boolean"
+    if kind and (not isinstance(value, kind) or wrong_bool):
+        where = f" at '{path}'" if path else ""
+        raise AwsError(
+            "SerializationException",
+            f"{type(value).__name__} can not be converted to {shape.type_name}{where}",
+        )
+    if isinstance(shape, StructureShape):
+        yield from _structure(shape, value, path)
+    elif isinstance(shape, ListShape):
+        yield from _size(shape, value, path)
+        for number, member in enumerate(value, 1):
+            yield from _violations(shape.member, member, f"{path}.{number}.member")
+    elif isinstance(shape, MapShape):
+        yield from _size(shape, value, path)
+        for key, member in value.items():
+            yield from _violations(shape.key, key, f"{path}.{key}.key")
+            yield from _violations(shape.value, member, f"{path}.{key}.member")
+    elif shape.type_name == "string":
+        yield from _string(shape, value, path)
+    elif shape.type_name in ("integer", "long", "float", "double"):
+        yield from _number(shape, value, path)
+
+
+def _structure(shape: StructureShape, value: dict, path: str) -> Iterator[str]:
+    for name in shape.required_members:
+        if value.get(name) is None:
+            yield _sentence("null", _join(path, name), "not be null")
+    for name, member in shape.members.items():
+        if value.get(name) is not None:
+            yield from _violations(member, value[name], _join(path, name))
+
+
+def _string(shape: Shape, value: str, path: str) -> Iterator[str]:
+    yield from _size(shape, value, path)
+    pattern = shape.metadata.get("pattern")
+    if pattern and not _matches(pattern, value):
+        what = f"satisfy regular expression pattern: {pattern}"
+        yield _sentence(value, path, what)
+    if shape.enum and value not in shape.enum:
+        yield _sentence(value, path, f"satisfy enum value set: [{', '.join(shape.enum)}]")
+
+
+def _number(shape: Shape, value: float, path: str) -> Iterator[str]:
+    low, high = shape.metadata.get("min"), shape.metadata.get("max")
+    if low is not None and value < low:
+        yield _sentence(value, path, f"have value greater than or equal to {low}")
+    if high is not None and value > high:
+        yield _sentence(value, path, f"have value less than or equal to {high}")
+
+
+def _size(shape: Shape, value, path: str) -> Iterator[str]:
+    low, high = shape.metadata.get("min"), shape.metadata.get("max")
+    shown = value if isinstance(value, str) else f"[{len(value)} members]"
+    if low is not None and len(value) < low:
+        yield _sentence(shown, path, f"have length greater than or equal to {low}")
+    if high is not None and len(value) > high:
+        yield _sentence(shown, path, f"have length less than or equal to {high}")
+
+
+def _matches(pattern: str, value: str) -> bool:
+    try:
+        return re.fullmatch(pattern.removeprefix("^").removesuffix("$"), value) is not None
+    except re.error:  # a construct of Java's that Python lacks: let it pass
+        return True
+
+
+def _sentence(value: object, path: str, must: str) -> str:
+    shown = value if value == "null" else f"'{value}'"
+    return f"Value {shown} at '{path}' failed to satisfy constraint: Member must {must}"
+
+
+def _join(path: str, name: str) -> str:
+    name = name[0].lower() + name[1:]
+    return f"{path}.{name}" if path else name

@@ -1,0 +1,107 @@
+"""workshop jobs, logs, stop: training jobs on the local endpoint."""
+
+from __future__ import annotations
+
+import time
+
+import boto3
+import click
+from botocore.exceptions import BotoCoreError, ClientError
+
+from workshop.commands.endpoint import client_environment
+
+LOG_GROUP = "/aws/sagemaker/TrainingJobs"
+FINAL = ("Completed", "Failed", "Stopped")
+POLL_SECONDS = 0.5
+
+
+def client(service: str):
+    """A boto3 client for the running endpoint, whatever the shell's variables say."""
+    env = client_environment()
+    return boto3.client(
+        service,
+        endpoint_url=env["AWS_ENDPOINT_URL"],
+        region_name=env["AWS_DEFAULT_REGION"],
+        aws_access_key_id=env["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=env["AWS_SECRET_ACCESS_KEY"],
+    )
+
+
+def describe(name: str) -> dict:
+    try:
+        return client("sagemaker").describe_training_job(TrainingJobName=name)
+    except (ClientError, BotoCoreError) as error:
+        raise click.ClickException(f"Job {name}: {error}. `workshop jobs` lists them.") from error
+
+
+@click.command()
+def jobs() -> None:
+    """List training jobs, the newest first."""
+    pages = client("sagemaker").get_paginator("list_training_jobs")
+    rows = [
+        one
+        for page in pages.paginate(SortBy="CreationTime", SortOrder="Descending")
+        for one in page["TrainingJobSummaries"]
+    ]
+    if not rows:
+        click.echo("No jobs yet.")
+    for one in rows:
+        end = one.get("TrainingEndTime")
+        spent = f"{(end - one['CreationTime']).total_seconds():7.1f} s" if end else " " * 9
+        created = one["CreationTime"].strftime("%Y-%m-%d %H:%M:%S")
+        click.echo(f"{created}  {one['TrainingJobStatus']:<10} {spent}  {one['TrainingJobName']}")
+
+
+@click.command()
+@click.argument("job")
+@click.option("--follow", "-f", is_flag=True, help="Go on until the job has ended.")
+def logs(job, follow) -> None:
+    """Print the log of JOB, each line with its host."""
+    tokens: dict[str, str] = {}
+    while True:
+        ended = describe(job)["TrainingJobStatus"] in FINAL
+        _print_new(job, tokens)
+        if ended or not follow:
+            break
+        time.sleep(POLL_SECONDS)
+    description = describe(job)
+    if description["TrainingJobStatus"] in FINAL:
+        reason = description.get("FailureReason")
+        click.echo(f"{description['TrainingJobStatus']}{': ' + reason if reason else ''}")
+
+
+def _print_new(job: str, tokens: dict[str, str]) -> None:
+    reader = client("logs")
+    try:
+        found = reader.describe_log_streams(
+            logGroupName=LOG_GROUP, logStreamNamePrefix=f"{job}/", limit=50
+        )
+    except reader.exceptions.ResourceNotFoundException:
+        return
+    for stream in found["logStreams"]:
+        name = stream["logStreamName"]
+        host = name.split("/")[-1].rpartition("-")[0]
+        while True:
+            more = {"nextToken": tokens[name]} if name in tokens else {}
+            page = reader.get_log_events(
+                logGroupName=LOG_GROUP, logStreamName=name, startFromHead=True, **more
+            )
+            for event in page["events"]:
+                click.echo(f"{host}  {event['message']}")
+            if tokens.get(name) == page["nextForwardToken"]:
+                break
+            tokens[name] = page["nextForwardToken"]
+
+
+@click.command()
+@click.argument("job")
+def stop(job) -> None:
+    """Stop JOB: SIGTERM, a grace period, SIGKILL; what it has saved is uploaded."""
+    status = describe(job)["TrainingJobStatus"]
+    if status in FINAL:
+        click.echo(f"{job} has ended already: {status}")
+        return
+    client("sagemaker").stop_training_job(TrainingJobName=job)
+    while (status := describe(job)["TrainingJobStatus"]) not in FINAL:
+        time.sleep(POLL_SECONDS)
+    click.echo(f"{job}: {status}")
