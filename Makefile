@@ -1,0 +1,48 @@
+# The whole kit from two commands: `make run`, `make test`. Both set .venv up first when it is
+# missing or out of date. `make` alone lists the targets.
+.DEFAULT_GOAL := help
+.PHONY: help setup ready run lab test bench doctor lock clean distclean
+SHELL := /bin/sh
+
+# Another Python for .venv:  make setup PYTHON=/path/to/python3.11
+PYTHON ?=
+BIN := .venv/bin
+# What a target starts finds mpirun, torchrun and python in .venv first.
+INSIDE := PATH="$$PWD/$(BIN):$$PATH"
+BOOTSTRAP := python=$$(command -v python3 || command -v python3.11 || command -v python3.12) \
+	|| { echo "No python3 was found: install Python 3.11 first."; exit 1; }; "$$python" -sE -m bootstrap
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | awk -F'\t' '{printf "make %-10s %s\n", $$1, $$2}'
+
+setup: ## install everything into .venv, and try Horovod again
+	@$(BOOTSTRAP) --force $(if $(PYTHON),--python "$(PYTHON)")
+
+ready: # set up only when missing or out of date
+	@$(BOOTSTRAP)
+
+run: ready ## run every lesson here, no AWS account; the pages go to build/
+	@$(INSIDE) $(BIN)/workshop run
+
+lab: ready ## open the lessons in JupyterLab, with the local endpoint up
+	@$(INSIDE) $(BIN)/workshop lab
+
+test: ready ## run the tests
+	@$(INSIDE) $(BIN)/pytest
+
+bench: ready ## measure: overhead of a job, speed-up, bandwidth
+	@$(INSIDE) $(BIN)/python -m bench
+
+doctor: ready ## check this machine, a line per need
+	@$(INSIDE) $(BIN)/workshop doctor
+
+lock: ready ## resolve requirements/*.in again (UPGRADE=1: newest versions)
+	@$(BIN)/python -m bootstrap.lock $(if $(UPGRADE),--upgrade)
+
+clean: ## stop the endpoint, remove build/ and tools' caches
+	@if [ -x $(BIN)/workshop ]; then $(BIN)/workshop down >/dev/null 2>&1 || true; fi
+	rm -rf build .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -not -path './.venv/*' -prune -exec rm -rf {} +
+
+distclean: clean ## and .venv, too
+	rm -rf .venv

@@ -1,0 +1,104 @@
+"""The lock, the conda file and the commands of the README say the same."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+from bootstrap import lock
+
+ROOT = Path(__file__).resolve().parents[2]
+LOCK = (ROOT / "requirements" / "lock.txt").read_text()
+CONDA = (ROOT / "environment.yml").read_text()
+FILES = ("lock.txt", "uv.txt", "horovod.txt", "horovod-build.txt")
+
+
+def conda_pins() -> list[str]:
+    pip_part = CONDA.split("- pip:\n", 1)[1]
+    return re.findall(r'^ +- "(.+)"$', pip_part, re.MULTILINE)
+
+
+def test_conda_has_the_locks_pins():
+    assert conda_pins() == lock.pins(LOCK)
+    assert len(conda_pins()) > 200
+
+
+def test_environment_yml_is_what_make_lock_writes():
+    assert lock.environment_text(LOCK) == CONDA
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_all_but_torch_have_hashes(name):
+    without = [
+        block[0].split("==")[0]
+        for block in lock.blocks((ROOT / "requirements" / name).read_text())
+        if not any("--hash=sha256:" in line for line in block)
+    ]
+    assert without == (["torch"] if name == "lock.txt" else [])
+
+
+def test_torch_fits_cpu_cuda_and_mac_wheels():
+    torch = next(pin for pin in lock.pins(LOCK) if pin.startswith("torch=="))
+    assert re.fullmatch(r"torch==\d+\.\d+\.\d+", torch)
+    assert not [pin for pin in lock.pins(LOCK) if re.match(r"(nvidia|cuda|triton)", pin)]
+
+
+def test_lock_keeps_what_base_in_asks_for():
+    locked = {Requirement(pin).name: Requirement(pin).specifier for pin in lock.pins(LOCK)}
+    for line in (ROOT / "requirements" / "base.in").read_text().splitlines():
+        if line and not line.startswith("#"):
+            asked = Requirement(line)
+            version = str(locked[asked.name]).removeprefix("==")
+            assert asked.specifier.contains(version), f"{line}: the lock has {version}"
+
+
+@pytest.mark.parametrize("name", [*(f"requirements/{f}" for f in FILES), "environment.yml"])
+def test_no_place_of_one_machine_is_named(name):
+    text = (ROOT / name).read_text()
+    assert not re.search(r"://|file:|--index-url|--find-links|^/", text, re.MULTILINE)
+
+
+def test_horovods_own_needs_are_locked():
+    names = {Requirement(pin).name for pin in lock.pins(LOCK)}
+    assert {"cffi", "cloudpickle", "psutil", "pyyaml", "packaging"} <= names
+
+
+COMPILED = """\
+numpy==2.0.2 \\
+    --hash=sha256:aa
+    # via torch
+nvidia-nccl-cu13==2.29 ; sys_platform == 'linux' \\
+    --hash=sha256:bb
+pandas==2.3.3 ; python_full_version >= '3.14' \\
+    --hash=sha256:cc
+torch==2.13.0+cpu \\
+    --hash=sha256:dd
+    # via -r requirements/base.in
+triton==3.7.1 ; sys_platform == 'linux' \\
+    --hash=sha256:ee
+"""
+
+
+def test_lock_text_frees_torch_and_drops_cuda():
+    text = lock.lock_text(COMPILED)
+    assert lock.pins(text) == ["numpy==2.0.2", "torch==2.13.0"]
+    assert "sha256:aa" in text and "sha256:dd" not in text
+    assert "# via -r requirements/base.in" in text
+
+
+def test_ci_runs_the_readmes_test_command():
+    script = (ROOT / ".ci" / "run").read_text()
+    commands = [line for line in script.splitlines() if line and not line.startswith("#")]
+    assert commands[0] == "set -euo pipefail"
+    assert commands[-1] == "exec make test </dev/null"
+    assert "make test" in (ROOT / "README.md").read_text()
+
+
+def test_make_lists_every_target():
+    listed = subprocess.run(["make"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    for target in ["setup", "run", "lab", "test", "bench", "doctor", "lock", "clean", "distclean"]:
+        assert re.search(rf"^make {target} ", listed, re.MULTILINE), target
