@@ -1,0 +1,43 @@
+"""Find out which of how many processes this is, under torchrun, mpirun or neither."""
+
+import os
+
+import torch
+import torch.distributed as dist
+
+_LAUNCHERS = (  # rank, world_size, local_rank, ranks on this machine
+    ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"),  # torchrun
+    (
+        "OMPI_COMM_WORLD_RANK",
+        "OMPI_COMM_WORLD_SIZE",
+        "OMPI_COMM_WORLD_LOCAL_RANK",
+        "OMPI_COMM_WORLD_LOCAL_SIZE",
+    ),  # mpirun
+)
+
+
+def join_ranks() -> tuple[int, int]:
+    """Join the other ranks; return (local_rank, ranks on this machine).
+
+    Uses NCCL where every rank of this machine has a GPU to itself, else Gloo. Alone, without a
+    launcher, it is rank 0 of 1. Under mpirun, which names no meeting point, the ranks meet at
+    MASTER_ADDR:MASTER_PORT, by default 127.0.0.1:29500: export MASTER_ADDR for several machines.
+    """
+    rank, world_size, local_rank, ranks_here = 0, 1, 0, 1
+    for names in _LAUNCHERS:
+        if names[0] in os.environ:
+            rank, world_size, local_rank, ranks_here = (int(os.environ[n]) for n in names)
+            break
+    os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
+    os.environ.setdefault("MASTER_PORT", "29500" if world_size > 1 else "0")
+    own_gpu = torch.cuda.is_available() and torch.cuda.device_count() >= ranks_here
+    dist.init_process_group("nccl" if own_gpu else "gloo", rank=rank, world_size=world_size)
+    return local_rank, ranks_here
+
+
+def mean_over_ranks(value: float) -> float:
+    """Return the mean of every rank's `value`. A collective operation: every rank must call it."""
+    device = "cuda" if dist.get_backend() == "nccl" else "cpu"
+    total = torch.tensor(value, dtype=torch.float64, device=device)
+    dist.all_reduce(total)
+    return total.item() / dist.get_world_size()
