@@ -84,12 +84,7 @@ def prepare(
 
     def make(directory: Path) -> str:
         contents = _contents(source, cache, sums, mirrors, policy, quiet)
-        channels = _split(contents, validation_images)
-        for channel, (images, labels) in channels.items():
-            parts = shards if channel == "train" else 1
-            write_shards(directory / channel, images, labels, parts, quiet=quiet)
-        counts = ", ".join(f"{len(labels)} {name}" for name, (_, labels) in channels.items())
-        return f"wrote {counts} images, train in {shards} files"
+        return _write(directory, _split(contents, validation_images), shards, quiet)
 
     recipe = {
         "dataset": "cifar10",
@@ -99,6 +94,14 @@ def prepare(
         "sha256": dict(sums),
     }
     return build(out, recipe, make, quiet=quiet)
+
+
+def _write(directory: Path, channels: Split, shards: int, quiet: bool) -> str:
+    for channel, (images, labels) in channels.items():
+        parts = shards if channel == "train" else 1
+        write_shards(directory / channel, images, labels, parts, quiet=quiet)
+    counts = ", ".join(f"{len(labels)} {name}" for name, (_, labels) in channels.items())
+    return f"wrote {counts} images, train in {shards} files"
 
 
 def _contents(

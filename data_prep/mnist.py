@@ -80,8 +80,8 @@ def prepare(
 ) -> Path:
     """Write the channels `training` (60,000 images) and `test` (10,000) below `out`.
 
-    Each is a directory of .npz files with `images` uint8 (n, 28, 28, 1), pixels 0..255,
-    and `labels` int64 (n,), 0..9. `source` is a folder with the four .gz files or a URL
+    Each is a directory of .npz files with `images` uint8 (n, 28, 28, 1), 0..255, and
+    `labels` int64 (n,), 0..9. `source` is a folder with the four .gz files or a URL
     of one; without it they are downloaded and kept in `cache` (default: `downloads/mnist`
     beside `out`). `shards` is the number of training files. Returns `out`. Raises
     DataError when the files cannot be had, are not the published ones, or `out` cannot
@@ -102,8 +102,8 @@ def prepare(
             parts = shards if channel == "training" else 1
             write_shards(directory / channel, images, labels, parts, quiet=quiet)
             counts[channel] = len(images)
-        training, test = counts["training"], counts["test"]
-        return f"wrote {training} training images in {shards} files, {test} test images"
+        text = "wrote {training} training images in {shards} files, {test} test images"
+        return text.format(shards=shards, **counts)
 
     recipe = {"dataset": "mnist", "version": VERSION, "shards": shards, "sha256": dict(sums)}
     return build(out, recipe, make, quiet=quiet)
