@@ -51,7 +51,10 @@ def _example(tf: Any, image: np.ndarray, label: int) -> bytes:
 
 def _tensorflow() -> Any:
     # TensorFlow takes seconds to import and greets with warnings: only here, and quietly.
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    # The variable goes away again: jobs started from the same notebook should not inherit it.
+    name = "TF_CPP_MIN_LOG_LEVEL"
+    ours = name not in os.environ
+    os.environ.setdefault(name, "3")
     try:
         import tensorflow as tf
     except ImportError as error:
@@ -59,4 +62,7 @@ def _tensorflow() -> Any:
             f"writing TFRecord files needs TensorFlow ({error}). Install the kit's pinned "
             "packages, then try again."
         ) from error
+    finally:
+        if ours:
+            del os.environ[name]
     return tf

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
+import sys
 import tarfile
 
 import numpy as np
@@ -95,6 +97,23 @@ def test_the_naive_reshape_would_fail_this_test():
     assert not looks_right(naive)
     right, labels = cifar_binary.decode(record, "one")
     assert looks_right(right[0]) and np.array_equal(right, images) and labels.tolist() == [3]
+
+
+def test_without_tensorflow(files, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tensorflow", None)
+    monkeypatch.delenv("TF_CPP_MIN_LOG_LEVEL", raising=False)
+    archive = tar_gz(files)
+    (tmp_path / ARCHIVE).write_bytes(archive)
+    with pytest.raises(data_prep.DataError, match="needs TensorFlow"):
+        data_prep.cifar10.prepare(
+            tmp_path / "out",
+            tmp_path,
+            validation_images=10,
+            checksums=all_sums(files, archive),
+            quiet=True,
+        )
+    assert not (tmp_path / "out").exists()
+    assert "TF_CPP_MIN_LOG_LEVEL" not in os.environ, "jobs of the same notebook would inherit it"
 
 
 def test_channels_and_files(prepared):
