@@ -20,13 +20,13 @@ LOCK = ROOT / "requirements" / "lock.txt"
 LOGS = VENV / "log"
 NO_NETWORK = re.compile(
     r"dns error|connect error|error resolving|Failed to fetch|Network|offline"
-    r"|NewConnectionError|Could not find a version|timed out",
+    r"|NewConnectionError|Could not find a version|there is no version of|timed out",
     re.IGNORECASE,
 )
 NETWORK_HELP = (
-    "The package index could not be reached. Check the connection (https_proxy where you are "
-    "behind a proxy,\nPIP_INDEX_URL where you have a mirror), then run the same command again: "
-    "what was downloaded is kept."
+    "The package index could not be reached, or lacks this version. Check the connection\n"
+    "(https_proxy where you are behind a proxy, PIP_INDEX_URL where you have a mirror), then run\n"
+    "the same command again: what was downloaded is kept."
 )
 # The launchers of sagemaker-training import a C module of this name. On AWS it is preloaded
 # to answer gethostname(); here host names are real, so where no C compiler is, this will do.
@@ -94,7 +94,28 @@ def uv_environment() -> dict[str, str]:
     if indexes and "UV_INDEX" not in os.environ:
         extra["UV_INDEX"] = " ".join(indexes)
         extra.setdefault("UV_INDEX_STRATEGY", "unsafe-best-match")
+    if not can_write(uv_cache()):
+        say(f"  {uv_cache()} cannot be written: nothing downloaded will be kept")
+        extra["UV_NO_CACHE"] = "1"
     return clean_environment(**extra)
+
+
+def uv_cache() -> Path:
+    """Where uv keeps what it downloads, unless told otherwise."""
+    if os.environ.get("UV_CACHE_DIR"):
+        return Path(os.environ["UV_CACHE_DIR"])
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "uv"
+
+
+def can_write(folder: Path) -> bool:
+    """True where files can be made in `folder`, which is created where it is missing."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=str(folder)):
+            return True
+    except OSError:
+        return False
 
 
 def install_uv() -> None:

@@ -251,6 +251,16 @@ def test_pips_settings_reach_uv(monkeypatch):
     assert environment.uv_environment()["UV_FIND_LINKS"] == "/mine"
 
 
+def test_without_a_cache_uv_goes_on(monkeypatch, tmp_path, capsys):
+    (tmp_path / "file").write_text("a file where a folder should be")
+    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "file"))
+    monkeypatch.setattr(environment, "output_of", lambda command: "")
+    assert environment.uv_environment()["UV_NO_CACHE"] == "1"
+    assert "cannot be written" in capsys.readouterr().out
+    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "new"))
+    assert "UV_NO_CACHE" not in environment.uv_environment()
+
+
 def wheel(path: Path) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(path, "w") as archive:
