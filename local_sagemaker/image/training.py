@@ -20,11 +20,10 @@ from sagemaker_training import (
     logging_config,
     mapping,
     params,
-    process,
     runner,
 )
 
-from local_sagemaker.image import hosts, launchers, tf_config
+from local_sagemaker.image import hosts, launchers, tf_config, toolkit
 
 PARAMETER_SERVER = "sagemaker_parameter_server_enabled"
 MULTI_WORKER_MIRRORED = "sagemaker_multi_worker_mirrored_strategy_enabled"
@@ -33,33 +32,12 @@ TORCH_DISTRIBUTED = "sagemaker_torch_distributed_enabled"
 SMDDP = "sagemaker_distributed_dataparallel_enabled"
 LAUNCHERS = (PARAMETER_SERVER, MULTI_WORKER_MIRRORED, MPI, TORCH_DISTRIBUTED, SMDDP)
 
-# The toolkit imports TensorFlow, for seconds, only to learn the names of its errors.
-TENSORFLOW_ERRORS = [
-    "AbortedError",
-    "AlreadyExistsError",
-    "CancelledError",
-    "DataLossError",
-    "DeadlineExceededError",
-    "FailedPreconditionError",
-    "InternalError",
-    "InvalidArgumentError",
-    "NotFoundError",
-    "OpError",
-    "OutOfRangeError",
-    "PermissionDeniedError",
-    "ResourceExhaustedError",
-    "UnauthenticatedError",
-    "UnavailableError",
-    "UnimplementedError",
-    "UnknownError",
-]
-
 logger = logging_config.get_logger()
 
 
 def main() -> None:
     """Run the user's script on this instance. Called by the toolkit."""
-    process.get_tensorflow_exception_classes = lambda: list(TENSORFLOW_ERRORS)
+    toolkit.mend()
     env = environment.Environment()
     _say_what_differs(env)
     enabled = [key for key in LAUNCHERS if env.additional_framework_parameters.get(key)]

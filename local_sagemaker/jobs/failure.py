@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 SIGKILL_CODE = 137
+REASON_LIMIT = 1024  # characters; AWS's limit
 
 
 def reason(opt_ml: Path, code: int) -> str:
@@ -20,4 +21,12 @@ def reason(opt_ml: Path, code: int) -> str:
     elif not text:
         text = "Please see job logs for more information"
     tail = f", exit code: {code}"
-    return "AlgorithmError: " + text[: 1024 - len(tail) - len("AlgorithmError: ")] + tail
+    return "AlgorithmError: " + shorten(text, REASON_LIMIT - len(tail) - 16) + tail
+
+
+def shorten(text: str, limit: int) -> str:
+    """At most `limit` characters. AWS keeps the start; a traceback's last line tells more."""
+    if len(text) <= limit:
+        return text
+    end = limit // 2
+    return text[: limit - end - 5] + "\n...\n" + text[-end:]

@@ -20,6 +20,7 @@ FOLDERS = ("input/config", "input/data", "model", "output/data", "checkpoints", 
 # What a learner set for pip and for certificates must hold on an instance too.
 PASSED_ON = ("PIP_", "UV_", "SSL_CERT", "REQUESTS_CA_BUNDLE", "LANG", "LC_", "TZ")
 IMAGE_BIN = Path(__file__).parent.parent / "image" / "bin"
+IMAGE_SITE = IMAGE_BIN.parent / "site"
 PACKAGES = Path(__file__).parent.parent.parent
 
 
@@ -84,7 +85,7 @@ def environment(record: JobRecord, host: str, isolation: str, port: int) -> dict
     env |= {
         "PATH": os.pathsep.join([str(IMAGE_BIN), f"{sys.prefix}/bin", os.environ["PATH"]]),
         "HOME": os.environ.get("HOME", "/"),
-        "PYTHONPATH": str(PACKAGES),
+        "PYTHONPATH": os.pathsep.join([str(PACKAGES), str(IMAGE_SITE)]),
         "LD_LIBRARY_PATH": os.environ.get("LD_LIBRARY_PATH", ""),
         "PYTHONUNBUFFERED": "1",
         "PYTHONDONTWRITEBYTECODE": "1",

@@ -7,6 +7,7 @@ import threading
 import time
 from pathlib import Path
 
+from local_sagemaker.jobs.failure import REASON_LIMIT
 from local_sagemaker.server.moto_state import replace
 
 # What AWS says at each step (SecondaryStatusTransitions[].StatusMessage).
@@ -22,7 +23,6 @@ MESSAGES = {
     "MaxRuntimeExceeded": "Training job runtime exceeded MaxRuntimeInSeconds provided",
 }
 FINAL = ("Completed", "Failed", "Stopped")
-REASON_LIMIT = 1024  # characters of FailureReason
 
 
 class JobRecord:

@@ -10,6 +10,7 @@ import time
 import traceback
 from pathlib import Path
 
+from boto3.exceptions import Boto3Error
 from botocore.exceptions import BotoCoreError, ClientError
 
 from local_sagemaker.cluster.spec import ClusterSpec
@@ -23,6 +24,7 @@ LOG = logging.getLogger(__name__)
 COMMAND = [sys.executable, "-m", "local_sagemaker.image.train"]
 DAY = 24 * 60 * 60  # seconds; AWS's default for MaxRuntimeInSeconds
 CHECKPOINT_SECONDS = 1.0
+AWS_ERRORS = (BotoCoreError, Boto3Error, ClientError)
 
 
 class JobRun:
@@ -69,7 +71,7 @@ class JobRun:
             self._phases()
         except channels.DataError as error:
             self.record.end("Failed", reason=f"ClientError: {error}")
-        except (BotoCoreError, ClientError, OSError) as error:
+        except (*AWS_ERRORS, OSError) as error:
             LOG.warning("%s: %s", self.record.name, error)
             self.record.end("Failed", reason=f"InternalServerError: {error}")
         except Exception as error:
@@ -153,7 +155,7 @@ class JobRun:
         while not over.wait(CHECKPOINT_SECONDS):
             try:
                 checkpoints.sync()
-            except (BotoCoreError, ClientError) as error:
+            except AWS_ERRORS as error:
                 LOG.warning("%s: checkpoint: %s", self.record.name, error)
 
     def _upload(self, opt_ml: dict[str, Path], checkpoints) -> None:
@@ -163,7 +165,7 @@ class JobRun:
             checkpoints.sync(final=True)
         try:
             uri = artifacts.upload(self.aws, self.record.request, self.region, opt_ml)
-        except (ClientError, BotoCoreError) as error:
+        except AWS_ERRORS as error:
             raise channels.DataError(f"Artifact upload failed: {error}") from error
         self.record.data["artifacts"] = uri
         self.record.data["metrics"] = self.metrics.values

@@ -1,0 +1,1 @@
+"""A stand-in: the real package exists only in AWS's images."""

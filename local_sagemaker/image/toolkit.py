@@ -1,0 +1,96 @@
+"""Three mends to the sagemaker-training toolkit, for an instance that a learner watches.
+
+Neither changes what a script sees: its arguments, variables and directories stay the
+toolkit's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from sagemaker_training import process
+
+# The toolkit imports TensorFlow, for seconds, only to learn the names of its errors.
+TENSORFLOW_ERRORS = [
+    "AbortedError",
+    "AlreadyExistsError",
+    "CancelledError",
+    "DataLossError",
+    "DeadlineExceededError",
+    "FailedPreconditionError",
+    "InternalError",
+    "InvalidArgumentError",
+    "NotFoundError",
+    "OpError",
+    "OutOfRangeError",
+    "PermissionDeniedError",
+    "ResourceExhaustedError",
+    "UnauthenticatedError",
+    "UnavailableError",
+    "UnimplementedError",
+    "UnknownError",
+    "XlaRuntimeError",
+]
+
+
+# Seconds that a script's own children may go on writing after it has ended.
+AFTER_THE_END = 2.0
+
+
+class _WholeLines:
+    """A stream whose `read` gives whole lines.
+
+    The toolkit takes whatever has arrived for complete lines, so `print("a", "b")` of an
+    unbuffered script can become two lines of log, and a metric can be torn in half.
+    """
+
+    def __init__(self, stream: asyncio.StreamReader) -> None:
+        self.stream, self.rest = stream, b""
+
+    async def read(self, size: int) -> bytes:
+        while True:
+            data = await self.stream.read(size)
+            self.rest += data
+            if not data or b"\n" in data or len(self.rest) > 16 * size:
+                break
+        whole, newline, self.rest = self.rest.rpartition(b"\n")
+        if not data or not newline:
+            whole, self.rest = whole + newline + self.rest, b""
+        return whole + newline
+
+
+async def _run_async(cmd, processes_per_host, env, cwd, stderr, error_classes=None, **kwargs):
+    """The toolkit's function of this name, which waits for the output's end.
+
+    A child that a script left behind holds that output open, and the job would seem to
+    train until MaxRuntimeInSeconds. Here the script's end is the end.
+    """
+    script = await asyncio.create_subprocess_exec(
+        *cmd, env=env, cwd=cwd, stdout=asyncio.subprocess.PIPE, stderr=stderr, **kwargs
+    )
+    let_go = asyncio.ensure_future(_end_streams(script))
+    output = await asyncio.gather(
+        *(
+            process.watch(
+                _WholeLines(stream) if stream else None, processes_per_host, error_classes
+            )
+            for stream in (script.stdout, script.stderr)
+        )
+    )
+    code = await script.wait()
+    let_go.cancel()
+    return code, output, script
+
+
+async def _end_streams(script: asyncio.subprocess.Process) -> None:
+    await script.wait()
+    await asyncio.sleep(AFTER_THE_END)
+    for stream in (script.stdout, script.stderr):
+        if stream:
+            stream.feed_eof()
+
+
+def mend() -> None:
+    """Put the mends in place, in this process."""
+    process.run_async = _run_async
+    process.get_tensorflow_exception_classes = lambda: list(TENSORFLOW_ERRORS)

@@ -1,0 +1,28 @@
+"""One endpoint for these tests, and an unmodified SDK that talks to it."""
+
+from __future__ import annotations
+
+import pytest
+
+from endpoint_harness import BUCKET, Endpoint
+
+
+@pytest.fixture(scope="session")
+def endpoint(tmp_path_factory):
+    """An endpoint with a bucket that holds the channel s3://lessons-data/data/."""
+    one = Endpoint(tmp_path_factory.mktemp("state"))
+    one.client("s3").create_bucket(Bucket=BUCKET)
+    for number in range(4):
+        one.put(f"data/part-{number}.txt", f"shard {number}")
+    yield one
+    one.down()
+
+
+@pytest.fixture
+def sdk(endpoint, monkeypatch):
+    """The variables of `workshop env` are set; a sagemaker Session is returned."""
+    for name, value in endpoint.env.items():
+        monkeypatch.setenv(name, value)
+    import sagemaker
+
+    return sagemaker.Session(default_bucket=BUCKET)

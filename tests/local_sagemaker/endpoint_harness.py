@@ -1,0 +1,159 @@
+"""What the tests of the endpoint share: an endpoint of their own, estimators, requests."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import time
+from pathlib import Path
+
+import boto3
+
+from local_sagemaker import daemon
+
+SCRIPTS = Path(__file__).parent / "scripts"
+BUCKET = "lessons-data"
+ROLE = "arn:aws:iam::" + "0" * 12 + ":role/learner"
+FINAL = ("Completed", "Failed", "Stopped")
+IMAGE = "registry.invalid/tensorflow-training:2.18-cpu-py310"
+
+
+@dataclasses.dataclass
+class Job:
+    """A job that has ended: its description and its log, host -> lines."""
+
+    name: str
+    description: dict
+    log: dict[str, list[str]]
+
+    @property
+    def status(self) -> str:
+        return self.description["TrainingJobStatus"]
+
+    def lines(self, start: str) -> list[str]:
+        """What the script printed after `start`, on every host, without mpirun's tags."""
+        found = []
+        for lines in self.log.values():
+            for line in lines:
+                text = line.split("<stdout>: ")[-1]
+                if text.startswith(start):
+                    found.append(text[len(start) :].strip())
+        return found
+
+
+class Endpoint:
+    """A running endpoint and clients for it."""
+
+    def __init__(self, state: Path, options: list[str] | None = None) -> None:
+        self.state = state
+        self.options = options or ["--grace", "3"]
+        self.up()
+
+    def up(self, port: int = 0) -> None:
+        self.running = daemon.start(self.state, port, self.options)
+        self.env = daemon.environment(self.state, self.running.port)
+
+    def down(self) -> None:
+        daemon.stop(self.state)
+
+    def client(self, service: str):
+        return boto3.client(
+            service,
+            endpoint_url=self.env["AWS_ENDPOINT_URL"],
+            region_name=self.env["AWS_DEFAULT_REGION"],
+            aws_access_key_id="local",
+            aws_secret_access_key="local",
+        )
+
+    def put(self, key: str, body: bytes | str) -> str:
+        body = body.encode() if isinstance(body, str) else body
+        self.client("s3").put_object(Bucket=BUCKET, Key=key, Body=body)
+        return f"s3://{BUCKET}/{key}"
+
+    def get(self, uri: str) -> bytes:
+        bucket, key = uri.removeprefix("s3://").split("/", 1)
+        return self.client("s3").get_object(Bucket=bucket, Key=key)["Body"].read()
+
+    def wait(self, name: str, seconds: float = 120) -> Job:
+        """Wait for a job's end. Fails the test after `seconds`."""
+        api, deadline = self.client("sagemaker"), time.monotonic() + seconds
+        while True:
+            found = api.describe_training_job(TrainingJobName=name)
+            if found["TrainingJobStatus"] in FINAL:
+                return Job(name, found, self.log(name))
+            assert time.monotonic() < deadline, f"{name}: {found['SecondaryStatus']}"
+            time.sleep(0.1)
+
+    def log(self, name: str) -> dict[str, list[str]]:
+        group, logs = "/aws/sagemaker/TrainingJobs", self.client("logs")
+        streams = logs.describe_log_streams(
+            logGroupName=group, logStreamNamePrefix=f"{name}/", orderBy="LogStreamName"
+        )["logStreams"]
+        found = {}
+        for stream in streams:
+            events = logs.get_log_events(
+                logGroupName=group, logStreamName=stream["logStreamName"], startFromHead=True
+            )["events"]
+            host = stream["logStreamName"].split("/")[1].rpartition("-")[0]
+            found[host] = [event["message"] for event in events]
+        return found
+
+
+def estimator(session, entry_point: str, kind: str = "tensorflow", **options):
+    """An estimator of the unmodified SDK for a script of tests/local_sagemaker/scripts."""
+    from sagemaker.pytorch import PyTorch
+    from sagemaker.tensorflow import TensorFlow
+
+    defaults = {
+        "entry_point": entry_point,
+        "source_dir": str(SCRIPTS),
+        "role": ROLE,
+        "instance_count": 2,
+        "instance_type": "ml.m5.xlarge",
+        "sagemaker_session": session,
+        "py_version": "py310",
+        "framework_version": "2.12" if kind == "tensorflow" else "2.2.0",
+    }
+    return (TensorFlow if kind == "tensorflow" else PyTorch)(**(defaults | options))
+
+
+def start(estimator_, inputs: object = "default") -> str:
+    """Begin a job; its name."""
+    inputs = {"training": f"s3://{BUCKET}/data"} if inputs == "default" else inputs
+    estimator_.fit(inputs, wait=False)
+    return estimator_.latest_training_job.name
+
+
+def request(name: str, **changes) -> dict:
+    """A CreateTrainingJob request as the SDK would send it, for tests of the API itself."""
+    body = {
+        "TrainingJobName": name,
+        "RoleArn": ROLE,
+        "AlgorithmSpecification": {"TrainingImage": IMAGE, "TrainingInputMode": "File"},
+        "OutputDataConfig": {"S3OutputPath": f"s3://{BUCKET}/out"},
+        "ResourceConfig": {
+            "InstanceCount": 1,
+            "InstanceType": "ml.m5.xlarge",
+            "VolumeSizeInGB": 1,
+        },
+        "StoppingCondition": {"MaxRuntimeInSeconds": 3600},
+        "HyperParameters": {
+            "sagemaker_program": '"hello.py"',
+            "sagemaker_submit_directory": f'"s3://{BUCKET}/code/source.tar.gz"',
+        },
+    }
+    return body | changes
+
+
+def processes_with(text: str) -> list[str]:
+    """Command lines and environments of living processes that contain `text`."""
+    import psutil
+
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.pid != os.getpid() and text in str((process.cmdline(), process.environ())):
+                found.append(" ".join(process.cmdline()))
+        except (psutil.Error, OSError):
+            continue
+    return found
