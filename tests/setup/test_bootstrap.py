@@ -275,8 +275,10 @@ def test_the_kept_wheel_is_used_only_when_whole(tmp_path):
     horovod.keep(built, cache)
     kept = horovod.cached_wheel(cache)
     assert kept is not None and [p.name for p in cache.iterdir()] == [built.name]
-    kept.write_bytes(kept.read_bytes()[:-200])
-    assert horovod.cached_wheel(cache) is None
+    whole = kept.read_bytes()
+    for damaged in (whole[:-200], whole[:2000] + b"?" + whole[2001:]):
+        kept.write_bytes(damaged)
+        assert horovod.cached_wheel(cache) is None
 
 
 def test_a_cache_that_cannot_be_written_is_no_error(tmp_path, capsys):
