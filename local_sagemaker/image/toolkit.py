@@ -77,13 +77,20 @@ async def _run_async(cmd, processes_per_host, env, cwd, stderr, error_classes=No
             for stream in (script.stdout, script.stderr)
         )
     )
-    code = await script.wait()
+    code = await _return_code(script)
     let_go.cancel()
     return code, output, script
 
 
+async def _return_code(script: asyncio.subprocess.Process) -> int:
+    """asyncio's own `wait` waits for the output's end too."""
+    while script.returncode is None:
+        await asyncio.sleep(0.02)
+    return script.returncode
+
+
 async def _end_streams(script: asyncio.subprocess.Process) -> None:
-    await script.wait()
+    await _return_code(script)
     await asyncio.sleep(AFTER_THE_END)
     for stream in (script.stdout, script.stderr):
         if stream:

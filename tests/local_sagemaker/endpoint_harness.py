@@ -86,9 +86,12 @@ class Endpoint:
 
     def log(self, name: str) -> dict[str, list[str]]:
         group, logs = "/aws/sagemaker/TrainingJobs", self.client("logs")
-        streams = logs.describe_log_streams(
-            logGroupName=group, logStreamNamePrefix=f"{name}/", orderBy="LogStreamName"
-        )["logStreams"]
+        try:
+            streams = logs.describe_log_streams(
+                logGroupName=group, logStreamNamePrefix=f"{name}/", orderBy="LogStreamName"
+            )["logStreams"]
+        except logs.exceptions.ResourceNotFoundException:  # the first job makes the group
+            return {}
         found = {}
         for stream in streams:
             events = logs.get_log_events(

@@ -1,0 +1,86 @@
+"""kill -9 of the endpoint: nothing is lost, nothing lives on, and the job says why."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import pytest
+from endpoint_harness import BUCKET, Endpoint, estimator, processes_with, start
+from test_failures import until_log
+
+
+@pytest.fixture
+def mortal(tmp_path, monkeypatch):
+    """An endpoint of this test's own, and a session for it."""
+    one = Endpoint(tmp_path / "state")
+    one.client("s3").create_bucket(Bucket=BUCKET)
+    one.put("data/part-0.txt", "shard")
+    for name, value in one.env.items():
+        monkeypatch.setenv(name, value)
+    import sagemaker
+
+    one.session = sagemaker.Session(default_bucket=BUCKET)
+    yield one
+    one.down()
+
+
+def die(one: Endpoint) -> None:
+    os.kill(one.running.pid, signal.SIGKILL)
+    deadline = time.monotonic() + 10
+    while one.running.pid in _pids():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def _pids() -> set[int]:
+    import psutil
+
+    alive = (p for p in psutil.process_iter(["status"]) if p.info["status"] != "zombie")
+    return {process.pid for process in alive}
+
+
+def test_kill_9_in_the_middle_of_a_job(mortal):
+    earlier = mortal.wait(start(estimator(mortal.session, "show.py", instance_count=1)))
+    model = mortal.get(earlier.description["ModelArtifacts"]["S3ModelArtifacts"])
+    mortal.client("iam").create_role(RoleName="kept", AssumeRolePolicyDocument="{}")
+    mpi = {"mpi": {"enabled": True, "processes_per_host": 2}}
+    name = start(
+        estimator(mortal.session, "fail.py", distribution=mpi, hyperparameters={"mode": "stubborn"})
+    )
+    until_log(mortal, name, "BEGUN")
+    assert processes_with(name) != []
+    die(mortal)
+    deadline = time.monotonic() + 10
+    while processes_with(name):
+        assert time.monotonic() < deadline, processes_with(name)
+        time.sleep(0.1)
+
+    mortal.up()
+    told = mortal.client("sagemaker").describe_training_job(TrainingJobName=name)
+    assert told["TrainingJobStatus"] == "Failed"
+    assert "the local endpoint ended while this job was running" in told["FailureReason"]
+    again = mortal.wait(earlier.name)
+    assert again.description["FinalMetricDataList"] == earlier.description["FinalMetricDataList"]
+    assert (
+        again.description["SecondaryStatusTransitions"]
+        == (earlier.description["SecondaryStatusTransitions"])
+    )
+    assert mortal.get(again.description["ModelArtifacts"]["S3ModelArtifacts"]) == model
+    assert mortal.get(f"s3://{BUCKET}/data/part-0.txt") == b"shard"
+    assert mortal.client("iam").get_role(RoleName="kept")["Role"]["RoleName"] == "kept"
+    assert earlier.log == again.log
+    assert not list((mortal.state / "jobs" / name).glob("algo-*"))
+
+
+def test_down_ends_jobs_and_up_goes_on(mortal):
+    name = start(estimator(mortal.session, "fail.py", hyperparameters={"mode": "stubborn"}))
+    until_log(mortal, name, "BEGUN")
+    mortal.down()
+    assert processes_with(name) == []
+    mortal.up()
+    told = mortal.client("sagemaker").describe_training_job(TrainingJobName=name)
+    assert told["TrainingJobStatus"] in ("Failed", "Stopped")
+    done = mortal.wait(start(estimator(mortal.session, "show.py", instance_count=1)))
+    assert done.status == "Completed"
