@@ -213,7 +213,7 @@ def relocatable(wheel: Path, link: Path, inside: dict[str, str], log: Path) -> P
 
 def works(wheel: Path, prefix: Path, uv: list[str], environment: dict[str, str], log: Path) -> bool:
     """Install a wheel and start Horovod in a process of its own; False where it fails."""
-    command = [*uv, "--no-deps", "--reinstall-package", "horovod", str(wheel)]
+    command = [*uv, "--no-deps", "--force-reinstall", str(wheel)]
     run_step("install Horovod", command, log=log, environment=environment)
     quiet = clean_environment(TF_CPP_MIN_LOG_LEVEL="3", TF_USE_LEGACY_KERAS="1")
     quiet.pop("LD_LIBRARY_PATH", None)  # it must work without
