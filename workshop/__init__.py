@@ -1,1 +1,53 @@
-"""What runs beside a notebook: session, launch, checks, plots and the command `workshop`."""
+"""What runs beside a notebook: session, launch, checks, plots and the command `workshop`.
+
+    import workshop
+
+    session = workshop.session(target="local")        # or "aws"
+    estimator.fit(channels, wait=False)
+    result = workshop.follow(estimator)
+
+Names are loaded when they are first used: `workshop --help` need not wait for boto3.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from workshop.following import follow
+    from workshop.paths import DATA, SCRIPTS
+    from workshop.recording import record
+    from workshop.sessions import session
+    from workshop.source import show_diff, show_function
+    from workshop.stacks import deploy
+
+_HOME = {
+    "DATA": "workshop.paths",
+    "SCRIPTS": "workshop.paths",
+    "deploy": "workshop.stacks",
+    "follow": "workshop.following",
+    "record": "workshop.recording",
+    "session": "workshop.sessions",
+    "show_diff": "workshop.source",
+    "show_function": "workshop.source",
+}
+
+__all__ = [
+    "DATA",
+    "SCRIPTS",
+    "deploy",
+    "follow",
+    "record",
+    "session",
+    "show_diff",
+    "show_function",
+]
+
+
+def __getattr__(name: str):
+    if name not in _HOME:
+        raise AttributeError(f"module 'workshop' has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOME])

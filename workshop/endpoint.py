@@ -1,0 +1,71 @@
+"""The local SageMaker endpoint, for those who need it up: a session, the runner, the lab."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+from collections.abc import Iterator
+
+from local_sagemaker import daemon
+
+# Set by a shell or a profile, these would send some of the calls elsewhere, or sign them with
+# something that the local endpoint does not know.
+_IN_THE_WAY = ("AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_SESSION_TOKEN", "AWS_SECURITY_TOKEN")
+_saved: dict[str, str | None] = {}
+
+
+def ensure_up(say=print) -> tuple[daemon.Running, bool]:
+    """Start the local endpoint if it is down.
+
+    Takes a free port if the usual one is in use. Returns the endpoint, and whether this call
+    started it. Raises daemon.DaemonError if it cannot be started.
+    """
+    state = daemon.state_directory()
+    if found := daemon.running(state):
+        return found, False
+    port = daemon.DEFAULT_PORT if _free(daemon.DEFAULT_PORT) else 0
+    found = daemon.start(state, port)
+    say(f"The local SageMaker endpoint was down; started it on {found.url}.")
+    return found, True
+
+
+@contextlib.contextmanager
+def up_for_now(say=print) -> Iterator[daemon.Running]:
+    """The endpoint, for the length of a `with`; one that this started is ended again."""
+    found, started = ensure_up(say)
+    try:
+        yield found
+    finally:
+        if started:
+            daemon.stop(daemon.state_directory())
+            say("Stopped the local SageMaker endpoint.")
+
+
+def point_here(found: daemon.Running) -> None:
+    """Set this process's AWS variables for the local endpoint; `point_back` undoes it."""
+    wanted = daemon.environment(daemon.state_directory(), found.port)
+    blocking = [name for name in os.environ if name.startswith("AWS_ENDPOINT_URL_")]
+    for name in [*wanted, "AWS_REGION", *_IN_THE_WAY, *blocking]:
+        _saved.setdefault(name, os.environ.get(name))
+        os.environ.pop(name, None)
+    os.environ |= wanted
+
+
+def point_back() -> None:
+    """Restore the AWS variables as they were before `point_here`."""
+    for name, value in _saved.items():
+        os.environ.pop(name, None)
+        if value is not None:
+            os.environ[name] = value
+    _saved.clear()
+
+
+def _free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True

@@ -1,0 +1,36 @@
+"""Which lessons there are."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from workshop.paths import NOTEBOOKS
+
+NAME = re.compile(r"(\d\d)_[a-z0-9_]+")
+
+
+class NoSuchLesson(Exception):
+    """A number that no lesson has; the message lists those that there are."""
+
+
+def lessons(folder: Path = NOTEBOOKS) -> list[Path]:
+    """The lessons' .ipynb files, in the order of their numbers."""
+    return sorted(path for path in folder.glob("*.ipynb") if NAME.fullmatch(path.stem))
+
+
+def number(path: Path) -> str:
+    """The two digits that a lesson's name begins with."""
+    return path.stem[:2]
+
+
+def chosen(numbers: tuple[str, ...], folder: Path = NOTEBOOKS) -> list[Path]:
+    """The lessons with these numbers ("5" or "05"), in their order; all if none is given."""
+    found = {number(path): path for path in lessons(folder)}
+    if not found:
+        raise NoSuchLesson(f"There are no lessons (NN_name.ipynb) in {folder}.")
+    wanted = sorted({one.zfill(2) for one in numbers}) or list(found)
+    unknown = [one for one in wanted if one not in found]
+    if unknown:
+        raise NoSuchLesson(f"No lesson {', '.join(unknown)}. There are: {', '.join(found)}.")
+    return [found[one] for one in wanted]

@@ -1,0 +1,10 @@
+"""Where the kit's folders are. The kit is installed from its own folder (`pip install -e`)."""
+
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+NOTEBOOKS = ROOT / "notebooks"
+SCRIPTS = ROOT / "scripts"
+CLOUDFORMATION = ROOT / "cloudformation"
+DATA = ROOT / "data"
+BUILD = ROOT / "build"

@@ -1,0 +1,39 @@
+"""`workshop.record`: results that a notebook leaves for whoever reads its executed copy."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from workshop.live import in_notebook
+
+MIME = "application/vnd.workshop.record+json"
+
+
+def record(**values) -> None:
+    """Keep named results (numbers, text, lists of them) in the cell's output, unseen.
+
+    Raises TypeError for a value that JSON cannot hold. Outside a notebook it only checks that.
+    """
+    values = {name: _plain(value) for name, value in values.items()}
+    json.dumps(values)
+    if in_notebook():
+        from IPython.display import display
+
+        display({MIME: values}, raw=True)
+
+
+def records(notebook: Path) -> dict:
+    """All results recorded in an executed notebook; of equal names the last."""
+    found: dict = {}
+    for cell in json.loads(Path(notebook).read_text())["cells"]:
+        for output in cell.get("outputs", []):
+            found |= output.get("data", {}).get(MIME, {})
+    return found
+
+
+def _plain(value):
+    """numpy and pandas numbers as Python's own."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    return value.item() if hasattr(value, "item") else value
