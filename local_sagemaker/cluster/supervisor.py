@@ -9,16 +9,18 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from local_sagemaker.cluster import namespaces, processes
 from local_sagemaker.cluster.loop import emit
 from local_sagemaker.cluster.spec import NAMESPACES, ClusterSpec
 
 
 def main() -> int:
     spec = ClusterSpec.read(Path(sys.argv[1]))
-    run = namespaces.run if spec.isolation == NAMESPACES else processes.run
+    if spec.isolation == NAMESPACES:  # imported when needed: a job waits for this process
+        from local_sagemaker.cluster import namespaces as kind
+    else:
+        from local_sagemaker.cluster import processes as kind
     try:
-        return run(spec)
+        return kind.run(spec)
     except OSError as error:
         emit(event="error", message=str(error))
         return 1

@@ -57,7 +57,7 @@ def test_kill_9_in_the_middle_of_a_job(mortal):
         assert time.monotonic() < deadline, processes_with(name)
         time.sleep(0.1)
 
-    mortal.up()
+    mortal.up(mortal.running.port)
     told = mortal.client("sagemaker").describe_training_job(TrainingJobName=name)
     assert told["TrainingJobStatus"] == "Failed"
     assert "the local endpoint ended while this job was running" in told["FailureReason"]
@@ -79,7 +79,7 @@ def test_down_ends_jobs_and_up_goes_on(mortal):
     until_log(mortal, name, "BEGUN")
     mortal.down()
     assert processes_with(name) == []
-    mortal.up()
+    mortal.up(mortal.running.port)
     told = mortal.client("sagemaker").describe_training_job(TrainingJobName=name)
     assert told["TrainingJobStatus"] in ("Failed", "Stopped")
     done = mortal.wait(start(estimator(mortal.session, "show.py", instance_count=1)))

@@ -1,0 +1,143 @@
+"""What instances are made of: namespaces for root and for others, processes elsewhere."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from endpoint_harness import BUCKET, Endpoint, estimator, processes_with, start
+
+from local_sagemaker.cluster import probe
+
+REPOSITORY = Path(__file__).parent.parent.parent
+MPI = {"mpi": {"enabled": True, "processes_per_host": 2}}
+HOSTS = ["algo-1", "algo-2"]
+
+has_namespaces = probe.isolation()[0] == "namespaces"
+needs_namespaces = pytest.mark.skipif(
+    not has_namespaces, reason="this machine refuses namespaces; `make doctor` says why"
+)
+
+
+def seen(job) -> list[dict]:
+    assert job.status == "Completed", job.description.get("FailureReason")
+    return [json.loads(line) for line in job.lines("SEEN")]
+
+
+@pytest.fixture(scope="module")
+def without(tmp_path_factory):
+    """An endpoint whose instances are plain processes."""
+    options = ["--grace", "3", "--isolation", "processes"]
+    one = Endpoint(tmp_path_factory.mktemp("plain"), options)
+    one.client("s3").create_bucket(Bucket=BUCKET)
+    one.put("data/part-0.txt", "shard")
+    yield one
+    one.down()
+
+
+@pytest.fixture
+def plain_sdk(without, monkeypatch):
+    for name, value in without.env.items():
+        monkeypatch.setenv(name, value)
+    import sagemaker
+
+    return sagemaker.Session(default_bucket=BUCKET)
+
+
+@pytest.mark.namespaces
+@needs_namespaces
+def test_nothing_of_a_job_is_left(endpoint, sdk):
+    links = Path("/sys/class/net")
+    before = sorted(os.listdir(links)), Path("/proc/self/mounts").read_text()
+    name = start(estimator(sdk, "show.py", distribution=MPI))
+    endpoint.wait(name)
+    assert (sorted(os.listdir(links)), Path("/proc/self/mounts").read_text()) == before
+    assert processes_with(name) == []
+    assert os.listdir(endpoint.state / "jobs" / name) == ["job.json"]
+
+
+@pytest.mark.namespaces
+@needs_namespaces
+def test_a_job_cannot_change_the_learners_environment(endpoint, sdk):
+    job = endpoint.wait(start(estimator(sdk, "meddle.py", instance_count=1)))
+    assert job.lines("WROTE") == ["True"]
+    assert not Path(sys.prefix, "meddled.txt").exists()
+
+
+@pytest.mark.namespaces
+@needs_namespaces
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_an_ordinary_user_gets_namespaces_too(tmp_path):
+    """The same probe as another user, with a Python and a copy that this user can read."""
+    python = shutil.which("python3", path="/usr/bin:/usr/local/bin")
+    if python is None:
+        pytest.skip("no Python that other users can run")
+    copy = tmp_path / "copy"
+    shutil.copytree(REPOSITORY / "local_sagemaker", copy / "local_sagemaker")
+    for path in [copy, tmp_path, *tmp_path.parents]:
+        if str(path).startswith("/tmp/"):
+            path.chmod(0o755)
+    code = (
+        "import os, sys; sys.path.insert(0, sys.argv[1]); os.setgroups([]); os.setgid(65534); "
+        "os.setuid(65534); os.environ['PYTHONPATH'] = sys.argv[1]; "
+        "from local_sagemaker.cluster import probe; print(os.getuid(), *probe.isolation())"
+    )
+    # namespaces.py imports nothing outside the standard library, so a bare Python will do.
+    done = subprocess.run(
+        [python, "-c", code, str(copy)], capture_output=True, text=True, cwd="/", timeout=60
+    )
+    assert done.stdout.split()[:2] == ["65534", "namespaces"], done.stdout + done.stderr
+
+
+def test_without_namespaces_variables_are_the_same(without, plain_sdk):
+    job = without.wait(start(estimator(plain_sdk, "show.py", hyperparameters={"epochs": 3})))
+    found = sorted(seen(job), key=lambda one: one["SM_CURRENT_HOST"])
+    assert [one["SM_CURRENT_HOST"] for one in found] == HOSTS
+    assert [json.loads(one["SM_HOSTS"]) for one in found] == [HOSTS, HOSTS]
+    for one in found:
+        assert one["SM_MODEL_DIR"].endswith("/ml/model")
+        assert one["channel"] == ["part-0.txt"]
+    assert any("instances are plain processes here" in line for line in job.lines("[local]"))
+    assert processes_with(job.name) == []
+
+
+def test_without_namespaces_mpi_has_its_ranks(without, plain_sdk):
+    job = without.wait(start(estimator(plain_sdk, "show.py", distribution=MPI)))
+    found = seen(job)
+    assert sorted(one["rank"] for one in found) == [0, 1, 2, 3]
+    assert {one["size"] for one in found} == {4}
+
+
+def test_without_namespaces_torchrun_finds_its_master(without, plain_sdk):
+    one = estimator(
+        plain_sdk,
+        "ddp.py",
+        kind="pytorch",
+        distribution={"torch_distributed": {"enabled": True}},
+        image_uri="registry.invalid/pytorch-training:2.2.0-cpu-py310",
+        hyperparameters={"backend": "gloo"},
+    )
+    job = without.wait(start(one))
+    assert {tuple(one["total"]) for one in seen(job)} == {(3.0, 3.0)}
+
+
+def test_without_namespaces_tf_config_names_ports_that_exist(without, plain_sdk):
+    distribution = {"parameter_server": {"enabled": True}}
+    job = without.wait(start(estimator(plain_sdk, "show.py", distribution=distribution)))
+    clusters = [json.loads(one["TF_CONFIG"])["cluster"] for one in seen(job)]
+    assert clusters[0] == clusters[1]
+    addresses = clusters[0]["master"] + clusters[0]["worker"] + clusters[0]["ps"]
+    assert len(set(addresses)) == 4
+    assert all(address.startswith("localhost:") for address in addresses)
+
+
+def test_without_namespaces_a_stubborn_job_ends(without, plain_sdk):
+    options = {"hyperparameters": {"mode": "child"}, "instance_count": 1}
+    job = without.wait(start(estimator(plain_sdk, "fail.py", **options)), 60)
+    assert job.status == "Failed"
+    assert processes_with(job.name) == []
