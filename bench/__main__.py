@@ -1,0 +1,33 @@
+"""`python -m bench [NAME ...]`: run all benchmarks, or those that are named."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+
+NAMES = {"overhead": "from CreateTrainingJob to the script's first line, against by hand"}
+
+
+def main() -> None:
+    lines = "\n".join(f"  {name:<12}{what}" for name, what in NAMES.items())
+    parser = argparse.ArgumentParser(
+        prog="python -m bench",
+        description=f"{__doc__}\n\n{lines}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("name", nargs="*", help="default: all")
+    parser.add_argument("--runs", type=int, default=7, help="counted runs each (default: 7)")
+    args = parser.parse_args()
+    unknown = set(args.name) - set(NAMES)
+    if unknown:
+        parser.error(f"no benchmark {', '.join(sorted(unknown))}; there are {', '.join(NAMES)}")
+    load = os.getloadavg()[0]
+    print(f"{os.cpu_count()} cores, load {load:.1f} before the start")
+    for name in args.name or NAMES:
+        print(f"\n{name}: {NAMES[name]}")
+        importlib.import_module(f"bench.{name}").run(args.runs)
+
+
+if __name__ == "__main__":
+    main()
