@@ -8,7 +8,7 @@ SHELL := /bin/sh
 PYTHON ?=
 BIN := .venv/bin
 # What a target starts finds mpirun, torchrun and python in .venv first.
-INSIDE := PATH="$$PWD/$(BIN):$$PATH"
+INSIDE := PATH="$$PWD/$(BIN):$$PATH"; export PATH; exec
 BOOTSTRAP := python=$$(command -v python3 || command -v python3.11 || command -v python3.12) \
 	|| { echo "No python3 was found: install Python 3.11 first."; exit 1; }; "$$python" -sE -m bootstrap
 
