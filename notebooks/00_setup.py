@@ -50,7 +50,6 @@ expected_accuracy = 0.96
 import sys
 
 import pandas as pd
-from sagemaker.tensorflow import TensorFlow
 
 import data_prep
 import workshop
@@ -203,6 +202,8 @@ workshop.show_function("train_tf.py", "make_train_step")
 # runs what is installed here, and says so in the job's log.
 
 # %%
+from sagemaker.tensorflow import TensorFlow
+
 estimator = TensorFlow(
     entry_point="train_tf.py",
     framework_version="2.12.0",
@@ -286,6 +287,8 @@ workshop.record(losses=losses, accuracy=accuracy, world_size=result.table("start
 
 # %% [markdown]
 # ## Try it
+#
+# Each is a change of one cell.
 #
 # 1. (3 minutes) Set `epochs` to 40 and run from *Describe the job* on. Which phase grows?
 #    *Hint: which phase contains your script?*

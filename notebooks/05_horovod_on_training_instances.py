@@ -49,7 +49,6 @@ expected_accuracy = 0.96
 
 # %%
 import pandas as pd
-from sagemaker.tensorflow import TensorFlow
 
 import data_prep
 import workshop
@@ -132,6 +131,10 @@ my_guess = {"ranks": None, "images per rank and step": None, "different weights"
 # The latter tells SageMaker how to start the script. `mpi` means: do not start it on each
 # instance by itself; let the first instance run `mpirun`, which starts all ranks and tells them
 # of each other.
+#
+# `custom_mpi_options` is added to that command. Here `-x NAME=VALUE` sets a variable on every
+# rank: with this one, a rank that waits for others gives its core away. Without it, it spins,
+# and takes the core from the rank it waits for if both share one.
 
 # %%
 distribution = {
@@ -144,6 +147,8 @@ distribution = {
 distribution
 
 # %%
+from sagemaker.tensorflow import TensorFlow
+
 job = {
     "entry_point": choice.script,
     "framework_version": "2.12.0",
@@ -340,7 +345,9 @@ workshop.record(parameter_server_starts_mpi="sagemaker_mpi_enabled" in with_serv
 #
 # 1. (3 minutes) Set `instance_count` to 1 and `processes_per_host` to 4. Is that distributed
 #    training? *Hint: look at the hashes and at the hosts.*
-# 2. (5 minutes) Set `global_batch_size` to 63. When and how does the job end? *Hint: can 63
+# 2. (3 minutes) Compare the column `train_loss` with that of lesson 00, where one process trained
+#    alone. *Hint: what is the mean of four means?*
+# 3. (5 minutes) Set `global_batch_size` to 63. When and how does the job end? *Hint: can 63
 #    images be shared out evenly among four ranks?*
 
 # %% [markdown]

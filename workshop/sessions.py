@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import re
-import warnings
 from functools import cached_property
 
 import boto3
@@ -49,6 +48,7 @@ def session(target: str = "local", seat: str = "me") -> Session:
             f"seat is {seat!r}; it must be 1 to 16 small letters, digits or hyphens, with no "
             "hyphen at either end."
         )
+    _quiet()
     boto_session = _local() if target == "local" else _aws()
     return Session(target, seat, boto_session)
 
@@ -95,14 +95,8 @@ class Session:
     @cached_property
     def sagemaker_session(self):
         """The sagemaker SDK's own session."""
-        os.environ["SAGEMAKER_SUPPRESS_V2_WARNING"] = "1"
-        logging.getLogger("sagemaker.config").setLevel(logging.WARNING)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            import sagemaker  # slow, and not needed by everybody who opens a session
+        import sagemaker  # slow, and not needed by everybody who opens a session
 
-        for name in ("sagemaker", "sagemaker.image_uris"):
-            logging.getLogger(name).setLevel(logging.WARNING)
         return sagemaker.Session(boto_session=self.boto_session, default_bucket=self.bucket)
 
     def job_settings(self, name: str) -> dict:
@@ -128,6 +122,13 @@ class Session:
     def job_prefix(self) -> str:
         """How the names of this seat's jobs begin."""
         return f"workshop-{self.seat}-"
+
+
+def _quiet() -> None:
+    """Keep the SDK's remarks out of the notebooks. Warnings and errors are still shown."""
+    os.environ["SAGEMAKER_SUPPRESS_V2_WARNING"] = "1"  # why v2: it alone has every distribution
+    for name in ("botocore", "sagemaker", "sagemaker.config", "sagemaker.image_uris"):
+        logging.getLogger(name).setLevel(logging.WARNING)
 
 
 def _local() -> boto3.Session:

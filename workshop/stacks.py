@@ -99,7 +99,7 @@ def _deploy_one(client, seat: str, name: str) -> str:
     try:
         # Whoever chose other values for the rest of the parameters keeps them.
         request["Parameters"] += [
-            {"ParameterKey": one["ParameterKey"], "UsePreviousValue": True}
+            {"ParameterKey": one["ParameterKey"], "ParameterValue": one["ParameterValue"]}
             for one in stack.get("Parameters", [])
             if one["ParameterKey"] != "Seat" and f"\n  {one['ParameterKey']}:" in body
         ]

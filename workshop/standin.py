@@ -7,10 +7,14 @@ from dataclasses import dataclass
 from local_sagemaker import daemon
 from workshop.horovod import horovod_status
 
+# A rank that waits gives its core to others. By default it spins, which is right only where
+# every rank has a core of its own.
+YIELD = "-x OMPI_MCA_mpi_yield_when_idle=1"
+
 
 @dataclass(frozen=True)
 class Choice:
-    """script: in scripts/. mpi_options: what it needs from mpirun. explanation: for people."""
+    """script: in scripts/. mpi_options: for mpirun. explanation: for people."""
 
     script: str
     mpi_options: str
@@ -25,7 +29,7 @@ def horovod_or_standin(session) -> Choice:
     status = horovod_status()
     if session.target == "aws" or status.available:
         here = "in the container image" if session.target == "aws" else str(status)
-        return Choice("train_tf_horovod.py", "", f"The job uses Horovod: {here}.")
+        return Choice("train_tf_horovod.py", YIELD, f"The job uses Horovod: {here}.")
     found = daemon.running(daemon.state_directory())
     # PyTorch's ranks meet at an address; plain processes meet on loopback, its default.
     own_hosts = found is not None and found.isolation == "namespaces"

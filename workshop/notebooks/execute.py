@@ -109,6 +109,7 @@ def execute(
             progress_bar=False,
             execution_timeout=cell_seconds,
             watch=watch,
+            extra_arguments=["--log-level=ERROR"],  # it warns of TCP, which stays on loopback
         )
         partial.replace(copy)
     except (PapermillExecutionError, CellTimeoutError, DeadKernelError) as error:

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import nbconvert
+import nbformat
+
+from workshop.recording import MIME
 
 PACKAGES = ("sagemaker", "sagemaker-training", "tensorflow", "horovod", "torch", "moto")
 STYLE = """
@@ -33,7 +36,12 @@ class Row:
 
 def write_html(executed: Path) -> Path:
     """Write an executed notebook's page beside it."""
-    body, _ = nbconvert.HTMLExporter(template_name="lab").from_filename(str(executed))
+    notebook = nbformat.read(executed, as_version=4)
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    for cell in code:  # recorded results are for programs, and no browser shows them
+        cell.outputs = [one for one in cell.outputs if MIME not in one.get("data", {})]
+    notebook.metadata["title"] = executed.stem
+    body, _ = nbconvert.HTMLExporter(template_name="lab").from_notebook_node(notebook)
     page = executed.with_suffix(".html")
     page.write_text(body)
     return page

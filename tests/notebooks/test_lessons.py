@@ -1,0 +1,87 @@
+"""The lessons, executed with smaller numbers; their recorded results are what is tested."""
+
+import nbformat
+import pytest
+
+from local_sagemaker import daemon
+from workshop.horovod import horovod_status
+from workshop.notebooks.execute import execute
+from workshop.notebooks.lessons import chosen
+from workshop.recording import records
+
+SMALLER = {"target": "local", "seat": "tests", "epochs": 5, "expected_accuracy": 0.85}
+
+
+@pytest.fixture(scope="module")
+def run_lesson(own_state, tmp_path_factory):
+    """Execute a lesson by its number; return its recorded results and its copy."""
+    daemon.start(own_state, 0)
+    out = tmp_path_factory.mktemp("build")
+
+    def run(number, **parameters):
+        (path,) = chosen((number,))
+        execute(path, out / path.name, SMALLER | parameters, cell_seconds=280)
+        return records(out / path.name), nbformat.read(out / path.name, as_version=4)
+
+    return run
+
+
+def text_of(notebook):
+    """All text that the cells printed."""
+    outputs = [one for cell in notebook.cells for one in cell.get("outputs", [])]
+    return "".join(one.get("text", "") for one in outputs)
+
+
+def errors_and_warnings(notebook):
+    return [
+        one.get("text")
+        for cell in notebook.cells
+        for one in cell.get("outputs", [])
+        if one.get("name") == "stderr" or one.output_type == "error"
+    ]
+
+
+@pytest.mark.timeout(400)
+def test_lesson_00(run_lesson):
+    found, notebook = run_lesson("00")
+    assert found["world_size"] == [1]
+    assert len(found["losses"]) == 5 and found["losses"][-1] < found["losses"][0] / 4
+    assert found["accuracy"] >= 0.85
+    assert list(found["phases"]) and found["phases"]["Training"] > 0
+    assert found["billable_seconds"] >= 1
+    assert errors_and_warnings(notebook) == []
+    assert "no change" in text_of(notebook)
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.skipif(not horovod_status().available, reason=str(horovod_status()))
+def test_lesson_05(run_lesson):
+    found, notebook = run_lesson("05")
+    assert found["status"] == "Completed"
+    assert found["world_size"] == 4
+    assert found["ranks_per_host"] == {"algo-1": 2, "algo-2": 2}
+    assert found["different_weights"] == 1 and len(found["hashes"]) == 4
+    assert found["losses"][-1] < found["losses"][0] / 4
+    assert found["accuracy"] >= 0.85
+    assert found["misspelled_option_sent"] is False
+    assert found["parameter_server_starts_mpi"] is False
+    assert errors_and_warnings(notebook) == []
+
+
+@pytest.mark.timeout(600)
+def test_lesson_05_without_horovod(run_lesson, monkeypatch, tmp_path):
+    """The stand-in trains for real, and the lesson says what to install."""
+    shadow = tmp_path / "shadow"
+    (shadow / "horovod").mkdir(parents=True)
+    (shadow / "horovod" / "__init__.py").write_text("")  # found first, and without a library
+    monkeypatch.syspath_prepend(shadow)
+    import os
+
+    before = os.environ.get("PYTHONPATH")
+    joined = os.pathsep.join(filter(None, [str(shadow), before]))
+    monkeypatch.setenv("PYTHONPATH", joined)
+    found, notebook = run_lesson("05", epochs=6, expected_accuracy=0.5)
+    assert "Horovod is missing here" in text_of(notebook)
+    assert "C++ compiler" in text_of(notebook)
+    assert found["world_size"] == 4 and found["different_weights"] == 1
+    assert found["losses"][-1] < found["losses"][0]

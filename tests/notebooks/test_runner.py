@@ -1,0 +1,146 @@
+"""`workshop run`: what it writes, and what it says when a notebook fails."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from click.testing import CliRunner
+
+from local_sagemaker import daemon
+from workshop.commands.run import run
+from workshop.notebooks.execute import NotebookFailed, UnknownParameter, execute
+from workshop.recording import records
+
+COMMAND = [sys.executable, "-m", "workshop.cli", "run"]
+
+
+def start(*arguments):
+    return CliRunner().invoke(run, [str(one) for one in arguments])
+
+
+def test_a_run_writes_copies_pages_and_an_index(write_notebook, tmp_path, own_state):
+    write_notebook("03_later", "print('later')")
+    first = write_notebook("01_first", "import workshop\nworkshop.record(seen=[target, value])")
+    done = start("--notebooks", first.parent, "--out", tmp_path / "build", "-p", "value=7")
+    assert done.exit_code == 0, done.output
+    build = tmp_path / "build"
+    assert records(build / "01_first.ipynb") == {"seen": ["local", 7]}
+    index = (build / "index.html").read_text()
+    assert index.index("01_first.html") < index.index("03_later.html")
+    assert "sagemaker 2." in index and "<b>local</b>" in index
+    assert "later" in (build / "03_later.html").read_text()
+    assert not list(build.glob(".partial*"))
+    assert daemon.running(own_state) is None, "the endpoint that the run started is still up"
+
+
+def test_a_failure_names_notebook_and_cell_and_stops_the_run(write_notebook, tmp_path, own_state):
+    path = write_notebook("01_bad", "x = 1", "# a comment\ny = x / 0")
+    write_notebook("02_never", "x = 1")
+    done = start("--notebooks", path.parent, "--out", tmp_path / "build")
+    assert done.exit_code == 1
+    assert "01_bad.ipynb, cell [4] failed: # a comment" in done.output
+    assert "ZeroDivisionError: division by zero" in done.output
+    assert (tmp_path / "build" / "01_bad.html").is_file(), "the failed copy is worth reading"
+    index = (tmp_path / "build" / "index.html").read_text()
+    assert "failed" in index and "not run" in index
+    assert daemon.running(own_state) is None
+
+
+def test_an_unknown_parameter_is_an_error_before_anything_runs(write_notebook, tmp_path, own_state):
+    path = write_notebook("01_x", "x = 1")
+    with pytest.raises(UnknownParameter, match=r"no parameter epoch\. It has: target"):
+        execute(path, tmp_path / "copy.ipynb", {"epoch": 1})
+    done = start("--notebooks", path.parent, "--out", tmp_path / "build", "-p", "epoch=1")
+    assert done.exit_code == 1
+    assert "01_x.ipynb has no parameter epoch" in done.output
+    assert not (tmp_path / "build").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        (["09"], "No lesson 09. There are: 01."),
+        (["-p", "value"], "expected NAME=VALUE"),
+        (["-p", "target=aws"], "use --target"),
+        (["--target", "moon"], "moon"),
+    ],
+)
+def test_wrong_arguments(write_notebook, tmp_path, own_state, arguments, said):
+    path = write_notebook("01_x", "x = 1")
+    done = start("--notebooks", path.parent, "--out", tmp_path / "build", *arguments)
+    assert done.exit_code != 0 and said in done.output
+
+
+def test_a_page_of_an_earlier_run_does_not_stay(write_notebook, tmp_path, own_state):
+    path = write_notebook("01_x", "x = 1")
+    build = tmp_path / "build"
+    start("--notebooks", path.parent, "--out", build)
+    write_notebook("01_x", "raise ValueError('now it fails')")
+    assert start("--notebooks", path.parent, "--out", build).exit_code == 1
+    assert "now it fails" in (build / "01_x.html").read_text()
+
+
+def test_a_cell_that_hangs_is_ended_and_named(write_notebook, tmp_path):
+    path = write_notebook("01_slow", "import time", "time.sleep(60)")
+    began = time.monotonic()
+    with pytest.raises(NotebookFailed, match=r"cell \[4\] failed: time.sleep\(60\)\n.*2 s"):
+        execute(path, tmp_path / "copy.ipynb", {"value": 2}, cell_seconds=2)
+    assert time.monotonic() - began < 40
+
+
+def test_a_kernel_that_dies_is_named(write_notebook, tmp_path):
+    path = write_notebook("01_dies", "import os; os._exit(1)")
+    with pytest.raises(NotebookFailed, match=r"cell \[2\] failed: import os"):
+        execute(path, tmp_path / "copy.ipynb", {})
+
+
+LONG_JOB = """
+import workshop
+from pathlib import Path
+from sagemaker.tensorflow import TensorFlow
+session = workshop.session(target)
+settings = session.job_settings("long") | {"source_dir": str(Path("..").resolve())}
+job = TensorFlow(entry_point="sleep.py", framework_version="2.12.0", py_version="py310",
+                 instance_type="ml.c5.xlarge", instance_count=1, **settings)
+job.fit(wait=False)
+import os, time
+Path("../kernel").write_text(str(os.getpid()))
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
+@pytest.mark.parametrize("was_up", [False, True], ids=["down", "up"])
+def test_an_interrupt_leaves_nothing(write_notebook, tmp_path, own_state, number, was_up):
+    (tmp_path / "sleep.py").write_text("import time\ntime.sleep(600)\n")
+    path, build = write_notebook("01_long", LONG_JOB), tmp_path / "build"
+    if was_up:
+        daemon.start(own_state, 0)
+    process = subprocess.Popen(
+        [*COMMAND, "--notebooks", str(path.parent), "--out", str(build)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        deadline = time.monotonic() + 120
+        while not (tmp_path / "kernel").exists():
+            assert process.poll() is None and time.monotonic() < deadline
+            time.sleep(0.2)
+        time.sleep(1)
+        process.send_signal(number)
+        output, _ = process.communicate(timeout=90)
+    finally:
+        process.kill()
+    assert process.returncode == 130, output
+    assert "Interrupted" in output and "Stopping workshop-me-long" in output
+    kernel = int((tmp_path / "kernel").read_text())
+    with pytest.raises(ProcessLookupError):
+        os.kill(kernel, 0)
+    assert (daemon.running(own_state) is not None) == was_up
+    assert not list(build.glob(".partial*"))
+    daemon.stop(own_state)
