@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+import sys
 from functools import cached_property
 
 import boto3
@@ -13,6 +14,7 @@ from botocore.config import Config
 
 from local_sagemaker import daemon
 from workshop import endpoint, stacks
+from workshop.live import in_notebook
 from workshop.paths import SCRIPTS
 
 TARGETS = ("local", "aws")
@@ -97,6 +99,7 @@ class Session:
         """The sagemaker SDK's own session."""
         import sagemaker  # slow, and not needed by everybody who opens a session
 
+        _usual_tracebacks()
         return sagemaker.Session(boto_session=self.boto_session, default_bucket=self.bucket)
 
     def job_settings(self, name: str) -> dict:
@@ -129,6 +132,17 @@ def _quiet() -> None:
     os.environ["SAGEMAKER_SUPPRESS_V2_WARNING"] = "1"  # why v2: it alone has every distribution
     for name in ("botocore", "sagemaker", "sagemaker.config", "sagemaker.image_uris"):
         logging.getLogger(name).setLevel(logging.WARNING)
+
+
+def _usual_tracebacks() -> None:
+    """Undo what importing the SDK does: errors drawn as pictures, which no notebook records."""
+    if sys.excepthook.__module__ == "rich.traceback":
+        sys.excepthook = sys.__excepthook__
+    if in_notebook():
+        shell = sys.modules["IPython"].get_ipython()
+        for name in ("_showtraceback", "showtraceback", "showsyntaxerror"):
+            if getattr(vars(shell).get(name), "__module__", "") == "rich.traceback":
+                delattr(shell, name)
 
 
 def _local() -> boto3.Session:

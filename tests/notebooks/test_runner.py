@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 
+import nbformat
 import pytest
 from click.testing import CliRunner
 
@@ -47,6 +48,23 @@ def test_a_failure_names_notebook_and_cell_and_stops_the_run(write_notebook, tmp
     index = (tmp_path / "build" / "index.html").read_text()
     assert "failed" in index and "not run" in index
     assert daemon.running(own_state) is None
+
+
+def test_an_error_is_told_where_the_notebook_draws_its_own(write_notebook, tmp_path):
+    path = write_notebook("01_rich", "from rich.traceback import install; install();", "1 / 0")
+    with pytest.raises(NotebookFailed, match="ZeroDivisionError: division by zero"):
+        execute(path, tmp_path / "copy.ipynb", {})
+
+
+def test_after_opening_a_session_errors_are_recorded(write_notebook, tmp_path, own_state):
+    opened = "import workshop; workshop.session(target).sagemaker_session"
+    path = write_notebook("01_sdk", opened, "1 / 0")
+    with pytest.raises(NotebookFailed):
+        execute(path, tmp_path / "copy.ipynb", {})
+    cells = nbformat.read(tmp_path / "copy.ipynb", as_version=4).cells
+    kinds = [one.output_type for cell in cells for one in cell.get("outputs", [])]
+    assert "error" in kinds
+    daemon.stop(own_state)
 
 
 def test_an_unknown_parameter_is_an_error_before_anything_runs(write_notebook, tmp_path, own_state):

@@ -43,11 +43,12 @@ class _Watch:
     """Notes which cell runs, and tells how far the notebook is."""
 
     def __init__(self, tell: Progress) -> None:
-        self.tell, self.number, self.source = tell, 0, ""
+        self.tell, self.number, self.source, self.error = tell, 0, "", ""
 
     def attach(self, nb_man) -> None:
-        """Put this around papermill's own start of a cell."""
+        """Put this around what papermill does at a cell's start and at its failure."""
         inner, cells = nb_man.cell_start, len(nb_man.nb.cells)
+        failed = nb_man.cell_exception
 
         def cell_start(cell, cell_index=None, **more):
             self.number += cell.cell_type == "code"
@@ -55,7 +56,11 @@ class _Watch:
             self.tell(cell_index, cells)
             inner(cell, cell_index=cell_index, **more)
 
-        nb_man.cell_start = cell_start
+        def cell_exception(cell, cell_index=None, exception=None, **more):
+            self.error = f"{exception.ename}: {exception.evalue}"
+            failed(cell, cell_index=cell_index, exception=exception, **more)
+
+        nb_man.cell_start, nb_man.cell_exception = cell_start, cell_exception
 
 
 class _Engine(NBClientEngine):
@@ -131,7 +136,8 @@ def _describe(notebook: Path, watch: _Watch, error: Exception, cell_seconds: int
     elif isinstance(error, DeadKernelError):
         text = "The notebook's Python process ended in the middle (out of memory?)."
     else:
-        text = COLOURS.sub("", f"{error.ename}: {error.evalue}").strip()
+        # Not papermill's error: that one is empty where the notebook has drawn its own.
+        text = COLOURS.sub("", watch.error or str(error)).strip()
     lines = text.splitlines()
     said = "\n".join(f"    {line}" for line in lines[:1] + lines[1:][-ERROR_LINES:])
     first = next((line.strip() for line in watch.source.splitlines() if line.strip()), "")
