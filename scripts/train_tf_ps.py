@@ -64,7 +64,7 @@ def main() -> None:
     parser.add_argument("--cluster-timeout", type=int, default=300, help="seconds")  # NEW:
     args = parser.parse_args()  # NEW: two more arguments
     cluster = cluster_tf.read_cluster()  # NEW: who is who, from TF_CONFIG
-    prepare(args)
+    prepare(args, peers=cluster.workers + 1)  # NEW: the workers and the coordinator
     images, labels = load_channel(args.training)
     test = load_channel(args.test)
 

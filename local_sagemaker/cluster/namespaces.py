@@ -120,6 +120,7 @@ def _holder(spec: ClusterSpec, host: Host, output: int, ready: int, go: int) -> 
     os.write(ready, b"r")
     os.close(ready)
     linux.sethostname(host.name)
+    os.sched_setaffinity(0, cores_of(spec.hosts.index(host), len(spec.hosts)))
     _mounts(spec, host)
     if os.read(go, 1) != b"g":
         return 1
@@ -131,6 +132,18 @@ def _holder(spec: ClusterSpec, host: Host, output: int, ready: int, go: int) -> 
     os.close(output)
     signal.signal(signal.SIGTERM, lambda number, _: _pass_on(pid, number))
     return linux.exit_code(os.waitpid(pid, 0)[1])
+
+
+def cores_of(index: int, count: int) -> set[int]:
+    """The cores of instance `index` of `count`: its own, where there are enough of them.
+
+    Instances on AWS do not take each other's cores. A script that asks how many it may use
+    (os.sched_getaffinity, as PyTorch does) then starts no more threads than it has.
+    """
+    cores = sorted(os.sched_getaffinity(0))
+    if count >= len(cores):
+        return {cores[index % len(cores)]}
+    return set(cores[index * len(cores) // count : (index + 1) * len(cores) // count])
 
 
 def _pass_on(pid: int, number: int) -> None:

@@ -16,8 +16,15 @@ def main() -> None:
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
     import tensorflow as tf
 
+    # A thread for each process that may wait here. TensorFlow's default is one a core, and
+    # with a single core (an instance here may have just one) everybody waits for ever.
+    processes = sum(len(addresses) for addresses in cluster.values())
     server = tf.distribute.Server(
-        tf.train.ClusterSpec(cluster), job_name="ps", task_index=index, protocol="grpc"
+        tf.train.ClusterSpec(cluster),
+        job_name="ps",
+        task_index=index,
+        config=tf.compat.v1.ConfigProto(inter_op_parallelism_threads=processes),
+        protocol="grpc",
     )
     server.join()
 

@@ -13,17 +13,33 @@ file, and a state of another version is refused with a sentence instead of a sta
 
 from __future__ import annotations
 
+import contextlib
 import io
+import logging
 import os
 import pickle
 import threading
+import time
 import uuid
 from pathlib import Path
+from typing import get_args
 
 import moto
+from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_der_private_key,
+)
 from moto.backends import get_backend
 from moto.core.base_backend import BackendDict
 from moto.s3.models import FakeBucket, FakeKey
+
+LOG = logging.getLogger(__name__)
+LOCKS = (type(threading.Lock()), type(threading.RLock()))
+PRIVATE_KEYS = get_args(PrivateKeyTypes)
+WRITE_TRIES = 20
 
 
 class StateError(Exception):
@@ -62,15 +78,17 @@ class MotoState:
         self.blobs.mkdir(parents=True, exist_ok=True)
         self.lock = threading.RLock()  # held by a request that changes state, and by save
         self.dirty: set[str] = set()
+        self.not_kept: set[str] = set()  # services whose state cannot be pickled
 
     def load(self) -> None:
         """Restore what an earlier process saved. Raises StateError if that cannot be."""
-        buckets = self._read("s3.pickle")
-        for name, accounts in (buckets or {}).items():
-            self._restore(name, accounts)
-        for name, accounts in (self._read("rest.pickle") or {}).items():
-            self._restore(name, accounts)
-        self._drop_unused_blobs()
+        used: set[str] = set()
+        for file in ("s3.pickle", "rest.pickle"):  # the rest refers to buckets
+            for name, accounts in (self._read(file, used) or {}).items():
+                self._restore(name, accounts)
+        for path in self.blobs.iterdir():
+            if path.name not in used:  # an object's that was deleted or replaced
+                path.unlink()
 
     def changed(self, service: str) -> None:
         """Note that `service` changed; `save` will write it."""
@@ -91,18 +109,52 @@ class MotoState:
             one
             for one in BackendDict._instances
             if (one.service_name == "s3") == (name == "s3.pickle")
+            and one.service_name not in self.not_kept
         ]
-        state = {
-            service.service_name: {account: dict(regions) for account, regions in service.items()}
-            for service in services
-        }
-        buffer = io.BytesIO()
-        pickler = _Pickler(buffer, self.blobs, refer_to_buckets=name != "s3.pickle")
-        pickler.dump(state)
+        try:
+            data = self._dump(services, refer_to_buckets=name != "s3.pickle")
+        except (TypeError, AttributeError, pickle.PicklingError) as error:
+            if not (culprits := self._not_picklable(services)):
+                raise
+            # Better to forget one service at the end than to refuse every request from now on.
+            self.not_kept |= culprits
+            LOG.error("%s will not outlive this process: %s", ", ".join(culprits), error)
+            return self._write(name)
         header = f"moto {moto.__version__}\n".encode()
-        replace(self.directory / name, header + buffer.getvalue())
+        replace(self.directory / name, header + data)
 
-    def _read(self, name: str) -> dict | None:
+    def _dump(self, services: list[BackendDict], refer_to_buckets: bool) -> bytes:
+        """Requests that only read run meanwhile, and may make moto fill in a dictionary."""
+        for left in reversed(range(WRITE_TRIES)):
+            buffer = io.BytesIO()
+            pickler = _Pickler(buffer, self.blobs, refer_to_buckets)
+            try:
+                pickler.dump(
+                    {
+                        service.service_name: {
+                            account: dict(regions) for account, regions in list(service.items())
+                        }
+                        for service in services
+                    }
+                )
+                return buffer.getvalue()
+            except RuntimeError as error:
+                if "changed size during iteration" not in str(error) or not left:
+                    raise
+                time.sleep(0.005)
+        raise AssertionError("unreachable")
+
+    def _not_picklable(self, services: list[BackendDict]) -> set[str]:
+        found = set()
+        for service in services:
+            try:
+                self._dump([service], refer_to_buckets=service.service_name != "s3")
+            except (TypeError, AttributeError, pickle.PicklingError):
+                found.add(service.service_name)
+        return found
+
+    def _read(self, name: str, used: set[str]) -> dict | None:
+        """What a file holds; the names of the blobs that it refers to are added to `used`."""
         path = self.directory / name
         if not path.exists():
             return None
@@ -114,7 +166,7 @@ class MotoState:
                     f"{moto.__version__}. Start afresh with `workshop down --forget`."
                 )
             try:
-                return _Unpickler(stream, self.blobs).load()
+                return _Unpickler(stream, self.blobs, used).load()
             except Exception as error:
                 raise StateError(
                     f"{path} cannot be read ({type(error).__name__}: {error}). "
@@ -126,20 +178,6 @@ class MotoState:
         for account, regions in accounts.items():
             for region, backend in regions.items():
                 get_backend(name)[account][region] = backend
-
-    def _drop_unused_blobs(self) -> None:
-        used = {key._value_buffer.path for key in _keys() if hasattr(key._value_buffer, "path")}
-        for path in self.blobs.iterdir():
-            if path not in used:
-                path.unlink()
-
-
-def _keys():
-    for regions in get_backend("s3").values():
-        for backend in regions.values():
-            for bucket in backend.buckets.values():
-                for _, keys in bucket.keys.iterlists():
-                    yield from (key for key in keys if isinstance(key, FakeKey))
 
 
 class _Pickler(pickle.Pickler):
@@ -153,6 +191,11 @@ class _Pickler(pickle.Pickler):
         return None
 
     def reducer_override(self, value: object) -> object:
+        if isinstance(value, LOCKS):
+            return threading.RLock if isinstance(value, LOCKS[1]) else threading.Lock, ()
+        if isinstance(value, PRIVATE_KEYS):  # KMS
+            der = value.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
+            return load_der_private_key, (der, None)
         if not isinstance(value, FakeKey):
             return NotImplemented
         if not isinstance(value._value_buffer, BlobBuffer):
@@ -173,14 +216,18 @@ def _restore_key(blob: str, state: dict) -> FakeKey:
 
 
 class _Unpickler(pickle.Unpickler):
-    def __init__(self, stream, blobs: Path) -> None:
+    def __init__(self, stream, blobs: Path, used: set[str]) -> None:
         super().__init__(stream)
-        self.blobs = blobs
+        self.blobs, self.used = blobs, used
 
     def find_class(self, module: str, name: str) -> object:
         if (module, name) == (__name__, "_restore_key"):
-            return lambda blob, state: _restore_key(str(self.blobs / blob), state)
+            return self._key
         return super().find_class(module, name)
+
+    def _key(self, blob: str, state: dict) -> FakeKey:
+        self.used.add(blob)
+        return _restore_key(str(self.blobs / blob), state)
 
     def persistent_load(self, reference: tuple) -> object:
         _, account, partition, name = reference
@@ -190,8 +237,13 @@ class _Unpickler(pickle.Unpickler):
 def replace(path: Path, data: bytes) -> None:
     """Write a file whole or not at all, also if the machine stops in the middle."""
     temporary = path.with_name(path.name + ".tmp")
-    with temporary.open("wb") as stream:
-        stream.write(data)
-        stream.flush()
-        os.fsync(stream.fileno())
-    temporary.replace(path)
+    try:
+        with temporary.open("wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):  # a full disk needs the room
+            temporary.unlink()
+        raise

@@ -108,6 +108,8 @@ def serve_until_coordinator_ends(cluster: Cluster, timeout: int) -> None:
         job_name="worker",
         task_index=cluster.task_index,
         protocol="grpc",
+        # Operations that wait for another host hold a thread each, also on a single core.
+        config=tf.compat.v1.ConfigProto(inter_op_parallelism_threads=cluster.workers + 2),
         start=True,
     )
     (coordinator,) = cluster.addresses["chief"]

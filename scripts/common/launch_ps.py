@@ -97,6 +97,10 @@ def serve_ps() -> None:
         job_name="ps",
         task_index=config["task"]["index"],
         protocol="grpc",
+        # A thread for each process that may wait here, also on a machine with one core.
+        config=tf.compat.v1.ConfigProto(
+            inter_op_parallelism_threads=sum(map(len, config["cluster"].values()))
+        ),
         start=True,
     )
     while os.getppid() == launcher:

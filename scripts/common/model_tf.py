@@ -11,11 +11,15 @@ from common.data import CLASSES
 from common.keras2 import tf
 
 
-def prepare(args, local_rank: int = 0, ranks_here: int = 1) -> None:
-    """Set seeds and threads, and give each rank of a machine its own GPU. Call it first."""
+def prepare(args, local_rank: int = 0, ranks_here: int = 1, peers: int = 0) -> None:
+    """Set seeds and threads, and give each rank of a machine its own GPU. Call it first.
+
+    peers: processes whose requests TensorFlow itself answers here (a parameter server's
+    workers and coordinator). Each needs a thread that may wait: with fewer, all wait for ever.
+    """
     threads = threads_per_rank(args.threads_per_rank, ranks_here)
     tf.config.threading.set_intra_op_parallelism_threads(threads)
-    tf.config.threading.set_inter_op_parallelism_threads(threads)
+    tf.config.threading.set_inter_op_parallelism_threads(max(threads, peers + 1))
     gpus = tf.config.list_physical_devices("GPU")
     if gpus:
         tf.config.set_visible_devices(gpus[local_rank % len(gpus)], "GPU")
