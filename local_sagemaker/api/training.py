@@ -10,10 +10,11 @@ from moto.core import DEFAULT_ACCOUNT_ID
 from local_sagemaker.jobs import channels, metrics
 from local_sagemaker.jobs.manager import JobManager
 from local_sagemaker.jobs.record import JobRecord
-from local_sagemaker.server.errors import validation
+from local_sagemaker.server.errors import AwsError, validation
 from local_sagemaker.server.validation import operation
 
 PAGE = 100
+MOST_INSTANCES = 64
 
 
 class TrainingApi:
@@ -51,7 +52,7 @@ class TrainingApi:
         return {}
 
     def list(self, request: dict, region: str) -> dict:
-        records = [one for one in self.jobs.records.values() if _wanted(one, request)]
+        records = [one for one in self.jobs.all() if _wanted(one, request)]
         key = {"Name": lambda one: one.name, "Status": lambda one: one.status}.get(
             request.get("SortBy", "CreationTime"), lambda one: one.data["created"]
         )
@@ -94,6 +95,12 @@ def _check(request: dict) -> None:
             "ResourceConfig needs InstanceType and InstanceCount. (Instance groups exist on AWS; "
             "the local endpoint has one group of equal instances.)"
         )
+    if not 1 <= resources["InstanceCount"] <= MOST_INSTANCES:
+        raise AwsError(
+            "ResourceLimitExceeded",
+            f"InstanceCount is {resources['InstanceCount']}; the local endpoint starts 1 to "
+            f"{MOST_INSTANCES} instances for a job.",
+        )
     algorithm = request.get("AlgorithmSpecification") or {}
     if not algorithm.get("TrainingImage"):
         raise validation("AlgorithmSpecification needs TrainingImage.")
@@ -112,6 +119,11 @@ def _check(request: dict) -> None:
 
 def description(record: JobRecord) -> dict:
     """DescribeTrainingJob's answer."""
+    with record.lock:  # status and transitions change together
+        return _description(record)
+
+
+def _description(record: JobRecord) -> dict:
     data, request = record.data, record.request
     known = operation("DescribeTrainingJob").output_shape.members
     answer = {name: value for name, value in request.items() if name in known}
@@ -161,7 +173,8 @@ def _summary(record: JobRecord) -> dict:
 def _wanted(record: JobRecord, request: dict) -> bool:
     data = record.data
     return (
-        request.get("StatusEquals") in (None, data["status"])
+        "WarmPoolStatusEquals" not in request  # nothing stays warm here
+        and request.get("StatusEquals") in (None, data["status"])
         and request.get("NameContains", "").lower() in record.name.lower()
         and data["created"] >= _time(request, "CreationTimeAfter", 0)
         and data["created"] <= _time(request, "CreationTimeBefore", float("inf"))
@@ -182,6 +195,9 @@ def _token(request: dict) -> int:
     if token is None:
         return 0
     try:
-        return int(base64.b64decode(token, validate=True))
+        start = int(base64.b64decode(token, validate=True))
+        if start < 0:
+            raise ValueError(start)
+        return start
     except ValueError as error:
         raise validation("NextToken is not one that this service gave.") from error

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import logging
-import shutil
 import threading
 from pathlib import Path
 
 from local_sagemaker.cluster import processes
 from local_sagemaker.jobs.aws import LocalAws
 from local_sagemaker.jobs.record import JobRecord
-from local_sagemaker.jobs.run import JobRun
+from local_sagemaker.jobs.run import JobRun, clean
 from local_sagemaker.server.errors import NOT_FOUND, AwsError, validation
 
 LOG = logging.getLogger(__name__)
@@ -34,7 +33,11 @@ class JobManager:
         self.records: dict[str, JobRecord] = {}
         directory.mkdir(parents=True, exist_ok=True)
         for path in sorted(directory.glob("*/job.json")):
-            record = JobRecord.read(path)
+            try:
+                record = JobRecord.read(path)
+            except (OSError, ValueError, KeyError) as error:
+                LOG.error("%s is not a job's record (%s): it is left out", path, error)
+                continue
             self.records[record.name] = record
             if not record.ended:
                 self._recover(record)
@@ -43,9 +46,10 @@ class JobManager:
         strays = processes.kill_strays(record.name)
         record.end("Failed", reason=CRASHED)
         LOG.warning("%s did not survive; %d processes were killed", record.name, strays)
-        for path in record.path.parent.iterdir():
-            if path.is_dir():
-                shutil.rmtree(path, ignore_errors=True)
+        clean(record.path.parent)
+
+    def all(self) -> list[JobRecord]:
+        return list(self.records.values())
 
     def create(self, request: dict, arn: str, region: str) -> JobRecord:
         """Start a job. Raises AwsError if the name is taken."""
@@ -70,7 +74,7 @@ class JobManager:
         return self.records[name]
 
     def by_arn(self, arn: str) -> JobRecord | None:
-        return next((one for one in self.records.values() if one.data["arn"] == arn), None)
+        return next((one for one in self.all() if one.data["arn"] == arn), None)
 
     def stop(self, name: str) -> None:
         """Begin to stop a job. Raises AwsError if it has ended."""

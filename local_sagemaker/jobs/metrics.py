@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import time
 
@@ -25,7 +26,9 @@ class Metrics:
             for found in pattern.finditer(line):
                 try:
                     value = float(found.group(1))
-                except (ValueError, IndexError):
+                except (ValueError, IndexError, TypeError):  # a group may match nothing
+                    continue
+                if not math.isfinite(value):  # CloudWatch takes no NaN and no infinity
                     continue
                 now = time.time()
                 self.values[name] = (value, now)

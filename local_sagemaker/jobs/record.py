@@ -22,6 +22,7 @@ MESSAGES = {
     "Stopped": "Training job stopped",
     "MaxRuntimeExceeded": "Training job runtime exceeded MaxRuntimeInSeconds provided",
 }
+WORKING = ("Downloading", "Training", "Uploading")
 FINAL = ("Completed", "Failed", "Stopped")
 
 
@@ -38,7 +39,7 @@ class JobRecord:
     @classmethod
     def create(cls, directory: Path, request: dict, arn: str, region: str) -> JobRecord:
         """A new record for a CreateTrainingJob request. Its first status is Starting."""
-        directory.mkdir(parents=True)
+        directory.mkdir(parents=True, exist_ok=True)  # a create that failed may have left it
         data = {"request": request, "arn": arn, "region": region, "created": time.time()}
         data |= {"status": "InProgress", "transitions": [], "metrics": {}}
         data["tags"] = request.get("Tags", [])
@@ -48,7 +49,11 @@ class JobRecord:
 
     @classmethod
     def read(cls, path: Path) -> JobRecord:
-        return cls(path, json.loads(path.read_text()))
+        """Raises OSError, ValueError or KeyError for what is no record."""
+        data = json.loads(path.read_text())
+        for name in ("request", "status", "transitions", "created", "modified", "arn", "region"):
+            data[name]
+        return cls(path, data)
 
     @property
     def name(self) -> str:
@@ -66,16 +71,20 @@ class JobRecord:
     def ended(self) -> bool:
         return self.status in FINAL
 
-    def enter(self, secondary: str, message: str | None = None) -> None:
-        """Begin a secondary status, and end the one before."""
+    def enter(self, secondary: str, message: str | None = None, ended: bool = False) -> None:
+        """Begin a secondary status, and end the one before. ended: it ends at once, too."""
         with self.lock:
             now, transitions = time.time(), self.data["transitions"]
+            if secondary == "Downloading":
+                self.data["started"] = now
+            if self.status == "Stopping" and secondary in WORKING:
+                return  # a job that was told to stop meanwhile
             if transitions:
                 transitions[-1]["EndTime"] = now
             message = message or MESSAGES[secondary]
             transitions.append({"Status": secondary, "StartTime": now, "StatusMessage": message})
-            if secondary == "Downloading":
-                self.data["started"] = now
+            if ended:
+                transitions[-1]["EndTime"] = now
             self.save()
 
     def stopping(self) -> bool:
@@ -95,10 +104,9 @@ class JobRecord:
             self.data["ended"] = time.time()
             if reason:
                 self.data["reason"] = reason[:REASON_LIMIT]
-            self.enter(secondary or status)
-            self.data["transitions"][-1]["EndTime"] = self.data["ended"]
+            # The status first: it is known even where the disk takes no more.
             self.data["status"] = status
-            self.save()
+            self.enter(secondary or status, ended=True)
 
     def save(self) -> None:
         with self.lock:

@@ -6,22 +6,25 @@ import io
 import json
 import logging
 import re
-import uuid
 from collections.abc import Callable, Iterable
 
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 
-from local_sagemaker.server.errors import AwsError
+from local_sagemaker.server.answers import answer, refuse
+from local_sagemaker.server.errors import AwsError, unknown_operation
 from local_sagemaker.server.moto_state import MotoState
-from local_sagemaker.server.validation import check
+from local_sagemaker.server.validation import check, exists
 
 LOG = logging.getLogger(__name__)
 CREDENTIAL = re.compile(r"Credential=[^/]+/\d+/([^/]+)/([^/]+)/aws4_request")
+CBOR_OPERATION = re.compile(r"^/service/[^/]+/operation/(\w+)$")  # CloudWatch's newest protocol
 READING = re.compile(r"^(Describe|List|Get|Head|Lookup|Filter|Validate|Estimate|BatchGet)")
-# Frequent, and written again from the job's own files after a crash: saved in the background.
+# Frequent, so saved in the background: a crash loses the last second of them.
 SAVED_LATER = {"PutLogEvents", "PutMetricData"}
 DEFAULT_REGION = "us-east-1"
 BODY_LIMIT = 6 * 1024 * 1024  # bytes of a JSON request; AWS's limit for SageMaker
+OBJECT_LIMIT = 5 * 1024**3  # bytes; S3's limit for one PUT
+PIECE = 1024 * 1024
 
 Handler = Callable[[dict, str], dict]
 
@@ -35,49 +38,62 @@ class Application:
 
     def __call__(self, environ: dict, start_response: Callable) -> Iterable[bytes]:
         region, service = _scope(environ)
-        target = environ.get("HTTP_X_AMZ_TARGET", "")
-        operation = target.removeprefix("SageMaker.")
-        if target.startswith("SageMaker.") and operation in self.operations:
-            return self._own(operation, region, environ, start_response)
-        return self._moto(service, target, environ, start_response)
-
-    def _own(self, operation: str, region: str, environ: dict, start_response) -> list[bytes]:
         try:
-            body = check(operation, _json_body(environ))
-            answer = self.operations[operation](body, region)
-            if answer is None:  # not one of ours after all (a tag on somebody else's resource)
-                raw = json.dumps(body).encode()
-                environ["wsgi.input"], environ["CONTENT_LENGTH"] = io.BytesIO(raw), str(len(raw))
-                target = environ["HTTP_X_AMZ_TARGET"]
-                return self._moto("sagemaker", target, environ, start_response)
-            return _respond(start_response, 200, answer)
+            return self._dispatch(region, service, environ, start_response)
         except AwsError as error:
-            body = {"__type": error.code, "message": error.message}
-            return _respond(start_response, error.status, body, error.code)
+            return refuse(start_response, error, environ, service)
+        except NotImplementedError as error:  # moto's way to say that it lacks an operation
+            return refuse(start_response, unknown_operation(str(error)), environ, service)
         except Exception as error:
-            LOG.exception("%s failed", operation)
+            LOG.exception("%s %s failed", environ["REQUEST_METHOD"], environ["PATH_INFO"])
             message = f"{type(error).__name__}: {error}. This is a fault of the local endpoint."
-            body = {"__type": "InternalFailure", "message": message}
-            return _respond(start_response, 500, body, "InternalFailure")
+            fault = AwsError("InternalFailure", message, 500)
+            return refuse(start_response, fault, environ, service)
 
-    def _moto(self, service: str, target: str, environ: dict, start_response) -> list[bytes]:
-        _read_whole_body(environ)
-        action = target.rpartition(".")[2] or _form_action(environ)
+    def _dispatch(self, region: str, service: str, environ: dict, start_response) -> list[bytes]:
+        if "HTTP_ORIGIN" in environ:
+            # Any web page may send requests to this address, and a job is a program of the
+            # page's choice. Browsers name the page; no AWS client does.
+            raise AwsError(
+                "AccessDenied", "The local endpoint takes no requests of web pages.", 403
+            )
+        target = environ.get("HTTP_X_AMZ_TARGET", "")
+        prefix, _, operation = target.rpartition(".")
+        ours = prefix == "SageMaker" or bool(target and service == "sagemaker")
+        environ["wsgi.input"] = io.BytesIO(_body(environ, BODY_LIMIT if ours else OBJECT_LIMIT))
+        if ours:
+            found = self._own(target, region, environ)
+            if found is not None:
+                return answer(start_response, found)
+            environ["wsgi.input"].seek(0)
+        return self._moto(service, operation, environ, start_response)
+
+    def _own(self, target: str, region: str, environ: dict) -> dict | None:
+        """The answer to a SageMaker call, or None if moto has to give it."""
+        prefix, _, operation = target.rpartition(".")
+        if prefix != "SageMaker" or not exists(operation):
+            raise unknown_operation(f"X-Amz-Target {target}")
+        if not environ.get("HTTP_AUTHORIZATION"):
+            code = "MissingAuthenticationTokenException"
+            raise AwsError(code, "Missing Authentication Token: the request is not signed.", 403)
+        if operation not in self.operations:
+            return None
+        request = check(operation, _json(environ["wsgi.input"].read()))
+        return self.operations[operation](request, region)
+
+    def _moto(self, service: str, action: str, environ: dict, start_response) -> list[bytes]:
+        action = action or _action(environ)
         if _only_reads(environ, action):
             return list(self.moto(environ, start_response))
-        statuses = []
-
-        def note(status: str, headers: list, *rest):
-            statuses.append(status)
-            return start_response(status, headers, *rest)
-
+        held: list[tuple] = []
         with self.state.lock:
-            answer = list(self.moto(environ, note))
-            if statuses and statuses[-1][0] in "23":
+            body = list(self.moto(environ, lambda *told: held.append(told)))
+            if held[-1][0][0] in "23":
                 self.state.changed(service)
                 if action not in SAVED_LATER:
                     self.state.save()
-        return answer
+        start_response(*held[-1])  # only now: the client is told of what is on disk
+        return body
 
 
 def _scope(environ: dict) -> tuple[str, str]:
@@ -89,11 +105,28 @@ def _scope(environ: dict) -> tuple[str, str]:
     return (found[1], found[2]) if found else (DEFAULT_REGION, "s3")
 
 
-def _json_body(environ: dict) -> object:
-    length = int(environ.get("CONTENT_LENGTH") or 0)
-    if length > BODY_LIMIT:
-        raise AwsError("RequestEntityTooLarge", f"The request is over {BODY_LIMIT} bytes.", 413)
-    raw = environ["wsgi.input"].read(length)
+def _body(environ: dict, limit: int) -> bytes:
+    """The whole body. It is read before the state's lock is taken: a slow client must not
+    hold it. Raises AwsError for one that is too long, or shorter than its client said.
+    """
+    if environ.get("wsgi.input_terminated"):  # sent in chunks
+        return environ["wsgi.input"].read()
+    said = environ.get("CONTENT_LENGTH") or "0"
+    if not (said.isascii() and said.isdigit()):
+        raise AwsError("InvalidRequest", f"Content-Length is no number: {said[:40]}")
+    length = int(said)
+    if length > limit:
+        raise AwsError("RequestEntityTooLarge", f"The request is over {limit} bytes.", 413)
+    pieces = []
+    while length and (piece := environ["wsgi.input"].read(min(length, PIECE))):
+        pieces.append(piece)
+        length -= len(piece)
+    if length:
+        raise AwsError("IncompleteBody", f"The body ended {length} bytes early.")
+    return b"".join(pieces)
+
+
+def _json(raw: bytes) -> object:
     try:
         body = json.loads(raw or b"{}")
     except (ValueError, RecursionError) as error:
@@ -103,35 +136,17 @@ def _json_body(environ: dict) -> object:
     return body
 
 
-def _read_whole_body(environ: dict) -> None:
-    """Read the body before the state's lock is taken: a slow client must not hold it."""
-    length = environ.get("CONTENT_LENGTH")
-    if length and length.isdigit():
-        environ["wsgi.input"] = io.BytesIO(environ["wsgi.input"].read(int(length)))
-
-
-def _form_action(environ: dict) -> str:
-    """The Action of a query-protocol request (EC2, IAM, STS, CloudFormation)."""
+def _action(environ: dict) -> str:
+    """The operation of a request without X-Amz-Target: in its path, or Action=... in its form."""
+    if found := CBOR_OPERATION.match(environ.get("PATH_INFO", "")):
+        return found[1]
     if not environ.get("CONTENT_TYPE", "").startswith("application/x-www-form-urlencoded"):
         return ""
     raw = environ["wsgi.input"].read()
     environ["wsgi.input"].seek(0)
-    found = re.search(rb"(?:^|&)Action=(\w+)", raw)
-    return found[1].decode() if found else ""
+    form = re.search(rb"(?:^|&)Action=(\w+)", raw)
+    return form[1].decode() if form else ""
 
 
 def _only_reads(environ: dict, action: str) -> bool:
     return environ["REQUEST_METHOD"] in ("GET", "HEAD") or bool(READING.match(action))
-
-
-def _respond(start_response, status: int, body: dict, code: str = "") -> list[bytes]:
-    raw = json.dumps(body).encode()
-    headers = [
-        ("Content-Type", "application/x-amz-json-1.1"),
-        ("Content-Length", str(len(raw))),
-        ("x-amzn-RequestId", str(uuid.uuid4())),
-    ]
-    if code:
-        headers.append(("x-amzn-ErrorType", code))
-    start_response(f"{status} {'OK' if status == 200 else code}", headers)
-    return [raw]

@@ -15,4 +15,8 @@ def validation(message: str) -> AwsError:
     return AwsError("ValidationException", message)
 
 
+def unknown_operation(what: str) -> AwsError:
+    return AwsError("UnknownOperationException", f"The local endpoint does not offer this: {what}")
+
+
 NOT_FOUND = "Requested resource not found."

@@ -195,7 +195,7 @@ class _Pickler(pickle.Pickler):
             return threading.RLock if isinstance(value, LOCKS[1]) else threading.Lock, ()
         if isinstance(value, PRIVATE_KEYS):  # KMS
             der = value.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
-            return load_der_private_key, (der, None)
+            return _restore_private_key, (der,)
         if not isinstance(value, FakeKey):
             return NotImplemented
         if not isinstance(value._value_buffer, BlobBuffer):
@@ -213,6 +213,10 @@ def _restore_key(blob: str, state: dict) -> FakeKey:
     key.lock = threading.Lock()
     key._value_buffer = BlobBuffer(Path(blob))  # the unpickler knows the directory
     return key
+
+
+def _restore_private_key(der: bytes) -> PrivateKeyTypes:
+    return load_der_private_key(der, None)
 
 
 class _Unpickler(pickle.Unpickler):

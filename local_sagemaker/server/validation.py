@@ -12,7 +12,14 @@ from collections.abc import Iterator
 from functools import cache
 
 import botocore.session
-from botocore.model import ListShape, MapShape, OperationModel, Shape, StructureShape
+from botocore.model import (
+    ListShape,
+    MapShape,
+    OperationModel,
+    ServiceModel,
+    Shape,
+    StructureShape,
+)
 
 from local_sagemaker.server.errors import AwsError, validation
 
@@ -31,14 +38,25 @@ JSON_TYPES = {
 
 
 @cache
+def _model() -> ServiceModel:
+    return botocore.session.get_session().get_service_model("sagemaker")
+
+
+def exists(name: str) -> bool:
+    """Whether SageMaker has an operation of this name."""
+    return name in _model().operation_names
+
+
+@cache
 def operation(name: str) -> OperationModel:
     """botocore's model of a SageMaker operation."""
-    model = botocore.session.get_session().get_service_model("sagemaker")
-    return model.operation_model(name)
+    return _model().operation_model(name)
 
 
 def check(name: str, body: object) -> dict:
     """Return `body`, a request of operation `name`, if AWS would take its form.
+
+    A member that is null counts as absent, and is left out.
 
     Raises AwsError: SerializationException for a wrong JSON type, else
     ValidationException with one sentence for each constraint that is not met.
@@ -48,7 +66,15 @@ def check(name: str, body: object) -> dict:
     if found:
         count = f"{len(found)} validation error{'s' if len(found) > 1 else ''} detected: "
         raise validation(count + "; ".join(found))
-    return body
+    return _without_nulls(body)
+
+
+def _without_nulls(value: object) -> object:
+    if isinstance(value, dict):
+        return {key: _without_nulls(one) for key, one in value.items() if one is not None}
+    if isinstance(value, list):
+        return [_without_nulls(one) for one in value]
+    return value
 
 
 def _violations(shape: Shape, value: object, path: str) -> Iterator[str]:

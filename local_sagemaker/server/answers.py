@@ -1,0 +1,50 @@
+"""Answers in the forms that AWS's protocols have: JSON, and XML for S3, IAM, EC2 and others."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable
+from xml.sax.saxutils import escape
+
+from local_sagemaker.server.errors import AwsError
+
+JSON_TYPE = "application/x-amz-json-1.1"
+
+
+def answer(start_response: Callable, body: dict) -> list[bytes]:
+    """200 with a JSON body."""
+    return _send(start_response, "200 OK", JSON_TYPE, json.dumps(body).encode())
+
+
+def refuse(start_response: Callable, error: AwsError, environ: dict, service: str) -> list[bytes]:
+    """An error, in the protocol that the request was made in."""
+    status = f"{error.status} {error.code}"
+    if _speaks_json(environ):
+        body = json.dumps({"__type": error.code, "message": error.message}).encode()
+        return _send(start_response, status, JSON_TYPE, body, error.code)
+    told = f"<Code>{escape(error.code)}</Code><Message>{escape(error.message)}</Message>"
+    inner = f"<Error>{told}</Error>"
+    if service == "ec2":
+        inner = f"<Response><Errors>{inner}</Errors></Response>"
+    elif service != "s3":
+        inner = f"<ErrorResponse>{inner}</ErrorResponse>"
+    raw = f'<?xml version="1.0" encoding="UTF-8"?>{inner}'.encode()
+    return _send(start_response, status, "application/xml", raw)
+
+
+def _speaks_json(environ: dict) -> bool:
+    kind = environ.get("CONTENT_TYPE", "")
+    return "HTTP_X_AMZ_TARGET" in environ or "json" in kind or "cbor" in kind
+
+
+def _send(start_response, status: str, kind: str, raw: bytes, code: str = "") -> list[bytes]:
+    headers = [
+        ("Content-Type", kind),
+        ("Content-Length", str(len(raw))),
+        ("x-amzn-RequestId", str(uuid.uuid4())),
+    ]
+    if code:
+        headers.append(("x-amzn-ErrorType", code))
+    start_response(status, headers)
+    return [raw]

@@ -1,0 +1,55 @@
+"""The translation of the toolkit's Open MPI 4 command line to Open MPI 5."""
+
+from __future__ import annotations
+
+import importlib.machinery
+import importlib.util
+from pathlib import Path
+
+PATH = Path(__file__).parent.parent.parent / "local_sagemaker" / "image" / "bin" / "mpirun"
+loader = importlib.machinery.SourceFileLoader("mpirun", str(PATH))
+mpirun = importlib.util.module_from_spec(importlib.util.spec_from_loader("mpirun", loader))
+loader.exec_module(mpirun)
+
+TOOLKIT = (
+    "--host algo-1:2,algo-2:2 -np 4 --allow-run-as-root --display-map --tag-output "
+    "-mca btl_tcp_if_include eth0 -mca oob_tcp_if_include eth0 -mca plm_rsh_no_tree_spawn 1 "
+    "-bind-to none -map-by slot -mca pml ob1 -mca btl ^openib "
+    "-mca orte_abort_on_non_zero_status 1 -mca btl_vader_single_copy_mechanism none "
+    "-x NCCL_DEBUG=INFO -x LD_PRELOAD=/x/gethostname.so /bin/python -m mpi4py train.py -mca 1"
+).split()
+
+
+def test_the_toolkits_options_are_spelled_as_open_mpi_5_does():
+    out = " ".join(mpirun.translate(TOOLKIT))
+    assert out == (
+        "--host algo-1:2,algo-2:2 -np 4 --allow-run-as-root --display map --tag-output "
+        "--mca btl_tcp_if_include eth0 --prtemca prte_if_include eth0 "
+        "--prtemca plm_ssh_no_tree_spawn 1 --bind-to none --map-by slot --mca pml ob1 "
+        "--mca btl_sm_single_copy_mechanism none -x NCCL_DEBUG=INFO "
+        "-x LD_PRELOAD=/x/gethostname.so /bin/python -m mpi4py train.py -mca 1"
+    )
+
+
+def test_what_the_script_gets_is_never_translated():
+    assert mpirun.translate(["-np", "1", "prog", "-bind-to", "--oversubscribe"])[2:] == [
+        "prog",
+        "-bind-to",
+        "--oversubscribe",
+    ]
+
+
+def test_ranks_are_placed_host_by_host_and_yield():
+    out = mpirun.on_any_cores(["-np", "4", "prog"])
+    assert out[:2] == ["--map-by", "slot:OVERSUBSCRIBE"]
+    assert out[2:5] == ["--mca", "mpi_yield_when_idle", "1"]
+    asked = mpirun.on_any_cores(["--mca", "mpi_yield_when_idle", "0", "prog"])
+    assert asked.count("mpi_yield_when_idle") == 1
+
+
+def test_on_loopback_all_slots_are_one_hosts():
+    out = mpirun.on_loopback(mpirun.translate(TOOLKIT))
+    assert out[out.index("--host") + 1] == "localhost:4"
+    assert "prte_if_include" not in out
+    assert not any("LD_PRELOAD" in word for word in out)
+    assert mpirun.on_loopback(["--host", "a,b", "prog"]) == ["--host", "localhost:2", "prog"]
