@@ -7,7 +7,8 @@ import logging
 import sys
 from pathlib import Path
 
-from local_sagemaker.server.serve import GRACE_SECONDS, LOOPBACK, CannotServe, serve
+from local_sagemaker import daemon
+from local_sagemaker.server.serve import GRACE_SECONDS, CannotServe, serve
 
 
 def main() -> int:
@@ -23,15 +24,15 @@ def main() -> int:
         "--i-know-this-is-not-safe", action="store_true", help="allow a --host that others reach"
     )
     args = parser.parse_args()
-    if args.host not in LOOPBACK and not args.i_know_this_is_not_safe:
-        parser.error(
-            f"--host {args.host}: whoever reaches this endpoint can run programs as you. If you "
-            "mean it, say so a second time with --i-know-this-is-not-safe."
-        )
+    try:
+        host = daemon.checked_host(args.host, args.i_know_this_is_not_safe)
+    except daemon.DaemonError as error:
+        print(f"local_sagemaker: {error}", file=sys.stderr)
+        return 2
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     logging.getLogger("werkzeug").setLevel(logging.WARNING)
     try:
-        serve(args.state, args.port, args.host, args.isolation, args.grace)
+        serve(args.state, args.port, host, args.isolation, args.grace)
     except CannotServe as error:
         print(f"local_sagemaker: {error}", file=sys.stderr)
         return 1

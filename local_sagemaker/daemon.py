@@ -6,21 +6,34 @@ it answers), `endpoint.log`, `lock`, `moto/`, `jobs/`.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import fcntl
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from local_sagemaker.jobs.aws import ACCESS_KEY
 
 DEFAULT_PORT = 4600
 REGION = "us-east-1"
+LOOPBACK = ("127.0.0.1", "localhost")
+EVERYWHERE = ("0.0.0.0", "")
+IN_THE_WAY = (
+    "AWS_PROFILE",
+    "AWS_DEFAULT_PROFILE",
+    "AWS_SESSION_TOKEN",
+    "AWS_SECURITY_TOKEN",
+    "AWS_REGION",
+    "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS",
+    "AWS_USE_FIPS_ENDPOINT",
+    "AWS_USE_DUALSTACK_ENDPOINT",
+)
 START_SECONDS = 60
 STOP_SECONDS = 45
 
@@ -67,13 +80,38 @@ def running(state: Path) -> Running | None:
 def _locked(state: Path) -> bool:
     """Whether some process holds the state's lock; the kernel lets go of a dead one's."""
     try:
-        with (state / "lock").open("r+") as stream:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with (state / "lock").open() as stream:
+            fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
             return False
-    except FileNotFoundError:
-        return False
-    except OSError:
+    except BlockingIOError:
         return True
+    except OSError:
+        return False
+
+
+def checked_host(host: str, told_twice: bool) -> str:
+    """The address to bind. Raises DaemonError for one that is not safe, or no use.
+
+    Jobs, and this machine's own clients, come through 127.0.0.1: it is always part of it.
+    """
+    if host in LOOPBACK:
+        return "127.0.0.1"
+    if host not in EVERYWHERE:
+        raise DaemonError(
+            f"--host {host}: the endpoint binds to 127.0.0.1 or, if told twice, to 0.0.0.0 (every "
+            "address of this machine)."
+        )
+    if not told_twice:
+        raise DaemonError(
+            f"--host {host}: whoever reaches this endpoint can run programs as you. If you mean "
+            "it, say so a second time with --i-know-this-is-not-safe."
+        )
+    return "0.0.0.0"
+
+
+def in_the_way(environ: Mapping[str, str]) -> list[str]:
+    """Variables that would send calls elsewhere, or sign them with somebody else's key."""
+    return [name for name in environ if name in IN_THE_WAY or name.startswith("AWS_ENDPOINT_URL_")]
 
 
 def start(state: Path, port: int, options: list[str] | None = None) -> Running:
@@ -99,7 +137,7 @@ def start(state: Path, port: int, options: list[str] | None = None) -> Running:
             stderr=log,
             start_new_session=True,
             cwd="/",
-            env={**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)},
+            env=_endpoint_environment(),
         )
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
@@ -113,10 +151,16 @@ def start(state: Path, port: int, options: list[str] | None = None) -> Running:
     raise DaemonError(f"No answer within {START_SECONDS} s. Its log: {state / 'endpoint.log'}")
 
 
+def _endpoint_environment() -> dict[str, str]:
+    blocking = in_the_way(os.environ)
+    kept = {name: value for name, value in os.environ.items() if name not in blocking}
+    return {**kept, "PYTHONPATH": str(Path(__file__).parent.parent)}
+
+
 def _said(log: Path, where: int) -> str:
     text = log.read_bytes()[where:].decode("utf-8", "replace").strip()
     last = text.splitlines()[-1] if text else "it ended without a word"
-    return last.removeprefix("local_sagemaker: ").removeprefix("__main__.py: error: ")
+    return last.removeprefix("local_sagemaker: ")
 
 
 def stop(state: Path) -> bool:
@@ -124,7 +168,8 @@ def stop(state: Path) -> bool:
     found = running(state)
     if found is None:
         return False
-    os.kill(found.pid, signal.SIGTERM)
+    with contextlib.suppress(ProcessLookupError):  # it is ending already
+        os.kill(found.pid, signal.SIGTERM)
     deadline = time.monotonic() + STOP_SECONDS
     while time.monotonic() < deadline:
         if not _locked(state):
@@ -135,8 +180,11 @@ def stop(state: Path) -> bool:
 
 def forget(state: Path) -> None:
     """Remove jobs, buckets and everything else. The endpoint must be down."""
+    from local_sagemaker.jobs.run import remove
+
     for name in ("moto", "jobs"):
-        shutil.rmtree(state / name, ignore_errors=True)
+        if (state / name).is_dir():
+            remove(state / name)
     for name in ("endpoint.json", "endpoint.log", "sdk-defaults.yaml"):
         (state / name).unlink(missing_ok=True)
 
@@ -147,7 +195,7 @@ def environment(state: Path, port: int) -> dict[str, str]:
     The SDK's own defaults file is given two entries: no telemetry, and a default bucket,
     because the SDK would otherwise ask STS at an address on the internet for the account.
     """
-    return {
+    variables = {
         "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
         "AWS_ACCESS_KEY_ID": ACCESS_KEY,
         "AWS_SECRET_ACCESS_KEY": ACCESS_KEY,
@@ -155,6 +203,12 @@ def environment(state: Path, port: int) -> dict[str, str]:
         "AWS_EC2_METADATA_DISABLED": "true",
         "SAGEMAKER_USER_CONFIG_OVERRIDE": str(_sdk_defaults(state)),
     }
+    if any(name.lower() in ("http_proxy", "all_proxy") for name in os.environ):
+        direct = os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or ""
+        if "127.0.0.1" not in direct.split(","):
+            direct = ",".join(filter(None, [direct, "127.0.0.1"]))
+        variables |= {"NO_PROXY": direct, "no_proxy": direct}
+    return variables
 
 
 DEFAULT_BUCKET = f"sagemaker-{REGION}-local"

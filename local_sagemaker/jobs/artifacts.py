@@ -6,6 +6,7 @@ import tarfile
 from pathlib import Path
 
 from local_sagemaker.jobs.aws import LocalAws, split_uri
+from local_sagemaker.jobs.channels import inside
 
 
 def upload(aws: LocalAws, request: dict, region: str, hosts: dict[str, Path]) -> str | None:
@@ -46,10 +47,7 @@ def fetch_checkpoints(aws: LocalAws, request: dict, region: str, hosts: dict[str
     bucket, prefix = split_uri(uri)
     for _, key, _ in aws.objects(uri, region):
         for directory in hosts.values():
-            path = directory / "checkpoints" / key[len(prefix) :]
-            if ".." in path.parts:
-                continue
-            path.parent.mkdir(parents=True, exist_ok=True)
+            path = inside(directory / "checkpoints", key[len(prefix) :], key)
             aws.client("s3", region).download_file(bucket, key, str(path))
 
 

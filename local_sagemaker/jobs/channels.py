@@ -10,11 +10,12 @@ import json
 import shutil
 from pathlib import Path
 
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError, ParamValidationError
 
 from local_sagemaker.jobs.aws import LocalAws, split_uri
 from local_sagemaker.server.errors import AwsError, validation
 
+KINDS = ("S3Prefix", "ManifestFile")
 Object = tuple[str, str, str]  # bucket, key, path below the channel's directory
 
 
@@ -24,26 +25,47 @@ class DataError(Exception):
 
 def check(aws: LocalAws, request: dict, region: str) -> None:
     """Refuse, as AWS does, a request whose S3 input does not exist."""
+    default_mode = request["AlgorithmSpecification"].get("TrainingInputMode", "File")
+    seen = set()
     for channel in request.get("InputDataConfig", []):
-        source = channel.get("DataSource", {}).get("S3DataSource")
-        if source is None:
+        name = channel["ChannelName"]
+        if name in seen or name in (".", ".."):
             raise validation(
-                f"Channel '{channel['ChannelName']}': the local endpoint has S3DataSource only; "
-                "file systems (EFS, FSx) exist on AWS."
+                f"Channel '{name}': a channel needs a name of its own, and no dots only."
             )
-        uri = source["S3Uri"]
-        why = None
+        seen.add(name)
+        _check_kind(channel, default_mode)
+        uri = channel["DataSource"]["S3DataSource"]["S3Uri"]
+        found, why = [], None
         try:
             found = aws.objects(uri, region)
         except ClientError as error:
-            found, why = [], error.response["Error"]["Message"]
+            why = error.response["Error"]["Message"]
+        except ParamValidationError as error:  # no name that a bucket could have
+            why = str(error)
         if not found:
             raise _no_objects(uri, region, request["RoleArn"], why)
-        if channel.get("InputMode", "File") == "Pipe":
-            raise validation(
-                f"Channel '{channel['ChannelName']}': Pipe mode is legacy and not offered by the "
-                "local endpoint. Use FastFile, which streams too."
-            )
+
+
+def _check_kind(channel: dict, default_mode: str) -> None:
+    """Refuse what AWS has and the local endpoint has not."""
+    where = f"Channel '{channel['ChannelName']}'"
+    source = channel["DataSource"].get("S3DataSource")
+    if source is None:
+        raise validation(
+            f"{where}: the local endpoint has S3DataSource only; file systems (EFS, FSx) exist "
+            "on AWS."
+        )
+    if source["S3DataType"] not in KINDS:
+        raise validation(
+            f"{where}: S3DataType {source['S3DataType']} is not offered by the local endpoint; "
+            f"{' and '.join(KINDS)} are."
+        )
+    if channel.get("InputMode", default_mode) == "Pipe":
+        raise validation(
+            f"{where}: Pipe mode is legacy and not offered by the local endpoint. Use FastFile, "
+            "which streams too."
+        )
 
 
 def _no_objects(uri: str, region: str, role: str, why: str | None) -> AwsError:
@@ -69,10 +91,11 @@ def fetch(aws: LocalAws, request: dict, region: str, hosts: dict[str, Path]) -> 
             mine = objects[number :: len(hosts)] if sharded else objects
             first = next(iter(hosts.values())) / "input" / "data" / name
             for bucket, key, path in mine:
+                place = inside(target, path, key)
                 if number and not sharded:
-                    _copy(first / path, target / path)
+                    shutil.copyfile(inside(first, path, key), place)
                 else:
-                    _download(aws, region, bucket, key, target / path)
+                    _download(aws, region, bucket, key, place)
 
 
 def _objects(aws: LocalAws, source: dict, region: str) -> list[Object]:
@@ -95,7 +118,9 @@ def _from_manifest(aws: LocalAws, uri: str, region: str) -> list[Object]:
         raw = aws.client("s3", region).get_object(Bucket=bucket, Key=key)["Body"].read()
         entries = json.loads(raw)
         prefix = entries[0]["prefix"]
-        names = [str(name) for name in entries[1:]]
+        names = entries[1:]
+        if not all(isinstance(one, str) for one in [prefix, *names]):
+            raise TypeError("a prefix or a key is no string")
     except ClientError as error:
         raise DataError(f"Manifest {uri}: {error.response['Error']['Message']}") from error
     except (ValueError, KeyError, IndexError, TypeError) as error:
@@ -107,25 +132,35 @@ def _from_manifest(aws: LocalAws, uri: str, region: str) -> list[Object]:
 
 
 def _download(aws: LocalAws, region: str, bucket: str, key: str, path: Path) -> None:
-    _make_parent(path, key)
+    where = f"Data download failed: s3://{bucket}/{key}"
     try:
         aws.client("s3", region).download_file(bucket, key, str(path))
     except ClientError as error:
-        message = error.response["Error"]["Message"]
-        raise DataError(f"Data download failed: s3://{bucket}/{key}: {message}") from error
+        raise DataError(f"{where}: {error.response['Error']['Message']}") from error
+    except (BotoCoreError, OSError) as error:
+        raise DataError(f"{where}: {error}") from error
 
 
-def _copy(source: Path, path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(source, path)
+def inside(folder: Path, name: str, key: str) -> Path:
+    """The file `name` below `folder`, with its directory made.
 
-
-def _make_parent(path: Path, key: str) -> None:
+    Raises DataError for an S3 key that would leave the folder, or that needs a directory
+    where another object has a file, or the other way round.
+    """
+    path = folder / name.lstrip("/")  # "data//part" is a key as good as any
     if ".." in path.parts:
-        raise DataError(f"S3 key '{key}' would leave the channel's directory.")
+        raise DataError(f"S3 key '{key}' would leave its directory on the instance.")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-    except (FileExistsError, NotADirectoryError) as error:
+    except (FileExistsError, NotADirectoryError):
+        clash = True
+    except OSError as error:
+        raise DataError(f"S3 key '{key}' cannot be a file: {error.strerror}") from error
+    else:
+        clash = path.is_dir()
+    if clash:
         raise DataError(
-            f"S3 key '{key}' needs a directory where another object has a file. Rename one."
-        ) from error
+            f"S3 key '{key}' needs a directory where another object has a file, or the other way "
+            "round. Rename one."
+        )
+    return path

@@ -31,7 +31,8 @@ class ClusterProcess:
     def events(self) -> Iterator[dict]:
         """The supervisor's events until it ends."""
         for line in self.process.stdout:
-            yield json.loads(line)
+            if line.endswith(b"\n"):  # else cut off: the supervisor was killed
+                yield json.loads(line)
         self.process.wait()
 
     def stop(self) -> None:

@@ -35,7 +35,7 @@ class JobManager:
         for path in sorted(directory.glob("*/job.json")):
             try:
                 record = JobRecord.read(path)
-            except (OSError, ValueError, KeyError) as error:
+            except (OSError, ValueError, KeyError, TypeError) as error:
                 LOG.error("%s is not a job's record (%s): it is left out", path, error)
                 continue
             self.records[record.name] = record

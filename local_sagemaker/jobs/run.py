@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import os
 import shutil
 import sys
 import threading
@@ -97,7 +99,12 @@ class JobRun:
         if not self.stop_wanted.is_set():
             self.record.enter("Training")
             self._train(hosts, checkpoints)
-        self._upload(opt_ml, checkpoints)
+        try:
+            self._upload(opt_ml, checkpoints)
+        except channels.DataError as error:
+            if self._failed() is None:
+                raise
+            LOG.warning("%s: %s", self.record.name, error)  # the script's own failure tells more
         self._end(opt_ml)
 
     def _train(self, hosts: list, checkpoints: artifacts.CheckpointSync | None) -> None:
@@ -161,17 +168,17 @@ class JobRun:
     def _upload(self, opt_ml: dict[str, Path], checkpoints) -> None:
         if self.record.status != "Stopping":
             self.record.enter("Uploading")
-        if checkpoints:
-            checkpoints.sync(final=True)
         try:
+            if checkpoints:
+                checkpoints.sync(final=True)
             uri = artifacts.upload(self.aws, self.record.request, self.region, opt_ml)
-        except AWS_ERRORS as error:
+        except (*AWS_ERRORS, OSError) as error:
             raise channels.DataError(f"Artifact upload failed: {error}") from error
         self.record.data["artifacts"] = uri
         self.record.data["metrics"] = self.metrics.values
 
     def _end(self, opt_ml: dict[str, Path]) -> None:
-        failed = next(((host, code) for host, code in self.exits if code != 0), None)
+        failed = self._failed()
         if self.out_of_time:
             self.record.end("Stopped", "MaxRuntimeExceeded")
         elif self.stop_wanted.is_set():
@@ -184,13 +191,34 @@ class JobRun:
         else:
             self.record.end("Completed")
 
+    def _failed(self) -> tuple[str, int] | None:
+        """The first instance that failed, and its exit code. The others were ended for it."""
+        return next(((host, code) for host, code in self.exits if code != 0), None)
+
     def _stream(self, host: str) -> str:
         return f"{self.record.name}/{host}-{self.started_at}"
 
     def _clean_up(self) -> None:
         """The instances are gone; what a job leaves is in S3, in the logs and in job.json."""
-        for path in self.directory.iterdir():
-            if path.is_dir():
-                shutil.rmtree(path, ignore_errors=True)
-            elif path.name != "job.json":
-                path.unlink(missing_ok=True)
+        clean(self.directory)
+
+
+def clean(directory: Path) -> None:
+    """Remove everything of a job but its record."""
+    for path in directory.iterdir():
+        if path.is_dir():
+            remove(path)
+        elif path.name != "job.json":
+            path.unlink(missing_ok=True)
+
+
+def remove(folder: Path) -> None:
+    """Remove a directory, with what an overlay or a script left unreadable in it."""
+
+    def open_up(function, path, _) -> None:
+        with contextlib.suppress(OSError):
+            for one in (os.path.dirname(path), path):
+                os.chmod(one, 0o700)
+            shutil.rmtree(path) if os.path.isdir(path) else os.unlink(path)
+
+    shutil.rmtree(folder, onerror=open_up)

@@ -26,7 +26,7 @@ LOG = logging.getLogger(__name__)
 SAVE_SECONDS = 1.0
 IDLE_SECONDS = 60  # a client that sends nothing for so long is let go
 GRACE_SECONDS = 20.0
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
+LOCK_SECONDS = 2.0  # who only asks whether the lock is held may hold it for an instant
 
 
 class CannotServe(Exception):
@@ -62,14 +62,20 @@ def serve(
         port = server.server_address[1]
         kind, why = _isolation(isolation)
         LOG.info("instances are %s: %s", kind, why)
-        moto_state = MotoState(state / "moto")
-        try:
-            moto_state.load()
-        except StateError as error:
-            raise CannotServe(str(error)) from error
-        jobs = JobManager(state / "jobs", LocalAws(port), kind, grace_seconds)
+        moto_state, jobs = _restore(state, LocalAws(port), kind, grace_seconds)
         server.app = Application(TrainingApi(jobs).operations(), moto_state)
         _serve_until_told(server, moto_state, jobs, state, kind, why)
+
+
+def _restore(state: Path, aws: LocalAws, kind: str, grace: float) -> tuple[MotoState, JobManager]:
+    try:
+        moto_state = MotoState(state / "moto")
+        moto_state.load()
+        return moto_state, JobManager(state / "jobs", aws, kind, grace)
+    except StateError as error:
+        raise CannotServe(str(error)) from error
+    except OSError as error:
+        raise _unusable(state, error) from error
 
 
 def _serve_until_told(server, moto_state, jobs, state: Path, kind: str, why: str) -> None:
@@ -95,31 +101,47 @@ def _save_often(moto_state: MotoState, done: threading.Event) -> None:
     while not done.wait(SAVE_SECONDS):
         try:
             moto_state.save()
-        except OSError as error:
-            LOG.error("the state could not be saved: %s", error)
+        except Exception as error:  # whatever it is: the next second may do better
+            LOG.error("the state could not be saved: %s: %s", type(error).__name__, error)
 
 
 def _make(state: Path) -> None:
     try:
         state.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
-        raise CannotServe(
-            f"The state directory {state} cannot be made: {error.strerror}. Choose another with "
-            "the variable WORKSHOP_STATE_DIR."
-        ) from error
+        raise _unusable(state, error) from error
+
+
+def _unusable(state: Path, error: OSError) -> CannotServe:
+    where = error.filename or state
+    return CannotServe(
+        f"The state directory cannot be used: {where}: {error.strerror}. Choose another with the "
+        "variable WORKSHOP_STATE_DIR."
+    )
 
 
 @contextlib.contextmanager
 def _only_one(state: Path):
     """Hold the state directory's lock: two endpoints on one state would ruin it."""
-    with (state / "lock").open("w") as stream:
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise CannotServe(
-                f"Another endpoint uses {state}. `workshop status` says where it is; "
-                "`workshop down` ends it."
-            ) from error
+    try:
+        stream = (state / "lock").open("w")
+    except OSError as error:
+        raise _unusable(state, error) from error
+    with stream:
+        deadline = time.monotonic() + LOCK_SECONDS
+        while True:
+            try:
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError as error:
+                if time.monotonic() < deadline:
+                    time.sleep(0.02)
+                    continue
+                raise CannotServe(
+                    f"Another endpoint uses {state}. `workshop status` says where it is; "
+                    "`workshop down` ends it."
+                ) from error
+        (state / "endpoint.json").unlink(missing_ok=True)  # of one that was killed
         yield
 
 

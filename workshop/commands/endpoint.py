@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import time
 
@@ -23,10 +24,20 @@ from local_sagemaker import daemon
     show_default=True,
     help="What instances are made of.",
 )
-@click.option("--grace", default=20.0, show_default=True, help="Seconds from SIGTERM to SIGKILL.")
+@click.option(
+    "--grace",
+    type=click.FloatRange(min=0),
+    default=20.0,
+    show_default=True,
+    help="Seconds from SIGTERM to SIGKILL.",
+)
 def up(port, host, i_know_this_is_not_safe, isolation, grace) -> None:
     """Start the local SageMaker endpoint in the background."""
     state = daemon.state_directory()
+    try:
+        host = daemon.checked_host(host, i_know_this_is_not_safe)
+    except daemon.DaemonError as error:
+        raise click.ClickException(str(error)) from error
     found = daemon.running(state)
     if found:
         if port not in (None, 0, found.port):
@@ -84,7 +95,10 @@ def status() -> None:
 @click.command()
 def env() -> None:
     """Print what a shell needs: eval "$(workshop env)"."""
-    for name, value in client_environment().items():
+    wanted = client_environment()
+    for name in daemon.in_the_way(os.environ):
+        click.echo(f"unset {name}")
+    for name, value in wanted.items():
         click.echo(f"export {name}={shlex.quote(value)}")
 
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import time
+from collections.abc import Iterator
 
 import boto3
 import click
+from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
+from local_sagemaker import daemon
 from workshop.commands.endpoint import client_environment
 
 LOG_GROUP = "/aws/sagemaker/TrainingJobs"
@@ -18,20 +23,30 @@ POLL_SECONDS = 0.5
 def client(service: str):
     """A boto3 client for the running endpoint, whatever the shell's variables say."""
     env = client_environment()
+    for name in daemon.in_the_way(os.environ):
+        del os.environ[name]
     return boto3.client(
         service,
         endpoint_url=env["AWS_ENDPOINT_URL"],
         region_name=env["AWS_DEFAULT_REGION"],
         aws_access_key_id=env["AWS_ACCESS_KEY_ID"],
         aws_secret_access_key=env["AWS_SECRET_ACCESS_KEY"],
+        config=Config(proxies={}),
     )
 
 
 def describe(name: str) -> dict:
-    try:
+    with asking(name):
         return client("sagemaker").describe_training_job(TrainingJobName=name)
+
+
+@contextlib.contextmanager
+def asking(job: str) -> Iterator[None]:
+    """A refusal, or no answer, becomes a sentence."""
+    try:
+        yield
     except (ClientError, BotoCoreError) as error:
-        raise click.ClickException(f"Job {name}: {error}. `workshop jobs` lists them.") from error
+        raise click.ClickException(f"Job {job}: {error}. `workshop jobs` lists them.") from error
 
 
 @click.command()
@@ -60,7 +75,8 @@ def logs(job, follow) -> None:
     tokens: dict[str, str] = {}
     while True:
         ended = describe(job)["TrainingJobStatus"] in FINAL
-        _print_new(job, tokens)
+        with asking(job):
+            _print_new(job, tokens)
         if ended or not follow:
             break
         time.sleep(POLL_SECONDS)
@@ -101,7 +117,11 @@ def stop(job) -> None:
     if status in FINAL:
         click.echo(f"{job} has ended already: {status}")
         return
-    client("sagemaker").stop_training_job(TrainingJobName=job)
+    try:
+        client("sagemaker").stop_training_job(TrainingJobName=job)
+    except ClientError as error:
+        if describe(job)["TrainingJobStatus"] not in FINAL:  # else it ended just now
+            raise click.ClickException(f"Job {job}: {error}") from error
     while (status := describe(job)["TrainingJobStatus"]) not in FINAL:
         time.sleep(POLL_SECONDS)
     click.echo(f"{job}: {status}")
