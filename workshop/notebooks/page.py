@@ -23,6 +23,8 @@ td.number { text-align: right; font-variant-numeric: tabular-nums }
 tr.failed td { color: #b00020 }
 small { color: #555 }
 """
+# The exporter leaves code inside Markdown output in the font of the text around it.
+CODE_FONT = "<style>.highlight pre { font-family: var(--jp-code-font-family) }</style></head>"
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ def write_html(executed: Path) -> Path:
     notebook.metadata["title"] = executed.stem
     body, _ = nbconvert.HTMLExporter(template_name="lab").from_notebook_node(notebook)
     page = executed.with_suffix(".html")
-    page.write_text(body)
+    page.write_text(body.replace("</head>", CODE_FONT, 1))
     return page
 
 
