@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
+import time
 from collections.abc import Iterator
 
 from local_sagemaker import daemon
@@ -12,6 +13,7 @@ from local_sagemaker import daemon
 # Set by a shell or a profile, these would send some of the calls elsewhere, or sign them with
 # something that the local endpoint does not know.
 _IN_THE_WAY = ("AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_SESSION_TOKEN", "AWS_SECURITY_TOKEN")
+END_SECONDS = 10
 _saved: dict[str, str | None] = {}
 
 
@@ -39,7 +41,16 @@ def up_for_now(say=print) -> Iterator[daemon.Running]:
     finally:
         if started:
             daemon.stop(daemon.state_directory())
+            _wait_for(found.pid)
             say("Stopped the local SageMaker endpoint.")
+
+
+def _wait_for(pid: int) -> None:
+    """Wait until a child has ended: it lets go of its port and its lock a moment before."""
+    deadline = time.monotonic() + END_SECONDS
+    with contextlib.suppress(ChildProcessError):  # not our child, or waited for already
+        while os.waitpid(pid, os.WNOHANG) == (0, 0) and time.monotonic() < deadline:
+            time.sleep(0.05)
 
 
 def point_here(found: daemon.Running) -> None:

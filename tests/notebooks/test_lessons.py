@@ -14,6 +14,8 @@ from workshop.notebooks.lessons import chosen
 from workshop.paths import SCRIPTS
 from workshop.recording import records
 
+pytestmark = pytest.mark.slow
+
 SMALLER = {"target": "local", "seat": "tests", "epochs": 5, "expected_accuracy": 0.85}
 
 

@@ -94,11 +94,14 @@ def test_wrong_arguments(write_notebook, tmp_path, own_state, arguments, said):
 
 def test_a_page_of_an_earlier_run_does_not_stay(write_notebook, tmp_path, own_state):
     path = write_notebook("01_x", "x = 1")
+    write_notebook("02_y", "x = 1")
     build = tmp_path / "build"
     start("--notebooks", path.parent, "--out", build)
+    assert (build / "02_y.html").is_file()
     write_notebook("01_x", "raise ValueError('now it fails')")
     assert start("--notebooks", path.parent, "--out", build).exit_code == 1
     assert "now it fails" in (build / "01_x.html").read_text()
+    assert not (build / "02_y.html").exists(), "02 did not run: its old page must be gone"
 
 
 def test_a_cell_that_hangs_is_ended_and_named(write_notebook, tmp_path):
@@ -130,6 +133,7 @@ time.sleep(600)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
 @pytest.mark.parametrize("was_up", [False, True], ids=["down", "up"])
 def test_an_interrupt_leaves_nothing(write_notebook, tmp_path, own_state, number, was_up):
@@ -147,7 +151,8 @@ def test_an_interrupt_leaves_nothing(write_notebook, tmp_path, own_state, number
     try:
         deadline = time.monotonic() + 120
         while not (tmp_path / "kernel").exists():
-            assert process.poll() is None and time.monotonic() < deadline
+            assert process.poll() is None, process.communicate()[0]
+            assert time.monotonic() < deadline
             time.sleep(0.2)
         time.sleep(1)
         process.send_signal(number)
