@@ -7,8 +7,9 @@ import signal
 import time
 
 import pytest
-from endpoint_harness import BUCKET, Endpoint, estimator, processes_with, start
 from test_failures import until_log
+
+from endpoint_harness import BUCKET, Endpoint, estimator, processes_with, start
 
 
 @pytest.fixture

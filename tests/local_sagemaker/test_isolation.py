@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from endpoint_harness import BUCKET, Endpoint, estimator, processes_with, start
 
+from endpoint_harness import BUCKET, Endpoint, estimator, processes_with, start
 from local_sagemaker.cluster import probe
 
 REPOSITORY = Path(__file__).parent.parent.parent

@@ -11,13 +11,50 @@ loader = importlib.machinery.SourceFileLoader("mpirun", str(PATH))
 mpirun = importlib.util.module_from_spec(importlib.util.spec_from_loader("mpirun", loader))
 loader.exec_module(mpirun)
 
-TOOLKIT = (
-    "--host algo-1:2,algo-2:2 -np 4 --allow-run-as-root --display-map --tag-output "
-    "-mca btl_tcp_if_include eth0 -mca oob_tcp_if_include eth0 -mca plm_rsh_no_tree_spawn 1 "
-    "-bind-to none -map-by slot -mca pml ob1 -mca btl ^openib "
-    "-mca orte_abort_on_non_zero_status 1 -mca btl_vader_single_copy_mechanism none "
-    "-x NCCL_DEBUG=INFO -x LD_PRELOAD=/x/gethostname.so /bin/python -m mpi4py train.py -mca 1"
-).split()
+TOOLKIT = [
+    "--host",
+    "algo-1:2,algo-2:2",
+    "-np",
+    "4",
+    "--allow-run-as-root",
+    "--display-map",
+    "--tag-output",
+    "-mca",
+    "btl_tcp_if_include",
+    "eth0",
+    "-mca",
+    "oob_tcp_if_include",
+    "eth0",
+    "-mca",
+    "plm_rsh_no_tree_spawn",
+    "1",
+    "-bind-to",
+    "none",
+    "-map-by",
+    "slot",
+    "-mca",
+    "pml",
+    "ob1",
+    "-mca",
+    "btl",
+    "^openib",
+    "-mca",
+    "orte_abort_on_non_zero_status",
+    "1",
+    "-mca",
+    "btl_vader_single_copy_mechanism",
+    "none",
+    "-x",
+    "NCCL_DEBUG=INFO",
+    "-x",
+    "LD_PRELOAD=/x/gethostname.so",
+    "/bin/python",
+    "-m",
+    "mpi4py",
+    "train.py",
+    "-mca",
+    "1",
+]
 
 
 def test_the_toolkits_options_are_spelled_as_open_mpi_5_does():
