@@ -35,7 +35,7 @@ def run(
     _remove_earlier(notebooks, out)
     rows = {path.stem: page.Row(path.stem, "not run") for path in notebooks}
     with _terminated_is_interrupted(), _endpoint(target, console):
-        began = datetime.datetime.now(datetime.timezone.utc)
+        began = datetime.datetime.now(datetime.UTC)
         try:
             good = _run_all(notebooks, out, target, parameters, rows, console)
         except KeyboardInterrupt:
