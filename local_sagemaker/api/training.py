@@ -10,11 +10,14 @@ from moto.core import DEFAULT_ACCOUNT_ID
 from local_sagemaker.jobs import channels, metrics
 from local_sagemaker.jobs.manager import JobManager
 from local_sagemaker.jobs.record import JobRecord
+from local_sagemaker.jobs.run import DAY
 from local_sagemaker.server.errors import AwsError, validation
 from local_sagemaker.server.validation import operation
 
 PAGE = 100
 MOST_INSTANCES = 64
+OUTPUT_DEFAULTS = {"KmsKeyId": "", "CompressionType": "GZIP"}
+STOPPING_DEFAULTS = {"MaxRuntimeInSeconds": DAY}
 
 
 class TrainingApi:
@@ -141,6 +144,10 @@ def _description(record: JobRecord) -> dict:
         ],
         "ProfilingStatus": "Disabled",
     }
+    # Filled in as AWS does; the SDK's `attach` relies on it.
+    answer["OutputDataConfig"] = OUTPUT_DEFAULTS | request["OutputDataConfig"]
+    answer["StoppingCondition"] = STOPPING_DEFAULTS | request.get("StoppingCondition", {})
+    answer["ResourceConfig"] = {"VolumeSizeInGB": 0} | request["ResourceConfig"]
     answer.setdefault("EnableNetworkIsolation", False)
     answer.setdefault("EnableInterContainerTrafficEncryption", False)
     answer.setdefault("EnableManagedSpotTraining", False)

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from local_sagemaker.jobs.failure import REASON_LIMIT
-from local_sagemaker.server.moto_state import replace
+from local_sagemaker.server.files import replace
 
 # What AWS says at each step (SecondaryStatusTransitions[].StatusMessage).
 MESSAGES = {

@@ -13,60 +13,26 @@ file, and a state of another version is refused with a sentence instead of a sta
 
 from __future__ import annotations
 
-import contextlib
 import io
 import logging
-import os
 import pickle
 import threading
 import time
-import uuid
 from pathlib import Path
-from typing import get_args
 
 import moto
-from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
-from cryptography.hazmat.primitives.serialization import (
-    Encoding,
-    NoEncryption,
-    PrivateFormat,
-    load_der_private_key,
-)
 from moto.backends import get_backend
 from moto.core.base_backend import BackendDict
-from moto.s3.models import FakeBucket, FakeKey
+
+from local_sagemaker.server.files import replace
+from local_sagemaker.server.pickling import StatePickler, StateUnpickler
 
 LOG = logging.getLogger(__name__)
-LOCKS = (type(threading.Lock()), type(threading.RLock()))
-PRIVATE_KEYS = get_args(PrivateKeyTypes)
 WRITE_TRIES = 20
 
 
 class StateError(Exception):
     """The state on disk cannot be used; the message says what to do."""
-
-
-class BlobBuffer:
-    """What moto takes for an object's buffer: a file that is open only while it is read."""
-
-    def __init__(self, path: Path) -> None:
-        self.path, self.position = path, 0
-
-    def seek(self, position: int) -> None:
-        self.position = position
-
-    def read(self, size: int = -1) -> bytes:
-        with self.path.open("rb") as stream:
-            stream.seek(self.position)
-            data = stream.read(size)
-        self.position += len(data)
-        return data
-
-    def close(self) -> None:
-        """Nothing is open."""
-
-    def truncate(self) -> None:
-        raise io.UnsupportedOperation("an object's bytes are never changed in place")
 
 
 class MotoState:
@@ -79,16 +45,16 @@ class MotoState:
         self.lock = threading.RLock()  # held by a request that changes state, and by save
         self.dirty: set[str] = set()
         self.not_kept: set[str] = set()  # services whose state cannot be pickled
+        self.used: dict[str, set[str]] = {}  # file -> names of the blobs that it refers to
+        self.unused: set[str] = set()  # blobs that the last save found to be an object's no more
 
     def load(self) -> None:
         """Restore what an earlier process saved. Raises StateError if that cannot be."""
-        used: set[str] = set()
         for file in ("s3.pickle", "rest.pickle"):  # the rest refers to buckets
-            for name, accounts in (self._read(file, used) or {}).items():
+            for name, accounts in (self._read(file) or {}).items():
                 self._restore(name, accounts)
-        for path in self.blobs.iterdir():
-            if path.name not in used:  # an object's that was deleted or replaced
-                path.unlink()
+        for _ in range(2):  # the first finds them, the second removes them
+            self._drop_unused_blobs()
 
     def changed(self, service: str) -> None:
         """Note that `service` changed; `save` will write it."""
@@ -102,7 +68,17 @@ class MotoState:
         with self.lock:
             for name in sorted(self.dirty, reverse=True):  # s3 first: the rest refers to it
                 self._write(name)
+                if name == "s3.pickle":
+                    self._drop_unused_blobs()
             self.dirty.clear()
+
+    def _drop_unused_blobs(self) -> None:
+        """Remove what was unused at the last save, too: a reader may have begun before it."""
+        used = set().union(*self.used.values())
+        unused = {path.name for path in self.blobs.iterdir()} - used
+        for name in unused & self.unused:
+            (self.blobs / name).unlink(missing_ok=True)
+        self.unused = unused
 
     def _write(self, name: str) -> None:
         services = [
@@ -112,7 +88,7 @@ class MotoState:
             and one.service_name not in self.not_kept
         ]
         try:
-            data = self._dump(services, refer_to_buckets=name != "s3.pickle")
+            data, used = self._dump(services, refer_to_buckets=name != "s3.pickle")
         except (TypeError, AttributeError, pickle.PicklingError) as error:
             if not (culprits := self._not_picklable(services)):
                 raise
@@ -122,12 +98,16 @@ class MotoState:
             return self._write(name)
         header = f"moto {moto.__version__}\n".encode()
         replace(self.directory / name, header + data)
+        self.used[name] = used
 
-    def _dump(self, services: list[BackendDict], refer_to_buckets: bool) -> bytes:
-        """Requests that only read run meanwhile, and may make moto fill in a dictionary."""
+    def _dump(self, services: list[BackendDict], refer_to_buckets: bool) -> tuple[bytes, set[str]]:
+        """A pickle, and the names of the blobs that it refers to.
+
+        Requests that only read run meanwhile, and may make moto fill in a dictionary.
+        """
         for left in reversed(range(WRITE_TRIES)):
             buffer = io.BytesIO()
-            pickler = _Pickler(buffer, self.blobs, refer_to_buckets)
+            pickler = StatePickler(buffer, self.blobs, refer_to_buckets)
             try:
                 pickler.dump(
                     {
@@ -137,7 +117,7 @@ class MotoState:
                         for service in services
                     }
                 )
-                return buffer.getvalue()
+                return buffer.getvalue(), pickler.used
             except RuntimeError as error:
                 if "changed size during iteration" not in str(error) or not left:
                     raise
@@ -153,8 +133,7 @@ class MotoState:
                 found.add(service.service_name)
         return found
 
-    def _read(self, name: str, used: set[str]) -> dict | None:
-        """What a file holds; the names of the blobs that it refers to are added to `used`."""
+    def _read(self, name: str) -> dict | None:
         path = self.directory / name
         if not path.exists():
             return None
@@ -166,7 +145,10 @@ class MotoState:
                     f"{moto.__version__}. Start afresh with `workshop down --forget`."
                 )
             try:
-                return _Unpickler(stream, self.blobs, used).load()
+                unpickler = StateUnpickler(stream, self.blobs)
+                found = unpickler.load()
+                self.used[name] = unpickler.used
+                return found
             except Exception as error:
                 raise StateError(
                     f"{path} cannot be read ({type(error).__name__}: {error}). "
@@ -178,76 +160,3 @@ class MotoState:
         for account, regions in accounts.items():
             for region, backend in regions.items():
                 get_backend(name)[account][region] = backend
-
-
-class _Pickler(pickle.Pickler):
-    def __init__(self, stream: io.BytesIO, blobs: Path, refer_to_buckets: bool) -> None:
-        super().__init__(stream, protocol=pickle.HIGHEST_PROTOCOL)
-        self.blobs, self.refer_to_buckets = blobs, refer_to_buckets
-
-    def persistent_id(self, value: object) -> object:
-        if self.refer_to_buckets and isinstance(value, FakeBucket):
-            return ("bucket", value.account_id, value.partition, value.name)
-        return None
-
-    def reducer_override(self, value: object) -> object:
-        if isinstance(value, LOCKS):
-            return threading.RLock if isinstance(value, LOCKS[1]) else threading.Lock, ()
-        if isinstance(value, PRIVATE_KEYS):  # KMS
-            der = value.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
-            return _restore_private_key, (der,)
-        if not isinstance(value, FakeKey):
-            return NotImplemented
-        if not isinstance(value._value_buffer, BlobBuffer):
-            path = self.blobs / uuid.uuid4().hex
-            replace(path, value.value)
-            value._value_buffer.close()
-            value._value_buffer = BlobBuffer(path)
-        state = {k: v for k, v in value.__dict__.items() if k not in ("_value_buffer", "lock")}
-        return _restore_key, (value._value_buffer.path.name, state), None, None, None
-
-
-def _restore_key(blob: str, state: dict) -> FakeKey:
-    key = FakeKey.__new__(FakeKey)
-    key.__dict__.update(state)
-    key.lock = threading.Lock()
-    key._value_buffer = BlobBuffer(Path(blob))  # the unpickler knows the directory
-    return key
-
-
-def _restore_private_key(der: bytes) -> PrivateKeyTypes:
-    return load_der_private_key(der, None)
-
-
-class _Unpickler(pickle.Unpickler):
-    def __init__(self, stream, blobs: Path, used: set[str]) -> None:
-        super().__init__(stream)
-        self.blobs, self.used = blobs, used
-
-    def find_class(self, module: str, name: str) -> object:
-        if (module, name) == (__name__, "_restore_key"):
-            return self._key
-        return super().find_class(module, name)
-
-    def _key(self, blob: str, state: dict) -> FakeKey:
-        self.used.add(blob)
-        return _restore_key(str(self.blobs / blob), state)
-
-    def persistent_load(self, reference: tuple) -> object:
-        _, account, partition, name = reference
-        return get_backend("s3")[account][partition].buckets.get(name)
-
-
-def replace(path: Path, data: bytes) -> None:
-    """Write a file whole or not at all, also if the machine stops in the middle."""
-    temporary = path.with_name(path.name + ".tmp")
-    try:
-        with temporary.open("wb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        temporary.replace(path)
-    except BaseException:
-        with contextlib.suppress(OSError):  # a full disk needs the room
-            temporary.unlink()
-        raise

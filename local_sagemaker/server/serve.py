@@ -20,7 +20,8 @@ from local_sagemaker.cluster import probe
 from local_sagemaker.jobs.aws import LocalAws
 from local_sagemaker.jobs.manager import JobManager
 from local_sagemaker.server.app import Application
-from local_sagemaker.server.moto_state import MotoState, StateError, replace
+from local_sagemaker.server.files import replace
+from local_sagemaker.server.moto_state import MotoState, StateError
 
 LOG = logging.getLogger(__name__)
 SAVE_SECONDS = 1.0

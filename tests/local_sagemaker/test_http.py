@@ -6,8 +6,9 @@ import json
 
 import pytest
 from botocore.exceptions import ClientError
-from endpoint_harness import BUCKET
 from raw_http import SIGNED, call, error, raw
+
+from endpoint_harness import BUCKET
 
 CREATE = "SageMaker.CreateTrainingJob"
 
@@ -31,7 +32,7 @@ def test_an_operation_that_moto_lacks(endpoint):
 
 
 def test_an_operation_of_a_service_in_xml_that_moto_lacks(endpoint):
-    with pytest.raises(ClientError, match="does not offer|not been implemented") as caught:
+    with pytest.raises(ClientError, match="does not offer") as caught:
         endpoint.client("iam").simulate_custom_policy(PolicyInputList=["{}"], ActionNames=["a:b"])
     assert caught.value.response["Error"]["Code"] == "UnknownOperationException"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from botocore.exceptions import ClientError
-from endpoint_harness import BUCKET, request
 
+from endpoint_harness import BUCKET, request
 from local_sagemaker.server.errors import AwsError
 from local_sagemaker.server.validation import check
 

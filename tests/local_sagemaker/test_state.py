@@ -1,0 +1,321 @@
+"""What moto holds outlives the endpoint, whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import gc
+import logging
+import os
+import sys
+import threading
+from pathlib import Path
+
+import boto3
+import psutil
+import pytest
+from botocore.exceptions import ClientError
+from moto import mock_aws
+from moto.backends import get_backend
+
+from local_sagemaker.server import files
+from local_sagemaker.server.app import Application
+from local_sagemaker.server.files import replace
+from local_sagemaker.server.moto_state import MotoState, StateError
+
+FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+MEGABYTE = 1_000_000
+
+
+class Life:
+    """moto, empty but for what was saved in `directory`, until the end of a `with`."""
+
+    def __init__(self, directory: Path) -> None:
+        self.state = MotoState(directory)
+        self.state.load()
+        self.s3 = self.client("s3")
+
+    def client(self, service: str):
+        keys = {"aws_access_key_id": "a", "aws_secret_access_key": "b"}
+        return boto3.client(service, region_name="us-east-1", **keys)
+
+    def save(self, service: str = "s3") -> None:
+        self.state.changed(service)
+        self.state.save()
+
+    def put(self, bucket: str, key: str, body: bytes, **more) -> None:
+        self.s3.put_object(Bucket=bucket, Key=key, Body=body, **more)
+
+    def get(self, bucket: str, key: str, **more) -> bytes:
+        return self.s3.get_object(Bucket=bucket, Key=key, **more)["Body"].read()
+
+    def blobs(self) -> list[bytes]:
+        return sorted(path.read_bytes() for path in self.state.blobs.iterdir())
+
+
+@pytest.fixture
+def life(tmp_path):
+    """Each `with life() as now:` is another life of the same endpoint."""
+
+    @contextlib.contextmanager
+    def begin():
+        with mock_aws():  # it starts from nothing, as a process does
+            yield Life(tmp_path)
+
+    return begin
+
+
+def test_objects_and_versions(life):
+    with life() as now:
+        now.s3.create_bucket(Bucket="bucket")
+        now.put("bucket", "replaced", b"one")
+        now.put("bucket", "replaced", b"two", Metadata={"a_b": "c"})
+        now.put("bucket", "empty", b"")
+        now.s3.create_bucket(Bucket="versions")
+        enabled = {"Status": "Enabled"}
+        now.s3.put_bucket_versioning(Bucket="versions", VersioningConfiguration=enabled)
+        for body in (b"1", b"2"):
+            now.put("versions", "key", body)
+        now.put("versions", "gone", b"3")
+        now.s3.delete_object(Bucket="versions", Key="gone")
+        now.save()
+    with life() as now:
+        found = now.s3.get_object(Bucket="bucket", Key="replaced")
+        assert (found["Body"].read(), found["Metadata"]) == (b"two", {"a_b": "c"})
+        assert now.get("bucket", "empty") == b""
+        listed = now.s3.list_object_versions(Bucket="versions")
+        versions = {
+            now.get("versions", one["Key"], VersionId=one["VersionId"]): one["IsLatest"]
+            for one in listed["Versions"]
+        }
+        assert versions == {b"1": False, b"2": True, b"3": False}
+        assert [one["Key"] for one in listed["DeleteMarkers"]] == ["gone"]
+        with pytest.raises(ClientError, match="NoSuchKey"):
+            now.get("versions", "gone")
+
+
+def test_a_multipart_upload_goes_on_after_a_restart(life):
+    with life() as now:
+        now.s3.create_bucket(Bucket="bucket")
+        upload = now.s3.create_multipart_upload(Bucket="bucket", Key="big")["UploadId"]
+        whole = {"Bucket": "bucket", "Key": "big", "UploadId": upload}
+        now.s3.upload_part(**whole, PartNumber=1, Body=b"x" * 5 * 1024**2)
+        now.save()
+    with life() as now:
+        now.s3.upload_part(**whole, PartNumber=2, Body=b"end")
+        now.save()
+        listed = now.s3.list_parts(**whole)["Parts"]
+        parts = [{"PartNumber": one["PartNumber"], "ETag": one["ETag"]} for one in listed]
+        now.s3.complete_multipart_upload(**whole, MultipartUpload={"Parts": parts})
+        now.save()
+    with life() as now:
+        assert now.get("bucket", "big") == b"x" * 5 * 1024**2 + b"end"
+        now.save()
+        assert len(now.blobs()) == 1  # the parts are not kept beside the whole
+
+
+def test_big_objects_are_on_disk_and_not_in_memory(life):
+    with life() as now:
+        now.s3.create_bucket(Bucket="bucket")
+        now.put("bucket", "first", b"-" * 20 * MEGABYTE)
+        now.save()
+        gc.collect()
+        before = psutil.Process().memory_info().rss
+        for number in range(4):
+            now.put("bucket", f"big-{number}", bytes([number]) * 20 * MEGABYTE)
+            now.save()
+        gc.collect()
+        assert psutil.Process().memory_info().rss - before < 50 * MEGABYTE
+        sizes = [path.stat().st_size for path in now.state.blobs.iterdir()]
+        assert sizes == [20 * MEGABYTE] * 5
+        assert now.get("bucket", "big-3", Range="bytes=5-8") == b"\3\3\3\3"
+
+
+def test_what_was_deleted_is_off_the_disk_after_a_restart(life, tmp_path):
+    with life() as now:
+        now.s3.create_bucket(Bucket="bucket")
+        for key in ("kept", "gone", "replaced"):
+            now.put("bucket", key, key.encode())
+            now.save()
+        now.s3.delete_object(Bucket="bucket", Key="gone")
+        now.put("bucket", "replaced", b"second")
+        now.save()
+    (tmp_path / "blobs" / "0123.tmp").write_bytes(b"half written when the machine stopped")
+    with life() as now:
+        assert now.blobs() == [b"kept", b"second"]
+        listed = now.s3.list_objects_v2(Bucket="bucket")["Contents"]
+        assert [one["Key"] for one in listed] == ["kept", "replaced"]
+
+
+def test_what_is_written_again_and_again_does_not_fill_the_disk(life):
+    """A checkpoint, for example."""
+    with life() as now:
+        now.s3.create_bucket(Bucket="bucket")
+        for number in range(10):
+            now.put("bucket", "checkpoint", str(number).encode())
+            now.save()
+        assert now.blobs() == [b"8", b"9"]
+        assert now.get("bucket", "checkpoint") == b"9"
+
+
+def test_a_copy_outlives_its_original(life):
+    with life() as now:
+        now.s3.create_bucket(Bucket="bucket")
+        now.put("bucket", "original", b"body")
+        now.save()
+        source = {"Bucket": "bucket", "Key": "original"}
+        now.s3.copy_object(Bucket="bucket", Key="copy", CopySource=source)
+        now.s3.delete_object(**source)
+        now.save()
+    with life() as now:
+        assert now.get("bucket", "copy") == b"body"
+
+
+def test_services_with_locks_and_private_keys(life):
+    """moto's SQS holds a lock and its KMS private keys, which pickle does not take by itself."""
+    with life() as now:
+        now.client("sqs").create_queue(QueueName="queue")
+        key = now.client("kms").create_key()["KeyMetadata"]["KeyId"]
+        now.client("kms").create_alias(AliasName="alias/k", TargetKeyId=key)
+        now.client("iam").create_role(RoleName="role", AssumeRolePolicyDocument="{}")
+        now.save("sqs")
+    with life() as now:
+        assert now.client("sqs").list_queues()["QueueUrls"][0].endswith("/queue")
+        api = now.client("kms")
+        told = api.encrypt(KeyId="alias/k", Plaintext=b"secret")["CiphertextBlob"]
+        assert api.decrypt(CiphertextBlob=told)["Plaintext"] == b"secret"
+        assert now.client("iam").get_role(RoleName="role")["Role"]["RoleName"] == "role"
+
+
+def test_a_service_that_cannot_be_kept_takes_no_other_with_it(life, caplog):
+    with life() as now, caplog.at_level(logging.ERROR):
+        now.client("ssm").put_parameter(Name="p", Value="v", Type="String")
+        now.client("iam").create_role(RoleName="role", AssumeRolePolicyDocument="{}")
+        now.save("iam")
+        now.save("iam")
+    assert caplog.text.count("ssm will not outlive this process") == 1
+    with life() as now:
+        assert now.client("iam").get_role(RoleName="role")["Role"]["RoleName"] == "role"
+
+
+def test_saving_while_others_read(life):
+    """A read makes moto fill in dictionaries, also while they are being pickled."""
+    done, interval = threading.Event(), sys.getswitchinterval()
+
+    def read() -> None:
+        number = 0
+        while not done.is_set():
+            number += 1
+            get_backend("sts")[f"{number % 2000:012d}"]["aws"]
+
+    with life() as now:
+        reader = threading.Thread(target=read)
+        sys.setswitchinterval(1e-5)
+        reader.start()
+        try:
+            for _ in range(20):
+                now.save("sts")
+        finally:
+            done.set()
+            reader.join()
+            sys.setswitchinterval(interval)
+
+
+TEMPLATE = """{
+  "Resources": {
+    "Store": {"Type": "AWS::S3::Bucket", "Properties": {"BucketName": "stack-bucket"}},
+    "Role": {"Type": "AWS::IAM::Role", "Properties": {"RoleName": "stack-role",
+      "AssumeRolePolicyDocument": {"Version": "2012-10-17", "Statement": []}}}
+  },
+  "Outputs": {"Bucket": {"Value": {"Ref": "Store"}}}
+}"""
+
+
+def test_a_stack_with_its_bucket_and_role(life):
+    with life() as now:
+        now.client("cloudformation").create_stack(StackName="stack", TemplateBody=TEMPLATE)
+        now.save("cloudformation")
+        now.put("stack-bucket", "key", b"body")
+        now.save()
+    with life() as now:
+        api, roles = now.client("cloudformation"), now.client("iam")
+        stack = api.describe_stacks(StackName="stack")["Stacks"][0]
+        assert stack["StackStatus"] == "CREATE_COMPLETE"
+        assert stack["Outputs"][0]["OutputValue"] == "stack-bucket"
+        assert roles.get_role(RoleName="stack-role")["Role"]["RoleName"] == "stack-role"
+        assert now.get("stack-bucket", "key") == b"body"
+        now.s3.delete_object(Bucket="stack-bucket", Key="key")
+        api.delete_stack(StackName="stack")
+        now.save("cloudformation")
+        assert roles.list_roles()["Roles"] == []
+    with life() as now:
+        assert now.s3.list_buckets()["Buckets"] == []
+        assert now.client("iam").list_roles()["Roles"] == []
+
+
+@pytest.mark.parametrize("where", ["fsync", "replace"])
+def test_a_full_disk_keeps_the_old_file(tmp_path, monkeypatch, where):
+    path = tmp_path / "s3.pickle"
+    replace(path, b"old")
+    _fill_the_disk(monkeypatch, (files.os, "fsync") if where == "fsync" else (Path, "replace"))
+    with pytest.raises(OSError, match="No space left"):
+        replace(path, b"new")
+    assert path.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["s3.pickle"]
+
+
+def _fill_the_disk(monkeypatch, target=(files.os, "fsync")) -> None:
+    def full(*_, **__):
+        raise FULL
+
+    monkeypatch.setattr(*target, full)
+
+
+def test_a_save_that_failed_is_done_by_the_next(life):
+    with life() as now:
+        now.s3.create_bucket(Bucket="bucket")
+        now.save()
+        now.put("bucket", "key", b"body")
+        with pytest.MonkeyPatch.context() as patch, pytest.raises(OSError, match="No space left"):
+            _fill_the_disk(patch)
+            now.save()
+        assert now.blobs() == []
+        assert now.get("bucket", "key") == b"body"
+        now.state.save()
+    with life() as now:
+        assert now.get("bucket", "key") == b"body"
+
+
+def test_a_write_that_cannot_be_kept_is_refused(tmp_path, monkeypatch):
+    """Over HTTP: an error in S3's form, and nothing that claims to have worked."""
+    application = Application({}, MotoState(tmp_path))
+    _fill_the_disk(monkeypatch)
+    started = []
+    environ = {"REQUEST_METHOD": "PUT", "PATH_INFO": "/a-bucket", "HTTP_HOST": "127.0.0.1"}
+    environ |= {"SERVER_NAME": "127.0.0.1", "SERVER_PORT": "1", "wsgi.url_scheme": "http"}
+    with mock_aws():
+        body = b"".join(application(environ, lambda *told: started.append(told)))
+    assert [status for status, _ in started] == ["500 InternalFailure"]
+    assert b"<Code>InternalFailure</Code><Message>OSError: [Errno 28] No space left" in body
+
+
+DAMAGES = [
+    (lambda raw: b"moto 0.0.1\n" + raw.split(b"\n", 1)[1], "was written by moto 0.0.1"),
+    (lambda raw: raw[: len(raw) // 2], "cannot be read"),
+    (lambda raw: b"", "was written by something else"),
+    (lambda raw: raw.replace(b"FakeBucket", b"FakeBasket"), "cannot be read"),
+]
+
+
+@pytest.mark.parametrize(("damage", "says"), DAMAGES, ids=["version", "cut", "empty", "class"])
+def test_a_state_that_cannot_be_used(life, tmp_path, damage, says):
+    with life() as now:
+        now.s3.create_bucket(Bucket="bucket")
+        now.save()
+    path = tmp_path / "s3.pickle"
+    damaged = damage(path.read_bytes())
+    path.write_bytes(damaged)
+    with pytest.raises(StateError, match=says) as caught, life():
+        pass
+    assert "`workshop down --forget`" in str(caught.value)
+    assert path.read_bytes() == damaged
