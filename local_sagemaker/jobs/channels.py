@@ -7,6 +7,7 @@ a script cannot tell, but for the time to the first byte).
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -157,7 +158,7 @@ def inside(folder: Path, name: str, key: str) -> Path:
     except OSError as error:
         raise DataError(f"S3 key '{key}' cannot be a file: {error.strerror}") from error
     else:
-        clash = path.is_dir()
+        clash = os.path.isdir(path)  # Path.is_dir() raises for a name that is too long
     if clash:
         raise DataError(
             f"S3 key '{key}' needs a directory where another object has a file, or the other way "

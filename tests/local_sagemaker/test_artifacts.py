@@ -1,0 +1,172 @@
+"""/opt/ml/model, /opt/ml/output/data and /opt/ml/checkpoints -> S3, and back."""
+
+from __future__ import annotations
+
+import io
+import os
+import tarfile
+import uuid
+from pathlib import Path
+
+import pytest
+from botocore.exceptions import ClientError
+
+from endpoint_harness import BUCKET, request
+from local_sagemaker.jobs import artifacts
+from local_sagemaker.jobs.aws import LocalAws
+from local_sagemaker.jobs.channels import DataError
+
+REGION = "us-east-1"
+
+
+class Job:
+    """A job's request and the /opt/ml of its hosts, without processes."""
+
+    def __init__(self, endpoint, directory: Path) -> None:
+        self.endpoint, self.name = endpoint, f"job-{uuid.uuid4().hex[:8]}"
+        self.aws = LocalAws(endpoint.running.port)
+        self.hosts = {name: directory / name / "ml" for name in ("algo-1", "algo-2")}
+        for path in self.hosts.values():
+            for folder in ("model", "output/data", "checkpoints"):
+                (path / folder).mkdir(parents=True)
+        checkpoints = {"S3Uri": f"s3://{BUCKET}/{self.name}/checkpoints"}
+        self.request = request(self.name, CheckpointConfig=checkpoints)
+
+    def write(self, host: str, path: str, text: str) -> Path:
+        target = self.hosts[host] / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
+        return target
+
+    def upload(self) -> str | None:
+        return artifacts.upload(self.aws, self.request, REGION, self.hosts)
+
+    def archive(self, name: str) -> tarfile.TarFile:
+        raw = self.endpoint.get(f"s3://{BUCKET}/out/{self.name}/output/{name}.tar.gz")
+        return tarfile.open(fileobj=io.BytesIO(raw))
+
+    def sync(self) -> artifacts.CheckpointSync:
+        return artifacts.CheckpointSync(self.aws, self.request, REGION, self.hosts)
+
+    def checkpoints(self) -> dict[str, str]:
+        base = f"{self.name}/checkpoints/"
+        found = self.aws.objects(f"s3://{BUCKET}/{base}", REGION)
+        return {
+            key[len(base) :]: self.endpoint.get(f"s3://{BUCKET}/{key}").decode()
+            for _, key, _ in found
+        }
+
+
+@pytest.fixture
+def job(endpoint, tmp_path):
+    return Job(endpoint, tmp_path)
+
+
+def test_model_and_output(job, tmp_path):
+    job.write("algo-1", "model/1/saved_model.pb", "graph")
+    job.write("algo-1", "model/1/variables/variables.index", "weights")
+    job.write("algo-2", "output/data/losses.csv", "0.5")
+    assert job.upload() == f"s3://{BUCKET}/out/{job.name}/output/model.tar.gz"
+    with job.archive("model") as tar:
+        assert tar.getnames() == ["1/saved_model.pb", "1/variables/variables.index"]
+        assert tar.extractfile("1/saved_model.pb").read() == b"graph"
+    with job.archive("output") as tar:
+        assert tar.getnames() == ["losses.csv"]
+    assert not list(tmp_path.glob("*.tar.gz"))
+
+
+def test_nothing_to_upload(job):
+    assert job.upload() is None
+    with pytest.raises(ClientError, match="NoSuchKey"):
+        job.archive("model")
+
+
+def test_output_alone_is_no_model(job):
+    job.write("algo-1", "output/data/losses.csv", "0.5")
+    assert job.upload() is None
+    assert job.archive("output").getnames() == ["losses.csv"]
+
+
+def test_two_hosts_one_name(job):
+    job.write("algo-2", "model/weights.bin", "of algo-2")
+    job.write("algo-1", "model/weights.bin", "of algo-1")
+    job.write("algo-2", "model/more.bin", "of algo-2")
+    job.upload()
+    with job.archive("model") as tar:
+        assert tar.getnames() == ["more.bin", "weights.bin"]
+        assert tar.extractfile("weights.bin").read() == b"of algo-1"
+
+
+def test_a_link_stays_a_link(job, tmp_path):
+    """Also one that leads out of the model: its target is not the job's to give away."""
+    job.write("algo-1", "model/step-3.bin", "weights")
+    model = job.hosts["algo-1"] / "model"
+    os.symlink("step-3.bin", model / "latest.bin")
+    os.symlink("/etc/passwd", model / "outside")
+    os.symlink("/etc", model / "folder")
+    os.symlink("nowhere", model / "dangling")
+    os.mkfifo(model / "pipe")
+    job.upload()
+    with job.archive("model") as tar:
+        links = {one.name: one.linkname for one in tar if one.issym()}
+        assert links == {
+            "latest.bin": "step-3.bin",
+            "outside": "/etc/passwd",
+            "folder": "/etc",
+            "dangling": "nowhere",
+        }
+        assert sorted(set(tar.getnames()) - set(links)) == ["step-3.bin"]
+
+
+def test_a_checkpoint_is_sent_once_it_has_settled(job):
+    sync = job.sync()
+    path = job.write("algo-1", "checkpoints/deep/step.bin", "half")
+    sync.sync()
+    assert job.checkpoints() == {}
+    path.write_text("whole")
+    sync.sync()
+    assert job.checkpoints() == {}  # it has changed meanwhile
+    sync.sync()
+    assert job.checkpoints() == {"deep/step.bin": "whole"}
+
+
+def test_a_changed_checkpoint_is_sent_again_and_an_unchanged_one_is_not(job, monkeypatch):
+    sync, sent = job.sync(), []
+    client = job.aws.client("s3", REGION)
+    upload = client.upload_file
+    monkeypatch.setattr(client, "upload_file", lambda *args: (sent.append(args), upload(*args)))
+    path = job.write("algo-1", "checkpoints/step.bin", "1")
+    for _ in range(4):
+        sync.sync()
+    assert len(sent) == 1
+    path.write_text("22")
+    sync.sync()
+    sync.sync()
+    assert len(sent) == 2
+    assert job.checkpoints() == {"step.bin": "22"}
+
+
+def test_the_last_checkpoint_is_sent_at_once(job):
+    sync = job.sync()
+    job.write("algo-1", "checkpoints/a.bin", "1")
+    job.write("algo-2", "checkpoints/b.bin", "2")
+    sync.sync(final=True)
+    assert job.checkpoints() == {"a.bin": "1", "b.bin": "2"}
+
+
+def test_checkpoints_of_an_earlier_job_are_there_on_every_host(job):
+    job.endpoint.put(f"{job.name}/checkpoints/deep/step.bin", "earlier")
+    artifacts.fetch_checkpoints(job.aws, job.request, REGION, job.hosts)
+    for path in job.hosts.values():
+        assert (path / "checkpoints/deep/step.bin").read_text() == "earlier"
+
+
+def test_a_checkpoint_cannot_leave_its_directory(job):
+    name = f"absolute-{uuid.uuid4().hex}.bin"
+    job.endpoint.put(f"{job.name}/checkpoints//{name}", "x")
+    artifacts.fetch_checkpoints(job.aws, job.request, REGION, job.hosts)
+    assert (job.hosts["algo-1"] / "checkpoints" / name).exists()
+    assert not Path("/", name).exists()
+    job.endpoint.put(f"{job.name}/checkpoints/../escaped", "x")
+    with pytest.raises(DataError, match="would leave its directory"):
+        artifacts.fetch_checkpoints(job.aws, job.request, REGION, job.hosts)

@@ -1,0 +1,61 @@
+"""FailureReason from what an instance left behind."""
+
+from __future__ import annotations
+
+import pytest
+
+from local_sagemaker.jobs.failure import reason, shorten
+
+
+def left(opt_ml, text: str | bytes) -> None:
+    (opt_ml / "output").mkdir()
+    raw = text.encode() if isinstance(text, str) else text
+    (opt_ml / "output" / "failure").write_bytes(raw)
+
+
+def test_the_toolkits_words(tmp_path):
+    left(tmp_path, 'ExecuteUserScriptError:\nExitCode 1\nErrorMessage "ValueError: no"\n')
+    assert reason(tmp_path, 1) == (
+        'AlgorithmError: ExecuteUserScriptError:\nExitCode 1\nErrorMessage "ValueError: no"'
+        ", exit code: 1"
+    )
+
+
+def test_without_words_only_the_code_is_known(tmp_path):
+    assert reason(tmp_path, 3) == (
+        "AlgorithmError: Please see job logs for more information, exit code: 3"
+    )
+
+
+@pytest.mark.parametrize("text", ["", " \n"])
+def test_empty_words_are_none(tmp_path, text):
+    left(tmp_path, text)
+    assert "Please see job logs" in reason(tmp_path, 1)
+
+
+def test_killed(tmp_path):
+    assert "killed (SIGKILL): it may have run out of memory, exit code: 137" in reason(
+        tmp_path, 137
+    )
+
+
+def test_a_long_traceback_keeps_its_beginning_and_its_last_line(tmp_path):
+    left(tmp_path, "ExecuteUserScriptError:\n" + "frame\n" * 1000 + "ValueError: at last")
+    told = reason(tmp_path, 1)
+    assert len(told) <= 1024
+    assert told.startswith("AlgorithmError: ExecuteUserScriptError:\n")
+    assert told.endswith("ValueError: at last, exit code: 1")
+
+
+def test_bytes_that_are_no_text(tmp_path):
+    left(tmp_path, b"\xff\xfe broken")
+    assert "broken" in reason(tmp_path, 1)
+
+
+@pytest.mark.parametrize("length", [99, 100, 101, 5000])
+def test_shorten(length):
+    text = "a" * (length - 3) + "end"
+    short = shorten(text, 100)
+    assert len(short) <= 100
+    assert short.endswith("end")
+    assert (short == text) == (length <= 100)
