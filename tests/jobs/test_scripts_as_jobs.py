@@ -16,15 +16,15 @@ TORCH_IMAGE = "registry.invalid/pytorch-training:2.2.0-cpu-py310"
 
 
 @pytest.fixture(scope="module")
-def endpoint(tmp_path_factory):
+def endpoint(tmp_path_factory, request):
     """An endpoint whose bucket holds the digits."""
     folder = tmp_path_factory.mktemp("jobs")
     one = Endpoint(folder / "state")
+    request.addfinalizer(one.down)
     one.client("s3").create_bucket(Bucket=BUCKET)
     for path in Path(digits.prepare(folder / "digits")).glob("*/*.npz"):
         one.put(f"digits/{path.parent.name}/{path.name}", path.read_bytes())
-    yield one
-    one.down()
+    return one
 
 
 @pytest.fixture

@@ -8,14 +8,14 @@ from endpoint_harness import BUCKET, Endpoint
 
 
 @pytest.fixture(scope="session")
-def endpoint(tmp_path_factory):
+def endpoint(tmp_path_factory, request):
     """An endpoint with a bucket that holds the channel s3://lessons-data/data/."""
     one = Endpoint(tmp_path_factory.mktemp("state"))
+    request.addfinalizer(one.down)
     one.client("s3").create_bucket(Bucket=BUCKET)
     for number in range(4):
         one.put(f"data/part-{number}.txt", f"shard {number}")
-    yield one
-    one.down()
+    return one
 
 
 @pytest.fixture

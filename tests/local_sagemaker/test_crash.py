@@ -13,9 +13,10 @@ from endpoint_harness import BUCKET, Endpoint, estimator, processes_with, start
 
 
 @pytest.fixture
-def mortal(tmp_path, monkeypatch):
+def mortal(tmp_path, monkeypatch, request):
     """An endpoint of this test's own, and a session for it."""
     one = Endpoint(tmp_path / "state")
+    request.addfinalizer(one.down)
     one.client("s3").create_bucket(Bucket=BUCKET)
     one.put("data/part-0.txt", "shard")
     for name, value in one.env.items():
@@ -23,8 +24,7 @@ def mortal(tmp_path, monkeypatch):
     import sagemaker
 
     one.session = sagemaker.Session(default_bucket=BUCKET)
-    yield one
-    one.down()
+    return one
 
 
 def die(one: Endpoint) -> None:

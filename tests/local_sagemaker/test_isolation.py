@@ -30,14 +30,14 @@ def seen(job) -> list[dict]:
 
 
 @pytest.fixture(scope="module")
-def without(tmp_path_factory):
+def without(tmp_path_factory, request):
     """An endpoint whose instances are plain processes."""
     options = ["--grace", "3", "--isolation", "processes"]
     one = Endpoint(tmp_path_factory.mktemp("plain"), options)
+    request.addfinalizer(one.down)
     one.client("s3").create_bucket(Bucket=BUCKET)
     one.put("data/part-0.txt", "shard")
-    yield one
-    one.down()
+    return one
 
 
 @pytest.fixture
