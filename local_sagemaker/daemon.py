@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from local_sagemaker.jobs.aws import ACCESS_KEY
+from local_sagemaker.server.files import remove
 
 DEFAULT_PORT = 4600
 REGION = "us-east-1"
@@ -180,8 +181,6 @@ def stop(state: Path) -> bool:
 
 def forget(state: Path) -> None:
     """Remove jobs, buckets and everything else. The endpoint must be down."""
-    from local_sagemaker.jobs.run import remove
-
     for name in ("moto", "jobs"):
         if (state / name).is_dir():
             remove(state / name)

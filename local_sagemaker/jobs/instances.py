@@ -107,7 +107,13 @@ def environment(record: JobRecord, host: str, isolation: str, port: int) -> dict
     env |= {"TMPDIR": RUN_TMP} if inside else {}
     if inside and "VpcConfig" not in request and not request.get("EnableNetworkIsolation"):
         env["PIP_PROXY"] = relay.PROXY_URL
-    return env | request.get("Environment", {})
+    asked = dict(request.get("Environment", {}))
+    # A request adds to these two: what starts the script is found through them.
+    if "PATH" in asked:
+        asked["PATH"] = os.pathsep.join([env["PATH"], asked["PATH"]])
+    if "PYTHONPATH" in asked:
+        asked["PYTHONPATH"] = os.pathsep.join([asked["PYTHONPATH"], env["PYTHONPATH"]])
+    return env | asked
 
 
 def _on_loopback(ports: dict, directory: Path) -> dict[str, str]:

@@ -84,7 +84,7 @@ class JobRecord:
             message = message or MESSAGES[secondary]
             transitions.append({"Status": secondary, "StartTime": now, "StatusMessage": message})
             if ended:
-                transitions[-1]["EndTime"] = now
+                transitions[-1]["EndTime"] = self.data["ended"] = now
             self.save()
 
     def stopping(self) -> bool:
@@ -101,7 +101,6 @@ class JobRecord:
         with self.lock:
             if self.ended:
                 return
-            self.data["ended"] = time.time()
             if reason:
                 self.data["reason"] = reason[:REASON_LIMIT]
             # The status first: it is known even where the disk takes no more.

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
-import os
-import shutil
 import sys
 import threading
 import time
@@ -21,6 +18,7 @@ from local_sagemaker.jobs.aws import LocalAws
 from local_sagemaker.jobs.cluster_process import ClusterProcess
 from local_sagemaker.jobs.metrics import Metrics
 from local_sagemaker.jobs.record import JobRecord
+from local_sagemaker.server.files import remove
 
 LOG = logging.getLogger(__name__)
 COMMAND = [sys.executable, "-m", "local_sagemaker.image.train"]
@@ -210,15 +208,3 @@ def clean(directory: Path) -> None:
             remove(path)
         elif path.name != "job.json":
             path.unlink(missing_ok=True)
-
-
-def remove(folder: Path) -> None:
-    """Remove a directory, with what an overlay or a script left unreadable in it."""
-
-    def open_up(function, path, _) -> None:
-        with contextlib.suppress(OSError):
-            for one in (os.path.dirname(path), path):
-                os.chmod(one, 0o700)
-            shutil.rmtree(path) if os.path.isdir(path) else os.unlink(path)
-
-    shutil.rmtree(folder, onerror=open_up)

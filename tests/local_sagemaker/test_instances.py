@@ -1,0 +1,50 @@
+"""The variables that an instance starts with."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from endpoint_harness import request
+from local_sagemaker.jobs import instances
+from local_sagemaker.jobs.record import JobRecord
+
+
+def environment(tmp_path, monkeypatch, isolation: str = "namespaces", **changes) -> dict[str, str]:
+    monkeypatch.setenv("PIP_FIND_LINKS", "/wheels")
+    monkeypatch.setenv("AWS_PROFILE", "work")
+    monkeypatch.setenv("SECRET_OF_THE_LEARNER", "x")
+    body = request("a-job", **changes)
+    record = JobRecord.create(tmp_path / "a-job", body, "arn:of:a-job", "eu-west-1")
+    return instances.environment(record, "algo-1", isolation, 4600)
+
+
+def test_aws_and_pip_and_nothing_of_the_learners_shell(tmp_path, monkeypatch):
+    env = environment(tmp_path, monkeypatch)
+    assert env["AWS_REGION"] == env["AWS_DEFAULT_REGION"] == "eu-west-1"
+    assert env["AWS_ENDPOINT_URL"] == "http://10.88.0.1:4566"
+    assert env["TRAINING_JOB_NAME"] == "a-job"
+    assert env["PIP_FIND_LINKS"] == "/wheels"
+    assert "AWS_PROFILE" not in env
+    assert "SECRET_OF_THE_LEARNER" not in env
+
+
+def test_without_namespaces_the_endpoint_is_on_loopback(tmp_path, monkeypatch):
+    env = environment(tmp_path, monkeypatch, "processes")
+    assert env["AWS_ENDPOINT_URL"] == "http://127.0.0.1:4600"
+
+
+def test_a_request_adds_to_paths_and_sets_the_rest(tmp_path, monkeypatch):
+    usual = environment(tmp_path / "1", monkeypatch)
+    asked = {"PYTHONPATH": "/opt/ml/code/lib", "PATH": "/opt/tools", "NCCL_DEBUG": "INFO"}
+    env = environment(tmp_path / "2", monkeypatch, Environment=asked)
+    assert env["PYTHONPATH"] == os.pathsep.join(["/opt/ml/code/lib", usual["PYTHONPATH"]])
+    assert env["PATH"] == os.pathsep.join([usual["PATH"], "/opt/tools"])
+    assert env["NCCL_DEBUG"] == "INFO"
+
+
+@pytest.mark.parametrize("change", [{"VpcConfig": {}}, {"EnableNetworkIsolation": True}])
+def test_a_package_index_is_out_of_reach_in_a_vpc(tmp_path, monkeypatch, change):
+    assert "PIP_PROXY" in environment(tmp_path / "1", monkeypatch)
+    assert "PIP_PROXY" not in environment(tmp_path / "2", monkeypatch, **change)

@@ -1,0 +1,127 @@
+"""A job's record: its steps, also when they come at the wrong moment or the disk is full."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from endpoint_harness import request
+from local_sagemaker.api.training import description
+from local_sagemaker.jobs.manager import JobManager
+from local_sagemaker.jobs.record import JobRecord
+from local_sagemaker.server import files
+
+
+@pytest.fixture
+def record(tmp_path):
+    return JobRecord.create(tmp_path / "a-job", request("a-job"), "arn", "us-east-1")
+
+
+def steps(record: JobRecord) -> list[str]:
+    return [one["Status"] for one in record.data["transitions"]]
+
+
+def test_each_step_is_on_disk_at_once(record):
+    for step in ("Downloading", "Training"):
+        record.enter(step)
+        assert steps(JobRecord.read(record.path)) == steps(record)
+    assert steps(record) == ["Starting", "Downloading", "Training"]
+    ends = [one.get("EndTime") for one in record.data["transitions"]]
+    assert ends[0] and ends[1] and ends[2] is None
+
+
+def test_told_to_stop_it_goes_to_no_other_step(record):
+    """The job's thread may be between two steps at that moment."""
+    assert record.stopping()
+    assert not record.stopping()
+    for step in ("Downloading", "Training", "Uploading"):
+        record.enter(step)
+    record.end("Stopped")
+    assert steps(record) == ["Starting", "Stopping", "Stopped"]
+    assert "started" in record.data
+    assert not record.stopping()
+
+
+def test_the_first_end_is_the_end(record):
+    record.end("Failed", reason="x" * 2000)
+    record.end("Completed")
+    told = description(record)
+    assert (told["TrainingJobStatus"], told["SecondaryStatus"]) == ("Failed", "Failed")
+    assert len(told["FailureReason"]) == 1024
+    assert told["SecondaryStatusTransitions"][-1]["EndTime"] == record.data["ended"]
+
+
+def test_no_bill_for_a_job_that_never_started(record):
+    record.end("Failed")
+    assert "BillableTimeInSeconds" not in description(record)
+
+
+def test_on_a_full_disk_a_job_still_ends(record, monkeypatch):
+    def full(_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(files.os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        record.end("Failed", reason="why")
+    assert record.ended
+    assert description(record)["FailureReason"] == "why"
+    assert JobRecord.read(record.path).status == "InProgress"
+
+
+def test_a_record_that_was_ruined_takes_no_other_with_it(tmp_path, record, caplog):
+    record.end("Completed")
+    for number, text in enumerate(["", "{}", "[]", '{"request": {}}', "\0"]):
+        (tmp_path / f"ruined-{number}").mkdir()
+        (tmp_path / f"ruined-{number}" / "job.json").write_text(text)
+    jobs = JobManager(tmp_path, None, "processes", 1.0)
+    assert [one.name for one in jobs.all()] == ["a-job"]
+    assert caplog.text.count("is not a job's record") == 5
+
+
+def test_what_a_crash_left_is_cleaned_up(tmp_path, record):
+    (tmp_path / "a-job/algo-1/ml").mkdir(parents=True)
+    (tmp_path / "a-job/cluster.json").write_text("{}")
+    jobs = JobManager(tmp_path, None, "processes", 1.0)
+    assert jobs.find("a-job").status == "Failed"
+    assert os.listdir(tmp_path / "a-job") == ["job.json"]
+    assert json.loads((tmp_path / "a-job/job.json").read_text())["status"] == "Failed"
+
+
+REMOVE = """
+import os, pathlib, runpy, sys
+if os.geteuid() == 0:
+    os.setgroups([]); os.setgid(65534); os.setuid(65534)
+folder = pathlib.Path(sys.argv[1], "algo-1")
+(folder / "layer/work/work").mkdir(parents=True)
+(folder / "layer/work/work").chmod(0)
+(folder / "ml/model/closed").mkdir(parents=True)
+(folder / "ml/model/closed/file").write_text("x")
+(folder / "ml/model/closed").chmod(0o500)
+runpy.run_path(sys.argv[2])["remove"](folder)
+print(os.getuid(), folder.exists())
+"""
+
+
+def test_an_ordinary_user_can_remove_what_is_closed(tmp_path):
+    """An overlay leaves a directory that nobody but root may read."""
+    python = sys.executable
+    if os.geteuid() == 0:  # a Python that another user can run
+        python = shutil.which("python3", path="/usr/bin:/usr/local/bin")
+        if python is None:
+            pytest.skip("no Python that other users can run")
+    copy = shutil.copy(files.__file__, tmp_path / "files.py")
+    for path in tmp_path.parents:
+        if str(path).startswith("/tmp/"):
+            path.chmod(0o755)
+    tmp_path.chmod(0o777)
+    command = [python, "-c", REMOVE, str(tmp_path), str(copy)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd="/")
+    user, there = done.stdout.split()
+    assert user != "0"
+    assert there == "False", done.stderr
