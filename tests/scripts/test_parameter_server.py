@@ -17,7 +17,7 @@ def check_learned_every_class(done: Run) -> None:
 
 @pytest.mark.slow
 def test_every_workers_updates_reach_the_model(run, tmp_path):
-    done = run(*LAUNCH_PS, "--workers", "2", "--ps", "1", "--", *BY_CLASS)
+    done = run(*LAUNCH_PS, "--workers", "2", "--ps", "1", "--", *BY_CLASS, "--epochs", "12")
     check_learned_every_class(done)
     assert (tmp_path / "model" / "1" / "saved_model.pb").exists()
     assert len(done.events("weights")) == 1
@@ -39,6 +39,7 @@ def cluster(digits, tmp_path, monkeypatch):
 
     for name, value in script_env(digits, tmp_path / "model").items():
         monkeypatch.setenv(name, value)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))  # a killed worker leaves its shard behind
     command = [sys.executable, str(SCRIPTS / "train_tf_ps.py"), "--epochs", "100000"]
     log = open(tmp_path / "log", "w")  # noqa: SIM115
     processes = launch_ps.start_cluster(command, workers=1, ps=1, output=log)
