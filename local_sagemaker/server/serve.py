@@ -27,7 +27,7 @@ LOG = logging.getLogger(__name__)
 SAVE_SECONDS = 1.0
 IDLE_SECONDS = 60  # a client that sends nothing for so long is let go
 GRACE_SECONDS = 20.0
-LOCK_SECONDS = 2.0  # who only asks whether the lock is held may hold it for an instant
+LOCK_SECONDS = 1.0  # who only asks whether the lock is held may hold it for an instant
 
 
 class CannotServe(Exception):

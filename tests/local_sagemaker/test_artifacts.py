@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from botocore.exceptions import ClientError
 
-from endpoint_harness import BUCKET, request
+from endpoint_harness import BUCKET, estimator, request, start
 from local_sagemaker.jobs import artifacts
 from local_sagemaker.jobs.aws import LocalAws
 from local_sagemaker.jobs.channels import DataError
@@ -170,3 +170,21 @@ def test_a_checkpoint_cannot_leave_its_directory(job):
     job.endpoint.put(f"{job.name}/checkpoints/../escaped", "x")
     with pytest.raises(DataError, match="would leave its directory"):
         artifacts.fetch_checkpoints(job.aws, job.request, REGION, job.hosts)
+
+
+FAILS_LATE = """
+import os
+open(os.environ["SM_MODEL_DIR"] + "/half.bin", "w").close()
+raise ValueError("after the first epoch")
+"""
+
+
+def test_a_script_that_failed_is_the_reason_also_where_nothing_can_be_uploaded(
+    endpoint, sdk, tmp_path
+):
+    (tmp_path / "late.py").write_text(FAILS_LATE)
+    options = {"output_path": "s3://no-such-bucket-here/x", "instance_count": 1}
+    one = estimator(sdk, "late.py", source_dir=str(tmp_path), **options)
+    one.code_location = f"s3://{BUCKET}/code"
+    job = endpoint.wait(start(one))
+    assert "ValueError: after the first epoch" in job.description["FailureReason"]

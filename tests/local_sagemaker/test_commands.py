@@ -1,0 +1,254 @@
+"""The command `workshop`, as a shell runs it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from test_failures import until_log
+
+from endpoint_harness import BUCKET, Endpoint, estimator, request, start
+from local_sagemaker import daemon
+
+WORKSHOP = Path(sys.executable).parent / "workshop"
+
+
+def workshop(state: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess:
+    """Run the command; it never shows a stack trace."""
+    done = subprocess.run(
+        [str(WORKSHOP), *arguments],
+        env=_variables(state, **variables),
+        capture_output=True,
+        text=True,
+        cwd="/",
+        timeout=120,
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    return done
+
+
+def _variables(state: Path, **more: str) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+    return {**kept, "WORKSHOP_STATE_DIR": str(state), **more}
+
+
+def ok(done: subprocess.CompletedProcess) -> str:
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def refused(done: subprocess.CompletedProcess) -> str:
+    """One line that says why."""
+    assert done.returncode not in (0, 3), done.stdout
+    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+    return done.stderr
+
+
+@pytest.fixture(scope="module")
+def up(tmp_path_factory):
+    """An endpoint that `workshop up` has started."""
+    state = tmp_path_factory.mktemp("commands") / "state"
+    said = ok(workshop(state, "up", "--port", "0", "--grace", "3"))
+    one = Endpoint.__new__(Endpoint)
+    one.state, one.options, one.said = state, ["--grace", "3"], said
+    one.running = daemon.running(state)
+    one.env = daemon.environment(state, one.running.port)
+    one.client("s3").create_bucket(Bucket=BUCKET)
+    one.put("data/part-0.txt", "x")
+    yield one
+    daemon.stop(state)
+
+
+@pytest.fixture
+def session(up, monkeypatch):
+    for name, value in up.env.items():
+        monkeypatch.setenv(name, value)
+    import sagemaker
+
+    return sagemaker.Session(default_bucket=BUCKET)
+
+
+def test_up_says_where_it_is_and_what_a_shell_needs(up):
+    assert f"answers on http://127.0.0.1:{up.running.port} (pid {up.running.pid})" in up.said
+    assert 'eval "$(workshop env)"' in up.said
+
+
+def test_a_second_up_says_that_it_is_up(up):
+    for arguments in ([], ["--port", "0"], ["--port", str(up.running.port)]):
+        said = ok(workshop(up.state, "up", *arguments))
+        assert said == f"The endpoint is up: {up.running.url} (pid {up.running.pid})\n"
+
+
+def test_up_on_another_port_is_refused(up):
+    why = refused(workshop(up.state, "up", "--port", "4999"))
+    assert f"up on port {up.running.port}" in why
+    assert "`workshop down` first" in why
+
+
+def test_status(up):
+    said = ok(workshop(up.state, "status"))
+    for part in (up.running.url, str(up.running.pid), str(up.state), up.running.isolation):
+        assert part in said
+
+
+def test_env_is_for_a_shells_eval(up):
+    """Also in a shell that was set up for another account, another place, another way."""
+    before = {"AWS_PROFILE": "work", "AWS_ENDPOINT_URL_S3": "https://elsewhere.invalid"}
+    before |= {"AWS_SESSION_TOKEN": "token", "AWS_REGION": "eu-west-1"}
+    before |= {"HTTP_PROXY": "http://proxy.invalid:3128", "no_proxy": "intern"}
+    code = f'eval "$({shlex.quote(str(WORKSHOP))} env)"; env'
+    done = subprocess.run(
+        ["/bin/sh", "-c", code],
+        env=_variables(up.state, **before),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    found = dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
+    assert found["AWS_ENDPOINT_URL"] == up.running.url
+    assert found["AWS_DEFAULT_REGION"] == "us-east-1"
+    assert found["AWS_ACCESS_KEY_ID"] and found["AWS_SECRET_ACCESS_KEY"]
+    assert Path(found["SAGEMAKER_USER_CONFIG_OVERRIDE"]).exists()
+    assert not {"AWS_PROFILE", "AWS_ENDPOINT_URL_S3", "AWS_SESSION_TOKEN", "AWS_REGION"} & set(
+        found
+    )
+    assert found["no_proxy"] == found["NO_PROXY"] == "intern,127.0.0.1"
+
+
+def test_jobs_and_logs(up, session):
+    job = up.wait(start(estimator(session, "show.py", instance_count=2)))
+    up.client("sagemaker").create_training_job(**request("no-source"))
+    up.wait("no-source")
+    lines = ok(workshop(up.state, "jobs", AWS_PROFILE="no-such-profile")).splitlines()
+    wanted = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d  (\w+) +[0-9.]+ s  (\S+)"
+    told = [re.fullmatch(wanted, line).groups() for line in lines]
+    assert told == [("Failed", "no-source"), ("Completed", job.name)]
+    said = ok(workshop(up.state, "logs", job.name))
+    for host in ("algo-1", "algo-2"):
+        assert re.search(rf"^{host}  SEEN ", said, re.MULTILINE)
+    assert said.endswith("\nCompleted\n")
+    assert "Failed: AlgorithmError: " in ok(workshop(up.state, "logs", "no-source"))
+    assert f"{job.name} has ended already: Completed" in ok(workshop(up.state, "stop", job.name))
+
+
+def test_logs_follow_and_stop(up, session):
+    options = {"hyperparameters": {"mode": "saves"}, "instance_count": 1}
+    name = start(estimator(session, "fail.py", **options))
+    follower = subprocess.Popen(
+        [str(WORKSHOP), "logs", "--follow", name],
+        env=_variables(up.state),
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    until_log(up, name, "BEGUN")
+    time.sleep(0.5)
+    assert follower.poll() is None
+    assert ok(workshop(up.state, "stop", name)) == f"{name}: Stopped\n"
+    said, _ = follower.communicate(timeout=30)
+    assert follower.returncode == 0
+    assert said.count("algo-1  BEGUN algo-1\n") == 1
+    assert said.endswith("Stopped\n")
+
+
+@pytest.mark.parametrize("command", ["logs", "stop"])
+def test_a_job_that_does_not_exist(up, command):
+    why = refused(workshop(up.state, command, "unheard-of"))
+    assert "Job unheard-of" in why
+    assert "`workshop jobs` lists them" in why
+
+
+@pytest.mark.parametrize("command", [["env"], ["jobs"], ["logs", "a"], ["stop", "a"]])
+def test_with_the_endpoint_down(tmp_path, command):
+    assert "Start it with: workshop up" in refused(workshop(tmp_path, *command))
+
+
+def test_status_and_down_with_the_endpoint_down(tmp_path):
+    done = workshop(tmp_path, "status")
+    assert done.returncode == 3
+    assert "`workshop up` starts it" in done.stdout
+    assert ok(workshop(tmp_path, "down")) == "The endpoint was not up.\n"
+
+
+def test_down_keeps_and_forget_forgets(tmp_path):
+    one = Endpoint(tmp_path / "state", ["--isolation", "processes"])
+    one.client("s3").create_bucket(Bucket=BUCKET)
+    one.client("sagemaker").create_training_job(**request("a-job"))
+    one.wait("a-job")
+    assert ok(workshop(one.state, "down")) == "The endpoint is down.\n"
+    with socket.socket() as probe:  # the port is free
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.bind(("127.0.0.1", one.running.port))
+    one.up()
+    assert [b["Name"] for b in one.client("s3").list_buckets()["Buckets"]] == [BUCKET]
+    assert one.wait("a-job").status == "Failed"
+    said = ok(workshop(one.state, "down", "--forget"))
+    assert "The endpoint is down." in said and "are removed" in said
+    assert set(os.listdir(one.state)) <= {"lock"}
+
+
+def test_a_port_that_is_taken(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        why = refused(workshop(tmp_path, "up", "--port", str(port)))
+    assert why.startswith(f"Error: Port {port} on 127.0.0.1 cannot be used")
+    assert "--port 4601" in why
+
+
+def test_a_state_directory_that_cannot_be(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    why = refused(workshop(tmp_path / "file" / "state", "up"))
+    assert "Not a directory" in why and "WORKSHOP_STATE_DIR" in why
+
+
+@pytest.mark.parametrize("name", ["moto", "jobs", "lock"])
+def test_something_in_the_way_within_it(tmp_path, name):
+    if name == "lock":
+        (tmp_path / name).mkdir()
+    else:
+        (tmp_path / name).write_text("in the way")
+    why = refused(workshop(tmp_path, "up", "--port", "0"))
+    assert "The state directory cannot be used" in why and "WORKSHOP_STATE_DIR" in why
+
+
+def test_a_state_of_another_version(tmp_path):
+    (tmp_path / "moto").mkdir()
+    (tmp_path / "moto" / "s3.pickle").write_text("moto 0.0.1\n")
+    why = refused(workshop(tmp_path, "up", "--port", "0"))
+    assert "was written by moto 0.0.1" in why
+    assert "`workshop down --forget`" in why
+    ok(workshop(tmp_path, "down", "--forget"))
+    assert os.listdir(tmp_path) == ["lock"]
+
+
+def test_two_endpoints_on_one_state(up):
+    with pytest.raises(daemon.DaemonError, match="Another endpoint uses"):
+        daemon.start(up.state, 0)
+    assert daemon.running(up.state).pid == up.running.pid
+
+
+def test_many_who_ask_do_not_keep_it_from_starting(tmp_path):
+    """Asking takes the lock for an instant; what was left by a killed one is no answer."""
+    (tmp_path / "lock").touch()
+    stale = '{"pid": 1, "port": 1, "host": "127.0.0.1", "isolation": "", "why": "", "started": 0}'
+    (tmp_path / "endpoint.json").write_text(stale)
+    code = (
+        "import pathlib, sys; from local_sagemaker import daemon\n"
+        "while True: daemon.running(pathlib.Path(sys.argv[1]))"
+    )
+    asking = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], cwd="/")
+    try:
+        time.sleep(1)
+        assert asking.poll() is None
+        found = daemon.start(tmp_path, 0, ["--isolation", "processes"])
+        assert found.pid != 1
+    finally:
+        asking.kill()
+        asking.wait()
+        daemon.stop(tmp_path)
