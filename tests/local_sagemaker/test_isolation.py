@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -58,7 +59,10 @@ def test_nothing_of_a_job_is_left(endpoint, sdk):
     endpoint.wait(name)
     assert (sorted(os.listdir(links)), Path("/proc/self/mounts").read_text()) == before
     assert processes_with(name) == []
-    assert os.listdir(endpoint.state / "jobs" / name) == ["job.json"]
+    folder, deadline = endpoint.state / "jobs" / name, time.monotonic() + 10
+    while os.listdir(folder) != ["job.json"]:  # removed just after the job has ended
+        assert time.monotonic() < deadline, os.listdir(folder)
+        time.sleep(0.1)
 
 
 @pytest.mark.namespaces

@@ -8,7 +8,7 @@ import pytest
 from common.arguments import local_batch_size, parser_for, threads_per_rank
 from common.data import epochs_and_steps, load_channel
 from common.errors import ScriptError
-from conftest import SCRIPTS
+from script_harness import SCRIPTS
 
 VARIANTS = [
     ("train_tf.py", "train_tf_horovod.py"),

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import HERE, SCRIPTS, largest_difference, mpirun, torchrun, weights
+from script_harness import HERE, SCRIPTS, largest_difference, mpirun, torchrun, weights
 
 TEN_STEPS = ["--max-steps", "10", "--log-every", "0"]
 # Float32 sums in another order differ by an ulp or so a step: 3e-8 was measured on weights up to
@@ -17,7 +17,7 @@ def reference(digits, tmp_path_factory) -> list:
     """The weights of one process after ten steps."""
     import subprocess
 
-    from conftest import script_env
+    from script_harness import script_env
 
     folder = tmp_path_factory.mktemp("reference")
     command = [sys.executable, SCRIPTS / "train_torch.py", *TEN_STEPS, "--dump-weights", folder]

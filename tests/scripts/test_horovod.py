@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import (
+from script_harness import (
     HERE,
     SCRIPTS,
     largest_difference,

@@ -5,7 +5,7 @@ import sys
 import time
 
 import pytest
-from conftest import HERE, LAUNCH_PS, SCRIPTS, Run, script_env
+from script_harness import HERE, LAUNCH_PS, SCRIPTS, Run, script_env
 
 BY_CLASS = ["--shard-by", "class", "--log-every", "0"]
 
