@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import shlex
 import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -16,6 +18,7 @@ from test_failures import until_log
 
 from endpoint_harness import BUCKET, Endpoint, estimator, request, start
 from local_sagemaker import daemon
+from local_sagemaker.server import serve
 
 WORKSHOP = Path(sys.executable).parent / "workshop"
 
@@ -233,22 +236,20 @@ def test_two_endpoints_on_one_state(up):
     assert daemon.running(up.state).pid == up.running.pid
 
 
-def test_many_who_ask_do_not_keep_it_from_starting(tmp_path):
+STALE = '{"pid": 1, "port": 1, "host": "127.0.0.1", "isolation": "", "why": "", "started": 0}'
+
+
+def test_who_only_asks_does_not_keep_it_from_starting(tmp_path):
     """Asking takes the lock for an instant; what was left by a killed one is no answer."""
-    (tmp_path / "lock").touch()
-    stale = '{"pid": 1, "port": 1, "host": "127.0.0.1", "isolation": "", "why": "", "started": 0}'
-    (tmp_path / "endpoint.json").write_text(stale)
-    code = (
-        "import pathlib, sys; from local_sagemaker import daemon\n"
-        "while True: daemon.running(pathlib.Path(sys.argv[1]))"
-    )
-    asking = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], cwd="/")
-    try:
-        time.sleep(1)
-        assert asking.poll() is None
-        found = daemon.start(tmp_path, 0, ["--isolation", "processes"])
-        assert found.pid != 1
-    finally:
-        asking.kill()
-        asking.wait()
-        daemon.stop(tmp_path)
+    (tmp_path / "endpoint.json").write_text(STALE)
+    with (tmp_path / "lock").open("w") as asking:
+        fcntl.flock(asking, fcntl.LOCK_SH)
+        assert daemon.running(tmp_path) is None  # another who asks is not in the way either
+        threading.Timer(0.3, lambda: fcntl.flock(asking, fcntl.LOCK_UN)).start()
+        with serve._only_one(tmp_path):
+            assert not (tmp_path / "endpoint.json").exists()
+            (tmp_path / "endpoint.json").write_text(STALE)
+            assert daemon.running(tmp_path).pid == 1
+            with pytest.raises(serve.CannotServe, match="Another endpoint"):
+                serve._only_one(tmp_path).__enter__()
+    assert daemon.running(tmp_path) is None
