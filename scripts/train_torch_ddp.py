@@ -21,7 +21,7 @@ from common.arguments import local_batch_size, parser_for  # NEW: local_batch_si
 from common.data import epochs_and_steps, load_channel
 from common.errors import run_main
 from common.model_torch import Classifier, accuracy, prepare, save_model, weights_of
-from common.ranks_torch import join_ranks, mean_over_ranks  # NEW:
+from common.ranks_torch import join_ranks, leave_ranks, mean_over_ranks  # NEW:
 from common.report import Report, report_weights
 
 
@@ -60,7 +60,7 @@ def main() -> None:
     report_weights(args, weights_of(model), rank)  # NEW: rank
     if rank == 0:  # NEW: one rank writes
         save_model(model, args.save_to, images.shape[1:], args.hidden_units)  # NEW: indented
-    dist.destroy_process_group()  # NEW:
+    leave_ranks()  # NEW: together
 
 
 if __name__ == "__main__":

@@ -41,3 +41,13 @@ def mean_over_ranks(value: float) -> float:
     total = torch.tensor(value, dtype=torch.float64, device=device)
     dist.all_reduce(total)
     return total.item() / dist.get_world_size()
+
+
+def leave_ranks() -> None:
+    """Leave the group together: wait for every rank, then give the connections back.
+
+    A rank that leaves while another still works (rank 0 saves the model) takes its end of
+    the connections with it; gloo's threads then abort the process now and then.
+    """
+    dist.barrier()
+    dist.destroy_process_group()
