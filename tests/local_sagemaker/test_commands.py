@@ -210,14 +210,20 @@ def test_a_state_directory_that_cannot_be(tmp_path):
     assert "Not a directory" in why and "WORKSHOP_STATE_DIR" in why
 
 
-@pytest.mark.parametrize("name", ["moto", "jobs", "lock"])
-def test_something_in_the_way_within_it(tmp_path, name):
-    if name == "lock":
-        (tmp_path / name).mkdir()
-    else:
-        (tmp_path / name).write_text("in the way")
+def test_something_in_the_way_within_it(tmp_path):
+    (tmp_path / "moto").write_text("in the way")
     why = refused(workshop(tmp_path, "up", "--port", "0"))
     assert "The state directory cannot be used" in why and "WORKSHOP_STATE_DIR" in why
+
+
+def test_something_in_the_way_of_jobs_or_the_lock(tmp_path):
+    for name, use in (
+        ("jobs", lambda: serve._restore(tmp_path, None, "processes", 1.0)),
+        ("lock", lambda: serve._only_one(tmp_path).__enter__()),
+    ):
+        (tmp_path / name).mkdir() if name == "lock" else (tmp_path / name).write_text("x")
+        with pytest.raises(serve.CannotServe, match="The state directory cannot be used"):
+            use()
 
 
 def test_a_state_of_another_version(tmp_path):
