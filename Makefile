@@ -30,7 +30,7 @@ lab: ready ## open the lessons in JupyterLab, with the local endpoint up
 test: ready ## run the tests
 	@$(INSIDE) $(BIN)/pytest
 
-bench: ready ## measure: overhead of a job, speed-up, bandwidth
+bench: ready ## measure what the local endpoint adds to a script started by hand
 	@$(INSIDE) $(BIN)/python -m bench
 
 doctor: ready ## check this machine, a line per need
