@@ -1,66 +1,23 @@
-"""What moto holds outlives the endpoint, whole or not at all."""
+"""What moto holds outlives the endpoint."""
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import gc
 import logging
-import os
-from pathlib import Path
 
-import boto3
 import psutil
 import pytest
 from botocore.exceptions import ClientError
-from moto import mock_aws
+from moto_life import lives
 
-from local_sagemaker.server import files
-from local_sagemaker.server.app import Application
-from local_sagemaker.server.files import replace
-from local_sagemaker.server.moto_state import MotoState, StateError
 from local_sagemaker.server.pickling import StatePickler
 
-FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 MEGABYTE = 1_000_000
-
-
-class Life:
-    """moto, empty but for what was saved in `directory`, until the end of a `with`."""
-
-    def __init__(self, directory: Path) -> None:
-        self.state = MotoState(directory)
-        self.state.load()
-        self.s3 = self.client("s3")
-
-    def client(self, service: str):
-        keys = {"aws_access_key_id": "a", "aws_secret_access_key": "b"}
-        return boto3.client(service, region_name="us-east-1", **keys)
-
-    def save(self, service: str = "s3") -> None:
-        self.state.changed(service)
-        self.state.save()
-
-    def put(self, bucket: str, key: str, body: bytes, **more) -> None:
-        self.s3.put_object(Bucket=bucket, Key=key, Body=body, **more)
-
-    def get(self, bucket: str, key: str, **more) -> bytes:
-        return self.s3.get_object(Bucket=bucket, Key=key, **more)["Body"].read()
-
-    def blobs(self) -> list[bytes]:
-        return sorted(path.read_bytes() for path in self.state.blobs.iterdir())
 
 
 @pytest.fixture
 def life(tmp_path):
-    """Each `with life() as now:` is another life of the same endpoint."""
-
-    @contextlib.contextmanager
-    def begin():
-        with mock_aws():  # it starts from nothing, as a process does
-            yield Life(tmp_path)
-
-    return begin
+    return lives(tmp_path)
 
 
 def test_objects_and_versions(life):
@@ -246,71 +203,3 @@ def test_a_stack_with_its_bucket_and_role(life):
     with life() as now:
         assert now.s3.list_buckets()["Buckets"] == []
         assert now.client("iam").list_roles()["Roles"] == []
-
-
-@pytest.mark.parametrize("where", ["fsync", "replace"])
-def test_a_full_disk_keeps_the_old_file(tmp_path, monkeypatch, where):
-    path = tmp_path / "s3.pickle"
-    replace(path, b"old")
-    _fill_the_disk(monkeypatch, (files.os, "fsync") if where == "fsync" else (Path, "replace"))
-    with pytest.raises(OSError, match="No space left"):
-        replace(path, b"new")
-    assert path.read_bytes() == b"old"
-    assert os.listdir(tmp_path) == ["s3.pickle"]
-
-
-def _fill_the_disk(monkeypatch, target=(files.os, "fsync")) -> None:
-    def full(*_, **__):
-        raise FULL
-
-    monkeypatch.setattr(*target, full)
-
-
-def test_a_save_that_failed_is_done_by_the_next(life):
-    with life() as now:
-        now.s3.create_bucket(Bucket="bucket")
-        now.save()
-        now.put("bucket", "key", b"body")
-        with pytest.MonkeyPatch.context() as patch, pytest.raises(OSError, match="No space left"):
-            _fill_the_disk(patch)
-            now.save()
-        assert now.blobs() == []
-        assert now.get("bucket", "key") == b"body"
-        now.state.save()
-    with life() as now:
-        assert now.get("bucket", "key") == b"body"
-
-
-def test_a_write_that_cannot_be_kept_is_refused(tmp_path, monkeypatch):
-    """Over HTTP: an error in S3's form, and nothing that claims to have worked."""
-    application = Application({}, MotoState(tmp_path))
-    _fill_the_disk(monkeypatch)
-    started = []
-    environ = {"REQUEST_METHOD": "PUT", "PATH_INFO": "/a-bucket", "HTTP_HOST": "127.0.0.1"}
-    environ |= {"SERVER_NAME": "127.0.0.1", "SERVER_PORT": "1", "wsgi.url_scheme": "http"}
-    with mock_aws():
-        body = b"".join(application(environ, lambda *told: started.append(told)))
-    assert [status for status, _ in started] == ["500 InternalFailure"]
-    assert b"<Code>InternalFailure</Code><Message>OSError: [Errno 28] No space left" in body
-
-
-DAMAGES = [
-    (lambda raw: b"moto 0.0.1\n" + raw.split(b"\n", 1)[1], "was written by moto 0.0.1"),
-    (lambda raw: raw[: len(raw) // 2], "cannot be read"),
-    (lambda raw: b"", "was written by something else"),
-    (lambda raw: raw.replace(b"FakeBucket", b"FakeBasket"), "cannot be read"),
-]
-
-
-@pytest.mark.parametrize(("damage", "says"), DAMAGES, ids=["version", "cut", "empty", "class"])
-def test_a_state_that_cannot_be_used(life, tmp_path, damage, says):
-    with life() as now:
-        now.s3.create_bucket(Bucket="bucket")
-        now.save()
-    path = tmp_path / "s3.pickle"
-    damaged = damage(path.read_bytes())
-    path.write_bytes(damaged)
-    with pytest.raises(StateError, match=says) as caught, life():
-        pass
-    assert "`workshop down --forget`" in str(caught.value)
-    assert path.read_bytes() == damaged

@@ -1,0 +1,91 @@
+"""A full disk, a state of another version, a state that is cut off: said, and nothing lost."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+from moto import mock_aws
+from moto_life import lives
+
+from local_sagemaker.server import files
+from local_sagemaker.server.app import Application
+from local_sagemaker.server.files import replace
+from local_sagemaker.server.moto_state import MotoState, StateError
+
+FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.fixture
+def life(tmp_path):
+    return lives(tmp_path)
+
+
+@pytest.mark.parametrize("where", ["fsync", "replace"])
+def test_a_full_disk_keeps_the_old_file(tmp_path, monkeypatch, where):
+    path = tmp_path / "s3.pickle"
+    replace(path, b"old")
+    _fill_the_disk(monkeypatch, (files.os, "fsync") if where == "fsync" else (Path, "replace"))
+    with pytest.raises(OSError, match="No space left"):
+        replace(path, b"new")
+    assert path.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["s3.pickle"]
+
+
+def _fill_the_disk(monkeypatch, target=(files.os, "fsync")) -> None:
+    def full(*_, **__):
+        raise FULL
+
+    monkeypatch.setattr(*target, full)
+
+
+def test_a_save_that_failed_is_done_by_the_next(life):
+    with life() as now:
+        now.s3.create_bucket(Bucket="bucket")
+        now.save()
+        now.put("bucket", "key", b"body")
+        with pytest.MonkeyPatch.context() as patch, pytest.raises(OSError, match="No space left"):
+            _fill_the_disk(patch)
+            now.save()
+        assert now.blobs() == []
+        assert now.get("bucket", "key") == b"body"
+        now.state.save()
+    with life() as now:
+        assert now.get("bucket", "key") == b"body"
+
+
+def test_a_write_that_cannot_be_kept_is_refused(tmp_path, monkeypatch):
+    """Over HTTP: an error in S3's form, and nothing that claims to have worked."""
+    application = Application({}, MotoState(tmp_path))
+    _fill_the_disk(monkeypatch)
+    started = []
+    environ = {"REQUEST_METHOD": "PUT", "PATH_INFO": "/a-bucket", "HTTP_HOST": "127.0.0.1"}
+    environ |= {"SERVER_NAME": "127.0.0.1", "SERVER_PORT": "1", "wsgi.url_scheme": "http"}
+    with mock_aws():
+        body = b"".join(application(environ, lambda *told: started.append(told)))
+    assert [status for status, _ in started] == ["500 InternalFailure"]
+    assert b"<Code>InternalFailure</Code><Message>OSError: [Errno 28] No space left" in body
+
+
+DAMAGES = [
+    (lambda raw: b"moto 0.0.1\n" + raw.split(b"\n", 1)[1], "was written by moto 0.0.1"),
+    (lambda raw: raw[: len(raw) // 2], "cannot be read"),
+    (lambda raw: b"", "was written by something else"),
+    (lambda raw: raw.replace(b"FakeBucket", b"FakeBasket"), "cannot be read"),
+]
+
+
+@pytest.mark.parametrize(("damage", "says"), DAMAGES, ids=["version", "cut", "empty", "class"])
+def test_a_state_that_cannot_be_used(life, tmp_path, damage, says):
+    with life() as now:
+        now.s3.create_bucket(Bucket="bucket")
+        now.save()
+    path = tmp_path / "s3.pickle"
+    damaged = damage(path.read_bytes())
+    path.write_bytes(damaged)
+    with pytest.raises(StateError, match=says) as caught, life():
+        pass
+    assert "`workshop down --forget`" in str(caught.value)
+    assert path.read_bytes() == damaged
