@@ -160,3 +160,11 @@ def processes_with(text: str) -> list[str]:
         except (psutil.Error, OSError):
             continue
     return found
+
+
+def until_gone(name: str, seconds: float = 10) -> None:
+    """Fail the test if processes of a job are still there after `seconds`."""
+    deadline = time.monotonic() + seconds
+    while found := processes_with(name):
+        assert time.monotonic() < deadline, found
+        time.sleep(0.1)

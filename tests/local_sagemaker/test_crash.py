@@ -9,7 +9,7 @@ import time
 import pytest
 from test_failures import until_log
 
-from endpoint_harness import BUCKET, Endpoint, estimator, processes_with, start
+from endpoint_harness import BUCKET, Endpoint, estimator, processes_with, start, until_gone
 
 
 @pytest.fixture
@@ -53,10 +53,7 @@ def test_kill_9_in_the_middle_of_a_job(mortal):
     until_log(mortal, name, "BEGUN")
     assert processes_with(name) != []
     die(mortal)
-    deadline = time.monotonic() + 10
-    while processes_with(name):
-        assert time.monotonic() < deadline, processes_with(name)
-        time.sleep(0.1)
+    until_gone(name)
 
     mortal.up(mortal.running.port)
     told = mortal.client("sagemaker").describe_training_job(TrainingJobName=name)
@@ -79,7 +76,7 @@ def test_down_ends_jobs_and_up_goes_on(mortal):
     name = start(estimator(mortal.session, "fail.py", hyperparameters={"mode": "stubborn"}))
     until_log(mortal, name, "BEGUN")
     mortal.down()
-    assert processes_with(name) == []
+    until_gone(name)
     mortal.up(mortal.running.port)
     told = mortal.client("sagemaker").describe_training_job(TrainingJobName=name)
     assert told["TrainingJobStatus"] in ("Failed", "Stopped")

@@ -7,7 +7,7 @@ import time
 import pytest
 from botocore.exceptions import ClientError
 
-from endpoint_harness import BUCKET, ROLE, estimator, processes_with, request, start
+from endpoint_harness import BUCKET, ROLE, estimator, request, start, until_gone
 
 LIMIT = 30  # seconds from the failure to the job's end
 
@@ -16,7 +16,7 @@ def run(endpoint, sdk, mode: str, where: str = "", seconds: float = LIMIT, **opt
     hyperparameters = {"mode": mode} | ({"where": where} if where else {})
     name = start(estimator(sdk, "fail.py", hyperparameters=hyperparameters, **options))
     job = endpoint.wait(name, seconds)
-    assert processes_with(name) == []
+    until_gone(name)
     return job
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from endpoint_harness import BUCKET, Endpoint, estimator, processes_with, start
+from endpoint_harness import BUCKET, Endpoint, estimator, start, until_gone
 from local_sagemaker.cluster import probe
 
 REPOSITORY = Path(__file__).parent.parent.parent
@@ -58,7 +58,7 @@ def test_nothing_of_a_job_is_left(endpoint, sdk):
     name = start(estimator(sdk, "show.py", distribution=MPI))
     endpoint.wait(name)
     assert (sorted(os.listdir(links)), Path("/proc/self/mounts").read_text()) == before
-    assert processes_with(name) == []
+    until_gone(name)
     folder, deadline = endpoint.state / "jobs" / name, time.monotonic() + 10
     while os.listdir(folder) != ["job.json"]:  # removed just after the job has ended
         assert time.monotonic() < deadline, os.listdir(folder)
@@ -107,7 +107,7 @@ def test_without_namespaces_variables_are_the_same(without, plain_sdk):
         assert one["SM_MODEL_DIR"].endswith("/ml/model")
         assert one["channel"] == ["part-0.txt"]
     assert any("instances are plain processes here" in line for line in job.lines("[local]"))
-    assert processes_with(job.name) == []
+    until_gone(job.name)
 
 
 def test_without_namespaces_mpi_has_its_ranks(without, plain_sdk):
@@ -144,4 +144,4 @@ def test_without_namespaces_a_stubborn_job_ends(without, plain_sdk):
     options = {"hyperparameters": {"mode": "child"}, "instance_count": 1}
     job = without.wait(start(estimator(plain_sdk, "fail.py", **options)), 60)
     assert job.status == "Failed"
-    assert processes_with(job.name) == []
+    until_gone(job.name)
