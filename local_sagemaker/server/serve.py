@@ -25,6 +25,7 @@ from local_sagemaker.server.moto_state import MotoState, StateError
 
 LOG = logging.getLogger(__name__)
 SAVE_SECONDS = 1.0
+DOWN_SECONDS = 30.0
 IDLE_SECONDS = 60  # a client that sends nothing for so long is let go
 GRACE_SECONDS = 20.0
 LOCK_SECONDS = 1.0  # who only asks whether the lock is held may hold it for an instant
@@ -80,9 +81,9 @@ def _restore(state: Path, aws: LocalAws, kind: str, grace: float) -> tuple[MotoS
 
 
 def _serve_until_told(server, moto_state, jobs, state: Path, kind: str, why: str) -> None:
-    done = threading.Event()
+    done, told = threading.Event(), []
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: done.set())
+        signal.signal(number, lambda *_: told.append(True))  # a handler takes no lock
     threading.Thread(target=server.serve_forever, daemon=True).start()
     saver = threading.Thread(target=_save_often, args=(moto_state, done), daemon=True)
     saver.start()
@@ -90,12 +91,26 @@ def _serve_until_told(server, moto_state, jobs, state: Path, kind: str, why: str
     info |= {"host": server.server_address[0], "isolation": kind, "why": why}
     replace(state / "endpoint.json", json.dumps(info).encode())
     LOG.info("answering on %s:%s", info["host"], info["port"])
-    done.wait()
+    while not told:
+        time.sleep(0.1)
+    _end_at_the_latest()
+    done.set()
     jobs.shut_down()
     server.shutdown()
     saver.join()
     moto_state.save()
     (state / "endpoint.json").unlink(missing_ok=True)
+
+
+def _end_at_the_latest() -> None:
+    """End the process after DOWN_SECONDS, whatever still waits.
+
+    Nothing is lost: every request's change was saved before it was answered, and jobs end
+    with this process.
+    """
+    timer = threading.Timer(DOWN_SECONDS, os._exit, (1,))
+    timer.daemon = True
+    timer.start()
 
 
 def _save_often(moto_state: MotoState, done: threading.Event) -> None:
