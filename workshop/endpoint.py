@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import socket
 import time
 from collections.abc import Iterator
 
 from local_sagemaker import daemon
+from workshop.doctor.machine import is_free
 
-# Set by a shell or a profile, these would send some of the calls elsewhere, or sign them with
-# something that the local endpoint does not know.
-_IN_THE_WAY = ("AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_SESSION_TOKEN", "AWS_SECURITY_TOKEN")
 END_SECONDS = 10
 _saved: dict[str, str | None] = {}
 
@@ -26,7 +23,7 @@ def ensure_up(say=print) -> tuple[daemon.Running, bool]:
     state = daemon.state_directory()
     if found := daemon.running(state):
         return found, False
-    port = daemon.DEFAULT_PORT if _free(daemon.DEFAULT_PORT) else 0
+    port = daemon.DEFAULT_PORT if is_free(daemon.DEFAULT_PORT) else 0
     found = daemon.start(state, port)
     say(f"The local SageMaker endpoint was down; started it on {found.url}.")
     return found, True
@@ -56,8 +53,7 @@ def _wait_for(pid: int) -> None:
 def point_here(found: daemon.Running) -> None:
     """Set this process's AWS variables for the local endpoint; `point_back` undoes it."""
     wanted = daemon.environment(daemon.state_directory(), found.port)
-    blocking = [name for name in os.environ if name.startswith("AWS_ENDPOINT_URL_")]
-    for name in [*wanted, "AWS_REGION", *_IN_THE_WAY, *blocking]:
+    for name in [*wanted, *daemon.in_the_way(os.environ)]:
         _saved.setdefault(name, os.environ.get(name))
         os.environ.pop(name, None)
     os.environ |= wanted
@@ -70,13 +66,3 @@ def point_back() -> None:
         if value is not None:
             os.environ[name] = value
     _saved.clear()
-
-
-def _free(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-        return True
