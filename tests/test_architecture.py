@@ -10,10 +10,12 @@ import pytest
 ROOT = Path(__file__).parent.parent
 OURS = {"workshop", "local_sagemaker", "scripts", "data_prep", "common", "bench", "bootstrap"}
 FRAMEWORKS = {"tensorflow", "torch", "horovod", "keras", "tf_keras"}
-# Programs that run on an instance in the place of the image's own; they may import a framework.
+# Programs, run as processes of their own, that may import a framework: on an instance in the
+# place of the image's, and a notebook's ranks.
 STAND_INS = {
     "local_sagemaker/image/ps_server.py": {"tensorflow"},
     "local_sagemaker/image/site/smdistributed/dataparallel/torch/torch_smddp.py": {"torch"},
+    "workshop/ranks/child.py": {"torch"},
 }
 # folder -> what it must not import
 RULES = {

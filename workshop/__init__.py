@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from workshop.following import follow
     from workshop.paths import DATA, SCRIPTS
+    from workshop.ranks import start_ranks
     from workshop.recording import record
     from workshop.sessions import session
     from workshop.source import show_diff, show_function
@@ -29,6 +30,7 @@ _HOME = {
     "session": "workshop.sessions",
     "show_diff": "workshop.source",
     "show_function": "workshop.source",
+    "start_ranks": "workshop.ranks",
 }
 
 __all__ = [
@@ -40,6 +42,7 @@ __all__ = [
     "session",
     "show_diff",
     "show_function",
+    "start_ranks",
 ]
 
 

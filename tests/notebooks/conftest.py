@@ -4,6 +4,10 @@ import nbformat
 import pytest
 
 from local_sagemaker import daemon
+from notebook_harness import SMALLER
+from workshop.notebooks.execute import execute
+from workshop.notebooks.lessons import chosen
+from workshop.recording import records
 
 
 @pytest.fixture(scope="module")
@@ -33,3 +37,20 @@ def write_notebook(tmp_path):
         return path
 
     return write
+
+
+@pytest.fixture(scope="module")
+def run_lesson(own_state, tmp_path_factory):
+    """Execute a lesson by its number; return its recorded results and its executed copy.
+
+    Keyword arguments are the lesson's parameters; one that it has not is an error.
+    """
+    daemon.start(own_state, 0)
+    out = tmp_path_factory.mktemp("build")
+
+    def run(number, **parameters):
+        (path,) = chosen((number,))
+        execute(path, out / path.name, SMALLER | parameters, cell_seconds=280)
+        return records(out / path.name), nbformat.read(out / path.name, as_version=4)
+
+    return run

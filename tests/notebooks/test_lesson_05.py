@@ -1,69 +1,26 @@
-"""The lessons, executed with smaller numbers; their recorded results are what is tested."""
+"""Lesson 05, executed with smaller numbers; its recorded results are what is tested."""
 
 import json
 import os
 import shutil
 
-import nbformat
 import pytest
 
-from local_sagemaker import daemon
+from notebook_harness import SMALLER, errors_and_warnings, text_of
 from workshop.horovod import horovod_status
 from workshop.notebooks.execute import NotebookFailed, execute
 from workshop.notebooks.lessons import chosen
 from workshop.paths import SCRIPTS
-from workshop.recording import records
 
 pytestmark = pytest.mark.slow
 
-SMALLER = {"target": "local", "seat": "tests", "epochs": 5, "expected_accuracy": 0.85}
-
-
-@pytest.fixture(scope="module")
-def run_lesson(own_state, tmp_path_factory):
-    """Execute a lesson by its number; return its recorded results and its copy."""
-    daemon.start(own_state, 0)
-    out = tmp_path_factory.mktemp("build")
-
-    def run(number, **parameters):
-        (path,) = chosen((number,))
-        execute(path, out / path.name, SMALLER | parameters, cell_seconds=280)
-        return records(out / path.name), nbformat.read(out / path.name, as_version=4)
-
-    return run
-
-
-def text_of(notebook):
-    """All text that the cells printed."""
-    outputs = [one for cell in notebook.cells for one in cell.get("outputs", [])]
-    return "".join(one.get("text", "") for one in outputs)
-
-
-def errors_and_warnings(notebook):
-    return [
-        one.get("text")
-        for cell in notebook.cells
-        for one in cell.get("outputs", [])
-        if one.get("name") == "stderr" or one.output_type == "error"
-    ]
-
-
-@pytest.mark.timeout(400)
-def test_lesson_00(run_lesson):
-    found, notebook = run_lesson("00")
-    assert found["world_size"] == [1]
-    assert len(found["losses"]) == 5 and found["losses"][-1] < found["losses"][0] / 4
-    assert found["accuracy"] >= 0.85
-    assert list(found["phases"]) and found["phases"]["Training"] > 0
-    assert found["billable_seconds"] >= 1
-    assert errors_and_warnings(notebook) == []
-    assert "no change" in text_of(notebook)
+FEWER = {"epochs": 5, "expected_accuracy": 0.85}
 
 
 @pytest.mark.timeout(600)
 @pytest.mark.skipif(not horovod_status().available, reason=str(horovod_status()))
 def test_lesson_05(run_lesson):
-    found, notebook = run_lesson("05")
+    found, notebook = run_lesson("05", **FEWER)
     assert found["status"] == "Completed"
     assert found["world_size"] == 4
     assert found["ranks_per_host"] == {"algo-1": 2, "algo-2": 2}
@@ -93,7 +50,7 @@ def test_lesson_05_notices_ranks_that_do_not_average(run_lesson, tmp_path):
     assert json.dumps(settings)[1:-1] in text
     copy.write_text(text.replace(json.dumps(settings)[1:-1], changed))
     with pytest.raises(NotebookFailed, match="4 different sets of weights"):
-        execute(copy, tmp_path / "copy.ipynb", SMALLER | {"epochs": 2}, cell_seconds=280)
+        execute(copy, tmp_path / "copy.ipynb", SMALLER | FEWER | {"epochs": 2}, cell_seconds=280)
 
 
 @pytest.mark.timeout(600)

@@ -1,0 +1,21 @@
+"""Lesson 00, executed with smaller numbers; its recorded results are what is tested."""
+
+import pytest
+
+from notebook_harness import errors_and_warnings, text_of
+
+pytestmark = pytest.mark.slow
+
+FEWER = {"epochs": 5, "expected_accuracy": 0.85}
+
+
+@pytest.mark.timeout(400)
+def test_lesson_00(run_lesson):
+    found, notebook = run_lesson("00", **FEWER)
+    assert found["world_size"] == [1]
+    assert len(found["losses"]) == 5 and found["losses"][-1] < found["losses"][0] / 4
+    assert found["accuracy"] >= 0.85
+    assert list(found["phases"]) and found["phases"]["Training"] > 0
+    assert found["billable_seconds"] >= 1
+    assert errors_and_warnings(notebook) == []
+    assert "no change" in text_of(notebook)

@@ -1,0 +1,141 @@
+"""`workshop.start_ranks`: real processes that work together, and what they say when they don't."""
+
+import os
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from workshop.ranks import RankFailed, start_ranks
+
+
+@pytest.fixture(scope="module")
+def ranks():
+    with start_ranks(2) as started:
+        yield started
+
+
+def who():
+    import torch.distributed as dist
+
+    return os.getpid(), dist.get_rank(), dist.get_world_size()
+
+
+def total(value):
+    import torch
+    import torch.distributed as dist
+
+    tensor = torch.tensor([float(value)])
+    dist.all_reduce(tensor)
+    return {"total": tensor}
+
+
+def test_the_ranks_are_processes_of_one_group(ranks):
+    found = ranks.run(who)
+    assert [one[1:] for one in found] == [(0, 2), (1, 2)]
+    assert [one[0] for one in found] == ranks.pids
+    assert len({os.getpid(), *ranks.pids}) == 3
+
+
+def test_each_rank_takes_its_part_and_tensors_come_back_as_arrays(ranks):
+    found = ranks.run_each(total, [1, 10])
+    assert [one["total"].tolist() for one in found] == [[11.0], [11.0]]
+    assert isinstance(found[0]["total"], np.ndarray)
+    with pytest.raises(ValueError, match="3 parts for 2 ranks"):
+        ranks.run_each(total, [1, 2, 3])
+
+
+def test_what_a_rank_prints_is_shown_with_its_rank(ranks, capsys):
+    def talk():
+        import torch.distributed as dist
+
+        print("from", dist.get_rank())
+
+    ranks.run(talk)
+    assert sorted(capsys.readouterr().out.splitlines()) == ["[0] from 0", "[1] from 1"]
+
+
+def test_seconds_are_those_of_the_slowest_rank(ranks):
+    def slow_on_one():
+        import torch.distributed as dist
+
+        time.sleep(0.2 * dist.get_rank())
+
+    found = ranks.seconds(slow_on_one, repeats=3)
+    assert len(found) == 3 and all(0.2 <= one < 5 for one in found)
+
+
+def test_an_error_names_rank_line_and_ends_all(ranks):
+    def fail():
+        import torch.distributed as dist
+
+        if dist.get_rank() == 1:
+            raise ValueError("no such batch")
+        dist.barrier()
+
+    before, began = ranks.pids, time.monotonic()
+    with pytest.raises(RankFailed, match="rank 1: ValueError: no such batch") as caught:
+        ranks.run(fail)
+    assert "in fail" in str(caught.value) and "child.py" not in str(caught.value)
+    assert time.monotonic() - began < 30
+    for pid in before:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+    assert [one[1] for one in ranks.run(who)] == [0, 1], "the next run has new ranks"
+
+
+def test_ranks_that_wait_for_ever_are_named_with_their_place(ranks):
+    def one_comes_too_few():
+        import torch.distributed as dist
+
+        if dist.get_rank() == 0:
+            dist.barrier()
+
+    with pytest.raises(RankFailed, match="rank 0 had not returned") as caught:
+        ranks.run(one_comes_too_few, timeout=2)
+    assert "in one_comes_too_few" in str(caught.value)
+    assert "rank 1:" not in str(caught.value)
+
+
+def test_a_rank_that_dies_is_named(ranks):
+    with pytest.raises(RankFailed, match=r"rank \d: its process died \(exit status 3\)"):
+        ranks.run(os._exit, 3)
+
+
+@pytest.mark.parametrize("name", ["nothing", "no.such:thing", "common.report"])
+def test_a_script_that_is_not_there(ranks, name):
+    with pytest.raises(ValueError, match=r"is no function of scripts/"):
+        ranks.run(name)
+
+
+def test_a_function_of_scripts_runs(ranks):
+    assert ranks.run("common.arguments:local_batch_size", 64, 2) == [32, 32]
+
+
+@pytest.mark.parametrize("count", [0, -1, 65])
+def test_a_senseless_count_is_refused(count):
+    with pytest.raises(ValueError, match="1 to 64"):
+        start_ranks(count)
+
+
+def test_the_ranks_end_with_the_notebook_even_if_it_is_killed(tmp_path):
+    text = "import os, signal, workshop\nr = workshop.start_ranks(2)\n"
+    text += "print(*r.pids, flush=True)\nos.kill(os.getpid(), signal.SIGKILL)\n"
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True)
+    pids = [int(one) for one in done.stdout.split()]
+    assert len(pids) == 2, done.stderr
+    deadline = time.monotonic() + 15
+    for pid in pids:
+        while os.path.exists(f"/proc/{pid}") or _alive(pid):
+            assert time.monotonic() < deadline, f"rank {pid} is still there"
+            time.sleep(0.1)
+
+
+def _alive(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
