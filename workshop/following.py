@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -30,28 +31,37 @@ def follow(job, session=None, check: bool = True) -> JobResult:
 
     An interrupt (the stop button, Ctrl-C) ends the watching and not the job.
     """
+    live = LiveText()
+    result = watch(job, live.update, session)
+    live.finish(result.summary())
+    if check and result.status != "Completed":
+        raise JobFailed(result.why())
+    return result
+
+
+def watch(job, show: Callable[[str], None], session=None) -> JobResult:
+    """Wait for a job's end. show: takes one line of progress, again and again.
+
+    job, session: as for `follow`, which shows the end as well.
+    """
     name, boto_session = _resolve(job, session)
     client = boto_session.client("sagemaker")
     reader, lines = LogReader(boto_session.client("logs"), name), []
     poll = POLL_SECONDS["127.0.0.1" in client.meta.endpoint_url]
-    live, began = LiveText(), time.monotonic()
+    began = time.monotonic()
     try:
         while True:
             description = client.describe_training_job(TrainingJobName=name)
             lines += reader.new_lines()
-            live.update(_progress(description, time.monotonic() - began, lines))
+            show(_progress(description, time.monotonic() - began, lines))
             if description["TrainingJobStatus"] in FINAL:
                 break
             time.sleep(poll)
         lines += _late_lines(reader, poll)
     except KeyboardInterrupt:
-        live.update(f"{name} goes on without being watched. To end it: workshop stop {name}")
+        show(f"{name} goes on without being watched. To end it: workshop stop {name}")
         raise
-    result = JobResult(name, description, lines)
-    live.finish(result.summary())
-    if check and result.status != "Completed":
-        raise JobFailed(result.why())
-    return result
+    return JobResult(name, description, lines)
 
 
 def _resolve(job, session) -> tuple[str, Any]:
@@ -97,6 +107,16 @@ class JobResult:
     def status(self) -> str:
         """Completed, Failed or Stopped."""
         return self.description["TrainingJobStatus"]
+
+    @property
+    def instance_count(self) -> int:
+        """How many instances it had."""
+        return self.description["ResourceConfig"]["InstanceCount"]
+
+    @property
+    def instance_type(self) -> str:
+        """Of every instance, such as "ml.c5.xlarge"."""
+        return self.description["ResourceConfig"]["InstanceType"]
 
     @property
     def phases(self) -> dict[str, float]:
