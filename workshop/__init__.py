@@ -13,8 +13,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from workshop.costs import cost, cost_table
+    from workshop.exercises.checking import check
     from workshop.following import follow
     from workshop.paths import DATA, SCRIPTS
+    from workshop.predicting import predict
+    from workshop.quizzing import quiz
     from workshop.ranks import start_ranks
     from workshop.recording import record
     from workshop.sessions import session
@@ -24,8 +28,13 @@ if TYPE_CHECKING:
 _HOME = {
     "DATA": "workshop.paths",
     "SCRIPTS": "workshop.paths",
+    "cost": "workshop.costs",
+    "cost_table": "workshop.costs",
+    "check": "workshop.exercises.checking",
     "deploy": "workshop.stacks",
     "follow": "workshop.following",
+    "predict": "workshop.predicting",
+    "quiz": "workshop.quizzing",
     "record": "workshop.recording",
     "session": "workshop.sessions",
     "show_diff": "workshop.source",
@@ -36,8 +45,13 @@ _HOME = {
 __all__ = [
     "DATA",
     "SCRIPTS",
+    "cost",
+    "cost_table",
+    "check",
     "deploy",
     "follow",
+    "predict",
+    "quiz",
     "record",
     "session",
     "show_diff",
