@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 _HOME = {
     "DATA": "workshop.paths",
     "SCRIPTS": "workshop.paths",
+    "check": "workshop.exercises.checking",
     "cost": "workshop.costs",
     "cost_table": "workshop.costs",
-    "check": "workshop.exercises.checking",
     "deploy": "workshop.stacks",
     "follow": "workshop.following",
     "predict": "workshop.predicting",
@@ -45,9 +45,9 @@ _HOME = {
 __all__ = [
     "DATA",
     "SCRIPTS",
+    "check",
     "cost",
     "cost_table",
-    "check",
     "deploy",
     "follow",
     "predict",

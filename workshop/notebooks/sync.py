@@ -1,25 +1,30 @@
-"""Make each lesson's .ipynb from its .py, the source.
+"""Make everything in notebooks/ that has a source from it.
 
     python -m workshop.notebooks.sync            # write what is out of step
-    python -m workshop.notebooks.sync --check    # only say so; exit status 1
+    python -m workshop.notebooks.sync 01 02      # only these lessons
+    python -m workshop.notebooks.sync --check    # write nothing; exit status 1 if out of step
 
-The .ipynb has no outputs. A cell's id is made from its text, so that the same source always
-gives the same bytes.
+- NN_name.ipynb from NN_name.py, lessons and solutions;
+- exercises/NN_name.ipynb from solutions/NN_name.py;
+- instructor/quiz_answers.md from workshop/quiz/lesson_NN.toml.
+
+A notebook made so has no outputs, and the same source always gives the same bytes.
 """
 
 from __future__ import annotations
 
 import argparse
-import hashlib
 import sys
 from pathlib import Path
 
 import jupytext
 import nbformat
 
+from workshop.exercises import generate
+from workshop.notebooks.writing import as_text
 from workshop.paths import NOTEBOOKS
-
-KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
+from workshop.quizzing import answers
+from workshop.quizzing.questions import BadQuiz
 
 
 def sources(folder: Path = NOTEBOOKS) -> list[Path]:
@@ -29,41 +34,73 @@ def sources(folder: Path = NOTEBOOKS) -> list[Path]:
 
 def as_notebook(source: Path) -> str:
     """The text of the .ipynb that belongs to a py:percent source."""
-    notebook = jupytext.read(source, fmt="py:percent")
-    notebook.metadata = nbformat.from_dict(
-        {"kernelspec": KERNEL, "language_info": {"name": "python"}}
-    )
-    seen: dict[str, int] = {}
-    for cell in notebook.cells:
-        digest = hashlib.sha256(f"{cell.cell_type}\n{cell.source}".encode()).hexdigest()[:12]
-        seen[digest] = seen.get(digest, 0) + 1
-        cell.id = digest if seen[digest] == 1 else f"{digest}-{seen[digest]}"
-    notebook.nbformat, notebook.nbformat_minor = 4, 5
-    nbformat.validate(notebook)
-    return nbformat.writes(notebook) + "\n"
+    return as_text(jupytext.read(source, fmt="py:percent"))
 
 
-def out_of_step(folder: Path = NOTEBOOKS) -> list[Path]:
-    """The sources whose .ipynb is missing or is not what they make."""
-    return [
-        source
-        for source in sources(folder)
-        if not (pair := source.with_suffix(".ipynb")).is_file()
-        or pair.read_text() != as_notebook(source)
-    ]
+def everything(numbers: tuple[str, ...] = (), folder: Path = NOTEBOOKS) -> dict[Path, str]:
+    """Every file that is made from a source, and the text it must have.
+
+    numbers: only these lessons' notebooks; all, and the quizzes' answers, if there are none.
+    Raises BadSource, BadQuiz for a source that nothing can be made from.
+    """
+
+    def wanted(paths: list[Path]) -> list[Path]:
+        return [path for path in paths if not numbers or path.stem[:2] in numbers]
+
+    made = {path.with_suffix(".ipynb"): as_notebook(path) for path in wanted(sources(folder))}
+    made |= generate.pages(wanted(generate.sources(folder / "solutions")))
+    return made if numbers else made | answers.pages(folder)
 
 
-def main() -> int:
+def out_of_step(made: dict[Path, str]) -> list[Path]:
+    """The files that are missing or have another text than they must have."""
+    return [path for path, text in made.items() if not path.is_file() or path.read_text() != text]
+
+
+def has_work(path: Path) -> bool:
+    """Whether somebody has worked on these exercises: their answers must not be lost."""
+    if path.parent.name != "exercises" or not path.is_file():
+        return False
+    code = [one for one in nbformat.read(path, as_version=4).cells if one.cell_type == "code"]
+    return any(cell.execution_count is not None or cell.outputs for cell in code)
+
+
+def write(made: dict[Path, str], force: bool = False) -> bool:
+    """Write what is out of step, and say so; return whether everything is in step then.
+
+    Exercises that somebody has worked on are kept, unless `force` is given.
+    """
+    complete = True
+    for path in out_of_step(made):
+        name = f"{path.parent.name}/{path.name}"
+        if has_work(path) and not force:
+            complete = False
+            print(f"{name}: kept, it has outputs. --force overwrites it, answers and all.")
+            continue
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(made[path])
+        print(f"{name}: written")
+    return complete
+
+
+def main(arguments: list[str] | None = None) -> int:
     """The command; returns its exit status."""
-    parser = argparse.ArgumentParser(description="Make each lesson's .ipynb from its .py.")
+    parser = argparse.ArgumentParser(description="Make what has a source in notebooks/.")
+    parser.add_argument("numbers", nargs="*", help="lessons, as 01; all if none is given")
     parser.add_argument("--check", action="store_true", help="write nothing; fail if out of step")
-    arguments = parser.parse_args()
-    stale = out_of_step()
-    for source in stale:
-        if not arguments.check:
-            source.with_suffix(".ipynb").write_text(as_notebook(source))
-        print(f"{source.name}: {'out of step' if arguments.check else 'made its .ipynb'}")
-    return 1 if stale and arguments.check else 0
+    parser.add_argument("--force", action="store_true", help="overwrite answered exercises too")
+    chosen = parser.parse_args(arguments)
+    try:
+        made = everything(tuple(chosen.numbers))
+    except (generate.BadSource, BadQuiz) as error:
+        print(error, file=sys.stderr)
+        return 1
+    if not chosen.check:
+        return 0 if write(made, chosen.force) else 1
+    stale = out_of_step(made)
+    for path in stale:
+        print(f"{path.parent.name}/{path.name}: out of step")
+    return 1 if stale else 0
 
 
 if __name__ == "__main__":
