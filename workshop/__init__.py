@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from workshop.comparing import compare, run_jobs
     from workshop.costs import cost, cost_table
     from workshop.exercises.checking import check
     from workshop.following import follow
@@ -29,6 +30,7 @@ _HOME = {
     "DATA": "workshop.paths",
     "SCRIPTS": "workshop.paths",
     "check": "workshop.exercises.checking",
+    "compare": "workshop.comparing",
     "cost": "workshop.costs",
     "cost_table": "workshop.costs",
     "deploy": "workshop.stacks",
@@ -36,6 +38,7 @@ _HOME = {
     "predict": "workshop.predicting",
     "quiz": "workshop.quizzing",
     "record": "workshop.recording",
+    "run_jobs": "workshop.comparing",
     "session": "workshop.sessions",
     "show_diff": "workshop.source",
     "show_function": "workshop.source",
@@ -46,6 +49,7 @@ __all__ = [
     "DATA",
     "SCRIPTS",
     "check",
+    "compare",
     "cost",
     "cost_table",
     "deploy",
@@ -53,6 +57,7 @@ __all__ = [
     "predict",
     "quiz",
     "record",
+    "run_jobs",
     "session",
     "show_diff",
     "show_function",

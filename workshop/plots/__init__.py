@@ -3,7 +3,8 @@
 `plots.canvas` gives a figure of that look; each module here draws one kind of picture.
 """
 
+from workshop.plots.comparing import throughput
 from workshop.plots.jobs import loss, phases
 from workshop.plots.look import COLOURS, canvas
 
-__all__ = ["COLOURS", "canvas", "loss", "phases"]
+__all__ = ["COLOURS", "canvas", "loss", "phases", "throughput"]

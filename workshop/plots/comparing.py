@@ -1,0 +1,34 @@
+"""A plot of several configurations."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from workshop.plots.look import COLOURS, canvas
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def throughput(table: pd.DataFrame) -> None:
+    """Samples a second of each configuration, a bar each, its step time beside it.
+
+    table: what workshop.compare returned. Bars of equal world_size have one colour.
+    """
+    sizes = sorted(table["world_size"].unique())
+    colours = {size: COLOURS[index % len(COLOURS)] for index, size in enumerate(sizes)}
+    size = (7.5, 0.42 * len(table) + 1.4)
+    label = "samples per second, all ranks together"
+    with canvas("Samples per second, and the time of a step", label, size=size) as axes:
+        bars = axes.barh(
+            list(table.index),
+            table["samples/s"],
+            color=[colours[one] for one in table["world_size"]],
+        )
+        axes.bar_label(bars, [f"{one:.1f} ms" for one in table["step ms"]], padding=4)
+        axes.set_xlim(0, table["samples/s"].max() * 1.15)
+        axes.invert_yaxis()
+        axes.grid(axis="y", visible=False)
+        handles = [axes.barh([0], [0], color=colours[one]) for one in sizes]
+        names = [f"{one} rank" + "s" * (one > 1) for one in sizes]
+        axes.legend(handles, names, frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
