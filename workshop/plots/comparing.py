@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from matplotlib.patches import Patch
+
 from workshop.plots.look import COLOURS, canvas
 
 if TYPE_CHECKING:
@@ -29,6 +31,5 @@ def throughput(table: pd.DataFrame) -> None:
         axes.set_xlim(0, table["samples/s"].max() * 1.15)
         axes.invert_yaxis()
         axes.grid(axis="y", visible=False)
-        handles = [axes.barh([0], [0], color=colours[one]) for one in sizes]
-        names = [f"{one} rank" + "s" * (one > 1) for one in sizes]
-        axes.legend(handles, names, frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+        handles = [Patch(color=colours[one], label=f"world_size {one}") for one in sizes]
+        axes.legend(handles=handles, frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
