@@ -1,0 +1,80 @@
+"""A subnet and a security group for the jobs of a seat: given, or made on the local endpoint."""
+
+from __future__ import annotations
+
+from workshop import stacks
+
+CIDR, SUBNET = "10.10.0.0/16", "10.10.0.0/20"
+
+
+class NoNetwork(Exception):
+    """There is no network for the job; the message says what to give."""
+
+
+def network(session, subnets=(), security_group_ids=()) -> dict[str, list[str]]:
+    """Where a job's instances are: `subnets` and `security_group_ids`, as an estimator takes them.
+
+    Args:
+        session: what workshop.session returned.
+        subnets, security_group_ids: ids that exist; both or none. Without them a VPC with one
+            subnet is made on the local endpoint, once for each seat. On AWS none is made.
+
+    Raises:
+        NoNetwork: the ids are needed, or one of the two lists is missing.
+    """
+    if bool(subnets) != bool(security_group_ids):
+        raise NoNetwork("Give both, subnets and security_group_ids, or neither.")
+    if not subnets and session.target == "aws":
+        raise NoNetwork(
+            "On AWS a job in a VPC needs a network that is there: set the parameters subnets and "
+            "security_group_ids. The subnet needs a way to S3 (a gateway endpoint), and the "
+            "group must let its own members reach each other on every port."
+        )
+    if subnets:
+        return {"subnets": list(subnets), "security_group_ids": list(security_group_ids)}
+    ec2 = session.client("ec2")
+    vpc = _found(ec2.describe_vpcs, session, "Vpcs", "VpcId") or _make_vpc(ec2, session)
+    subnet = _found(ec2.describe_subnets, session, "Subnets", "SubnetId")
+    group = _found(ec2.describe_security_groups, session, "SecurityGroups", "GroupId")
+    return {
+        "subnets": [subnet or _make_subnet(ec2, session, vpc)],
+        "security_group_ids": [group or _make_group(ec2, session, vpc)],
+    }
+
+
+def _found(describe, session, many: str, name: str) -> str:
+    """The id of what this seat has already; empty if nothing."""
+    filters = [
+        {"Name": f"tag:{one['Key']}", "Values": [one["Value"]]} for one in stacks.tags(session.seat)
+    ]
+    return next((one[name] for one in describe(Filters=filters)[many]), "")
+
+
+def _tagged(session, kind: str) -> list[dict]:
+    return [{"ResourceType": kind, "Tags": stacks.tags(session.seat)}]
+
+
+def _make_vpc(ec2, session) -> str:
+    made = ec2.create_vpc(CidrBlock=CIDR, TagSpecifications=_tagged(session, "vpc"))
+    return made["Vpc"]["VpcId"]
+
+
+def _make_subnet(ec2, session, vpc: str) -> str:
+    """One subnet, so that all instances of a job are in one availability zone."""
+    made = ec2.create_subnet(
+        VpcId=vpc, CidrBlock=SUBNET, TagSpecifications=_tagged(session, "subnet")
+    )
+    return made["Subnet"]["SubnetId"]
+
+
+def _make_group(ec2, session, vpc: str) -> str:
+    """A security group whose members reach each other on every port, and nobody else does."""
+    group = ec2.create_security_group(
+        VpcId=vpc,
+        GroupName=f"workshop-{session.seat}-training",
+        Description="Instances of one training job reach each other",
+        TagSpecifications=_tagged(session, "security-group"),
+    )["GroupId"]
+    themselves = [{"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": group}]}]
+    ec2.authorize_security_group_ingress(GroupId=group, IpPermissions=themselves)
+    return group
