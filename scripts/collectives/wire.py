@@ -1,0 +1,79 @@
+"""Send and receive, the only calls that the algorithms here are made of; and what was sent.
+
+A rank's number is its place in `group`, as torch.distributed.new_group made it; None: all ranks.
+"""
+
+from dataclasses import asdict, dataclass
+
+import torch
+import torch.distributed as dist
+
+
+@dataclass
+class Traffic:
+    """What this rank has passed since the last `start_counting`: bytes of tensors, messages."""
+
+    sent_bytes: int = 0
+    received_bytes: int = 0
+    messages_sent: int = 0
+    messages_received: int = 0
+
+
+traffic = Traffic()
+
+
+def send(tensor: torch.Tensor, to: int, group=None) -> None:
+    """Send to one rank; return when it has taken the whole tensor. An empty one is not sent."""
+    if tensor.numel():
+        _count_sent(tensor)
+        dist.send(tensor, _number_among_all(to, group), group)
+
+
+def receive(tensor: torch.Tensor, source: int, group=None) -> None:
+    """Wait for a tensor of this size and type from one rank, and write it over `tensor`."""
+    if tensor.numel():
+        _count_received(tensor)
+        dist.recv(tensor, _number_among_all(source, group), group)
+
+
+def exchange(outgoing, to: int, incoming, source: int, group=None) -> None:
+    """Send to one rank and receive from another at the same time.
+
+    If all ranks first sent and then received, each would wait for ever for the next one to
+    receive. So the send only begins here (the i of isend: "immediate"), and ends after the
+    receive.
+    """
+    sending = None
+    if outgoing.numel():
+        _count_sent(outgoing)
+        sending = dist.isend(outgoing, _number_among_all(to, group), group)
+    receive(incoming, source, group)
+    if sending is not None:
+        sending.wait()
+
+
+def flat(tensor: torch.Tensor) -> torch.Tensor:
+    """The same memory as a vector. Raises ValueError if the tensor's memory has gaps."""
+    if not tensor.is_contiguous():
+        raise ValueError("The tensor is not contiguous in memory: pass tensor.contiguous().")
+    return tensor.detach().view(-1)
+
+
+def start_counting() -> None:
+    """Set this rank's traffic to nothing."""
+    for name in asdict(traffic):
+        setattr(traffic, name, 0)
+
+
+def _count_sent(tensor: torch.Tensor) -> None:
+    traffic.sent_bytes += tensor.nbytes
+    traffic.messages_sent += 1
+
+
+def _count_received(tensor: torch.Tensor) -> None:
+    traffic.received_bytes += tensor.nbytes
+    traffic.messages_received += 1
+
+
+def _number_among_all(rank: int, group) -> int:
+    return rank if group is None else dist.get_global_rank(group, rank)
