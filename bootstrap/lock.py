@@ -59,12 +59,11 @@ def pins(text: str) -> list[str]:
     return [block[0].rstrip(" \\") for block in blocks(text)]
 
 
-def compile_requirements(source: Path, *options: str, upgrade: bool) -> str:
+def compile_requirements(source: Path, target: Path, *options: str, upgrade: bool) -> str:
     """Resolve `source` for every platform and return the text, without uv's header.
 
-    The pins in the present .txt are kept where they still fit, unless `upgrade`.
+    The pins in the present `target` are kept where they still fit, unless `upgrade`.
     """
-    target = source.with_suffix(".txt")
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder) / target.name
         if target.exists() and not upgrade:
@@ -126,15 +125,18 @@ def write(path: Path, text: str) -> None:
 
 def main() -> None:
     upgrade = "--upgrade" in sys.argv[1:]
-    lock = lock_text(compile_requirements(REQUIREMENTS / "base.in", upgrade=upgrade))
+    base, target = REQUIREMENTS / "base.in", REQUIREMENTS / "lock.txt"
+    lock = lock_text(compile_requirements(base, target, upgrade=upgrade))
     # Horovod's own needs are in lock.txt already: only its hash is wanted here.
     options = {"uv": [], "horovod": ["--no-deps"], "horovod-build": []}
     small = {
         name: HEADER.format(source=f"requirements/{name}.in")
-        + compile_requirements(REQUIREMENTS / f"{name}.in", *extra, upgrade=upgrade)
+        + compile_requirements(
+            REQUIREMENTS / f"{name}.in", REQUIREMENTS / f"{name}.txt", *extra, upgrade=upgrade
+        )
         for name, extra in options.items()
     }
-    write(REQUIREMENTS / "lock.txt", lock)
+    write(target, lock)
     write(ROOT / "environment.yml", environment_text(lock))
     for name, text in small.items():
         write(REQUIREMENTS / f"{name}.txt", text)

@@ -90,6 +90,26 @@ def test_lock_text_frees_torch_and_drops_cuda():
     assert "# via -r requirements/base.in" in text
 
 
+@pytest.mark.parametrize("upgrade", [False, True])
+def test_a_new_package_leaves_the_other_pins_alone(monkeypatch, tmp_path, upgrade):
+    """uv keeps the pins that it finds in its output file."""
+    seen = {}
+
+    def uv(command, **_):
+        output = Path(command[command.index("--output-file") + 1])
+        seen[command[3].rpartition("/")[2]] = output.read_text() if output.exists() else ""
+        output.write_text("pytest==1.0 \\\n    --hash=sha256:aa\n")
+
+    monkeypatch.setattr(lock.subprocess, "run", uv)
+    monkeypatch.setattr(lock, "write", lambda path, text: None)
+    monkeypatch.setattr(lock.sys, "argv", ["lock", *(["--upgrade"] if upgrade else [])])
+    lock.main()
+    assert set(seen) == {"base.in", "uv.in", "horovod.in", "horovod-build.in"}
+    for name, text in seen.items():
+        locked = name.replace("base.in", "lock.in").replace(".in", ".txt")
+        assert text == ("" if upgrade else (ROOT / "requirements" / locked).read_text()), name
+
+
 def test_ci_runs_the_readmes_test_command():
     script = (ROOT / ".ci" / "run").read_text()
     commands = [line for line in script.splitlines() if line and not line.startswith("#")]
