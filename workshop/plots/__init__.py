@@ -6,5 +6,21 @@
 from workshop.plots.comparing import throughput
 from workshop.plots.jobs import loss, phases
 from workshop.plots.look import COLOURS, canvas
+from workshop.plots.scaling import (
+    accuracy_by_setting,
+    loss_by_update,
+    predicted_speedup,
+    speedup_bars,
+)
 
-__all__ = ["COLOURS", "canvas", "loss", "phases", "throughput"]
+__all__ = [
+    "COLOURS",
+    "accuracy_by_setting",
+    "canvas",
+    "loss",
+    "loss_by_update",
+    "phases",
+    "predicted_speedup",
+    "speedup_bars",
+    "throughput",
+]

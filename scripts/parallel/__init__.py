@@ -1,0 +1,1 @@
+"""Small experiments for real ranks: `workshop.start_ranks` runs these functions on each."""
