@@ -17,6 +17,16 @@ from workshop import endpoint
 from workshop.paths import NOTEBOOKS, ROOT
 
 END_SECONDS = 20
+# Links between the kit's folders work from its root. The rest keeps JupyterLab from asking the
+# network for news, for newer versions and for extensions, and the learner about them.
+DEFAULTS = {
+    "--ServerApp.ip": "127.0.0.1",
+    "--ServerApp.root_dir": str(ROOT),
+    "--LabApp.default_url": f"/lab/tree/{NOTEBOOKS.name}",
+    "--LabApp.news_url": "None",
+    "--LabApp.check_for_updates_class": "jupyterlab.handlers.announcements.NeverCheckForUpdate",
+    "--LabApp.extension_manager": "readonly",
+}
 
 
 @click.command(
@@ -24,7 +34,7 @@ END_SECONDS = 20
 )
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[JUPYTER OPTIONS]...")
 def lab(arguments) -> None:
-    """Open JupyterLab on the lessons; Ctrl-C ends it.
+    """Open JupyterLab on the lessons; Ctrl-C, and then y, ends it and its kernels.
 
     Starts the local endpoint if it is down, and then ends it too. Options are handed to
     JupyterLab, for example --no-browser or --port 8890.
@@ -39,9 +49,10 @@ def lab(arguments) -> None:
 
 
 def command(arguments: tuple[str, ...]) -> list[str]:
-    """The command line that starts JupyterLab. The root is the kit, so that links work."""
-    line = [sys.executable, "-m", "jupyterlab", "--ServerApp.ip=127.0.0.1"]
-    line += [f"--ServerApp.root_dir={ROOT}", f"--LabApp.default_url=/lab/tree/{NOTEBOOKS.name}"]
+    """The command line that starts JupyterLab. What a learner sets wins over DEFAULTS."""
+    given = {argument.partition("=")[0] for argument in arguments}
+    line = [sys.executable, "-m", "jupyterlab"]
+    line += [f"{name}={value}" for name, value in DEFAULTS.items() if name not in given]
     if hasattr(os, "geteuid") and os.geteuid() == 0 and "--allow-root" not in arguments:
         line.append("--allow-root")  # it listens on this machine only, and wants a token
     return [*line, *arguments]

@@ -99,7 +99,7 @@ def execute(
     cell. Raises UnknownParameter, NotebookFailed. An interrupt leaves no copy and no kernel.
     """
     check_parameters(notebook, parameters)
-    _prefer_own_kernel()
+    prefer_own_kernel()
     copy.parent.mkdir(parents=True, exist_ok=True)
     partial = copy.with_name(f".partial-{copy.name}")
     watch, began = _Watch(tell), time.monotonic()
@@ -144,7 +144,7 @@ def _describe(notebook: Path, watch: _Watch, error: Exception, cell_seconds: int
     return f"{notebook.name}, cell [{watch.number}] failed: {first}\n{said}"
 
 
-def _prefer_own_kernel() -> None:
+def prefer_own_kernel() -> None:
     """A kernel that the user once installed under the name python3 must not be taken."""
     own = str(Path(sys.prefix) / "share" / "jupyter")
     paths = os.environ.get("JUPYTER_PATH", "").split(os.pathsep)

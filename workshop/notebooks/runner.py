@@ -69,14 +69,14 @@ def _run_all(notebooks, out, target, parameters, rows, console) -> bool:
                 done = execute(notebook, copy, parameters, tell, CELL_SECONDS[target])
             except NotebookFailed as error:
                 spent = time.monotonic() - began
-                rows[notebook.stem] = page.Row(notebook.stem, "failed", spent)
+                row = rows[notebook.stem] = page.Row(notebook.stem, "failed", spent)
                 if copy.exists():
-                    page.write_html(copy)
+                    page.write_html(copy, row, target, notebook.parent, rows)
                 progress.stop()
                 console.print(f"FAILED after {spent:.1f} s: {error}", markup=False, soft_wrap=True)
                 return False
-            page.write_html(copy)
-            rows[notebook.stem] = page.Row(notebook.stem, "ok", done.seconds)
+            row = rows[notebook.stem] = page.Row(notebook.stem, "ok", done.seconds)
+            page.write_html(copy, row, target, notebook.parent, rows)
             progress.remove_task(bar)
             progress.console.print(f"{notebook.stem}: ok, {done.seconds:.1f} s")
             progress.advance(overall)

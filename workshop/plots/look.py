@@ -7,6 +7,8 @@ from contextlib import contextmanager
 
 import matplotlib.pyplot as plt
 
+from workshop.live import in_notebook
+
 # Okabe and Ito's palette, without yellow, which is hard to see on white.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#000000")
 STYLE = {
@@ -35,6 +37,18 @@ def canvas(title: str, x: str, y: str = "", size: tuple[float, float] = (7, 3.2)
             axes.set_xlabel(x)
             axes.set_ylabel(y)
             yield axes
-            plt.show()
+            _show(figure, title)
         finally:
             plt.close(figure)
+
+
+def _show(figure, title: str) -> None:
+    """In a notebook with twice the pixels, so that it is sharp on every screen."""
+    if not in_notebook():
+        plt.show()
+        return
+    from IPython.display import display
+    from matplotlib_inline.backend_inline import set_matplotlib_formats
+
+    set_matplotlib_formats("retina")
+    display(figure, metadata={"alt": title})

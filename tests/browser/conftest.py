@@ -1,0 +1,29 @@
+"""One JupyterLab and one Chromium for all tests of this folder."""
+
+import shutil
+
+import pytest
+
+from lab_harness import CHROMIUM, DRIVER, MISSING, chromium, end_lab, start_lab
+from workshop.paths import NOTEBOOKS
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory):
+    """A Chromium; the test is skipped where there is none."""
+    if not (CHROMIUM and DRIVER):
+        pytest.skip(MISSING)
+    with chromium(tmp_path_factory.mktemp("chromium")) as driver:
+        yield driver
+
+
+@pytest.fixture(scope="session")
+def lab(tmp_path_factory, browser):
+    """`workshop lab` on a copy of the notebooks: what it saves stays out of the kit."""
+    folder = tmp_path_factory.mktemp("lab")
+    root = folder / "kit"
+    shutil.copytree(NOTEBOOKS, root / NOTEBOOKS.name)
+    running = start_lab(folder, root)
+    yield running
+    if running.process.poll() is None:
+        end_lab(running)

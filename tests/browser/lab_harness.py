@@ -1,0 +1,220 @@
+"""JupyterLab and Chromium, started, used and ended as a learner would."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pty
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+
+from workshop.paths import BUILD
+
+SCREENSHOTS = BUILD / "screenshots"
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+DRIVER = shutil.which("chromedriver")
+MISSING = "needs Chromium and chromedriver (Debian: apt-get install chromium chromium-driver)"
+FLAGS = (
+    "--headless",
+    "--disable-gpu",
+    "--disable-quic",
+    "--disable-dev-shm-usage",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+    "--hide-scrollbars",
+    "--window-size=1300,1500",
+)
+START_SECONDS = 120
+
+
+@contextlib.contextmanager
+def chromium(folder: Path):
+    """A headless Chromium with a profile of its own in `folder`, steered by chromedriver."""
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    for flag in (*FLAGS, f"--user-data-dir={folder / 'profile'}"):
+        options.add_argument(flag)
+    if os.geteuid() == 0:  # Chromium's sandbox refuses to run for root
+        options.add_argument("--no-sandbox")
+    options.ignore_local_proxy_environment_variables()
+    # Both paths are given, so that Selenium does not look for downloads.
+    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
+    try:
+        yield driver
+    finally:
+        driver.quit()
+
+
+@dataclass
+class Lab:
+    """A running `workshop lab`. keyboard: what is written there is typed at its terminal.
+
+    root: the folder that it shows. state: its endpoint's state directory.
+    """
+
+    process: subprocess.Popen
+    keyboard: int
+    url: str
+    token: str
+    root: Path
+    state: Path
+
+    def address(self, notebook: str) -> str:
+        """Where a notebook is opened. notebook: its path below the root."""
+        return f"{self.url}/lab/tree/{notebook}?token={self.token}"
+
+
+def start_lab(folder: Path, root: Path) -> Lab:
+    """Start `workshop lab` on `root`, with settings and an endpoint of its own in `folder`."""
+    token, port = secrets.token_hex(16), free_port()
+    own = {
+        "WORKSHOP_STATE_DIR": folder / "state",
+        "JUPYTER_CONFIG_DIR": folder / "config",
+        "JUPYTER_DATA_DIR": folder / "data",
+        "JUPYTER_RUNTIME_DIR": folder / "runtime",
+        "JUPYTERLAB_SETTINGS_DIR": folder / "settings",
+        "JUPYTERLAB_WORKSPACES_DIR": folder / "workspaces",
+        "IPYTHONDIR": folder / "ipython",
+        "JUPYTER_TOKEN": token,
+    }
+    options = ["--no-browser", f"--ServerApp.root_dir={root}", f"--ServerApp.port={port}"]
+    keyboard, terminal = pty.openpty()  # so that it can ask, and be answered
+    with (folder / "lab.log").open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "workshop.cli", "lab", *options, "--ServerApp.port_retries=0"],
+            env=os.environ | {name: str(value) for name, value in own.items()},
+            stdin=terminal,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    os.close(terminal)
+    lab = Lab(process, keyboard, f"http://127.0.0.1:{port}", token, root, folder / "state")
+    deadline = time.monotonic() + START_SECONDS
+    while not answers(f"{lab.url}/api/status?token={token}"):
+        if process.poll() is not None or time.monotonic() > deadline:
+            process.kill()
+            raise RuntimeError(f"JupyterLab did not start:\n{(folder / 'lab.log').read_text()}")
+        time.sleep(0.2)
+    return lab
+
+
+def end_lab(lab: Lab) -> None:
+    """What a learner does in the terminal: Ctrl-C, then y."""
+    os.killpg(lab.process.pid, signal.SIGINT)
+    os.write(lab.keyboard, b"y\n")
+    try:
+        lab.process.wait(60)
+    except subprocess.TimeoutExpired:
+        os.killpg(lab.process.pid, signal.SIGKILL)
+        raise
+    finally:
+        os.close(lab.keyboard)
+
+
+def answers(url: str) -> bool:
+    """Whether a server answers there."""
+    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        return direct.open(url, timeout=10).status == 200
+    except OSError:
+        return False
+
+
+def free_port() -> int:
+    """A port that is free now."""
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+def wait_for(what: str, done, seconds: float):
+    """Call `done` until it returns something true; return that. TimeoutError names `what`."""
+    deadline = time.monotonic() + seconds
+    while not (found := done()):
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{what}: not within {seconds:.0f} s")
+        time.sleep(0.3)
+    return found
+
+
+class Page:
+    """An open notebook in JupyterLab."""
+
+    PANEL = ".jp-NotebookPanel:not(.lm-mod-hidden) "
+
+    def __init__(self, driver, lab: Lab, notebook: str) -> None:
+        self.driver, self.path = driver, lab.root / notebook
+        driver.get(lab.address(notebook))
+        wait_for("the kernel is idle", self.idle, 120)
+
+    def all(self, selector: str) -> list:
+        """The elements of the notebook that fit a CSS selector."""
+        return self.driver.find_elements(By.CSS_SELECTOR, self.PANEL + selector)
+
+    def idle(self) -> bool:
+        """Whether the kernel is there and has nothing to do."""
+        return bool(self.all('.jp-Notebook-ExecutionIndicator[data-status="idle"]'))
+
+    def menu(self, name: str, command: str) -> None:
+        """Choose an entry of the menu bar."""
+        bar = self.driver.find_elements(By.CSS_SELECTOR, "#jp-MainMenu .lm-MenuBar-itemLabel")
+        next(one for one in bar if one.text == name).click()
+        entry = f'.lm-Menu-item[data-command="{command}"]'
+        wait_for(
+            f"the entry {command}", lambda: self.driver.find_elements(By.CSS_SELECTOR, entry), 20
+        )[0].click()
+
+    def prompts(self) -> list[str]:
+        """What stands before each code cell: [ ] not run, [*] waits or runs, [7] ran."""
+        found = self.all(".jp-CodeCell .jp-InputPrompt")
+        return self.driver.execute_script(
+            "return arguments[0].map(one => one.textContent.trim())", found
+        )
+
+    def errors(self) -> list[str]:
+        """The text of each error that a cell shows, or that JupyterLab shows in a window."""
+        error = '[data-mime-type="application/vnd.jupyter.error"]'
+        found = self.all(error) + self.driver.find_elements(By.CSS_SELECTOR, ".jp-Dialog")
+        return [one.text for one in found]
+
+    def run_all(self, seconds: float) -> None:
+        """Run > Run All Cells, and wait until all have run or one has failed."""
+        self.menu("Run", "runmenu:run-all")
+
+        def ended() -> bool:
+            waits = any("*" in one or one in ("", "[ ]:") for one in self.prompts())
+            return bool(self.errors()) or (not waits and self.idle())
+
+        wait_for(f"{self.path.name} has run", ended, seconds)
+
+    def save(self) -> None:
+        """File > Save, and wait until the file has what the page shows."""
+        before = self.path.stat().st_mtime_ns
+        self.menu("File", "docmanager:save")
+        wait_for("the file is saved", lambda: self.path.stat().st_mtime_ns > before, 60)
+
+    def picture(self, element, name: str) -> Path:
+        """Scroll to an element and keep what the window shows, in build/screenshots/."""
+        self.driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", element)
+        time.sleep(0.5)
+        SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+        path = SCREENSHOTS / f"{self.path.stem}-{name}.png"
+        self.driver.save_screenshot(str(path))
+        return path

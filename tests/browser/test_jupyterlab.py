@@ -1,0 +1,90 @@
+"""The first lesson in JupyterLab, in a real browser: Run All, pictures, widgets, no errors.
+
+Pictures of the screen are kept in build/screenshots/.
+"""
+
+from __future__ import annotations
+
+import nbformat
+import psutil
+import pytest
+from selenium.webdriver.common.by import By
+
+from lab_harness import Page, end_lab
+from local_sagemaker import daemon
+from workshop.notebooks.lessons import chosen
+from workshop.notebooks.sync import KERNEL
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+SHOWN = "return arguments[0].complete && arguments[0].naturalWidth > 0 ? arguments[0].width : 0"
+
+
+@pytest.fixture(scope="module")
+def page(browser, lab):
+    """Lesson 00, opened and run by Run All."""
+    (lesson,) = chosen(("00",))
+    opened = Page(browser, lab, f"notebooks/{lesson.name}")
+    opened.news = browser.find_elements(By.CSS_SELECTOR, ".jp-Dialog, .jp-toastContainer > *")
+    opened.run_all(600)
+    opened.save()
+    return opened
+
+
+@pytest.fixture(scope="module")
+def saved(page):
+    """What JupyterLab has written: the executed notebook."""
+    return nbformat.read(page.path, as_version=4)
+
+
+def outputs(notebook):
+    return [one for cell in notebook.cells for one in cell.get("outputs", [])]
+
+
+def test_jupyterlab_asks_nothing(page):
+    assert not page.news, [one.text for one in page.news]
+
+
+def test_every_cell_ran_in_order_and_none_failed(page, saved):
+    assert not page.errors()
+    code = [cell for cell in saved.cells if cell.cell_type == "code"]
+    assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
+    assert [one for one in outputs(saved) if one.output_type == "error"] == []
+    assert [one.text for one in outputs(saved) if one.get("name") == "stderr"] == []
+
+
+def test_every_picture_shows(page, saved, browser):
+    made = [one for one in outputs(saved) if "image/png" in one.get("data", {})]
+    shown = page.all(".jp-RenderedImage img")
+    assert len(shown) == len(made) >= 2
+    for number, picture in enumerate(shown, start=1):
+        page.picture(picture, f"picture-{number}")
+        assert browser.execute_script(SHOWN, picture) >= 300, f"picture {number} does not show"
+
+
+def test_the_first_page_is_kept(page):
+    title = page.all("h1")[0]
+    assert title.text.startswith("00 · ")
+    assert page.picture(title, "top").stat().st_size > 20_000
+
+
+def test_a_cell_that_fails_is_noticed(browser, lab):
+    """What the tests above look at can fail: a notebook with an error in its second cell."""
+    cells = [nbformat.v4.new_code_cell(text) for text in ("1", "1 / 0", "2")]
+    broken = nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": KERNEL})
+    nbformat.write(broken, lab.root / "broken.ipynb")
+    broken = Page(browser, lab, "broken.ipynb")
+    broken.run_all(120)
+    assert "ZeroDivisionError" in broken.errors()[0]
+    assert "[ ]:" in broken.prompts()
+
+
+def test_ctrl_c_ends_kernels_and_the_endpoint(lab):
+    """The last test here: it ends the JupyterLab that the others use."""
+    started = psutil.Process(lab.process.pid).children(recursive=True)
+    assert any("ipykernel_launcher" in " ".join(one.cmdline()) for one in started)
+    assert daemon.running(lab.state)
+    end_lab(lab)
+    _, alive = psutil.wait_procs(started, timeout=30)
+    assert not alive
+    assert daemon.running(lab.state) is None
