@@ -19,16 +19,17 @@
 # - say whether your machine has what the course needs;
 # - choose where training runs: on this machine or on AWS;
 # - create the bucket and the role that a training job needs;
-# - put data into S3, start a job of one instance, and read its log and its phases.
+# - say what a script must do so that SageMaker can run it;
+# - put data into S3, start a job of one instance, find it again, and read its log and phases.
 #
 # **Before:** `make setup` has run. You know a little Python. You need no AWS account.
 #
-# **Time:** 15 minutes.
+# **Time:** 20 minutes, and 13 for the exercises.
 #
 # **Where it runs:** this machine (`target = "local"`) or AWS (`target = "aws"`), the same cells.
 #
-# **Cost on AWS:** one `ml.c5.xlarge` for a few minutes. The cost table, with dated
-# prices, comes with the AWS stacks. Until then, look the price up before you switch.
+# **Cost on AWS:** about 0.02 USD: one `ml.c5.xlarge` for 5 minutes (us-east-1, price list of
+# 2026-09-27). The lesson computes it before it starts the job. Locally nothing.
 
 # %% [markdown]
 # ## Set up
@@ -172,6 +173,10 @@ uploaded = data_prep.upload(digits, data, client=session.client("s3"))
 # A job gets its data by **channels**. A channel is a name and a place in S3. On the instance it
 # is a folder, `/opt/ml/input/data/NAME`, and the script finds it in a variable: the channel
 # `training` in `SM_CHANNEL_TRAINING`.
+#
+# How the files get there is the **input mode**. `File` copies all of them before the script
+# starts. `FastFile` fetches each file when the script opens it, which pays off with many GB.
+# Older texts teach a third, `Pipe`, with a reader of its own in the script: it is legacy.
 
 # %%
 channels = {"training": f"{data}/training", "test": f"{data}/test"}
@@ -187,11 +192,34 @@ assert len(uploaded.sent) + len(uploaded.skipped) >= 5, "Some files are missing:
 workshop.show_function("train_tf.py", "make_train_step")
 
 # %% [markdown]
-# Nothing in it knows of SageMaker. You can run the same file by hand:
-# `python scripts/train_tf.py`. Keep these lines in mind. In lesson 05 four processes train one
-# model together, and only a few lines differ.
+# Nothing in it knows of SageMaker. Keep these lines in mind. In lesson 05 four processes train
+# one model together, and only a few lines differ.
+#
+# ## What a script must do for SageMaker
+#
+# To hand in a script and let an image of AWS run it is called **script mode**. You will read that
+# it runs your script "without any modifications". That is true only of a script that already
+# does three things:
+#
+# 1. It reads its data from the folders in `SM_CHANNEL_…`, and not from S3 or a fixed path.
+# 2. It takes hyperparameters as arguments: `{"epochs": 20}` arrives as `--epochs 20`.
+# 3. It saves its model to the folder in `SM_MODEL_DIR`, at the end. SageMaker uploads what lies
+#    there. For TensorFlow's server it must be a SavedModel in a folder with a **number** as its
+#    name: `1`.
+#
+# All scripts here share one parser. These are its lines that know of an instance. Each has a
+# default, so that `python scripts/train_tf.py` runs on a laptop, too.
+
+# %%
+parser = (workshop.SCRIPTS / "common" / "arguments.py").read_text().splitlines()
+print("\n".join(line.strip() for line in parser if 'env("SM_' in line))
 
 # %% [markdown]
+# A script that needs a library which the image lacks brings a file `requirements.txt`, beside the
+# script in `source_dir`. Every instance installs it before the script starts. Pin the versions,
+# leave out what the image has (TensorFlow above all), and remember that an instance in a closed
+# network cannot reach the package index.
+#
 # ## Describe the job
 #
 # An **estimator** describes a job: which script, on what, with which framework. The last line
@@ -199,7 +227,8 @@ workshop.show_function("train_tf.py", "make_train_step")
 # minutes after which a job is ended, whatever it does.
 #
 # `framework_version` chooses a container image on AWS. The local endpoint pulls no image: it
-# runs what is installed here, and says so in the job's log.
+# runs what is installed here, and says so in the job's log. `instance_type` is one without a
+# GPU: for models as small as ours a CPU is enough, and costs a fraction.
 
 # %%
 from sagemaker.tensorflow import TensorFlow
@@ -215,12 +244,27 @@ estimator = TensorFlow(
 )
 
 # %% [markdown]
-# ## Run it
+# What will it cost on AWS? Ask **before** you start it. 300 seconds are an estimate; the second
+# number is what the limit allows at most.
+
+# %%
+workshop.cost("ml.c5.xlarge", instance_count=1, seconds=300)
+
+# %% [markdown]
+# ## Run the job
 #
-# **Predict first.** The job will pass through these phases: *Starting* (take the instance),
-# *Downloading* (script and data), *Training* (your script, from its first line to its last) and
-# *Uploading* (the model). Which will take longest, here? And which on AWS?
-#
+# The job will pass through these phases: *Starting* (take the instance), *Downloading* (script
+# and data), *Training* (your script, from its first line to its last) and *Uploading* (the
+# model). **Predict first.**
+
+# %%
+phases = ["Starting", "Downloading", "Training", "Uploading"]
+guess = workshop.predict(
+    longest=(f"Which phase will take longest, with target {target!r}?", phases),
+    accuracy="How many percent of the test images will the model get right?",
+)
+
+# %% [markdown]
 # `estimator.fit(channels)` alone would do: it starts the job and prints its whole log until it
 # ends. But it looks at the job's state only every 30 seconds, so a job of 5 seconds takes 35.
 # With `wait=False` it returns at once, and `workshop.follow` watches the job instead.
@@ -243,17 +287,54 @@ result = workshop.follow(estimator)
 plots.phases(result)
 pd.DataFrame({"seconds": result.phases}).round(2)
 
+# %%
+longest = max(phases, key=lambda phase: result.phases.get(phase, 0))
+workshop.record(phases=result.phases, billable_seconds=result.billable_seconds, longest=longest)
+assert result.phases["Training"] > 0, "The job has no Training phase: look at result.why()."
+guess.compare(longest=longest, accuracy=100 * result.metrics["test_accuracy"])
+
 # %% [markdown]
 # The numbers above were measured in this run. Locally *Starting* is short, because an instance
 # is only a few processes. On AWS it takes minutes, while *Training* can be shorter. For a small
 # model, waiting for computers is most of the time. Remember this when somebody promises that
 # more computers will make a small job faster.
+#
+# ## Find a job again
+#
+# The job does not run in this notebook. If you close it, the job goes on. All you need to find
+# it again is its name, which `workshop jobs` and the AWS console list. `attach` makes an estimator
+# from it. For a job that still runs, `attach` waits until it has ended.
 
 # %%
-assert result.phases["Training"] > 0, "The job has no Training phase: look at result.why()."
-workshop.record(phases=result.phases, billable_seconds=result.billable_seconds)
+attached = TensorFlow.attach(result.name, sagemaker_session=session.sagemaker_session)
+
+# %%
+assert attached.model_data == result.model, "attach found another job: compare the two names."
+print(attached.model_data.removeprefix(f"s3://{session.bucket}/"))
+workshop.record(attached=attached.latest_training_job.name == result.name)
 
 # %% [markdown]
+# ## What the job left
+#
+# SageMaker packed what lay in `SM_MODEL_DIR` when the script had ended, and put it into S3. It is
+# there once, at the end: a script that wants to keep more on the way writes checkpoints.
+
+# %%
+import io
+import tarfile
+
+bucket, key = result.model.removeprefix("s3://").split("/", 1)
+packed = session.client("s3").get_object(Bucket=bucket, Key=key)["Body"].read()
+with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+    saved = sorted(archive.getnames())
+assert "1/saved_model.pb" in saved, "No SavedModel in a numeric folder: it could not be served."
+workshop.record(saved=saved)
+saved
+
+# %% [markdown]
+# The SavedModel lies in the folder `1`. A server that finds `1` and `2` takes the higher number:
+# the number is the model's version.
+#
 # ## Read the log
 #
 # All that the script prints goes to CloudWatch Logs, line by line. Each instance has its own
@@ -271,10 +352,8 @@ for line in result.lines:
 
 # %%
 epochs_table = result.table("epoch")
-epochs_table[["epoch", "train_loss", "test_accuracy", "samples_per_second"]].tail()
-
-# %%
 plots.loss(result)
+epochs_table[["epoch", "train_loss", "test_accuracy", "samples_per_second"]].tail()
 
 # %% [markdown]
 # The loss of single steps jumps: each step sees only 64 images. The mean of an epoch falls.
@@ -286,15 +365,19 @@ assert accuracy >= expected_accuracy, f"{accuracy:.1%} is too low; {expected_acc
 workshop.record(losses=losses, accuracy=accuracy, world_size=result.table("start")["world_size"])
 
 # %% [markdown]
-# ## Try it
+# ## Exercises
 #
-# Each is a change of one cell.
+# Both are in [exercises/00_setup.ipynb](exercises/00_setup.ipynb), with a check for each.
 #
-# 1. (3 minutes) Set `epochs` to 40 and run from *Describe the job* on. Which phase grows?
-#    *Hint: which phase contains your script?*
-# 2. (5 minutes) Give the estimator `hyperparameters={"epoch": 20}`, with the `s` missing, and
-#    run it. What does `follow` tell you, and in which phase did it end? *Hint: unknown arguments
-#    are errors on purpose. A job that ignores your typing mistake costs more than one that fails.*
+# 1. **Read a metric from the log** (5 minutes, easy): the regular expression of a metric.
+# 2. **Make a script fit for an instance** (8 minutes, medium): the arguments that a script must
+#    take, and those it must refuse.
+
+# %% [markdown]
+# ## Check yourself
+
+# %%
+workshop.quiz("00")
 
 # %% [markdown]
 # ## Summary
@@ -304,6 +387,8 @@ workshop.record(losses=losses, accuracy=accuracy, world_size=result.table("start
 # - `target` is the only switch between this machine and AWS.
 # - Bucket and role come from stacks. Their names are read, never pasted.
 # - A channel is a place in S3 and, on the instance, a folder.
+# - A script reads its channels, takes hyperparameters as arguments, and saves to `SM_MODEL_DIR`.
+# - A job lives without the notebook; its name is enough to find it again.
 # - The log has everything the script printed; metrics are read from it.
 
 # %%
@@ -319,5 +404,5 @@ assert result.model.endswith("model.tar.gz"), "The job left no model."
 #
 # ## Next
 #
-# [05 · Horovod on training instances](05_horovod_on_training_instances.ipynb): two instances,
-# four processes, one model.
+# [01 · Data parallelism](01_data_parallelism.ipynb): what several processes share, what they
+# split, and when it pays.

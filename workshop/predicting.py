@@ -102,15 +102,19 @@ class Guess:
             guess = self._answers.get(name)
             rows.append((question.text, _shown(guess), _shown(value), _off_by(guess, value)))
         table = pd.DataFrame(rows, columns=["question", "your guess", "measured", "off by"])
-        return table.set_index("question")
+        # The index's name would take a line of the table's head to itself.
+        return table.set_index("question").rename_axis(index=None, columns="question")
 
     def how(self) -> str:
         """The questions, and how to answer them."""
-        lines = ["Your guess, before you go on:"]
+        lines = ["Your guess, before you go on? Answer in a cell of your own."]
         for name, one in self._questions.items():
-            example = repr(one.choices[0]) if one.choices else "..."
-            choices = f" ({_listed(one.choices)})" if one.choices else ""
-            lines.append(f'  guess["{name}"] = {example}   # {one.text}{choices}')
+            answer = f'    guess["{name}"] = '
+            lines += [
+                "",
+                one.text,
+                *([answer + repr(choice) for choice in one.choices] or [answer]),
+            ]
         return "\n".join(lines)
 
     def fields(self):

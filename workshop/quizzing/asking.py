@@ -14,7 +14,7 @@ CODE = re.compile(r"`([^`]+)`")
 GOOD, BAD = "#1a7f37", "#b00020"
 
 
-def quiz(lesson: str, answers: str | None = None):
+def quiz(lesson: str, answers: str | None = None) -> Marks | None:
     """Ask a lesson's three questions, or check answers to them.
 
     Args:
@@ -22,7 +22,7 @@ def quiz(lesson: str, answers: str | None = None):
         answers: a letter for each question, "bac"; None shows the questions.
 
     Returns:
-        None, or with `answers` a table: question, your answer, result, why.
+        None, or with `answers` the marks: what is right, what is not, and why.
 
     Raises:
         ValueError: no such quiz; not one letter for each question, or a letter that a question
@@ -30,7 +30,7 @@ def quiz(lesson: str, answers: str | None = None):
     """
     questions = load(lesson)
     if answers is not None:
-        return _marked(questions, _letters(questions, answers))
+        return Marks(questions, _letters(questions, answers))
     text = as_text(lesson, questions)
     if answers_by_hand():
         show_widget(as_widget(questions), text)
@@ -107,17 +107,33 @@ def _letters(questions: list[Question], answers: str) -> list[int]:
     return [LETTERS.index(letter) for letter in given]
 
 
-def _marked(questions: list[Question], chosen: list[int]):
-    """The table of results. Its texts are shown whole."""
-    import pandas as pd
+class Marks:
+    """Which answers are right, and why. Attributes: chosen (indices, from 0), right (how many)."""
 
-    rows = [
-        {
-            "question": one.text,
-            "your answer": one.choices[index],
-            "result": "right" if index == one.answer else "not so",
-            "why": one.why,
-        }
-        for index, one in zip(chosen, questions, strict=True)
-    ]
-    return pd.DataFrame(rows).set_index("question")
+    def __init__(self, questions: list[Question], chosen: list[int]) -> None:
+        self.chosen, self._questions = chosen, questions
+        self.right = sum(one == of.answer for one, of in zip(chosen, questions, strict=True))
+
+    @property
+    def table(self):
+        """A pandas table: question, your answer, result, why."""
+        import pandas as pd
+
+        names = ["question", "your answer", "result", "why"]
+        return pd.DataFrame(self._rows(), columns=names)
+
+    def _rows(self) -> list[tuple[str, str, str, str]]:
+        return [
+            (one.text, one.choices[at], "right" if at == one.answer else "not so", one.why)
+            for at, one in zip(self.chosen, self._questions, strict=True)
+        ]
+
+    def __repr__(self) -> str:
+        lines = []
+        for number, (_, answer, result, why) in enumerate(self._rows(), 1):
+            lines += [*_wrapped(f"{number}. {result}: ", answer), *_wrapped("   ", why)]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        # Not pandas' own view of a table: it cuts texts after 50 letters.
+        return self.table.map(_as_html).to_html(index=False, escape=False, border=0)
