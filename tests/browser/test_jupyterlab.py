@@ -13,7 +13,7 @@ from selenium.webdriver.common.by import By
 from lab_harness import Page, end_lab
 from local_sagemaker import daemon
 from workshop.notebooks.lessons import chosen
-from workshop.notebooks.sync import KERNEL
+from workshop.notebooks.writing import KERNEL
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 

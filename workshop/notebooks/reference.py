@@ -22,7 +22,7 @@ import nbformat
 
 from workshop.notebooks.execute import prefer_own_kernel
 from workshop.notebooks.lessons import lessons
-from workshop.notebooks.sync import KERNEL
+from workshop.notebooks.writing import KERNEL
 from workshop.paths import ROOT
 
 REFERENCES = ROOT / "tests" / "nbval"
