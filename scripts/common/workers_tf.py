@@ -1,0 +1,100 @@
+"""The workers of a MultiWorkerMirroredStrategy: who this process is, and what all do together.
+
+Here a rank is a process, as everywhere in these scripts. On a CPU it holds one replica of the
+model; on an instance with GPUs it holds one replica a GPU.
+"""
+
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from common.arguments import threads_per_rank
+from common.errors import ScriptError
+from common.keras2 import tf
+
+
+def prepare(args) -> int:
+    """Set seed, threads and GPUs of this process; return its rank. Call it first.
+
+    It takes all GPUs of its host, and with several workers on one host an equal part.
+    """
+    addresses, rank = read_workers()
+    hosts = [address.rpartition(":")[0] for address in addresses]
+    here = [index for index, host in enumerate(hosts) if host == hosts[rank]]
+    threads = threads_per_rank(args.threads_per_rank, len(here))
+    tf.config.threading.set_intra_op_parallelism_threads(threads)
+    # Operations that wait for another worker hold a thread each, also on a single core.
+    tf.config.threading.set_inter_op_parallelism_threads(max(threads, len(addresses) + 1))
+    gpus = tf.config.list_physical_devices("GPU")
+    if gpus and len(here) > 1:
+        share = max(1, len(gpus) // len(here))
+        first = here.index(rank) * share % len(gpus)
+        tf.config.set_visible_devices(gpus[first : first + share], "GPU")
+    tf.keras.utils.set_random_seed(args.seed)
+    return rank
+
+
+@contextmanager
+def saving_folder(folder: Path, rank: int) -> Iterator[Path]:
+    """Give rank 0 `folder`, and every other rank a folder that is thrown away.
+
+    All ranks must save: TensorFlow may need values of every rank to write a model. If all wrote
+    to one place they would overwrite each other.
+    """
+    if rank == 0:
+        yield Path(folder)
+        return
+    with tempfile.TemporaryDirectory(prefix="not-rank-0-") as scratch:
+        yield Path(scratch)
+
+
+def read_workers() -> tuple[list[str], int]:
+    """Read TF_CONFIG: the workers' addresses, and which of them this process is.
+
+    Raises:
+        ScriptError: it is no JSON object, or it is a parameter server's.
+    """
+    text = os.environ.get("TF_CONFIG", "{}")
+    try:
+        config = json.loads(text)
+        cluster = config.get("cluster") or {"worker": ["localhost:0"]}
+        task = config.get("task") or {"type": "worker", "index": 0}
+        if set(cluster) == {"worker"} and task["type"] == "worker":
+            return list(cluster["worker"]), range(len(cluster["worker"]))[int(task["index"])]
+    except (ValueError, AttributeError, TypeError, KeyError, IndexError) as error:
+        raise ScriptError(f"TF_CONFIG is not the JSON object expected: {error!r}") from error
+    raise ScriptError(
+        f"TF_CONFIG names {', '.join(sorted(cluster))}; MultiWorkerMirroredStrategy wants workers "
+        'only. On SageMaker use distribution={"multi_worker_mirrored_strategy": {"enabled": '
+        "True}}; on this machine start the script with `python scripts/common/launch_workers.py`"
+    )
+
+
+def sharded_by_element() -> tf.data.Options:
+    """Return the option by which each replica takes its own part of every global batch.
+
+    DATA: all workers read everything, and each keeps its part. FILE would give each worker
+    whole files, OFF everything; AUTO, the default, tries FILE and falls back to DATA.
+    """
+    options = tf.data.Options()
+    options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.DATA
+    return options
+
+
+def mean_over_replicas(values: list) -> list:
+    """Return the mean of each value over all replicas. Only inside what the strategy runs."""
+    replica = tf.distribute.get_replica_context()
+    return replica.all_reduce(tf.distribute.ReduceOp.MEAN, values)
+
+
+def leave(strategy) -> None:
+    """Wait until every rank has come here. A rank that ends earlier counts as lost for the rest."""
+
+    @tf.function
+    def meet():
+        return mean_over_replicas([tf.constant(1.0)])
+
+    strategy.run(meet)

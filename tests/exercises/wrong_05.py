@@ -1,0 +1,120 @@
+"""Plausible wrong answers to lesson 05's exercises, and what the check says of each."""
+
+
+def dealt_out(rank, processes_per_host):
+    hosts = 2
+    return f"algo-{rank % hosts + 1}", rank // hosts
+
+
+def from_zero(rank, processes_per_host):
+    return f"algo-{rank // processes_per_host}", rank % processes_per_host
+
+
+def global_as_local(rank, processes_per_host):
+    return f"algo-{rank // processes_per_host + 1}", rank
+
+
+def from_one(rank, processes_per_host):
+    return f"algo-{rank // processes_per_host + 1}", rank % processes_per_host + 1
+
+
+def only_the_host(rank, processes_per_host):
+    return f"algo-{rank // processes_per_host + 1}"
+
+
+def mpi(slots, **other):
+    right = {
+        "enabled": True,
+        "processes_per_host": slots,
+        "custom_mpi_options": "-x NCCL_DEBUG=INFO",
+    }
+    return {"mpi": right | other}
+
+
+def as_server(slots):
+    return {"parameter_server": mpi(slots)["mpi"]}
+
+
+def one_slot_idle(slots):
+    return mpi(slots, processes_per_host=slots - 1)
+
+
+def misspelled(slots):
+    found = mpi(slots)
+    found["mpi"]["custom_mpi_option"] = found["mpi"].pop("custom_mpi_options")
+    return found
+
+
+def toolkits_flag(slots):
+    return mpi(slots, custom_mpi_options="--NCCL_DEBUG=INFO")
+
+
+def always_two(slots):
+    return mpi(slots, processes_per_host=2)
+
+
+def nothing_set(slots):
+    found = mpi(slots)
+    del found["mpi"]["custom_mpi_options"]
+    return found
+
+
+def seconds_of(table, samples):
+    return table["overhead s"] + samples / table["samples/s"]
+
+
+def usd_of(table, samples):
+    return table["instances"] * seconds_of(table, samples) / 3600 * table["USD per hour"]
+
+
+def fastest(table, samples, deadline):
+    seconds = seconds_of(table, samples)
+    return seconds.idxmin() if seconds.min() <= deadline else None
+
+
+def never_late(table, samples, deadline):
+    return usd_of(table, samples).idxmin()
+
+
+def one_instance_paid(table, samples, deadline):
+    in_time = seconds_of(table, samples) <= deadline
+    usd = (usd_of(table, samples) / table["instances"])[in_time]
+    return usd.idxmin() if len(usd) else None
+
+
+def overhead_free(table, samples, deadline):
+    in_time = seconds_of(table, samples) <= deadline
+    usd = (table["instances"] * samples / table["samples/s"] * table["USD per hour"])[in_time]
+    return usd.idxmin() if len(usd) else None
+
+
+def first_of_equals(table, samples, deadline):
+    in_time = seconds_of(table, samples) <= deadline
+    usd = usd_of(table, samples)[in_time]
+    return usd.idxmin() if len(usd) else None
+
+
+WRONG = {
+    "05.1": [
+        (dealt_out, "deal the ranks out in turn"),
+        (from_zero, "counted from 1"),
+        (global_as_local, "starts again at 0 on each host"),
+        (from_one, "counts from 0"),
+        (only_the_host, "Return two things"),
+    ],
+    "05.2": [
+        (as_server, "starts no mpirun"),
+        (one_slot_idle, "at most the number of slots"),
+        (misspelled, "ignores it in silence"),
+        (toolkits_flag, "only SageMaker's toolkit knows it"),
+        (always_two, "use every slot"),
+        (nothing_set, "is missing"),
+    ],
+    "05.3": [
+        (fastest, "costs .* USD"),
+        (never_late, "too late|return None"),
+        (one_instance_paid, "Count every instance"),
+        (overhead_free, "overhead, which is billed too"),
+        (first_of_equals, "cost the same"),
+    ],
+}
