@@ -6,11 +6,15 @@ import contextlib
 import json
 import os
 import signal
+import socket
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+
+import pandas as pd
 
 TORCHRUN = (sys.executable, "-m", "torch.distributed.run")  # what the command torchrun runs
 LINES = 8
@@ -20,21 +24,21 @@ class ProgramFailed(Exception):
     """A program ended with an error, or not in time; the message has its last lines."""
 
 
-def run_together(*commands: list[str], timeout: float = 120, **variables: str) -> list[dict]:
+def run_together(*commands: list, timeout: float = 120, folder: Path | None = None) -> list[dict]:
     """Start the commands at the same time, wait for all, return the JSON lines they printed.
 
     Args:
         commands: each a list such as [sys.executable, "x.py"] or [*TORCHRUN, ..., "x.py"].
         timeout: seconds for all of them.
-        variables: for their environment, besides this process's own.
+        folder: where they start; the notebook's folder if None.
 
     Raises:
         ProgramFailed: one of them failed. All are ended, with the processes they started.
     """
-    with tempfile.TemporaryDirectory(prefix="workshop-programs-") as folder:
-        outputs = [Path(folder) / str(number) for number in range(len(commands))]
+    with tempfile.TemporaryDirectory(prefix="workshop-programs-") as temporary:
+        outputs = [Path(temporary) / str(number) for number in range(len(commands))]
         processes = [
-            _start(command, output, variables)
+            _start(command, output, folder)
             for command, output in zip(commands, outputs, strict=True)
         ]
         try:
@@ -49,13 +53,44 @@ def run_together(*commands: list[str], timeout: float = 120, **variables: str) -
     return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
 
 
-def _start(command: list[str], output: Path, variables: dict[str, str]) -> subprocess.Popen:
+def free_port() -> int:
+    """A TCP port of this machine that nobody listens on at the moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def train_each(scripts: dict[str, list], options: list, folder: Path) -> pd.DataFrame:
+    """Run training scripts one after the other; a row for each with its speed and its weights.
+
+    Args:
+        scripts: name -> the command's beginning. options: what all of them get besides.
+        folder: where they start, scripts/.
+
+    The speed is the median over the epochs after the first, which warms up.
+    """
+    rows = {}
+    for name, command in scripts.items():
+        events = run_together([*command, *options], folder=folder)
+        speeds = [one["samples_per_second"] for one in events if one["event"] == "epoch"]
+        hashes = [one["weights_sha256"] for one in events if one["event"] == "weights"]
+        rows[name] = {
+            "processes": len(hashes),
+            "images/s": round(statistics.median(speeds[1:] or speeds)),
+            "different weights": len(set(hashes)),
+            "SHA-256 of the weights": hashes[0][:12] + "…",
+        }
+    return pd.DataFrame.from_dict(rows, orient="index")
+
+
+def _start(command: list, output: Path, folder: Path | None) -> subprocess.Popen:
     loopback = "lo0" if sys.platform == "darwin" else "lo"
     environment = {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": loopback, **os.environ}
     with output.open("w") as file:
         return subprocess.Popen(
             list(map(str, command)),
-            env=environment | variables,
+            env=environment,
+            cwd=folder,
             stdin=subprocess.DEVNULL,
             stdout=file,
             stderr=subprocess.STDOUT,

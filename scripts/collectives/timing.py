@@ -1,7 +1,8 @@
-"""Measurements of links and of all-reduces. Every function is called on all ranks.
+"""Measure links and all-reduces: seconds, bytes, errors. Every function is called on all ranks.
 
-The times come in blocks of several calls without a pause, because a single call is shorter than
-the moment by which the ranks begin apart. A first call, not counted, opens the connections.
+Times come in blocks of several calls without a pause, because a single call is shorter than the
+moment by which the ranks begin apart. What is compared takes turns, block by block: a machine
+that is busy for a while is then busy for all of them.
 """
 
 import importlib
@@ -15,40 +16,33 @@ import torch.distributed as dist
 from collectives import wire
 
 
-def one_way_seconds(n_bytes: int, calls: int, blocks: int) -> list[float]:
-    """Seconds that a message takes from rank 0 to rank 1, by block: half of there and back.
+def seconds_by_turns(
+    names: list[str], n_bytes: int, calls: int, blocks: int
+) -> dict[str, list[float]]:
+    """Seconds of one call of each, by block, on this rank.
 
-    The other ranks do nothing meanwhile, and return zeros.
+    Args:
+        names: "one way": a message from rank 0 to rank 1, the others idle. "all at once": a
+            message from every rank to the next. An algorithm: an all-reduce of float32.
+        n_bytes: of a message, or of the tensor that is reduced.
+        calls, blocks: how many calls a block has, and how many blocks there are.
+
+    A first call of each, which opens the connections, is not counted.
     """
-    rank, message = dist.get_rank(), torch.zeros(n_bytes, dtype=torch.uint8)
-
-    def there_and_back() -> None:
-        if rank == 0:
-            wire.send(message, 1)
-            wire.receive(message, 1)
-        elif rank == 1:
-            wire.receive(message, 0)
-            wire.send(message, 0)
-
-    seconds = _seconds_per_call(there_and_back, calls, blocks)
-    return [one / 2 if rank < 2 else 0.0 for one in seconds]
-
-
-def all_pass_on_seconds(n_bytes: int, calls: int, blocks: int) -> list[float]:
-    """Seconds until every rank has passed a message to the next one, all at once, by block."""
-    rank, world_size = dist.get_rank(), dist.get_world_size()
-    outgoing, incoming = torch.zeros(2, n_bytes, dtype=torch.uint8)
-
-    def pass_on() -> None:
-        wire.exchange(outgoing, (rank + 1) % world_size, incoming, (rank - 1) % world_size)
-
-    return _seconds_per_call(pass_on, calls, blocks)
-
-
-def all_reduce_seconds(algorithm: str, n_bytes: int, calls: int, blocks: int) -> list[float]:
-    """Seconds of one all-reduce of n_bytes of float32, by block."""
-    all_reduce, tensor = algorithm_of(algorithm), torch.zeros(n_bytes // 4)
-    return _seconds_per_call(lambda: all_reduce(tensor), calls, blocks)
+    functions = {name: _function(name, n_bytes) for name in names}
+    found = {name: [] for name in names}
+    for function in functions.values():
+        function()
+    for _ in range(blocks):
+        for name, function in functions.items():
+            dist.barrier()
+            began = time.perf_counter()
+            for _ in range(calls):
+                function()
+            found[name].append((time.perf_counter() - began) / calls)
+    if "one way" in found:  # there and back was timed
+        found["one way"] = [one / 2 for one in found["one way"]]
+    return found
 
 
 def count_traffic(algorithm: str, n_bytes: int, world_size: int) -> dict[str, int] | None:
@@ -65,6 +59,16 @@ def count_traffic(algorithm: str, n_bytes: int, world_size: int) -> dict[str, in
     return asdict(wire.traffic)
 
 
+def different_elements(algorithm: str, length: int) -> int:
+    """How many of `length` random integers end otherwise than with torch's own all-reduce."""
+    torch.manual_seed(dist.get_rank())
+    ours = torch.randint(1000, (length,))
+    theirs = ours.clone()
+    algorithm_of(algorithm)(ours)
+    dist.all_reduce(theirs)
+    return int((ours != theirs).sum())
+
+
 def algorithm_of(name: str) -> Callable:
     """The all_reduce of the file `name` in this folder, or torch's own for "gloo"."""
     if name == "gloo":
@@ -72,13 +76,22 @@ def algorithm_of(name: str) -> Callable:
     return importlib.import_module(f"collectives.{name}").all_reduce
 
 
-def _seconds_per_call(function: Callable[[], None], calls: int, blocks: int) -> list[float]:
-    function()
-    found = []
-    for _ in range(blocks):
-        dist.barrier()
-        began = time.perf_counter()
-        for _ in range(calls):
-            function()
-        found.append((time.perf_counter() - began) / calls)
-    return found
+def _function(name: str, n_bytes: int) -> Callable[[], None]:
+    rank, world_size = dist.get_rank(), dist.get_world_size()
+    outgoing, incoming = torch.zeros(2, n_bytes, dtype=torch.uint8)
+
+    def there_and_back() -> None:
+        if rank == 0:
+            wire.send(outgoing, 1)
+            wire.receive(incoming, 1)
+        elif rank == 1:
+            wire.receive(incoming, 0)
+            wire.send(outgoing, 0)
+
+    def pass_on() -> None:
+        wire.exchange(outgoing, (rank + 1) % world_size, incoming, (rank - 1) % world_size)
+
+    if name in ("one way", "all at once"):
+        return there_and_back if name == "one way" else pass_on
+    all_reduce, tensor = algorithm_of(name), torch.zeros(n_bytes // 4)
+    return lambda: all_reduce(tensor)

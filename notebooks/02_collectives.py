@@ -1,0 +1,622 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 02 · Collectives
+#
+# **After this lesson you can**
+#
+# - build an all-reduce around a ring, from send and receive alone;
+# - say what it costs: rounds, bytes through each rank, seconds from two measured numbers;
+# - start ranks with `torchrun`, and say what each of its variables means;
+# - share a data set among ranks so that every epoch is a new one;
+# - tell `DataParallel` from `DistributedDataParallel`.
+#
+# **Before:** [lesson 01](01_data_parallelism.ipynb): why ranks average their gradients.
+#
+# **Time:** 45 minutes.
+#
+# **Where it runs:** in processes of the machine that this notebook runs on, with both targets.
+#
+# **Cost on AWS:** nothing but the machine of your notebook: no job is started.
+
+# %% [markdown]
+# ## Set up
+#
+# - `target`, `seat`: as in every lesson. Nothing here depends on them.
+# - `world_size`: how many ranks. More ranks than cores work too: they take turns.
+# - `largest_bytes`: the largest tensor that is measured.
+# - `blocks`: how often each measurement is repeated.
+# - `epochs`, `global_batch_size`: of the training runs at the end.
+
+# %% tags=["parameters"]
+target = "local"
+seat = "me"
+world_size = 4
+largest_bytes = 8_388_608
+blocks = 7
+epochs = 6
+global_batch_size = 256
+
+# %%
+import os
+import sys
+
+import numpy as np
+import pandas as pd
+
+import data_prep
+import workshop
+from workshop import costmodel, measuring, plots, programs
+from workshop.plots import collectives as pictures
+
+print(f"{world_size} ranks on {os.cpu_count()} cores.")
+
+# %% [markdown]
+# ## Send and receive
+#
+# A **rank** is a process. Ranks share no memory: what one knows, another learns only from a
+# message. Two calls are the ground of everything: `send(tensor, to)` and `recv(tensor, from)`.
+#
+# `start_ranks` starts real processes and lets them meet. `run` makes each of them call a
+# function, at the same time, and brings back what they return.
+
+
+# %%
+def pass_a_note():
+    import torch
+    import torch.distributed as dist
+
+    note = torch.tensor([42 if dist.get_rank() == 0 else 0])
+    if dist.get_rank() == 0:
+        dist.send(note, 1)
+    else:
+        dist.recv(note, 0)
+    return note.item()
+
+
+# %%
+pair = workshop.start_ranks(2)
+notes = pair.run(pass_a_note)
+assert notes == [42, 42], f"The note did not arrive: {notes}."
+print(f"Rank 0 holds {notes[0]}, rank 1 holds {notes[1]}.")
+
+# %% [markdown]
+# One function, two roles: every rank runs all of it, and asks for its number to know its part.
+# The receiver brings the memory: a tensor of the right size and type, which is written over.
+#
+# Now both ranks send first, and receive after that. What will happen?
+
+# %%
+outcomes = ["both notes arrive", "one rank gets an error", "both wait for ever"]
+guess = workshop.predict(outcome=("Both send first, then receive:", outcomes))
+
+
+# %%
+def both_send_first():
+    import torch
+    import torch.distributed as dist
+
+    other, note = 1 - dist.get_rank(), torch.zeros(1)
+    dist.send(torch.ones(1), other)
+    dist.recv(note, other)
+
+
+try:
+    pair.run(both_send_first, timeout=3)
+    outcome = "both notes arrive"
+except workshop.ranks.RankFailed as error:
+    outcome = "both wait for ever" if "had not returned" in str(error) else "one rank gets an error"
+    print(error)
+pair.stop()
+workshop.record(notes=notes, both_send_first=outcome)
+guess.compare(outcome=outcome)
+
+# %% [markdown]
+# Each `send` returns when the other side has taken the note, and neither side gets that far. This
+# is a **deadlock**: no error, no progress, no end. It is the classic fault of such programs.
+# (MPI usually lets small messages through and hangs with large ones, which is harder to find.)
+#
+# The way out is `isend`, which only *begins* to send. You will see it at work in the ring.
+#
+# ## Seven ways to share
+#
+# Some patterns of messages come up again and again. Each has a name and one call, which **every
+# rank must make**: they are *collective*.
+
+# %%
+workshop.show_function("collectives/tour.py", "one_of_each")
+
+# %% [markdown]
+# Run it on real ranks. Rank 0 starts with 10, 11, 12, 13, rank 1 with 20, 21, 22, 23, and so on.
+
+# %%
+ranks = workshop.start_ranks(world_size)
+held = pd.DataFrame(ranks.run("collectives.tour:one_of_each"))
+held.index = [f"rank {rank}" for rank in range(world_size)]
+held.T
+
+# %% [markdown]
+# Read it row by row.
+#
+# - **Reduce** means: combine element by element, here by adding. Only rank 0 has the sum. The
+#   others hold left-overs of the work; nothing is promised about them.
+# - **All-reduce**: everybody has the sum. This is the one that training needs.
+# - **Reduce-scatter**: rank r has part r of the sum, and nothing else.
+# - **All-gather**: everybody has everybody's part.
+#
+# Remember the last two. One after the other they make an all-reduce.
+
+# %%
+sums, pieces = list(held["all-reduce"]), list(held["reduce-scatter"])
+assert all(one == sums[0] for one in sums), f"The ranks' sums differ: {sums}"
+assert sum(pieces, start=[]) == sums[0], "Reduce-scatter must leave part r of the sum on rank r."
+workshop.record(sums=sums, pieces=pieces)
+
+# %% [markdown]
+# ## All-reduce the obvious way
+#
+# Everybody sends to rank 0, which adds and sends the sum back. `send` and `receive` below are
+# torch's, and count what passes them.
+
+# %%
+workshop.show_function("collectives/naive.py", "all_reduce")
+
+# %%
+guess = workshop.predict(
+    naive=f"{world_size} ranks, 1 MB on each: how many MB pass rank 0, in and out?",
+    ring="With a ring, which you are about to see: how many MB pass the busiest rank?",
+)
+
+
+# %%
+def megabytes(algorithm, among, size=1_000_000):
+    """What each of the first `among` ranks sent and received, together; for one all-reduce."""
+    found = ranks.run("collectives.timing:count_traffic", algorithm, size, among)
+    return [(one["sent_bytes"] + one["received_bytes"]) / 1e6 for one in found if one]
+
+
+# %%
+through = {f"{n} ranks": pd.Series(megabytes("naive", n)) for n in range(2, world_size + 1)}
+pd.DataFrame(through).rename_axis("MB through rank").fillna("")
+
+# %% [markdown]
+# With every worker that joins, 2 MB more must pass rank 0, one message after the other, while the
+# others wait. More workers make each step *slower*. A parameter server on one machine has the
+# same trouble ([lesson 03](03_parameter_servers.ipynb)).
+#
+# ## The ring
+#
+# Two ideas take the load off rank 0. First, cut the tensor into as many **chunks** as there are
+# ranks, and sum up each chunk in a place of its own. Second, let every rank send only to the next
+# one, and receive only from the one before. Then all links work all the time.
+#
+# The first half is a reduce-scatter:
+
+# %%
+workshop.show_function("collectives/ring.py", "reduce_scatter")
+
+# %% [markdown]
+# In each step a rank sends the chunk that it has just added to. `exchange` begins to send, then
+# receives: no deadlock. The second half, the all-gather, is the same walk without the addition.
+#
+# See it happen. Rank r puts 10 to the power r into every chunk. So the digits of a number say
+# whose contributions are in it: `0110` is the sum of ranks 1 and 2.
+
+
+# %%
+def watched_ring():
+    import torch
+    import torch.distributed as dist
+    from collectives import ring
+
+    tensor = torch.full((dist.get_world_size(),), 10 ** dist.get_rank())
+    held = [tensor.clone()]
+    ring.all_reduce(tensor, on_step=lambda: held.append(tensor.clone()))
+    return torch.stack(held)
+
+
+# %%
+recorded = ranks.run(watched_ring)
+pictures.ring_steps(recorded)
+
+# %% [markdown]
+# Follow one chunk, say the first column, from frame to frame. It moves down one rank in each
+# step, and one more digit becomes 1. Green means complete. After the reduce-scatter there is one
+# green field in each row; the all-gather copies it to all others.
+
+# %%
+halfway = [int(one[world_size - 1][rank]) for rank, one in enumerate(recorded)]
+complete = sum(10**rank for rank in range(world_size))
+assert halfway == [complete] * world_size, "After the reduce-scatter chunk r belongs to rank r."
+assert all((one[-1] == complete).all() for one in recorded), "A chunk is not complete at the end."
+workshop.record(steps=len(recorded[0]) - 1, halfway=halfway)
+
+# %% [markdown]
+# (You will read that all-reduce *is* "local reduce-scatter, remote all-reduce, local gather".
+# That is **hierarchical** all-reduce, one kind for machines with several ranks each, and it ends
+# with an all-*gather*: after a gather only one rank would know the result. Lesson 07 measures it.)
+#
+# ## Is it right, and what does it move?
+#
+# A ring that skips a step gives wrong numbers, not an error. So compare with torch's own
+# all-reduce, at lengths that do not divide evenly. A third way joins in: `tree.py` adds up in
+# pairs, then pairs of pairs, so it needs only 2 · log2(ranks) rounds.
+
+# %%
+lengths, check = [1, world_size - 1, world_size + 1, 1001], "collectives.timing:different_elements"
+differing = pd.DataFrame(
+    {name: [sum(ranks.run(check, name, n)) for n in lengths] for name in costmodel.ALGORITHMS},
+    index=pd.Index(lengths, name="wrong elements, of"),
+)
+differing
+
+# %% [markdown]
+# Zeros: each algorithm gives the same integers as torch, on every rank. Now the traffic, counted
+# on the real ranks, beside what the formulas of `workshop/costmodel.py` say.
+
+# %%
+traffic = pd.DataFrame(index=pd.Index(costmodel.ALGORITHMS, name="MB, for 1 MB"))
+for name in costmodel.ALGORITHMS:
+    passed, formula = megabytes(name, world_size), costmodel.bytes_by_rank(name, 1, world_size)
+    traffic.loc[name, "busiest rank"] = max(passed)
+    traffic.loc[name, "by formula"] = max(map(sum, formula))
+    traffic.loc[name, "all ranks"] = sum(passed)
+    traffic.loc[name, "rounds"] = len(costmodel.rounds(name, 1, world_size))
+traffic.round(3)
+
+# %%
+assert (differing == 0).all(axis=None), "An algorithm does not give what torch's all-reduce gives."
+wrong = (traffic["busiest rank"] - traffic["by formula"]).abs().max()
+assert wrong < 0.001, "A rank passed another number of bytes than the formula says."
+busiest = traffic["busiest rank"].to_dict()
+workshop.record(different_elements=int(differing.sum(axis=None)), busiest_rank_mb=busiest)
+guess.compare(naive=busiest["naive"], ring=busiest["ring"])
+
+# %% [markdown]
+# All three pass *the same number of bytes in all*. The ring only spreads them evenly: each rank
+# sends, and receives, 2 · (N - 1) / N times the tensor. That stays below twice the tensor, however
+# many ranks there are. Dots are counted; the lines are the formulas, beyond what runs here.
+
+# %%
+sizes = [2, 3, 4, 6, 8, 12, 16]
+with plots.canvas("Only the ring's busiest rank stays at rest", "ranks", "MB, for 1 MB") as axes:
+    for name, colour in pictures.COLOUR_OF.items():
+        if name in costmodel.ALGORITHMS:
+            passed = [max(map(sum, costmodel.bytes_by_rank(name, 1, size))) for size in sizes]
+            axes.plot(sizes, passed, color=colour, label=name)
+            axes.plot(world_size, busiest[name], "o", color=colour)
+    axes.legend(frameon=False)
+
+# %% [markdown]
+# ## Two numbers for a link
+#
+# A message of n bytes takes about **α + β · n** seconds. α (alpha) is the delay that even a tiny
+# message has. β (beta) is the time for each further byte: 1 / β is the bandwidth. Two measured
+# messages, one tiny and one large, give both.
+#
+# The ranks measure them twice: with one message on its way, and with every rank sending at once.
+# Other programs only ever add time, so the *least* of several repeats is what the link can do.
+
+# %%
+links = measuring.measure_links(ranks, largest_bytes, blocks)
+table = pd.DataFrame([links.alone, links.busy])
+table.index = ["one message", f"{world_size} messages at once"]
+table["GB/s"] = 1e-9 / table["beta"]
+table
+
+# %% [markdown]
+# On a cluster the two rows would be nearly the same, because every instance has a link of its
+# own. Here all ranks share this machine's cores, and a message between processes is *copied by a
+# core*. Four at once get in each other's way.
+#
+# ## Predict, then measure
+#
+# Rounds follow each other, and each costs α + β times the bytes of one message. So, for N ranks,
+# n bytes, and a link for each rank:
+#
+# | | rounds | bytes of a message | seconds |
+# |---|---|---|---|
+# | naive | 2 (N - 1) | n | 2 (N - 1) (α + β n) |
+# | tree | 2 log2 N | n | 2 log2 N (α + β n) |
+# | ring | 2 (N - 1) | n / N | 2 (N - 1) (α + β n / N) |
+#
+# What does that mean on a network? Take 50 µs and 10 Gbit/s. These two are chosen, and the next
+# table is *computed*, not measured.
+
+# %%
+network, computed = costmodel.Link(alpha=50e-6, beta=8 / 10e9), pd.DataFrame()
+for n_bytes, size in [(4e3, "4 kB"), (100e6, "100 MB")]:
+    for n in (4, 64, 256):
+        cost = {
+            a: costmodel.predicted_seconds(a, n_bytes, n, network) for a in costmodel.ALGORITHMS
+        }
+        computed[f"{size}, {n} ranks"] = 1000 * pd.Series(cost)
+computed.rename_axis("milliseconds").round(1)
+
+# %% [markdown]
+# For large tensors the ring wins, and hardly minds how many ranks there are. For tiny ones it
+# loses to the tree: it pays α for many rounds. Libraries therefore choose by size, and glue many
+# small gradients into a few large **buckets** before they reduce them.
+#
+# Now this machine, with *its* two pairs of α and β.
+
+# %%
+guess = workshop.predict(gain="Here, largest tensor: how many times as fast as naive is the ring?")
+
+# %%
+sizes = [largest_bytes // 8**power for power in (4, 3, 2, 1, 0)]
+sweep = measuring.measure_all_reduces(ranks, sizes, links, blocks)
+pictures.seconds_by_size(sweep, world_size)
+
+# %%
+by_size = sweep.pivot(index="bytes", columns="algorithm", values=["measured", "predicted"])
+by_size = by_size.drop(columns=("predicted", "gloo"))
+(1000 * by_size).rename_axis(columns=["milliseconds", ""]).round(2)
+
+# %%
+last, off = by_size["measured"].iloc[-1], (sweep["measured"] / sweep["predicted"]).dropna()
+own = [
+    costmodel.predicted_seconds(a, sizes[-1], world_size, links.alone) for a in ("naive", "ring")
+]
+print(f"Ring against naive, largest tensor: {last['naive'] / last['ring']:.1f} times as fast.")
+print(f"The model for ranks with a link each says {own[0] / own[1]:.1f} times.")
+print(
+    f"Measured / predicted: {off.min():.1f} to {off.max():.1f}, half of them below {off.median():.1f}."
+)
+workshop.record(sizes=sizes, gain=last["naive"] / last["ring"], off=off.median())
+guess.compare(gain=last["naive"] / last["ring"])
+
+# %% [markdown]
+# Be honest about what you see. All three move the same bytes in all. The ring's gain is that
+# *different links work at the same time*; where a few cores carry every message, there is little
+# to gain. The model knows that only because it was given what happens when all send at once. It
+# leaves out the additions, fresh memory, and a rank's wait for a free core: expect it to be right
+# within a factor, not within a percent.
+#
+# gloo's own all-reduce is a ring too, in C++. It cuts the chunks further, and adds one piece while
+# the next is on its way. Use the library's; you now know what it does. Lesson 06 repeats this
+# between instances with a real, narrow link.
+
+# %%
+assert links.alone.alpha > 0 and links.busy.beta > 0, "Measure again with more blocks."
+assert (by_size["measured"].iloc[-1] > by_size["measured"].iloc[0]).all(), "Larger must be slower."
+workshop.record(alpha_seconds=table["alpha"], beta_seconds=table["beta"])
+
+# %% [markdown]
+# ## Train with your ring
+#
+# What does data-parallel training send? **Gradients.** Not a new model: that is what a parameter
+# server hands out. With all-reduce no weight travels after the start: every rank gets the same
+# mean gradient and takes the same step. Train in three ways and compare.
+
+
+# %%
+def train(how, steps=20):
+    import torch
+    import torch.distributed as dist
+    from collectives import ring
+    from torch import nn
+
+    rank, n = dist.get_rank(), dist.get_world_size()
+    torch.manual_seed(0)  # equal first weights and equal data on every rank
+    model, inputs = nn.Linear(4, 1), torch.randn(8 * n, 4)
+    mine = inputs if how == "alone, whole batch" else inputs[rank::n]
+    call = nn.parallel.DistributedDataParallel(model) if how == "DDP" else model
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        nn.functional.mse_loss(call(mine), mine.sum(1, keepdim=True)).backward()
+        if how == "our ring":
+            for weight in model.parameters():
+                ring.all_reduce(weight.grad)
+                weight.grad /= n
+        optimizer.step()
+    return torch.cat([weight.detach().flatten() for weight in model.parameters()])
+
+
+# %%
+trained = {how: ranks.run(train, how) for how in ("alone, whole batch", "our ring", "DDP")}
+one_process = trained["alone, whole batch"][0]
+apart = {how: float(np.abs(np.stack(found) - one_process).max()) for how, found in trained.items()}
+assert max(apart.values()) < 1e-5, f"The ranks did not train the one model: {apart}"
+workshop.record(furthest_apart=apart)
+names = ["weight 0", "weight 1", "weight 2", "weight 3", "bias"]
+pd.DataFrame({how: found[-1] for how, found in trained.items()}, index=names)
+
+# %% [markdown]
+# One model, whether one process took the whole batch or four took a quarter each.
+#
+# `DistributedDataParallel` (DDP) does what your three lines do, inside `backward()`, while later
+# gradients are still being computed. So wrapping a model averages nothing by itself: without a
+# forward through the *wrapped* model, a `backward()` and a `step()` there is no training.
+#
+# ## Who am I? Five variables
+#
+# Processes that are started by themselves must find each other. torch.distributed reads five
+# environment variables, which `torchrun` sets. We start it twice, as on **two nodes with two
+# processes each** (here both nodes are this machine).
+
+# %%
+meet = ["--master-addr", "127.0.0.1", "--master-port", str(programs.free_port())]
+shape = ["--nnodes", "2", "--nproc-per-node", "2"]
+script = workshop.SCRIPTS / "show_ranks.py"
+nodes = [[*programs.TORCHRUN, *shape, "--node-rank", n, *meet, script] for n in (0, 1)]
+found = pd.DataFrame(programs.run_together(*nodes)).drop(columns="event")
+found.sort_values("RANK", ignore_index=True)
+
+# %% [markdown]
+# - `WORLD_SIZE` is the number of **processes**, not of nodes: 4. `RANK` is the number of a
+#   *process* among all. You will see both explained as if they counted nodes.
+# - `LOCAL_RANK` is its number on its own node: use it to choose a GPU.
+# - `MASTER_ADDR` and `MASTER_PORT` must be the same on *every* node: there rank 0 waits for all.
+# - `sum` is the script's all-reduce of 1, 2, 3 and 4: they did meet.
+#
+# On SageMaker `distribution={"torch_distributed": {"enabled": True}}` runs `torchrun` on every
+# instance; `MASTER_ADDR` is then `algo-1`.
+#
+# These say who. The **backend** says how: `init_process_group("gloo")` for CPUs, `"nccl"` for
+# NVIDIA GPUs. Examples with `"mpi"` fail with the torch that pip installs, which is built without
+# it. Ask yours:
+
+
+# %%
+def backends():
+    import torch.distributed as dist
+
+    here = {"gloo": dist.is_gloo_available(), "nccl": dist.is_nccl_available()}
+    return here | {"mpi": dist.is_mpi_available()}
+
+
+here = ranks.run(backends)[0]
+pd.DataFrame(here, index=["in this torch"])
+
+# %%
+assert set(found["WORLD_SIZE"]) == {"4"}, "WORLD_SIZE must count the processes of both nodes."
+assert sorted(found["LOCAL_RANK"]) == ["0", "0", "1", "1"], "LOCAL_RANK starts again on each node."
+assert set(found["sum"]) == {1 + 2 + 3 + 4}, "The four ranks did not all meet."
+assert here["gloo"], "torch was built without gloo: install the version of requirements/."
+workshop.record(torchrun=found.to_dict("records"), backends=here)
+
+# %% [markdown]
+# ## Share the data
+#
+# `DistributedSampler` shuffles alike on all ranks and deals the examples out. Two lines are often
+# forgotten: the sampler must be **given to the loader**, and **`set_epoch`** must be called before
+# every epoch. Neither omission is an error.
+
+
+# %%
+def read(give_sampler, tell_epoch, examples=12, epochs=5):
+    from torch.utils.data import DataLoader, DistributedSampler
+
+    sampler = DistributedSampler(range(examples), seed=0)
+    loader = DataLoader(range(examples), batch_size=1, sampler=sampler if give_sampler else None)
+    seen = []
+    for epoch in range(epochs):
+        if tell_epoch:
+            sampler.set_epoch(epoch)
+        seen.append([int(example) for example in loader])
+    return seen
+
+
+# %%
+guess = workshop.predict(
+    reads=f"12 examples, {world_size} ranks, sampler not given: how many reads in one epoch?",
+    seen="Sampler given, no set_epoch: how many different examples does rank 0 see in 5 epochs?",
+)
+
+# %%
+not_given = ranks.run(read, False, False)
+no_set_epoch, right = ranks.run(read, True, False), ranks.run(read, True, True)
+cases = {"not given": not_given, "given, no set_epoch": no_set_epoch, "given, set_epoch": right}
+shown = {(case, f"epoch {e}"): [str(r[e]) for r in cases[case]] for case in cases for e in (0, 1)}
+pd.DataFrame(shown, index=[f"rank {r}" for r in range(world_size)]).T.rename_axis(["sampler", ""])
+
+# %%
+reads = {case: sum(len(rank[0]) for rank in by_rank) for case, by_rank in cases.items()}
+seen = {case: np.unique(by_rank[0]).size for case, by_rank in cases.items()}
+assert reads["not given"] == 12 * world_size, "Without the sampler every rank reads everything."
+assert seen["given, no set_epoch"] < seen["given, set_epoch"], "set_epoch must deal anew."
+workshop.record(reads=reads, seen=seen)
+guess.compare(reads=reads["not given"], seen=seen["given, no set_epoch"])
+
+# %% [markdown]
+# - *Not given*: every rank reads everything. All compute the same gradient, the mean of equal
+#   gradients is that gradient, and you pay for N ranks to do the work of one.
+# - *No `set_epoch`*: the first shuffle stays for ever. A rank never sees another rank's examples,
+#   and each batch always holds the same ones.
+#
+# ## DataParallel is not DDP
+#
+# `torch.nn.DataParallel` (DP) has a similar name, and is often described as a cluster with a
+# parameter server. It is **one process with threads, on one machine**. In every step it scatters
+# the batch over the GPUs, copies the weights to each, runs a thread for each GPU, and gathers the
+# outputs at the first. Without GPUs it does none of this: it calls your model.
+
+# %%
+workshop.show_diff("train_torch.py", "train_torch_dp.py")
+
+# %% [markdown]
+# `ThreadParallel` takes DP's steps with threads on the CPU, so that there is something to measure.
+# We run four scripts: the plain one, DP, DP's steps in two threads, and DDP in two processes. Each
+# rank or thread computes on one core.
+
+# %%
+digits = data_prep.digits.prepare(workshop.DATA / "digits", quiet=True)
+python, two = [sys.executable], ["--standalone", "--nproc-per-node", "2"]
+scripts = {
+    "one process": [*python, "train_torch.py"],
+    "DataParallel": [*python, "train_torch_dp.py"],
+    "its steps, 2 threads": [*python, "train_torch_dp.py", "--cpu-replicas", "2"],
+    "DDP, 2 processes": [*programs.TORCHRUN, *two, "train_torch_ddp.py"],
+}
+options = ["--training", digits / "training", "--test", digits / "test", "--epochs", epochs]
+options += ["--global-batch-size", global_batch_size, "--threads-per-rank", 1]
+
+# %%
+speeds = programs.train_each(scripts, options, folder=workshop.SCRIPTS)
+speeds
+
+# %% [markdown]
+# Look at the weights first. On a machine without GPUs, `DataParallel` gave *bit for bit* what the
+# plain script gave, because it only called the model. The other two add up in another order, so
+# their last bits differ; the two processes of DDP agree with each other.
+#
+# Then compare the speeds with the first row. The threads share only the forward pass: on the CPU,
+# `backward()` runs in one thread, and Python lets one thread at a time run its own code. DDP's
+# ranks are whole processes that share nothing but gradients. On a machine whose cores are busy,
+# neither gains much. PyTorch's documentation recommends DDP over DP on one machine too.
+
+# %%
+assert list(speeds["processes"]) == [1, 1, 1, 2], "DP is one process; DDP was to have two."
+assert (speeds["different weights"] == 1).all(), "The ranks of DDP ended with different weights."
+workshop.record(images_per_second=speeds["images/s"].to_dict())
+workshop.record(hashes=speeds["SHA-256 of the weights"].to_dict())
+
+# %% [markdown]
+# ## Exercises
+#
+# In [exercises/02_collectives.ipynb](exercises/02_collectives.ipynb):
+#
+# 1. (8 minutes) Which chunk does a rank send, and which does it receive, in step s?
+# 2. (10 minutes) An all-gather from send and receive, on real ranks.
+# 3. (5 minutes) The seconds of a ring all-reduce from α and β.
+#
+# ## Check yourself
+
+# %%
+workshop.quiz("02")
+
+# %% [markdown]
+# ## Summary
+#
+# - Collective calls are made by every rank, or all wait.
+# - A ring all-reduce is a reduce-scatter and an all-gather: 2 (N - 1) steps, and less than twice
+#   the tensor into each rank and out of it, however many ranks there are.
+# - α + β n predicts: a ring for large tensors, few rounds for small ones.
+# - The ring gains where links work at the same time; not where all ranks share two cores.
+# - All-reduce sends gradients. `WORLD_SIZE` counts processes. Give the sampler to the loader and
+#   call `set_epoch`. DP is one process, DDP is many.
+#
+# ## Clean up
+
+# %%
+ranks.stop()
+
+# %% [markdown]
+# The ranks have ended; nothing was sent to AWS.
+#
+# ## Next
+#
+# [Lesson 03](03_parameter_servers.ipynb): the other way to share what was learnt, through a server.
