@@ -11,13 +11,50 @@ import contextlib
 import difflib
 import re
 import shutil
+import socket
+import sys
 import tempfile
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
+from workshop.horovod import horovod_status
 from workshop.paths import SCRIPTS
 
 MARK = re.compile(r"\s*# STEP (\d+)$")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """script: in scripts/, with nine steps. library: "tensorflow" or "torch".
+
+    environment: variables that its ranks need. explanation: for people.
+    """
+
+    script: str
+    library: str
+    environment: dict[str, str]
+    explanation: str
+
+
+def horovod_or_torch() -> Choice:
+    """The Horovod script in steps, or the PyTorch one where Horovod is missing."""
+    status = horovod_status()
+    if status.available:
+        name = "train_tf_horovod_steps.py"
+        return Choice(name, "tensorflow", {}, f"The ranks use {status}: scripts/{name}.")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    loopback = "lo0" if sys.platform == "darwin" else "lo"
+    return Choice(
+        "train_torch_steps.py",
+        "torch",
+        {"MASTER_PORT": port, "GLOO_SOCKET_IFNAME": loopback},
+        f"Horovod is missing here. {status}.\n"
+        "The ranks use PyTorch instead: scripts/train_torch_steps.py has the same nine steps. "
+        "Where the text says hvd, read dist.",
+    )
 
 
 def numbers(script: str) -> list[int]:
