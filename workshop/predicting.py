@@ -206,5 +206,5 @@ def _off_by(guess, measured) -> str:
         return f"{_shown(abs(guess - measured))} {way}"
     factor = max(guess / measured, measured / guess)
     if factor >= 2:
-        return f"{factor:.3g} times {way}"
+        return f"{_shown(factor)} times {way}"
     return f"{100 * abs(guess - measured) / abs(measured):.0f} % {way}"

@@ -1,0 +1,178 @@
+"""Exercises from solutions: what is left out, what is kept, and which sources are refused."""
+
+import json
+
+import pytest
+
+from workshop.exercises import generate
+from workshop.exercises.generate import BadSource, exercises, without_solution
+from workshop.notebooks import sync
+
+PART = '''
+# %% [markdown]
+# ## Exercise 01.{at} · A title (5 minutes, easy)
+#
+# Do it.
+# <details><summary>Hint</summary>
+#
+# Think.
+# </details>
+
+# %% tags=["answer"]
+def f(x):
+    """Double it."""
+    # BEGIN SOLUTION
+    if x:
+        return 2 * x
+    # END SOLUTION
+
+
+# %% tags=["check"]
+workshop.check("01.{at}", f)
+'''
+TITLE = "# %% [markdown]\n# # 01 · Exercises\n\n# %%\nimport workshop\n"
+GOOD = TITLE + PART.format(at=1) + PART.format(at=2)
+
+
+@pytest.fixture
+def write_source(tmp_path):
+    def write(text, name="01_x"):
+        path = tmp_path / "solutions" / f"{name}.py"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+        return path
+
+    return write
+
+
+def cells(text):
+    return ["".join(cell["source"]) for cell in json.loads(text)["cells"]]
+
+
+def test_the_solution_is_left_out_and_all_else_is_kept(write_source):
+    source = write_source(GOOD)
+    made = cells(generate.exercise_notebook(source))
+    assert made[0].startswith("# 01 · Exercises\n\nFrom the lesson [01_x](../01_x.ipynb).")
+    assert made[1] == "import workshop"
+    assert made[3] == (
+        'def f(x):\n    """Double it."""\n'
+        '    raise NotImplementedError("Exercise 01.1: write your code here.")'
+    )
+    assert made[4] == 'workshop.check("01.1", f)'
+    assert "Exercise 01.2: write" in made[6]
+    assert "2 * x" not in "".join(made)
+
+
+def test_the_same_source_gives_the_same_bytes_and_other_ids_for_other_cells(write_source):
+    source = write_source(GOOD)
+    text = generate.exercise_notebook(source)
+    assert text == generate.exercise_notebook(source)
+    ids = [cell["id"] for cell in json.loads(text)["cells"]]
+    assert len(set(ids)) == len(ids) == 8
+    assert all(not cell.get("outputs") for cell in json.loads(text)["cells"])
+
+
+def test_what_is_known_of_an_exercise(write_source):
+    first, second = exercises(write_source(GOOD))
+    assert (first.number, second.number) == ("01.1", "01.2")
+    assert (first.title, first.minutes, first.level) == ("A title", 5, "easy")
+    assert "2 * x" in first.answer and first.check == 'workshop.check("01.1", f)'
+
+
+def test_the_place_of_the_raise_is_that_of_the_marker():
+    code = "class A:\n    def f(self):\n        x = 1\n        # BEGIN SOLUTION\n        return x\n"
+    code += "        # END SOLUTION\n\n    def g(self):\n        # BEGIN SOLUTION\n        pass\n"
+    code += "        # END SOLUTION\n        return 3"
+    line = 'raise NotImplementedError("Exercise 01.1: write your code here.")'
+    assert without_solution(code, "01.1") == (
+        f"class A:\n    def f(self):\n        x = 1\n        {line}\n\n"
+        f"    def g(self):\n        {line}\n        return 3"
+    )
+
+
+@pytest.mark.parametrize(
+    "code, said",
+    [
+        ("def f():\n    # BEGIN SOLUTION\n    return 1", "without '# END SOLUTION'"),
+        ("def f():\n    return 1\n    # END SOLUTION", "other marker was expected"),
+        (
+            "def f():\n    # BEGIN SOLUTION\n    # BEGIN SOLUTION\n    pass\n    # END SOLUTION",
+            "other marker was expected",
+        ),
+        ("def f():\n    return 1", "no '# BEGIN SOLUTION'"),
+        ("def f(:\n    # BEGIN SOLUTION\n    return 1\n    # END SOLUTION", "the solution is no"),
+        (
+            "def f(x):\n    # BEGIN SOLUTION\n    if x:\n        # END SOLUTION\n        return 1",
+            "what is left without the solution is no valid Python",
+        ),
+    ],
+)
+def test_bad_markers(code, said):
+    with pytest.raises(BadSource, match=f"01.1: .*{said}"):
+        without_solution(code, "01.1")
+
+
+@pytest.mark.parametrize(
+    "old, new, said",
+    [
+        ("# # 01 · Exercises", "# # Exercises", "must be a text that begins '# 01 · '"),
+        ("01.1 · A title", "01.1: A title", "must be of the form"),
+        ("(5 minutes, easy)", "(easy)", "must be of the form"),
+        ("(5 minutes, easy)", "(5 minutes, trivial)", "must be of the form"),
+        ("<summary>Hint</summary>", "", "01.1: no hint"),
+        ("Exercise 01.1", "Exercise 01.3", 'call workshop.check\\("01.3"'),
+        ('tags=["check"]', "", "01.1: no code cell tagged 'check'"),
+        ('tags=["answer"]', "", "01.1: its check cell stands before its answer"),
+        ('tags=["check"]', 'tags=["answer"]', "01.1: it has two cells tagged 'answer'"),
+        ("    # END SOLUTION\n", "", "01.1: '# BEGIN SOLUTION' without"),
+        ("import workshop", '# %% tags=["answer"]\nx = 1', "before the first exercise"),
+    ],
+)
+def test_a_bad_source_is_refused_with_what_to_mend(write_source, old, new, said):
+    assert old in GOOD
+    with pytest.raises(BadSource, match=f"01_x.py.*{said}"):
+        exercises(write_source(GOOD.replace(old, new, 1)))
+
+
+def test_numbers_must_be_consecutive(write_source):
+    text = TITLE + PART.format(at=1) + PART.format(at=3)
+    with pytest.raises(BadSource, match=r"found: 01\.1, 01\.3"):
+        exercises(write_source(text))
+    with pytest.raises(BadSource, match=r"numbered 02\.1.*found: 01\.1"):
+        exercises(write_source(text.replace("# 01 ·", "# 02 ·"), "02_x"))
+    with pytest.raises(BadSource, match="found: none"):
+        exercises(write_source(TITLE))
+
+
+@pytest.fixture
+def folder(write_source, tmp_path):
+    """A notebooks folder with a solutions file, brought into step."""
+    write_source(GOOD)
+    assert sync.write(sync.everything(("01",), tmp_path))
+    return tmp_path
+
+
+def test_sync_makes_solutions_and_exercises(folder):
+    made = sync.everything(("01",), folder)
+    assert {path.relative_to(folder).as_posix() for path in made} == {
+        "solutions/01_x.ipynb",
+        "exercises/01_x.ipynb",
+    }
+    assert not sync.out_of_step(made)
+    exercise = folder / "exercises" / "01_x.ipynb"
+    exercise.write_text(exercise.read_text().replace("Do it.", "Do it?"))
+    assert sync.out_of_step(made) == [exercise]
+    assert sync.everything(("02",), folder) == {}
+
+
+def test_sync_writes_over_no_ones_answers(folder, write_source, capsys):
+    exercise = folder / "exercises" / "01_x.ipynb"
+    worked = exercise.read_text().replace('"execution_count": null', '"execution_count": 3', 1)
+    exercise.write_text(worked)
+    write_source(GOOD.replace("Do it.", "Do it now."))
+    made = sync.everything(("01",), folder)
+    assert not sync.write(made)
+    assert exercise.read_text() == worked
+    assert "exercises/01_x.ipynb: kept" in capsys.readouterr().out
+    assert sync.write(made, force=True)
+    assert "Do it now." in exercise.read_text()
