@@ -17,5 +17,11 @@ def test_lesson_00(run_lesson):
     assert found["accuracy"] >= 0.85
     assert list(found["phases"]) and found["phases"]["Training"] > 0
     assert found["billable_seconds"] >= 1
+    assert found["longest"] == max(found["phases"], key=found["phases"].get)
+    assert found["attached"] is True
+    assert {"1/saved_model.pb", "1/variables/variables.index"} <= set(found["saved"])
     assert errors_and_warnings(notebook) == []
-    assert "no change" in text_of(notebook)
+    printed = text_of(notebook)
+    assert "no change" in printed
+    assert 'default=Path(env("SM_MODEL_DIR"' in printed, "what a script must do is shown"
+    assert 'guess["accuracy"] = ' in printed and 'answers="abc"' in printed
