@@ -74,10 +74,11 @@ def main() -> None:
 @main.command("digits", context_settings=SETTINGS)
 @_out("data/digits")
 @_shards(digits.TRAINING_SHARDS)
+@click.option("--tfrecord", is_flag=True, help="TFRecord files, as of CIFAR-10, not .npz files.")
 @quiet_option
-def digits_command(out: Path, shards: int, quiet: bool) -> None:
+def digits_command(out: Path, shards: int, tfrecord: bool, quiet: bool) -> None:
     """Handwritten digits, 8x8, bundled with scikit-learn: no network needed."""
-    _run(lambda: digits.prepare(out, shards=shards, quiet=quiet))
+    _run(lambda: digits.prepare(out, shards=shards, as_tfrecord=tfrecord, quiet=quiet))
 
 
 @main.command("mnist", context_settings=SETTINGS)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
+from data_prep import npz, tfrecord
 from data_prep.build import build
-from data_prep.npz import write_shards
 
 VERSION = 1
 TEST_IMAGES = 360
@@ -33,23 +33,30 @@ def load() -> tuple[np.ndarray, np.ndarray]:
 
 
 def prepare(
-    out: str | Path = "data/digits", *, shards: int = TRAINING_SHARDS, quiet: bool = False
+    out: str | Path = "data/digits",
+    *,
+    shards: int = TRAINING_SHARDS,
+    as_tfrecord: bool = False,
+    quiet: bool = False,
 ) -> Path:
     """Write the channels `training` (1,437 images) and `test` (360 images) below `out`.
 
     Each is a directory of .npz files with `images` uint8 (n, 8, 8, 1), pixels 0..255, and
     `labels` int64 (n,), 0..9. `shards` is the number of training files; the test channel
-    is one file. Returns `out`. Raises DataError when `out` cannot be written.
+    is one file. With `as_tfrecord` the files are TFRecord files of the form that
+    `data_prep.cifar10` writes. Returns `out`. Raises DataError when `out` cannot be written.
     """
     out = Path(out)
+    write = tfrecord.write_shards if as_tfrecord else npz.write_shards
 
     def make(directory: Path) -> str:
         images, labels = load()
         split = len(images) - TEST_IMAGES
-        write_shards(directory / "training", images[:split], labels[:split], shards, quiet=quiet)
-        write_shards(directory / "test", images[split:], labels[split:], 1, quiet=quiet)
+        write(directory / "training", images[:split], labels[:split], shards, quiet=quiet)
+        write(directory / "test", images[split:], labels[split:], 1, quiet=quiet)
         return f"wrote {split} training images in {shards} files, {TEST_IMAGES} test images"
 
-    return build(
-        out, {"dataset": "digits", "version": VERSION, "shards": shards}, make, quiet=quiet
-    )
+    recipe = {"dataset": "digits", "version": VERSION, "shards": shards}
+    if as_tfrecord:
+        recipe["form"] = "tfrecord"
+    return build(out, recipe, make, quiet=quiet)

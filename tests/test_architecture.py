@@ -15,6 +15,7 @@ FRAMEWORKS = {"tensorflow", "torch", "horovod", "keras", "tf_keras"}
 STAND_INS = {
     "local_sagemaker/image/ps_server.py": {"tensorflow"},
     "local_sagemaker/image/site/smdistributed/dataparallel/torch/torch_smddp.py": {"torch"},
+    "local_sagemaker/image/site/smdistributed/dataparallel/tensorflow.py": {"horovod"},
     "workshop/ranks/child.py": {"torch"},
 }
 # folder -> what it must not import

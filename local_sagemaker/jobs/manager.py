@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from pathlib import Path
 
 from local_sagemaker.cluster import processes
@@ -13,7 +14,7 @@ from local_sagemaker.jobs.run import JobRun, clean
 from local_sagemaker.server.errors import NOT_FOUND, AwsError, validation
 
 LOG = logging.getLogger(__name__)
-JOIN_SECONDS = 15
+JOIN_SECONDS = 15  # all jobs together
 CRASHED = (
     "InternalServerError: the local endpoint ended while this job was running (it was killed, or "
     "the machine stopped). Nothing of the job runs any more; start it again."
@@ -91,5 +92,6 @@ class JobManager:
         running = [run for run in self.runs.values() if run.thread.is_alive()]
         for run in running:
             run.kill()
+        deadline = time.monotonic() + JOIN_SECONDS
         for run in running:
-            run.thread.join(JOIN_SECONDS)
+            run.thread.join(max(0.0, deadline - time.monotonic()))

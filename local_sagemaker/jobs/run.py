@@ -49,6 +49,7 @@ class JobRun:
         self.metrics = Metrics(record.request)
         self.started_at = int(time.time())
         self.stop_wanted = threading.Event()
+        self.killed = False
         self.out_of_time = False
         self.exits: list[tuple[str, int]] = []
         self.errors: list[str] = []
@@ -61,7 +62,8 @@ class JobRun:
             self.cluster.stop()
 
     def kill(self) -> None:
-        """End at once, for an endpoint that is going down."""
+        """End at once and upload nothing, for an endpoint that is going down."""
+        self.killed = True
         self.stop_wanted.set()
         if self.cluster:
             self.cluster.kill()
@@ -97,6 +99,9 @@ class JobRun:
         if not self.stop_wanted.is_set():
             self.record.enter("Training")
             self._train(hosts, checkpoints)
+        if self.killed:  # whoever would take the upload is going away
+            self.record.end("Stopped")
+            return
         try:
             self._upload(opt_ml, checkpoints)
         except channels.DataError as error:

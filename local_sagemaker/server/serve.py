@@ -100,6 +100,10 @@ def _serve_until_told(server, moto_state, jobs, state: Path, kind: str, why: str
     saver.join()
     moto_state.save()
     (state / "endpoint.json").unlink(missing_ok=True)
+    # All is on disk. Leaving in the usual way waits for boto3's transfer threads, and one that
+    # still uploads waits for this very server, which answers no more.
+    logging.shutdown()
+    os._exit(0)
 
 
 def _end_at_the_latest() -> None:

@@ -1,6 +1,8 @@
 """Find out which of how many processes this is, under torchrun, mpirun or neither."""
 
 import os
+import sys
+from typing import NoReturn
 
 import torch
 import torch.distributed as dist
@@ -43,11 +45,19 @@ def mean_over_ranks(value: float) -> float:
     return total.item() / dist.get_world_size()
 
 
-def leave_ranks() -> None:
-    """Leave the group together: wait for every rank, then give the connections back.
+def leave_ranks() -> NoReturn:
+    """Leave the group together, then end the process: the last call of a script that succeeded.
 
-    A rank that leaves while another still works (rank 0 saves the model) takes its end of
-    the connections with it; gloo's threads then abort the process now and then.
+    A rank that leaves while another still works (rank 0 saves the model) takes its end of the
+    connections with it, so all wait for all. And the process ends here, not at the end of the
+    script: a thread of gloo that lets go of its last tensor while Python is being taken down
+    aborts the process, now and then, with "terminate called without an active exception"
+    (pytorch/pytorch#190489, #179291).
     """
     dist.barrier()
     dist.destroy_process_group()
+    if "mpi4py.MPI" in sys.modules:  # SageMaker starts scripts with `python -m mpi4py`
+        sys.modules["mpi4py.MPI"].Finalize()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)

@@ -44,6 +44,20 @@ def folder(tmp_path):
     return place
 
 
+def test_digits_as_tfrecord_hold_the_same(tmp_path):
+    import tensorflow as tf
+
+    npz = data_prep.digits.prepare(tmp_path / "npz", quiet=True)
+    out = data_prep.digits.prepare(tmp_path / "tfrecord", as_tfrecord=True, quiet=True)
+    images, labels = read(npz / "test")
+    files = sorted(map(str, (out / "test").glob("*.tfrecord")))
+    for record, image, label in zip(tf.data.TFRecordDataset(files), images, labels, strict=True):
+        features = tf.train.Example.FromString(record.numpy()).features.feature
+        assert features["image"].bytes_list.value[0] == image.tobytes()
+        assert features["label"].int64_list.value[0] == label
+    assert len(list((out / "training").glob("*.tfrecord"))) == 4
+
+
 def test_digits_keep_the_contract(tmp_path):
     out = data_prep.digits.prepare(tmp_path / "digits", quiet=True)
     assert out == tmp_path / "digits"

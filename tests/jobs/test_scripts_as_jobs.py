@@ -22,8 +22,10 @@ def endpoint(tmp_path_factory, request):
     one = Endpoint(folder / "state")
     request.addfinalizer(one.down)
     one.client("s3").create_bucket(Bucket=BUCKET)
-    for path in Path(digits.prepare(folder / "digits")).glob("*/*.npz"):
-        one.put(f"digits/{path.parent.name}/{path.name}", path.read_bytes())
+    for form, as_tfrecord in (("digits", False), ("tfrecord", True)):
+        made = digits.prepare(folder / form, as_tfrecord=as_tfrecord, quiet=True)
+        for path in Path(made).glob("*/part-*"):
+            one.put(f"{form}/{path.parent.name}/{path.name}", path.read_bytes())
     return one
 
 
@@ -36,9 +38,9 @@ def run(endpoint, monkeypatch):
 
     session = sagemaker.Session(default_bucket=BUCKET)
 
-    def go(entry_point: str, **options) -> Job:
+    def go(entry_point: str, form: str = "digits", **options) -> Job:
         one = estimator(session, entry_point, source_dir=str(SCRIPTS), **options)
-        inputs = {name: f"s3://{BUCKET}/digits/{name}" for name in ("training", "test")}
+        inputs = {name: f"s3://{BUCKET}/{form}/{name}" for name in ("training", "test")}
         job = endpoint.wait(start(one, inputs), seconds=240)
         assert job.status == "Completed", job.description.get("FailureReason")
         return job
@@ -88,3 +90,28 @@ def test_parameter_server_on_two_instances(run):
     epochs = records(job, "epoch")
     assert epochs[-1]["test_accuracy"] >= ENOUGH
     assert epochs[-1]["train_loss"] < epochs[0]["train_loss"] / 2
+
+
+@pytest.mark.horovod
+@pytest.mark.parametrize(
+    "library, distribution",
+    [
+        ("horovod", {"mpi": {"enabled": True, "processes_per_host": 1}}),
+        ("smddp", {"smdistributed": {"dataparallel": {"enabled": True}}}),
+    ],
+)
+def test_one_script_two_libraries(run, library, distribution):
+    """The distribution and one hyperparameter are the whole switch."""
+    pytest.importorskip("horovod", reason="Horovod is not installed; `make doctor` says why")
+    settings = {"library": library, "learning-rate": 0.1, "epochs": 15, "warmup-steps": 20}
+    job = run(
+        "train_tf_fit.py",
+        form="tfrecord",
+        framework_version="2.11.0",  # the last that has both
+        py_version="py39",
+        distribution=distribution,
+        hyperparameters=settings,
+    )
+    world_size = records(job, "start")[0]["world_size"]
+    assert world_size >= 2
+    check(job, ranks=world_size)
