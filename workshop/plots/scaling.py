@@ -70,8 +70,9 @@ def predicted_speedup(costs: dict[str, StepCost], measured: dict[str, float], mo
 def loss_by_update(curves: dict[str, list[float]], title: str) -> None:
     """The loss after each update, a line for each way to train."""
     with canvas(title, "updates of the weights", "loss on all training images") as axes:
-        for colour, (name, values) in zip(COLOURS, curves.items(), strict=False):
-            axes.plot(range(1, len(values) + 1), values, color=colour, label=name)
+        for at, (name, values) in enumerate(curves.items()):
+            style = {"color": COLOURS[at % len(COLOURS)], "linestyle": ("-", "--")[at % 2]}
+            axes.plot(range(1, len(values) + 1), values, label=name, **style)
         axes.set_ylim(bottom=0)
         axes.legend(frameon=False)
 

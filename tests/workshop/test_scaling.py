@@ -1,0 +1,140 @@
+"""Speed-up: the formula against numbers worked out by hand, the tables against given times."""
+
+import pandas as pd
+import pytest
+
+from workshop import plots
+from workshop.scaling import (
+    StepCost,
+    amdahl,
+    interleave,
+    ratio,
+    samples_per_second,
+    speedups,
+)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "fixed", "expected"), [(1, 0.3, 1), (8, 0, 8), (2, 0.5, 4 / 3), (1e12, 0.25, 4)]
+)
+def test_amdahl(ranks, fixed, expected):
+    assert amdahl(ranks, fixed) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("ranks", "fixed"), [(0, 0.5), (2, -0.1), (2, 1.1)])
+def test_amdahl_refuses_what_has_no_meaning(ranks, fixed):
+    with pytest.raises(ValueError, match="at least 1 rank and a share between 0 and 1"):
+        amdahl(ranks, fixed)
+
+
+def test_without_exchange_it_is_amdahls_law():
+    cost = StepCost(divided=0.075, fixed=0.025, exchange=0)
+    assert cost.fixed_share == pytest.approx(0.25)
+    for ranks in (1, 2, 16, 64):
+        assert cost.speedup(ranks) == pytest.approx(amdahl(ranks, 0.25))
+    assert cost.limit == pytest.approx(4)
+
+
+def test_the_exchange_is_none_for_one_rank_once_for_two_and_nearly_twice_for_many():
+    cost = StepCost(divided=0, fixed=0, exchange=1)
+    assert [cost.seconds(ranks) for ranks in (1, 2, 4)] == [0, 1, 1.5]
+    assert cost.seconds(10_000) == pytest.approx(2, rel=1e-3)
+
+
+def test_more_ranks_can_be_slower_than_one():
+    cost = StepCost(divided=0.004, fixed=0.01, exchange=0.02)
+    assert cost.speedup(2) == pytest.approx(0.014 / 0.032)
+    assert cost.limit == pytest.approx(0.014 / 0.05)
+    assert StepCost(divided=1, fixed=0, exchange=0).limit == float("inf")
+
+
+def test_one_ranks_time_is_taken_apart():
+    # 2 ms for every step and 10 ms for the whole batch: a tenth of it takes 3 ms.
+    cost = StepCost.measured(whole=0.012, part=0.003, share=0.1, exchange=0.001)
+    assert cost.divided == pytest.approx(0.010) and cost.fixed == pytest.approx(0.002)
+    assert cost.seconds(1) == pytest.approx(0.012)
+
+
+@pytest.mark.parametrize(("part", "divided"), [(0.02, 0), (0.0, 0.01)])
+def test_noise_makes_no_part_negative(part, divided):
+    cost = StepCost.measured(whole=0.01, part=part, share=0.5, exchange=0)
+    assert cost.divided == pytest.approx(divided) and cost.fixed >= 0
+    assert cost.seconds(1) == pytest.approx(0.01)
+
+
+@pytest.mark.parametrize("share", [0, 1, 32])
+def test_a_share_that_is_none_is_refused(share):
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        StepCost.measured(1, 0.5, share, 0)
+
+
+def test_ranks_that_take_part_are_added_up():
+    assert samples_per_second([0.5, None], 10) == 20
+    assert samples_per_second([0.5, 0.25], 10) == 60
+
+
+def test_settings_take_turns():
+    order = []
+
+    def measure(setting):
+        order.append(setting["batch"])
+        return float(len(order))
+
+    found = interleave(measure, {"a": {"batch": 1}, "b": {"batch": 2}}, repeats=3)
+    assert order == [1, 2, 1, 2, 1, 2]
+    assert found["a"].tolist() == [1, 3, 5] and found["b"].tolist() == [2, 4, 6]
+    with pytest.raises(ValueError, match="at least one"):
+        interleave(measure, {}, 3)
+
+
+@pytest.fixture
+def measured():
+    """The machine is half as fast in the second repeat: ratios are those of one repeat."""
+    return pd.DataFrame({"1": [100.0, 50.0, 110.0], "2": [180.0, 90.0, 198.0], "x": [1.0] * 3})
+
+
+def test_speedups_compare_within_a_repeat(measured):
+    table = speedups(measured, "1", {"1": 1, "2": 2})
+    assert list(table.index) == ["1", "2"]
+    assert table.loc["2", "speed-up"] == pytest.approx(1.8)
+    assert table.loc["2", "efficiency"] == pytest.approx(0.9)
+    assert table.loc["1", ["samples per second", "lowest", "highest"]].tolist() == [100, 50, 110]
+    assert ratio(measured, "2", "1") == pytest.approx(1.8)
+
+
+@pytest.fixture
+def figure(monkeypatch):
+    """The axes of what is drawn, in place of showing it."""
+    import matplotlib.pyplot as plt
+
+    drawn = []
+    monkeypatch.setattr(plt, "show", lambda: drawn.append(plt.gcf()))
+    return lambda: drawn[-1].axes[0]
+
+
+def test_the_plot_says_what_is_formula_and_what_is_measured(figure):
+    cost = StepCost(divided=0.9, fixed=0.1, exchange=0)
+    plots.predicted_speedup({"mine": cost}, {"mine": 1.7}, most=64)
+    lines = {line.get_label(): line for line in figure().lines}
+    formula, points = lines["mine, formula"], lines["mine, measured"]
+    assert formula.get_xdata()[-1] == 64
+    assert formula.get_ydata()[-1] == pytest.approx(amdahl(64, 0.1))
+    assert list(points.get_xdata()) == [1, 2] and list(points.get_ydata()) == [1, 1.7]
+    assert any("nothing measured" in text.get_text() for text in figure().texts)
+
+
+def test_the_bars_show_median_range_and_efficiency(figure, measured):
+    plots.speedup_bars(speedups(measured, "1", {"1": 1, "2": 2}))
+    assert [bar.get_width() for bar in figure().patches] == [100, 180]
+    said = [text.get_text() for text in figure().texts]
+    assert said == ["1.00 x, efficiency 100%", "1.80 x, efficiency 90%"]
+    assert "samples per second" in figure().get_xlabel()
+
+
+def test_a_line_for_each_way_and_a_point_for_each_seed(figure):
+    plots.loss_by_update({"sync": [3, 2], "async": [3, 4]}, "title")
+    assert [list(line.get_ydata()) for line in figure().lines] == [[3, 2], [3, 4]]
+    runs = pd.DataFrame({"setting": ["a", "a", "b"], "accuracy": [0.5, 0.7, 0.9]})
+    plots.accuracy_by_setting(runs)
+    points = [line for line in figure().lines if line.get_marker() == "o"]
+    assert [list(line.get_xdata()) for line in points] == [[50, 70], [90]]
