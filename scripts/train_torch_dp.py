@@ -9,28 +9,26 @@ scatters the batch over them. With one GPU or none DataParallel only calls the m
 doesn't have. PyTorch recommends train_torch_ddp.py instead, on a single machine too.
 """
 
-import os
 from itertools import islice
 
 import torch
-from torch.nn import DataParallel  # NEW:
 from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader, RandomSampler, TensorDataset
 
 from common.arguments import parser_for
 from common.data import epochs_and_steps, load_channel
-from common.errors import ScriptError, run_main
+from common.errors import run_main
 from common.model_torch import Classifier, accuracy, prepare, save_model, weights_of
-from common.report import Report, emit, report_weights  # NEW: emit
-from common.threads_torch import ThreadParallel  # NEW:
+from common.report import Report, report_weights
+from common.threads_torch import check_one_process, data_parallel  # NEW:
 
 
 def main() -> None:
     """Read the arguments, train, evaluate after each epoch, save the model."""
     parser = parser_for(__file__, __doc__)  # NEW:
     parser.add_argument("--cpu-replicas", "--cpu_replicas", type=int, default=0)  # NEW:
-    args = parser.parse_args()
-    check_alone(args.cpu_replicas)  # NEW:
+    args = parser.parse_args()  # NEW:
+    check_one_process(args.cpu_replicas)  # NEW:
     device = prepare(args)
     images, labels = load_channel(args.training)
     test = load_channel(args.test)
@@ -41,7 +39,7 @@ def main() -> None:
     loader = DataLoader(dataset, args.global_batch_size, sampler=sampler, drop_last=True)
 
     model = Classifier(images.shape[1:], args.hidden_units).to(device)
-    parallel_model = in_parallel(model, args.cpu_replicas)  # NEW:
+    parallel_model = data_parallel(model, args.cpu_replicas)  # NEW: torch.nn.DataParallel
     optimizer = torch.optim.SGD(model.parameters(), args.learning_rate, momentum=0.9)
 
     report = Report(args, weights_of(model))
@@ -58,32 +56,6 @@ def main() -> None:
 
     report_weights(args, weights_of(model))
     save_model(model, args.save_to, images.shape[1:], args.hidden_units)
-
-
-def in_parallel(model: torch.nn.Module, cpu_replicas: int) -> torch.nn.Module:  # NEW:
-    """Wrap the model, and say in how many parts a batch will be computed."""
-    if cpu_replicas:
-        wrapped, parts = ThreadParallel(model, cpu_replicas), cpu_replicas
-    else:
-        wrapped = DataParallel(model)
-        parts = max(1, len(wrapped.device_ids))
-    gpus = torch.cuda.device_count()
-    emit(event="parallel", kind=type(wrapped).__name__, gpus=gpus, parts=parts, pid=os.getpid())
-    return wrapped
-
-
-def check_alone(cpu_replicas: int) -> None:  # NEW:
-    """Raise ScriptError where this script would not do what was asked for."""
-    if max(int(os.environ.get(n, 1)) for n in ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE")) > 1:
-        raise ScriptError(
-            "several processes were started, and each would train a model of its own. Start "
-            "this script with python, or use train_torch_ddp.py"
-        )
-    if cpu_replicas < 0 or (cpu_replicas and torch.cuda.is_available()):
-        raise ScriptError(
-            f"--cpu-replicas {cpu_replicas}: give a positive number, and only on a machine "
-            "without GPUs; with them, leave it out"
-        )
 
 
 if __name__ == "__main__":

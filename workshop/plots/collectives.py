@@ -22,7 +22,7 @@ def ring_steps(recorded: Sequence[np.ndarray]) -> None:
     rank r's own contribution was 10 to the power r: digits that are 1 name the ranks in a sum.
     """
     world_size, frames = recorded[0].shape[1], len(recorded[0])
-    across, width, height = world_size, 1.25 * world_size + 1, world_size + 1.9
+    across, width, height = world_size, 1.25 * world_size + 1.3, world_size + 1.3
     down = -(-frames // across)
     size = (9, 9 * down * height / (across * width))
     with canvas("A ring all-reduce, step by step", "", size=size) as axes:
@@ -31,7 +31,7 @@ def ring_steps(recorded: Sequence[np.ndarray]) -> None:
             held = np.array([one[frame] for one in recorded])
             _frame(axes, held, left, top, _step_name(frame, world_size))
         axes.set_xlim(-1.2, across * width - 0.9)
-        axes.set_ylim(-down * height + 0.7, 1.2)
+        axes.set_ylim(-down * height + 1, 1.1)
         axes.set_axis_off()
 
 
@@ -78,4 +78,5 @@ def seconds_by_size(table: pd.DataFrame, world_size: int) -> None:
                 axes.plot(rows["bytes"], 1000 * rows["predicted"], color=COLOUR_OF[name])
         axes.set_xscale("log")
         axes.set_yscale("log")
+        axes.yaxis.set_major_formatter("{x:g}")
         axes.legend(frameon=False)
