@@ -1,11 +1,12 @@
 """One JupyterLab and one Chromium for all tests of this folder."""
 
+import os
 import shutil
 
 import pytest
 
 from lab_harness import CHROMIUM, DRIVER, MISSING, chromium, end_lab, start_lab
-from workshop.paths import NOTEBOOKS
+from workshop.paths import NOTEBOOKS, ROOT
 
 
 @pytest.fixture(scope="session")
@@ -23,6 +24,9 @@ def lab(tmp_path_factory, browser):
     folder = tmp_path_factory.mktemp("lab")
     root = folder / "kit"
     shutil.copytree(NOTEBOOKS, root / NOTEBOOKS.name)
+    shutil.copy(ROOT / "pyproject.toml", root)
+    for lesson in root.rglob("*.ipynb"):  # jupytext would not open one that is newer than its .py
+        os.utime(lesson)
     running = start_lab(folder, root)
     yield running
     if running.process.poll() is None:

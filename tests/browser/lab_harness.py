@@ -169,8 +169,17 @@ class Page:
         return self.driver.find_elements(By.CSS_SELECTOR, self.PANEL + selector)
 
     def idle(self) -> bool:
-        """Whether the kernel is there and has nothing to do."""
-        return bool(self.all('.jp-Notebook-ExecutionIndicator[data-status="idle"]'))
+        """Whether the kernel is there and has nothing to do. RuntimeError for a window."""
+        if said := self.windows():
+            raise RuntimeError(f"JupyterLab shows a window: {said}")
+        name = [one.text for one in self.all(".jp-KernelName")]
+        idle = self.all('.jp-Notebook-ExecutionIndicator[data-status="idle"]')
+        return bool(idle) and name != ["No Kernel"]
+
+    def windows(self) -> list[str]:
+        """What JupyterLab says or asks in windows and notes over the page."""
+        found = self.driver.find_elements(By.CSS_SELECTOR, ".jp-Dialog, .jp-toastContainer > *")
+        return [one.text for one in found]
 
     def menu(self, name: str, command: str) -> None:
         """Choose an entry of the menu bar."""
@@ -189,10 +198,9 @@ class Page:
         )
 
     def errors(self) -> list[str]:
-        """The text of each error that a cell shows, or that JupyterLab shows in a window."""
+        """The text of each error that a cell shows."""
         error = '[data-mime-type="application/vnd.jupyter.error"]'
-        found = self.all(error) + self.driver.find_elements(By.CSS_SELECTOR, ".jp-Dialog")
-        return [one.text for one in found]
+        return [one.text for one in self.all(error)]
 
     def run_all(self, seconds: float) -> None:
         """Run > Run All Cells, and wait until all have run or one has failed."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 import nbformat
 import psutil
 import pytest
-from selenium.webdriver.common.by import By
 
 from lab_harness import Page, end_lab
 from local_sagemaker import daemon
@@ -25,7 +24,7 @@ def page(browser, lab):
     """Lesson 00, opened and run by Run All."""
     (lesson,) = chosen(("00",))
     opened = Page(browser, lab, f"notebooks/{lesson.name}")
-    opened.news = browser.find_elements(By.CSS_SELECTOR, ".jp-Dialog, .jp-toastContainer > *")
+    opened.news = opened.windows()
     opened.run_all(600)
     opened.save()
     return opened
@@ -42,7 +41,7 @@ def outputs(notebook):
 
 
 def test_jupyterlab_asks_nothing(page):
-    assert not page.news, [one.text for one in page.news]
+    assert page.news == page.windows() == []
 
 
 def test_every_cell_ran_in_order_and_none_failed(page, saved):

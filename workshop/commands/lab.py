@@ -17,14 +17,13 @@ from workshop import endpoint
 from workshop.paths import NOTEBOOKS, ROOT
 
 END_SECONDS = 20
-# Links between the kit's folders work from its root. The rest keeps JupyterLab from asking the
-# network for news, for newer versions and for extensions, and the learner about them.
+SETTINGS = Path(__file__).resolve().parent.parent / "jupyter"  # a learner's own go before these
+# Links between the kit's folders work from its root. The list of extensions comes from the
+# network, so there is none; nor, by SETTINGS, news and a question about them.
 DEFAULTS = {
     "--ServerApp.ip": "127.0.0.1",
     "--ServerApp.root_dir": str(ROOT),
     "--LabApp.default_url": f"/lab/tree/{NOTEBOOKS.name}",
-    "--LabApp.news_url": "None",
-    "--LabApp.check_for_updates_class": "jupyterlab.handlers.announcements.NeverCheckForUpdate",
     "--LabApp.extension_manager": "readonly",
 }
 
@@ -80,6 +79,9 @@ def _run_jupyter(line: list[str]) -> int:
     env = dict(os.environ)
     own = str(Path(sys.prefix) / "share" / "jupyter")
     env["JUPYTER_PATH"] = os.pathsep.join(filter(None, [own, env.get("JUPYTER_PATH")]))
+    env["JUPYTER_CONFIG_PATH"] = os.pathsep.join(
+        filter(None, [env.get("JUPYTER_CONFIG_PATH"), str(SETTINGS)])
+    )
     env["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), env.get("PATH", "")])
     process = subprocess.Popen(line, env=env)
     before = signal.signal(signal.SIGTERM, lambda *_: process.terminate())
