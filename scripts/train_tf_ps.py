@@ -85,6 +85,7 @@ def main() -> None:
         model = build_model(shape, args.hidden_units)  # NEW: indented
         # NEW: W updates of a W-th of the batch move the model as far as one update of all.
         optimizer = build_optimizer(args.learning_rate / workers, model)  # NEW:
+    cluster_tf.report_servers(model.trainable_variables)  # NEW: which server holds what
     train_step = make_train_step(model, optimizer)
     worker_step = make_worker_step(strategy, train_step, optimizer)  # NEW:
 
@@ -99,6 +100,7 @@ def main() -> None:
         report.end_epoch(epoch, evaluate, mean_staleness=stale)  # NEW:
 
     finished.set()  # NEW: the hosts may end now
+    cluster_tf.report_classes(local_model, *test)  # NEW: does it know what each worker saw?
     report_weights(args, local_model.get_weights())  # NEW: local_model
     save_model(local_model, args.save_to)  # NEW: local_model
 

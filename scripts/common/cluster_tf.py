@@ -19,8 +19,11 @@ import threading
 import time
 from dataclasses import dataclass
 
+from common.data import CLASSES
 from common.errors import ScriptError
 from common.keras2 import tf
+from common.model_tf import accuracy
+from common.report import emit
 
 _POLL_SECONDS = 1.0
 _GONE_AFTER = 3  # looks in a row that find nobody: one alone may be a hiccup of the network
@@ -82,6 +85,20 @@ def read_cluster() -> Cluster:
             f"TF_CONFIG gives this script the task {task_type!r}, not chief or worker"
         )
     return Cluster(addresses, task_type, index)
+
+
+def report_servers(variables: list) -> None:
+    """Print for each variable which parameter server holds it, and its bytes."""
+    for variable in variables:
+        server = tf.DeviceSpec.from_string(variable.device)
+        size = variable.shape.num_elements() * variable.dtype.size
+        emit(event="variable", name=variable.name, bytes=size, ps=server.task)
+
+
+def report_classes(model, images, labels) -> None:
+    """Print the model's accuracy on the test images of each class, 0 to 1."""
+    by_class = [accuracy(model, images[labels == c], labels[labels == c]) for c in range(CLASSES)]
+    emit(event="classes", accuracy=[round(one, 4) for one in by_class])
 
 
 def _listens(address: str) -> bool:

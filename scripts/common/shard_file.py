@@ -13,6 +13,7 @@ import numpy as np
 
 from common.errors import ScriptError
 from common.keras2 import tf
+from common.report import emit
 
 _NAME = "shard.bin"  # one record an example: the label, one byte, then the image's bytes
 _SHUFFLE_BUFFER = 60_000  # examples: more than a shard of the workshop's data sets holds
@@ -23,7 +24,8 @@ def own_shard(args, images: np.ndarray, labels: np.ndarray, cluster) -> Iterator
     """While in the block, this worker's part lies in the working directory, a temporary folder.
 
     --shard-by example gives worker w the examples w, w + workers, ...; --shard-by class gives
-    it all examples of the classes w, w + workers, ... and none of the others.
+    it all examples of the classes w, w + workers, ... and none of the others. What it got is
+    printed.
 
     Raises:
         ScriptError: the part is smaller than one of the worker's batches.
@@ -36,6 +38,8 @@ def own_shard(args, images: np.ndarray, labels: np.ndarray, cluster) -> Iterator
             f"worker {cluster.task_index} of {cluster.workers} would get {count} examples, fewer "
             "than one of its batches: use fewer workers or a smaller --global-batch-size"
         )
+    classes = sorted({int(label) for label in labels[mine]})
+    emit(event="shard", worker=cluster.task_index, examples=count, classes=classes)
     before = os.getcwd()
     with tempfile.TemporaryDirectory(prefix="worker-shard-") as folder:
         os.chdir(folder)

@@ -5,7 +5,7 @@ import sys
 import time
 
 import pytest
-from script_harness import HERE, LAUNCH_PS, SCRIPTS, Run, script_env
+from script_harness import LAUNCH_PS, SCRIPTS, Run, script_env
 
 BY_CLASS = ["--shard-by", "class", "--log-every", "0"]
 
@@ -22,14 +22,23 @@ def test_every_workers_updates_reach_the_model(run, tmp_path):
     assert (tmp_path / "model" / "1" / "saved_model.pb").exists()
     assert len(done.events("weights")) == 1
     assert all(epoch["mean_staleness"] >= 0 for epoch in done.events("epoch"))
+    (known,) = done.events("classes")
+    assert min(known["accuracy"]) > 0.5, "the model doesn't know every digit"
+    shards = {shard["worker"]: shard["classes"] for shard in done.events("shard")}
+    assert shards == {0: [0, 2, 4, 6, 8], 1: [1, 3, 5, 7, 9]}
+    assert sum(variable["bytes"] for variable in done.events("variable")) == 4 * 13_706
 
 
 @pytest.mark.slow
-def test_the_check_finds_hosts_that_train_alone(run):
-    broken = ["--script", HERE / "broken_ps.py", "--", "--log-every", "0"]
+def test_the_check_finds_hosts_that_train_alone(run, tmp_path):
+    broken = ["--script", SCRIPTS / "train_tf_ps_broken.py", "--", *BY_CLASS, "--epochs", "12"]
     done = run(*LAUNCH_PS, "--workers", "1", *broken)
     with pytest.raises(AssertionError, match="never reached the model"):
         check_learned_every_class(done)
+    known = [[c for c in range(10) if e["accuracy"][c] > 0] for e in done.events("classes")]
+    assert sorted(known) == [[0, 2, 4, 6, 8], [1, 3, 5, 7, 9]]
+    assert len(set(done.hashes.values())) == 2
+    assert (tmp_path / "model" / "1" / "saved_model.pb").exists()  # nothing looks wrong
 
 
 @pytest.fixture

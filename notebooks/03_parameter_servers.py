@@ -1,0 +1,608 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 03 · Parameter servers
+#
+# **After this lesson you can**
+#
+# - explain who does what when one process holds the weights and the others train;
+# - say how stale a gradient is, and what that does to learning;
+# - compute the bytes at a server, and say when it becomes the bottleneck;
+# - read TF_CONFIG, and run TensorFlow's ParameterServerStrategy as a SageMaker job;
+# - prove that a job's workers train one model, and recognise a job whose workers do not.
+#
+# **Before:** [lesson 02](02_collectives.ipynb): what an all-reduce does and what it moves.
+#
+# **Time:** 45 minutes.
+#
+# **Where it runs:** the first half in processes of the machine that this notebook runs on. The two
+# jobs of the second half on this machine (`target = "local"`) or on AWS (`target = "aws"`).
+#
+# **Cost on AWS:** one job on three `ml.c5.xlarge` and one on two, a few minutes each. The lesson
+# prints the price, with its date, before the first starts.
+
+# %% [markdown]
+# ## Set up
+#
+# - `workers`: processes that train in the first half. One more is the server.
+# - `steps`: global batches in each training of the first half.
+# - `slow_ms`: how long the slow worker pauses in each batch, milliseconds.
+# - `learning_rates`: for the experiment on stale gradients.
+# - `instance_count`, `epochs`: of the TensorFlow jobs of the second half.
+# - `expected_accuracy`: the share of test images that the trained model must get right.
+
+# %% tags=["parameters"]
+target = "local"
+seat = "me"
+workers = 4
+steps = 220
+slow_ms = 20
+learning_rates = [0.05, 0.1]
+instance_count = 3
+epochs = 10
+global_batch_size = 64
+expected_accuracy = 0.9
+
+# %%
+import json
+
+import numpy as np
+import pandas as pd
+
+import data_prep
+import workshop
+from workshop.plots import servers as pictures
+
+session = workshop.session(target=target, seat=seat)
+session
+
+# %%
+digits = data_prep.digits.prepare(workshop.DATA / "digits", quiet=True)
+data = f"s3://{session.bucket}/data/digits"
+data_prep.upload(digits, data, client=session.client("s3"))
+channels = {"training": f"{data}/training", "test": f"{data}/test"}
+
+# %% [markdown]
+# ## One process holds the weights
+#
+# In lesson 02 all ranks were alike. Each held the weights, and an all-reduce kept them equal.
+# There is an older way: give the weights to one process, the **parameter server**. The other
+# processes are **workers**. A worker repeats three things:
+#
+# 1. **pull**: get the newest weights from the server;
+# 2. compute the gradient of a batch of its own part of the data;
+# 3. **push**: send that gradient to the server.
+#
+# The server repeats one: take a gradient and update the weights. It sees no image.
+#
+# | | all-reduce | parameter server |
+# |---|---|---|
+# | who holds the weights | every rank | the server |
+# | what travels | gradients | gradients to the server, weights from it |
+# | who updates | every rank, the same update | the server |
+#
+# You will read that in synchronous training *the new model is sent to everybody*. That is a
+# parameter server. All-reduce sends gradients only.
+#
+# What follows is one: `scripts/parameter_server.py`, a few lines over `send` and `recv` of lesson
+# 02. Rank 0 is the server. This is all that a worker does:
+
+# %%
+workshop.show_function("parameter_server.py", "work")
+
+# %% [markdown]
+# And this is the server. It holds one long vector and knows no layer. It notes for each gradient
+# who sent it and how many updates came since that worker's pull. It also counts its bytes.
+
+# %%
+workshop.show_function("parameter_server.py", "Server")
+
+# %% [markdown]
+# What is left is the order of the calls. In this one the server waits for a gradient of *every*
+# worker, and then makes one update with their mean.
+
+# %%
+workshop.show_function("parameter_server.py", "serve_sync")
+
+# %% [markdown]
+# Start the processes: a server and the workers.
+
+# %%
+ranks = workshop.start_ranks(workers + 1)
+
+
+def train(mode, **options):
+    """Train once on these ranks; return what the server saw."""
+    flags = {"mode": mode, "workers": workers, "max-steps": steps, "training": digits / "training"}
+    flags |= {"test": digits / "test", "global-batch-size": global_batch_size} | options
+    words = [f"--{name.replace('_', '-')}={value}" for name, value in flags.items()]
+    seen = ranks.run("parameter_server:train_with", *words, timeout=240)[0]
+    columns = ["worker", "staleness", "loss", "seconds"]
+    return seen | {"pushes": pd.DataFrame(seen["pushes"], columns=columns)}
+
+
+# %%
+sync = train("sync")
+sync["pushes"].head(6).round(3)
+
+# %% [markdown]
+# You should see the workers in turn, again and again, and no staleness. So a parameter server
+# *can* be synchronous. "Synchronous is all-reduce, asynchronous is parameter server" is usual and
+# no law.
+#
+# Is the training right? If the server really averages over the whole batch, then one worker that
+# takes the whole batch alone must get the same weights.
+
+# %%
+alone = train("sync", workers=1)
+pairs = zip(sync["weights"], alone["weights"], strict=True)
+difference = max(float(np.abs(one - other).max()) for one, other in pairs)
+print(f"{workers} workers and 1: largest difference of any weight {difference:.1e}")
+
+# %%
+assert difference < 1e-3, "The sync server does not train what one process trains."
+assert sync["pushes"]["staleness"].max() == 0, "In sync mode no gradient may be stale."
+workshop.record(sync_difference=difference, sync_staleness=sync["pushes"]["staleness"].max())
+
+# %% [markdown]
+# ## Without waiting
+#
+# Now the other order of the calls:
+
+# %%
+workshop.show_function("parameter_server.py", "serve_async")
+
+# %% [markdown]
+# `receive_gradient()` without a number takes the gradient of whoever comes first. It is applied
+# *as it comes*. You will read that a parameter server averages gradients: this one does not.
+#
+# While a worker computes, others change the weights. So its gradient belongs to weights that are
+# gone. How many updates it has missed is its **staleness**.
+#
+# Something that did *not* change: each worker still has its own part of the data. You will read
+# that asynchronous workers each go through the whole data set. When updates are applied and who
+# reads which data are two different questions.
+
+# %%
+guess = workshop.predict(
+    mean=f"The mean staleness with {workers} asynchronous workers:",
+    updates=f"Sync made {steps} updates. How many does async make of as many gradients?",
+)
+
+# %%
+quick = train("async")
+pictures.staleness({"sync": sync["pushes"], "async": quick["pushes"]})
+
+# %%
+mean_staleness = quick["pushes"]["staleness"].mean()
+guess.compare(mean=round(mean_staleness, 2), updates=len(quick["pushes"]))
+
+# %% [markdown]
+# The mean is close to the number of *other* workers, and that is no accident. Between two pushes
+# of one worker lie all pushes of the others in that time; each of them pushes once, on average.
+# So more workers always mean staler gradients.
+
+# %%
+assert mean_staleness > 0, "No gradient was stale: did the server wait?"
+assert abs(mean_staleness - (workers - 1)) < 0.5, "The mean must be close to workers - 1."
+workshop.record(async_staleness=mean_staleness, most_stale=quick["pushes"]["staleness"].max())
+
+# %% [markdown]
+# ## One slow worker
+#
+# Why would anybody want stale gradients? Because of this. Let the last worker pause in each of
+# its batches, as if its computer were busy with something else.
+
+# %%
+guess = workshop.predict(
+    ratio="One worker pauses. How many times faster is async than sync?",
+    share="Which share of all gradients does the slow worker push in async mode, %?",
+)
+
+# %%
+slow = {mode: train(mode, slow_ms=slow_ms) for mode in ("sync", "async")}
+pictures.progress({mode: run["pushes"] for mode, run in slow.items()}, slow=workers)
+
+# %%
+by_worker = slow["async"]["pushes"].groupby("worker")["staleness"].agg(["count", "mean", "max"])
+by_worker.rename(columns={"count": "gradients", "mean": "mean staleness", "max": "most"}).round(1)
+
+# %% [markdown]
+# In sync mode all lines lie on each other: everybody goes at the pace of the slowest. In async
+# mode the others go on. The price is in the table: the few gradients of the slow worker are the
+# stalest. The mean over all gradients is still the number of the others; it is shared unevenly.
+
+# %%
+speed_up = slow["sync"]["seconds"] / slow["async"]["seconds"]
+share = by_worker.loc[workers, "count"] / by_worker["count"].sum()
+guess.compare(ratio=round(speed_up, 1), share=round(100 * share))
+
+# %%
+others = by_worker.drop(index=workers)
+assert share < 1 / workers, "The slow worker must push less than its part in async mode."
+assert by_worker.loc[workers, "mean"] > others["mean"].max(), "Its gradients must be the stalest."
+workshop.record(slow_share=share, speed_up=speed_up, stale_by_worker=by_worker["mean"].to_dict())
+
+# %% [markdown]
+# ## What staleness does to learning
+#
+# Train with equally many examples at two learning rates, sync and async. (The script divides the
+# learning rate by the number of workers in async mode: so many small updates, each of a part of
+# the batch, go as far together as one update of the whole batch.)
+#
+# A third line is for fairness. Async differs from sync in *two* things: updates are smaller and
+# gradients are stale. So let one worker do those same small updates alone: nothing is stale then.
+
+
+# %%
+def one_worker(rate):
+    """The updates of async training, by a single worker: the same sizes, and never stale."""
+    batch = global_batch_size // workers
+    small = {"global_batch_size": batch, "learning_rate": rate / workers}
+    return train("sync", workers=1, max_steps=steps * workers, **small)
+
+
+high = learning_rates[-1]
+runs = {("sync", rate): train("sync", learning_rate=rate) for rate in learning_rates}
+runs |= {("async", rate): train("async", learning_rate=rate) for rate in learning_rates}
+runs |= {("small updates, not stale", rate): one_worker(rate) for rate in learning_rates}
+
+# %%
+accuracy = pd.Series({key: run["accuracy"] for key, run in runs.items()}).unstack()
+accuracy.columns = [f"accuracy % at learning rate {rate}" for rate in accuracy.columns]
+(100 * accuracy).round(1)
+
+# %%
+at_high = {way: run["pushes"] for (way, rate), run in runs.items() if rate == high}
+by_gradients = {way: one for way, one in at_high.items()}
+pictures.losses(by_gradients, over=4 * workers)
+
+# %% [markdown]
+# At the lower rate all three learn. At the higher one sync still learns and so do the small
+# updates of one worker, but async does not, or badly. Nothing but the age of the gradients
+# differs from the third line. A stale gradient points downhill from where the weights *were*; a
+# large step from where they *are* can go uphill. Momentum, which repeats old gradients by itself,
+# makes it worse. So asynchronous training needs smaller learning rates, and the more workers
+# there are the smaller: that is the price of not waiting.
+
+# %%
+by_way = accuracy.iloc[:, -1]
+assert accuracy.loc["sync"].max() >= expected_accuracy, "Sync must learn at one of the rates."
+assert by_way["async"] < by_way["sync"], "Async at the high rate did not suffer: raise the rate."
+workshop.record(accuracy_by_way={way: list(row) for way, row in accuracy.iterrows()})
+
+# %% [markdown]
+# ## Bytes at the server
+#
+# All weights go out to every worker and a gradient of the same size comes back: in every step
+# 2 × workers × the bytes of the model pass through *one* network link. With all-reduce over a
+# ring less than 2 × the bytes of the model go out of each rank, and as much comes in, however
+# many ranks there are (lesson 02).
+
+# %%
+guess = workshop.predict(kb="A model of 55 kB, 4 workers: kB in and out of the server, in one step")
+
+# %%
+parameters = sum(weight.size for weight in sync["weights"])
+counts = sorted({1, 2, workers})
+short = {count: train("sync", workers=count, max_steps=20) for count in counts}
+table = pd.DataFrame(index=pd.Index(counts, name="workers"))
+table["measured"] = [(run["bytes_in"] + run["bytes_out"]) / 20 / 1e3 for run in short.values()]
+table["computed"] = [2 * 4 * parameters * count / 1e3 for count in counts]
+table["ring"] = [4 * 4 * parameters * (count - 1) / count / 1e3 for count in counts]
+table.round(1)
+
+# %%
+pictures.traffic(table)
+guess.compare(kb=round(table["measured"].iloc[-1]))
+
+# %% [markdown]
+# The measured bytes are a few per cent above the formula: each worker also gets the last weights,
+# and each message carries one number more. The server's bytes grow in line with the workers. The
+# ring's settle: they are counted here in and out as well.
+#
+# It does not hurt a model of 55 kB. Take 25 million weights (100 MB), 8 workers and a link of 10
+# Gbit/s: 800 MB out in each step take 0.64 s at least, whatever the workers do. This is arithmetic
+# and not measured here.
+#
+# The remedy is **several servers**, each with a part of the weights. Then each carries a part of
+# the bytes. But each worker now talks to each server: the connections are workers × servers.
+
+# %%
+rows = [(n, 100 / n, 2 * 8 * 100 / n, 8 * n) for n in (1, 2, 4, 8)]
+names = ["servers", "MB of weights on each", "MB through each, in a step", "connections"]
+pd.DataFrame(rows, columns=names).set_index("servers").round(1)
+
+# %%
+growth = table["measured"].iloc[-1] / table["measured"].iloc[0]
+assert abs(growth / counts[-1] - 1) < 0.1, "The server's bytes must grow with the workers."
+assert (table["measured"] / table["computed"] - 1).abs().max() < 0.1, "Measured is not computed."
+workshop.record(kb_at_server=table["measured"], computed_kb=table["computed"], workers=counts)
+
+# %%
+ranks.stop()
+
+# %% [markdown]
+# ## The same in TensorFlow, as a job
+#
+# TensorFlow has a parameter server built in, `tf.distribute.ParameterServerStrategy`. It knows
+# four roles, and each process of a job has one:
+#
+# | role | what it does |
+# |---|---|
+# | **chief** | coordinates: gives work to the workers, evaluates, saves the model |
+# | **worker** | computes gradients on its part of the data |
+# | **ps** | a parameter server: holds a part of the weights |
+# | **evaluator** | optional: measures saved models, beside the training |
+#
+# (Where a strategy has workers only, and no chief is named, worker 0 does the chief's saving.)
+#
+# Who has which role stands in a variable, **TF_CONFIG**, a JSON text. SageMaker sets it when you
+# ask for `parameter_server`:
+
+# %%
+distribution = {"parameter_server": {"enabled": True}}
+
+# %% [markdown]
+# You will also find `{'parameter_server': {enabled = True}}`. That is no Python:
+
+# %%
+try:
+    compile("{'parameter_server': {enabled = True}}", "a tutorial", "eval")
+except SyntaxError as error:
+    print(f"SyntaxError: {error.msg}")
+
+# %% [markdown]
+# Now the script. Below is what `scripts/train_tf_ps.py` has and the one-process script has not.
+
+# %%
+workshop.show_diff("train_tf.py", "train_tf_ps.py")
+
+# %% [markdown]
+# Look for these four:
+#
+# 1. A worker starts a server for requests and waits for work (`serve_until_coordinator_ends`).
+#    Only the chief goes on to the lines below it.
+# 2. `with strategy.scope()`: variables made in it live on the parameter servers.
+# 3. `coordinator.schedule` hands out an update to whichever worker is free and does not wait.
+#    TensorFlow 2's strategy is asynchronous.
+# 4. The learning rate is divided by the workers, as before.
+#
+# Two more things cost us hours. Keras 3 has no parameter servers and refuses them, so the first
+# import chooses Keras 2 (`TF_USE_LEGACY_KERAS=1`). And each TensorFlow server needs a thread for
+# each process that may wait in it: with one thread, as on a single core, all wait for ever. The
+# scripts and SageMaker's servers here set enough.
+
+# %%
+guess = workshop.predict(
+    workers=f"{instance_count} instances: how many processes compute gradients?",
+    servers="How many are parameter servers?",
+)
+workshop.cost("ml.c5.xlarge", instance_count=instance_count, seconds=240)
+
+# %% [markdown]
+# `shard-by` is there for the proof below: `class` gives each worker only some of the ten digits.
+# With two workers one sees the even digits and the other the odd ones. Nobody would train so; but
+# what a worker has never seen it can only know from the others.
+
+# %%
+from sagemaker.tensorflow import TensorFlow
+
+job = {
+    "framework_version": "2.14.1",
+    "py_version": "py310",
+    "instance_type": "ml.c5.xlarge",
+    "distribution": distribution,
+    "hyperparameters": {
+        "epochs": epochs,
+        "global-batch-size": global_batch_size,
+        "shard-by": "class",
+        "log-every": 0,
+    },
+}
+settings = {"entry_point": "train_tf_ps.py", "instance_count": instance_count}
+estimator = TensorFlow(**settings, **job, **session.job_settings("servers"))
+
+# %%
+estimator.fit(channels, wait=False)
+result = workshop.follow(estimator)
+
+# %% [markdown]
+# The log holds the TF_CONFIG that SageMaker set on each host. This is the first one's:
+
+# %%
+configs = {
+    line.host: json.loads(line.text.removeprefix("TF_CONFIG="))
+    for line in result.matching("TF_CONFIG=")
+}
+print(json.dumps(configs["algo-1"], indent=1))
+
+# %% [markdown]
+# SageMaker writes `master`, TensorFlow 1's name. TensorFlow 2 says `chief`, and the script renames
+# it (your first exercise). Note also that *every* host is in the list `ps`. Three kinds of lines of
+# the log show who really did what:
+
+# %%
+started = {line.host for line in result.matching("Launching parameter server process")}
+shards = result.table("shard").set_index("host")
+roles = pd.DataFrame({"task": {h: c["task"]["type"] for h, c in sorted(configs.items())}})
+roles["server started"] = [host in started for host in roles.index]
+roles["training images"] = shards["examples"].reindex(roles.index, fill_value=0)
+roles["digits it sees"] = shards["classes"].reindex(roles.index, fill_value="none")
+roles
+
+# %% [markdown]
+# So instances are not divided into "worker instances" and "server instances": each runs a server
+# *and* the script. In this job N instances train with N − 1 workers; the first one has no training
+# image and computes no gradient. But that is the script's choice, not SageMaker's, as the next job
+# will show. It also explains the usual advice: these servers use the CPU only, and each shares its
+# instance with a training process, so take instances with several cores (`ml.c5.xlarge` has 4).
+#
+# Which server holds which weights? TensorFlow deals whole variables out in turn, like cards. So
+# the servers carry unequal parts:
+
+# %%
+variables = result.table("variable")
+variables.groupby("ps").agg(variables=("name", "count"), kB=("bytes", lambda b: b.sum() / 1e3))
+
+# %%
+training = (roles["training images"] > 0).sum()
+guess.compare(workers=int(training), servers=int(roles["server started"].sum()))
+
+# %%
+assert roles["server started"].all(), "Every host must have started a parameter server."
+assert training == instance_count - 1, "Every host but the first must have training images."
+workshop.record(tasks=roles["task"].to_dict(), trains=training, servers=len(started))
+workshop.record(variables_by_ps=variables["ps"].value_counts().to_dict())
+
+# %% [markdown]
+# Does it learn, and how stale are its gradients?
+
+# %%
+columns = ["epoch", "train_loss", "test_accuracy", "mean_staleness", "step_seconds"]
+result.table("epoch")[columns].iloc[[0, 1, -1]]
+
+# %% [markdown]
+# The staleness is lower here than the number of other workers. In our server a worker holds
+# weights all the time. TensorFlow's worker reads them only when it gets work, and while it waits
+# for work nothing grows stale.
+
+# %% [markdown]
+# ## One model, or many?
+#
+# Several processes that never speak to each other would *also* end well, with falling losses and
+# a model in S3. A well-known example does just that
+# ([the issue](https://github.com/aws-samples/amazon-sagemaker-script-mode/issues/10)): a plain
+# `model.fit` with no strategy, started with `parameter_server`. Here is one of this form:
+
+# %%
+workshop.show_function("train_tf_ps_broken.py", "main")
+
+# %% [markdown]
+# Parameter servers will run beside it, and nothing in it speaks to one. It trains on all hosts, so
+# two instances are two training processes, as many as before. One sees the even digits, the other
+# the odd ones.
+
+# %%
+guess = workshop.predict(
+    status=("How will the broken job end?", ["Completed", "Failed"]),
+    known="How many of the ten digits will the first host's model know?",
+)
+
+# %%
+settings = {"entry_point": "train_tf_ps_broken.py", "instance_count": 2}
+broken_estimator = TensorFlow(**settings, **job, **session.job_settings("broken"))
+broken_estimator.fit(channels, wait=False)
+broken = workshop.follow(broken_estimator)
+
+# %% [markdown]
+# Nothing looks wrong: `Completed`, a small loss, a model. Now the accuracy of each model on each
+# digit. The test images are the same for all and have all ten digits.
+
+
+# %%
+def by_digit(result, name):
+    """The accuracy on each digit, a row for each model that a job's hosts ended with."""
+    found = result.table("classes").set_index("host")["accuracy"]
+    return pd.DataFrame({f"{name}, {host}": one for host, one in found.items()}).T
+
+
+digits_known = pd.concat([by_digit(broken, "broken"), by_digit(result, "servers")])
+digits_known.columns.name = "digit"
+(100 * digits_known).round().astype(int)
+
+# %%
+halves = pd.DataFrame(
+    {
+        "even digits %": 100 * digits_known.iloc[:, 0::2].mean(axis=1),
+        "odd digits %": 100 * digits_known.iloc[:, 1::2].mean(axis=1),
+    }
+)
+halves.round(1)
+
+# %% [markdown]
+# This is the proof. No worker of the first job has seen more than half of the digits, and its
+# model knows all ten: what each worker learned reached the same weights. Each host of the broken
+# job knows what it saw and nothing else. You have paid for two instances and thrown one model away.
+
+# %%
+known = (digits_known > 0.5).sum(axis=1)
+synced = known[[name for name in known.index if name.startswith("servers")]]
+assert (synced == 10).all(), (
+    f"The job's models know {list(synced)} of 10 digits: its workers did not train one model. "
+    "Does the script use a strategy?"
+)
+guess.compare(status=broken.status, known=int(known.iloc[0]))
+
+# %%
+good, alone = result.metrics["test_accuracy"], broken.table("epoch")["test_accuracy"]
+assert good >= expected_accuracy, f"{good:.1%} is too low; {expected_accuracy:.0%} expected"
+assert alone.max() < 0.6, "The hosts of the broken job know too much: did they see all digits?"
+workshop.record(known=known, accuracy=good, broken_status=broken.status, broken_accuracy=alone)
+workshop.record(broken_weights=broken.table("weights")["weights_sha256"].nunique())
+
+# %% [markdown]
+# Keep two habits. Ask of every distributed job: *what does it show that one process alone could
+# not?* And look for what should be there: the broken job's log has no `variable` record, because
+# no server ever held one.
+#
+# ## The strategies of TensorFlow
+#
+# | `tf.distribute.` | who holds the weights | waits | lesson |
+# |---|---|---|---|
+# | `MirroredStrategy` | each GPU of *one* machine; all-reduce | yes | 04 |
+# | `MultiWorkerMirroredStrategy` | each worker, on many machines; all-reduce | yes | 05 |
+# | `ParameterServerStrategy` | the servers | no | 03 |
+#
+# Today most training uses all-reduce: it has no bottleneck in the middle and no stale gradients.
+# Parameter servers are for models whose largest part, tables of embeddings, fits in no single
+# worker, and for workers that come and go.
+#
+# ## Exercises
+#
+# In [exercises/03_parameter_servers.ipynb](exercises/03_parameter_servers.ipynb):
+#
+# 1. (5 minutes) Turn SageMaker's TF_CONFIG into one that TensorFlow 2 takes.
+# 2. (5 minutes) The bytes at the fullest of several servers, and the connections.
+# 3. (15 minutes) The loop of an asynchronous server, with the staleness of each gradient.
+#
+# ## Check yourself
+
+# %%
+workshop.quiz("03")
+
+# %% [markdown]
+# ## Summary
+#
+# - A parameter server holds the weights; workers pull them and push gradients.
+# - Sync waits for the slowest. Async applies each gradient as it comes; it does not average.
+# - Staleness is about the number of other workers, and it takes away high learning rates.
+# - The server's bytes grow with the workers. Several servers share them and add connections.
+# - On SageMaker every host runs a parameter server. The first host is `master` (TensorFlow 2:
+#   `chief`); who trains is up to the script.
+# - `Completed` and a falling loss prove nothing. A model that knows what no single worker saw does.
+
+# %%
+print(f"One model of {training} workers: {good:.1%}. Two models that never met: ", end="")
+print(" and ".join(f"{one:.1%}" for one in alone))
+
+# %% [markdown]
+# ## Clean up
+#
+# The ranks of the first half have ended, and all instances were given back when their jobs ended.
+# Models and logs stay in S3 and in CloudWatch Logs until you delete them.
+#
+# ## Next
+#
+# [Lesson 04](04_horovod_on_the_notebook.ipynb): Horovod, all-reduce for a script of your own.

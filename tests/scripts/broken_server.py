@@ -1,0 +1,12 @@
+"""parameter_server.py whose sync mode doesn't wait: it applies each gradient as it comes."""
+
+import sys
+from pathlib import Path
+
+SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
+sys.path.insert(0, str(SCRIPTS))
+
+import parameter_server  # noqa: E402
+
+parameter_server.serve_sync = parameter_server.serve_async
+parameter_server.main()
