@@ -24,9 +24,11 @@ def replica_devices(count: int) -> list[str]:  # NEW:
     """Return the GPUs' names or, without any, those of `count` new logical CPU devices."""  # NEW:
     gpus = tf.config.list_physical_devices("GPU")  # NEW:
     if gpus:  # NEW:
-        if count and count > len(gpus):  # NEW:
+        if count > len(gpus):  # NEW:
             raise ScriptError(f"--devices {count}, but {len(gpus)} GPU(s) are here")  # NEW:
-        return [f"GPU:{i}" for i in range(count or len(gpus))]  # NEW:
+        gpus = gpus[:count] if count else gpus  # NEW:
+        tf.config.set_visible_devices(gpus, "GPU")  # NEW: prepare() left one for this process
+        return [f"GPU:{i}" for i in range(len(gpus))]  # NEW:
     parts = [tf.config.LogicalDeviceConfiguration()] * (count or 2)  # NEW:
     cpu = tf.config.list_physical_devices("CPU")[0]  # NEW:
     tf.config.set_logical_device_configuration(cpu, parts)  # NEW:
@@ -59,9 +61,9 @@ def main() -> None:
     parser = parser_for(__file__, __doc__)  # NEW:
     parser.add_argument("--devices", type=int, default=0, help="0: every GPU, else 2 CPUs")  # NEW:
     args = parser.parse_args()  # NEW:
+    prepare(args)
     devices = replica_devices(args.devices)  # NEW: before TensorFlow computes anything
     strategy = tf.distribute.MirroredStrategy(devices)  # NEW:
-    prepare(args)
     images, labels = load_channel(args.training)
     test = load_channel(args.test)
 

@@ -37,7 +37,7 @@ def shuffled(seed: int, examples: int) -> list[int]:
     return torch.randperm(examples, generator=torch.Generator().manual_seed(seed)).tolist()
 
 
-def optimizer_tensors(optimizer) -> list[torch.Tensor]:
+def tensors_of(optimizer) -> list[torch.Tensor]:
     """Return the optimizer's own tensors: none before its first step."""
     found = [value for state in optimizer.state.values() for value in state.values()]
     return [one for one in found if isinstance(one, torch.Tensor)]
@@ -71,7 +71,7 @@ def main() -> None:
     model = Classifier(images.shape[1:], args.hidden_units).to(device)
     optimizer = torch.optim.SGD(model.parameters(), args.learning_rate, momentum=0.9)
     report = Report(args, weights_of(model), rank, size, average)
-    evidence = Evidence(rank, weights_of(model), len(optimizer_tensors(optimizer)))
+    evidence = Evidence(rank, weights_of(model), len(tensors_of(optimizer)))
     trace = torch.profiler.profile() if args.trace else contextlib.nullcontext()
     step = 0
     with trace:
@@ -91,15 +91,10 @@ def main() -> None:
                     parameter.grad /= size  # STEP 4
                 optimizer.step()
                 if step == 1:  # STEP 5
-                    for value in [
-                        *model.state_dict().values(),
-                        *optimizer_tensors(optimizer),
-                    ]:  # STEP 5
+                    for value in [*model.state_dict().values(), *tensors_of(optimizer)]:  # STEP 5
                         dist.broadcast(value, src=0)  # STEP 5
                 report.step(loss.detach())
-                evidence.step(
-                    batch_images, lambda: weights_of(model), len(optimizer_tensors(optimizer))
-                )
+                evidence.step(batch_images, lambda: weights_of(model), len(tensors_of(optimizer)))
             report.end_epoch(epoch, evaluate=lambda: accuracy(model, *test))
     if args.trace and rank == 0:
         trace.export_chrome_trace(args.trace)

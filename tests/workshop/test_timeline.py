@@ -1,0 +1,112 @@
+"""Reading a Horovod Timeline. The real one is read in lesson 04's test; this is about its form."""
+
+import json
+
+import pytest
+
+from workshop import timeline
+from workshop.timeline import NoTimeline
+
+LONG = "DistributedGradientTape_Allreduce/cond_6/then/_48/HorovodAllreduce_gradient_tape_sequential"
+NAMES = {
+    1: f"{LONG}_dense_1_MatMul_MatMul_1_0",
+    2: f"{LONG}_conv2d_BiasAdd_BiasAddGrad_0",
+    3: "mean",
+}
+
+
+def one_allreduce(tensor, at, shape="[64, 10]"):
+    """What Horovod writes for one tensor, times in microseconds."""
+    steps = [("NEGOTIATE_ALLREDUCE", 0, 1500)]
+    inner = [("MEMCPY_IN_FUSION_BUFFER", 1600, 10), ("MPI_ALLREDUCE", 1610, 2000)]
+    yield {"ph": "B", "name": steps[0][0], "ts": at, "pid": tensor}
+    yield {"ph": "X", "name": "0", "ts": at + 1, "pid": tensor, "dur": 0}
+    yield {"ph": "E", "ts": at + 1500, "pid": tensor}
+    yield {"ph": "B", "name": "ALLREDUCE", "ts": at + 1550, "pid": tensor}
+    for name, start, micros in inner:
+        yield {"ph": "B", "name": name, "ts": at + start, "pid": tensor}
+        yield {"ph": "E", "ts": at + start + micros, "pid": tensor}
+    arguments = {"dtype": "float32", "shape": shape}
+    yield {"ph": "E", "ts": at + 3700, "pid": tensor, "args": arguments}
+
+
+@pytest.fixture
+def trace(tmp_path):
+    """Three steps of two gradients, and a metric after the last."""
+    events = [{"name": "process_name", "ph": "M", "pid": 0, "args": {"start_time": 1}}]
+    for number, name in NAMES.items():
+        events.append({"name": "process_name", "ph": "M", "pid": number, "args": {"name": name}})
+    for step in range(3):
+        for tensor in (1, 2):
+            events += one_allreduce(tensor, 7_000_000 + 10_000 * step + tensor)
+    events += one_allreduce(3, 7_040_000, "[]")
+    path = tmp_path / "timeline.json"
+    path.write_text(json.dumps(events))
+    return path
+
+
+def test_tensors_steps_phases_and_milliseconds(trace):
+    table = timeline.read(trace)
+    assert set(table["tensor"]) == {"dense_1 kernel", "conv2d bias", "mean"}
+    assert len(table) == 7 * 3 and table["start_ms"].min() == 0
+    row = table[(table["tensor"] == "dense_1 kernel") & (table["step"] == 2)].set_index("phase")
+    assert list(row.index) == ["negotiate", "copy in", "all-reduce"]
+    assert row["ms"].tolist() == pytest.approx([1.5, 0.01, 2.0])
+    assert row["start_ms"].tolist() == pytest.approx([10.0, 11.6, 11.61])
+    assert set(row["kilobytes"]) == {2.56}
+    assert table.set_index("tensor").loc["mean", "kilobytes"].iloc[0] == pytest.approx(0.004)
+
+
+def test_one_step_has_the_gradients_alone(trace):
+    step = timeline.one_step(timeline.read(trace), 3)
+    assert set(step["tensor"]) == {"dense_1 kernel", "conv2d bias"}
+    assert step["start_ms"].min() == 0 and len(step) == 6
+    with pytest.raises(ValueError, match="no step 4; it has 1 to 3"):
+        timeline.one_step(timeline.read(trace), 4)
+
+
+def test_spans_run_from_the_first_start_to_the_last_end(trace):
+    spans = timeline.seconds_by_phase(timeline.one_step(timeline.read(trace), 1))
+    assert spans["ms"].to_dict() == pytest.approx(
+        {"negotiate": 1.501, "copy in": 0.011, "all-reduce": 2.001}
+    )
+    assert set(spans["tensors"]) == {2}
+
+
+@pytest.mark.parametrize("cut", [1, 30, 400])
+def test_an_unfinished_file_is_read_as_far_as_it_goes(trace, cut):
+    whole = timeline.read(trace)
+    trace.write_text(trace.read_text()[:-cut])
+    found = timeline.read(trace)
+    assert len(whole) - 6 <= len(found) <= len(whole)
+    assert found.iloc[0].to_dict() == whole.iloc[0].to_dict()
+
+
+def test_the_stand_ins_trace(tmp_path):
+    path = tmp_path / "torch.json"
+    events = [{"name": "aten::add", "ph": "X", "ts": 1, "dur": 5}]
+    for number in range(17):  # two steps of eight, and a metric
+        at = 1000.0 * number
+        events.append({"name": "gloo:all_reduce", "ph": "X", "ts": at, "dur": 250.0})
+    path.write_text(json.dumps({"traceEvents": events}))
+    step = timeline.one_step(timeline.read(path), 2)
+    assert step["tensor"].tolist() == [f"tensor {n}" for n in range(1, 9)]
+    assert set(step["ms"]) == {0.25} and set(step["phase"]) == {"all-reduce"}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (None, "Set HOROVOD_TIMELINE"),
+        ("", "is no timeline"),
+        ("nonsense", "is no timeline"),
+        ("[]", "holds no all-reduce"),
+        ('{"a": 1}', "is no timeline"),
+    ],
+)
+def test_what_is_no_timeline_says_what_to_do(tmp_path, text, said):
+    path = tmp_path / "timeline.json"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(NoTimeline, match=said):
+        timeline.read(path)
