@@ -10,6 +10,7 @@ from nbclient import NotebookClient
 from workshop.exercises import generate
 from workshop.exercises.checking import Wrong, check, numbers
 from workshop.notebooks.execute import execute
+from workshop.notebooks.sync import as_notebook
 
 SOURCES = generate.sources()
 lesson = pytest.mark.parametrize("source", SOURCES, ids=[one.stem for one in SOURCES])
@@ -40,8 +41,9 @@ def test_two_or_three_exercises_each_with_a_check_and_wrong_answers(source):
 
 @lesson
 def test_the_solutions_are_right(source, tmp_path):
-    copy = tmp_path / f"{source.stem}.ipynb"
-    execute(source.with_suffix(".ipynb"), copy, {}, cell_seconds=120)
+    pair, copy = source.with_suffix(".ipynb"), tmp_path / f"{source.stem}.ipynb"
+    assert pair.read_text() == as_notebook(source), "run `python -m workshop.notebooks.sync`"
+    execute(pair, copy, {}, cell_seconds=120)
     checks = tagged(nbformat.read(copy, as_version=4), "check")
     said = ["".join(one.get("text", "") for one in cell.outputs) for cell in checks]
     expected = [one.number for one in generate.exercises(source)]
