@@ -40,7 +40,7 @@ FLAGS = (
     "--hide-scrollbars",
     "--window-size=1300,1500",
 )
-START_SECONDS = 120
+PATIENCE = 240  # seconds for what takes one or two on a machine with nothing else to do
 
 
 @contextlib.contextmanager
@@ -55,6 +55,8 @@ def chromium(folder: Path):
     options.ignore_local_proxy_environment_variables()
     # Both paths are given, so that Selenium does not look for downloads.
     driver = webdriver.Chrome(options=options, service=Service(DRIVER))
+    driver.set_page_load_timeout(PATIENCE)
+    driver.set_script_timeout(PATIENCE)
     try:
         yield driver
     finally:
@@ -106,7 +108,7 @@ def start_lab(folder: Path, root: Path) -> Lab:
         )
     os.close(terminal)
     lab = Lab(process, keyboard, f"http://127.0.0.1:{port}", token, root, folder / "state")
-    deadline = time.monotonic() + START_SECONDS
+    deadline = time.monotonic() + PATIENCE
     while not answers(f"{lab.url}/api/status?token={token}"):
         if process.poll() is not None or time.monotonic() > deadline:
             process.kill()
@@ -120,7 +122,7 @@ def end_lab(lab: Lab) -> None:
     os.killpg(lab.process.pid, signal.SIGINT)
     os.write(lab.keyboard, b"y\n")
     try:
-        lab.process.wait(60)
+        lab.process.wait(PATIENCE)
     except subprocess.TimeoutExpired:
         os.killpg(lab.process.pid, signal.SIGKILL)
         raise
@@ -162,11 +164,20 @@ class Page:
     def __init__(self, driver, lab: Lab, notebook: str) -> None:
         self.driver, self.path = driver, lab.root / notebook
         driver.get(lab.address(notebook))
-        wait_for("the kernel is idle", self.idle, 120)
+        wait_for("the kernel is idle", self.idle, PATIENCE)
 
     def all(self, selector: str) -> list:
         """The elements of the notebook that fit a CSS selector."""
         return self.driver.find_elements(By.CSS_SELECTOR, self.PANEL + selector)
+
+    def text(self, selector: str) -> str:
+        """The text of all elements that fit a CSS selector."""
+        return "\n".join(one.text for one in self.all(selector))
+
+    def click(self, element) -> None:
+        """Scroll to an element and click it."""
+        self.driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", element)
+        element.click()
 
     def idle(self) -> bool:
         """Whether the kernel is there and has nothing to do. RuntimeError for a window."""
@@ -187,7 +198,9 @@ class Page:
         next(one for one in bar if one.text == name).click()
         entry = f'.lm-Menu-item[data-command="{command}"]'
         wait_for(
-            f"the entry {command}", lambda: self.driver.find_elements(By.CSS_SELECTOR, entry), 20
+            f"the entry {command}",
+            lambda: self.driver.find_elements(By.CSS_SELECTOR, entry),
+            PATIENCE,
         )[0].click()
 
     def prompts(self) -> list[str]:
@@ -199,8 +212,8 @@ class Page:
 
     def errors(self) -> list[str]:
         """The text of each error that a cell shows."""
-        error = '[data-mime-type="application/vnd.jupyter.error"]'
-        return [one.text for one in self.all(error)]
+        said = [one.text for one in self.all('[data-mime-type="application/vnd.jupyter.stderr"]')]
+        return [one for one in said if "Traceback (most recent call last)" in one]
 
     def run_all(self, seconds: float) -> None:
         """Run > Run All Cells, and wait until all have run or one has failed."""
@@ -216,7 +229,7 @@ class Page:
         """File > Save, and wait until the file has what the page shows."""
         before = self.path.stat().st_mtime_ns
         self.menu("File", "docmanager:save")
-        wait_for("the file is saved", lambda: self.path.stat().st_mtime_ns > before, 60)
+        wait_for("the file is saved", lambda: self.path.stat().st_mtime_ns > before, PATIENCE)
 
     def picture(self, element, name: str) -> Path:
         """Scroll to an element and keep what the window shows, in build/screenshots/."""

@@ -9,12 +9,13 @@ import nbformat
 import psutil
 import pytest
 
-from lab_harness import Page, end_lab
+from lab_harness import PATIENCE, Page, end_lab, wait_for
 from local_sagemaker import daemon
 from workshop.notebooks.lessons import chosen
 from workshop.notebooks.writing import KERNEL
+from workshop.quizzing.questions import load
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 
 SHOWN = "return arguments[0].complete && arguments[0].naturalWidth > 0 ? arguments[0].width : 0"
 
@@ -25,7 +26,7 @@ def page(browser, lab):
     (lesson,) = chosen(("00",))
     opened = Page(browser, lab, f"notebooks/{lesson.name}")
     opened.news = opened.windows()
-    opened.run_all(600)
+    opened.run_all(1200)
     opened.save()
     return opened
 
@@ -61,6 +62,28 @@ def test_every_picture_shows(page, saved, browser):
         assert browser.execute_script(SHOWN, picture) >= 300, f"picture {number} does not show"
 
 
+def test_a_guess_can_be_typed(page):
+    (field, *_) = page.all('input[placeholder="a number"]')
+    field.send_keys("ninety\n")
+    wait_for("'ninety' is refused", lambda: "is no number" in page.text(".widget-label"), PATIENCE)
+    field.clear()
+    field.send_keys("90\n")
+    wait_for("90 is taken", lambda: "is no number" not in page.text(".widget-label"), PATIENCE)
+
+
+@pytest.mark.parametrize("right", [True, False], ids=["right", "wrong"])
+def test_the_quiz_says_at_once_whether_an_answer_is_right(page, right):
+    """The first question is answered right, the second wrong."""
+    question = load("00")[0 if right else 1]
+    index = question.answer if right else (question.answer + 1) % len(question.choices)
+    text = question.choices[index].replace("`", "")
+    (choice,) = [one for one in page.all(".widget-radio label") if one.text.strip() == text]
+    page.click(choice)
+    word = "Right." if right else "Not so."
+    wait_for(f"the quiz says {word}", lambda: word in page.text(".widget-html"), PATIENCE)
+    page.picture(choice, f"quiz-{'right' if right else 'wrong'}")
+
+
 def test_the_first_page_is_kept(page):
     title = page.all("h1")[0]
     assert title.text.startswith("00 · ")
@@ -73,7 +96,7 @@ def test_a_cell_that_fails_is_noticed(browser, lab):
     broken = nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": KERNEL})
     nbformat.write(broken, lab.root / "broken.ipynb")
     broken = Page(browser, lab, "broken.ipynb")
-    broken.run_all(120)
+    broken.run_all(PATIENCE)
     assert "ZeroDivisionError" in broken.errors()[0]
     assert "[ ]:" in broken.prompts()
 
@@ -84,6 +107,6 @@ def test_ctrl_c_ends_kernels_and_the_endpoint(lab):
     assert any("ipykernel_launcher" in " ".join(one.cmdline()) for one in started)
     assert daemon.running(lab.state)
     end_lab(lab)
-    _, alive = psutil.wait_procs(started, timeout=30)
+    _, alive = psutil.wait_procs(started, timeout=PATIENCE)
     assert not alive
     assert daemon.running(lab.state) is None
