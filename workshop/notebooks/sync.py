@@ -6,7 +6,8 @@
 
 - NN_name.ipynb from NN_name.py, lessons and solutions;
 - exercises/NN_name.ipynb from solutions/NN_name.py;
-- instructor/quiz_answers.md from workshop/quiz/lesson_NN.toml.
+- instructor/quiz_answers.md from workshop/quiz/lesson_NN.toml;
+- the tables of instructor/guide.md from workshop/teaching/plan.toml and the lessons.
 
 A notebook made so has no outputs, and the same source always gives the same bytes.
 """
@@ -25,6 +26,8 @@ from workshop.notebooks.writing import as_text
 from workshop.paths import NOTEBOOKS
 from workshop.quizzing import answers
 from workshop.quizzing.questions import BadQuiz
+from workshop.teaching import pages as guide
+from workshop.teaching.plan import BadPlan
 
 
 def sources(folder: Path = NOTEBOOKS) -> list[Path]:
@@ -40,8 +43,8 @@ def as_notebook(source: Path) -> str:
 def everything(numbers: tuple[str, ...] = (), folder: Path = NOTEBOOKS) -> dict[Path, str]:
     """Every file that is made from a source, and the text it must have.
 
-    numbers: only these lessons' notebooks; all, and the quizzes' answers, if there are none.
-    Raises BadSource, BadQuiz for a source that nothing can be made from.
+    numbers: only these lessons' notebooks; all, and the instructor's pages, if there are none.
+    Raises BadSource, BadQuiz, BadPlan for a source that nothing can be made from.
     """
 
     def wanted(paths: list[Path]) -> list[Path]:
@@ -49,7 +52,7 @@ def everything(numbers: tuple[str, ...] = (), folder: Path = NOTEBOOKS) -> dict[
 
     made = {path.with_suffix(".ipynb"): as_notebook(path) for path in wanted(sources(folder))}
     made |= generate.pages(wanted(generate.sources(folder / "solutions")))
-    return made if numbers else made | answers.pages(folder)
+    return made if numbers else made | answers.pages(folder) | guide.pages(folder)
 
 
 def out_of_step(made: dict[Path, str]) -> list[Path]:
@@ -92,7 +95,7 @@ def main(arguments: list[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     try:
         made = everything(tuple(chosen.numbers))
-    except (generate.BadSource, BadQuiz) as error:
+    except (generate.BadSource, BadQuiz, BadPlan) as error:
         print(error, file=sys.stderr)
         return 1
     if not chosen.check:
