@@ -59,9 +59,9 @@ workshop.check("02.1", chunks_of_step)
 # <details><summary>Hint</summary>
 #
 # Make an empty tensor with a row for each rank, and put `mine` into your own row. Then
-# `world_size - 1` times: `sending = dist.isend(row to pass on, next rank)`, `dist.recv(row to fill,
-# rank before)`, `sending.wait()`. In the first step you pass on your own row, afterwards the one that
-# you have just filled.
+# `world_size - 1` times: `sending = dist.isend(row to pass on, next rank)`, then `dist.recv(row to
+# fill, rank before)`, then `sending.wait()`. In the first step you pass on your own row, afterwards
+# the one that you have just filled.
 #
 # </details>
 
