@@ -41,6 +41,8 @@ def progress(runs: dict[str, pd.DataFrame], slow: int) -> None:
     with canvas(title, "seconds", "gradients pushed by a worker") as axes:
         for index, (name, pushes) in enumerate(runs.items()):
             labels = {False: f"{name}: the others", True: f"{name}: the slow worker"}
+            if pushes["worker"].value_counts().nunique() == 1:  # one line over the other
+                labels = {False: f"{name}: all workers"}
             for worker, own in pushes.groupby("worker"):
                 style = {"linestyle": "--" if worker == slow else "-", "linewidth": 1.8}
                 axes.plot(
@@ -68,18 +70,22 @@ def losses(runs: dict[str, pd.DataFrame], over: int) -> None:
         axes.legend(frameon=False)
 
 
-def traffic(table: pd.DataFrame) -> None:
+def traffic(measured: pd.Series, model_kb: float, most: int = 16) -> None:
     """Bytes through the server, and through a rank of a ring, as workers grow.
 
-    table: index workers; columns measured, computed and ring, kB in a step.
+    measured: kB in and out of the server in a step, its index the workers. model_kb: kB of one
+    gradient. most: up to so many workers the two formulas are drawn.
     """
+    counts = range(1, most + 1)
     label = "kB in and out, in one step"
     with canvas("The server carries everybody's bytes", "workers", label) as axes:
-        axes.plot(table.index, table["computed"], color=COLOURS[0], label="server, computed")
+        server = [2 * model_kb * count for count in counts]
+        axes.plot(counts, server, color=COLOURS[0], label="server, computed")
         style = {"color": COLOURS[3], "marker": "o", "linestyle": "none"}
-        axes.plot(table.index, table["measured"], label="server, measured", **style)
-        style = {"color": COLOURS[2], "linestyle": "--"}
-        axes.plot(table.index, table["ring"], label="each rank of a ring, computed", **style)
-        axes.set_xticks(list(table.index))
+        axes.plot(measured.index, measured, label="server, measured", **style)
+        ring = [4 * model_kb * (count - 1) / count for count in counts]
+        label = "each rank of a ring, computed"
+        axes.plot(counts, ring, color=COLOURS[2], linestyle="--", label=label)
+        axes.set_xticks(sorted({*measured.index, *range(4, most + 1, 4)}))
         axes.set_ylim(bottom=0)
         axes.legend(frameon=False)
