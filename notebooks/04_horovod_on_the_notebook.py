@@ -69,20 +69,17 @@ from workshop.plots.timeline import timeline as draw_timeline
 session = workshop.session(target=target, seat=seat)
 choice = steps.horovod_or_torch()
 print(choice.explanation)
-
-# %%
 digits = data_prep.digits.prepare(workshop.DATA / "digits", quiet=True)
 data = ["--training", digits / "training", "--test", digits / "test"]
 short = [*data, "--max-steps", max_steps, "--log-every", 0, "--no-save"]
 
 # %% [markdown]
+# ## Processes that meet
+#
 # Horovod 0.28.1, of June 2023, is its last release. Nobody maintains it any more; new projects
 # take PyTorch's DDP or TensorFlow's own strategies. Why learn it? Much training code still in use
 # is Horovod code. And its handful of calls name the ideas more plainly than what came after: you
 # see every step that the others do behind your back.
-
-# %% [markdown]
-# ## Processes that meet
 #
 # Start a script twice and you have two processes. Neither knows that the other exists. To work
 # together they need three things: a number each, the count of all, and a way to send messages.
@@ -100,6 +97,10 @@ hello = """from mpi4py import MPI; ranks = MPI.COMM_WORLD
 print('rank', ranks.rank, 'of', ranks.size, '- our ranks add up to', ranks.allreduce(ranks.rank))"""
 met = mpirun(4, "python", "-c", hello)
 
+sums = [line.text for line in met.lines if line.text.endswith("add up to 6")]
+assert len(sums) == 4, f"{len(sums)} of 4 ranks knew the sum: run `make doctor`."
+workshop.record(ranks_that_knew_the_sum=len(sums))
+
 # %% [markdown]
 # You should see four lines, in any order: nobody decides who prints first. The sum is 6 on each,
 # which no process could know by itself. The first line is the command; you can type it in a
@@ -115,11 +116,6 @@ met = mpirun(4, "python", "-c", hello)
 #
 # `mpirun(...)` in this notebook is a thin helper around that command. The stop button ends every
 # rank.
-
-# %%
-sums = [line.text for line in met.lines if line.text.endswith("add up to 6")]
-assert len(sums) == 4, f"{len(sums)} of 4 ranks knew the sum: run `make doctor`."
-workshop.record(ranks_that_knew_the_sum=len(sums))
 
 # %% [markdown]
 # ## Who is who
@@ -155,11 +151,9 @@ guess = workshop.predict(
 )
 
 # %%
-print(workshop.cost("ml.c5.xlarge", instance_count=instance_count, seconds=180))
-
-# %%
 from sagemaker.tensorflow import TensorFlow
 
+print(workshop.cost("ml.c5.xlarge", instance_count=instance_count, seconds=180))
 estimator = TensorFlow(
     entry_point="show_places.py",
     framework_version="2.12.0",
@@ -177,10 +171,6 @@ columns = ["rank", "host", "local_rank", "local_size", "cross_rank"]
 found = job.table("place").sort_values("rank", ignore_index=True)
 places(found, f"{len(found)} ranks on {found['host'].nunique()} host(s)")
 found[columns]
-
-# %%
-last = found.iloc[-1]
-guess.compare(local_rank=last["local_rank"], cross_rank=last["cross_rank"])
 
 # %% [markdown]
 # You should see ranks 0 and 1 on the first host, 2 and 3 on the second: the slots of one host are
@@ -203,6 +193,7 @@ workshop.record(
     cross_ranks=found["cross_rank"],
     places_from=found["library"].iloc[0],
 )
+guess.compare(local_rank=found["local_rank"].iloc[-1], cross_rank=found["cross_rank"].iloc[-1])
 
 # %% [markdown]
 # ## mpirun alone makes nothing parallel
@@ -230,10 +221,6 @@ with steps.without(choice.script, *range(1, 10)) as unchanged:
 trainings = strangers.table("start")
 trainings[["world_size", "global_batch_size", "parameters"]]
 
-# %%
-alone = {"weights": kinds(strangers, "weights_at_end"), "images": kinds(strangers, "images_seen")}
-guess.compare(trainings=len(trainings), **alone)
-
 # %% [markdown]
 # Two trainings, each of world_size 1: two strangers who did the same work twice. Both used the
 # same seed and took the same images, so both ended with the *same weights*, without a word
@@ -241,9 +228,11 @@ guess.compare(trainings=len(trainings), **alone)
 # images.**
 
 # %%
+alone = {"weights": kinds(strangers, "weights_at_end"), "images": kinds(strangers, "images_seen")}
 assert (trainings["world_size"] == 1).all(), "The script without steps must not know of others."
 assert alone == {"weights": 1, "images": 1}, "Two strangers with one seed must do the same work."
 workshop.record(strangers=len(trainings), strangers_weights=alone["weights"])
+guess.compare(trainings=len(trainings), **alone)
 
 # %% [markdown]
 # ## Six steps
@@ -255,11 +244,7 @@ workshop.record(strangers=len(trainings), strangers_weights=alone["weights"])
 # its rank. Then each takes the GPU with the number of its local_rank; without that, all ranks of a
 # host would crowd on GPU 0. Memory growth: by default TensorFlow takes the whole memory of every
 # GPU that it sees. On a CPU, `prepare` shares out the cores instead.
-
-# %%
-steps.show_step(choice.script, 1, 2)
-
-# %% [markdown]
+#
 # **3. Scale the learning rate.** Horovod's recipe keeps each rank's batch. So with `size` ranks
 # the global batch is `size` times as large, and there are as many times fewer steps in an epoch.
 # A larger batch has a less noisy gradient and bears a larger step; the rule of thumb multiplies
@@ -267,7 +252,7 @@ steps.show_step(choice.script, 1, 2)
 # 05's script does, you leave the rate alone.
 
 # %%
-steps.show_step(choice.script, 3)
+steps.show_step(choice.script, 1, 2, 3)
 
 # %% [markdown]
 # **4. Average the gradients.** The heart. What `tape.gradient` returns is now the mean over all
@@ -299,23 +284,15 @@ steps.show_step(choice.script, 6)
 #
 # **7. Shard the data.** Nothing in Horovod splits your data. All ranks shuffle in the same order,
 # then rank r takes image r, r + size, and so on.
-
-# %%
-steps.show_step(choice.script, 7)
-
-# %% [markdown]
+#
 # **8. Warm up.** Fresh weights change fast, and a learning rate of many ranks may throw them off.
 # So begin with the rate of one rank and grow to the full one over the first steps.
-
-# %%
-steps.show_step(choice.script, 8)
-
-# %% [markdown]
+#
 # **9. Average the metrics.** What rank 0 prints is the loss on *its* images. The loss of the
 # model is the mean over all ranks.
 
 # %%
-steps.show_step(choice.script, 9)
+steps.show_step(choice.script, 7, 8, 9)
 
 # %% [markdown]
 # On the web you will meet older forms. `AdamOptimizer(lr=…)`, `tf.Session` hooks and
@@ -344,12 +321,10 @@ guess = workshop.predict(
 )
 
 # %%
-folder = Path(tempfile.mkdtemp(prefix="workshop-04-"))
-trace = folder / "timeline.json"
+folder = tempfile.TemporaryDirectory(prefix="workshop-04-")  # goes with the notebook
+trace = Path(folder.name) / "timeline.json"
 variables = choice.environment | {"HOROVOD_TIMELINE": trace}
 runs = {"complete": mpirun(2, SCRIPTS / choice.script, *short, show=False, **variables)}
-
-# %%
 for name, step in {"no_tape": 4, "no_broadcast": 5, "no_shard": 7}.items():
     with steps.without(choice.script, step) as copy:
         print(f"without step {step}: ", end="")
@@ -358,13 +333,15 @@ for name, step in {"no_tape": 4, "no_broadcast": 5, "no_shard": 7}.items():
 # %%
 questions = ["weights_at_start", "weights_after_first_step", "weights_at_end", "images_seen"]
 table = pd.DataFrame({name: {q: kinds(run, q) for q in questions} for name, run in runs.items()}).T
+for name, run in runs.items():
+    first, second = map(set, run.table("evidence")["images"])
+    table.loc[name, "images in common"] = len(first & second)
+table = table.astype(int)
 table.rename_axis("how many different …")
 
-# %%
-guess.compare(**table["weights_at_end"])
-
 # %% [markdown]
-# All four ended without an error. Read the table row by row, 1 means that both ranks had the same:
+# All four ended without an error. Read the table row by row: 1 means that both ranks had the same,
+# 2 that each had its own. The last column counts the images that both ranks saw.
 #
 # - **complete**: they start apart, are equal after the first step, stay equal, and saw different
 #   images. This is one training on twice the data.
@@ -373,13 +350,18 @@ guess.compare(**table["weights_at_end"])
 #   gradients that they average belong to different models. Had all ranks used one seed, you would
 #   not have noticed, until the day on which only rank 0 loads a checkpoint.
 # - **no_shard**: equal weights, and yet a waste: both ranks computed the same gradients.
+#
+# The columns of images are worth a look even with step 7. In a first version of this script each
+# rank had set its own seed *above* the data set. So each shuffled in its own order, the shards
+# overlapped, and only the images told.
 
 # %%
-assert list(table.loc["complete"]) == [2, 1, 1, 2], "The complete script must train one model."
+assert list(table.loc["complete"]) == [2, 1, 1, 2, 0], "The complete script must train one model."
 ends = table["weights_at_end"]
 assert ends["no_tape"] == 2 and ends["no_broadcast"] == 2, "A missing step left no trace."
 assert table.loc["no_shard", "images_seen"] == 1, "Without step 7 all ranks see the same images."
 workshop.record(**{name: list(table.loc[name]) for name in table.index})
+guess.compare(**ends)
 
 # %% [markdown]
 # Why after the first step? Count the optimizer's variables before it and after it.
@@ -387,13 +369,11 @@ workshop.record(**{name: list(table.loc[name]) for name in table.index})
 # %%
 evidence = runs["complete"].table("evidence").set_index("rank")
 late = evidence.filter(like="optimizer_variables").T
-late
-
-# %%
 assert (late.iloc[1] > late.iloc[0]).all(), "The optimizer made no variables in the first step."
 hashes = evidence["weights_at_end"]
 assert hashes.nunique() == 1, "The ranks of the complete run differ: run the cell again."
 workshop.record(hashes=hashes, optimizer_variables=late[0])
+late
 
 # %% [markdown]
 # ## The Timeline
@@ -408,8 +388,6 @@ workshop.record(hashes=hashes, optimizer_variables=late[0])
 table = timeline.read(trace)
 one = timeline.one_step(table, max_steps - 2)
 draw_timeline(one)
-
-# %%
 spans = timeline.seconds_by_phase(one)
 spans.round(3)
 
@@ -469,9 +447,6 @@ with plots.canvas("What a second rank brings", "", "images per second") as axes:
 ceiling = (speeds[turns.APART] / speeds[turns.ONE]).median()
 speedup = (speeds[turns.RANKS] / speeds[turns.ONE]).median()
 share = (speeds[turns.RANKS] / speeds[turns.APART]).median()
-guess.compare(ceiling=ceiling, speedup=speedup)
-
-# %%
 print(f"Two apart: {ceiling:.2f} x one process. Two ranks: {speedup:.2f} x.")
 print(f"So two ranks reach {share:.0%} of what this machine can give to two processes.")
 assert share >= expected_share, (
@@ -479,6 +454,7 @@ assert share >= expected_share, (
     "batch gives the ranks more to do between two all-reduces."
 )
 workshop.record(ceiling=ceiling, speedup=speedup, share=share)
+guess.compare(ceiling=ceiling, speedup=speedup)
 
 # %% [markdown]
 # The dots are single rounds, the bars their medians. Judge Horovod by the share, not by the
@@ -499,16 +475,14 @@ workshop.record(ceiling=ceiling, speedup=speedup, share=share)
 workshop.show_function("train_tf_mirrored.py", "make_train_step")
 
 # %%
-few = [*data, "--max-steps", max_steps, "--log-every", 0, "--save-to", folder / "model"]
+few = [*data, "--max-steps", max_steps, "--log-every", 0, "--save-to", Path(folder.name) / "model"]
 mirrored = mpirun(1, SCRIPTS / "train_tf_mirrored.py", "--devices", 2, *few, show=False)
 replicas = pd.DataFrame([one for one in mirrored.events if one["event"] == "weights"])
 replicas = replicas.rename(columns={"rank": "replica"}).drop(columns="event")
-replicas.assign(weights_sha256=replicas["weights_sha256"].str[:16] + "…")
-
-# %%
 assert len(replicas) == 2, f"{len(replicas)} replicas trained, not 2."
 assert replicas["weights_sha256"].nunique() == 1, "The replicas differ: did they average?"
 workshop.record(replicas=len(replicas))
+replicas.assign(weights_sha256=replicas["weights_sha256"].str[:16] + "…")
 
 # %% [markdown]
 # Note the division by `replicas`: here `apply_gradients` *sums* over the devices. Forget it and
@@ -552,23 +526,12 @@ workshop.quiz("04")
 #   rank 0. Three more: shard, warm up, average metrics.
 # - A script that lacks a step ends well. Equal weights *and* different images are the proof.
 # - Measure a speed-up against what the machine can give to strangers.
-
-# %%
-print(f"complete: {ends['complete']} set of weights; without the tape: {ends['no_tape']}.")
-print(f"2 ranks reach {share:.0%} of the ceiling of this machine.")
-
-# %% [markdown]
+#
 # ## Clean up
 #
-# Every rank has ended, the job too; the copies of the script are gone. The next cell removes the
-# Timeline and the model of this run. A notebook instance on AWS costs until you stop it.
-
-# %%
-import shutil
-
-shutil.rmtree(folder)
-
-# %% [markdown]
+# Every rank has ended, the job too; the copies of the script are gone. The Timeline and the model
+# of this run go with the notebook's process. A notebook instance on AWS costs until you stop it.
+#
 # ## Next
 #
 # [05 · Horovod on training instances](05_horovod_on_training_instances.ipynb): the same nine

@@ -63,8 +63,6 @@ def main() -> None:
         tf.config.experimental.set_memory_growth(gpu, True)  # STEP 2
     average = mean_over_ranks  # STEP 9
     prepare(args, local_rank, local_size)  # shows this rank the GPU number local_rank alone
-    # Each rank its own random numbers, as dropout and augmentation need. Also its own weights!
-    tf.keras.utils.set_random_seed(args.seed + rank)
     args.global_batch_size *= size  # STEP 3
     args.learning_rate *= size  # STEP 3
 
@@ -76,6 +74,9 @@ def main() -> None:
     batch = local_batch_size(args.global_batch_size, size)
     dataset = dataset.batch(batch, drop_remainder=True)
 
+    # Each rank its own random numbers, as dropout and augmentation need. Also its own weights!
+    # Not above the data set: tf.data mixes this seed into its own, and the orders would differ.
+    tf.keras.utils.set_random_seed(args.seed + rank)
     model = build_model(images.shape[1:], args.hidden_units)
     optimizer = tf.keras.optimizers.SGD(args.learning_rate, momentum=0.9)
     train_step = make_train_step(model, optimizer)

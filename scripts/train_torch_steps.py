@@ -58,8 +58,6 @@ def main() -> None:
     local_rank, local_size = places  # STEP 2
     average = mean_over_ranks  # STEP 9
     device = prepare(args, local_rank, local_size)  # this rank's own GPU, where there is one
-    # Each rank its own random numbers, as dropout and augmentation need. Also its own weights!
-    torch.manual_seed(args.seed + rank)
     args.global_batch_size *= size  # STEP 3
     args.learning_rate *= size  # STEP 3
 
@@ -68,6 +66,8 @@ def main() -> None:
     dataset = TensorDataset(torch.from_numpy(images), torch.from_numpy(labels))
     batch = local_batch_size(args.global_batch_size, size)
 
+    # Each rank its own random numbers, as dropout and augmentation need. Also its own weights!
+    torch.manual_seed(args.seed + rank)
     model = Classifier(images.shape[1:], args.hidden_units).to(device)
     optimizer = torch.optim.SGD(model.parameters(), args.learning_rate, momentum=0.9)
     report = Report(args, weights_of(model), rank, size, average)

@@ -89,7 +89,8 @@ def mpirun(
         ranks: how many processes.
         command: the words of the command. "python", or a first word that ends with .py, runs
             in this notebook's environment.
-        show: print each line as it comes, its rank in front. The command is printed anyway.
+        show: print the whole command, and each line as it comes, its rank in front. Otherwise
+            the command alone is printed, without mpirun's options.
         timeout: seconds after which all are ended.
         environment: variables for every rank, for example HOROVOD_TIMELINE="/tmp/trace.json".
 
@@ -97,7 +98,7 @@ def mpirun(
         MpiFailed: a rank ended with an error, was killed, or the time was up.
     """
     started = start(ranks, *command, **environment)
-    print(f"$ {started.shown}", flush=True)
+    print(f"$ {started.shown if show else started.short}", flush=True)
     return started.wait(timeout, show)
 
 
@@ -107,7 +108,10 @@ def start(ranks: int, *command, **environment) -> Running:
 
 
 class Running:
-    """mpirun and its ranks, while they run. shown: the command as one would type it."""
+    """mpirun and its ranks, while they run.
+
+    shown: the command as one would type it. short: the same without mpirun's options.
+    """
 
     def __init__(self, ranks: int, words: list[str], environment: dict) -> None:
         if not 1 <= ranks <= 64:
@@ -115,6 +119,7 @@ class Running:
         self.ranks, self.lines = ranks, []
         full = mpirun_command(ranks, words)
         self.shown = _shown(full, environment)
+        self.short = _shown([*full[:3], *words], environment)
         self._arrived = threading.Condition()
         self._began = time.monotonic()
         self._guard = subprocess.Popen(

@@ -28,7 +28,7 @@ class Evidence:
             "weights_at_start": weights_hash(weights),
             "optimizer_variables_at_start": optimizer_variables,
         }
-        self._images, self._seen = hashlib.sha256(), set()
+        self._images, self._seen = hashlib.sha256(), set()  # in order; each
 
     def step(self, images, weights: Callable[[], list], optimizer_variables: int) -> None:
         """Note a finished step's images (n, ...), and after the first step the weights too."""
@@ -38,14 +38,17 @@ class Evidence:
         for image in np.asarray(images):
             one = image.tobytes()
             self._images.update(one)
-            self._seen.add(hashlib.sha256(one).digest()[:8])
+            self._seen.add(hashlib.sha256(one).hexdigest()[:10])
 
     def show(self, weights: list[np.ndarray]) -> None:
-        """Print the record. Every rank prints its own."""
+        """Print the record; every rank prints its own.
+
+        `images_seen` is one hash of all images in their order, `images` a short one of each.
+        """
         emit(
             event="evidence",
             **self._record,
             weights_at_end=weights_hash(weights),
             images_seen=self._images.hexdigest(),
-            different_images=len(self._seen),
+            images=sorted(self._seen),
         )
