@@ -97,7 +97,7 @@ def test_the_marks_say_which_is_right_and_why(small):
     assert marks.table["your answer"][1] == "one < two"
     assert "2. not so: one < two\n   Because of `rank`." in repr(marks)
     page = marks._repr_html_()
-    assert "<td>one &lt; two</td>" in page and "Because of <code>rank</code>." in page
+    assert ">one &lt; two</td>" in page and "Because of <code>rank</code>." in page
 
 
 @pytest.mark.parametrize(

@@ -136,4 +136,5 @@ class Marks:
 
     def _repr_html_(self) -> str:
         # Not pandas' own view of a table: it cuts texts after 50 letters.
-        return self.table.map(_as_html).to_html(index=False, escape=False, border=0)
+        page = self.table.map(_as_html).to_html(index=False, escape=False, border=0, justify="left")
+        return page.replace("<td>", '<td style="text-align: left">')
