@@ -108,12 +108,11 @@ def work(model: Classifier, batches: Iterator, pause: float) -> None:
         dist.send(torch.cat([gradient, loss.detach()[None]]), 0)
 
 
-def own_batches(args, workers: int, number: int) -> Iterator:
+def own_batches(args, workers: int, number: int, batch: int) -> Iterator:
     """Yield batches of a worker's part of the data, without end; each epoch another order."""
     images, labels = load_channel(args.training)
     dataset = TensorDataset(torch.from_numpy(images), torch.from_numpy(labels))
     sampler = DistributedSampler(dataset, workers, number, seed=args.seed, drop_last=True)
-    batch = local_batch_size(args.global_batch_size, workers)
     loader = DataLoader(dataset, batch, sampler=sampler, drop_last=True)
     for epoch in count(1):
         sampler.set_epoch(epoch)
@@ -145,7 +144,7 @@ def train(args) -> dict | None:
         and the weights (arrays). None on the others.
 
     Raises:
-        ScriptError: there are not as many ranks as workers and a server.
+        ScriptError: there are too few ranks, or the workers can't take equal parts of a batch.
     """
     rank, others = dist.get_rank(), dist.get_world_size() - 1
     workers = args.workers or others
@@ -154,6 +153,7 @@ def train(args) -> dict | None:
             f"{others + 1} ranks are a server and {others} workers, not {workers}: choose another "
             "--workers, or start more ranks (torchrun --nproc_per_node)"
         )
+    batch = local_batch_size(args.global_batch_size, workers)
     prepare(args, ranks_here=others + 1)
     test = load_channel(args.test)
     model = Classifier(test[0].shape[1:], args.hidden_units)
@@ -161,7 +161,7 @@ def train(args) -> dict | None:
         return serve(args, model, workers, test)
     if rank <= workers:  # a rank too many has nothing to do
         pause = args.slow_ms / 1000 if rank == workers else 0
-        work(model, own_batches(args, workers, rank - 1), pause)
+        work(model, own_batches(args, workers, rank - 1, batch), pause)
     return None
 
 
