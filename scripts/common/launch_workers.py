@@ -8,8 +8,10 @@ the others are stopped: without it they would wait.
 """
 
 import argparse
+import ctypes
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -31,10 +33,17 @@ def start_workers(command: list[str], workers: int) -> list[subprocess.Popen]:
         {"cluster": cluster, "environment": "cloud", "task": {"type": "worker", "index": index}}
         for index in range(workers)
     ]
+    environments = [dict(os.environ, TF_CONFIG=json.dumps(config)) for config in configs]
     return [
-        subprocess.Popen(command, env=dict(os.environ, TF_CONFIG=json.dumps(config)))
-        for config in configs
+        subprocess.Popen(command, env=env, preexec_fn=_end_with_launcher) for env in environments
     ]
+
+
+def _end_with_launcher() -> None:
+    """Linux: a worker is killed when the launcher is. Alone it would wait for ever."""
+    if sys.platform == "linux":
+        set_death_signal = 1  # PR_SET_PDEATHSIG of linux/prctl.h
+        ctypes.CDLL(None).prctl(set_death_signal, signal.SIGKILL, 0, 0, 0)
 
 
 def finish(processes: list[subprocess.Popen]) -> int:

@@ -6,7 +6,9 @@ model; on an instance with GPUs it holds one replica a GPU.
 
 import json
 import os
+import socket
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +16,8 @@ from pathlib import Path
 from common.arguments import threads_per_rank
 from common.errors import ScriptError
 from common.keras2 import tf
+
+_LEAVE_SECONDS = 8.0  # TensorFlow calls a silent worker lost after 10
 
 
 def prepare(args) -> int:
@@ -91,10 +95,28 @@ def mean_over_replicas(values: list) -> list:
 
 
 def leave(strategy) -> None:
-    """Wait until every rank has come here. A rank that ends earlier counts as lost for the rest."""
+    """Wait until every rank has come here; rank 0 goes last.
+
+    A rank that ends while others work counts as lost for them. Rank 0's process also keeps the
+    list of who is there: ranks that outlive it report that as an error in their last second.
+    """
 
     @tf.function
     def meet():
         return mean_over_replicas([tf.constant(1.0)])
 
     strategy.run(meet)
+    addresses, rank = read_workers()
+    deadline = time.monotonic() + _LEAVE_SECONDS
+    others = addresses[1:] if rank == 0 else []
+    while any(map(_listens, others)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+
+def _listens(address: str) -> bool:
+    host, _, port = address.rpartition(":")
+    try:
+        with socket.create_connection((host, int(port)), timeout=1):
+            return True
+    except OSError:
+        return False

@@ -3,11 +3,14 @@
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import psutil
 import pytest
 from script_harness import HERE, SCRIPTS, largest_difference, script_env, weights
 
+SECONDS = 280  # two processes that import TensorFlow, on a machine that may be busy
 LAUNCH = [sys.executable, str(SCRIPTS / "common" / "launch_workers.py"), "--workers"]
 # 24 steps reach into the second epoch: its shuffle must be the same on all workers, too.
 STEPS = ["--max-steps", "24", "--log-every", "0"]
@@ -33,7 +36,8 @@ def check_equals(reference: list, folder: Path, ranks: int) -> None:
 
 
 def test_two_workers_train_what_one_process_trains(run, reference, tmp_path):
-    done = run(*LAUNCH, "2", "--", *STEPS, "--dump-weights", tmp_path, TMPDIR=str(tmp_path))
+    script = [*STEPS, "--dump-weights", tmp_path]
+    done = run(*LAUNCH, "2", "--", *script, timeout=SECONDS, TMPDIR=str(tmp_path))
     check_equals(reference, tmp_path, 2)
     assert len(done.hashes) == 2 and len(set(done.hashes.values())) == 1
     assert done.events("start")[0]["world_size"] == 2
@@ -46,7 +50,7 @@ def test_two_workers_train_what_one_process_trains(run, reference, tmp_path):
 
 def test_the_comparison_finds_a_missing_all_reduce(run, reference, tmp_path):
     broken = ["--script", HERE / "broken_multiworker.py"]
-    run(*LAUNCH, "2", *broken, "--", *STEPS, "--dump-weights", tmp_path)
+    run(*LAUNCH, "2", *broken, "--", *STEPS, "--dump-weights", tmp_path, timeout=SECONDS)
     with pytest.raises(AssertionError, match="rank 1 differs"):
         check_equals(reference, tmp_path, 2)
     assert largest_difference(reference, weights(tmp_path, 0)) > 1000 * TOLERANCE
@@ -113,3 +117,30 @@ def test_a_worker_that_fails_ends_the_others():
     waits = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     assert finish([waits, fails]) == 3
     assert waits.poll() is not None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends them by itself")
+def test_workers_end_with_a_launcher_that_is_killed(tmp_path):
+    script, pids = tmp_path / "sleep.py", tmp_path / "pids"
+    script.write_text(
+        f"import os, time\nopen({str(pids)!r}, 'a').write(f'{{os.getpid()}}\\n')\ntime.sleep(600)"
+    )
+    launcher = subprocess.Popen([*LAUNCH, "2", "--script", str(script)])
+    deadline = time.monotonic() + 60
+    while not (pids.exists() and len(pids.read_text().split()) == 2):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    launcher.kill()
+    launcher.wait()
+    workers = [int(one) for one in pids.read_text().split()]
+    while any(map(is_alive, workers)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(map(is_alive, workers))
+
+
+def is_alive(pid: int) -> bool:
+    """Whether it runs; one that has ended and was not waited for does not."""
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
