@@ -293,9 +293,7 @@ guess.compare(naive=busiest["naive"], ring=busiest["ring"])
 
 # %%
 sizes = range(2, 17)
-with plots.canvas(
-    "Rank 0's load grows with the ranks", "ranks", "busiest rank: MB for 1 MB"
-) as axes:
+with plots.canvas("The load of the busiest rank", "ranks", "MB, for a tensor of 1 MB") as axes:
     for name, colour in pictures.COLOUR_OF.items():
         if name in costmodel.ALGORITHMS:
             passed = [max(map(sum, costmodel.bytes_by_rank(name, 1, size))) for size in sizes]
@@ -329,7 +327,7 @@ table.round(2)
 # ## Predict, then measure
 #
 # Rounds follow each other, and each costs α + β times the bytes of one message. So, for N ranks,
-# n bytes, and a link for each rank:
+# n bytes, and a link for each rank (the logarithm is rounded up):
 #
 # | | rounds | bytes of a message | seconds |
 # |---|---|---|---|
@@ -577,11 +575,12 @@ speeds
 # plain script gave, because it only called the model. The other two add up in another order, so
 # their last bits differ; the two processes of DDP agree with each other.
 #
-# Then compare the speeds, each script's fastest epoch, with the first row. The threads share only
-# the forward pass: on the CPU, `backward()` runs in one thread, and Python lets one thread at a
-# time run its own code. DDP's ranks are whole processes that share nothing but gradients. On a
-# machine whose cores are busy with other work, neither gains much. PyTorch's documentation
-# recommends DDP over DP on one machine too.
+# Then the speeds, each script's fastest epoch. The first two rows did the same work: as far as
+# they are apart, so unsure is every row on this machine now. The threads share only the forward
+# pass: on the CPU, `backward()` runs in one thread, and Python lets one thread at a time run its
+# own code. DDP's ranks are whole processes that share nothing but gradients. On a machine whose
+# cores are busy with other work, neither gains much. PyTorch's documentation recommends DDP over
+# DP on one machine too.
 
 # %%
 assert list(speeds["processes"]) == [1, 1, 1, 2], "DP is one process; DDP was to have two."

@@ -76,7 +76,7 @@ def test_several_processes_are_refused(monkeypatch, variable):
     monkeypatch.setenv(variable, "1")
     check_one_process(2)
     monkeypatch.setenv(variable, "2")
-    with pytest.raises(ScriptError, match="with python, or use train_torch_ddp.py"):
+    with pytest.raises(ScriptError, match=r"with python, or use train_torch_ddp\.py"):
         check_one_process(0)
 
 
