@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import symtable
 import sys
 from pathlib import Path
 
@@ -55,16 +56,17 @@ def is_checked(cell) -> bool:
 
 
 def names(source: str) -> tuple[set[str], set[str]]:
-    """(used, set): the names that a cell reads, and those that it sets or stores into."""
-    used, stored = set(), set()
+    """(used, set): the global names that a cell reads, and those that it sets or stores into."""
+    top = symtable.symtable(source, "cell", "exec")
+    stored = {one.get_name() for one in top.get_symbols() if one.is_assigned() or one.is_imported()}
+    used = {one.get_name() for one in top.get_symbols() if one.is_referenced()}
+    inner = list(top.get_children())
+    while inner:
+        scope = inner.pop()
+        inner += scope.get_children()
+        used |= {one.get_name() for one in scope.get_symbols() if one.is_global()}
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Name):
-            (used if isinstance(node.ctx, ast.Load) else stored).add(node.id)
-        elif isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef):
-            stored.add(node.name)
-        elif isinstance(node, ast.alias):
-            stored.add((node.asname or node.name).split(".")[0])
-        elif isinstance(node, ast.Subscript | ast.Attribute) and isinstance(node.ctx, ast.Store):
+        if isinstance(node, ast.Subscript | ast.Attribute) and isinstance(node.ctx, ast.Store):
             stored |= {one.id for one in ast.walk(node.value) if isinstance(one, ast.Name)}
     return used, stored
 
