@@ -13,9 +13,7 @@ from workshop.notebooks.lessons import chosen
 
 pytestmark = pytest.mark.slow
 
-# The share of the ceiling is a matter of a quiet machine and of large batches: `make run` asks
-# for 0.9 of it. Here it must only be seen that two ranks are not slowed down to one's speed.
-FEWER = {"max_steps": 6, "batch": 512, "turn_steps": 8, "rounds": 3, "expected_share": 0.3}
+FEWER = {"max_steps": 6, "batch": 512, "turn_steps": 8, "rounds": 3}
 SCRIPT = "train_tf_horovod_steps.py"
 needs_horovod = pytest.mark.skipif(not horovod_status().available, reason=str(horovod_status()))
 
@@ -37,7 +35,8 @@ def check_what_any_library_must_show(found, endpoint_hosts=(1, 2)):
     assert after >= before + 8, "momentum for eight variables"
     assert found["gradients"] == 8
     assert found["replicas"] == 2
-    assert 0.5 < found["ceiling"] < 3 and found["speedup"] > 0.3 and found["share"] > 0.3
+    # The share is 0.9 and more on a quiet machine; tests often run on a busy one.
+    assert 0.5 < found["ceiling"] < 3 and found["speedup"] > 0.3 and 0.3 < found["share"] < 1.3
 
 
 @pytest.mark.timeout(900)
