@@ -172,8 +172,8 @@ found[columns]
 
 # %% [markdown]
 # You should see ranks 0 and 1 on the first host, 2 and 3 on the second: the slots of one host are
-# filled before the next. Rank 3 is local_rank 1 of host 1. With one GPU per slot it must take GPU
-# 1. GPU 3 is not there.
+# filled before the next. Rank 3 is local_rank 1 of host 1. With one GPU per slot it must take
+# the GPU with the number 1: its host has no GPU 3.
 #
 # (If all four are on one host, this machine has no namespaces for instances: `make doctor` says
 # why, and lesson 05 what you miss.)
