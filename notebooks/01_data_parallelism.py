@@ -35,7 +35,8 @@
 # %% [markdown]
 # ## Set up
 #
-# - `world_size`: ranks in the experiments about *what is computed*. They may outnumber the cores.
+# - `world_size`: ranks in the experiments about *what is computed*, 3 or more. They may outnumber
+#   the cores.
 # - `global_batch_size`: images in one step, over all ranks together.
 # - `updates`: length of the experiment on sync and async.
 # - `timed_batch_size`, `repeats`, `steps`: for the timings. Each is the median of `repeats`
@@ -48,9 +49,9 @@ seat = "me"
 world_size = 4
 global_batch_size = 64
 updates = 90
-timed_batch_size = 1024
+timed_batch_size = 512
 repeats = 7
-steps = 8
+steps = 4
 epochs = 20
 seeds = 4
 
@@ -106,19 +107,14 @@ def who_are_you():
 
 
 started = pd.DataFrame(ranks.run(who_are_you))
+assert started["process"].nunique() == world_size, "Ranks must be different processes: restart."
 started
 
 # %% [markdown]
 # Several processes, one computer. This is distributed training already. It is often said that
 # it needs `instance_count > 1`. It does not: what counts is that processes divide the work and
 # average what they find, wherever they run.
-
-# %%
-assert started["process"].nunique() == world_size, "Ranks must be different processes: restart."
-shards = [(batch[0][r::world_size], batch[1][r::world_size]) for r in range(world_size)]
-print([len(labels) for _, labels in shards], "images of the batch on each rank")
-
-# %% [markdown]
+#
 # ## The average of the gradients
 #
 # Why is the average right? The loss of a batch is the *mean* of its images' losses. The mean of
@@ -155,7 +151,8 @@ def exchanged(shard, divide=True, batch_norm=False):
 
 
 # %%
-expected = ranks.run(gradient_of, *batch)[0]  # one rank, all images
+shards = [(batch[0][r::world_size], batch[1][r::world_size]) for r in range(world_size)]
+expected = ranks.run(gradient_of, *batch)[0]  # of a single rank with all images
 averaged = ranks.run_each(exchanged, shards)
 between_ranks = max(np.abs(one - averaged[0]).max() for one in averaged)
 difference = np.abs(averaged[0] - expected).max()
@@ -190,15 +187,13 @@ first = global_batch_size - 8 * (world_size - 1)  # rank 0 takes all but 8 for e
 cuts = [first + 8 * rank for rank in range(world_size - 1)]
 unequal = list(zip(np.split(batch[0], cuts), np.split(batch[1], cuts), strict=True))
 
-right_normal = ranks.run(gradient_of, *batch, True)[0]  # one rank, with batch normalisation
+right_normal = ranks.run(gradient_of, *batch, True)[0]  # a single rank, batch normalisation
 cases = {
     "equal shards, mean": (averaged[0], expected),
     "unequal shards, mean": (ranks.run_each(exchanged, unequal)[0], expected),
     "equal shards, sum": (ranks.run_each(exchanged, shards, False)[0], expected),
     "batch normalisation": (ranks.run_each(exchanged, shards, True, True)[0], right_normal),
 }
-
-# %%
 broken = pd.DataFrame(
     [(np.abs(a - b).max(), np.linalg.norm(a) / np.linalg.norm(b)) for a, b in cases.values()],
     index=list(cases),
@@ -242,17 +237,8 @@ workshop.show_diff("train_torch.py", "train_torch_ddp.py")
 
 # %%
 pair = workshop.start_ranks(2)
-
-
-def by_ddp(shard):
-    from parallel.gradients import gradient, new_model
-    from torch.nn.parallel import DistributedDataParallel
-
-    return gradient(DistributedDataParallel(new_model()), *shard)
-
-
 halves = [(batch[0][rank::2], batch[1][rank::2]) for rank in range(2)]
-ddp_difference = np.abs(pair.run_each(by_ddp, halves)[0] - expected).max()
+ddp_difference = np.abs(pair.run_each("parallel.gradients:by_ddp", halves)[0] - expected).max()
 assert ddp_difference < 1e-6, "DDP must give the whole batch's gradient."
 workshop.record(ddp_difference=ddp_difference)
 print(f"DDP's gradient, largest difference from the whole batch's: {ddp_difference:.1e}")
@@ -305,10 +291,12 @@ workshop.record(stage_difference=stage_difference, stage_kb=by_images, gradient_
 # it was computed have been changed by others: it is **stale**. Its *staleness* is the number of
 # updates that came in between.
 #
-# Two things are often confused here. Async says *when* updates apply, not who reads which data:
-# the workers below have their own shard in both cases. And sync does not mean all-reduce: here
-# the same server (rank 0) is used for both; all-reduce is only the usual way to be sync. An async
-# server does not average, either: it applies each gradient as it comes.
+# Two sentences that you will read, and what is right:
+#
+# - *"In async training each worker uses the whole data set."* No: async says when updates apply,
+#   not who reads what. The workers below have the same shards in both cases.
+# - *"Sync is all-reduce, async is a parameter server."* Usually. But a server can be sync: below,
+#   the same server (rank 0) does both. As async server it does not average. It applies.
 #
 # The other ranks are workers. One is slower than the rest on purpose: it sleeps 15 ms in each
 # step, the others 3 ms. The model is one layer, from pixels to ten classes.
@@ -354,7 +342,7 @@ guess.compare(sync=fast["sync"], later=fast["async"])
 # %% [markdown]
 # ## How much faster are two ranks?
 #
-# Now to speed. Both get the same global batch, so the work is the same:
+# Now to speed. Three ways to get through the same global batch:
 #
 # - **1 rank** alone takes the whole batch;
 # - **2 ranks together** take half each, and average their gradients (DDP);
@@ -366,7 +354,9 @@ guess.compare(sync=fast["sync"], later=fast["async"])
 # is the price of working together.
 #
 # All use one CPU thread per rank. The three are measured in turns, so that whatever else this
-# machine does disturbs all of them. The images are random: speed does not depend on what they show.
+# machine does disturbs all of them. The images are random and have 28 x 28 pixels: speed does not
+# depend on what they show, and a step must be more work than our tiny digits make.
+# (`scaling.ways` lists the three settings, and a fourth one that a later section needs.)
 
 # %%
 guess = workshop.predict(
@@ -382,23 +372,12 @@ def measure(setting):
     return scaling.samples_per_second(seconds, setting["batch"])
 
 
-def ways(batch, hidden_units):
-    """Three ways to get through one global batch, and one rank with a small part of it."""
-    half, small = {"batch": batch // 2}, {"batch": max(1, batch // 32)}
-    found = {
-        "1 rank": {"ranks": "one", "batch": batch},
-        "2 ranks apart": {"ranks": "apart", **half},
-        "2 ranks together": {"ranks": "together", **half},
-        "1 rank, small part": {"ranks": "one", **small},  # for a later section
-    }
-    return {name: one | {"hidden_units": hidden_units} for name, one in found.items()}
-
-
 # %%
-pair.run("parallel.speed:step_seconds", ways(8, 64)["2 ranks together"], 1, timeout=250)
-good = scaling.interleave(measure, ways(timed_batch_size, 64), repeats)
-in_each = {"1 rank": 1, "2 ranks apart": 2, "2 ranks together": 2}
-speeds = scaling.speedups(good, "1 rank", in_each)
+small_model = {"side": 28, "hidden_units": 64}  # 28 x 28 pixels
+good_ways = scaling.ways(timed_batch_size, small_model)
+measure(good_ways["2 ranks together"])  # the first call loads libraries
+good = scaling.interleave(measure, good_ways, repeats)
+speeds = scaling.speedups(good, "1 rank")
 plots.speedup_bars(speeds)
 speeds.round(2)
 
@@ -411,13 +390,12 @@ print(f"2 ranks together reach {price:.2f} of what 2 ranks apart reach.")
 guess.compare(ceiling=ceiling, price=price)
 
 # %% [markdown]
-# On a quiet machine you should see a share of 0.9 or more: with this much work in each step the
-# exchange of 55 kB is a small matter. A lower share means that something disturbs the ranks: in
-# each step they wait for the slower of the two, so they suffer from every disturbance of either.
-# If the *speed-up* is well below 2 and the share is high, then this machine is the limit, and
-# not data parallelism.
-
-# %% [markdown]
+# On a quiet machine you should see a share of about 0.9 or more: with this much work in each step
+# the exchange of gradients is a small matter. A lower share means that something disturbs the
+# ranks. In each step they wait for the slower of the two, so they suffer from every disturbance of
+# either. If the *speed-up* is well below 2 and the share is high, then this machine is the limit,
+# and not data parallelism.
+#
 # ## Threads, and one library
 #
 # A rank on a CPU can use several threads by itself. So there are two ways to use two cores: one
@@ -429,8 +407,8 @@ guess.compare(ceiling=ceiling, price=price)
 # each kind of CPU. Some guides tell you to switch it off. The last row does.
 
 # %%
-half = timed_batch_size // 2
-one, two = {"ranks": "one", "batch": half}, {"ranks": "together", "batch": half // 2}
+each = {"batch": timed_batch_size // 4}
+one, two = {"ranks": "one", **each}, {"ranks": "together", "batch": each["batch"] // 2}
 threads = {
     "1 rank, 1 thread": one,
     "1 rank, 2 threads": one | {"threads": 2},
@@ -438,7 +416,7 @@ threads = {
     "2 ranks, 2 threads each": two | {"threads": 2},
     "1 rank, 1 thread, no oneDNN": one | {"onednn": False},
 }
-threads = {name: setting | {"hidden_units": 64} for name, setting in threads.items()}
+threads = {name: setting | small_model for name, setting in threads.items()}
 measured = scaling.interleave(measure, threads, max(1, repeats // 2))
 by_threads = scaling.speedups(measured, "1 rank, 1 thread", dict.fromkeys(threads, 1))
 assert by_threads["lowest"].min() > 0, "A setting was not measured: run the cell again."
@@ -446,12 +424,13 @@ workshop.record(by_threads=by_threads["samples per second"].to_dict())
 by_threads[["samples per second", "speed-up"]].round(2)
 
 # %% [markdown]
-# Read it as: how are two cores best used, *for this model, on this machine*? Small operations
-# gain little from a second thread, since it costs time to divide each of them. Whole ranks divide
-# the work once per step. More threads than cores never help. So the scripts here set the threads
-# of each rank (`--threads-per-rank`): by default the machine's cores divided by its ranks.
-
-# %% [markdown]
+# Read it as: how are two cores best used, *for this model, on this machine*? Two threads of one
+# rank divide every single operation and then wait for each other, many times in a step. If
+# one of them loses its core to another program, the other waits as well, and the rank can become
+# much slower than with one thread. Two ranks wait for each other once in a step. More threads than
+# cores are the worst of all. So the scripts here set the threads of each rank
+# (`--threads-per-rank`): by default the machine's cores divided by its ranks.
+#
 # ## Where speed-up ends
 #
 # Two things do not shrink when ranks are added:
@@ -465,36 +444,27 @@ by_threads[["samples per second", "speed-up"]].round(2)
 # shows the fixed part; an all-reduce of as many numbers as there are weights shows the exchange.
 #
 # We compare two configurations. The first is the one above: much work per step, few weights. The
-# second is the opposite, a tiny batch for a wide model: 8 images, 2.8 million weights. **Predict**
-# its speed-up with two ranks.
+# second is the opposite, a tiny batch for a large model: 8 images, 2.8 million weights.
+# **Predict** its speed-up with two ranks.
 
 # %%
 guess = workshop.predict(bad="8 images, 2.8 million weights: how many times as fast are 2 ranks?")
-bad = scaling.interleave(measure, ways(8, 20_000), repeats)
-
+large_model = {"side": 8, "hidden_units": 20_000}
+bad_ways = scaling.ways(8, large_model)
+bad = scaling.interleave(measure, bad_ways, repeats)
 
 # %%
-def cost_of(measured, batch, hidden_units):
-    """Take a step apart: what is divided, what is fixed, what is exchanged."""
-    speed, small = measured.median(), max(1, batch // 32)
-    whole_step, part_of_it = batch / speed["1 rank"], small / speed["1 rank, small part"]
-    numbers = pair.run("parallel.speed:weights", hidden_units)[0]
-    exchange = statistics.median(pair.seconds("parallel.speed:exchange", numbers, repeats=15))
-    return scaling.StepCost.measured(whole_step, part_of_it, small / batch, exchange)
-
-
-costs = {
-    "large batch, small model": cost_of(good, timed_batch_size, 64),
-    "small batch, large model": cost_of(bad, 8, 20_000),
+costs, exchange = {}, "parallel.speed:exchange"
+for name, ways, found in (
+    ("large batch, small model", good_ways, good),
+    ("small batch, large model", bad_ways, bad),
+):
+    seconds = statistics.median(pair.seconds(exchange, ways["1 rank"], repeats=15))
+    costs[name] = scaling.step_cost(found, ways, seconds)
+parts = {
+    name: [1000 * one.divided, 1000 * one.fixed, 1000 * one.exchange] for name, one in costs.items()
 }
-milliseconds = {
-    name: (1000 * c.divided, 1000 * c.fixed, 1000 * c.exchange) for name, c in costs.items()
-}
-pd.DataFrame(milliseconds, index=["divided, ms", "fixed, ms", "exchange, ms"]).T.round(2)
-
-# %% [markdown]
-# From these three numbers the formula predicts the speed-up of two ranks, and of more. Beside it
-# stands what was measured.
+pd.DataFrame(parts, index=["divided, ms", "fixed, ms", "exchange, ms"]).T.round(2)
 
 # %%
 runs = dict(zip(costs, (good, bad), strict=True))
@@ -513,26 +483,25 @@ plots.predicted_speedup(costs, real, most=64)
 compared.round(2)
 
 # %% [markdown]
-# The points are measured. The lines are the formula, for ranks that have a core and a link of
-# their own, as good as here. Nothing beyond two ranks was measured.
+# From the three times of the first table the formula predicts the speed-up of two ranks, and of
+# more. In the plot the points are measured; the lines are the formula, for ranks that have a core
+# and a link of their own, as good as here. Nothing beyond two ranks was measured.
 #
 # - Large batch, small model: worth dividing. The line bends all the same: at 64 ranks each has
-#   16 images left, and the fixed part rules.
+#   8 images left, and what does not shrink rules.
 # - Small batch, large model: **two ranks are slower than one**, and more ranks do not mend it. The
 #   ranks spend their time exchanging gradients.
 #
-# The formula is too kind to two ranks on one machine: they share its memory. Compare the ceiling.
+# Where a point lies below its line, look at the ceiling: two ranks on one machine share its memory,
+# and the formula does not know that.
 
 # %%
-large, small = costs.values()
-assert small.speedup(2) < large.speedup(2), "More work per weight must scale better: run again."
-assert real["small batch, large model"] < real["large batch, small model"], "Measure again."
-workshop.record(
-    real=real,
-    predicted={name: cost.speedup(2) for name, cost in costs.items()},
-    limit={name: cost.limit for name, cost in costs.items()},
-)
-guess.compare(bad=real["small batch, large model"])
+large, small = costs
+assert real[small] < real[large], "More work per weight must scale better: measure again."
+predicted = {name: cost.speedup(2) for name, cost in costs.items()}
+limit = {name: cost.limit for name, cost in costs.items()}
+workshop.record(real=real, predicted=predicted, limit=limit)
+guess.compare(bad=real[small])
 
 # %% [markdown]
 # ## A larger batch, a larger learning rate
@@ -569,10 +538,8 @@ results = []
 for name, numbers in settings.items():
     setting = dict(zip(names, numbers, strict=True))
     for seed in range(0, seeds, 2):  # each rank trains its own seed
-        two_seeds, data = [seed, seed + 1], (training, test)
-        found = pair.run_each(
-            "parallel.large_batch:train", two_seeds, setting, epochs, *data, timeout=280
-        )
+        given = [seed, seed + 1], setting, epochs, training, test
+        found = pair.run_each("parallel.large_batch:train", *given, timeout=280)
         results += [{"setting": name, **one} for one in found]
 results = pd.DataFrame(results)
 by_setting = results.groupby("setting", sort=False)

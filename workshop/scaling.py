@@ -89,6 +89,41 @@ def samples_per_second(seconds: list[float | None], images: int) -> float:
     return sum(images / one for one in seconds if one is not None)
 
 
+ALONE, APART, TOGETHER, PART = "1 rank", "2 ranks apart", "2 ranks together", "1 rank, part"
+RANKS = {ALONE: 1, APART: 2, TOGETHER: 2}  # how many work in each
+
+
+def ways(batch: int, model: dict) -> dict[str, dict]:
+    """Settings for scripts/parallel/speed.py: ways to get through one global batch.
+
+    One rank takes all of it; two ranks take half each, apart or together. The last is one rank
+    with a 32nd of the batch, from which `step_cost` learns what does not shrink.
+
+    Args:
+        batch: the global batch, images; at least 2.
+        model: what else the script needs: side and hidden_units.
+    """
+    part = {"ranks": "one", "batch": max(1, batch // 32)}
+    return {
+        ALONE: {"ranks": "one", "batch": batch} | model,
+        APART: {"ranks": "apart", "batch": batch // 2} | model,
+        TOGETHER: {"ranks": "together", "batch": batch // 2} | model,
+        PART: part | model,
+    }
+
+
+def step_cost(measured: pd.DataFrame, settings: dict[str, dict], exchange: float) -> StepCost:
+    """Take a step apart, from measurements of one rank alone.
+
+    Args:
+        measured: samples per second of `settings`; what `interleave` returned.
+        settings: what `ways` returned.
+        exchange: seconds of the all-reduce between two ranks.
+    """
+    speed, whole, part = measured.median(), settings[ALONE]["batch"], settings[PART]["batch"]
+    return StepCost.measured(whole / speed[ALONE], part / speed[PART], part / whole, exchange)
+
+
 def interleave(measure: Callable, settings: dict[str, dict], repeats: int) -> pd.DataFrame:
     """Measure each setting `repeats` times, in turns: A B C, A B C, and so on.
 
@@ -106,7 +141,7 @@ def interleave(measure: Callable, settings: dict[str, dict], repeats: int) -> pd
     return pd.DataFrame(rows)
 
 
-def speedups(measured: pd.DataFrame, base: str, ranks: dict[str, int]) -> pd.DataFrame:
+def speedups(measured: pd.DataFrame, base: str, ranks: dict[str, int] = RANKS) -> pd.DataFrame:
     """The table of a measurement in samples per second.
 
     Args:

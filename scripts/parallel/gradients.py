@@ -4,6 +4,7 @@ import numpy as np
 import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
+from torch.nn.parallel import DistributedDataParallel
 
 from common.model_torch import Classifier
 
@@ -34,3 +35,8 @@ def gradient(model: nn.Module, images: np.ndarray, labels: np.ndarray) -> torch.
     loss = cross_entropy(model(torch.from_numpy(images)), torch.from_numpy(labels))
     loss.backward()
     return torch.cat([weight.grad.flatten() for weight in model.parameters()])
+
+
+def by_ddp(shard: tuple[np.ndarray, np.ndarray]) -> torch.Tensor:
+    """Return the gradient that DistributedDataParallel leaves on this rank."""
+    return gradient(DistributedDataParallel(new_model()), *shard)

@@ -1,5 +1,6 @@
 """How long a training step takes: on one rank, on ranks that don't talk, and on ranks that do."""
 
+import functools
 import time
 
 import torch
@@ -9,7 +10,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from common.model_torch import Classifier
 
-WARM_UP = 3  # steps; DDP arranges its gradients anew after the first
+WARM_UP = 2  # steps; DDP arranges its gradients anew after the first
 
 
 def step_seconds(setting: dict, steps: int) -> float | None:
@@ -18,9 +19,9 @@ def step_seconds(setting: dict, steps: int) -> float | None:
     Args:
         setting: ranks: "one" (rank 0 alone), "apart" (every rank a model of its own: they
             exchange nothing) or "together" (one model, DistributedDataParallel).
-            batch: images per rank and step. hidden_units: of the dense layer.
-            threads (1 without it): CPU threads of a rank. onednn (True without it): whether
-            torch may use that library.
+            batch: images per rank and step. side: their height and width in pixels.
+            hidden_units: of the dense layer. threads (1 without it): CPU threads of a rank.
+            onednn (True without it): whether torch may use that library.
 
     Returns: None on a rank that has no part in it.
     """
@@ -38,9 +39,10 @@ def step_seconds(setting: dict, steps: int) -> float | None:
 def _step_of(setting: dict):
     """Return a function that runs one training step."""
     torch.manual_seed(dist.get_rank())
-    images = torch.randint(256, (setting["batch"], 8, 8, 1), dtype=torch.uint8)
+    side = setting["side"]
+    images = torch.randint(256, (setting["batch"], side, side, 1), dtype=torch.uint8)
     labels = torch.randint(10, (setting["batch"],))
-    model = Classifier((8, 8, 1), setting["hidden_units"])
+    model = Classifier((side, side, 1), setting["hidden_units"])
     if setting["ranks"] == "together":
         model = DistributedDataParallel(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.001, momentum=0.9)
@@ -65,11 +67,12 @@ def _timed(step, steps: int, wait: bool) -> float:
     return (time.perf_counter() - began) / steps
 
 
-def weights(hidden_units: int) -> int:
-    """Return how many weights the model has: so many gradients are exchanged in each step."""
-    return sum(one.numel() for one in Classifier((8, 8, 1), hidden_units).parameters())
+@functools.cache
+def _weights(side: int, hidden_units: int) -> int:
+    model = Classifier((side, side, 1), hidden_units)
+    return sum(one.numel() for one in model.parameters())
 
 
-def exchange(numbers: int) -> None:
-    """All-reduce so many float32 numbers: what the ranks of one model do in each step."""
-    dist.all_reduce(torch.ones(numbers))
+def exchange(setting: dict) -> None:
+    """All-reduce as many numbers as the model has weights: what ranks do in each step."""
+    dist.all_reduce(torch.ones(_weights(setting["side"], setting["hidden_units"])))

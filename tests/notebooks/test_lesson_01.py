@@ -7,7 +7,7 @@ from notebook_harness import errors_and_warnings, text_of
 pytestmark = pytest.mark.slow
 
 # The timings are few here, and the tests' machine is busy: the lesson's own run is the measurement.
-FEWER = {"repeats": 3, "steps": 4, "seeds": 2, "updates": 60, "timed_batch_size": 512}
+FEWER = {"repeats": 3, "steps": 3, "seeds": 2, "updates": 60, "timed_batch_size": 128}
 ROUNDING = 1e-6  # of gradients around 0.1 in float32
 
 

@@ -11,6 +11,8 @@ from workshop.scaling import (
     ratio,
     samples_per_second,
     speedups,
+    step_cost,
+    ways,
 )
 
 
@@ -66,6 +68,27 @@ def test_noise_makes_no_part_negative(part, divided):
 def test_a_share_that_is_none_is_refused(share):
     with pytest.raises(ValueError, match="between 0 and 1"):
         StepCost.measured(1, 0.5, share, 0)
+
+
+def test_all_ways_but_the_part_get_through_the_same_batch():
+    found = ways(512, {"side": 28, "hidden_units": 64})
+    ranks = {"one": 1, "apart": 2, "together": 2}
+    images = {name: one["batch"] * ranks[one["ranks"]] for name, one in found.items()}
+    assert images == {"1 rank": 512, "2 ranks apart": 512, "2 ranks together": 512} | {
+        "1 rank, part": 16
+    }
+    assert all(one["side"] == 28 and one["hidden_units"] == 64 for one in found.values())
+    assert ways(8, {})["1 rank, part"]["batch"] == 1
+
+
+def test_a_steps_cost_comes_from_one_ranks_measurements():
+    # A step takes 2 ms and 1 ms per image.
+    seconds = {"1 rank": 0.002 + 0.064, "1 rank, part": 0.002 + 0.002}
+    measured = pd.DataFrame({"1 rank": [64 / seconds["1 rank"]] * 3})
+    measured["1 rank, part"] = [2 / seconds["1 rank, part"]] * 3
+    cost = step_cost(measured, ways(64, {}), exchange=0.5)
+    assert cost.divided == pytest.approx(0.064) and cost.fixed == pytest.approx(0.002)
+    assert cost.exchange == 0.5
 
 
 def test_ranks_that_take_part_are_added_up():
