@@ -85,7 +85,6 @@ def pass_a_note():
     return note.item()
 
 
-# %%
 pair = workshop.start_ranks(2)
 notes = pair.run(pass_a_note)
 assert notes == [42, 42], f"The note did not arrive: {notes}."
@@ -133,18 +132,19 @@ guess.compare(outcome=outcome)
 # ## Seven ways to share
 #
 # Some patterns of messages come up again and again. Each has a name and one call, which **every
-# rank must make**: they are *collective*.
+# rank must make**: they are *collective*. Here is one of each; then it runs on real ranks. Rank 0
+# starts with 10, 11, 12, 13, rank 1 with 20, 21, 22, 23, and so on.
 
 # %%
 workshop.show_function("collectives/tour.py", "one_of_each")
-
-# %% [markdown]
-# Run it on real ranks. Rank 0 starts with 10, 11, 12, 13, rank 1 with 20, 21, 22, 23, and so on.
 
 # %%
 ranks = workshop.start_ranks(world_size)
 held = pd.DataFrame(ranks.run("collectives.tour:one_of_each"))
 held.index = [f"rank {rank}" for rank in range(world_size)]
+sums, pieces = list(held["all-reduce"]), [part for (part,) in held["reduce-scatter"]]
+assert pieces == sums[0], "Reduce-scatter must leave part r of the sum on rank r."
+workshop.record(sums=sums, pieces=pieces)
 held.T
 
 # %% [markdown]
@@ -157,14 +157,7 @@ held.T
 # - **All-gather**: everybody has everybody's part.
 #
 # Remember the last two. One after the other they make an all-reduce.
-
-# %%
-sums, pieces = list(held["all-reduce"]), [part for (part,) in held["reduce-scatter"]]
-assert all(one == sums[0] for one in sums), f"The ranks' sums differ: {sums}"
-assert pieces == sums[0], "Reduce-scatter must leave part r of the sum on rank r."
-workshop.record(sums=sums, pieces=pieces)
-
-# %% [markdown]
+#
 # ## All-reduce the obvious way
 #
 # Everybody sends to rank 0, which adds and sends the sum back. `send` and `receive` below are
@@ -187,7 +180,6 @@ def megabytes(algorithm, among, size=1_000_000):
     return [(one["sent_bytes"] + one["received_bytes"]) / 1e6 for one in found if one]
 
 
-# %%
 through = {n: megabytes("naive", n) for n in range(2, world_size + 1)}
 filled = {f"{n} ranks": one + [""] * (world_size - n) for n, one in through.items()}
 workshop.record(through_rank_0=[one[0] for one in through.values()])
@@ -218,19 +210,7 @@ workshop.show_function("collectives/ring.py", "reduce_scatter")
 
 
 # %%
-def watched_ring():
-    import torch
-    import torch.distributed as dist
-    from collectives import ring
-
-    tensor = torch.full((dist.get_world_size(),), 10 ** dist.get_rank())
-    held = [tensor.clone()]
-    ring.all_reduce(tensor, on_step=lambda: held.append(tensor.clone()))
-    return torch.stack(held)
-
-
-# %%
-recorded = ranks.run(watched_ring)
+recorded = ranks.run("collectives.tour:watched_ring")
 pictures.ring_steps(recorded)
 
 # %% [markdown]
@@ -353,31 +333,27 @@ computed.rename_axis("milliseconds").round(1)
 # loses to the tree: it pays α for many rounds. Libraries therefore choose by size, and glue many
 # small gradients into a few large **buckets** before they reduce them.
 #
-# Now this machine, with *its* two pairs of α and β.
-
-# %%
-guess = workshop.predict(gain="Here, largest tensor: how many times as fast as naive is the ring?")
+# Now this machine, with *its* two pairs of α and β. Will the ring win here, too?
 
 # %%
 sizes = [largest_bytes // 8**power for power in (4, 3, 2, 1, 0)]
 sweep = measuring.measure_all_reduces(ranks, sizes, links, blocks)
 pictures.seconds_by_size(sweep, world_size)
-
-# %%
 by_size = sweep.pivot(index="bytes", columns="algorithm", values=["measured", "predicted"])
 by_size = by_size.drop(columns=("predicted", "gloo"))
 (1000 * by_size).rename_axis(columns=["milliseconds", ""]).round(2)
 
 # %%
 last, off = by_size["measured"].iloc[-1], (sweep["measured"] / sweep["predicted"]).dropna()
-own = [
+alone = [
     costmodel.predicted_seconds(a, sizes[-1], world_size, links.alone) for a in ("naive", "ring")
 ]
 print(f"Ring against naive, largest tensor: {last['naive'] / last['ring']:.1f} times as fast.")
-print(f"The model for ranks with a link each says {own[0] / own[1]:.1f} times.")
+print(f"The model for ranks with a link each says {alone[0] / alone[1]:.1f} times.")
 print(f"Measured / predicted: {off.min():.1f} to {off.max():.1f}, median {off.median():.1f}.")
+assert (last > by_size["measured"].iloc[0]).all(), "Larger must be slower: take more blocks."
 workshop.record(sizes=sizes, gain=last["naive"] / last["ring"], off=off.median())
-guess.compare(gain=last["naive"] / last["ring"])
+workshop.record(alpha=links.alone.alpha, beta=links.alone.beta, busy_beta=links.busy.beta)
 
 # %% [markdown]
 # Be honest about what you see. All three move the same bytes in all. The ring's gain is that
@@ -389,13 +365,7 @@ guess.compare(gain=last["naive"] / last["ring"])
 # gloo's own all-reduce is a ring too, in C++. It cuts the chunks further, and adds one piece while
 # the next is on its way. Use the library's; you now know what it does. Lesson 06 repeats this
 # between instances with a real, narrow link.
-
-# %%
-assert links.alone.alpha > 0 and links.busy.beta > 0, "Measure again with more blocks."
-assert (by_size["measured"].iloc[-1] > by_size["measured"].iloc[0]).all(), "Larger must be slower."
-workshop.record(alpha=links.alone.alpha, beta=links.alone.beta, busy_beta=links.busy.beta)
-
-# %% [markdown]
+#
 # ## Train with your ring
 #
 # What does data-parallel training send? **Gradients.** Not a new model: that is what a parameter
@@ -455,6 +425,8 @@ shape = ["--nnodes", "2", "--nproc-per-node", "2"]
 script = workshop.SCRIPTS / "show_ranks.py"
 nodes = [[*programs.TORCHRUN, *shape, "--node-rank", n, *meet, script] for n in (0, 1)]
 found = pd.DataFrame(programs.run_together(*nodes)).drop(columns="event")
+assert set(found["sum"]) == {1 + 2 + 3 + 4}, "The four ranks did not all meet."
+workshop.record(torchrun=found.to_dict("records"))
 found.sort_values("RANK", ignore_index=True)
 
 # %% [markdown]
@@ -471,24 +443,11 @@ found.sort_values("RANK", ignore_index=True)
 # NVIDIA GPUs. Examples with `"mpi"` fail with the torch that pip installs, which is built without
 # it. Ask yours:
 
-
 # %%
-def backends():
-    import torch.distributed as dist
-
-    here = {"gloo": dist.is_gloo_available(), "nccl": dist.is_nccl_available()}
-    return here | {"mpi": dist.is_mpi_available()}
-
-
-here = ranks.run(backends)[0]
-pd.DataFrame(here, index=["in this torch"])
-
-# %%
-assert set(found["WORLD_SIZE"]) == {"4"}, "WORLD_SIZE must count the processes of both nodes."
-assert sorted(found["LOCAL_RANK"]) == ["0", "0", "1", "1"], "LOCAL_RANK starts again on each node."
-assert set(found["sum"]) == {1 + 2 + 3 + 4}, "The four ranks did not all meet."
+here = ranks.run("collectives.tour:backends")[0]
 assert here["gloo"], "torch was built without gloo: install the version of requirements/."
-workshop.record(torchrun=found.to_dict("records"), backends=here)
+workshop.record(backends=here)
+pd.DataFrame(here, index=["in this torch"])
 
 # %% [markdown]
 # ## Share the data
@@ -499,6 +458,12 @@ workshop.record(torchrun=found.to_dict("records"), backends=here)
 
 
 # %%
+guess = workshop.predict(
+    reads=f"12 examples, {world_size} ranks, sampler not given: how many reads in one epoch?",
+    seen="Sampler given, no set_epoch: how many different examples does rank 0 see in 5 epochs?",
+)
+
+
 def read(give_sampler, tell_epoch, examples=12, epochs=5):
     from torch.utils.data import DataLoader, DistributedSampler
 
@@ -511,12 +476,6 @@ def read(give_sampler, tell_epoch, examples=12, epochs=5):
         seen.append([int(example) for example in loader])
     return seen
 
-
-# %%
-guess = workshop.predict(
-    reads=f"12 examples, {world_size} ranks, sampler not given: how many reads in one epoch?",
-    seen="Sampler given, no set_epoch: how many different examples does rank 0 see in 5 epochs?",
-)
 
 # %%
 not_given = ranks.run(read, False, False)
@@ -565,8 +524,6 @@ scripts = {
 }
 options = ["--training", digits / "training", "--test", digits / "test", "--epochs", epochs]
 options += ["--global-batch-size", global_batch_size, "--threads-per-rank", 1]
-
-# %%
 speeds = programs.train_each(scripts, options, folder=workshop.SCRIPTS)
 speeds
 

@@ -1,7 +1,9 @@
-"""One of each collective operation, on small numbers."""
+"""What a tour of torch.distributed looks at: every collective operation, on small numbers."""
 
 import torch
 import torch.distributed as dist
+
+from collectives import ring
 
 
 def one_of_each() -> dict[str, list[int]]:
@@ -34,3 +36,23 @@ def one_of_each() -> dict[str, list[int]]:
     dist.all_gather(everyones, one)
     held["all-gather (first number)"] = torch.cat(everyones)
     return {name: tensor.tolist() for name, tensor in held.items()}
+
+
+def watched_ring() -> torch.Tensor:
+    """What this rank holds before a ring all-reduce and after each of its steps.
+
+    Returns (steps + 1, world_size): a number for each chunk. Rank r begins with 10 to the power r.
+    """
+    tensor = torch.full((dist.get_world_size(),), 10 ** dist.get_rank())
+    held = [tensor.clone()]
+    ring.all_reduce(tensor, on_step=lambda: held.append(tensor.clone()))
+    return torch.stack(held)
+
+
+def backends() -> dict[str, bool]:
+    """Which ways to communicate this torch was built with."""
+    return {
+        "gloo": dist.is_gloo_available(),
+        "nccl": dist.is_nccl_available(),
+        "mpi": dist.is_mpi_available(),
+    }
