@@ -24,7 +24,7 @@ def reference(digits, tmp_path_factory) -> list:
 @pytest.mark.parametrize("devices", [2, 4])
 def test_replicas_train_what_one_device_trains(run, reference, tmp_path, devices):
     script = [SCRIPTS / "train_tf_mirrored.py", *TEN_STEPS, "--devices", devices]
-    done = run(sys.executable, *script, "--dump-weights", tmp_path)
+    done = run(sys.executable, *script, "--dump-weights", tmp_path, timeout=240)
     (start,) = done.events("start")
     assert start["world_size"] == devices and start["local_batch_size"] == 64 // devices
     assert sorted(done.hashes) == list(range(devices)), "one hash for each replica"
