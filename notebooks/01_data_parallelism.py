@@ -436,8 +436,8 @@ by_threads[["samples per second", "speed-up"]].round(2)
 # Two things do not shrink when ranks are added:
 #
 # - the **fixed part** of a step: starting operations, updating all weights. Amdahl's law says
-#   what follows: with a fixed share $s$ of the time, $N$ ranks are at most
-#   $1 / (s + (1 - s) / N)$ times as fast, and never more than $1 / s$ times;
+#   what follows: with a fixed share `s` of the time, `N` ranks are at most
+#   `1 / (s + (1 - s) / N)` times as fast, and never more than `1 / s` times;
 # - the **exchange** of gradients, which one rank alone does not have at all.
 #
 # Both can be measured before a second rank trains. A step of one rank with a 32nd of the batch
@@ -510,8 +510,8 @@ guess.compare(bad=real[small])
 # `global_batch_size` of 256, and every rank has enough to do. But this changes the training
 # itself. An epoch now has an eighth of the **updates**. Does the model still learn as much?
 #
-# The usual answer is the **linear scaling rule**: with $k$ times the batch take $k$ times the
-# learning rate, since one update must now do the work of $k$. In the first epochs that can be too
+# The usual answer is the **linear scaling rule**: with `k` times the batch take `k` times the
+# learning rate, since one update must now do the work of `k`. In the first epochs that can be too
 # much, so the rate is raised slowly: a **warm-up**. Goyal et al. trained ResNet-50 that way with a
 # batch of 8,192 on 256 GPUs in one hour, with no loss of accuracy; beyond 8,192 it fell
 # ([arXiv:1706.02677](https://arxiv.org/abs/1706.02677), 2017).
