@@ -132,6 +132,14 @@ def test_a_widget_shows_what_it_says_without_a_browser(written):
     assert "<b>two ranks</b>" in text
 
 
+@pytest.mark.parametrize(("value", "shown"), [(1, False), (2, True)])
+def test_parameters_show_twice_only_where_they_were_changed(written, value, shown):
+    cells = [nbformat.v4.new_code_cell(text) for text in ("a = 1", f"# Parameters\na = {value}")]
+    cells[0].metadata["tags"], cells[1].metadata["tags"] = ["parameters"], ["injected-parameters"]
+    text, _ = written(*cells)
+    assert ("# Parameters" in text) == shown
+
+
 def test_recorded_results_are_not_shown(written):
     text, _ = written(code_cell({MIME: {"secret_name": 1}, "text/plain": "secret_name"}))
     assert "secret_name" not in text

@@ -62,6 +62,7 @@ def write_html(
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     for cell in code:  # recorded results are for programs, and no browser shows them
         cell.outputs = [one for one in cell.outputs if MIME not in one.get("data", {})]
+    notebook.cells = [cell for cell in notebook.cells if not _repeats(cell, code)]
     notebook.metadata["title"] = executed.stem
     notebook.metadata.pop("widgets", None)
     exporter = nbconvert.HTMLExporter(
@@ -73,6 +74,15 @@ def write_html(
     page = executed.with_suffix(".html")
     page.write_text(HREF.sub(lambda found: _moved(found, page.parent, folder, pages), body))
     return page
+
+
+def _repeats(cell, code: list) -> bool:
+    """Whether a cell is papermill's, with parameters, and changes none of the lesson's own."""
+    tags = {tag: one for one in reversed(code) for tag in one.metadata.get("tags", [])}
+    own = tags.get("parameters")
+    if cell is not tags.get("injected-parameters") or own is None:
+        return False
+    return set(cell.source.splitlines()) <= {"# Parameters", *own.source.splitlines()}
 
 
 def _how_it_ran(row: Row, target: str) -> str:
