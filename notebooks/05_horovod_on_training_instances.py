@@ -16,49 +16,58 @@
 #
 # **After this lesson you can**
 #
-# - say which lines turn a training script into a Horovod script;
-# - start four processes on two instances with one `fit()`;
-# - read from the log which rank ran on which host;
-# - prove that the four processes trained one model, and not four;
-# - recognise three mistakes that the web will teach you about this job.
+# - run one Horovod script in four ways: here with `mpirun`, on one instance, on several, in a VPC;
+# - say what `fit()` makes of `distribution`, and find mistakes in it that nobody reports;
+# - read from the log which rank ran where, and prove that all ranks trained one model;
+# - do the same in TensorFlow's own way, with MultiWorkerMirroredStrategy;
+# - compare configurations by step time, samples per second and cost.
 #
-# **Before:** [lesson 00](00_setup.ipynb): you know what a job, a channel and a phase are.
+# **Before:** [lesson 00](00_setup.ipynb): job, channel, phase.
+# [Lesson 04](04_horovod_on_the_notebook.ipynb): rank, local_rank, and the Horovod script.
 #
-# **Time:** 30 minutes.
+# **Time:** 45 minutes, and 30 for the exercises. On AWS add half an hour, in which you wait for
+# instances.
 #
 # **Where it runs:** this machine (`target = "local"`) or AWS (`target = "aws"`), the same cells.
 #
-# **Cost on AWS:** two `ml.c5.xlarge` for a few minutes. The cost table, with dated
-# prices, comes with the AWS stacks. Until then, look the price up before you switch.
+# **Cost on AWS:** about 0.10 USD: six jobs, ten `ml.c5.xlarge` in all, 3 minutes each
+# (us-east-1, price list of 2026-09-27). At most 0.58 USD, whatever goes wrong. The lesson
+# computes both before it starts anything. Locally nothing.
 
 # %% [markdown]
 # ## Set up
 #
-# - `instance_count`: how many instances the job takes.
-# - `processes_per_host`: how many processes Horovod starts on each of them.
-# - `global_batch_size`: images per step, over all processes together.
+# - `instance_count`: how many instances a job takes.
+# - `processes_per_host`: how many processes run on each of them.
+# - `epochs`, `global_batch_size`, `learning_rate`: the training. All configurations get the same.
+# - `max_run`: seconds after which SageMaker ends a job, whatever it does.
+# - `subnets`, `security_group_ids`: on AWS, the network of the job in a VPC. Locally leave them
+#   empty.
 
 # %% tags=["parameters"]
 target = "local"
 seat = "me"
+instance_type = "ml.c5.xlarge"
 instance_count = 2
 processes_per_host = 2
 epochs = 20
-global_batch_size = 64
-expected_accuracy = 0.96
+global_batch_size = 256
+learning_rate = 0.05
+max_run = 900
+subnets = []
+security_group_ids = []
+expected_accuracy = 0.9
 
 # %%
 import pandas as pd
 
 import data_prep
 import workshop
-from workshop import plots
+from workshop import plots, vpc
+from workshop.mpirun import mpirun
 from workshop.standin import horovod_or_standin
 
 session = workshop.session(target=target, seat=seat)
-session
-
-# %%
 digits = data_prep.digits.prepare(workshop.DATA / "digits", quiet=True)
 data = f"s3://{session.bucket}/data/digits"
 data_prep.upload(digits, data, client=session.client("s3"))
@@ -75,66 +84,81 @@ choice = horovod_or_standin(session)
 print(choice.explanation)
 
 # %% [markdown]
-# ## Four processes, one model
+# ## Instances times processes
 #
-# **Data parallel** training means: every process has the whole model, and each takes a different
-# part of every batch. Four words are enough to talk about it.
+# Lesson 04 started ranks on one machine. A job has two numbers to choose, and we write them as
+# **instances x processes**:
 #
-# | word | meaning |
-# |---|---|
-# | **rank** | the number of a process, from 0, over all instances |
-# | **world_size** | how many processes there are |
-# | **local_rank** | the number of a process on its own instance, from 0 |
-# | **global_batch_size** | images per step, over all ranks together |
+# | | what the ranks share | how gradients travel |
+# |---|---|---|
+# | `1 x n` | one instance: its cores, its memory | through memory |
+# | `n x 1` | nothing | through the network |
+# | `n x n` | cores with some, nothing with others | both |
 #
-# In each step every rank computes the gradients of its own images. Then all ranks average their
-# gradients: each puts its own in, each gets the mean out. That is an **all-reduce**. After it
-# all ranks hold the same numbers, apply the same update, and keep the same weights.
+# In all of them **world_size** is instances times processes, and the script is the same. It asks
+# Horovod for its rank, and does not know what lies between it and the others.
 #
-# Why before how: the mean of four means over 16 images is the mean over all 64. So four
-# processes do what one process would do with the whole batch, each with a quarter of the work.
+# > You will read that distributed training needs `instance_count > 1`. It does not: `1 x 4` is
+# > four ranks that average gradients. And you will read that SageMaker offers two kinds,
+# > parameter server and Horovod. There are also `torch_distributed`, `smdistributed` and
+# > `multi_worker_mirrored_strategy`, which you meet below.
 
 # %% [markdown]
-# ## What changes in the script
+# ## The cost, before it runs
 #
-# Below is all that the Horovod script has and the one-process script has not. Most lines are
-# about *starting equal* and *averaging*; none is about networks.
+# These are the six jobs of this lesson. 180 seconds each are an estimate for AWS: there, a job of
+# this size is mostly start and end. *USD at most* is a promise: `max_run` ends a job that hangs.
+# Ranks that wait for each other for ever are a common way to get a large bill.
 
 # %%
-workshop.show_diff("train_tf.py", "train_tf_horovod.py")
+n, m = instance_count, processes_per_host
+in_vpc, native = f"{n} x {m} in a VPC", f"{n} x 1 MultiWorkerMirrored"
+instances = {"1 x 1": 1, f"1 x {m}": 1, f"{n} x 1": n, f"{n} x {m}": n, in_vpc: n, native: n}
+costs = workshop.cost_table(
+    (
+        {"job": name, "instance_type": instance_type, "instance_count": count, "seconds": 180}
+        for name, count in instances.items()
+    ),
+    max_run=max_run,
+).set_index("job")
+costs
 
-# %% [markdown]
-# Look for these five:
-#
-# 1. `hvd.init()` meets the other ranks.
-# 2. `dataset.shard(hvd.size(), hvd.rank())` gives each rank its own part of the data.
-# 3. `hvd.DistributedGradientTape` does the all-reduce: the gradients that come out of it are the
-#    mean over all ranks.
-# 4. `hvd.broadcast_variables` copies rank 0's first weights to all. Equal updates keep weights
-#    equal only if they were equal before.
-# 5. `if hvd.rank() == 0` lets one rank write the model. Four would overwrite each other.
+# %%
+total, most = costs["USD"].sum(), costs["USD at most"].sum()
+assert len(instances) == len(costs) == 6, "Choose 2 or more for both counts: two rows are equal."
+print(f"All six: about {total:.2f} USD on AWS, at most {most:.2f} USD. Here: nothing.")
+workshop.record(usd=total, usd_at_most=most)
 
 # %% [markdown]
 # ## Predict
 #
-# Write down your numbers before you run the job: replace each `None`. How many ranks will there
-# be? How many images does one rank take in each step? How many *different* sets of weights will
-# there be at the end?
+# First one job in depth: all instances, all processes. Then the others, for the table.
 
 # %%
-my_guess = {"ranks": None, "images per rank and step": None, "different weights": None}
+guess = workshop.predict(
+    ranks=f"How many ranks will {n} x {m} have?",
+    images="How many images will each of them take in a step?",
+    weights="How many different sets of weights will there be at the end?",
+    speed_up=f"How many times the samples per second of 1 x 1 will {n} x {m} reach?",
+)
 
 # %% [markdown]
 # ## Ask for the job
 #
-# The estimator is the one of lesson 00 with two changes: `instance_count`, and `distribution`.
-# The latter tells SageMaker how to start the script. `mpi` means: do not start it on each
-# instance by itself; let the first instance run `mpirun`, which starts all ranks and tells them
-# of each other.
+# The estimator is that of lesson 00 with two changes: `instance_count`, and `distribution`. The
+# latter tells SageMaker how to start the script. `mpi` means: do not start it on each instance by
+# itself. Let the first instance run `mpirun`, which starts all ranks and tells them of each other.
 #
 # `custom_mpi_options` is added to that command. Here `-x NAME=VALUE` sets a variable on every
-# rank: with this one, a rank that waits for others gives its core away. Without it, it spins,
-# and takes the core from the rank it waits for if both share one.
+# rank: with this one, a rank that waits gives its core away. Without it, it spins, and takes the
+# core from the rank that it waits for, if both share one.
+#
+# > `--NCCL_DEBUG INFO`, which you may find as an example, is no option of `mpirun`: only
+# > SageMaker's toolkit knows it. `-x NCCL_DEBUG=INFO` works everywhere.
+#
+# > `processes_per_host` is said to be *less than* the number of GPUs. It is **at most** the number
+# > of slots, places for a process: on an instance with 4 GPUs you want 4. On a CPU instance you
+# > choose; a process for each core is the most that helps.
 
 # %%
 distribution = {
@@ -144,27 +168,39 @@ distribution = {
         "custom_mpi_options": choice.mpi_options,
     }
 }
-distribution
+
+# %% [markdown]
+# `threads-per-rank` is 1, so that a rank is the same thing in every row of the table: one thread.
+#
+# > Older texts say TensorFlow 2.2, Python 3.7, `ml.p2` or `ml.p3`: all retired. AWS's images had
+# > Horovod up to TensorFlow **2.12** (`py310`), so that is the version here. With GPUs take
+# > `ml.g4dn` or `ml.g5` and as many processes as GPUs; the script needs no change. The class is
+# > `TensorFlow`, and the argument `distribution`: `distributions` was its name in version 1.
 
 # %%
 from sagemaker.tensorflow import TensorFlow
 
-job = {
+hyperparameters = {
+    "epochs": epochs,
+    "global-batch-size": global_batch_size,
+    "learning-rate": learning_rate,
+    "threads-per-rank": 1,
+}
+job = session.job_settings("horovod") | {
     "entry_point": choice.script,
     "framework_version": "2.12.0",
     "py_version": "py310",
-    "instance_type": "ml.c5.xlarge",
-    "instance_count": instance_count,
-    "hyperparameters": {"epochs": epochs, "global-batch-size": global_batch_size},
+    "instance_type": instance_type,
+    "max_run": max_run,
 }
-estimator = TensorFlow(distribution=distribution, **job, **session.job_settings("horovod"))
-
-# %% [markdown]
-# ## Run it
-#
-# As in lesson 00, plain `estimator.fit(channels)` works as well, and takes half a minute longer.
 
 # %%
+estimator = TensorFlow(
+    instance_count=instance_count,
+    distribution=distribution,
+    hyperparameters=dict(hyperparameters),  # a copy: the SDK writes its own entries into it
+    **job,
+)
 estimator.fit(channels, wait=False)
 result = workshop.follow(estimator)
 
@@ -189,187 +225,295 @@ workshop.record(status=result.status, world_size=int(start["world_size"]))
 pd.DataFrame({"value": {name: str(value) for name, value in result.hyperparameters.items()}})
 
 # %% [markdown]
-# On the instance, AWS's own toolkit reads the three `sagemaker_mpi_…` entries and builds a
-# command from them. It prints that command. Here is its beginning: which hosts, how many
-# processes on each, how many in all.
+# On the instance, AWS's own toolkit reads the three `sagemaker_mpi_…` entries and builds a command
+# from them. It prints that command; here is its beginning: which hosts, how many slots on each,
+# how many ranks in all. Below it is what MPI says of the slots: every one is in use.
 
 # %%
 command = result.matching("mpirun --host")[0].text
 print(command.split(" --allow-run-as-root")[0])
-
-# %%
+for line in result.matching("Num slots:"):
+    print(" ".join(line.text.split()))
 assert f"-np {world_size}" in command, f"mpirun was not told to start {world_size} processes."
-
-# %% [markdown]
-# ## Which rank ran where
-#
-# Each line that a rank prints has the rank's number and its host in front, in the log. At its end
-# every rank prints a record. So the log proves where each one ran.
-
-# %%
-weights = result.table("weights").sort_values("rank", ignore_index=True)
-weights["local_rank"] = weights.groupby("host").cumcount()
-weights[["rank", "host", "local_rank"]]
-
-# %% [markdown]
-# The ranks fill one host before they go on to the next. `local_rank` starts again at 0 on each
-# host: it is what a process uses to choose *its* GPU among those of its own instance.
-
-# %%
-per_host = weights["host"].value_counts()
-assert sorted(weights["rank"]) == list(range(world_size)), "A rank is missing in the log."
-assert (per_host == processes_per_host).all(), f"Uneven: {per_host.to_dict()}"
-workshop.record(ranks_per_host=per_host.to_dict())
+workshop.record(command=command.split(" --allow-run-as-root")[0])
 
 # %% [markdown]
 # ## One model, or four?
 #
-# Four processes that never speak to each other would *also* end without an error, and with a
-# good accuracy. A well-known example on the web does exactly that. So an accuracy proves
-# nothing. Equal weights do: each rank took different images, so without averaging its weights
-# would be its own.
-#
-# At its end each rank prints a SHA-256 hash of its weights. One different bit in one weight
+# Four processes that never speak to each other would *also* end without an error, and with a good
+# accuracy. A well-known example on the web does exactly that. So an accuracy proves nothing.
+# Equal weights do: each rank took different images, so without averaging its weights would be its
+# own. At its end each rank prints a SHA-256 hash of its weights. One different bit in one weight
 # would give another hash.
-
-# %%
-weights["weights"] = weights["weights_sha256"].str[:16] + "…"
-weights[["rank", "host", "weights"]]
-
-# %%
-different = weights["weights_sha256"].nunique()
-assert different == 1, f"{different} different sets of weights: the ranks did not synchronise."
-print(f"{world_size} ranks, {different} set of weights: they trained one model.")
-workshop.record(hashes=weights["weights_sha256"], different_weights=different)
-
-# %% [markdown]
-# Now compare with what you predicted.
-
-# %%
-measured = [int(start["world_size"]), int(start["local_batch_size"]), different]
-pd.DataFrame({"predicted": my_guess.values(), "measured": measured}, index=list(my_guess))
-
-# %% [markdown]
-# ## Does it learn?
 #
-# The loss in this plot is the mean over all ranks.
+# Each line that a rank prints has the rank's number and its host in front, in the log. So the same
+# records prove where each one ran.
 
 # %%
-plots.loss(result)
+weights = result.table("weights").sort_values("rank", ignore_index=True)
+weights["local_rank"] = weights.groupby("host").cumcount()
+weights["weights"] = weights["weights_sha256"].str[:16] + "…"
+weights[["rank", "host", "local_rank", "weights"]]
+
+# %% [markdown]
+# The ranks fill one host before they go on to the next. `local_rank` starts again at 0 on each: it
+# is what a process uses to choose *its* GPU among those of its own instance.
+
+# %%
+per_host, different = weights["host"].value_counts(), weights["weights_sha256"].nunique()
+assert sorted(weights["rank"]) == list(range(world_size)), "A rank is missing in the log."
+assert (per_host == processes_per_host).all(), f"Uneven: {per_host.to_dict()}"
+assert different == 1, f"{different} different sets of weights: the ranks did not synchronise."
+print(f"{world_size} ranks on {len(per_host)} hosts, {different} set of weights: one model.")
+workshop.record(ranks_per_host=per_host.to_dict(), hashes=weights["weights_sha256"])
 
 # %%
 table = result.table("epoch")
-table[["epoch", "train_loss", "test_accuracy", "samples_per_second", "step_seconds"]].tail(3)
-
-# %%
 losses, accuracy = table["train_loss"], result.metrics["test_accuracy"]
 assert losses.iloc[-1] < losses.iloc[0], "The loss did not fall: look at the learning rate."
 assert accuracy >= expected_accuracy, f"{accuracy:.1%} is too low; {expected_accuracy:.0%} expected"
-workshop.record(losses=losses, accuracy=accuracy)
+workshop.record(losses=losses, accuracy=accuracy, different_weights=different)
 
 # %% [markdown]
-# ## What the job cost in time
-
-# %%
-plots.phases(result)
-
-# %% [markdown]
-# Four ranks are not four times as fast here, and may be slower than one. The model is tiny: it
-# has about 14,000 weights, so a step is little work, and the ranks spend their time waiting for
-# each other. Locally they also share this machine's cores. Lesson 05 grows into the table that
-# compares one and several instances; what you have proved so far is that the ranks compute *the
-# right thing*.
-
-# %%
-step_ms = 1000 * result.metrics["step_seconds"]
-sent_kb = int(start["gradient_bytes"]) / 1000
-print(f"One step: {step_ms:.1f} ms for {start['local_batch_size']} images on each rank,")
-print(f"and {sent_kb:.0f} kB of gradients that all ranks must agree on.")
-workshop.record(step_seconds=result.metrics["step_seconds"])
-
-# %% [markdown]
-# ## Three mistakes that the web will teach you
+# ## The same script in other places
 #
-# **1. `custom_mpi_options`, with an s.** Tutorials spell it `custom_mpi_option` or
-# `custum_mpi_option`. The SDK does not complain: it ignores keys it does not know. The next cell
-# builds two estimators, starts nothing, and looks at what each would send.
+# **On this machine, with no job.** Lesson 04's `mpirun`, with the same hyperparameters as flags:
+# that is all that SageMaker makes of them. It starts at once and nothing is uploaded. But you use
+# one machine, the notebook's, and it is yours to pay for as long as it is on.
+
+# %%
+flags = [f"--{name}={value}" for name, value in hyperparameters.items()]
+here = mpirun(processes_per_host, workshop.SCRIPTS / choice.script, *flags, show=False)
+print(f"{here.ranks} ranks, {here.seconds:.1f} s from start to end")
+
+# %% [markdown]
+# **On one instance, and on several with one process each.** Only two numbers change.
+
+
+# %%
+def configured(instances: int, processes: int, **network) -> TensorFlow:
+    """An estimator for instances x processes. Nothing starts yet."""
+    return TensorFlow(
+        instance_count=instances,
+        distribution={"mpi": distribution["mpi"] | {"processes_per_host": processes}},
+        hyperparameters=dict(hyperparameters),
+        **job,
+        **network,
+    )
+
+
+jobs = {"1 x 1": configured(1, 1), f"1 x {m}": configured(1, m), f"{n} x 1": configured(n, 1)}
+
+# %% [markdown]
+# **In a VPC.** A job's instances normally live in a network of SageMaker's own. With `subnets` and
+# `security_group_ids` they get an address in *your* network, a VPC. The request then has one more
+# field. The script, its arguments and the `mpirun` command stay the same.
+#
+# What it changes is who can reach whom. The instances reach what your network reaches: a private
+# database, but S3 only through an endpoint that you made, and no package index. The **security
+# group** must let its own members through on every port, or the ranks wait for each other until
+# `max_run`. The **subnet** fixes the availability zone: give one, and all instances are in it.
+#
+# > You will read that a VPC lowers latency. By itself it makes nothing faster, and nobody who
+# > says so shows a number. Zone, placement and the instances' bandwidth do; lesson 06 measures.
+
+# %%
+network = vpc.network(session, subnets, security_group_ids)
+jobs[in_vpc] = configured(n, m, **network)
+network
+
+# %% [markdown]
+# ## TensorFlow's own way
+#
+# Horovod is a library beside TensorFlow, and `mpirun` a program beside Python. TensorFlow can do
+# the same alone. **MultiWorkerMirroredStrategy** keeps a copy of the model, a *replica*, in each
+# worker, and averages gradients with its own all-reduce over gRPC. Nobody starts `mpirun`:
+# SageMaker starts the script on every instance, and says in the variable `TF_CONFIG` who the
+# others are.
+#
+# Below is all that this script has and the one-process script has not.
+
+# %%
+workshop.show_diff("train_tf.py", "train_tf_multiworker.py")
+
+# %% [markdown]
+# Compare it with the Horovod script, line of thought by line of thought:
+#
+# | | Horovod | MultiWorkerMirroredStrategy |
+# |---|---|---|
+# | meet the others | `hvd.init()`; `mpirun` says who | the strategy is made; `TF_CONFIG` says who |
+# | each its own data | `dataset.shard(size, rank)` | batch globally; the strategy shards |
+# | average gradients | `DistributedGradientTape` | `all_reduce(MEAN)`: by itself it sums |
+# | start equal | `broadcast_variables` | variables made in `strategy.scope()` |
+# | save | rank 0 alone | **all**, rank 0's is kept |
+#
+# How the strategy shards is an option. `DATA`: every worker reads all, and keeps its part. `FILE`:
+# each worker reads whole files, good for many large ones. `OFF`: every worker gets everything.
+# `AUTO` is the default, and chooses between the first two.
+
+# %%
+jobs[native] = TensorFlow(
+    instance_count=n,
+    distribution={"multi_worker_mirrored_strategy": {"enabled": True}},
+    hyperparameters=dict(hyperparameters),
+    **job | {"entry_point": "train_tf_multiworker.py"},
+)
+
+# %% [markdown]
+# ## Run them all
+#
+# One after the other. Two at once would share this machine's cores, and both times would be wrong.
+
+# %%
+results = workshop.run_jobs(jobs, channels)
+
+# %%
+sent = results[in_vpc].description["VpcConfig"]
+assert sent["Subnets"] == network["subnets"], "The request named other subnets: look at `network`."
+assert "VpcConfig" not in result.description, "The first job was not meant to be in a VPC."
+workshop.record(vpc_config=sent)
+sent
+
+# %% [markdown]
+# And here is the `TF_CONFIG` of the last worker of TensorFlow's own way. Everybody is a `worker`;
+# no chief is named, so worker 0 is the chief: it prints the records and saves the model.
+
+# %%
+last = results[native].matching("TF_CONFIG=")[-1]
+print(f"{last.host}: {last.text}")
+native_weights = results[native].table("weights")
+assert native_weights["weights_sha256"].nunique() == 1, "The workers did not synchronise."
+assert sorted(native_weights["host"]) == [f"algo-{i + 1}" for i in range(n)], "A worker is missing."
+workshop.record(native_hashes=native_weights["weights_sha256"], tf_config=last.text)
+
+# %% [markdown]
+# ## The table
+#
+# All of them trained on the same 256 images in each step. So all must have learned the same:
+# compare the last column first. If it differs in more than rounding, the speed is worth nothing.
+
+# %%
+rows = {"1 x 1": results["1 x 1"], f"mpirun here, 1 x {m}": here, f"{n} x {m}": result} | results
+order = ["1 x 1", f"mpirun here, 1 x {m}", f"1 x {m}", f"{n} x 1", f"{n} x {m}", in_vpc, native]
+comparison = workshop.compare({name: rows[name] for name in order})
+comparison["last loss"] = [rows[name].table("epoch")["train_loss"].iloc[-1] for name in order]
+comparison
+
+# %%
+plots.throughput(comparison)
+
+# %%
+same = comparison["last loss"] if "torch" not in choice.script else comparison["last loss"][:-1]
+assert same.max() - same.min() < 0.001, "One configuration learned something else: see last loss."
+assert (comparison["step ms"] > 0).all(), "A configuration has no step time."
+measured = comparison[["instances", "processes", "world_size", "step ms", "samples/s"]]
+workshop.record(comparison=measured.to_dict("index"), loss_spread=same.max() - same.min())
+
+# %%
+speed_up = comparison["speed-up"][f"{n} x {m}"]
+local_batch = int(start["local_batch_size"])
+guess.compare(ranks=world_size, images=local_batch, weights=different, speed_up=speed_up)
+
+# %% [markdown]
+# How to read it:
+#
+# - **step ms** is the median over the epochs, so one disturbed epoch does not decide. The first
+#   step, which also builds the model, is not counted. Run the lesson twice before you believe a
+#   difference of a tenth.
+# - **Locally all rows share this machine's cores.** With two cores, two ranks can be nearly twice
+#   as fast as one, and four cannot be faster than two. `2 x 1` and `1 x 2` differ only by the path
+#   of the gradients. The VPC row differs from the row above it by chance alone.
+# - **On AWS** each instance brings its own cores: `2 x 2` has four times those of `1 x 1`, and
+#   the network between instances becomes the question. That is another thing than this table, and
+#   no laptop can tell you the numbers. The same cells with `target = "aws"` can.
+# - **USD** is what AWS would take for as many seconds as were billed here. More instances cost
+#   more per second; they are cheap only if the job gets shorter by as much.
+
+# %%
+steps = int(result.table("epoch")["step"].iloc[-1])
+stepping = steps * comparison["step ms"][f"{n} x {m}"] / 1000
+share = stepping / result.billable_seconds
+print(f"{steps} steps took {stepping:.1f} of {result.billable_seconds} billable s: {share:.0%}.")
+workshop.record(share_of_steps=share)
+
+# %% [markdown]
+# The rest is starting Python, importing TensorFlow, building the model, saving it. More ranks do
+# not make that shorter. So a small job gains nothing by a second instance but a second bill.
+
+# %% [markdown]
+# ## Mistakes that end well
+#
+# The SDK does not complain about a key of `distribution` that it does not know: it ignores it. Two
+# mistakes of this kind are all over the web, and both end with `Completed`. The next cell builds
+# estimators, starts nothing, and looks at what each would send.
+#
+# - `custom_mpi_option`, or `custum_mpi_option`, for `custom_mpi_options`.
+# - `parameter_server` for `mpi`, in a Horovod job.
 
 
 # %%
 def would_send(distribution: dict) -> dict:
-    """The hyperparameters about MPI that this distribution becomes."""
-    built = TensorFlow(distribution=distribution, **job, **session.job_settings("never-started"))
-    return {key: value for key, value in built.hyperparameters().items() if "_mpi_" in key}
+    """The hyperparameters about launchers that this distribution becomes."""
+    built = TensorFlow(instance_count=2, distribution=distribution, **job).hyperparameters()
+    return {key: value for key, value in built.items() if "_mpi_" in key or "_enabled" in key}
 
 
-# %%
-option = "-x HOROVOD_LOG_LEVEL=info"
-right = would_send({"mpi": {"enabled": True, "custom_mpi_options": option}})
-wrong = would_send({"mpi": {"enabled": True, "custom_mpi_option": option}})
-pd.DataFrame({"custom_mpi_options": right, "custom_mpi_option": wrong})
+options = "-x HOROVOD_LOG_LEVEL=info"
+right = would_send({"mpi": {"enabled": True, "custom_mpi_options": options}})
+misspelled = would_send({"mpi": {"enabled": True, "custom_mpi_option": options}})
+server = would_send({"parameter_server": {"enabled": True}})
+pd.DataFrame({"right": right, "custom_mpi_option": misspelled, "parameter_server": server})
+
+# %% [markdown]
+# In the second column your option is gone. In the third there is no `mpirun`: every instance would
+# start the script by itself. Each would find that it is rank 0 of 1, train alone, and end well.
 
 # %%
 key = "sagemaker_mpi_custom_mpi_options"
-assert option in right[key] and option not in wrong[key], "Compare the two columns above."
-workshop.record(misspelled_option_sent=option in wrong[key])
+assert options in right[key] and options not in misspelled[key], "Compare the two columns above."
+assert "sagemaker_mpi_enabled" not in server, "A parameter server job must not start MPI."
+workshop.record(
+    misspelled_option_sent=options in misspelled[key],
+    parameter_server_starts_mpi="sagemaker_mpi_enabled" in server,
+)
 
 # %% [markdown]
-# **2. `processes_per_host` is at most the number of slots; equal is right.** You will read that
-# it must be *less than* the number of GPUs. On an instance with 4 GPUs you want 4 processes: one
-# for each. A *slot* is a place for one process. MPI printed its plan for your job into the log:
-# every slot it was given is in use.
-
-# %%
-for line in result.matching("Num slots:"):
-    print(line.stream, "|", " ".join(line.text.split()))
-
-# %% [markdown]
-# **3. Horovod is started by `{"mpi": …}`, not by `{"parameter_server": …}`.** With the latter
-# there would be no `mpirun`: every instance would start the script by itself. Each would find
-# that it is rank 0 of 1, train alone, and end well. Nothing would fail. Compare what is sent.
-
-# %%
-with_server = TensorFlow(
-    distribution={"parameter_server": {"enabled": True}},
-    **job,
-    **session.job_settings("never-started"),
-).hyperparameters()
-{name: value for name, value in with_server.items() if "_enabled" in name}
-
-# %%
-assert "sagemaker_mpi_enabled" not in with_server, "A parameter server job must not start MPI."
-workshop.record(parameter_server_starts_mpi="sagemaker_mpi_enabled" in with_server)
-
-# %% [markdown]
-# ## Try it
+# ## Exercises
 #
-# 1. (3 minutes) Set `instance_count` to 1 and `processes_per_host` to 4. Is that distributed
-#    training? *Hint: look at the hashes and at the hosts.*
-# 2. (3 minutes) Compare the column `train_loss` with that of lesson 00, where one process trained
-#    alone. *Hint: what is the mean of four means?*
-# 3. (5 minutes) Set `global_batch_size` to 63. When and how does the job end? *Hint: can 63
-#    images be shared out evenly among four ranks?*
+# In [exercises/05](exercises/05_horovod_on_training_instances.ipynb), each with a check:
+#
+# 1. *Where a rank runs* (5 minutes, easy): from a rank to its host and local_rank.
+# 2. *Six mistakes in one dictionary* (10 minutes, medium): repair a `distribution` from the web.
+# 3. *The cheapest that is ready in time* (15 minutes, hard): choose a configuration by samples
+#    per second and cost.
+
+# %% [markdown]
+# ## Check yourself
+
+# %%
+workshop.quiz("05")
 
 # %% [markdown]
 # ## Summary
 #
-# - `instance_count` × `processes_per_host` = `world_size`.
+# - `instance_count` × `processes_per_host` = `world_size`. The script is the same in every place.
 # - `distribution={"mpi": …}` becomes three hyperparameters; on the first instance they become one
-#   `mpirun` command.
-# - All-reduce averages gradients. Equal start and equal updates keep the weights equal.
+#   `mpirun` command. Unknown keys are ignored in silence: look at what is sent.
 # - Equal hashes prove that ranks synchronise. A good accuracy does not.
-# - Unknown keys in `distribution` are ignored in silence: look at what is sent.
-
-# %%
-print(f"{result.status}: {world_size} ranks on {len(per_host)} hosts, {accuracy:.1%} right.")
+# - MultiWorkerMirroredStrategy does without `mpirun`: TF_CONFIG names the workers.
+# - A VPC changes who can reach whom, and not the speed.
+# - Compare configurations at the same global batch, by medians, with the same last loss. Know the
+#   cost, and the most it can be, before you start.
 
 # %% [markdown]
 # ## Clean up
 #
-# Both instances were given back when the job ended; nothing runs. Model and log stay in S3 and in
-# CloudWatch Logs until you delete them. `workshop down` ends the local endpoint.
+# All instances were given back when their job ended; nothing runs. Models and logs stay in S3 and
+# in CloudWatch Logs until you delete them. The local network that was made for the VPC row exists
+# only in the endpoint. `workshop down` ends the endpoint, and `workshop down --forget` empties it.
 #
 # ## Next
 #
-# Back to [lesson 00](00_setup.ipynb), or on to your own script: give `entry_point` and
-# `source_dir` other names, and look at the hashes again.
+# You have the tools to compare; what decides between instances is the link between them. That is
+# lesson 06. Until it is here: your own script, with other names in `entry_point` and `source_dir`,
+# and the same look at the hashes.
