@@ -40,6 +40,7 @@
 # - `slow_ms`: how long the slow worker pauses in each batch, milliseconds.
 # - `learning_rates`: for the experiment on stale gradients.
 # - `instance_count`, `epochs`: of the TensorFlow jobs of the second half.
+# - `global_batch_size`: images per step, over all workers together.
 # - `expected_accuracy`: the share of test images that the trained model must get right.
 
 # %% tags=["parameters"]
