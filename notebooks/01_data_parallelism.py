@@ -55,7 +55,7 @@ steps = 4
 epochs = 20
 seeds = 4
 
-# %%
+# %% tags=["deterministic"]
 import statistics
 
 import numpy as np
@@ -261,7 +261,7 @@ stage_difference = np.abs(put_together - expected).max()
 print(f"weights on rank 0: {stages[0]['weights']:,}, on rank 1: {stages[1]['weights']:,}")
 print(f"largest difference from the whole model's gradient: {stage_difference:.1e}")
 
-# %%
+# %% tags=["deterministic"]
 sent = {}
 for size in (16, 64, 256, 1024):
     stage = ranks.run("parallel.stages:one_step", training[0][:size], training[1][:size])[0]

@@ -72,7 +72,7 @@ print(f"{world_size} ranks on {os.cpu_count()} cores.")
 # function, at the same time, and brings back what they return.
 
 
-# %%
+# %% tags=["deterministic"]
 def pass_a_note():
     import torch
     import torch.distributed as dist
@@ -173,7 +173,7 @@ guess = workshop.predict(
 )
 
 
-# %%
+# %% tags=["deterministic"]
 def megabytes(algorithm, among, size=1_000_000):
     """What each of the first `among` ranks sent and received, together; for one all-reduce."""
     found = ranks.run("collectives.timing:count_traffic", algorithm, size, among)
@@ -236,7 +236,7 @@ workshop.record(steps=len(recorded[0]) - 1, halfway=halfway)
 # all-reduce, at lengths that do not divide evenly. A third way joins in: `tree.py` adds up in
 # pairs, then pairs of pairs, so it needs only 2 · log2(ranks) rounds.
 
-# %%
+# %% tags=["deterministic"]
 lengths, check = [1, world_size - 1, world_size + 1, 1001], "collectives.timing:different_elements"
 differing = pd.DataFrame(
     {name: [sum(ranks.run(check, name, n)) for n in lengths] for name in costmodel.ALGORITHMS},
@@ -248,7 +248,7 @@ differing
 # Zeros: each algorithm gives the same integers as torch, on every rank. Now the traffic, counted
 # on the real ranks, beside what the formulas of `workshop/costmodel.py` say.
 
-# %%
+# %% tags=["deterministic"]
 traffic = {}
 for name in costmodel.ALGORITHMS:
     passed, formula = megabytes(name, world_size), costmodel.bytes_by_rank(name, 1, world_size)
@@ -318,7 +318,7 @@ table.round(2)
 # What does that mean on a network? Take 50 µs and 10 Gbit/s. These two are chosen, and the next
 # table is *computed*, not measured.
 
-# %%
+# %% tags=["deterministic"]
 network, computed = costmodel.Link(alpha=50e-6, beta=8 / 10e9), pd.DataFrame()
 for n_bytes, size in [(4e3, "4 kB"), (100e6, "100 MB")]:
     for n in (4, 256):
@@ -477,7 +477,7 @@ def read(give_sampler, tell_epoch, examples=12, epochs=5):
     return seen
 
 
-# %%
+# %% tags=["deterministic"]
 not_given = ranks.run(read, False, False)
 no_set_epoch, right = ranks.run(read, True, False), ranks.run(read, True, True)
 cases = {"not given": not_given, "given, no set_epoch": no_set_epoch, "given, set_epoch": right}

@@ -451,7 +451,7 @@ workshop.record(share_of_steps=share)
 # - `parameter_server` for `mpi`, in a Horovod job.
 
 
-# %%
+# %% tags=["deterministic"]
 def would_send(distribution: dict) -> dict:
     """The hyperparameters about launchers that this distribution becomes."""
     built = TensorFlow(instance_count=2, distribution=distribution, **job).hyperparameters()
