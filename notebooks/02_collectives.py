@@ -351,7 +351,7 @@ alone = [
 print(f"Ring against naive, largest tensor: {last['naive'] / last['ring']:.1f} times as fast.")
 print(f"The model for ranks with a link each says {alone[0] / alone[1]:.1f} times.")
 print(f"Measured / predicted: {off.min():.1f} to {off.max():.1f}, median {off.median():.1f}.")
-assert (last > by_size["measured"].iloc[0]).all(), "Larger must be slower: take more blocks."
+assert off.median() < 20, "The machine was too busy: run again from `measure_links` on."
 workshop.record(sizes=sizes, gain=last["naive"] / last["ring"], off=off.median())
 workshop.record(alpha=links.alone.alpha, beta=links.alone.beta, busy_beta=links.busy.beta)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,6 +12,7 @@ from workshop import costmodel
 from workshop.ranks import Ranks
 
 KINDS = ("one way", "all at once")
+ATTEMPTS = 5  # at finding a moment in which a busy machine leaves the links alone
 
 
 def least_seconds(ranks: Ranks, names: Sequence[str], n_bytes: int, blocks: int) -> dict:
@@ -28,12 +30,22 @@ def least_seconds(ranks: Ranks, names: Sequence[str], n_bytes: int, blocks: int)
 def measure_links(ranks: Ranks, largest_bytes: int, blocks: int) -> costmodel.SharedLinks:
     """Alpha and beta, for one message and for one from every rank at the same time.
 
-    Each pair comes from two measured messages: 8 bytes, and largest_bytes.
+    Each pair comes from two measured messages: 8 bytes, and largest_bytes. Raises ValueError if
+    the machine is so busy that again and again the small one took longer.
     """
-    small, large = (least_seconds(ranks, KINDS, n_bytes, blocks) for n_bytes in (8, largest_bytes))
-    points = [((8, small[kind]), (largest_bytes, large[kind])) for kind in KINDS]
-    alone, busy = (costmodel.Link.through(*two) for two in points)
-    return costmodel.SharedLinks(alone, busy, at_once=ranks.world_size)
+    least: dict[tuple[int, str], float] = {}
+    for attempt in itertools.count(1):
+        for n_bytes in (8, largest_bytes):
+            for kind, seconds in least_seconds(ranks, KINDS, n_bytes, blocks).items():
+                least[n_bytes, kind] = min(seconds, least.get((n_bytes, kind), seconds))
+        points = [[(size, least[size, kind]) for size in (8, largest_bytes)] for kind in KINDS]
+        try:
+            alone, busy = (costmodel.Link.through(*two) for two in points)
+        except ValueError:
+            if attempt == ATTEMPTS:
+                raise
+        else:
+            return costmodel.SharedLinks(alone, busy, at_once=ranks.world_size)
 
 
 def measure_all_reduces(

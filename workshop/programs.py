@@ -70,7 +70,7 @@ def train_each(scripts: dict[str, list], options: list, folder: Path) -> pd.Data
     """
     rows = {}
     for name, command in scripts.items():
-        events = run_together([*command, *options], folder=folder)
+        events = run_together([*command, *options], timeout=300, folder=folder)
         speeds = [one["samples_per_second"] for one in events if one["event"] == "epoch"]
         hashes = [one["weights_sha256"] for one in events if one["event"] == "weights"]
         rows[name] = {

@@ -1,14 +1,12 @@
 """Lesson 02, executed with smaller numbers; its recorded results are what is tested."""
 
-import math
-
 import pytest
 
 from notebook_harness import errors_and_warnings
 
 pytestmark = pytest.mark.slow
 
-FEWER = {"largest_bytes": 1_048_576, "blocks": 2, "epochs": 2}
+FEWER = {"largest_bytes": 1_048_576, "blocks": 3, "epochs": 2}
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +39,7 @@ def test_measured_seconds_stand_beside_predicted_ones(lesson):
     assert found["sizes"] == [256, 2048, 16384, 131072, 1048576]
     assert 0 < found["alpha"] < 1 and 0 < found["beta"] < 1e-6 and 0 < found["busy_beta"] < 1e-5
     # On a machine busy with other work a wait for a core, milliseconds, is added to anything.
-    assert math.isfinite(found["off"]) and 0.05 < found["off"] < 50 and found["gain"] > 0
+    assert 0.05 < found["off"] < 20 and found["gain"] > 0
 
 
 @pytest.mark.timeout(600)
