@@ -111,6 +111,13 @@ def test_a_seat_costs_what_its_jobs_cost():
     assert f"| Half a day | {pages.seat(TIMETABLES[0].lessons)[0]} |" in GUIDE
 
 
+def test_a_room_needs_as_many_instances_as_its_seats_take_at_once():
+    largest = max(job["instance_count"] for lesson in LESSONS for job in JOBS.get(lesson, []))
+    assert ["`ml.c5.xlarge`", f"{largest}", f"{10 * largest}", f"{20 * largest}"] in table(
+        GUIDE, "| type |"
+    )
+
+
 @pytest.mark.parametrize("lesson", LESSONS)
 def test_the_plan_knows_of_a_lessons_jobs(lesson):
     starts = any(re.search(r"\.fit\(|run_jobs\(|\.estimator\(", line) for line in code(lesson))
