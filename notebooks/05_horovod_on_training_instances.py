@@ -112,7 +112,7 @@ print(choice.explanation)
 
 # %%
 n, m = instance_count, processes_per_host
-in_vpc, native = f"{n} x {m} in a VPC", f"{n} x 1 MultiWorkerMirrored"
+in_vpc, native = f"{n} x {m} in a VPC", f"{n} x 1 MultiWorker"
 instances = {"1 x 1": 1, f"1 x {m}": 1, f"{n} x 1": n, f"{n} x {m}": n, in_vpc: n, native: n}
 costs = workshop.cost_table(
     (
@@ -121,7 +121,7 @@ costs = workshop.cost_table(
     ),
     max_run=max_run,
 ).set_index("job")
-costs
+costs.drop(columns="instance_type")
 
 # %%
 total, most = costs["USD"].sum(), costs["USD at most"].sum()
@@ -391,13 +391,14 @@ workshop.record(native_hashes=native_weights["weights_sha256"], tf_config=last.t
 #
 # All of them trained on the same 256 images in each step. So all must have learned the same:
 # compare the last column first. If it differs in more than rounding, the speed is worth nothing.
+# NaN stands where there was no job, and so no bill by the second.
 
 # %%
 rows = {"1 x 1": results["1 x 1"], f"mpirun here, 1 x {m}": here, f"{n} x {m}": result} | results
 order = ["1 x 1", f"mpirun here, 1 x {m}", f"1 x {m}", f"{n} x 1", f"{n} x {m}", in_vpc, native]
 comparison = workshop.compare({name: rows[name] for name in order})
 comparison["last loss"] = [rows[name].table("epoch")["train_loss"].iloc[-1] for name in order]
-comparison
+comparison.drop(columns="global_batch_size")
 
 # %%
 plots.throughput(comparison)
@@ -443,9 +444,9 @@ workshop.record(share_of_steps=share)
 # %% [markdown]
 # ## Mistakes that end well
 #
-# The SDK does not complain about a key of `distribution` that it does not know: it ignores it. Two
-# mistakes of this kind are all over the web, and both end with `Completed`. The next cell builds
-# estimators, starts nothing, and looks at what each would send.
+# The SDK ignores a key of `distribution` that it does not know, and it cannot know which launcher
+# your script needs. Two mistakes that live on this are all over the web, and both end with
+# `Completed`. The next cell builds estimators, starts nothing, and looks at what each would send.
 #
 # - `custom_mpi_option`, or `custum_mpi_option`, for `custom_mpi_options`.
 # - `parameter_server` for `mpi`, in a Horovod job.

@@ -91,6 +91,7 @@ def compare(results: Mapping[str, JobResult | Finished]) -> pd.DataFrame:
     table = pd.DataFrame.from_dict(rows, orient="index")
     table["speed-up"] = table["samples/s"] / table["samples/s"].iloc[0]
     table = table[list(COLUMNS)].round(COLUMNS).rename_axis("configuration")
+    table["samples/s"] = table["samples/s"].astype(int)
     table.attrs["price_date"] = str(min(prices)) if prices else None
     return table
 

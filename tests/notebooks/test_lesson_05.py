@@ -23,7 +23,7 @@ ROWS = {
     "2 x 1": (2, 1),
     "2 x 2": (2, 2),
     "2 x 2 in a VPC": (2, 2),
-    "2 x 1 MultiWorkerMirrored": (2, 1),
+    "2 x 1 MultiWorker": (2, 1),
 }
 
 

@@ -112,6 +112,7 @@ def estimator(session, name, **hyperparameters):
 
 def test_jobs_run_one_after_the_other(session, capsys):
     jobs = {"first": estimator(session, "first"), "second": estimator(session, "second")}
+    capsys.readouterr()
     results = workshop.run_jobs(jobs)
     assert list(results) == ["first", "second"]
     first, second = (one.description for one in results.values())

@@ -28,7 +28,7 @@ def throughput(table: pd.DataFrame) -> None:
             color=[colours[one] for one in table["world_size"]],
         )
         axes.bar_label(bars, [f"{one:.1f} ms" for one in table["step ms"]], padding=4)
-        axes.set_xlim(0, table["samples/s"].max() * 1.15)
+        axes.set_xlim(0, table["samples/s"].max() * 1.22)
         axes.invert_yaxis()
         axes.grid(axis="y", visible=False)
         handles = [Patch(color=colours[one], label=f"world_size {one}") for one in sizes]
