@@ -13,6 +13,7 @@ from script_harness import SCRIPTS
 VARIANTS = [
     ("train_tf.py", "train_tf_horovod.py"),
     ("train_tf.py", "train_tf_ps.py"),
+    ("train_tf.py", "train_tf_multiworker.py"),
     ("train_torch.py", "train_torch_ddp.py"),
 ]
 
