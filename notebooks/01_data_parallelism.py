@@ -449,6 +449,8 @@ by_threads[["samples per second", "speed-up"]].round(2)
 
 # %%
 guess = workshop.predict(bad="8 images, 2.8 million weights: how many times as fast are 2 ranks?")
+
+# %%
 large_model = {"side": 8, "hidden_units": 20_000}
 bad_ways = scaling.ways(8, large_model)
 bad = scaling.interleave(measure, bad_ways, repeats)
