@@ -190,10 +190,11 @@ guess.compare(mean=round(mean_staleness, 2), updates=len(quick["pushes"]))
 #
 # ## One slow worker
 #
-# Why would anybody want stale gradients? Because of this. Let the last worker pause in each of
-# its batches, as if its computer were busy with something else.
+# Why would anybody want stale gradients? Because of this. Let the last worker pause for `slow_ms`
+# in each of its batches, as if its computer were busy with something else.
 
 # %%
+print(f"A sync step without a pause: {1000 * sync['seconds'] / steps:.1f} ms; pause: {slow_ms} ms.")
 guess = workshop.predict(
     ratio="One worker pauses. How many times faster is async than sync?",
     share="Which share of all gradients does the slow worker push in async mode, %?",
@@ -257,10 +258,11 @@ workshop.record(accuracy_by_way={way: list(row) for way, row in accuracy.iterrow
 
 # %% [markdown]
 # At the lower rate all three learn. At the higher one sync still learns and so do the small
-# updates of one worker, but async does not, or badly. Nothing but the age of the gradients
-# differs between it and the third line. A stale gradient points downhill from where the weights
-# *were*. With large steps they are far from there by now, and it may point uphill. So
-# asynchronous training needs smaller learning rates: that is the price of not waiting.
+# updates of one worker, but async does not, or badly. Size and number of its updates are those of
+# the third line; the main difference is the age of the gradients. (Each setting ran once here, so
+# trust only large differences.) A stale gradient points downhill from where the weights *were*.
+# With large steps they are far from there by now, and it may point uphill. So asynchronous
+# training needs smaller learning rates: that is the price of not waiting.
 #
 # ## Bytes at the server
 #
@@ -324,7 +326,8 @@ guess.compare(kb=round(table["measured"].iloc[-1]))
 # | **ps** | a parameter server: holds a part of the weights |
 # | **evaluator** | optional: measures saved models, beside the training |
 #
-# (Where a strategy has workers only, and no chief is named, worker 0 does the chief's saving.)
+# The chief has more names: the script calls it the coordinator, SageMaker `master`. It is the first
+# host. (Where a strategy has workers only, and no chief is named, worker 0 does its saving.)
 #
 # Who has which role stands in a variable, **TF_CONFIG**, a JSON text: the addresses of each role
 # (TensorFlow calls that a ClusterSpec) and this process's own task. SageMaker sets it when you
