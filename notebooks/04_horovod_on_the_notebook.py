@@ -196,6 +196,9 @@ guess.compare(local_rank=found["local_rank"].iloc[-1], cross_rank=found["cross_r
 # ## mpirun alone makes nothing parallel
 #
 # Take a script that trains in one process, and change nothing in it. Start it with `mpirun -np 2`.
+# (`steps.without` below writes a copy of a Horovod script without its nine steps, which you will
+# meet soon. What is left trains in one process.)
+#
 # At its end each process prints hashes: of its weights, and of the images that it saw. Equal hash
 # means: equal to the last bit.
 
@@ -342,7 +345,7 @@ table.rename_axis("how many different …")
 # 2 that each had its own. The last column counts the images that both ranks saw.
 #
 # - **complete**: they start apart, are equal after the first step, stay equal, and saw different
-#   images. This is one training on twice the data.
+#   images. This is one training, with twice as many images in each step.
 # - **no_tape**: equal after the broadcast, then they drift apart: two trainings.
 # - **no_broadcast**: they add the same update to different weights, and stay apart for ever. The
 #   gradients that they average belong to different models. Had all ranks used one seed, you would
@@ -418,9 +421,10 @@ workshop.record(gradients=gradients, phases=list(spans.index), phase_ms=spans["m
 #   *machine's own ceiling*: no library can beat it;
 # - **two ranks**, which average their gradients in every step.
 #
-# Each computes with one thread and 1,024 images per step. All four processes are started first.
-# Then they take turns of under a second, and whoever has no turn is paused. So a busy moment of
-# the machine hits all alike.
+# Each computes with one thread and 1,024 images per step. There are four processes: one that
+# trains alone and also plays in "two apart", its partner there, and two ranks. All are started
+# first. Then they take turns of under a second, and whoever has no turn is paused. So a busy
+# moment of the machine hits all alike.
 
 # %%
 guess = workshop.predict(
@@ -430,13 +434,13 @@ guess = workshop.predict(
 
 # %%
 speeds = turns.measure(batch, turn_steps, rounds, library=choice.library, **choice.environment)
-speeds.round(0)
+speeds.round().astype(int)
 
 # %%
 median = speeds.median()
 with plots.canvas("What a second rank brings", "", "images per second") as axes:
-    bars = axes.bar(median.index, median, color=plots.COLOURS[:3], width=0.55)
-    axes.bar_label(bars, [f"{one:,.0f}" for one in median], padding=3)
+    axes.bar(range(3), median, color=plots.COLOURS[:3], width=0.55)
+    axes.set_xticks(range(3), [f"{name}\n{value:,.0f}" for name, value in median.items()])
     for at, name in enumerate(speeds):
         axes.plot([at] * len(speeds), speeds[name], "o", color="0.25", markersize=3)
     axes.grid(axis="x", visible=False)
@@ -447,7 +451,8 @@ speedup = (speeds[turns.RANKS] / speeds[turns.ONE]).median()
 share = (speeds[turns.RANKS] / speeds[turns.APART]).median()
 print(f"Two apart: {ceiling:.2f} x one process. Two ranks: {speedup:.2f} x.")
 print(f"So two ranks reach {share:.0%} of what this machine can give to two processes.")
-assert share > 0.3, "Two ranks are far below the ceiling: does another program use the cores?"
+if share < 0.8:
+    print("Another program probably uses the cores. Go on, and measure again later.")
 workshop.record(ceiling=ceiling, speedup=speedup, share=share)
 guess.compare(ceiling=ceiling, speedup=speedup)
 
@@ -495,7 +500,7 @@ replicas.assign(weights_sha256=replicas["weights_sha256"].str[:16] + "…")
 # | 1 | on the notebook instance itself, by `mpirun` | this one |
 # | 2 | on training instances, one process each, by `fit()` | 05 |
 # | 3 | on training instances, several processes each | 05 |
-# | 4 | the same in your own VPC | 06 |
+# | 4 | the same in your own VPC | 05 |
 #
 # Way 1 is for trying things out. The instance is paid for while you read and think, it has one
 # size, and when the browser closes nobody watches. A job takes what it needs, for as long as it

@@ -79,7 +79,7 @@ def seconds_by_phase(step):
         if len(rows):
             end = (rows["start_ms"] + rows["ms"]).max()
             spans[phase] = {"ms": end - rows["start_ms"].min(), "tensors": rows["tensor"].nunique()}
-    return pd.DataFrame(spans).T.rename_axis("phase")
+    return pd.DataFrame(spans).T.rename_axis("phase").astype({"tensors": int})
 
 
 def _events(path: Path):
