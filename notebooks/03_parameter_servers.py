@@ -282,6 +282,7 @@ table = pd.DataFrame(index=pd.Index(counts, name="workers"))
 table["measured"] = [(run["bytes_in"] + run["bytes_out"]) / 20 / 1e3 for run in short.values()]
 table["computed"] = [2 * 4 * parameters * count / 1e3 for count in counts]
 table["ring"] = [4 * 4 * parameters * (count - 1) / count / 1e3 for count in counts]
+table.columns.name = "kB in a step"
 table.round(1)
 
 # %%
@@ -484,7 +485,7 @@ broken = workshop.follow(broken_estimator)
 # %%
 def by_digit(result, name):
     """The accuracy on each digit, a row for each model that a job's hosts ended with."""
-    found = result.table("classes").set_index("host")["accuracy"]
+    found = result.table("classes").set_index("host")["accuracy"].sort_index()
     return pd.DataFrame({f"{name}, {host}": one for host, one in found.items()}).T
 
 
