@@ -274,7 +274,7 @@ workshop.record(accuracy_by_way={way: list(row) for way, row in accuracy.iterrow
 # %%
 guess = workshop.predict(kb="A model of 55 kB, 4 workers: kB in and out of the server, in one step")
 
-# %%
+# %% tags=["deterministic"]
 parameters = sum(weight.size for weight in sync["weights"])
 counts = sorted({1, 2, workers})
 short = {count: train("sync", workers=count, max_steps=20) for count in counts}

@@ -331,7 +331,7 @@ for name, step in {"no_tape": 4, "no_broadcast": 5, "no_shard": 7}.items():
         print(f"without step {step}: ", end="")
         runs[name] = mpirun(2, copy, *short, show=False, **choice.environment)
 
-# %% tags=["deterministic"]
+# %%
 questions = ["weights_at_start", "weights_after_first_step", "weights_at_end", "images_seen"]
 table = pd.DataFrame({name: {q: kinds(run, q) for q in questions} for name, run in runs.items()}).T
 for name, run in runs.items():
