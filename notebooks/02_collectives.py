@@ -150,6 +150,9 @@ held.T
 # %% [markdown]
 # Read it row by row.
 #
+# - **Broadcast**: one rank's numbers go to all.
+# - **Scatter**: rank 0 gives each rank one piece. **Gather** is the reverse: rank 0 gets a piece
+#   from each.
 # - **Reduce** means: combine element by element, here by adding. Only rank 0 has the sum. The
 #   others hold left-overs of the work; nothing is promised about them.
 # - **All-reduce**: everybody has the sum. This is the one that training needs.
@@ -206,7 +209,8 @@ workshop.show_function("collectives/ring.py", "reduce_scatter")
 # receives: no deadlock. The second half, the all-gather, is the same walk without the addition.
 #
 # See it happen. Rank r puts 10 to the power r into every chunk. So the digits of a number say
-# whose contributions are in it: `0110` is the sum of ranks 1 and 2.
+# whose contributions are in it. Read from the right: the last digit is rank 0. So `0110` holds
+# ranks 1 and 2.
 
 
 # %%
@@ -268,8 +272,9 @@ guess.compare(naive=busiest["naive"], ring=busiest["ring"])
 
 # %% [markdown]
 # All three pass *the same number of bytes in all*. The ring only spreads them evenly: each rank
-# sends, and receives, 2 · (N - 1) / N times the tensor. That stays below twice the tensor, however
-# many ranks there are. Dots are counted; the lines are the formulas, beyond what runs here.
+# sends, and receives, 2 · (N - 1) / N times the tensor. That stays below twice the tensor each
+# way, however many ranks there are; table and plot add the two ways. Dots are counted; the lines
+# are the formulas, beyond what runs here.
 
 # %%
 sizes = range(2, 17)

@@ -88,7 +88,7 @@ def all_gather(mine):
 workshop.check("02.2", all_gather)
 
 # %% [markdown]
-# ## Exercise 02.3 · Seconds before the first byte (5 minutes, easy)
+# ## Exercise 02.3 · Seconds of a ring all-reduce (5 minutes, easy)
 #
 # How long does a ring all-reduce take? Every rank has a link of its own; a message of n bytes takes
 # `alpha + beta * n` seconds. Leave out the time to add.
