@@ -22,7 +22,8 @@
 # - say what a script must do so that SageMaker can run it;
 # - put data into S3, start a job of one instance, find it again, and read its log and phases.
 #
-# **Before:** `make setup` has run. You know a little Python. You need no AWS account.
+# **Before:** `make setup` has run. You can read Python and have trained a small neural network
+# once. You need no AWS account, and need not have run two processes at once.
 #
 # **Time:** 20 minutes, and 13 for the exercises.
 #
@@ -77,8 +78,8 @@ print(versions())
 # Here is what makes this course run without an account. With `target = "local"` a **local
 # endpoint** answers that request. It is a program on this machine that understands the calls of
 # AWS. It takes no instances from AWS: it starts real processes here and gives each "instance"
-# its own host name, its own files and its own network address. Your script cannot tell the
-# difference by its environment. You can, by the bill.
+# its own host name, its own files and its own network address. Your script finds the same folders,
+# variables and host names as on AWS. Versions of libraries and speed are this machine's.
 
 # %% [markdown]
 # ## Check the machine
@@ -197,12 +198,14 @@ workshop.show_function("train_tf.py", "make_train_step")
 #
 # ## What a script must do for SageMaker
 #
-# To hand in a script and let an image of AWS run it is called **script mode**. You will read that
+# A **container image** is a packed system with Python and TensorFlow in it. To hand in a script
+# and let one of AWS's images run it is called **script mode**. You will read that
 # it runs your script "without any modifications". That is true only of a script that already
 # does three things:
 #
 # 1. It reads its data from the folders in `SM_CHANNEL_…`, and not from S3 or a fixed path.
-# 2. It takes hyperparameters as arguments: `{"epochs": 20}` arrives as `--epochs 20`.
+# 2. It takes **hyperparameters**, settings such as the number of epochs, as arguments:
+#    `{"epochs": 20}` arrives as `--epochs 20`.
 # 3. It saves its model to the folder in `SM_MODEL_DIR`, at the end. SageMaker uploads what lies
 #    there. For TensorFlow's server it must be a SavedModel in a folder with a **number** as its
 #    name: `1`.
@@ -223,8 +226,8 @@ print("\n".join(line.strip() for line in parser if 'env("SM_' in line))
 # ## Describe the job
 #
 # An **estimator** describes a job: which script, on what, with which framework. The last line
-# adds what all jobs of this course share, such as the role, the bucket, and a limit of 30
-# minutes after which a job is ended, whatever it does.
+# adds what all jobs of this course share: `source_dir` (the folder `scripts/`), the role, the
+# bucket, the names of the metrics, and a limit of 30 minutes after which a job is ended.
 #
 # `framework_version` chooses a container image on AWS. The local endpoint pulls no image: it
 # runs what is installed here, and says so in the job's log. `instance_type` is one without a
@@ -245,7 +248,7 @@ estimator = TensorFlow(
 
 # %% [markdown]
 # What will it cost on AWS? Ask **before** you start it. 300 seconds are an estimate; the second
-# number is what the limit allows at most.
+# number is what the limit allows at most, with the 120 seconds that a job gets to end.
 
 # %%
 workshop.cost("ml.c5.xlarge", instance_count=1, seconds=300)
@@ -276,7 +279,9 @@ result = workshop.follow(estimator)
 # %% [markdown]
 # You should see `Completed`, the seconds of each phase, and four metrics.
 #
-# `billable` is what AWS would charge for: seconds, times instances. Where do the metrics come
+# `billable` is what AWS would charge for: seconds, times instances, from the moment when the
+# instances begin to download until the model is uploaded. Waiting for instances is free. Where do
+# the metrics come
 # from? The script only prints them. SageMaker reads every line of the log with regular
 # expressions that came with the request, and keeps the last value of each.
 

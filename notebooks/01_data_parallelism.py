@@ -41,7 +41,8 @@
 # - `updates`: length of the experiment on sync and async.
 # - `timed_batch_size`, `repeats`, `steps`: for the timings. Each is the median of `repeats`
 #   measurements of `steps` training steps.
-# - `epochs`, `seeds`: for the experiment on batch sizes. Each setting is trained `seeds` times.
+# - `epochs`, `seeds`: for the experiment on batch sizes. Each setting is trained `seeds` times
+#   (an even number).
 
 # %% tags=["parameters"]
 target = "local"
@@ -115,11 +116,18 @@ started
 # it needs `instance_count > 1`. It does not: what counts is that processes divide the work and
 # average what they find, wherever they run.
 #
+# `run` calls a function on every rank with the same arguments; `run_each` gives rank r the r-th
+# one. Both return a list, one result for each rank. The function is sent to other processes, so it
+# imports what it needs by itself. A name such as `"parallel.stages:one_step"` means a function of a
+# file in `scripts/`.
+#
 # ## The average of the gradients
 #
 # Why is the average right? The loss of a batch is the *mean* of its images' losses. The mean of
 # 64 numbers is the mean of the four means of 16. A gradient is a sum of such terms, so the same
-# holds for it. But that is algebra, and computers round. So: predict, then run.
+# holds for it. This needs three things: parts of equal size, a division by their number, and a
+# loss of each image that depends on no other image. And it is algebra; computers round. So:
+# predict, then run.
 #
 # `all_reduce` in the function below adds up a tensor over all ranks: each puts its own in, and
 # each gets the sum out.
@@ -230,7 +238,7 @@ workshop.show_diff("train_torch.py", "train_torch_ddp.py")
 
 # %% [markdown]
 # Few lines, and only three ideas: meet the others (`join_ranks`), take your own part
-# (`DistributedSampler`, with the global batch size divided by `world_size`), average
+# (`DistributedSampler`, with `global_batch_size` divided by `world_size`), average
 # (`DistributedDataParallel`). `optimizer.step()` is unchanged and sends nothing: when
 # `backward()` returns, the gradients are averaged already. Is DDP's gradient ours? Two new ranks
 # are enough to see it; the timings below use them too.
@@ -299,7 +307,9 @@ workshop.record(stage_difference=stage_difference, stage_kb=by_images, gradient_
 #   the same server (rank 0) does both. As async server it does not average. It applies.
 #
 # The other ranks are workers. One is slower than the rest on purpose: it sleeps 15 ms in each
-# step, the others 3 ms. The model is one layer, from pixels to ten classes.
+# step, the others 3 ms. A sync update uses a gradient of *every* worker, an async update a single
+# one. So equally many updates are less work in async, and we compare gradients per second. The
+# model is one layer, from pixels to ten classes.
 
 # %%
 workers = world_size - 1
@@ -307,7 +317,8 @@ pixels, labels = (training[0].reshape(-1, 64) / 255).astype("float32"), training
 parts = [None] + [(pixels[w::workers], labels[w::workers]) for w in range(workers)]
 pause = [0.0] + [0.003] * (workers - 1) + [0.015]  # seconds, by rank
 guess = workshop.predict(
-    sync=f"Seconds for {updates} sync updates:", later=f"Seconds for {updates} async updates:"
+    sync="Sync: gradients per second, of all workers together (a step is little but its sleep):",
+    later="Async: gradients per second:",
 )
 
 # %%
@@ -318,25 +329,27 @@ for rate in (0.5, 2.5):
         loss = ranks.run("parallel.stale:losses", done, pixels, labels)[0]
         stale = [one["staleness"] for one in done]
         curves[f"{way}, rate {rate}"] = loss
-        table.append((way, rate, done[-1]["seconds"], np.mean(stale), max(stale), max(loss[10:])))
-columns = ["way", "rate", "seconds", "mean staleness", "most", "highest loss after update 10"]
+        speed = updates * (workers if wait else 1) / done[-1]["seconds"]
+        table.append((way, rate, speed, np.mean(stale), max(stale), max(loss[10:])))
+columns = ["way", "rate", "gradients/s", "mean staleness", "most", "highest loss after update 10"]
 table = pd.DataFrame(table, columns=columns)
 plots.loss_by_update(curves, "Equally many updates: stale gradients can throw the loss up")
 table.round(2)
 
 # %% [markdown]
-# Async is several times as fast: it never waits for the slow worker. With a careful rate its loss
-# falls just as well. With a high rate, which sync training bears, the loss is thrown about: a
-# gradient that is several updates old points to where the weights *were*. So async trades waiting
-# for staleness, and pays with a lower learning rate. Which is better depends on how uneven the
-# workers are. Lesson 03 runs both as SageMaker jobs.
+# Async applies more gradients per second: it never waits for the slow worker. With a careful rate
+# its loss falls just as well. With a high rate, which sync training bears, the loss is thrown
+# about: a gradient that is several updates old points to where the weights *were*. So async
+# trades waiting for staleness, and pays with a lower learning rate. Which is better depends on
+# how uneven the workers are. Lesson 03 runs both on a server of its own, and async as a SageMaker
+# job.
 
 # %%
-fast, high = table.groupby("way")["seconds"].min(), table[table["rate"] == 2.5].set_index("way")
+fast, high = table.groupby("way")["gradients/s"].max(), table[table["rate"] == 2.5].set_index("way")
 assert table.loc[table["way"] == "sync", "most"].max() == 0, "A sync gradient is never stale."
 assert high.loc["async", "mean staleness"] > 0.5, "No gradient was stale: are there 2 workers?"
-jump = high[columns[5]].to_dict()
-workshop.record(stale_seconds=fast.to_dict(), staleness=high["mean staleness"].to_dict(), jump=jump)
+workshop.record(gradients_per_second=fast.to_dict(), jump=high[columns[5]].to_dict())
+workshop.record(staleness=high["mean staleness"].to_dict())
 guess.compare(sync=fast["sync"], later=fast["async"])
 
 # %% [markdown]
@@ -384,9 +397,9 @@ speeds.round(2)
 # %%
 price = scaling.ratio(good, "2 ranks together", "2 ranks apart")
 ceiling = speeds.loc["2 ranks apart", "speed-up"]
-assert price > 0.3, "Together is far below the ceiling: is another program using the cores?"
 workshop.record(speeds=speeds["samples per second"].to_dict(), of_ceiling=price, ceiling=ceiling)
-print(f"2 ranks together reach {price:.2f} of what 2 ranks apart reach.")
+busy = " Does another program use the cores? Measure again later." if price < 0.8 else ""
+print(f"2 ranks together reach {price:.2f} of what 2 ranks apart reach.{busy}")
 guess.compare(ceiling=ceiling, price=price)
 
 # %% [markdown]
@@ -401,7 +414,7 @@ guess.compare(ceiling=ceiling, price=price)
 # A rank on a CPU can use several threads by itself. So there are two ways to use two cores: one
 # rank with two threads, or two ranks with one. And a third that happens by accident: two ranks
 # with two threads each. PyTorch starts a thread per core in *every* process unless it is told
-# otherwise, and then the threads fight for the cores.
+# otherwise, and then the threads fight for the cores. (`torchrun` tells it: one thread.)
 #
 # The convolutions are done by **oneDNN** (its former name is MKL-DNN), a library with code for
 # each kind of CPU. Some guides tell you to switch it off. The last row does.
@@ -427,8 +440,9 @@ by_threads[["samples per second", "speed-up"]].round(2)
 # Read it as: how are two cores best used, *for this model, on this machine*? Two threads of one
 # rank divide every single operation and then wait for each other, many times in a step. If
 # one of them loses its core to another program, the other waits as well, and the rank can become
-# much slower than with one thread. Two ranks wait for each other once in a step. More threads than
-# cores are the worst of all. So the scripts here set the threads of each rank
+# much slower than with one thread. Two ranks wait for each other once in a step. On two
+# cores, two ranks with two threads each are usually the slowest. Compare the last row with the
+# first: that is what oneDNN brings here. So the scripts here set the threads of each rank
 # (`--threads-per-rank`): by default the machine's cores divided by its ranks.
 #
 # ## Where speed-up ends
@@ -441,7 +455,8 @@ by_threads[["samples per second", "speed-up"]].round(2)
 # - the **exchange** of gradients, which one rank alone does not have at all.
 #
 # Both can be measured before a second rank trains. A step of one rank with a 32nd of the batch
-# shows the fixed part; an all-reduce of as many numbers as there are weights shows the exchange.
+# (at least one image) shows the fixed part; an all-reduce of as many numbers as there are weights
+# shows the exchange.
 #
 # We compare two configurations. The first is the one above: much work per step, few weights. The
 # second is the opposite, a tiny batch for a large model: 8 images, 2.8 million weights.
@@ -554,9 +569,9 @@ by_setting.agg(updates=("updates", "first"), accuracy=("accuracy", "median")).ro
 # cost something: it spends some of only 100 updates on small steps. It was made for long
 # trainings whose first steps are the dangerous ones.
 #
-# And the rule ends. With one update per epoch no learning rate saves you: this data set is too
-# small for 32 ranks. So there are two limits to adding ranks: with a fixed global batch the *speed*
-# stops growing, with a growing one the *learning* does.
+# And the rule ends. With one update per epoch even the scaled rate did not help here: this data
+# set is too small for 32 ranks. So there are two limits to adding ranks: with a fixed global
+# batch the *speed* stops growing, with a growing one the *learning* does.
 
 # %%
 middle = by_setting["accuracy"].median()

@@ -421,8 +421,8 @@ pd.DataFrame({how: found[-1] for how, found in trained.items()}, index=names)
 # ## Who am I? Five variables
 #
 # Processes that are started by themselves must find each other. torch.distributed reads five
-# environment variables, which `torchrun` sets. We start it twice, as on **two nodes with two
-# processes each** (here both nodes are this machine).
+# environment variables, which `torchrun` sets. We start it twice, as on **two hosts with two
+# processes each** (here both are this machine). It calls a host a `node`.
 
 # %%
 meet = ["--master-addr", "127.0.0.1", "--master-port", str(programs.free_port())]
@@ -435,10 +435,10 @@ workshop.record(torchrun=found.to_dict("records"))
 found.sort_values("RANK", ignore_index=True)
 
 # %% [markdown]
-# - `WORLD_SIZE` is the number of **processes**, not of nodes: 4. `RANK` is the number of a
-#   *process* among all. You will see both explained as if they counted nodes.
-# - `LOCAL_RANK` is its number on its own node: use it to choose a GPU.
-# - `MASTER_ADDR` and `MASTER_PORT` must be the same on *every* node: there rank 0 waits for all.
+# - `WORLD_SIZE` is the number of **processes**, not of hosts: 4. `RANK` is the number of a
+#   *process* among all. You will see both explained as if they counted hosts.
+# - `LOCAL_RANK` is its number on its own host: use it to choose a GPU.
+# - `MASTER_ADDR` and `MASTER_PORT` must be the same on *every* host: there rank 0 waits for all.
 # - `sum` is the script's all-reduce of 1, 2, 3 and 4: they did meet.
 #
 # On SageMaker `distribution={"torch_distributed": {"enabled": True}}` runs `torchrun` on every

@@ -93,7 +93,7 @@ print(choice.explanation)
 # |---|---|---|
 # | `1 x n` | one instance: its cores, its memory | through memory |
 # | `n x 1` | nothing | through the network |
-# | `n x n` | cores with some, nothing with others | both |
+# | `n x m` | cores with some, nothing with others | both |
 #
 # In all of them **world_size** is instances times processes, and the script is the same. It asks
 # Horovod for its rank, and does not know what lies between it and the others.
@@ -101,9 +101,8 @@ print(choice.explanation)
 # > You will read that distributed training needs `instance_count > 1`. It does not: `1 x 4` is
 # > four ranks that average gradients. And you will read that SageMaker offers two kinds,
 # > parameter server and Horovod. There are also `torch_distributed`, `smdistributed` and
-# > `multi_worker_mirrored_strategy`, which you meet below.
-
-# %% [markdown]
+# > `multi_worker_mirrored_strategy`. You meet the last one below.
+#
 # ## The cost, before it runs
 #
 # These are the six jobs of this lesson. 180 seconds each are an estimate for AWS: there, a job of
@@ -143,18 +142,29 @@ guess = workshop.predict(
 )
 
 # %% [markdown]
+# ## The script
+#
+# This is all that the script of this lesson has and the one-process script of lesson 00 has not.
+# You know the steps from lesson 04. It divides a fixed global batch, so its learning rate stays.
+
+# %%
+one_process = "train_torch.py" if "torch" in choice.script else "train_tf.py"
+workshop.show_diff(one_process, choice.script)
+
+# %% [markdown]
 # ## Ask for the job
 #
 # The estimator is that of lesson 00 with two changes: `instance_count`, and `distribution`. The
 # latter tells SageMaker how to start the script. `mpi` means: do not start it on each instance by
 # itself. Let the first instance run `mpirun`, which starts all ranks and tells them of each other.
 #
-# `custom_mpi_options` is added to that command. Here `-x NAME=VALUE` sets a variable on every
-# rank: with this one, a rank that waits gives its core away. Without it, it spins, and takes the
-# core from the rank that it waits for, if both share one.
+# `custom_mpi_options` is added to that command. The line printed below sets a variable on every
+# rank (`-x NAME=VALUE`): with it, a rank that waits gives its core away. Without it, it spins,
+# and takes the core from the rank that it waits for, if both share one.
 #
 # > `--NCCL_DEBUG INFO`, which you may find as an example, is no option of `mpirun`: only
-# > SageMaker's toolkit knows it. `-x NCCL_DEBUG=INFO` works everywhere.
+# > SageMaker's toolkit knows it, and it sets INFO by itself. `-x NCCL_DEBUG=INFO` works under any
+# > `mpirun`.
 #
 # > `processes_per_host` is said to be *less than* the number of GPUs. It is **at most** the number
 # > of slots, places for a process: on an instance with 4 GPUs you want 4. On a CPU instance you
@@ -168,11 +178,13 @@ distribution = {
         "custom_mpi_options": choice.mpi_options,
     }
 }
+print("custom_mpi_options:", choice.mpi_options)
 
 # %% [markdown]
 # `threads-per-rank` is 1, so that a rank is the same thing in every row of the table: one thread.
 #
-# > Older texts say TensorFlow 2.2, Python 3.7, `ml.p2` or `ml.p3`: all retired. AWS's images had
+# > Older texts say TensorFlow 2.2, Python 3.7, `ml.p2` or `ml.p3`: all retired,
+# > or on their way out. AWS's images had
 # > Horovod up to TensorFlow **2.12** (`py310`), so that is the version here. With GPUs take
 # > `ml.g4dn` or `ml.g5` and as many processes as GPUs; the script needs no change. The class is
 # > `TensorFlow`, and the argument `distribution`: `distributions` was its name in version 1.
@@ -242,9 +254,9 @@ workshop.record(command=command.split(" --allow-run-as-root")[0])
 #
 # Four processes that never speak to each other would *also* end without an error, and with a good
 # accuracy. A well-known example on the web does exactly that. So an accuracy proves nothing.
-# Equal weights do: each rank took different images, so without averaging its weights would be its
-# own. At its end each rank prints a SHA-256 hash of its weights. One different bit in one weight
-# would give another hash.
+# Equal weights do, but only because this script shards its data (lesson 04): each rank took other
+# images, so without averaging its weights would be its own. At its end each rank prints a SHA-256
+# hash of its weights. One different bit in one weight would give another hash.
 #
 # Each line that a rank prints has the rank's number and its host in front, in the log. So the same
 # records prove where each one ran.
@@ -440,8 +452,7 @@ workshop.record(share_of_steps=share)
 # %% [markdown]
 # The rest is starting Python, importing TensorFlow, building the model, saving it. More ranks do
 # not make that shorter. So a small job gains nothing by a second instance but a second bill.
-
-# %% [markdown]
+#
 # ## Mistakes that end well
 #
 # The SDK ignores a key of `distribution` that it does not know, and it cannot know which launcher
@@ -487,8 +498,7 @@ workshop.record(
 # 2. *Six mistakes in one dictionary* (10 minutes, medium): repair a `distribution` from the web.
 # 3. *The cheapest that is ready in time* (15 minutes, hard): choose a configuration by samples
 #    per second and cost.
-
-# %% [markdown]
+#
 # ## Check yourself
 
 # %%
@@ -500,7 +510,8 @@ workshop.quiz("05")
 # - `instance_count` × `processes_per_host` = `world_size`. The script is the same in every place.
 # - `distribution={"mpi": …}` becomes three hyperparameters; on the first instance they become one
 #   `mpirun` command. Unknown keys are ignored in silence: look at what is sent.
-# - Equal hashes prove that ranks synchronise. A good accuracy does not.
+# - Equal hashes of ranks that took different images prove that they synchronise. A good accuracy
+#   does not.
 # - MultiWorkerMirroredStrategy does without `mpirun`: TF_CONFIG names the workers.
 # - A VPC changes who can reach whom, and not the speed.
 # - Compare configurations at the same global batch, by medians, with the same last loss. Know the

@@ -25,7 +25,7 @@ import workshop
 # %% [markdown]
 # ## Exercise 00.1 · Read a metric from the log (5 minutes, easy)
 #
-# SageMaker finds metrics with **regular expressions**: each has one group in brackets, and what
+# SageMaker finds metrics with **regular expressions**: each has one group in parentheses, and what
 # the group matches must be a number. It looks at every line of the log.
 #
 # The scripts of this course print lines like this one:
@@ -71,7 +71,7 @@ workshop.check("00.1", train_loss_regex)
 #
 # The SDK's TensorFlow estimator also sends `--model_dir` with an address in S3. Accept it, and do
 # not use it: SageMaker uploads what lies in `SM_MODEL_DIR` and nothing else. Any other argument
-# must end the script, as argparse does by itself: a mistyped hyperparameter must not be ignored.
+# must end the script, a mistyped `--epoch` too. (By default argparse takes it for `--epochs`.)
 #
 # <details><summary>Hint</summary>
 #

@@ -14,8 +14,8 @@
 # %% [markdown]
 # # 01 · Exercises: data parallelism
 #
-# Three small functions that stand in every data-parallel script, written by somebody. Each has a
-# mistake that raises no error.
+# Three small functions that every data-parallel script needs. A mistake in any of them raises no
+# error.
 
 # %%
 import workshop

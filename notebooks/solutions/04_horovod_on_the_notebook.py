@@ -89,7 +89,8 @@ workshop.check("04.2", learning_rate)
 # the lesson, or lacks exactly one of these three. Return which: `"broadcast"`, `"tape"`,
 # `"shard"`, or `None` if nothing is missing.
 #
-# The broadcast, where there is one, comes just after the first step.
+# As in the lesson, each rank starts with weights of its own, and the broadcast, where there is one,
+# comes just after the first step.
 #
 # <details><summary>Hint</summary>
 #

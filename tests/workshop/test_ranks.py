@@ -96,6 +96,7 @@ def test_ranks_that_wait_for_ever_are_named_with_their_place(ranks):
     with pytest.raises(RankFailed, match="rank 0 had not returned") as caught:
         ranks.run(one_comes_too_few, timeout=2)
     assert "in one_comes_too_few" in str(caught.value)
+    assert "child.py" not in str(caught.value) and "runpy" not in str(caught.value)
     assert "rank 1:" not in str(caught.value)
 
 

@@ -238,17 +238,26 @@ class _Group:
         time.sleep(0.5)
         for rank in ranks:
             path = self.folder / f"stack-{rank}"
-            stack = path.read_text() if path.is_file() else ""
+            stack = _callers_lines(path.read_text()) if path.is_file() else ""
             places.append(f"rank {rank}:\n{stack.rstrip() or '  (its stack is not known)'}")
         who = ", ".join(map(str, ranks))
         return (
             f"After {timeout:g} s rank {who} had not returned. A collective operation returns "
-            "only when every rank calls it, with the same size. They are here, last call first:\n"
-            + "\n".join(places)
+            "when every rank has called it with the same size; a send or receive, when the other "
+            "side has. They are here, last call first:\n" + "\n".join(places)
         )
 
     def end(self) -> None:
         self._finalizer()
+
+
+def _callers_lines(stack: str) -> str:
+    """A stack without the frames that every rank has: those of its own program."""
+    return "\n".join(
+        line
+        for line in stack.splitlines()
+        if "/workshop/ranks/child.py" not in line and "<frozen runpy>" not in line
+    )
 
 
 def _end(processes: list[subprocess.Popen], connections: list[Connection], folder: Path) -> None:
