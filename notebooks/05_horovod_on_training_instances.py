@@ -431,14 +431,16 @@ guess.compare(ranks=world_size, images=local_batch, weights=different, speed_up=
 # How to read it:
 #
 # - **step ms** is the median over the epochs, so one disturbed epoch does not decide. The first
-#   step, which also builds the model, is not counted. Run the lesson twice before you believe a
-#   difference of a tenth.
+#   step, which also builds the model, is not counted.
+# - **The VPC row repeats the row above it**: locally nothing that matters to speed has changed. So
+#   what they differ by is the noise of this run. No smaller difference between other rows means
+#   anything. If it is large, this machine is busy with something else: run the lesson again.
 # - **Locally all rows share this machine's cores.** With two cores, two ranks can be nearly twice
 #   as fast as one, and four cannot be faster than two. `2 x 1` and `1 x 2` differ only by the path
-#   of the gradients. The VPC row differs from the row above it by chance alone.
-# - **On AWS** each instance brings its own cores: `2 x 2` has four times those of `1 x 1`, and
-#   the network between instances becomes the question. That is another thing than this table, and
-#   no laptop can tell you the numbers. The same cells with `target = "aws"` can.
+#   of the gradients.
+# - **On AWS** each instance brings its own cores, and the network between instances becomes the
+#   question. That is another thing than this table, and no laptop can tell you the numbers. The
+#   same cells with `target = "aws"` can.
 # - **USD** is what AWS would take for as many seconds as were billed here. More instances cost
 #   more per second; they are cheap only if the job gets shorter by as much.
 
