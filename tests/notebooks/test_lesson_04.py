@@ -77,7 +77,7 @@ def test_lesson_04_without_horovod(run_lesson, monkeypatch, tmp_path):
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(shadow), before])))
     found, notebook = run_lesson("04", **FEWER)
     check_what_any_library_must_show(found)
-    assert found["places_from"] == "mpi4py"
+    # (The job asks the endpoint's Python, which has no shadow: test_show_places.py is about that.)
     assert found["phases"] == ["all-reduce"]
     assert "Horovod is missing here" in text_of(notebook)
     assert "C++ compiler" in text_of(notebook)
