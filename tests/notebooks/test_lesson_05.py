@@ -28,7 +28,7 @@ ROWS = {
 
 
 def check_the_table(found):
-    assert list(found["comparison"]) == list(ROWS)
+    assert set(found["comparison"]) == set(ROWS)  # a notebook file keeps no order of names
     for name, row in found["comparison"].items():
         assert (row["instances"], row["processes"]) == ROWS[name], name
         assert row["world_size"] == row["instances"] * row["processes"]
