@@ -391,7 +391,7 @@ sent
 # no chief is named, so worker 0 is the chief: it prints the records and saves the model.
 
 # %%
-last = results[native].matching("TF_CONFIG=")[-1]
+last = max(results[native].matching("TF_CONFIG="), key=lambda line: line.host)
 print(f"{last.host}: {last.text}")
 native_weights = results[native].table("weights")
 assert native_weights["weights_sha256"].nunique() == 1, "The workers did not synchronise."
