@@ -4,10 +4,12 @@ import shutil
 
 import pytest
 from botocore.exceptions import ClientError
+from cloudformation_fake import FakeCloudFormation
 
 import workshop
 from workshop import stacks
 from workshop.paths import CLOUDFORMATION
+from workshop.stacks import templates
 
 
 def deploy(session):
@@ -31,7 +33,7 @@ def test_a_changed_template_updates_and_keeps_the_bucket(
     shutil.copytree(CLOUDFORMATION, copies)
     storage = copies / "storage.yaml"
     storage.write_text(storage.read_text().replace("Value: data-parallel", "Value: changed"))
-    monkeypatch.setattr(stacks, "CLOUDFORMATION", copies)
+    monkeypatch.setattr(templates, "CLOUDFORMATION", copies)
     after = deploy(session)
     assert after["workshop-change-storage"].change == "updated"
     assert after["workshop-change-roles"].change == "no change"
@@ -39,60 +41,63 @@ def test_a_changed_template_updates_and_keeps_the_bucket(
     assert after["workshop-change-storage"].outputs["BucketName"] == name
 
 
-def test_the_stacks_can_be_deleted(own_endpoint, clean_aws):
+def test_deleted_stacks_are_gone_and_a_second_time_is_quiet(own_endpoint, clean_aws):
     session = workshop.session("local", seat="delete")
     bucket = deploy(session)["workshop-delete-storage"].outputs["BucketName"]
-    for name in reversed(stacks.STACKS):
-        session.client("cloudformation").delete_stack(StackName=f"workshop-delete-{name}")
+    gone = stacks.delete(session, say=lambda _: None)
+    assert gone == ["workshop-delete-roles", "workshop-delete-storage"]
     with pytest.raises(stacks.MissingStack, match="Run lesson 00"):
         stacks.outputs(session)
     with pytest.raises(ClientError):
         session.client("s3").head_bucket(Bucket=bucket)
+    assert stacks.delete(session, say=lambda _: None) == []
+    assert {row.state for row in stacks.status(session)} == {"not there"}
 
 
-class FakeCloudFormation:
-    """CloudFormation at the moment when a creation fails, which moto never does.
+def test_a_bucket_that_is_not_empty_keeps_every_stack(own_endpoint, clean_aws):
+    session = workshop.session("local", seat="full")
+    bucket = deploy(session)["workshop-full-storage"].outputs["BucketName"]
+    session.client("s3").put_object(Bucket=bucket, Key="data/x", Body=b"1")
+    with pytest.raises(stacks.StackError, match=r"not empty.*workshop clean"):
+        stacks.delete(session, say=lambda _: None)
+    assert [row.usable for row in stacks.status(session, stacks.STACKS)] == [True, True]
 
-    states: StackStatus of each coming describe_stacks; None: no such stack.
-    """
 
-    def __init__(self, *states):
-        self.states, self.calls = list(states), []
-
-    def describe_stacks(self, StackName):
-        state = self.states.pop(0)
-        if state is None:
-            error = {"Error": {"Code": "ValidationError", "Message": "x does not exist"}}
-            raise ClientError(error, "DescribeStacks")
-        return {"Stacks": [{"StackStatus": state}]}
-
-    def create_stack(self, **request):
-        self.calls.append("create")
-
-    def delete_stack(self, **request):
-        self.calls.append("delete")
-
-    def get_paginator(self, _):
-        return self
-
-    def paginate(self, StackName):
-        later = {"LogicalResourceId": "Role", "ResourceStatus": "CREATE_FAILED"}
-        first = {"LogicalResourceId": "Bucket", "ResourceStatus": "CREATE_FAILED"}
-        yield {
-            "StackEvents": [
-                later | {"ResourceStatusReason": "Resource creation cancelled"},
-                first | {"ResourceStatusReason": "Access Denied"},
-            ]
-        }
+def test_a_stack_that_another_one_needs_is_not_deleted(own_endpoint, clean_aws):
+    session = workshop.session("local", seat="needed")
+    deploy(session)
+    with pytest.raises(stacks.StackError, match="workshop-needed-roles uses its outputs"):
+        stacks.delete(session, ["storage"], say=lambda _: None)
+    assert stacks.outputs(session)["BucketName"]
 
 
 def test_a_failed_creation_tells_the_cause():
-    client = FakeCloudFormation(None, "ROLLBACK_COMPLETE")
+    events = [("Bucket", "CREATE_FAILED", "Access Denied")]
+    events.append(("Role", "CREATE_FAILED", "Resource creation cancelled"))
+    fake = FakeCloudFormation(None, "CREATE_IN_PROGRESS", "ROLLBACK_COMPLETE", events=events)
     with pytest.raises(stacks.StackError, match=r"ROLLBACK_COMPLETE\. Bucket: Access Denied"):
-        stacks._deploy_one(client, "me", "storage")
+        stacks.deploy(fake.session(), ("storage",), say=lambda _: None)
 
 
-def test_what_a_failed_creation_left_is_deleted_first():
-    client = FakeCloudFormation("ROLLBACK_COMPLETE", None, "CREATE_COMPLETE")
-    assert stacks._deploy_one(client, "me", "storage") == "created"
-    assert client.calls == ["delete", "create"]
+@pytest.mark.parametrize(
+    "state", ["ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "DELETE_FAILED", "REVIEW_IN_PROGRESS"]
+)
+def test_what_a_failure_left_is_deleted_first(state):
+    fake = FakeCloudFormation(state, None, "CREATE_COMPLETE")
+    (done,) = stacks.deploy(fake.session(), ("storage",), say=lambda _: None)
+    assert done.change == "created"
+    assert fake.changes == ["delete_stack", "create_stack"]
+
+
+def test_a_stack_that_is_not_the_kits_is_left_alone(own_endpoint, clean_aws):
+    session = workshop.session("local", seat="foreign")
+    client = session.client("cloudformation")
+    body = (CLOUDFORMATION / "storage.yaml").read_text()
+    client.create_stack(StackName="workshop-foreign-storage", TemplateBody=body)
+    for act in (stacks.deploy, stacks.delete):
+        with pytest.raises(stacks.StackError, match="this kit did not make it"):
+            act(session, ("storage",), say=lambda _: None)
+    found = client.describe_stacks(StackName="workshop-foreign-storage")["Stacks"][0]
+    assert found["StackStatus"] == "CREATE_COMPLETE" and not found["Tags"]
+    (row,) = stacks.status(session, ("storage",))
+    assert not row.usable and "did not make it" in row.reason
