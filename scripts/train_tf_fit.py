@@ -128,7 +128,7 @@ def main() -> None:
     args = parse()
     library = load_library(args.library)
     api, rank, world_size = library.api, library.api.rank(), library.api.size()
-    prepare(args, api.local_rank(), library.ranks_here)
+    prepare(args, api.local_rank(), api.local_size())
 
     local_batch = local_batch_size(args.global_batch_size, world_size)
     training = Channel(Path(args.training), rank, world_size)

@@ -74,8 +74,8 @@ def main() -> None:
     dataset = strategy.experimental_distribute_dataset(dataset)  # NEW: a part for each replica
 
     with strategy.scope():  # NEW: variables made here are mirrored on every device
-        model = build_model(images.shape[1:], args.hidden_units)
-        optimizer = build_optimizer(args.learning_rate, model)
+        model = build_model(images.shape[1:], args.hidden_units)  # NEW: indented
+        optimizer = build_optimizer(args.learning_rate, model)  # NEW: indented
 
     train_step = make_train_step(model, optimizer, strategy)  # NEW: strategy
 

@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -14,6 +13,10 @@ import time
 from pathlib import Path
 
 import pandas as pd
+
+from workshop.loopback import INTERFACE, free_port
+
+__all__ = ["TORCHRUN", "ProgramFailed", "free_port", "run_together", "train_each"]
 
 TORCHRUN = (sys.executable, "-m", "torch.distributed.run")  # what the command torchrun runs
 LINES = 8
@@ -52,13 +55,6 @@ def run_together(*commands: list, timeout: float = 120, folder: Path | None = No
     return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
 
 
-def free_port() -> int:
-    """A TCP port of this machine that nobody listens on at the moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 def train_each(scripts: dict[str, list], options: list, folder: Path) -> pd.DataFrame:
     """Run training scripts one after the other; a row for each with its speed and its weights.
 
@@ -83,8 +79,7 @@ def train_each(scripts: dict[str, list], options: list, folder: Path) -> pd.Data
 
 
 def _start(command: list, output: Path, folder: Path | None) -> subprocess.Popen:
-    loopback = "lo0" if sys.platform == "darwin" else "lo"
-    environment = {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": loopback, **os.environ}
+    environment = {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": INTERFACE, **os.environ}
     with output.open("w") as file:
         return subprocess.Popen(
             list(map(str, command)),

@@ -11,15 +11,15 @@ import contextlib
 import difflib
 import re
 import shutil
-import socket
-import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from workshop.horovod import horovod_status
+from workshop.loopback import INTERFACE, free_port
 from workshop.paths import SCRIPTS
+from workshop.source import body, in_markdown, read
 
 MARK = re.compile(r"\s*# STEP (\d+)$")
 
@@ -43,14 +43,10 @@ def horovod_or_torch() -> Choice:
     if status.available:
         name = "train_tf_horovod_steps.py"
         return Choice(name, "tensorflow", {}, f"The ranks use {status}: scripts/{name}.")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
-    loopback = "lo0" if sys.platform == "darwin" else "lo"
     return Choice(
         "train_torch_steps.py",
         "torch",
-        {"MASTER_PORT": port, "GLOO_SOCKET_IFNAME": loopback},
+        {"MASTER_PORT": str(free_port()), "GLOO_SOCKET_IFNAME": INTERFACE},
         f"Horovod is missing here. {status}.\n"
         "The ranks use PyTorch instead: scripts/train_torch_steps.py has the same nine steps. "
         "Where the text says hvd, read dist.",
@@ -103,26 +99,16 @@ def without(script: str, *left_out: int) -> Iterator[Path]:
 def diff(script: str, *shown: int) -> str:
     """What these steps add to the script, in unified form; the steps before them are there."""
     later = {one for one in numbers(script) if one > max(shown)}
-    old = _body(text_without(script, later | set(shown), marks=False))
-    new = _body(text_without(script, later, marks=False))
+    old = body(text_without(script, later | set(shown), marks=False))
+    new = body(text_without(script, later, marks=False))
     headings_and_lines = list(difflib.unified_diff(old, new, n=1, lineterm=""))
     return "\n".join("⋯" if one.startswith("@@") else one for one in headings_and_lines[2:])
 
 
 def show_step(script: str, *shown: int):
     """A notebook's view of `diff`: lines with + belong to these steps, the others are around."""
-    from IPython.display import Markdown
-
-    return Markdown(f"```diff\n{diff(script, *shown)}\n```")
+    return in_markdown("diff", diff(script, *shown))
 
 
 def _lines(script: str) -> list[str]:
-    path = SCRIPTS / script
-    if not path.is_file():
-        raise ValueError(f"There is no scripts/{script}.")
-    return path.read_text().splitlines()
-
-
-def _body(text: str) -> list[str]:
-    """The code below the docstring."""
-    return text.splitlines()[ast.parse(text).body[0].end_lineno :]
+    return read(script).splitlines()

@@ -13,12 +13,12 @@ other's port, which works across hosts without any shared file system:
 
 import json
 import os
-import socket
 import sys
 import threading
 import time
 from dataclasses import dataclass
 
+from common.addresses import listens
 from common.data import CLASSES
 from common.errors import ScriptError
 from common.keras2 import tf
@@ -101,15 +101,6 @@ def report_classes(model, images, labels) -> None:
     emit(event="classes", accuracy=[round(one, 4) for one in by_class])
 
 
-def _listens(address: str) -> bool:
-    host, _, port = address.rpartition(":")
-    try:
-        with socket.create_connection((host, int(port)), timeout=2):
-            return True
-    except OSError:
-        return False
-
-
 def _say(message: str) -> None:
     print(message, file=sys.stderr, flush=True)
 
@@ -131,7 +122,7 @@ def serve_until_coordinator_ends(cluster: Cluster, timeout: int) -> None:
     )
     (coordinator,) = cluster.addresses["chief"]
     deadline = time.monotonic() + timeout
-    while not _listens(coordinator):
+    while not listens(coordinator, timeout=2):
         if time.monotonic() > deadline:
             raise ScriptError(
                 f"no coordinator listened on {coordinator} within {timeout} s. See the log of "
@@ -141,7 +132,7 @@ def serve_until_coordinator_ends(cluster: Cluster, timeout: int) -> None:
     misses = 0
     while misses < _GONE_AFTER:
         time.sleep(_POLL_SECONDS)
-        misses = 0 if _listens(coordinator) else misses + 1
+        misses = 0 if listens(coordinator, timeout=2) else misses + 1
     _say(f"worker {cluster.task_index}: the coordinator at {coordinator} has ended; so do I")
 
 
@@ -179,7 +170,7 @@ def _watch(cluster: Cluster, timeout: int, finished: threading.Event) -> None:
     misses = dict.fromkeys(others, 0)
     while not finished.wait(_POLL_SECONDS):
         for address in others:
-            if _listens(address):
+            if listens(address, timeout=2):
                 seen.add(address)
                 misses[address] = 0
             else:

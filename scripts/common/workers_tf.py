@@ -6,13 +6,13 @@ model; on an instance with GPUs it holds one replica a GPU.
 
 import json
 import os
-import socket
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from common.addresses import listens
 from common.arguments import threads_per_rank
 from common.errors import ScriptError
 from common.keras2 import tf
@@ -109,14 +109,5 @@ def leave(strategy) -> None:
     addresses, rank = read_workers()
     deadline = time.monotonic() + _LEAVE_SECONDS
     others = addresses[1:] if rank == 0 else []
-    while any(map(_listens, others)) and time.monotonic() < deadline:
+    while any(listens(one, timeout=1) for one in others) and time.monotonic() < deadline:
         time.sleep(0.05)
-
-
-def _listens(address: str) -> bool:
-    host, _, port = address.rpartition(":")
-    try:
-        with socket.create_connection((host, int(port)), timeout=1):
-            return True
-    except OSError:
-        return False

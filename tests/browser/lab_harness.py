@@ -8,7 +8,6 @@ import pty
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -20,6 +19,7 @@ from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 
+from workshop.loopback import free_port
 from workshop.paths import BUILD
 
 SCREENSHOTS = BUILD / "screenshots"
@@ -137,13 +137,6 @@ def answers(url: str) -> bool:
         return direct.open(url, timeout=10).status == 200
     except OSError:
         return False
-
-
-def free_port() -> int:
-    """A port that is free now."""
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
 
 
 def wait_for(what: str, done, seconds: float):

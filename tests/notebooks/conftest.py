@@ -1,5 +1,7 @@
 """Notebooks of the tests' own, and an endpoint that only they use."""
 
+import os
+
 import nbformat
 import pytest
 
@@ -18,6 +20,17 @@ def own_state(tmp_path_factory):
         patch.setenv("WORKSHOP_STATE_DIR", str(state))
         yield state
         daemon.stop(state)
+
+
+@pytest.fixture
+def without_horovod(tmp_path, monkeypatch):
+    """In this process and in those that it starts, Horovod is a package without a library."""
+    shadow = tmp_path / "shadow"
+    (shadow / "horovod").mkdir(parents=True)
+    (shadow / "horovod" / "__init__.py").write_text("")  # found first
+    monkeypatch.syspath_prepend(shadow)
+    before = os.environ.get("PYTHONPATH")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(shadow), before])))
 
 
 @pytest.fixture

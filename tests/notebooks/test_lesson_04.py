@@ -1,7 +1,6 @@
 """Lesson 04, executed with smaller numbers; its recorded results are what is tested."""
 
 import json
-import os
 
 import pytest
 
@@ -67,14 +66,8 @@ def test_lesson_04_notices_ranks_that_do_not_average(run_lesson, tmp_path):
 
 
 @pytest.mark.timeout(900)
-def test_lesson_04_without_horovod(run_lesson, monkeypatch, tmp_path):
+def test_lesson_04_without_horovod(run_lesson, without_horovod):
     """The stand-in trains for real under mpirun, and the lesson says what to install."""
-    shadow = tmp_path / "shadow"
-    (shadow / "horovod").mkdir(parents=True)
-    (shadow / "horovod" / "__init__.py").write_text("")  # found first, and without a library
-    monkeypatch.syspath_prepend(shadow)
-    before = os.environ.get("PYTHONPATH")
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(shadow), before])))
     found, notebook = run_lesson("04", **FEWER)
     check_what_any_library_must_show(found)
     # (The job asks the endpoint's Python, which has no shadow: test_show_places.py is about that.)

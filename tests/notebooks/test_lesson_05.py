@@ -1,7 +1,6 @@
 """Lesson 05, executed with smaller numbers; its recorded results are what is tested."""
 
 import json
-import os
 import shutil
 
 import pytest
@@ -84,15 +83,8 @@ def test_lesson_05_notices_ranks_that_do_not_average(run_lesson, tmp_path):
 
 
 @pytest.mark.timeout(600)
-def test_lesson_05_without_horovod(run_lesson, monkeypatch, tmp_path):
+def test_lesson_05_without_horovod(run_lesson, without_horovod):
     """The stand-in trains for real, and the lesson says what to install."""
-    shadow = tmp_path / "shadow"
-    (shadow / "horovod").mkdir(parents=True)
-    (shadow / "horovod" / "__init__.py").write_text("")  # found first, and without a library
-    monkeypatch.syspath_prepend(shadow)
-    before = os.environ.get("PYTHONPATH")
-    joined = os.pathsep.join(filter(None, [str(shadow), before]))
-    monkeypatch.setenv("PYTHONPATH", joined)
     found, notebook = run_lesson("05", expected_accuracy=0.5)
     assert "Horovod is missing here" in text_of(notebook)
     assert "C++ compiler" in text_of(notebook)

@@ -17,6 +17,7 @@ SCRIPTS = HERE.parents[1] / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 
 BIN = Path(sys.executable).parent
+TEN_STEPS = ["--max-steps", "10", "--log-every", "0"]
 LAUNCH_PS = [sys.executable, str(SCRIPTS / "common" / "launch_ps.py")]
 
 
@@ -111,6 +112,25 @@ def run(digits, tmp_path):
         return Run(done.returncode, done.stdout, done.stderr)
 
     return run
+
+
+def trained_alone(script: str, steps: list[str], digits: Path, temporary) -> list[np.ndarray]:
+    """The weights of one process that runs `script` for these steps, for comparison.
+
+    temporary: pytest's tmp_path_factory.
+    """
+    folder = temporary.mktemp("reference")
+    command = [sys.executable, SCRIPTS / script, *steps, "--dump-weights", folder]
+    subprocess.run(command, env=script_env(digits, folder / "model"), check=True)
+    return weights(folder)
+
+
+def check_equals(reference: list, folder: Path, ranks: int, tolerance: float) -> None:
+    """The ranks' weights are the same to the last bit, and the reference's within `tolerance`."""
+    first = weights(folder, 0)
+    for rank in range(1, ranks):
+        assert largest_difference(first, weights(folder, rank)) == 0, f"rank {rank} differs"
+    assert largest_difference(reference, first) <= tolerance
 
 
 def weights(folder: Path, rank: int = 0) -> list[np.ndarray]:

@@ -14,6 +14,7 @@ VARIANTS = [
     ("train_tf.py", "train_tf_horovod.py"),
     ("train_tf.py", "train_tf_ps.py"),
     ("train_tf.py", "train_tf_multiworker.py"),
+    ("train_tf.py", "train_tf_mirrored.py"),
     ("train_torch.py", "train_torch_ddp.py"),
 ]
 

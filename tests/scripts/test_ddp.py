@@ -4,9 +4,18 @@ import sys
 from pathlib import Path
 
 import pytest
-from script_harness import HERE, SCRIPTS, largest_difference, mpirun, torchrun, weights
+from script_harness import (
+    HERE,
+    SCRIPTS,
+    TEN_STEPS,
+    check_equals,
+    largest_difference,
+    mpirun,
+    torchrun,
+    trained_alone,
+    weights,
+)
 
-TEN_STEPS = ["--max-steps", "10", "--log-every", "0"]
 # Float32 sums in another order differ by an ulp or so a step: 3e-8 was measured on weights up to
 # 0.34 after 20 steps. Ten times more is allowed; a missing all-reduce differs by 1e-3 and more.
 TOLERANCE = 3e-7
@@ -15,28 +24,14 @@ TOLERANCE = 3e-7
 @pytest.fixture(scope="module")
 def reference(digits, tmp_path_factory) -> list:
     """The weights of one process after ten steps."""
-    import subprocess
-
-    from script_harness import script_env
-
-    folder = tmp_path_factory.mktemp("reference")
-    command = [sys.executable, SCRIPTS / "train_torch.py", *TEN_STEPS, "--dump-weights", folder]
-    subprocess.run(command, env=script_env(digits, folder / "model"), check=True)
-    return weights(folder)
-
-
-def check_equals(reference: list, folder: Path, ranks: int) -> None:
-    first = weights(folder, 0)
-    for rank in range(1, ranks):
-        assert largest_difference(first, weights(folder, rank)) == 0, f"rank {rank} differs"
-    assert largest_difference(reference, first) <= TOLERANCE
+    return trained_alone("train_torch.py", TEN_STEPS, digits, tmp_path_factory)
 
 
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_ranks_train_what_one_process_trains(run, reference, tmp_path, ranks):
     script = [SCRIPTS / "train_torch_ddp.py", *TEN_STEPS, "--dump-weights", tmp_path]
     done = run(*torchrun(ranks), *script)
-    check_equals(reference, tmp_path, ranks)
+    check_equals(reference, tmp_path, ranks, TOLERANCE)
     assert len(done.hashes) == ranks
     assert len(set(done.hashes.values())) == 1
 
@@ -44,7 +39,7 @@ def test_ranks_train_what_one_process_trains(run, reference, tmp_path, ranks):
 def test_the_comparison_finds_a_missing_all_reduce(run, reference, tmp_path):
     run(*torchrun(2), HERE / "broken_ddp.py", *TEN_STEPS, "--dump-weights", tmp_path)
     with pytest.raises(AssertionError, match="rank 1 differs"):
-        check_equals(reference, tmp_path, 2)
+        check_equals(reference, tmp_path, 2, TOLERANCE)
     assert largest_difference(reference, weights(tmp_path, 0)) > 1000 * TOLERANCE
 
 
@@ -53,12 +48,12 @@ def test_runs_under_mpirun_and_alone(run, reference, tmp_path):
 
     script = [SCRIPTS / "train_torch_ddp.py", *TEN_STEPS, "--dump-weights", tmp_path]
     run(sys.executable, *script)
-    check_equals(reference, tmp_path, 1)
+    check_equals(reference, tmp_path, 1, TOLERANCE)
     if not Path(mpirun(2)[0]).exists():
         pytest.skip("no mpirun beside the Python")
     port = free_addresses(1)[0].rpartition(":")[2]
     run(*mpirun(2), *script, MASTER_PORT=port)
-    check_equals(reference, tmp_path, 2)
+    check_equals(reference, tmp_path, 2, TOLERANCE)
 
 
 def test_learns_the_digits_and_saves_a_model_that_loads(run, digits, tmp_path):

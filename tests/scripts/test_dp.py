@@ -1,12 +1,11 @@
 """DataParallel, and its steps with threads, train what one process trains."""
 
-import subprocess
 import sys
 import threading
 
 import pytest
-from script_harness import SCRIPTS, largest_difference, script_env, weights
-from test_ddp import TEN_STEPS, TOLERANCE
+from script_harness import SCRIPTS, TEN_STEPS, largest_difference, trained_alone, weights
+from test_ddp import TOLERANCE
 
 SCRIPT = SCRIPTS / "train_torch_dp.py"
 
@@ -14,10 +13,7 @@ SCRIPT = SCRIPTS / "train_torch_dp.py"
 @pytest.fixture(scope="module")
 def reference(digits, tmp_path_factory) -> list:
     """The weights of train_torch.py after ten steps."""
-    folder = tmp_path_factory.mktemp("reference")
-    command = [sys.executable, SCRIPTS / "train_torch.py", *TEN_STEPS, "--dump-weights", folder]
-    subprocess.run(command, env=script_env(digits, folder / "model"), check=True)
-    return weights(folder)
+    return trained_alone("train_torch.py", TEN_STEPS, digits, tmp_path_factory)
 
 
 def test_without_gpus_data_parallel_only_calls_the_model(run, reference, tmp_path):

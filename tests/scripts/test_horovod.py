@@ -1,24 +1,21 @@
 """Horovod on N ranks trains what one process trains; without its all-reduce it doesn't."""
 
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 from script_harness import (
     HERE,
     SCRIPTS,
+    TEN_STEPS,
+    check_equals,
     largest_difference,
     mpirun,
     needs_horovod,
-    script_env,
+    trained_alone,
     weights,
 )
 
 needs_horovod()
 pytestmark = pytest.mark.horovod
 
-TEN_STEPS = ["--max-steps", "10", "--log-every", "0"]
 # Float32 sums in another order differ by an ulp or so a step: 7.5e-8 was measured on weights up
 # to 0.33 after 20 steps. Ten times more is allowed; a missing all-reduce differs by 1e-3 and more.
 TOLERANCE = 7.5e-7
@@ -27,24 +24,14 @@ TOLERANCE = 7.5e-7
 @pytest.fixture(scope="module")
 def reference(digits, tmp_path_factory) -> list:
     """The weights of one process after ten steps."""
-    folder = tmp_path_factory.mktemp("reference")
-    command = [sys.executable, SCRIPTS / "train_tf.py", *TEN_STEPS, "--dump-weights", folder]
-    subprocess.run(command, env=script_env(digits, folder / "model"), check=True)
-    return weights(folder)
-
-
-def check_equals(reference: list, folder: Path, ranks: int) -> None:
-    first = weights(folder, 0)
-    for rank in range(1, ranks):
-        assert largest_difference(first, weights(folder, rank)) == 0, f"rank {rank} differs"
-    assert largest_difference(reference, first) <= TOLERANCE
+    return trained_alone("train_tf.py", TEN_STEPS, digits, tmp_path_factory)
 
 
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_ranks_train_what_one_process_trains(run, reference, tmp_path, ranks):
     script = [SCRIPTS / "train_tf_horovod.py", *TEN_STEPS, "--dump-weights", tmp_path]
     done = run(*mpirun(ranks), *script)
-    check_equals(reference, tmp_path, ranks)
+    check_equals(reference, tmp_path, ranks, TOLERANCE)
     assert len(done.hashes) == ranks
     assert len(set(done.hashes.values())) == 1
 
@@ -52,7 +39,7 @@ def test_ranks_train_what_one_process_trains(run, reference, tmp_path, ranks):
 def test_the_comparison_finds_a_missing_all_reduce(run, reference, tmp_path):
     run(*mpirun(2), HERE / "broken_horovod.py", *TEN_STEPS, "--dump-weights", tmp_path)
     with pytest.raises(AssertionError, match="rank 1 differs"):
-        check_equals(reference, tmp_path, 2)
+        check_equals(reference, tmp_path, 2, TOLERANCE)
     assert largest_difference(reference, weights(tmp_path, 0)) > 1000 * TOLERANCE
 
 

@@ -1,13 +1,10 @@
 """MirroredStrategy on N replicas of one process trains what one device trains."""
 
-import difflib
-import subprocess
 import sys
 
 import pytest
-from script_harness import SCRIPTS, largest_difference, script_env, weights
+from script_harness import SCRIPTS, TEN_STEPS, largest_difference, trained_alone, weights
 
-TEN_STEPS = ["--max-steps", "10", "--log-every", "0"]
 # As in test_horovod.py: sums in another order differ by an ulp or so a step.
 TOLERANCE = 7.5e-7
 
@@ -15,10 +12,7 @@ TOLERANCE = 7.5e-7
 @pytest.fixture(scope="module")
 def reference(digits, tmp_path_factory) -> list:
     """The weights of one process on one device after ten steps."""
-    folder = tmp_path_factory.mktemp("reference")
-    command = [sys.executable, SCRIPTS / "train_tf.py", *TEN_STEPS, "--dump-weights", folder]
-    subprocess.run(command, env=script_env(digits, folder / "model"), check=True)
-    return weights(folder)
+    return trained_alone("train_tf.py", TEN_STEPS, digits, tmp_path_factory)
 
 
 @pytest.mark.parametrize("devices", [2, 4])
@@ -48,18 +42,3 @@ def test_unequal_parts_are_refused(run):
     done = run(sys.executable, *script, check=False)
     assert done.code == 1
     assert "--global-batch-size 63 can't be split evenly among 2" in done.stderr
-
-
-def test_what_differs_is_little_and_marked():
-    old, new = (
-        (SCRIPTS / name).read_text().split('"""', 2)[2].splitlines()
-        for name in ("train_tf.py", "train_tf_mirrored.py")
-    )
-    # Lines that are only further to the right are not new.
-    added = [
-        line[2:]
-        for line in difflib.ndiff([o.strip() for o in old], [n.strip() for n in new])
-        if line.startswith("+ ") and line[2:]
-    ]
-    assert len(added) <= 60
-    assert [line for line in added if "NEW" not in line] == []

@@ -4,11 +4,17 @@ import json
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import psutil
 import pytest
-from script_harness import HERE, SCRIPTS, largest_difference, script_env, weights
+from script_harness import (
+    HERE,
+    SCRIPTS,
+    check_equals,
+    largest_difference,
+    trained_alone,
+    weights,
+)
 
 SECONDS = 280  # two processes that import TensorFlow, on a machine that may be busy
 LAUNCH = [sys.executable, str(SCRIPTS / "common" / "launch_workers.py"), "--workers"]
@@ -22,23 +28,13 @@ TOLERANCE = 6e-7
 @pytest.fixture(scope="module")
 def reference(digits, tmp_path_factory) -> list:
     """The weights of one process after as many steps."""
-    folder = tmp_path_factory.mktemp("reference")
-    command = [sys.executable, SCRIPTS / "train_tf.py", *STEPS, "--dump-weights", folder]
-    subprocess.run(command, env=script_env(digits, folder / "model"), check=True)
-    return weights(folder)
-
-
-def check_equals(reference: list, folder: Path, ranks: int) -> None:
-    first = weights(folder, 0)
-    for rank in range(1, ranks):
-        assert largest_difference(first, weights(folder, rank)) == 0, f"rank {rank} differs"
-    assert largest_difference(reference, first) <= TOLERANCE
+    return trained_alone("train_tf.py", STEPS, digits, tmp_path_factory)
 
 
 def test_two_workers_train_what_one_process_trains(run, reference, tmp_path):
     script = [*STEPS, "--dump-weights", tmp_path]
     done = run(*LAUNCH, "2", "--", *script, timeout=SECONDS, TMPDIR=str(tmp_path))
-    check_equals(reference, tmp_path, 2)
+    check_equals(reference, tmp_path, 2, TOLERANCE)
     assert len(done.hashes) == 2 and len(set(done.hashes.values())) == 1
     assert done.events("start")[0]["world_size"] == 2
     assert done.events("start")[0]["local_batch_size"] == 32
@@ -51,13 +47,13 @@ def test_the_comparison_finds_a_missing_all_reduce(run, reference, tmp_path):
     broken = ["--script", HERE / "broken_multiworker.py"]
     run(*LAUNCH, "2", *broken, "--", *STEPS, "--dump-weights", tmp_path, timeout=SECONDS)
     with pytest.raises(AssertionError, match="rank 1 differs"):
-        check_equals(reference, tmp_path, 2)
+        check_equals(reference, tmp_path, 2, TOLERANCE)
     assert largest_difference(reference, weights(tmp_path, 0)) > 1000 * TOLERANCE
 
 
 def test_alone_it_is_the_one_process_script(run, reference, tmp_path):
     run(sys.executable, SCRIPTS / "train_tf_multiworker.py", *STEPS, "--dump-weights", tmp_path)
-    check_equals(reference, tmp_path, 1)
+    check_equals(reference, tmp_path, 1, TOLERANCE)
 
 
 def test_a_batch_that_cannot_be_split_ends_all_workers(run):

@@ -4,10 +4,17 @@ import sys
 from collections import Counter
 
 import pytest
-from script_harness import HERE, SCRIPTS, largest_difference, torchrun, weights
+from script_harness import (
+    HERE,
+    SCRIPTS,
+    TEN_STEPS,
+    largest_difference,
+    torchrun,
+    trained_alone,
+    weights,
+)
 
 SERVER = SCRIPTS / "parameter_server.py"
-TEN_STEPS = ["--max-steps", "10", "--log-every", "0"]
 # As for DDP: float32 sums in another order. A server that doesn't wait differs by 1e-3 and more.
 TOLERANCE = 3e-7
 
@@ -30,14 +37,7 @@ def check_bytes(served: dict, parameters: int, workers: int, steps: int) -> None
 @pytest.fixture(scope="module")
 def reference(digits, tmp_path_factory) -> list:
     """The weights of one process after ten steps."""
-    import subprocess
-
-    from script_harness import script_env
-
-    folder = tmp_path_factory.mktemp("reference")
-    command = [sys.executable, SCRIPTS / "train_torch.py", *TEN_STEPS, "--dump-weights", folder]
-    subprocess.run(command, env=script_env(digits, folder / "model"), check=True)
-    return weights(folder)
+    return trained_alone("train_torch.py", TEN_STEPS, digits, tmp_path_factory)
 
 
 @pytest.mark.parametrize("workers", [1, 4])

@@ -3,10 +3,10 @@
 import json
 import math
 from datetime import datetime, timedelta
-from pathlib import Path
 
 import matplotlib
 import pytest
+from job_harness import estimator
 
 import workshop
 from workshop import plots
@@ -93,21 +93,6 @@ def test_the_plot_shows_samples_and_step_times(monkeypatch):
     assert axes.patches[0].get_facecolor() != axes.patches[1].get_facecolor()
     assert {"40.0 ms", "16.0 ms"} <= {text.get_text() for text in axes.texts}
     assert "samples per second" in axes.get_xlabel()
-
-
-def estimator(session, name, **hyperparameters):
-    from sagemaker.tensorflow import TensorFlow
-
-    settings = session.job_settings(name)
-    return TensorFlow(
-        entry_point="talk.py",
-        framework_version="2.12.0",
-        py_version="py310",
-        instance_type="ml.c5.xlarge",
-        instance_count=1,
-        hyperparameters=hyperparameters,
-        **settings | {"source_dir": str(Path(__file__).parent / "job_script")},
-    )
 
 
 def test_jobs_run_one_after_the_other(session, capsys):

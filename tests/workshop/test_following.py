@@ -1,29 +1,12 @@
 """A real job on the local endpoint, followed to its end."""
 
-from pathlib import Path
-
 import pytest
+from job_harness import estimator
 
 import workshop
 from workshop.following import JobFailed, JobResult
 from workshop.joblog import parse
 from workshop.recording import record
-
-
-def estimator(session, name, **hyperparameters):
-    from sagemaker.tensorflow import TensorFlow
-
-    settings = session.job_settings(name)
-    settings["source_dir"] = str(Path(__file__).parent / "job_script")
-    return TensorFlow(
-        entry_point="talk.py",
-        framework_version="2.12.0",
-        py_version="py310",
-        instance_type="ml.c5.xlarge",
-        instance_count=1,
-        hyperparameters=hyperparameters,
-        **settings,
-    )
 
 
 def test_a_job_is_followed_to_its_end(session, capsys):

@@ -25,9 +25,7 @@ def _chunks(answer, rank: int, step: int, world_size: int) -> tuple[int, int]:
     at = f"rank {rank} of {world_size}, step {step}"
     found = answer(rank, step, world_size)
     if not (isinstance(found, tuple | list) and len(found) == 2):
-        raise Wrong(
-            f"{at}: {found!r} is not two numbers. Return (chunk to send, chunk to add to)."
-        )
+        raise Wrong(f"{at}: {found!r} is not two numbers. Return (chunk to send, chunk to add to).")
     for chunk in found:
         if chunk not in range(world_size):
             raise Wrong(

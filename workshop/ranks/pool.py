@@ -19,6 +19,7 @@ from typing import Any
 
 import cloudpickle
 
+from workshop.loopback import INTERFACE
 from workshop.paths import SCRIPTS
 
 START_SECONDS = 120  # importing torch takes seconds each, more on a busy machine
@@ -174,11 +175,9 @@ class _Group:
                 "LOCAL_RANK": str(rank),
                 "LOCAL_WORLD_SIZE": str(world_size),
                 "OMP_NUM_THREADS": str(threads),
-                "GLOO_SOCKET_IFNAME": os.environ.get("GLOO_SOCKET_IFNAME", "lo"),
+                "GLOO_SOCKET_IFNAME": os.environ.get("GLOO_SOCKET_IFNAME", INTERFACE),
                 "PYTHONPATH": os.pathsep.join([str(SCRIPTS), *filter(None, sys.path)]),
             }
-            if sys.platform == "darwin":
-                environment["GLOO_SOCKET_IFNAME"] = "lo0"
             command = [sys.executable, "-m", "workshop.ranks.child"]
             process = subprocess.Popen(
                 [*command, str(theirs.fileno()), str(self.folder), str(threads)],
