@@ -25,6 +25,7 @@ from workshop.paths import SCRIPTS
 ONE, APART, RANKS = "one process", "two apart", "two ranks"
 START_SECONDS = 400  # importing TensorFlow four times on a busy machine
 TURN_SECONDS = 120
+LAST_WORDS_SECONDS = 10
 
 
 @dataclass
@@ -153,5 +154,13 @@ def _gather(door: socket.socket, running: list[Running]) -> list[_Player]:
 
 
 def _said(running: list[Running]) -> str:
-    lines = [f"{line}" for one in running for line in one.lines[-4:]]
+    """What the ranks said last, once mpirun has passed on the words of a rank that gave up."""
+    deadline = time.monotonic() + LAST_WORDS_SECONDS
+    while all(one.alive for one in running) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    for one in running:
+        if not one.alive:
+            one.stop()  # returns when all that it said has been read
+    said = [[line for line in one.lines if line.rank is not None] for one in running]
+    lines = [str(line) for one in said for line in one[-4:]]
     return "They said last:\n" + "\n".join(lines) if lines else "They had said nothing."

@@ -1,10 +1,13 @@
 """Which processes ranks are, and whether they have ended."""
 
+import re
 import time
 
 
 def pids_of(lines):
-    return [int(line.text.split()[1]) for line in lines if line.text.startswith("pid ")]
+    """The ids in lines like "pid 123". A line that the end of mpirun cut short has none."""
+    found = [re.fullmatch(r"pid (\d+)", line.text) for line in lines]
+    return [int(one[1]) for one in found if one]
 
 
 def wait_until_gone(pids):
