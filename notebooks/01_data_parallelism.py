@@ -459,18 +459,14 @@ by_threads[["samples per second", "speed-up"]].round(2)
 # shows the exchange.
 #
 # We compare two configurations. The first is the one above: much work per step, few weights. The
-# second is the opposite, a tiny batch for a large model: 8 images, 2.8 million weights.
-# **Predict** its speed-up with two ranks.
-
-# %%
-guess = workshop.predict(bad="8 images, 2.8 million weights: how many times as fast are 2 ranks?")
+# second is the opposite, a tiny batch for a large model: 8 images, 2.8 million weights. First the
+# parts of one rank's step, and what an exchange would add to it:
 
 # %%
 large_model = {"side": 8, "hidden_units": 20_000}
 bad_ways = scaling.ways(8, large_model)
 bad = scaling.interleave(measure, bad_ways, repeats)
 
-# %%
 costs, exchange = {}, "parallel.speed:exchange"
 for name, ways, found in (
     ("large batch, small model", good_ways, good),
@@ -482,6 +478,13 @@ parts = {
     name: [1000 * one.divided, 1000 * one.fixed, 1000 * one.exchange] for name, one in costs.items()
 }
 pd.DataFrame(parts, index=["divided, ms", "fixed, ms", "exchange, ms"]).T.round(2)
+
+# %% [markdown]
+# Two ranks halve the first column, keep the second and pay the third. **Predict** from the second
+# row: what do two ranks bring?
+
+# %%
+guess = workshop.predict(bad="8 images, 2.8 million weights: how many times as fast are 2 ranks?")
 
 # %%
 runs = dict(zip(costs, (good, bad), strict=True))

@@ -417,8 +417,8 @@ workshop.record(gradients=gradients, phases=list(spans.index), phase_ms=spans["m
 # half of a real one). To tell these apart, measure three things:
 #
 # - **one process**, training alone;
-# - **two apart**: two processes that know nothing of each other, side by side. This is the
-#   *machine's own ceiling*: no library can beat it;
+# - **two apart**: two processes that know nothing of each other, side by side, as "2 ranks apart"
+#   in lesson 01. This is the *machine's own ceiling*: no library can beat it;
 # - **two ranks**, which average their gradients in every step.
 #
 # Each computes with one thread and 1,024 images per step. There are four processes: one that
