@@ -1,7 +1,7 @@
 # The whole kit from two commands: `make run`, `make test`. Both set .venv up first when it is
 # missing or out of date. `make` alone lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help setup ready run lab test bench doctor lock clean distclean
+.PHONY: help setup ready run lab test test-matrix bench doctor lock clean distclean
 SHELL := /bin/sh
 
 # Another Python for .venv:  make setup PYTHON=/path/to/python3.11
@@ -13,7 +13,7 @@ BOOTSTRAP := python=$$(command -v python3 || command -v python3.11 || command -v
 	|| { echo "No python3 was found: install Python 3.11 first."; exit 1; }; "$$python" -sE -m bootstrap
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | awk -F'\t' '{printf "make %-10s %s\n", $$1, $$2}'
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | awk -F'\t' '{printf "make %-12s %s\n", $$1, $$2}'
 
 setup: ## install everything into .venv, and try Horovod again
 	@$(BOOTSTRAP) --force $(if $(PYTHON),--python "$(PYTHON)")
@@ -29,6 +29,9 @@ lab: ready ## open the lessons in JupyterLab, with the local endpoint up
 
 test: ready ## run the tests
 	@$(INSIDE) $(BIN)/pytest
+
+test-matrix: ready ## run the scripts' tests in the frameworks of AWS's images (ONLY=NAME: one)
+	@$(INSIDE) $(BIN)/python -m tests.matrix $(ONLY)
 
 bench: ready ## measure what the local endpoint adds to a script started by hand
 	@$(INSIDE) $(BIN)/python -m bench
