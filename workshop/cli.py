@@ -20,6 +20,8 @@ COMMANDS = {
     "logs": "workshop.commands.jobs:logs",
     "stop": "workshop.commands.jobs:stop",
     "doctor": "workshop.commands.doctor:doctor",
+    "preflight": "workshop.commands.preflight:preflight",
+    "request": "workshop.commands.request:request",
     "run": "workshop.commands.run:run",
     "lab": "workshop.commands.lab:lab",
 }

@@ -14,8 +14,10 @@ from botocore.config import Config
 
 from local_sagemaker import daemon
 from workshop import endpoint, stacks
+from workshop.credentials import remedy
 from workshop.live import in_notebook
 from workshop.paths import SCRIPTS
+from workshop.renting import renting
 
 TARGETS = ("local", "aws")
 SEAT = re.compile(r"[a-z0-9]([a-z0-9-]{0,14}[a-z0-9])?")
@@ -50,7 +52,7 @@ def session(target: str = "local", seat: str = "me") -> Session:
             f"seat is {seat!r}; it must be 1 to 16 small letters, digits or hyphens, with no "
             "hyphen at either end."
         )
-    _quiet()
+    quiet()
     boto_session = _local() if target == "local" else _aws()
     return Session(target, seat, boto_session)
 
@@ -60,6 +62,8 @@ class Session:
 
     Attributes: target ("local" or "aws"), seat, region, boto_session.
     """
+
+    sdk_defaults: dict | None = None  # None: the SDK reads its own files
 
     def __init__(self, target: str, seat: str, boto_session: boto3.Session) -> None:
         self.target, self.seat, self.boto_session = target, seat, boto_session
@@ -100,14 +104,20 @@ class Session:
         import sagemaker  # slow, and not needed by everybody who opens a session
 
         _usual_tracebacks()
-        return sagemaker.Session(boto_session=self.boto_session, default_bucket=self.bucket)
+        return sagemaker.Session(
+            boto_session=self.boto_session,
+            default_bucket=self.bucket,
+            sagemaker_config=self.sdk_defaults,
+        )
 
-    def job_settings(self, name: str) -> dict:
+    def job_settings(self, name: str, spot: bool = False, keep_alive: int = 0) -> dict:
         """What every job of this seat has in common, as arguments of an estimator.
 
-        name: a short word for the job; the SDK adds the time to it.
+        name: a short word for the job; the SDK adds the time to it. spot, keep_alive (seconds):
+        see workshop.renting, which raises CannotRent where they do not go together.
         """
         jobs = f"s3://{self.bucket}/jobs"
+        rented = renting(f"{jobs}/checkpoints/{name}", MAX_RUN_SECONDS, spot, keep_alive)
         return {
             "sagemaker_session": self.sagemaker_session,
             "role": self.role,
@@ -119,6 +129,7 @@ class Session:
             "metric_definitions": METRICS,
             "disable_profiler": True,
             "tags": stacks.tags(self.seat),
+            **rented,
         }
 
     @property
@@ -127,7 +138,7 @@ class Session:
         return f"workshop-{self.seat}-"
 
 
-def _quiet() -> None:
+def quiet() -> None:
     """Keep the SDK's remarks out of the notebooks. Warnings and errors are still shown."""
     os.environ["SAGEMAKER_SUPPRESS_V2_WARNING"] = "1"  # why v2: it alone has every distribution
     for name in ("botocore", "sagemaker", "sagemaker.config", "sagemaker.image_uris"):
@@ -172,22 +183,5 @@ def _aws() -> boto3.Session:
         config = Config(connect_timeout=10, read_timeout=20, retries={"max_attempts": 2})
         found.client("sts", config=config).get_caller_identity()
     except (exceptions.BotoCoreError, exceptions.ClientError) as error:
-        raise SessionError(_remedy(error)) from error
+        raise SessionError(remedy(error)) from error
     return found
-
-
-def _remedy(error: Exception) -> str:
-    missing = (exceptions.NoCredentialsError, exceptions.PartialCredentialsError)
-    if isinstance(error, missing):
-        return (
-            f"AWS credentials are missing ({error}). Sign in with `aws configure` or `aws sso "
-            'login`, or work without AWS: target="local".'
-        )
-    if isinstance(error, exceptions.ProfileNotFound):
-        return f"{error}. Correct AWS_PROFILE; `aws configure list-profiles` shows what there is."
-    code = error.response["Error"]["Code"] if isinstance(error, exceptions.ClientError) else ""
-    if "Expired" in code or "SSO" in type(error).__name__ or "Token" in type(error).__name__:
-        return f"Your AWS sign-in has expired ({error}). Sign in again, for example: aws sso login"
-    if code in ("InvalidClientTokenId", "SignatureDoesNotMatch", "UnrecognizedClientException"):
-        return f"AWS does not know these credentials ({error}). Check them with `aws configure`."
-    return f"AWS does not answer as expected: {error}"

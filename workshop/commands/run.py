@@ -31,7 +31,7 @@ def run(numbers, target, out, given, notebooks) -> None:
     Stops at the first that fails, with exit status 1. Ends what it started: kernels, jobs,
     and the local endpoint if that was down.
     """
-    parameters = dict(map(_parameter, given))
+    parameters = dict(map(parameter, given))
     if "target" in parameters:
         raise click.UsageError("-p target=...: use --target, which also chooses the endpoint.")
     # Imported here: `workshop run --help` need not wait for papermill and nbconvert.
@@ -51,7 +51,7 @@ def run(numbers, target, out, given, notebooks) -> None:
         raise SystemExit(1)
 
 
-def _parameter(text: str) -> tuple[str, object]:
+def parameter(text: str) -> tuple[str, object]:
     """NAME=VALUE, the value as in YAML: 3, 0.5, true, text."""
     name, equals, value = text.partition("=")
     if not equals or not name.isidentifier():

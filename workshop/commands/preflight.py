@@ -1,0 +1,132 @@
+"""workshop preflight: is a job right, before anything is spent?"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+
+import click
+import yaml
+
+from workshop.commands.request import WrongUse, built
+from workshop.commands.run import parameter
+
+MARKS = {True: ("OK", "green"), False: ("NO", "red"), None: ("?", "yellow")}
+
+
+@click.command()
+@click.argument("lesson", required=False)
+@click.option("--target", type=click.Choice(["aws", "local"]), default="aws", show_default=True)
+@click.option("--offline", is_flag=True, help="Ask nobody: only what is known beforehand.")
+@click.option("--region", default="", help="Default: your shell's, or us-east-1.")
+@click.option("-p", "given", multiple=True, metavar="NAME=VALUE", help="A parameter of LESSON.")
+@click.option("--framework", help="tensorflow or pytorch.")
+@click.option("--framework-version", metavar="VERSION")
+@click.option("--py-version", metavar="pyNNN")
+@click.option("--image-uri", default="", metavar="URI", help="An image of your own.")
+@click.option("--distribution", default="", metavar="JSON", help='As the SDK takes it, or "mpi".')
+@click.option("--instance-type", metavar="TYPE")
+@click.option("--instance-count", type=int, default=1, show_default=True)
+@click.option("--subnet", "subnets", multiple=True, metavar="ID", help="Once for each.")
+@click.option("--security-group", "security_group_ids", multiple=True, metavar="ID")
+@click.option("--spot", "use_spot", is_flag=True)
+@click.option("--max-run", type=int, metavar="SECONDS")
+@click.option("--max-wait", type=int, metavar="SECONDS")
+@click.option("--checkpoint-s3-uri", default="", metavar="URI")
+@click.option("--keep-alive", type=int, default=0, metavar="SECONDS", help="Warm pool.")
+@click.option("--seconds", type=float, help="How long the job is expected to take.")
+def preflight(lesson, target, offline, region, given, **fields) -> None:
+    """Check a job that the options describe, or all jobs of LESSON (00, 05...).
+
+    Makes nothing and starts nothing. Exit status 0 if nothing speaks against the jobs; 2 if
+    something does not go together, or AWS cannot be asked.
+    """
+    from workshop import preflight as checks
+
+    if region:
+        os.environ["AWS_DEFAULT_REGION"] = region
+    session = None if offline else _session(target)
+    jobs = _of_lesson(lesson, session, given, fields) if lesson else [_described(fields, session)]
+    good = True
+    for number, job in enumerate(jobs):
+        found = checks.check(job) + (_ask(job, session) if session else [])
+        click.echo(("\n" if number else "") + click.style(str(job), bold=True))
+        for one in found:
+            _show(one)
+        good = good and checks.all_ok(found)
+    if not good:
+        raise SystemExit(2)
+
+
+def _session(target: str):
+    from workshop.sessions import SessionError, session
+
+    try:
+        return session(target)
+    except SessionError as error:
+        raise WrongUse(str(error)) from error
+
+
+def _of_lesson(lesson: str, session, given: tuple[str, ...], fields: dict) -> list:
+    """The jobs of a lesson, as they would be sent to AWS."""
+    from workshop import preflight as checks
+
+    if described := [name for name, value in fields.items() if value and name != "instance_count"]:
+        raise click.UsageError(
+            f"LESSON and --{described[0].replace('_', '-')} do not go together: a lesson describes "
+            "its own jobs. Its parameters are set with -p NAME=VALUE."
+        )
+    region = session.region if session else ""
+    found = built(lesson, "aws", "me", region, dict(map(parameter, given)), stacks=False)
+    if not found:
+        raise WrongUse(f"Lesson {lesson} starts no job on SageMaker: there is nothing to check.")
+    return [checks.of(one.estimator, one.name) for one in found]
+
+
+def _described(fields: dict, session):
+    """The job that the options describe."""
+    from workshop.preflight import BadConfiguration, JobConfiguration
+    from workshop.requests.opening import region_of_shell
+    from workshop.sessions import quiet
+
+    quiet()
+    if not (fields["framework"] and fields["instance_type"]):
+        raise click.UsageError(
+            "Name a LESSON, or describe a job: --framework, --framework-version, --py-version "
+            "and --instance-type at least."
+        )
+    fields["distribution"] = _distribution(fields["distribution"])
+    given = {name: value for name, value in fields.items() if value is not None}
+    try:
+        return JobConfiguration(region=session.region if session else region_of_shell(), **given)
+    except BadConfiguration as error:
+        raise WrongUse(str(error)) from error
+
+
+def _distribution(text: str):
+    try:
+        found = yaml.safe_load(text) or {}
+    except yaml.YAMLError as error:
+        raise click.UsageError(f"--distribution {text}: expected JSON. {error}") from error
+    return {found: {"enabled": True}} if isinstance(found, str) else found
+
+
+def _ask(job, session) -> list:
+    from workshop.preflight import ask
+    from workshop.preflight.finding import unknown
+    from workshop.requests.building import PLACEHOLDERS
+
+    if not set(job.subnets) & set(PLACEHOLDERS["subnets"]):
+        return ask(job, session)
+    without = dataclasses.replace(job, subnets=(), security_group_ids=())
+    why = "the lesson's parameters subnets and security_group_ids are not set."
+    return [*ask(without, session), unknown("network", why, "Set them with -p subnets=[ID].")]
+
+
+def _show(finding) -> None:
+    word, colour = MARKS[finding.ok]
+    click.echo(f"  {click.style(f'{word:<2}', fg=colour)}  {finding.what:<12}  {finding.reason}")
+    if finding.remedy:
+        click.echo(f"{'':<20}to do: {finding.remedy}")
+    if finding.source:
+        click.echo(f"{'':<20}source: {finding.source}")

@@ -1,0 +1,144 @@
+"""Run what a lesson's jobs need, and keep the requests that the SDK writes."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import importlib
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import nbformat
+
+from workshop.notebooks.lessons import chosen
+from workshop.requests.opening import OpenSession, recording_session
+from workshop.requests.recorder import WouldSend
+from workshop.requests.slicing import Statement, needed, statements
+
+NOTE = "_note_job"  # what stands around the receiver of fit() in the statements that are run
+# A job in a VPC needs ids that are somebody's own.
+PLACEHOLDERS = {
+    "subnets": ["subnet-" + "0" * 17],
+    "security_group_ids": ["sg-" + "0" * 17],
+}
+
+
+class CannotBuild(Exception):
+    """A lesson's requests cannot be had; the message says why and what to do."""
+
+
+@dataclass(frozen=True)
+class BuiltJob:
+    """name: for people. request: CreateTrainingJob's. estimator: the SDK's, which wrote it."""
+
+    name: str
+    request: dict[str, Any]
+    estimator: Any
+
+
+def build(
+    lesson: str,
+    target: str = "local",
+    parameters: Mapping[str, Any] | None = None,
+    opened: OpenSession | None = None,
+) -> list[BuiltJob]:
+    """The jobs of a lesson, with the requests that would start them. Nothing is sent.
+
+    Args:
+        lesson: its number, "5" or "05".
+        target: "local" or "aws".
+        parameters: override the lesson's own, as papermill would. The ids of subnets and
+            groups are placeholders if nobody gives others.
+        opened: a session to use in place of one with placeholders.
+
+    Raises:
+        CannotBuild: no such parameter, or a job that depends on another one's result.
+        workshop.notebooks.lessons.NoSuchLesson: no such lesson.
+    """
+    path = chosen((lesson,))[0]
+    opened = opened or recording_session(target)
+    cells = _cells(path, {"target": target} | dict(parameters or {}))
+    stand_in = _Workshop(opened)
+    kept = needed(statements(cells), frozenset({"workshop"}))
+    _run(path, kept, stand_in)
+    return [
+        BuiltJob(name, request, estimator)
+        for (name, estimator), request in zip(stand_in.jobs, opened.recorder.requests, strict=True)
+    ]
+
+
+def _cells(path: Path, given: dict[str, Any]) -> list[str]:
+    """The sources of the code cells, with the parameters given after the lesson's own."""
+    sources, known = [], set()
+    for cell in nbformat.read(path, as_version=4).cells:
+        if cell.cell_type != "code":
+            continue
+        sources.append(cell.source)
+        if "parameters" in cell.metadata.get("tags", []):
+            known = {name for one in statements([cell.source]) for name in one.binds}
+            assumed = {name: value for name, value in PLACEHOLDERS.items() if name in known}
+            values = assumed | {name: given[name] for name in given if name in known}
+            sources += [f"{name} = {value!r}" for name, value in values.items()]
+    if unknown := sorted(set(given) - known - {"target"}):
+        raise CannotBuild(
+            f"{path.name} has no parameter {', '.join(unknown)}. It has: "
+            f"{', '.join(sorted(known)) or 'none'}."
+        )
+    return sources
+
+
+class _Workshop:
+    """Stands for the module `workshop` in a lesson: opens no other session, starts no job."""
+
+    def __init__(self, opened: OpenSession) -> None:
+        self.opened, self.jobs = opened, []
+
+    def __getattr__(self, name: str):
+        return getattr(importlib.import_module("workshop"), name)
+
+    def session(self, **_):
+        """The recording session, whatever the lesson asks for."""
+        return self.opened.session
+
+    def run_jobs(self, estimators: Mapping[str, Any], channels: Any = None) -> None:
+        """As workshop.run_jobs, but nobody waits for a job."""
+        for name, estimator in estimators.items():
+            self.note(estimator, name).fit(channels, wait=False)
+
+    def note(self, estimator, name: str = ""):
+        """Remember an estimator whose job begins; returns it."""
+        prefix = self.opened.session.job_prefix
+        self.jobs.append((name or str(estimator.base_job_name).removeprefix(prefix), estimator))
+        return estimator
+
+    def follow(self, *_):
+        """No job runs, so there is nothing to follow."""
+        raise CannotBuild(
+            "A job of this lesson depends on the result of another one, so its request is not "
+            "known before that one has run."
+        )
+
+
+def _run(path: Path, kept: list[Statement], stand_in: _Workshop) -> None:
+    module = ast.Module([_Noting().visit(one.node) for one in kept], [])
+    names = {"workshop": stand_in, NOTE: stand_in.note, "__name__": "lesson"}
+    code = compile(ast.fix_missing_locations(module), str(path), "exec")
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):  # what cells print is not the request
+            exec(code, names)
+    except WouldSend as error:
+        raise CannotBuild(f"{path.name}: {error}") from error
+
+
+class _Noting(ast.NodeTransformer):
+    """x.fit(...) becomes _note_job(x).fit(...); everything else stays."""
+
+    def visit_Call(self, node: ast.Call) -> ast.Call:
+        self.generic_visit(node)
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "fit":
+            note = ast.Name(NOTE, ast.Load())
+            node.func.value = ast.Call(note, [node.func.value], [])
+        return node

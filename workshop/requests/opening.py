@@ -1,0 +1,75 @@
+"""A session that records: the workshop's own Session over a Recorder."""
+
+from __future__ import annotations
+
+import copy
+import os
+from dataclasses import dataclass
+from functools import cached_property
+
+from local_sagemaker.daemon import REGION
+from workshop.requests.recorder import Recorder
+from workshop.sessions import SEAT, TARGETS, Session, SessionError, quiet
+
+NOBODY = "0" * 12  # the account in names that stand for real ones
+
+
+@dataclass(frozen=True)
+class OpenSession:
+    """session: for a lesson's cells. recorder: what they would have sent through it."""
+
+    session: Session
+    recorder: Recorder
+
+
+class RecordingSession(Session):
+    """The workshop's Session; what is sent through it goes to a recorder."""
+
+    @cached_property
+    def sdk_defaults(self) -> dict:
+        """The SDK's own defaults, without its telemetry: nothing leaves this machine."""
+        from sagemaker.config import load_sagemaker_config
+
+        defaults = {"SchemaVersion": "1.0"} | copy.deepcopy(load_sagemaker_config())
+        sdk = defaults.setdefault("SageMaker", {}).setdefault("PythonSDK", {})
+        sdk.setdefault("Modules", {})["TelemetryOptOut"] = True
+        return defaults
+
+
+def placeholders(seat: str, region: str) -> dict[str, str]:
+    """What the seat's stacks put out, with names in the same form and no account's number."""
+    return {
+        "BucketName": f"workshop-{seat}-{NOBODY}-{region}",
+        "TrainingRoleArn": f"arn:aws:iam::{NOBODY}:role/workshop-{seat}-training",
+    }
+
+
+def recording_session(
+    target: str, seat: str = "me", region: str = "", outputs: dict[str, str] | None = None
+) -> OpenSession:
+    """Open a session through which nothing is sent.
+
+    Args:
+        target: "local" or "aws".
+        region: empty takes AWS_DEFAULT_REGION, or us-east-1; the local endpoint has its own.
+        outputs: of the seat's stacks; placeholders if None.
+
+    Raises:
+        SessionError: target or seat is none.
+    """
+    if target not in TARGETS or not SEAT.fullmatch(seat):
+        raise SessionError(
+            f'target is {target!r} and seat {seat!r}; target must be "local" or "aws", and seat '
+            "1 to 16 small letters, digits or hyphens."
+        )
+    quiet()
+    region = REGION if target == "local" else region or region_of_shell()
+    recorder = Recorder(region)
+    opened = RecordingSession(target, seat, recorder.boto_session)
+    opened.outputs = outputs or placeholders(seat, region)
+    return OpenSession(opened, recorder)
+
+
+def region_of_shell() -> str:
+    """The region that the shell's variables choose, or us-east-1."""
+    return os.environ.get("AWS_DEFAULT_REGION") or os.environ.get("AWS_REGION") or "us-east-1"
