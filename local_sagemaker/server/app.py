@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 
+from local_sagemaker.server import cloudformation_gaps, deleted_stacks
 from local_sagemaker.server.answers import answer, refuse
 from local_sagemaker.server.errors import AwsError, unknown_operation
 from local_sagemaker.server.moto_state import MotoState
@@ -34,6 +35,8 @@ class Application:
 
     def __init__(self, operations: dict[str, Handler], state: MotoState) -> None:
         self.operations, self.state = operations, state
+        cloudformation_gaps.fill()
+        deleted_stacks.freeze()
         self.moto = DomainDispatcherApplication(create_backend_app)
 
     def __call__(self, environ: dict, start_response: Callable) -> Iterable[bytes]:

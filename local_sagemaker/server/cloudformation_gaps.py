@@ -1,0 +1,154 @@
+"""What moto's CloudFormation lacks for a network: deletion, rules that lead out, conditions.
+
+moto 5.2.5 makes VPC endpoints, gateways, routes and addresses from a template, but leaves them
+behind when the stack goes, and then cannot delete the VPC. It forgets a resource that changed, if
+it does not know how to change it. It looks at conditions when a stack is made, not when it is
+updated. `fill` mends these; a resource that CloudFormation would replace keeps its old properties.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from moto.cloudformation.parsing import ResourceMap
+from moto.core.common_models import CloudFormationModel
+from moto.ec2.models import ec2_backends
+from moto.ec2.models.elastic_ip_addresses import ElasticAddress
+from moto.ec2.models.internet_gateways import InternetGateway
+from moto.ec2.models.nat_gateways import NatGateway
+from moto.ec2.models.route_tables import Route, RouteTable
+from moto.ec2.models.security_groups import SecurityGroupIngress
+from moto.ec2.models.subnets import Subnet, SubnetRouteTableAssociation
+from moto.ec2.models.vpcs import VPC, VPCEndPoint
+from moto.ec2.models.vpn_gateway import VPCGatewayAttachment
+
+# model -> how its resource is deleted: takes the EC2 backend and the resource
+DELETIONS: dict[type, Callable[[Any, Any], object]] = {
+    ElasticAddress: lambda ec2, one: ec2.release_address(allocation_id=one.allocation_id),
+    InternetGateway: lambda ec2, one: ec2.delete_internet_gateway(one.id),
+    NatGateway: lambda ec2, one: ec2.delete_nat_gateway(one.id),
+    Route: lambda ec2, one: one.route_table._routes.pop(one.id, None),  # its table may be gone
+    RouteTable: lambda ec2, one: ec2.delete_route_table(one.id),
+    SubnetRouteTableAssociation: lambda ec2, one: _separate(ec2, one),
+    VPCEndPoint: lambda ec2, one: _delete_endpoint(ec2, one),
+    VPCGatewayAttachment: lambda ec2, one: ec2.detach_internet_gateway(one.gateway_id, one.vpc_id),
+}
+NOT_CHANGED = (*DELETIONS, SecurityGroupIngress, Subnet, VPC)
+
+
+class SecurityGroupEgress(CloudFormationModel):
+    """AWS::EC2::SecurityGroupEgress: a rule of a group that lets traffic out to a group."""
+
+    def __init__(self, backend: Any, rule: dict[str, Any]) -> None:
+        self.backend, self.rule = backend, rule
+
+    @property
+    def physical_resource_id(self) -> str:
+        return f"{self.rule['group_name_or_id']}-out"
+
+    @staticmethod
+    def cloudformation_name_type() -> str:
+        return ""
+
+    @staticmethod
+    def cloudformation_type() -> str:
+        return "AWS::EC2::SecurityGroupEgress"
+
+    @classmethod
+    def create_from_cloudformation_json(
+        cls,
+        resource_name: str,
+        cloudformation_json: Any,
+        account_id: str,
+        region_name: str,
+        **_: Any,
+    ) -> SecurityGroupEgress:
+        given, cidr = cloudformation_json["Properties"], "CidrIp"
+        groups = [
+            {"GroupId": given[key]} for key in ("DestinationSecurityGroupId",) if key in given
+        ]
+        backend = ec2_backends[account_id][region_name]
+        rule = {
+            "group_name_or_id": given["GroupId"],
+            "ip_protocol": given["IpProtocol"],
+            "from_port": given.get("FromPort"),
+            "to_port": given.get("ToPort"),
+            "ip_ranges": [{cidr: given[cidr]}] if cidr in given else [],
+            "source_groups": groups,
+        }
+        backend.authorize_security_group_egress(**rule)
+        return cls(backend, rule)
+
+    def delete(self, account_id: str, region_name: str) -> None:
+        if self.backend.get_security_group_from_id(self.rule["group_name_or_id"]):
+            self.backend.revoke_security_group_egress(**self.rule)
+
+
+def fill() -> None:
+    """Teach moto what it lacks. Doing it again changes nothing."""
+    for model, act in DELETIONS.items():
+        model.delete = _deletion(act)
+    for model in NOT_CHANGED:
+        model.update_from_cloudformation_json = classmethod(_unchanged)
+    if ResourceMap.update is not _update:
+        ResourceMap.update = _update
+
+
+def _deletion(act: Callable[[Any, Any], object]) -> Callable[[Any, str, str], None]:
+    def delete(self: Any, account_id: str, region_name: str) -> None:
+        act(ec2_backends[account_id][region_name], self)
+
+    return delete
+
+
+def _separate(ec2: Any, one: SubnetRouteTableAssociation) -> None:
+    """moto's association does not know its own id; the route table has the subnet under it."""
+    table = ec2.route_tables.get(one.route_table_id)
+    held = table._associations if table else {}
+    for key in [key for key, subnet in held.items() if subnet == one.subnet_id]:
+        ec2.disassociate_route_table(key)
+
+
+def _delete_endpoint(ec2: Any, one: VPCEndPoint) -> None:
+    """moto looks for the endpoint's route in every table that it was made with."""
+    one.route_table_ids = [key for key in one.route_table_ids or [] if key in ec2.route_tables]
+    ec2.delete_vpc_endpoints([one.id])
+
+
+def _unchanged(cls: type, original_resource: Any, *_: Any, **__: Any) -> Any:
+    return original_resource
+
+
+_moto_update = ResourceMap.update
+
+
+def _update(self: Any, template: dict[str, Any], parameters: Mapping | None = None) -> None:
+    """moto's update; then the resources whose condition is another one now come or go."""
+    _moto_update(self, template, parameters)
+    off = [name for name, one in template["Resources"].items() if _is_off(self, one)]
+    left = [name for name in off if self._parsed_resources.get(name) is not None]
+    while left:
+        failures = {name: error for name in left if (error := _delete(self, name))}
+        if len(failures) == len(left):
+            raise next(iter(failures.values()))
+        left = list(failures)
+    for name in template["Resources"]:
+        if name not in off:
+            self[name]  # makes it if it is not there
+
+
+def _is_off(resources: Any, one: Mapping[str, Any]) -> bool:
+    return "Condition" in one and not resources.lazy_condition_map[one["Condition"]]
+
+
+def _delete(resources: Any, name: str) -> Exception | None:
+    """Delete a resource. Returns moto's refusal, if what depends on it must go first."""
+    try:
+        resources._delete_resource(
+            resources._parsed_resources[name], resources._resource_json_map[name]
+        )
+    except Exception as error:  # moto has one class for each service, and no common one
+        return error
+    del resources._parsed_resources[name]
+    return None
