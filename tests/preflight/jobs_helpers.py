@@ -226,7 +226,7 @@ BAD = {
     ),
     "MPI on Trainium": (
         pytorch(
-            framework_version="1.13.1",
+            framework_version="1.11.0",
             distribution=MPI,
             instance_type="ml.trn1.2xlarge",
             py_version="py38",

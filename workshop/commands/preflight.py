@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
+from collections.abc import Iterator
 
 import click
 import yaml
@@ -43,10 +45,11 @@ def preflight(lesson, target, offline, region, given, **fields) -> None:
     """
     from workshop import preflight as checks
 
-    if region:
-        os.environ["AWS_DEFAULT_REGION"] = region
-    session = None if offline else _session(target)
-    jobs = _of_lesson(lesson, session, given, fields) if lesson else [_described(fields, session)]
+    if lesson:
+        _refuse_described(fields)
+    with _shell_region(region):
+        session = None if offline else _session(target)
+        jobs = _of_lesson(lesson, session, given) if lesson else [_described(fields, session)]
     good = True
     for number, job in enumerate(jobs):
         found = checks.check(job) + (_ask(job, session) if session else [])
@@ -67,15 +70,40 @@ def _session(target: str):
         raise WrongUse(str(error)) from error
 
 
-def _of_lesson(lesson: str, session, given: tuple[str, ...], fields: dict) -> list:
+@contextlib.contextmanager
+def _shell_region(region: str) -> Iterator[None]:
+    """As if the shell had chosen this region; if it is empty, as the shell has."""
+    before = os.environ.get("AWS_DEFAULT_REGION")
+    if region:
+        os.environ["AWS_DEFAULT_REGION"] = region
+    try:
+        yield
+    finally:
+        if region:
+            os.environ.pop("AWS_DEFAULT_REGION", None)
+            os.environ |= {"AWS_DEFAULT_REGION": before} if before else {}
+
+
+def _refuse_described(fields: dict) -> None:
+    """A lesson and options that describe a job contradict each other."""
+    context = click.get_current_context()
+    given = [
+        option.opts[0]
+        for option in context.command.params
+        if option.name in fields
+        and context.get_parameter_source(option.name) is click.core.ParameterSource.COMMANDLINE
+    ]
+    if given:
+        raise click.UsageError(
+            f"LESSON and {given[0]} do not go together: a lesson describes its own jobs. Its "
+            "parameters are set with -p NAME=VALUE."
+        )
+
+
+def _of_lesson(lesson: str, session, given: tuple[str, ...]) -> list:
     """The jobs of a lesson, as they would be sent to AWS."""
     from workshop import preflight as checks
 
-    if described := [name for name, value in fields.items() if value and name != "instance_count"]:
-        raise click.UsageError(
-            f"LESSON and --{described[0].replace('_', '-')} do not go together: a lesson describes "
-            "its own jobs. Its parameters are set with -p NAME=VALUE."
-        )
     region = session.region if session else ""
     found = built(lesson, "aws", "me", region, dict(map(parameter, given)), stacks=False)
     if not found:

@@ -21,6 +21,9 @@ ADDRESS = re.compile(
 
 def check_image(job: JobConfiguration, session) -> Iterator[Finding]:
     """Whether the job's image exists. AWS's own registries may refuse to say."""
+    if session.target == "local" and not job.image_uri:
+        yield unknown(WHAT, "the local endpoint pulls no image, and so knows of none of AWS's.")
+        return
     try:
         address = image(job)
     except ValueError:

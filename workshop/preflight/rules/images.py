@@ -23,7 +23,7 @@ def check(job: JobConfiguration) -> Iterator[Finding]:
     """A version without an image, and a Python that the version's image does not have."""
     if job.image_uri:
         return
-    versions = _versions(job.framework)
+    versions = _table(_framework(job))["versions"]
     full = full_version(job)
     if full not in versions:
         yield bad(
@@ -33,11 +33,11 @@ def check(job: JobConfiguration) -> Iterator[Finding]:
             f"Take one of: {', '.join(_last(versions, 6))}; or give the image_uri of a newer one.",
             "sdk-images",
         )
-    elif job.py_version not in versions[full]:
+    elif job.py_version not in (pythons := _pythons(versions[full])):
         yield bad(
             WHAT,
             f"The image of {job.framework} {full} has no Python {job.py_version!r}.",
-            f"Write py_version={' or '.join(map(repr, versions[full]))}.",
+            f"Write py_version={' or '.join(map(repr, pythons))}.",
             "sdk-images",
         )
     else:
@@ -53,10 +53,8 @@ def _resolved(job: JobConfiguration) -> Iterator[Finding]:
 
 def full_version(job: JobConfiguration) -> str:
     """The version with all three numbers: the SDK takes "2.12" for "2.12.0"."""
-    from sagemaker import image_uris  # slow
-
-    table = image_uris.config_for_framework(job.framework)["training"]
-    return table.get("version_aliases", {}).get(job.framework_version, job.framework_version)
+    aliases = _table(_framework(job)).get("version_aliases", {})
+    return aliases.get(job.framework_version, job.framework_version)
 
 
 def version(job: JobConfiguration) -> Version | None:
@@ -88,13 +86,25 @@ def image(job: JobConfiguration) -> str:
     )
 
 
-@cache
-def _versions(framework: str) -> dict[str, list[str]]:
-    """Version -> its Pythons. Those without a repository of their own have no list."""
-    from sagemaker import image_uris
+def _framework(job: JobConfiguration) -> str:
+    """The name of the SDK's table: Trainium has images of its own."""
+    return job.framework + ("-neuron" if job.instance_type.startswith("ml.trn") else "")
 
-    table = image_uris.config_for_framework(framework)["training"]["versions"]
-    return {name: row.get("py_versions") or list(row) for name, row in table.items()}
+
+@cache
+def _table(framework: str) -> dict:
+    """The SDK's table of training images; empty if it has none."""
+    from sagemaker import image_uris  # slow
+
+    try:
+        return image_uris.config_for_framework(framework)["training"]
+    except FileNotFoundError:
+        return {"versions": {}}
+
+
+def _pythons(row: dict) -> list[str]:
+    """The Pythons of a version. The oldest versions have a row for each in place of a list."""
+    return row.get("py_versions") or list(row)
 
 
 def _last(versions: dict, count: int) -> list[str]:
@@ -102,4 +112,4 @@ def _last(versions: dict, count: int) -> list[str]:
 
 
 def _newest(versions: dict) -> str:
-    return _last(versions, 1)[0]
+    return (_last(versions, 1) or ["none"])[0]

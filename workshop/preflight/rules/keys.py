@@ -101,10 +101,17 @@ def _inside(key: str, value: Mapping, known: list[str]) -> Iterator[Finding]:
         )
 
 
+def _is_off(value: object) -> bool:
+    """Whether a strategy is there, in the right form, and not switched on."""
+    if isinstance(value, Mapping) and "dataparallel" in value:
+        value = value["dataparallel"]
+    return isinstance(value, Mapping) and value.get("enabled", False) is False
+
+
 def _how_many(job: JobConfiguration) -> Iterator[Finding]:
     on = enabled(job)
     known = [key for key in job.distribution if key in facts()["strategies"]]
-    if known and not on and all(isinstance(job.distribution[key], Mapping) for key in known):
+    if known and not on and all(map(_is_off, (job.distribution[key] for key in known))):
         yield bad(
             WHAT,
             f"{' and '.join(known)} is given but not enabled: the job would start without it.",

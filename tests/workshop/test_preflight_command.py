@@ -1,0 +1,152 @@
+"""`workshop preflight`: a table, what to do, and its exit status. It makes nothing."""
+
+import pytest
+from botocore.client import BaseClient
+from botocore.exceptions import ClientError
+from click.testing import CliRunner
+
+from workshop.cli import main
+
+HOROVOD = [
+    "--framework=tensorflow",
+    "--framework-version=2.12.0",
+    "--py-version=py310",
+    "--instance-type=ml.c5.xlarge",
+    "--instance-count=2",
+    "--distribution=mpi",
+]
+
+
+def preflight(*arguments: str):
+    """The command's exit status and output."""
+    result = CliRunner().invoke(main, ["preflight", *arguments])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result.exit_code, result.output
+
+
+@pytest.fixture(autouse=True)
+def nobody(clean_aws):
+    """No credentials of this machine are seen."""
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """Credentials that look right, and AWS that refuses every call with `calls.code`."""
+
+    class Calls(list):
+        code = "ExpiredToken"
+
+    made = Calls()
+
+    def refuse(_, operation, __):
+        made.append(operation)
+        raise ClientError({"Error": {"Code": made.code, "Message": "no"}}, operation)
+
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    monkeypatch.setattr(BaseClient, "_make_api_call", refuse)
+    return made
+
+
+def test_a_good_job_offline():
+    status, output = preflight("--offline", *HOROVOD)
+    assert status == 0, output
+    assert "OK  strategy      mpi goes together with tensorflow 2.12.0" in output
+    assert "At most 0.22 USD" in output and "price list of 2026-09-27" in output
+
+
+def test_a_bad_job_says_why_what_to_do_and_where_it_stands():
+    status, output = preflight("--offline", *HOROVOD, "--framework-version=2.14.1", "--spot")
+    assert status == 2
+    assert "NO  strategy      mpi starts Horovod scripts" in output
+    assert 'to do: Write framework_version="2.12.0"' in output
+    assert "source: https://github.com/aws/deep-learning-containers" in output
+    assert output.count("NO  limits") == 2  # no max_wait, no checkpoints
+
+
+def test_a_distribution_in_json():
+    given = '--distribution={"mpi": {"enabled": true, "processes_per_host": 8}}'
+    status, output = preflight("--offline", *HOROVOD, given)
+    assert status == 2 and "processes_per_host is 8" in output
+    status, output = preflight("--offline", *HOROVOD, "--distribution={mpi")
+    assert status == 2 and "expected JSON" in output
+
+
+def test_a_region_without_the_type_is_told_without_credentials():
+    arguments = ["--instance-type=ml.p4d.24xlarge", "--region=eu-west-3", "--distribution={}"]
+    status, output = preflight("--offline", *HOROVOD, *arguments)
+    assert status == 2
+    assert output.count("NO  ") == 1 and "eu-west-3 does not have ml.p4d.24xlarge" in output
+
+
+def test_without_credentials_one_line_and_status_2(monkeypatch):
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    status, output = preflight(*HOROVOD)
+    assert status == 2
+    assert output.count("\n") == 1 and "AWS credentials are missing" in output
+
+
+def test_with_expired_credentials_one_line_status_2_and_no_further_call(calls):
+    status, output = preflight("00")
+    assert status == 2
+    assert output.count("\n") == 1 and "Your AWS sign-in has expired" in output
+    assert calls == ["GetCallerIdentity"]
+
+
+def test_without_a_region_one_line_and_status_2():
+    status, output = preflight(*HOROVOD)
+    assert status == 2 and output.count("\n") == 1 and "No AWS region is set" in output
+
+
+def test_a_lesson_is_checked_job_by_job():
+    status, output = preflight("05", "--offline")
+    assert status == 0, output
+    jobs = [line for line in output.splitlines() if line and not line.startswith(" ")]
+    assert [line.split(":")[0] for line in jobs] == [
+        "horovod",
+        "1 x 1",
+        "1 x 2",
+        "2 x 1",
+        "2 x 2 in a VPC",
+        "2 x 1 MultiWorker",
+    ]
+
+
+def test_a_lessons_parameters_can_make_it_wrong():
+    status, output = preflight("05", "--offline", "-p", "processes_per_host=8")
+    assert status == 2 and "ml.c5.xlarge has 4 vCPUs" in output
+
+
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        ([], "Name a LESSON, or describe a job"),
+        (["02"], "Lesson 02 starts no job"),
+        (["88"], "No lesson 88"),
+        (["05", "--spot"], "LESSON and --spot do not go together"),
+        ([*HOROVOD, "--framework=mxnet"], "framework is 'mxnet'"),
+        (["--framework=pytorch", "--instance-type=ml.c5.xlarge"], "py_version are needed"),
+    ],
+)
+def test_wrong_use_has_status_2_and_a_sentence(arguments, said):
+    status, output = preflight("--offline", *arguments)
+    assert status == 2 and said in output, output
+
+
+def test_the_local_endpoint_can_be_asked(own_endpoint):
+    status, output = preflight("--target=local", "00")
+    assert status == 0, output
+    assert "?   quota         Could not be checked: List" in output
+    assert "pulls no image" in output
+
+
+def test_a_subnet_is_looked_for_where_it_should_be(own_endpoint, session):
+    from workshop import vpc
+
+    there = vpc.network(session)
+    arguments = [f"--security-group={there['security_group_ids'][0]}", *HOROVOD]
+    status, output = preflight("--target=local", f"--subnet={there['subnets'][0]}", *arguments)
+    assert status == 0 and "free addresses in us-east-1" in output, output
+    status, output = preflight("--target=local", "--subnet=subnet-0123456789abcdef0", *arguments)
+    assert status == 2 and "NO  network" in output and "does not exist" in output

@@ -1,0 +1,87 @@
+"""Spot and warm pools in job_settings: what the request holds, and that the endpoint takes it."""
+
+import pytest
+from job_harness import estimator
+
+from workshop import preflight
+from workshop.following import watch
+from workshop.renting import CannotRent
+from workshop.requests import recording_session
+from workshop.sessions import MAX_RUN_SECONDS
+
+
+@pytest.fixture
+def opened(clean_aws):
+    return recording_session("aws", seat="tests")
+
+
+def requested(opened, **rented) -> dict:
+    """The request of a job that is rented so."""
+    from sagemaker.pytorch import PyTorch
+
+    built = PyTorch(
+        entry_point="show_ranks.py",
+        framework_version="2.2.0",
+        py_version="py310",
+        instance_type="ml.c5.xlarge",
+        instance_count=1,
+        **opened.session.job_settings("rented", **rented),
+    )
+    assert preflight.all_ok(preflight.check(preflight.of(built)))
+    built.fit(wait=False)
+    return opened.recorder.requests[-1]
+
+
+def test_the_usual_way_is_on_demand_with_a_limit_and_tags(opened):
+    request = requested(opened)
+    assert request["StoppingCondition"] == {"MaxRuntimeInSeconds": MAX_RUN_SECONDS}
+    assert request.get("EnableManagedSpotTraining", False) is False
+    assert "CheckpointConfig" not in request
+    assert "KeepAlivePeriodInSeconds" not in request["ResourceConfig"]
+    assert {"Key": "seat", "Value": "tests"} in request["Tags"]
+
+
+def test_spot_waits_bounded_and_keeps_checkpoints_of_its_own(opened):
+    request, other = requested(opened, spot=True), requested(opened, spot=True)
+    assert request["EnableManagedSpotTraining"] is True
+    stopping = request["StoppingCondition"]
+    assert stopping["MaxWaitTimeInSeconds"] >= stopping["MaxRuntimeInSeconds"] == MAX_RUN_SECONDS
+    place = request["CheckpointConfig"]["S3Uri"]
+    assert place.startswith(f"s3://{opened.session.bucket}/jobs/checkpoints/rented-")
+    assert other["CheckpointConfig"]["S3Uri"] != place, "a new job must not go on from an old one"
+
+
+def test_a_warm_pool_is_asked_for_in_seconds(opened):
+    assert requested(opened, keep_alive=600)["ResourceConfig"]["KeepAlivePeriodInSeconds"] == 600
+
+
+@pytest.mark.parametrize(
+    "rented, said",
+    [
+        ({"spot": True, "keep_alive": 60}, "do not go together"),
+        ({"keep_alive": -1}, "keep_alive is -1"),
+        ({"keep_alive": 21601}, "from 0 .none. to 21600"),
+        ({"keep_alive": True}, "keep_alive is True"),
+    ],
+)
+def test_what_does_not_go_together_is_refused_before_anything_is_built(opened, rented, said):
+    with pytest.raises(CannotRent, match=said):
+        opened.session.job_settings("x", **rented)
+
+
+@pytest.mark.parametrize("rented", [{"spot": True}, {"keep_alive": 60}])
+def test_the_local_endpoint_runs_such_a_job(session, rented):
+    job = estimator(session, "rented")
+    for name, value in session.job_settings("rented", **rented).items():
+        if name in ("use_spot_instances", "max_wait", "checkpoint_s3_uri"):
+            setattr(job, name, value)
+        if name == "keep_alive_period_in_seconds":
+            job.keep_alive_period_in_seconds = value
+    job.fit(wait=False)
+    result = watch(job, lambda _: None)
+    assert result.status == "Completed", result.why()
+    assert result.description["EnableManagedSpotTraining"] is ("spot" in rented)
+    assert result.description["ResourceConfig"].get("KeepAlivePeriodInSeconds", 0) == rented.get(
+        "keep_alive", 0
+    )
+    assert ("CheckpointConfig" in result.description) is ("spot" in rented)
