@@ -8,10 +8,11 @@ from workshop.stacks.deleting import delete
 from workshop.stacks.errors import MissingStack, StackError
 from workshop.stacks.making import Deployed, deploy
 from workshop.stacks.names import ALL, STACKS, stack_name, tags
-from workshop.stacks.reading import Standing, outputs, status
+from workshop.stacks.reading import NOT_THERE, Standing, outputs, status
 
 __all__ = [
     "ALL",
+    "NOT_THERE",
     "STACKS",
     "Deployed",
     "MissingStack",

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from botocore.exceptions import ClientError
 
-from workshop.stacks import templates
-from workshop.stacks.errors import StackError, asking
-from workshop.stacks.names import STACKS, in_order, stack_name, tags
-from workshop.stacks.reading import check_ours, outputs_of, parameters_of
+from workshop.stacks import kit, templates
+from workshop.stacks.errors import MissingStack, StackError, asking
+from workshop.stacks.names import NEEDS, STACKS, in_order, stack_name, tags
+from workshop.stacks.reading import check_ours, outputs_of, parameters_of, status
 from workshop.stacks.watching import Event, describe, last_event, reason, settle
 
 # What a first creation that failed, or a deletion that failed, leaves can only be deleted.
@@ -54,15 +54,29 @@ def deploy(
     """
     names, parameters = in_order(names), dict(parameters or {})
     templates.check(names, parameters)
+    _check_needs(session, names)
     client, done = session.client("cloudformation"), []
     for name in names:
         began, full = time.monotonic(), stack_name(session.seat, name)
+        if name == "notebook" and not parameters.get("Kit"):
+            kit.upload(session)
         with asking(full):
             change = _Making(client, session.seat, name, parameters, on_event).run()
             found = outputs_of(describe(client, full))
         done.append(Deployed(full, change, time.monotonic() - began, found))
         say(f"{full}: {change}, {done[-1].seconds:.1f} s")
     return done
+
+
+def _check_needs(session, names: list[str]) -> None:
+    """Raise MissingStack if one of them uses a stack that is neither there nor named."""
+    needed = {need for name in names for need in NEEDS.get(name, ()) if need not in names}
+    for one in status(session, needed):
+        if not one.usable:
+            raise MissingStack(
+                f"The stack {one.stack} is {one.state}, and {', '.join(names)} cannot be made "
+                f"without it. Name it, too: workshop stacks up {' '.join((one.name, *names))}"
+            )
 
 
 class _Making:
