@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from datetime import date
-from typing import Any
 
 from workshop.stacks import templates
 from workshop.stacks.errors import asking
@@ -28,7 +27,7 @@ def hourly(session, standing: Standing) -> Hourly:
     """What a stack of a seat costs an hour on AWS, in us-east-1, used or not.
 
     Not counted: gigabytes, stored or moved. Raises StackError if SageMaker does not say whether
-    the notebook instance runs.
+    the notebook instance runs, and PriceNotKnown for an instance type without a price.
     """
     parts = Counter()
     if standing.state not in NOTHING_STANDS:
@@ -36,9 +35,11 @@ def hourly(session, standing: Standing) -> Hourly:
             parts = _network(standing.parameters)
         elif standing.name == "notebook":
             parts = _notebook(session, standing)
-    prices = _prices()
-    usd = sum(count * prices[part]["usd_per_hour"] for part, count in parts.items())
-    oldest = min((prices[part]["price_date"] for part in parts), default=None)
+    from workshop.standing import price  # which needs workshop.sessions, which needs the stacks
+
+    prices = {part: price(part) for part in parts}
+    usd = sum(count * prices[part].usd for part, count in parts.items())
+    oldest = min((one.price_date for one in prices.values()), default=None)
     return Hourly(usd, dict(parts), oldest)
 
 
@@ -50,7 +51,7 @@ def _network(parameters: dict[str, str]) -> Counter:
             one.get("VpcEndpointType") == "Interface" for one in kinds
         )
     if parameters.get("Nat") == "yes":
-        parts["nat-gateway"] = parts["public-address"] = 1
+        parts["nat-gateway"] = parts["public-ipv4"] = 1
     return parts
 
 
@@ -63,9 +64,3 @@ def _notebook(session, standing: Standing) -> Counter:
     if found["NotebookInstanceStatus"] in STOPPED:
         return Counter()
     return Counter({f"notebook {found['InstanceType']}": 1})
-
-
-def _prices() -> dict[str, Any]:
-    from workshop.costs import price_table  # it needs workshop.sessions, which needs the stacks
-
-    return price_table()["hourly"]
