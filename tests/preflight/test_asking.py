@@ -13,6 +13,7 @@ from workshop.preflight.asking.quota import check_quota
 from workshop.sessions import Session
 
 ACCOUNT = "0" * 12
+MANIFEST = '{"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json"}'
 REGISTRY = f"{ACCOUNT}.dkr.ecr.us-east-1.amazonaws.com"
 
 
@@ -33,10 +34,10 @@ class Quotas(Session):
 
     def __init__(self, **quotas: float) -> None:
         super().__init__("aws", "tests", _boto_session())
+        others = {"ml.t3.medium for notebook instance usage": 1.0, "Total number of models": 9.0}
         self.quotas = [
-            {"QuotaName": name.replace("_", " "), "Value": value}
-            for name, value in {f"ml.none for {n}": 0.0 for n in "ab"}.items()
-        ] + [{"QuotaName": name, "Value": value} for name, value in quotas.items()]
+            {"QuotaName": name, "Value": value} for name, value in (others | quotas).items()
+        ]
         self.calls = 0
 
     def client(self, service: str):
@@ -112,7 +113,7 @@ def test_missing_permission_is_named(monkeypatch):
 def test_an_image_of_ones_own_is_looked_for(session):
     ecr = session.client("ecr")
     ecr.create_repository(repositoryName="horovod")
-    ecr.put_image(repositoryName="horovod", imageManifest="{}", imageTag="1")
+    ecr.put_image(repositoryName="horovod", imageManifest=MANIFEST, imageTag="1")
     (found,) = check_image(job(image_uri=f"{REGISTRY}/horovod:1"), session)
     assert found.ok is True
     (found,) = check_image(job(image_uri=f"{REGISTRY}/horovod:2"), session)

@@ -74,14 +74,21 @@ def image(job: JobConfiguration) -> str:
     known = job.instance_type in training_types() and job.region in sagemaker_regions()
     if not known:
         return f"{job.framework} {job.framework_version}, {job.py_version}"
+    return _retrieved(
+        job.framework, job.region, job.framework_version, job.py_version, job.instance_type
+    )
+
+
+@cache  # the SDK reads its tables anew for each image
+def _retrieved(framework: str, region: str, number: str, python: str, instance_type: str) -> str:
     from sagemaker import image_uris
 
     return image_uris.retrieve(
-        job.framework,
-        job.region,
-        version=job.framework_version,
-        py_version=job.py_version,
-        instance_type=job.instance_type,
+        framework,
+        region,
+        version=number,
+        py_version=python,
+        instance_type=instance_type,
         image_scope="training",
     )
 
