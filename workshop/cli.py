@@ -22,6 +22,8 @@ COMMANDS = {
     "doctor": "workshop.commands.doctor:doctor",
     "preflight": "workshop.commands.preflight:preflight",
     "request": "workshop.commands.request:request",
+    "clean": "workshop.commands.clean:clean",
+    "stacks": "workshop.commands.stacks:stacks",
     "run": "workshop.commands.run:run",
     "lab": "workshop.commands.lab:lab",
 }

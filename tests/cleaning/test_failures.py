@@ -1,0 +1,136 @@
+"""Whatever is refused, and wherever a run is broken off: a later run finishes."""
+
+import pytest
+from seat_helpers import Calls, fill, furnish, host, job, names_left
+
+import workshop
+from workshop import cleaning, stacks
+
+# The changing operations of a run over a seat with all kinds of things, in their order.
+# `test_no_step_is_missing` compares this list with the calls that are made.
+CHANGING = [
+    "TagResource",
+    "DeleteEndpoint",
+    "DeleteEndpointConfig",
+    "DeleteModel",
+    "DeleteLogGroup",
+    "DeleteLogStream",
+    "DeleteTrainingJob",
+    "DeleteObjects",
+    "AbortMultipartUpload",
+    "DeleteStack",
+]
+# What is not known when a look is refused: operation -> kind, or whose cost.
+LOOKS = {
+    "ListTrainingJobs": "records of training jobs",
+    "ListTags": "models",
+    "ListEndpoints": "endpoints",
+    "ListEndpointConfigs": "endpoint configurations",
+    "ListModels": "models",
+    "DescribeLogGroups": "log groups of endpoints",
+    "DescribeLogStreams": "log streams of training jobs",
+    "ListBuckets": "objects",
+    "GetBucketLocation": "objects",
+    "GetBucketTagging": "objects",
+    "ListObjectVersions": "objects",
+    "ListMultipartUploads": "objects",
+    "DescribeStacks": "stacks",
+    "ListStacks": "log streams of the notebook instance",
+}
+COSTS = {
+    "DescribeEndpoint": "endpoints",
+    "DescribeEndpointConfig": "endpoints",
+    "DescribeNotebookInstance": "stacks",
+}
+
+
+def quiet(_):
+    pass
+
+
+def test_no_step_is_missing_and_each_can_be_refused(session):
+    """All that changes something is refused, then one operation after the other is allowed."""
+    furnish(session)
+    calls = Calls(session)
+    for operation in CHANGING:
+        calls.refuse(operation, times=999)
+    before = names_left(session)
+    for operation in CHANGING:
+        report = cleaning.clean(session, quiet)
+        told = "\n".join(report.lines())
+        # A log that cannot be claimed does not hold its endpoint back.
+        assert f"no {operation} for you" in told or operation == "TagResource", told
+        assert not report.nothing_left and "Left: nothing." not in told
+        assert set(names_left(session)) <= set(before)
+        calls.refused[operation] = 0
+    assert cleaning.clean(session, quiet).nothing_left
+    assert names_left(session) == []
+    assert list(dict.fromkeys(calls.writes)) == CHANGING
+
+
+def test_a_run_can_be_broken_off_at_every_step(session):
+    """Each run is interrupted at one step later than the one before it."""
+    furnish(session)
+    calls = Calls(session)
+    for operation in CHANGING:
+        calls.refuse(operation, error="KeyboardInterrupt")
+        with pytest.raises(KeyboardInterrupt):
+            cleaning.clean(session, quiet)
+        assert names_left(session), f"nothing is left, but {operation} was never called"
+    assert cleaning.clean(session, quiet).nothing_left
+    assert names_left(session) == []
+
+
+@pytest.mark.parametrize("operation", [*LOOKS, *COSTS])
+def test_who_may_not_look_is_not_told_that_nothing_is_there(furnished, operation):
+    seen = workshop.session("local", seat=furnished.seat)
+    calls = Calls(seen)
+    calls.refuse(operation, times=99)
+    found = cleaning.find(seen)
+    if operation in LOOKS:
+        assert f"no {operation} for you" in found.unseen[LOOKS[operation]]
+        assert not cleaning.Report(left=found).nothing_left
+        assert f"Left: {LOOKS[operation]}: nobody knows" in "\n".join(
+            cleaning.Report(left=found).lines()
+        )
+        return
+    # Who may not ask for a price may still delete.
+    costs = [one for one in found.of(COSTS[operation]) if one.usd_per_month is None]
+    assert f"no {operation} for you" in costs[0].note and not found.unseen
+
+
+def test_who_may_not_delete_objects_keeps_the_bucket_and_its_stack(session):
+    workshop.deploy(session, say=quiet)
+    fill(session)
+    bucket = session.bucket
+    calls = Calls(session)
+    calls.refuse("DeleteObjects", times=99)
+    report = cleaning.clean(session, quiet)
+    left = {one.kind: one.name for one in report.left.things}
+    assert left == {"objects": bucket, "stacks": f"{session.job_prefix}storage"}
+    lines = "\n".join(report.lines())
+    assert f"objects: {bucket}: DeleteObjects: AccessDeniedException" in lines
+    assert "is not empty" in lines
+
+
+def test_a_record_stays_as_long_as_its_log(session):
+    full = job(session, "done")
+    calls = Calls(session)
+    calls.refuse("DeleteLogStream")
+    report = cleaning.clean(session, quiet)
+    reason = report.refused["records of training jobs", full]
+    assert reason == "its log is still there, and only this record tells whose it is"
+    assert cleaning.clean(session, quiet).nothing_left and names_left(session) == []
+
+
+@pytest.mark.parametrize("error, endpoints", [("AccessDeniedException", 0), ("InternalFailure", 1)])
+def test_a_log_that_cannot_be_claimed(session, error, endpoints):
+    """Refused for good: the endpoint goes, it costs more. Else a second run gets another try."""
+    host(session, "a", stacks.tags(session.seat))
+    calls = Calls(session)
+    calls.refuse("TagResource", error=error)
+    report = cleaning.clean(session, quiet)
+    assert len(report.left.of("endpoints")) == endpoints
+    again = cleaning.clean(session, quiet)
+    told = [one.why for one in again.left.strangers]
+    assert again.nothing_left and told == ([] if endpoints else ["not tagged as this seat's"])

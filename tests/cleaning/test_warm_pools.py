@@ -1,0 +1,82 @@
+"""Warm pools, which the local endpoint has not: against SageMaker's model of its answers."""
+
+from types import SimpleNamespace
+
+import boto3
+import pytest
+from botocore.stub import Stubber
+
+from workshop import stacks
+from workshop.cleaning import jobs
+from workshop.cleaning.things import NotDeleted, Thing
+
+NAME = "workshop-me-a-2026"
+ARN = "arn:aws:sagemaker:us-east-1:" + "0" * 12 + ":training-job/" + NAME
+SUMMARY = {
+    "TrainingJobName": NAME,
+    "TrainingJobArn": ARN,
+    "CreationTime": 0,
+    "TrainingJobStatus": "Completed",
+}
+DESCRIPTION = {
+    **SUMMARY,
+    "ModelArtifacts": {"S3ModelArtifacts": "s3://b/m"},
+    "SecondaryStatus": "Completed",
+    "AlgorithmSpecification": {"TrainingInputMode": "File"},
+    "ResourceConfig": {"VolumeSizeInGB": 1},
+    "StoppingCondition": {},
+}
+
+
+@pytest.fixture
+def sagemaker():
+    """A client whose answers and requests are checked against SageMaker's model."""
+    keys = {"aws_access_key_id": "x", "aws_secret_access_key": "x"}
+    client = boto3.client("sagemaker", region_name="us-east-1", **keys)
+    with Stubber(client) as stub:
+        yield client, stub
+        stub.assert_no_pending_responses()
+
+
+@pytest.fixture
+def step(sagemaker):
+    client, _ = sagemaker
+    session = SimpleNamespace(
+        seat="me", job_prefix="workshop-me-", target="local", client=lambda _: client
+    )
+    return jobs.WarmPools(session)
+
+
+def warm(status):
+    return {"WarmPoolStatus": {"Status": status}}
+
+
+def test_a_pool_that_waits_is_found_and_one_that_is_over_is_not(step, sagemaker):
+    stub = sagemaker[1]
+    other = SUMMARY | {"TrainingJobName": "workshop-me-b"} | warm("Terminated")
+    cold = SUMMARY | {"TrainingJobName": "workshop-me-c"}
+    listed = {"TrainingJobSummaries": [SUMMARY | warm("Available"), other, cold]}
+    stub.add_response("list_training_jobs", listed, {"NameContains": "workshop-me-"})
+    stub.add_response("list_tags", {"Tags": stacks.tags("me")}, {"ResourceArn": ARN})
+    (found,) = step.find().ours
+    assert (found.name, found.usd_per_month) == (NAME, None)
+    assert "billed" in found.note
+
+
+def test_it_is_ended_by_keeping_it_for_no_time(step, sagemaker, monkeypatch):
+    stub = sagemaker[1]
+    monkeypatch.setattr(jobs.time, "sleep", lambda _: None)
+    asked = {"TrainingJobName": NAME, "ResourceConfig": {"KeepAlivePeriodInSeconds": 0}}
+    stub.add_response("update_training_job", {"TrainingJobArn": ARN}, asked)
+    for status in ("Available", "Terminated"):
+        stub.add_response("describe_training_job", DESCRIPTION | warm(status))
+    step.delete(Thing(step.kind, NAME))
+
+
+def test_one_that_goes_on_is_told(step, sagemaker, monkeypatch):
+    stub = sagemaker[1]
+    monkeypatch.setattr(jobs, "WAIT_SECONDS", -1)
+    stub.add_response("update_training_job", {"TrainingJobArn": ARN})
+    stub.add_response("describe_training_job", DESCRIPTION | warm("Available"))
+    with pytest.raises(NotDeleted, match="the warm pool has not ended after"):
+        step.delete(Thing(step.kind, NAME))

@@ -1,0 +1,34 @@
+"""The order in which things are deleted.
+
+What runs stops first: it costs most, and it writes. What proves who owns something goes after it:
+a job's record after its log, a stack after the objects in its bucket.
+"""
+
+from __future__ import annotations
+
+from workshop.cleaning.buckets import Buckets, Objects
+from workshop.cleaning.hosting import EndpointConfigs, Endpoints, Models
+from workshop.cleaning.jobs import JobRecords, RunningJobs, WarmPools
+from workshop.cleaning.logs import EndpointLogs, JobLogs, NotebookLogs
+from workshop.cleaning.seat_stacks import Stacks
+from workshop.cleaning.things import Step
+
+ORDER = (
+    RunningJobs,
+    WarmPools,
+    Endpoints,
+    EndpointConfigs,
+    Models,
+    EndpointLogs,
+    JobLogs,
+    JobRecords,
+    Objects,
+    Stacks,
+    Buckets,
+    NotebookLogs,
+)
+
+
+def steps(session) -> list[Step]:
+    """A step for each kind of things, in order."""
+    return [each(session) for each in ORDER]
