@@ -13,20 +13,21 @@ class FakeCloudFormation:
     """Answers with given states, and notes what it is told to change.
 
     states: StackStatus of each coming describe_stacks, the last one for ever; None: no such stack.
-    events: (resource, state, reason), oldest first, of the last operation.
+    events: (resource, state, reason), oldest first. later: those after the first change.
     """
 
-    def __init__(self, *states, events=(), template=""):
+    def __init__(self, *states, events=(), later=(), template=""):
         self.states, self.changes, self.template = list(states), [], template
-        self.events = [
+        found = [
             {
                 "EventId": str(number),
                 "LogicalResourceId": resource,
                 "ResourceStatus": state,
                 "ResourceStatusReason": reason,
             }
-            for number, (resource, state, reason) in enumerate(events)
+            for number, (resource, state, reason) in enumerate([*events, *later])
         ]
+        self.events, self.later = found[: len(events)], found[len(events) :]
 
     def session(self):
         """A session that talks to this."""
@@ -42,18 +43,22 @@ class FakeCloudFormation:
         stack = {"StackName": StackName, "StackId": f"id-{StackName}", "StackStatus": state}
         return {"Stacks": [stack | {"Tags": stacks.tags(SEAT)}]}
 
+    def change(self, call):
+        self.changes.append(call)
+        self.events, self.later = self.events + self.later, []
+
     def create_stack(self, StackName, **request):
-        self.changes.append("create_stack")
+        self.change("create_stack")
         return {"StackId": f"id-{StackName}"}
 
     def update_stack(self, **request):
-        self.changes.append("update_stack")
+        self.change("update_stack")
 
     def delete_stack(self, StackName):
-        self.changes.append("delete_stack")
+        self.change("delete_stack")
 
     def continue_update_rollback(self, StackName):
-        self.changes.append("continue_update_rollback")
+        self.change("continue_update_rollback")
 
     def get_template(self, StackName):
         return {"TemplateBody": self.template}

@@ -4,7 +4,6 @@ import shutil
 
 import pytest
 from botocore.exceptions import ClientError
-from cloudformation_fake import FakeCloudFormation
 
 import workshop
 from workshop import stacks
@@ -69,24 +68,6 @@ def test_a_stack_that_another_one_needs_is_not_deleted(own_endpoint, clean_aws):
     with pytest.raises(stacks.StackError, match="workshop-needed-roles uses its outputs"):
         stacks.delete(session, ["storage"], say=lambda _: None)
     assert stacks.outputs(session)["BucketName"]
-
-
-def test_a_failed_creation_tells_the_cause():
-    events = [("Bucket", "CREATE_FAILED", "Access Denied")]
-    events.append(("Role", "CREATE_FAILED", "Resource creation cancelled"))
-    fake = FakeCloudFormation(None, "CREATE_IN_PROGRESS", "ROLLBACK_COMPLETE", events=events)
-    with pytest.raises(stacks.StackError, match=r"ROLLBACK_COMPLETE\. Bucket: Access Denied"):
-        stacks.deploy(fake.session(), ("storage",), say=lambda _: None)
-
-
-@pytest.mark.parametrize(
-    "state", ["ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "DELETE_FAILED", "REVIEW_IN_PROGRESS"]
-)
-def test_what_a_failure_left_is_deleted_first(state):
-    fake = FakeCloudFormation(state, None, "CREATE_COMPLETE")
-    (done,) = stacks.deploy(fake.session(), ("storage",), say=lambda _: None)
-    assert done.change == "created"
-    assert fake.changes == ["delete_stack", "create_stack"]
 
 
 def test_a_stack_that_is_not_the_kits_is_left_alone(own_endpoint, clean_aws):

@@ -1,15 +1,25 @@
 """The CloudFormation templates, without AWS: lint, and least privilege."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from cfnlint.decode import cfn_yaml
+from linting import policy_findings, role_policies
 
+import workshop
+from workshop import stacks
 from workshop.paths import CLOUDFORMATION
+from workshop.stacks import templates
+from workshop.stacks.names import NEEDS
+from workshop.standing import price
 
 TEMPLATES = sorted(CLOUDFORMATION.glob("*.yaml"))
+IMPORT = re.compile(r"Fn::ImportValue: !Sub \"?workshop-\$\{Seat\}-(\w+)")
+EXPORT = re.compile(r"Export:\n +Name: !Sub \"?workshop-\$\{Seat\}-(\w+)")
+each_template = pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.name)
 
 
 def statements(template):
@@ -25,14 +35,33 @@ def statements(template):
     return found
 
 
-@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.name)
-def test_cfn_lint_finds_nothing(path):
-    command = [Path(sys.executable).parent / "cfn-lint", path]
+def unexplained_stars(text):
+    """The statements with a "*" that stands for all there is, and no comment in or above them.
+
+    What ends in /* or -* is no such star: it is narrowed by what comes before.
+    """
+    found = []
+    for block in re.split(r"\n(?= +- Sid:)", text)[1:]:
+        above = text[: text.index(block)].rstrip().rsplit("\n", 1)[-1]
+        wide = re.search(r'"\*"|:\*:|"[a-z0-9-]+:\*"', block)
+        if wide and "# " not in block and not above.strip().startswith("#"):
+            found.append(block.split("\n")[0].strip())
+    return found
+
+
+def test_every_template_is_a_stack_and_every_stack_has_one():
+    assert {path.stem for path in TEMPLATES} == set(stacks.ALL)
+
+
+def test_cfn_lint_finds_nothing():
+    command = [Path(sys.executable).parent / "cfn-lint", *TEMPLATES]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
+    for path in [*TEMPLATES, *CLOUDFORMATION.parent.glob(".cfnlintrc*")]:
+        assert not re.search("cfn-lint|ignore_checks", path.read_text()), "no check is switched off"
 
 
-@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.name)
+@each_template
 def test_statements_are_named_and_narrow(path):
     for one in statements(cfn_yaml.load(str(path))):
         assert one.get("Sid"), f"a statement without Sid: {one}"
@@ -40,21 +69,86 @@ def test_statements_are_named_and_narrow(path):
         if one["Effect"] == "Allow":
             assert not [action for action in actions if "*" in action], one["Sid"]
     assert "FullAccess" not in path.read_text()
+    assert "ManagedPolicyArns" not in path.read_text()
 
 
-@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.name)
+@each_template
 def test_every_star_has_its_reason(path):
-    lines = path.read_text().splitlines()
-    for number, line in enumerate(lines):
-        if line.strip().endswith('"*"'):
-            before = [one.strip() for one in lines[max(0, number - 3) : number]]
-            assert any(one.startswith("#") for one in before), f"{path.name}:{number + 1}"
+    assert unexplained_stars(path.read_text()) == []
 
 
-@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.name)
+def test_a_star_without_a_reason_would_be_found():
+    text = (CLOUDFORMATION / "roles.yaml").read_text()
+    bare = "\n".join(line for line in text.split("\n") if not line.strip().startswith("#"))
+    assert len(unexplained_stars(bare)) == 6
+
+
+@each_template
+def test_a_role_is_passed_to_one_service_only(path):
+    for one in statements(cfn_yaml.load(str(path))):
+        if "iam:PassRole" in one["Action"]:
+            assert one["Condition"] == {
+                "StringEquals": {"iam:PassedToService": "sagemaker.amazonaws.com"}
+            }
+            assert one["Resource"] == {"Fn::GetAtt": ["TrainingRole", "Arn"]}
+
+
+def test_the_notebook_may_pass_a_role_at_all():
+    assert "iam:PassRole" in (CLOUDFORMATION / "roles.yaml").read_text()
+
+
+def test_parliament_finds_nothing_in_the_roles_policies(own_endpoint, clean_aws):
+    session = workshop.session("local", seat="lint")
+    workshop.deploy(session, say=lambda _: None)
+    policies = role_policies(session, "workshop-lint-roles")
+    assert {name.split("/")[0] for name in policies} == {"TrainingRole", "NotebookRole"}
+    found = {name: policy_findings(document) for name, document in policies.items()}
+    assert found == {name: [] for name in policies}
+
+
+def test_parliament_would_find_a_wrong_policy():
+    wrong = {"Effect": "Allow", "Action": "s3:GetObject", "Resource": "arn:aws:s3:::bucket"}
+    document = str({"Version": "2012-10-17", "Statement": [wrong]})
+    assert "RESOURCE_MISMATCH" in policy_findings(document)[0]
+    wrong["Action"] = "sagemaker:StartTrainingJob"
+    document = str({"Version": "2012-10-17", "Statement": [wrong]})
+    assert "UNKNOWN_ACTION" in policy_findings(document)[0]
+
+
+@each_template
 def test_parameters_are_few_and_described(path):
     parameters = cfn_yaml.load(str(path))["Parameters"]
     assert len(parameters) <= 5
     for name, one in parameters.items():
         assert one["Description"] and "Default" in one, name
         assert "AllowedPattern" in one or "MinValue" in one or "AllowedValues" in one, name
+        default = str(one["Default"])
+        assert not templates._wrong(one, default), f"{path.name}: the default of {name}"
+
+
+@each_template
+def test_a_template_is_short_enough_to_be_sent(path):
+    """51,200 bytes: the limit of TemplateBody, in botocore's model of CloudFormation."""
+    assert len(path.read_bytes()) <= 51_200
+
+
+def test_stacks_are_made_after_those_whose_exports_they_import():
+    texts = {name: (CLOUDFORMATION / f"{name}.yaml").read_text() for name in stacks.ALL}
+    exported = {found: name for name, text in texts.items() for found in EXPORT.findall(text)}
+    for name, text in texts.items():
+        needed = {exported[found] for found in IMPORT.findall(text)}
+        assert needed == set(NEEDS.get(name, ()))
+        assert all(stacks.ALL.index(one) < stacks.ALL.index(name) for one in needed)
+
+
+def test_the_networks_prices_are_those_of_the_price_table():
+    parameters = templates.parameters("network")
+    one = f"{price('interface-endpoint').usd:g}"
+    assert f"5 endpoints, each {one} USD an hour" in parameters["InterfaceEndpoints"]["Description"]
+    nat, address = (f"{price(name).usd:g} USD an hour" for name in ("nat-gateway", "public-ipv4"))
+    assert nat in parameters["Nat"]["Description"] and address in parameters["Nat"]["Description"]
+
+
+def test_every_instance_type_of_the_notebook_has_a_price():
+    for one in templates.parameters("notebook")["InstanceType"]["AllowedValues"]:
+        assert price(f"notebook {one}").usd > 0

@@ -22,10 +22,11 @@ def upload(session) -> None:
     A .tar.gz and not a .zip, since the kit's programs have to stay executable.
     Raises StackError if this is no git checkout, or the bucket takes nothing.
     """
-    bucket, body = outputs(session, ("storage",))["BucketName"], _packed()
-    s3, place = session.client("s3"), {"Bucket": bucket, "Key": KEY}
+    body = _packed()
     digest = hashlib.sha256(body).hexdigest()
     with asking(stack_name(session.seat, "notebook")):
+        bucket = outputs(session, ("storage",))["BucketName"]
+        s3, place = session.client("s3"), {"Bucket": bucket, "Key": KEY}
         if _held(s3, place) != digest:
             s3.put_object(**place, Body=body, Metadata={"sha256": digest})
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any
 
 import yaml
@@ -12,7 +13,7 @@ from workshop.paths import CLOUDFORMATION
 from workshop.stacks.errors import StackError
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # libyaml's, where there is one
     """YAML with CloudFormation's short forms (!Ref, !Sub ...), whose arguments are kept as text."""
 
 
@@ -26,12 +27,12 @@ def body(name: str) -> str:
 
 def parameters(name: str) -> dict[str, dict[str, Any]]:
     """The parameters that a stack's template declares."""
-    return _parsed(name).get("Parameters", {})
+    return _parsed(body(name)).get("Parameters", {})
 
 
 def resources(name: str) -> dict[str, dict[str, Any]]:
     """The resources of a stack's template, by their logical ids."""
-    return _parsed(name)["Resources"]
+    return _parsed(body(name))["Resources"]
 
 
 def check(names: Iterable[str], given: Mapping[str, str]) -> None:
@@ -63,5 +64,6 @@ def _wrong(declared: Mapping[str, Any], value: str) -> str:
     return ""
 
 
-def _parsed(name: str) -> dict[str, Any]:
-    return yaml.load(body(name), Loader=_Loader)
+@cache
+def _parsed(text: str) -> dict[str, Any]:
+    return yaml.load(text, Loader=_Loader)

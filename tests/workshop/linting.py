@@ -1,0 +1,46 @@
+"""What the tests of the templates share: policies as they are deployed, and their linter."""
+
+import importlib.resources
+import sys
+from types import ModuleType
+
+import yaml
+
+
+def policy_findings(document: str) -> list[str]:
+    """What parliament says against an IAM policy (JSON, or YAML)."""
+    import json
+
+    analyzed = _parliament().analyze_policy_string(json.dumps(yaml.safe_load(document)))
+    return [f"{one.issue}: {one.detail} {one.location}" for one in analyzed.findings]
+
+
+def role_policies(session, stack: str) -> dict[str, str]:
+    """ "Role/policy" -> document, for every inline policy of a stack's roles."""
+    found, iam = {}, session.client("iam")
+    pages = session.client("cloudformation").get_paginator("list_stack_resources")
+    for page in pages.paginate(StackName=stack):
+        for one in page["StackResourceSummaries"]:
+            if one["ResourceType"] != "AWS::IAM::Role":
+                continue
+            role = one["PhysicalResourceId"]
+            for policy in iam.list_role_policies(RoleName=role)["PolicyNames"]:
+                document = iam.get_role_policy(RoleName=role, PolicyName=policy)["PolicyDocument"]
+                found[f"{one['LogicalResourceId']}/{policy}"] = str(document)
+    return found
+
+
+def _parliament():
+    """parliament 1.6.4 asks pkg_resources for the paths of its two data files.
+
+    setuptools has had no pkg_resources since release 82, so this answers in its place.
+    """
+    if "pkg_resources" not in sys.modules:
+        answering = ModuleType("pkg_resources")
+        answering.resource_filename = lambda package, name: str(
+            importlib.resources.files(package) / name
+        )
+        sys.modules["pkg_resources"] = answering
+    import parliament
+
+    return parliament

@@ -1,0 +1,58 @@
+"""CloudFormation in this process, as the local endpoint has it, and sessions whose calls fail."""
+
+from contextlib import contextmanager
+from functools import cache
+from types import SimpleNamespace
+
+import boto3
+import moto
+from botocore.exceptions import EndpointConnectionError
+
+from local_sagemaker.server import cloudformation_gaps, deleted_stacks
+
+REGION = "us-east-1"
+
+
+@contextmanager
+def aws(monkeypatch):
+    """moto instead of AWS, with what the local endpoint adds to it."""
+    cloudformation_gaps.fill()
+    deleted_stacks.freeze()
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "test")
+    with moto.mock_aws():
+        yield
+
+
+@cache
+def shared() -> boto3.Session:
+    """One for all: each loads the models of the services anew, which takes most of the time."""
+    return boto3.Session("test", "test", region_name=REGION)
+
+
+def session(seat, fault=None):
+    """A session for the code under test. fault: what `Fault.watch` belongs to."""
+
+    def client(service):
+        found = shared().client(service)
+        if fault:
+            fault.watch(found)
+        return found
+
+    return SimpleNamespace(seat=seat, region=REGION, target="local", client=client)
+
+
+class Fault:
+    """The connection is lost at the n-th call: "before-call" it got there, or "after-call"."""
+
+    def __init__(self, number: int, when: str) -> None:
+        self.number, self.when, self.calls, self.struck = number, when, 0, ""
+
+    def watch(self, client) -> None:
+        client.meta.events.register(self.when, self._count)
+
+    def _count(self, model, **_):
+        self.calls += 1
+        if self.calls == self.number:
+            self.struck = model.name
+            raise EndpointConnectionError(endpoint_url="https://cloudformation.test")

@@ -1,0 +1,133 @@
+"""Stacks in every state that CloudFormation can leave one in: what `deploy` and `delete` do."""
+
+import pytest
+from cloudformation_fake import FakeCloudFormation
+
+from workshop import stacks
+from workshop.stacks import templates, watching
+
+BODY = templates.body("network")
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch):
+    monkeypatch.setattr(watching, "POLL_SECONDS", 0)
+
+
+def up(fake, **options):
+    (done,) = stacks.deploy(fake.session(), ("network",), lambda _: None, **options)
+    return done.change
+
+
+def down(fake):
+    return stacks.delete(fake.session(), ("network",), lambda _: None)
+
+
+def test_a_failed_creation_tells_the_cause():
+    events = [("Vpc", "CREATE_FAILED", "The maximum number of VPCs has been reached")]
+    events.append(("TrainingSubnet", "CREATE_FAILED", "Resource creation cancelled"))
+    fake = FakeCloudFormation(None, "CREATE_IN_PROGRESS", "ROLLBACK_COMPLETE", events=events)
+    with pytest.raises(stacks.StackError, match=r"ROLLBACK_COMPLETE\. Vpc: The maximum"):
+        up(fake)
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        "ROLLBACK_COMPLETE",
+        "ROLLBACK_FAILED",
+        "CREATE_FAILED",
+        "DELETE_FAILED",
+        "REVIEW_IN_PROGRESS",
+    ],
+)
+def test_what_a_failure_left_is_deleted_first(state):
+    fake = FakeCloudFormation(state, None, "CREATE_COMPLETE")
+    assert up(fake) == "created"
+    assert fake.changes == ["delete_stack", "create_stack"]
+
+
+def test_what_cannot_be_deleted_is_said_and_nothing_is_made():
+    fake = FakeCloudFormation("ROLLBACK_FAILED", "DELETE_FAILED")
+    with pytest.raises(stacks.StackError, match="could not be deleted: DELETE_FAILED"):
+        up(fake)
+    assert fake.changes == ["delete_stack"]
+
+
+def test_a_creation_under_way_is_waited_for():
+    fake = FakeCloudFormation(
+        "CREATE_IN_PROGRESS", "CREATE_IN_PROGRESS", "CREATE_COMPLETE", template=BODY
+    )
+    assert up(fake) == "no change"
+    assert fake.changes == []
+
+
+@pytest.mark.parametrize(
+    "state", ["UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE", "IMPORT_COMPLETE"]
+)
+def test_an_older_template_is_updated(state):
+    fake = FakeCloudFormation(state, "UPDATE_IN_PROGRESS", "UPDATE_COMPLETE", template="older")
+    assert up(fake) == "updated"
+    assert fake.changes == ["update_stack"]
+
+
+def test_an_update_that_could_not_roll_back_goes_on_rolling_back_first():
+    fake = FakeCloudFormation(
+        "UPDATE_ROLLBACK_FAILED",
+        "UPDATE_ROLLBACK_IN_PROGRESS",
+        "UPDATE_ROLLBACK_COMPLETE",
+        "UPDATE_IN_PROGRESS",
+        "UPDATE_COMPLETE",
+        template="older",
+    )
+    assert up(fake) == "updated"
+    assert fake.changes == ["continue_update_rollback", "update_stack"]
+
+
+def test_a_failed_update_tells_its_own_cause_and_no_older_one():
+    events = [("Old", "UPDATE_FAILED", "long ago"), ("me", "UPDATE_ROLLBACK_COMPLETE", "")]
+    new = [("Nat", "UPDATE_FAILED", "No address left")]
+    fake = FakeCloudFormation(
+        "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE", events=events, later=new, template="older"
+    )
+    with pytest.raises(stacks.StackError, match="Nat: No address left"):
+        up(fake)
+
+
+def test_events_are_told_once_each_as_they_come():
+    events = [("me", "CREATE_IN_PROGRESS", ""), ("Vpc", "CREATE_COMPLETE", "")]
+    fake = FakeCloudFormation(
+        None, "CREATE_IN_PROGRESS", "CREATE_IN_PROGRESS", "CREATE_COMPLETE", events=events
+    )
+    told = []
+    up(fake, on_event=lambda one: told.append((one.resource, one.state)))
+    assert told == [("me", "CREATE_IN_PROGRESS"), ("Vpc", "CREATE_COMPLETE")]
+
+
+def test_a_stack_that_never_ends_is_given_up(monkeypatch):
+    monkeypatch.setattr(watching, "WAIT_SECONDS", 0)
+    with pytest.raises(stacks.StackError, match="still CREATE_IN_PROGRESS after"):
+        up(FakeCloudFormation("CREATE_IN_PROGRESS"))
+
+
+@pytest.mark.parametrize("state", ["CREATE_COMPLETE", "DELETE_FAILED", "ROLLBACK_COMPLETE"])
+def test_down_deletes_from_any_state_and_waits(state):
+    # Four stacks are looked at, of which this is the third; then it is deleted.
+    fake = FakeCloudFormation(None, None, state, None, state, "DELETE_IN_PROGRESS", None)
+    assert down(fake) == ["workshop-me-network"]
+    assert fake.changes == ["delete_stack"]
+
+
+def test_a_failed_deletion_tells_the_cause():
+    events = [("me", "CREATE_COMPLETE", "")]
+    new = [("TrainingSubnet", "DELETE_FAILED", "has dependencies and cannot be deleted")]
+    states = [None, None, "CREATE_COMPLETE", None, "CREATE_COMPLETE", "DELETE_FAILED"]
+    fake = FakeCloudFormation(*states, events=events, later=new)
+    with pytest.raises(stacks.StackError, match="TrainingSubnet: has dependencies"):
+        down(fake)
+
+
+def test_down_waits_for_what_is_under_way_before_it_deletes():
+    states = [None, None, "UPDATE_IN_PROGRESS", None, "UPDATE_IN_PROGRESS", "UPDATE_COMPLETE", None]
+    fake = FakeCloudFormation(*states)
+    assert down(fake) == ["workshop-me-network"]
