@@ -6,6 +6,8 @@ a job's record after its log, a stack after the objects in its bucket.
 
 from __future__ import annotations
 
+from functools import cache
+
 from workshop.cleaning.buckets import Buckets, Objects
 from workshop.cleaning.hosting import EndpointConfigs, Endpoints, Models
 from workshop.cleaning.jobs import JobRecords, RunningJobs, WarmPools
@@ -29,6 +31,18 @@ ORDER = (
 )
 
 
+class _Account:
+    """A session whose clients are made once: a run asks some of them dozens of times."""
+
+    def __init__(self, session) -> None:
+        self._session = session
+        self.client = cache(session.client)
+
+    def __getattr__(self, name: str):
+        return getattr(self._session, name)
+
+
 def steps(session) -> list[Step]:
     """A step for each kind of things, in order."""
-    return [each(session) for each in ORDER]
+    account = _Account(session)
+    return [each(account) for each in ORDER]
