@@ -31,7 +31,7 @@ test: ready ## run the tests
 	@$(INSIDE) $(BIN)/pytest
 
 test-matrix: ready ## run the scripts' tests in the frameworks of AWS's images (ONLY=NAME: one)
-	@$(INSIDE) $(BIN)/python -m tests.matrix $(ONLY)
+	@PYTHONPATH="$$PWD" exec $(BIN)/python tests/matrix $(ONLY)
 
 bench: ready ## measure what the local endpoint adds to a script started by hand
 	@$(INSIDE) $(BIN)/python -m bench
