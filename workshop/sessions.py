@@ -63,8 +63,6 @@ class Session:
     Attributes: target ("local" or "aws"), seat, region, boto_session.
     """
 
-    sdk_defaults: dict | None = None  # None: the SDK reads its own files
-
     def __init__(self, target: str, seat: str, boto_session: boto3.Session) -> None:
         self.target, self.seat, self.boto_session = target, seat, boto_session
         self.region: str = boto_session.region_name
@@ -104,11 +102,7 @@ class Session:
         import sagemaker  # slow, and not needed by everybody who opens a session
 
         _usual_tracebacks()
-        return sagemaker.Session(
-            boto_session=self.boto_session,
-            default_bucket=self.bucket,
-            sagemaker_config=self.sdk_defaults,
-        )
+        return sagemaker.Session(boto_session=self.boto_session, default_bucket=self.bucket)
 
     def job_settings(self, name: str, spot: bool = False, keep_alive: int = 0) -> dict:
         """What every job of this seat has in common, as arguments of an estimator.

@@ -1,7 +1,9 @@
 """The requests of every lesson's jobs: right for AWS, and the local ones but for a few names."""
 
 import json
+import os
 import re
+import socket
 from collections import Counter
 from functools import cache
 
@@ -105,7 +107,9 @@ def differences(one, other, path: str = "") -> dict[str, tuple]:
 
 @pytest.mark.horovod  # without it the Horovod lessons run a stand-in here, and not on AWS
 @pytest.mark.parametrize("lesson", LESSONS)
-def test_on_aws_it_is_the_local_request_but_for_names(lesson, session):
+def test_on_aws_it_is_the_local_request_but_for_names(lesson, session, monkeypatch):
+    # The endpoint's defaults for the SDK only cost time here: it checks them at every look.
+    monkeypatch.delenv("SAGEMAKER_USER_CONFIG_OVERRIDE")
     local = build(lesson, "local", opened=recording_session("local", outputs=session.outputs))
     assert [job.name for job in local] == [job.name for job in on_aws(lesson)]
     for here, there in zip(local, on_aws(lesson), strict=True):
@@ -139,10 +143,14 @@ def test_nothing_is_needed_and_nothing_starts(tmp_path, monkeypatch):
     monkeypatch.setenv("WORKSHOP_STATE_DIR", str(tmp_path / "state"))
     monkeypatch.setenv("AWS_PROFILE", "no-such-profile")
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://192.0.2.1")
+    asked = []
+    monkeypatch.setattr(socket, "getaddrinfo", lambda host, *_, **__: asked.append(host))
     result = CliRunner().invoke(main, ["request", "00"])
     assert result.exit_code == 0, result.output
     (request,) = json.loads(result.output).values()
     assert request["RoleArn"].startswith("arn:aws:iam::" + "0" * 12)
+    assert asked == [], "something looked for a host"
+    assert os.environ["AWS_PROFILE"] == "no-such-profile", "the shell's variables are back"
     assert daemon.running(tmp_path / "state") is None and not (tmp_path / "state").exists()
 
 

@@ -6,7 +6,8 @@ import ast
 import contextlib
 import importlib
 import io
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -90,6 +91,36 @@ def _cells(path: Path, given: dict[str, Any]) -> list[str]:
     return sources
 
 
+class _Untold:
+    """An estimator's fit() as it is below the SDK's telemetry, which would call AWS."""
+
+    def __init__(self, estimator) -> None:
+        self.estimator = estimator
+
+    def fit(self, *arguments, **options) -> None:
+        """As the estimator's own."""
+        method = type(self.estimator).fit
+        getattr(method, "__wrapped__", method)(self.estimator, *arguments, **options)
+
+
+@contextlib.contextmanager
+def _nobodys_shell() -> Iterator[None]:
+    """Without the variables by which a shell says who asks AWS, and where.
+
+    The SDK opens a session of its own when it is imported; it must not look for credentials.
+    """
+    before = dict(os.environ)
+    for name in before:
+        if name.startswith("AWS_ENDPOINT_URL") or name in ("AWS_PROFILE", "AWS_DEFAULT_PROFILE"):
+            del os.environ[name]
+    os.environ["AWS_EC2_METADATA_DISABLED"] = "true"
+    try:
+        yield
+    finally:
+        os.environ.pop("AWS_EC2_METADATA_DISABLED")
+        os.environ |= {name: value for name, value in before.items() if name not in os.environ}
+
+
 class _Workshop:
     """Stands for the module `workshop` in a lesson: opens no other session, starts no job."""
 
@@ -108,11 +139,11 @@ class _Workshop:
         for name, estimator in estimators.items():
             self.note(estimator, name).fit(channels, wait=False)
 
-    def note(self, estimator, name: str = ""):
-        """Remember an estimator whose job begins; returns it."""
+    def note(self, estimator, name: str = "") -> _Untold:
+        """Remember an estimator whose job begins; returns something with its fit()."""
         prefix = self.opened.session.job_prefix
         self.jobs.append((name or str(estimator.base_job_name).removeprefix(prefix), estimator))
-        return estimator
+        return _Untold(estimator)
 
     def follow(self, *_):
         """No job runs, so there is nothing to follow."""
@@ -127,7 +158,8 @@ def _run(path: Path, kept: list[Statement], stand_in: _Workshop) -> None:
     names = {"workshop": stand_in, NOTE: stand_in.note, "__name__": "lesson"}
     code = compile(ast.fix_missing_locations(module), str(path), "exec")
     try:
-        with contextlib.redirect_stdout(io.StringIO()):  # what cells print is not the request
+        # What cells print is not the request.
+        with _nobodys_shell(), contextlib.redirect_stdout(io.StringIO()):
             exec(code, names)
     except WouldSend as error:
         raise CannotBuild(f"{path.name}: {error}") from error

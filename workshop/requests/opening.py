@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import os
 from dataclasses import dataclass
-from functools import cached_property
 
 from local_sagemaker.daemon import REGION
 from workshop.requests.recorder import Recorder
@@ -20,20 +18,6 @@ class OpenSession:
 
     session: Session
     recorder: Recorder
-
-
-class RecordingSession(Session):
-    """The workshop's Session; what is sent through it goes to a recorder."""
-
-    @cached_property
-    def sdk_defaults(self) -> dict:
-        """The SDK's own defaults, without its telemetry: nothing leaves this machine."""
-        from sagemaker.config import load_sagemaker_config
-
-        defaults = {"SchemaVersion": "1.0"} | copy.deepcopy(load_sagemaker_config())
-        sdk = defaults.setdefault("SageMaker", {}).setdefault("PythonSDK", {})
-        sdk.setdefault("Modules", {})["TelemetryOptOut"] = True
-        return defaults
 
 
 def placeholders(seat: str, region: str) -> dict[str, str]:
@@ -65,7 +49,7 @@ def recording_session(
     quiet()
     region = REGION if target == "local" else region or region_of_shell()
     recorder = Recorder(region)
-    opened = RecordingSession(target, seat, recorder.boto_session)
+    opened = Session(target, seat, recorder.boto_session)
     opened.outputs = outputs or placeholders(seat, region)
     return OpenSession(opened, recorder)
 
