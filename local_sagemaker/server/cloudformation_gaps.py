@@ -3,7 +3,8 @@
 moto 5.2.5 makes VPC endpoints, gateways, routes and addresses from a template, but leaves them
 behind when the stack goes, and then cannot delete the VPC. It forgets a resource that changed, if
 it does not know how to change it. It looks at conditions when a stack is made, not when it is
-updated. `fill` mends these; a resource that CloudFormation would replace keeps its old properties.
+updated. It does not tell a route table of its subnet. `fill` mends these; but a resource that
+CloudFormation would replace keeps its old properties, and a VPC has no DNS attributes.
 """
 
 from __future__ import annotations
@@ -91,8 +92,8 @@ def fill() -> None:
         model.delete = _deletion(act)
     for model in NOT_CHANGED:
         model.update_from_cloudformation_json = classmethod(_unchanged)
-    if ResourceMap.update is not _update:
-        ResourceMap.update = _update
+    SubnetRouteTableAssociation.create_from_cloudformation_json = classmethod(_associate)
+    ResourceMap.update = _update
 
 
 def _deletion(act: Callable[[Any, Any], object]) -> Callable[[Any, str, str], None]:
@@ -100,6 +101,15 @@ def _deletion(act: Callable[[Any, Any], object]) -> Callable[[Any, str, str], No
         act(ec2_backends[account_id][region_name], self)
 
     return delete
+
+
+def _associate(
+    cls: type, resource_name: str, cloudformation_json: Any, account_id: str, region: str, **_: Any
+) -> SubnetRouteTableAssociation:
+    given = cloudformation_json["Properties"]
+    table, subnet = given["RouteTableId"], given["SubnetId"]
+    ec2_backends[account_id][region].associate_route_table(table, subnet_id=subnet)
+    return cls(table, subnet)
 
 
 def _separate(ec2: Any, one: SubnetRouteTableAssociation) -> None:

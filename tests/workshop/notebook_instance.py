@@ -1,0 +1,127 @@
+"""What the tests of the notebook instance share: its scripts as deployed, a machine to run them."""
+
+import base64
+import io
+import json
+import os
+import subprocess
+import sys
+import tarfile
+import threading
+import time
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import psutil
+
+BIN = Path(sys.executable).parent
+# conda env create --quiet --prefix PREFIX --file FILE: its programs only say that they were run
+CONDA = """
+[ -e "$7" ] || exit 9
+[ ! -e "$ROOT/conda-fails" ] || exit 1
+mkdir -p "$5/bin"
+cp "$ROOT/bin/tool" "$5/bin/python"
+cp "$ROOT/bin/tool" "$5/bin/pip"
+"""
+
+
+def kit_archive() -> bytes:
+    """A kit as `git archive` would pack it, with only what the set-up reads."""
+    held = io.BytesIO()
+    with tarfile.open(fileobj=held, mode="w:gz") as archive:
+        for name, text in {"environment.yml": "name: test\n", "pyproject.toml": "\n"}.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(text)
+            archive.addfile(entry, io.BytesIO(text.encode()))
+    return held.getvalue()
+
+
+def lifecycle(session) -> dict[str, str]:
+    """ "OnCreate" and "OnStart" of the seat's notebook stack, in base64, as SageMaker has them."""
+    pages = session.client("cloudformation").list_stack_resources(
+        StackName=f"workshop-{session.seat}-notebook"
+    )
+    arn = next(
+        one["PhysicalResourceId"]
+        for one in pages["StackResourceSummaries"]
+        if one["LogicalResourceId"] == "Lifecycle"
+    )
+    found = session.client("sagemaker").describe_notebook_instance_lifecycle_config(
+        NotebookInstanceLifecycleConfigName=arn.rsplit("/", 1)[-1]
+    )
+    return {name: found[name][0]["Content"] for name in ("OnCreate", "OnStart")}
+
+
+class Machine:
+    """A notebook instance's file system under a folder, and its programs as little stand-ins."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.folder = root, root / "home/ec2-user/SageMaker"
+        self.bin, self.calls = root / "bin", root / "calls"
+        for folder in (self.folder, self.bin, root / "var/log"):
+            folder.mkdir(parents=True)
+        self.program("sudo", 'shift 3\nexec "$@"')  # sudo -u ec2-user -H COMMAND
+        self.program("tool", "")
+        self.program("conda", CONDA)
+        self.env = {
+            **os.environ,
+            "ROOT": str(root),
+            "CONDA": str(self.bin / "conda"),
+            "PATH": f"{self.bin}:{BIN}:{os.environ['PATH']}",
+        }
+
+    def program(self, name: str, body: str) -> None:
+        path = self.root / name if "/" in name else self.bin / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f'#!/bin/bash\necho "${{0##*/}} $*" >>"{self.calls}"\n{body}\n')
+        path.chmod(0o755)
+
+    def run(self, content: str) -> subprocess.CompletedProcess:
+        """Run a lifecycle script as SageMaker would. content: in base64."""
+        script = self.root / "script.sh"
+        script.write_bytes(base64.b64decode(content))
+        return subprocess.run(
+            ["bash", script], env=self.env, capture_output=True, text=True, timeout=30
+        )
+
+    def said(self) -> str:
+        return self.calls.read_text() if self.calls.exists() else ""
+
+
+def until(true, seconds: float = 20) -> None:
+    """Wait for a condition. Fails the test after `seconds`."""
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.05)
+
+
+def end_processes_of(root: Path) -> None:
+    """End the processes whose command line names the folder of a test."""
+    for process in psutil.process_iter():
+        try:
+            if str(root) in " ".join(process.cmdline()) and process.pid != os.getpid():
+                process.kill()
+        except psutil.Error:
+            continue
+
+
+@contextmanager
+def jupyter(answers: dict):
+    """A Jupyter that answers what `answers` holds for a path. Yields its address."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            body = json.dumps(answers[self.path]).encode()
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
