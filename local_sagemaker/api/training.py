@@ -1,4 +1,4 @@
-"""CreateTrainingJob, DescribeTrainingJob, ListTrainingJobs, StopTrainingJob, and tags."""
+"""Create, Describe, List, Stop and DeleteTrainingJob, and the tags of jobs."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from collections.abc import Callable
 
 from moto.core import DEFAULT_ACCOUNT_ID
 
+from local_sagemaker.cluster.spec import NAMESPACES
 from local_sagemaker.jobs import channels, metrics
 from local_sagemaker.jobs.manager import JobManager
 from local_sagemaker.jobs.record import JobRecord
 from local_sagemaker.jobs.run import DAY
-from local_sagemaker.server.errors import AwsError, validation
+from local_sagemaker.server.errors import NOT_FOUND, AwsError, validation
 from local_sagemaker.server.validation import operation
 
 PAGE = 100
@@ -33,13 +34,14 @@ class TrainingApi:
             "DescribeTrainingJob": self.describe,
             "ListTrainingJobs": self.list,
             "StopTrainingJob": self.stop,
+            "DeleteTrainingJob": self.delete,
             "AddTags": self.add_tags,
             "ListTags": self.list_tags,
             "DeleteTags": self.delete_tags,
         }
 
     def create(self, request: dict, region: str) -> dict:
-        _check(request)
+        _check(request, self.jobs.isolation)
         metrics.check(request)
         channels.check(self.jobs.aws, request, region)
         name = request["TrainingJobName"]
@@ -52,6 +54,10 @@ class TrainingApi:
 
     def stop(self, request: dict, region: str) -> dict:
         self.jobs.stop(request["TrainingJobName"])
+        return {}
+
+    def delete(self, request: dict, region: str) -> dict:
+        self.jobs.delete(request["TrainingJobName"])
         return {}
 
     def list(self, request: dict, region: str) -> dict:
@@ -68,7 +74,7 @@ class TrainingApi:
         return answer
 
     def add_tags(self, request: dict, region: str) -> dict | None:
-        record = self.jobs.by_arn(request["ResourceArn"])
+        record = self._tagged(request)
         if record is None:
             return None
         new = {tag["Key"]: tag for tag in [*record.data["tags"], *request["Tags"]]}
@@ -77,11 +83,11 @@ class TrainingApi:
         return {"Tags": record.data["tags"]}
 
     def list_tags(self, request: dict, region: str) -> dict | None:
-        record = self.jobs.by_arn(request["ResourceArn"])
+        record = self._tagged(request)
         return None if record is None else {"Tags": record.data["tags"]}
 
     def delete_tags(self, request: dict, region: str) -> dict | None:
-        record = self.jobs.by_arn(request["ResourceArn"])
+        record = self._tagged(request)
         if record is None:
             return None
         gone = set(request["TagKeys"])
@@ -89,8 +95,15 @@ class TrainingApi:
         record.save()
         return {}
 
+    def _tagged(self, request: dict) -> JobRecord | None:
+        """The job that a request about tags means; None if it means something of moto's."""
+        record = self.jobs.by_arn(request["ResourceArn"])
+        if record is None and ":training-job/" in request["ResourceArn"]:
+            raise validation(NOT_FOUND)  # a job that was deleted: moto never knew it
+        return record
 
-def _check(request: dict) -> None:
+
+def _check(request: dict, isolation: str) -> None:
     """What AWS refuses and no schema says."""
     resources = request.get("ResourceConfig") or {}
     if "InstanceType" not in resources or "InstanceCount" not in resources:
@@ -110,13 +123,35 @@ def _check(request: dict) -> None:
     for name in ("RoleArn", "OutputDataConfig"):
         if not request.get(name):
             raise validation(f"CreateTrainingJob needs {name}.")
-    if "sagemaker_program" not in request.get("HyperParameters", {}):
+    if algorithm.get("ContainerEntrypoint"):
+        _check_own_command(isolation)
+    else:
+        _check_script_mode(request.get("HyperParameters", {}), algorithm)
+
+
+def _check_own_command(isolation: str) -> None:
+    if isolation != NAMESPACES:
         raise validation(
-            "HyperParameters has no sagemaker_program. The local endpoint runs scripts of the "
-            "framework images (script mode), as the sagemaker SDK's TensorFlow(...) and "
-            "PyTorch(...) send them; it cannot run an image."
+            "AlgorithmSpecification has a ContainerEntrypoint. Such a command finds its files "
+            "under /opt/ml, which instances have of their own only where Linux namespaces can "
+            "be made; `make doctor` says why they cannot be here."
         )
-    if request.get("HyperParameters", {}).get("sagemaker_submit_directory") is None:
+
+
+def _check_script_mode(hyperparameters: dict, algorithm: dict) -> None:
+    if algorithm.get("ContainerArguments"):
+        raise validation(
+            "AlgorithmSpecification has ContainerArguments and no ContainerEntrypoint. They would "
+            "go to the image's own entrypoint, and the local endpoint pulls no image."
+        )
+    if "sagemaker_program" not in hyperparameters:
+        raise validation(
+            "HyperParameters has no sagemaker_program, and AlgorithmSpecification no "
+            "ContainerEntrypoint. The local endpoint runs scripts of the framework images "
+            "(script mode), as the sagemaker SDK's TensorFlow(...) and PyTorch(...) send them, "
+            "or a command of your own; it cannot run an image."
+        )
+    if hyperparameters.get("sagemaker_submit_directory") is None:
         raise validation("HyperParameters has no sagemaker_submit_directory: where is the script?")
 
 

@@ -12,6 +12,7 @@ from local_sagemaker.jobs.aws import LocalAws
 from local_sagemaker.jobs.record import JobRecord
 from local_sagemaker.jobs.run import JobRun, clean
 from local_sagemaker.server.errors import NOT_FOUND, AwsError, validation
+from local_sagemaker.server.files import remove
 
 LOG = logging.getLogger(__name__)
 JOIN_SECONDS = 15  # all jobs together
@@ -86,6 +87,26 @@ class JobManager:
             raise validation(
                 f"The request was rejected because the training job is in status {record.status}."
             )
+
+    def delete(self, name: str) -> None:
+        """Forget a job that has ended. Raises AwsError if there is none, or if it still runs."""
+        run = self.runs.get(name)
+        if run and run.record.ended:
+            # The status is final a moment before the job's thread has put its files away.
+            run.thread.join(JOIN_SECONDS)
+        with self.lock:
+            record = self.records.get(name)
+            if record is None:
+                raise AwsError("ResourceNotFound", NOT_FOUND)
+            if not record.ended or (run and run.thread.is_alive()):
+                raise AwsError(
+                    "ResourceInUse",
+                    f"The training job {name} is {record.status}. Only a job that is Completed, "
+                    "Failed or Stopped can be deleted.",
+                )
+            remove(record.path.parent)
+            self.records.pop(name)
+            self.runs.pop(name, None)
 
     def shut_down(self) -> None:
         """Kill what runs, and say so in its record."""
