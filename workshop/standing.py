@@ -67,8 +67,8 @@ def table():
         one = price(name)
         monthly = one.per_month() if one.per == "hour" else one.per_month(10 * GB)
         what = one.what if one.per == "hour" else f"10 GB of {one.what}"
-        given = f"{one.usd:g} a {one.per}"
+        given = f"{one.usd:g} per {one.per}"
         rows.append((what, given, round(monthly, 2), str(one.price_date)))
-    columns = ["while there is a", "USD", "USD a month", "price of"]
+    columns = ["what is there", "USD", "USD a month", "price of"]
     frame = pd.DataFrame(rows, columns=columns)
     return frame.sort_values("USD a month", ascending=False).set_index(columns[0])

@@ -14,7 +14,7 @@ from workshop.costs import cost
 from workshop.notebooks.lessons import lessons, number
 from workshop.paths import NOTEBOOKS, ROOT
 from workshop.sessions import MAX_RUN_SECONDS
-from workshop.teaching import pages, plan
+from workshop.teaching import costing, pages, plan
 
 FOLDER = NOTEBOOKS / "instructor"
 GUIDE = (FOLDER / "guide.md").read_text(encoding="utf-8")
@@ -104,11 +104,12 @@ def test_a_seat_costs_what_its_jobs_cost():
         for one in JOBS[lesson]:
             what = (one["instance_type"], one["instance_count"], JOBS["seconds"], max_run)
             each.append((one, cost(*what)))
-    count, planned, most = pages.seat(["00", "05", "06"])
-    assert count == sum(one["number"] for one in jobs) >= 2
-    assert planned == pytest.approx(sum(one["number"] * found.usd for one, found in each))
-    assert most == pytest.approx(sum(one["number"] * found.most_usd for one, found in each))
-    assert f"| Half a day | {pages.seat(TIMETABLES[0].lessons)[0]} |" in GUIDE
+    bill = costing.seat(["00", "05", "06"])
+    assert bill.jobs == sum(one["number"] for one in jobs) >= 2
+    assert bill.instances == sum(one["number"] * one["instance_count"] for one in jobs)
+    assert bill.usd == pytest.approx(sum(one["number"] * found.usd for one, found in each))
+    assert bill.most == pytest.approx(sum(one["number"] * found.most_usd for one, found in each))
+    assert f"| Half a day | {costing.seat(TIMETABLES[0].lessons).jobs} |" in GUIDE
 
 
 def test_a_room_needs_as_many_instances_as_its_seats_take_at_once():

@@ -13,10 +13,9 @@ import re
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from workshop.costs import cost, price_table
 from workshop.notebooks.lessons import lessons, number
 from workshop.paths import NOTEBOOKS
-from workshop.teaching import plan
+from workshop.teaching import costing, plan
 
 GUIDE = Path("instructor") / "guide.md"
 MADE = re.compile(r"(<!-- made: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -33,7 +32,14 @@ def pages(notebooks: Path = NOTEBOOKS) -> dict[Path, str]:
 
 def filled(text: str) -> str:
     """A guide's text with each made part made anew. Raises BadPlan for an unknown mark."""
-    makers = {"timetables": timetables, "sections": sections, "quotas": quotas, "costs": costs}
+    makers = {
+        "timetables": timetables,
+        "sections": sections,
+        "quotas": quotas,
+        "costs": costing.timetables,
+        "lesson_costs": costing.by_lesson,
+        "standing_costs": costing.standing_things,
+    }
 
     def made(match: re.Match) -> str:
         if match[2] not in makers:
@@ -70,24 +76,6 @@ def sections() -> str:
     return "\n".join(lines)
 
 
-def costs() -> str:
-    """What a seat's jobs cost for each timetable."""
-    seconds = plan.plan()["jobs"]["seconds"]
-    rows = [
-        f"| timetable | jobs | USD a seat, {seconds} s a job | USD a seat at most |",
-        "|---|---|---|---|",
-    ]
-    for one in plan.timetables():
-        jobs, planned, most = seat(one.lessons)
-        rows.append(f"| {one.name} | {jobs} | {planned:.2f} | {most:.2f} |")
-    priced = [row for row in price_table()["instances"].values() if "price_date" in row]
-    dates = sorted(row["price_date"] for row in priced)
-    return "\n".join(rows) + (
-        f"\n\nPrices: {price_table()['region']}, price lists of {dates[0]} to {dates[-1]}, from "
-        "`workshop/prices.toml`."
-    )
-
-
 def quotas() -> str:
     """How many instances of each type are needed at once, by a seat and by a room."""
     most: dict[str, int] = {}
@@ -100,16 +88,3 @@ def quotas() -> str:
         f"| `{kind}` | {count} | {10 * count} | {20 * count} |" for kind, count in most.items()
     ]
     return "\n".join(rows)
-
-
-def seat(numbers: list[str]) -> tuple[int, float, float]:
-    """Jobs, USD as planned and USD at most of one seat that runs these lessons on AWS."""
-    jobs, planned, most = 0, 0.0, 0.0
-    seconds = plan.plan()["jobs"]["seconds"]
-    for one in numbers:
-        for job in plan.plan()["jobs"].get(one, []):
-            each = cost(job["instance_type"], job["instance_count"], seconds, plan.max_run(one))
-            jobs += job["number"]
-            planned += job["number"] * each.usd
-            most += job["number"] * each.most_usd
-    return jobs, planned, most

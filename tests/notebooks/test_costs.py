@@ -1,0 +1,122 @@
+"""The cost tables of the instructor's guide, computed a second time from the bare files."""
+
+import re
+import tomllib
+from datetime import date
+
+import pytest
+from markdown_tables import LESSONS, table
+
+from workshop import standing
+from workshop.costs import GRACE_SECONDS, PRICES, PriceNotKnown
+from workshop.paths import NOTEBOOKS
+from workshop.sessions import MAX_RUN_SECONDS
+from workshop.teaching import costing
+from workshop.teaching.plan import PLAN
+
+GUIDE = (NOTEBOOKS / "instructor" / "guide.md").read_text(encoding="utf-8")
+PRICE = tomllib.loads(PRICES.read_text(encoding="utf-8"))
+JOBS = tomllib.loads(PLAN.read_text(encoding="utf-8"))["jobs"]
+ROWS = {cells[0]: cells[1:] for cells in table(GUIDE, "| lesson | jobs")}
+STANDING = {cells[0].removesuffix(", 10 GB"): cells[1:] for cells in table(GUIDE, "| while there")}
+
+
+def max_run(lesson: str) -> int:
+    text = LESSONS[lesson].read_text(encoding="utf-8")
+    found = re.search(r"^max_run = (\d+)", text, re.MULTILINE)
+    return int(found[1]) if found else MAX_RUN_SECONDS
+
+
+def instance_hours(lesson: str, seconds: float) -> dict[str, float]:
+    """Instance type -> hours of all instances of a lesson's jobs, each of so many seconds."""
+    found: dict[str, float] = {}
+    for job in JOBS.get(lesson, []):
+        hours = job["number"] * job["instance_count"] * seconds / 3600
+        found[job["instance_type"]] = found.get(job["instance_type"], 0) + hours
+    return found
+
+
+def usd(hours: dict[str, float]) -> float:
+    return sum(PRICE["instances"][kind]["usd_per_hour"] * amount for kind, amount in hours.items())
+
+
+@pytest.mark.parametrize("lesson", LESSONS)
+def test_a_lessons_row_is_what_its_jobs_cost(lesson):
+    jobs, minutes, planned, most = ROWS[lesson]
+    assert float(planned) == round(usd(instance_hours(lesson, JOBS["seconds"])), 2)
+    limit = max_run(lesson) + GRACE_SECONDS
+    assert float(most) == round(usd(instance_hours(lesson, limit)), 2)
+    for job in JOBS.get(lesson, []):
+        shown = f"{job['number']} x {job['instance_count']} `{job['instance_type']}`"
+        assert shown in jobs
+        assert minutes == f"{JOBS['seconds'] / 60:g}, {limit / 60:g}"
+    assert bool(JOBS.get(lesson)) == ("none" not in jobs)
+
+
+def test_the_last_row_is_the_bound_of_the_whole_course():
+    jobs, _, planned, most = ROWS["**all**"]
+    all_jobs = [job for lesson in LESSONS for job in JOBS.get(lesson, [])]
+    count = sum(job["number"] for job in all_jobs)
+    instances = sum(job["number"] * job["instance_count"] for job in all_jobs)
+    assert jobs == f"{count} jobs, {instances} instances"
+    exact = sum(usd(instance_hours(one, JOBS["seconds"])) for one in LESSONS)
+    bound = sum(usd(instance_hours(one, max_run(one) + GRACE_SECONDS)) for one in LESSONS)
+    assert (float(planned), float(most)) == (round(exact, 2), round(bound, 2))
+    assert list(ROWS) == [*LESSONS, "**all**"]
+
+
+def test_the_whole_course_is_the_longest_timetable():
+    rows = {cells[0]: cells[1:] for cells in table(GUIDE, "| timetable |")}
+    assert rows["Two days"][1:] == ROWS["**all**"][2:]
+
+
+@pytest.mark.parametrize("lesson", LESSONS)
+def test_a_lessons_header_names_what_the_table_says(lesson):
+    """The lesson's own estimate; it may plan other minutes than the table, and says so."""
+    header = LESSONS[lesson].read_text(encoding="utf-8").split("# %%")[1]
+    said = header.split("**Cost on AWS:**")[1]
+    planned, most = map(float, ROWS[lesson][2:])
+    for job in JOBS.get(lesson, []):
+        assert f"`{job['instance_type']}`" in said
+    amounts = [float(one) for one in re.findall(r"about ([\d.]+) USD", said)]
+    assert all(0.5 * planned <= one <= most for one in amounts)
+    bounds = [float(one) for one in re.findall(r"[Aa]t most ([\d.]+) USD", said)]
+    assert all(one == most for one in bounds)
+
+
+def test_the_prices_are_named_with_their_date_and_source():
+    below = GUIDE.split("| **all** |")[1].split("<!-- end -->")[0]
+    for kind in {job["instance_type"] for lesson in LESSONS for job in JOBS.get(lesson, [])}:
+        row = PRICE["instances"][kind]
+        assert f"`{kind}` {row['usd_per_hour']:g} USD an hour" in below
+        assert str(row["price_date"]) in below
+        assert PRICE["sources"][row["source"]]["address"] in below
+
+
+@pytest.mark.parametrize("name", PRICE["standing"])
+def test_what_stands_has_a_dated_price_in_the_table(name):
+    row = PRICE["standing"][name]
+    given, daily, monthly, of, source = STANDING[row["what"]]
+    assert given == f"{row['usd']:g} per {row['per']}"
+    month = row["usd"] * (730 if row["per"] == "hour" else 10)
+    assert float(monthly) == pytest.approx(month, abs=0.005)
+    assert float(daily) == pytest.approx(month / 730 * 24, abs=0.005)
+    assert of == str(row["price_date"]) and date(2026, 1, 1) <= row["price_date"]
+    found = PRICE["sources"][row["source"]]
+    assert source == f"<{found['address']}>" and found["read"] >= row["price_date"]
+    assert found["how"]
+
+
+def test_a_price_that_is_not_there_is_not_guessed():
+    with pytest.raises(PriceNotKnown, match=r"no row \[standing\] for 'endpoint ml.p4d'"):
+        standing.price("endpoint ml.p4d")
+    assert standing.month("endpoint ml.p4d") is None
+    assert standing.month("nat-gateway", 2) == pytest.approx(2 * 0.045 * 730)
+    assert standing.month("s3", 5 * standing.GB) == pytest.approx(5 * 0.023)
+
+
+def test_bills_add_up():
+    one, two = costing.lesson("00"), costing.lesson("03")
+    both = costing.seat(["00", "03"])
+    assert both == one + two and both.jobs == one.jobs + two.jobs == 3
+    assert costing.seat([]) == costing.Bill()

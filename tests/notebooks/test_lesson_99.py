@@ -1,0 +1,68 @@
+"""Lesson 99, run twice: it deletes what it made itself, and a seat's own only if it is told."""
+
+import boto3
+import pytest
+
+from local_sagemaker import daemon
+from notebook_harness import SMALLER, errors_and_warnings, text_of
+
+pytestmark = pytest.mark.slow
+OWN = f"workshop-{SMALLER['seat']}-own"
+
+
+@pytest.fixture
+def s3(own_state):
+    """A client for the tests' endpoint, once it is up."""
+
+    def client():
+        where = daemon.environment(own_state, daemon.running(own_state).port)
+        keys = {"aws_access_key_id": "local", "aws_secret_access_key": "local"}
+        url = where["AWS_ENDPOINT_URL"]
+        return boto3.client("s3", endpoint_url=url, region_name="us-east-1", **keys)
+
+    return client
+
+
+def make_own(client):
+    """A bucket of the learner's seat, with something in it."""
+    tags = [{"Key": "workshop", "Value": "data-parallel"}]
+    tags.append({"Key": "seat", "Value": SMALLER["seat"]})
+    client.create_bucket(Bucket=OWN)
+    client.put_bucket_tagging(Bucket=OWN, Tagging={"TagSet": tags})
+    client.put_object(Bucket=OWN, Key="results.csv", Body=b"a week's work")
+
+
+def buckets(client):
+    return [one["Name"] for one in client.list_buckets()["Buckets"]]
+
+
+@pytest.mark.timeout(300)
+def test_lesson_99(run_lesson, s3):
+    make_own(s3())
+    found, notebook = run_lesson("99")
+    assert errors_and_warnings(notebook) == []
+    # The data are seven files with their manifest; the job adds its code and its model.
+    assert found["kinds"].pop("objects") >= 7
+    assert found["kinds"] == {
+        "models": 1,
+        "log streams of training jobs": 1,
+        "records of training jobs": 1,
+        "stacks": 2,
+    }
+    assert found["done"] == 6 and found["left"] == 0 and found["again"] == 0
+    assert found["jobs_left"] == 0 and found["stranger_survived"] is True
+    assert found["dearest"] == "endpoint ml.m5.large"
+    assert 0 < found["usd_per_month"] < 0.01
+    printed = text_of(notebook)
+    assert "Left: nothing." in printed
+    assert f"models: workshop-{SMALLER['seat']}-99-of-a-colleague: not tagged as this" in printed
+    # Nobody said delete: the learner's own things are shown, and as they were.
+    assert found["own_before"] == found["own_after"] == 2, "a bucket, and an object in it"
+    assert f"workshop clean --seat {SMALLER['seat']} --target local" in printed
+    assert buckets(s3()) == [OWN]
+    assert s3().get_object(Bucket=OWN, Key="results.csv")["Body"].read() == b"a week's work"
+
+    found, notebook = run_lesson("99", delete=True)
+    assert (found["own_before"], found["own_after"]) == (2, 0)
+    assert text_of(notebook).count("Left: nothing.") == 2
+    assert buckets(s3()) == []
