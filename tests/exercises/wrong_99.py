@@ -59,10 +59,10 @@ WRONG = {
     "99.2": [
         (
             lambda uses: list(TopologicalSorter(uses).static_order()),
-            "'model' is deleted before 'configuration'",
+            "'configuration' is deleted before 'endpoint'",
         ),
         (list, "'storage' is deleted before 'roles'"),
-        (lambda uses: list(uses)[::-1], "'model' is deleted before 'configuration'"),
+        (lambda uses: list(uses)[::-1], "'configuration' is deleted before 'endpoint'"),
         (one_level, "'e' is deleted before 'z', which uses it"),
         (lambda uses: sorted(uses), "'configuration' is deleted before 'endpoint'"),
         (lambda uses: set(uses), "Return a list"),
