@@ -30,13 +30,20 @@ def shared() -> boto3.Session:
     return boto3.Session("test", "test", region_name=REGION)
 
 
+@cache
+def plain_client(service):
+    """A client whose calls get through."""
+    return shared().client(service)
+
+
 def session(seat, fault=None):
     """A session for the code under test. fault: what `Fault.watch` belongs to."""
 
     def client(service):
+        if not fault:
+            return plain_client(service)
         found = shared().client(service)
-        if fault:
-            fault.watch(found)
+        fault.watch(found)
         return found
 
     return SimpleNamespace(seat=seat, region=REGION, target="local", client=client)
