@@ -6,7 +6,6 @@ from the hyperparameters that the SDK made of `distribution=`.
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
 import os
 import socket
@@ -23,7 +22,7 @@ from sagemaker_training import (
     runner,
 )
 
-from local_sagemaker.image import hosts, launchers, tf_config, toolkit
+from local_sagemaker.image import hosts, launchers, notes, tf_config, toolkit
 
 PARAMETER_SERVER = "sagemaker_parameter_server_enabled"
 MULTI_WORKER_MIRRORED = "sagemaker_multi_worker_mirrored_strategy_enabled"
@@ -134,11 +133,7 @@ def _say_what_differs(env: environment.Environment) -> None:
     """Say once, in the log of the first host, how this job differs from one on AWS."""
     if env.current_host != env.hosts[0]:
         return
-    image = os.environ.get("LOCAL_SAGEMAKER_IMAGE", "")
-    versions = [f"{name} {_version(name)}" for name in ("tensorflow", "torch", "horovod")]
-    print(f"[local] image {image} is not pulled; this machine runs {', '.join(versions)}.")
-    for note in json.loads(os.environ.get("LOCAL_SAGEMAKER_NOTES", "[]")):
-        print(f"[local] {note}")
+    notes.say()
     if env.additional_framework_parameters.get(SMDDP):
         print(
             "[local] SMDDP exists only on AWS (ml.p4d, ml.p4de). Here backend 'smddp' is a "
@@ -161,10 +156,3 @@ def _say_what_differs(env: environment.Environment) -> None:
             "or smdistributed."
         )
     sys.stdout.flush()
-
-
-def _version(name: str) -> str:
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return "(not installed)"

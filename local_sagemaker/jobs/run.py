@@ -21,7 +21,8 @@ from local_sagemaker.jobs.record import JobRecord
 from local_sagemaker.server.files import remove
 
 LOG = logging.getLogger(__name__)
-COMMAND = [sys.executable, "-m", "local_sagemaker.image.train"]
+TRAIN = [sys.executable, "-m", "local_sagemaker.image.train"]
+CONTAINER = [sys.executable, "-m", "local_sagemaker.image.container"]
 DAY = 24 * 60 * 60  # seconds; AWS's default for MaxRuntimeInSeconds
 CHECKPOINT_SECONDS = 1.0
 AWS_ERRORS = (BotoCoreError, Boto3Error, ClientError)
@@ -115,7 +116,7 @@ class JobRun:
             job=self.record.name,
             isolation=self.isolation,
             hosts=hosts,
-            command=COMMAND,
+            command=command(self.record.request),
             endpoint_port=self.aws.port,
             grace_seconds=self.grace_seconds,
             prefix=sys.prefix,
@@ -204,6 +205,15 @@ class JobRun:
     def _clean_up(self) -> None:
         """The instances are gone; what a job leaves is in S3, in the logs and in job.json."""
         clean(self.directory)
+
+
+def command(request: dict) -> list[str]:
+    """What every instance runs: the request's own entrypoint, or else the toolkit's `train`."""
+    algorithm = request["AlgorithmSpecification"]
+    entrypoint = algorithm.get("ContainerEntrypoint")
+    if not entrypoint:
+        return TRAIN
+    return [*CONTAINER, *entrypoint, *algorithm.get("ContainerArguments", [])]
 
 
 def clean(directory: Path) -> None:

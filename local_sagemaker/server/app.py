@@ -22,6 +22,12 @@ CBOR_OPERATION = re.compile(r"^/service/[^/]+/operation/(\w+)$")  # CloudWatch's
 READING = re.compile(r"^(Describe|List|Get|Head|Lookup|Filter|Validate|Estimate|BatchGet)")
 # Frequent, so saved in the background: a crash loses the last second of them.
 SAVED_LATER = {"PutLogEvents", "PutMetricData"}
+# Not "unknown": on AWS few people may do this, so clients know what to do without it. The
+# sagemaker SDK 3 asks before each job whether the role may do enough.
+NOT_ALLOWED = {
+    "SimulatePrincipalPolicy": "The local endpoint does not simulate policies: it allows "
+    "whatever is asked of it."
+}
 DEFAULT_REGION = "us-east-1"
 BODY_LIMIT = 6 * 1024 * 1024  # bytes of a JSON request; AWS's limit for SageMaker
 OBJECT_LIMIT = 5 * 1024**3  # bytes; S3's limit for one PUT
@@ -86,6 +92,8 @@ class Application:
 
     def _moto(self, service: str, action: str, environ: dict, start_response) -> list[bytes]:
         action = action or _action(environ)
+        if action in NOT_ALLOWED:
+            raise AwsError("AccessDenied", NOT_ALLOWED[action], 403)
         if _only_reads(environ, action):
             return list(self.moto(environ, start_response))
         held: list[tuple] = []

@@ -1,0 +1,36 @@
+"""The command of an instance whose request has a ContainerEntrypoint.
+
+    python -m local_sagemaker.image.container COMMAND [ARGUMENT ...]
+
+AWS then runs that command in the image, and the toolkit's `train` is left out: it is for the
+command to read /opt/ml/input/config. The sagemaker SDK 3 (ModelTrainer) starts every job so.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from local_sagemaker.image import notes
+
+CANNOT_RUN = 127  # a shell's exit status for a command that it cannot find
+
+
+def main() -> None:
+    """Become the command. Exit 127 if there is none of this name."""
+    if os.environ.get("LOCAL_SAGEMAKER_HOST") in (None, "algo-1"):
+        notes.say()
+    sys.stdout.flush()
+    command = sys.argv[1:]
+    try:
+        os.execvp(command[0], command)
+    except OSError as error:
+        sys.stderr.write(
+            f"ContainerEntrypoint {command[0]!r} cannot be run: {error.strerror}. There is no "
+            "image here: it has to be a program of this machine.\n"
+        )
+        sys.exit(CANNOT_RUN)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+"""A job with a ContainerEntrypoint, as the sagemaker SDK 3 sends it: that command is what runs."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from types import SimpleNamespace
+
+import pytest
+from botocore.exceptions import ClientError
+
+from endpoint_harness import IMAGE, request
+from local_sagemaker.api.training import TrainingApi
+from local_sagemaker.cluster import probe
+from local_sagemaker.server.errors import AwsError
+
+needs_namespaces = pytest.mark.skipif(
+    probe.isolation()[0] != "namespaces", reason="instances have no /opt/ml of their own here"
+)
+
+
+def commanded(name: str, command: str, instances: int = 1, **more) -> dict:
+    body = request(name, **more)
+    body["AlgorithmSpecification"] = {
+        "TrainingImage": IMAGE,
+        "TrainingInputMode": "File",
+        "ContainerEntrypoint": ["/bin/bash"],
+        "ContainerArguments": ["-c", command],
+    }
+    body["ResourceConfig"]["InstanceCount"] = instances
+    body.pop("HyperParameters")
+    return body
+
+
+def ended(endpoint, body: dict):
+    endpoint.client("sagemaker").create_training_job(**body)
+    return endpoint.wait(body["TrainingJobName"])
+
+
+@needs_namespaces
+def test_the_command_runs_on_every_instance_with_its_own_opt_ml(endpoint):
+    config = "/opt/ml/input/config/resourceconfig.json"
+    command = f"hostname; cat {config}; touch /opt/ml/model/$(hostname)"
+    job = ended(endpoint, commanded("own-command", command, instances=2))
+    assert job.status == "Completed", job.description.get("FailureReason")
+    for host in ("algo-1", "algo-2"):
+        assert host in job.log[host]
+        assert any(f'"current_host": "{host}"' in line for line in job.log[host])
+    uri = job.description["ModelArtifacts"]["S3ModelArtifacts"]
+    with tarfile.open(fileobj=io.BytesIO(endpoint.get(uri))) as model:
+        assert sorted(model.getnames()) == ["algo-1", "algo-2"]
+    notes = [line for line in job.log["algo-1"] if "is not pulled" in line]
+    assert len(notes) == 1 and IMAGE in notes[0]
+    told = job.description["AlgorithmSpecification"]
+    assert told["ContainerEntrypoint"] == ["/bin/bash"]
+
+
+@needs_namespaces
+def test_its_failure_file_and_exit_code_are_the_reason(endpoint):
+    job = ended(endpoint, commanded("own-failure", "echo no data > /opt/ml/output/failure; exit 3"))
+    assert job.description["FailureReason"] == "AlgorithmError: no data, exit code: 3"
+
+
+@needs_namespaces
+def test_a_command_that_is_not_there(endpoint):
+    body = commanded("own-missing", "")
+    body["AlgorithmSpecification"]["ContainerEntrypoint"] = ["/opt/no-such-program"]
+    job = ended(endpoint, body)
+    assert job.description["FailureReason"].endswith("exit code: 127")
+    assert any("cannot be run: No such file" in line for line in job.log["algo-1"])
+
+
+def test_arguments_without_an_entrypoint_are_refused(endpoint):
+    body = request("own-arguments")
+    body["AlgorithmSpecification"]["ContainerArguments"] = ["train"]
+    with pytest.raises(ClientError, match="ContainerArguments and no ContainerEntrypoint"):
+        endpoint.client("sagemaker").create_training_job(**body)
+
+
+def test_without_namespaces_it_is_refused():
+    jobs = SimpleNamespace(isolation="processes")
+    with pytest.raises(AwsError, match="under /opt/ml"):
+        TrainingApi(jobs).create(commanded("own-refused", "true"), "us-east-1")
+
+
+def test_policies_are_not_simulated_and_clients_can_go_on(endpoint):
+    with pytest.raises(ClientError) as caught:
+        endpoint.client("iam").simulate_principal_policy(
+            PolicySourceArn="arn:aws:iam::000000000000:role/a", ActionNames=["s3:GetObject"]
+        )
+    assert caught.value.response["Error"]["Code"] == "AccessDenied"
