@@ -147,12 +147,15 @@ def network(session):
     open_, closed = group("open", vpc), group("closed", vpc)
     rule = [{"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": open_}]}]
     ec2.authorize_security_group_ingress(GroupId=open_, IpPermissions=rule)
+    named = group("named", vpc)  # lets another group's members in, and its own not
+    ec2.authorize_security_group_ingress(GroupId=named, IpPermissions=rule)
     other = ec2.create_vpc(CidrBlock="10.1.0.0/16")["Vpc"]["VpcId"]
     return {
         "small": subnet("10.0.0.0/28", "us-east-1a"),
         "large": subnet("10.0.16.0/20", "us-east-1b"),
         "open": open_,
         "closed": closed,
+        "named": named,
         "elsewhere": group("elsewhere", other),
     }
 
@@ -175,8 +178,9 @@ def test_a_subnet_without_room_is_told(session, network):
 
 
 def test_a_group_that_keeps_its_members_apart_is_told(session, network):
-    found = seen(session, [network["large"]], network["closed"])
-    assert found.ok is False and "wait for each other until max_run" in found.reason
+    for group in ("closed", "named"):
+        found = seen(session, [network["large"]], network[group])
+        assert found.ok is False and "wait for each other until max_run" in found.reason
     assert seen(session, [network["large"]], network["closed"], instance_count=1).ok is True
 
 

@@ -1,13 +1,16 @@
 """Spot and warm pools in job_settings: what the request holds, and that the endpoint takes it."""
 
+from pathlib import Path
+
 import pytest
-from job_harness import estimator
 
 from workshop import preflight
 from workshop.following import watch
 from workshop.renting import CannotRent
-from workshop.requests import recording_session
+from workshop.requests import WithoutTelemetry, recording_session
 from workshop.sessions import MAX_RUN_SECONDS
+
+JOB_SCRIPT = Path(__file__).parent / "job_script"
 
 
 @pytest.fixture
@@ -28,7 +31,7 @@ def requested(opened, **rented) -> dict:
         **opened.session.job_settings("rented", **rented),
     )
     assert preflight.all_ok(preflight.check(preflight.of(built)))
-    built.fit(wait=False)
+    WithoutTelemetry(built).fit(wait=False)
     return opened.recorder.requests[-1]
 
 
@@ -71,12 +74,17 @@ def test_what_does_not_go_together_is_refused_before_anything_is_built(opened, r
 
 @pytest.mark.parametrize("rented", [{"spot": True}, {"keep_alive": 60}])
 def test_the_local_endpoint_runs_such_a_job(session, rented):
-    job = estimator(session, "rented")
-    for name, value in session.job_settings("rented", **rented).items():
-        if name in ("use_spot_instances", "max_wait", "checkpoint_s3_uri"):
-            setattr(job, name, value)
-        if name == "keep_alive_period_in_seconds":
-            job.keep_alive_period_in_seconds = value
+    from sagemaker.tensorflow import TensorFlow
+
+    settings = session.job_settings("rented", **rented)
+    job = TensorFlow(
+        entry_point="talk.py",
+        framework_version="2.12.0",
+        py_version="py310",
+        instance_type="ml.c5.xlarge",
+        instance_count=1,
+        **settings | {"source_dir": str(JOB_SCRIPT)},
+    )
     job.fit(wait=False)
     result = watch(job, lambda _: None)
     assert result.status == "Completed", result.why()

@@ -12,11 +12,13 @@ it would send goes to a `recorder`. So neither credentials nor a running endpoin
 
 from workshop.requests.building import BuiltJob, CannotBuild, build
 from workshop.requests.opening import OpenSession, placeholders, recording_session
+from workshop.requests.telemetry import WithoutTelemetry
 
 __all__ = [
     "BuiltJob",
     "CannotBuild",
     "OpenSession",
+    "WithoutTelemetry",
     "build",
     "placeholders",
     "recording_session",

@@ -18,6 +18,7 @@ from workshop.notebooks.lessons import chosen
 from workshop.requests.opening import OpenSession, recording_session
 from workshop.requests.recorder import WouldSend
 from workshop.requests.slicing import Statement, needed, statements
+from workshop.requests.telemetry import WithoutTelemetry
 
 NOTE = "_note_job"  # what stands around the receiver of fit() in the statements that are run
 # A job in a VPC needs ids that are somebody's own.
@@ -91,18 +92,6 @@ def _cells(path: Path, given: dict[str, Any]) -> list[str]:
     return sources
 
 
-class _Untold:
-    """An estimator's fit() as it is below the SDK's telemetry, which would call AWS."""
-
-    def __init__(self, estimator) -> None:
-        self.estimator = estimator
-
-    def fit(self, *arguments, **options) -> None:
-        """As the estimator's own."""
-        method = type(self.estimator).fit
-        getattr(method, "__wrapped__", method)(self.estimator, *arguments, **options)
-
-
 @contextlib.contextmanager
 def _nobodys_shell() -> Iterator[None]:
     """Without the variables by which a shell says who asks AWS, and where.
@@ -139,11 +128,11 @@ class _Workshop:
         for name, estimator in estimators.items():
             self.note(estimator, name).fit(channels, wait=False)
 
-    def note(self, estimator, name: str = "") -> _Untold:
+    def note(self, estimator, name: str = "") -> WithoutTelemetry:
         """Remember an estimator whose job begins; returns something with its fit()."""
         prefix = self.opened.session.job_prefix
         self.jobs.append((name or str(estimator.base_job_name).removeprefix(prefix), estimator))
-        return _Untold(estimator)
+        return WithoutTelemetry(estimator)
 
     def follow(self, *_):
         """No job runs, so there is nothing to follow."""
