@@ -3,6 +3,7 @@
 import pytest
 from seat_helpers import (
     ENDPOINT_LOGS,
+    NOTEBOOK_LOGS,
     Calls,
     fill,
     furnish,
@@ -18,7 +19,7 @@ from seat_helpers import (
 
 import workshop
 from workshop import cleaning, stacks
-from workshop.cleaning import buckets
+from workshop.cleaning import buckets, logs
 from workshop.joblog import LOG_GROUP
 from workshop.standing import price
 
@@ -195,3 +196,19 @@ def test_what_stands_in_a_network_has_its_price(session):
     assert found.usd_per_month == pytest.approx(730 * hourly)
     assert "5 x interface-endpoint" in found.note
     assert cleaning.clean(session, quiet).nothing_left
+
+
+def test_a_notebook_instance_that_bears_the_seats_name_alone(session, monkeypatch):
+    name = session.job_prefix.rstrip("-")  # as cloudformation/notebook.yaml calls it; moto may not
+    tags = {one["Key"]: one["Value"] for one in stacks.tags(session.seat)}
+    monkeypatch.setattr(logs, "notebooks", lambda _: {name: tags})
+    for last in ("jupyter.log", "LifecycleConfigOnStart"):
+        stream(session, NOTEBOOK_LOGS, f"{name}/{last}")
+    stream(session, NOTEBOOK_LOGS, f"{name}x/jupyter.log")
+    (found,) = cleaning.find(session).things
+    assert (found.name, found.count) == (name, 2)
+    report = cleaning.clean(session, quiet)
+    assert report.nothing_left and report.left.strangers == []
+    left = session.client("logs").describe_log_streams(logGroupName=NOTEBOOK_LOGS)["logStreams"]
+    names = {one["logStreamName"] for one in left}
+    assert f"{name}x/jupyter.log" in names and f"{name}/jupyter.log" not in names

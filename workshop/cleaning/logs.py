@@ -39,9 +39,9 @@ class _Streams:
         except self.client.exceptions.ResourceNotFoundException:
             return []
 
-    def counted(self) -> Counter:
-        """Writer -> its number of streams."""
-        return Counter(name.split("/")[0] for name in self.streams(self.session.job_prefix))
+    def counted(self, prefix: str) -> Counter:
+        """Writer -> its number of streams, of those that begin so."""
+        return Counter(name.split("/")[0] for name in self.streams(prefix))
 
     def thing(self, writer: str, count: int) -> Thing:
         return Thing(self.kind, writer, count, size=None, usd_per_month=None, note=NO_SIZE)
@@ -60,7 +60,7 @@ class JobLogs(_Streams):
     kind, group = "log streams of training jobs", LOG_GROUP
 
     def find(self) -> Finding:
-        found, counted = Finding(), self.counted()
+        found, counted = Finding(), self.counted(self.session.job_prefix)
         jobs = Jobs(self.session)
         for job, count in counted.items():
             if job in jobs.summaries:
@@ -77,8 +77,10 @@ class NotebookLogs(_Streams):
     kind, group = "log streams of the notebook instance", NOTEBOOK_LOGS
 
     def find(self) -> Finding:
-        found, counted = Finding(), self.counted()
-        made = notebooks(self.session) if counted else {}
+        found, counted = Finding(), self.counted(self.session.job_prefix)
+        made = notebooks(self.session)
+        for name in made:  # it may be the seat's name alone, without what follows in others
+            counted |= self.counted(f"{name}/")
         for name, count in counted.items():
             if name in made:
                 found.sort(self.session.seat, self.thing(name, count), made[name])
