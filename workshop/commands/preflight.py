@@ -57,8 +57,25 @@ def preflight(lesson, target, offline, region, given, **fields) -> None:
         for one in found:
             _show(one)
         good = good and checks.all_ok(found)
+    if len(jobs) > 1:
+        click.echo(f"\n{_together(jobs)}")
     if not good:
         raise SystemExit(2)
+
+
+def _together(jobs: list) -> str:
+    """What all jobs cost at most."""
+    from workshop.costs import PriceNotKnown
+    from workshop.preflight.rules.limits import most_usd
+
+    most, without = 0.0, 0
+    for job in jobs:
+        try:
+            most += most_usd(job)
+        except (PriceNotKnown, ValueError):
+            without += 1
+    rest = f", and {without} whose price is not known" if without else ""
+    return f"All {len(jobs)} jobs together: at most {most:.2f} USD{rest}."
 
 
 def _session(target: str):

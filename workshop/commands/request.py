@@ -36,6 +36,8 @@ def request(lesson, job, target, seat, region, given, stacks) -> None:
         one.name: one.request
         for one in built(lesson, target, seat, region, dict(map(parameter, given)), stacks)
     }
+    if not found:
+        click.echo(f"Lesson {lesson} starts no job on SageMaker.", err=True)
     click.echo(json.dumps(found[_chosen(job, list(found))] if job else found, indent=2))
 
 

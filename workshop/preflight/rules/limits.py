@@ -27,6 +27,12 @@ def check(job: JobConfiguration) -> Iterator[Finding]:
     yield from _checkpoints(job)
 
 
+def most_usd(job: JobConfiguration) -> float:
+    """What a job costs at most, its warm pool included. Raises PriceNotKnown, ValueError."""
+    found = cost(job.instance_type, job.instance_count, 0, job.max_run)
+    return found.most_usd + job.instance_count * job.keep_alive / 3600 * found.usd_per_hour
+
+
 def price(job: JobConfiguration) -> Finding:
     """What the job costs at most, and what is expected if seconds are given."""
     if job.instance_count < 1:
