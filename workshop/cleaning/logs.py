@@ -15,8 +15,6 @@ from workshop.joblog import LOG_GROUP
 from workshop.standing import month
 
 NOTEBOOK_LOGS = "/aws/sagemaker/NotebookInstances"
-# botocore's model of DescribeLogStreams: reported as zero since 2019.
-NO_SIZE = "CloudWatch does not tell the size of a stream"
 
 
 class _Streams:
@@ -44,7 +42,8 @@ class _Streams:
         return Counter(name.split("/")[0] for name in self.streams(prefix))
 
     def thing(self, writer: str, count: int) -> Thing:
-        return Thing(self.kind, writer, count, size=None, usd_per_month=None, note=NO_SIZE)
+        # botocore's model of DescribeLogStreams: storedBytes is reported as zero since 2019.
+        return Thing(self.kind, writer, count, size=None, usd_per_month=None)
 
     def delete(self, thing: Thing) -> None:
         for name in self.streams(f"{thing.name}/"):
