@@ -16,22 +16,29 @@ def network(session, subnets=(), security_group_ids=()) -> dict[str, list[str]]:
 
     Args:
         session: what workshop.session returned.
-        subnets, security_group_ids: ids that exist; both or none. Without them a VPC with one
-            subnet is made on the local endpoint, once for each seat. On AWS none is made.
+        subnets, security_group_ids: ids that exist; both or none. Without them the seat's network
+            stack is taken. If it has none, a VPC with one subnet is made on the local endpoint,
+            once for each seat. On AWS none is made.
 
     Raises:
         NoNetwork: the ids are needed, or one of the two lists is missing.
     """
     if bool(subnets) != bool(security_group_ids):
         raise NoNetwork("Give both, subnets and security_group_ids, or neither.")
-    if not subnets and session.target == "aws":
-        raise NoNetwork(
-            "On AWS a job in a VPC needs a network that is there: set the parameters subnets and "
-            "security_group_ids. The subnet needs a way to S3 (a gateway endpoint), and the "
-            "group must let its own members reach each other on every port."
-        )
     if subnets:
         return {"subnets": list(subnets), "security_group_ids": list(security_group_ids)}
+    (stack,) = stacks.status(session, ("network",))
+    if stack.usable:
+        made = stack.outputs
+        return {"subnets": [made["SubnetId"]], "security_group_ids": [made["SecurityGroupId"]]}
+    if session.target == "aws":
+        raise NoNetwork(
+            "On AWS a job in a VPC needs a network that is there. Make the seat's own, which costs "
+            f"money by the hour: workshop stacks up network --target aws --seat {session.seat}. Or "
+            "set the parameters subnets and security_group_ids. The subnet needs a way to S3 (a "
+            "gateway endpoint), and the group must let its own members reach each other on every "
+            "port."
+        )
     ec2 = session.client("ec2")
     vpc = _found(ec2.describe_vpcs, session, "Vpcs", "VpcId") or _make_vpc(ec2, session)
     subnet = _found(ec2.describe_subnets, session, "Subnets", "SubnetId")

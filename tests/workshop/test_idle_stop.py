@@ -8,7 +8,7 @@ import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from notebook_instance import jupyter, kit_archive
+from notebook_instance_harness import jupyter, kit_archive
 
 import workshop
 from workshop import stacks

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import botocore.session
 import pytest
-from notebook_instance import Machine, end_processes_of, kit_archive, lifecycle, until
+from notebook_instance_harness import Machine, end_processes_of, kit_archive, lifecycle, until
 
 import workshop
 from workshop import stacks

@@ -4,7 +4,7 @@ import re
 
 import pytest
 from click.testing import CliRunner
-from notebook_instance import kit_archive
+from notebook_instance_harness import kit_archive
 
 from workshop import stacks
 from workshop.cli import main

@@ -1,12 +1,11 @@
 """The connection is lost at any call of `deploy` or `delete`: a second run finishes the work."""
 
 import itertools
-import warnings
 
 import boto3
 import pytest
-import stacks_in_process
-from stacks_in_process import Fault
+import stacks_harness
+from stacks_harness import Fault
 
 from workshop import stacks
 from workshop.stacks import kit
@@ -22,10 +21,8 @@ def quiet(_):
 def in_process(monkeypatch):
     """Everything here on moto in this process; the kit is a few bytes."""
     monkeypatch.setattr(kit, "_packed", lambda: b"kit")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # moto's, of the bucket policy that it leaves out
-        with stacks_in_process.aws(monkeypatch):
-            yield
+    with stacks_harness.aws(monkeypatch):
+        yield
 
 
 def seats():
@@ -34,7 +31,7 @@ def seats():
 
 
 def all_usable(seat, names):
-    return all(row.usable for row in stacks.status(stacks_in_process.session(seat), names))
+    return all(row.usable for row in stacks.status(stacks_harness.session(seat), names))
 
 
 def strike(act, when):
@@ -63,13 +60,13 @@ def strike(act, when):
 def test_a_lost_call_of_up_is_made_good_by_the_next_run(names, when):
     def up(seat, fault):
         if names == ("notebook",):
-            stacks.deploy(stacks_in_process.session(seat), say=quiet)
-        stacks.deploy(stacks_in_process.session(seat, fault), names, quiet)
+            stacks.deploy(stacks_harness.session(seat), say=quiet)
+        stacks.deploy(stacks_harness.session(seat, fault), names, quiet)
 
     hit = set()
     for seat, call in strike(up, when):
         hit.add(call)
-        plain = stacks_in_process.session(seat)
+        plain = stacks_harness.session(seat)
         done = stacks.deploy(plain, names, quiet)
         assert all_usable(seat, names), f"after {call}"
         assert [one.name for one in done] == [f"workshop-{seat}-{name}" for name in names]
@@ -81,24 +78,24 @@ def test_a_lost_call_of_up_is_made_good_by_the_next_run(names, when):
 @pytest.mark.parametrize("names, when", [(("storage", "roles"), AFTER), (("network",), BEFORE)])
 def test_a_lost_call_of_down_is_made_good_by_the_next_run(names, when):
     def down(seat, fault):
-        stacks.deploy(stacks_in_process.session(seat), names, quiet)
-        stacks.delete(stacks_in_process.session(seat, fault), names, quiet)
+        stacks.deploy(stacks_harness.session(seat), names, quiet)
+        stacks.delete(stacks_harness.session(seat, fault), names, quiet)
 
     hit = set()
     for seat, call in strike(down, when):
         hit.add(call)
-        stacks.delete(stacks_in_process.session(seat), names, quiet)
+        stacks.delete(stacks_harness.session(seat), names, quiet)
         assert nothing_of(seat), f"after {call}"
     assert {"DeleteStack", "DescribeStacks"} <= hit
 
 
 def nothing_of(seat):
     """Whether stacks, bucket, roles and VPC of a seat are gone."""
-    rows = stacks.status(stacks_in_process.session(seat))
+    rows = stacks.status(stacks_harness.session(seat))
     buckets = [one["Name"] for one in boto3.client("s3").list_buckets()["Buckets"]]
     roles = [one["RoleName"] for one in boto3.client("iam").list_roles()["Roles"]]
     mine = [{"Name": "tag:seat", "Values": [seat]}]
-    ec2 = boto3.client("ec2", region_name=stacks_in_process.REGION)
+    ec2 = boto3.client("ec2", region_name=stacks_harness.REGION)
     return (
         {row.state for row in rows} == {"not there"}
         and not [name for name in buckets + roles if f"-{seat}-" in name]

@@ -2,20 +2,20 @@
 
 import boto3
 import pytest
-import stacks_in_process
+import stacks_harness
 
 from workshop import stacks
 from workshop.stacks import templates
 from workshop.stacks.costs import hourly
 
-REGION = stacks_in_process.REGION
+REGION = stacks_harness.REGION
 SERVICES = {"s3", "sagemaker.api", "sts", "logs", "ecr.api", "ecr.dkr"}
 ITSELF = "-1"  # every protocol
 
 
 @pytest.fixture(autouse=True)
 def in_process(monkeypatch):
-    with stacks_in_process.aws(monkeypatch):
+    with stacks_harness.aws(monkeypatch):
         yield
 
 
@@ -25,7 +25,7 @@ def ec2():
 
 
 def up(**parameters):
-    session = stacks_in_process.session("net")
+    session = stacks_harness.session("net")
     (done,) = stacks.deploy(session, ("network",), lambda _: None, parameters)
     return session, done
 
@@ -143,5 +143,5 @@ def test_nothing_of_it_is_left_when_it_goes(ec2, nat):
 def test_a_wrong_parameter_is_refused_before_anything_is_made(wrong, told):
     with pytest.raises(stacks.StackError, match=told):
         up(**wrong)
-    (row,) = stacks.status(stacks_in_process.session("net"), ("network",))
+    (row,) = stacks.status(stacks_harness.session("net"), ("network",))
     assert row.state == stacks.NOT_THERE

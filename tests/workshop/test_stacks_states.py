@@ -1,7 +1,7 @@
 """Stacks in every state that CloudFormation can leave one in: what `deploy` and `delete` do."""
 
 import pytest
-from cloudformation_fake import FakeCloudFormation
+from cloudformation_helpers import FakeCloudFormation
 
 from workshop import stacks
 from workshop.stacks import templates, watching

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from cfnlint.decode import cfn_yaml
-from linting import policy_findings, role_policies
+from linting_helpers import policy_findings, role_policies
 
 import workshop
 from workshop import stacks

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from workshop import stacks
 from workshop.vpc import NoNetwork, network
 
 
@@ -30,9 +31,23 @@ def test_what_is_given_is_taken_on_aws_too():
     assert network(aws, **given) == given
 
 
-def test_on_aws_nothing_is_made():
-    with pytest.raises(NoNetwork, match="set the parameters subnets and security_group_ids"):
-        network(SimpleNamespace(target="aws"))
+def test_on_aws_nothing_is_made_and_the_way_to_a_network_is_told(session):
+    aws = SimpleNamespace(target="aws", seat="none", client=session.client)
+    before = session.client("ec2").describe_vpcs()["Vpcs"]
+    with pytest.raises(NoNetwork, match="stacks up network --target aws --seat none") as told:
+        network(aws)
+    assert "set the parameters subnets and security_group_ids" in str(told.value)
+    assert session.client("ec2").describe_vpcs()["Vpcs"] == before
+
+
+@pytest.mark.parametrize("target", ["local", "aws"])
+def test_the_seats_network_stack_is_taken(session, target):
+    seat = SimpleNamespace(target=target, seat="stack", client=session.client)
+    (stack,) = stacks.deploy(seat, ("network",), say=lambda _: None)
+    assert network(seat) == {
+        "subnets": [stack.outputs["SubnetId"]],
+        "security_group_ids": [stack.outputs["SecurityGroupId"]],
+    }
 
 
 @pytest.mark.parametrize("given", [{"subnets": ["s"]}, {"security_group_ids": ["g"]}])

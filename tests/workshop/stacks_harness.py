@@ -1,5 +1,6 @@
 """CloudFormation in this process, as the local endpoint has it, and sessions whose calls fail."""
 
+import warnings
 from contextlib import contextmanager
 from functools import cache
 from types import SimpleNamespace
@@ -20,7 +21,8 @@ def aws(monkeypatch):
     deleted_stacks.freeze()
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "test")
-    with moto.mock_aws():
+    with warnings.catch_warnings(), moto.mock_aws():
+        warnings.filterwarnings("ignore", "Tried to parse AWS::S3::BucketPolicy")
         yield
 
 
