@@ -26,6 +26,8 @@
 # **Time:** 10 minutes, and 13 for the exercises.
 #
 # **Where it runs:** this machine (`target = "local"`) or AWS (`target = "aws"`), the same cells.
+# For AWS take credentials of your own: the role of the course's notebook instance may neither make
+# nor delete stacks, least of all the one that it stands in.
 #
 # **Cost on AWS:** about 0.02 USD: one `ml.c5.xlarge` for 5 minutes (us-east-1, price list of
 # 2026-09-27), to have something to delete. Locally nothing.

@@ -9,6 +9,7 @@ import workshop
 from local_sagemaker import daemon
 from notebook_harness import SMALLER, errors_and_warnings, text_of
 from workshop import cleaning, endpoint
+from workshop.notebooks.lessons import chosen
 
 pytestmark = pytest.mark.slow
 OWN = f"workshop-{SMALLER['seat']}-own"
@@ -50,6 +51,10 @@ def own_seat(**parameters):
         assert cell.cell_type == "code"
         exec(cell.source, names)
     return names
+
+
+def test_it_is_the_last():
+    assert [path.stem for path in chosen(())][-1] == "99_clean_up", "`workshop run` takes all"
 
 
 @pytest.mark.timeout(300)
