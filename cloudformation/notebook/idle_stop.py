@@ -14,7 +14,6 @@ import urllib.request
 
 JUPYTER = "https://localhost:8443"  # where a notebook instance has it, without a token
 METADATA = "/opt/ml/metadata/resource-metadata.json"  # where SageMaker writes the instance's name
-NOT_BUSY = ("idle", "dead")
 
 
 def ask(address):
@@ -33,7 +32,8 @@ def seconds(moment):
 def last_use(jupyter, known, now):
     """When Jupyter was last used, in seconds since 1970. known: what was found before."""
     kernels = ask(jupyter + "/api/kernels")
-    if any(one["execution_state"] not in NOT_BUSY for one in kernels):
+    # No other state is use in itself: a kernel that nobody has connected to is "starting" for ever.
+    if any(one["execution_state"] == "busy" for one in kernels):
         return now
     used = [*kernels, *ask(jupyter + "/api/terminals")]
     return max([known, *(seconds(one["last_activity"]) for one in used)])

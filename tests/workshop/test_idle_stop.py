@@ -70,7 +70,8 @@ def finished(process):
 
 def test_an_unused_instance_is_stopped(instance):
     metadata, status = instance
-    answers = {"/api/kernels": [kernel("idle", ago(3600))], "/api/terminals": []}
+    states = ("idle", "starting", "dead")  # a kernel that nobody connects to starts for ever
+    answers = {"/api/kernels": [kernel(one, ago(3600)) for one in states], "/api/terminals": []}
     with jupyter(answers) as address:
         began = time.monotonic()
         out = finished(watching(address, metadata))
@@ -84,7 +85,7 @@ def uses(moment):
     return {
         "a kernel runs a cell": {"/api/kernels": [kernel("busy", ago(99)), kernel("idle", ago(9))]},
         "a kernel ran a cell": {"/api/kernels": [kernel("idle", moment), kernel("idle", ago(99))]},
-        "a kernel starts": {"/api/kernels": [kernel("starting", ago(99))]},
+        "a kernel starts": {"/api/kernels": [kernel("starting", moment)]},
         "a terminal": {"/api/terminals": [{"name": "1", "last_activity": moment}]},
     }
 
