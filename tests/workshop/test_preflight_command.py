@@ -154,3 +154,16 @@ def test_a_subnet_is_looked_for_where_it_should_be(own_endpoint, session):
     assert status == 0 and "free addresses in us-east-1" in output, output
     status, output = preflight("--target=local", "--subnet=subnet-0123456789abcdef0", *arguments)
     assert status == 2 and "NO  network" in output and "does not exist" in output
+
+
+def test_a_lessons_job_in_a_vpc_is_checked_in_the_seats_own_network(session):
+    from workshop import stacks
+
+    status, output = preflight("--target=local", "--seat=tests", "05")
+    assert status == 0, output
+    assert "?   network       Could not be checked: the seat has no network stack" in output
+    stacks.deploy(session, ("network",), say=lambda _: None)
+    status, output = preflight("--target=local", "--seat=tests", "05")
+    stacks.delete(session, ("network",), say=lambda _: None)
+    assert status == 0 and "the seat has no network stack" not in output, output
+    assert "free addresses in us-east-1" in output

@@ -107,9 +107,7 @@ def differences(one, other, path: str = "") -> dict[str, tuple]:
 
 @pytest.mark.horovod  # without it the Horovod lessons run a stand-in here, and not on AWS
 @pytest.mark.parametrize("lesson", LESSONS)
-def test_on_aws_it_is_the_local_request_but_for_names(lesson, session, monkeypatch):
-    # The endpoint's defaults for the SDK only cost time here: it checks them at every look.
-    monkeypatch.delenv("SAGEMAKER_USER_CONFIG_OVERRIDE")
+def test_on_aws_it_is_the_local_request_but_for_names(lesson, session):
     local = build(lesson, "local", opened=recording_session("local", outputs=session.outputs))
     assert [job.name for job in local] == [job.name for job in on_aws(lesson)]
     for here, there in zip(local, on_aws(lesson), strict=True):
@@ -166,6 +164,19 @@ def test_a_parameter_and_a_region_are_taken_over():
     assert request["HyperParameters"]["epochs"] == "3"
     assert ".eu-central-1." in request["AlgorithmSpecification"]["TrainingImage"]
     assert request["TrainingJobName"].startswith("workshop-anna-first-")
+
+
+def test_with_stacks_it_has_their_names(session, own_endpoint):
+    result = CliRunner().invoke(main, ["request", "00", "1", "--stacks", "--seat", "tests"])
+    assert result.exit_code == 0, result.output
+    request = json.loads(result.output)
+    assert request["RoleArn"] == session.role
+    assert request["OutputDataConfig"]["S3OutputPath"] == f"s3://{session.bucket}/jobs"
+
+
+def test_stacks_that_are_not_there_are_named(own_endpoint):
+    result = CliRunner().invoke(main, ["request", "00", "--stacks", "--seat", "nobody"])
+    assert result.exit_code == 2 and "workshop-nobody-storage is not there" in result.output
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ MARKS = {True: ("OK", "green"), False: ("NO", "red"), None: ("?", "yellow")}
 @click.command()
 @click.argument("lesson", required=False)
 @click.option("--target", type=click.Choice(["aws", "local"]), default="aws", show_default=True)
+@click.option("--seat", default="me", show_default=True, help="Whose network a LESSON's jobs use.")
 @click.option("--offline", is_flag=True, help="Ask nobody: only what is known beforehand.")
 @click.option("--region", default="", help="Default: your shell's, or us-east-1.")
 @click.option("-p", "given", multiple=True, metavar="NAME=VALUE", help="A parameter of LESSON.")
@@ -37,7 +38,7 @@ MARKS = {True: ("OK", "green"), False: ("NO", "red"), None: ("?", "yellow")}
 @click.option("--checkpoint-s3-uri", default="", metavar="URI")
 @click.option("--keep-alive", type=int, default=0, metavar="SECONDS", help="Warm pool.")
 @click.option("--seconds", type=float, help="How long the job is expected to take.")
-def preflight(lesson, target, offline, region, given, **fields) -> None:
+def preflight(lesson, target, seat, offline, region, given, **fields) -> None:
     """Check a job that the options describe, or all jobs of LESSON (00, 05...).
 
     Makes nothing and starts nothing. Exit status 0 if nothing speaks against the jobs; 2 if
@@ -48,7 +49,7 @@ def preflight(lesson, target, offline, region, given, **fields) -> None:
     if lesson:
         _refuse_described(fields)
     with _shell_region(region):
-        session = None if offline else _session(target)
+        session = None if offline else _session(target, seat)
         jobs = _of_lesson(lesson, session, given) if lesson else [_described(fields, session)]
     good = True
     for number, job in enumerate(jobs):
@@ -78,11 +79,11 @@ def _together(jobs: list) -> str:
     return f"All {len(jobs)} jobs together: at most {most:.2f} USD{rest}."
 
 
-def _session(target: str):
+def _session(target: str, seat: str):
     from workshop.sessions import SessionError, session
 
     try:
-        return session(target)
+        return session(target, seat)
     except SessionError as error:
         raise WrongUse(str(error)) from error
 
@@ -121,11 +122,24 @@ def _of_lesson(lesson: str, session, given: tuple[str, ...]) -> list:
     """The jobs of a lesson, as they would be sent to AWS."""
     from workshop import preflight as checks
 
-    region = session.region if session else ""
-    found = built(lesson, "aws", "me", region, dict(map(parameter, given)), stacks=False)
+    names = {"region": session.region, "network": _network(session)} if session else {}
+    found = built(lesson, "aws", "me", dict(map(parameter, given)), **names)
     if not found:
         raise WrongUse(f"Lesson {lesson} starts no job on SageMaker: there is nothing to check.")
     return [checks.of(one.estimator, one.name) for one in found]
+
+
+def _network(session) -> dict | None:
+    """The seat's own network for jobs in a VPC, if there is one and it may be looked at."""
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    from workshop.requests import network_of
+    from workshop.stacks import StackError
+
+    try:
+        return network_of(session)
+    except (StackError, BotoCoreError, ClientError):
+        return None  # then the jobs' network is reported as not checked
 
 
 def _described(fields: dict, session):
@@ -159,13 +173,14 @@ def _distribution(text: str):
 def _ask(job, session) -> list:
     from workshop.preflight import ask
     from workshop.preflight.finding import unknown
-    from workshop.requests.building import PLACEHOLDERS
+    from workshop.requests import NO_NETWORK
 
-    if not set(job.subnets) & set(PLACEHOLDERS["subnets"]):
+    if not set(job.subnets) & set(NO_NETWORK["subnets"]):
         return ask(job, session)
     without = dataclasses.replace(job, subnets=(), security_group_ids=())
-    why = "the lesson's parameters subnets and security_group_ids are not set."
-    return [*ask(without, session), unknown("network", why, "Set them with -p subnets=[ID].")]
+    why = "the seat has no network stack, and the lesson's parameter subnets is not set."
+    do = "Make one (workshop stacks up network), or give -p subnets=[ID] and the group's."
+    return [*ask(without, session), unknown("network", why, do)]
 
 
 def _show(finding) -> None:

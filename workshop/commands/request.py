@@ -23,7 +23,7 @@ class WrongUse(click.ClickException):
 @click.option("--region", default="", help="For --target aws. Default: your shell's, or us-east-1.")
 @click.option("-p", "given", multiple=True, metavar="NAME=VALUE", help="Set a parameter.")
 @click.option(
-    "--stacks", is_flag=True, help="Ask for the names of your bucket and role, and use them."
+    "--stacks", is_flag=True, help="Ask what your stacks are called, and use their names."
 )
 def request(lesson, job, target, seat, region, given, stacks) -> None:
     """Print the CreateTrainingJob requests of a LESSON's jobs as JSON. Sends nothing.
@@ -32,39 +32,44 @@ def request(lesson, job, target, seat, region, given, stacks) -> None:
     exactly your own request. Otherwise bucket, role and network have placeholders, and neither
     credentials nor a running endpoint are needed.
     """
-    found = {
-        one.name: one.request
-        for one in built(lesson, target, seat, region, dict(map(parameter, given)), stacks)
-    }
+    names = _own(target, seat) if stacks else {"region": region}
+    jobs = built(lesson, target, seat, dict(map(parameter, given)), **names)
+    found = {one.name: one.request for one in jobs}
     if not found:
         click.echo(f"Lesson {lesson} starts no job on SageMaker.", err=True)
     click.echo(json.dumps(found[_chosen(job, list(found))] if job else found, indent=2))
 
 
-def built(lesson: str, target: str, seat: str, region: str, given: dict, stacks: bool):
-    """The lesson's jobs, built. Raises WrongUse if they cannot be."""
+def built(lesson: str, target: str, seat: str, given: dict, **names) -> list:
+    """The lesson's jobs, built. given: parameters. names: as recording_session takes them.
+
+    Raises WrongUse if they cannot be.
+    """
     from workshop.notebooks.lessons import NoSuchLesson
     from workshop.requests import CannotBuild, build, recording_session
     from workshop.sessions import SessionError
-    from workshop.stacks import StackError
 
     try:
-        outputs = _outputs(target, seat) if stacks else None
-        opened = recording_session(target, seat, region, outputs)
-        return build(lesson, target, given, opened)
-    except (NoSuchLesson, CannotBuild, SessionError, StackError) as error:
+        return build(lesson, target, given, recording_session(target, seat, **names))
+    except (NoSuchLesson, CannotBuild, SessionError) as error:
         raise WrongUse(str(error)) from error
 
 
-def _outputs(target: str, seat: str) -> dict[str, str]:
-    """Of the seat's stacks, as they are. Makes none, and starts no endpoint."""
+def _own(target: str, seat: str) -> dict:
+    """The names of the seat's stacks. Makes none, and starts no endpoint."""
     from workshop import stacks
     from workshop.commands.endpoint import client_environment
-    from workshop.sessions import session
+    from workshop.requests import network_of
+    from workshop.sessions import SessionError, session
 
     if target == "local":
         client_environment()  # raises if the endpoint is down
-    return stacks.outputs(session(target, seat))
+    try:
+        own = session(target, seat)
+        outputs = stacks.outputs(own)
+        return {"region": own.region, "outputs": outputs, "network": network_of(own)}
+    except (SessionError, stacks.StackError) as error:
+        raise WrongUse(str(error)) from error
 
 
 def _chosen(job: str, names: list[str]) -> str:

@@ -11,15 +11,23 @@ it would send goes to a `recorder`. So neither credentials nor a running endpoin
 """
 
 from workshop.requests.building import BuiltJob, CannotBuild, build
-from workshop.requests.opening import OpenSession, placeholders, recording_session
+from workshop.requests.opening import (
+    NO_NETWORK,
+    OpenSession,
+    network_of,
+    placeholders,
+    recording_session,
+)
 from workshop.requests.telemetry import WithoutTelemetry
 
 __all__ = [
+    "NO_NETWORK",
     "BuiltJob",
     "CannotBuild",
     "OpenSession",
     "WithoutTelemetry",
     "build",
+    "network_of",
     "placeholders",
     "recording_session",
 ]

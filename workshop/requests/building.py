@@ -21,11 +21,6 @@ from workshop.requests.slicing import Statement, needed, statements
 from workshop.requests.telemetry import WithoutTelemetry
 
 NOTE = "_note_job"  # what stands around the receiver of fit() in the statements that are run
-# A job in a VPC needs ids that are somebody's own.
-PLACEHOLDERS = {
-    "subnets": ["subnet-" + "0" * 17],
-    "security_group_ids": ["sg-" + "0" * 17],
-}
 
 
 class CannotBuild(Exception):
@@ -62,7 +57,7 @@ def build(
     """
     path = chosen((lesson,))[0]
     opened = opened or recording_session(target)
-    cells = _cells(path, {"target": target} | dict(parameters or {}))
+    cells = _cells(path, {"target": target} | dict(parameters or {}), opened.network)
     stand_in = _Workshop(opened)
     kept = needed(statements(cells), frozenset({"workshop"}))
     _run(path, kept, stand_in)
@@ -72,7 +67,7 @@ def build(
     ]
 
 
-def _cells(path: Path, given: dict[str, Any]) -> list[str]:
+def _cells(path: Path, given: dict[str, Any], network: dict[str, list[str]]) -> list[str]:
     """The sources of the code cells, with the parameters given after the lesson's own."""
     sources, known = [], set()
     for cell in nbformat.read(path, as_version=4).cells:
@@ -81,7 +76,7 @@ def _cells(path: Path, given: dict[str, Any]) -> list[str]:
         sources.append(cell.source)
         if "parameters" in cell.metadata.get("tags", []):
             known = {name for one in statements([cell.source]) for name in one.binds}
-            assumed = {name: value for name, value in PLACEHOLDERS.items() if name in known}
+            assumed = {name: value for name, value in network.items() if name in known}
             values = assumed | {name: given[name] for name in given if name in known}
             sources += [f"{name} = {value!r}" for name, value in values.items()]
     if unknown := sorted(set(given) - known - {"target"}):
@@ -99,9 +94,12 @@ def _nobodys_shell() -> Iterator[None]:
     The SDK opens a session of its own when it is imported; it must not look for credentials.
     """
     before = dict(os.environ)
-    for name in before:
-        if name.startswith("AWS_ENDPOINT_URL") or name in ("AWS_PROFILE", "AWS_DEFAULT_PROFILE"):
-            del os.environ[name]
+    unwanted = ["AWS_PROFILE", "AWS_DEFAULT_PROFILE"]
+    if elsewhere := [name for name in before if name.startswith("AWS_ENDPOINT_URL")]:
+        # The local endpoint's defaults for the SDK change no request, and cost seconds for each.
+        unwanted += [*elsewhere, "SAGEMAKER_USER_CONFIG_OVERRIDE"]
+    for name in unwanted:
+        os.environ.pop(name, None)
     os.environ["AWS_EC2_METADATA_DISABLED"] = "true"
     try:
         yield

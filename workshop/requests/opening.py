@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from local_sagemaker.daemon import REGION
+from workshop import stacks
 from workshop.requests.recorder import Recorder
 from workshop.sessions import SEAT, TARGETS, Session, SessionError, quiet
 
 NOBODY = "0" * 12  # the account in names that stand for real ones
 
 
+# A job in a VPC needs ids that are somebody's own.
+NO_NETWORK = {"subnets": ["subnet-" + "0" * 17], "security_group_ids": ["sg-" + "0" * 17]}
+
+
 @dataclass(frozen=True)
 class OpenSession:
-    """session: for a lesson's cells. recorder: what they would have sent through it."""
+    """session: for a lesson's cells. recorder: what they would have sent through it.
+
+    network: what lessons' parameters of these names are set to, if nobody gives others.
+    """
 
     session: Session
     recorder: Recorder
+    network: dict[str, list[str]] = field(default_factory=lambda: NO_NETWORK)
 
 
 def placeholders(seat: str, region: str) -> dict[str, str]:
@@ -29,7 +38,11 @@ def placeholders(seat: str, region: str) -> dict[str, str]:
 
 
 def recording_session(
-    target: str, seat: str = "me", region: str = "", outputs: dict[str, str] | None = None
+    target: str,
+    seat: str = "me",
+    region: str = "",
+    outputs: dict[str, str] | None = None,
+    network: dict[str, list[str]] | None = None,
 ) -> OpenSession:
     """Open a session through which nothing is sent.
 
@@ -37,6 +50,7 @@ def recording_session(
         target: "local" or "aws".
         region: empty takes AWS_DEFAULT_REGION, or us-east-1; the local endpoint has its own.
         outputs: of the seat's stacks; placeholders if None.
+        network: subnets and security_group_ids for jobs in a VPC; placeholders if None.
 
     Raises:
         SessionError: target or seat is none.
@@ -51,7 +65,16 @@ def recording_session(
     recorder = Recorder(region)
     opened = Session(target, seat, recorder.boto_session)
     opened.outputs = outputs or placeholders(seat, region)
-    return OpenSession(opened, recorder)
+    return OpenSession(opened, recorder, network or NO_NETWORK)
+
+
+def network_of(session: Session) -> dict[str, list[str]] | None:
+    """The subnet and the group of the seat's network stack; None if there is no such stack."""
+    try:
+        made = stacks.outputs(session, ("network",))
+    except stacks.MissingStack:
+        return None
+    return {"subnets": [made["SubnetId"]], "security_group_ids": [made["SecurityGroupId"]]}
 
 
 def region_of_shell() -> str:
