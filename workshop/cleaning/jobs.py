@@ -1,4 +1,4 @@
-"""Training jobs: those that run are stopped, warm pools are ended, records are deleted."""
+"""Training jobs: those that run are stopped, warm pools are ended."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from functools import cached_property
 
 from workshop.cleaning.things import Finding, NotDeleted, Thing, as_dict, with_cost
 from workshop.costs import PriceNotKnown, cost
-from workshop.following import FINAL, POLL_SECONDS
-from workshop.joblog import LOG_GROUP
+from workshop.following import POLL_SECONDS
 
+RUNNING = ("InProgress", "Stopping")
 WAIT_SECONDS = 10 * 60  # AWS gives a job 120 s to end, and uploads what it left
 
 
@@ -127,35 +127,5 @@ def is_warm(job: dict) -> bool:
 
 
 def has_ended(job: dict) -> bool:
-    """Whether a job's summary or description says that it is over."""
-    return job["TrainingJobStatus"] in FINAL
-
-
-class JobRecords:
-    """What SageMaker remembers of jobs that have ended. It costs nothing, and proves whose their
-    log is: so it goes after the log.
-    """
-
-    kind = "records of training jobs"
-
-    def __init__(self, session) -> None:
-        self.session = session
-
-    def find(self) -> Finding:
-        return Jobs(self.session).sorted(self.kind, has_ended)
-
-    def delete(self, thing: Thing) -> None:
-        logs = self.session.client("logs")
-        try:
-            found = logs.describe_log_streams(
-                logGroupName=LOG_GROUP, logStreamNamePrefix=f"{thing.name}/", limit=1
-            )
-        except logs.exceptions.ResourceNotFoundException:
-            found = {"logStreams": []}
-        if found["logStreams"]:
-            raise NotDeleted("its log is still there, and only this record tells whose it is")
-        client = self.session.client("sagemaker")
-        try:
-            client.delete_training_job(TrainingJobName=thing.name)
-        except client.exceptions.ResourceNotFound:
-            return
+    """Whether a job's summary or description says that it is over, or on its way out."""
+    return job["TrainingJobStatus"] not in RUNNING

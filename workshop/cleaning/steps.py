@@ -10,8 +10,9 @@ from functools import cache
 
 from workshop.cleaning.buckets import Buckets, Objects
 from workshop.cleaning.hosting import EndpointConfigs, Endpoints, Models
-from workshop.cleaning.jobs import JobRecords, RunningJobs, WarmPools
+from workshop.cleaning.jobs import RunningJobs, WarmPools
 from workshop.cleaning.logs import EndpointLogs, JobLogs, NotebookLogs
+from workshop.cleaning.records import JobRecords
 from workshop.cleaning.seat_stacks import Stacks
 from workshop.cleaning.things import Step
 

@@ -1,4 +1,7 @@
-"""Warm pools, which the local endpoint has not: against SageMaker's model of its answers."""
+"""What the local endpoint never answers: warm pools, a deletion that takes its time.
+
+Requests and answers are checked against SageMaker's own model.
+"""
 
 from types import SimpleNamespace
 
@@ -7,7 +10,7 @@ import pytest
 from botocore.stub import Stubber
 
 from workshop import stacks
-from workshop.cleaning import jobs
+from workshop.cleaning import jobs, records
 from workshop.cleaning.things import NotDeleted, Thing
 
 NAME = "workshop-me-a-2026"
@@ -39,12 +42,25 @@ def sagemaker():
 
 
 @pytest.fixture
-def step(sagemaker):
+def session(sagemaker, monkeypatch):
+    """A session whose only client is that one."""
     client, _ = sagemaker
-    session = SimpleNamespace(
+    monkeypatch.setattr(jobs.time, "sleep", lambda _: None)
+    return SimpleNamespace(
         seat="me", job_prefix="workshop-me-", target="local", client=lambda _: client
     )
+
+
+@pytest.fixture
+def step(session):
     return jobs.WarmPools(session)
+
+
+@pytest.fixture
+def record(session, monkeypatch):
+    """The step that deletes records, of a job whose log is gone."""
+    monkeypatch.setattr(records.JobRecords, "_has_log", lambda self, job: False)
+    return records.JobRecords(session)
 
 
 def warm(status):
@@ -63,9 +79,8 @@ def test_a_pool_that_waits_is_found_and_one_that_is_over_is_not(step, sagemaker)
     assert "billed" in found.note
 
 
-def test_it_is_ended_by_keeping_it_for_no_time(step, sagemaker, monkeypatch):
+def test_it_is_ended_by_keeping_it_for_no_time(step, sagemaker):
     stub = sagemaker[1]
-    monkeypatch.setattr(jobs.time, "sleep", lambda _: None)
     asked = {"TrainingJobName": NAME, "ResourceConfig": {"KeepAlivePeriodInSeconds": 0}}
     stub.add_response("update_training_job", {"TrainingJobArn": ARN}, asked)
     for status in ("Available", "Terminated"):
@@ -80,3 +95,48 @@ def test_one_that_goes_on_is_told(step, sagemaker, monkeypatch):
     stub.add_response("describe_training_job", DESCRIPTION | warm("Available"))
     with pytest.raises(NotDeleted, match="the warm pool has not ended after"):
         step.delete(Thing(step.kind, NAME))
+
+
+def gone(stub):
+    message = "Requested resource not found."
+    stub.add_client_error("describe_training_job", "ValidationException", message)
+
+
+def test_a_record_is_gone_when_it_cannot_be_described_any_more(record, sagemaker):
+    stub = sagemaker[1]
+    stub.add_response("describe_training_job", DESCRIPTION)
+    stub.add_response("delete_training_job", {}, {"TrainingJobName": NAME})
+    stub.add_response("describe_training_job", DESCRIPTION | {"TrainingJobStatus": "Deleting"})
+    gone(stub)
+    record.delete(Thing(record.kind, NAME))
+
+
+def test_a_record_that_is_being_deleted_is_waited_for(record, sagemaker):
+    stub = sagemaker[1]
+    deleting = SUMMARY | {"TrainingJobStatus": "Deleting"}
+    stub.add_response("list_training_jobs", {"TrainingJobSummaries": [deleting]})
+    stub.add_response("list_tags", {"Tags": stacks.tags("me")})
+    (found,) = record.find().ours
+    for _ in range(2):
+        stub.add_response("describe_training_job", DESCRIPTION | deleting)
+    gone(stub)
+    record.delete(found)
+
+
+def test_a_record_that_stays_is_told(record, sagemaker, monkeypatch):
+    stub = sagemaker[1]
+    monkeypatch.setattr(records, "WAIT_SECONDS", -1)
+    stub.add_response("describe_training_job", DESCRIPTION)
+    stub.add_response("delete_training_job", {})
+    stub.add_response("describe_training_job", DESCRIPTION | {"TrainingJobStatus": "Deleting"})
+    with pytest.raises(NotDeleted, match="still Deleting"):
+        record.delete(Thing(record.kind, NAME))
+
+
+def test_a_job_that_is_being_deleted_does_not_run(session, sagemaker):
+    stub = sagemaker[1]
+    some = [
+        SUMMARY | {"TrainingJobStatus": status} for status in ("Deleting", "Completed", "Failed")
+    ]
+    stub.add_response("list_training_jobs", {"TrainingJobSummaries": some})
+    assert jobs.RunningJobs(session).find().ours == []
