@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from moto.core import DEFAULT_ACCOUNT_ID
 
+from local_sagemaker.api import renting
 from local_sagemaker.cluster.spec import NAMESPACES
 from local_sagemaker.jobs import channels, metrics
 from local_sagemaker.jobs.manager import JobManager
@@ -42,6 +43,7 @@ class TrainingApi:
 
     def create(self, request: dict, region: str) -> dict:
         _check(request, self.jobs.isolation)
+        renting.check(request)
         metrics.check(request)
         channels.check(self.jobs.aws, request, region)
         name = request["TrainingJobName"]
