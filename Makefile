@@ -1,7 +1,7 @@
 # The whole kit from two commands: `make run`, `make test`. Both set .venv up first when it is
 # missing or out of date. `make` alone lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help setup ready run lab test test-matrix bench doctor lock clean distclean
+.PHONY: help setup ready run lab test test-matrix sdk-v3 bench doctor lock clean distclean
 SHELL := /bin/sh
 
 # Another Python for .venv:  make setup PYTHON=/path/to/python3.11
@@ -13,7 +13,7 @@ BOOTSTRAP := python=$$(command -v python3 || command -v python3.11 || command -v
 	|| { echo "No python3 was found: install Python 3.11 first."; exit 1; }; "$$python" -sE -m bootstrap
 
 help: ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | awk -F'\t' '{printf "make %-12s %s\n", $$1, $$2}'
+	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' Makefile | awk -F'\t' '{printf "make %-12s %s\n", $$1, $$2}'
 
 setup: ## install everything into .venv, and try Horovod again
 	@$(BOOTSTRAP) --force $(if $(PYTHON),--python "$(PYTHON)")
@@ -32,6 +32,14 @@ test: ready ## run the tests
 
 test-matrix: ready ## run the scripts' tests in the frameworks of AWS's images (ONLY=NAME: one)
 	@PYTHONPATH="$$PWD" exec $(BIN)/python tests/matrix $(ONLY)
+
+sdk-v3: ready ## two jobs through version 3 of the SDK (appendix; downloads it once, 1 GB)
+	@test -f build/sdk-v3/whole || { $(BIN)/python -m venv --clear build/sdk-v3 \
+		&& build/sdk-v3/bin/pip install -q -r appendix/sdk_v3/requirements.txt \
+		&& touch build/sdk-v3/whole; }
+	@$(INSIDE) $(BIN)/workshop run 00
+	@$(BIN)/workshop up && eval "$$($(BIN)/workshop env)" \
+		&& build/sdk-v3/bin/python -W ignore appendix/sdk_v3/train.py $(JOB)
 
 bench: ready ## measure what the local endpoint adds to a script started by hand
 	@$(INSIDE) $(BIN)/python -m bench

