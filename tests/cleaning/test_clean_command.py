@@ -84,6 +84,18 @@ def test_what_is_left_is_told_with_its_reason(session, invoke, monkeypatch):
     assert "Left: nothing." not in result.output
 
 
+@pytest.mark.parametrize("option", ["--yes", "--dry-run"])
+def test_nothing_seen_is_not_nothing_there(session, invoke, monkeypatch, option):
+    calls = Calls(session)
+    calls.refuse("ListModels", times=99)
+    monkeypatch.setattr("workshop.sessions.session", lambda target, seat: session)
+    result = invoke(option)
+    assert result.exit_code == 1
+    assert "There is nothing that could be seen of seat" in result.output
+    assert "Could not be looked at: models: ListModels: AccessDenied" in result.output
+    assert "Left: nothing." not in result.output
+
+
 def test_an_interrupt_says_that_a_second_run_goes_on(session, invoke, monkeypatch):
     workshop.deploy(session, say=lambda _: None)
     fill(session)

@@ -90,8 +90,11 @@ def _clean(session, yes: bool, dry_run: bool) -> int:
 def show(found, session) -> None:
     """The table of what there is, and what it costs."""
     where = f"seat {session.seat}, target {session.target}, {session.region}"
+    for kind, why in found.unseen.items():
+        click.echo(f"Could not be looked at: {kind}: {why}")
     if not found.things:
-        click.echo(f"There is nothing of {where}.")
+        seen = "is nothing" if not found.unseen else "is nothing that could be seen"
+        click.echo(f"There {seen} of {where}.")
         return
     table = Table(title=f"What there is of {where}", title_justify="left")
     for name in ("kind", "name"):
@@ -130,8 +133,7 @@ def total(found, session) -> str:
 
 
 def _strangers(found) -> list[str]:
-    lines = [f"Not looked at: {kind}: {why}" for kind, why in found.unseen.items()]
-    lines += [f"Would not be touched: {one.kind}: {one.name}: {one.why}" for one in found.strangers]
+    lines = [f"Would not be touched: {one.kind}: {one.name}: {one.why}" for one in found.strangers]
     return [*lines, "Nothing was deleted: --dry-run."]
 
 
