@@ -20,6 +20,7 @@ BIN = Path(sys.executable).parent
 CONDA = """
 [ -e "$7" ] || exit 9
 [ ! -e "$ROOT/conda-fails" ] || exit 1
+while [ -e "$ROOT/conda-takes-long" ]; do sleep 0.1; done
 mkdir -p "$5/bin"
 cp "$ROOT/bin/tool" "$5/bin/python"
 cp "$ROOT/bin/tool" "$5/bin/pip"

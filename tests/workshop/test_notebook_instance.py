@@ -69,8 +69,11 @@ def test_bash_can_read_what_sagemaker_gets(session, tmp_path):
 
 
 def test_the_first_start_fetches_the_kit_and_makes_its_environment(session, machine):
-    done = machine.run(lifecycle(session)["OnCreate"])
+    takes_long = machine.root / "conda-takes-long"
+    takes_long.touch()
+    done = machine.run(lifecycle(session)["OnCreate"])  # SageMaker would not wait for conda
     assert done.returncode == 0, done.stderr
+    takes_long.unlink()
     log = machine.folder / "set_up.log"
     until(lambda: "choose the kernel Workshop" in log.read_text() or "rror" in log.read_text())
     assert "choose the kernel Workshop" in log.read_text()
