@@ -43,7 +43,7 @@ def _type(job: JobConfiguration) -> Iterator[Finding]:
             WHAT,
             f"SMDDP has given up P3 ({job.instance_type}), though the SDK's list still has it.",
             f"{remedy}.",
-            "smddp",
+            "smddp-p3",
         )
     elif (found := places(job.instance_type)) and found[1] == "vCPU":
         yield bad(
