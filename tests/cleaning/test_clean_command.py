@@ -2,7 +2,7 @@
 
 import pytest
 from click.testing import CliRunner
-from seat_helpers import Calls, fill, furnish, host, names_left
+from seat_helpers import Calls, fill, host, names_left
 
 import workshop
 from workshop import stacks
@@ -59,7 +59,8 @@ def test_the_question_means_no_unless_somebody_says_yes(session, invoke, answer)
 
 
 def test_yes_deletes_and_proves_it(session, invoke):
-    furnish(session)
+    workshop.deploy(session, say=lambda _: None)
+    host(session, "a", stacks.tags(session.seat))
     result = invoke(at_terminal=True, answer="y\n")
     assert result.exit_code == 0, result.output
     assert "Left: nothing." in result.output
