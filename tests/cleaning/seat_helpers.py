@@ -25,6 +25,7 @@ def furnish(session) -> None:
     fill(session)
     job(session, "done")
     host(session, session.seat, stacks.tags(session.seat))
+    repository(session, "horovod", stacks.tags(session.seat))
     notebook(session)
 
 
@@ -88,6 +89,22 @@ def host(session, name: str, tags: list[dict]) -> None:
     logs = session.client("logs")
     logs.create_log_group(logGroupName=ENDPOINT_LOGS + full)
     logs.create_log_stream(logGroupName=ENDPOINT_LOGS + full, logStreamName="one/i-1")
+
+
+def repository(session, name: str, tags: list[dict]) -> str:
+    """A repository with one image of two layers, 7 MB and 3 MB."""
+    client, full = session.client("ecr"), f"{session.job_prefix}{name}"
+    client.create_repository(repositoryName=full, tags=tags)
+    manifest = {
+        "schemaVersion": 2,
+        "mediaType": "application/vnd.docker.distribution.manifest.v2+json",
+        "config": {"size": 0, "digest": "sha256:" + "0" * 64},
+        "layers": [
+            {"size": size, "digest": f"sha256:{size:064d}"} for size in (7_000_000, 3_000_000)
+        ],
+    }
+    client.put_image(repositoryName=full, imageManifest=json.dumps(manifest), imageTag="one")
+    return full
 
 
 def notebook(session) -> str:

@@ -49,11 +49,10 @@ def test_a_dry_run_shows_and_deletes_nothing(furnished, invoke):
         assert text in result.output, text
 
 
-@pytest.mark.parametrize("answer", ["\n", "n\n"])
-def test_the_question_means_no_unless_somebody_says_yes(session, invoke, answer):
+def test_the_question_means_no_unless_somebody_says_yes(session, invoke):
     host(session, "a", stacks.tags(session.seat))
     before = names_left(session)
-    result = invoke(at_terminal=True, answer=answer)
+    result = invoke(at_terminal=True, answer="\n")
     assert result.exit_code == 1 and "Nothing was deleted." in result.output
     assert names_left(session) == before
 
