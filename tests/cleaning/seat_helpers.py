@@ -92,16 +92,14 @@ def host(session, name: str, tags: list[dict]) -> None:
 
 
 def repository(session, name: str, tags: list[dict]) -> str:
-    """A repository with one image of two layers, 7 MB and 3 MB."""
+    """A repository with one image of 10 MB (moto takes the size of its configuration)."""
     client, full = session.client("ecr"), f"{session.job_prefix}{name}"
     client.create_repository(repositoryName=full, tags=tags)
     manifest = {
         "schemaVersion": 2,
         "mediaType": "application/vnd.docker.distribution.manifest.v2+json",
-        "config": {"size": 0, "digest": "sha256:" + "0" * 64},
-        "layers": [
-            {"size": size, "digest": f"sha256:{size:064d}"} for size in (7_000_000, 3_000_000)
-        ],
+        "config": {"size": 10_000_000, "digest": "sha256:" + "0" * 64},
+        "layers": [],
     }
     client.put_image(repositoryName=full, imageManifest=json.dumps(manifest), imageTag="one")
     return full
@@ -152,6 +150,8 @@ def names_left(session) -> list[str]:
         (session.client("iam").list_roles, "Roles", "RoleName"),
     ]:
         found += [each[one] for each in call()[many]]
+    repositories = session.client("ecr").describe_repositories()["repositories"]
+    found += [each["repositoryName"] for each in repositories]
     groups = [each["logGroupName"] for each in logs.describe_log_groups()["logGroups"]]
     found += [name.split("/")[-1] for name in groups]
     for group in (LOG_GROUP, NOTEBOOK_LOGS):

@@ -27,6 +27,7 @@ KINDS = [
     "endpoints",
     "endpoint configurations",
     "models",
+    "image repositories",
     "log groups of endpoints",
     "log streams of training jobs",
     "records of training jobs",
@@ -55,6 +56,9 @@ def test_a_look_finds_each_kind_with_its_size_and_cost_and_changes_nothing(furni
     (endpoint,) = found.of("endpoints")
     assert endpoint.note == "2 x ml.m5.large"
     assert endpoint.usd_per_month == pytest.approx(2 * 730 * price("endpoint ml.m5.large").usd)
+    (images,) = found.of("image repositories")
+    assert images.size == 10_000_000 and images.note == "1 image"
+    assert images.usd_per_month == pytest.approx(0.01 * price("ecr").usd)
     by_name = {one.name.removeprefix(session.job_prefix): one for one in found.of("stacks")}
     assert list(by_name) == ["notebook", "roles", "storage"], "the last one made goes first"
     assert by_name["notebook"].usd_per_month == pytest.approx(

@@ -10,6 +10,7 @@ from functools import cache
 
 from workshop.cleaning.buckets import Buckets, Objects
 from workshop.cleaning.hosting import EndpointConfigs, Endpoints, Models
+from workshop.cleaning.images import ImageRepositories
 from workshop.cleaning.jobs import RunningJobs, WarmPools
 from workshop.cleaning.logs import EndpointLogs, JobLogs, NotebookLogs
 from workshop.cleaning.records import JobRecords
@@ -22,6 +23,7 @@ ORDER = (
     Endpoints,
     EndpointConfigs,
     Models,
+    ImageRepositories,
     EndpointLogs,
     JobLogs,
     JobRecords,
