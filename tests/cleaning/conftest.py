@@ -12,7 +12,9 @@ from workshop import endpoint as workshop_endpoint
 SEATS = itertools.count(1)
 
 
-@pytest.fixture(scope="session")
+# Not longer than a module: a session points the whole process at the endpoint, and other
+# folders' tests use moto in this process.
+@pytest.fixture(scope="module")
 def own_endpoint(tmp_path_factory):
     """An endpoint with its own state on a free port; no AWS setting of this machine is seen."""
     with pytest.MonkeyPatch.context() as patch:

@@ -18,3 +18,8 @@ seen = {"rank": dist.get_rank(), "local_rank": int(os.environ["LOCAL_RANK"])}
 seen |= {"size": dist.get_world_size(), "total": total.tolist(), "hostname": socket.gethostname()}
 print("SEEN " + json.dumps(seen), flush=True)
 dist.barrier()
+dist.destroy_process_group()
+if "mpi4py.MPI" in sys.modules:
+    sys.modules["mpi4py.MPI"].Finalize()
+sys.stdout.flush()
+os._exit(0)  # a thread of gloo may abort while Python is taken down (pytorch/pytorch#190489)
