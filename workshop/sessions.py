@@ -45,6 +45,14 @@ def session(target: str = "local", seat: str = "me") -> Session:
     Raises:
         SessionError: with what to do.
     """
+    check_names(target, seat)
+    quiet()
+    boto_session = _local() if target == "local" else _aws()
+    return Session(target, seat, boto_session)
+
+
+def check_names(target: str, seat: str) -> None:
+    """Raise SessionError unless target and seat are such as a session can have."""
     if target not in TARGETS:
         raise SessionError(f'target is {target!r}; it must be "local" or "aws".')
     if not SEAT.fullmatch(seat):
@@ -52,9 +60,6 @@ def session(target: str = "local", seat: str = "me") -> Session:
             f"seat is {seat!r}; it must be 1 to 16 small letters, digits or hyphens, with no "
             "hyphen at either end."
         )
-    quiet()
-    boto_session = _local() if target == "local" else _aws()
-    return Session(target, seat, boto_session)
 
 
 class Session:

@@ -28,6 +28,11 @@ class StandingPrice:
     price_date: date
     source: str
 
+    @property
+    def example(self) -> float:
+        """An amount for tables: one that stands, or 10 GB that are stored."""
+        return 1 if self.per == "hour" else 10 * GB
+
     def per_month(self, amount: float = 1) -> float:
         """USD for a month. amount: how many of them; of what is stored, bytes."""
         if self.per == "hour":
@@ -65,7 +70,7 @@ def table():
     rows = []
     for name in price_table()["standing"]:
         one = price(name)
-        monthly = one.per_month() if one.per == "hour" else one.per_month(10 * GB)
+        monthly = one.per_month(one.example)
         what = one.what if one.per == "hour" else f"10 GB of {one.what}"
         given = f"{one.usd:g} per {one.per}"
         rows.append((what, given, round(monthly, 2), str(one.price_date)))

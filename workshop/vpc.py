@@ -27,10 +27,8 @@ def network(session, subnets=(), security_group_ids=()) -> dict[str, list[str]]:
         raise NoNetwork("Give both, subnets and security_group_ids, or neither.")
     if subnets:
         return {"subnets": list(subnets), "security_group_ids": list(security_group_ids)}
-    (stack,) = stacks.status(session, ("network",))
-    if stack.usable:
-        made = stack.outputs
-        return {"subnets": [made["SubnetId"]], "security_group_ids": [made["SecurityGroupId"]]}
+    if found := of_stack(session):
+        return found
     if session.target == "aws":
         raise NoNetwork(
             "On AWS a job in a VPC needs a network that is there. Make the seat's own, which costs "
@@ -47,6 +45,15 @@ def network(session, subnets=(), security_group_ids=()) -> dict[str, list[str]]:
         "subnets": [subnet or _make_subnet(ec2, session, vpc)],
         "security_group_ids": [group or _make_group(ec2, session, vpc)],
     }
+
+
+def of_stack(session) -> dict[str, list[str]] | None:
+    """The subnet and the group of the seat's network stack; None if it has none to be used."""
+    (stack,) = stacks.status(session, ("network",))
+    if not stack.usable:
+        return None
+    made = stack.outputs
+    return {"subnets": [made["SubnetId"]], "security_group_ids": [made["SecurityGroupId"]]}
 
 
 def _found(describe, session, many: str, name: str) -> str:

@@ -10,7 +10,7 @@ import pytest
 from botocore.stub import Stubber
 
 from workshop import stacks
-from workshop.cleaning import jobs, records
+from workshop.cleaning import jobs, records, things
 from workshop.cleaning.things import NotDeleted, Thing
 
 NAME = "workshop-me-a-2026"
@@ -125,7 +125,7 @@ def test_a_record_that_is_being_deleted_is_waited_for(record, sagemaker):
 
 def test_a_record_that_stays_is_told(record, sagemaker, monkeypatch):
     stub = sagemaker[1]
-    monkeypatch.setattr(records, "WAIT_SECONDS", -1)
+    monkeypatch.setattr(things, "WAIT_SECONDS", -1)
     stub.add_response("describe_training_job", DESCRIPTION)
     stub.add_response("delete_training_job", {})
     stub.add_response("describe_training_job", DESCRIPTION | {"TrainingJobStatus": "Deleting"})

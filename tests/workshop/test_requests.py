@@ -186,7 +186,7 @@ def test_stacks_that_are_not_there_are_named(own_endpoint):
         (["00", "second"], "no job 'second'. It has: 1 'first'"),
         (["00", "2"], "no job '2'"),
         (["00", "-p", "epoch=3"], "no parameter epoch"),
-        (["00", "--seat", "A B"], "seat 'A B'"),
+        (["00", "--seat", "A B"], "seat is 'A B'"),
         (["00", "--target", "moon"], "Invalid value for '--target'"),
     ],
 )

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import time
-
 from botocore.exceptions import ClientError
 
 from workshop import stacks
-from workshop.cleaning.things import Finding, NotDeleted, Thing, as_dict, with_cost
-from workshop.following import POLL_SECONDS
+from workshop.cleaning.things import Finding, Thing, as_dict, wait_until_gone, with_cost
 from workshop.standing import month
 
 ENDPOINT_LOGS = "/aws/sagemaker/Endpoints/"
-WAIT_SECONDS = 10 * 60
 REFUSED = ("AccessDeniedException", "AccessDenied")
 
 
@@ -79,11 +75,7 @@ class Endpoints(_Hosted):
     def delete(self, thing: Thing) -> None:
         self._claim_log(thing.name)
         super().delete(thing)
-        deadline = time.monotonic() + WAIT_SECONDS
-        while status := self._status(thing.name):
-            if time.monotonic() > deadline:
-                raise NotDeleted(f"it is still {status} after {WAIT_SECONDS} s")
-            time.sleep(POLL_SECONDS[self.session.target == "local"])
+        wait_until_gone(self.session, lambda: self._status(thing.name))
 
     def _claim_log(self, name: str) -> None:
         """Tag the endpoint's log group as ours, while the endpoint's own tags can prove it."""

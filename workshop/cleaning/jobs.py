@@ -7,12 +7,18 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 
-from workshop.cleaning.things import Finding, NotDeleted, Thing, as_dict, with_cost
+from workshop.cleaning.things import (
+    WAIT_SECONDS,
+    Finding,
+    NotDeleted,
+    Thing,
+    as_dict,
+    poll_seconds,
+    with_cost,
+)
 from workshop.costs import PriceNotKnown, cost
-from workshop.following import POLL_SECONDS
 
 RUNNING = ("InProgress", "Stopping")
-WAIT_SECONDS = 10 * 60  # AWS gives a job 120 s to end, and uploads what it left
 
 
 class Jobs:
@@ -48,17 +54,13 @@ class Jobs:
                 found.sort(self.session.seat, Thing(kind, name), self.tags(name))
         return found
 
-    @property
-    def poll_seconds(self) -> float:
-        return POLL_SECONDS[self.session.target == "local"]
-
     def until(self, name: str, done: Callable[[dict], bool], what: str) -> None:
         """Wait until `done` of the job's description holds. Raises NotDeleted after a while."""
         deadline = time.monotonic() + WAIT_SECONDS
         while not done(found := self.client.describe_training_job(TrainingJobName=name)):
             if time.monotonic() > deadline:
                 raise NotDeleted(f"{what} after {WAIT_SECONDS} s: {found['TrainingJobStatus']}")
-            time.sleep(self.poll_seconds)
+            time.sleep(poll_seconds(self.session))
 
 
 class RunningJobs:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import time
-
 from botocore.exceptions import ClientError
 
-from workshop.cleaning.jobs import WAIT_SECONDS, Jobs, has_ended
-from workshop.cleaning.things import Finding, NotDeleted, Thing
+from workshop.cleaning.jobs import Jobs, has_ended
+from workshop.cleaning.things import Finding, NotDeleted, Thing, wait_until_gone
 from workshop.joblog import LOG_GROUP
 
 
@@ -28,11 +26,7 @@ class JobRecords:
             raise NotDeleted("its log is still there, and only this record tells whose it is")
         if self._status(thing.name) not in (None, "Deleting"):
             self.client.delete_training_job(TrainingJobName=thing.name)
-        deadline = time.monotonic() + WAIT_SECONDS
-        while status := self._status(thing.name):
-            if time.monotonic() > deadline:
-                raise NotDeleted(f"it is still {status} after {WAIT_SECONDS} s")
-            time.sleep(Jobs(self.session).poll_seconds)
+        wait_until_gone(self.session, lambda: self._status(thing.name))
 
     def _has_log(self, job: str) -> bool:
         logs = self.session.client("logs")

@@ -92,11 +92,9 @@ def live(session) -> list[dict]:
 
 
 def resources(session, stack: str) -> list[dict]:
-    """What is in a stack. stack: its name, or its id where it has been deleted."""
-    client = session.client("cloudformation")
-    pages = client.get_paginator("list_stack_resources").paginate(StackName=stack)
-    names = [one for page in pages for one in page["StackResourceSummaries"]]
-    return [one for one in names if one.get("ResourceStatus") != "DELETE_COMPLETE"]
+    """What is in a stack that stands. stack: its name."""
+    parts = _listed(session.client("cloudformation"), stack)
+    return [one for one in parts if one.get("ResourceStatus") != "DELETE_COMPLETE"]
 
 
 def held_buckets(session) -> set[str]:
@@ -130,13 +128,17 @@ def notebooks(session) -> dict[str, dict[str, str]]:
 
 
 def _notebooks(client, stack_id: str) -> list[str]:
-    pages = client.get_paginator("list_stack_resources").paginate(StackName=stack_id)
-    parts = [one for page in pages for one in page["StackResourceSummaries"]]
     return [
         _name(one["PhysicalResourceId"])
-        for one in parts
+        for one in _listed(client, stack_id)
         if one["ResourceType"] == NOTEBOOK and one.get("PhysicalResourceId")
     ]
+
+
+def _listed(client, stack: str) -> list[dict]:
+    """All that was ever in a stack. stack: its name, or its id where it has been deleted."""
+    pages = client.get_paginator("list_stack_resources").paginate(StackName=stack)
+    return [one for page in pages for one in page["StackResourceSummaries"]]
 
 
 def _name(physical: str) -> str:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from workshop.following import POLL_SECONDS
 from workshop.stacks import StackError, tags
+
+WAIT_SECONDS = 10 * 60  # AWS gives a job 120 s to end, and uploads what it left
 
 
 class NotDeleted(Exception):
@@ -83,6 +87,20 @@ def with_cost(thing: Thing, ask: Callable[[], tuple[float | None, str]]) -> Thin
     except REFUSALS as error:
         usd, note = None, f"its cost cannot be asked: {why(error)}"
     return replace(thing, usd_per_month=usd, note=note)
+
+
+def wait_until_gone(session, ask: Callable[[], str | None]) -> None:
+    """Wait until `ask` tells of no status any more. Raises NotDeleted after WAIT_SECONDS."""
+    deadline = time.monotonic() + WAIT_SECONDS
+    while status := ask():
+        if time.monotonic() > deadline:
+            raise NotDeleted(f"it is still {status} after {WAIT_SECONDS} s")
+        time.sleep(poll_seconds(session))
+
+
+def poll_seconds(session) -> float:
+    """Seconds between two looks at what is on its way: the local endpoint may be asked often."""
+    return POLL_SECONDS[session.target == "local"]
 
 
 def as_dict(listed: list[dict]) -> dict[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
 
 import click
@@ -10,10 +9,9 @@ from rich.console import Console
 from rich.table import Table
 
 from local_sagemaker import daemon
-from workshop.commands.request import WrongUse
+from workshop.commands.shared import INTERRUPTED, WrongUse, opened
 
 MOST_ROWS = 6  # of one kind; more become one row
-INTERRUPTED = 130
 
 
 @click.command()
@@ -43,20 +41,6 @@ def clean(seat, target, yes, dry_run) -> None:
 def at_terminal() -> bool:
     """Whether somebody can answer a question."""
     return sys.stdin.isatty()
-
-
-@contextlib.contextmanager
-def opened(target: str, seat: str):
-    """A session; the local endpoint is up meanwhile. Raises WrongUse."""
-    from workshop import endpoint  # boto3 comes with them: --help need not wait
-    from workshop.sessions import SessionError, session
-
-    up = endpoint.up_for_now(click.echo) if target == "local" else contextlib.nullcontext()
-    try:
-        with up:
-            yield session(target, seat)
-    except (SessionError, daemon.DaemonError) as error:
-        raise WrongUse(str(error)) from error
 
 
 def _clean(session, yes: bool, dry_run: bool) -> int:

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 import click
 import yaml
 
-from workshop.commands.request import WrongUse, built
+from workshop.commands.request import built
 from workshop.commands.run import parameter
+from workshop.commands.shared import WrongUse
 
 MARKS = {True: ("OK", "green"), False: ("NO", "red"), None: ("?", "yellow")}
 
@@ -133,11 +134,11 @@ def _network(session) -> dict | None:
     """The seat's own network for jobs in a VPC, if there is one and it may be looked at."""
     from botocore.exceptions import BotoCoreError, ClientError
 
-    from workshop.requests import network_of
     from workshop.stacks import StackError
+    from workshop.vpc import of_stack
 
     try:
-        return network_of(session)
+        return of_stack(session)
     except (StackError, BotoCoreError, ClientError):
         return None  # then the jobs' network is reported as not checked
 

@@ -7,12 +7,7 @@ import json
 import click
 
 from workshop.commands.run import parameter
-
-
-class WrongUse(click.ClickException):
-    """A message and exit status 2: nothing is broken, what was asked for is not there."""
-
-    exit_code = 2
+from workshop.commands.shared import WrongUse
 
 
 @click.command()
@@ -59,15 +54,15 @@ def _own(target: str, seat: str) -> dict:
     """The names of the seat's stacks. Makes none, and starts no endpoint."""
     from workshop import stacks
     from workshop.commands.endpoint import client_environment
-    from workshop.requests import network_of
     from workshop.sessions import SessionError, session
+    from workshop.vpc import of_stack
 
     if target == "local":
         client_environment()  # raises if the endpoint is down
     try:
         own = session(target, seat)
         outputs = stacks.outputs(own)
-        return {"region": own.region, "outputs": outputs, "network": network_of(own)}
+        return {"region": own.region, "outputs": outputs, "network": of_stack(own)}
     except (SessionError, stacks.StackError) as error:
         raise WrongUse(str(error)) from error
 

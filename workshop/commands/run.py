@@ -8,10 +8,9 @@ import click
 import yaml
 
 from local_sagemaker.daemon import DaemonError
+from workshop.commands.shared import INTERRUPTED
 from workshop.notebooks.lessons import NoSuchLesson, chosen
 from workshop.paths import BUILD, NOTEBOOKS
-
-INTERRUPTED = 130
 
 
 @click.command()

@@ -7,11 +7,9 @@ from collections.abc import Iterator
 
 import click
 
-from local_sagemaker import daemon
-from workshop.commands.request import WrongUse
+from workshop.commands.shared import INTERRUPTED, WrongUse, opened
 
 ALL = ("storage", "roles", "network", "notebook")  # workshop.stacks.ALL; that import is slow
-INTERRUPTED = 130
 
 
 def of_a_seat(command):
@@ -103,22 +101,6 @@ def down(names, seat, target, yes) -> None:
             if target == "aws" and not yes:
                 _ask(there, session.region)
             delete(session, [one.name for one in there], click.echo, _tell)
-
-
-@contextlib.contextmanager
-def opened(target: str, seat: str) -> Iterator:
-    """A session; the local endpoint is up meanwhile. Raises WrongUse if there can be none."""
-    from workshop import endpoint
-    from workshop.sessions import SessionError, session
-
-    up = endpoint.up_for_now(click.echo) if target == "local" else contextlib.nullcontext()
-    with contextlib.ExitStack() as opening:
-        try:
-            opening.enter_context(up)
-            found = session(target, seat)
-        except (SessionError, daemon.DaemonError) as error:
-            raise WrongUse(str(error)) from error
-        yield found
 
 
 @contextlib.contextmanager

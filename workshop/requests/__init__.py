@@ -14,7 +14,6 @@ from workshop.requests.building import BuiltJob, CannotBuild, build
 from workshop.requests.opening import (
     NO_NETWORK,
     OpenSession,
-    network_of,
     placeholders,
     recording_session,
 )
@@ -27,7 +26,6 @@ __all__ = [
     "OpenSession",
     "WithoutTelemetry",
     "build",
-    "network_of",
     "placeholders",
     "recording_session",
 ]

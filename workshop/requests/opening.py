@@ -6,9 +6,8 @@ import os
 from dataclasses import dataclass, field
 
 from local_sagemaker.daemon import REGION
-from workshop import stacks
 from workshop.requests.recorder import Recorder
-from workshop.sessions import SEAT, TARGETS, Session, SessionError, quiet
+from workshop.sessions import Session, check_names, quiet
 
 NOBODY = "0" * 12  # the account in names that stand for real ones
 
@@ -55,26 +54,13 @@ def recording_session(
     Raises:
         SessionError: target or seat is none.
     """
-    if target not in TARGETS or not SEAT.fullmatch(seat):
-        raise SessionError(
-            f'target is {target!r} and seat {seat!r}; target must be "local" or "aws", and seat '
-            "1 to 16 small letters, digits or hyphens."
-        )
+    check_names(target, seat)
     quiet()
     region = REGION if target == "local" else region or region_of_shell()
     recorder = Recorder(region)
     opened = Session(target, seat, recorder.boto_session)
     opened.outputs = outputs or placeholders(seat, region)
     return OpenSession(opened, recorder, network or NO_NETWORK)
-
-
-def network_of(session: Session) -> dict[str, list[str]] | None:
-    """The subnet and the group of the seat's network stack; None if there is no such stack."""
-    try:
-        made = stacks.outputs(session, ("network",))
-    except stacks.MissingStack:
-        return None
-    return {"subnets": [made["SubnetId"]], "security_group_ids": [made["SecurityGroupId"]]}
 
 
 def region_of_shell() -> str:

@@ -85,9 +85,8 @@ class _Making:
     def __init__(self, client, seat: str, name: str, parameters, on_event) -> None:
         self.client, self.seat, self.name, self.on_event = client, seat, name, on_event
         self.full, self.body = stack_name(seat, name), templates.body(name)
-        declared = templates.parameters(name)
-        self.given = {key: value for key, value in parameters.items() if key in declared}
-        self.declared = declared
+        self.declared = templates.parameters(name)
+        self.given = {key: value for key, value in parameters.items() if key in self.declared}
 
     def run(self) -> str:
         stack = self._settle()
@@ -97,7 +96,7 @@ class _Making:
             self._clear(stack)
             stack = None
         if stack is None:
-            made = self.client.create_stack(**self._request({}))
+            made = self.client.create_stack(**self._request(self.given))
             return self._checked(made["StackId"], "created")
         if stack["StackStatus"] == "UPDATE_ROLLBACK_FAILED":
             self.client.continue_update_rollback(StackName=self.full)
@@ -143,7 +142,7 @@ class _Making:
         return settle(self.client, self.full, self.on_event, stack_id, since)
 
     def _request(self, values: Mapping[str, str]) -> dict:
-        values = {**values, **self.given, "Seat": self.seat}
+        values = {**values, "Seat": self.seat}
         return {
             "StackName": self.full,
             "TemplateBody": self.body,

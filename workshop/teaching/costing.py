@@ -118,9 +118,8 @@ def standing_things() -> str:
     ]
     for name in price_table()["standing"]:
         one = standing.price(name)
-        amount = 1 if one.per == "hour" else 10 * standing.GB
         what = one.what if one.per == "hour" else f"{one.what}, 10 GB"
-        monthly = one.per_month(amount)
+        monthly = one.per_month(one.example)
         daily = monthly / standing.HOURS_PER_MONTH * 24
         rows.append(
             f"| {what} | {one.usd:g} per {one.per} | {daily:.2f} | {monthly:.2f} | "

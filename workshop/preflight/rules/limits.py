@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from workshop.costs import PriceNotKnown, cost
+from workshop.costs import Cost, PriceNotKnown, cost
 from workshop.preflight.configuration import JobConfiguration
 from workshop.preflight.facts import facts, longest_keep_alive
 from workshop.preflight.finding import Finding, bad, unknown
@@ -30,7 +30,12 @@ def check(job: JobConfiguration) -> Iterator[Finding]:
 def most_usd(job: JobConfiguration) -> float:
     """What a job costs at most, its warm pool included. Raises PriceNotKnown, ValueError."""
     found = cost(job.instance_type, job.instance_count, 0, job.max_run)
-    return found.most_usd + job.instance_count * job.keep_alive / 3600 * found.usd_per_hour
+    return found.most_usd + _warm_usd(job, found)
+
+
+def _warm_usd(job: JobConfiguration, found: Cost) -> float:
+    """What the job's instances cost while they are kept warm."""
+    return job.instance_count * job.keep_alive / 3600 * found.usd_per_hour
 
 
 def price(job: JobConfiguration) -> Finding:
@@ -42,7 +47,7 @@ def price(job: JobConfiguration) -> Finding:
     except PriceNotKnown as error:
         return unknown("cost", str(error))
     expected = f"about {found.usd:.2f} USD for {job.seconds:g} s, " if job.seconds else ""
-    warm = job.instance_count * job.keep_alive / 3600 * found.usd_per_hour
+    warm = _warm_usd(job, found)
     also = f" (and {warm:.2f} USD for the warm pool)" if warm else ""
     said = f"{expected}at most {found.most_usd:.2f} USD, since max_run is {job.max_run} s{also}. "
     at = f"{found.usd_per_hour:g} USD per instance and hour on demand in {found.region}."
