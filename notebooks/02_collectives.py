@@ -250,7 +250,7 @@ differing
 
 # %% [markdown]
 # Zeros: each algorithm gives the same integers as torch, on every rank. Now the traffic, counted
-# on the real ranks, beside what the formulas of `workshop/costmodel.py` say.
+# on the real ranks, beside what the formulas of `workshop/costmodel/` say.
 
 # %% tags=["deterministic"]
 traffic = {}

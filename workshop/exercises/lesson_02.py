@@ -154,4 +154,4 @@ def ring_seconds(answer) -> str:
             f"{n_bytes:,} bytes on {n} ranks, alpha {alpha:g} s, beta {beta:g} s per byte: "
             f"{found:.6g} s {why or 'is not ' + format(right, '.6g') + ' s: count the steps'}."
         )
-    return "As in workshop/costmodel.py, from 1 to 16 ranks."
+    return "As in workshop/costmodel/, from 1 to 16 ranks."

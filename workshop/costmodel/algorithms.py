@@ -1,0 +1,96 @@
+"""The all-reduces as rounds of messages.
+
+`ALGORITHMS` look at ranks alone. `PLACED` are those in which it matters where the ranks live, and
+gloo's own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from workshop.costmodel.messages import Message, Placement, Rounds
+
+# gloo's own limit: kMaxSegmentSize in gloo/allreduce.h,
+# https://github.com/facebookincubator/gloo, read 2026-11-21.
+GLOO_SEGMENT_BYTES = 1024 * 1024
+
+
+def naive(n_bytes: float, world_size: int) -> Rounds:
+    """Everything to rank 0, one after the other; the sum back to all."""
+    others = range(1, world_size)
+    up = [[Message(rank, 0, n_bytes)] for rank in others]
+    return up + [[Message(0, rank, n_bytes)] for rank in others]
+
+
+def tree(n_bytes: float, world_size: int) -> Rounds:
+    """Sums up a binomial tree to rank 0, and down again."""
+    up, distance = [], 1
+    while distance < world_size:
+        senders = range(distance, world_size, 2 * distance)
+        up.append([Message(rank, rank - distance, n_bytes) for rank in senders])
+        distance *= 2
+    return up + [[Message(one.to, one.source, n_bytes) for one in level] for level in reversed(up)]
+
+
+def ring(n_bytes: float, world_size: int) -> Rounds:
+    """Reduce-scatter, then all-gather: a chunk from every rank to the next, in every round."""
+    return 2 * _passes(n_bytes / world_size, [range(world_size)])
+
+
+def gloo(n_bytes: float, place: Placement) -> Rounds:
+    """torch's own on gloo: a ring that cuts each chunk into segments and has two on their way.
+
+    Read in gloo/allreduce.cc (2026-11-21). A phase sends all segments but two of the whole
+    tensor, so with more than two segments a chunk it sends a little more than `ring`.
+    """
+    size = place.world_size
+    if size == 1:
+        return []
+    segment = min(math.ceil(n_bytes / (2 * size)), GLOO_SEGMENT_BYTES)
+    per_chunk = max(2, math.ceil(n_bytes / (segment * size))) if segment else 2
+    pairs, single = divmod(size * per_chunk - 2, 2)
+    # The segments of a chunk may be shorter than the longest one allowed.
+    length = n_bytes / (size * per_chunk)
+    ring_of = [Message(rank, (rank - 1) % size, 2 * length) for rank in range(size)]
+    last = [[Message(one.source, one.to, length) for one in ring_of]] * single
+    return 2 * ([ring_of] * pairs + last)
+
+
+def blind_ring(n_bytes: float, place: Placement) -> Rounds:
+    """A ring that knows nothing of instances: with two or more, each hop leaves one."""
+    order = [
+        place.rank_of(instance, local_rank)
+        for local_rank in range(place.ranks_per_instance)
+        for instance in range(place.instances)
+    ]
+    return 2 * _passes(n_bytes / place.world_size, [order])
+
+
+def two_tier(n_bytes: float, place: Placement) -> Rounds:
+    """Reduce-scatter inside, all-reduce of each part across, all-gather inside."""
+    instances, local_ranks = range(place.instances), range(place.ranks_per_instance)
+    within = [[place.rank_of(i, local) for local in local_ranks] for i in instances]
+    peers = [[place.rank_of(i, local) for i in instances] for local in local_ranks]
+    part = n_bytes / place.ranks_per_instance
+    inside = _passes(part, within)
+    return inside + 2 * _passes(part / place.instances, peers) + inside
+
+
+def _passes(chunk: float, rings: Sequence[Sequence[int]]) -> Rounds:
+    """Once around each ring, all rings at the same time: every rank passes a chunk to the next."""
+    size = len(rings[0])
+    hops = [(ring[at], ring[(at + 1) % size]) for ring in rings for at in range(size)]
+    return [[Message(source, to, chunk) for source, to in hops]] * (size - 1)
+
+
+ALGORITHMS: dict[str, Callable[[float, int], Rounds]] = {
+    "naive": naive,
+    "tree": tree,
+    "ring": ring,
+}
+PLACED: dict[str, Callable[[float, Placement], Rounds]] = {
+    "gloo": gloo,
+    "blind_ring": blind_ring,
+    "two_tier": two_tier,
+}
