@@ -1,7 +1,7 @@
 """The endpoint in the background: start it, find it, end it.
 
 Everything about it stands in its state directory: `endpoint.json` (pid, port; there while
-it answers), `endpoint.log`, `lock`, `moto/`, `jobs/`.
+it answers), `endpoint.log`, `lock`, `moto/`, `jobs/`, `links` (a setting; see jobs/links.py).
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ def forget(state: Path) -> None:
     for name in ("moto", "jobs"):
         if (state / name).is_dir():
             remove(state / name)
-    for name in ("endpoint.json", "endpoint.log", "sdk-defaults.yaml"):
+    for name in ("endpoint.json", "endpoint.log", "sdk-defaults.yaml", "links"):
         (state / name).unlink(missing_ok=True)
 
 

@@ -9,7 +9,7 @@ from moto.core import DEFAULT_ACCOUNT_ID
 
 from local_sagemaker.api import renting
 from local_sagemaker.cluster.spec import NAMESPACES
-from local_sagemaker.jobs import channels, metrics
+from local_sagemaker.jobs import channels, links, metrics
 from local_sagemaker.jobs.manager import JobManager
 from local_sagemaker.jobs.record import JobRecord
 from local_sagemaker.jobs.run import DAY
@@ -46,9 +46,10 @@ class TrainingApi:
         renting.check(request)
         metrics.check(request)
         channels.check(self.jobs.aws, request, region)
+        narrow = links.of_job(request, self.jobs.state)
         name = request["TrainingJobName"]
         arn = f"arn:aws:sagemaker:{region}:{DEFAULT_ACCOUNT_ID}:training-job/{name}"
-        record = self.jobs.create(request, arn, region)
+        record = self.jobs.create(request, arn, region, narrow)
         return {"TrainingJobArn": record.data["arn"]}
 
     def describe(self, request: dict, region: str) -> dict:

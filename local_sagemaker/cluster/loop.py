@@ -38,6 +38,11 @@ def emit(**event: object) -> None:
     os.write(sys.stdout.fileno(), (json.dumps(event) + "\n").encode())
 
 
+def note(host: str, text: str) -> None:
+    """Put a line of the endpoint's own into the log of `host`."""
+    emit(event="log", host=host, time=int(time.time() * 1000), lines=[f"[local] {text}"])
+
+
 class _Lines:
     """Cuts a stream of bytes into log lines and emits them."""
 

@@ -20,11 +20,13 @@ import signal
 import socket
 from pathlib import Path
 
-from local_sagemaker.cluster import linux, relay
-from local_sagemaker.cluster.loop import Loop, emit
+from local_sagemaker.cluster import linux, relay, shaping
+from local_sagemaker.cluster.loop import Loop, emit, note
 from local_sagemaker.cluster.spec import GATEWAY, ClusterSpec, Host
 
 RUN_TMP = "/run/tmp"
+# What job init tells an instance that waits for the others' cables.
+GO, GO_NARROW = b"g", b"n"
 
 
 class NamespaceInstance:
@@ -81,12 +83,28 @@ def _job_init(spec: ClusterSpec, relay_socket: socket.socket) -> int:
     )
     relay.open_listeners(relay_socket, spec.proxy)
     instances = [_start(spec, host) for host in spec.hosts]
+    narrow = _narrow_ports(spec)
     for instance in instances:
-        os.write(instance.go, b"g")
+        os.write(instance.go, GO_NARROW if narrow else GO)
         os.close(instance.go)
         emit(event="started", host=instance.name)
     Loop(instances, spec.grace_seconds).run()
     return 0
+
+
+def _narrow_ports(spec: ClusterSpec) -> bool:
+    """Limit what each instance receives, and say so; whether what it sends is to be limited."""
+    if spec.links is None or len(spec.hosts) == 1:
+        return False
+    result = shaping.narrow_ports([port_of(host) for host in spec.hosts], spec.links)
+    for line in result.notes:
+        note(spec.hosts[0].name, line)
+    return result.narrow
+
+
+def port_of(host: Host) -> str:
+    """The bridge's end of an instance's cable."""
+    return f"{host.name}-p"
 
 
 def _start(spec: ClusterSpec, host: Host) -> NamespaceInstance:
@@ -104,7 +122,7 @@ def _start(spec: ClusterSpec, host: Host) -> NamespaceInstance:
     if os.read(ready, 1) != b"r":
         raise OSError(f"{host.name} could not be made")
     os.close(ready)
-    port = f"{host.name}-p"
+    port = port_of(host)
     linux.ip_batch(
         [
             f"link add {port} type veth peer name eth0 netns {pid}",
@@ -122,9 +140,12 @@ def _holder(spec: ClusterSpec, host: Host, output: int, ready: int, go: int) -> 
     linux.sethostname(host.name)
     os.sched_setaffinity(0, cores_of(spec.hosts.index(host), len(spec.hosts)))
     _mounts(spec, host)
-    if os.read(go, 1) != b"g":
+    told = os.read(go, 1)
+    if told not in (GO, GO_NARROW):
         return 1
     linux.ip_batch(["link set lo up", f"addr add {host.address}/24 dev eth0", "link set eth0 up"])
+    if told == GO_NARROW:
+        shaping.narrow_eth0(spec.links)
     linux.unshare(linux.CLONE_NEWPID)  # last: the next child, and no `ip` command, is its pid 1
     pid = os.fork()
     if pid == 0:

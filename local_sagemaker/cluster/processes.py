@@ -12,12 +12,13 @@ import signal
 import psutil
 
 from local_sagemaker.cluster import linux
-from local_sagemaker.cluster.loop import Loop, emit
+from local_sagemaker.cluster.loop import Loop, emit, note
 from local_sagemaker.cluster.namespaces import exec_command
 from local_sagemaker.cluster.spec import ClusterSpec, Host
 
 # Every process of a job carries this variable: that is how its strays are found.
 MARK = "LOCAL_SAGEMAKER_JOB"
+WIDE = "links are wide: instances are plain processes here and share the loopback"
 
 
 class ProcessInstance:
@@ -59,6 +60,8 @@ def kill_strays(job: str) -> int:
 def run(spec: ClusterSpec) -> int:
     """Run the job's instances to their end. Called in the supervisor process."""
     linux.adopt_orphans()
+    if spec.links and len(spec.hosts) > 1:
+        note(spec.hosts[0].name, WIDE)
     instances = [_start(spec, host) for host in spec.hosts]
     for instance in instances:
         emit(event="started", host=instance.name)

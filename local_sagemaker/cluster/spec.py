@@ -6,6 +6,8 @@ import dataclasses
 import json
 from pathlib import Path
 
+from local_sagemaker.cluster.links import Links
+
 NETWORK = "10.88.0"
 GATEWAY = f"{NETWORK}.1"
 NAMESPACES = "namespaces"
@@ -42,7 +44,7 @@ class ClusterSpec:
     command: what every instance runs. endpoint_port: the endpoint on the host's loopback.
     proxy: whether instances may reach a package index through the host's network.
     grace_seconds: from SIGTERM to SIGKILL. prefix: the Python environment that stands in
-    for the image.
+    for the image. links: how narrow the instances' links are; None for wide ones.
     """
 
     job: str
@@ -53,6 +55,7 @@ class ClusterSpec:
     grace_seconds: float
     prefix: str
     proxy: bool = True
+    links: Links | None = None
 
     def write(self, path: Path) -> None:
         path.write_text(json.dumps(dataclasses.asdict(self), indent=1))
@@ -61,4 +64,6 @@ class ClusterSpec:
     def read(cls, path: Path) -> ClusterSpec:
         raw = json.loads(path.read_text())
         raw["hosts"] = [Host(**host) for host in raw["hosts"]]
+        if raw["links"]:
+            raw["links"] = Links(**raw["links"])
         return cls(**raw)

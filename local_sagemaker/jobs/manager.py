@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 from local_sagemaker.cluster import processes
+from local_sagemaker.cluster.links import Links
 from local_sagemaker.jobs.aws import LocalAws
 from local_sagemaker.jobs.record import JobRecord
 from local_sagemaker.jobs.run import JobRun, clean
@@ -23,12 +24,12 @@ CRASHED = (
 
 
 class JobManager:
-    """The jobs of one endpoint. directory: one folder for each job."""
+    """The jobs of one endpoint. directory: one folder for each job, in the state directory."""
 
     def __init__(
         self, directory: Path, aws: LocalAws, isolation: str, grace_seconds: float
     ) -> None:
-        self.directory, self.aws = directory, aws
+        self.directory, self.state, self.aws = directory, directory.parent, aws
         self.isolation, self.grace_seconds = isolation, grace_seconds
         self.lock = threading.Lock()
         self.runs: dict[str, JobRun] = {}
@@ -53,7 +54,7 @@ class JobManager:
     def all(self) -> list[JobRecord]:
         return list(self.records.values())
 
-    def create(self, request: dict, arn: str, region: str) -> JobRecord:
+    def create(self, request: dict, arn: str, region: str, links: Links | None = None) -> JobRecord:
         """Start a job. Raises AwsError if the name is taken."""
         name = request["TrainingJobName"]
         with self.lock:
@@ -65,7 +66,7 @@ class JobManager:
                 )
             directory = self.directory / name
             record = JobRecord.create(directory, request, arn, region)
-            run = JobRun(record, self.aws, directory, self.isolation, self.grace_seconds)
+            run = JobRun(record, self.aws, directory, self.isolation, self.grace_seconds, links)
             self.records[name], self.runs[name] = record, run
         run.thread.start()
         return record

@@ -12,6 +12,7 @@ from pathlib import Path
 from boto3.exceptions import Boto3Error
 from botocore.exceptions import BotoCoreError, ClientError
 
+from local_sagemaker.cluster.links import Links
 from local_sagemaker.cluster.spec import ClusterSpec
 from local_sagemaker.jobs import artifacts, channels, failure, instances
 from local_sagemaker.jobs.aws import LocalAws
@@ -33,6 +34,7 @@ class JobRun:
 
     directory: the job's own, which holds its instances until they are uploaded.
     isolation: `namespaces` or `processes`. grace_seconds: from SIGTERM to SIGKILL.
+    links: between its instances; None for wide ones.
     """
 
     def __init__(
@@ -42,9 +44,11 @@ class JobRun:
         directory: Path,
         isolation: str,
         grace_seconds: float,
+        links: Links | None = None,
     ) -> None:
         self.record, self.aws, self.directory = record, aws, directory
         self.isolation, self.grace_seconds = isolation, grace_seconds
+        self.links = links
         self.region = record.data["region"]
         self.cluster: ClusterProcess | None = None
         self.metrics = Metrics(record.request)
@@ -120,6 +124,7 @@ class JobRun:
             endpoint_port=self.aws.port,
             grace_seconds=self.grace_seconds,
             prefix=sys.prefix,
+            links=self.links,
         )
         self.cluster = ClusterProcess(spec, self.directory)
         if self.stop_wanted.is_set():  # asked for while the supervisor was being started

@@ -1,0 +1,62 @@
+"""Which links a job gets: those it asks for, else those of the endpoint's own setting.
+
+The setting is a file of the state directory with the same words as the variable (see
+cluster/links.py). It is read when a job is created, so it can be changed at any time.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+from local_sagemaker.cluster.links import BY_TYPE, WIDE, Links, parse
+from local_sagemaker.jobs import network
+from local_sagemaker.server.errors import validation
+from local_sagemaker.server.files import replace
+
+VARIABLE = "LOCAL_SAGEMAKER_LINKS"
+FILE = "links"
+
+
+def setting(state: Path) -> str:
+    """The words of the endpoint's own setting; WIDE where none was made."""
+    try:
+        return (state / FILE).read_text(encoding="utf-8").strip() or WIDE
+    except FileNotFoundError:
+        return WIDE
+
+
+def set_to(state: Path, words: str) -> None:
+    """Keep `words` as the setting. Raises ValueError if they mean nothing, OSError."""
+    parse(words)
+    state.mkdir(parents=True, exist_ok=True, mode=0o700)
+    replace(state / FILE, f"{words}\n".encode())
+
+
+def of_job(request: dict, state: Path) -> Links | None:
+    """The links of the job that `request` describes; None for wide ones.
+
+    Raises AwsError (ValidationException) if what holds for it is malformed, or is by type and
+    nothing is known of the type.
+    """
+    asked = request.get("Environment", {}).get(VARIABLE)
+    if asked is not None:
+        where, why = f"Environment's {VARIABLE}", "asked for by the job"
+    else:
+        where, why = "The endpoint's own setting (`workshop links`)", "set with `workshop links`"
+    try:
+        found = parse(setting(state) if asked is None else asked)
+        resources = request["ResourceConfig"]
+        if found == WIDE or resources["InstanceCount"] == 1:
+            return None
+        if found == BY_TYPE:
+            found, why = _by_type(resources["InstanceType"], why)
+    except (ValueError, OSError) as error:
+        raise validation(f"{where}: {error}") from error
+    return dataclasses.replace(found, why=why)
+
+
+def _by_type(instance_type: str, why: str) -> tuple[Links, str]:
+    known = network.performance(instance_type)
+    documented = f"{known.gbit:g} Gbit/s of {instance_type}, divided by {network.SCALE}"
+    return Links(network.scaled(known)), f"{documented}; {why}"
