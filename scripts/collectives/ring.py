@@ -8,41 +8,53 @@ steps each finished chunk travels once around. Every link works in every step.
 from collections.abc import Callable
 
 import torch
-import torch.distributed as dist
 
-from collectives.wire import exchange, flat
+from collectives.wire import Order, exchange, flat, place_in
 
 
-def all_reduce(tensor: torch.Tensor, group=None, on_step: Callable = lambda: None) -> None:
-    """Replace `tensor` on every rank by the sum over all ranks, element by element.
+def all_reduce(
+    tensor: torch.Tensor, group=None, on_step: Callable = lambda: None, order: Order = None
+) -> None:
+    """Replace `tensor` on every rank of the ring by the sum over them, element by element.
 
     tensor: contiguous, on the CPU, of the same shape and type on every rank. Of any length:
-    chunks may differ by one element, or be empty. on_step: called after every step.
+    chunks may differ by one element, or be empty. on_step: called after every step. order: the
+    ranks of the group that make the ring, first to last; None: all of them, by number. Several
+    rings may work at the same time if they share no rank.
     """
-    reduce_scatter(tensor, group, on_step)
-    all_gather(tensor, group, on_step)
+    reduce_scatter(tensor, group, on_step, order)
+    all_gather(tensor, group, on_step, order)
 
 
-def reduce_scatter(tensor: torch.Tensor, group=None, on_step: Callable = lambda: None) -> None:
-    """Make chunk r of rank r's tensor the sum over all ranks. Its other chunks: sums of some."""
-    rank, world_size = dist.get_rank(group), dist.get_world_size(group)
+def reduce_scatter(
+    tensor: torch.Tensor, group=None, on_step: Callable = lambda: None, order: Order = None
+) -> None:
+    """Make chunk r of rank r's tensor the sum over all ranks. Its other chunks: sums of some.
+
+    With `order`, which is as above, r is a rank's place in it.
+    """
+    rank, ranks = place_in(order, group)
+    world_size = len(ranks)
     chunks = flat(tensor).tensor_split(world_size)
     arriving = torch.empty_like(chunks[0])  # the first chunk is as long as any
     for step in range(world_size - 1):
         outgoing = chunks[(rank - step - 1) % world_size]
         growing = chunks[(rank - step - 2) % world_size]
         incoming = arriving[: len(growing)]
-        exchange(outgoing, (rank + 1) % world_size, incoming, (rank - 1) % world_size, group)
+        exchange(outgoing, ranks[(rank + 1) % world_size], incoming, ranks[rank - 1], group)
         growing += incoming
         on_step()
 
 
-def all_gather(tensor: torch.Tensor, group=None, on_step: Callable = lambda: None) -> None:
-    """Copy chunk r of rank r's tensor to every rank, for all r."""
-    rank, world_size = dist.get_rank(group), dist.get_world_size(group)
+def all_gather(
+    tensor: torch.Tensor, group=None, on_step: Callable = lambda: None, order: Order = None
+) -> None:
+    """Copy chunk r of rank r's tensor to every rank, for all r. `order` is as above."""
+    rank, ranks = place_in(order, group)
+    world_size = len(ranks)
     chunks = flat(tensor).tensor_split(world_size)
     for step in range(world_size - 1):
         outgoing = chunks[(rank - step) % world_size]
         incoming = chunks[(rank - step - 1) % world_size]
-        exchange(outgoing, (rank + 1) % world_size, incoming, (rank - 1) % world_size, group)
+        exchange(outgoing, ranks[(rank + 1) % world_size], incoming, ranks[rank - 1], group)
         on_step()

@@ -4,9 +4,8 @@ Four ranks, up: 1 → 0 and 3 → 2 at the same time, then 2 → 0. Down: the sa
 """
 
 import torch
-import torch.distributed as dist
 
-from collectives.wire import flat, receive, send
+from collectives.wire import Order, flat, place_in, receive, send
 
 
 def all_reduce(tensor: torch.Tensor, group=None) -> None:
@@ -18,32 +17,37 @@ def all_reduce(tensor: torch.Tensor, group=None) -> None:
     broadcast(tensor, group)
 
 
-def reduce(tensor: torch.Tensor, group=None) -> None:
-    """Make rank 0's tensor the sum over all ranks. The others' hold sums of some ranks."""
-    rank, world_size = dist.get_rank(group), dist.get_world_size(group)
+def reduce(tensor: torch.Tensor, group=None, order: Order = None) -> None:
+    """Make rank 0's tensor the sum over all ranks. The others' hold sums of some ranks.
+
+    order: the ranks of the group that make the tree, the root first; None: all, by number.
+    """
+    rank, ranks = place_in(order, group)
+    world_size = len(ranks)
     values = flat(tensor)
     arriving = torch.empty_like(values)
     distance = 1
     while distance < world_size:
         if rank % (2 * distance) == distance:
-            send(values, rank - distance, group)
+            send(values, ranks[rank - distance], group)
             return  # this rank's part is on its way up
         if rank + distance < world_size:
-            receive(arriving, rank + distance, group)
+            receive(arriving, ranks[rank + distance], group)
             values += arriving
         distance *= 2
 
 
-def broadcast(tensor: torch.Tensor, group=None) -> None:
-    """Copy rank 0's tensor to every rank."""
-    rank, world_size = dist.get_rank(group), dist.get_world_size(group)
+def broadcast(tensor: torch.Tensor, group=None, order: Order = None) -> None:
+    """Copy rank 0's tensor to every rank. `order` is as above."""
+    rank, ranks = place_in(order, group)
+    world_size = len(ranks)
     values = flat(tensor)
     distance = 1
     while 2 * distance < world_size:
         distance *= 2
     while distance:
         if rank % (2 * distance) == distance:
-            receive(values, rank - distance, group)
+            receive(values, ranks[rank - distance], group)
         elif rank % (2 * distance) == 0 and rank + distance < world_size:
-            send(values, rank + distance, group)
+            send(values, ranks[rank + distance], group)
         distance //= 2

@@ -3,10 +3,14 @@
 A rank's number is its place in `group`, as torch.distributed.new_group made it; None: all ranks.
 """
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 import torch
 import torch.distributed as dist
+
+Order = Sequence[int] | None  # some of a group's ranks, first to last; None: all, by number
 
 
 @dataclass
@@ -20,12 +24,13 @@ class Traffic:
 
 
 traffic = Traffic()
+sent_to: Counter[int] = Counter()  # bytes, by the receiver's number among all ranks
 
 
 def send(tensor: torch.Tensor, to: int, group=None) -> None:
     """Send to one rank; return when it has taken the whole tensor. An empty one is not sent."""
     if tensor.numel():
-        _count_sent(tensor)
+        _count_sent(tensor, to, group)
         dist.send(tensor, _number_among_all(to, group), group)
 
 
@@ -45,11 +50,17 @@ def exchange(outgoing, to: int, incoming, source: int, group=None) -> None:
     """
     sending = None
     if outgoing.numel():
-        _count_sent(outgoing)
+        _count_sent(outgoing, to, group)
         sending = dist.isend(outgoing, _number_among_all(to, group), group)
     receive(incoming, source, group)
     if sending is not None:
         sending.wait()
+
+
+def place_in(order: Order, group=None) -> tuple[int, Sequence[int]]:
+    """(this rank's place in `order`, the ranks in that order)."""
+    order = range(dist.get_world_size(group)) if order is None else order
+    return order.index(dist.get_rank(group)), order
 
 
 def flat(tensor: torch.Tensor) -> torch.Tensor:
@@ -61,11 +72,13 @@ def flat(tensor: torch.Tensor) -> torch.Tensor:
 
 def start_counting() -> None:
     """Set this rank's traffic to nothing."""
+    sent_to.clear()
     for name in asdict(traffic):
         setattr(traffic, name, 0)
 
 
-def _count_sent(tensor: torch.Tensor) -> None:
+def _count_sent(tensor: torch.Tensor, to: int, group) -> None:
+    sent_to[_number_among_all(to, group)] += tensor.nbytes
     traffic.sent_bytes += tensor.nbytes
     traffic.messages_sent += 1
 

@@ -1,0 +1,51 @@
+"""Which rank lives on which instance: what an algorithm must know to spare the network.
+
+torchrun and mpirun place ranks instance by instance, as many on each: with 4 ranks on each
+instance, ranks 0 to 3 are on the first, 4 to 7 on the second.
+"""
+
+import os
+
+import torch.distributed as dist
+
+# How many ranks an instance has: torchrun's variable, and Open MPI's.
+RANKS_PER_INSTANCE = ("LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE")
+
+
+def instances(group=None) -> list[list[int]]:
+    """The group's ranks, a list for each instance; in it, they are in the order of local_rank.
+
+    Without either launcher's variable all ranks are on one instance.
+
+    Raises ValueError if the variable holds no positive number.
+    """
+    world_size = dist.get_world_size(group)
+    per_instance = ranks_per_instance(world_size if group is None else dist.get_world_size())
+    found: dict[int, list[int]] = {}
+    for rank in range(world_size):
+        everywhere = rank if group is None else dist.get_global_rank(group, rank)
+        found.setdefault(everywhere // per_instance, []).append(rank)
+    return [found[one] for one in sorted(found)]
+
+
+def equal_instances(group=None) -> list[list[int]]:
+    """As `instances`. Raises ValueError unless each has equally many ranks of the group."""
+    found = instances(group)
+    counts = [len(ranks) for ranks in found]
+    if len(set(counts)) > 1:
+        raise ValueError(
+            f"The instances have {', '.join(map(str, counts))} ranks, and this algorithm needs "
+            "equally many on each: start the job so, or use ring."
+        )
+    return found
+
+
+def ranks_per_instance(default: int) -> int:
+    """What the launcher said, or `default`, which is right on one instance."""
+    for name in RANKS_PER_INSTANCE:
+        if name in os.environ:
+            text = os.environ[name]
+            if not text.isdecimal() or int(text) < 1:
+                raise ValueError(f"{name} is {text!r}; a positive number of ranks was expected.")
+            return int(text)
+    return default

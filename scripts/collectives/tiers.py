@@ -1,0 +1,117 @@
+"""Measure the two tiers of a job's network, inside an instance and across; count what crosses.
+
+Every function is called on all ranks. Which rank is on which instance: see placement.py.
+"""
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+import torch.distributed as dist
+
+from collectives import wire
+from collectives.placement import RANKS_PER_INSTANCE, equal_instances, instances
+from collectives.timing import algorithm_of
+
+TIERS = ("inside", "across")
+
+
+def message_seconds(
+    tier: str, pairs: int, n_bytes: int, calls: int, blocks: int
+) -> list[float] | None:
+    """Seconds of one message one way, by block: those of the slowest rank.
+
+    Args:
+        tier: "inside": from a rank to the next one of its instance. "across": from a rank to
+            the one with the same local_rank on the next instance.
+        pairs: 1: a single message, there and back; half of it is given, all else is silent.
+            The number of ranks per instance: every rank sends one at the same time.
+        n_bytes: of one message.
+        calls, blocks: how many calls a block has, and how many blocks there are.
+
+    Returns None where the tier has no message: inside, if an instance has one rank; across,
+    if there is one instance. A first call, which opens the connections, is not counted.
+    """
+    places = equal_instances()
+    ring = _ring_of(tier, places, dist.get_rank())
+    if len(ring) == 1:
+        return None
+    if pairs not in (1, len(places[0])):
+        raise ValueError(f"{pairs} pairs: 1 or {len(places[0])}, the ranks of an instance.")
+    outgoing, incoming = torch.zeros(2, n_bytes, dtype=torch.uint8)
+    if pairs == 1:
+        first = _ring_of(tier, places, 0)
+        found = _seconds(lambda: _there_and_back(first, outgoing, incoming), calls, blocks)
+        return slowest([one / 2 for one in found])
+    rank, order = wire.place_in(ring)
+    to, source = order[(rank + 1) % len(order)], order[rank - 1]
+    return slowest(_seconds(lambda: wire.exchange(outgoing, to, incoming, source), calls, blocks))
+
+
+def slowest(seconds: list[float]) -> list[float]:
+    """The largest of all ranks' values, one by one; the same list on every rank."""
+    values = torch.tensor(seconds, dtype=torch.float64)
+    dist.all_reduce(values, dist.ReduceOp.MAX)
+    return values.tolist()
+
+
+def bytes_across(algorithm: str, n_bytes: int, ranks_per_instance: int) -> int:
+    """Bytes that this rank sends to other instances in one all-reduce of n_bytes of float32.
+
+    ranks_per_instance: how the ranks are thought to be placed; all may be on one machine.
+    algorithm: a file of this folder, because what torch's own sends is not counted.
+    """
+    with placed(ranks_per_instance):
+        mine = next(ranks for ranks in instances() if dist.get_rank() in ranks)
+        wire.start_counting()
+        algorithm_of(algorithm)(torch.zeros(n_bytes // 4))
+    return sum(sent for rank, sent in wire.sent_to.items() if rank not in mine)
+
+
+@contextmanager
+def placed(ranks_per_instance: int) -> Iterator[None]:
+    """Inside the `with`, algorithms take the ranks for placed so, whatever the launcher said."""
+    name = RANKS_PER_INSTANCE[0]
+    before = os.environ.get(name)
+    os.environ[name] = str(ranks_per_instance)
+    try:
+        yield
+    finally:
+        os.environ.pop(name)
+        if before is not None:
+            os.environ[name] = before
+
+
+def _ring_of(tier: str, places: list[list[int]], rank: int) -> list[int]:
+    """The ranks that send to each other, the given one among them."""
+    if tier not in TIERS:
+        raise ValueError(f"{tier!r} is no tier; there are {' and '.join(TIERS)}.")
+    inside = next(ranks for ranks in places if rank in ranks)
+    if tier == "inside":
+        return inside
+    return [ranks[inside.index(rank)] for ranks in places]
+
+
+def _there_and_back(ring: list[int], outgoing, incoming) -> None:
+    """A message from the ring's first rank to its second, and one back. Others do nothing."""
+    if dist.get_rank() == ring[0]:
+        wire.send(outgoing, ring[1])
+        wire.receive(incoming, ring[1])
+    elif dist.get_rank() == ring[1]:
+        wire.receive(incoming, ring[0])
+        wire.send(outgoing, ring[0])
+
+
+def _seconds(function, calls: int, blocks: int) -> list[float]:
+    """Seconds of one call by block, on this rank."""
+    function()
+    found = []
+    for _ in range(blocks):
+        dist.barrier()
+        began = time.perf_counter()
+        for _ in range(calls):
+            function()
+        found.append((time.perf_counter() - began) / calls)
+    return found

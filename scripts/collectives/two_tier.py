@@ -1,0 +1,37 @@
+"""All-reduce in two tiers: what can be added up inside an instance never crosses the network.
+
+    1. Reduce-scatter inside each instance: local_rank l then holds part l of the instance's sum.
+    2. All-reduce of part l across the instances, among the ranks that have local_rank l. All
+       local ranks do so at the same time, each with its own part.
+    3. All-gather inside each instance: everybody gets every part.
+
+With I instances each sends 2 (I - 1) / I times the tensor over its link, however many ranks it
+has. A ring around all ranks sends 2 (N - 1) / N times the tensor: with 2 instances of 4 ranks
+1.75 times instead of once. All three steps are rings.
+"""
+
+import torch
+import torch.distributed as dist
+
+from collectives import ring
+from collectives.placement import equal_instances
+from collectives.wire import flat
+
+
+def all_reduce(tensor: torch.Tensor, group=None) -> None:
+    """Replace `tensor` on every rank by the sum over all ranks, element by element.
+
+    tensor: contiguous, on the CPU, of the same shape and type on every rank.
+
+    Raises ValueError if the instances do not have equally many ranks of the group.
+    """
+    values, rank = flat(tensor), dist.get_rank(group)
+    instances = equal_instances(group)
+    inside = next(ranks for ranks in instances if rank in ranks)
+    local_rank = inside.index(rank)
+    across = [ranks[local_rank] for ranks in instances]
+
+    ring.reduce_scatter(values, group, order=inside)
+    part = values.tensor_split(len(inside))[local_rank]
+    ring.all_reduce(part, group, order=across)
+    ring.all_gather(values, group, order=inside)

@@ -1,0 +1,127 @@
+"""What the tests of the two-tier algorithms run on every rank. torch is imported there only."""
+
+
+def compare_all(cases):
+    """For each case (ours, torch's) of its all-reduce; None where this rank takes no part.
+
+    cases: (algorithm, world_size, ranks_per_instance, length, kind); the first world_size ranks
+    take part. Numbers are whole and small, so that every kind adds them up exactly.
+    """
+    import torch
+    import torch.distributed as dist
+    from collectives.tiers import placed
+    from collectives.timing import algorithm_of
+
+    groups = {n: dist.new_group(range(n)) for n in sorted({case[1] for case in cases})}
+    found = []
+    for algorithm, world_size, per_instance, length, kind in cases:
+        if dist.get_rank() >= world_size:
+            found.append(None)
+            continue
+        generator = torch.Generator().manual_seed(1000 * length + dist.get_rank())
+        numbers = torch.randint(-99, 100, (length,), generator=generator)
+        ours = numbers.to(getattr(torch, kind))
+        theirs = ours.clone()
+        dist.all_reduce(theirs, group=groups[world_size])
+        with placed(per_instance):
+            algorithm_of(algorithm)(ours, group=groups[world_size])
+        found.append((ours, theirs))
+    return found
+
+
+def compare_fractions(algorithm, per_instance, length, kind):
+    """(ours, torch's) sums of numbers that are not whole, over all ranks."""
+    import torch
+    import torch.distributed as dist
+    from collectives.tiers import placed
+    from collectives.timing import algorithm_of
+
+    torch.manual_seed(dist.get_rank())
+    ours = torch.rand(length, dtype=torch.float64).to(getattr(torch, kind))
+    theirs = ours.clone()
+    dist.all_reduce(theirs)
+    with placed(per_instance):
+        algorithm_of(algorithm)(ours)
+    return ours, theirs
+
+
+def compare_in_a_group(algorithm, members, per_instance):
+    """The same in a group whose ranks' numbers are not those among all."""
+    import torch
+    import torch.distributed as dist
+    from collectives.tiers import placed
+    from collectives.timing import algorithm_of
+
+    group = dist.new_group(members)
+    if dist.get_rank() not in members:
+        return None
+    ours = torch.arange(1001) * (dist.get_rank() + 1)
+    theirs = ours.clone()
+    dist.all_reduce(theirs, group=group)
+    with placed(per_instance):
+        algorithm_of(algorithm)(ours, group=group)
+    return ours, theirs
+
+
+def compare_with_a_step_missing(algorithm, missing, per_instance):
+    """compare_fractions with whole numbers, where every rank leaves out one exchange."""
+    import torch
+    import torch.distributed as dist
+    from collectives import herring, ring
+    from collectives.tiers import placed
+    from collectives.timing import algorithm_of
+
+    whole, steps = ring.exchange, []
+
+    def exchange(*arguments):
+        steps.append(None)
+        if len(steps) - 1 != missing:
+            whole(*arguments)
+
+    ring.exchange = herring.exchange = exchange
+    try:
+        ours = torch.arange(24) * (dist.get_rank() + 1)
+        theirs = ours.clone()
+        dist.all_reduce(theirs)
+        with placed(per_instance):
+            algorithm_of(algorithm)(ours)
+        return ours, theirs
+    finally:
+        ring.exchange = herring.exchange = whole
+
+
+def refused(algorithm, variables):
+    """What an all-reduce says where the launcher's variables are as given."""
+    import os
+
+    import torch
+    from collectives.timing import algorithm_of
+
+    before = dict(os.environ)
+    os.environ.pop("LOCAL_WORLD_SIZE", None)
+    os.environ.update(variables)
+    try:
+        algorithm_of(algorithm)(torch.ones(8))
+    except ValueError as error:
+        return str(error)
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def places(per_instance):
+    """The instances and their ranks, and the hops of the blind ring."""
+    from collectives.blind_ring import order_of_hops
+    from collectives.placement import instances
+    from collectives.tiers import placed
+
+    with placed(per_instance):
+        return instances(), order_of_hops(instances())
+
+
+def seconds(tier, pairs, per_instance):
+    """Timed messages of a tier."""
+    from collectives.tiers import message_seconds, placed
+
+    with placed(per_instance):
+        return message_seconds(tier, pairs, 4000, 2, 3)
