@@ -1,4 +1,4 @@
-"""Run a learner's collective with nothing but send and receive at hand."""
+"""Run a learner's collective: with only send and receive at hand, or with two groups of ranks."""
 
 from collections.abc import Callable
 
@@ -38,3 +38,52 @@ def _refuse(name: str) -> Callable:
         raise CollectiveUsed(f"dist.{name} is what you build here: use dist.isend and dist.recv.")
 
     return refuse
+
+
+def call_in_tiers(all_reduce: Callable, length: int, ranks_each: int) -> dict:
+    """Run all_reduce(vector, inside, across) as if every `ranks_each` ranks were an instance.
+
+    Returns what it returned, as `call` does, and `calls`: each collective that it used, as
+    (name, "inside", "across" or "all", numbers that it was given).
+    """
+    inside, across = _tiers(ranks_each)
+    calls: list[tuple[str, str, int]] = []
+    kept = {name: getattr(dist, name) for name in FORBIDDEN}
+    try:
+        for name, function in kept.items():
+            setattr(dist, name, _watched(function, {inside: "inside", across: "across"}, calls))
+        found = all_reduce(vector_of(dist.get_rank(), length, "float64"), inside, across)
+    finally:
+        for name, function in kept.items():
+            setattr(dist, name, function)
+    if not isinstance(found, torch.Tensor):
+        return {"kind": type(found).__name__, "calls": calls}
+    return {"kind": str(found.dtype), "values": found.tolist(), "calls": calls}
+
+
+def _tiers(ranks_each: int) -> tuple:
+    """This rank's two groups. Every rank must make every group, in the same order."""
+    rank, world_size = dist.get_rank(), dist.get_world_size()
+    starts = range(0, world_size, ranks_each)
+    insides = [dist.new_group(range(start, start + ranks_each)) for start in starts]
+    acrosses = [dist.new_group(range(one, world_size, ranks_each)) for one in range(ranks_each)]
+    return insides[rank // ranks_each], acrosses[rank % ranks_each]
+
+
+def _watched(function: Callable, names: dict, calls: list) -> Callable:
+    def watched(*args, **options):
+        groups = (one for one in args if isinstance(one, dist.ProcessGroup))
+        group = options.get("group") or next(groups, None)
+        numbers = max(map(_numbers, args), default=0)
+        calls.append((function.__name__, names.get(group, "all"), numbers))
+        return function(*args, **options)
+
+    return watched
+
+
+def _numbers(value) -> int:
+    if isinstance(value, torch.Tensor):
+        return value.numel()
+    if isinstance(value, list | tuple):
+        return sum(map(_numbers, value))
+    return 0
