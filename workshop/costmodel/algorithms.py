@@ -77,6 +77,31 @@ def two_tier(n_bytes: float, place: Placement) -> Rounds:
     return inside + 2 * _passes(part / place.instances, peers) + inside
 
 
+def herring(n_bytes: float, place: Placement) -> Rounds:
+    """A server on each instance: sums inside, a bucket to each server and back, out to the ranks.
+
+    As scripts/collectives/herring.py does it: up and down inside an instance along a tree.
+    """
+    instances = range(place.instances)
+    servers = [place.rank_of(instance, 0) for instance in instances]
+    along = tree(n_bytes, place.ranks_per_instance)
+    inside = [
+        [
+            Message(server + one.source, server + one.to, n_bytes)
+            for server in servers
+            for one in level
+        ]
+        for level in along
+    ]
+    half = len(inside) // 2
+    bucket = n_bytes / place.instances
+    swaps = [
+        [Message(servers[i], servers[(i + away) % place.instances], bucket) for i in instances]
+        for away in instances[1:]
+    ]
+    return inside[:half] + 2 * swaps + inside[half:]
+
+
 def _passes(chunk: float, rings: Sequence[Sequence[int]]) -> Rounds:
     """Once around each ring, all rings at the same time: every rank passes a chunk to the next."""
     size = len(rings[0])
@@ -93,4 +118,5 @@ PLACED: dict[str, Callable[[float, Placement], Rounds]] = {
     "gloo": gloo,
     "blind_ring": blind_ring,
     "two_tier": two_tier,
+    "herring": herring,
 }

@@ -60,6 +60,23 @@ class TwoTiers:
             )
         return cls(**{tier: _shared(tier, by_pairs) for tier, by_pairs in measured.items()})
 
+    @classmethod
+    def of_instance_type(
+        cls, instance_type: str, alpha_inside: float = 0.0, alpha_across: float = 0.0
+    ) -> TwoTiers:
+        """A prediction from documented bandwidths, for one rank on each GPU.
+
+        instance_type: such as "ml.p4d.24xlarge". alpha_inside, alpha_across: seconds that even an
+        empty message takes; not documented, so 0 unless you know better. The figures with their
+        sources: workshop/costmodel/documented.py, workshop.links.network_performance.
+
+        Raises ValueError for a type without documented figures.
+        """
+        from workshop.costmodel import documented
+
+        inside, across = documented.tiers(instance_type, alpha_inside, alpha_across)
+        return cls(inside, across, prediction=True)
+
 
 def _by_place(messages: list[Message], place: Placement) -> tuple[list, list]:
     """The messages that share something: inside an instance; out of one; into one."""

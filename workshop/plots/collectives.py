@@ -12,7 +12,9 @@ from matplotlib.patches import Rectangle
 from workshop.plots.look import COLOURS, canvas
 
 COLOUR_OF = {"naive": COLOURS[3], "tree": COLOURS[1], "ring": COLOURS[0], "gloo": COLOURS[2]}
+COLOUR_OF |= {"blind_ring": COLOURS[4], "two_tier": COLOURS[5], "herring": COLOURS[6]}
 MARKER_OF = {"naive": "s", "tree": "^", "ring": "o", "gloo": "x"}
+MARKER_OF |= {"blind_ring": "v", "two_tier": "D", "herring": "P"}
 
 
 def ring_steps(recorded: Sequence[np.ndarray]) -> None:
