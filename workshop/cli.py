@@ -17,6 +17,7 @@ COMMANDS = {
     "status": "workshop.commands.endpoint:status",
     "env": "workshop.commands.endpoint:env",
     "jobs": "workshop.commands.jobs:jobs",
+    "links": "workshop.commands.links:links",
     "logs": "workshop.commands.jobs:logs",
     "stop": "workshop.commands.jobs:stop",
     "doctor": "workshop.commands.doctor:doctor",

@@ -1,4 +1,4 @@
-"""Finds out, by making one, whether this machine can make instances of namespaces."""
+"""Finds out, by trying, whether this machine can make instances of namespaces and shape links."""
 
 from __future__ import annotations
 
@@ -12,6 +12,16 @@ from pathlib import Path
 from local_sagemaker.cluster.spec import NAMESPACES, PROCESSES, ClusterSpec, Host
 
 PROBE_SECONDS = 20
+# What a job does to a bridge's port, on a bridge that ends with the process that tries it.
+_TRY_LINKS = """
+import sys
+from local_sagemaker.cluster import linux, shaping
+from local_sagemaker.cluster.links import Links
+linux.new_user_namespace(linux.CLONE_NEWNET | linux.CLONE_NEWNS)
+linux.ip_batch(["link add trial type bridge", "link add port type veth peer name eth0",
+                "link set port master trial", "link set port up"])
+print(shaping.refused("port", Links(float(sys.argv[1]), float(sys.argv[2]))) or "")
+"""
 
 
 def isolation(wanted: str = "auto") -> tuple[str, str]:
@@ -77,3 +87,21 @@ def _reason(events: str) -> str | None:
         if event["event"] == "error":
             return event["message"]
     return None
+
+
+def why_no_shaping(latency: bool = False) -> str | None:
+    """None if links can be given a rate here (with `latency`: and a delay), else the reason."""
+    if sys.platform != "linux":
+        return f"links are shaped by Linux, and this is {sys.platform}"
+    if shutil.which("tc") is None:
+        return "the command `tc` is missing: install the package iproute2"
+    command = [sys.executable, "-c", _TRY_LINKS, "100e6", "0.001" if latency else "0"]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=PROBE_SECONDS, stdin=subprocess.DEVNULL
+        )
+    except subprocess.TimeoutExpired:
+        return f"a trial link was not made within {PROBE_SECONDS} s"
+    if done.returncode != 0:
+        return (done.stderr.strip().splitlines() or ["a trial link failed"])[-1]
+    return done.stdout.strip() or None

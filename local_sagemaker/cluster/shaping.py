@@ -15,6 +15,7 @@ from local_sagemaker.cluster.links import Links
 BURST_SECONDS = 0.0005
 LEAST_BURST = 3100  # bytes; two packets of an Ethernet
 QUEUE = 4 << 20  # bytes
+DELAYED = 100_000  # packets that may be on their way at a time; netem drops more
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,31 +27,55 @@ class Shaped:
 
 
 def narrow_ports(ports: list[str], links: Links) -> Shaped:
-    """Limit what leaves the bridge's ports: what each instance receives. In job init."""
+    """Limit what leaves the bridge's ports: what each instance receives. In job init.
+
+    A kernel without netem delays nothing: the rate then holds alone. What a kernel refuses is
+    said, and never ends a job.
+    """
     notes = []
-    if links.latency:
-        refused = tc([line for port in ports for line in _slow(port, links)])
-        if refused is None:
-            return Shaped(True, [f"links: {links} between instances, {links.why}"])
-        tc([f"qdisc del dev {port} root" for port in ports])  # those that had it already
-        notes.append(
-            f"links have no latency of {links.latency * 1e3:g} ms: this kernel refuses netem "
-            f"({refused})"
-        )
+    if links.latency and (why := refused(ports[0], links)):
+        notes.append(f"links are not delayed: this kernel refuses netem ({why})")
         links = dataclasses.replace(links, latency=0.0)
-    refused = tc([_narrow(port, links) for port in ports])
-    if refused:
-        return Shaped(False, [f"links are wide: this machine cannot shape them ({refused})"])
+    for port in ports:
+        if why := refused(port, links):
+            widen(ports)
+            return Shaped(False, [f"links are wide: this machine cannot shape them ({why})"])
     return Shaped(True, [f"links: {links} between instances, {links.why}", *notes])
 
 
 def narrow_eth0(links: Links) -> None:
-    """Limit what leaves eth0: what this instance sends. Raises OSError. In its namespace."""
-    if refused := tc([_narrow("eth0", links)]):
-        raise OSError(f"what an instance sends cannot be limited: {refused}")
+    """Limit what leaves eth0: what this instance sends. In its namespace. Raises OSError."""
+    rate_alone = dataclasses.replace(links, latency=0.0)  # a packet is delayed once, at the port
+    if why := refused("eth0", rate_alone):
+        raise OSError(f"what an instance sends cannot be limited: {why}")
 
 
-def tc(commands: list[str]) -> str | None:
+def refused(device: str, links: Links) -> str | None:
+    """Shape what leaves `device`. None if that was done, else why not, and nothing is left."""
+    commands = [f"qdisc replace dev {device} {line}" for line in disciplines(links)]
+    why = _tc(commands)
+    if why:
+        widen([device])
+    return why
+
+
+def widen(devices: list[str]) -> None:
+    """Take away what shapes these devices; one that nothing shapes stays as it is."""
+    for device in devices:
+        _tc([f"qdisc del dev {device} root"])
+
+
+def disciplines(links: Links) -> list[str]:
+    """The queueing disciplines for a device, as tc's words."""
+    burst = max(LEAST_BURST, int(links.rate / 8 * BURST_SECONDS))
+    tbf = f"tbf rate {links.rate:.0f} burst {burst} limit {QUEUE}"
+    if not links.latency:
+        return [f"root {tbf}"]
+    delay = f"netem delay {links.latency * 1e6:.0f}us limit {DELAYED}"
+    return [f"root handle 1: {delay}", f"parent 1:1 {tbf}"]
+
+
+def _tc(commands: list[str]) -> str | None:
     """Run `tc` commands, one a line. None if all were done, else what was said against it."""
     try:
         done = subprocess.run(
@@ -60,16 +85,4 @@ def tc(commands: list[str]) -> str | None:
         return f"tc: {error.strerror}"
     if done.returncode == 0:
         return None
-    return (done.stderr.strip().splitlines() or ["tc said no reason"])[0]
-
-
-def _narrow(device: str, links: Links, parent: str = "root") -> str:
-    """The command that limits what leaves `device`."""
-    burst = max(LEAST_BURST, int(links.rate / 8 * BURST_SECONDS))
-    return f"qdisc add dev {device} {parent} tbf rate {links.rate:.0f} burst {burst} limit {QUEUE}"
-
-
-def _slow(device: str, links: Links) -> list[str]:
-    """The commands that delay what leaves `device`, and limit it then."""
-    delay = f"qdisc add dev {device} root handle 1: netem delay {links.latency * 1e6:.0f}us"
-    return [f"{delay} limit 100000", _narrow(device, links, "parent 1:1")]
+    return (done.stderr.strip().splitlines() or ["tc gave no reason"])[0]

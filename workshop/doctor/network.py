@@ -8,23 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-from local_sagemaker.cluster.probe import isolation
+from local_sagemaker.cluster.probe import isolation, why_no_shaping
 from local_sagemaker.cluster.spec import NAMESPACES
 from workshop.doctor.result import Check, fail, ok, warn
 
 SECONDS = 60
 WITHOUT = "jobs run as plain processes: no own addresses, no shaped links"
 RANKS = "from mpi4py import MPI; w = MPI.COMM_WORLD; print(w.allreduce(1), flush=True)"
-# Two ends of a cable, one of them a port of a bridge: what each instance gets.
-LINK = (
-    "ip link add name doctor0 type bridge && ip link add doctor1 type veth peer name doctor2"
-    " && ip link set doctor1 master doctor0 && ip link set doctor1 up && "
-)
-IN_NAMESPACE = (
-    "import os, sys; from local_sagemaker.cluster import linux;"
-    "linux.new_user_namespace(linux.CLONE_NEWNET | linux.CLONE_NEWNS);"
-    "os.execvp('sh', ['sh', '-c', sys.argv[1]])"
-)
 
 
 def mpirun() -> Check:
@@ -78,29 +68,22 @@ def how_to_allow_namespaces() -> str:
 
 
 def tbf() -> Check:
-    """Limit a link's bandwidth."""
-    return shape("tbf rate 100mbit burst 64kb latency 50ms", "bandwidth of links can be set")
+    """Limit a link's bandwidth, as a job would."""
+    return _shaping("tbf", why_no_shaping(), "bandwidth of links can be set: workshop links")
 
 
 def netem() -> Check:
-    """Delay a link's packets."""
-    return shape("netem delay 5ms", "latency of links can be set")
+    """Delay a link's packets, as a job would."""
+    return _shaping("netem", why_no_shaping(latency=True), "latency of links can be set")
 
 
-def shape(discipline: str, meaning: str) -> Check:
-    """Try a queueing discipline on a link of a network namespace."""
-    name = discipline.split()[0]
-    if sys.platform != "linux" or shutil.which("tc") is None:
-        return warn("no tc here", "see iproute2 above")
-    script = f"{LINK} tc qdisc add dev doctor1 root {discipline}"
-    done = run([sys.executable, "-c", IN_NAMESPACE, script], dict(os.environ))
-    if done.returncode == 0:
+def _shaping(module: str, why: str | None, meaning: str) -> Check:
+    if why is None:
         return ok(meaning)
-    said = (done.stderr.strip().splitlines() or ["no message"])[-1]
-    return warn(
-        f"{name}: {said}",
-        f"a kernel with sch_{name} (sudo modprobe sch_{name}); the lessons say what they skip",
-    )
+    if shutil.which("tc") is None:
+        return warn("no tc here", "see iproute2 above")
+    do = f"a kernel with sch_{module} (sudo modprobe sch_{module}); jobs' logs say what they lack"
+    return warn(f"{module}: {why}", do)
 
 
 def run(command: list[str], environment: dict[str, str]) -> subprocess.CompletedProcess:

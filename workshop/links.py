@@ -1,0 +1,53 @@
+"""How narrow the links between a job's instances are, on this machine.
+
+    from workshop import links
+
+    estimator = TensorFlow(..., environment=links.environment("200mbit"))
+    links.network_performance("ml.c5.xlarge").gbit
+
+Every instance sends at most the rate, and receives at most the rate, at the same time. Processes
+of one instance talk over its own loopback, which stays wide. AWS ignores the variable: there the
+instance type decides.
+"""
+
+from __future__ import annotations
+
+from local_sagemaker.cluster.links import BY_TYPE, WIDE, parse
+from local_sagemaker.jobs.links import VARIABLE
+from local_sagemaker.jobs.network import SCALE, Performance, performance, table
+
+__all__ = ["SCALE", "Performance", "environment", "known_types", "network_performance"]
+
+
+def environment(between: str, latency: str | None = None) -> dict[str, str]:
+    """What an estimator's `environment=` needs for such links; merge it with your own variables.
+
+    between: "200mbit" (kbit, mbit or gbit), "wide", or "by-type" (what the job's instance type
+    has on AWS, divided by SCALE). latency: one way, such as "1ms", where the kernel can delay.
+    Raises ValueError, with what was expected.
+    """
+    return {VARIABLE: words(between, latency)}
+
+
+def words(between: str, latency: str | None = None) -> str:
+    """The setting as one string. Raises ValueError, with what was expected."""
+    if latency is None:
+        parse(between)
+        return between
+    if between in (WIDE, BY_TYPE):
+        raise ValueError(f"A latency goes with a rate such as 200mbit, not with '{between}'.")
+    parse(f"{between} {latency}")
+    return f"{between} {latency}"
+
+
+def network_performance(instance_type: str) -> Performance:
+    """What AWS documents of the network of an `ml.` type: Gbit/s that last, burst, EFA, source.
+
+    Raises ValueError for a type that is not in the table, with those that are.
+    """
+    return performance(instance_type)
+
+
+def known_types() -> list[str]:
+    """The instance types whose network performance is known here."""
+    return list(table())
