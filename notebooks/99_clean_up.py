@@ -138,8 +138,10 @@ entry = {
     "PrimaryContainer": {"Image": estimator.training_image_uri(), "ModelDataUrl": result.model},
 }
 mine, theirs = f"{session.job_prefix}digits", f"{session.job_prefix}of-a-colleague"
+there = {one["ModelName"] for one in api.list_models(NameContains=session.job_prefix)["Models"]}
 for name, tags in ((mine, stacks.tags(practice)), (theirs, [])):
-    api.create_model(ModelName=name, Tags=tags, **entry)
+    if name not in there:  # a run of this lesson that was broken off may have left it
+        api.create_model(ModelName=name, Tags=tags, **entry)
 
 # %% [markdown]
 # ## Look before you delete

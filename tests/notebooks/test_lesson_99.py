@@ -1,5 +1,7 @@
 """Lesson 99 deletes what it made itself, and a seat's own only where it is told."""
 
+from types import SimpleNamespace
+
 import boto3
 import jupytext
 import pytest
@@ -8,24 +10,31 @@ from markdown_tables import LESSONS
 import workshop
 from local_sagemaker import daemon
 from notebook_harness import SMALLER, errors_and_warnings, text_of
-from workshop import cleaning, endpoint
+from workshop import cleaning, endpoint, stacks
 from workshop.notebooks.lessons import chosen
 
 pytestmark = pytest.mark.slow
 OWN = f"workshop-{SMALLER['seat']}-own"
+ROLE = "arn:aws:iam::" + "0" * 12 + ":role/workshop"
 
 
 @pytest.fixture
-def s3(own_state):
-    """A client for the tests' endpoint, once it is up."""
+def client(own_state):
+    """A function that makes a client for the tests' endpoint, once it is up."""
 
-    def client():
+    def make(service):
         where = daemon.environment(own_state, daemon.running(own_state).port)
         keys = {"aws_access_key_id": "local", "aws_secret_access_key": "local"}
         url = where["AWS_ENDPOINT_URL"]
-        return boto3.client("s3", endpoint_url=url, region_name="us-east-1", **keys)
+        return boto3.client(service, endpoint_url=url, region_name="us-east-1", **keys)
 
-    return client
+    return make
+
+
+@pytest.fixture
+def s3(client):
+    """A function that makes a client for S3, once the tests' endpoint is up."""
+    return lambda: client("s3")
 
 
 def make_own(client):
@@ -51,6 +60,30 @@ def own_seat(**parameters):
         assert cell.cell_type == "code"
         exec(cell.source, names)
     return names
+
+
+@pytest.mark.usefixtures("run_lesson")  # the endpoint is up
+def test_a_run_that_was_broken_off_can_be_run_again(client):
+    """The cell that makes entries of models makes those that are not there, each once."""
+    (cell,) = (one for one in jupytext.read(LESSONS["99"]).cells if "create_model(" in one.source)
+    api, prefix = client("sagemaker"), "workshop-broken-99-"
+    names = {
+        "session": SimpleNamespace(client=lambda _: api, job_prefix=prefix, role=ROLE),
+        "estimator": SimpleNamespace(training_image_uri=lambda: "image"),
+        "result": SimpleNamespace(model="s3://bucket/model.tar.gz"),
+        "stacks": stacks,
+        "practice": "broken-99",
+    }
+    made = [prefix + "digits", prefix + "of-a-colleague"]
+    for _ in range(2):
+        exec(cell.source, names)
+        there = [one["ModelName"] for one in api.list_models(NameContains=prefix)["Models"]]
+        assert sorted(there) == made
+    api.delete_model(ModelName=made[0])
+    exec(cell.source, names)
+    assert api.describe_model(ModelName=made[0])["ModelArn"], "broken off between the two"
+    for name in made:
+        api.delete_model(ModelName=name)
 
 
 def test_it_is_the_last():

@@ -182,7 +182,8 @@ def test_large_instances_from_documented_figures():
     assert p4d.across.seconds(50e9, 8) == pytest.approx(8.0), "all GPUs share them"
     p5 = TwoTiers.of_instance_type("ml.p5.48xlarge", alpha_across=1e-5)
     assert p5.across.seconds(400e9, 1) == pytest.approx(1.0 + 1e-5)
-    # 7 rounds inside, 14 across, 7 inside, an eighth of the tensor each (across: all GPUs together).
+    # 7 rounds inside, 14 across, 7 inside, an eighth of the tensor in each: from every GPU inside,
+    # from all GPUs of an instance together across.
     for tiers, inside, across in [(p4d, 300e9, 50e9), (p5, 450e9, 400e9)]:
         found = predicted_seconds("two_tier", 8e9, instances=8, ranks_per_instance=8, links=tiers)
         delay = 14 * tiers.across.alone.alpha

@@ -1,0 +1,157 @@
+"""Jobs on a local endpoint that a benchmark starts for itself, and that ends with it."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import tarfile
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import boto3
+
+from local_sagemaker import daemon
+
+BUCKET = "bench"
+ROLE = "arn:aws:iam::" + "0" * 12 + ":role/bench"
+POLL_SECONDS = 0.05
+
+
+class JobsEndpoint:
+    """Clients of a running endpoint, and a bucket. env: the variables that point there."""
+
+    def __init__(self, env: Mapping[str, str]) -> None:
+        self._env = env
+        self.s3, self.sagemaker, self.logs = map(self._client, ("s3", "sagemaker", "logs"))
+        self.s3.create_bucket(Bucket=BUCKET)
+
+    def _client(self, name: str):
+        return boto3.client(
+            name,
+            endpoint_url=self._env["AWS_ENDPOINT_URL"],
+            region_name=self._env["AWS_DEFAULT_REGION"],
+            aws_access_key_id=self._env["AWS_ACCESS_KEY_ID"],
+            aws_secret_access_key=self._env["AWS_SECRET_ACCESS_KEY"],
+        )
+
+    def put_source(self, key: str, files: Mapping[str, bytes]) -> str:
+        """Pack files (name -> content) as a job's source; its address."""
+        buffer = io.BytesIO()
+        with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
+            for name, content in files.items():
+                info = tarfile.TarInfo(name)
+                info.size = len(content)
+                tar.addfile(info, io.BytesIO(content))
+        self.s3.put_object(Bucket=BUCKET, Key=key, Body=buffer.getvalue())
+        return f"s3://{BUCKET}/{key}"
+
+    def put_folder(self, prefix: str, folder: Path) -> str:
+        """Put a folder's files under `prefix`; their address."""
+        for path in sorted(one for one in folder.rglob("*") if one.is_file()):
+            key = f"{prefix}/{path.relative_to(folder)}"
+            self.s3.put_object(Bucket=BUCKET, Key=key, Body=path.read_bytes())
+        return f"s3://{BUCKET}/{prefix}"
+
+    def run(
+        self,
+        name: str,
+        source: str,
+        program: str,
+        *,
+        instances: int,
+        processes: int | None = None,
+        hyperparameters: Mapping | None = None,
+        environment: Mapping[str, str] | None = None,
+        channels: Mapping[str, str] | None = None,
+    ) -> list[str]:
+        """Run a job to its end; its log's lines, host by host.
+
+        processes: started by mpirun on each instance; None: the script itself, once on each.
+        channels: name -> address. Raises RuntimeError with the FailureReason if it failed.
+        """
+        parameters = {
+            "sagemaker_program": program,
+            "sagemaker_submit_directory": source,
+            **(hyperparameters or {}),
+        }
+        if processes:
+            parameters["sagemaker_mpi_enabled"] = True
+            parameters["sagemaker_mpi_num_of_processes_per_host"] = processes
+        request = _request(name, instances, parameters, environment or {}, channels or {})
+        self.sagemaker.create_training_job(**request)
+        while True:
+            told = self.sagemaker.describe_training_job(TrainingJobName=name)
+            if told["TrainingJobStatus"] == "Completed":
+                return self._log(name)
+            if told["TrainingJobStatus"] != "InProgress":
+                raise RuntimeError(f"{name}: {told.get('FailureReason')}")
+            time.sleep(POLL_SECONDS)
+
+    def _log(self, name: str) -> list[str]:
+        group, lines = "/aws/sagemaker/TrainingJobs", []
+        found = self.logs.describe_log_streams(logGroupName=group, logStreamNamePrefix=f"{name}/")
+        for stream in found["logStreams"]:
+            where = {"logGroupName": group, "logStreamName": stream["logStreamName"]}
+            page = self.logs.get_log_events(**where, startFromHead=True)
+            lines += [event["message"] for event in page["events"]]
+        return lines
+
+
+@contextlib.contextmanager
+def endpoint() -> Iterator[tuple[JobsEndpoint, Path]]:
+    """An endpoint of its own, and a folder; both are gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        state = Path(folder) / "state"
+        running = daemon.start(state, 0)
+        try:
+            yield JobsEndpoint(daemon.environment(state, running.port)), Path(folder)
+        finally:
+            daemon.stop(state)
+
+
+def records(lines: list[str], event: str) -> list[dict]:
+    """The JSON records of one kind that a script printed, in their order."""
+    found = []
+    for line in lines:
+        start = line.find('{"event": ')  # mpirun puts the rank before it
+        if start >= 0:
+            with contextlib.suppress(ValueError):
+                found.append(json.loads(line[start:]))
+    return [one for one in found if one["event"] == event]
+
+
+def sources(folder: Path) -> dict[str, bytes]:
+    """A folder's Python files, as put_source takes them."""
+    return {str(one.relative_to(folder)): one.read_bytes() for one in folder.rglob("*.py")}
+
+
+def _request(name: str, instances: int, parameters: dict, environment, channels) -> dict:
+    request = {
+        "TrainingJobName": name,
+        "RoleArn": ROLE,
+        "AlgorithmSpecification": {
+            "TrainingImage": "tensorflow-training",
+            "TrainingInputMode": "File",
+        },
+        "OutputDataConfig": {"S3OutputPath": f"s3://{BUCKET}/out"},
+        "ResourceConfig": {
+            "InstanceCount": instances,
+            "InstanceType": "ml.m5.xlarge",
+            "VolumeSizeInGB": 1,
+        },
+        "StoppingCondition": {"MaxRuntimeInSeconds": 900},
+        "HyperParameters": {key: json.dumps(value) for key, value in parameters.items()},
+        "Environment": dict(environment),
+    }
+    if channels:
+        request["InputDataConfig"] = [
+            {
+                "ChannelName": channel,
+                "DataSource": {"S3DataSource": {"S3DataType": "S3Prefix", "S3Uri": address}},
+            }
+            for channel, address in channels.items()
+        ]
+    return request
