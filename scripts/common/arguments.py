@@ -5,6 +5,7 @@ the defaults point at the data and build folders beside `scripts/`.
 """
 
 import argparse
+import json
 import os
 from pathlib import Path
 
@@ -14,7 +15,7 @@ _BESIDE_SCRIPTS = Path(__file__).resolve().parents[2]
 _DIGITS = _BESIDE_SCRIPTS / "data" / "digits"
 
 
-def _number(kind, minimum, exclusive=False):
+def number(kind, minimum, exclusive=False):
     """Return an argparse type: a `kind` not below (or, exclusive, above) `minimum`."""
 
     def parse(text: str):
@@ -26,6 +27,11 @@ def _number(kind, minimum, exclusive=False):
 
     parse.__name__ = kind.__name__  # argparse names it in "invalid int value"
     return parse
+
+
+def add_flag(parser: argparse.ArgumentParser, flag: str, **options) -> None:
+    """Add a flag such as "--max-steps", which may be spelled with underscores too."""
+    parser.add_argument(*dict.fromkeys([flag, "--" + flag[2:].replace("-", "_")]), **options)
 
 
 def parser_for(script: str, description: str) -> argparse.ArgumentParser:
@@ -43,10 +49,9 @@ def parser_for(script: str, description: str) -> argparse.ArgumentParser:
     )
 
     def add(flag, **options):
-        spellings = dict.fromkeys([flag, "--" + flag[2:].replace("-", "_")])
-        parser.add_argument(*spellings, **options)
+        add_flag(parser, flag, **options)
 
-    positive = _number(int, 1)
+    positive = number(int, 1)
     add("--epochs", type=positive, default=20, help="passes over the training channel")
     add(
         "--global-batch-size",
@@ -56,20 +61,20 @@ def parser_for(script: str, description: str) -> argparse.ArgumentParser:
     )
     add(
         "--learning-rate",
-        type=_number(float, 0, exclusive=True),
+        type=number(float, 0, exclusive=True),
         default=0.05,
         help="for the whole global batch: scale it yourself when you change --global-batch-size",
     )
-    add("--seed", type=_number(int, 0), default=0, help="of the weights and of the shuffling")
-    add("--max-steps", type=_number(int, 0), default=0, help="stop after so many; 0: no limit")
+    add("--seed", type=number(int, 0), default=0, help="of the weights and of the shuffling")
+    add("--max-steps", type=number(int, 0), default=0, help="stop after so many; 0: no limit")
     add("--hidden-units", type=positive, default=64, help="width of the dense layer")
     add(
         "--threads-per-rank",
-        type=_number(int, 0),
+        type=number(int, 0),
         default=0,
         help="CPU threads of one rank; 0: this machine's cores divided among its ranks",
     )
-    add("--log-every", type=_number(int, 0), default=10, help="steps; 0: only at epoch ends")
+    add("--log-every", type=number(int, 0), default=10, help="steps; 0: only at epoch ends")
     add("--training", type=Path, default=Path(env("SM_CHANNEL_TRAINING", _DIGITS / "training")))
     add("--test", type=Path, default=Path(env("SM_CHANNEL_TEST", _DIGITS / "test")))
     local_model = _BESIDE_SCRIPTS / "build" / "model" / Path(script).stem
@@ -81,6 +86,17 @@ def parser_for(script: str, description: str) -> argparse.ArgumentParser:
         "address); not used: SageMaker itself uploads what lies in --save-to",
     )
     return parser
+
+
+def first_instance() -> str | None:
+    """Return the host name of the job's first instance; None outside a job."""
+    hosts = json.loads(os.environ.get("SM_HOSTS", "[]"))
+    return hosts[0] if hosts else None
+
+
+def network_interface() -> str:
+    """Return the name of the interface to other instances."""
+    return os.environ.get("SM_NETWORK_INTERFACE_NAME", "eth0")
 
 
 def local_batch_size(global_batch_size: int, world_size: int) -> int:

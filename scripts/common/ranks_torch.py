@@ -7,6 +7,9 @@ from typing import NoReturn
 import torch
 import torch.distributed as dist
 
+from common.arguments import first_instance
+from common.errors import ScriptError
+
 _LAUNCHERS = (  # rank, world_size, local_rank, ranks on this machine
     ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"),  # torchrun
     (
@@ -18,28 +21,49 @@ _LAUNCHERS = (  # rank, world_size, local_rank, ranks on this machine
 )
 
 
-def join_ranks() -> tuple[int, int]:
+def join_ranks(backend: str | None = None) -> tuple[int, int]:
     """Join the other ranks; return (local_rank, ranks on this machine).
 
-    Uses NCCL where every rank of this machine has a GPU to itself, else Gloo. Alone, without a
-    launcher, it is rank 0 of 1. Under mpirun, which names no meeting point, the ranks meet at
-    MASTER_ADDR:MASTER_PORT, by default 127.0.0.1:29500: export MASTER_ADDR for several machines.
+    backend: "nccl", "gloo" or "smddp"; None: NCCL where every rank of this machine has a GPU to
+    itself, else Gloo. Alone, without a launcher, it is rank 0 of 1. Under mpirun, which names no
+    meeting point, the ranks meet at MASTER_ADDR:MASTER_PORT: by default the job's first instance
+    or, if all ranks are here, 127.0.0.1, and port 29500.
+
+    Raises ScriptError where SMDDP is asked for and not installed.
     """
     rank, world_size, local_rank, ranks_here = 0, 1, 0, 1
     for names in _LAUNCHERS:
         if names[0] in os.environ:
             rank, world_size, local_rank, ranks_here = (int(os.environ[n]) for n in names)
             break
-    os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
+    here = "127.0.0.1"
+    first = first_instance() if world_size > ranks_here else here
+    os.environ.setdefault("MASTER_ADDR", first or here)
     os.environ.setdefault("MASTER_PORT", "29500" if world_size > 1 else "0")
     own_gpu = torch.cuda.is_available() and torch.cuda.device_count() >= ranks_here
-    dist.init_process_group("nccl" if own_gpu else "gloo", rank=rank, world_size=world_size)
+    if backend == "smddp":
+        _import_smddp()
+    backend = backend or ("nccl" if own_gpu else "gloo")
+    dist.init_process_group(backend, rank=rank, world_size=world_size)
     return local_rank, ranks_here
+
+
+def _import_smddp() -> None:
+    """Import SMDDP, which adds its backend to torch.distributed."""
+    try:
+        import smdistributed.dataparallel.torch.torch_smddp  # noqa: F401
+    except ImportError as error:
+        raise ScriptError(
+            "the backend smddp is not here: it comes with SageMaker's PyTorch images, for ml.p4d "
+            "and ml.p4de instances, and the local endpoint gives its jobs a stand-in. Elsewhere "
+            "take --backend gloo"
+        ) from error
 
 
 def mean_over_ranks(value: float) -> float:
     """Return the mean of every rank's `value`. A collective operation: every rank must call it."""
-    device = "cuda" if dist.get_backend() == "nccl" else "cpu"
+    on_gpu = torch.cuda.is_available() and dist.get_backend() != "gloo"
+    device = "cuda" if on_gpu else "cpu"
     total = torch.tensor(value, dtype=torch.float64, device=device)
     dist.all_reduce(total)
     return total.item() / dist.get_world_size()
