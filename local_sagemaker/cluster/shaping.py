@@ -33,14 +33,23 @@ def narrow_ports(ports: list[str], links: Links) -> Shaped:
     said, and never ends a job.
     """
     notes = []
-    if links.latency and (why := refused(ports[0], links)):
+    why = _shape(ports, links)
+    if why and links.latency:
         notes.append(f"links are not delayed: this kernel refuses netem ({why})")
         links = dataclasses.replace(links, latency=0.0)
+        why = _shape(ports, links)
+    if why:
+        return Shaped(False, [f"links are wide: this machine cannot shape them ({why})"])
+    return Shaped(True, [f"links: {links} between instances, {links.why}", *notes])
+
+
+def _shape(ports: list[str], links: Links) -> str | None:
+    """Shape all of them or none. None if that was done, else why not."""
     for port in ports:
         if why := refused(port, links):
             widen(ports)
-            return Shaped(False, [f"links are wide: this machine cannot shape them ({why})"])
-    return Shaped(True, [f"links: {links} between instances, {links.why}", *notes])
+            return why
+    return None
 
 
 def narrow_eth0(links: Links) -> None:

@@ -1,0 +1,196 @@
+"""What a setting of links says, what is refused, and the table of types behind "by-type"."""
+
+from __future__ import annotations
+
+import datetime
+import os
+from pathlib import Path
+
+import pytest
+from botocore.exceptions import ClientError
+from moto.ec2.models.instance_types import INSTANCE_TYPES
+
+from endpoint_harness import request
+from local_sagemaker.cluster import shaping
+from local_sagemaker.cluster.links import BY_TYPE, WIDE, Links, parse
+from local_sagemaker.cluster.spec import ClusterSpec, Host
+from local_sagemaker.jobs import links, network
+from local_sagemaker.server.errors import AwsError
+
+
+@pytest.mark.parametrize(
+    ("words", "rate", "latency", "said"),
+    [
+        ("200mbit", 200e6, 0, "200 Mbit/s"),
+        ("200MBit", 200e6, 0, "200 Mbit/s"),
+        ("2.5gbit", 2.5e9, 0, "2.5 Gbit/s"),
+        ("750kbit", 750e3, 0, "750 kbit/s"),
+        ("50mbit 1ms", 50e6, 1e-3, "50 Mbit/s and 1 ms"),
+        ("50mbit  0.25ms", 50e6, 0.25e-3, "50 Mbit/s and 0.25 ms"),
+        ("50mbit 300us", 50e6, 300e-6, "50 Mbit/s and 0.3 ms"),
+    ],
+)
+def test_a_rate_and_a_latency(words, rate, latency, said):
+    found = parse(words)
+    assert (found.rate, str(found)) == (rate, said)
+    assert found.latency == pytest.approx(latency)
+
+
+def test_the_two_words():
+    assert (parse("wide"), parse("By-Type")) == (WIDE, BY_TYPE)
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ("", "expected a rate such as 200mbit"),
+        ("fast", "'fast' is not a rate: expected a number and kbit, mbit or gbit"),
+        ("200", "'200' is not a rate"),
+        ("200mbps", "'200mbps' is not a rate"),
+        ("-1mbit", "'-1mbit' is not a rate"),
+        ("0mbit", "from 100kbit to 100gbit"),
+        ("200gbit", "from 100kbit to 100gbit"),
+        ("1e3mbit", "is not a rate"),
+        ("200mbit 1", "'1' is not a latency: expected a number and us, ms or s"),
+        ("200mbit 2s", "at most 1s"),
+        ("200mbit 1ms 3", "expected a rate such as 200mbit"),
+        ("wide 1ms", "'wide' is not a rate"),
+        ("200mbit; reboot", "'200mbit;' is not a rate"),
+    ],
+)
+def test_what_is_no_setting(words, why):
+    with pytest.raises(ValueError) as caught:
+        parse(words)
+    assert why in str(caught.value)
+
+
+def asked(words: str | None, count: int = 2, kind: str = "ml.c5.xlarge") -> dict:
+    body = request("a-job")
+    body["ResourceConfig"] |= {"InstanceCount": count, "InstanceType": kind}
+    return body | ({} if words is None else {"Environment": {links.VARIABLE: words}})
+
+
+def test_what_the_job_asks_for_comes_before_the_setting(tmp_path):
+    assert links.of_job(asked(None), tmp_path) is None
+    links.set_to(tmp_path, "50mbit")
+    assert links.of_job(asked(None), tmp_path).rate == 50e6
+    assert links.of_job(asked("200mbit 1ms"), tmp_path).latency == 1e-3
+    assert links.of_job(asked("wide"), tmp_path) is None
+    assert os.listdir(tmp_path) == ["links"]  # written whole: no half file beside it
+
+
+def test_one_instance_has_no_link_but_a_wrong_word_is_still_refused(tmp_path):
+    links.set_to(tmp_path, "50mbit")
+    assert links.of_job(asked(None, count=1), tmp_path) is None
+    with pytest.raises(AwsError, match="'x' is not a rate"):
+        links.of_job(asked("x", count=1), tmp_path)
+
+
+def test_by_type_is_the_types_own_rate_scaled(tmp_path):
+    found = links.of_job(asked("by-type", kind="ml.p4d.24xlarge"), tmp_path)
+    assert found.rate == 400e9 / network.SCALE
+    assert "400 Gbit/s of ml.p4d.24xlarge, divided by 1000" in found.why
+    with pytest.raises(AwsError, match=r"no network performance of 'ml\.p2\.xlarge' is known"):
+        links.of_job(asked("by-type", kind="ml.p2.xlarge"), tmp_path)
+
+
+def test_a_setting_that_somebody_broke_is_named(tmp_path):
+    (tmp_path / "links").write_text("quick\n")
+    with pytest.raises(AwsError, match=r"own setting \(`workshop links`\): 'quick' is not a rate"):
+        links.of_job(asked(None), tmp_path)
+
+
+def test_a_malformed_variable_is_refused_when_the_job_is_created(endpoint):
+    api = endpoint.client("sagemaker")
+    with pytest.raises(ClientError, match=f"Environment's {links.VARIABLE}: '20mb' is") as caught:
+        api.create_training_job(**asked("20mb"))
+    assert caught.value.response["Error"]["Code"] == "ValidationException"
+    with pytest.raises(ClientError, match="Requested resource not found"):
+        api.describe_training_job(TrainingJobName="a-job")
+
+
+def test_the_supervisor_is_told(tmp_path):
+    hosts = [Host("algo-1", "/nowhere", {})]
+    for wanted in (None, Links(5e6, 0.001, "why")):
+        one = ClusterSpec("a", "namespaces", hosts, ["true"], 1, 1.0, "/", links=wanted)
+        one.write(tmp_path / "spec.json")
+        assert ClusterSpec.read(tmp_path / "spec.json") == one
+
+
+@pytest.mark.parametrize("known", network.table().values(), ids=lambda one: one.instance_type)
+def test_the_table_says_what_ec2_says(known):
+    """moto carries EC2's own answers for every type that is still to be had."""
+    info = INSTANCE_TYPES.get(known.instance_type.removeprefix("ml."))
+    assert known.source.startswith("https://") and isinstance(known.date, datetime.date)
+    if info is None:
+        assert "karpenter" in known.source
+        return
+    cards = info["NetworkInfo"]["NetworkCards"]
+    peak = sum(card["PeakBandwidthInGbps"] for card in cards)
+    assert known.gbit == sum(card["BaselineBandwidthInGbps"] for card in cards)
+    assert known.burst_gbit == (peak if peak > known.gbit else None)
+    assert known.efa == info["NetworkInfo"]["EfaSupported"]
+
+
+def test_every_type_can_be_asked_for(tmp_path):
+    for name in network.table():
+        assert links.of_job(asked("by-type", kind=name), tmp_path).rate >= 100e3
+
+
+FAKE_TC = """#!/bin/sh
+# A kernel that has some disciplines and not others: $REFUSED.
+while read -r line || [ -n "$line" ]; do
+  echo "$line" >> "$SEEN"
+  case "$line" in *" $REFUSED "*) echo "Error: Specified qdisc kind is unknown." >&2; exit 1;; esac
+done
+"""
+
+
+@pytest.fixture
+def fake_tc(tmp_path, monkeypatch):
+    """A `tc` that refuses one discipline; what it was told."""
+    program, seen = tmp_path / "tc", tmp_path / "seen"
+    program.write_text(FAKE_TC)
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("SEEN", str(seen))
+
+    def refusing(kind: str) -> Path:
+        monkeypatch.setenv("REFUSED", kind)
+        return seen
+
+    return refusing
+
+
+def test_with_netem_a_port_is_delayed_and_then_limited(fake_tc):
+    seen = fake_tc("nothing")
+    found = shaping.narrow_ports(["p"], Links(80e6, 0.002, "x"))
+    assert found == shaping.Shaped(True, ["links: 80 Mbit/s and 2 ms between instances, x"])
+    first, second = seen.read_text().splitlines()
+    assert first.startswith("qdisc replace dev p root handle 1: netem delay 2000us ")
+    assert second.startswith("qdisc replace dev p parent 1:1 tbf rate 80000000 ")
+
+
+def test_without_netem_the_rate_holds_and_it_is_said(fake_tc):
+    fake_tc("netem")
+    found = shaping.narrow_ports(["p"], Links(80e6, 0.002, "x"))
+    assert found.narrow
+    assert found.notes == [
+        "links: 80 Mbit/s between instances, x",
+        "links are not delayed: this kernel refuses netem "
+        "(Error: Specified qdisc kind is unknown.)",
+    ]
+
+
+def test_without_tbf_links_are_wide_and_it_is_said(fake_tc):
+    seen = fake_tc("tbf")
+    found = shaping.narrow_ports(["p", "q"], Links(80e6, 0, "x"))
+    assert not found.narrow
+    assert found.notes[0].startswith("links are wide: this machine cannot shape them (Error: ")
+    assert "qdisc del dev q root" in seen.read_text()
+
+
+def test_without_tc_links_are_wide_and_it_is_said(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    found = shaping.narrow_ports(["p"], Links(80e6, 0, "x"))
+    assert not found.narrow and "tc: No such file" in found.notes[0]
