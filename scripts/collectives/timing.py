@@ -15,6 +15,8 @@ import torch.distributed as dist
 
 from collectives import wire
 
+ALGORITHMS = ("gloo", "naive", "tree", "ring", "blind_ring", "two_tier", "herring")
+
 
 def seconds_by_turns(
     names: list[str], n_bytes: int, calls: int, blocks: int
