@@ -33,7 +33,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         "--bucket-megabytes",
         type=number(float, 0, exclusive=True),
         default=25,
-        help="DDP sends gradients in buckets of this size (MiB); the first has at most 1",
+        help="DDP sends gradients together once it has so many (MiB)",
     )
     add_flag(
         parser,

@@ -1,0 +1,134 @@
+"""train_torch_links.py and measure_all_reduce.py, as processes that take turns as 2 instances."""
+
+import difflib
+import itertools
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from script_harness import HERE, SCRIPTS, TEN_STEPS, check_equals, mpirun, trained_alone
+from test_common import code_lines
+
+TOLERANCE = 3e-7  # see test_ddp.py
+needs_mpirun = pytest.mark.skipif(not Path(mpirun(4)[0]).exists(), reason="no mpirun")
+
+
+@pytest.fixture
+def as_two_instances(run):
+    """Run a command on 4 ranks that believe to be 2 on each of 2 instances."""
+    from common.launch_ps import free_addresses
+
+    def go(*command, **options):
+        port = free_addresses(1)[0].rpartition(":")[2]
+        variables = {"LOCAL_WORLD_SIZE": "2", "MASTER_PORT": port, "OMP_NUM_THREADS": "1"}
+        return run(*mpirun(4), *command, **variables, **options)
+
+    return go
+
+
+def test_it_is_train_torch_ddp_with_few_marked_lines():
+    diff = difflib.ndiff(code_lines("train_torch_ddp.py"), code_lines("train_torch_links.py"))
+    added = [line for line in diff if line.startswith("+ ")]
+    assert 0 < len(added) <= 25
+    assert [line for line in added if "# NEW HERE:" not in line] == []
+    assert not any("NEW HERE" in line for line in code_lines("train_torch_ddp.py"))
+
+
+@needs_mpirun
+def test_two_tier_trains_what_one_process_trains(as_two_instances, digits, tmp_path_factory):
+    reference = trained_alone("train_torch.py", TEN_STEPS, digits, tmp_path_factory)
+    folder = tmp_path_factory.mktemp("weights")
+    flags = ["--all-reduce", "two_tier", "--dump-weights", folder]
+    done = as_two_instances(SCRIPTS / "train_torch_links.py", *TEN_STEPS, *flags)
+    check_equals(reference, folder, 4, TOLERANCE)
+    assert len(set(done.hashes.values())) == 1 and len(done.hashes) == 4
+    assert done.events("epoch")[0]["steps"] == 10
+
+
+def test_says_that_smddp_is_not_here(run):
+    done = run(sys.executable, SCRIPTS / "train_torch_links.py", "--backend", "smddp", check=False)
+    assert done.code == 1 and "Traceback" not in done.stderr
+    assert "the backend smddp is not here" in done.stderr and "--backend gloo" in done.stderr
+
+
+@needs_mpirun
+def test_measures_links_and_all_reduces(as_two_instances):
+    names = "gloo,naive,tree,ring,blind_ring,two_tier,herring"
+    flags = ["--algorithms", names, "--bytes", "4000", "--link-bytes", "8,4000", "--blocks", "3"]
+    done = as_two_instances(SCRIPTS / "measure_all_reduce.py", *flags)
+    assert done.events("places") == [{"event": "places", "instances": 2, "ranks_per_instance": 2}]
+    links = done.events("link")
+    assert [(one["tier"], one["pairs"], one["bytes"]) for one in links] == list(
+        itertools.product(("inside", "across"), (1, 2), (8, 4000))
+    )
+    measured = done.events("all_reduce")
+    assert [(one["algorithm"], one["bytes"]) for one in measured] == [
+        (name, 4000) for name in names.split(",")
+    ]
+    for one in links + measured:
+        assert len(one["seconds"]) == 3 and min(one["seconds"]) > 0
+
+
+@needs_mpirun
+def test_a_wrong_algorithm_is_not_measured(as_two_instances):
+    done = as_two_instances(HERE / "broken_two_tier.py", "--algorithms", "two_tier", check=False)
+    assert done.code == 1
+    assert re.search(r"error: two_tier is wrong in \d+ of 1001 x 4 elements", done.stderr)
+    assert done.events("all_reduce") == []
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--algorithms", "ring,bling"], "no algorithm 'bling'; there are gloo, naive, tree, ring"),
+        (["--bytes", "1001"], "1001 given; a float32 has 4 bytes: give a multiple"),
+        (["--bytes", "many"], "invalid sizes value: 'many'"),
+        (["--blocks", "0"], "0 given, at least 1 expected"),
+    ],
+)
+def test_measure_refuses_wrong_flags(monkeypatch, capsys, flags, said):
+    import measure_all_reduce
+
+    monkeypatch.setattr(sys, "argv", ["measure_all_reduce.py", *flags])
+    with pytest.raises(SystemExit) as ended:
+        measure_all_reduce.arguments()
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err
+
+
+def test_counts_what_an_interface_sent(tmp_path):
+    from common.link_bytes import sent_bytes
+
+    counters = tmp_path / "dev"
+    counters.write_text(
+        "Inter-|   Receive  |  Transmit\n face |bytes packets ...\n"
+        "    lo: 11 1 0 0 0 0 0 0 11 1 0 0 0 0 0 0\n"
+        "  eth0:700 3 0 0 0 0 0 0 900 4 0 0 0 0 0 0\n"
+    )
+    assert sent_bytes("eth0", counters) == 900
+    assert sent_bytes("lo", counters) == 11
+    assert sent_bytes("eth1", counters) is None
+    assert sent_bytes("eth0", tmp_path / "absent") is None
+
+
+def test_ranks_of_several_instances_meet_on_the_first(monkeypatch):
+    import torch.distributed as dist
+    from common import ranks_torch
+
+    joined = {}
+    monkeypatch.setattr(dist, "init_process_group", lambda *_, **given: joined.update(given))
+    for name in ("MASTER_ADDR", "MASTER_PORT", "RANK"):
+        monkeypatch.delenv(name, raising=False)
+    values = {"RANK": 3, "SIZE": 4, "LOCAL_RANK": 1, "LOCAL_SIZE": 2}
+    for name, value in values.items():
+        monkeypatch.setenv(f"OMPI_COMM_WORLD_{name}", str(value))
+    monkeypatch.setenv("SM_HOSTS", '["algo-1", "algo-2"]')
+    assert ranks_torch.join_ranks() == (1, 2)
+    assert joined == {"rank": 3, "world_size": 4}
+    assert (ranks_torch.os.environ["MASTER_ADDR"]) == "algo-1"
+    # Where all ranks are on one machine the name need not be known to it.
+    monkeypatch.delenv("MASTER_ADDR")
+    monkeypatch.setenv("OMPI_COMM_WORLD_LOCAL_SIZE", "4")
+    ranks_torch.join_ranks()
+    assert ranks_torch.os.environ["MASTER_ADDR"] == "127.0.0.1"
