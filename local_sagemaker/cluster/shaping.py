@@ -7,14 +7,21 @@ what that one can take.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import subprocess
 
+from local_sagemaker.cluster import linux
 from local_sagemaker.cluster.links import Links
 
+# What may pass at once, after a pause: as much as half a millisecond of the rate brings. Less, and
+# a timer that comes late on a busy machine costs bandwidth; more, and short messages see no limit.
 BURST_SECONDS = 0.0005
-LEAST_BURST = 3100  # bytes; two packets of an Ethernet
-QUEUE = 4 << 20  # bytes
+PACKET = 1514  # bytes of a full packet on an Ethernet
+LEAST_BURST = 3100  # bytes: two packets
+# Bytes. TCP itself keeps the queue short (the kernel counts, per connection, what has not left
+# yet). This is for many connections at once: a full queue drops, and TCP then waits 200 ms.
+QUEUE = 4 << 20
 DELAYED = 100_000  # packets that may be on their way at a time; netem drops more
 
 
@@ -54,6 +61,10 @@ def _shape(ports: list[str], links: Links) -> str | None:
 
 def narrow_eth0(links: Links) -> None:
     """Limit what leaves eth0: what this instance sends. In its namespace. Raises OSError."""
+    # Linux hands over up to 64 KB as one packet. One that is larger than the bucket is cut up late,
+    # at a cost, and a small message waits behind all of it. So TCP is told to make smaller ones.
+    with contextlib.suppress(OSError):
+        linux.ip_batch([f"link set dev eth0 gso_max_segs {burst(links) // PACKET}"])
     rate_alone = dataclasses.replace(links, latency=0.0)  # a packet is delayed once, at the port
     if why := refused("eth0", rate_alone):
         raise OSError(f"what an instance sends cannot be limited: {why}")
@@ -76,12 +87,16 @@ def widen(devices: list[str]) -> None:
 
 def disciplines(links: Links) -> list[str]:
     """The queueing disciplines for a device, as tc's words."""
-    burst = max(LEAST_BURST, int(links.rate / 8 * BURST_SECONDS))
-    tbf = f"tbf rate {links.rate:.0f} burst {burst} limit {QUEUE}"
+    tbf = f"tbf rate {links.rate:.0f} burst {burst(links)} limit {QUEUE}"
     if not links.latency:
         return [f"root {tbf}"]
     delay = f"netem delay {links.latency * 1e6:.0f}us limit {DELAYED}"
     return [f"root handle 1: {delay}", f"parent 1:1 {tbf}"]
+
+
+def burst(links: Links) -> int:
+    """Bytes that may pass at once."""
+    return max(LEAST_BURST, int(links.rate / 8 * BURST_SECONDS))
 
 
 def _tc(commands: list[str]) -> str | None:
