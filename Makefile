@@ -33,15 +33,14 @@ test: ready ## run the tests
 test-matrix: ready ## run the scripts' tests in the frameworks of AWS's images (ONLY=NAME: one)
 	@PYTHONPATH="$$PWD" exec $(BIN)/python tests/matrix $(ONLY)
 
-sdk-v3: ready ## two jobs through version 3 of the SDK (appendix; downloads it once, 1 GB)
-	@test -f build/sdk-v3/whole || { $(BIN)/python -m venv --clear build/sdk-v3 \
+sdk-v3: ready ## the appendix's lesson, with version 3 of the SDK (downloads it once, 1 GB)
+	@cmp -s appendix/sdk_v3/requirements.txt build/sdk-v3/whole || { \
+		rm -f build/sdk-v3/whole && $(BIN)/python -m venv build/sdk-v3 \
 		&& build/sdk-v3/bin/pip install -q -r appendix/sdk_v3/requirements.txt \
-		&& touch build/sdk-v3/whole; }
-	@$(INSIDE) $(BIN)/workshop run 00
-	@$(BIN)/workshop up && eval "$$($(BIN)/workshop env)" \
-		&& build/sdk-v3/bin/python -W ignore appendix/sdk_v3/train.py $(JOB)
+		&& cp appendix/sdk_v3/requirements.txt build/sdk-v3/whole; }
+	@$(INSIDE) $(BIN)/python appendix/sdk_v3/run.py
 
-bench: ready ## measure what the local endpoint adds to a script started by hand
+bench: ready ## measure the endpoint, all-reduces on narrow links, a training step on one
 	@$(INSIDE) $(BIN)/python -m bench
 
 doctor: ready ## check this machine, a line per need

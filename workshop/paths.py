@@ -4,6 +4,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = ROOT / "notebooks"
+APPENDIX = ROOT / "appendix"
 SCRIPTS = ROOT / "scripts"
 CLOUDFORMATION = ROOT / "cloudformation"
 DATA = ROOT / "data"

@@ -92,11 +92,13 @@ def execute(
     parameters: dict,
     tell: Progress = lambda done, cells: None,
     cell_seconds: int | None = None,
+    kernel: str = "python3",
 ) -> Executed:
     """Run a notebook and write its executed copy, a failed one too.
 
     parameters: override those of the cell tagged `parameters`. cell_seconds: limit for one
-    cell. Raises UnknownParameter, NotebookFailed. An interrupt leaves no copy and no kernel.
+    cell. kernel: its name; python3 is this environment's own. Raises UnknownParameter,
+    NotebookFailed. An interrupt leaves no copy and no kernel.
     """
     check_parameters(notebook, parameters)
     prefer_own_kernel()
@@ -109,7 +111,7 @@ def execute(
             str(partial),
             parameters,
             engine_name=ENGINE,
-            kernel_name="python3",
+            kernel_name=kernel,
             cwd=str(notebook.parent),
             progress_bar=False,
             execution_timeout=cell_seconds,

@@ -1,10 +1,10 @@
-"""Make everything in notebooks/ that has a source from it.
+"""Make everything in notebooks/ and appendix/ that has a source from it.
 
     python -m workshop.notebooks.sync            # write what is out of step
     python -m workshop.notebooks.sync 01 02      # only these lessons
     python -m workshop.notebooks.sync --check    # write nothing; exit status 1 if out of step
 
-- NN_name.ipynb from NN_name.py, lessons and solutions;
+- NN_name.ipynb from NN_name.py, lessons and solutions, and the appendix's;
 - exercises/NN_name.ipynb from solutions/NN_name.py;
 - instructor/quiz_answers.md from workshop/quiz/lesson_NN.toml;
 - the tables of instructor/guide.md from workshop/teaching/plan.toml and the lessons.
@@ -23,7 +23,7 @@ import nbformat
 
 from workshop.exercises import generate
 from workshop.notebooks.writing import as_text
-from workshop.paths import NOTEBOOKS
+from workshop.paths import APPENDIX, NOTEBOOKS
 from workshop.quizzing import answers
 from workshop.quizzing.questions import BadQuiz
 from workshop.teaching import pages as guide
@@ -53,6 +53,11 @@ def everything(numbers: tuple[str, ...] = (), folder: Path = NOTEBOOKS) -> dict[
     made = {path.with_suffix(".ipynb"): as_notebook(path) for path in wanted(sources(folder))}
     made |= generate.pages(wanted(generate.sources(folder / "solutions")))
     return made if numbers else made | answers.pages(folder) | guide.pages(folder)
+
+
+def appendix() -> dict[Path, str]:
+    """The appendix's notebooks, and the text that each must have."""
+    return {path.with_suffix(".ipynb"): as_notebook(path) for path in sources(APPENDIX)}
 
 
 def out_of_step(made: dict[Path, str]) -> list[Path]:
@@ -94,7 +99,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--force", action="store_true", help="overwrite answered exercises too")
     chosen = parser.parse_args(arguments)
     try:
-        made = everything(tuple(chosen.numbers))
+        made = everything(tuple(chosen.numbers)) | ({} if chosen.numbers else appendix())
     except (generate.BadSource, BadQuiz, BadPlan) as error:
         print(error, file=sys.stderr)
         return 1

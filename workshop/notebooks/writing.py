@@ -10,9 +10,10 @@ KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": 
 
 
 def as_text(notebook: nbformat.NotebookNode) -> str:
-    """The text of the .ipynb. A cell's id is made from its text."""
+    """The text of the .ipynb, with the kernel that it names. A cell's id is made from its text."""
+    kernel = dict(notebook.metadata.get("kernelspec", KERNEL))
     notebook.metadata = nbformat.from_dict(
-        {"kernelspec": KERNEL, "language_info": {"name": "python"}}
+        {"kernelspec": kernel, "language_info": {"name": "python"}}
     )
     seen: dict[str, int] = {}
     for cell in notebook.cells:

@@ -1,0 +1,244 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: SDK v3
+#     language: python
+#     name: sdk-v3
+# ---
+
+# %% [markdown]
+# # Appendix · Version 3 of the SageMaker SDK
+#
+# **After this lesson you can**
+#
+# - write a training job for version 3 (`ModelTrainer`), with torchrun or with a command;
+# - say what version 3 sends that version 2 does not;
+# - say what version 3 has lost, and when version 2 ends.
+#
+# **Before:** [lesson 05](../../notebooks/05_horovod_on_training_instances.ipynb).
+#
+# **Time:** 15 minutes.
+#
+# **Where it runs:** where `AWS_ENDPOINT_URL` points: `make sdk-v3` starts the local endpoint for
+# it. The two versions cannot share an environment, so this notebook has a kernel of its own.
+#
+# **Cost on AWS:** about 0.06 USD: three `ml.m5.xlarge` for 5 minutes (us-east-1, price list of
+# 2026-09-27). Locally nothing.
+
+# %% [markdown]
+# ## Set up
+#
+# - `seat`: your seat. Its stacks and data are those of lesson 00.
+# - `image`: of the jobs. The local endpoint does not pull it; on AWS give the address of one that
+#   has what the scripts need.
+# - `epochs`: how often a job goes through the data.
+
+# %% tags=["parameters"]
+seat = "me"
+image = "not-pulled-here"
+epochs = 5
+
+# %%
+import contextlib
+import importlib.metadata
+import json
+import os
+from pathlib import Path
+
+import boto3
+from botocore.exceptions import WaiterError
+from sagemaker.core.helper.session_helper import Session
+from sagemaker.core.shapes import Tag
+from sagemaker.train import ModelTrainer, configs, distributed
+
+version = importlib.metadata.version("sagemaker")
+assert version.startswith("3."), "This notebook needs version 3: run it with `make sdk-v3`."
+print(f"sagemaker {version}, jobs go to {os.environ.get('AWS_ENDPOINT_URL', 'AWS')}")
+
+# %% [markdown]
+# The bucket and the role are outputs of your stacks, as in lesson 00.
+
+# %%
+cloudformation, outputs = boto3.client("cloudformation"), {}
+for name in ("storage", "roles"):
+    stack = cloudformation.describe_stacks(StackName=f"workshop-{seat}-{name}")["Stacks"][0]
+    outputs |= {one["OutputKey"]: one["OutputValue"] for one in stack["Outputs"]}
+bucket, role = outputs["BucketName"], outputs["TrainingRoleArn"]
+
+# %% [markdown]
+# ## When, and why the course waits
+#
+# Version 3 became generally available on 2025-11-19. Version 2 has been in maintenance since
+# 2026-07-06: it gets critical and security fixes until **2027-07-05**, and nothing after
+# ([the lifecycle table](https://github.com/aws/sagemaker-python-sdk/pull/5979), read 2026-11-21).
+#
+# | | version 2 | version 3 |
+# |---|---|---|
+# | a job | `TensorFlow(...)`, `PyTorch(...)`, `.fit()` | `ModelTrainer(...)`, `.train()` |
+# | torchrun | `{"torch_distributed": …}` | `Torchrun(process_count_per_node=n)` |
+# | mpirun, Horovod | `{"mpi": {"processes_per_host": n}}` | `MPI(process_count_per_node=n)` |
+# | SMDDP | `{"smdistributed": …}` | no key: `Torchrun`, and `backend="smddp"` in the script |
+# | parameter servers | `{"parameter_server": …}` | nothing |
+# | MultiWorkerMirrored | `{"multi_worker_mirrored_strategy": …}` | nothing |
+#
+# Don't believe the table: ask the package which ways to distribute it has.
+
+# %%
+ways = sorted(one.__name__ for one in distributed.DistributedConfig.__subclasses__())
+print(ways)
+assert ways == ["MPI", "Torchrun"], "This version knows other ways: the table above is too old."
+
+# %% [markdown]
+# What is lost can be rebuilt by hand: a job may run any `command`, which then writes `TF_CONFIG`
+# and starts the servers. Version 2 does that for you, so it is the one this course teaches.
+#
+# ## DDP on two instances
+#
+# The script is the one of lesson 02, unchanged. Where version 2 has one class for each framework,
+# version 3 has `ModelTrainer`, and small classes for each part of the request.
+
+# %%
+scripts = str(Path("../../scripts").resolve())
+assert Path(scripts, "train_torch_ddp.py").is_file(), "Run it where it lies: appendix/sdk_v3."
+common = {
+    "sagemaker_session": Session(default_bucket=bucket),
+    "role": role,
+    "training_image": image,
+    "output_data_config": configs.OutputDataConfig(s3_output_path=f"s3://{bucket}/jobs"),
+    "stopping_condition": configs.StoppingCondition(max_runtime_in_seconds=600),
+    "tags": [Tag(key="workshop", value="data-parallel"), Tag(key="seat", value=seat)],
+}
+
+# %%
+ddp = ModelTrainer(
+    source_code=configs.SourceCode(source_dir=scripts, entry_script="train_torch_ddp.py"),
+    distributed=distributed.Torchrun(process_count_per_node=1),
+    compute=configs.Compute(instance_type="ml.m5.xlarge", instance_count=2),
+    hyperparameters={"epochs": epochs},
+    base_job_name=f"workshop-{seat}-v3-ddp",
+    **common,
+)
+
+# %% [markdown]
+# `train()` uploads the script, sends the request and, with `wait=False`, returns. Waiting is left
+# to boto3 here.
+
+
+# %%
+def run(trainer):
+    data = f"s3://{bucket}/data/digits"
+    inputs = [
+        configs.InputData(channel_name=name, data_source=f"{data}/{name}") for name in CHANNELS
+    ]
+    trainer.train(input_data_config=inputs, wait=False, logs=False)
+    name = trainer._latest_training_job.training_job_name
+    client = boto3.client("sagemaker")
+    with contextlib.suppress(WaiterError):  # it failed; the answer says why
+        waiter = client.get_waiter("training_job_completed_or_stopped")
+        waiter.wait(TrainingJobName=name, WaiterConfig={"Delay": 2, "MaxAttempts": 300})
+    told = client.describe_training_job(TrainingJobName=name)
+    print(name, told["TrainingJobStatus"], told.get("FailureReason", ""))
+    return told
+
+
+CHANNELS = ("training", "test")
+ddp_job = run(ddp)
+assert ddp_job["TrainingJobStatus"] == "Completed", "Its reason stands above."
+
+# %% [markdown]
+# ## What was sent
+#
+# With version 2, `sagemaker-training` in the image reads special hyperparameters and starts your
+# script. Version 3 needs nothing in the image: it sends a shell script and drivers of its own as
+# one channel, your code as another, and names its shell script as the container's command.
+
+# %%
+print("command: ", " ".join(ddp_job["AlgorithmSpecification"]["ContainerEntrypoint"]))
+print("channels:", [one["ChannelName"] for one in ddp_job["InputDataConfig"]])
+print("hyperparameters:", ddp_job["HyperParameters"])
+
+# %%
+channels = {one["ChannelName"] for one in ddp_job["InputDataConfig"]}
+assert channels >= {"code", "sm_drivers", *CHANNELS}, "Version 3 sends its drivers as a channel."
+assert "sagemaker_program" not in ddp_job["HyperParameters"], "That is how version 2 does it."
+
+# %% [markdown]
+# And the log: the scripts print JSON lines, as in every lesson.
+
+
+# %%
+def records(job, event):
+    logs, group = boto3.client("logs"), "/aws/sagemaker/TrainingJobs"
+    where = {"logGroupName": group, "logStreamNamePrefix": job["TrainingJobName"] + "/"}
+    found = []
+    for stream in logs.describe_log_streams(**where)["logStreams"]:
+        one = {"logGroupName": group, "logStreamName": stream["logStreamName"]}
+        events = logs.get_log_events(**one, startFromHead=True)["events"]
+        lines = [line["message"] for line in events if f'{{"event": "{event}"' in line["message"]]
+        found += [json.loads(line[line.index("{") :]) for line in lines]
+    return found
+
+
+accuracy = records(ddp_job, "epoch")[-1]["test_accuracy"]
+hashes = {one["weights_sha256"] for one in records(ddp_job, "weights")}
+print(f"test accuracy {accuracy:.3f}, {len(records(ddp_job, 'weights'))} ranks")
+assert len(hashes) == 1, "Two ranks ended with different weights."
+assert accuracy > 0.8, "It did not learn: was the data of lesson 00 there?"
+
+# %% [markdown]
+# ## Horovod, by a command
+#
+# For mpirun there is `MPI(process_count_per_node=n)`. What does its driver start on two
+# instances of two processes each? It is in the package, so ask it. No job is needed.
+
+# %%
+from sagemaker.train.container_drivers.distributed_drivers import mpi_utils
+
+os.environ.setdefault("SM_CURRENT_INSTANCE_TYPE", "ml.m5.xlarge")
+started = mpi_utils.get_mpirun_command(2, ["algo-1:2", "algo-2:2"], 2, [], "train.py")
+ranks = int(started[started.index("-np") + 1])
+print(" ".join(started[:5]))
+assert ranks == 2, "This version counts otherwise: the next paragraph is too old."
+
+# %% [markdown]
+# Two ranks, and there is room for four: version 2's toolkit multiplies by the number of hosts,
+# this driver (`mpi_driver.py` passes `process_count_per_node` as it is) does not. The first host
+# gets them all. The driver also wants `sshd` in the image, which the local endpoint's instances
+# do not have. So here Horovod runs `mpirun` as a command, on one instance.
+
+# %%
+mpirun = "mpirun --allow-run-as-root --oversubscribe --bind-to none -np 2"
+horovod = ModelTrainer(
+    source_code=configs.SourceCode(
+        source_dir=scripts, command=f"{mpirun} python train_tf_horovod.py --epochs {epochs}"
+    ),
+    compute=configs.Compute(instance_type="ml.m5.xlarge", instance_count=1),
+    base_job_name=f"workshop-{seat}-v3-horovod",
+    **common,
+)
+horovod_job = run(horovod)
+assert horovod_job["TrainingJobStatus"] == "Completed", "Its reason stands above."
+
+# %%
+start, last = records(horovod_job, "start")[0], records(horovod_job, "epoch")[-1]
+print(f"{start['world_size']} ranks, test accuracy {last['test_accuracy']:.3f}")
+assert start["world_size"] == 2, "mpirun was to start two ranks that know of each other."
+assert last["test_accuracy"] > 0.8, "It did not learn: was the data of lesson 00 there?"
+
+# %% [markdown]
+# ## Summary
+#
+# - Version 2 ends on 2027-07-05; version 3 is where development goes on.
+# - Version 3 sends its own drivers with the job, and needs no toolkit in the image.
+# - torchrun has a class. Parameter servers and MultiWorkerMirrored have none; SMDDP has no key.
+# - Your scripts need not change: they read the same `SM_*` variables and arguments.
+#
+# ## Clean up
+#
+# The jobs have ended and cost nothing more. They have your seat's tags and names, so
+# `workshop clean` deletes what they left, with all else of your seat.
