@@ -6,7 +6,11 @@ import argparse
 import importlib
 import os
 
-NAMES = {"overhead": "from CreateTrainingJob to the script's first line, against by hand"}
+NAMES = {
+    "overhead": "from CreateTrainingJob to the script's first line, against by hand",
+    "links": "all-reduces over narrow links, beside their bounds and the cost model",
+    "training": "a step of DDP on a narrow link, with two all-reduces",
+}
 
 
 def main() -> None:
@@ -17,7 +21,9 @@ def main() -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("name", nargs="*", help="default: all")
-    parser.add_argument("--runs", type=int, default=7, help="counted runs each (default: 7)")
+    parser.add_argument(
+        "--runs", type=int, default=7, help="counted runs each, blocks or epochs (default: 7)"
+    )
     args = parser.parse_args()
     unknown = set(args.name) - set(NAMES)
     if unknown:
