@@ -1,4 +1,4 @@
-"""train_torch_links.py and measure_all_reduce.py, as processes that take turns as 2 instances."""
+"""train_torch_links.py and measure_all_reduce.py, on ranks that believe to be two instances."""
 
 import difflib
 import itertools
@@ -7,24 +7,31 @@ import sys
 from pathlib import Path
 
 import pytest
-from script_harness import HERE, SCRIPTS, TEN_STEPS, check_equals, mpirun, trained_alone
+from script_harness import HERE, SCRIPTS, TEN_STEPS, check_equals, mpirun, torchrun, trained_alone
 from test_common import code_lines
 
+STAND_IN = SCRIPTS.parent / "local_sagemaker" / "image" / "site"
 TOLERANCE = 3e-7  # see test_ddp.py
 needs_mpirun = pytest.mark.skipif(not Path(mpirun(4)[0]).exists(), reason="no mpirun")
 
 
 @pytest.fixture
 def as_two_instances(run):
-    """Run a command on 4 ranks that believe to be 2 on each of 2 instances."""
+    """Run a command on ranks that believe to be on two instances; `ranks` on each."""
     from common.launch_ps import free_addresses
 
-    def go(*command, **options):
+    def go(*command, ranks, **options):
         port = free_addresses(1)[0].rpartition(":")[2]
-        variables = {"LOCAL_WORLD_SIZE": "2", "MASTER_PORT": port, "OMP_NUM_THREADS": "1"}
-        return run(*mpirun(4), *command, **variables, **options)
+        variables = {"LOCAL_WORLD_SIZE": str(ranks), "MASTER_PORT": port, "OMP_NUM_THREADS": "1"}
+        return run(*mpirun(2 * ranks), *command, **variables, **options)
 
     return go
+
+
+@pytest.fixture(scope="module")
+def reference(digits, tmp_path_factory) -> list:
+    """The weights of one process after ten steps."""
+    return trained_alone("train_torch.py", TEN_STEPS, digits, tmp_path_factory)
 
 
 def test_it_is_train_torch_ddp_with_few_marked_lines():
@@ -36,14 +43,20 @@ def test_it_is_train_torch_ddp_with_few_marked_lines():
 
 
 @needs_mpirun
-def test_two_tier_trains_what_one_process_trains(as_two_instances, digits, tmp_path_factory):
-    reference = trained_alone("train_torch.py", TEN_STEPS, digits, tmp_path_factory)
-    folder = tmp_path_factory.mktemp("weights")
-    flags = ["--all-reduce", "two_tier", "--dump-weights", folder]
-    done = as_two_instances(SCRIPTS / "train_torch_links.py", *TEN_STEPS, *flags)
-    check_equals(reference, folder, 4, TOLERANCE)
-    assert len(set(done.hashes.values())) == 1 and len(done.hashes) == 4
+def test_two_tier_trains_what_one_process_trains(as_two_instances, reference, tmp_path):
+    flags = ["--all-reduce", "two_tier", "--dump-weights", tmp_path]
+    done = as_two_instances(SCRIPTS / "train_torch_links.py", *TEN_STEPS, *flags, ranks=1)
+    check_equals(reference, tmp_path, 2, TOLERANCE)
+    assert len(set(done.hashes.values())) == 1 and len(done.hashes) == 2
     assert done.events("epoch")[0]["steps"] == 10
+
+
+def test_smddps_stand_in_trains_what_one_process_trains(run, reference, tmp_path):
+    flags = ["--backend", "smddp", "--dump-weights", tmp_path]
+    run(
+        *torchrun(2), SCRIPTS / "train_torch_links.py", *TEN_STEPS, *flags, PYTHONPATH=str(STAND_IN)
+    )
+    check_equals(reference, tmp_path, 2, TOLERANCE)
 
 
 def test_says_that_smddp_is_not_here(run):
@@ -56,7 +69,7 @@ def test_says_that_smddp_is_not_here(run):
 def test_measures_links_and_all_reduces(as_two_instances):
     names = "gloo,naive,tree,ring,blind_ring,two_tier,herring"
     flags = ["--algorithms", names, "--bytes", "4000", "--link-bytes", "8,4000", "--blocks", "3"]
-    done = as_two_instances(SCRIPTS / "measure_all_reduce.py", *flags)
+    done = as_two_instances(SCRIPTS / "measure_all_reduce.py", *flags, ranks=2)
     assert done.events("places") == [{"event": "places", "instances": 2, "ranks_per_instance": 2}]
     links = done.events("link")
     assert [(one["tier"], one["pairs"], one["bytes"]) for one in links] == list(
@@ -72,9 +85,10 @@ def test_measures_links_and_all_reduces(as_two_instances):
 
 @needs_mpirun
 def test_a_wrong_algorithm_is_not_measured(as_two_instances):
-    done = as_two_instances(HERE / "broken_two_tier.py", "--algorithms", "two_tier", check=False)
+    command = [HERE / "broken_two_tier.py", "--algorithms", "two_tier"]
+    done = as_two_instances(*command, ranks=1, check=False)
     assert done.code == 1
-    assert re.search(r"error: two_tier is wrong in \d+ of 1001 x 4 elements", done.stderr)
+    assert re.search(r"error: two_tier is wrong in \d+ of 1001 x 2 elements", done.stderr)
     assert done.events("all_reduce") == []
 
 
