@@ -1,0 +1,100 @@
+"""What the tests of links share: jobs on narrow links, and what a host looks like beside them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+
+from endpoint_harness import SCRIPTS, Job, request
+from local_sagemaker.jobs.links import VARIABLE
+
+
+def host_network() -> dict[str, str]:
+    """The host's interfaces, named namespaces and queueing disciplines, as text."""
+    return {
+        "interfaces": " ".join(sorted(os.listdir("/sys/class/net"))),
+        "namespaces": _said("ip", "netns"),
+        "disciplines": _said("tc", "qdisc", "show"),
+        "mounts": Path("/proc/self/mounts").read_text(),
+    }
+
+
+def _said(*command: str) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def namespaces_of(job: str) -> set[str]:
+    """The network namespaces of a job's processes: "net:[4026532281]"."""
+    found = set()
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get("TRAINING_JOB_NAME") == job:
+                found.add(os.readlink(f"/proc/{process.pid}/ns/net"))
+        except (psutil.Error, OSError):
+            continue
+    return found
+
+
+def until_namespaces_are_gone(known: set[str], seconds: float = 10) -> None:
+    """Fail the test if a process is in one of these namespaces after `seconds`."""
+    deadline = time.monotonic() + seconds
+    while left := known & _all_namespaces():
+        assert time.monotonic() < deadline, left
+        time.sleep(0.1)
+
+
+def _all_namespaces() -> set[str]:
+    found = set()
+    for path in Path("/proc").glob("[0-9]*/ns/net"):
+        try:
+            found.add(os.readlink(path))
+        except OSError:  # it has ended
+            continue
+    return found
+
+
+def started(endpoint, name: str, words: str | None, command: list[str], **changes) -> str:
+    """Create a job that runs `command` on narrow links, without the toolkit; its name.
+
+    words: None asks for nothing. changes: members of ResourceConfig.
+    """
+    body = request(name)
+    body.pop("HyperParameters")
+    body["AlgorithmSpecification"] |= {
+        "ContainerEntrypoint": [sys.executable],
+        "ContainerArguments": command,
+    }
+    body["ResourceConfig"] |= {"InstanceCount": 2} | changes
+    if words is not None:
+        body["Environment"] = {VARIABLE: words}
+    endpoint.client("sagemaker").create_training_job(**body)
+    return name
+
+
+def flooding(size: int, count: int) -> list[str]:
+    """The command of an instance that moves `size` bytes to and from `count` - 1 others."""
+    hosts = [f"algo-{number + 1}" for number in range(count)]
+    return [str(SCRIPTS / "flood.py"), str(size), *hosts]
+
+
+def flooded(endpoint, name: str, words: str | None, size: int, count: int, **changes) -> Job:
+    """A job of `count` instances that move `size` bytes to and fro; it has ended."""
+    command = flooding(size, count)
+    return endpoint.wait(started(endpoint, name, words, command, InstanceCount=count, **changes))
+
+
+def links_lines(job: Job) -> list[str]:
+    """What the job's log says of its links."""
+    return [line for line in job.lines("[local]") if line.startswith("links")]
+
+
+def seconds_of(job: Job) -> dict[str, float]:
+    assert job.status == "Completed", job.description.get("FailureReason")
+    (line,) = job.lines("SECONDS")
+    return json.loads(line)

@@ -1,0 +1,158 @@
+"""Jobs on narrow links: the rate holds in both directions, and what holds is said."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from links_helpers import flooded, host_network, links_lines, seconds_of
+
+from endpoint_harness import SCRIPTS
+from local_sagemaker.cluster import probe
+from local_sagemaker.jobs import links as setting
+
+REPOSITORY = Path(__file__).parent.parent.parent
+MBIT = 1e6 / 8  # bytes a second
+BYTES = 2 << 20
+SLACK = 0.9  # the bucket lets a first few packets pass at once
+LOOSELY = 3  # a busy machine is late; a link that does not hold its rate is later
+
+pytestmark = [
+    pytest.mark.namespaces,
+    pytest.mark.skipif(
+        probe.isolation()[0] != "namespaces" or probe.why_no_shaping() is not None,
+        reason="this machine cannot shape links; `make doctor` says why",
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def narrow_job(endpoint):
+    return flooded(endpoint, "narrow", "50mbit", BYTES, 3)
+
+
+@pytest.fixture(scope="module")
+def wide_job(endpoint):
+    return flooded(endpoint, "wide", None, BYTES, 3)
+
+
+def in_time(spent: float, size: int, mbit: float) -> bool:
+    expected = size / (mbit * MBIT)
+    return expected * SLACK <= spent <= expected * LOOSELY
+
+
+@pytest.mark.parametrize("way", ["out", "in"])
+def test_each_direction_has_the_rate(narrow_job, way):
+    spent = seconds_of(narrow_job)[way]
+    assert in_time(spent, BYTES, 50), spent
+
+
+def test_the_two_directions_do_not_share_it(narrow_job):
+    both = seconds_of(narrow_job)["both"]
+    assert both < 2 * BYTES / (50 * MBIT) * SLACK, both
+
+
+@pytest.mark.parametrize("way", ["from all", "to all"])
+def test_two_peers_share_what_one_instance_has(narrow_job, way):
+    """Two senders to one receiver, and one sender to two receivers."""
+    spent = seconds_of(narrow_job)[way]
+    assert in_time(spent, 2 * BYTES, 50), spent
+
+
+def test_a_small_message_does_not_wait_for_a_stream(narrow_job):
+    """A queue that TCP may fill would hold megabytes: seconds at this rate."""
+    assert seconds_of(narrow_job)["beside"] < 0.2
+
+
+def test_without_the_variable_links_are_wide_and_nothing_is_said(wide_job):
+    spent = seconds_of(wide_job)
+    alone = BYTES / (50 * MBIT)
+    assert max(spent["out"], spent["in"]) < alone / 2, spent
+    assert max(spent["from all"], spent["to all"]) < alone, spent
+    assert links_lines(wide_job) == []
+
+
+def test_the_log_says_what_the_links_are(narrow_job):
+    said = ["links: 50 Mbit/s between instances, asked for by the job"]
+    assert links_lines(narrow_job) == said
+
+
+def test_the_endpoints_setting_holds_and_a_job_can_ask_otherwise(endpoint):
+    setting.set_to(endpoint.state, "by-type")
+    try:
+        kind = {"InstanceType": "ml.c5n.18xlarge"}
+        by_type = flooded(endpoint, "by-type", None, 65536, 2, **kind)
+        wide = flooded(endpoint, "by-type-wide", "wide", 65536, 2, **kind)
+    finally:
+        setting.set_to(endpoint.state, "wide")
+    assert links_lines(by_type) == [
+        "links: 100 Mbit/s between instances, 100 Gbit/s of ml.c5n.18xlarge, divided by 1000; "
+        "set with `workshop links`"
+    ]
+    assert links_lines(wide) == []
+
+
+def test_latency_is_given_or_it_is_said_that_it_is_not(endpoint):
+    job = flooded(endpoint, "late", "50mbit 20ms", 65536, 2)
+    said = links_lines(job)
+    if probe.why_no_shaping(latency=True) is None:
+        assert said == ["links: 50 Mbit/s and 20 ms between instances, asked for by the job"]
+        assert seconds_of(job)["beside"] >= 0.04  # there and back
+    else:
+        assert said[0] == "links: 50 Mbit/s between instances, asked for by the job"
+        assert said[1].startswith("links are not delayed: this kernel refuses netem (")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_an_ordinary_user_gets_narrow_links_too(tmp_path):
+    """The supervisor as another user, with a Python and a copy that this user can read."""
+    python = shutil.which("python3", path="/usr/bin:/usr/local/bin")
+    if python is None:
+        pytest.skip("no Python that other users can run")
+    copy = tmp_path / "copy"
+    shutil.copytree(REPOSITORY / "local_sagemaker", copy / "local_sagemaker")
+    shutil.copy(SCRIPTS / "flood.py", copy)
+    for path in [copy, tmp_path, *tmp_path.parents]:
+        if str(path).startswith("/tmp/"):
+            path.chmod(0o755)
+    before = host_network()
+    # The modules of a supervisor import nothing outside the standard library.
+    done = subprocess.run(
+        [python, "-c", AS_NOBODY, str(copy), str(BYTES)],
+        capture_output=True,
+        text=True,
+        cwd="/",
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    lines = [line for one in events if one["event"] == "log" for line in one["lines"]]
+    assert "[local] links: 50 Mbit/s between instances, wanted" in lines, lines
+    (found,) = [line for line in lines if line.startswith("SECONDS ")]
+    assert in_time(json.loads(found.removeprefix("SECONDS "))["out"], BYTES, 50), found
+    assert host_network() == before
+
+
+AS_NOBODY = """
+import os, subprocess, sys, tempfile
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+os.environ["PYTHONPATH"] = sys.argv[1]
+os.setgroups([]); os.setgid(65534); os.setuid(65534)
+from local_sagemaker.cluster.links import Links
+from local_sagemaker.cluster.spec import NAMESPACES, ClusterSpec, Host
+with tempfile.TemporaryDirectory() as folder:
+    hosts = [Host(f"algo-{n}", f"{folder}/algo-{n}", {"PATH": os.environ["PATH"]}) for n in (1, 2)]
+    for host in hosts:
+        (host.path / "ml").mkdir(parents=True)
+    command = [sys.executable, sys.argv[1] + "/flood.py", sys.argv[2], "algo-1", "algo-2"]
+    links = Links(50e6, why="wanted")
+    spec = ClusterSpec("nobodys", NAMESPACES, hosts, command, 9, 1.0, sys.prefix, False, links)
+    spec.write(Path(folder) / "spec.json")
+    supervisor = [sys.executable, "-m", "local_sagemaker.cluster.supervisor", folder + "/spec.json"]
+    sys.exit(subprocess.Popen(supervisor, stdin=subprocess.PIPE).wait())  # its end ends the job
+"""

@@ -1,0 +1,94 @@
+"""However a job on narrow links ends, no namespace, bridge, cable or discipline is left."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Iterator
+
+import pytest
+from links_helpers import (
+    host_network,
+    links_lines,
+    namespaces_of,
+    started,
+    until_namespaces_are_gone,
+)
+
+from endpoint_harness import BUCKET, SCRIPTS, Endpoint, until_gone
+from local_sagemaker.cluster import probe
+
+LINKS = "100mbit"
+SECONDS = 3  # long enough to be seen on a busy machine
+STUBBORN = (str(SCRIPTS / "fail.py"), "--mode", "stubborn")
+
+pytestmark = [
+    pytest.mark.namespaces,
+    pytest.mark.skipif(
+        probe.isolation()[0] != "namespaces" or probe.why_no_shaping() is not None,
+        reason="this machine cannot shape links; `make doctor` says why",
+    ),
+]
+
+
+@pytest.fixture
+def mortal(tmp_path, request):
+    """An endpoint of this test's own."""
+    one = Endpoint(tmp_path / "state")
+    request.addfinalizer(one.down)
+    one.client("s3").create_bucket(Bucket=BUCKET)
+    return one
+
+
+@contextlib.contextmanager
+def nothing_is_left() -> Iterator[set[str]]:
+    """The host's network is as before, and no process is in a namespace of the job.
+
+    Yields a set, for the namespaces that the job was seen in (see `begun`).
+    """
+    before, known = host_network(), set()
+    yield known
+    assert known, "the job was not seen running: this test would prove nothing"
+    until_namespaces_are_gone(known)
+    assert host_network() == before
+
+
+def begun(endpoint, name: str, *command: str) -> set[str]:
+    """Start a job on narrow links; the network namespaces of its two instances, once they run."""
+    started(endpoint, name, LINKS, list(command))
+    deadline = time.monotonic() + 60
+    while len(found := namespaces_of(name) - {os.readlink("/proc/self/ns/net")}) < 2:
+        assert time.monotonic() < deadline, found
+        time.sleep(0.05)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("end", "status"), [("", "Completed"), ("raise ValueError('too bad')", "Failed")]
+)
+def test_after_a_scripts_end(endpoint, end, status):
+    with nothing_is_left() as known:
+        name = f"after-{status.lower()}"
+        known |= begun(endpoint, name, "-c", f"import time; time.sleep({SECONDS}); {end}")
+        job = endpoint.wait(name)
+        assert job.status == status, job.description.get("FailureReason")
+        assert links_lines(job) == ["links: 100 Mbit/s between instances, asked for by the job"]
+        until_gone(name)
+
+
+def test_after_stop_training_job(endpoint):
+    with nothing_is_left() as known:
+        known |= begun(endpoint, "stopped", *STUBBORN)
+        endpoint.client("sagemaker").stop_training_job(TrainingJobName="stopped")
+        assert endpoint.wait("stopped").status == "Stopped"
+        until_gone("stopped")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=["Ctrl-C", "kill -9"])
+def test_after_the_endpoints_own_end(mortal, number):
+    with nothing_is_left() as known:
+        known |= begun(mortal, "orphan", *STUBBORN)
+        os.kill(mortal.running.pid, number)
+        until_gone("orphan", 20)
