@@ -40,6 +40,14 @@ def words(between: str, latency: str | None = None) -> str:
     return f"{between} {latency}"
 
 
+def mbit(between: str) -> float:
+    """The rate of "200mbit" in Mbit/s; infinity for "wide". Raises ValueError for anything else."""
+    found = parse(between)
+    if found == BY_TYPE:
+        raise ValueError(f"'{between}' is another rate for each type: ask network_performance.")
+    return float("inf") if found == WIDE else found.rate / 1e6
+
+
 def network_performance(instance_type: str) -> Performance:
     """What AWS documents of the network of an `ml.` type: Gbit/s that last, burst, EFA, source.
 

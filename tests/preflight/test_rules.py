@@ -1,5 +1,6 @@
 """What does not go together gets its own reason and remedy; what goes together passes."""
 
+import dataclasses
 from collections import Counter
 
 import pytest
@@ -28,6 +29,16 @@ def test_a_good_job_passes(name):
     found = check(GOOD[name])
     assert all_ok(found), [one for one in found if one.ok is False]
     assert {one.what for one in found if one.ok} >= {"instances", "image", "limits", "network"}
+
+
+def test_mpi_may_start_a_pytorch_script_that_has_no_horovod():
+    """As lessons 06 and 07 do: the image has Open MPI and mpi4py, and not Horovod."""
+    by_torch = dataclasses.replace(BAD["no Horovod in PyTorch's image"][0], script="import torch")
+    assert all_ok(check(by_torch))
+    by_horovod = dataclasses.replace(by_torch, script="import horovod.torch as hvd")
+    assert not all_ok(check(by_horovod))
+    tensorflow = dataclasses.replace(BAD["no Horovod in TensorFlow's image"][0], script="import os")
+    assert not all_ok(check(tensorflow))
 
 
 def test_there_are_enough_of_them_and_no_two_say_the_same():

@@ -23,6 +23,8 @@ from workshop.teaching.plan import plan
 
 JOBS = plan()["jobs"]
 LESSONS = [name for name in JOBS if isinstance(JOBS[name], list)]
+# Links that are narrowed, and what stands in for SMDDP, are to be had on the local endpoint alone.
+MORE_LOCALLY = {"06", "07"}
 TIME = re.compile(r"\d{4}-\d\d-\d\d-\d\d-\d\d-\d\d-\d{3}")
 BUCKET, ROLE, IMAGE, KIND = "<bucket>", "<role>", "<image>", "<instance type>"
 
@@ -109,8 +111,11 @@ def differences(one, other, path: str = "") -> dict[str, tuple]:
 @pytest.mark.parametrize("lesson", LESSONS)
 def test_on_aws_it_is_the_local_request_but_for_names(lesson, session):
     local = build(lesson, "local", opened=recording_session("local", outputs=session.outputs))
-    assert [job.name for job in local] == [job.name for job in on_aws(lesson)]
-    for here, there in zip(local, on_aws(lesson), strict=True):
+    twins = {job.name: job for job in local}
+    assert len(twins) == len(local) and {job.name for job in on_aws(lesson)} <= set(twins)
+    assert len(local) == len(on_aws(lesson)) or lesson in MORE_LOCALLY
+    for there in on_aws(lesson):
+        here = twins[there.name]
         print(f"lesson {lesson}, {here.name}: local and AWS differ in")
         for path, (one, other) in differences(here.request, there.request).items():
             print(f"  {path}\n    {one}\n    {other}")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Any
 
 from workshop.sessions import MAX_RUN_SECONDS
@@ -22,7 +24,8 @@ class JobConfiguration:
     framework: "tensorflow" or "pytorch". distribution: as the SDK takes it. image_uri: an image
     of your own; empty if the SDK chooses one. max_run, max_wait, keep_alive, seconds: seconds;
     max_wait is None if there is none, keep_alive is 0 without a warm pool, seconds is what the
-    job is expected to be billed, if somebody knows. name: for people.
+    job is expected to be billed, if somebody knows. script: the entry point's text; empty if it
+    is not at hand. name: for people.
 
     Raises BadConfiguration for a value of the wrong type.
     """
@@ -43,6 +46,7 @@ class JobConfiguration:
     checkpoint_s3_uri: str = ""
     keep_alive: int = 0
     seconds: float | None = None
+    script: str = ""
     name: str = "job"
 
     def __post_init__(self) -> None:
@@ -115,5 +119,14 @@ def of(estimator, name: str = "job", seconds: float | None = None) -> JobConfigu
         checkpoint_s3_uri=estimator.checkpoint_s3_uri or "",
         keep_alive=estimator.keep_alive_period_in_seconds or 0,
         seconds=seconds,
+        script=_text_of(estimator),
         name=name,
     )
+
+
+def _text_of(estimator) -> str:
+    """The entry point of an estimator, if it lies on this machine; empty if it does not."""
+    path = Path(str(estimator.source_dir or ""), str(estimator.entry_point or ""))
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        return path.read_text(encoding="utf-8")
+    return ""

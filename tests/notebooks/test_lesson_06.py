@@ -1,0 +1,49 @@
+"""Lesson 06, executed with smaller numbers; its recorded results are what is tested."""
+
+import pytest
+
+from notebook_harness import errors_and_warnings, text_of
+
+pytestmark = pytest.mark.slow
+
+FEWER = {
+    "links": ["wide", "50mbit"],
+    "epochs": 2,
+    "layout_instances": [1, 2],
+    "layout_megabytes": 4,
+}
+
+
+@pytest.mark.timeout(600)
+def test_lesson_06(run_lesson):
+    found, notebook = run_lesson("06", **FEWER)
+    assert found["network"]["subnets"][0].startswith("subnet-")
+    inside = [rule for rule in found["rules"] if rule["with"] == "itself"]
+    assert {rule["direction"] for rule in inside} == {"in", "out"}
+    check_the_narrowing(found)
+    check_the_layouts(found)
+    assert 0 < found["usd"] < found["usd_at_most"] < 3
+    assert "network: deleted" in text_of(notebook).replace("workshop-tests-", "")
+    assert errors_and_warnings(notebook) == []
+
+
+def check_the_narrowing(found):
+    """Two libraries, two links: the narrow one makes a step last at least as long as its bytes."""
+    rows = {(row["name"], row["link"]): row["step_seconds"] for row in found["narrowing"]}
+    assert set(rows) == {(name, one) for name in ("DDP", "Horovod") for one in FEWER["links"]}
+    on_the_link = found["gradient_bytes"] * 8 / 50e6
+    for name in ("DDP", "Horovod"):
+        narrow, wide = rows[name, "50mbit"], rows[name, "wide"]
+        assert narrow > 0.9 * on_the_link and narrow > 1.5 * wide
+        # Between wide and narrow, two instances become slower than one.
+        assert narrow > found["alone"][name]
+
+
+def check_the_layouts(found):
+    seconds = {(row["placement"], row["algorithm"]): row["measured"] for row in found["placed"]}
+    assert set(seconds) == {(p, a) for p in ("1 x 8", "2 x 4") for a in ("gloo", "two_tier")}
+    assert seconds["2 x 4", "gloo"] > seconds["1 x 8", "gloo"]
+    # 2 x 7/8 of 4 MB over a link of 200 Mbit/s, as its bytes say at best.
+    assert seconds["2 x 4", "gloo"] > 0.9 * 2 * 7 / 8 * 4e6 * 8 / 200e6
+    assert seconds["2 x 4", "two_tier"] < seconds["2 x 4", "gloo"]
+    assert all(row["predicted"] > 0 for row in found["placed"])
