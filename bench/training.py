@@ -45,10 +45,14 @@ def run(runs: int) -> None:
                 channels=data,
             )
             found[way] = jobs.records(lines, "start")[0], jobs.records(lines, "epoch")
-    _print(found, epochs - 1)
+    print_steps(found, epochs - 1)
 
 
-def _print(found: dict, counted: int) -> None:
+def print_steps(found: dict[str, tuple[dict, list[dict]]], counted: int) -> None:
+    """A row for each way, the ratio, and whether the losses agree.
+
+    found: way -> its "start" record and its "epoch" records. The first epoch is not counted.
+    """
     gradient_bytes = found["default"][0]["gradient_bytes"]
     place = {"instances": INSTANCES, "ranks_per_instance": RANKS_PER_INSTANCE}
     table = Table("--all-reduce", "step, ms", "gradients over the link at best, ms", "last loss")

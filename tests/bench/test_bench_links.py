@@ -1,0 +1,92 @@
+"""The benchmarks of links say what was measured, beside bounds that come from the cost model."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from bench import jobs, links, training
+from workshop import costmodel
+
+PLACE = {"instances": 2, "ranks_per_instance": 4}
+
+
+def line(event, **fields):
+    """A record as mpirun passes it on."""
+    return f"[1,mpirank:0,algo-1]<stdout>: {json.dumps({'event': event, **fields})}"
+
+
+class AnyEndpoint:
+    """Answers a job with lines that were made by hand: links of 200 Mbit/s, exactly."""
+
+    def run(self, name, source, program, **request):
+        self.asked = {"name": name, "program": program, **request}
+        lines = ["no record", '{"event": broken']
+        for tier, alpha, rate in [("inside", 1e-4, 8e9), ("across", 1e-3, 200e6)]:
+            for pairs in (1, 4):
+                for size in (8, 2**20):
+                    seconds = [alpha + pairs * 8 * size / rate] * 3
+                    lines.append(line("link", tier=tier, pairs=pairs, bytes=size, seconds=seconds))
+        for algorithm, seconds in [("gloo", 0.7), ("two_tier", 0.4)]:
+            measured = [seconds, 9.0, seconds]
+            lines.append(
+                line("all_reduce", algorithm=algorithm, bytes=links.LARGE, seconds=measured)
+            )
+        return lines
+
+
+def test_a_jobs_lines_become_measured_predicted_and_bound():
+    endpoint = AnyEndpoint()
+    gloo, two_tier = links.measure(endpoint, "s3://x", 200, 5)
+    assert endpoint.asked["environment"] == {"LOCAL_SAGEMAKER_LINKS": "200mbit"}
+    assert endpoint.asked["instances"] == 2 and endpoint.asked["processes"] == 4
+    assert endpoint.asked["hyperparameters"]["blocks"] == 5
+    assert gloo["measured"] == 0.7 and two_tier["measured"] == 0.4, "medians"
+    assert gloo["bound"] == pytest.approx(14 * 2**20 * 8 / 200e6)
+    assert gloo["predicted"] == pytest.approx(gloo["bound"] + 14 * 1e-3)
+    assert two_tier["bound"] < two_tier["predicted"] < gloo["predicted"]
+
+
+def test_the_ratios_stand_beside_their_bounds(capsys):
+    rows = []
+    for algorithm, measured in [("gloo", 0.6), ("two_tier", 0.4), ("ring", 0.6), ("blind_ring", 2)]:
+        bound = costmodel.bound(algorithm, links.LARGE, bits_per_second=200e6, **PLACE)
+        row = {"algorithm": algorithm, "bytes": links.LARGE, "mbit": 200, "bound": bound}
+        rows.append(row | {"measured": measured, "predicted": 1.1 * measured})
+    links.print_ratios(rows)
+    said = capsys.readouterr().out
+    first, second = (one for one in said.splitlines() if "against" in one)
+    assert [one.strip() for one in first.split("│")[1:-1]] == [
+        "gloo against two_tier",
+        "600",
+        "400",
+        "1.50",
+        "1.75",
+    ]
+    assert "3.33" in second and "4.00" in second
+    links.print_predictions(rows)
+    assert "4 points: median error 10%" in capsys.readouterr().out
+
+
+def test_the_training_bench_says_step_times_and_how_far_losses_are_apart(capsys):
+    start = {"gradient_bytes": 2_000_000}
+    slow = [{"step_seconds": one, "train_loss": 1.0} for one in (9.0, 0.6, 0.6, 0.7)]
+    fast = [{"step_seconds": one, "train_loss": 1.001} for one in (9.0, 0.4, 0.5, 0.4)]
+    training.print_steps({"default": (start, slow), "two_tier": (start, fast)}, 3)
+    said = capsys.readouterr().out
+    assert "2.00 MB of gradients" in said and "default / two_tier: 1.50 (bound 1.50)" in said
+    assert "at most 1.0e-03 apart" in said
+
+
+def test_records_of_one_kind_in_their_order():
+    lines = [line("epoch", epoch=1), "x", line("start"), line("epoch", epoch=2)]
+    assert [one["epoch"] for one in jobs.records(lines, "epoch")] == [1, 2]
+    assert jobs.records(lines, "nothing") == []
+
+
+def test_an_unknown_benchmark_is_wrong_use():
+    command = [sys.executable, "-m", "bench", "linkz"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "no benchmark linkz; there are overhead, links, training" in done.stderr
