@@ -30,15 +30,29 @@ def _said(*command: str) -> str:
 
 
 def namespaces_of(job: str) -> set[str]:
-    """The network namespaces of a job's processes: "net:[4026532281]"."""
-    found = set()
-    for process in psutil.process_iter():
+    """The network namespaces of a job, "net:[4026532281]": each instance's, and its bridge's.
+
+    Empty until every process of the job that its instances run is there.
+    """
+    found, running = set(), 0
+    for process in _supervised(job):
         try:
-            if process.environ().get("TRAINING_JOB_NAME") == job:
-                found.add(os.readlink(f"/proc/{process.pid}/ns/net"))
+            running += process.environ().get("TRAINING_JOB_NAME") == job
+            found.add(os.readlink(f"/proc/{process.pid}/ns/net"))
         except (psutil.Error, OSError):
             continue
-    return found
+    return found - {os.readlink("/proc/self/ns/net")} if running >= 2 else set()
+
+
+def _supervised(job: str) -> list[psutil.Process]:
+    """Everything that the job's supervisor started, and what that started."""
+    for process in psutil.process_iter():
+        try:
+            if process.cmdline()[-1:] and process.cmdline()[-1].endswith(f"/{job}/cluster.json"):
+                return process.children(recursive=True)
+        except psutil.Error:
+            continue
+    return []
 
 
 def until_namespaces_are_gone(known: set[str], seconds: float = 10) -> None:
