@@ -6,7 +6,10 @@ from common.arguments import network_interface
 
 
 class LinkBytes:
-    """Counts what all processes of this instance send over its link, packet headers included."""
+    """Counts what all processes of this instance send over its link, packet headers included.
+
+    What goes by EFA is not counted: it passes the system by.
+    """
 
     def __init__(self) -> None:
         self._before = sent_bytes(network_interface())
