@@ -29,13 +29,13 @@ def _said(*command: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
-def namespaces_of(job: str) -> set[str]:
+def namespaces_of(endpoint, job: str) -> set[str]:
     """The network namespaces of a job, "net:[4026532281]": each instance's, and its bridge's.
 
     Empty until every process of the job that its instances run is there.
     """
     found, running = set(), 0
-    for process in _supervised(job):
+    for process in _supervised(endpoint, job):
         try:
             running += process.environ().get("TRAINING_JOB_NAME") == job
             found.add(os.readlink(f"/proc/{process.pid}/ns/net"))
@@ -44,11 +44,12 @@ def namespaces_of(job: str) -> set[str]:
     return found - {os.readlink("/proc/self/ns/net")} if running >= 2 else set()
 
 
-def _supervised(job: str) -> list[psutil.Process]:
+def _supervised(endpoint, job: str) -> list[psutil.Process]:
     """Everything that the job's supervisor started, and what that started."""
+    spec = str(endpoint.state / "jobs" / job / "cluster.json")
     for process in psutil.process_iter():
         try:
-            if process.cmdline()[-1:] and process.cmdline()[-1].endswith(f"/{job}/cluster.json"):
+            if spec in process.cmdline():
                 return process.children(recursive=True)
         except psutil.Error:
             continue

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import subprocess
 import time
 from collections.abc import Iterator
 
@@ -59,7 +60,7 @@ def begun(endpoint, name: str, *command: str) -> set[str]:
     """Start a job on narrow links; its network namespaces, once its two instances run."""
     started(endpoint, name, LINKS, list(command))
     deadline = time.monotonic() + 60
-    while len(found := namespaces_of(name)) < 3:
+    while len(found := namespaces_of(endpoint, name)) < 3:
         assert time.monotonic() < deadline, found
         time.sleep(0.05)
     return found
@@ -92,3 +93,18 @@ def test_after_the_endpoints_own_end(mortal, number):
         known |= begun(mortal, "orphan", *STUBBORN)
         os.kill(mortal.running.pid, number)
         until_gone("orphan", 20)
+
+
+def test_the_watch_sees_a_process_that_stays():
+    stray = subprocess.Popen(["unshare", "--user", "--net", "sleep", "60"])
+    try:
+        ours, deadline = os.readlink("/proc/self/ns/net"), time.monotonic() + 10
+        while (its := os.readlink(f"/proc/{stray.pid}/ns/net")) == ours:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        with pytest.raises(AssertionError):
+            until_namespaces_are_gone({its}, seconds=0.3)
+    finally:
+        stray.kill()
+        stray.wait()
+    until_namespaces_are_gone({its}, seconds=5)
