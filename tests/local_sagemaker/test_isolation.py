@@ -110,6 +110,16 @@ def test_without_namespaces_variables_are_the_same(without, plain_sdk):
     until_gone(job.name)
 
 
+def test_without_namespaces_links_stay_wide_and_the_log_says_so(without, plain_sdk):
+    asked = {"environment": {"LOCAL_SAGEMAKER_LINKS": "1mbit"}}
+    job = without.wait(start(estimator(plain_sdk, "show.py", **asked)))
+    alone = without.wait(start(estimator(plain_sdk, "show.py", instance_count=1, **asked)))
+    wide = "links are wide: instances are plain processes here and share the loopback"
+    assert [line for line in job.lines("[local]") if line.startswith("links")] == [wide]
+    assert seen(job) and seen(alone)
+    assert not any(line.startswith("links") for line in alone.lines("[local]"))
+
+
 def test_without_namespaces_mpi_has_its_ranks(without, plain_sdk):
     job = without.wait(start(estimator(plain_sdk, "show.py", distribution=MPI)))
     found = seen(job)
