@@ -45,11 +45,13 @@ def main() -> int:
 
 def install_kernel() -> None:
     """Let Jupyter know of version 3's Python, under this environment's own name."""
-    python, prefix = ENVIRONMENT / "bin" / "python", ["--prefix", str(ENVIRONMENT)]
-    names = ["--name", KERNEL, "--display-name", "SDK v3"]
-    command = [str(python), "-m", "ipykernel", "install", *prefix, *names]
-    subprocess.run(command, check=True, capture_output=True)
-    paths = [str(ENVIRONMENT / "share" / "jupyter"), os.environ.get("JUPYTER_PATH", "")]
+    # In a folder of its own: beside it pip has put a kernel that is called python3 too.
+    python, prefix = ENVIRONMENT / "bin" / "python", ENVIRONMENT / "kernel"
+    names = ["--name", KERNEL, "--display-name", "SDK v3", "--prefix", str(prefix)]
+    subprocess.run(
+        [str(python), "-m", "ipykernel", "install", *names], check=True, capture_output=True
+    )
+    paths = [str(prefix / "share" / "jupyter"), os.environ.get("JUPYTER_PATH", "")]
     os.environ["JUPYTER_PATH"] = os.pathsep.join(filter(None, paths))
 
 
