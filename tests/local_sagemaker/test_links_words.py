@@ -16,6 +16,7 @@ from local_sagemaker.cluster.links import BY_TYPE, WIDE, Links, parse
 from local_sagemaker.cluster.spec import ClusterSpec, Host
 from local_sagemaker.jobs import links, network
 from local_sagemaker.server.errors import AwsError
+from local_sagemaker.server.validation import operation
 
 
 @pytest.mark.parametrize(
@@ -133,7 +134,10 @@ def test_the_table_says_what_ec2_says(known):
 
 
 def test_every_type_can_be_asked_for(tmp_path):
+    resources = operation("CreateTrainingJob").input_shape.members["ResourceConfig"]
+    offered = resources.members["InstanceType"].enum
     for name in network.table():
+        assert name in offered
         assert links.of_job(asked("by-type", kind=name), tmp_path).rate >= 100e3
 
 

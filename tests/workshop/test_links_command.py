@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from local_sagemaker import daemon
 from local_sagemaker.cluster import probe
 from local_sagemaker.jobs.network import table
-from workshop import links
+from workshop import costs, links
 from workshop.commands.links import links as command
 
 
@@ -121,6 +121,14 @@ def test_an_estimators_environment():
     for wrong in (("20",), ("20mbit", "1"), ("wide", "1ms"), ("by-type", "1ms")):
         with pytest.raises(ValueError, match="such as"):
             links.environment(*wrong)
+
+
+def test_the_price_list_names_the_same_rates():
+    both = set(table()) & set(costs.price_table()["instances"])
+    assert {"ml.m5.xlarge", "ml.c5.xlarge"} <= both
+    for name in both:
+        row = costs.price_table()["instances"][name]
+        assert row.get("baseline_gbit", table()[name].gbit) == table()[name].gbit, name
 
 
 def test_network_performance():
