@@ -42,13 +42,11 @@ class Links:
 
     def __str__(self) -> str:
         """As a person would say it: "200 Mbit/s", "1.25 Mbit/s and 1 ms"."""
-        unit, size = next((u, s) for u, s in (("G", 1e9), ("M", 1e6), ("k", 1e3)) if fits(self, s))
         delay = f" and {self.latency * 1e3:g} ms" if self.latency else ""
-        return f"{self.rate / size:g} {unit}bit/s{delay}"
-
-
-def fits(links: Links, size: float) -> bool:
-    return links.rate >= size or size == 1e3
+        for unit, size in (("G", 1e9), ("M", 1e6)):
+            if self.rate >= size:
+                return f"{self.rate / size:g} {unit}bit/s{delay}"
+        return f"{self.rate / 1e3:g} kbit/s{delay}"
 
 
 def parse(words: str) -> Links | str:

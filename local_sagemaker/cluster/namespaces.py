@@ -18,13 +18,11 @@ import contextlib
 import os
 import signal
 import socket
-from pathlib import Path
 
-from local_sagemaker.cluster import linux, relay, shaping
+from local_sagemaker.cluster import linux, mounts, relay, shaping
 from local_sagemaker.cluster.loop import Loop, emit, note
 from local_sagemaker.cluster.spec import GATEWAY, ClusterSpec, Host
 
-RUN_TMP = "/run/tmp"
 # What job init tells an instance that waits for the others' cables.
 GO, GO_NARROW = b"g", b"n"
 
@@ -96,15 +94,10 @@ def _narrow_ports(spec: ClusterSpec) -> bool:
     """Limit what each instance receives, and say so; whether what it sends is to be limited."""
     if spec.links is None or len(spec.hosts) == 1:
         return False
-    result = shaping.narrow_ports([port_of(host) for host in spec.hosts], spec.links)
+    result = shaping.narrow_ports([host.bridge_port for host in spec.hosts], spec.links)
     for line in result.notes:
         note(spec.hosts[0].name, line)
     return result.narrow
-
-
-def port_of(host: Host) -> str:
-    """The bridge's end of an instance's cable."""
-    return f"{host.name}-p"
 
 
 def _start(spec: ClusterSpec, host: Host) -> NamespaceInstance:
@@ -122,7 +115,7 @@ def _start(spec: ClusterSpec, host: Host) -> NamespaceInstance:
     if os.read(ready, 1) != b"r":
         raise OSError(f"{host.name} could not be made")
     os.close(ready)
-    port = port_of(host)
+    port = host.bridge_port
     linux.ip_batch(
         [
             f"link add {port} type veth peer name eth0 netns {pid}",
@@ -139,7 +132,7 @@ def _holder(spec: ClusterSpec, host: Host, output: int, ready: int, go: int) -> 
     os.close(ready)
     linux.sethostname(host.name)
     os.sched_setaffinity(0, cores_of(spec.hosts.index(host), len(spec.hosts)))
-    _mounts(spec, host)
+    mounts.make(spec, host)
     told = os.read(go, 1)
     if told not in (GO, GO_NARROW):
         return 1
@@ -201,68 +194,3 @@ def exec_command(command: list[str], env: dict[str, str], output: int) -> None:
     except BaseException as error:
         os.write(2, f"{command[0]} could not be started: {error}\n".encode())
         os._exit(127)
-
-
-def _mounts(spec: ClusterSpec, host: Host) -> None:
-    """Give the instance its own /etc/hosts, /opt/ml, /tmp, /dev/shm and image layer."""
-    linux.mount("none", "/", flags=linux.MS_REC | linux.MS_PRIVATE)
-    hosts_file = host.path / "hosts"
-    names = "".join(f"{peer.address} {peer.name}\n" for peer in spec.hosts)
-    hosts_file.write_text(f"127.0.0.1 localhost\n{names}")
-    linux.bind(hosts_file, "/etc/hosts")
-    with contextlib.suppress(OSError):
-        linux.mount("tmpfs", "/dev/shm", "tmpfs", linux.MS_NOSUID | linux.MS_NODEV)
-    _image_layer(spec, host)
-    _mount_opt_ml(host.path / "ml")
-    tmp = host.path / "tmp"
-    tmp.mkdir(exist_ok=True)
-    linux.mount("tmpfs", "/run", "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "mode=755")
-    os.mkdir(RUN_TMP)
-    linux.bind(tmp, RUN_TMP)
-
-
-def _image_layer(spec: ClusterSpec, host: Host) -> None:
-    """A writable layer over the Python environment, as a container has over its image.
-
-    `pip install -r requirements.txt` on an instance then changes that instance alone.
-    Where the file system of the state directory cannot carry an overlay, pip is told to
-    install beside the job instead (image.train reads the variable).
-    """
-    upper, work = host.path / "layer" / "upper", host.path / "layer" / "work"
-    upper.mkdir(parents=True, exist_ok=True)
-    work.mkdir(exist_ok=True)
-    options = f"lowerdir={spec.prefix},upperdir={upper},workdir={work}"
-    if ":" in spec.prefix + str(upper) or "," in spec.prefix + str(upper):
-        host.env["LOCAL_SAGEMAKER_NO_LAYER"] = "1"  # overlay's own separators
-        return
-    for data in (f"{options},userxattr", options):
-        with contextlib.suppress(OSError):
-            linux.mount("overlay", spec.prefix, "overlay", 0, data)
-            return
-    host.env["LOCAL_SAGEMAKER_NO_LAYER"] = "1"
-
-
-def _mount_opt_ml(source: Path) -> None:
-    """Show `source` at /opt/ml, also where /opt/ml does not exist and /opt is not ours.
-
-    Then a tmpfs takes /opt's place, with everything that was in /opt bound back into it.
-    """
-    target = Path("/opt/ml")
-    if not target.is_dir():
-        # The old /opt stays reachable through a descriptor once the tmpfs covers it.
-        names = sorted(os.listdir("/opt")) if os.path.isdir("/opt") else []
-        behind = os.open("/opt", os.O_RDONLY | os.O_DIRECTORY)
-        linux.mount("tmpfs", "/opt", "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "mode=755")
-        for name in names:
-            _bring_back(f"/proc/self/fd/{behind}/{name}", Path("/opt") / name)
-        os.close(behind)
-        target.mkdir()
-    linux.bind(source, target)
-
-
-def _bring_back(old: str, new: Path) -> None:
-    if os.path.islink(old):
-        new.symlink_to(os.readlink(old))
-        return
-    new.mkdir() if os.path.isdir(old) else new.touch()
-    linux.bind(old, new)

@@ -32,6 +32,11 @@ class Host:
         return f"{NETWORK}.{self.number + 10}"
 
     @property
+    def bridge_port(self) -> str:
+        """The bridge's end of the cable whose other end is the instance's eth0."""
+        return f"{self.name}-p"
+
+    @property
     def path(self) -> Path:
         return Path(self.directory)
 

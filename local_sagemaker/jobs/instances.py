@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from local_sagemaker.cluster import relay
-from local_sagemaker.cluster.namespaces import RUN_TMP
+from local_sagemaker.cluster.mounts import RUN_TMP
 from local_sagemaker.cluster.processes import MARK
 from local_sagemaker.cluster.spec import NAMESPACES, Host
 from local_sagemaker.jobs import aws, instance_types

@@ -9,6 +9,7 @@ import time
 import click
 
 from local_sagemaker import daemon
+from local_sagemaker.jobs import links
 
 
 @click.command()
@@ -88,6 +89,7 @@ def status() -> None:
     click.echo(f"address    {found.url}")
     click.echo(f"process    {found.pid}, up for {minutes:.0f} min")
     click.echo(f"instances  {found.isolation}: {found.why}")
+    click.echo(f"links      {links.setting(state)}")
     click.echo(f"state      {state}")
     click.echo(f"log        {state / 'endpoint.log'}")
 
