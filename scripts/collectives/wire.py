@@ -3,8 +3,10 @@
 A rank's number is its place in `group`, as torch.distributed.new_group made it; None: all ranks.
 """
 
+import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 
 import torch
@@ -23,6 +25,8 @@ class Traffic:
     messages_received: int = 0
 
 
+_thread = threading.local()
+_counting = threading.Lock()
 traffic = Traffic()
 sent_to: Counter[int] = Counter()  # bytes, by the receiver's number among all ranks
 
@@ -31,14 +35,14 @@ def send(tensor: torch.Tensor, to: int, group=None) -> None:
     """Send to one rank; return when it has taken the whole tensor. An empty one is not sent."""
     if tensor.numel():
         _count_sent(tensor, to, group)
-        dist.send(tensor, _number_among_all(to, group), group)
+        dist.send(tensor, _number_among_all(to, group), group, _tag())
 
 
 def receive(tensor: torch.Tensor, source: int, group=None) -> None:
     """Wait for a tensor of this size and type from one rank, and write it over `tensor`."""
     if tensor.numel():
         _count_received(tensor)
-        dist.recv(tensor, _number_among_all(source, group), group)
+        dist.recv(tensor, _number_among_all(source, group), group, _tag())
 
 
 def exchange(outgoing, to: int, incoming, source: int, group=None) -> None:
@@ -51,10 +55,23 @@ def exchange(outgoing, to: int, incoming, source: int, group=None) -> None:
     sending = None
     if outgoing.numel():
         _count_sent(outgoing, to, group)
-        sending = dist.isend(outgoing, _number_among_all(to, group), group)
+        sending = dist.isend(outgoing, _number_among_all(to, group), group, _tag())
     receive(incoming, source, group)
     if sending is not None:
         sending.wait()
+
+
+@contextmanager
+def tagged(tag: int) -> Iterator[None]:
+    """Inside the `with`, this thread's messages reach only receivers with the same tag.
+
+    Without it a rank's two threads could take each other's messages.
+    """
+    before, _thread.tag = _tag(), tag
+    try:
+        yield
+    finally:
+        _thread.tag = before
 
 
 def place_in(order: Order, group=None) -> tuple[int, Sequence[int]]:
@@ -78,14 +95,20 @@ def start_counting() -> None:
 
 
 def _count_sent(tensor: torch.Tensor, to: int, group) -> None:
-    sent_to[_number_among_all(to, group)] += tensor.nbytes
-    traffic.sent_bytes += tensor.nbytes
-    traffic.messages_sent += 1
+    with _counting:
+        sent_to[_number_among_all(to, group)] += tensor.nbytes
+        traffic.sent_bytes += tensor.nbytes
+        traffic.messages_sent += 1
 
 
 def _count_received(tensor: torch.Tensor) -> None:
-    traffic.received_bytes += tensor.nbytes
-    traffic.messages_received += 1
+    with _counting:
+        traffic.received_bytes += tensor.nbytes
+        traffic.messages_received += 1
+
+
+def _tag() -> int:
+    return getattr(_thread, "tag", 0)
 
 
 def _number_among_all(rank: int, group) -> int:
