@@ -19,7 +19,7 @@ from data_prep import digits
 from workshop import costmodel, links
 
 INSTANCES, RANKS_PER_INSTANCE = 2, 2
-MBIT = 100
+MBIT = 50
 HYPERPARAMETERS = {"hidden-units": 4096, "global-batch-size": 128, "threads-per-rank": 1}
 LEAST_EPOCHS = 5
 # --all-reduce, and the algorithm of the cost model
