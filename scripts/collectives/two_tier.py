@@ -8,21 +8,14 @@
 With I instances each sends 2 (I - 1) / I times the tensor over its link, however many ranks it
 has. A ring around all ranks sends 2 (N - 1) / N times the tensor: with 2 instances of 4 ranks
 1.75 times instead of once. All three steps are rings.
-
-A large tensor goes in slices: while one crosses the network the next is added up inside, so that
-the link, which is what takes long, hardly ever waits.
 """
-
-from concurrent.futures import ThreadPoolExecutor
 
 import torch
 import torch.distributed as dist
 
-from collectives import ring, wire
+from collectives import ring
 from collectives.placement import equal_instances
-
-SLICE_BYTES = 2 * 1024 * 1024
-AT_ONCE = 2  # slices: one that crosses, one inside
+from collectives.wire import flat
 
 
 def all_reduce(tensor: torch.Tensor, group=None) -> None:
@@ -32,25 +25,8 @@ def all_reduce(tensor: torch.Tensor, group=None) -> None:
 
     Raises ValueError if the instances do not have equally many ranks of the group.
     """
+    values, rank = flat(tensor), dist.get_rank(group)
     instances = equal_instances(group)
-    values = wire.flat(tensor)
-    slices = values.split(max(1, SLICE_BYTES // values.element_size()))
-    if len(slices) == 1 or len(instances) == 1:
-        reduce_in_tiers(values, instances, group)
-        return
-
-    def reduce_slice(number: int) -> None:
-        with wire.tagged(number):
-            reduce_in_tiers(slices[number], instances, group)
-
-    # Every rank begins the slices in the same order: the oldest is in work on all of them.
-    with ThreadPoolExecutor(AT_ONCE) as threads:
-        list(threads.map(reduce_slice, range(len(slices))))
-
-
-def reduce_in_tiers(values: torch.Tensor, instances: list[list[int]], group=None) -> None:
-    """The three steps. values: a vector. instances: the group's ranks on each."""
-    rank = dist.get_rank(group)
     inside = next(ranks for ranks in instances if rank in ranks)
     local_rank = inside.index(rank)
     across = [ranks[local_rank] for ranks in instances]

@@ -3,10 +3,8 @@
 A rank's number is its place in `group`, as torch.distributed.new_group made it; None: all ranks.
 """
 
-import threading
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 import torch
@@ -25,8 +23,6 @@ class Traffic:
     messages_received: int = 0
 
 
-_thread = threading.local()
-_counting = threading.Lock()
 traffic = Traffic()
 sent_to: Counter[int] = Counter()  # bytes, by the receiver's number among all ranks
 
@@ -35,43 +31,33 @@ def send(tensor: torch.Tensor, to: int, group=None) -> None:
     """Send to one rank; return when it has taken the whole tensor. An empty one is not sent."""
     if tensor.numel():
         _count_sent(tensor, to, group)
-        dist.send(tensor, _number_among_all(to, group), group, _tag())
+        dist.send(tensor, _number_among_all(to, group), group)
 
 
 def receive(tensor: torch.Tensor, source: int, group=None) -> None:
     """Wait for a tensor of this size and type from one rank, and write it over `tensor`."""
     if tensor.numel():
         _count_received(tensor)
-        dist.recv(tensor, _number_among_all(source, group), group, _tag())
+        dist.recv(tensor, _number_among_all(source, group), group)
 
 
 def exchange(outgoing, to: int, incoming, source: int, group=None) -> None:
     """Send to one rank and receive from another at the same time.
 
     If all ranks first sent and then received, each would wait for ever for the next one to
-    receive. So the send only begins here (the i of isend: "immediate"), and ends after the
-    receive.
+    receive. So both only begin here (the i of isend: "immediate"), and then both are waited for.
+    The receive begins first: gloo tells the sender that it may send, and if the other rank is the
+    same for both, that word would wait on their connection behind all that this rank sends.
     """
-    sending = None
+    begun = []
+    if incoming.numel():
+        _count_received(incoming)
+        begun += [dist.irecv(incoming, _number_among_all(source, group), group)]
     if outgoing.numel():
         _count_sent(outgoing, to, group)
-        sending = dist.isend(outgoing, _number_among_all(to, group), group, _tag())
-    receive(incoming, source, group)
-    if sending is not None:
-        sending.wait()
-
-
-@contextmanager
-def tagged(tag: int) -> Iterator[None]:
-    """Inside the `with`, this thread's messages reach only receivers with the same tag.
-
-    Without it a rank's two threads could take each other's messages.
-    """
-    before, _thread.tag = _tag(), tag
-    try:
-        yield
-    finally:
-        _thread.tag = before
+        begun += [dist.isend(outgoing, _number_among_all(to, group), group)]
+    for one in begun:
+        one.wait()
 
 
 def place_in(order: Order, group=None) -> tuple[int, Sequence[int]]:
@@ -95,20 +81,14 @@ def start_counting() -> None:
 
 
 def _count_sent(tensor: torch.Tensor, to: int, group) -> None:
-    with _counting:
-        sent_to[_number_among_all(to, group)] += tensor.nbytes
-        traffic.sent_bytes += tensor.nbytes
-        traffic.messages_sent += 1
+    sent_to[_number_among_all(to, group)] += tensor.nbytes
+    traffic.sent_bytes += tensor.nbytes
+    traffic.messages_sent += 1
 
 
 def _count_received(tensor: torch.Tensor) -> None:
-    with _counting:
-        traffic.received_bytes += tensor.nbytes
-        traffic.messages_received += 1
-
-
-def _tag() -> int:
-    return getattr(_thread, "tag", 0)
+    traffic.received_bytes += tensor.nbytes
+    traffic.messages_received += 1
 
 
 def _number_among_all(rank: int, group) -> int:

@@ -41,15 +41,6 @@ def test_equal_to_torchs_at_every_number_of_ranks_and_odd_lengths(ranks, algorit
         assert check([found[number] for found in by_rank]) == case[1], case
 
 
-def test_slices_of_a_large_tensor_do_not_mix(ranks):
-    from collectives import two_tier
-
-    length = 3 * two_tier.SLICE_BYTES // 8 + 5  # of int64: four slices, the last one short
-    for per_instance in (2, 4):
-        by_rank = ranks.run(on_ranks.compare_all, [("two_tier", 8, per_instance, length, "int64")])
-        assert check([found[0] for found in by_rank]) == RANKS
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_every_type(ranks, algorithm, kind):
