@@ -59,12 +59,17 @@ def test_nobody_sends_or_receives_twice_in_a_round(algorithm, instances, ranks_p
         assert len({one.to for one in messages}) == len(messages)
 
 
-def test_gloo_sends_more_than_a_ring_when_a_chunk_has_many_segments():
-    # 32 MiB on 8 ranks: chunks of 4 segments of 1 MiB. A phase sends 30 of the 32 segments, not 28.
-    (sent, received), *_ = costmodel.bytes_by_rank("gloo", 32 * 2**20, 8)
-    assert sent == received == 60 * 2**20
-    assert costmodel.bytes_by_rank("ring", 32 * 2**20, 8)[0][0] == 56 * 2**20
-    assert len(costmodel.rounds("gloo", 32 * 2**20, 8)) == 30
+def test_gloos_ring_has_two_segments_of_at_most_a_mebibyte_on_their_way():
+    # 24 MiB on 8 ranks: chunks of 3 segments, and 21 of them in a phase: 10 pairs and one alone.
+    for n_bytes, pairs, single in [(24 * 2**20, 10, 1), (32 * 2**20, 14, 0), (8 * 2**20, 7, 0)]:
+        found = costmodel.rounds("gloo", n_bytes, 8)
+        assert len(found) == 2 * (pairs + single)
+        sizes = [messages[0].n_bytes for messages in found[: len(found) // 2]]
+        segment = min(2**20, n_bytes / 16)
+        assert sizes == [2 * segment] * pairs + [segment] * single
+        assert costmodel.bytes_by_rank("gloo", n_bytes, 8) == costmodel.bytes_by_rank(
+            "ring", n_bytes, 8
+        )
     assert costmodel.rounds("gloo", 0, 1) == [] and len(costmodel.rounds("gloo", 8, 3)) == 4
 
 

@@ -39,22 +39,21 @@ def ring(n_bytes: float, world_size: int) -> Rounds:
 
 
 def gloo(n_bytes: float, place: Placement) -> Rounds:
-    """torch's own on gloo: a ring that cuts each chunk into segments and has two on their way.
+    """torch's own on gloo: a ring, downwards, with two segments of a chunk on their way at a time.
 
-    Read in gloo/allreduce.cc (2026-11-21). A phase sends all segments but two of the whole
-    tensor, so with more than two segments a chunk it sends a little more than `ring`.
+    Read in gloo/allreduce.cc. That version sends more than a ring where a chunk has more than two
+    segments. The one in torch 2.13 does not: 1, 8 and 64 MiB on two ranks were counted on the
+    interface (2026-11-21), and each rank sent what a ring sends.
     """
-    size = place.world_size
-    if size == 1:
-        return []
-    segment = min(math.ceil(n_bytes / (2 * size)), GLOO_SEGMENT_BYTES)
-    per_chunk = max(2, math.ceil(n_bytes / (segment * size))) if segment else 2
-    pairs, single = divmod(size * per_chunk - 2, 2)
-    # The segments of a chunk may be shorter than the longest one allowed.
-    length = n_bytes / (size * per_chunk)
-    ring_of = [Message(rank, (rank - 1) % size, 2 * length) for rank in range(size)]
-    last = [[Message(one.source, one.to, length) for one in ring_of]] * single
-    return 2 * ([ring_of] * pairs + last)
+    size, chunk = place.world_size, n_bytes / place.world_size
+    per_chunk = max(2, math.ceil(chunk / GLOO_SEGMENT_BYTES))
+    pairs, single = divmod((size - 1) * per_chunk, 2)
+
+    def at_a_time(segments: int) -> list[Message]:
+        sent = segments * chunk / per_chunk
+        return [Message(rank, (rank - 1) % size, sent) for rank in range(size)]
+
+    return 2 * ([at_a_time(2)] * pairs + [at_a_time(1)] * single)
 
 
 def blind_ring(n_bytes: float, place: Placement) -> Rounds:
