@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +58,8 @@ def _tensorflow() -> Any:
     ours = name not in os.environ
     os.environ.setdefault(name, "3")
     try:
-        import tensorflow as tf
+        with _without_its_greeting():
+            import tensorflow as tf
     except ImportError as error:
         raise DataError(
             f"writing TFRecord files needs TensorFlow ({error}). Install the kit's pinned "
@@ -66,3 +69,16 @@ def _tensorflow() -> Any:
         if ours:
             del os.environ[name]
     return tf
+
+
+@contextlib.contextmanager
+def _without_its_greeting() -> Iterator[None]:
+    """Nothing reaches the process's standard error: no level keeps the CUDA factories quiet."""
+    kept, null = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(null)
