@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.lines import Line2D
-from matplotlib.ticker import NullLocator
+from matplotlib.ticker import LogLocator, NullFormatter, NullLocator
 
 from workshop.plots.collectives import COLOUR_OF, MARKER_OF
 from workshop.plots.look import COLOURS, canvas
@@ -39,7 +39,10 @@ def predicted_against_measured(table: pd.DataFrame) -> None:
             axes.plot(1000 * rows["measured"], 1000 * rows["predicted"], label=name, **style)
         for axis in ("x", "y"):
             axes.set(**{f"{axis}scale": "log", f"{axis}lim": ends})
-            getattr(axes, f"{axis}axis").set_major_formatter("{x:g}")
+            which = getattr(axes, f"{axis}axis")
+            which.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            which.set_major_formatter("{x:g}")
+            which.set_minor_formatter(NullFormatter())
         axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
 
 
@@ -56,7 +59,7 @@ def all_reduce_bars(table: pd.DataFrame, title: str = "One all-reduce") -> None:
         for row, bound in enumerate(table["bound"]):
             axes.plot([1000 * bound] * 2, [row - 0.45, row + 0.45], color="black", linewidth=2.5)
         bound = Line2D([], [], color="black", linewidth=2.5, label="bound: bytes over the link")
-        axes.legend(handles=[bound], frameon=False, loc="upper center", bbox_to_anchor=(0.45, -0.3))
+        axes.legend(handles=[bound], frameon=False, loc="lower right")
         axes.set_xlim(0, 1.15 * end)
         axes.invert_yaxis()
         axes.grid(axis="y", visible=False)
