@@ -386,20 +386,23 @@ asked = {
     "a newer PyTorch": ("ml.p4d.24xlarge", "2.6.0", "py312"),
     "what it is made for": ("ml.p4d.24xlarge", "2.2.0", "py310"),
 }
-said = {}
-for name, (kind, version, python) in asked.items():
-    found = preflight.check(
-        preflight.JobConfiguration(
-            framework="pytorch",
-            instance_type=kind,
-            instance_count=2,
-            framework_version=version,
-            py_version=python,
-            distribution={"smdistributed": {"dataparallel": {"enabled": True}}},
-        )
+
+
+def against(kind: str, version: str, python: str) -> list[str]:
+    """What speaks against two instances of this type with SMDDP and this PyTorch."""
+    configuration = preflight.JobConfiguration(
+        framework="pytorch",
+        instance_type=kind,
+        instance_count=2,
+        framework_version=version,
+        py_version=python,
+        distribution={"smdistributed": {"dataparallel": {"enabled": True}}},
     )
-    said[name] = [one.reason for one in found if one.ok is False]
-    print(f"{name}: {' '.join(said[name]) or 'nothing speaks against it.'}")
+    return [one.reason for one in preflight.check(configuration) if one.ok is False]
+
+
+said = {what: against(*job_of) for what, job_of in asked.items()}
+print("\n".join(f"{what}: {' '.join(why) or 'fine'}" for what, why in said.items()))
 
 # %%
 assert not said["what it is made for"], "SMDDP's own type must pass."
