@@ -52,6 +52,7 @@ import workshop
 # %% tags=["answer"]
 def lets_ranks_through(group):
     """Whether members of the group reach each other on every port, in both directions."""
+
     # BEGIN SOLUTION
     def to_itself(rules):
         return any(
