@@ -124,7 +124,8 @@ network
 # paid by the hour and by the GB.
 #
 # (AWS: [training in a VPC](https://docs.aws.amazon.com/sagemaker/latest/dg/train-vpc.html), read
-# on 2026-11-21. `workshop preflight` looks at all six before you pay.)
+# on 2026-11-21. `workshop preflight` asks for the subnet, its free addresses and the group's rules
+# before you pay; the ways out to AWS it does not know.)
 #
 # The second row is the one that people get wrong. Here are the rules of this group. **Predict**
 # from the table: which line lets rank 0 reach rank 1 on another instance?
@@ -510,7 +511,7 @@ workshop.quiz("06")
 # ## Clean up
 #
 # The jobs' instances are gone. The network stack stands, and on AWS its endpoints cost money by
-# the hour. So it is deleted now. `workshop status` and lesson 99 would find it, too.
+# the hour. So it is deleted now. `workshop stacks status` and lesson 99 would find it, too.
 
 # %%
 if make_network:

@@ -173,8 +173,14 @@ def test_a_network_with_room_passes(session, network):
 
 
 def test_a_subnet_without_room_is_told(session, network):
-    found = seen(session, [network["small"]], network["open"], instance_count=12)
-    assert found.ok is False and "has 11 free addresses; 12 instances" in found.reason
+    """The small one has 11: an instance needs 2, and 5 if it has EFA."""
+    where = (session, [network["small"]], network["open"])
+    assert seen(*where, instance_count=5).ok is True
+    found = seen(*where, instance_count=6)
+    assert found.ok is False and "11 free addresses; 6 instances need 2 each" in found.reason
+    assert seen(*where, instance_count=2, instance_type="ml.p4d.24xlarge").ok is True
+    found = seen(*where, instance_count=3, instance_type="ml.p4d.24xlarge")
+    assert found.ok is False and "3 instances need 5 each" in found.reason
 
 
 def test_a_group_that_keeps_its_members_apart_is_told(session, network):

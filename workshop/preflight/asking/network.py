@@ -46,12 +46,15 @@ def _seen(subnets: list[dict]) -> str:
 
 def _room(job: JobConfiguration, subnets: list[dict]) -> Iterator[Finding]:
     free = sum(one["AvailableIpAddressCount"] for one in subnets)
-    if free < job.instance_count:
+    efa = job.instance_type in facts()["efa"]["types"]
+    each = facts()["addresses"]["with_efa" if efa else "without_efa"]
+    if free < each * job.instance_count:
         yield bad(
             WHAT,
             f"{', '.join(job.subnets)} has {free} free addresses; {job.instance_count} instances "
-            "need one each.",
+            f"need {each} each.",
             "Give a larger subnet, or free addresses in this one.",
+            "train-vpc",
         )
 
 
