@@ -149,6 +149,14 @@ def test_measured_lines_give_the_links_back(algorithm, instances, ranks_per_inst
     assert not found.prediction
 
 
+def test_on_a_busy_machine_a_small_message_may_take_longer_than_a_large_one():
+    """It waited for a core. What the bytes cost cannot be seen then; nothing is made up."""
+    busy = [line("inside", 1, 8, 10e-3), line("inside", 1, 1_000_000, 8e-3)]
+    found = TwoTiers.from_measurements(busy)
+    assert found.inside.alone == Link(alpha=8e-3, beta=0.0)
+    assert predicted_seconds("ring", 1e6, 2, found) == pytest.approx(2 * 8e-3)
+
+
 def test_lines_that_say_too_little_are_refused():
     with pytest.raises(ValueError, match=r"no record .*measure_all_reduce.py"):
         TwoTiers.from_measurements([{"event": "all_reduce"}])

@@ -113,4 +113,7 @@ def _link(tier: str, pairs: int, by_bytes: dict[int, float]) -> Link:
             f"Tier {tier}, {pairs} pair(s): only messages of {few} bytes were measured. A line "
             "needs a small and a large one."
         )
+    if by_bytes[many] <= by_bytes[few]:
+        # A busy machine: waiting for a core took longer than the bytes. They cost nothing visible.
+        return Link(alpha=by_bytes[many], beta=0.0)
     return Link.through((few, by_bytes[few]), (many, by_bytes[many]))
