@@ -2,6 +2,7 @@
 
 import difflib
 import itertools
+import os
 import re
 import sys
 from pathlib import Path
@@ -133,7 +134,8 @@ def test_ranks_of_several_instances_meet_on_the_first(monkeypatch):
     joined = {}
     monkeypatch.setattr(dist, "init_process_group", lambda *_, **given: joined.update(given))
     for name in ("MASTER_ADDR", "MASTER_PORT", "RANK"):
-        monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv(name, "")  # so that what join_ranks sets is gone after the test
+        monkeypatch.delenv(name)
     values = {"RANK": 3, "SIZE": 4, "LOCAL_RANK": 1, "LOCAL_SIZE": 2}
     for name, value in values.items():
         monkeypatch.setenv(f"OMPI_COMM_WORLD_{name}", str(value))
@@ -146,3 +148,7 @@ def test_ranks_of_several_instances_meet_on_the_first(monkeypatch):
     monkeypatch.setenv("OMPI_COMM_WORLD_LOCAL_SIZE", "4")
     ranks_torch.join_ranks()
     assert ranks_torch.os.environ["MASTER_ADDR"] == "127.0.0.1"
+
+
+def test_the_test_before_leaves_no_meeting_point_behind():
+    assert "MASTER_ADDR" not in os.environ and "MASTER_PORT" not in os.environ
