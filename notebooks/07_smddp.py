@@ -68,7 +68,7 @@ import pandas as pd
 
 import data_prep
 import workshop
-from workshop import costmodel, plots, preflight
+from workshop import costmodel, plots, preflight, recorded
 from workshop import links as link
 from workshop.horovod import horovod_status
 from workshop.plots import links as pictures
@@ -78,6 +78,9 @@ digits = data_prep.digits.prepare(workshop.DATA / "digits", quiet=True)
 data = f"s3://{session.bucket}/data/digits"
 data_prep.upload(digits, data, client=session.client("s3"))
 channels = {"training": f"{data}/training", "test": f"{data}/test"}
+stay_wide = link.why_wide(session)
+kept = recorded.of("07") if stay_wide and target == "local" else None
+print(stay_wide or "Links between instances can be narrowed here.")
 
 # %% [markdown]
 # ## Two kinds of links
@@ -184,7 +187,12 @@ measuring.fit(wait=False)
 measured = workshop.follow(measuring)
 
 # %%
-records = measured.table("all_reduce").to_dict("records")
+events = [one for one in measured.events if one["event"] in ("link", "all_reduce")]
+if kept:
+    print(kept.caption)
+    events = kept.results["events"]
+workshop.record(events=events, recorded=bool(kept))
+records = [one for one in events if one["event"] == "all_reduce"]
 times = pd.DataFrame({one["algorithm"]: one["seconds"] for one in records})  # a row for each block
 medians = times.median()
 where = {"instances": 2, "ranks_per_instance": ranks_each}
@@ -218,7 +226,7 @@ workshop.record(gain=gain, loss=loss, bound=bound, medians=medians.to_dict())
 # are four numbers, and all four were measured at the beginning of the job. No all-reduce was.
 
 # %%
-tiers = costmodel.TwoTiers.from_measurements(measured.events)
+tiers = costmodel.TwoTiers.from_measurements(events)
 predicted = [
     costmodel.predicted_seconds(one, megabytes * 1e6, links=tiers, **where) for one in algorithms
 ]
@@ -314,7 +322,10 @@ results = workshop.run_jobs(jobs, channels)
 comparison = workshop.compare(results)
 losses = {name: result.table("epoch")["train_loss"] for name, result in results.items()}
 comparison["last loss"] = [one.iloc[-1] for one in losses.values()]
-comparison[["step ms", "speed-up", "last loss"]]
+if kept:
+    print(f"The column 'on a narrow link': {kept.caption}")
+    comparison["on a narrow link"] = pd.Series(kept.results["steps"])
+comparison.filter(["step ms", "speed-up", "last loss", "on a narrow link"])
 
 # %%
 faster = comparison["speed-up"]

@@ -12,11 +12,22 @@ instance type decides.
 
 from __future__ import annotations
 
+from local_sagemaker import daemon
+from local_sagemaker.cluster import probe
 from local_sagemaker.cluster.links import BY_TYPE, WIDE, parse
+from local_sagemaker.cluster.spec import PROCESSES
 from local_sagemaker.jobs.links import VARIABLE
 from local_sagemaker.jobs.network import SCALE, Performance, performance, table
 
-__all__ = ["SCALE", "Performance", "environment", "known_types", "network_performance"]
+__all__ = [
+    "SCALE",
+    "Performance",
+    "environment",
+    "known_types",
+    "mbit",
+    "network_performance",
+    "why_wide",
+]
 
 
 def environment(between: str, latency: str | None = None) -> dict[str, str]:
@@ -46,6 +57,17 @@ def mbit(between: str) -> float:
     if found == BY_TYPE:
         raise ValueError(f"'{between}' is another rate for each type: ask network_performance.")
     return float("inf") if found == WIDE else found.rate / 1e6
+
+
+def why_wide(session) -> str | None:
+    """Why this session's links stay as they are, a sentence; None if they can be narrowed."""
+    if session.target == "aws":
+        return "On AWS each instance has the link of its type, and nobody narrows it."
+    found = daemon.running(daemon.state_directory())
+    if found and found.isolation == PROCESSES:
+        return f"Links stay wide: instances are plain processes here, because {found.why}."
+    reason = probe.why_no_shaping()
+    return f"Links stay wide: {reason}." if reason else None
 
 
 def network_performance(instance_type: str) -> Performance:
