@@ -46,6 +46,9 @@
 # - `training_between`, `hidden_units`, `global_batch_size`, `epochs`: the training. More hidden
 #   units mean more gradients.
 # - `max_run`: seconds after which SageMaker ends a job, whatever it does.
+#
+# Where links cannot be narrowed, as in lesson 06, the lesson shows what was recorded on another
+# machine beside its own results, and says so.
 
 # %% tags=["parameters"]
 target = "local"
