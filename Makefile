@@ -1,7 +1,7 @@
 # The whole kit from two commands: `make run`, `make test`. Both set .venv up first when it is
 # missing or out of date. `make` alone lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help setup ready run lab test test-matrix sdk-v3 bench doctor lock clean distclean
+.PHONY: help setup ready run lab test soak test-matrix sdk-v3 bench doctor lock clean distclean
 SHELL := /bin/sh
 
 # Another Python for .venv:  make setup PYTHON=/path/to/python3.11
@@ -29,6 +29,9 @@ lab: ready ## open the lessons in JupyterLab, with the local endpoint up
 
 test: ready ## run the tests
 	@$(INSIDE) $(BIN)/pytest
+
+soak: ready ## the tests that repeat for minutes: kills, hundreds of jobs, a fuzzer
+	@$(INSIDE) $(BIN)/pytest -m soak --timeout 3600
 
 test-matrix: ready ## run the scripts' tests in the frameworks of AWS's images (ONLY=NAME: one)
 	@PYTHONPATH="$$PWD" exec $(BIN)/python tests/matrix $(ONLY)
