@@ -38,6 +38,7 @@ class Report:
         self._losses: list = []
         self._clock = time.perf_counter()
         self._timed_steps = 0
+        self._traced = False
         if rank == 0:
             emit(
                 event="start",
@@ -59,17 +60,36 @@ class Report:
             value = float(self._average(float(loss)))
             if self._rank == 0:
                 emit(event="step", step=self._step, train_loss=round(value, 6))
-        if self._step == 1:
+        if not self._traced:
             # The first step also traces or compiles the model: leave it out of the speed.
+            self._traced = True
             float(loss)
             self._clock, self._timed_steps = time.perf_counter(), 0
+
+    def progress(self) -> dict:
+        """Return what a checkpoint keeps: steps so far, those of this epoch, their mean loss.
+
+        Every rank must call it alike: the mean is over all ranks.
+        """
+        count = len(self._losses)
+        mean = sum(float(loss) for loss in self._losses) / count if count else 0.0
+        mean = float(self._average(mean))
+        return {"step": self._step, "epoch_steps": count, "epoch_loss": mean}
+
+    def resume(self, progress: dict) -> None:
+        """Go on from what `progress` returned in another run, in the same epoch."""
+        self._step = progress["step"]
+        self._losses = [progress["epoch_loss"]] * progress["epoch_steps"]
 
     def end_epoch(self, epoch: int, evaluate: Callable[[], float], **more) -> None:
         """Print the epoch's line. Rank 0 alone calls `evaluate`, which returns the accuracy.
 
         `step_seconds` is seconds per global batch, `samples_per_second` counts all ranks; both
-        are null when the epoch had no step after the run's first.
+        are null when the epoch had no step after the run's first. An epoch that a run before this
+        one finished has no losses here, and is not printed.
         """
+        if not self._losses:
+            return
         mean = sum(float(loss) for loss in self._losses) / len(self._losses)
         seconds = time.perf_counter() - self._clock
         train_loss = float(self._average(mean))
