@@ -47,6 +47,14 @@ def test_the_crossing_is_marked_and_said(shown):
     assert marked.get_xdata()[0] == pytest.approx(200) and marked.get_ydata()[0] == 50
 
 
+def test_wide_links_alone_are_a_picture_too(shown):
+    """On AWS nothing else is tried."""
+    table = pd.DataFrame([("DDP", WIDE, 0.3)], columns=["name", "mbit", "step_seconds"])
+    pictures.step_time_by_link(table, {"DDP": 0.05})
+    (axes,) = shown
+    assert [one.get_text() for one in axes.get_xticklabels()] == ["wide"] and not axes.texts
+
+
 def test_no_mark_where_two_instances_are_never_worth_it(shown):
     table = pd.DataFrame([("DDP", 400, 0.3)], columns=["name", "mbit", "step_seconds"])
     pictures.step_time_by_link(table, {"DDP": 0.05})

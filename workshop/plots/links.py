@@ -90,7 +90,7 @@ def step_time_by_link(table: pd.DataFrame, one_instance: Mapping[str, float]) ->
     (the same global batch) on one instance, drawn as a dashed line.
     """
     rates = sorted({one for one in table["mbit"] if math.isfinite(one)}, reverse=True)
-    wide = 2 * rates[0]  # where "wide" stands on the axis
+    wide = 2 * rates[0] if rates else 1  # where "wide" stands on the axis
     places = [wide, *rates] if np.isinf(table["mbit"]).any() else rates
     labels = ("link of each instance (Mbit/s), narrower to the right", "milliseconds for a step")
     with canvas("A step, as the link gets narrower", *labels, size=(7.5, 4.2)) as axes:
