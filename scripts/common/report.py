@@ -34,7 +34,7 @@ class Report:
 
     def __init__(self, args, weights, rank=0, world_size=1, average: Callable = float):
         self._args, self._rank, self._world_size, self._average = args, rank, world_size, average
-        self._step = 0
+        self._step, self._epoch = 0, 1
         self._losses: list = []
         self._clock = time.perf_counter()
         self._timed_steps = 0
@@ -74,21 +74,26 @@ class Report:
         count = len(self._losses)
         mean = sum(float(loss) for loss in self._losses) / count if count else 0.0
         mean = float(self._average(mean))
-        return {"step": self._step, "epoch_steps": count, "epoch_loss": mean}
+        return {
+            "step": self._step,
+            "epoch": self._epoch,
+            "epoch_steps": count,
+            "epoch_loss": mean,
+        }
 
     def resume(self, progress: dict) -> None:
         """Go on from what `progress` returned in another run, in the same epoch."""
-        self._step = progress["step"]
+        self._step, self._epoch = progress["step"], progress["epoch"]
         self._losses = [progress["epoch_loss"]] * progress["epoch_steps"]
 
     def end_epoch(self, epoch: int, evaluate: Callable[[], float], **more) -> None:
         """Print the epoch's line. Rank 0 alone calls `evaluate`, which returns the accuracy.
 
         `step_seconds` is seconds per global batch, `samples_per_second` counts all ranks; both
-        are null when the epoch had no step after the run's first. An epoch that a run before this
-        one finished has no losses here, and is not printed.
+        are null when the epoch had no step after the run's first. An epoch before the one that
+        `resume` went on with is not printed: an earlier run has done that.
         """
-        if not self._losses:
+        if epoch < self._epoch:
             return
         mean = sum(float(loss) for loss in self._losses) / len(self._losses)
         seconds = time.perf_counter() - self._clock
@@ -106,7 +111,8 @@ class Report:
                 step_seconds=per_step and round(per_step, 6),
                 **more,
             )
-        self._losses, self._timed_steps, self._clock = [], 0, time.perf_counter()
+        self._epoch, self._losses = epoch + 1, []
+        self._timed_steps, self._clock = 0, time.perf_counter()
 
 
 def report_weights(args, weights: list[np.ndarray], rank: int = 0) -> None:
