@@ -19,7 +19,7 @@ from common.report import emit
 
 def main() -> None:
     """Print a record for each of the two channels."""
-    args = parser_for(__file__, __doc__).parse_args()
+    args = parser_for(__file__, __doc__, checkpoints=False).parse_args()
     # What a launcher (mpirun, torchrun) would have told this process.
     world_size = os.environ.get("WORLD_SIZE") or os.environ.get("OMPI_COMM_WORLD_SIZE")
     for channel, folder in (("training", args.training), ("test", args.test)):

@@ -10,6 +10,9 @@ workers, so that both modes move the weights equally far for equally many exampl
 
 The server's answer to a push is the next pull: the newest weights. A message is one float32
 vector: weights and a last value that is 0 at the end; or a gradient and, last, the batch's loss.
+
+There are no checkpoints: the server's would not be enough. Where a worker is in its part of the
+data, and in async mode how old the weights are that it computes with, only the worker knows.
 """
 
 import time
@@ -121,7 +124,7 @@ def own_batches(args, workers: int, number: int, batch: int) -> Iterator:
 
 def arguments(given: list[str] | None = None):
     """Read the command line, or a list of its words."""
-    parser = parser_for(__file__, __doc__)
+    parser = parser_for(__file__, __doc__, checkpoints=False)
     parser.add_argument("--mode", choices=["sync", "async"], default="sync")
     parser.add_argument("--workers", type=int, default=0, help="0: every rank but the server")
     parser.add_argument("--slow-ms", type=float, default=0, help="the last worker's pause a batch")

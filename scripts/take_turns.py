@@ -72,7 +72,7 @@ def torch_step(args, images: np.ndarray, labels: np.ndarray) -> tuple[int, Calla
 
 def main() -> None:
     """Build, warm up, then train whenever asked to, until the other side hangs up."""
-    parser = parser_for(__file__, __doc__)
+    parser = parser_for(__file__, __doc__, checkpoints=False)
     parser.add_argument("--meet", required=True, help="the Unix socket to report at")
     parser.add_argument("--kind", required=True, help="the name to report with")
     parser.add_argument("--together", action="store_true", help="average gradients with the others")

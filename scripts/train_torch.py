@@ -7,13 +7,12 @@ SageMaker: entry_point="train_torch.py", source_dir="scripts". `diff train_torch
 train_torch_ddp.py` shows what it takes to train on several processes.
 """
 
-from itertools import islice
-
 import torch
 from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader, RandomSampler, TensorDataset
 
 from common.arguments import parser_for
+from common.checkpoint_torch import Checkpoints
 from common.data import epochs_and_steps, load_channel
 from common.errors import run_main
 from common.model_torch import Classifier, accuracy, prepare, save_model, weights_of
@@ -36,9 +35,10 @@ def main() -> None:
     optimizer = torch.optim.SGD(model.parameters(), args.learning_rate, momentum=0.9)
 
     report = Report(args, weights_of(model))
+    kept = Checkpoints(args, model, optimizer, report)  # goes on from the newest, if there is one
     for epoch, steps in epochs_and_steps(args, len(labels)):
         generator.manual_seed(args.seed + epoch)
-        for batch_images, batch_labels in islice(loader, steps):
+        for batch_images, batch_labels in kept.batches(loader, epoch, steps):
             loss = cross_entropy(model(batch_images.to(device)), batch_labels.to(device))
             optimizer.zero_grad()
             loss.backward()

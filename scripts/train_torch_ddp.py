@@ -9,8 +9,6 @@ distribution={"torch_distributed": {"enabled": True}}. Lines marked NEW are what
 doesn't have.
 """
 
-from itertools import islice
-
 import torch
 import torch.distributed as dist  # NEW:
 from torch.nn.functional import cross_entropy
@@ -18,6 +16,7 @@ from torch.nn.parallel import DistributedDataParallel  # NEW:
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset  # NEW: the sampler
 
 from common.arguments import local_batch_size, parser_for  # NEW: local_batch_size
+from common.checkpoint_torch import Checkpoints
 from common.data import epochs_and_steps, load_channel
 from common.errors import run_main
 from common.model_torch import Classifier, accuracy, prepare, save_model, weights_of
@@ -46,9 +45,10 @@ def main() -> None:
     optimizer = torch.optim.SGD(model.parameters(), args.learning_rate, momentum=0.9)
 
     report = Report(args, weights_of(model), rank, world_size, mean_over_ranks)  # NEW: the ranks
+    kept = Checkpoints(args, model, optimizer, report)  # goes on from the newest, if there is one
     for epoch, steps in epochs_and_steps(args, len(labels)):
         sampler.set_epoch(epoch)  # NEW: without it every epoch has the same order
-        for batch_images, batch_labels in islice(loader, steps):
+        for batch_images, batch_labels in kept.batches(loader, epoch, steps):
             logits = parallel_model(batch_images.to(device))  # NEW: the wrapped model
             loss = cross_entropy(logits, batch_labels.to(device))  # NEW: logits
             optimizer.zero_grad()

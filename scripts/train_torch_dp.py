@@ -9,13 +9,12 @@ scatters the batch over them. With one GPU or none DataParallel only calls the m
 doesn't have. PyTorch recommends train_torch_ddp.py instead, on a single machine too.
 """
 
-from itertools import islice
-
 import torch
 from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader, RandomSampler, TensorDataset
 
 from common.arguments import parser_for
+from common.checkpoint_torch import Checkpoints
 from common.data import epochs_and_steps, load_channel
 from common.errors import run_main
 from common.model_torch import Classifier, accuracy, prepare, save_model, weights_of
@@ -43,9 +42,10 @@ def main() -> None:
     optimizer = torch.optim.SGD(model.parameters(), args.learning_rate, momentum=0.9)
 
     report = Report(args, weights_of(model))
+    kept = Checkpoints(args, model, optimizer, report)  # goes on from the newest, if there is one
     for epoch, steps in epochs_and_steps(args, len(labels)):
         generator.manual_seed(args.seed + epoch)
-        for batch_images, batch_labels in islice(loader, steps):
+        for batch_images, batch_labels in kept.batches(loader, epoch, steps):
             logits = parallel_model(batch_images.to(device))  # NEW: the wrapped model
             loss = cross_entropy(logits, batch_labels.to(device))  # NEW: logits
             optimizer.zero_grad()

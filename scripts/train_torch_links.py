@@ -7,10 +7,9 @@ SageMaker: entry_point="train_torch_links.py", source_dir="scripts", distributio
 {"enabled": True, "processes_per_host": 2}}; with --backend smddp instead {"smdistributed":
 {"dataparallel": {"enabled": True}}}. It is worth while with two instances or more, and with a
 model whose gradients are large: --hidden-units 4096 has 2.3 MB of them, the default 0.06 MB.
-Lines marked NEW HERE are what train_torch_ddp.py doesn't have.
+Lines marked NEW HERE are what train_torch_ddp.py doesn't have. A checkpoint holds what all ranks
+share: PowerSGD begins anew after one, without its memory of each rank's errors.
 """
-
-from itertools import islice
 
 import torch
 import torch.distributed as dist  # NEW:
@@ -19,6 +18,7 @@ from torch.nn.parallel import DistributedDataParallel  # NEW:
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset  # NEW: the sampler
 
 from common.arguments import add_flag, local_batch_size, parser_for  # NEW HERE: add_flag
+from common.checkpoint_torch import Checkpoints
 from common.data import epochs_and_steps, load_channel
 from common.errors import run_main
 from common.hooks_torch import add_flags, register  # NEW HERE:
@@ -54,10 +54,11 @@ def main() -> None:
     optimizer = torch.optim.SGD(model.parameters(), args.learning_rate, momentum=0.9)
 
     report = Report(args, weights_of(model), rank, world_size, mean_over_ranks)  # NEW: the ranks
+    kept = Checkpoints(args, model, optimizer, report)  # goes on from the newest, if there is one
     sent = LinkBytes()  # NEW HERE: what this instance sends
     for epoch, steps in epochs_and_steps(args, len(labels)):
         sampler.set_epoch(epoch)  # NEW: without it every epoch has the same order
-        for batch_images, batch_labels in islice(loader, steps):
+        for batch_images, batch_labels in kept.batches(loader, epoch, steps):
             logits = parallel_model(batch_images.to(device))  # NEW: the wrapped model
             loss = cross_entropy(logits, batch_labels.to(device))  # NEW: logits
             optimizer.zero_grad()

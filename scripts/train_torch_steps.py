@@ -5,7 +5,8 @@
 
 Lesson 04 runs it where Horovod is not installed. Each line that ends in STEP n belongs to step
 n; without all of them this is a one-process script. DistributedDataParallel (see
-train_torch_ddp.py) does steps 4 and 5 by itself, and faster.
+train_torch_ddp.py) does steps 4 and 5 by itself, and faster. There are no checkpoints: what this
+script is for is its evidence, which is of all steps from the first.
 """
 
 import contextlib
@@ -45,7 +46,7 @@ def tensors_of(optimizer) -> list[torch.Tensor]:
 
 def main() -> None:
     """Read the arguments, train, evaluate after each epoch, save the model."""
-    parser = parser_for(__file__, __doc__)
+    parser = parser_for(__file__, __doc__, checkpoints=False)
     parser.add_argument("--warmup-steps", type=int, default=20, help="0: the full rate at once")
     parser.add_argument("--no-save", action="store_true", help="for runs whose model nobody needs")
     # The variable in which Horovod is told its Timeline's file: one command suits both scripts.

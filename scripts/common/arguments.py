@@ -6,6 +6,7 @@ the defaults point at the data and build folders beside `scripts/`.
 
 import argparse
 import json
+import math
 import os
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from common.errors import ScriptError
 
 _BESIDE_SCRIPTS = Path(__file__).resolve().parents[2]
 _DIGITS = _BESIDE_SCRIPTS / "data" / "digits"
+_CHECKPOINTS = Path("/opt/ml/checkpoints")  # SageMaker's own place, if the job has checkpoints
 
 
 def number(kind, minimum, exclusive=False):
@@ -20,6 +22,8 @@ def number(kind, minimum, exclusive=False):
 
     def parse(text: str):
         value = kind(text)
+        if isinstance(value, float) and not math.isfinite(value):
+            raise argparse.ArgumentTypeError(f"{text} given, a finite number expected")
         if value < minimum or (exclusive and value == minimum):
             relation = "more than" if exclusive else "at least"
             raise argparse.ArgumentTypeError(f"{text} given, {relation} {minimum} expected")
@@ -34,12 +38,13 @@ def add_flag(parser: argparse.ArgumentParser, flag: str, **options) -> None:
     parser.add_argument(*dict.fromkeys([flag, "--" + flag[2:].replace("-", "_")]), **options)
 
 
-def parser_for(script: str, description: str) -> argparse.ArgumentParser:
+def parser_for(script: str, description: str, checkpoints: bool = True) -> argparse.ArgumentParser:
     """Build the parser that all scripts share.
 
     Args:
         script: path of the script, `__file__`; its stem names the local output folder.
         description: the script's docstring; its first line is shown by --help.
+        checkpoints: False for a script that keeps none: it then has no such flags.
 
     A hyperparameter may be spelled with hyphens or underscores. Unknown flags are errors.
     """
@@ -80,12 +85,33 @@ def parser_for(script: str, description: str) -> argparse.ArgumentParser:
     local_model = _BESIDE_SCRIPTS / "build" / "model" / Path(script).stem
     add("--save-to", type=Path, default=Path(env("SM_MODEL_DIR", local_model)))
     add("--dump-weights", type=Path, help="folder for every rank's final weights, rank-R.npz")
+    if checkpoints:
+        add_checkpoint_flags(parser)
     parser.add_argument(
         "--model_dir",
         help="accepted because the SDK's TensorFlow estimator always sends it (often an S3 "
         "address); not used: SageMaker itself uploads what lies in --save-to",
     )
     return parser
+
+
+def add_checkpoint_flags(parser: argparse.ArgumentParser) -> None:
+    """Add --checkpoint-dir (a Path; None for no checkpoints) and --checkpoint-every (steps)."""
+    on_instance = str(_CHECKPOINTS) if _CHECKPOINTS.is_dir() else ""
+    add_flag(
+        parser,
+        "--checkpoint-dir",
+        type=lambda text: Path(text) if text else None,
+        default=os.environ.get("SM_CHECKPOINT_DIR") or on_instance,
+        help="folder to keep checkpoints in, and to go on from the newest of; '': none",
+    )
+    add_flag(
+        parser,
+        "--checkpoint-every",
+        type=number(int, 0),
+        default=0,
+        help="steps from one checkpoint to the next; 0: one at each epoch's end",
+    )
 
 
 def first_instance() -> str | None:
