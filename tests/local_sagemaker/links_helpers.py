@@ -56,7 +56,7 @@ def _supervised(endpoint, job: str) -> list[psutil.Process]:
     return []
 
 
-def until_namespaces_are_gone(known: set[str], seconds: float = 10) -> None:
+def until_namespaces_are_gone(known: set[str], seconds: float = 30) -> None:
     """Fail the test if a process is in one of these namespaces after `seconds`."""
     deadline = time.monotonic() + seconds
     while left := known & _all_namespaces():

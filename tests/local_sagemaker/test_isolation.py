@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
+from nobody_helpers import only_root, run_as_nobody
 
 from endpoint_harness import BUCKET, Endpoint, estimator, start, until_gone
 from local_sagemaker.cluster import probe
 
-REPOSITORY = Path(__file__).parent.parent.parent
 MPI = {"mpi": {"enabled": True, "processes_per_host": 2}}
 HOSTS = ["algo-1", "algo-2"]
 
@@ -75,26 +73,11 @@ def test_a_job_cannot_change_the_learners_environment(endpoint, sdk):
 
 @pytest.mark.namespaces
 @needs_namespaces
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+@only_root
 def test_an_ordinary_user_gets_namespaces_too(tmp_path):
-    """The same probe as another user, with a Python and a copy that this user can read."""
-    python = shutil.which("python3", path="/usr/bin:/usr/local/bin")
-    if python is None:
-        pytest.skip("no Python that other users can run")
-    copy = tmp_path / "copy"
-    shutil.copytree(REPOSITORY / "local_sagemaker", copy / "local_sagemaker")
-    for path in [copy, tmp_path, *tmp_path.parents]:
-        if str(path).startswith("/tmp/"):
-            path.chmod(0o755)
-    code = (
-        "import os, sys; sys.path.insert(0, sys.argv[1]); os.setgroups([]); os.setgid(65534); "
-        "os.setuid(65534); os.environ['PYTHONPATH'] = sys.argv[1]; "
-        "from local_sagemaker.cluster import probe; print(os.getuid(), *probe.isolation())"
-    )
-    # namespaces.py imports nothing outside the standard library, so a bare Python will do.
-    done = subprocess.run(
-        [python, "-c", code, str(copy)], capture_output=True, text=True, cwd="/", timeout=60
-    )
+    """The same probe as another user."""
+    code = "from local_sagemaker.cluster import probe; print(os.getuid(), *probe.isolation())"
+    done = run_as_nobody(code, tmp_path)
     assert done.stdout.split()[:2] == ["65534", "namespaces"], done.stdout + done.stderr
 
 

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import subprocess
-from pathlib import Path
 
 import pytest
 from links_helpers import flooded, host_network, links_lines, seconds_of
+from nobody_helpers import only_root, run_as_nobody
 
 from endpoint_harness import SCRIPTS
 from local_sagemaker.cluster import probe
 from local_sagemaker.jobs import links as setting
 
-REPOSITORY = Path(__file__).parent.parent.parent
 MBIT = 1e6 / 8  # bytes a second
 BYTES = 2 << 20
 SLACK = 0.9  # the bucket lets a first few packets pass at once
-LOOSELY = 3  # a busy machine is late; a link that does not hold its rate is later
+LOOSELY = 8  # a busy machine is late; a link that does not hold its rate is later
 
 pytestmark = [
     pytest.mark.namespaces,
@@ -107,27 +103,11 @@ def test_latency_is_given_or_it_is_said_that_it_is_not(endpoint):
         assert said[1].startswith("links are not delayed: this kernel refuses netem (")
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+@only_root
 def test_an_ordinary_user_gets_narrow_links_too(tmp_path):
-    """The supervisor as another user, with a Python and a copy that this user can read."""
-    python = shutil.which("python3", path="/usr/bin:/usr/local/bin")
-    if python is None:
-        pytest.skip("no Python that other users can run")
-    copy = tmp_path / "copy"
-    shutil.copytree(REPOSITORY / "local_sagemaker", copy / "local_sagemaker")
-    shutil.copy(SCRIPTS / "flood.py", copy)
-    for path in [copy, tmp_path, *tmp_path.parents]:
-        if str(path).startswith("/tmp/"):
-            path.chmod(0o755)
+    """The supervisor as another user."""
     before = host_network()
-    # The modules of a supervisor import nothing outside the standard library.
-    done = subprocess.run(
-        [python, "-c", AS_NOBODY, str(copy), str(BYTES)],
-        capture_output=True,
-        text=True,
-        cwd="/",
-        timeout=60,
-    )
+    done = run_as_nobody(SUPERVISOR, tmp_path, str(BYTES), files=[SCRIPTS / "flood.py"])
     assert done.returncode == 0, done.stdout + done.stderr
     events = [json.loads(line) for line in done.stdout.splitlines()]
     lines = [line for one in events if one["event"] == "log" for line in one["lines"]]
@@ -137,12 +117,9 @@ def test_an_ordinary_user_gets_narrow_links_too(tmp_path):
     assert host_network() == before
 
 
-AS_NOBODY = """
-import os, subprocess, sys, tempfile
+SUPERVISOR = """
+import subprocess, tempfile
 from pathlib import Path
-sys.path.insert(0, sys.argv[1])
-os.environ["PYTHONPATH"] = sys.argv[1]
-os.setgroups([]); os.setgid(65534); os.setuid(65534)
 from local_sagemaker.cluster.links import Links
 from local_sagemaker.cluster.spec import NAMESPACES, ClusterSpec, Host
 with tempfile.TemporaryDirectory() as folder:

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import time
+import uuid
 from collections.abc import Iterator
 
 import pytest
@@ -22,7 +23,7 @@ from endpoint_harness import BUCKET, SCRIPTS, Endpoint, until_gone
 from local_sagemaker.cluster import probe
 
 LINKS = "100mbit"
-SECONDS = 3  # long enough to be seen on a busy machine
+SECONDS = 5  # long enough to be seen on a busy machine
 STUBBORN = (str(SCRIPTS / "fail.py"), "--mode", "stubborn")
 
 pytestmark = [
@@ -43,6 +44,11 @@ def mortal(tmp_path, request):
     return one
 
 
+def job_name(start: str) -> str:
+    """A name that is found in no process but the job's: `until_gone` looks through all."""
+    return f"{start}-{uuid.uuid4().hex[:12]}"
+
+
 @contextlib.contextmanager
 def nothing_is_left() -> Iterator[set[str]]:
     """The host's network is as before, and no process is in a namespace of the job.
@@ -59,7 +65,7 @@ def nothing_is_left() -> Iterator[set[str]]:
 def begun(endpoint, name: str, *command: str) -> set[str]:
     """Start a job on narrow links; its network namespaces, once its two instances run."""
     started(endpoint, name, LINKS, list(command))
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while len(found := namespaces_of(endpoint, name)) < 3:
         assert time.monotonic() < deadline, found
         time.sleep(0.05)
@@ -71,28 +77,30 @@ def begun(endpoint, name: str, *command: str) -> set[str]:
 )
 def test_after_a_scripts_end(endpoint, end, status):
     with nothing_is_left() as known:
-        name = f"after-{status.lower()}"
+        name = job_name(f"after-{status.lower()}")
         known |= begun(endpoint, name, "-c", f"import time; time.sleep({SECONDS}); {end}")
         job = endpoint.wait(name)
         assert job.status == status, job.description.get("FailureReason")
         assert links_lines(job) == ["links: 100 Mbit/s between instances, asked for by the job"]
-        until_gone(name)
+        until_gone(name, 30)
 
 
 def test_after_stop_training_job(endpoint):
     with nothing_is_left() as known:
-        known |= begun(endpoint, "stopped", *STUBBORN)
-        endpoint.client("sagemaker").stop_training_job(TrainingJobName="stopped")
-        assert endpoint.wait("stopped").status == "Stopped"
-        until_gone("stopped")
+        name = job_name("stopped")
+        known |= begun(endpoint, name, *STUBBORN)
+        endpoint.client("sagemaker").stop_training_job(TrainingJobName=name)
+        assert endpoint.wait(name).status == "Stopped"
+        until_gone(name, 30)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=["Ctrl-C", "kill -9"])
 def test_after_the_endpoints_own_end(mortal, number):
     with nothing_is_left() as known:
-        known |= begun(mortal, "orphan", *STUBBORN)
+        name = job_name("orphan")
+        known |= begun(mortal, name, *STUBBORN)
         os.kill(mortal.running.pid, number)
-        until_gone("orphan", 20)
+        until_gone(name, 30)
 
 
 def test_the_watch_sees_a_process_that_stays():

@@ -65,8 +65,9 @@ def test_a_write_that_cannot_be_kept_is_refused(tmp_path, monkeypatch):
     environ |= {"SERVER_NAME": "127.0.0.1", "SERVER_PORT": "1", "wsgi.url_scheme": "http"}
     with mock_aws():
         body = b"".join(application(environ, lambda *told: started.append(told)))
-    assert [status for status, _ in started] == ["500 InternalFailure"]
-    assert b"<Code>InternalFailure</Code><Message>OSError: [Errno 28] No space left" in body
+    assert [status for status, _ in started] == ["507 InsufficientStorage"]
+    assert b"<Code>InsufficientStorage</Code><Message>The local endpoint cannot write" in body
+    assert b"the disk is full" in body and b"What it had before is kept" in body
 
 
 DAMAGES = [

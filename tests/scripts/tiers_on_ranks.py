@@ -1,6 +1,19 @@
 """What the tests of the two-tier algorithms run on every rank. torch is imported there only."""
 
 
+def sums(algorithm, per_instance, ours, group=None):
+    """(ours, torch's) sums of the same tensors over the group's ranks."""
+    import torch.distributed as dist
+    from collectives.tiers import placed
+    from collectives.timing import algorithm_of
+
+    theirs = ours.clone()
+    dist.all_reduce(theirs, group=group)
+    with placed(per_instance):
+        algorithm_of(algorithm)(ours, group=group)
+    return ours, theirs
+
+
 def compare_all(cases):
     """For each case (ours, torch's) of its all-reduce; None where this rank takes no part.
 
@@ -9,8 +22,6 @@ def compare_all(cases):
     """
     import torch
     import torch.distributed as dist
-    from collectives.tiers import placed
-    from collectives.timing import algorithm_of
 
     groups = {n: dist.new_group(range(n)) for n in sorted({case[1] for case in cases})}
     found = []
@@ -20,12 +31,8 @@ def compare_all(cases):
             continue
         generator = torch.Generator().manual_seed(1000 * length + dist.get_rank())
         numbers = torch.randint(-99, 100, (length,), generator=generator)
-        ours = numbers.to(getattr(torch, kind))
-        theirs = ours.clone()
-        dist.all_reduce(theirs, group=groups[world_size])
-        with placed(per_instance):
-            algorithm_of(algorithm)(ours, group=groups[world_size])
-        found.append((ours, theirs))
+        numbers = numbers.to(getattr(torch, kind))
+        found.append(sums(algorithm, per_instance, numbers, groups[world_size]))
     return found
 
 
@@ -33,34 +40,21 @@ def compare_fractions(algorithm, per_instance, length, kind):
     """(ours, torch's) sums of numbers that are not whole, over all ranks."""
     import torch
     import torch.distributed as dist
-    from collectives.tiers import placed
-    from collectives.timing import algorithm_of
 
     torch.manual_seed(dist.get_rank())
-    ours = torch.rand(length, dtype=torch.float64).to(getattr(torch, kind))
-    theirs = ours.clone()
-    dist.all_reduce(theirs)
-    with placed(per_instance):
-        algorithm_of(algorithm)(ours)
-    return ours, theirs
+    numbers = torch.rand(length, dtype=torch.float64).to(getattr(torch, kind))
+    return sums(algorithm, per_instance, numbers)
 
 
 def compare_in_a_group(algorithm, members, per_instance):
     """The same in a group whose ranks' numbers are not those among all."""
     import torch
     import torch.distributed as dist
-    from collectives.tiers import placed
-    from collectives.timing import algorithm_of
 
     group = dist.new_group(members)
     if dist.get_rank() not in members:
         return None
-    ours = torch.arange(1001) * (dist.get_rank() + 1)
-    theirs = ours.clone()
-    dist.all_reduce(theirs, group=group)
-    with placed(per_instance):
-        algorithm_of(algorithm)(ours, group=group)
-    return ours, theirs
+    return sums(algorithm, per_instance, torch.arange(1001) * (dist.get_rank() + 1), group)
 
 
 def compare_with_a_step_missing(algorithm, missing, per_instance):
@@ -68,8 +62,6 @@ def compare_with_a_step_missing(algorithm, missing, per_instance):
     import torch
     import torch.distributed as dist
     from collectives import herring, ring
-    from collectives.tiers import placed
-    from collectives.timing import algorithm_of
 
     whole, steps = ring.exchange, []
 
@@ -80,12 +72,7 @@ def compare_with_a_step_missing(algorithm, missing, per_instance):
 
     ring.exchange = herring.exchange = exchange
     try:
-        ours = torch.arange(24) * (dist.get_rank() + 1)
-        theirs = ours.clone()
-        dist.all_reduce(theirs)
-        with placed(per_instance):
-            algorithm_of(algorithm)(ours)
-        return ours, theirs
+        return sums(algorithm, per_instance, torch.arange(24) * (dist.get_rank() + 1))
     finally:
         ring.exchange = herring.exchange = whole
 
