@@ -181,7 +181,7 @@ def stop(state: Path) -> bool:
 
 def forget(state: Path) -> None:
     """Remove jobs, buckets and everything else. The endpoint must be down."""
-    for name in ("moto", "jobs"):
+    for name in ("moto", "jobs", "tmp"):
         if (state / name).is_dir():
             remove(state / name)
     for name in ("endpoint.json", "endpoint.log", "sdk-defaults.yaml", "links"):

@@ -196,7 +196,8 @@ def _description(record: JobRecord) -> dict:
     if "started" in data:
         answer["TrainingStartTime"] = data["started"]
         if "ended" in data:
-            seconds = max(1, round(data["ended"] - data["started"]))
+            spent = data.get("seconds", data["ended"] - data["started"])
+            seconds = max(1, round(spent))
             answer["TrainingEndTime"] = data["ended"]
             answer["TrainingTimeInSeconds"] = answer["BillableTimeInSeconds"] = seconds
     return answer

@@ -1,14 +1,15 @@
-"""Three mends to the sagemaker-training toolkit, for an instance that a learner watches.
+"""Four mends to the sagemaker-training toolkit, for an instance that a learner watches.
 
-Neither changes what a script sees: its arguments, variables and directories stay the
+None changes what a script sees: its arguments, variables and directories stay the
 toolkit's.
 """
 
 from __future__ import annotations
 
 import asyncio
+import tarfile
 
-from sagemaker_training import process
+from sagemaker_training import errors, files, process
 
 # The toolkit imports TensorFlow, for seconds, only to learn the names of its errors.
 TENSORFLOW_ERRORS = [
@@ -33,6 +34,7 @@ TENSORFLOW_ERRORS = [
 ]
 
 
+UNPACKED_LIMIT = 4 * 1024**3  # bytes of a source_dir, unpacked
 # Seconds that a script's own children may go on writing after it has ended.
 AFTER_THE_END = 2.0
 
@@ -97,7 +99,29 @@ async def _end_streams(script: asyncio.subprocess.Process) -> None:
             stream.feed_eof()
 
 
+def bounded(extract, limit: int = UNPACKED_LIMIT):
+    """The toolkit's extraction, for archives that unpack to at most `limit` bytes.
+
+    It already keeps every file inside its directory. But a small archive can unpack to more than
+    the disk holds, and here the disk is the learner's own.
+    """
+
+    def extract_bounded(tar: tarfile.TarFile, path: str) -> None:
+        total = 0
+        for member in tar:
+            total += member.size
+            if total > limit:
+                raise errors.ClientError(
+                    f"The archive of source_dir unpacks to more than {limit:,} bytes, the local "
+                    "endpoint's limit. Pass data as a channel, and keep it out of source_dir."
+                )
+        extract(tar, path)
+
+    return extract_bounded
+
+
 def mend() -> None:
     """Put the mends in place, in this process."""
     process.run_async = _run_async
+    files._safe_extractall = bounded(files._safe_extractall)
     process.get_tensorflow_exception_classes = lambda: list(TENSORFLOW_ERRORS)

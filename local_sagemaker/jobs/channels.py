@@ -11,7 +11,7 @@ import os
 import shutil
 from pathlib import Path
 
-from botocore.exceptions import BotoCoreError, ClientError, ParamValidationError
+from botocore.exceptions import BotoCoreError, ClientError
 
 from local_sagemaker.jobs.aws import LocalAws, split_uri
 from local_sagemaker.server.errors import AwsError, validation
@@ -42,7 +42,7 @@ def check(aws: LocalAws, request: dict, region: str) -> None:
             found = aws.objects(uri, region)
         except ClientError as error:
             why = error.response["Error"]["Message"]
-        except ParamValidationError as error:  # no name that a bucket could have
+        except BotoCoreError as error:  # no name that a bucket could have
             why = str(error)
         if not found:
             raise _no_objects(uri, region, request["RoleArn"], why)
@@ -151,6 +151,8 @@ def inside(folder: Path, name: str, key: str) -> Path:
     path = folder / name.lstrip("/")  # "data//part" is a key as good as any
     if ".." in path.parts:
         raise DataError(f"S3 key '{key}' would leave its directory on the instance.")
+    if "\0" in name:
+        raise DataError(f"S3 key {key!r} cannot be a file: no name holds a zero byte. Rename it.")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):

@@ -35,6 +35,7 @@ class JobRecord:
     def __init__(self, path: Path, data: dict) -> None:
         self.path, self.data = path, data
         self.lock = threading.RLock()
+        self.since: float | None = None  # time.monotonic() when it began to download
 
     @classmethod
     def create(cls, directory: Path, request: dict, arn: str, region: str) -> JobRecord:
@@ -74,9 +75,9 @@ class JobRecord:
     def enter(self, secondary: str, message: str | None = None, ended: bool = False) -> None:
         """Begin a secondary status, and end the one before. ended: it ends at once, too."""
         with self.lock:
-            now, transitions = time.time(), self.data["transitions"]
+            now, transitions = self._now(), self.data["transitions"]
             if secondary == "Downloading":
-                self.data["started"] = now
+                self.data["started"], self.since = now, time.monotonic()
             if self.status == "Stopping" and secondary in WORKING:
                 return  # a job that was told to stop meanwhile
             if transitions:
@@ -85,6 +86,8 @@ class JobRecord:
             transitions.append({"Status": secondary, "StartTime": now, "StatusMessage": message})
             if ended:
                 transitions[-1]["EndTime"] = self.data["ended"] = now
+                if self.since is not None:  # not from the times: the clock may have been set
+                    self.data["seconds"] = time.monotonic() - self.since
             self.save()
 
     def stopping(self) -> bool:
@@ -107,7 +110,11 @@ class JobRecord:
             self.data["status"] = status
             self.enter(secondary or status, ended=True)
 
+    def _now(self) -> float:
+        """Unix seconds. A clock that is set back stands still here, until it has caught up."""
+        return max(time.time(), self.data.get("modified", self.data["created"]))
+
     def save(self) -> None:
         with self.lock:
-            self.data["modified"] = time.time()
+            self.data["modified"] = self._now()
             replace(self.path, json.dumps(self.data, indent=1).encode())

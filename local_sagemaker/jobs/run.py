@@ -53,6 +53,7 @@ class JobRun:
         self.cluster: ClusterProcess | None = None
         self.metrics = Metrics(record.request)
         self.started_at = int(time.time())
+        self.downloading_since = time.monotonic()
         self.stop_wanted = threading.Event()
         self.killed = False
         self.out_of_time = False
@@ -94,6 +95,7 @@ class JobRun:
         for host in hosts:
             self.aws.open_log(self.region, self._stream(host.name))
         self.record.enter("Downloading")
+        self.downloading_since = time.monotonic()
         channels.fetch(self.aws, self.record.request, self.region, opt_ml)
         checkpoints = None
         if "CheckpointConfig" in self.record.request:
@@ -162,8 +164,8 @@ class JobRun:
 
     def _watch_time(self, over: threading.Event) -> None:
         limit = self.record.request.get("StoppingCondition", {}).get("MaxRuntimeInSeconds", DAY)
-        spent = time.time() - self.record.data["started"]
-        if not over.wait(max(0.0, limit - spent)):
+        spent = time.monotonic() - self.downloading_since  # not the clock's: it may be set
+        if not over.wait(min(max(0.0, limit - spent), threading.TIMEOUT_MAX)):
             self.out_of_time = True
             self.cluster.stop()
 

@@ -33,6 +33,25 @@ def refuse(start_response: Callable, error: AwsError, environ: dict, service: st
     return _send(start_response, status, "application/xml", raw)
 
 
+def as_aws_shapes_it(status: str, headers: list, environ: dict) -> None:
+    """Raise AwsError where moto's routing refused with a page of HTML, as no AWS service does."""
+    kind = next((value for name, value in headers if name.lower() == "content-type"), "")
+    if status[0] in "45" and kind.startswith("text/html"):
+        code, _, words = status.partition(" ")
+        name = "".join(part.capitalize() for part in words.split()) or "InvalidRequest"
+        what = f"{environ['REQUEST_METHOD'][:40]} {environ['PATH_INFO'][:200]}"
+        raise AwsError(name, f"{words}: {what} is no request of this service.", int(code))
+
+
+def http_error(code: int, words: str) -> bytes:
+    """The whole answer to what is not HTTP: status line, headers, an error in S3's form."""
+    name = "".join(part.capitalize() for part in words.split()) or "BadRequest"
+    told = f"<Code>{escape(name)}</Code><Message>{escape(words)}</Message>"
+    raw = f'<?xml version="1.0" encoding="UTF-8"?><Error>{told}</Error>'.encode()
+    head = f"HTTP/1.1 {code} {name}\r\nContent-Type: application/xml\r\n"
+    return f"{head}Content-Length: {len(raw)}\r\nConnection: close\r\n\r\n".encode() + raw
+
+
 def _speaks_json(environ: dict) -> bool:
     kind = environ.get("CONTENT_TYPE", "")
     return "HTTP_X_AMZ_TARGET" in environ or "json" in kind or "cbor" in kind

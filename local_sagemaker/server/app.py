@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import logging
 import re
 from collections.abc import Callable, Iterable
@@ -11,8 +10,9 @@ from collections.abc import Callable, Iterable
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 
 from local_sagemaker.server import cloudformation_gaps, deleted_stacks
-from local_sagemaker.server.answers import answer, refuse
-from local_sagemaker.server.errors import AwsError, unknown_operation
+from local_sagemaker.server.answers import answer, as_aws_shapes_it, refuse
+from local_sagemaker.server.bodies import BAD_URI, json_object, whole_body
+from local_sagemaker.server.errors import AwsError, disk_trouble, unknown_operation
 from local_sagemaker.server.moto_state import MotoState
 from local_sagemaker.server.validation import check, exists
 
@@ -31,7 +31,6 @@ NOT_ALLOWED = {
 DEFAULT_REGION = "us-east-1"
 BODY_LIMIT = 6 * 1024 * 1024  # bytes of a JSON request; AWS's limit for SageMaker
 OBJECT_LIMIT = 5 * 1024**3  # bytes; S3's limit for one PUT
-PIECE = 1024 * 1024
 
 Handler = Callable[[dict, str], dict]
 
@@ -53,7 +52,12 @@ class Application:
             return refuse(start_response, error, environ, service)
         except NotImplementedError as error:  # moto's way to say that it lacks an operation
             return refuse(start_response, unknown_operation(str(error)), environ, service)
+        except ConnectionError:  # whoever asked is gone
+            raise
         except Exception as error:
+            if trouble := disk_trouble(error):
+                LOG.error("%s %s: %s", environ["REQUEST_METHOD"], environ["PATH_INFO"], error)
+                return refuse(start_response, trouble, environ, service)
             LOG.exception("%s %s failed", environ["REQUEST_METHOD"], environ["PATH_INFO"])
             message = f"{type(error).__name__}: {error}. This is a fault of the local endpoint."
             fault = AwsError("InternalFailure", message, 500)
@@ -66,10 +70,15 @@ class Application:
             raise AwsError(
                 "AccessDenied", "The local endpoint takes no requests of web pages.", 403
             )
+        if BAD_URI in environ:
+            raise AwsError("InvalidURI", f"The request's address is none: {environ[BAD_URI]}")
         target = environ.get("HTTP_X_AMZ_TARGET", "")
+        if target and "." not in target:
+            raise unknown_operation(f"X-Amz-Target {target}")
         prefix, _, operation = target.rpartition(".")
         ours = prefix == "SageMaker" or bool(target and service == "sagemaker")
-        environ["wsgi.input"] = io.BytesIO(_body(environ, BODY_LIMIT if ours else OBJECT_LIMIT))
+        limit = BODY_LIMIT if ours else OBJECT_LIMIT
+        environ["wsgi.input"] = io.BytesIO(whole_body(environ, limit))
         if ours:
             found = self._own(target, region, environ)
             if found is not None:
@@ -87,22 +96,24 @@ class Application:
             raise AwsError(code, "Missing Authentication Token: the request is not signed.", 403)
         if operation not in self.operations:
             return None
-        request = check(operation, _json(environ["wsgi.input"].read()))
+        request = check(operation, json_object(environ["wsgi.input"].read()))
         return self.operations[operation](request, region)
 
     def _moto(self, service: str, action: str, environ: dict, start_response) -> list[bytes]:
         action = action or _action(environ)
         if action in NOT_ALLOWED:
             raise AwsError("AccessDenied", NOT_ALLOWED[action], 403)
-        if _only_reads(environ, action):
-            return list(self.moto(environ, start_response))
         held: list[tuple] = []
-        with self.state.lock:
+        if _only_reads(environ, action):
             body = list(self.moto(environ, lambda *told: held.append(told)))
-            if held[-1][0][0] in "23":
-                self.state.changed(service)
-                if action not in SAVED_LATER:
-                    self.state.save()
+        else:
+            with self.state.lock:
+                body = list(self.moto(environ, lambda *told: held.append(told)))
+                if held[-1][0][0] in "23":
+                    self.state.changed(service)
+                    if action not in SAVED_LATER:
+                        self.state.save()
+        as_aws_shapes_it(*held[-1][:2], environ)
         start_response(*held[-1])  # only now: the client is told of what is on disk
         return body
 
@@ -114,37 +125,6 @@ def _scope(environ: dict) -> tuple[str, str]:
     ).replace("X-Amz-Credential=", "Credential=")
     found = CREDENTIAL.search(signed)
     return (found[1], found[2]) if found else (DEFAULT_REGION, "s3")
-
-
-def _body(environ: dict, limit: int) -> bytes:
-    """The whole body. It is read before the state's lock is taken: a slow client must not
-    hold it. Raises AwsError for one that is too long, or shorter than its client said.
-    """
-    if environ.get("wsgi.input_terminated"):  # sent in chunks
-        return environ["wsgi.input"].read()
-    said = environ.get("CONTENT_LENGTH") or "0"
-    if not (said.isascii() and said.isdigit()):
-        raise AwsError("InvalidRequest", f"Content-Length is no number: {said[:40]}")
-    length = int(said)
-    if length > limit:
-        raise AwsError("RequestEntityTooLarge", f"The request is over {limit} bytes.", 413)
-    pieces = []
-    while length and (piece := environ["wsgi.input"].read(min(length, PIECE))):
-        pieces.append(piece)
-        length -= len(piece)
-    if length:
-        raise AwsError("IncompleteBody", f"The body ended {length} bytes early.")
-    return b"".join(pieces)
-
-
-def _json(raw: bytes) -> object:
-    try:
-        body = json.loads(raw or b"{}")
-    except (ValueError, RecursionError) as error:
-        raise AwsError("SerializationException", f"The body is not JSON: {error}") from error
-    if not isinstance(body, dict):
-        raise AwsError("SerializationException", "The body is not a JSON object.")
-    return body
 
 
 def _action(environ: dict) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+
 
 class AwsError(Exception):
     """An error that the client sees: AWS's code, a message, an HTTP status."""
@@ -20,3 +22,25 @@ def unknown_operation(what: str) -> AwsError:
 
 
 NOT_FOUND = "Requested resource not found."
+
+# 507 and not 500: clients try a 500 again for seconds, and a disk stays full.
+TROUBLES = {
+    errno.ENOSPC: "the disk is full",
+    errno.EDQUOT: "your quota on the disk is used up",
+    errno.EROFS: "the disk is read-only",
+    errno.EFBIG: "a file would be larger than this process may write (`ulimit -f`)",
+}
+
+
+def disk_trouble(error: Exception) -> AwsError | None:
+    """What the client is told where the disk takes no more; None for other errors."""
+    why = TROUBLES.get(error.errno) if isinstance(error, OSError) else None
+    if why is None:
+        return None
+    where = f" ({error.filename})" if error.filename else ""
+    return AwsError(
+        "InsufficientStorage",
+        f"The local endpoint cannot write: {why}{where}. What it had before is kept. Free some "
+        "space and try again; `workshop status` names the state directory.",
+        507,
+    )

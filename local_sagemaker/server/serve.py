@@ -8,43 +8,29 @@ import json
 import logging
 import os
 import signal
+import tempfile
 import threading
 import time
 from pathlib import Path
-
-from moto.moto_server.werkzeug_app import MotoRequestHandler
-from werkzeug.serving import ThreadedWSGIServer
 
 from local_sagemaker.api.training import TrainingApi
 from local_sagemaker.cluster import probe
 from local_sagemaker.jobs.aws import LocalAws
 from local_sagemaker.jobs.manager import JobManager
 from local_sagemaker.server.app import Application
-from local_sagemaker.server.files import replace
+from local_sagemaker.server.connections import Handler, Server, room_for_clients
+from local_sagemaker.server.files import remove, replace
 from local_sagemaker.server.moto_state import MotoState, StateError
 
 LOG = logging.getLogger(__name__)
 SAVE_SECONDS = 1.0
 DOWN_SECONDS = 30.0
-IDLE_SECONDS = 60  # a client that sends nothing for so long is let go
 GRACE_SECONDS = 20.0
 LOCK_SECONDS = 1.0  # who only asks whether the lock is held may hold it for an instant
 
 
 class CannotServe(Exception):
     """Why the endpoint cannot start, with what to do."""
-
-
-class _Server(ThreadedWSGIServer):
-    daemon_threads = True
-    request_queue_size = 256
-
-
-class _Handler(MotoRequestHandler):
-    timeout = IDLE_SECONDS
-
-    def log_request(self, *args, **kwargs) -> None:
-        """Requests are not logged: the jobs' own logs are what people look for."""
 
 
 def serve(
@@ -61,6 +47,8 @@ def serve(
     """
     _make(state)
     with _only_one(state), _bind(host, port) as server:
+        room_for_clients()
+        _own_temporaries(state)
         port = server.server_address[1]
         kind, why = _isolation(isolation)
         LOG.info("instances are %s: %s", kind, why)
@@ -132,6 +120,18 @@ def _make(state: Path) -> None:
         raise _unusable(state, error) from error
 
 
+def _own_temporaries(state: Path) -> None:
+    """Large bodies pass through temporary files; /tmp may be full, or not be ours to write."""
+    folder = state / "tmp"
+    try:
+        if folder.is_dir():
+            remove(folder)  # of one that was killed
+        folder.mkdir(mode=0o700)
+    except OSError as error:
+        raise _unusable(state, error) from error
+    tempfile.tempdir = str(folder)
+
+
 def _unusable(state: Path, error: OSError) -> CannotServe:
     where = error.filename or state
     return CannotServe(
@@ -165,9 +165,9 @@ def _only_one(state: Path):
         yield
 
 
-def _bind(host: str, port: int) -> _Server:
+def _bind(host: str, port: int) -> Server:
     try:
-        return _Server(host, port, app=None, handler=_Handler)
+        return Server(host, port, app=None, handler=Handler)
     except (OSError, SystemExit, OverflowError) as error:  # werkzeug exits on a port in use
         raise CannotServe(
             f"Port {port} on {host} cannot be used: something else listens there, or it is not "

@@ -23,6 +23,7 @@ from botocore.model import (
 
 from local_sagemaker.server.errors import AwsError, validation
 
+SHOWN = 1024  # characters of a wrong value that its message repeats
 JSON_TYPES = {
     "string": str,
     "integer": int,
@@ -100,6 +101,7 @@ def _violations(shape: Shape, value: object, path: str) -> Iterator[str]:
     elif shape.type_name == "string":
         yield from _string(shape, value, path)
     elif shape.type_name in ("integer", "long", "float", "double"):
+        _check_width(shape, value, path)
         yield from _number(shape, value, path)
 
 
@@ -114,12 +116,25 @@ def _structure(shape: StructureShape, value: dict, path: str) -> Iterator[str]:
 
 def _string(shape: Shape, value: str, path: str) -> Iterator[str]:
     yield from _size(shape, value, path)
-    pattern = shape.metadata.get("pattern")
-    if pattern and not _matches(pattern, value):
+    pattern, fits = (
+        shape.metadata.get("pattern"),
+        len(value) <= shape.metadata.get("max", len(value)),
+    )
+    if pattern and fits and not _matches(pattern, value):
         what = f"satisfy regular expression pattern: {pattern}"
         yield _sentence(value, path, what)
     if shape.enum and value not in shape.enum:
         yield _sentence(value, path, f"satisfy enum value set: [{', '.join(shape.enum)}]")
+
+
+def _check_width(shape: Shape, value: float, path: str) -> None:
+    """An integer has 32 bits and a long 64: https://smithy.io/2.0/spec/simple-types.html."""
+    bits = {"integer": 32, "long": 64}.get(shape.type_name)
+    if bits and not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
+        raise AwsError(
+            "SerializationException",
+            f"A number at '{path}' does not fit into the {bits} bits of its type.",
+        )
 
 
 def _number(shape: Shape, value: float, path: str) -> Iterator[str]:
@@ -147,7 +162,7 @@ def _matches(pattern: str, value: str) -> bool:
 
 
 def _sentence(value: object, path: str, must: str) -> str:
-    shown = value if value == "null" else f"'{value}'"
+    shown = value if value == "null" else f"'{str(value)[:SHOWN]}'"
     return f"Value {shown} at '{path}' failed to satisfy constraint: Member must {must}"
 
 

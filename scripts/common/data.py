@@ -1,5 +1,8 @@
 """Read a channel, and divide training into epochs of whole global batches."""
 
+import tokenize
+import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,6 +11,10 @@ import numpy as np
 from common.errors import ScriptError
 
 CLASSES = 10
+# What numpy raises for a file that is cut off, empty, of another form, or whose header asks for
+# more memory than there is.
+DAMAGED = (KeyError, ValueError, OSError, EOFError, TypeError, AttributeError, MemoryError)
+DAMAGED += (zipfile.BadZipFile, zlib.error, tokenize.TokenError, SyntaxError)
 
 
 def load_channel(folder: Path) -> tuple[np.ndarray, np.ndarray]:
@@ -37,7 +44,7 @@ def _load_part(path: Path) -> tuple[np.ndarray, np.ndarray]:
     try:
         with np.load(path) as part:
             images, labels = part["images"], part["labels"]
-    except (KeyError, ValueError, OSError) as error:
+    except DAMAGED as error:
         raise ScriptError(
             f"{path} can't be read: {error}. Expected an .npz file with the arrays 'images' and "
             "'labels'; prepare the data again"

@@ -23,7 +23,13 @@ def show(name: str, check: Check) -> None:
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of lines.")
-@click.option("--port", default=4600, show_default=True, help="The local endpoint's port.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=4600,
+    show_default=True,
+    help="The local endpoint's port.",
+)
 def doctor(as_json: bool, port: int) -> None:
     """Check this machine, a line per need; exit 1 only where the kit cannot work."""
     results = {}

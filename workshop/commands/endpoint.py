@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shlex
 import time
@@ -10,6 +11,7 @@ import click
 
 from local_sagemaker import daemon
 from local_sagemaker.jobs import links
+from workshop.commands.shared import WrongUse
 
 
 @click.command()
@@ -38,7 +40,9 @@ def up(port, host, i_know_this_is_not_safe, isolation, grace) -> None:
     try:
         host = daemon.checked_host(host, i_know_this_is_not_safe)
     except daemon.DaemonError as error:
-        raise click.ClickException(str(error)) from error
+        raise WrongUse(str(error)) from error
+    if not math.isfinite(grace):
+        raise WrongUse(f"--grace {grace}: expected a number of seconds, such as 20.")
     found = daemon.running(state)
     if found:
         if port not in (None, 0, found.port):
@@ -85,7 +89,7 @@ def status() -> None:
     if not found:
         click.echo(f"The endpoint is down (state: {state}). `workshop up` starts it.")
         raise SystemExit(3)
-    minutes = (time.time() - found.started) / 60
+    minutes = max(0.0, time.time() - found.started) / 60  # the clock may have been set back
     click.echo(f"address    {found.url}")
     click.echo(f"process    {found.pid}, up for {minutes:.0f} min")
     click.echo(f"instances  {found.isolation}: {found.why}")

@@ -38,6 +38,8 @@ def run(numbers, target, out, given, notebooks) -> None:
     from workshop.notebooks.runner import run as run_notebooks
     from workshop.sessions import SessionError
 
+    if out.exists() and not out.is_dir():
+        raise click.UsageError(f"--out {out} is a file; expected a folder for the pages.")
     try:
         lessons = chosen(numbers, notebooks.resolve())
         good = run_notebooks(lessons, out.resolve(), target, parameters)
@@ -55,4 +57,10 @@ def parameter(text: str) -> tuple[str, object]:
     name, equals, value = text.partition("=")
     if not equals or not name.isidentifier():
         raise click.UsageError(f"-p {text}: expected NAME=VALUE, for example -p epochs=3")
-    return name, yaml.safe_load(value)
+    try:
+        return name, yaml.safe_load(value)
+    except yaml.YAMLError as error:
+        raise click.UsageError(
+            f"-p {text}: the value is no YAML, such as 3, 0.5, true, text or [1, 2]. Quote a text "
+            f"that has brackets or a colon: -p '{name}=\"...\"'"
+        ) from error

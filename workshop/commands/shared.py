@@ -22,8 +22,12 @@ class WrongUse(click.ClickException):
 def opened(target: str, seat: str) -> Iterator:
     """A session; the local endpoint is up meanwhile. Raises WrongUse if there can be none."""
     from workshop import endpoint  # boto3 comes with them: --help need not wait
-    from workshop.sessions import SessionError, session
+    from workshop.sessions import SessionError, check_names, session
 
+    try:
+        check_names(target, seat)  # before anything is started
+    except SessionError as error:
+        raise WrongUse(str(error)) from error
     up = endpoint.up_for_now(click.echo) if target == "local" else contextlib.nullcontext()
     try:
         with up:

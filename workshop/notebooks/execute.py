@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import math
 import os
 import re
 import sys
@@ -25,6 +27,10 @@ Progress = Callable[[int, int], None]
 
 class UnknownParameter(Exception):
     """A parameter that the notebook does not have."""
+
+
+class WrongParameter(UnknownParameter):
+    """A parameter whose value the notebook cannot use."""
 
 
 class NotebookFailed(Exception):
@@ -76,7 +82,11 @@ papermill_engines.register(ENGINE, _Engine)
 
 
 def check_parameters(notebook: Path, parameters: dict) -> None:
-    """Raise UnknownParameter for a name that the notebook's parameters cell does not set."""
+    """Check names and values against those of the notebook's parameters cell.
+
+    Raises UnknownParameter for a name that it does not set; WrongParameter for a value of another
+    type than the cell's own, for a number that is none, and for one below 0.
+    """
     known = papermill.inspect_notebook(str(notebook))
     unknown = sorted(set(parameters) - set(known))
     if unknown:
@@ -84,6 +94,27 @@ def check_parameters(notebook: Path, parameters: dict) -> None:
             f"{notebook.name} has no parameter {', '.join(unknown)}. It has: "
             f"{', '.join(sorted(known)) or 'none'}."
         )
+    for name, value in parameters.items():
+        if (wanted := _wanted(value, known[name]["default"])) is not None:
+            raise WrongParameter(f"{notebook.name}: {name} is {value!r}; expected {wanted}.")
+
+
+def _wanted(value: object, default: str) -> str | None:
+    """What a parameter has to be, with the cell's own value as example; None if it is that."""
+    try:
+        own = ast.literal_eval(default)
+    except (ValueError, SyntaxError):  # an expression: nothing is known of it
+        return None
+    number = isinstance(own, int | float) and not isinstance(own, bool)
+    if number:
+        kinds = (int,) if isinstance(own, int) else (int, float)
+        fits = type(value) in kinds and 0 <= value < math.inf
+        kind = "a whole number" if isinstance(own, int) else "a number"
+        return None if fits else f"{kind} that is not below 0, such as {own}"
+    if own is None or type(value) is type(own):
+        return None
+    kind = {str: "a text", bool: "true or false", list: "a list", dict: "a mapping"}.get(type(own))
+    return f"{kind or type(own).__name__}, such as {own!r}"
 
 
 def execute(
