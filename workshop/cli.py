@@ -18,6 +18,7 @@ COMMANDS = {
     "env": "workshop.commands.endpoint:env",
     "jobs": "workshop.commands.jobs:jobs",
     "links": "workshop.commands.links:links",
+    "break": "workshop.commands.breaking:break_",
     "logs": "workshop.commands.jobs:logs",
     "stop": "workshop.commands.jobs:stop",
     "doctor": "workshop.commands.doctor:doctor",

@@ -1,0 +1,49 @@
+"""Break distributed training in one of seven ways, or train with the mistake mended.
+
+    torchrun --standalone --nproc_per_node 2 scripts/break_training.py rank_hangs
+    mpirun -np 2 python scripts/break_training.py rank_dies
+    torchrun --standalone --nproc_per_node 2 scripts/break_training.py rank_hangs --mended
+
+(mpirun wants --allow-run-as-root when you are root, and --oversubscribe for more ranks than
+cores.) Each way is a file in scripts/breaking/: a short script with one mistake. What is to be
+seen, and why: `workshop break`.
+"""
+
+import argparse
+import faulthandler
+import importlib
+import signal
+import sys
+
+from common.arguments import add_flag, parser_for
+from common.errors import run_main
+
+WAYS = (
+    "rank_dies",
+    "rank_hangs",
+    "mismatched_shapes",
+    "forgotten_broadcast",
+    "forgotten_set_epoch",
+    "lr_not_scaled",
+    "ranks_overwrite",
+)
+
+
+def arguments() -> argparse.Namespace:
+    """Read the command line."""
+    parser = parser_for(__file__, __doc__)
+    parser.add_argument("way", choices=WAYS, help="the mistake: a file in scripts/breaking/")
+    add_flag(parser, "--mended", action="store_true", help="without the mistake")
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Train in the way that was asked for."""
+    args = arguments()
+    # Whoever sends SIGUSR1 (kill -USR1 PID) sees where this rank is: its stack, on stderr.
+    faulthandler.register(signal.SIGUSR1, file=sys.stderr, all_threads=False)
+    importlib.import_module(f"breaking.{args.way}").train(args)
+
+
+if __name__ == "__main__":
+    run_main(main)
