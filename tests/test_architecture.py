@@ -16,6 +16,8 @@ STAND_INS = {
     "local_sagemaker/image/ps_server.py": {"tensorflow"},
     "local_sagemaker/image/site/smdistributed/dataparallel/torch/torch_smddp.py": {"torch"},
     "local_sagemaker/image/site/smdistributed/dataparallel/tensorflow.py": {"horovod"},
+    "local_sagemaker/serving/runtime/saved_models.py": {"tensorflow"},
+    "local_sagemaker/serving/runtime/torch_defaults.py": {"torch"},
     "workshop/ranks/child.py": {"torch"},
 }
 # folder -> what it must not import

@@ -1,22 +1,20 @@
-"""Create, Describe, List, Stop and DeleteTrainingJob, and the tags of jobs."""
+"""Create, Describe, List, Stop and DeleteTrainingJob."""
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable
 
 from moto.core import DEFAULT_ACCOUNT_ID
 
-from local_sagemaker.api import renting
+from local_sagemaker.api import listing, renting
 from local_sagemaker.cluster.spec import NAMESPACES
 from local_sagemaker.jobs import channels, links, metrics
 from local_sagemaker.jobs.manager import JobManager
 from local_sagemaker.jobs.record import JobRecord
 from local_sagemaker.jobs.run import DAY
-from local_sagemaker.server.errors import NOT_FOUND, AwsError, validation
+from local_sagemaker.server.errors import AwsError, validation
 from local_sagemaker.server.validation import operation
 
-PAGE = 100
 MOST_INSTANCES = 64
 OUTPUT_DEFAULTS = {"KmsKeyId": "", "CompressionType": "GZIP"}
 STOPPING_DEFAULTS = {"MaxRuntimeInSeconds": DAY}
@@ -28,17 +26,14 @@ class TrainingApi:
     def __init__(self, jobs: JobManager) -> None:
         self.jobs = jobs
 
-    def operations(self) -> dict[str, Callable[[dict, str], dict | None]]:
-        """Operation name -> what answers it. None as an answer means: not ours, ask moto."""
+    def operations(self) -> dict[str, Callable[[dict, str], dict]]:
+        """Operation name -> what answers it."""
         return {
             "CreateTrainingJob": self.create,
             "DescribeTrainingJob": self.describe,
             "ListTrainingJobs": self.list,
             "StopTrainingJob": self.stop,
             "DeleteTrainingJob": self.delete,
-            "AddTags": self.add_tags,
-            "ListTags": self.list_tags,
-            "DeleteTags": self.delete_tags,
         }
 
     def create(self, request: dict, region: str) -> dict:
@@ -64,46 +59,10 @@ class TrainingApi:
         return {}
 
     def list(self, request: dict, region: str) -> dict:
-        records = [one for one in self.jobs.all() if _wanted(one, request)]
-        key = {"Name": lambda one: one.name, "Status": lambda one: one.status}.get(
-            request.get("SortBy", "CreationTime"), lambda one: one.data["created"]
-        )
-        records.sort(key=key, reverse=request.get("SortOrder", "Descending") == "Descending")
-        start, size = _token(request), request.get("MaxResults", PAGE)
-        page = records[start : start + size]
-        answer = {"TrainingJobSummaries": [_summary(one) for one in page]}
-        if start + size < len(records):
-            answer["NextToken"] = base64.b64encode(str(start + size).encode()).decode()
-        return answer
-
-    def add_tags(self, request: dict, region: str) -> dict | None:
-        record = self._tagged(request)
-        if record is None:
-            return None
-        new = {tag["Key"]: tag for tag in [*record.data["tags"], *request["Tags"]]}
-        record.data["tags"] = list(new.values())
-        record.save()
-        return {"Tags": record.data["tags"]}
-
-    def list_tags(self, request: dict, region: str) -> dict | None:
-        record = self._tagged(request)
-        return None if record is None else {"Tags": record.data["tags"]}
-
-    def delete_tags(self, request: dict, region: str) -> dict | None:
-        record = self._tagged(request)
-        if record is None:
-            return None
-        gone = set(request["TagKeys"])
-        record.data["tags"] = [tag for tag in record.data["tags"] if tag["Key"] not in gone]
-        record.save()
-        return {}
-
-    def _tagged(self, request: dict) -> JobRecord | None:
-        """The job that a request about tags means; None if it means something of moto's."""
-        record = self.jobs.by_arn(request["ResourceArn"])
-        if record is None and ":training-job/" in request["ResourceArn"]:
-            raise validation(NOT_FOUND)  # a job that was deleted: moto never knew it
-        return record
+        # Nothing stays warm here: a question for warm pools finds none.
+        records = [] if "WarmPoolStatusEquals" in request else self.jobs.all()
+        found, token = listing.page(records, request, _summary)
+        return {"TrainingJobSummaries": found} | ({"NextToken": token} if token else {})
 
 
 def _check(request: dict, isolation: str) -> None:
@@ -214,36 +173,3 @@ def _summary(record: JobRecord) -> dict:
         "TrainingJobStatus": data["status"],
         "SecondaryStatus": data["transitions"][-1]["Status"],
     }
-
-
-def _wanted(record: JobRecord, request: dict) -> bool:
-    data = record.data
-    return (
-        "WarmPoolStatusEquals" not in request  # nothing stays warm here
-        and request.get("StatusEquals") in (None, data["status"])
-        and request.get("NameContains", "").lower() in record.name.lower()
-        and data["created"] >= _time(request, "CreationTimeAfter", 0)
-        and data["created"] <= _time(request, "CreationTimeBefore", float("inf"))
-        and data["modified"] >= _time(request, "LastModifiedTimeAfter", 0)
-        and data["modified"] <= _time(request, "LastModifiedTimeBefore", float("inf"))
-    )
-
-
-def _time(request: dict, name: str, default: float) -> float:
-    try:
-        return float(request.get(name, default))
-    except ValueError as error:
-        raise validation(f"{name} is not a time in seconds.") from error
-
-
-def _token(request: dict) -> int:
-    token = request.get("NextToken")
-    if token is None:
-        return 0
-    try:
-        start = int(base64.b64decode(token, validate=True))
-        if start < 0:
-            raise ValueError(start)
-        return start
-    except ValueError as error:
-        raise validation("NextToken is not one that this service gave.") from error

@@ -40,21 +40,23 @@ class LocalAws:
         found = [(bucket, one["Key"], one["Size"]) for one in itertools.chain(*contents)]
         return sorted((one for one in found if not one[1].endswith("/")), key=lambda one: one[1])
 
-    def open_log(self, region: str, stream: str) -> None:
-        """Create a job's log stream, and the log group that all jobs share."""
+    def open_log(self, region: str, stream: str, group: str = LOG_GROUP) -> None:
+        """Create a log stream, and its group if that is missing: all training jobs share one."""
         logs = self.client("logs", region)
         with contextlib.suppress(logs.exceptions.ResourceAlreadyExistsException):
-            logs.create_log_group(logGroupName=LOG_GROUP)
+            logs.create_log_group(logGroupName=group)
         with contextlib.suppress(logs.exceptions.ResourceAlreadyExistsException):
-            logs.create_log_stream(logGroupName=LOG_GROUP, logStreamName=stream)
+            logs.create_log_stream(logGroupName=group, logStreamName=stream)
 
-    def write_log(self, region: str, stream: str, time_ms: int, lines: list[str]) -> None:
+    def write_log(
+        self, region: str, stream: str, time_ms: int, lines: list[str], group: str = LOG_GROUP
+    ) -> None:
         """Add lines to a log stream. CloudWatch takes no empty line: it becomes a blank."""
         events = [{"timestamp": time_ms, "message": line or " "} for line in lines]
         logs = self.client("logs", region)
         for start in range(0, len(events), 10000):
             logs.put_log_events(
-                logGroupName=LOG_GROUP, logStreamName=stream, logEvents=events[start:][:10000]
+                logGroupName=group, logStreamName=stream, logEvents=events[start:][:10000]
             )
 
 

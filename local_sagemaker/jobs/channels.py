@@ -84,7 +84,7 @@ def fetch(aws: LocalAws, request: dict, region: str, hosts: dict[str, Path]) -> 
     """Fill every channel on every host. hosts: name -> the instance's /opt/ml."""
     for channel in request.get("InputDataConfig", []):
         name, source = channel["ChannelName"], channel["DataSource"]["S3DataSource"]
-        objects = _objects(aws, source, region)
+        objects = objects_of(aws, source, region)
         sharded = source.get("S3DataDistributionType") == "ShardedByS3Key"
         for number, directory in enumerate(hosts.values()):
             target = directory / "input" / "data" / name
@@ -99,7 +99,8 @@ def fetch(aws: LocalAws, request: dict, region: str, hosts: dict[str, Path]) -> 
                     _download(aws, region, bucket, key, place)
 
 
-def _objects(aws: LocalAws, source: dict, region: str) -> list[Object]:
+def objects_of(aws: LocalAws, source: dict, region: str) -> list[Object]:
+    """What a channel, or a transform job, takes from S3: S3Prefix or ManifestFile."""
     uri = source["S3Uri"]
     if source.get("S3DataType") == "ManifestFile":
         return _from_manifest(aws, uri, region)

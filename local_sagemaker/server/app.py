@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 
+from local_sagemaker.api.runtime import RuntimeApi, endpoint_of
 from local_sagemaker.server import cloudformation_gaps, deleted_stacks
 from local_sagemaker.server.answers import answer, as_aws_shapes_it, refuse
 from local_sagemaker.server.bodies import BAD_URI, json_object, whole_body
@@ -36,10 +37,14 @@ Handler = Callable[[dict, str], dict]
 
 
 class Application:
-    """Dispatches by operation. operations: those answered here, by name."""
+    """Dispatches by operation. operations: those answered here, by name. runtime: InvokeEndpoint's
+    answers; without it moto gives them.
+    """
 
-    def __init__(self, operations: dict[str, Handler], state: MotoState) -> None:
-        self.operations, self.state = operations, state
+    def __init__(
+        self, operations: dict[str, Handler], state: MotoState, runtime: RuntimeApi | None = None
+    ) -> None:
+        self.operations, self.state, self.runtime = operations, state, runtime
         cloudformation_gaps.fill()
         deleted_stacks.freeze()
         self.moto = DomainDispatcherApplication(create_backend_app)
@@ -75,6 +80,8 @@ class Application:
         target = environ.get("HTTP_X_AMZ_TARGET", "")
         if target and "." not in target:
             raise unknown_operation(f"X-Amz-Target {target}")
+        if self.runtime and service == "sagemaker" and endpoint_of(environ):
+            return self.runtime.invoke(endpoint_of(environ), environ, start_response)
         prefix, _, operation = target.rpartition(".")
         ours = prefix == "SageMaker" or bool(target and service == "sagemaker")
         limit = BODY_LIMIT if ours else OBJECT_LIMIT

@@ -13,10 +13,9 @@ import threading
 import time
 from pathlib import Path
 
-from local_sagemaker.api.training import TrainingApi
+from local_sagemaker.api.managers import Managers
 from local_sagemaker.cluster import probe
 from local_sagemaker.jobs.aws import LocalAws
-from local_sagemaker.jobs.manager import JobManager
 from local_sagemaker.server.app import Application
 from local_sagemaker.server.connections import Handler, Server, room_for_clients
 from local_sagemaker.server.files import remove, replace
@@ -52,29 +51,30 @@ def serve(
         port = server.server_address[1]
         kind, why = _isolation(isolation)
         LOG.info("instances are %s: %s", kind, why)
-        moto_state, jobs = _restore(state, LocalAws(port), kind, grace_seconds)
-        server.app = Application(TrainingApi(jobs).operations(), moto_state)
-        _serve_until_told(server, moto_state, jobs, state, kind, why)
+        moto_state, kept = _restore(state, LocalAws(port), kind, grace_seconds)
+        server.app = Application(kept.operations(), moto_state, kept.runtime)
+        _serve_until_told(server, moto_state, kept, state, kind, why)
 
 
-def _restore(state: Path, aws: LocalAws, kind: str, grace: float) -> tuple[MotoState, JobManager]:
+def _restore(state: Path, aws: LocalAws, kind: str, grace: float) -> tuple[MotoState, Managers]:
     try:
         moto_state = MotoState(state / "moto")
         moto_state.load()
-        return moto_state, JobManager(state / "jobs", aws, kind, grace)
+        return moto_state, Managers(state, aws, kind, grace)
     except StateError as error:
         raise CannotServe(str(error)) from error
     except OSError as error:
         raise _unusable(state, error) from error
 
 
-def _serve_until_told(server, moto_state, jobs, state: Path, kind: str, why: str) -> None:
+def _serve_until_told(server, moto_state, kept, state: Path, kind: str, why: str) -> None:
     done, told = threading.Event(), []
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: told.append(True))  # a handler takes no lock
     threading.Thread(target=server.serve_forever, daemon=True).start()
     saver = threading.Thread(target=_save_often, args=(moto_state, done), daemon=True)
     saver.start()
+    kept.start()
     info = {"pid": os.getpid(), "port": server.server_address[1], "started": time.time()}
     info |= {"host": server.server_address[0], "isolation": kind, "why": why}
     replace(state / "endpoint.json", json.dumps(info).encode())
@@ -83,7 +83,7 @@ def _serve_until_told(server, moto_state, jobs, state: Path, kind: str, why: str
         time.sleep(0.1)
     _end_at_the_latest()
     done.set()
-    jobs.shut_down()
+    kept.shut_down()
     server.shutdown()
     saver.join()
     moto_state.save()

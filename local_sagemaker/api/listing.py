@@ -1,0 +1,62 @@
+"""What all List calls have in common: filters, order, pages."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+
+from local_sagemaker.server.errors import validation
+
+PAGE = 100
+
+
+def page(
+    records: list, request: dict, summary: Callable[[object], dict]
+) -> tuple[list, str | None]:
+    """The summaries of a page, and the token of the next one or None.
+
+    records: with `name`, `status`, and `data` that has created and modified (Unix seconds).
+    Raises AwsError for a token or a time that is none.
+    """
+    found = [one for one in records if _wanted(one, request)]
+    key = {"Name": lambda one: one.name, "Status": lambda one: one.status}.get(
+        request.get("SortBy", "CreationTime"), lambda one: one.data["created"]
+    )
+    found.sort(key=key, reverse=request.get("SortOrder", "Descending") == "Descending")
+    start, size = _start(request), request.get("MaxResults", PAGE)
+    token = None
+    if start + size < len(found):
+        token = base64.b64encode(str(start + size).encode()).decode()
+    return [summary(one) for one in found[start : start + size]], token
+
+
+def _wanted(record, request: dict) -> bool:
+    data = record.data
+    return (
+        request.get("StatusEquals") in (None, record.status)
+        and request.get("NameContains", "").lower() in record.name.lower()
+        and data["created"] >= _time(request, "CreationTimeAfter", 0)
+        and data["created"] <= _time(request, "CreationTimeBefore", float("inf"))
+        and data["modified"] >= _time(request, "LastModifiedTimeAfter", 0)
+        and data["modified"] <= _time(request, "LastModifiedTimeBefore", float("inf"))
+    )
+
+
+def _time(request: dict, name: str, default: float) -> float:
+    try:
+        return float(request.get(name, default))
+    except ValueError as error:
+        raise validation(f"{name} is not a time in seconds.") from error
+
+
+def _start(request: dict) -> int:
+    token = request.get("NextToken")
+    if token is None:
+        return 0
+    try:
+        start = int(base64.b64decode(token, validate=True))
+        if start < 0:
+            raise ValueError(start)
+        return start
+    except ValueError as error:
+        raise validation("NextToken is not one that this service gave.") from error

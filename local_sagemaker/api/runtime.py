@@ -1,0 +1,159 @@
+"""InvokeEndpoint: the one call of SageMaker's runtime, which has a protocol of its own (restJson).
+
+Errors are in AWS's words: https://github.com/aws/amazon-sagemaker-examples/issues/1809 (an error
+of the model), https://github.com/RamVegiraju/SageMaker-Deployment/issues/3 (the time limit),
+https://github.com/aws/amazon-sagemaker-examples/issues/293 (no such endpoint), read 2026-11-21.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from collections.abc import Callable
+from functools import cache
+from urllib.parse import unquote
+
+import botocore.session
+from moto.core import DEFAULT_ACCOUNT_ID
+
+from local_sagemaker.jobs.failure import shorten
+from local_sagemaker.server.bodies import whole_body
+from local_sagemaker.server.errors import AwsError
+from local_sagemaker.serving import worker
+from local_sagemaker.serving.endpoint_run import GROUP, EndpointRun, NotServing
+from local_sagemaker.serving.endpoints import EndpointManager
+
+PATH = re.compile(r"^/endpoints/([^/]+)/invocations$")
+ATTRIBUTES = worker.ATTRIBUTES
+MESSAGE_LIMIT = 2048  # characters; the shape Message in botocore's model of the runtime
+TIMED_OUT = (
+    "Your invocation timed out while waiting for a response from container primary. Review the "
+    "latency metrics for each container in Amazon CloudWatch, resolve the issue, and try again."
+)
+EXITED = "An error occurred while handling request as the model process exited."
+SERVED = ("InService", "SystemUpdating")
+
+
+class ModelError(AwsError):
+    """The model did not answer, or not with status 200. fields: what the error tells besides."""
+
+    def __init__(self, message: str, fields: dict) -> None:
+        super().__init__("ModelError", message, 424)
+        self.fields = fields
+
+
+@cache
+def body_limit() -> int:
+    """The most bytes of a request and of an answer, as botocore's model of the runtime has it."""
+    runtime = botocore.session.get_session().get_service_model("sagemaker-runtime")
+    shape = runtime.operation_model("InvokeEndpoint").input_shape.members["Body"]
+    return shape.metadata["max"]
+
+
+def endpoint_of(environ: dict) -> str | None:
+    """The endpoint that a request wants to invoke; None if it is another call."""
+    found = PATH.match(environ.get("PATH_INFO", ""))
+    return unquote(found[1]) if found and environ["REQUEST_METHOD"] == "POST" else None
+
+
+class RuntimeApi:
+    """Answers InvokeEndpoint, over an EndpointManager."""
+
+    def __init__(self, endpoints: EndpointManager) -> None:
+        self.endpoints = endpoints
+
+    def invoke(self, name: str, environ: dict, start_response: Callable) -> list[bytes]:
+        """Answer a request. Its body is not read yet."""
+        try:
+            answer, variant = self._ask(name, environ)
+        except AwsError as error:
+            return _refuse(start_response, error)
+        headers = [
+            ("Content-Type", answer.content_type or "application/octet-stream"),
+            ("Content-Length", str(len(answer.body))),
+            ("x-Amzn-Invoked-Production-Variant", variant),
+            ("x-amzn-RequestId", str(uuid.uuid4())),
+        ]
+        start_response("200 OK", headers)
+        return [answer.body]
+
+    def _ask(self, name: str, environ: dict) -> tuple[worker.Answer, str]:
+        body = _body(environ)
+        run = self._find(name, environ)
+        try:
+            answer = run.ask(body, _headers(environ))
+        except NotServing as error:
+            message = f"Endpoint {name} has no worker that answers. Describe it, and try again."
+            raise AwsError("ServiceUnavailable", message, 503) from error
+        except worker.TooSlow as error:
+            raise _model_error(run, 0, TIMED_OUT) from error
+        except worker.Gone as error:
+            raise _model_error(run, 0, EXITED) from error
+        if answer.status != 200:
+            told = answer.body.decode("utf-8", "replace")
+            raise _model_error(run, answer.status, told)
+        if len(answer.body) > body_limit():
+            told = f"Its answer has {len(answer.body)} bytes; the limit is {body_limit()}."
+            raise _model_error(run, answer.status, told)
+        return answer, run.record.data["variant"]["VariantName"]
+
+    def _find(self, name: str, environ: dict) -> EndpointRun:
+        run = self.endpoints.find(name)
+        if run is None or run.record.status not in SERVED:
+            raise _invalid(f"Endpoint {name} of account {DEFAULT_ACCOUNT_ID} not found.")
+        variant = environ.get("HTTP_X_AMZN_SAGEMAKER_TARGET_VARIANT")
+        known = run.record.data["variant"]["VariantName"]
+        if variant not in (None, known):
+            raise _invalid(f"Variant {variant} not found: endpoint {name} has {known}.")
+        if "HTTP_X_AMZN_SAGEMAKER_TARGET_MODEL" in environ:
+            raise _invalid(f"TargetModel: endpoint {name} serves one model.")
+        return run
+
+
+def _body(environ: dict) -> bytes:
+    try:
+        return whole_body(environ, body_limit())
+    except AwsError as error:
+        raise AwsError("ValidationError", error.message, error.status) from error
+
+
+def _headers(environ: dict) -> dict[str, str]:
+    """What a container is told: "SageMaker strips all POST headers except those supported"."""
+    told = {
+        "Content-Type": environ.get("CONTENT_TYPE"),
+        "Accept": environ.get("HTTP_ACCEPT"),
+        ATTRIBUTES: environ.get("HTTP_X_AMZN_SAGEMAKER_CUSTOM_ATTRIBUTES"),
+    }
+    return {name: value for name, value in told.items() if value}
+
+
+def _model_error(run: EndpointRun, status: int, told: str) -> ModelError:
+    told = shorten(told, MESSAGE_LIMIT)
+    side = "client" if 400 <= status < 500 else "server"
+    name, region = run.record.name, run.region
+    message = (
+        f'Received {side} error ({status}) from primary with message "{told}". See '
+        f"https://{region}.console.aws.amazon.com/cloudwatch/home?region={region}"
+        f"#logEventViewer:group={GROUP}{name} in account {DEFAULT_ACCOUNT_ID} for more information."
+    )
+    arn = f"arn:aws:logs:{region}:{DEFAULT_ACCOUNT_ID}:log-group:{GROUP}{name}"
+    fields = {"OriginalMessage": told, "OriginalStatusCode": status, "LogStreamArn": arn}
+    return ModelError(message, fields)
+
+
+def _invalid(message: str) -> AwsError:
+    return AwsError("ValidationError", message)
+
+
+def _refuse(start_response: Callable, error: AwsError) -> list[bytes]:
+    told = {"Message": error.message, "message": error.message} | getattr(error, "fields", {})
+    raw = json.dumps(told).encode()
+    headers = [
+        ("Content-Type", "application/json"),
+        ("Content-Length", str(len(raw))),
+        ("x-amzn-RequestId", str(uuid.uuid4())),
+        ("x-amzn-ErrorType", error.code),
+    ]
+    start_response(f"{error.status} {error.code}", headers)
+    return [raw]

@@ -1,0 +1,160 @@
+"""Keeps the worker of one endpoint running. One thread of the local endpoint for each."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+
+from local_sagemaker.jobs.aws import LocalAws
+from local_sagemaker.serving import model, worker
+from local_sagemaker.serving.log import AWS_ERRORS, StreamLog
+from local_sagemaker.serving.model import ModelDataError
+from local_sagemaker.serving.record import Record
+
+LOG = logging.getLogger(__name__)
+GROUP = "/aws/sagemaker/Endpoints/"
+START_SECONDS = 180  # unless the variant has a ContainerStartupHealthCheckTimeoutInSeconds
+# "A customer's model containers must respond to requests within 60 seconds": InvokeEndpoint in
+# botocore's model of sagemaker-runtime, read 2026-11-21.
+INVOCATION_SECONDS = 60.0
+MOST_RESTARTS = 5
+LONG_ENOUGH = 60.0  # a worker that ran for so long is no part of a series of crashes
+
+
+class NotServing(Exception):
+    """The endpoint has no worker that could answer."""
+
+
+class EndpointRun:
+    """An endpoint's worker: started, watched, started again when it ends.
+
+    directory: the endpoint's own. invocation_seconds: the limit for one answer.
+    """
+
+    def __init__(
+        self,
+        record: Record,
+        aws: LocalAws,
+        directory: Path,
+        invocation_seconds: float = INVOCATION_SECONDS,
+    ) -> None:
+        self.record, self.aws, self.directory = record, aws, directory
+        self.region, self.seconds = record.data["region"], invocation_seconds
+        self.mark = mark(record.name)
+        self.log = StreamLog(aws, self.region, GROUP + record.name, record.data["stream"])
+        self.lock = threading.Lock()
+        self.worker: worker.Worker | None = None
+        self.stopping = threading.Event()
+        self.ready = threading.Event()  # a worker answers
+        self.settled = threading.Event()  # it is no longer being created
+        self.thread = threading.Thread(target=self._run, name=record.name, daemon=True)
+
+    def ask(self, body: bytes, headers: Mapping[str, str]) -> worker.Answer:
+        """Have the worker answer. Raises NotServing, worker.TooSlow or worker.Gone."""
+        deadline = time.monotonic() + self.seconds
+        if not self.ready.wait(self.seconds) or self.stopping.is_set():
+            raise NotServing(self.record.name)
+        asked = self.worker
+        try:
+            return asked.ask(body, headers, max(0.1, deadline - time.monotonic()))
+        except worker.TooSlow:
+            if (self.directory / "model" / "code").is_dir():
+                # Its functions run one at a time: what hangs would hold up all that follow.
+                self.log.note(f"no answer within {self.seconds:g} s: the worker is started again")
+                asked.kill()
+            raise
+
+    def end(self) -> None:
+        """End the worker, and wait until nothing is left of it."""
+        with self.lock:
+            self.stopping.set()
+            if self.worker:
+                self.worker.kill()
+        self.thread.join()
+
+    def _run(self) -> None:
+        try:
+            self._fetch()
+            self._keep()
+        except ModelDataError as error:
+            self._fail(str(error))
+        except (*AWS_ERRORS, OSError) as error:
+            self._fail(f"InternalServerError: {error}")
+        except Exception as error:
+            LOG.error("%s: %s", self.record.name, traceback.format_exc())
+            self._fail(f"InternalServerError: {type(error).__name__}: {error}")
+        finally:
+            self.settled.set()
+
+    def _fetch(self) -> None:
+        """Unpack the model, unless an earlier process of the local endpoint has."""
+        whole, partial = self.directory / "model", self.directory / "partial"
+        if not whole.is_dir():
+            model.fetch(self.aws, self.record.container, self.region, partial)
+            partial.rename(whole)
+
+    def _keep(self) -> None:
+        crashes = 0
+        while (begun := self._start()) is not None:
+            code = self._watch()
+            if self.stopping.is_set():
+                return
+            crashes = 1 if time.monotonic() - begun > LONG_ENOUGH else crashes + 1
+            if crashes > MOST_RESTARTS:
+                self._fail(f"The worker ended {crashes} times, at last with exit code {code}.")
+                return
+            self.log.note(f"the worker ended (exit code {code}); started again, time {crashes}")
+
+    def _start(self) -> float | None:
+        """Start a worker; when it began to answer, or None if it does not."""
+        env = worker.environment(
+            self.directory, self.record.container, self.mark, self.region, self.aws.port
+        )
+        with self.lock:
+            if self.stopping.is_set():
+                return None
+            self.worker = worker.Worker(self.directory, env, self.log.say)
+        try:
+            self.worker.wait_until_ready(self._start_seconds())
+        except worker.StartError as error:
+            self.worker.close()
+            if not self.stopping.is_set():
+                self._fail(self._did_not_start(str(error)))
+            return None
+        self.record.enter("InService")
+        self.ready.set()
+        self.settled.set()
+        return time.monotonic()
+
+    def _watch(self) -> int:
+        code = self.worker.wait()
+        self.ready.clear()
+        self.worker.close()
+        return code
+
+    def _did_not_start(self, why: str) -> str:
+        # AWS's first sentences: https://github.com/aws/sagemaker-python-sdk/issues/155
+        variant = self.record.data["variant"]["VariantName"]
+        said = self.worker.last_words()
+        return (
+            f"The primary container for production variant {variant} did not pass the ping health "
+            f"check. Please check CloudWatch logs for this endpoint. ({why}) {said}"
+        )
+
+    def _start_seconds(self) -> float:
+        variant = self.record.data["variant"]
+        return variant.get("ContainerStartupHealthCheckTimeoutInSeconds") or START_SECONDS
+
+    def _fail(self, reason: str) -> None:
+        LOG.warning("%s: %s", self.record.name, reason)
+        if not self.stopping.is_set():
+            self.record.enter("Failed", reason)
+
+
+def mark(name: str) -> str:
+    """What every process of an endpoint carries in its environment."""
+    return f"endpoint/{name}"

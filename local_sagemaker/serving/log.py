@@ -1,0 +1,37 @@
+"""A log stream in CloudWatch for what a worker says."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from boto3.exceptions import Boto3Error
+from botocore.exceptions import BotoCoreError, ClientError
+
+from local_sagemaker.jobs.aws import LocalAws
+
+LOG = logging.getLogger(__name__)
+AWS_ERRORS = (BotoCoreError, Boto3Error, ClientError)
+
+
+class StreamLog:
+    """A stream of a group; both are made with the first line, as on AWS."""
+
+    def __init__(self, aws: LocalAws, region: str, group: str, stream: str) -> None:
+        self.aws, self.region, self.group, self.stream = aws, region, group, stream
+        self.opened = False
+
+    def say(self, lines: list[str]) -> None:
+        """Add lines. What CloudWatch refuses is noted in the endpoint's own log."""
+        try:
+            if not self.opened:
+                self.aws.open_log(self.region, self.stream, self.group)
+                self.opened = True
+            now = int(time.time() * 1000)
+            self.aws.write_log(self.region, self.stream, now, lines, self.group)
+        except AWS_ERRORS as error:
+            LOG.warning("%s/%s: %s", self.group, self.stream, error)
+
+    def note(self, text: str) -> None:
+        """Add a line of the local endpoint's own."""
+        self.say([f"[local] {text}"])

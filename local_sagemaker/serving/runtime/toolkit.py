@@ -1,0 +1,126 @@
+"""model_fn, input_fn, predict_fn, output_fn, transform_fn: the PyTorch image's contract.
+
+The contract is src/sagemaker_inference/transformer.py of
+https://github.com/aws/sagemaker-inference-toolkit and the default functions of
+https://github.com/aws/sagemaker-pytorch-inference-toolkit, both read 2026-11-21.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import sys
+import threading
+import traceback
+from pathlib import Path
+from types import SimpleNamespace
+
+from local_sagemaker.serving.runtime import codec
+from local_sagemaker.serving.runtime.code import import_file
+from local_sagemaker.serving.runtime.messages import JSON, CannotLoad, Refused, Reply, Request
+
+NAMES = ("model_fn", "input_fn", "predict_fn", "output_fn", "transform_fn")
+ANY = "*/*"
+
+
+def weights(folder: Path) -> list[Path]:
+    """The files that the default model_fn may load."""
+    return sorted(path for path in folder.iterdir() if path.suffix in (".pt", ".pth"))
+
+
+class Toolkit:
+    """The functions of the script that came with a model, and defaults for those it lacks.
+
+    They run for one request at a time, as in each of the image's own worker processes.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.lock, self.port = folder, threading.Lock(), 0
+        self.context = SimpleNamespace(system_properties={"model_dir": str(folder)})
+        self.functions = _functions(_script(folder / "code"))
+        load = self.functions.get("model_fn") or self._defaults().model
+        try:
+            self.model = self._call(load, str(folder))
+        except CannotLoad:
+            raise
+        except Exception as error:
+            print(traceback.format_exc(), flush=True)
+            raise CannotLoad(f"{load.__name__} failed: {type(error).__name__}: {error}") from error
+
+    def invoke(self, request: Request) -> Reply:
+        """Answer an invocation. Raises Refused."""
+        accept = request.accept
+        if not accept or accept == ANY:
+            accept = os.environ.get("SAGEMAKER_DEFAULT_INVOCATIONS_ACCEPT", JSON)
+        kind = request.content_type
+        try:
+            data = request.body.decode() if kind in codec.TEXT else request.body
+            with self.lock:
+                result = self._transform(data, kind, accept)
+            return _reply(result, accept)
+        except Refused:
+            raise
+        except Exception as error:
+            trace = traceback.format_exc()
+            print(trace, flush=True)
+            raise Refused(500, f"{error}\n{trace}") from error
+
+    def _transform(self, data: bytes | str, kind: str | None, accept: str) -> object:
+        functions = self.functions
+        if "transform_fn" in functions:
+            return self._call(functions["transform_fn"], self.model, data, kind, accept)
+        read = functions.get("input_fn") or self._defaults().input
+        predict = functions.get("predict_fn") or self._defaults().predict
+        write = functions.get("output_fn") or self._defaults().output
+        prediction = self._call(predict, self._call(read, data, kind), self.model)
+        return self._call(write, prediction, accept)
+
+    def _call(self, function, *arguments):
+        """Call with the context too, where the function takes one argument more."""
+        taken = len(inspect.signature(function).parameters)
+        if taken == len(arguments) + 1:
+            arguments = (*arguments, self.context)
+        elif taken != len(arguments):
+            name = function.__name__
+            raise TypeError(f"{name} takes {taken} arguments but {len(arguments)} were given.")
+        return function(*arguments)
+
+    @staticmethod
+    def _defaults():
+        from local_sagemaker.serving.runtime import torch_defaults
+
+        return torch_defaults
+
+
+def _script(code: Path) -> Path | None:
+    """The script that SAGEMAKER_PROGRAM names, or inference.py; None where there is none."""
+    name = os.environ.get("SAGEMAKER_PROGRAM") or "inference.py"
+    path = code / (name if name.endswith(".py") else f"{name}.py")
+    if path.is_file():
+        return path
+    if "SAGEMAKER_PROGRAM" in os.environ:
+        raise CannotLoad(f"code/{path.name} is not in the model's archive.")
+    return None
+
+
+def _functions(script: Path | None) -> dict:
+    if script is None:
+        return {}
+    sys.path.insert(0, str(script.parent))
+    module = import_file(script)
+    found = {name: getattr(module, name) for name in NAMES if hasattr(module, name)}
+    if "transform_fn" in found and found.keys() & {"input_fn", "predict_fn", "output_fn"}:
+        raise CannotLoad(
+            f"code/{script.name} has transform_fn beside input_fn, predict_fn or output_fn: "
+            "it takes their place."
+        )
+    return found
+
+
+def _reply(result: object, accept: str) -> Reply:
+    body, kind = result if isinstance(result, tuple) else (result, accept)
+    if isinstance(body, str):
+        body = body.encode()
+    if not isinstance(body, bytes | bytearray):
+        raise TypeError(f"The answer is a {type(body).__name__}; it must be str or bytes.")
+    return Reply(bytes(body), kind)

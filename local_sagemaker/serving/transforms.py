@@ -1,0 +1,99 @@
+"""All transform jobs: creating, finding, stopping, and finding out what a crash left behind."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import uuid
+from pathlib import Path
+
+from local_sagemaker.cluster import processes
+from local_sagemaker.jobs.aws import LocalAws
+from local_sagemaker.server.errors import AwsError, validation
+from local_sagemaker.serving import transform_run
+from local_sagemaker.serving.model import Container
+from local_sagemaker.serving.record import FILE, Record
+from local_sagemaker.serving.transform_run import TransformRun, clean
+
+LOG = logging.getLogger(__name__)
+RUNNING = ("InProgress", "Stopping")
+JOIN_SECONDS = 10
+CRASHED = (
+    "InternalServerError: the local endpoint ended while this job was running. Nothing of the job "
+    "runs any more; start it again under another name."
+)
+
+
+class TransformManager:
+    """The transform jobs of one local endpoint. directory: one folder for each of them."""
+
+    def __init__(self, directory: Path, aws: LocalAws) -> None:
+        self.directory, self.aws = directory, aws
+        self.lock = threading.Lock()
+        self.records: dict[str, Record] = {}
+        self.runs: dict[str, TransformRun] = {}
+        directory.mkdir(parents=True, exist_ok=True)
+        for path in sorted(directory.glob(f"*/{FILE}")):
+            try:
+                record = Record.read(path)
+            except (OSError, ValueError, KeyError, TypeError) as error:
+                LOG.error("%s is not a transform job's record (%s): it is left out", path, error)
+                continue
+            self.records[record.name] = record
+            if record.status in RUNNING:
+                processes.kill_strays(transform_run.mark(record.name))
+                record.enter("Failed", CRASHED, ended=time.time())
+                clean(path.parent)
+
+    def all(self) -> list[Record]:
+        return list(self.records.values())
+
+    def create(self, data: dict, container: Container) -> Record:
+        """Start a job. Raises AwsError if the name is taken.
+
+        data: name, arn, region, request, tags.
+        """
+        name = data["name"]
+        with self.lock:
+            if name in self.records:
+                raise AwsError(
+                    "ResourceInUse",
+                    "Job name must be unique within an AWS account and region, and a job with this "
+                    f"name already exists ({data['arn']})",
+                )
+            # CloudWatch's stream: <job>/<instance id>-<seconds>
+            stream = f"{name}/i-{uuid.uuid4().hex[:17]}-{int(time.time())}"
+            data = data | {"status": "InProgress", "stream": stream}
+            record = Record.create(self.directory / name, data, container)
+            run = TransformRun(record, self.aws, self.directory / name)
+            self.records[name], self.runs[name] = record, run
+        run.thread.start()
+        return record
+
+    def find(self, name: str) -> Record | None:
+        return self.records.get(name)
+
+    def by_arn(self, arn: str) -> Record | None:
+        return next((one for one in self.all() if one.data["arn"] == arn), None)
+
+    def stop(self, record: Record) -> None:
+        """Begin to stop a job. Raises AwsError if it has ended."""
+        with record.lock:
+            if record.status not in RUNNING:
+                raise validation(
+                    "The request was rejected because the transform job is in status "
+                    f"{record.status}."
+                )
+            if record.status == "InProgress":
+                record.enter("Stopping")
+        self.runs[record.name].stop()
+
+    def shut_down(self) -> None:
+        """Break off what runs, and say so in its record."""
+        running = [run for run in self.runs.values() if run.thread.is_alive()]
+        for run in running:
+            run.stop()
+        deadline = time.monotonic() + JOIN_SECONDS
+        for run in running:
+            run.thread.join(max(0.0, deadline - time.monotonic()))

@@ -1,0 +1,180 @@
+"""A worker process as the endpoint sees it: start it, wait until it answers, ask it, end it."""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import dataclasses
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import urllib3
+
+from local_sagemaker.cluster import processes
+from local_sagemaker.cluster.processes import MARK
+from local_sagemaker.jobs import aws
+from local_sagemaker.jobs.instances import PACKAGES, PASSED_ON
+from local_sagemaker.serving.model import SUBMIT_DIRECTORY, Container
+
+ATTRIBUTES = "X-Amzn-SageMaker-Custom-Attributes"
+PING_SECONDS = 1.0
+TAIL_LINES = 30
+CONNECTIONS = 128
+
+
+class StartError(Exception):
+    """Why a worker does not answer."""
+
+
+class TooSlow(Exception):
+    """No answer within the limit."""
+
+
+class Gone(Exception):
+    """The worker ended before it answered."""
+
+
+@dataclasses.dataclass
+class Answer:
+    """What a worker answered. status: HTTP's."""
+
+    status: int
+    content_type: str
+    body: bytes
+
+
+def environment(
+    directory: Path, container: Container, mark: str, region: str, port: int
+) -> dict[str, str]:
+    """The variables of a worker: this machine's, AWS's, and the model's own.
+
+    directory: the worker's, which holds model/. port: the endpoint's, for a script that asks S3.
+    """
+    env = {k: v for k, v in os.environ.items() if k.startswith(PASSED_ON)}
+    asked = dict(container.environment)
+    if asked.get(SUBMIT_DIRECTORY):
+        asked[SUBMIT_DIRECTORY] = str(directory / "model" / "code")
+    env |= {
+        "PATH": os.pathsep.join([f"{sys.prefix}/bin", os.environ["PATH"]]),
+        "HOME": os.environ.get("HOME", "/"),
+        "TMPDIR": str(directory / "tmp"),
+        "LD_LIBRARY_PATH": os.environ.get("LD_LIBRARY_PATH", ""),
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "TF_CPP_MIN_LOG_LEVEL": "2",
+        "AWS_REGION": region,
+        "AWS_DEFAULT_REGION": region,
+        "AWS_ACCESS_KEY_ID": aws.ACCESS_KEY,
+        "AWS_SECRET_ACCESS_KEY": aws.ACCESS_KEY,
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
+        "SAGEMAKER_BASE_DIR": str(directory),
+        "LOCAL_SAGEMAKER_IMAGE": container.image,
+        MARK: mark,
+    }
+    python = os.pathsep.join(filter(None, [asked.pop("PYTHONPATH", ""), str(PACKAGES)]))
+    path = os.pathsep.join(filter(None, [env["PATH"], asked.pop("PATH", "")]))
+    return env | asked | {"PYTHONPATH": python, "PATH": path}
+
+
+class Worker:
+    """A running worker. It ends with the thread that made it: the kernel sees to that.
+
+    directory: its own. env: see `environment`. say: gets its output, some lines at a time.
+    """
+
+    def __init__(
+        self, directory: Path, env: Mapping[str, str], say: Callable[[list[str]], None]
+    ) -> None:
+        (directory / "tmp").mkdir(parents=True, exist_ok=True)
+        self.mark, self.say = env[MARK], say
+        self.tail: collections.deque[str] = collections.deque(maxlen=TAIL_LINES)
+        command = [sys.executable, "-m", "local_sagemaker.serving.runtime"]
+        with socket.create_server(("127.0.0.1", 0), backlog=CONNECTIONS) as listener:
+            self.port = listener.getsockname()[1]
+            self.process = subprocess.Popen(
+                [*command, str(listener.fileno()), str(os.getpid())],
+                stdin=subprocess.PIPE,  # never written: its end tells the worker of ours
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                pass_fds=[listener.fileno()],
+                env=dict(env),
+                cwd=directory,
+                start_new_session=True,
+            )
+        self.pool = urllib3.HTTPConnectionPool(
+            "127.0.0.1", self.port, maxsize=CONNECTIONS, retries=False
+        )
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+
+    def wait_until_ready(self, seconds: float) -> None:
+        """Wait until the model is loaded. Raises StartError with the end of its output."""
+        deadline = time.monotonic() + seconds
+        while True:
+            try:
+                if self.pool.request("GET", "/ping", timeout=PING_SECONDS).status == 200:
+                    return
+            except urllib3.exceptions.HTTPError:
+                pass
+            if self.process.poll() is not None:
+                self.reader.join(PING_SECONDS)
+                raise StartError(f"its process ended with exit code {self.process.returncode}")
+            if time.monotonic() > deadline:
+                raise StartError(f"no answer to /ping within {seconds:g} s")
+            time.sleep(0.02)
+
+    def ask(self, body: bytes, headers: Mapping[str, str], seconds: float) -> Answer:
+        """POST /invocations. Raises TooSlow or Gone."""
+        try:
+            reply = self.pool.request(
+                "POST", "/invocations", body=body, headers=dict(headers), timeout=seconds
+            )
+        except urllib3.exceptions.TimeoutError as error:
+            raise TooSlow(f"no answer within {seconds:g} s") from error
+        except urllib3.exceptions.HTTPError as error:
+            raise Gone(str(error)) from error
+        return Answer(reply.status, reply.headers.get("Content-Type", ""), reply.data)
+
+    def wait(self) -> int:
+        """Wait for its end; the exit code."""
+        return self.process.wait()
+
+    def kill(self) -> None:
+        """End it, and what it started."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+
+    def close(self) -> None:
+        """End it and give back all that it held."""
+        self.kill()
+        self.process.wait()
+        processes.kill_strays(self.mark)  # a script may have started processes in other groups
+        self.reader.join()
+        self.process.stdin.close()
+        self.process.stdout.close()
+        self.pool.close()
+
+    def last_words(self) -> str:
+        """The end of its output."""
+        return "\n".join(self.tail)
+
+    def _read(self) -> None:
+        rest = b""
+        while data := os.read(self.process.stdout.fileno(), 65536):
+            *lines, rest = (rest + data).split(b"\n")
+            self._tell(lines)
+        self._tell([rest] if rest else [])
+
+    def _tell(self, raw: list[bytes]) -> None:
+        lines = [line.rstrip(b"\r").decode("utf-8", "replace") for line in raw]
+        self.tail.extend(lines)
+        if lines:
+            self.say(lines)
