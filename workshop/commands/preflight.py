@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 import os
 from collections.abc import Iterator
 
@@ -49,6 +50,8 @@ def preflight(lesson, target, seat, offline, region, given, **fields) -> None:
 
     if lesson:
         _refuse_described(fields)
+    else:
+        _refuse_incomplete(fields)
     with _shell_region(region):
         session = None if offline else _session(target, seat)
         jobs = _of_lesson(lesson, session, given) if lesson else [_described(fields, session)]
@@ -119,6 +122,19 @@ def _refuse_described(fields: dict) -> None:
         )
 
 
+def _refuse_incomplete(fields: dict) -> None:
+    """Before anybody is asked."""
+    if not (fields["framework"] and fields["instance_type"]):
+        raise click.UsageError(
+            "Name a LESSON, or describe a job: --framework, --framework-version, --py-version "
+            "and --instance-type at least."
+        )
+    if fields["seconds"] is not None and not 0 <= fields["seconds"] < math.inf:
+        raise click.UsageError(
+            f"--seconds {fields['seconds']}: expected a number of seconds, such as 300."
+        )
+
+
 def _of_lesson(lesson: str, session, given: tuple[str, ...]) -> list:
     """The jobs of a lesson, as they would be sent to AWS."""
     from workshop import preflight as checks
@@ -150,11 +166,6 @@ def _described(fields: dict, session):
     from workshop.sessions import quiet
 
     quiet()
-    if not (fields["framework"] and fields["instance_type"]):
-        raise click.UsageError(
-            "Name a LESSON, or describe a job: --framework, --framework-version, --py-version "
-            "and --instance-type at least."
-        )
     fields["distribution"] = _distribution(fields["distribution"])
     given = {name: value for name, value in fields.items() if value is not None}
     try:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import math
 import os
 import re
 import sys
@@ -17,20 +15,16 @@ from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from papermill.engines import NBClientEngine, papermill_engines
 from papermill.exceptions import PapermillExecutionError
 
+from workshop.notebooks.parameters import UnknownParameter, WrongParameter, check
+
+__all__ = ["NotebookFailed", "UnknownParameter", "WrongParameter", "check_parameters", "execute"]
+
 ENGINE = "workshop"
 ERROR_LINES = 8
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 # (cells done, code and text cells together; cells in all)
 Progress = Callable[[int, int], None]
-
-
-class UnknownParameter(Exception):
-    """A parameter that the notebook does not have."""
-
-
-class WrongParameter(UnknownParameter):
-    """A parameter whose value the notebook cannot use."""
 
 
 class NotebookFailed(Exception):
@@ -88,33 +82,7 @@ def check_parameters(notebook: Path, parameters: dict) -> None:
     type than the cell's own, for a number that is none, and for one below 0.
     """
     known = papermill.inspect_notebook(str(notebook))
-    unknown = sorted(set(parameters) - set(known))
-    if unknown:
-        raise UnknownParameter(
-            f"{notebook.name} has no parameter {', '.join(unknown)}. It has: "
-            f"{', '.join(sorted(known)) or 'none'}."
-        )
-    for name, value in parameters.items():
-        if (wanted := _wanted(value, known[name]["default"])) is not None:
-            raise WrongParameter(f"{notebook.name}: {name} is {value!r}; expected {wanted}.")
-
-
-def _wanted(value: object, default: str) -> str | None:
-    """What a parameter has to be, with the cell's own value as example; None if it is that."""
-    try:
-        own = ast.literal_eval(default)
-    except (ValueError, SyntaxError):  # an expression: nothing is known of it
-        return None
-    number = isinstance(own, int | float) and not isinstance(own, bool)
-    if number:
-        kinds = (int,) if isinstance(own, int) else (int, float)
-        fits = type(value) in kinds and 0 <= value < math.inf
-        kind = "a whole number" if isinstance(own, int) else "a number"
-        return None if fits else f"{kind} that is not below 0, such as {own}"
-    if own is None or type(value) is type(own):
-        return None
-    kind = {str: "a text", bool: "true or false", list: "a list", dict: "a mapping"}.get(type(own))
-    return f"{kind or type(own).__name__}, such as {own!r}"
+    check(notebook.name, parameters, {name: one["default"] for name, one in known.items()})
 
 
 def execute(

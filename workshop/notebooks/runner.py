@@ -25,12 +25,17 @@ def run(
 
     Writes out/NN_name.ipynb, out/NN_name.html and out/index.html. parameters: for each of the
     notebooks, besides `target`. Returns whether all ran to their end. Raises UnknownParameter
-    before anything runs. An interrupt ends the kernel and the jobs that were started.
+    and SessionError (a seat's name) before anything runs. An interrupt ends the kernel and the
+    jobs that were started.
     """
     console = console or Console()
+    from workshop.sessions import check_names  # boto3 comes with it
+
     parameters = {"target": target} | parameters
     for notebook in notebooks:
         check_parameters(notebook, parameters)
+    if "seat" in parameters:
+        check_names(target, parameters["seat"])
     out.mkdir(parents=True, exist_ok=True)
     _remove_earlier(notebooks, out)
     rows = {path.stem: page.Row(path.stem, "not run") for path in notebooks}

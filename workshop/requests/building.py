@@ -14,6 +14,7 @@ from typing import Any
 
 import nbformat
 
+from workshop.notebooks import parameters
 from workshop.notebooks.lessons import chosen
 from workshop.requests.opening import OpenSession, recording_session
 from workshop.requests.recorder import WouldSend
@@ -39,7 +40,7 @@ class BuiltJob:
 def build(
     lesson: str,
     target: str = "local",
-    parameters: Mapping[str, Any] | None = None,
+    given: Mapping[str, Any] | None = None,
     opened: OpenSession | None = None,
 ) -> list[BuiltJob]:
     """The jobs of a lesson, with the requests that would start them. Nothing is sent.
@@ -47,7 +48,7 @@ def build(
     Args:
         lesson: its number, "5" or "05".
         target: "local" or "aws".
-        parameters: override the lesson's own, as papermill would. The ids of subnets and
+        given: parameters that override the lesson's own, as papermill would. The ids of subnets and
             groups are placeholders if nobody gives others.
         opened: a session to use in place of one with placeholders.
 
@@ -57,7 +58,7 @@ def build(
     """
     path = chosen((lesson,))[0]
     opened = opened or recording_session(target)
-    cells = _cells(path, {"target": target} | dict(parameters or {}), opened.network)
+    cells = _cells(path, {"target": target} | dict(given or {}), opened.network)
     stand_in = _Workshop(opened)
     kept = needed(statements(cells), frozenset({"workshop"}))
     _run(path, kept, stand_in)
@@ -69,21 +70,20 @@ def build(
 
 def _cells(path: Path, given: dict[str, Any], network: dict[str, list[str]]) -> list[str]:
     """The sources of the code cells, with the parameters given after the lesson's own."""
-    sources, known = [], set()
+    sources, known = [], {}
     for cell in nbformat.read(path, as_version=4).cells:
         if cell.cell_type != "code":
             continue
         sources.append(cell.source)
         if "parameters" in cell.metadata.get("tags", []):
-            known = {name for one in statements([cell.source]) for name in one.binds}
+            known = parameters.defaults(cell.source)
             assumed = {name: value for name, value in network.items() if name in known}
             values = assumed | {name: given[name] for name in given if name in known}
             sources += [f"{name} = {value!r}" for name, value in values.items()]
-    if unknown := sorted(set(given) - known - {"target"}):
-        raise CannotBuild(
-            f"{path.name} has no parameter {', '.join(unknown)}. It has: "
-            f"{', '.join(sorted(known)) or 'none'}."
-        )
+    try:
+        parameters.check(path.name, given, {"target": "'local'"} | known)
+    except parameters.UnknownParameter as error:
+        raise CannotBuild(str(error)) from error
     return sources
 
 

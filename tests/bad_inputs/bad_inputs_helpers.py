@@ -1,0 +1,116 @@
+"""A table of bad inputs: what each has to say, and that it harms nothing around it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+SCRIPTS = REPOSITORY / "scripts"
+SERVER = Path(__file__).with_name("preloaded_server.py")
+SECONDS = 120  # for one program, on a busy machine
+# A learner's own variables that would send a program elsewhere.
+NOT_OURS = ("AWS_", "SM_", "WORKSHOP_", "TF_CONFIG", "OMPI_", "RANK", "WORLD_SIZE", "MASTER_")
+
+
+@dataclass(frozen=True)
+class Row:
+    """A bad input.
+
+    what: its name. command: a shell's words; {here} is a folder of the row's own. words: what the
+    message must hold: what was wrong, what was expected, what to do. code: the exit status. make:
+    puts files into the folder first. writes: what the program may leave there, by the first part
+    of its path.
+    """
+
+    what: str
+    command: str
+    words: tuple[str, ...]
+    code: int = 2
+    make: Callable[[Path], object] | None = None
+    writes: tuple[str, ...] = ()
+    env: tuple[tuple[str, str], ...] = ()
+
+
+class Preloaded:
+    """A process that has imported `modules`, and runs programs in forks of itself."""
+
+    def __init__(self, *modules: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, str(SERVER), *modules],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=REPOSITORY,
+            env={**os.environ, "PYTHONPATH": f"{REPOSITORY}{os.pathsep}{SCRIPTS}"},
+        )
+        assert self.process.stdout.readline() == "ready\n"
+
+    def run(self, argv: list[str], cwd: Path, env: dict[str, str], said: Path) -> tuple[int, str]:
+        """Run a program to its end; its exit status and what it said."""
+        task = {"argv": argv, "cwd": str(cwd), "env": env, "said": str(said), "seconds": SECONDS}
+        self.process.stdin.write(json.dumps(task) + "\n")
+        self.process.stdin.flush()
+        code = int(self.process.stdout.readline())
+        return code, said.read_text(errors="replace")
+
+    def close(self) -> None:
+        self.process.stdin.close()
+        assert self.process.wait(30) == 0
+        self.process.stdout.close()
+
+
+def tree(folder: Path) -> dict[str, str]:
+    """Every path below `folder`, with its kind or its content's hash."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        if path.is_symlink():
+            told = f"link to {os.readlink(path)}"
+        elif path.is_file():
+            told = hashlib.sha256(path.read_bytes()).hexdigest()
+        else:
+            told = "folder"
+        found[str(path.relative_to(folder))] = told
+    return found
+
+
+def check(row: Row, run: Callable, tmp_path: Path) -> None:
+    """The row's program fails as the row says, shows no stack trace, and changes nothing.
+
+    run: takes argv, the working directory, the variables and a file for what is said.
+    """
+    around = tmp_path / "around"
+    here = around / "here"
+    here.mkdir(parents=True)
+    (around / "precious.txt").write_text("nobody's to change")
+    if row.make:
+        row.make(here)
+    before = tree(around)
+    argv = [word.replace("{here}", str(here)) for word in row.command.split(" ")]
+    argv = [word.replace("~", " ") for word in argv]  # a word with a space in it
+    code, said = run(argv, here, variables(here, dict(row.env)), tmp_path / "said.txt")
+    assert "Traceback" not in said, said
+    assert code == row.code, f"exit status {code}\n{said}"
+    flat = " ".join(said.split())
+    missing = [word for word in row.words if word.replace("{here}", str(here)) not in flat]
+    assert not missing, f"lacks {missing}:\n{said}"
+    after = tree(around)
+    allowed = tuple(f"here/{name}" for name in row.writes)
+    changed = {name for name in {*before, *after} if before.get(name) != after.get(name)}
+    strange = {name for name in changed if not (allowed and name.startswith(allowed))}
+    assert not strange, f"written, changed or lost: {sorted(strange)}"
+
+
+def variables(here: Path, more: dict[str, str]) -> dict[str, str]:
+    """A shell's variables, whose home and endpoint are the row's own."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(NOT_OURS)}
+    kept |= {"HOME": str(here), "WORKSHOP_STATE_DIR": str(here / "state"), "COLUMNS": "400"}
+    kept |= {"TMPDIR": str(here.parent.parent), "PYTHONDONTWRITEBYTECODE": "1"}
+    kept |= {"PYTHONPATH": str(REPOSITORY), "AWS_EC2_METADATA_DISABLED": "true"}
+    return kept | {name: value.replace("{here}", str(here)) for name, value in more.items()}

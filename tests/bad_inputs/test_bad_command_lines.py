@@ -1,0 +1,166 @@
+"""Wrong words after `workshop` and `python -m data_prep`: refused at the door, in plain words."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from bad_inputs_helpers import Preloaded, Row, check
+
+WORKSHOP = Path(sys.executable).parent / "workshop"
+MODULES = ("papermill", "sagemaker.pytorch", "sagemaker.tensorflow", "matplotlib.font_manager")
+PREFLIGHT = (
+    "workshop preflight --offline --framework pytorch --framework-version 2.2.0 --py-version py310 "
+    "--instance-type ml.c5.xlarge"
+)
+
+
+def a_file(here: Path) -> None:
+    (here / "file").write_text("a file")
+
+
+def an_empty_folder(here: Path) -> None:
+    (here / "empty").mkdir()
+
+
+def a_broken_setting(here: Path) -> None:
+    (here / "state").mkdir()
+    (here / "state" / "links").write_text("as fast as you can\n")
+
+
+ROWS = [
+    Row("no such command", "workshop fly", ("No such command 'fly'", "Try 'workshop --help'")),
+    Row("a port too high", "workshop up --port 70000", ("--port", "70000", "0<=x<=65535")),
+    Row("a port that is a word", "workshop up --port web", ("'web' is not a valid integer",)),
+    Row("an address of others", "workshop up --host 192.0.2.7", ("192.0.2.7", "127.0.0.1")),
+    Row("every address, told once", "workshop up --host 0.0.0.0", ("--i-know-this-is-not-safe",)),
+    Row("no such isolation", "workshop up --isolation docker", ("'docker'", "namespaces")),
+    Row("a grace below 0", "workshop up --grace -1", ("--grace", "-1", "x>=0")),
+    Row("a grace that is no number", "workshop up --grace nan", ("--grace nan", "such as 20")),
+    Row("a grace without end", "workshop up --grace inf", ("--grace inf", "such as 20")),
+    Row(
+        "no such option",
+        "workshop down --now",
+        ("No such option", "--now", "Try 'workshop down --help'"),
+    ),
+    Row("a word too many", "workshop status please", ("unexpected extra argument (please)",)),
+    Row("no endpoint to ask", "workshop jobs", ("The endpoint is down", "workshop up"), code=1),
+    Row("a log of no job", "workshop logs", ("Missing argument 'JOB'", "logs --help")),
+    Row("stop, but what", "workshop stop", ("Missing argument 'JOB'",)),
+    Row("no rate", "workshop links --between fast", ("fast", "200mbit")),
+    Row("a rate below 0", "workshop links --between -3mbit", ("-3mbit", "200mbit")),
+    Row("a delay alone", "workshop links --latency 1ms", ("--latency goes with --between",)),
+    Row("two settings", "workshop links --wide --by-type", ("Give one of --between, --by-type",)),
+    Row(
+        "a setting that somebody broke",
+        "workshop links",
+        ("as fast as you can", "workshop links --wide"),
+        code=1,
+        make=a_broken_setting,
+    ),
+    Row("a port to look at", "workshop doctor --port 99999", ("--port", "0<=x<=65535")),
+    Row("nothing to check", "workshop preflight", ("Name a LESSON", "--framework")),
+    Row(
+        "a lesson and a job",
+        "workshop preflight 05 --offline --framework pytorch",
+        ("LESSON and --framework do not go together", "-p NAME=VALUE"),
+    ),
+    Row("no such lesson", "workshop preflight 77 --offline", ("77", "05")),
+    Row(
+        "no such framework",
+        "workshop preflight --offline --framework mxnet --instance-type ml.c5.xlarge",
+        ("framework is 'mxnet'", "tensorflow, pytorch"),
+    ),
+    Row("half of JSON", f"{PREFLIGHT} --distribution {{", ("--distribution {", "expected JSON")),
+    Row("a list", f"{PREFLIGHT} --distribution [1]", ("distribution is [1]", "a dictionary")),
+    Row("no instances", f"{PREFLIGHT} --instance-count 0", ("count is 0", "Give 1 or more")),
+    Row("less than none", f"{PREFLIGHT} --instance-count -2", ("count is -2", "Give 1")),
+    Row("a time below 0", f"{PREFLIGHT} --max-run -5", ("max_run is -5 s", "for example 1800")),
+    Row("a time that is no number", f"{PREFLIGHT} --seconds nan", ("--seconds nan", "such as 300")),
+    Row(
+        "a parameter without a value",
+        "workshop preflight 05 --offline -p epochs",
+        ("-p epochs", "expected NAME=VALUE"),
+    ),
+    Row(
+        "a value that is no YAML",
+        "workshop request 05 -p epochs=[1",
+        ("-p epochs=[1", "no YAML", "Quote"),
+    ),
+    Row("no such lesson's requests", "workshop request 42", ("42", "05")),
+    Row("no such job", "workshop request 05 rehearsal", ("no job 'rehearsal'", "It has: 1 ")),
+    Row(
+        "no such parameter",
+        "workshop request 05 -p epoch=3",
+        ("no parameter epoch", "It has:", "epochs"),
+    ),
+    Row(
+        "a parameter of another type",
+        "workshop request 05 -p instance_count=many",
+        ("instance_count is 'many'", "a whole number", "such as 2"),
+    ),
+    Row(
+        "a seat with a space", "workshop request 05 --seat A~B", ("seat is 'A B'", "small letters")
+    ),
+    Row("no such target", "workshop request 05 --target moon", ("'moon'", "'local', 'aws'")),
+    Row(
+        "clean, and nobody to ask", "workshop clean", ("--yes", "--dry-run", "nothing was deleted")
+    ),
+    Row("a seat that climbs", "workshop clean --yes --seat ../x", ("seat is '../x'", "letters")),
+    Row("no such stack", "workshop stacks up cloud", ("'cloud'", "'storage', 'roles'")),
+    Row("a stack's parameter", "workshop stacks status --seat Me!", ("seat is 'Me!'", "letters")),
+    Row("no such lesson to run", "workshop run 42", ("42", "05"), code=1),
+    Row("no folder of lessons", "workshop run --notebooks {here}/no", ("{here}/no", "not exist")),
+    Row(
+        "a folder without lessons",
+        "workshop run --notebooks {here}/empty",
+        ("{here}/empty", "no lesson"),
+        code=1,
+        make=an_empty_folder,
+    ),
+    Row("a name that is none", "workshop run 00 -p 1x=3", ("-p 1x=3", "-p epochs=3")),
+    Row("the target as a parameter", "workshop run 00 -p target=aws", ("use --target",)),
+    Row(
+        "pages into a file",
+        "workshop run 00 --out {here}/file",
+        ("--out {here}/file is a file", "expected a folder"),
+        make=a_file,
+    ),
+    Row("JupyterLab for everybody", "workshop lab --ip 0.0.0.0", ("--ip 0.0.0.0", "SSH tunnel")),
+]
+NOTEBOOKS = [
+    Row(
+        f"a lesson's parameter: {given}",
+        f"workshop run {lesson} -p {given} --out {{here}}/out",
+        words,
+        code=1,
+    )
+    for lesson, given, words in (
+        ("00", "epoch=3", ("no parameter epoch", "It has:", "epochs")),
+        ("00", "epochs=many", ("epochs is 'many'", "a whole number", "such as 20")),
+        ("00", "epochs=-1", ("epochs is -1", "not below 0", "such as 20")),
+        ("00", "epochs=2.5", ("epochs is 2.5", "a whole number")),
+        ("00", "epochs=true", ("epochs is True", "a whole number")),
+        ("00", "expected_accuracy=.nan", ("expected_accuracy is nan", "a number", "0.96")),
+        ("05", "learning_rate=.inf", ("learning_rate is inf", "a number", "0.05")),
+        ("05", "subnets=subnet-1", ("subnets is 'subnet-1'", "a list")),
+        ("05", "instance_type=5", ("instance_type is 5", "a text", "ml.c5.xlarge")),
+        ("00", "seat=ME", ("seat is 'ME'", "small letters")),
+    )
+]
+
+
+@pytest.fixture(scope="module")
+def preloaded():
+    one = Preloaded(*MODULES)
+    yield one
+    one.close()
+
+
+@pytest.mark.parametrize("row", [*ROWS, *NOTEBOOKS], ids=lambda row: row.what.replace(" ", "-"))
+def test_a_command_line_that_is_refused(row, preloaded, tmp_path):
+    def run(argv, *where):
+        return preloaded.run([str(WORKSHOP), *argv[1:]], *where)
+
+    check(row, run, tmp_path)
