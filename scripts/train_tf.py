@@ -12,6 +12,7 @@ from common.keras2 import tf  # first: whoever imports TensorFlow first chooses 
 
 # isort: split
 from common.arguments import parser_for
+from common.checkpoint_tf import Checkpoints
 from common.data import epochs_and_steps, load_channel
 from common.errors import run_main
 from common.model_tf import accuracy, build_model, build_optimizer, mean_loss, prepare, save_model
@@ -50,8 +51,9 @@ def main() -> None:
     train_step = make_train_step(model, optimizer)
 
     report = Report(args, model.get_weights())
+    kept = Checkpoints(args, model, optimizer, report)  # goes on from the newest, if there is one
     for epoch, steps in epochs_and_steps(args, len(labels)):
-        for batch_images, batch_labels in dataset.take(steps):
+        for batch_images, batch_labels in kept.batches(dataset, epoch, steps):
             report.step(train_step(batch_images, batch_labels))
         report.end_epoch(epoch, evaluate=lambda: accuracy(model, *test))
 

@@ -9,15 +9,19 @@ SageMaker: entry_point="train_tf_fit.py", source_dir="scripts", and one of
 
 That pair is the whole switch: the two libraries have the same calls. The channels hold TFRecord
 files as data_prep writes them (digits, CIFAR-10). Each rank reads files of its own.
+
+`fit` can begin at an epoch, not inside one: checkpoints are written at the ends of epochs alone.
 """
 
+from functools import partial
 from pathlib import Path
 
 from common.keras2 import tf  # first: whoever imports TensorFlow first chooses the Keras
 
 # isort: split
 from common.arguments import local_batch_size, parser_for
-from common.errors import run_main
+from common.checkpoint_tf import Checkpoints
+from common.errors import ScriptError, run_main
 from common.libraries_tf import LIBRARIES, load_library
 from common.model_tf import build_model, build_optimizer, prepare, save_model
 from common.report import Report, report_weights
@@ -75,9 +79,9 @@ class WarmUp(tf.keras.callbacks.Callback):
     (Goyal et al., 2017, arXiv:1706.02677).
     """
 
-    def __init__(self, rate: float, steps: int):
+    def __init__(self, rate: float, steps: int, steps_done: int):
         super().__init__()
-        self._rate, self._steps, self._step = rate, steps, 0
+        self._rate, self._steps, self._step = rate, steps, steps_done
 
     def on_train_batch_begin(self, batch, logs=None):
         """Called by Keras before each step."""
@@ -87,7 +91,7 @@ class WarmUp(tf.keras.callbacks.Callback):
 
 
 class StopAfter(tf.keras.callbacks.Callback):
-    """Ends `fit` after so many steps; 0: never."""
+    """Ends `fit` after so many steps."""
 
     def __init__(self, steps: int):
         super().__init__()
@@ -100,11 +104,11 @@ class StopAfter(tf.keras.callbacks.Callback):
 
 
 class Reporter(tf.keras.callbacks.Callback):
-    """Prints the same records as the other scripts do."""
+    """Prints the same records as the other scripts do, and writes a checkpoint at epoch ends."""
 
-    def __init__(self, report: Report, evaluate):
+    def __init__(self, report: Report, evaluate, kept: Checkpoints):
         super().__init__()
-        self._report, self._evaluate = report, evaluate
+        self._report, self._evaluate, self._kept = report, evaluate, kept
 
     def on_train_batch_end(self, batch, logs=None):
         """Called by Keras after each step."""
@@ -113,6 +117,7 @@ class Reporter(tf.keras.callbacks.Callback):
     def on_epoch_end(self, epoch, logs=None):
         """Called by Keras after each epoch, counted from 0."""
         self._report.end_epoch(epoch + 1, self._evaluate)
+        self._kept.end_epoch(self.params["steps"])
 
 
 def parse():
@@ -120,7 +125,13 @@ def parse():
     parser = parser_for(__file__, __doc__)
     parser.add_argument("--library", choices=LIBRARIES, default="horovod")
     parser.add_argument("--warmup-steps", "--warmup_steps", type=int, default=0)
-    return parser.parse_args()
+    args = parser.parse_args()
+    if args.checkpoint_every:
+        raise ScriptError(
+            "--checkpoint-every: `fit` can't go on inside an epoch. Leave it out: a checkpoint is "
+            "written at each epoch's end"
+        )
+    return args
 
 
 def main() -> None:
@@ -132,7 +143,6 @@ def main() -> None:
 
     local_batch = local_batch_size(args.global_batch_size, world_size)
     training = Channel(Path(args.training), rank, world_size)
-    batches = training.batches(local_batch, args.seed)
     steps = training.steps_per_epoch(local_batch, library.mean)
     test = Channel(Path(args.test))
 
@@ -143,9 +153,22 @@ def main() -> None:
     model.compile(build_optimizer(args.learning_rate, model), cross_entropy)
 
     report = Report(args, model.get_weights(), rank, world_size, library.mean)
-    callbacks = [BroadcastAfterFirstStep(api), WarmUp(args.learning_rate, args.warmup_steps)]
-    callbacks += [Reporter(report, lambda: test.accuracy(model)), StopAfter(args.max_steps)]
-    model.fit(batches, steps_per_epoch=steps, epochs=args.epochs, callbacks=callbacks, verbose=0)
+    broadcast = partial(api.broadcast_variables, root_rank=0)
+    kept = Checkpoints(args, model, model.optimizer, report, rank, broadcast, "tensorflow fit")
+    done = kept.steps_done
+    batches = training.batches(local_batch, args.seed).skip(done)
+    callbacks = [BroadcastAfterFirstStep(api), WarmUp(args.learning_rate, args.warmup_steps, done)]
+    callbacks += [Reporter(report, lambda: test.accuracy(model), kept)]
+    callbacks += [StopAfter(args.max_steps - done)] if args.max_steps else []
+    begin = args.epochs if 0 < args.max_steps <= done else done // steps
+    model.fit(
+        batches,
+        steps_per_epoch=steps,
+        initial_epoch=begin,
+        epochs=args.epochs,
+        callbacks=callbacks,
+        verbose=0,
+    )
 
     report_weights(args, model.get_weights(), rank)
     if rank == 0:

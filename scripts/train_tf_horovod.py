@@ -10,12 +10,15 @@ distribution={"mpi": {"enabled": True, "processes_per_host": 2}}. Lines marked N
 train_tf.py doesn't have.
 """
 
+from functools import partial  # NEW:
+
 from common.keras2 import tf  # first: whoever imports TensorFlow first chooses the Keras
 
 # isort: split
 import horovod.tensorflow as hvd  # NEW:
 
 from common.arguments import local_batch_size, parser_for  # NEW: local_batch_size
+from common.checkpoint_tf import Checkpoints
 from common.data import epochs_and_steps, load_channel
 from common.errors import run_main
 from common.model_tf import accuracy, build_model, build_optimizer, mean_loss, prepare, save_model
@@ -65,8 +68,10 @@ def main() -> None:
     train_step = make_train_step(model, optimizer)
 
     report = Report(args, model.get_weights(), hvd.rank(), hvd.size(), mean_over_ranks)  # NEW:
+    broadcast = partial(hvd.broadcast_variables, root_rank=0)  # NEW: rank 0 reads, for all
+    kept = Checkpoints(args, model, optimizer, report, hvd.rank(), broadcast)  # NEW:
     for epoch, steps in epochs_and_steps(args, len(labels)):
-        for batch_images, batch_labels in dataset.take(steps):
+        for batch_images, batch_labels in kept.batches(dataset, epoch, steps):
             report.step(train_step(batch_images, batch_labels))
         report.end_epoch(epoch, evaluate=lambda: accuracy(model, *test))
 

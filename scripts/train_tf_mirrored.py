@@ -14,6 +14,7 @@ from common.keras2 import tf  # first: whoever imports TensorFlow first chooses 
 
 # isort: split
 from common.arguments import local_batch_size, parser_for  # NEW: local_batch_size
+from common.checkpoint_tf import Checkpoints
 from common.data import epochs_and_steps, load_channel
 from common.errors import ScriptError, run_main  # NEW: ScriptError
 from common.model_tf import accuracy, build_model, build_optimizer, mean_loss, prepare, save_model
@@ -80,8 +81,9 @@ def main() -> None:
     train_step = make_train_step(model, optimizer, strategy)  # NEW: strategy
 
     report = Report(args, model.get_weights(), world_size=len(devices))  # NEW: world_size
+    kept = Checkpoints(args, model, optimizer, report)  # goes on from the newest, if there is one
     for epoch, steps in epochs_and_steps(args, len(labels)):
-        for _, (batch_images, batch_labels) in zip(range(steps), dataset, strict=False):  # NEW:
+        for batch_images, batch_labels in kept.batches(dataset, epoch, steps):
             report.step(train_step(batch_images, batch_labels))
         report.end_epoch(epoch, evaluate=lambda: accuracy(model, *test))
 

@@ -11,13 +11,14 @@ The launcher runs this script on every host and says in TF_CONFIG who the others
 itself connects them: there is no mpirun. Lines marked NEW are what train_tf.py doesn't have.
 """
 
-from itertools import islice  # NEW:
+from functools import partial  # NEW:
 
 from common.keras2 import tf  # first: whoever imports TensorFlow first chooses the Keras
 
 # isort: split
 from common import workers_tf  # NEW:
 from common.arguments import local_batch_size, parser_for  # NEW: local_batch_size
+from common.checkpoint_tf import Checkpoints
 from common.data import epochs_and_steps, load_channel
 from common.errors import run_main
 from common.model_tf import accuracy, build_model, build_optimizer, mean_loss, save_model  # NEW:
@@ -66,8 +67,10 @@ def main() -> None:
     train_step = make_train_step(model, optimizer)
 
     report = Report(args, model.get_weights(), rank, replicas)  # NEW: rank, replicas
+    broadcast = partial(workers_tf.broadcast, strategy)  # NEW: rank 0 reads, for all
+    kept = Checkpoints(args, model, optimizer, report, rank, broadcast)  # NEW:
     for epoch, steps in epochs_and_steps(args, len(labels)):
-        for batch in islice(dataset, steps):  # NEW: a distributed dataset has no take()
+        for batch in kept.batches(dataset, epoch, steps):  # NEW: a part for each replica
             losses = strategy.run(train_step, args=batch)  # NEW: one a replica, all equal
             report.step(strategy.experimental_local_results(losses)[0])  # NEW:
         report.end_epoch(epoch, evaluate=lambda: accuracy(model, *test))

@@ -13,6 +13,10 @@ FullyReplicated). Without workers (one instance, or no TF_CONFIG) the script ref
 
 An update takes global_batch_size / workers examples and doesn't wait for the other workers; a
 step is as many updates as there are workers. Lines marked NEW are what train_tf.py doesn't have.
+
+With --checkpoint-dir the coordinator keeps checkpoints, each when all updates before it are done.
+A run that goes on loses no step before its checkpoint. But which update meets which weights is
+never the same twice: it ends with weights like those of an uninterrupted run, not the same ones.
 """
 
 from functools import partial  # NEW:
@@ -22,6 +26,7 @@ from common.keras2 import tf  # first: whoever imports TensorFlow first chooses 
 # isort: split
 from common import cluster_tf  # NEW:
 from common.arguments import local_batch_size, parser_for  # NEW: local_batch_size
+from common.checkpoint_tf import Checkpoints
 from common.data import epochs_and_steps, load_channel
 from common.errors import run_main
 from common.model_tf import accuracy, build_model, build_optimizer, mean_loss, prepare, save_model
@@ -76,10 +81,6 @@ def main() -> None:
     finished = cluster_tf.watch_hosts(cluster, args.cluster_timeout)  # NEW:
     strategy = tf.distribute.ParameterServerStrategy(cluster.resolver())  # NEW:
     coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)  # NEW:
-    # NEW: each worker runs read_shard itself, on its own host's file.
-    dataset = partial(read_shard, shape, local_batch, args.seed)  # NEW:
-    batches = iter(coordinator.create_per_worker_dataset(dataset))  # NEW:
-
     local_model = build_model(shape, args.hidden_units)  # NEW: a copy, to evaluate and save
     with strategy.scope():  # NEW: these variables live on the parameter servers
         model = build_model(shape, args.hidden_units)  # NEW: indented
@@ -90,14 +91,22 @@ def main() -> None:
     worker_step = make_worker_step(strategy, train_step, optimizer)  # NEW:
 
     report = Report(args, model.get_weights(), world_size=workers)  # NEW: world_size
+    kind = f"{workers} parameter-server workers"  # NEW: may go on from its own kind only
+    kept = Checkpoints(args, model, optimizer, report, made_by=kind)  # NEW: kind
+    # NEW: each worker runs read_shard itself, on its own host's file.
+    seed = args.seed + kept.steps_done  # NEW: a run that goes on draws another order
+    dataset = partial(read_shard, shape, local_batch, seed)  # NEW:
+    batches = iter(coordinator.create_per_worker_dataset(dataset))  # NEW:
     for epoch, steps in epochs_and_steps(args, len(labels)):
-        total = steps * workers  # NEW: updates
-        # NEW: whichever worker is free takes the next update and doesn't wait for the others.
-        updates = [coordinator.schedule(worker_step, (batches,)) for _ in range(total)]  # NEW:
-        stale = cluster_tf.report_updates(report, updates, workers)  # NEW:
+        stale = []  # NEW:
+        for count in kept.intervals(epoch, steps):  # NEW: the whole epoch without checkpoints
+            total = count * workers  # NEW: updates
+            # NEW: whichever worker is free takes the next update, doesn't wait for the others.
+            updates = [coordinator.schedule(worker_step, (batches,)) for _ in range(total)]  # NEW:
+            stale += cluster_tf.report_updates(report, updates, workers)  # NEW:
         local_model.set_weights(model.get_weights())  # NEW: from the parameter servers
         evaluate = partial(accuracy, local_model, *test)  # NEW:
-        report.end_epoch(epoch, evaluate, mean_staleness=stale)  # NEW:
+        report.end_epoch(epoch, evaluate, mean_staleness=cluster_tf.mean_of(stale))  # NEW:
 
     finished.set()  # NEW: the hosts may end now
     cluster_tf.report_classes(local_model, *test)  # NEW: does it know what each worker saw?

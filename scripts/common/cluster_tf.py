@@ -148,19 +148,24 @@ def watch_hosts(cluster: Cluster, timeout: int) -> threading.Event:
     return finished
 
 
-def report_updates(report, updates: list, workers: int) -> float:
+def report_updates(report, updates: list, workers: int) -> list[int]:
     """Wait for the scheduled updates; report each `workers` of them as one step.
 
     Returns:
-        their mean staleness: how many updates of other workers reached the model between this
+        the staleness of each: how many updates of other workers reached the model between this
         one's reading of the weights and its writing.
     """
-    staleness = 0
+    staleness = []
     for first in range(0, len(updates), workers):
         results = [update.fetch() for update in updates[first : first + workers]]
         report.step(sum(float(loss) for loss, _ in results) / workers)
-        staleness += sum(int(stale) for _, stale in results)
-    return round(staleness / len(updates), 3)
+        staleness += [int(stale) for _, stale in results]
+    return staleness
+
+
+def mean_of(staleness: list[int]) -> float | None:
+    """Return the mean, for the report; None when an epoch's updates were all an earlier run's."""
+    return round(sum(staleness) / len(staleness), 3) if staleness else None
 
 
 def _watch(cluster: Cluster, timeout: int, finished: threading.Event) -> None:

@@ -94,6 +94,24 @@ def mean_over_replicas(values: list) -> list:
     return replica.all_reduce(tf.distribute.ReduceOp.MEAN, values)
 
 
+def broadcast(strategy, variables: list) -> None:
+    """Give every rank rank 0's values of these variables. Every rank must call it.
+
+    The strategy has no broadcast of its own: all replicas add up, and all but the first add zeros.
+    """
+
+    @tf.function
+    def add_up(values):
+        replica = tf.distribute.get_replica_context()
+        first = tf.equal(replica.replica_id_in_sync_group, 0)
+        own = [tf.where(first, value, tf.zeros_like(value)) for value in values]
+        return replica.all_reduce(tf.distribute.ReduceOp.SUM, own)
+
+    values = strategy.run(add_up, args=([tf.constant(one.numpy()) for one in variables],))
+    for variable, value in zip(variables, values, strict=True):
+        variable.assign(strategy.experimental_local_results(value)[0])
+
+
 def leave(strategy) -> None:
     """Wait until every rank has come here; rank 0 goes last.
 
