@@ -25,7 +25,7 @@ from torch.nn.functional import cross_entropy
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
-from common.arguments import local_batch_size, parser_for
+from common.arguments import local_batch_size, number, parser_for
 from common.data import epochs_and_steps, load_channel
 from common.errors import ScriptError, run_main
 from common.model_torch import Classifier, accuracy, prepare, weights_of
@@ -127,7 +127,8 @@ def arguments(given: list[str] | None = None):
     parser = parser_for(__file__, __doc__, checkpoints=False)
     parser.add_argument("--mode", choices=["sync", "async"], default="sync")
     parser.add_argument("--workers", type=int, default=0, help="0: every rank but the server")
-    parser.add_argument("--slow-ms", type=float, default=0, help="the last worker's pause a batch")
+    pause = number(float, 0)
+    parser.add_argument("--slow-ms", type=pause, default=0, help="the last worker's pause a batch")
     return parser.parse_args(given)
 
 

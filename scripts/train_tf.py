@@ -39,7 +39,7 @@ def main() -> None:
     args = parser_for(__file__, __doc__).parse_args()
     prepare(args)
     images, labels = load_channel(args.training)
-    test = load_channel(args.test)
+    test = load_channel(args.test, images)
 
     dataset = tf.data.Dataset.from_tensor_slices((images, labels))
     dataset = dataset.shuffle(len(labels), seed=args.seed)

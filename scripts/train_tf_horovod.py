@@ -52,7 +52,7 @@ def main() -> None:
     hvd.init()  # NEW: meet the other ranks
     prepare(args, hvd.local_rank(), hvd.local_size())  # NEW: share the machine's GPUs and cores
     images, labels = load_channel(args.training)
-    test = load_channel(args.test)
+    test = load_channel(args.test, images)
 
     dataset = tf.data.Dataset.from_tensor_slices((images, labels))
     dataset = dataset.shuffle(len(labels), seed=args.seed)

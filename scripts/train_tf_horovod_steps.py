@@ -67,7 +67,7 @@ def main() -> None:
     args.learning_rate *= size  # STEP 3
 
     images, labels = load_channel(args.training)
-    test = load_channel(args.test)
+    test = load_channel(args.test, images)
     dataset = tf.data.Dataset.from_tensor_slices((images, labels))
     dataset = dataset.shuffle(len(labels), seed=args.seed)  # the same order on every rank
     dataset = dataset.shard(size, rank)  # STEP 7

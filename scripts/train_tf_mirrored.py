@@ -66,7 +66,7 @@ def main() -> None:
     devices = replica_devices(args.devices)  # NEW: before TensorFlow computes anything
     strategy = tf.distribute.MirroredStrategy(devices)  # NEW:
     images, labels = load_channel(args.training)
-    test = load_channel(args.test)
+    test = load_channel(args.test, images)
 
     local_batch_size(args.global_batch_size, len(devices))  # NEW: refuses unequal parts
     dataset = tf.data.Dataset.from_tensor_slices((images, labels))

@@ -51,7 +51,7 @@ def main() -> None:
     replicas = strategy.num_replicas_in_sync  # NEW: one a worker, or one a GPU
     local_batch_size(args.global_batch_size, replicas)  # NEW: refuses unequal parts
     images, labels = load_channel(args.training)
-    test = load_channel(args.test)
+    test = load_channel(args.test, images)
 
     dataset = tf.data.Dataset.from_tensor_slices((images, labels))
     dataset = dataset.shuffle(len(labels), seed=args.seed)

@@ -71,7 +71,7 @@ def main() -> None:
     cluster = cluster_tf.read_cluster()  # NEW: who is who, from TF_CONFIG
     prepare(args, peers=cluster.workers + 1)  # NEW: the workers and the coordinator
     images, labels = load_channel(args.training)
-    test = load_channel(args.test)
+    test = load_channel(args.test, images)
 
     workers, shape = cluster.workers, images.shape[1:]  # NEW:
     local_batch = local_batch_size(args.global_batch_size, workers)  # NEW:

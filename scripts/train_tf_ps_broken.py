@@ -31,7 +31,7 @@ def main() -> None:
     cluster = cluster_tf.read_cluster()
     prepare(args)
     images, labels = load_channel(args.training)
-    test = load_channel(args.test)
+    test = load_channel(args.test, images)
 
     hosts = cluster.workers + 1  # the chief trains too
     number = 0 if cluster.task_type == "chief" else cluster.task_index + 1

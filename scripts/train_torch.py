@@ -24,7 +24,7 @@ def main() -> None:
     args = parser_for(__file__, __doc__).parse_args()
     device = prepare(args)
     images, labels = load_channel(args.training)
-    test = load_channel(args.test)
+    test = load_channel(args.test, images)
 
     dataset = TensorDataset(torch.from_numpy(images), torch.from_numpy(labels))
     generator = torch.Generator()

@@ -30,7 +30,7 @@ def main() -> None:
     check_one_process(args.cpu_replicas)  # NEW:
     device = prepare(args)
     images, labels = load_channel(args.training)
-    test = load_channel(args.test)
+    test = load_channel(args.test, images)
 
     dataset = TensorDataset(torch.from_numpy(images), torch.from_numpy(labels))
     generator = torch.Generator()

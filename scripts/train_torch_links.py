@@ -38,7 +38,7 @@ def main() -> None:
     rank, world_size = dist.get_rank(), dist.get_world_size()  # NEW:
     device = prepare(args, local_rank, ranks_here)  # NEW: share the machine's GPUs and cores
     images, labels = load_channel(args.training)
-    test = load_channel(args.test)
+    test = load_channel(args.test, images)
 
     dataset = TensorDataset(torch.from_numpy(images), torch.from_numpy(labels))
     local_batch = local_batch_size(args.global_batch_size, world_size)  # NEW:

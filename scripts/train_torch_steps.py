@@ -63,7 +63,7 @@ def main() -> None:
     args.learning_rate *= size  # STEP 3
 
     images, labels = load_channel(args.training)
-    test = load_channel(args.test)
+    test = load_channel(args.test, images)
     dataset = TensorDataset(torch.from_numpy(images), torch.from_numpy(labels))
     batch = local_batch_size(args.global_batch_size, size)
 

@@ -33,6 +33,15 @@ def number(kind, minimum, exclusive=False):
     return parse
 
 
+def folder(text: str) -> Path:
+    """An argparse type: a folder to write into, which need not be there yet."""
+    path = Path(text)
+    there = next((one for one in (path, *path.parents) if one.exists()), path)
+    if there.exists() and not there.is_dir():
+        raise argparse.ArgumentTypeError(f"{there} is a file, a folder expected")
+    return path
+
+
 def add_flag(parser: argparse.ArgumentParser, flag: str, **options) -> None:
     """Add a flag such as "--max-steps", which may be spelled with underscores too."""
     parser.add_argument(*dict.fromkeys([flag, "--" + flag[2:].replace("-", "_")]), **options)
@@ -83,8 +92,8 @@ def parser_for(script: str, description: str, checkpoints: bool = True) -> argpa
     add("--training", type=Path, default=Path(env("SM_CHANNEL_TRAINING", _DIGITS / "training")))
     add("--test", type=Path, default=Path(env("SM_CHANNEL_TEST", _DIGITS / "test")))
     local_model = _BESIDE_SCRIPTS / "build" / "model" / Path(script).stem
-    add("--save-to", type=Path, default=Path(env("SM_MODEL_DIR", local_model)))
-    add("--dump-weights", type=Path, help="folder for every rank's final weights, rank-R.npz")
+    add("--save-to", type=folder, default=Path(env("SM_MODEL_DIR", local_model)))
+    add("--dump-weights", type=folder, help="folder for every rank's final weights, rank-R.npz")
     if checkpoints:
         add_checkpoint_flags(parser)
     parser.add_argument(

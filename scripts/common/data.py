@@ -11,14 +11,18 @@ import numpy as np
 from common.errors import ScriptError
 
 CLASSES = 10
+SMALLEST = 4  # pixels of an image's side
 # What numpy raises for a file that is cut off, empty, of another form, or whose header asks for
 # more memory than there is.
 DAMAGED = (KeyError, ValueError, OSError, EOFError, TypeError, AttributeError, MemoryError)
 DAMAGED += (zipfile.BadZipFile, zlib.error, tokenize.TokenError, SyntaxError)
 
 
-def load_channel(folder: Path) -> tuple[np.ndarray, np.ndarray]:
+def load_channel(folder: Path, like: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Read every part-*.npz of a channel, in the order of their names.
+
+    Args:
+        like: images that the channel's have to be as large as; None for any.
 
     Returns:
         images: uint8, (examples, height, width, channels), pixels 0 to 255.
@@ -37,7 +41,27 @@ def load_channel(folder: Path) -> tuple[np.ndarray, np.ndarray]:
     loaded = [_load_part(path) for path in parts]
     if len({images.shape[1:] for images, _ in loaded}) > 1:
         raise ScriptError(f"the parts in {folder} hold images of different sizes")
-    return np.concatenate([i for i, _ in loaded]), np.concatenate([la for _, la in loaded])
+    images, labels = (np.concatenate(arrays) for arrays in zip(*loaded, strict=True))
+    _check(folder, images, like)
+    return images, labels
+
+
+def _check(folder: Path, images: np.ndarray, like: np.ndarray | None) -> None:
+    if not len(images):
+        raise ScriptError(
+            f"{folder} has no examples; prepare the data again, or point --training "
+            "and --test at other data"
+        )
+    if min(images.shape[1:3]) < SMALLEST:
+        raise ScriptError(
+            f"{folder} holds images of {images.shape[1:]}; expected at least "
+            f"{SMALLEST} x {SMALLEST} pixels, since the model halves them twice"
+        )
+    if like is not None and images.shape[1:] != like.shape[1:]:
+        raise ScriptError(
+            f"{folder} holds images of {images.shape[1:]}, and those to train on are "
+            f"{like.shape[1:]}; point --training and --test at channels of one data set"
+        )
 
 
 def _load_part(path: Path) -> tuple[np.ndarray, np.ndarray]:

@@ -1,0 +1,218 @@
+"""Wrong flags and wrong data: a training script says in a line what to mend, and saves nothing."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from bad_inputs_helpers import SCRIPTS, Preloaded, Row, check
+
+IMAGES = np.random.default_rng(0).integers(0, 256, (64, 8, 8, 1), np.uint8)
+LABELS = np.arange(64) % 10
+
+
+def npz(images=IMAGES, labels=LABELS, **more) -> bytes:
+    """A part of a channel, as data_prep writes it, or nearly so."""
+    stream = io.BytesIO()
+    arrays = {"images": images, "labels": labels} | more
+    np.savez(stream, **{name: value for name, value in arrays.items() if value is not None})
+    return stream.getvalue()
+
+
+def channels(training: bytes | None = None, test: bytes | None = None, more: bytes = b""):
+    """Puts the two channels into a row's folder. more: a second part of the training channel."""
+
+    def make(here: Path) -> None:
+        for name, raw in (("training", training), ("test", test)):
+            (here / name).mkdir()
+            (here / name / "part-00000.npz").write_bytes(npz() if raw is None else raw)
+        if more:
+            (here / "training" / "part-00001.npz").write_bytes(more)
+
+    return make
+
+
+def changed_byte(raw: bytes) -> bytes:
+    """Another pixel than the one that the file's own checksum was made of."""
+    place = raw.index(IMAGES.tobytes()[:32]) + 5
+    return raw[:place] + bytes([raw[place] ^ 1]) + raw[place + 1 :]
+
+
+def of_many_bytes() -> bytes:
+    """A file of 300 bytes whose header asks for 8 exabytes."""
+    stream, header = io.BytesIO(), io.BytesIO()
+    shape = "{'descr': '|u1', 'fortran_order': False, 'shape': (8000000000000000000,), }"
+    header.write(np.lib.format.magic(1, 0) + len(shape).to_bytes(2, "little") + shape.encode())
+    with zipfile.ZipFile(stream, "w") as archive:
+        archive.writestr("images.npy", header.getvalue())
+        archive.writestr("labels.npy", header.getvalue())
+    return stream.getvalue()
+
+
+def npy() -> bytes:
+    stream = io.BytesIO()
+    np.save(stream, IMAGES)
+    return stream.getvalue()
+
+
+def pickled() -> bytes:
+    return npz(images=np.array([{"a": 1}], dtype=object))
+
+
+def a_folder_for_a_part(here: Path) -> None:
+    channels()(here)
+    (here / "training" / "part-00000.npz").unlink()
+    (here / "training" / "part-00000.npz").mkdir()
+
+
+def a_file_in_the_way(here: Path) -> None:
+    channels()(here)
+    (here / "file").write_text("not a folder")
+
+
+def torch_script(flags: str = "", script: str = "train_torch.py") -> str:
+    places = "--training {here}/training --test {here}/test --save-to {here}/model"
+    return f"{script} {places} {flags}".strip()
+
+
+FLAGS = [
+    Row(f"flag {flags}", torch_script(flags), words, make=channels())
+    for flags, words in (
+        ("--epochs 0", ("--epochs", "0 given, at least 1 expected")),
+        ("--epochs 1.5", ("--epochs", "invalid int value: '1.5'")),
+        ("--epochs", ("--epochs", "expected one argument")),
+        ("--global-batch-size -4", ("--global-batch-size", "-4 given, at least 1 expected")),
+        ("--global-batch-size all", ("--global-batch-size", "invalid int value: 'all'")),
+        ("--learning-rate 0", ("--learning-rate", "0 given, more than 0 expected")),
+        ("--learning-rate nan", ("--learning-rate", "nan given, a finite number expected")),
+        ("--learning-rate inf", ("--learning-rate", "inf given, a finite number expected")),
+        ("--seed -1", ("--seed", "-1 given, at least 0 expected")),
+        ("--max-steps -1", ("--max-steps", "-1 given, at least 0 expected")),
+        ("--hidden-units 0", ("--hidden-units", "0 given, at least 1 expected")),
+        ("--threads-per-rank -2", ("--threads-per-rank", "-2 given, at least 0")),
+        ("--log-every x", ("--log-every", "invalid int value: 'x'")),
+        ("--learnig-rate 1", ("unrecognized arguments: --learnig-rate 1",)),
+        ("a-word", ("unrecognized arguments: a-word",)),
+        ("--checkpoint-every -1", ("--checkpoint-every", "at least 0 expected")),
+    )
+]
+FLAGS += [
+    Row(
+        "no such mode of the parameter server",
+        torch_script("--mode never", "parameter_server.py"),
+        ("--mode", "'never'", "'sync', 'async'"),
+        make=channels(),
+    ),
+    Row(
+        "a pause that is no time",
+        torch_script("--slow-ms -5", "parameter_server.py"),
+        ("--slow-ms", "-5 given, at least 0 expected"),
+        make=channels(),
+    ),
+    Row(
+        "no such all-reduce",
+        "measure_all_reduce.py --algorithms magic",
+        ("--algorithms", "magic", "ring"),
+    ),
+    Row("a message of no bytes", "measure_all_reduce.py --bytes 0", ("--bytes", "0")),
+    Row("a message of a half", "measure_all_reduce.py --blocks 0.5", ("--blocks", "'0.5'")),
+]
+UNREADABLE = ("{here}/training/part-00000.npz can't be read", "'images' and 'labels'", "again")
+DATA = [
+    Row(what, torch_script("--max-steps 1"), words, code=1, make=make)
+    for what, make, words in (
+        ("no channel at all", None, ("no part-*.npz in {here}/training", "data_prep digits")),
+        ("a file cut off", channels(npz()[:2000]), UNREADABLE),
+        ("the end of a file missing", channels(npz()[:-100]), UNREADABLE),
+        ("an empty file", channels(b""), UNREADABLE),
+        ("a text", channels(b"label,pixel\n1,2\n"), UNREADABLE),
+        ("a byte changed", channels(changed_byte(npz())), UNREADABLE),
+        ("one array in place of two", channels(npy()), UNREADABLE),
+        ("an archive without labels", channels(npz(labels=None)), UNREADABLE),
+        ("objects in a pickle", channels(pickled()), UNREADABLE),
+        ("a header of 8 exabytes", channels(of_many_bytes()), UNREADABLE),
+        ("a folder for a part", a_folder_for_a_part, UNREADABLE),
+        ("NaN in place of pixels", channels(npz(IMAGES / np.nan)), ("float64", "expected uint8")),
+        ("images without channels", channels(npz(IMAGES[..., 0])), ("(64, 8, 8)", "channels)")),
+        ("a label too few", channels(npz(labels=LABELS[1:])), ("(63,)", "expected uint8")),
+        ("labels that are fractions", channels(npz(labels=LABELS / 3)), ("float64", "int64 (n,)")),
+        ("a label above 9", channels(npz(labels=LABELS + 1)), ("labels outside 0 to 9",)),
+        ("a label below 0", channels(npz(labels=LABELS - 1)), ("labels outside 0 to 9",)),
+        (
+            "no examples",
+            channels(npz(IMAGES[:0], LABELS[:0])),
+            ("{here}/training has no examples", "prepare"),
+        ),
+        ("images of no pixels", channels(npz(IMAGES[:, :0])), ("(0, 8, 1)", "at least 4 x 4")),
+        (
+            "two sizes of images",
+            channels(more=npz(np.zeros((64, 9, 9, 1), np.uint8))),
+            ("images of different sizes", "{here}/training"),
+        ),
+        (
+            "a test of another size",
+            channels(test=npz(np.zeros((64, 9, 9, 1), np.uint8))),
+            ("{here}/test", "(9, 9, 1)", "(8, 8, 1)", "--test"),
+        ),
+        (
+            "nothing to test with",
+            channels(test=npz(IMAGES[:0], LABELS[:0])),
+            ("{here}/test has no examples", "--test"),
+        ),
+    )
+]
+DATA += [
+    Row(
+        "a batch larger than the data",
+        torch_script("--global-batch-size 65"),
+        ("64 examples", "one global batch of 65", "lower --global-batch-size"),
+        code=1,
+        make=channels(),
+    ),
+    Row(
+        "a model's folder that is a file",
+        "train_torch.py --training {here}/training --test {here}/test --save-to {here}/file",
+        ("--save-to", "{here}/file is a file, a folder expected"),
+        make=a_file_in_the_way,
+    ),
+    Row(
+        "a folder for weights that is a file",
+        torch_script("--max-steps 1 --dump-weights {here}/file"),
+        ("--dump-weights", "{here}/file is a file, a folder expected"),
+        make=a_file_in_the_way,
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def preloaded():
+    one = Preloaded("torch", "torch.utils.data", "torch.distributed", "torch._dynamo")
+    yield one
+    one.close()
+
+
+def ids(row: Row) -> str:
+    return row.what.replace(" ", "-")
+
+
+@pytest.mark.parametrize("row", [*FLAGS, *DATA], ids=ids)
+def test_training_that_is_refused(row, preloaded, tmp_path):
+    def run(argv, *where):
+        return preloaded.run([str(SCRIPTS / argv[0]), *argv[1:]], *where)
+
+    check(row, run, tmp_path)
+
+
+def test_the_same_row_with_right_input_trains(preloaded, tmp_path):
+    """Else every row above could be refused for a reason of its own making."""
+    right = Row("right", torch_script("--max-steps 1"), ("weights_sha256",), code=0)
+
+    def run(argv, *where):
+        return preloaded.run([str(SCRIPTS / argv[0]), *argv[1:]], *where)
+
+    one = Row(right.what, right.command, right.words, 0, channels(), writes=("model",))
+    check(one, run, tmp_path)
+    assert (tmp_path / "around" / "here" / "model" / "model.pt").is_file()
