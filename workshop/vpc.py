@@ -41,6 +41,8 @@ def network(session, subnets=(), security_group_ids=()) -> dict[str, list[str]]:
     vpc = _found(ec2.describe_vpcs, session, "Vpcs", "VpcId") or _make_vpc(ec2, session)
     subnet = _found(ec2.describe_subnets, session, "Subnets", "SubnetId")
     group = _found(ec2.describe_security_groups, session, "SecurityGroups", "GroupId")
+    if not _found(ec2.describe_vpc_endpoints, session, "VpcEndpoints", "VpcEndpointId"):
+        _make_way_to_s3(ec2, session, vpc)
     return {
         "subnets": [subnet or _make_subnet(ec2, session, vpc)],
         "security_group_ids": [group or _make_group(ec2, session, vpc)],
@@ -108,6 +110,19 @@ def _tagged(session, kind: str) -> list[dict]:
 def _make_vpc(ec2, session) -> str:
     made = ec2.create_vpc(CidrBlock=CIDR, TagSpecifications=_tagged(session, "vpc"))
     return made["Vpc"]["VpcId"]
+
+
+def _make_way_to_s3(ec2, session, vpc: str) -> None:
+    """A gateway endpoint in the VPC's main route table, which its subnets use."""
+    mine = [{"Name": "vpc-id", "Values": [vpc]}]
+    tables = ec2.describe_route_tables(Filters=mine)["RouteTables"]
+    ec2.create_vpc_endpoint(
+        VpcId=vpc,
+        VpcEndpointType="Gateway",
+        ServiceName=f"com.amazonaws.{ec2.meta.region_name}.s3",
+        RouteTableIds=[one["RouteTableId"] for one in tables],
+        TagSpecifications=_tagged(session, "vpc-endpoint"),
+    )
 
 
 def _make_subnet(ec2, session, vpc: str) -> str:

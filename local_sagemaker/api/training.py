@@ -8,7 +8,7 @@ from moto.core import DEFAULT_ACCOUNT_ID
 
 from local_sagemaker.api import listing, renting
 from local_sagemaker.cluster.spec import NAMESPACES
-from local_sagemaker.jobs import channels, links, metrics
+from local_sagemaker.jobs import channels, links, metrics, spot, vpc
 from local_sagemaker.jobs.manager import JobManager
 from local_sagemaker.jobs.record import JobRecord
 from local_sagemaker.jobs.run import DAY
@@ -39,12 +39,14 @@ class TrainingApi:
     def create(self, request: dict, region: str) -> dict:
         _check(request, self.jobs.isolation)
         renting.check(request)
+        spot.check(request)
         metrics.check(request)
         channels.check(self.jobs.aws, request, region)
         narrow = links.of_job(request, self.jobs.state)
+        reach = vpc.of_job(self.jobs.aws, request, region)
         name = request["TrainingJobName"]
         arn = f"arn:aws:sagemaker:{region}:{DEFAULT_ACCOUNT_ID}:training-job/{name}"
-        record = self.jobs.create(request, arn, region, narrow)
+        record = self.jobs.create(request, arn, region, narrow, reach)
         return {"TrainingJobArn": record.data["arn"]}
 
     def describe(self, request: dict, region: str) -> dict:

@@ -19,7 +19,7 @@ import os
 import signal
 import socket
 
-from local_sagemaker.cluster import linux, mounts, relay, shaping
+from local_sagemaker.cluster import linux, mounts, partition, relay, shaping
 from local_sagemaker.cluster.loop import Loop, emit, note
 from local_sagemaker.cluster.spec import GATEWAY, ClusterSpec, Host
 
@@ -79,8 +79,9 @@ def _job_init(spec: ClusterSpec, relay_socket: socket.socket) -> int:
             "link set br0 up",
         ]
     )
-    relay.open_listeners(relay_socket, spec.proxy)
+    relay.open_listeners(relay_socket, spec.endpoint, spec.proxy)
     instances = [_start(spec, host) for host in spec.hosts]
+    partition.close_ports(spec)
     narrow = _narrow_ports(spec)
     for instance in instances:
         os.write(instance.go, GO_NARROW if narrow else GO)
@@ -137,6 +138,7 @@ def _holder(spec: ClusterSpec, host: Host, output: int, ready: int, go: int) -> 
     if told not in (GO, GO_NARROW):
         return 1
     linux.ip_batch(["link set lo up", f"addr add {host.address}/24 dev eth0", "link set eth0 up"])
+    partition.close_eth0(spec, host)
     if told == GO_NARROW:
         shaping.narrow_eth0(spec.links)
     linux.unshare(linux.CLONE_NEWPID)  # last: the next child, and no `ip` command, is its pid 1

@@ -19,6 +19,7 @@ from local_sagemaker.cluster.spec import ClusterSpec, Host
 # Every process of a job carries this variable: that is how its strays are found.
 MARK = "LOCAL_SAGEMAKER_JOB"
 WIDE = "links are wide: instances are plain processes here and share the loopback"
+OPEN = "instances are plain processes here and reach each other; on AWS they would not"
 
 
 class ProcessInstance:
@@ -62,6 +63,8 @@ def run(spec: ClusterSpec) -> int:
     linux.adopt_orphans()
     if spec.links and len(spec.hosts) > 1:
         note(spec.hosts[0].name, WIDE)
+    if spec.closed and len(spec.hosts) > 1:
+        note(spec.hosts[0].name, f"{OPEN}: {spec.closed}")
     instances = [_start(spec, host) for host in spec.hosts]
     for instance in instances:
         emit(event="started", host=instance.name)

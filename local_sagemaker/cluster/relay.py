@@ -23,11 +23,16 @@ ENDPOINT_URL = f"http://{GATEWAY}:{ENDPOINT_PORT}"
 PROXY_URL = f"http://{GATEWAY}:{PROXY_PORT}"
 
 
-def open_listeners(channel: socket.socket, proxy: bool) -> None:
-    """In the job's network: listen, and send the sockets through `channel`."""
-    ports = [ENDPOINT_PORT, PROXY_PORT] if proxy else [ENDPOINT_PORT]
-    listeners = [socket.create_server((GATEWAY, port), backlog=128) for port in ports]
-    socket.send_fds(channel, [b"l"], [listener.fileno() for listener in listeners])
+def open_listeners(channel: socket.socket, endpoint: bool, proxy: bool) -> None:
+    """In the job's network: listen, and send the sockets through `channel`.
+
+    endpoint, proxy: which of the two an instance is to reach.
+    """
+    wanted = {b"e": ENDPOINT_PORT} if endpoint else {}
+    wanted |= {b"p": PROXY_PORT} if proxy else {}
+    listeners = [socket.create_server((GATEWAY, port), backlog=128) for port in wanted.values()]
+    kinds = b"".join(wanted) or b"-"
+    socket.send_fds(channel, [kinds], [listener.fileno() for listener in listeners])
     for listener in listeners:
         listener.close()
     channel.close()
@@ -35,10 +40,10 @@ def open_listeners(channel: socket.socket, proxy: bool) -> None:
 
 def serve(channel: socket.socket, endpoint_port: int) -> int:
     """In the host's network: take the sockets and serve them until killed."""
-    _, fds, _, _ = socket.recv_fds(channel, 1, 2)
+    kinds, fds, _, _ = socket.recv_fds(channel, 2, 2)
     channel.close()
-    for index, fd in enumerate(fds):
-        connect = _to_endpoint(endpoint_port) if index == 0 else _to_proxied
+    for kind, fd in zip(kinds.decode(), fds, strict=False):  # "-": there is none
+        connect = _to_endpoint(endpoint_port) if kind == "e" else _to_proxied
         listener = socket.socket(fileno=fd)
         threading.Thread(target=_accept, args=(listener, connect), daemon=True).start()
     while fds:

@@ -49,7 +49,9 @@ class ClusterSpec:
     command: what every instance runs. endpoint_port: the endpoint on the host's loopback.
     proxy: whether instances may reach a package index through the host's network.
     grace_seconds: from SIGTERM to SIGKILL. prefix: the Python environment that stands in
-    for the image. links: how narrow the instances' links are; None for wide ones.
+    for the image. links: how narrow the instances' links are; None for wide ones. closed: why
+    the instances do not reach each other, empty if they do. endpoint: whether they reach the
+    endpoint (S3).
     """
 
     job: str
@@ -61,6 +63,8 @@ class ClusterSpec:
     prefix: str
     proxy: bool = True
     links: Links | None = None
+    closed: str = ""
+    endpoint: bool = True
 
     def write(self, path: Path) -> None:
         path.write_text(json.dumps(dataclasses.asdict(self), indent=1))

@@ -16,7 +16,7 @@ from local_sagemaker.jobs import aws, instance_types
 from local_sagemaker.jobs.record import JobRecord
 
 GROUP = "homogeneousCluster"
-FOLDERS = ("input/config", "input/data", "model", "output/data", "checkpoints", "code")
+FOLDERS = ("input/config", "input/data", "model", "output/data", "code")
 # What a learner set for pip and for certificates must hold on an instance too.
 PASSED_ON = ("PIP_", "UV_", "SSL_CERT", "REQUESTS_CA_BUNDLE", "LANG", "LC_", "TZ")
 IMAGE_BIN = Path(__file__).parent.parent / "image" / "bin"
@@ -24,21 +24,29 @@ IMAGE_SITE = IMAGE_BIN.parent / "site"
 PACKAGES = Path(__file__).parent.parent.parent
 
 
-def prepare(record: JobRecord, directory: Path, isolation: str, port: int) -> list[Host]:
-    """Make every instance's /opt/ml with its configuration files; its hosts."""
+def prepare(
+    record: JobRecord, directory: Path, isolation: str, port: int, internet: bool = True
+) -> list[Host]:
+    """Make every instance's /opt/ml with its configuration files; its hosts.
+
+    internet: whether an instance may reach a package index.
+    """
     count = record.request["ResourceConfig"]["InstanceCount"]
     names = [f"algo-{number + 1}" for number in range(count)]
     ports = None if isolation == NAMESPACES else free_ports(names)
     hosts = []
     for name in names:
         opt_ml = directory / name / "ml"
-        for folder in FOLDERS:
+        # Without CheckpointConfig a script finds no place for checkpoints: nobody would keep them.
+        more = ("checkpoints",) if "CheckpointConfig" in record.request else ()
+        for folder in FOLDERS + more:
             (opt_ml / folder).mkdir(parents=True)
         (directory / name / "tmp").mkdir()
         _configure(record, opt_ml / "input" / "config", name, names, isolation)
-        env = environment(record, name, isolation, port)
+        env = environment(record, name, isolation, port, internet)
         if ports:
             env |= _on_loopback(ports, directory / name)
+            env |= {"SM_CHECKPOINT_DIR": str(opt_ml / "checkpoints")} if more else {}
         hosts.append(Host(name, str(directory / name), env))
     return hosts
 
@@ -76,7 +84,9 @@ def _configure(
         (folder / file).write_text(json.dumps(content))
 
 
-def environment(record: JobRecord, host: str, isolation: str, port: int) -> dict[str, str]:
+def environment(
+    record: JobRecord, host: str, isolation: str, port: int, internet: bool = True
+) -> dict[str, str]:
     """The variables of an instance: AWS's, this machine's, and the request's own."""
     request, region = record.request, record.data["region"]
     kind = request["ResourceConfig"]["InstanceType"]
@@ -105,7 +115,7 @@ def environment(record: JobRecord, host: str, isolation: str, port: int) -> dict
         MARK: record.name,
     }
     env |= {"TMPDIR": RUN_TMP} if inside else {}
-    if inside and "VpcConfig" not in request and not request.get("EnableNetworkIsolation"):
+    if inside and internet:
         env["PIP_PROXY"] = relay.PROXY_URL
     asked = dict(request.get("Environment", {}))
     # A request adds to these two: what starts the script is found through them.

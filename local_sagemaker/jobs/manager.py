@@ -12,6 +12,7 @@ from local_sagemaker.cluster.links import Links
 from local_sagemaker.jobs.aws import LocalAws
 from local_sagemaker.jobs.record import JobRecord
 from local_sagemaker.jobs.run import JobRun, clean
+from local_sagemaker.jobs.vpc import EVERYTHING, Reach
 from local_sagemaker.server.errors import NOT_FOUND, AwsError, validation
 from local_sagemaker.server.files import remove
 
@@ -54,7 +55,14 @@ class JobManager:
     def all(self) -> list[JobRecord]:
         return list(self.records.values())
 
-    def create(self, request: dict, arn: str, region: str, links: Links | None = None) -> JobRecord:
+    def create(
+        self,
+        request: dict,
+        arn: str,
+        region: str,
+        links: Links | None = None,
+        reach: Reach = EVERYTHING,
+    ) -> JobRecord:
         """Start a job. Raises AwsError if the name is taken."""
         name = request["TrainingJobName"]
         with self.lock:
@@ -66,7 +74,8 @@ class JobManager:
                 )
             directory = self.directory / name
             record = JobRecord.create(directory, request, arn, region)
-            run = JobRun(record, self.aws, directory, self.isolation, self.grace_seconds, links)
+            how = (self.isolation, self.grace_seconds, links, reach)
+            run = JobRun(record, self.aws, directory, *how)
             self.records[name], self.runs[name] = record, run
         run.thread.start()
         return record

@@ -14,7 +14,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from local_sagemaker.cluster.links import Links
 from local_sagemaker.cluster.spec import ClusterSpec
-from local_sagemaker.jobs import artifacts, channels, failure, instances
+from local_sagemaker.jobs import artifacts, channels, failure, instances, spot, vpc
 from local_sagemaker.jobs.aws import LocalAws
 from local_sagemaker.jobs.cluster_process import ClusterProcess
 from local_sagemaker.jobs.metrics import Metrics
@@ -24,8 +24,9 @@ from local_sagemaker.server.files import remove
 LOG = logging.getLogger(__name__)
 TRAIN = [sys.executable, "-m", "local_sagemaker.image.train"]
 CONTAINER = [sys.executable, "-m", "local_sagemaker.image.container"]
-DAY = 24 * 60 * 60  # seconds; AWS's default for MaxRuntimeInSeconds
+DAY = spot.DAY
 CHECKPOINT_SECONDS = 1.0
+WATCH_SECONDS = 0.2
 AWS_ERRORS = (BotoCoreError, Boto3Error, ClientError)
 
 
@@ -34,7 +35,7 @@ class JobRun:
 
     directory: the job's own, which holds its instances until they are uploaded.
     isolation: `namespaces` or `processes`. grace_seconds: from SIGTERM to SIGKILL.
-    links: between its instances; None for wide ones.
+    links: between its instances; None for wide ones. reach: what its instances reach.
     """
 
     def __init__(
@@ -45,18 +46,21 @@ class JobRun:
         isolation: str,
         grace_seconds: float,
         links: Links | None = None,
+        reach: vpc.Reach = vpc.EVERYTHING,
     ) -> None:
         self.record, self.aws, self.directory = record, aws, directory
         self.isolation, self.grace_seconds = isolation, grace_seconds
-        self.links = links
+        self.links, self.reach = links, reach
         self.region = record.data["region"]
         self.cluster: ClusterProcess | None = None
         self.metrics = Metrics(record.request)
         self.started_at = int(time.time())
-        self.downloading_since = time.monotonic()
+        self.created = time.monotonic()
+        self.interruptions = spot.Interruptions(record.request, directory)
         self.stop_wanted = threading.Event()
         self.killed = False
-        self.out_of_time = False
+        self.interrupted = False
+        self.out_of_time: str | None = None  # the limit that is reached
         self.exits: list[tuple[str, int]] = []
         self.errors: list[str] = []
         self.thread = threading.Thread(target=self._run, name=record.name, daemon=True)
@@ -90,22 +94,48 @@ class JobRun:
             self._clean_up()
 
     def _phases(self) -> None:
-        hosts = instances.prepare(self.record, self.directory, self.isolation, self.aws.port)
-        opt_ml = {host.name: host.path / "ml" for host in hosts}
-        for host in hosts:
-            self.aws.open_log(self.region, self._stream(host.name))
+        while True:
+            where = (self.directory, self.isolation, self.aws.port)
+            hosts = instances.prepare(self.record, *where, self.reach.internet)
+            opt_ml = {host.name: host.path / "ml" for host in hosts}
+            checkpoints = self._download(opt_ml)
+            if not self.stop_wanted.is_set():
+                self.record.enter("Training")
+                self._train(hosts, checkpoints)
+            if not self.interrupted or self.out_of_time or self.stop_wanted.is_set():
+                break
+            self._lose(hosts, checkpoints)
+            if self.stop_wanted.wait(spot.BACK_SECONDS):
+                self.record.end("Stopped")
+                return
+            self.record.enter("Starting")
+        self._finish(opt_ml, checkpoints)
+
+    def _download(self, opt_ml: dict[str, Path]) -> artifacts.CheckpointSync | None:
+        for name in opt_ml:
+            self.aws.open_log(self.region, self._stream(name))
         self.record.enter("Downloading")
-        self.downloading_since = time.monotonic()
+        if not self.reach.s3 and {"InputDataConfig", "CheckpointConfig"} & {*self.record.request}:
+            raise channels.DataError(f"Data download failed:{vpc.NO_S3}")
         channels.fetch(self.aws, self.record.request, self.region, opt_ml)
-        checkpoints = None
-        if "CheckpointConfig" in self.record.request:
-            artifacts.fetch_checkpoints(self.aws, self.record.request, self.region, opt_ml)
-            checkpoints = artifacts.CheckpointSync(
-                self.aws, self.record.request, self.region, opt_ml
-            )
-        if not self.stop_wanted.is_set():
-            self.record.enter("Training")
-            self._train(hosts, checkpoints)
+        if "CheckpointConfig" not in self.record.request:
+            return None
+        artifacts.fetch_checkpoints(self.aws, self.record.request, self.region, opt_ml)
+        return artifacts.CheckpointSync(self.aws, self.record.request, self.region, opt_ml)
+
+    def _lose(self, hosts: list, checkpoints: artifacts.CheckpointSync | None) -> None:
+        """The spot instances are gone. Of what was on them, only checkpoints are in S3."""
+        if checkpoints:
+            checkpoints.sync(final=True)
+        said = "[local] The spot instances were interrupted; the job starts again on others."
+        self.aws.write_log(self.region, self._stream(hosts[0].name), _now_ms(), [said])
+        self.record.enter("Interrupted")
+        for host in hosts:
+            remove(host.path)
+        self.exits, self.errors, self.interrupted = [], [], False
+        self.started_at = max(int(time.time()), self.started_at + 1)  # log streams of their own
+
+    def _finish(self, opt_ml: dict[str, Path], checkpoints) -> None:
         if self.killed:  # whoever would take the upload is going away
             self.record.end("Stopped")
             return
@@ -127,12 +157,15 @@ class JobRun:
             grace_seconds=self.grace_seconds,
             prefix=sys.prefix,
             links=self.links,
+            proxy=self.reach.internet,
+            closed=self.reach.closed,
+            endpoint=self.reach.s3,
         )
         self.cluster = ClusterProcess(spec, self.directory)
         if self.stop_wanted.is_set():  # asked for while the supervisor was being started
             self.cluster.stop()
         over = threading.Event()
-        helpers = [threading.Thread(target=self._watch_time, args=(over,), daemon=True)]
+        helpers = [threading.Thread(target=self._watch, args=(over,), daemon=True)]
         if checkpoints:
             args = (over, checkpoints)
             helpers.append(threading.Thread(target=self._sync, args=args, daemon=True))
@@ -162,12 +195,21 @@ class JobRun:
         elif event["event"] == "error":
             self.errors.append(event["message"])
 
-    def _watch_time(self, over: threading.Event) -> None:
-        limit = self.record.request.get("StoppingCondition", {}).get("MaxRuntimeInSeconds", DAY)
-        spent = time.monotonic() - self.downloading_since  # not the clock's: it may be set
-        if not over.wait(min(max(0.0, limit - spent), threading.TIMEOUT_MAX)):
-            self.out_of_time = True
-            self.cluster.stop()
+    def _watch(self, over: threading.Event) -> None:
+        """End the instances when a time limit is reached, or when they are taken away."""
+        began = time.monotonic()  # not the clock's time: it may be set
+        while not over.wait(WATCH_SECONDS):
+            waited = time.monotonic() - self.created
+            limit = spot.time_exceeded(self.record.request, self.record.seconds(), waited)
+            if limit:
+                self.out_of_time = limit
+                if limit == "MaxWaitTimeExceeded":
+                    self.record.stopping()
+                self.cluster.stop()
+                return
+            if self.interruptions.due(time.monotonic() - began):
+                self.interrupted = True
+                self.cluster.stop()
 
     def _sync(self, over: threading.Event, checkpoints: artifacts.CheckpointSync) -> None:
         while not over.wait(CHECKPOINT_SECONDS):
@@ -179,6 +221,8 @@ class JobRun:
     def _upload(self, opt_ml: dict[str, Path], checkpoints) -> None:
         if self.record.status != "Stopping":
             self.record.enter("Uploading")
+        if not self.reach.s3:
+            raise channels.DataError(f"Artifact upload failed:{vpc.NO_S3}")
         try:
             if checkpoints:
                 checkpoints.sync(final=True)
@@ -191,7 +235,7 @@ class JobRun:
     def _end(self, opt_ml: dict[str, Path]) -> None:
         failed = self._failed()
         if self.out_of_time:
-            self.record.end("Stopped", "MaxRuntimeExceeded")
+            self.record.end("Stopped", self.out_of_time)
         elif self.stop_wanted.is_set():
             self.record.end("Stopped")
         elif failed:
@@ -212,6 +256,10 @@ class JobRun:
     def _clean_up(self) -> None:
         """The instances are gone; what a job leaves is in S3, in the logs and in job.json."""
         clean(self.directory)
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1000)
 
 
 def command(request: dict) -> list[str]:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from workshop.breaking.programs import Ended, Program, mpirun, run, run_together, torchrun
 from workshop.breaking.shown import Seen
-from workshop.paths import DATA
+from workshop.paths import DATA, SCRIPTS
 
 LIMIT_SECONDS = 240.0  # far more than any takes on a quiet machine
 LR_EPOCHS = 4
@@ -62,7 +62,7 @@ def rank_hangs(mended: bool) -> Seen:
     timed_out = done.first(r"Timed out waiting \d+ms")
     where = done.first(r"line \d+ in wait_for$")
     failed = asked and bool(timed_out and where) and done.code not in (0, None)
-    return Seen(failed, f"{where.strip()}  and then: {_short(timed_out)}")
+    return Seen(failed, f"{_short(where)}  and then: {_short(timed_out)}")
 
 
 def _ask_where(program: Program, deadline: float) -> bool:
@@ -146,4 +146,5 @@ def ranks_overwrite(mended: bool) -> Seen:
 
 
 def _short(line: str, limit: int = 200) -> str:
+    line = line.strip().replace(f"{SCRIPTS.parent}/", "")  # this machine's folders tell nothing
     return line if len(line) <= limit else line[: limit - 3] + "..."

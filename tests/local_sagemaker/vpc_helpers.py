@@ -1,0 +1,91 @@
+"""What the tests of jobs in a VPC share: networks, and instances that try to reach things."""
+
+from __future__ import annotations
+
+import sys
+
+from endpoint_harness import SCRIPTS, Job, request
+
+ITSELF, ANYWHERE = "itself", "0.0.0.0/0"
+
+
+class Network:
+    """A VPC of the test's own with one subnet and one group, on an endpoint's EC2."""
+
+    def __init__(self, endpoint, number: int) -> None:
+        self.ec2 = ec2 = endpoint.client("ec2")
+        self.base = f"10.{number}"
+        self.vpc = ec2.create_vpc(CidrBlock=f"{self.base}.0.0/16")["Vpc"]["VpcId"]
+        self.subnet = self._subnet(0)
+        made = ec2.create_security_group(VpcId=self.vpc, GroupName="g", Description="of a test")
+        self.group = made["GroupId"]
+        mine = [{"Name": "vpc-id", "Values": [self.vpc]}]
+        (table,) = ec2.describe_route_tables(Filters=mine)["RouteTables"]
+        self.table = table["RouteTableId"]
+
+    def _subnet(self, third: int) -> str:
+        block = f"{self.base}.{third}.0/24"
+        return self.ec2.create_subnet(VpcId=self.vpc, CidrBlock=block)["Subnet"]["SubnetId"]
+
+    @property
+    def config(self) -> dict:
+        """VpcConfig of a request."""
+        return {"Subnets": [self.subnet], "SecurityGroupIds": [self.group]}
+
+    def let_in(self, peer: str = ITSELF, protocol: str = "-1", **ports: int) -> None:
+        """An inbound rule. peer: ITSELF or a CIDR block."""
+        whom = {"UserIdGroupPairs": [{"GroupId": self.group}]}
+        whom = whom if peer == ITSELF else {"IpRanges": [{"CidrIp": peer}]}
+        rule = {"IpProtocol": protocol} | ports | whom
+        self.ec2.authorize_security_group_ingress(GroupId=self.group, IpPermissions=[rule])
+
+    def let_nothing_out(self) -> None:
+        """Take away the rule that every new group has."""
+        rule = {"IpProtocol": "-1", "IpRanges": [{"CidrIp": ANYWHERE}]}
+        self.ec2.revoke_security_group_egress(GroupId=self.group, IpPermissions=[rule])
+
+    def let_out(self, protocol: str = "-1", **ports: int) -> None:
+        """An outbound rule to the group itself."""
+        whom = {"UserIdGroupPairs": [{"GroupId": self.group}]}
+        rule = {"IpProtocol": protocol} | ports | whom
+        self.ec2.authorize_security_group_egress(GroupId=self.group, IpPermissions=[rule])
+
+    def s3_endpoint(self, **options) -> None:
+        """A way to S3: a gateway endpoint, unless told otherwise."""
+        service = f"com.amazonaws.{self.ec2.meta.region_name}.s3"
+        kind = {"VpcEndpointType": "Gateway", "RouteTableIds": [self.table]} | options
+        self.ec2.create_vpc_endpoint(VpcId=self.vpc, ServiceName=service, **kind)
+
+    def internet_gateway(self, table: str) -> None:
+        """A route from `table` to the internet."""
+        made = self.ec2.create_internet_gateway()["InternetGateway"]["InternetGatewayId"]
+        self.ec2.attach_internet_gateway(InternetGatewayId=made, VpcId=self.vpc)
+        self._default(table, GatewayId=made)
+
+    def nat(self, public: bool) -> None:
+        """A NAT gateway in another subnet, which leads to the internet if it is public."""
+        other = self._subnet(1)
+        table = self.ec2.create_route_table(VpcId=self.vpc)["RouteTable"]["RouteTableId"]
+        self.ec2.associate_route_table(RouteTableId=table, SubnetId=other)
+        if public:
+            self.internet_gateway(table)
+        address = self.ec2.allocate_address(Domain="vpc")["AllocationId"]
+        made = self.ec2.create_nat_gateway(SubnetId=other, AllocationId=address)["NatGateway"]
+        self._default(self.table, NatGatewayId=made["NatGatewayId"])
+
+    def _default(self, table: str, **target: str) -> None:
+        self.ec2.create_route(RouteTableId=table, DestinationCidrBlock=ANYWHERE, **target)
+
+
+def knocking(endpoint, name: str, config: dict, count: int, *more: str) -> Job:
+    """A job without the toolkit whose instances say what they reach; it has ended."""
+    body = request(name, VpcConfig=config)
+    body.pop("HyperParameters")
+    hosts = [f"algo-{number + 1}" for number in range(count)]
+    body["AlgorithmSpecification"] |= {
+        "ContainerEntrypoint": [sys.executable],
+        "ContainerArguments": [str(SCRIPTS / "knock.py"), *hosts, *more],
+    }
+    body["ResourceConfig"] |= {"InstanceCount": count}
+    endpoint.client("sagemaker").create_training_job(**body)
+    return endpoint.wait(name)
