@@ -20,7 +20,7 @@ from local_sagemaker.serving.endpoints import EndpointManager
 
 # The sagemaker SDK looks every 30 s whether an endpoint is in service. A model is loaded here in
 # less: while an endpoint is being created, its description is given once that is over, or then.
-DESCRIBE_SECONDS = 25.0
+DESCRIBE_SECONDS = 50.0  # below the 60 s that botocore waits for an answer
 PASSED_ON = (
     "DescribeModel",
     "ListModels",
