@@ -21,6 +21,7 @@ COMMANDS = {
     "break": "workshop.commands.breaking:break_",
     "logs": "workshop.commands.jobs:logs",
     "stop": "workshop.commands.jobs:stop",
+    "interrupt": "workshop.commands.interrupt:interrupt",
     "doctor": "workshop.commands.doctor:doctor",
     "preflight": "workshop.commands.preflight:preflight",
     "request": "workshop.commands.request:request",

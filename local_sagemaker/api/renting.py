@@ -1,7 +1,6 @@
 """Spot instances and warm pools: which requests for them CreateTrainingJob refuses.
 
-Neither exists here. A right request is taken and runs as any other: nothing interrupts it, and
-nothing is kept warm after it.
+Spot instances are taken away only on request (jobs/spot.py). Nothing is kept warm here.
 """
 
 from __future__ import annotations

@@ -61,7 +61,14 @@ class CheckpointSync:
     def __init__(self, aws: LocalAws, request: dict, region: str, hosts: dict[str, Path]) -> None:
         self.aws, self.region, self.hosts = aws, region, hosts
         self.bucket, self.prefix = split_uri(request["CheckpointConfig"]["S3Uri"].rstrip("/") + "/")
-        self.sent: dict[Path, tuple[int, int]] = {}
+        # What was fetched is in S3 already. Sent again, it could replace what another instance
+        # has written under the same name meanwhile.
+        self.sent: dict[Path, tuple[int, int]] = {
+            path: _mark(path)
+            for directory in hosts.values()
+            for path in (directory / "checkpoints").rglob("*")
+            if path.is_file()
+        }
         self.seen: dict[Path, tuple[int, int]] = {}
 
     def sync(self, final: bool = False) -> None:
@@ -74,8 +81,7 @@ class CheckpointSync:
 
     def _consider(self, path: Path, folder: Path, final: bool) -> None:
         try:
-            stat = path.stat()
-            mark = (stat.st_mtime_ns, stat.st_size)
+            mark = _mark(path)
             settled = final or self.seen.get(path) == mark
             self.seen[path] = mark
             if not settled or self.sent.get(path) == mark:
@@ -85,3 +91,9 @@ class CheckpointSync:
             self.sent[path] = mark
         except FileNotFoundError:  # the script replaced or removed it meanwhile
             return
+
+
+def _mark(path: Path) -> tuple[int, int]:
+    """What changes when the file changes: time of change (ns) and size (bytes)."""
+    stat = path.stat()
+    return stat.st_mtime_ns, stat.st_size

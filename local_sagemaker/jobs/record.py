@@ -15,14 +15,16 @@ MESSAGES = {
     "Starting": "Preparing the instances for training",
     "Downloading": "Downloading input data",
     "Training": "Training image download completed. Training in progress.",
+    "Interrupted": "The spot instances were interrupted",
     "Uploading": "Uploading generated training model",
     "Stopping": "Stopping the training job",
     "Completed": "Training job completed",
     "Failed": "Training job failed",
     "Stopped": "Training job stopped",
     "MaxRuntimeExceeded": "Training job runtime exceeded MaxRuntimeInSeconds provided",
+    "MaxWaitTimeExceeded": "Training job wait time exceeded MaxWaitTimeInSeconds provided",
 }
-WORKING = ("Downloading", "Training", "Uploading")
+WORKING = ("Starting", "Downloading", "Training", "Interrupted", "Uploading")
 FINAL = ("Completed", "Failed", "Stopped")
 
 
@@ -35,7 +37,8 @@ class JobRecord:
     def __init__(self, path: Path, data: dict) -> None:
         self.path, self.data = path, data
         self.lock = threading.RLock()
-        self.since: float | None = None  # time.monotonic() when it began to download
+        self.since: float | None = None  # time.monotonic() when it got its instances
+        self.held = 0.0  # seconds with instances that were taken away
 
     @classmethod
     def create(cls, directory: Path, request: dict, arn: str, region: str) -> JobRecord:
@@ -76,8 +79,7 @@ class JobRecord:
         """Begin a secondary status, and end the one before. ended: it ends at once, too."""
         with self.lock:
             now, transitions = self._now(), self.data["transitions"]
-            if secondary == "Downloading":
-                self.data["started"], self.since = now, time.monotonic()
+            self._count(secondary, now)
             if self.status == "Stopping" and secondary in WORKING:
                 return  # a job that was told to stop meanwhile
             if transitions:
@@ -86,9 +88,20 @@ class JobRecord:
             transitions.append({"Status": secondary, "StartTime": now, "StatusMessage": message})
             if ended:
                 transitions[-1]["EndTime"] = self.data["ended"] = now
-                if self.since is not None:  # not from the times: the clock may have been set
-                    self.data["seconds"] = time.monotonic() - self.since
+                if "started" in self.data:
+                    self.data["seconds"] = self.seconds()
             self.save()
+
+    def _count(self, secondary: str, now: float) -> None:
+        if secondary == "Downloading":
+            self.data.setdefault("started", now)
+            self.since = time.monotonic()
+        elif secondary == "Interrupted":
+            self.held, self.since = self.seconds(), None
+
+    def seconds(self) -> float:
+        """Seconds with instances. Not from the record's times: the clock may have been set."""
+        return self.held + (0.0 if self.since is None else time.monotonic() - self.since)
 
     def stopping(self) -> bool:
         """Note a request to stop; False if the job has ended or is stopping already."""

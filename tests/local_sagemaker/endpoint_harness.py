@@ -98,7 +98,8 @@ class Endpoint:
                 logGroupName=group, logStreamName=stream["logStreamName"], startFromHead=True
             )["events"]
             host = stream["logStreamName"].split("/")[1].rpartition("-")[0]
-            found[host] = [event["message"] for event in events]
+            # A spot job that was interrupted has a stream for each time it was started.
+            found.setdefault(host, []).extend(event["message"] for event in events)
         return found
 
 
