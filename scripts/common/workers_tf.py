@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
+
 from common.addresses import listens
 from common.arguments import threads_per_rank
 from common.errors import ScriptError
@@ -104,12 +106,16 @@ def broadcast(strategy, variables: list) -> None:
     def add_up(values):
         replica = tf.distribute.get_replica_context()
         first = tf.equal(replica.replica_id_in_sync_group, 0)
-        own = [tf.where(first, value, tf.zeros_like(value)) for value in values]
+        own = tf.where(first, values, tf.zeros_like(values))
         return replica.all_reduce(tf.distribute.ReduceOp.SUM, own)
 
-    values = strategy.run(add_up, args=([tf.constant(one.numpy()) for one in variables],))
-    for variable, value in zip(variables, values, strict=True):
-        variable.assign(strategy.experimental_local_results(value)[0])
+    # All in one vector; float64 holds every float32, and every count up to 2 ** 53.
+    flat = np.concatenate([np.ravel(one.numpy()).astype(np.float64) for one in variables])
+    sums = strategy.run(add_up, args=(tf.constant(flat),))
+    sums = strategy.experimental_local_results(sums)[0].numpy()
+    ends = np.cumsum([one.shape.num_elements() for one in variables])
+    for variable, value in zip(variables, np.split(sums, ends[:-1]), strict=True):
+        variable.assign(value.reshape(variable.shape).astype(variable.dtype.as_numpy_dtype))
 
 
 def leave(strategy) -> None:
