@@ -25,7 +25,6 @@ LONGEST = 1.0  # seconds of latency one way
 
 _UNITS = {"kbit": 1e3, "mbit": 1e6, "gbit": 1e9}
 _TIMES = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
-_NUMBER = r"(\d+(?:\.\d+)?)"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,12 +63,11 @@ def parse(words: str) -> Links | str:
 
 def rate_of(text: str) -> float:
     """Bit/s of "200mbit". Raises ValueError, with what was expected."""
-    found = re.fullmatch(f"{_NUMBER}({'|'.join(_UNITS)})", text.lower())
-    if not found:
+    rate = _amount(text, _UNITS)
+    if rate is None:
         raise ValueError(
             f"'{text}' is not a rate: expected a number and kbit, mbit or gbit, such as 200mbit."
         )
-    rate = float(found[1]) * _UNITS[found[2]]
     if not LEAST <= rate <= MOST:
         raise ValueError(f"'{text}' is out of range: a link's rate is from 100kbit to 100gbit.")
     return rate
@@ -77,12 +75,17 @@ def rate_of(text: str) -> float:
 
 def latency_of(text: str) -> float:
     """Seconds of "1ms". Raises ValueError, with what was expected."""
-    found = re.fullmatch(f"{_NUMBER}({'|'.join(_TIMES)})", text.lower())
-    if not found:
+    seconds = _amount(text, _TIMES)
+    if seconds is None:
         raise ValueError(
             f"'{text}' is not a latency: expected a number and us, ms or s, such as 1ms."
         )
-    seconds = float(found[1]) * _TIMES[found[2]]
     if seconds > LONGEST:
         raise ValueError(f"'{text}' is too long: a link's latency one way is at most 1s.")
     return seconds
+
+
+def _amount(text: str, units: dict[str, float]) -> float | None:
+    """A number and one of the units, written together; None if the text is something else."""
+    found = re.fullmatch(rf"(\d+(?:\.\d+)?)({'|'.join(units)})", text.lower())
+    return float(found[1]) * units[found[2]] if found else None

@@ -26,6 +26,7 @@ import torch
 import torch.distributed as dist
 
 from collectives import tree
+from collectives.placement import instance_of
 from collectives.placement import instances as instances_of
 from collectives.wire import exchange, flat
 
@@ -37,7 +38,7 @@ def all_reduce(tensor: torch.Tensor, group=None) -> None:
     """
     values, rank = flat(tensor), dist.get_rank(group)
     instances = instances_of(group)
-    inside = next(ranks for ranks in instances if rank in ranks)
+    inside = instance_of(rank, instances)
     servers = [ranks[0] for ranks in instances]
 
     tree.reduce(values, group, order=inside)

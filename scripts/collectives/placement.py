@@ -40,6 +40,11 @@ def equal_instances(group=None) -> list[list[int]]:
     return found
 
 
+def instance_of(rank: int, places: list[list[int]]) -> list[int]:
+    """The ranks of the instance that `rank` is on. places: as `instances` returns them."""
+    return next(ranks for ranks in places if rank in ranks)
+
+
 def ranks_per_instance(default: int) -> int:
     """What the launcher said, or `default`, which is right on one instance."""
     for name in RANKS_PER_INSTANCE:

@@ -1,6 +1,7 @@
 """Run a learner's collective: with only send and receive at hand, or with two groups of ranks."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import torch
 import torch.distributed as dist
@@ -20,22 +21,31 @@ def vector_of(rank: int, length: int, kind: str) -> torch.Tensor:
 
 def call(all_gather: Callable, length: int, kind: str) -> dict:
     """What this rank's all_gather(vector) returned: its values, shape and type."""
-    kept = {name: getattr(dist, name) for name in FORBIDDEN}
-    try:
-        for name in FORBIDDEN:
-            setattr(dist, name, _refuse(name))
+    with _replaced(_refuse):
         found = all_gather(vector_of(dist.get_rank(), length, kind))
-    finally:
-        for name, function in kept.items():
-            setattr(dist, name, function)
     if not isinstance(found, torch.Tensor):
         return {"kind": type(found).__name__}
     return {"kind": str(found.dtype), "shape": tuple(found.shape), "values": found.tolist()}
 
 
-def _refuse(name: str) -> Callable:
+@contextmanager
+def _replaced(by: Callable[[Callable], Callable]) -> Iterator[None]:
+    """Inside the `with`, each collective of torch.distributed is what `by` makes of it."""
+    kept = {name: getattr(dist, name) for name in FORBIDDEN}
+    try:
+        for name, function in kept.items():
+            setattr(dist, name, by(function))
+        yield
+    finally:
+        for name, function in kept.items():
+            setattr(dist, name, function)
+
+
+def _refuse(function: Callable) -> Callable:
     def refuse(*_, **__):
-        raise CollectiveUsed(f"dist.{name} is what you build here: use dist.isend and dist.recv.")
+        raise CollectiveUsed(
+            f"dist.{function.__name__} is what you build here: use dist.isend and dist.recv."
+        )
 
     return refuse
 
@@ -48,14 +58,9 @@ def call_in_tiers(all_reduce: Callable, length: int, ranks_each: int) -> dict:
     """
     inside, across = _tiers(ranks_each)
     calls: list[tuple[str, str, int]] = []
-    kept = {name: getattr(dist, name) for name in FORBIDDEN}
-    try:
-        for name, function in kept.items():
-            setattr(dist, name, _watched(function, {inside: "inside", across: "across"}, calls))
+    names = {inside: "inside", across: "across"}
+    with _replaced(lambda function: _watched(function, names, calls)):
         found = all_reduce(vector_of(dist.get_rank(), length, "float64"), inside, across)
-    finally:
-        for name, function in kept.items():
-            setattr(dist, name, function)
     if not isinstance(found, torch.Tensor):
         return {"kind": type(found).__name__, "calls": calls}
     return {"kind": str(found.dtype), "values": found.tolist(), "calls": calls}

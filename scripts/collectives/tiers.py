@@ -4,7 +4,6 @@ Every function is called on all ranks. Which rank is on which instance: see plac
 """
 
 import os
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -12,8 +11,8 @@ import torch
 import torch.distributed as dist
 
 from collectives import wire
-from collectives.placement import RANKS_PER_INSTANCE, equal_instances, instances
-from collectives.timing import algorithm_of
+from collectives.placement import RANKS_PER_INSTANCE, equal_instances, instance_of, instances
+from collectives.timing import algorithm_of, seconds_of, there_and_back
 
 TIERS = ("inside", "across")
 
@@ -42,8 +41,8 @@ def message_seconds(
         raise ValueError(f"{pairs} pairs: 1 or {len(places[0])}, the ranks of an instance.")
     outgoing, incoming = torch.zeros(2, n_bytes, dtype=torch.uint8)
     if pairs == 1:
-        first = _ring_of(tier, places, 0)
-        found = _seconds(lambda: _there_and_back(first, outgoing, incoming), calls, blocks)
+        first, second = _ring_of(tier, places, 0)[:2]
+        found = _seconds(lambda: there_and_back(first, second, outgoing, incoming), calls, blocks)
         return slowest([one / 2 for one in found])
     rank, order = wire.place_in(ring)
     to, source = order[(rank + 1) % len(order)], order[rank - 1]
@@ -64,7 +63,7 @@ def bytes_across(algorithm: str, n_bytes: int, ranks_per_instance: int) -> int:
     algorithm: a file of this folder, because what torch's own sends is not counted.
     """
     with placed(ranks_per_instance):
-        mine = next(ranks for ranks in instances() if dist.get_rank() in ranks)
+        mine = instance_of(dist.get_rank(), instances())
         wire.start_counting()
         algorithm_of(algorithm)(torch.zeros(n_bytes // 4))
     return sum(sent for rank, sent in wire.sent_to.items() if rank not in mine)
@@ -88,30 +87,13 @@ def _ring_of(tier: str, places: list[list[int]], rank: int) -> list[int]:
     """The ranks that send to each other, the given one among them."""
     if tier not in TIERS:
         raise ValueError(f"{tier!r} is no tier; there are {' and '.join(TIERS)}.")
-    inside = next(ranks for ranks in places if rank in ranks)
+    inside = instance_of(rank, places)
     if tier == "inside":
         return inside
     return [ranks[inside.index(rank)] for ranks in places]
 
 
-def _there_and_back(ring: list[int], outgoing, incoming) -> None:
-    """A message from the ring's first rank to its second, and one back. Others do nothing."""
-    if dist.get_rank() == ring[0]:
-        wire.send(outgoing, ring[1])
-        wire.receive(incoming, ring[1])
-    elif dist.get_rank() == ring[1]:
-        wire.receive(incoming, ring[0])
-        wire.send(outgoing, ring[0])
-
-
 def _seconds(function, calls: int, blocks: int) -> list[float]:
     """Seconds of one call by block, on this rank."""
     function()
-    found = []
-    for _ in range(blocks):
-        dist.barrier()
-        began = time.perf_counter()
-        for _ in range(calls):
-            function()
-        found.append((time.perf_counter() - began) / calls)
-    return found
+    return [seconds_of(function, calls) for _ in range(blocks)]

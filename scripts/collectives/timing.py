@@ -37,14 +37,29 @@ def seconds_by_turns(
         function()
     for _ in range(blocks):
         for name, function in functions.items():
-            dist.barrier()
-            began = time.perf_counter()
-            for _ in range(calls):
-                function()
-            found[name].append((time.perf_counter() - began) / calls)
+            found[name].append(seconds_of(function, calls))
     if "one way" in found:  # there and back was timed
         found["one way"] = [one / 2 for one in found["one way"]]
     return found
+
+
+def seconds_of(function: Callable[[], object], calls: int) -> float:
+    """Seconds of one call, in a block of `calls` that all ranks begin together; on this rank."""
+    dist.barrier()
+    began = time.perf_counter()
+    for _ in range(calls):
+        function()
+    return (time.perf_counter() - began) / calls
+
+
+def there_and_back(first: int, second: int, outgoing, incoming) -> None:
+    """A message from rank `first` to rank `second`, and one back. Other ranks do nothing."""
+    if dist.get_rank() == first:
+        wire.send(outgoing, second)
+        wire.receive(incoming, second)
+    elif dist.get_rank() == second:
+        wire.receive(incoming, first)
+        wire.send(outgoing, first)
 
 
 def count_traffic(algorithm: str, n_bytes: int, world_size: int) -> dict[str, int] | None:
@@ -82,18 +97,12 @@ def _function(name: str, n_bytes: int) -> Callable[[], None]:
     rank, world_size = dist.get_rank(), dist.get_world_size()
     outgoing, incoming = torch.zeros(2, n_bytes, dtype=torch.uint8)
 
-    def there_and_back() -> None:
-        if rank == 0:
-            wire.send(outgoing, 1)
-            wire.receive(incoming, 1)
-        elif rank == 1:
-            wire.receive(incoming, 0)
-            wire.send(outgoing, 0)
-
     def pass_on() -> None:
         wire.exchange(outgoing, (rank + 1) % world_size, incoming, (rank - 1) % world_size)
 
-    if name in ("one way", "all at once"):
-        return there_and_back if name == "one way" else pass_on
+    if name == "one way":
+        return lambda: there_and_back(0, 1, outgoing, incoming)
+    if name == "all at once":
+        return pass_on
     all_reduce, tensor = algorithm_of(name), torch.zeros(n_bytes // 4)
     return lambda: all_reduce(tensor)

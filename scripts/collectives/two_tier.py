@@ -14,7 +14,7 @@ import torch
 import torch.distributed as dist
 
 from collectives import ring
-from collectives.placement import equal_instances
+from collectives.placement import equal_instances, instance_of
 from collectives.wire import flat
 
 
@@ -27,7 +27,7 @@ def all_reduce(tensor: torch.Tensor, group=None) -> None:
     """
     values, rank = flat(tensor), dist.get_rank(group)
     instances = equal_instances(group)
-    inside = next(ranks for ranks in instances if rank in ranks)
+    inside = instance_of(rank, instances)
     local_rank = inside.index(rank)
     across = [ranks[local_rank] for ranks in instances]
 

@@ -102,23 +102,21 @@ def _multi_worker(job: JobConfiguration) -> Iterator[Finding]:
         )
 
 
-_OF_TORCH = {
-    "tensorflow": "",
-    "pytorch": " A script that uses torch.distributed alone may be started by mpi.",
-}
-
-
 def _mpi(job: JobConfiguration) -> Iterator[Finding]:
     last, found = facts()["horovod"][job.framework], version(job)
     # mpirun starts other scripts as well: Open MPI and mpi4py are in all of these images.
     torch_alone = job.framework == "pytorch" and job.script and "horovod" not in job.script
     if found and found > Version(last) and not torch_alone:
+        remedy = (
+            f'Write framework_version="{last}", or give the image_uri of an image with Horovod.'
+        )
+        if job.framework == "pytorch":
+            remedy += " A script that uses torch.distributed alone may be started by mpi."
         yield bad(
             WHAT,
             f"mpi starts Horovod scripts, and AWS's {job.framework} images have no Horovod "
             f"after version {last}: `import horovod` would fail in {found}.",
-            f'Write framework_version="{last}", or give the image_uri of an image with Horovod.'
-            + _OF_TORCH[job.framework],
+            remedy,
             "images",
         )
     options = job.distribution["mpi"].get("custom_mpi_options", "")
