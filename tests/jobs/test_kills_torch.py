@@ -1,0 +1,87 @@
+"""Ranks that are killed under torchrun and without a launcher: no job hangs, no work is lost."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from kill_harness import Way, digits_endpoint, hashes, host, kill_and_resume, program, rank, train
+
+from endpoint_harness import BUCKET
+
+STEPS = 200
+FIRST = 25  # by then a checkpoint is there
+SEED = 20261121  # of the steps in which somebody is killed
+IMAGE = "registry.invalid/pytorch-training:2.2.0-cpu-py310"
+PYTORCH = {"kind": "pytorch", "image_uri": IMAGE}
+TORCHRUN = Way(
+    "train_torch_ddp.py",
+    {"max-steps": STEPS},
+    PYTORCH
+    | {
+        "distribution": {"torch_distributed": {"enabled": True}},
+        "environment": {"LOCAL_SAGEMAKER_GPUS": "2"},  # as many ranks on each instance
+    },
+)
+PLAIN = Way("train_torch.py", {"max-steps": STEPS}, PYTORCH | {"instance_count": 1})
+WAYS = {"torchrun": TORCHRUN, "plain": PLAIN}
+pytestmark = pytest.mark.timeout(900)
+
+
+@pytest.fixture(scope="module")
+def endpoint(tmp_path_factory, request):
+    one = digits_endpoint(tmp_path_factory.mktemp("kills"))
+    request.addfinalizer(one.down)
+    return one
+
+
+@pytest.fixture
+def session(endpoint, monkeypatch):
+    for name, value in endpoint.env.items():
+        monkeypatch.setenv(name, value)
+    import sagemaker
+
+    return sagemaker.Session(default_bucket=BUCKET)
+
+
+@pytest.fixture(scope="module")
+def whole():
+    """The uninterrupted jobs, by way."""
+    return {}
+
+
+def uninterrupted(endpoint, session, whole: dict, name: str):
+    if name not in whole:
+        whole[name] = train(endpoint, session, WAYS[name])
+        assert len(set(hashes(whole[name]).values())) == 1
+        assert len(hashes(whole[name])) == (4 if name == "torchrun" else 1)
+    return whole[name]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("way", "victim", "step"),
+    [("torchrun", host("algo-2"), 47), ("plain", program("train_torch.py"), 61)],
+    ids=["torchrun, second host", "plain, the script"],
+)
+def test_killed_and_trained_on(endpoint, session, whole, way, victim, step):
+    reference = uninterrupted(endpoint, session, whole, way)
+    told = kill_and_resume(endpoint, session, WAYS[way], victim, step, reference)
+    assert told.resumed_from >= 40
+
+
+VICTIMS = {
+    "torchrun": [rank(0), rank(1), rank(3), host("algo-2")],
+    "plain": [program("train_torch.py"), host("algo-1")],
+}
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("number", range(10))
+@pytest.mark.parametrize("way", WAYS)
+def test_ten_kills(endpoint, session, whole, way, number):
+    victims = VICTIMS[way]
+    step = random.Random(f"{SEED} {way} {number}").randrange(FIRST, STEPS - 60)
+    reference = uninterrupted(endpoint, session, whole, way)
+    victim = victims[number % len(victims)]
+    kill_and_resume(endpoint, session, WAYS[way], victim, step, reference)
