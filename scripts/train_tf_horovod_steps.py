@@ -6,7 +6,8 @@
 Each line that ends in STEP n belongs to step n; without all of them this is a one-process
 script. Lesson 04 runs copies that lack a step. Unlike train_tf_horovod.py, which keeps the
 global batch, this one follows Horovod's own recipe: every rank keeps its batch, so the global
-batch and the learning rate grow with the ranks. Each rank also prints what it saw.
+batch and the learning rate grow with the ranks. Each rank also prints what it saw. There are no
+checkpoints: what this script is for is its evidence, which is of all steps from the first.
 """
 
 from common.keras2 import tf  # first: whoever imports TensorFlow first chooses the Keras
@@ -51,7 +52,7 @@ def make_train_step(model, optimizer):
 
 def main() -> None:
     """Read the arguments, train, evaluate after each epoch, save the model."""
-    parser = parser_for(__file__, __doc__)
+    parser = parser_for(__file__, __doc__, checkpoints=False)
     parser.add_argument("--warmup-steps", type=int, default=20, help="0: the full rate at once")
     parser.add_argument("--no-save", action="store_true", help="for runs whose model nobody needs")
     args = parser.parse_args()

@@ -7,6 +7,8 @@ started with distribution={"parameter_server": {"enabled": True}}. The launcher 
 every host, and nothing here ever speaks to one. So each host trains a model of its own on what
 it sees, the first host's is saved, and the job succeeds.
 
+There are no checkpoints: each host would go on from a model of its own, or from another host's.
+
 With --shard-by class, host h of H sees only the classes h, h + H, ..., as in train_tf_ps.py.
 """
 
@@ -25,7 +27,7 @@ from common.report import emit, report_weights
 
 def main() -> None:
     """Read the arguments, train alone, print what this host's model knows."""
-    parser = parser_for(__file__, __doc__)
+    parser = parser_for(__file__, __doc__, checkpoints=False)
     parser.add_argument("--shard-by", choices=["example", "class"], default="example")
     args = parser.parse_args()
     cluster = cluster_tf.read_cluster()
