@@ -31,7 +31,7 @@ WAYS = (
 
 def arguments() -> argparse.Namespace:
     """Read the command line."""
-    parser = parser_for(__file__, __doc__)
+    parser = parser_for(__file__, __doc__, checkpoints=False)
     parser.add_argument("way", choices=WAYS, help="the mistake: a file in scripts/breaking/")
     add_flag(parser, "--mended", action="store_true", help="without the mistake")
     return parser.parse_args()

@@ -56,6 +56,8 @@ class _Master:
                 remote.request(host, ping=True)
                 return
             except OSError as error:
+                if isinstance(error, TimeoutError):  # nobody refuses: the packets are dropped
+                    logger.info("Cannot connect to host %s", host)  # the toolkit's own words
                 if time.monotonic() > deadline:
                     raise errors.ClientError(
                         f"Cannot connect to host {host}: {error}. On AWS this is a security "
