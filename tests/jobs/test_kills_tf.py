@@ -6,107 +6,118 @@ Each job goes on from the checkpoints of the one before, and is killed again; th
 
 from __future__ import annotations
 
+import json
 import random
-from pathlib import Path
 
 import pytest
-from kill_harness import instance, kill_at, last_step, parameter_server, rank, records
+from kill_harness import (
+    EVERY,
+    Victim,
+    Way,
+    begin,
+    digits_endpoint,
+    hashes,
+    host,
+    kill_at,
+    rank,
+    records,
+    steps,
+    train,
+)
 
-from data_prep import digits
-from endpoint_harness import BUCKET, Endpoint, estimator, start
+from endpoint_harness import BUCKET
 
-SCRIPTS = Path(__file__).parent.parent.parent / "scripts"
 KILLS = 10
-EVERY = 10  # steps from one checkpoint to the next
-STEPS = KILLS * 6 * EVERY
-SETTINGS = {"epochs": 40, "max-steps": STEPS, "log-every": 1, "threads-per-rank": 1}
-BOTH = {"rank 0": rank(0), "rank 1": rank(1), "algo-2": instance("algo-2")}
-SERVERS = {f"server of {host}": parameter_server(host) for host in ("algo-1", "algo-2")}
-LAUNCHERS = {
-    "train_tf_horovod.py": ("mpi", {"processes_per_host": 1}, BOTH),
-    "train_tf_multiworker.py": ("multi_worker_mirrored_strategy", {}, BOTH),
-    "train_tf_ps.py": ("parameter_server", {}, BOTH | SERVERS),
-}
+STEPS = KILLS * 3 * EVERY
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(3600)]
 
 
+def task(kind: str, index: int) -> Victim:
+    """The script's process of a task of TF_CONFIG; SageMaker calls the coordinator master."""
+
+    def picks(env: dict[str, str], _: list[str]) -> bool:
+        return json.loads(env.get("TF_CONFIG", "{}")).get("task") == {"type": kind, "index": index}
+
+    return Victim(f"{kind} {index}", picks)
+
+
+def server(name: str) -> Victim:
+    """The parameter server beside the script on this instance."""
+
+    def picks(env: dict[str, str], line: list[str]) -> bool:
+        here = env.get("LOCAL_SAGEMAKER_HOST") == name
+        return here and "local_sagemaker.image.ps_server" in line
+
+    return Victim(f"parameter server of {name}", picks)
+
+
+def way(script: str, launcher: str, **more) -> Way:
+    options = {"distribution": {launcher: {"enabled": True} | more}}
+    return Way(script, {"epochs": 40, "max-steps": STEPS}, options)
+
+
+ALGO_2 = host("algo-2")
+LAUNCHERS = {
+    "mpi": (
+        way("train_tf_horovod.py", "mpi", processes_per_host=1),
+        [rank(0), rank(1), ALGO_2],
+    ),
+    "multi_worker_mirrored_strategy": (
+        way("train_tf_multiworker.py", "multi_worker_mirrored_strategy"),
+        [task("worker", 0), task("worker", 1), ALGO_2],
+    ),
+    "parameter_server": (
+        way("train_tf_ps.py", "parameter_server"),
+        [server("algo-2"), server("algo-1"), task("master", 0), task("worker", 0), ALGO_2],
+    ),
+}
+
+
 @pytest.fixture(scope="module")
-def endpoint(tmp_path_factory, request):
-    """An endpoint whose bucket holds the digits."""
-    folder = tmp_path_factory.mktemp("kills-tf")
-    one = Endpoint(folder / "state")
-    request.addfinalizer(one.down)
-    one.client("s3").create_bucket(Bucket=BUCKET)
-    made = digits.prepare(folder / "digits", as_tfrecord=False, quiet=True)
-    for path in Path(made).glob("*/part-*"):
-        one.put(f"digits/{path.parent.name}/{path.name}", path.read_bytes())
-    return one
+def endpoint(tmp_path_factory):
+    one = digits_endpoint(tmp_path_factory.mktemp("kills-tf"))
+    yield one
+    one.down()
 
 
 @pytest.fixture
-def begin(endpoint, monkeypatch):
-    """A function that begins a job of a script and gives its name."""
+def session(endpoint, monkeypatch):
     for name, value in endpoint.env.items():
         monkeypatch.setenv(name, value)
     import sagemaker
 
-    session = sagemaker.Session(default_bucket=BUCKET)
+    return sagemaker.Session(default_bucket=BUCKET)
 
-    def go(script: str, checkpoints: str | None) -> str:
-        key, more, _ = LAUNCHERS[script]
-        made = estimator(
-            session,
-            script,
-            source_dir=str(SCRIPTS),
-            distribution={key: {"enabled": True} | more},
-            hyperparameters=SETTINGS | ({"checkpoint-every": EVERY} if checkpoints else {}),
-            checkpoint_s3_uri=checkpoints,
+
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_ten_kills_change_nothing(endpoint, session, launcher):
+    how, victims = LAUNCHERS[launcher]
+    kept, done = f"s3://{BUCKET}/kept/{launcher}", 0
+    for number in range(KILLS):
+        victim, step = victims[number % len(victims)], done + random.randrange(1, 2 * EVERY)
+        job, seconds, _ = kill_at(endpoint, begin(session, how, kept), victim, step)
+        assert job.status == "Failed" and job.description["FailureReason"], job.description
+        begun = check_repeated(job, done)
+        print(f"{launcher}: {victim.name} killed after {max(steps(job))} steps ({begun} before);")
+        print(
+            f"  ended {seconds:.1f} s later: {job.description['FailureReason'][:150]!r}", flush=True
         )
-        inputs = {name: f"s3://{BUCKET}/digits/{name}" for name in ("training", "test")}
-        return start(made, inputs)
-
-    return go
-
-
-@pytest.mark.parametrize("script", LAUNCHERS)
-def test_ten_kills_change_nothing(endpoint, begin, script):
-    kept = f"s3://{BUCKET}/kept/{script}"
-    victims = list(LAUNCHERS[script][2].items()) * KILLS
-    done = 0
-    for what, victim in victims[:KILLS]:
-        name = begin(script, kept)
-        job = kill_at(endpoint, name, done + random.randrange(1, 2 * EVERY), victim)
-        assert job.status == "Failed" and job.description["FailureReason"], (what, job.description)
-        check_repeated(endpoint, name, done)
-        done = max(done, last_step(endpoint, name))
-        print(f"{what} killed after step {done}: {job.description['FailureReason'][:120]!r}")
-    last = ended(endpoint, begin(script, kept))
-    check_repeated(endpoint, last, done)
-    assert last_step(endpoint, last) == STEPS
-    alone = ended(endpoint, begin(script, None))
-    if script == "train_tf_ps.py":  # asynchronous: no two runs end with equal weights
-        one, other = (records(endpoint, name, "epoch")[-1] for name in (alone, last))
-        assert abs(one["test_accuracy"] - other["test_accuracy"]) < 0.05
+        done = max(steps(job))
+    last = train(endpoint, session, how, kept)
+    check_repeated(last, done)
+    assert max(steps(last)) == STEPS
+    alone = train(endpoint, session, how)
+    if launcher == "parameter_server":  # asynchronous: no two runs end with equal weights
+        one, other = (records(job, "epoch")[-1]["test_accuracy"] for job in (alone, last))
+        assert abs(one - other) < 0.05
     else:
-        assert hashes(endpoint, last) == hashes(endpoint, alone)
+        assert len(set(hashes(last).values())) == 1
+        assert hashes(last) == hashes(alone)
 
 
-def check_repeated(endpoint, name: str, done: int) -> None:
-    """The job went on from a checkpoint at most an interval before the last step done."""
-    resumed = records(endpoint, name, "resumed")
+def check_repeated(job, done: int) -> int:
+    """The step that the job went on from: at most one interval before the last one done."""
+    resumed = records(job, "resumed")
     begun = resumed[0]["step"] if resumed else 0
-    assert 0 <= done - begun <= EVERY, f"{name}: step {done} was done, {begun} gone on from"
-
-
-def ended(endpoint, name: str) -> str:
-    """The name of a job that was left alone, once it has ended."""
-    job = endpoint.wait(name, seconds=600)
-    assert job.status == "Completed", job.description
-    return name
-
-
-def hashes(endpoint, name: str) -> dict[int, str]:
-    """rank -> the hash of its weights; all the same."""
-    found = {one["rank"]: one["weights_sha256"] for one in records(endpoint, name, "weights")}
-    assert sorted(found) == [0, 1] and len(set(found.values())) == 1
-    return found
+    assert 0 <= done - begun <= EVERY, f"{job.name}: {done} were done, {begun} gone on from"
+    return begun
