@@ -1,0 +1,115 @@
+"""`workshop break`: the list, the exit statuses, an interrupt; what is told of a failure."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+from click.testing import CliRunner
+
+from workshop import breaking
+from workshop.breaking import failures
+from workshop.breaking.shown import Failure, Seen
+from workshop.cli import main
+
+START_SECONDS = 120
+
+
+@pytest.fixture
+def made(monkeypatch):
+    """Puts one failure, "made-up", in the place of all; takes what its reproduction returns."""
+
+    def put(seen: Seen) -> None:
+        one = Failure("made-up", "a & b", "c", "d", "02", 1, lambda mended: seen)
+        monkeypatch.setattr(failures, "ALL", {"made-up": one})
+
+    return put
+
+
+def run(*words: str):
+    return CliRunner().invoke(main, ["break", *words])
+
+
+def test_without_a_name_all_are_listed():
+    done = run()
+    assert done.exit_code == 0
+    for name in breaking.names():
+        assert f"\n{name} " in "\n" + done.output
+
+
+@pytest.mark.parametrize(
+    ("failed", "mended", "code", "words"),
+    [
+        (True, [], 0, "it broke as described"),
+        (False, [], 1, "it did not break as described"),
+        (False, ["--mended"], 0, "mended: it did not fail"),
+        (True, ["--mended"], 1, "mended, and it failed"),
+    ],
+)
+def test_exit_status(made, failed, mended, code, words):
+    made(Seen(failed, "the line <1>"))
+    done = run("made-up", *mended)
+    assert done.exit_code == code and words in done.output and "the line <1>" in done.output
+
+
+def test_what_this_machine_cannot_try_is_said(made):
+    made(Seen(False, impossible="no namespaces."))
+    done = run("made-up")
+    assert done.exit_code == 2 and "cannot be tried here: no namespaces." in done.output
+    assert not breaking.show("made-up", mended=True).as_described
+
+
+@pytest.mark.parametrize(
+    ("words", "told"), [(["no-such"], "There are: rank-dies,"), (["--mended"], "goes with a NAME")]
+)
+def test_wrong_use(words, told):
+    done = run(*words)
+    assert done.exit_code == 2 and told in done.output
+
+
+def test_an_unknown_name_tells_the_known_ones():
+    with pytest.raises(breaking.UnknownFailure, match="rank-dies, rank-hangs"):
+        breaking.show("rank_hangs")
+
+
+def test_in_a_notebook_it_is_a_table(made):
+    made(Seen(True, "<tag> & more"))
+    shown = breaking.show("made-up")
+    text = shown._repr_html_()
+    assert "<code>&lt;tag&gt; &amp; more</code>" in text and "a &amp; b" in text
+    assert "line of the log  <tag> & more" in str(shown)
+
+
+def test_an_interrupt_ends_all_ranks():
+    command = [sys.executable, "-m", "workshop.cli", "break", "rank-hangs"]
+    running = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=os.environ
+    )
+    everything: list[psutil.Process] = []
+    try:
+        deadline = time.monotonic() + START_SECONDS
+        while len([one for one in everything if "break_training.py" in _words(one)]) < 4:
+            assert time.monotonic() < deadline and running.poll() is None
+            time.sleep(0.1)
+            everything = psutil.Process(running.pid).children(recursive=True)
+        running.send_signal(signal.SIGINT)
+        said, _ = running.communicate(timeout=START_SECONDS)
+        assert running.returncode == 130 and "All that was started has been ended" in said
+        _, left = psutil.wait_procs(everything, timeout=30)
+        assert left == []
+    finally:
+        running.kill()
+        running.wait()
+
+
+def _words(process: psutil.Process) -> str:
+    """Its command line. The guard's, mpirun's and each rank's name the script."""
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:
+        return ""
