@@ -3,6 +3,7 @@
 import shutil
 import sys
 
+import numpy as np
 import pytest
 from script_harness import BIN, SCRIPTS, check_equals, largest_difference, mpirun, weights
 
@@ -70,3 +71,16 @@ def test_the_comparison_finds_what_was_forgotten(run, tmp_path, line):
     run(*command, "--max-steps", 33, *kept)
     run(*command, "--max-steps", 60, *kept, "--dump-weights", tmp_path / "again")
     assert largest_difference(weights(tmp_path / "whole"), weights(tmp_path / "again")) > 1e-3
+
+
+def test_a_model_for_larger_images_does_not_take_the_checkpoint(run, digits, tmp_path):
+    command = [sys.executable, SCRIPTS / "train_tf.py", *EVERY, *LENGTH, "--max-steps", 11]
+    command += ["--checkpoint-dir", tmp_path / "kept"]
+    run(*command)
+    with np.load(digits / "training" / "part-00000.npz") as part:
+        larger = np.kron(part["images"], np.ones((1, 2, 2, 1), np.uint8)), part["labels"]
+    np.savez(tmp_path / "part-00000.npz", images=larger[0], labels=larger[1])
+    done = run(*command, "--training", tmp_path, "--test", tmp_path, check=False)
+    assert done.code == 1
+    assert "of another model" in done.stderr and "another --checkpoint-dir" in done.stderr
+    assert "Traceback" not in done.stderr
