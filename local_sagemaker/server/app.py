@@ -119,10 +119,18 @@ class Application:
                 if held[-1][0][0] in "23":
                     self.state.changed(service)
                     if action not in SAVED_LATER:
-                        self.state.save()
+                        self._save(service)
         as_aws_shapes_it(*held[-1][:2], environ)
         start_response(*held[-1])  # only now: the client is told of what is on disk
         return body
+
+    def _save(self, service: str) -> None:
+        try:
+            self.state.save()
+        except OSError:
+            if service == "s3":  # an object that finds no room would be in every save's way
+                self.state.forget_unsaved()
+            raise
 
 
 def _scope(environ: dict) -> tuple[str, str]:

@@ -72,6 +72,13 @@ class MotoState:
                     self._drop_unused_blobs()
             self.dirty.clear()
 
+    def forget_unsaved(self) -> None:
+        """Make S3 again what it is on disk. Whoever changed it since is told of a failure."""
+        with self.lock:
+            for name, accounts in (self._read("s3.pickle") or {}).items():
+                self._restore(name, accounts)
+                self.dirty.discard("s3.pickle")
+
     def _drop_unused_blobs(self) -> None:
         """Remove what was unused at the last save, too: a reader may have begun before it."""
         used = set().union(*self.used.values())

@@ -1,5 +1,6 @@
 """The classifier in PyTorch: build, measure, save, load."""
 
+import io
 import os
 from pathlib import Path
 
@@ -76,10 +77,12 @@ def save_model(model: nn.Module, folder: Path, image_shape, hidden_units: int) -
     partial = folder / f"partial-{os.getpid()}.pt"
     state = {name: value.cpu() for name, value in model.state_dict().items()}
     try:
+        whole = io.BytesIO()  # a full disk is an OSError then, which torch.save's own is not
         torch.save(
             {"state_dict": state, "image_shape": list(image_shape), "hidden_units": hidden_units},
-            partial,
+            whole,
         )
+        partial.write_bytes(whole.getbuffer())
         partial.replace(folder / "model.pt")
     finally:
         partial.unlink(missing_ok=True)

@@ -22,7 +22,13 @@ MEMORY_LOW, MEMORY_NEEDED = 4 * GB, 1.5 * GB
 
 def disk() -> Check:
     """Free space, the smallest of: here, the home directory, the directory for temporary files."""
-    places = {Path.cwd(), Path.home(), Path(tempfile.gettempdir())}
+    try:
+        places = {Path.cwd(), Path.home(), Path(tempfile.gettempdir())}
+    except FileNotFoundError:
+        return fail(
+            "no folder for temporary files can be written",
+            "name one in the variable TMPDIR: export TMPDIR=$HOME/tmp",
+        )
     free, place = min((shutil.disk_usage(p).free, str(p)) for p in places if p.exists())
     found = f"{free / GB:.1f} GB free in {place}"
     if free < DISK_NEEDED:

@@ -1,0 +1,138 @@
+"""A disk that is really full, and nowhere for temporary files: said plainly, and nothing lost."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+import uuid
+from pathlib import Path
+
+import pytest
+from botocore.exceptions import ClientError
+from small_disk_harness import REPOSITORY, EndpointThere, needs_mounts, run
+
+from endpoint_harness import Endpoint, request
+
+MEGABYTE = 1 << 20
+WORKSHOP = str(Path(sys.executable).parent / "workshop")
+NOWHERE = "mount -t tmpfs -o ro tmpfs /tmp && mount -t tmpfs -o ro tmpfs /var/tmp && cd /proc"
+
+pytestmark = [pytest.mark.namespaces, needs_mounts()]
+
+
+@pytest.fixture
+def small(tmp_path, request):
+    """An endpoint on a disk of 8 megabytes."""
+    one = EndpointThere(f"mount -t tmpfs -o size=8m tmpfs {tmp_path}", f"{tmp_path}/state")
+    request.addfinalizer(one.end)
+    one.disk = one.inside(str(tmp_path))
+    return one
+
+
+def fill(s3) -> ClientError:
+    """Put objects of a megabyte until one is refused; the refusal."""
+    with pytest.raises(ClientError) as caught:
+        for number in range(20):
+            s3.put_object(Bucket="bucket", Key=f"filler-{number}", Body=bytes(MEGABYTE))
+    return caught.value
+
+
+def test_a_full_disk_refuses_and_keeps_what_was_there(small, tmp_path_factory):
+    s3 = small.client("s3")
+    s3.create_bucket(Bucket="bucket")
+    s3.put_object(Bucket="bucket", Key="before", Body=b"precious")
+    error = fill(s3).response
+    assert error["Error"]["Code"] == "InsufficientStorage"
+    assert error["ResponseMetadata"]["HTTPStatusCode"] == 507
+    for words in ("the disk is full", "What it had before is kept", "`workshop status`"):
+        assert words in error["Error"]["Message"]
+    filler = small.disk / "filler"  # and now to the last byte
+    with pytest.raises(OSError, match="No space left"), filler.open("wb", buffering=0) as stream:
+        while stream.write(bytes(4096)):
+            pass
+    with pytest.raises(ClientError, match="the disk is full"):
+        small.client("sagemaker").create_training_job(**request(f"full-{uuid.uuid4().hex[:8]}"))
+    assert s3.get_object(Bucket="bucket", Key="before")["Body"].read() == b"precious"
+    filler.unlink()
+    for number in range(4):
+        s3.delete_object(Bucket="bucket", Key=f"filler-{number}")
+    s3.put_object(Bucket="bucket", Key="after", Body=bytes(MEGABYTE))
+    copy = tmp_path_factory.mktemp("copy") / "state"
+    shutil.copytree(small.disk / "state", copy, ignore=shutil.ignore_patterns("endpoint.json"))
+    again = Endpoint(copy)
+    try:
+        body = again.client("s3").get_object(Bucket="bucket", Key="before")["Body"].read()
+        assert body == b"precious"
+    finally:
+        again.down()
+
+
+def test_a_job_on_a_full_disk_fails_and_says_why(small):
+    api, s3 = small.client("sagemaker"), small.client("s3")
+    s3.create_bucket(Bucket="lessons-data")
+    s3.put_object(Bucket="lessons-data", Key="data/large", Body=bytes(3 * MEGABYTE))
+    for number in range(2):  # so that there is no room for a second copy
+        s3.put_object(Bucket="lessons-data", Key=f"filler-{number}", Body=bytes(MEGABYTE))
+    name = f"needs-room-{uuid.uuid4().hex[:8]}"
+    source = {"S3DataType": "S3Prefix", "S3Uri": "s3://lessons-data/data/"}
+    channel = {"ChannelName": "training", "DataSource": {"S3DataSource": source}}
+    api.create_training_job(**request(name, InputDataConfig=[channel]))
+    deadline = time.monotonic() + 120
+    while (told := api.describe_training_job(TrainingJobName=name))["TrainingJobStatus"] in (
+        "InProgress",
+        "Stopping",
+    ):
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    assert told["TrainingJobStatus"] == "Failed"
+    assert "No space left on device" in told["FailureReason"]
+    assert not list((small.disk / "state" / "jobs" / name).glob("algo-*"))
+
+
+def test_the_endpoint_needs_no_tmp(tmp_path, request):
+    """Large bodies pass through temporary files: those lie in the state directory."""
+    one = EndpointThere(
+        f"mount --bind {tmp_path} /mnt && {NOWHERE}", "/mnt/state", TMPDIR="/proc/no"
+    )
+    request.addfinalizer(one.end)
+    s3, body = one.client("s3"), bytes(range(256)) * 4096 * 20
+    s3.create_bucket(Bucket="bucket")
+    s3.put_object(Bucket="bucket", Key="large", Body=body)
+    assert s3.get_object(Bucket="bucket", Key="large")["Body"].read() == body
+
+
+def test_doctor_names_a_missing_place_for_temporary_files(tmp_path):
+    home = {"HOME": "/mnt", "WORKSHOP_STATE_DIR": "/mnt/state", "TMPDIR": "/proc/no"}
+    done = run(f"mount --bind {tmp_path} /mnt && {NOWHERE}", WORKSHOP, "doctor", **home)
+    assert "Traceback" not in done.stderr + done.stdout, done.stderr
+    assert done.returncode == 1, done.stdout
+    assert "no folder for temporary files" in done.stdout and "TMPDIR" in done.stdout
+
+
+def test_data_prep_on_a_full_disk_leaves_nothing(tmp_path):
+    mounts = f"mount -t tmpfs -o size=64k tmpfs {tmp_path} && echo kept > {tmp_path}/mine"
+    program = f"{sys.executable} -m data_prep digits --out {tmp_path}/digits; echo $?; "
+    done = run(mounts, "sh", "-c", f"{program} ls -A {tmp_path}")
+    assert "with enough free space" in done.stderr and "--out FOLDER" in done.stderr, done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout.split() == ["1", "mine"]
+
+
+SAVE = """
+import sys
+sys.path.insert(0, "scripts")
+from common.errors import run_main
+from common.model_torch import Classifier, save_model
+run_main(lambda: save_model(Classifier((28, 28, 1), 64), sys.argv[1], (28, 28, 1), 64))
+"""
+
+
+def test_a_model_that_the_disk_cannot_take(tmp_path):
+    mounts = f"mount -t tmpfs -o size=16k tmpfs {tmp_path} && cd {REPOSITORY}"
+    done = run(
+        mounts, "sh", "-c", f'{sys.executable} -c "$0" {tmp_path}/m; ls -A {tmp_path}/m', SAVE
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    assert "error: cannot write" in done.stderr and "--save-to" in done.stderr
+    assert done.stdout == "", "half a model is no model"
