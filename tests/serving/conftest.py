@@ -24,3 +24,13 @@ def mortal(tmp_path, request):
     request.addfinalizer(one.down)
     one.client("s3").create_bucket(Bucket=BUCKET)
     return Served(one)
+
+
+@pytest.fixture
+def sdk(served, monkeypatch):
+    """The variables of `workshop env` are set; a sagemaker Session is returned."""
+    for name, value in served.endpoint.env.items():
+        monkeypatch.setenv(name, value)
+    import sagemaker
+
+    return sagemaker.Session(default_bucket=BUCKET)

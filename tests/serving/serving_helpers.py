@@ -96,9 +96,18 @@ class Served:
         }
         self.api.create_transform_job(**(body | changes))
 
+    def until_log(self, name: str, text: str) -> None:
+        """Wait until an endpoint's log has `text`: lines come a moment after the answer."""
+        deadline = time.monotonic() + PATIENCE
+        while text not in (said := self.log(name)):
+            assert time.monotonic() < deadline, said
+            time.sleep(0.1)
+
     def log(self, name: str) -> str:
         """All that an endpoint's workers said."""
         logs, group = self.endpoint.client("logs"), f"/aws/sagemaker/Endpoints/{name}"
+        if not logs.describe_log_groups(logGroupNamePrefix=group)["logGroups"]:
+            return ""
         streams = logs.describe_log_streams(logGroupName=group)["logStreams"]
         found = []
         for one in streams:

@@ -63,7 +63,7 @@ def test_a_handler_that_raises(served, triple):
     message = told["Error"]["Message"]
     assert message.startswith('Received server error (500) from primary with message "Expecting')
     assert f"group=/aws/sagemaker/Endpoints/{triple} in account" in message
-    assert "JSONDecodeError" in served.log(triple)
+    served.until_log(triple, "JSONDecodeError")
     assert served.ask(triple, [1]) == [3]  # and goes on
 
 

@@ -104,7 +104,7 @@ def test_a_worker_that_ends_is_started_again_but_not_for_ever(served):
         assert refused.value.response["OriginalStatusCode"] == 0
     found = served.until(name, lambda found: found["EndpointStatus"] == "Failed")
     assert f"ended {MOST_RESTARTS + 1} times, at last with exit code 7" in found["FailureReason"]
-    assert "[local] the worker ended (exit code 7); started again" in served.log(name)
+    served.until_log(name, "[local] the worker ended (exit code 7); started again")
     assert processes_with(f"endpoint/{name}") == []
 
 

@@ -1,0 +1,108 @@
+"""The forms of a request to TensorFlow's serving image, rule by rule, without TensorFlow."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from local_sagemaker.serving.runtime import forms, tensors
+from local_sagemaker.serving.runtime.messages import Refused, Request
+
+JSON, LINES, CSV = "application/json", "application/jsonlines", "text/csv"
+ONE = {"x": np.dtype("float32")}
+TWO = {"x": np.dtype("float32"), "n": np.dtype("int64")}
+
+# What tensorflowServing.js of the image makes of each body.
+BODIES = [
+    (JSON, '{"instances": [1, 2]}', {"instances": [1, 2]}),
+    (JSON, '{"inputs": {"x": [1]}}', {"inputs": {"x": [1]}}),
+    (JSON, "[[1, 2], [3, 4]]", {"instances": [[1, 2], [3, 4]]}),
+    (JSON, "[1, 2]", {"instances": [[1, 2]]}),
+    (JSON, '{"x": 1}', {"instances": [{"x": 1}]}),
+    (LINES, '{"x": 1}\n{"x": 2}\n', {"instances": [{"x": 1}, {"x": 2}]}),
+    (LINES, "[1, 2]\n[3, 4]\r\n\n", {"instances": [[1, 2], [3, 4]]}),
+    (LINES, '{"x": [[1], [2]]}', {"instances": [{"x": [[1], [2]]}]}),
+    # A line alone that begins with [[ is taken for a list of instances, on AWS too.
+    (LINES, "[[1], [2]]", {"instances": [[1], [2]]}),
+    (CSV, "1,2\n3,4\n", {"instances": [[1, 2], [3, 4]]}),
+    (CSV, "1\n2", {"instances": [1, 2]}),
+    (CSV, "a,b\nc,d", {"instances": [["a", "b"], ["c", "d"]]}),
+]
+
+
+@pytest.mark.parametrize(("kind", "body", "expected"), BODIES)
+def test_bodies(kind, body, expected):
+    assert json.loads(forms.to_serving_json(Request(body.encode(), kind))) == expected
+
+
+@pytest.mark.parametrize("kind", ["application/x-npy", "application/json; charset=utf-8", None])
+def test_another_content_type(kind):
+    with pytest.raises(Refused, match="Unsupported Media Type") as refused:
+        forms.to_serving_json(Request(b"[1]", kind))
+    assert refused.value.status == 415
+
+
+def test_what_is_accepted():
+    assert forms.accepted(LINES, '{\n    "a": 1\n}', JSON) == ('{    "a": 1}', LINES)
+    assert forms.accepted(None, '{\n    "a": 1\n}', JSON) == ('{\n    "a": 1\n}', JSON)
+    found = forms.attributes("tfs-model-name=a,tfs-model-version=2,other=3")
+    assert found == {"tfs-model-name": "a", "tfs-model-version": "2"}
+
+
+def test_rows_and_columns():
+    for text in ('{"instances": [1.5, 2]}', '{"instances": [{"x": 1.5}, {"x": 2}]}'):
+        arrays, form, _ = tensors.read(text, ONE)
+        assert form == "instances" and arrays["x"].dtype == np.float32
+        assert arrays["x"].tolist() == [1.5, 2]
+    arrays, form, name = tensors.read(
+        '{"inputs": {"x": [1], "n": [2]}, "signature_name": "s"}', TWO
+    )
+    assert (form, name) == ("inputs", "s") and arrays["n"].tolist() == [2]
+
+
+WRONG = [
+    ("[1", "JSON Parse error"),
+    ("[1]", "must have one of"),
+    ('{"instances": [1], "inputs": [1]}', "must have one of"),
+    ('{"instances": []}', "at least one instance"),
+    ('{"instances": {"x": 1}}', "at least one instance"),
+    ('{"instances": [{"y": 1}]}', r"inputs are \['y'\], and the signature's are \['x'\]"),
+    ('{"instances": [{"x": 1}, {"y": 1}]}', r"\['x', 'y'\]"),
+    ('{"inputs": {"y": 1}}', r"they are \['y'\]"),
+    ('{"instances": [[1, 2], [3]]}', "differ in length|inhomogeneous"),
+    ('{"instances": ["a"]}', "no numbers"),
+]
+
+
+@pytest.mark.parametrize(("text", "why"), WRONG)
+def test_requests_that_are_refused(text, why):
+    with pytest.raises(Refused) as refused:
+        tensors.read(text, ONE)
+    assert refused.value.status == 400
+    assert re.search(why, json.loads(refused.value.body)["error"])
+
+
+def test_types():
+    assert tensors.array("n", [1, 2], np.dtype("int64")).dtype == np.int64
+    with pytest.raises(Refused, match="fractions"):
+        tensors.array("n", [1.5], np.dtype("int64"))
+    with pytest.raises(Refused, match="true and false"):
+        tensors.array("b", [1], np.dtype("bool"))
+    texts = tensors.array("s", ["a", {"b64": "Yg=="}], np.dtype("object"))
+    assert texts.tolist() == [b"a", b"b"]
+
+
+def test_answers_are_read_as_the_very_same_numbers():
+    values = np.random.default_rng(0).standard_normal((50, 3)).astype(np.float32)
+    rows = json.loads(tensors.write({"y": values}, "instances", 50))["predictions"]
+    assert np.array(rows, np.float32).tobytes() == values.tobytes()
+    columns = json.loads(tensors.write({"y": values}, "inputs", 0))["outputs"]
+    assert np.array(columns, np.float32).tobytes() == values.tobytes()
+    two = {"a": values[:, 0], "s": np.array([b"t"] * 50, object)}
+    assert json.loads(tensors.write(two, "instances", 50))["predictions"][0]["s"] == "t"
+    assert json.loads(tensors.write(two, "inputs", 0))["outputs"]["a"] == values[:, 0].tolist()
+    with pytest.raises(Refused, match="ask with 'inputs'"):
+        tensors.write({"y": values}, "instances", 49)
