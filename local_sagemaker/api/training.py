@@ -8,7 +8,7 @@ from moto.core import DEFAULT_ACCOUNT_ID
 
 from local_sagemaker.api import listing, renting
 from local_sagemaker.cluster.spec import NAMESPACES
-from local_sagemaker.jobs import channels, links, metrics, spot, vpc
+from local_sagemaker.jobs import artifacts, channels, links, metrics, spot, vpc
 from local_sagemaker.jobs.manager import JobManager
 from local_sagemaker.jobs.record import JobRecord
 from local_sagemaker.jobs.run import DAY
@@ -40,6 +40,7 @@ class TrainingApi:
         _check(request, self.jobs.isolation)
         renting.check(request)
         spot.check(request)
+        artifacts.check(request)
         metrics.check(request)
         channels.check(self.jobs.aws, request, region)
         narrow = links.of_job(request, self.jobs.state)

@@ -7,6 +7,19 @@ from pathlib import Path
 
 from local_sagemaker.jobs.aws import LocalAws, split_uri
 from local_sagemaker.jobs.channels import inside
+from local_sagemaker.server.errors import validation
+
+CHECKPOINTS = "/opt/ml/checkpoints"  # AWS's default, and the only place here
+
+
+def check(request: dict) -> None:
+    """Raise AwsError (ValidationException) for checkpoints in another place on the instances."""
+    place = request.get("CheckpointConfig", {}).get("LocalPath", CHECKPOINTS)
+    if place.rstrip("/") != CHECKPOINTS:
+        raise validation(
+            f"CheckpointConfig's LocalPath is '{place}'; the local endpoint copies {CHECKPOINTS} "
+            "only. Leave it out (of an estimator: checkpoint_local_path), and write there."
+        )
 
 
 def upload(aws: LocalAws, request: dict, region: str, hosts: dict[str, Path]) -> str | None:

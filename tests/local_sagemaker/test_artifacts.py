@@ -15,6 +15,7 @@ from endpoint_harness import BUCKET, estimator, request, start
 from local_sagemaker.jobs import artifacts
 from local_sagemaker.jobs.aws import LocalAws
 from local_sagemaker.jobs.channels import DataError
+from local_sagemaker.server.errors import AwsError
 
 REGION = "us-east-1"
 
@@ -170,6 +171,25 @@ def test_a_checkpoint_cannot_leave_its_directory(job):
     job.endpoint.put(f"{job.name}/checkpoints/../escaped", "x")
     with pytest.raises(DataError, match="would leave its directory"):
         artifacts.fetch_checkpoints(job.aws, job.request, REGION, job.hosts)
+
+
+def test_what_was_fetched_is_not_sent_again(job):
+    """algo-2's old copy must not replace what algo-1 has written anew under the same name."""
+    job.endpoint.put(f"{job.name}/checkpoints/step.bin", "damaged")
+    artifacts.fetch_checkpoints(job.aws, job.request, REGION, job.hosts)
+    sync = job.sync()
+    job.write("algo-1", "checkpoints/step.bin", "made again")
+    sync.sync(final=True)
+    assert job.checkpoints() == {"step.bin": "made again"}
+
+
+def test_checkpoints_in_another_place_are_refused(job):
+    for right in ("/opt/ml/checkpoints", "/opt/ml/checkpoints/"):
+        artifacts.check({"CheckpointConfig": {"LocalPath": right}})
+    artifacts.check(job.request)
+    artifacts.check({})
+    with pytest.raises(AwsError, match=r"LocalPath is '/tmp/kept'; .* write there"):
+        artifacts.check({"CheckpointConfig": {"LocalPath": "/tmp/kept"}})
 
 
 FAILS_LATE = """

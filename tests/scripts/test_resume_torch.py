@@ -7,7 +7,17 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-from script_harness import HERE, SCRIPTS, Run, largest_difference, script_env, torchrun, weights
+from script_harness import (
+    HERE,
+    SCRIPTS,
+    TEN_STEPS,
+    Run,
+    largest_difference,
+    script_env,
+    torchrun,
+    weights,
+)
+from test_ddp import TOLERANCE
 
 # 22 steps an epoch: the cut is in the second one, two steps after a checkpoint.
 WHOLE = ["--max-steps", "40", "--log-every", "1"]
@@ -126,13 +136,14 @@ def test_the_newest_checkpoint_is_damaged(alone, tmp_path):
     assert rest.hashes == alone(*command, "--max-steps", "24").hashes
 
 
-def test_ranks_go_on_with_what_one_process_kept(alone, run, tmp_path, whole_ddp):
-    """Not to the last bit: two ranks take sums in another order (see test_ddp)."""
-    keep = [*EVERY, "--checkpoint-dir", tmp_path / "kept"]
-    alone("train_torch.py", *CUT, *keep)
-    rest = run(*DDP, *WHOLE, *keep, "--dump-weights", tmp_path / "rest", timeout=240)
-    assert resumed(rest) == [30]
-    assert largest_difference(whole_ddp[1], weights(tmp_path / "rest")) <= 1e-6
+def test_ranks_go_on_with_what_one_process_kept(alone, run, tmp_path):
+    """Not to the last bit: two ranks take sums in another order, for TOLERANCE see test_ddp."""
+    keep = ["--checkpoint-every", "6", "--checkpoint-dir", tmp_path / "kept"]
+    alone("train_torch.py", "--max-steps", "8", *keep)
+    rest = run(*DDP, *TEN_STEPS, *keep, "--dump-weights", tmp_path / "rest", timeout=240)
+    assert resumed(rest) == [6]
+    alone("train_torch.py", *TEN_STEPS, "--dump-weights", tmp_path / "whole")
+    assert largest_difference(weights(tmp_path / "whole"), weights(tmp_path / "rest")) <= TOLERANCE
 
 
 @pytest.mark.parametrize("rank", ["0", pytest.param("1", marks=pytest.mark.soak)])
@@ -144,7 +155,7 @@ def test_torchrun_restarts_and_the_ranks_go_on(run, tmp_path, whole_ddp, rank):
     assert resumed(done) == [30]
     assert steps(done)[-10:] == list(range(31, 41))
     assert done.hashes == whole_ddp[0].hashes
-    assert "(SIGKILL)" in done.stderr
+    assert "exitcode: -9" in done.stderr
 
 
 @pytest.mark.soak
