@@ -33,14 +33,19 @@ def refuse(start_response: Callable, error: AwsError, environ: dict, service: st
     return _send(start_response, status, "application/xml", raw)
 
 
-def as_aws_shapes_it(status: str, headers: list, environ: dict) -> None:
-    """Raise AwsError where moto's routing refused with a page of HTML, as no AWS service does."""
-    kind = next((value for name, value in headers if name.lower() == "content-type"), "")
-    if status[0] in "45" and kind.startswith("text/html"):
-        code, _, words = status.partition(" ")
-        name = "".join(part.capitalize() for part in words.split()) or "InvalidRequest"
-        what = f"{environ['REQUEST_METHOD'][:40]} {environ['PATH_INFO'][:200]}"
-        raise AwsError(name, f"{words}: {what} is no request of this service.", int(code))
+def as_aws_shapes_it(status: str, body: list[bytes], environ: dict) -> None:
+    """Raise AwsError where moto refused with a page, plain words or nothing, as no service does."""
+    told = b"".join(body).strip()
+    if status[0] not in "45" or environ["REQUEST_METHOD"] == "HEAD":
+        return
+    if told.startswith(b"{") or b"<Code>" in told:
+        return
+    code, _, words = status.partition(" ")
+    name = "".join(part.capitalize() for part in words.split()) or "InvalidRequest"
+    what = f"{environ['REQUEST_METHOD'][:40]} {environ['PATH_INFO'][:200]}"
+    plain = "" if b"<" in told else told[:500].decode("utf-8", "replace")
+    message = plain or f"{words}: {what} is no request of this service."
+    raise AwsError(name, message, int(code))
 
 
 def http_error(code: int, words: str) -> bytes:

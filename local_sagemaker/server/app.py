@@ -6,7 +6,9 @@ import io
 import logging
 import re
 from collections.abc import Callable, Iterable
+from xml.parsers.expat import ExpatError
 
+from botocore.model import OperationNotFoundError
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 
 from local_sagemaker.api.runtime import RuntimeApi, endpoint_of
@@ -55,7 +57,10 @@ class Application:
             return self._dispatch(region, service, environ, start_response)
         except AwsError as error:
             return refuse(start_response, error, environ, service)
-        except NotImplementedError as error:  # moto's way to say that it lacks an operation
+        except ExpatError as error:
+            wrong = AwsError("MalformedXML", f"The body is not XML: {error}")
+            return refuse(start_response, wrong, environ, service)
+        except (NotImplementedError, OperationNotFoundError) as error:  # moto lacks an operation
             return refuse(start_response, unknown_operation(str(error)), environ, service)
         except ConnectionError:  # whoever asked is gone
             raise
@@ -77,6 +82,10 @@ class Application:
             )
         if BAD_URI in environ:
             raise AwsError("InvalidURI", f"The request's address is none: {environ[BAD_URI]}")
+        signed = environ.get("HTTP_AUTHORIZATION", "")
+        if signed and not CREDENTIAL.search(signed):
+            where = "Credential=KEY/DATE/REGION/SERVICE/aws4_request"
+            raise AwsError("AuthorizationHeaderMalformed", f"Authorization lacks {where}.")
         target = environ.get("HTTP_X_AMZ_TARGET", "")
         if target and "." not in target:
             raise unknown_operation(f"X-Amz-Target {target}")
@@ -120,7 +129,7 @@ class Application:
                     self.state.changed(service)
                     if action not in SAVED_LATER:
                         self._save(service)
-        as_aws_shapes_it(*held[-1][:2], environ)
+        as_aws_shapes_it(held[-1][0], body, environ)
         start_response(*held[-1])  # only now: the client is told of what is on disk
         return body
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
+from typing import BinaryIO
 
 from local_sagemaker.server.errors import AwsError
 
 PIECE = 1024 * 1024
+LINE = 1024  # bytes of a line between chunks, at most
+IN_CHUNKS = "local_sagemaker.in_chunks"  # in environ: the stream that a body comes from so
 BAD_URI = "local_sagemaker.bad_uri"  # in environ: why the request's address is none
 
 
@@ -18,14 +22,14 @@ def whole_body(environ: dict, limit: int) -> bytes:
     chunks although it says so; ConnectionError where the client is gone.
     """
     try:
-        if environ.get("wsgi.input_terminated"):  # sent in chunks
-            return _chunks(environ["wsgi.input"], limit)
+        if IN_CHUNKS in environ:
+            return _chunks(environ[IN_CHUNKS], limit)
         return _announced(environ, limit)
     except ConnectionError:
         raise
     except TimeoutError as error:
         raise AwsError("RequestTimeout", "The body did not come: nothing was sent.") from error
-    except (OSError, ValueError) as error:  # what werkzeug raises for a wrong chunk
+    except (OSError, ValueError) as error:  # a chunk that is none
         raise AwsError("IncompleteBody", f"The body cannot be read: {error}") from error
 
 
@@ -44,14 +48,31 @@ def _announced(environ: dict, limit: int) -> bytes:
     return b"".join(pieces)
 
 
-def _chunks(stream, limit: int) -> bytes:
+def _chunks(stream: BinaryIO, limit: int) -> bytes:
+    """A body in chunks: a line with each one's size in hexadecimal, its bytes, an empty line.
+
+    Not by werkzeug's own reader (3.1.9): a chunk that ends early crashed the whole process there.
+    """
     pieces, length = [], 0
-    while piece := stream.read(PIECE):
-        length += len(piece)
+    while size := _size_of_chunk(stream.readline(LINE)):
+        length += size
         if length > limit:
             raise _too_large(limit)
-        pieces.append(piece)
+        while size and (piece := stream.read(min(size, PIECE))):
+            pieces.append(piece)
+            size -= len(piece)
+        if size or stream.readline(2).strip():
+            raise ValueError("a chunk is not as long as it says")
+    while stream.readline(LINE).strip():  # headers may follow
+        pass
     return b"".join(pieces)
+
+
+def _size_of_chunk(line: bytes) -> int:
+    digits = line.partition(b";")[0].strip()
+    if not line.endswith(b"\n") or not re.fullmatch(rb"[0-9a-fA-F]{1,15}", digits):
+        raise ValueError(f"a chunk's size is no number: {line[:40]!r}")
+    return int(digits, 16)
 
 
 def _too_large(limit: int) -> AwsError:

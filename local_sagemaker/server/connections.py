@@ -9,7 +9,7 @@ from moto.moto_server.werkzeug_app import MotoRequestHandler
 from werkzeug.serving import ThreadedWSGIServer
 
 from local_sagemaker.server.answers import http_error
-from local_sagemaker.server.bodies import BAD_URI
+from local_sagemaker.server.bodies import BAD_URI, IN_CHUNKS
 
 IDLE_SECONDS = 60  # a client that sends nothing for so long is let go
 MOST_FILES = 4096  # open at once: a client holds one, and a job a few
@@ -39,6 +39,8 @@ class Handler(MotoRequestHandler):
             environ = super().make_environ()
         if why:
             environ[BAD_URI] = why
+        if environ.get("wsgi.input_terminated"):
+            environ[IN_CHUNKS] = self.rfile
         host, port = self.server.server_address[:2]
         environ.setdefault("HTTP_HOST", f"{host}:{port}")  # moto looks at it, HTTP/1.0 lacks it
         return environ
