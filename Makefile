@@ -43,7 +43,7 @@ sdk-v3: ready ## the appendix's lesson, with version 3 of the SDK (downloads it 
 		&& cp appendix/sdk_v3/requirements.txt build/sdk-v3/whole; }
 	@$(INSIDE) $(BIN)/python appendix/sdk_v3/run.py
 
-bench: ready ## measure the endpoint, all-reduces on narrow links, a training step on one
+bench: ready ## measure the endpoint, all-reduces on narrow links, a training step, serving
 	@$(INSIDE) $(BIN)/python -m bench
 
 doctor: ready ## check this machine, a line per need

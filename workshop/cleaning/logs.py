@@ -17,7 +17,7 @@ from workshop.standing import month
 NOTEBOOK_LOGS = "/aws/sagemaker/NotebookInstances"
 
 
-class _Streams:
+class SharedStreams:
     """The streams of a group that many share, by what stands before their first "/"."""
 
     kind: str
@@ -53,7 +53,7 @@ class _Streams:
                 continue
 
 
-class JobLogs(_Streams):
+class JobLogs(SharedStreams):
     """The log streams of the seat's training jobs."""
 
     kind, group = "log streams of training jobs", LOG_GROUP
@@ -70,7 +70,7 @@ class JobLogs(_Streams):
         return found
 
 
-class NotebookLogs(_Streams):
+class NotebookLogs(SharedStreams):
     """The log streams of the seat's notebook instance. The stack that made it proves it."""
 
     kind, group = "log streams of the notebook instance", NOTEBOOK_LOGS

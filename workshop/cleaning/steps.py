@@ -16,16 +16,19 @@ from workshop.cleaning.logs import EndpointLogs, JobLogs, NotebookLogs
 from workshop.cleaning.records import JobRecords
 from workshop.cleaning.seat_stacks import Stacks
 from workshop.cleaning.things import Step
+from workshop.cleaning.transforms import RunningTransforms, TransformLogs
 
 ORDER = (
     RunningJobs,
     WarmPools,
+    RunningTransforms,
     Endpoints,
     EndpointConfigs,
     Models,
     ImageRepositories,
     EndpointLogs,
     JobLogs,
+    TransformLogs,
     JobRecords,
     Objects,
     Stacks,

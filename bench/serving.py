@@ -1,0 +1,144 @@
+"""Latency of InvokeEndpoint, with 1 client and with 32, beside the same model called in-process.
+
+The model is a SavedModel of the workshop's network with weights that nobody trained: what an
+answer costs does not depend on them. A request holds one image as JSON. In-process is the model's
+signature called on an array, by one thread, in a process that does nothing else.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import statistics
+import subprocess
+import sys
+import tarfile
+import threading
+import time
+from pathlib import Path
+
+import boto3
+from botocore.config import Config
+from rich.console import Console
+from rich.table import Table
+
+from bench import jobs
+from workshop.paths import SCRIPTS
+
+CLIENTS = (1, 32)
+REQUESTS = 400  # counted, of all clients together, in a run
+WARM_UP = 20
+START_SECONDS = 180
+BEGIN_SECONDS = 60
+NAME = "bench-serving"
+BODY = json.dumps({"instances": [[[[7]] * 8] * 8]}).encode()
+# argv: a folder to save the model in, and how many calls to time. Prints seconds, one a line.
+IN_PROCESS = """
+import sys, time
+from common.keras2 import tf
+from common.model_tf import build_model, save_model
+save_model(build_model((8, 8, 1), 64), sys.argv[1])
+call = tf.saved_model.load(sys.argv[1] + "/1").signatures["serving_default"]
+image = tf.fill((1, 8, 8, 1), 7.0)
+for number in range(int(sys.argv[2])):
+    begun = time.perf_counter()
+    call(images=image)["probabilities"].numpy()
+    print("TOOK", time.perf_counter() - begun)
+"""
+
+
+def run(runs: int) -> None:
+    """Measure and print. runs: of each number of clients, in turn."""
+    with jobs.endpoint() as (endpoint, folder):
+        alone = _in_process(folder / "model", REQUESTS)
+        _deploy(endpoint, folder / "model")
+        measured = {count: [] for count in CLIENTS}
+        for _ in range(runs):
+            for count in CLIENTS:
+                measured[count].append(_measure(endpoint, count))
+        endpoint.sagemaker.delete_endpoint(EndpointName=NAME)
+    table = Table("called", "median, ms", "99th percentile, ms", "requests/s")
+    _add(table, "in-process, 1 thread", [(alone, sum(alone))])
+    for count, found in measured.items():
+        _add(table, f"InvokeEndpoint, {count} client{'s' * (count > 1)}", found)
+    Console(width=100).print(table)
+    print(f"medians of {runs} runs of {REQUESTS} requests (in-process: of one); one image each")
+
+
+def _add(table: Table, title: str, runs: list[tuple[list[float], float]]) -> None:
+    """A row. runs: of each, the seconds of every request, and of all together."""
+    middle = statistics.median(statistics.median(one) for one, _ in runs)
+    slow = statistics.median(percentile(one, 99) for one, _ in runs)
+    rate = statistics.median(len(one) / all_together for one, all_together in runs)
+    table.add_row(title, f"{1000 * middle:.2f}", f"{1000 * slow:.2f}", f"{rate:.0f}")
+
+
+def percentile(values: list[float], percent: int) -> float:
+    """The smallest of the values that `percent` of 100 do not exceed."""
+    return sorted(values)[-(-len(values) * percent // 100) - 1]
+
+
+def _in_process(folder: Path, calls: int) -> list[float]:
+    command = [sys.executable, "-c", IN_PROCESS, str(folder), str(calls + WARM_UP)]
+    done = subprocess.run(command, cwd=SCRIPTS, capture_output=True, text=True, check=True)
+    lines = [line for line in done.stdout.splitlines() if line.startswith("TOOK ")]
+    return [float(line.split()[1]) for line in lines][WARM_UP:]
+
+
+def _deploy(endpoint: jobs.JobsEndpoint, folder: Path) -> None:
+    raw = io.BytesIO()
+    with tarfile.open(fileobj=raw, mode="w:gz") as tar:
+        tar.add(folder, arcname=".")
+    endpoint.s3.put_object(Bucket=jobs.BUCKET, Key="model.tar.gz", Body=raw.getvalue())
+    api, where = endpoint.sagemaker, f"s3://{jobs.BUCKET}/model.tar.gz"
+    container = {"Image": "tensorflow-inference", "ModelDataUrl": where}
+    api.create_model(ModelName=NAME, ExecutionRoleArn=jobs.ROLE, PrimaryContainer=container)
+    variant = {"VariantName": "AllTraffic", "ModelName": NAME, "InstanceType": "ml.m5.xlarge"}
+    api.create_endpoint_config(
+        EndpointConfigName=NAME, ProductionVariants=[variant | {"InitialInstanceCount": 1}]
+    )
+    api.create_endpoint(EndpointName=NAME, EndpointConfigName=NAME)
+    deadline = time.monotonic() + START_SECONDS
+    while (told := api.describe_endpoint(EndpointName=NAME))["EndpointStatus"] != "InService":
+        if told["EndpointStatus"] == "Failed" or time.monotonic() > deadline:
+            raise RuntimeError(f"{NAME}: {told.get('FailureReason', told['EndpointStatus'])}")
+        time.sleep(jobs.POLL_SECONDS)
+
+
+def _measure(endpoint: jobs.JobsEndpoint, count: int) -> tuple[list[float], float]:
+    """(the seconds of every request, those of all together) with `count` clients at once."""
+    clients = [_client(endpoint) for _ in range(count)]
+    each, found, ready = REQUESTS // count, [], threading.Barrier(count + 1, timeout=BEGIN_SECONDS)
+    threads = [
+        threading.Thread(target=_ask, args=(client, each, found, ready)) for client in clients
+    ]
+    for thread in threads:
+        thread.start()
+    ready.wait()
+    begun = time.perf_counter()
+    for thread in threads:
+        thread.join()
+    together = time.perf_counter() - begun
+    if len(found) != each * count:
+        raise RuntimeError(f"{each * count - len(found)} of {each * count} requests failed")
+    return found, together
+
+
+def _ask(client, number: int, found: list[float], ready: threading.Barrier) -> None:
+    invoke = {"EndpointName": NAME, "ContentType": "application/json", "Body": BODY}
+    for _ in range(2):
+        client.invoke_endpoint(**invoke)["Body"].read()
+    ready.wait()
+    for _ in range(number):
+        begun = time.perf_counter()
+        client.invoke_endpoint(**invoke)["Body"].read()
+        found.append(time.perf_counter() - begun)
+
+
+def _client(endpoint: jobs.JobsEndpoint):
+    meta = endpoint.sagemaker.meta
+    return boto3.session.Session("local", "local", region_name=meta.region_name).client(
+        "sagemaker-runtime",
+        endpoint_url=meta.endpoint_url,
+        config=Config(retries={"max_attempts": 0}),
+    )
