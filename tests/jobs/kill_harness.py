@@ -171,7 +171,7 @@ def _until_step(endpoint: Endpoint, name: str, step: int, seconds: float) -> int
         told = endpoint.client("sagemaker").describe_training_job(TrainingJobName=name)
         status, reason = told["TrainingJobStatus"], told.get("FailureReason")
         assert status == "InProgress", f"{name} ended at step {reached}: {status} {reason}"
-        time.sleep(0.05)
+        time.sleep(0.2)
 
 
 def _processes(name: str, victim: Victim) -> list[psutil.Process]:

@@ -14,17 +14,16 @@ FIRST = 25  # by then a checkpoint is there
 SEED = 20261121  # of the steps in which somebody is killed
 IMAGE = "registry.invalid/pytorch-training:2.2.0-cpu-py310"
 PYTORCH = {"kind": "pytorch", "image_uri": IMAGE}
-TORCHRUN = Way(
-    "train_torch_ddp.py",
-    {"max-steps": STEPS},
-    PYTORCH
-    | {
-        "distribution": {"torch_distributed": {"enabled": True}},
-        "environment": {"LOCAL_SAGEMAKER_GPUS": "2"},  # as many ranks on each instance
-    },
-)
-PLAIN = Way("train_torch.py", {"max-steps": STEPS}, PYTORCH | {"instance_count": 1})
-WAYS = {"torchrun": TORCHRUN, "plain": PLAIN}
+ENABLED = PYTORCH | {"distribution": {"torch_distributed": {"enabled": True}}}
+SETTINGS = {"max-steps": STEPS}
+# The toolkit starts a rank for each GPU of the instance type; without GPUs, one.
+TWO_EACH = ENABLED | {"environment": {"LOCAL_SAGEMAKER_GPUS": "2"}}
+WAYS = {
+    "torchrun": Way("train_torch_ddp.py", SETTINGS, TWO_EACH),
+    "plain": Way("train_torch.py", SETTINGS, PYTORCH | {"instance_count": 1}),
+    "one each": Way("train_torch_ddp.py", SETTINGS, ENABLED),
+}
+RANKS = {"torchrun": 4, "plain": 1, "one each": 2}
 pytestmark = pytest.mark.timeout(900)
 
 
@@ -54,14 +53,14 @@ def uninterrupted(endpoint, session, whole: dict, name: str):
     if name not in whole:
         whole[name] = train(endpoint, session, WAYS[name])
         assert len(set(hashes(whole[name]).values())) == 1
-        assert len(hashes(whole[name])) == (4 if name == "torchrun" else 1)
+        assert sorted(hashes(whole[name])) == list(range(RANKS[name]))
     return whole[name]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("way", "victim", "step"),
-    [("torchrun", host("algo-2"), 47), ("plain", program("train_torch.py"), 61)],
+    [("one each", host("algo-2"), 47), ("plain", program("train_torch.py"), 61)],
     ids=["torchrun, second host", "plain, the script"],
 )
 def test_killed_and_trained_on(endpoint, session, whole, way, victim, step):
@@ -78,7 +77,7 @@ VICTIMS = {
 
 @pytest.mark.soak
 @pytest.mark.parametrize("number", range(10))
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", VICTIMS)
 def test_ten_kills(endpoint, session, whole, way, number):
     victims = VICTIMS[way]
     step = random.Random(f"{SEED} {way} {number}").randrange(FIRST, STEPS - 60)

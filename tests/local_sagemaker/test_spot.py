@@ -104,7 +104,7 @@ def test_a_job_that_is_not_spot_is_not_interrupted(endpoint, sdk):
 
 def test_max_wait(endpoint, sdk):
     """AWS's order: Stopping, then Stopped with MaxWaitTimeExceeded (see jobs/spot.py)."""
-    name = start(counting(sdk, 100_000, instance_count=1, max_run=5, max_wait=5))
+    name = start(counting(sdk, 100_000, instance_count=1, max_run=3, max_wait=3))
     job = endpoint.wait(name)
     assert (job.status, job.description["SecondaryStatus"]) == ("Stopped", "MaxWaitTimeExceeded")
     assert statuses(job.description)[-2:] == ["Stopping", "MaxWaitTimeExceeded"]

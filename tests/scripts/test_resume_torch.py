@@ -25,7 +25,6 @@ CUT = ["--max-steps", "32", "--log-every", "1"]
 EVERY = ["--checkpoint-every", "6"]
 DDP = [*torchrun(2), SCRIPTS / "train_torch_ddp.py"]
 TWO_TIERS = [*torchrun(2), SCRIPTS / "train_torch_links.py", "--all-reduce", "two_tier"]
-RANKS = [DDP, pytest.param(TWO_TIERS, marks=pytest.mark.soak)]
 
 
 def steps(done) -> list[int]:
@@ -101,7 +100,8 @@ def test_one_process_resumed_equals_uninterrupted(alone, tmp_path, script):
     check(alone(*script, *WHOLE), cut, alone(*script, *WHOLE, *keep))
 
 
-@pytest.mark.parametrize("command", RANKS, ids=["ddp", "two tiers"])
+@pytest.mark.soak
+@pytest.mark.parametrize("command", [DDP, TWO_TIERS], ids=["ddp", "two tiers"])
 def test_ranks_resumed_equal_uninterrupted(run, tmp_path, whole_ddp, command):
     keep = [*EVERY, "--checkpoint-dir", tmp_path / "kept"]
     whole = whole_ddp[0] if command == DDP else run(*command, *WHOLE, timeout=240)
@@ -136,6 +136,7 @@ def test_the_newest_checkpoint_is_damaged(alone, tmp_path):
     assert rest.hashes == alone(*command, "--max-steps", "24").hashes
 
 
+@pytest.mark.soak
 def test_ranks_go_on_with_what_one_process_kept(alone, run, tmp_path):
     """Not to the last bit: two ranks take sums in another order, for TOLERANCE see test_ddp."""
     keep = ["--checkpoint-every", "6", "--checkpoint-dir", tmp_path / "kept"]
