@@ -597,5 +597,5 @@ workshop.quiz("07")
 #
 # ## Next
 #
-# You have trained models in seven ways. Lesson 99 deletes what they left. Until there is a lesson
-# on it, serving is one call of the SDK, on AWS: `estimator.deploy(...)`.
+# You have trained models in seven ways. [Lesson 08](08_serving.ipynb) asks one of them, lets a
+# training be interrupted, and breaks some on purpose.

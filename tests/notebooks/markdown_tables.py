@@ -4,7 +4,7 @@ import jupytext
 
 from workshop.notebooks.lessons import lessons, number
 
-TO_COME = {"08"}  # lessons that the course has only in its syllabus
+TO_COME: set[str] = set()  # lessons that the course has only in its syllabus
 LESSONS = {number(path): path.with_suffix(".py") for path in lessons()}
 
 

@@ -28,7 +28,7 @@ ORDER = (
     "## Clean up",
     "## Next",
 )
-NUMBERS = {"00", "01", "02", "03", "04", "05", "06", "07", "99"}
+NUMBERS = {"00", "01", "02", "03", "04", "05", "06", "07", "08", "99"}
 # A notebook of one concept has 18 to 35 cells. A lesson here is an afternoon's chapter: it has a
 # job to describe, run and read besides its concept, and each of its three to six sections is
 # why, code, what you should see, checkpoint. Beyond 60 it is two lessons.

@@ -13,7 +13,7 @@ from workshop.plots.links import WIDE, crossing
 def shown(monkeypatch):
     """The axes of each picture that is shown."""
     found = []
-    monkeypatch.setattr(look, "_show", lambda figure, title: found.extend(figure.axes))
+    monkeypatch.setattr(look, "show_figure", lambda figure, title: found.extend(figure.axes))
     before = plt.get_fignums()
     yield found
     assert plt.get_fignums() == before, "a figure was not closed"

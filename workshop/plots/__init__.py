@@ -4,6 +4,7 @@
 """
 
 from workshop.plots.comparing import throughput
+from workshop.plots.images import images
 from workshop.plots.jobs import loss, phases
 from workshop.plots.look import COLOURS, canvas
 from workshop.plots.scaling import (
@@ -17,6 +18,7 @@ __all__ = [
     "COLOURS",
     "accuracy_by_setting",
     "canvas",
+    "images",
     "loss",
     "loss_by_update",
     "phases",

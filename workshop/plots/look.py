@@ -37,12 +37,12 @@ def canvas(title: str, x: str, y: str = "", size: tuple[float, float] = (7, 3.2)
             axes.set_xlabel(x)
             axes.set_ylabel(y)
             yield axes
-            _show(figure, title)
+            show_figure(figure, title)
         finally:
             plt.close(figure)
 
 
-def _show(figure, title: str) -> None:
+def show_figure(figure, title: str) -> None:
     """In a notebook with twice the pixels, so that it is sharp on every screen."""
     if not in_notebook():
         plt.show()

@@ -1,0 +1,143 @@
+"""Plausible wrong answers to lesson 08's exercises, and what the check says of each."""
+
+import json
+import os
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+
+def one_list(images):
+    return json.dumps([{"images": image.tolist()} for image in images]) + "\n"
+
+
+def pythons_words(images):
+    return "".join(f"{ {'images': image.tolist()} }\n" for image in images)
+
+
+def numpys_own(images):
+    return "".join(json.dumps({"images": image}) + "\n" for image in images)
+
+
+def all_in_each(images):
+    return "".join(json.dumps({"images": images.tolist()}) + "\n" for _ in images)
+
+
+def no_last_break(images):
+    return "\n".join(json.dumps({"images": image.tolist()}) for image in images)
+
+
+def batches_of_one(images):
+    return "".join(json.dumps({"images": [image.tolist()]}) + "\n" for image in images)
+
+
+def rows_of(body):
+    return np.array(json.loads(body)["predictions"])
+
+
+def always_sure(body, sure=0.5):
+    return json.dumps({"digits": rows_of(body).argmax(axis=1).tolist()})
+
+
+def left_out(body, sure=0.5):
+    rows = rows_of(body)
+    return json.dumps({"digits": [int(row.argmax()) for row in rows if row.max() >= sure]})
+
+
+def zero_is_false(body, sure=0.5):
+    found = [int(row.argmax()) * bool(row.max() >= sure) or None for row in rows_of(body)]
+    return json.dumps({"digits": found})
+
+
+def not_a_text(body, sure=0.5):
+    return {"digits": rows_of(body).argmax(axis=1).tolist()}
+
+
+def probabilities(body, sure=0.5):
+    rows = rows_of(body)
+    return json.dumps({"digits": [float(r.max()) if r.max() >= sure else None for r in rows]})
+
+
+def in_place(path, chunks):
+    with open(path, "wb") as stream:
+        for chunk in chunks:
+            stream.write(chunk)
+        os.fsync(stream.fileno())
+
+
+def old_one_first(path, chunks):
+    Path(path).unlink()
+    partial = Path(f"{path}.new")
+    with partial.open("wb") as stream:
+        for chunk in chunks:
+            stream.write(chunk)
+    partial.rename(path)
+
+
+def leaves_its_parts(path, chunks):
+    partial = Path(f"{path}.new")
+    with partial.open("wb") as stream:
+        for chunk in chunks:
+            stream.write(chunk)
+        stream.flush()
+        os.fsync(stream.fileno())
+    partial.rename(path)
+
+
+def swallows(path, chunks):
+    partial = Path(f"{path}.new")
+    try:
+        with partial.open("wb") as stream:
+            for chunk in chunks:
+                stream.write(chunk)
+        partial.rename(path)
+    except Exception:
+        partial.unlink()
+
+
+def no_fsync(path, chunks):
+    partial = Path(f"{path}.new")
+    try:
+        with partial.open("wb") as stream:
+            for chunk in chunks:
+                stream.write(chunk)
+        partial.rename(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def elsewhere(path, chunks):
+    with tempfile.NamedTemporaryFile(dir=tempfile.gettempdir()) as stream:
+        for chunk in chunks:
+            stream.write(chunk)
+        stream.flush()
+        os.fsync(stream.fileno())
+        Path(path).write_bytes(Path(stream.name).read_bytes())
+
+
+WRONG = {
+    "08.1": [
+        (one_list, "no list around them"),
+        (pythons_words, "is no JSON"),
+        (numpys_own, "tolist"),
+        (all_in_each, "does not hold image 0"),
+        (no_last_break, "no line break"),
+        (batches_of_one, "batch of one"),
+    ],
+    "08.2": [
+        (always_sure, "below sure"),
+        (left_out, "one entry for each image"),
+        (zero_is_false, "0 is a digit"),
+        (not_a_text, "json.dumps"),
+        (probabilities, "not its probability"),
+    ],
+    "08.3": [
+        (in_place, "Write to another name"),
+        (old_one_first, "Write to another name"),
+        (leaves_its_parts, "is left in the folder"),
+        (swallows, "did not come out"),
+        (no_fsync, "os.fsync"),
+        (elsewhere, "own folder"),
+    ],
+}
