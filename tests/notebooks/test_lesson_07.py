@@ -32,7 +32,8 @@ def test_lesson_07(run_lesson):
     assert errors_and_warnings(notebook) == []
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.soak  # all but one section is what the test above has run
+@pytest.mark.timeout(900)
 def test_lesson_07_without_horovod(run_lesson, without_horovod):
     """All that PyTorch does is there; for TensorFlow it says what to install."""
     found, notebook = run_lesson("07", **FEWER)
