@@ -17,7 +17,7 @@ from local_sagemaker.serving.record import Record
 
 LOG = logging.getLogger(__name__)
 GROUP = "/aws/sagemaker/Endpoints/"
-START_SECONDS = 180  # unless the variant has a ContainerStartupHealthCheckTimeoutInSeconds
+START_SECONDS = 480  # unless the variant has a ContainerStartupHealthCheckTimeoutInSeconds
 # "A customer's model containers must respond to requests within 60 seconds": InvokeEndpoint in
 # botocore's model of sagemaker-runtime, read 2026-11-21.
 INVOCATION_SECONDS = 60.0

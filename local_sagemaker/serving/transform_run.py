@@ -26,9 +26,7 @@ from local_sagemaker.serving.record import FILE, Record
 LOG = logging.getLogger(__name__)
 GROUP = "/aws/sagemaker/TransformJobs"
 DEFAULT_MB = 6  # CreateTransformJob in botocore's model of SageMaker, read 2026-11-21
-# ModelClientConfig's default: the same model says at most 3600; 600 stands in
-# https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ModelClientConfig.html
-DEFAULT_SECONDS = 600
+DEFAULT_SECONDS = 600  # of one answer: ModelClientConfig in the same model
 
 
 class TransformError(Exception):
@@ -111,9 +109,9 @@ class TransformRun:
         return True
 
     def _batch_variables(self) -> dict[str, str]:
-        # https://docs.aws.amazon.com/sagemaker/latest/dg/your-algorithms-batch-code.html
+        # As the sagemaker SDK's own local mode sets them: sagemaker/local/entities.py of 2.257.7.
         return {
-            "SAGEMAKER_BATCH": "true",
+            "SAGEMAKER_BATCH": "True",
             "SAGEMAKER_MAX_PAYLOAD_IN_MB": str(self.request.get("MaxPayloadInMB", DEFAULT_MB)),
             "SAGEMAKER_BATCH_STRATEGY": self._strategy(),
             "SAGEMAKER_MAX_CONCURRENT_TRANSFORMS": str(self._concurrent()),
