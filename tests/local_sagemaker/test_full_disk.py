@@ -102,6 +102,7 @@ def test_the_endpoint_needs_no_tmp(tmp_path, request):
     assert s3.get_object(Bucket="bucket", Key="large")["Body"].read() == body
 
 
+@pytest.mark.soak
 def test_doctor_names_a_missing_place_for_temporary_files(tmp_path):
     home = {"HOME": "/mnt", "WORKSHOP_STATE_DIR": "/mnt/state", "TMPDIR": "/proc/no"}
     done = run(f"mount --bind {tmp_path} /mnt && {NOWHERE}", WORKSHOP, "doctor", **home)
@@ -128,6 +129,7 @@ run_main(lambda: save_model(Classifier((28, 28, 1), 64), sys.argv[1], (28, 28, 1
 """
 
 
+@pytest.mark.soak
 def test_a_model_that_the_disk_cannot_take(tmp_path):
     mounts = f"mount -t tmpfs -o size=16k tmpfs {tmp_path} && cd {REPOSITORY}"
     done = run(

@@ -15,8 +15,8 @@ from raw_http import SIGNED, call
 from endpoint_harness import BUCKET, FINAL, Endpoint
 
 SEED = int(os.environ.get("FUZZ_SEED", "20261121"))
-SHORT, SOAK_SECONDS = 400, 600
-SLOW_CLIENTS = 300
+SHORT, SOAK_SECONDS = 250, int(os.environ.get("FUZZ_SECONDS", "600"))
+SLOW_CLIENTS = 200
 HEAD = f"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: {SIGNED.format('sagemaker')}\r\n"
 
 

@@ -1,0 +1,143 @@
+"""The machine's clock is set while a job runs: its times never go back, and it is not cut short."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+import uuid
+from pathlib import Path
+
+import pytest
+
+from endpoint_harness import BUCKET, Endpoint, request
+from local_sagemaker import daemon
+from local_sagemaker.jobs.record import JobRecord
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+HOUR = 3600.0
+# Runs in every Python that the endpoint starts, before anything else.
+ANOTHER_CLOCK = """
+import os, time
+real = time.time
+def now():
+    try:
+        with open(os.environ["CLOCK_FILE"]) as stream:
+            return real() + float(stream.read() or 0)
+    except (OSError, KeyError, ValueError):
+        return real()
+time.time = now
+"""
+
+
+def record_of(tmp_path: Path) -> JobRecord:
+    return JobRecord.create(tmp_path / "job", request("a-job"), "arn", "us-east-1")
+
+
+def times(data: dict) -> list[float]:
+    """Every time of a job, in the order in which they were written."""
+    found = [data["created"]]
+    for one in data["transitions"]:
+        found += [one["StartTime"], one["EndTime"]]
+    return [*found, data["ended"]]
+
+
+@pytest.mark.parametrize("steps", [(-HOUR, 0), (HOUR, 0), (HOUR, -HOUR), (-HOUR, HOUR)], ids=str)
+def test_a_records_times_never_go_back(tmp_path, monkeypatch, steps):
+    real, shift = time.time, [0.0]
+    monkeypatch.setattr(time, "time", lambda: real() + shift[0])
+    record = record_of(tmp_path)
+    record.enter("Downloading")
+    shift[0] += steps[0]
+    record.enter("Training")
+    shift[0] += steps[1]
+    record.enter("Uploading")
+    record.end("Completed")
+    data = JobRecord.read(record.path).data
+    assert times(data) == sorted(times(data))
+    assert data["modified"] >= data["ended"]
+    assert 0 <= data["seconds"] < 30, "measured, not computed from times"
+
+
+def test_a_record_of_the_future_is_read_and_ended(tmp_path, monkeypatch):
+    """The clock was ahead when the endpoint was killed, and is right when it comes up again."""
+    real = time.time
+    with monkeypatch.context() as ahead:
+        ahead.setattr(time, "time", lambda: real() + HOUR)
+        record = record_of(tmp_path)
+        record.enter("Downloading")
+    again = JobRecord.read(record.path)
+    again.end("Failed", reason="it was killed")
+    assert times(again.data) == sorted(times(again.data))
+
+
+@pytest.fixture
+def elsewhen(tmp_path):
+    """An endpoint whose clock, and whose jobs' supervisors', a file sets: seconds to add."""
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text(ANOTHER_CLOCK)
+    one = Endpoint.__new__(Endpoint)
+    one.state, one.clock = tmp_path / "state", tmp_path / "clock"
+    one.state.mkdir()
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+    folders = os.pathsep.join([str(tmp_path / "site"), str(REPOSITORY)])
+    process = subprocess.Popen(
+        [sys.executable, "-m", "local_sagemaker", "--state", str(one.state), "--grace", "3"],
+        env={**kept, "PYTHONPATH": folders, "CLOCK_FILE": str(one.clock)},
+        stderr=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 120
+    while (found := daemon.running(one.state)) is None:
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.05)
+    one.running, one.env = found, daemon.environment(one.state, found.port)
+    one.client("s3").create_bucket(Bucket=BUCKET)
+    yield one
+    process.terminate()
+    assert process.wait(60) == 0
+
+
+def until(endpoint, name: str, secondary: str) -> None:
+    deadline = time.monotonic() + 120
+    api = endpoint.client("sagemaker")
+    while api.describe_training_job(TrainingJobName=name)["SecondaryStatus"] != secondary:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def begun(endpoint) -> str:
+    """A job that trains for six seconds."""
+    name = f"clock-{uuid.uuid4().hex[:10]}"
+    body = request(name)
+    body.pop("HyperParameters")
+    body["StoppingCondition"]["MaxRuntimeInSeconds"] = 1800
+    body["AlgorithmSpecification"] |= {
+        "ContainerEntrypoint": [sys.executable, "-c"],
+        "ContainerArguments": [
+            "import time; [(print('TICK', n, flush=True), time.sleep(0.5)) for n in range(12)]"
+        ],
+    }
+    endpoint.client("sagemaker").create_training_job(**body)
+    return name
+
+
+@pytest.mark.namespaces
+def test_a_job_whose_clock_is_set_forward_and_back(elsewhen):
+    if elsewhen.running.isolation != "namespaces":
+        pytest.skip("a ContainerEntrypoint needs namespaces")
+    name = begun(elsewhen)
+    until(elsewhen, name, "Training")
+    for step in (HOUR, -HOUR):
+        elsewhen.clock.write_text(str(step))
+        time.sleep(1.5)
+    job = elsewhen.wait(name)
+    assert job.status == "Completed", job.description.get("FailureReason")
+    told = job.description
+    found = [told["CreationTime"], told["TrainingStartTime"]]
+    for one in told["SecondaryStatusTransitions"][1:]:
+        found += [one["StartTime"], one["EndTime"]]
+    assert found == sorted(found), found
+    assert told["LastModifiedTime"] >= told["TrainingEndTime"] >= told["TrainingStartTime"]
+    assert 5 <= told["TrainingTimeInSeconds"] < 600
+    assert sorted(job.lines("TICK"), key=int) == [str(number) for number in range(12)]
