@@ -45,7 +45,7 @@ def main() -> None:
     optimizer = torch.optim.SGD(model.parameters(), args.learning_rate, momentum=0.9)
 
     report = Report(args, weights_of(model), rank, world_size, mean_over_ranks)  # NEW: the ranks
-    kept = Checkpoints(args, model, optimizer, report)  # goes on from the newest, if there is one
+    kept = Checkpoints(args, parallel_model, optimizer, report)  # NEW: the wrapped model
     for epoch, steps in epochs_and_steps(args, len(labels)):
         sampler.set_epoch(epoch)  # NEW: without it every epoch has the same order
         for batch_images, batch_labels in kept.batches(loader, epoch, steps):

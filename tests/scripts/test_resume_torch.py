@@ -23,7 +23,7 @@ from test_ddp import TOLERANCE
 WHOLE = ["--max-steps", "40", "--log-every", "1"]
 CUT = ["--max-steps", "32", "--log-every", "1"]
 EVERY = ["--checkpoint-every", "6"]
-DDP = [*torchrun(2), SCRIPTS / "train_torch_ddp.py"]
+DDP = [*torchrun(4), SCRIPTS / "train_torch_ddp.py"]
 TWO_TIERS = [*torchrun(2), SCRIPTS / "train_torch_links.py", "--all-reduce", "two_tier"]
 
 
@@ -138,7 +138,7 @@ def test_the_newest_checkpoint_is_damaged(alone, tmp_path):
 
 @pytest.mark.soak
 def test_ranks_go_on_with_what_one_process_kept(alone, run, tmp_path):
-    """Not to the last bit: two ranks take sums in another order, for TOLERANCE see test_ddp."""
+    """Not to the last bit: four ranks take sums in another order, for TOLERANCE see test_ddp."""
     keep = ["--checkpoint-every", "6", "--checkpoint-dir", tmp_path / "kept"]
     alone("train_torch.py", "--max-steps", "8", *keep)
     rest = run(*DDP, *TEN_STEPS, *keep, "--dump-weights", tmp_path / "rest", timeout=240)
@@ -150,9 +150,10 @@ def test_ranks_go_on_with_what_one_process_kept(alone, run, tmp_path):
 @pytest.mark.parametrize("rank", ["0", pytest.param("1", marks=pytest.mark.soak)])
 def test_torchrun_restarts_and_the_ranks_go_on(run, tmp_path, whole_ddp, rank):
     keep = [*EVERY, "--checkpoint-dir", tmp_path]
-    launch = [*torchrun(2), "--max-restarts", "1"]
+    # One restart is needed. On a busy machine ranks now and then fail to connect: then another.
+    launch = [*torchrun(4), "--max-restarts", "3"]
     variables = {"DIE_RANK": rank, "DIE_AT_STEP": "33"}
-    done = run(*launch, HERE / "dies_once.py", *WHOLE, *keep, timeout=240, **variables)
+    done = run(*launch, HERE / "dies_once.py", *WHOLE, *keep, timeout=280, **variables)
     assert resumed(done) == [30]
     assert steps(done)[-10:] == list(range(31, 41))
     assert done.hashes == whole_ddp[0].hashes
