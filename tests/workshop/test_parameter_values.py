@@ -14,7 +14,7 @@ WRONG = [
     ("epochs", True, "a whole number"),
     ("epochs", "3", "a whole number"),
     ("epochs", None, "a whole number"),
-    ("epochs", -1, "not below 0"),
+    ("epochs", -1, "a whole number that is not below 0"),
     ("rate", float("nan"), "a number that is not below 0, such as 0.05"),
     ("rate", float("inf"), "a number"),
     ("rate", "fast", "a number"),
