@@ -1,8 +1,8 @@
 """The endpoint in the background: start it, find it, end it.
 
 Everything about it stands in its state directory: `endpoint.json` (pid, port; there while
-it answers), `endpoint.log`, `lock`, `moto/`, `jobs/`, `endpoints/`, `transforms/`, `links` (a
-setting; see jobs/links.py).
+it answers), `endpoint.log`, `lock`, `moto/`, `jobs/`, `endpoints/`, `transforms/`, `tmp/`, `links`
+(a setting; see jobs/links.py).
 """
 
 from __future__ import annotations
