@@ -4,6 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from local_sagemaker.jobs.aws import LocalAws
+from local_sagemaker.jobs.vpc import Reach, of_job
 from workshop import stacks
 from workshop.vpc import NoNetwork, network
 
@@ -18,6 +20,21 @@ def test_a_network_is_made_once_for_a_seat(session):
     (rule,) = group["IpPermissions"]
     assert rule["IpProtocol"] == "-1" and rule["IpRanges"] == []
     assert [one["GroupId"] for one in rule["UserIdGroupPairs"]] == first["security_group_ids"]
+
+
+@pytest.mark.parametrize("made", ["here", "by the stack"])
+def test_jobs_reach_each_other_and_s3_in_it(session, own_endpoint, made):
+    seat = SimpleNamespace(target="local", seat="reach", client=session.client)
+    if made == "by the stack":
+        seat.seat = "reached"
+        stacks.deploy(seat, ("network",), say=lambda _: None)
+    found = network(seat)
+    config = {
+        "Subnets": found["subnets"],
+        "SecurityGroupIds": found["security_group_ids"],
+    }
+    aws = LocalAws(own_endpoint.port)
+    assert of_job(aws, {"VpcConfig": config}, session.region) == Reach(internet=False)
 
 
 def test_another_seat_has_another_network(session):

@@ -21,6 +21,12 @@ from workshop.programs import TORCHRUN
 SCRIPT = SCRIPTS / "break_training.py"
 TAG = re.compile(r"^\[\d+,(\d+)\]<std(?:out|err)>: ?")  # mpirun's, before what a rank said
 LAST_WORDS_SECONDS = 5.0
+VARIABLES = {
+    "GLOO_SOCKET_IFNAME": INTERFACE,
+    # Without it ranks that torchrun starts again find, now and then, the addresses of those that
+    # are dead (https://github.com/pytorch/pytorch/issues/135712, read 2026-11-22).
+    "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",
+}
 
 
 @dataclass(frozen=True)
@@ -72,7 +78,7 @@ class Program:
         self.heard = time.monotonic()  # when the last line came
         self._guard = subprocess.Popen(
             [sys.executable, "-m", "workshop.mpirun", *command],
-            env=os.environ | {"GLOO_SOCKET_IFNAME": INTERFACE, "MASTER_PORT": str(free_port())},
+            env=os.environ | VARIABLES | {"MASTER_PORT": str(free_port())},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
