@@ -88,7 +88,7 @@ class JobRecord:
             transitions.append({"Status": secondary, "StartTime": now, "StatusMessage": message})
             if ended:
                 transitions[-1]["EndTime"] = self.data["ended"] = now
-                if "started" in self.data:
+                if self.held or self.since is not None:  # else another process began the job
                     self.data["seconds"] = self.seconds()
             self.save()
 
