@@ -73,7 +73,8 @@ def host(name: str) -> Victim:
 
 def program(script: str) -> Victim:
     """The process that runs a script without a launcher."""
-    return Victim(script, lambda _, line: len(line) > 1 and line[1].endswith(script))
+    # The toolkit's command is: python -u SCRIPT --flags, or without -u.
+    return Victim(script, lambda _, line: any(one.endswith(script) for one in line[1:3]))
 
 
 def digits_endpoint(folder: Path) -> Endpoint:
