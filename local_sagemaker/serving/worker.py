@@ -25,6 +25,7 @@ from local_sagemaker.serving.model import SUBMIT_DIRECTORY, Container
 
 ATTRIBUTES = "X-Amzn-SageMaker-Custom-Attributes"
 PING_SECONDS = 1.0
+JOIN_SECONDS = 5.0
 TAIL_LINES = 30
 CONNECTIONS = 128
 
@@ -157,10 +158,11 @@ class Worker:
         self.kill()
         self.process.wait()
         processes.kill_strays(self.mark)  # a script may have started processes in other groups
-        self.reader.join()
         self.process.stdin.close()
-        self.process.stdout.close()
         self.pool.close()
+        self.reader.join(JOIN_SECONDS)
+        if not self.reader.is_alive():  # else a stray holds the pipe, and may write to it yet
+            self.process.stdout.close()
 
     def last_words(self) -> str:
         """The end of its output."""

@@ -50,9 +50,7 @@ def test_32_clients_for_60_seconds(served, tmp_path):
     assert len(took) >= 10 * CLIENTS
     assert grown < GROWN
     deadline = time.monotonic() + 60
-    while (
-        process.num_fds() > open_before + 2 * CLIENTS
-    ):
+    while process.num_fds() > open_before + 2 * CLIENTS:
         assert time.monotonic() < deadline, process.num_fds() - open_before
         time.sleep(0.5)
     served.api.delete_endpoint(EndpointName="soak-1")
