@@ -16,19 +16,14 @@ from script_harness import (
     check_equals,
     mpirun,
     script_env,
-    trained_alone,
+    weights,
 )
 
 EVERY = 10  # steps from one checkpoint to the next
 STEPS = 240  # 10 epochs and a part of one
-SECONDS = 280  # processes that import TensorFlow, on a machine that may be busy
+SECONDS = 600  # processes that import TensorFlow, on a machine that may be busy
 # One thread a rank: two machines with other numbers of cores add in the same order.
 LENGTH = ["--max-steps", str(STEPS), "--log-every", "1", "--threads-per-rank", "1"]
-
-
-# Float32 sums in another order differ by an ulp or so a step. A step left out or done twice, or
-# momentum that is lost, differs by 1e-3 and more.
-TOLERANCE = 1e-5
 
 
 def task(kind: str, index: int) -> Callable[[dict], bool]:
@@ -42,23 +37,19 @@ def task(kind: str, index: int) -> Callable[[dict], bool]:
 
 @dataclass(frozen=True)
 class Launcher:
-    """How a script is started, which of its processes is killed, and how it goes on."""
+    """How a script is started, and which of its processes is killed."""
 
     command: list
     victim: Callable[[dict], bool]
-    again: list
 
 
 HOROVOD = [*mpirun(2), SCRIPTS / "train_tf_horovod.py"]
 WORKERS = [sys.executable, SCRIPTS / "common" / "launch_workers.py", "--workers", "2", "--"]
 SERVERS = [*LAUNCH_PS, "--workers", "1", "--ps", "1", "--"]
 LAUNCHERS = {
-    "horovod": Launcher(HOROVOD, lambda env: env.get("OMPI_COMM_WORLD_RANK") == "1", HOROVOD),
-    # A run may go on with another number of ranks.
-    "multiworker": Launcher(
-        WORKERS, task("worker", 0), [sys.executable, SCRIPTS / "train_tf_multiworker.py"]
-    ),
-    "parameter_server": Launcher(SERVERS, task("ps", 0), SERVERS),
+    "horovod": Launcher(HOROVOD, lambda env: env.get("OMPI_COMM_WORLD_RANK") == "1"),
+    "multiworker": Launcher(WORKERS, task("worker", 0)),
+    "parameter_server": Launcher(SERVERS, task("ps", 0)),
 }
 
 
@@ -96,7 +87,7 @@ def killed_and_gone_on(run, digits, tmp_path, launcher: str):
     """
     one = LAUNCHERS[launcher]
     kept, reached = killed(one, digits, tmp_path)
-    command = [*one.again, *LENGTH, *kept_in(kept), "--dump-weights", tmp_path / "again"]
+    command = [*one.command, *LENGTH, *kept_in(kept), "--dump-weights", tmp_path / "again"]
     again = run(*command, timeout=SECONDS)
     (resumed,) = [one for one in records(again.stdout) if one["event"] == "resumed"]
     assert reached - resumed["step"] <= EVERY, f"killed after step {reached}: {resumed}"
@@ -105,30 +96,22 @@ def killed_and_gone_on(run, digits, tmp_path, launcher: str):
     return again
 
 
-@pytest.fixture(scope="module")
-def alone(digits, tmp_path_factory) -> list:
-    """The weights of one process that was not killed."""
-    return trained_alone("train_tf.py", LENGTH, digits, tmp_path_factory)
-
-
-@pytest.mark.horovod
 @pytest.mark.slow
-@pytest.mark.timeout(900)
-def test_horovod_ends_with_the_weights_of_a_run_that_was_not_killed(run, alone, digits, tmp_path):
-    """Against one process: only rounding. (`make soak` compares exactly.)"""
-    needs_mpirun()
-    killed_and_gone_on(run, digits, tmp_path, "horovod")
-    check_equals(alone, tmp_path / "again", 2, TOLERANCE)
+@pytest.mark.timeout(1500)
+@pytest.mark.parametrize(
+    "launcher", [pytest.param("horovod", marks=pytest.mark.horovod), "multiworker"]
+)
+def test_ends_with_the_weights_of_a_run_that_was_not_killed(run, digits, tmp_path, launcher):
+    """To the last bit. One process alone is no measure: rounding has grown after 240 steps."""
+    if launcher == "horovod":
+        needs_mpirun()
+    whole = [*LAUNCHERS[launcher].command, *LENGTH, "--dump-weights", tmp_path / "whole"]
+    run(*whole, timeout=SECONDS)
+    killed_and_gone_on(run, digits, tmp_path, launcher)
+    check_equals(weights(tmp_path / "whole"), tmp_path / "again", 2, 0.0)
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(900)
-def test_workers_end_with_the_weights_of_a_run_that_was_not_killed(run, alone, digits, tmp_path):
-    killed_and_gone_on(run, digits, tmp_path, "multiworker")
-    check_equals(alone, tmp_path / "again", 1, TOLERANCE)
-
-
-@pytest.mark.slow
+@pytest.mark.soak  # in make test, test_parameter_server.py kills each process
 @pytest.mark.timeout(900)
 def test_a_parameter_server_that_is_killed_costs_one_interval(run, digits, tmp_path):
     again = killed_and_gone_on(run, digits, tmp_path, "parameter_server")

@@ -9,7 +9,7 @@ from script_harness import BIN, SCRIPTS, check_equals, largest_difference, mpiru
 
 import data_prep
 
-SECONDS = 280
+SECONDS = 600
 LENGTH = ["--log-every", 0, "--threads-per-rank", 1]
 EVERY = ["--checkpoint-every", 10]
 WORKERS = [sys.executable, SCRIPTS / "common" / "launch_workers.py", "--workers", "2", "--"]
