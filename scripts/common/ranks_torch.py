@@ -44,8 +44,21 @@ def join_ranks(backend: str | None = None) -> tuple[int, int]:
     if backend == "smddp":
         _import_smddp()
     backend = backend or ("nccl" if own_gpu else "gloo")
-    dist.init_process_group(backend, rank=rank, world_size=world_size)
+    dist.init_process_group(backend, rank=rank, world_size=world_size, store=_store_of_restart())
     return local_rank, ranks_here
+
+
+def _store_of_restart() -> dist.Store | None:
+    """Return where ranks that torchrun has restarted leave their addresses; else None.
+
+    torchrun (2.13) keeps its store over a restart, and there the addresses of the ranks that have
+    ended: who finds one of those waits for nobody. So each restart gets names of its own.
+    """
+    restarts = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+    if restarts == "0" or os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
+        return None
+    address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    return dist.PrefixStore(f"restart_{restarts}", dist.TCPStore(address, port, is_master=False))
 
 
 def _import_smddp() -> None:
