@@ -56,11 +56,20 @@ class EndpointRun:
     def ask(self, body: bytes, headers: Mapping[str, str]) -> worker.Answer:
         """Have the worker answer. Raises NotServing, worker.TooSlow or worker.Gone."""
         deadline = time.monotonic() + self.seconds
-        if not self.ready.wait(self.seconds) or self.stopping.is_set():
-            raise NotServing(self.record.name)
-        asked = self.worker
+        while True:
+            left = max(0.1, deadline - time.monotonic())
+            if not self.ready.wait(left) or self.stopping.is_set():
+                raise NotServing(self.record.name)
+            try:
+                return self._ask(self.worker, body, headers, left)
+            except worker.NotTaken:  # it ended a moment ago, and the next is on its way
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.05)
+
+    def _ask(self, asked: worker.Worker, body: bytes, headers: Mapping[str, str], seconds: float):
         try:
-            return asked.ask(body, headers, max(0.1, deadline - time.monotonic()))
+            return asked.ask(body, headers, seconds)
         except worker.TooSlow:
             if (self.directory / "model" / "code").is_dir():
                 # Its functions run one at a time: what hangs would hold up all that follow.

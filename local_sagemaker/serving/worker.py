@@ -42,6 +42,10 @@ class Gone(Exception):
     """The worker ended before it answered."""
 
 
+class NotTaken(Gone):
+    """The worker had ended before it was asked."""
+
+
 @dataclasses.dataclass
 class Answer:
     """What a worker answered. status: HTTP's."""
@@ -133,11 +137,13 @@ class Worker:
             time.sleep(0.02)
 
     def ask(self, body: bytes, headers: Mapping[str, str], seconds: float) -> Answer:
-        """POST /invocations. Raises TooSlow or Gone."""
+        """POST /invocations. Raises TooSlow, Gone or NotTaken."""
         try:
             reply = self.pool.request(
                 "POST", "/invocations", body=body, headers=dict(headers), timeout=seconds
             )
+        except urllib3.exceptions.NewConnectionError as error:  # in urllib3 1 a TimeoutError, too
+            raise NotTaken(str(error)) from error
         except urllib3.exceptions.TimeoutError as error:
             raise TooSlow(f"no answer within {seconds:g} s") from error
         except urllib3.exceptions.HTTPError as error:

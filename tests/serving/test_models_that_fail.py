@@ -174,5 +174,7 @@ def test_a_worker_tells_of_its_own_end(served, tmp_path):
         with pytest.raises(worker.StartError, match="ended with exit code 1"):
             one.wait_until_ready(PATIENCE)
         assert "it holds no file" in one.last_words() and said == list(one.tail)
+        with pytest.raises(worker.NotTaken):  # so that the next worker may be asked instead
+            one.ask(b"[1]", {}, PATIENCE)
     finally:
         one.close()
