@@ -25,7 +25,8 @@ JOBS = plan()["jobs"]
 LESSONS = [name for name in JOBS if isinstance(JOBS[name], list)]
 # Links that are narrowed, and what stands in for SMDDP, are to be had on the local endpoint alone.
 MORE_LOCALLY = {"06", "07"}
-TIME = re.compile(r"\d{4}-\d\d-\d\d-\d\d-\d\d-\d\d-\d{3}")
+# Of a job's name, and of the place of its checkpoints, which has random letters too.
+TIME = re.compile(r"\d{4}(?:-\d\d){5}-(?:[0-9a-f]{8}|\d{3})")
 BUCKET, ROLE, IMAGE, KIND = "<bucket>", "<role>", "<image>", "<instance type>"
 
 
