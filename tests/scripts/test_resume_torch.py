@@ -24,6 +24,7 @@ WHOLE = ["--max-steps", "40", "--log-every", "1"]
 CUT = ["--max-steps", "32", "--log-every", "1"]
 EVERY = ["--checkpoint-every", "6"]
 DDP = [*torchrun(4), SCRIPTS / "train_torch_ddp.py"]
+pytestmark = pytest.mark.timeout(900)  # a busy machine needs a minute to start four ranks
 TWO_TIERS = [*torchrun(2), SCRIPTS / "train_torch_links.py", "--all-reduce", "two_tier"]
 
 
@@ -150,8 +151,7 @@ def test_ranks_go_on_with_what_one_process_kept(alone, run, tmp_path):
 @pytest.mark.parametrize("rank", ["0", pytest.param("1", marks=pytest.mark.soak)])
 def test_torchrun_restarts_and_the_ranks_go_on(run, tmp_path, whole_ddp, rank):
     keep = [*EVERY, "--checkpoint-dir", tmp_path]
-    # One restart is needed. On a busy machine ranks now and then fail to connect: then another.
-    launch = [*torchrun(4), "--max-restarts", "3"]
+    launch = [*torchrun(4), "--max-restarts", "1"]
     # Without the last, ranks that are started again find the dead ones' addresses, now and then:
     # https://github.com/pytorch/pytorch/issues/135712, read 2026-11-22.
     variables = {"DIE_RANK": rank, "DIE_AT_STEP": "33", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
