@@ -90,6 +90,7 @@ def test_a_job_on_a_full_disk_fails_and_says_why(small):
     assert not list((small.disk / "state" / "jobs" / name).glob("algo-*"))
 
 
+@pytest.mark.soak
 def test_the_endpoint_needs_no_tmp(tmp_path, request):
     """Large bodies pass through temporary files: those lie in the state directory."""
     one = EndpointThere(
@@ -111,6 +112,7 @@ def test_doctor_names_a_missing_place_for_temporary_files(tmp_path):
     assert "no folder for temporary files" in done.stdout and "TMPDIR" in done.stdout
 
 
+@pytest.mark.soak
 def test_data_prep_on_a_full_disk_leaves_nothing(tmp_path):
     mounts = f"mount -t tmpfs -o size=64k tmpfs {tmp_path} && echo kept > {tmp_path}/mine"
     program = f"{sys.executable} -m data_prep digits --out {tmp_path}/digits; echo $?; "
