@@ -10,7 +10,7 @@ from workshop.notebooks.execute import execute
 from workshop.notebooks.lessons import chosen
 from workshop.recording import records
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.soak]
 FEWER = {
     "06": {"links": ["wide", "50mbit"], "epochs": 2, "layout_instances": [1, 2]},
     "07": {"megabytes": 1, "blocks": 2, "epochs": 1},
@@ -18,7 +18,7 @@ FEWER = {
 
 
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("lesson", ["06", pytest.param("07", marks=pytest.mark.soak)])
+@pytest.mark.parametrize("lesson", FEWER)
 def test_a_lesson_without_narrow_links(lesson, own_state, tmp_path):
     if daemon.running(own_state) is None:
         daemon.start(own_state, 0, ["--isolation", "processes"])

@@ -99,7 +99,11 @@ def killed_and_gone_on(run, digits, tmp_path, launcher: str):
 @pytest.mark.slow
 @pytest.mark.timeout(1500)
 @pytest.mark.parametrize(
-    "launcher", [pytest.param("horovod", marks=pytest.mark.horovod), "multiworker"]
+    "launcher",
+    [
+        pytest.param("horovod", marks=pytest.mark.horovod),
+        pytest.param("multiworker", marks=pytest.mark.soak),
+    ],
 )
 def test_ends_with_the_weights_of_a_run_that_was_not_killed(run, digits, tmp_path, launcher):
     """To the last bit. One process alone is no measure: rounding has grown after 240 steps."""

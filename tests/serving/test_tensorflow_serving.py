@@ -114,6 +114,7 @@ def refused(served, name: str, body: dict, why: str, **more) -> None:
     assert error.value.response["Error"]["Message"].startswith("Received client error (4")
 
 
+@pytest.mark.soak
 def test_transform_with_handlers_of_ones_own(served, sdk, made, tmp_path):
     uri, reference = made
     (tmp_path / "inference.py").write_text(HANDLERS)

@@ -16,8 +16,7 @@ RANKS = (
     "ranks-overwrite",
 )
 JOBS = ("blocked-security-group", "no-s3-endpoint", "requirements-offline")
-SOON = [("mismatched-shapes", False), ("ranks-overwrite", False)]
-SOON += [("forgotten-broadcast", False), ("forgotten-broadcast", True)]
+SOON = [("mismatched-shapes", False), ("forgotten-broadcast", False)]
 LINES = {
     "rank-dies": ("torchrun: ", "mpirun: "),
     "rank-hangs": ("in wait_for", "Timed out waiting 10000ms"),
