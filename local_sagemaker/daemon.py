@@ -182,7 +182,7 @@ def stop(state: Path) -> bool:
 
 def forget(state: Path) -> None:
     """Remove jobs, buckets and everything else. The endpoint must be down."""
-    for name in ("moto", "jobs", "tmp"):
+    for name in ("moto", "jobs", "endpoints", "transforms", "tmp"):
         if (state / name).is_dir():
             remove(state / name)
     for name in ("endpoint.json", "endpoint.log", "sdk-defaults.yaml", "links"):

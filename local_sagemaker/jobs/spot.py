@@ -80,8 +80,9 @@ def time_exceeded(request: dict, running: float, since_creation: float) -> str |
     (read 2026-11-21).
     """
     limits = request.get("StoppingCondition") or {}
-    if running >= limits.get("MaxRuntimeInSeconds", DAY):
-        return "MaxRuntimeExceeded"
-    if since_creation >= limits.get("MaxWaitTimeInSeconds", float("inf")):
-        return "MaxWaitTimeExceeded"
-    return None
+    over = {  # seconds; who looks now and then may find both reached: the first one counts
+        "MaxRuntimeExceeded": running - limits.get("MaxRuntimeInSeconds", DAY),
+        "MaxWaitTimeExceeded": since_creation - limits.get("MaxWaitTimeInSeconds", float("inf")),
+    }
+    first = max(over, key=over.get)
+    return first if over[first] >= 0 else None

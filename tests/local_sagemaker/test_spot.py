@@ -114,6 +114,8 @@ LIMITS = {
     "neither": (9, 19, None),
     "runs too long": (10, 10, "MaxRuntimeExceeded"),
     "waits too long": (9, 20, "MaxWaitTimeExceeded"),
+    "runs too long, and by now waits too long": (15, 21, "MaxRuntimeExceeded"),
+    "waits too long, and by now runs too long": (11, 25, "MaxWaitTimeExceeded"),
 }
 
 
