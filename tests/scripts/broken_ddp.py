@@ -9,5 +9,17 @@ import torch.nn.parallel
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 
-torch.nn.parallel.DistributedDataParallel = lambda model, *args, **kwargs: model
+
+class Alone(torch.nn.Module):
+    """Where DDP was: the model, and nobody's gradients but this rank's."""
+
+    def __init__(self, module, *args, **kwargs):
+        super().__init__()
+        self.module = module
+
+    def forward(self, images):
+        return self.module(images)
+
+
+torch.nn.parallel.DistributedDataParallel = Alone
 runpy.run_path(str(SCRIPTS / "train_torch_ddp.py"), run_name="__main__")
