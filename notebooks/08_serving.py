@@ -53,8 +53,8 @@ serving_type = "ml.m5.large"
 in_vpc = True
 epochs = 20
 requests = 300
-spot_epochs = 200
-interrupt_after = 16
+spot_epochs = 300
+interrupt_after = 10
 breaks = ["forgotten-broadcast", "rank-dies"]
 max_run = 600
 
