@@ -9,6 +9,7 @@ from pathlib import Path
 from botocore.exceptions import BotoCoreError, ClientError
 
 from local_sagemaker.jobs.aws import LocalAws, split_uri
+from local_sagemaker.server.archives import unpack
 from local_sagemaker.server.errors import AwsError, validation
 
 SUBMIT_DIRECTORY = "SAGEMAKER_SUBMIT_DIRECTORY"
@@ -74,8 +75,7 @@ def _unpack(aws: LocalAws, uri: str, region: str, folder: Path) -> None:
         aws.client("s3", region).download_file(bucket, key, str(archive))
         folder.mkdir(parents=True, exist_ok=True)
         with tarfile.open(archive) as tar:
-            # "data" refuses what would leave the folder: absolute names, "..", links outwards.
-            tar.extractall(folder, filter="data")
+            unpack(tar, folder)
     except ClientError as error:
         told = error.response["Error"]["Message"]
         raise ModelDataError(
