@@ -61,7 +61,10 @@ def uninterrupted(endpoint, session, whole: dict, name: str):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("way", "victim", "step"),
-    [("one each", host("algo-2"), 47), ("plain", program("train_torch.py"), 61)],
+    [
+        ("one each", host("algo-2"), 47),
+        pytest.param("plain", program("train_torch.py"), 61, marks=pytest.mark.soak),
+    ],
     ids=["torchrun, second host", "plain, the script"],
 )
 def test_killed_and_trained_on(endpoint, session, whole, way, victim, step):

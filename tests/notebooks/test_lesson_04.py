@@ -52,6 +52,7 @@ def test_lesson_04(run_lesson):
 
 @pytest.mark.timeout(900)
 @needs_horovod
+@pytest.mark.soak  # lessons 03 and 05 do the same in `make test`
 def test_lesson_04_notices_ranks_that_do_not_average(run_lesson, tmp_path):
     """The script that it calls complete lacks the tape: it ends well, and the lesson must not."""
     (path,) = chosen(("04",))

@@ -7,6 +7,7 @@ from notebook_harness import errors_and_warnings, text_of
 pytestmark = pytest.mark.slow
 
 FEWER = {"epochs": 8, "requests": 40, "breaks": ["ranks-overwrite"]}
+FEWER |= {"spot_epochs": 150, "interrupt_after": 6}
 
 
 @pytest.mark.timeout(600)
