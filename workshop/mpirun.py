@@ -23,6 +23,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -122,16 +123,7 @@ class Running:
         self.short = _shown([*full[:3], *words], environment)
         self._arrived = threading.Condition()
         self._began = time.monotonic()
-        self._guard = subprocess.Popen(
-            [sys.executable, "-m", "workshop.mpirun", *full],
-            env=os.environ | {name: str(value) for name, value in environment.items()},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            start_new_session=True,  # a Ctrl-C at the terminal reaches the notebook alone
-        )
+        self._guard = start_guard(full, environment)
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
@@ -243,6 +235,23 @@ def _quoted(word: str) -> str:
     """As a person would quote it for a shell."""
     plain = shlex.quote(word)
     return f'"{word}"' if plain != word and not set(word) & set('"$`\\!') else plain
+
+
+def start_guard(command: list[str], environment: Mapping[str, object]) -> subprocess.Popen[str]:
+    """Start a command with the guard before it, which ends all that the command started.
+
+    environment: variables besides this process's own. Output and errors come as one text.
+    """
+    return subprocess.Popen(
+        [sys.executable, "-m", "workshop.mpirun", *command],
+        env=os.environ | {name: str(value) for name, value in environment.items()},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,  # a Ctrl-C at the terminal reaches this process alone
+    )
 
 
 def _guard(command: list[str]) -> int:

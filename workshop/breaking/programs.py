@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import re
-import subprocess
 import sys
 import threading
 import time
@@ -14,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from workshop.loopback import INTERFACE, free_port
-from workshop.mpirun import mpirun_command
+from workshop.mpirun import mpirun_command, start_guard
 from workshop.paths import SCRIPTS
 from workshop.programs import TORCHRUN
 
@@ -76,16 +74,7 @@ class Program:
     def __init__(self, command: list[str]) -> None:
         self.lines: list[str] = []
         self.heard = time.monotonic()  # when the last line came
-        self._guard = subprocess.Popen(
-            [sys.executable, "-m", "workshop.mpirun", *command],
-            env=os.environ | VARIABLES | {"MASTER_PORT": str(free_port())},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            start_new_session=True,  # a Ctrl-C at the terminal reaches this process alone
-        )
+        self._guard = start_guard(command, VARIABLES | {"MASTER_PORT": free_port()})
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
