@@ -19,7 +19,7 @@ from local_sagemaker.jobs.aws import LocalAws
 from local_sagemaker.jobs.cluster_process import ClusterProcess
 from local_sagemaker.jobs.metrics import Metrics
 from local_sagemaker.jobs.record import JobRecord
-from local_sagemaker.server.files import remove
+from local_sagemaker.server.files import empty, remove
 
 LOG = logging.getLogger(__name__)
 TRAIN = [sys.executable, "-m", "local_sagemaker.image.train"]
@@ -273,8 +273,4 @@ def command(request: dict) -> list[str]:
 
 def clean(directory: Path) -> None:
     """Remove everything of a job but its record."""
-    for path in directory.iterdir():
-        if path.is_dir():
-            remove(path)
-        elif path.name != "job.json":
-            path.unlink(missing_ok=True)
+    empty(directory, but="job.json")

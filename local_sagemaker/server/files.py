@@ -33,3 +33,12 @@ def remove(folder: Path) -> None:
             shutil.rmtree(path) if os.path.isdir(path) else os.unlink(path)
 
     shutil.rmtree(folder, onerror=open_up)
+
+
+def empty(folder: Path, but: str) -> None:
+    """Remove everything in a directory but the file of this name."""
+    for path in folder.iterdir():
+        if path.is_dir():
+            remove(path)
+        elif path.name != but:
+            path.unlink(missing_ok=True)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from local_sagemaker.jobs import channels
 from local_sagemaker.jobs.aws import LocalAws, split_uri
-from local_sagemaker.server.files import remove
+from local_sagemaker.server.files import empty
 from local_sagemaker.serving import model, worker
 from local_sagemaker.serving.endpoint_run import START_SECONDS
 from local_sagemaker.serving.log import AWS_ERRORS, StreamLog
@@ -193,8 +193,4 @@ def mark(name: str) -> str:
 
 def clean(directory: Path) -> None:
     """Remove everything of a job but its record."""
-    for path in directory.iterdir():
-        if path.is_dir():
-            remove(path)
-        elif path.name != FILE:
-            path.unlink(missing_ok=True)
+    empty(directory, but=FILE)

@@ -38,3 +38,17 @@ def session(own_endpoint, clean_aws):
     import workshop
 
     return workshop.session("local", seat="tests")
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    """The axes of each picture that is shown; all figures must be closed at the end."""
+    import matplotlib.pyplot as plt  # slow, and few tests draw
+
+    from workshop.plots import look
+
+    found = []
+    monkeypatch.setattr(look, "show_figure", lambda figure, title: found.extend(figure.axes))
+    before = plt.get_fignums()
+    yield found
+    assert plt.get_fignums() == before, "a figure was not closed"

@@ -1,21 +1,9 @@
 """Pictures beside each other, as lesson 08 shows what a model gets wrong."""
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
 from workshop import plots
-from workshop.plots import look
-
-
-@pytest.fixture
-def shown(monkeypatch):
-    """The axes of each picture that is shown."""
-    found = []
-    monkeypatch.setattr(look, "show_figure", lambda figure, title: found.extend(figure.axes))
-    before = plt.get_fignums()
-    yield found
-    assert plt.get_fignums() == before, "a figure was not closed"
 
 
 @pytest.mark.parametrize("count", [1, 6, 7])

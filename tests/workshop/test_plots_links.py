@@ -1,22 +1,10 @@
 """The pictures of links: where lines cross, and that what is drawn is what was given."""
 
-import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 
 from workshop.plots import links as pictures
-from workshop.plots import look
 from workshop.plots.links import WIDE, crossing
-
-
-@pytest.fixture
-def shown(monkeypatch):
-    """The axes of each picture that is shown."""
-    found = []
-    monkeypatch.setattr(look, "show_figure", lambda figure, title: found.extend(figure.axes))
-    before = plt.get_fignums()
-    yield found
-    assert plt.get_fignums() == before, "a figure was not closed"
 
 
 def test_where_a_narrow_link_makes_a_step_slower_than_one_instance():
