@@ -33,8 +33,7 @@ def set_up(python: str | None) -> None:
     environment.install_uv()
     settings = environment.uv_environment()
     environment.install_locked(settings)
-    uv = [str(environment.UV), "pip", "install", "--python", str(environment.PYTHON)]
-    horovod.install_horovod(state.VENV, uv, settings)
+    horovod.install_horovod(state.VENV, environment.UV_INSTALL, settings)
     state.write_json(state.STAMP, {"key": state.key()})
     state.UNFINISHED.unlink(missing_ok=True)
     shell.say(f"Set up in {time.monotonic() - start:.0f} s.")

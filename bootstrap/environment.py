@@ -16,6 +16,9 @@ from bootstrap.state import ROOT, UNFINISHED, VENV
 
 PYTHON = VENV / "bin" / "python"
 UV = VENV / "bin" / "uv"
+# Compiled once, now: a job's instance cannot keep what it compiles, nor can any process where
+# PYTHONDONTWRITEBYTECODE is set, and TensorFlow's 10 seconds of it would come each time.
+UV_INSTALL = [str(UV), "pip", "install", "--python", str(PYTHON), "--compile-bytecode"]
 LOCK = ROOT / "requirements" / "lock.txt"
 LOGS = VENV / "log"
 NO_NETWORK = re.compile(
@@ -143,24 +146,21 @@ def network_step(title: str, command: list[str], environment: dict[str, str]) ->
 
 def install_locked(environment: dict[str, str]) -> None:
     """Install the lock's exact versions, and the kit itself."""
-    base = [str(UV), "pip", "install", "--python", str(PYTHON)]
     # The pins hold for what two source-only packages are built with, too.
     pinned = ["--build-constraints", str(LOCK)]
     if can_build_extensions():
         stand_in = site_packages() / "gethostname.py"
         again = ["--reinstall-package", "sagemaker-training"] if stand_in.exists() else []
-        command = [*base, *pinned, *again, "-r", str(LOCK)]
+        command = [*UV_INSTALL, *pinned, *again, "-r", str(LOCK)]
         network_step("install the locked packages", command, environment)
         stand_in.unlink(missing_ok=True)
     else:
-        install_without_compiler(base, pinned, environment)
-    kit = [*base, "--no-deps", "--no-build-isolation", "--editable", str(ROOT)]
+        install_without_compiler(pinned, environment)
+    kit = [*UV_INSTALL, "--no-deps", "--no-build-isolation", "--editable", str(ROOT)]
     run_step("install the kit", kit, log=LOGS / "install.log", environment=environment)
 
 
-def install_without_compiler(
-    base: list[str], pinned: list[str], environment: dict[str, str]
-) -> None:
+def install_without_compiler(pinned: list[str], environment: dict[str, str]) -> None:
     """As install_locked, but sagemaker-training without its one C module."""
     from bootstrap.lock import blocks
 
@@ -172,9 +172,11 @@ def install_without_compiler(
         rest.write_text("\n".join("\n".join(b) for b in everything if b not in toolkit) + "\n")
         only = folder / "toolkit.txt"
         only.write_text("\n".join("\n".join(b) for b in toolkit) + "\n")
-        network_step("install the locked packages", [*base, *pinned, "-r", str(rest)], environment)
+        command = [*UV_INSTALL, *pinned, "-r", str(rest)]
+        network_step("install the locked packages", command, environment)
         wheel = wheel_without_extension(only, folder)
-        command = [*base, "--no-deps", "--reinstall-package", "sagemaker-training", str(wheel)]
+        again = ["--no-deps", "--reinstall-package", "sagemaker-training"]
+        command = [*UV_INSTALL, *again, str(wheel)]
         network_step("install sagemaker-training", command, environment)
     (site_packages() / "gethostname.py").write_text(GETHOSTNAME)
 

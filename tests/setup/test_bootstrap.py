@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 import json
 import os
 import shutil
@@ -313,3 +314,14 @@ def test_the_build_takes_no_more_memory_than_there_is(monkeypatch, kilobytes, jo
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(8)), raising=False)
     monkeypatch.setattr(horovod.Path, "read_text", lambda self: f"MemAvailable: {kilobytes} kB")
     assert horovod.build_jobs() == jobs
+
+
+@pytest.mark.parametrize("package", ["tensorflow", "torch", "keras", "sagemaker", "horovod"])
+def test_packages_are_compiled_once_for_all(package):
+    found = importlib.util.find_spec(package)
+    if found is None and package == "horovod":
+        pytest.skip("Horovod is not installed")
+    folder = Path(found.origin).parent
+    compiled = {path: importlib.util.cache_from_source(path) for path in folder.rglob("*.py")}
+    missing = [path for path, cached in compiled.items() if not Path(cached).exists()]
+    assert len(missing) <= 0.01 * len(compiled), missing[:5]  # templates that are no Python

@@ -9,14 +9,17 @@ import sys
 import time
 
 LISTENING_SECONDS = {True: 5, False: 60}  # closed: as long as the other may still knock
+# The gateway answers or refuses at once, but a busy machine may have taken a second to find
+# its hardware address: only a long silence is one.
+GATEWAY_SECONDS = 20
 
 
-def knock(host: str, port: int, seconds: float) -> str:
-    """ "reached", or the error of the last try."""
+def knock(host: str, port: int, seconds: float, answer_seconds: float = 1) -> str:
+    """ "reached", or the error of the last try. answer_seconds: how long one try may take."""
     deadline = time.monotonic() + seconds
     while True:
         try:
-            socket.create_connection((host, port), timeout=1).close()
+            socket.create_connection((host, port), timeout=answer_seconds).close()
             return "reached"
         except OSError as error:
             if time.monotonic() > deadline:
@@ -29,8 +32,8 @@ others = set(sys.argv[1:]) - {"closed", os.environ["LOCAL_SAGEMAKER_HOST"]}
 listener = socket.create_server(("", 5000))
 for other in others:
     print("PEER", knock(other, 5000, 3 if closed else 60), flush=True)
-print("S3", knock("10.88.0.1", 4566, 1), flush=True)
-print("PROXY", knock("10.88.0.1", 3128, 1), flush=True)
+print("S3", knock("10.88.0.1", 4566, 1, GATEWAY_SECONDS), flush=True)
+print("PROXY", knock("10.88.0.1", 3128, 1, GATEWAY_SECONDS), flush=True)
 if others:  # stay until the other has knocked
     listener.settimeout(LISTENING_SECONDS[closed])
     try:
