@@ -5,7 +5,7 @@ Spot instances are taken away only on request (jobs/spot.py). Nothing is kept wa
 
 from __future__ import annotations
 
-from local_sagemaker.jobs.run import DAY
+from local_sagemaker.jobs.spot import DAY
 from local_sagemaker.server.errors import validation
 
 

@@ -11,7 +11,7 @@ from local_sagemaker.cluster.spec import NAMESPACES
 from local_sagemaker.jobs import artifacts, channels, links, metrics, spot, vpc
 from local_sagemaker.jobs.manager import JobManager
 from local_sagemaker.jobs.record import JobRecord
-from local_sagemaker.jobs.run import DAY
+from local_sagemaker.jobs.spot import DAY
 from local_sagemaker.server.errors import AwsError, validation
 from local_sagemaker.server.validation import operation
 

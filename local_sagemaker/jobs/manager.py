@@ -12,6 +12,7 @@ from local_sagemaker.cluster.links import Links
 from local_sagemaker.jobs.aws import LocalAws
 from local_sagemaker.jobs.record import JobRecord
 from local_sagemaker.jobs.run import JobRun, clean
+from local_sagemaker.jobs.terms import Terms
 from local_sagemaker.jobs.vpc import EVERYTHING, Reach
 from local_sagemaker.server.errors import NOT_FOUND, AwsError, validation
 from local_sagemaker.server.files import remove
@@ -74,8 +75,8 @@ class JobManager:
                 )
             directory = self.directory / name
             record = JobRecord.create(directory, request, arn, region)
-            how = (self.isolation, self.grace_seconds, links, reach)
-            run = JobRun(record, self.aws, directory, *how)
+            terms = Terms(self.isolation, self.grace_seconds, links, reach)
+            run = JobRun(record, self.aws, directory, terms)
             self.records[name], self.runs[name] = record, run
         run.thread.start()
         return record
