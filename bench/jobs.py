@@ -14,6 +14,7 @@ from pathlib import Path
 import boto3
 
 from local_sagemaker import daemon
+from workshop.joblog import LogReader
 
 BUCKET = "bench"
 ROLE = "arn:aws:iam::" + "0" * 12 + ":role/bench"
@@ -85,19 +86,10 @@ class JobsEndpoint:
         while True:
             told = self.sagemaker.describe_training_job(TrainingJobName=name)
             if told["TrainingJobStatus"] == "Completed":
-                return self._log(name)
+                return [line.text for line in LogReader(self.logs, name).new_lines()]
             if told["TrainingJobStatus"] != "InProgress":
                 raise RuntimeError(f"{name}: {told.get('FailureReason')}")
             time.sleep(POLL_SECONDS)
-
-    def _log(self, name: str) -> list[str]:
-        group, lines = "/aws/sagemaker/TrainingJobs", []
-        found = self.logs.describe_log_streams(logGroupName=group, logStreamNamePrefix=f"{name}/")
-        for stream in found["logStreams"]:
-            where = {"logGroupName": group, "logStreamName": stream["logStreamName"]}
-            page = self.logs.get_log_events(**where, startFromHead=True)
-            lines += [event["message"] for event in page["events"]]
-        return lines
 
 
 @contextlib.contextmanager
@@ -110,17 +102,6 @@ def endpoint() -> Iterator[tuple[JobsEndpoint, Path]]:
             yield JobsEndpoint(daemon.environment(state, running.port)), Path(folder)
         finally:
             daemon.stop(state)
-
-
-def records(lines: list[str], event: str) -> list[dict]:
-    """The JSON records of one kind that a script printed, in their order."""
-    found = []
-    for line in lines:
-        start = line.find('{"event": ')  # mpirun puts the rank before it
-        if start >= 0:
-            with contextlib.suppress(ValueError):
-                found.append(json.loads(line[start:]))
-    return [one for one in found if one["event"] == event]
 
 
 def sources(folder: Path) -> dict[str, bytes]:

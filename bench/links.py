@@ -16,6 +16,7 @@ from rich.table import Table
 
 from bench import jobs
 from workshop import costmodel, links
+from workshop.events import events
 
 SCRIPTS = Path(__file__).parent.parent / "scripts"
 INSTANCES, RANKS_PER_INSTANCE = 2, 4
@@ -58,9 +59,9 @@ def measure(endpoint: jobs.JobsEndpoint, source: str, mbit: int, blocks: int) ->
         },
         environment=links.environment(f"{mbit}mbit"),
     )
-    tiers = costmodel.TwoTiers.from_measurements(jobs.records(lines, "link"))
+    tiers = costmodel.TwoTiers.from_measurements(events(lines, "link"))
     rows = []
-    for one in jobs.records(lines, "all_reduce"):
+    for one in events(lines, "all_reduce"):
         what = one["algorithm"], one["bytes"]
         rows.append(
             {

@@ -17,6 +17,7 @@ from bench import jobs
 from bench.links import SCRIPTS
 from data_prep import digits
 from workshop import costmodel, links
+from workshop.events import events
 
 INSTANCES, RANKS_PER_INSTANCE = 2, 2
 MBIT = 50
@@ -44,7 +45,7 @@ def run(runs: int) -> None:
                 environment=links.environment(f"{MBIT}mbit"),
                 channels=data,
             )
-            found[way] = jobs.records(lines, "start")[0], jobs.records(lines, "epoch")
+            found[way] = events(lines, "start")[0], events(lines, "epoch")
     print_steps(found, epochs - 1)
 
 

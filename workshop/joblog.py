@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
+
+from workshop.events import event
 
 LOG_GROUP = "/aws/sagemaker/TrainingJobs"
 # The toolkit writes before what a rank said under mpirun: [1,mpirank:2,algo-2]<stdout>: ...
@@ -31,15 +32,8 @@ class Line:
     @property
     def event(self) -> dict | None:
         """The JSON record that the script printed in this line, or None."""
-        if not self.text.startswith("{"):
-            return None
-        try:
-            found = json.loads(self.text)
-        except ValueError:
-            return None
-        if not isinstance(found, dict) or "event" not in found:
-            return None
-        return {"host": self.host, "rank": self.rank} | found
+        found = event(self.text)
+        return None if found is None else {"host": self.host, "rank": self.rank} | found
 
 
 def parse(stream: str, message: str) -> Line:

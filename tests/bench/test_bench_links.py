@@ -6,15 +6,15 @@ import sys
 
 import pytest
 
-from bench import jobs, links, training
+from bench import links, training
 from workshop import costmodel
 
 PLACE = {"instances": 2, "ranks_per_instance": 4}
 
 
 def line(event, **fields):
-    """A record as mpirun passes it on."""
-    return f"[1,mpirank:0,algo-1]<stdout>: {json.dumps({'event': event, **fields})}"
+    """A record as a rank prints it."""
+    return json.dumps({"event": event, **fields})
 
 
 class AnyEndpoint:
@@ -77,12 +77,6 @@ def test_the_training_bench_says_step_times_and_how_far_losses_are_apart(capsys)
     said = capsys.readouterr().out
     assert "2.00 MB of gradients" in said and "default / two_tier: 1.50 (bound 1.50)" in said
     assert "at most 1.0e-03 apart" in said
-
-
-def test_records_of_one_kind_in_their_order():
-    lines = [line("epoch", epoch=1), "x", line("start"), line("epoch", epoch=2)]
-    assert [one["epoch"] for one in jobs.records(lines, "epoch")] == [1, 2]
-    assert jobs.records(lines, "nothing") == []
 
 
 def test_an_unknown_benchmark_is_wrong_use():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import re
 import sys
 import threading
@@ -11,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from workshop.events import events
 from workshop.loopback import INTERFACE, free_port
 from workshop.mpirun import mpirun_command, start_guard
 from workshop.paths import SCRIPTS
@@ -41,16 +41,6 @@ class Ended:
     def first(self, pattern: str) -> str:
         """The first line in which a regular expression is found; empty if there is none."""
         return next((line for line in self.lines if re.search(pattern, line)), "")
-
-
-def events(lines: list[str], kind: str) -> list[dict]:
-    """The JSON records of one kind among these lines."""
-    found = []
-    for line in lines:
-        with contextlib.suppress(ValueError):
-            record = json.loads(line) if line.startswith("{") else {}
-            found += [record] if record.get("event") == kind else []
-    return found
 
 
 def torchrun(way: str, *options: object, ranks: int = 2, restarts: int = 0) -> list[str]:
