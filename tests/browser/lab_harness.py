@@ -134,7 +134,7 @@ def answers(url: str) -> bool:
     """Whether a server answers there."""
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
-        return direct.open(url, timeout=10).status == 200
+        return direct.open(url, timeout=60).status == 200
     except OSError:
         return False
 

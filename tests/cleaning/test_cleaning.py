@@ -140,7 +140,7 @@ def test_a_job_that_runs_is_stopped_first(session):
     import tarfile
 
     workshop.deploy(session, say=quiet)
-    packed, script = io.BytesIO(), b"import time\n\ntime.sleep(60)\n"
+    packed, script = io.BytesIO(), b"import time\n\ntime.sleep(600)\n"
     with tarfile.open(fileobj=packed, mode="w:gz") as archive:
         info = tarfile.TarInfo("hello.py")
         info.size = len(script)

@@ -119,7 +119,7 @@ def test_a_killed_run_is_swept_up_and_a_running_one_is_not(tmp_path, tree):
     code = (
         "import sys, time; from pathlib import Path; from data_prep.atomic import building\n"
         "with building(Path(sys.argv[1])) as d:\n"
-        "    (d / 'half').write_text('half'); print('ready', flush=True); time.sleep(60)\n"
+        "    (d / 'half').write_text('half'); print('ready', flush=True); time.sleep(600)\n"
     )
     other = subprocess.Popen(
         [sys.executable, "-c", code, str(tmp_path / "out")],

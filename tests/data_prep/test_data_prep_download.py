@@ -180,9 +180,9 @@ def test_interrupted_command_leaves_nothing(server, tmp_path, tree, sent):
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     try:
-        assert server.started.wait(20)
+        assert server.started.wait(60)
         process.send_signal(sent)
-        _, errors = process.communicate(timeout=10)
+        _, errors = process.communicate(timeout=60)
     finally:
         process.kill()
         process.wait()

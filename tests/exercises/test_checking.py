@@ -100,7 +100,7 @@ def test_an_endless_answer_is_given_up_and_named(number):
 
     began = time.monotonic()
     said = told(number, answer)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 60
     assert "had not returned after 0.3 s, in line" in said and "answer: `" in said
 
 

@@ -163,7 +163,7 @@ def processes_with(text: str) -> list[str]:
     return found
 
 
-def until_gone(name: str, seconds: float = 10) -> None:
+def until_gone(name: str, seconds: float = 60) -> None:
     """Fail the test if processes of a job are still there after `seconds`."""
     deadline = time.monotonic() + seconds
     while found := processes_with(name):

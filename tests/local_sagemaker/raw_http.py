@@ -12,7 +12,7 @@ SIGNED = "AWS4-HMAC-SHA256 Credential=local/20260101/us-east-1/{}/aws4_request, 
 def call(endpoint, target: str, body: object = b"", service: str = "sagemaker", **headers):
     """POST to the endpoint; (status, content type, answer's text)."""
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
-    connection = http.client.HTTPConnection("127.0.0.1", endpoint.running.port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", endpoint.running.port, timeout=60)
     sent = {"X-Amz-Target": target, "Content-Type": "application/x-amz-json-1.1"}
     sent |= {"Authorization": SIGNED.format(service)} if service else {}
     sent |= {name.replace("_", "-"): value for name, value in headers.items()}
@@ -32,8 +32,8 @@ def error(endpoint, target: str, body: object = b"", service: str = "sagemaker",
 
 
 def raw(endpoint, head: str, body: bytes = b"", end: bool = False) -> str:
-    """Send these very bytes; what comes back within 10 s. end: then close our side."""
-    with socket.create_connection(("127.0.0.1", endpoint.running.port), timeout=10) as connection:
+    """Send these very bytes; what comes back within 60 s. end: then close our side."""
+    with socket.create_connection(("127.0.0.1", endpoint.running.port), timeout=60) as connection:
         connection.sendall(head.replace("\n", "\r\n").encode() + b"\r\n\r\n" + body)
         if end:
             connection.shutdown(socket.SHUT_WR)

@@ -29,7 +29,7 @@ def mortal(tmp_path, monkeypatch, request):
 
 def die(one: Endpoint) -> None:
     os.kill(one.running.pid, signal.SIGKILL)
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while one.running.pid in _pids():
         assert time.monotonic() < deadline
         time.sleep(0.05)

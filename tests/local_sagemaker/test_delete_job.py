@@ -97,7 +97,7 @@ def test_a_job_that_runs_is_kept(own):
 def sleeper() -> bytes:
     """A source.tar.gz with a script that waits."""
 
-    packed, script = io.BytesIO(), b"import time\n\ntime.sleep(60)\n"
+    packed, script = io.BytesIO(), b"import time\n\ntime.sleep(600)\n"
     with tarfile.open(fileobj=packed, mode="w:gz") as archive:
         info = tarfile.TarInfo("wait.py")
         info.size = len(script)

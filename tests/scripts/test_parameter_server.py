@@ -69,7 +69,7 @@ def wait_for_training(log) -> None:
 def test_workers_end_soon_after_the_coordinator_dies(cluster, tmp_path):
     wait_for_training(tmp_path / "log")
     cluster["master"].kill()
-    assert cluster["worker-0"].wait(timeout=15) == 0
+    assert cluster["worker-0"].wait(timeout=60) == 0
     assert "the coordinator at" in (tmp_path / "log").read_text()
 
 
@@ -78,9 +78,9 @@ def test_workers_end_soon_after_the_coordinator_dies(cluster, tmp_path):
 def test_the_coordinator_fails_soon_after_a_host_is_lost(cluster, tmp_path, lost):
     wait_for_training(tmp_path / "log")
     cluster[lost].kill()
-    assert cluster["master"].wait(timeout=30) != 0
+    assert cluster["master"].wait(timeout=60) != 0
     if lost != "worker-0":
-        assert cluster["worker-0"].wait(timeout=15) == 0
+        assert cluster["worker-0"].wait(timeout=60) == 0
     assert not (tmp_path / "model").exists()
 
 

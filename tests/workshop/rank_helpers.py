@@ -11,7 +11,7 @@ def pids_of(lines):
 
 
 def wait_until_gone(pids):
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     for pid in pids:
         while _alive(pid):
             assert time.monotonic() < deadline, f"rank {pid} is still there"

@@ -28,7 +28,7 @@ def ranks_that_sleep(running, count=2):
     return pids_of(running.lines)
 
 
-SLEEP = "print('pid', os.getpid(), flush=True); time.sleep(120)"
+SLEEP = "print('pid', os.getpid(), flush=True); time.sleep(600)"
 
 
 def test_each_line_is_shown_with_its_rank(capsys):
@@ -77,14 +77,14 @@ def test_every_rank_gets_the_variables():
 
 def test_a_rank_that_fails_is_named_with_its_last_words():
     with pytest.raises(MpiFailed, match="rank 1 ended with exit status 3") as caught:
-        mpirun(2, *python("print('bye', rank); rank and sys.exit(3); time.sleep(60)"), show=False)
+        mpirun(2, *python("print('bye', rank); rank and sys.exit(3); time.sleep(600)"), show=False)
     assert "mpirun then ended the others" in str(caught.value)
     assert "[1] bye 1" in str(caught.value) and "bye 0" not in str(caught.value)
 
 
 def test_a_rank_that_is_killed_is_named():
     with pytest.raises(MpiFailed, match="rank 1 was killed by signal 9"):
-        mpirun(2, *python("rank and os.kill(os.getpid(), 9); time.sleep(60)"), show=False)
+        mpirun(2, *python("rank and os.kill(os.getpid(), 9); time.sleep(600)"), show=False)
 
 
 def test_a_program_that_is_not_there():

@@ -50,10 +50,10 @@ def test_when_one_fails_all_end_with_what_they_started(tmp_path):
     note = tmp_path / "pid"
     starter = f"""if True:
         import subprocess, sys, time
-        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
         open({str(note)!r} + ".part", "w").write(str(child.pid))
         import os; os.rename({str(note)!r} + ".part", {str(note)!r})
-        time.sleep(60)
+        time.sleep(600)
     """
     fail = f"""if True:
         import os, sys, time
@@ -64,8 +64,8 @@ def test_when_one_fails_all_end_with_what_they_started(tmp_path):
     began = time.monotonic()
     with pytest.raises(ProgramFailed, match="Exit status 1"):
         run_together(python(starter), python(fail))
-    assert time.monotonic() - began < 50
-    deadline = time.monotonic() + 10
+    assert time.monotonic() - began < 300
+    deadline = time.monotonic() + 60
     while _runs(int(note.read_text())):
         assert time.monotonic() < deadline, "the child of an ended program still runs"
         time.sleep(0.1)
@@ -73,7 +73,7 @@ def test_when_one_fails_all_end_with_what_they_started(tmp_path):
 
 def test_a_program_that_does_not_end_is_given_up():
     with pytest.raises(ProgramFailed, match=r"After 0.5 s"):
-        run_together(python("import time; time.sleep(60)"), timeout=0.5)
+        run_together(python("import time; time.sleep(600)"), timeout=0.5)
 
 
 def test_a_row_for_each_script_with_its_fastest_epoch(tmp_path):

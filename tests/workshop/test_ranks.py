@@ -79,7 +79,7 @@ def test_an_error_names_rank_line_and_ends_all(ranks):
     with pytest.raises(RankFailed, match="rank 1: ValueError: no such batch") as caught:
         ranks.run(fail)
     assert "in fail" in str(caught.value) and "child.py" not in str(caught.value)
-    assert time.monotonic() - began < 30
+    assert time.monotonic() - began < 120
     for pid in before:
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
@@ -127,7 +127,7 @@ def test_the_ranks_end_with_the_notebook_even_if_it_is_killed(tmp_path):
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True)
     pids = [int(one) for one in done.stdout.split()]
     assert len(pids) == 2, done.stderr
-    deadline = time.monotonic() + 15
+    deadline = time.monotonic() + 60
     for pid in pids:
         while os.path.exists(f"/proc/{pid}") or _alive(pid):
             assert time.monotonic() < deadline, f"rank {pid} is still there"

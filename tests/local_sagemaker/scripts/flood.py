@@ -16,6 +16,7 @@ import time
 
 PORT = 5000
 PINGS = 9
+TRIES = 3  # the fastest counts: what else the machine does only makes one slower
 HEAD = struct.Struct("<cq")  # what is wanted of the server, and how many bytes
 
 
@@ -33,9 +34,9 @@ def conduct(others: list[str], size: int) -> None:
     for host in others:
         ask(b"T", host, 8)  # wait until everybody is there
     found = {
-        "out": together([lambda: ask(b"T", first, size)]),
-        "in": together([lambda: ask(b"G", first, size)]),
-        "both": together([lambda: ask(b"T", first, size), lambda: ask(b"G", first, size)]),
+        "out": fastest([lambda: ask(b"T", first, size)]),
+        "in": fastest([lambda: ask(b"G", first, size)]),
+        "both": fastest([lambda: ask(b"T", first, size), lambda: ask(b"G", first, size)]),
         "from all": together([lambda host=host: ask(b"G", host, size) for host in others]),
         "to all": together([lambda host=host: ask(b"T", host, size) for host in others]),
         "beside": beside(first, size),
@@ -54,6 +55,10 @@ def together(works: list) -> float:
     for thread in threads:
         thread.join()
     return time.perf_counter() - begin
+
+
+def fastest(works: list) -> float:
+    return min(together(works) for _ in range(TRIES))
 
 
 def beside(host: str, size: int) -> float:
