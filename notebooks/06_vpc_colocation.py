@@ -290,16 +290,15 @@ pictures.step_time_by_link(narrowing, alone)
 
 # %%
 by_name = dict(tuple(narrowing.groupby("name", sort=False)))
-crossings = {
-    name: pictures.crossing(list(rows["mbit"]), list(rows["step_seconds"]), alone[name])
+lines = {
+    name: (list(rows["mbit"]), list(rows["step_seconds"]), alone[name])
     for name, rows in by_name.items()
 }
+crossings = {name: pictures.crossing(*line) for name, line in lines.items()}
 gradient_bytes = int(results["DDP, one"].table("start").iloc[0]["gradient_bytes"])
 print(f"{gradient_bytes / 1e6:.2f} MB of gradients")
-for name, mbit in crossings.items():
-    print(
-        f"{name}: " + (f"as fast as one at {mbit:.0f} Mbit/s" if mbit else "the lines do not cross")
-    )
+for name, line in lines.items():
+    print(f"{name}: two instances are {pictures.crossing_in_words(*line)}")
 measured_steps = narrowing.drop(columns="mbit").to_dict("records")
 workshop.record(narrowing=measured_steps, alone=alone, crossings=crossings)
 workshop.record(gradient_bytes=gradient_bytes, recorded=bool(kept))

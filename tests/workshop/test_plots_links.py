@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from workshop.plots import links as pictures
-from workshop.plots.links import WIDE, crossing
+from workshop.plots.links import WIDE, crossing, crossing_in_words
 
 
 def test_where_a_narrow_link_makes_a_step_slower_than_one_instance():
@@ -22,17 +22,43 @@ def test_wide_has_no_number_to_cross_at():
     assert crossing([WIDE, 100], [0.1, 0.2], 0.15) == 100
 
 
+@pytest.mark.parametrize(
+    ("rates", "seconds", "words"),
+    [
+        ([400, 100], [0.025, 0.1], "slower than one below 200 Mbit/s"),
+        ([WIDE, 400], [0.02, 0.1], "slower than one already at 400 Mbit/s"),
+        ([WIDE, 400], [0.06, 0.1], "slower than one on every link"),
+        ([WIDE, 400], [0.02, 0.05], "no slower than one on any link"),
+        ([WIDE, 400, 200], [0.02, 0.05, 0.1], "slower than one below 400 Mbit/s"),
+    ],
+)
+def test_the_crossing_in_words(rates, seconds, words):
+    assert crossing_in_words(rates, seconds, 0.05) == words
+
+
+def marks(axes) -> list:
+    return [one for one in axes.lines if one.get_fillstyle() == "none"]
+
+
 def test_the_crossing_is_marked_and_said(shown):
     rows = [("DDP", WIDE, 0.02), ("DDP", 400, 0.025), ("DDP", 100, 0.1), ("DDP", 50, 0.2)]
     table = pd.DataFrame(rows, columns=["name", "mbit", "step_seconds"])
     pictures.step_time_by_link(table, {"DDP": 0.05})
     (axes,) = shown
-    assert [one.get_text() for one in axes.texts] == ["slower than one\ninstance below 200 Mbit/s"]
     assert [one.get_text() for one in axes.get_xticklabels()] == ["wide", "400", "100", "50"]
     left, right = axes.get_xlim()
     assert left > right, "narrower to the right"
-    (marked,) = [one for one in axes.lines if one.get_fillstyle() == "none"]
+    (marked,) = marks(axes)
     assert marked.get_xdata()[0] == pytest.approx(200) and marked.get_ydata()[0] == 50
+    said = [one.get_text() for one in axes.get_legend().get_texts()]
+    assert said == ["DDP", "DDP, one instance", "slower than one below 200 Mbit/s"]
+
+
+def test_the_mark_stands_where_the_lines_meet_beyond_the_narrow_links_too(shown):
+    table = pd.DataFrame({"name": "DDP", "mbit": [WIDE, 400], "step_seconds": [0.025, 0.1]})
+    pictures.step_time_by_link(table, {"DDP": 0.05})
+    (marked,) = marks(shown[0])
+    assert marked.get_xdata()[0] == pytest.approx(400 * 2**0.5)  # "wide" stands at 800
 
 
 def test_wide_links_alone_are_a_picture_too(shown):
@@ -40,13 +66,13 @@ def test_wide_links_alone_are_a_picture_too(shown):
     table = pd.DataFrame([("DDP", WIDE, 0.3)], columns=["name", "mbit", "step_seconds"])
     pictures.step_time_by_link(table, {"DDP": 0.05})
     (axes,) = shown
-    assert [one.get_text() for one in axes.get_xticklabels()] == ["wide"] and not axes.texts
+    assert [one.get_text() for one in axes.get_xticklabels()] == ["wide"] and not marks(axes)
 
 
 def test_no_mark_where_two_instances_are_never_worth_it(shown):
     table = pd.DataFrame([("DDP", 400, 0.3)], columns=["name", "mbit", "step_seconds"])
     pictures.step_time_by_link(table, {"DDP": 0.05})
-    assert not shown[0].texts
+    assert not marks(shown[0])
 
 
 def test_predictions_and_their_median_error(shown):

@@ -82,6 +82,17 @@ def crossing(rates: list[float], seconds: list[float], level: float) -> float | 
     return None
 
 
+def crossing_in_words(rates: list[float], seconds: list[float], level: float) -> str:
+    """What several instances are, measured against one, as their links narrow. See `crossing`."""
+    rate = crossing(rates, seconds, level)
+    if rate is None:
+        slower = min(seconds) > level
+        return "slower than one on every link" if slower else "no slower than one on any link"
+    if rate in rates and seconds[rates.index(rate)] > level:  # somewhere between wide and this
+        return f"slower than one already at {rate:.0f} Mbit/s"
+    return f"slower than one below {rate:.0f} Mbit/s"
+
+
 def step_time_by_link(table: pd.DataFrame, one_instance: Mapping[str, float]) -> None:
     """A step's time as the link narrows, and where several instances stop being worth it.
 
@@ -102,7 +113,7 @@ def step_time_by_link(table: pd.DataFrame, one_instance: Mapping[str, float]) ->
             level = one_instance[name]
             alone = {"color": colour, "linestyle": "--", "linewidth": 1.2}
             axes.axhline(1000 * level, label=f"{name}, one instance", **alone)
-            _mark(axes, rows, level, colour, above=index % 2 == 0)
+            _mark(axes, rows, list(at), level, colour)
         axes.set(xscale="log", yscale="log", xlim=(1.15 * places[0], places[-1] / 1.15))
         axes.xaxis.set_minor_locator(NullLocator())
         names = ["wide", *(f"{one:g}" for one in rates)] if places[0] == wide else None
@@ -113,21 +124,17 @@ def step_time_by_link(table: pd.DataFrame, one_instance: Mapping[str, float]) ->
         axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
 
 
-def _mark(axes: Axes, rows: pd.DataFrame, level: float, colour: str, above: bool) -> None:
-    rate = crossing(list(rows["mbit"]), list(rows["step_seconds"]), level)
-    if rate is None:
-        return
-    axes.plot(rate, 1000 * level, "o", color=colour, markersize=13, fillstyle="none", mew=2)
-    axes.annotate(
-        f"slower than one\ninstance below {rate:.0f} Mbit/s",
-        (rate, 1000 * level),
-        xytext=(-12, 12) if above else (12, -12),
-        textcoords="offset points",
-        ha="right" if above else "left",
-        va="bottom" if above else "top",
-        color=colour,
-        fontsize=9,
-    )
+def _mark(axes: Axes, rows: pd.DataFrame, at: list[float], level: float, colour: str) -> None:
+    """A circle where a line meets the dashed one; in words in the legend, where nothing is covered.
+
+    at: where the rates of `rows` stand on the axis.
+    """
+    seconds = list(rows["step_seconds"])
+    met = crossing(at, seconds, level)
+    if met is not None:
+        label = crossing_in_words(list(rows["mbit"]), seconds, level)
+        style = {"color": colour, "markersize": 13, "fillstyle": "none", "mew": 2}
+        axes.plot(met, 1000 * level, "o", label=label, linestyle="none", **style)
 
 
 def by_placement(table: pd.DataFrame, title: str, measured: bool = True) -> None:
@@ -167,6 +174,7 @@ __all__ = [
     "all_reduce_bars",
     "by_placement",
     "crossing",
+    "crossing_in_words",
     "predicted_against_measured",
     "step_time_by_link",
 ]
