@@ -7,10 +7,13 @@ import itertools
 from functools import cache
 
 import boto3
+from boto3.exceptions import Boto3Error
 from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
 
 LOG_GROUP = "/aws/sagemaker/TrainingJobs"
 ACCESS_KEY = "local"
+AWS_ERRORS = (BotoCoreError, Boto3Error, ClientError)  # what a client raises
 
 
 class LocalAws:

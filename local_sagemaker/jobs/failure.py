@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import logging
+import traceback
 from pathlib import Path
 
+from local_sagemaker.jobs.aws import AWS_ERRORS
+
+LOG = logging.getLogger(__name__)
 SIGKILL_CODE = 137
 REASON_LIMIT = 1024  # characters; AWS's limit
 
@@ -22,6 +27,18 @@ def reason(opt_ml: Path, code: int) -> str:
         text = "Please see job logs for more information"
     tail = f", exit code: {code}"
     return "AlgorithmError: " + shorten(text, REASON_LIMIT - len(tail) - 16) + tail
+
+
+def internal(name: str, error: Exception) -> str:
+    """The reason where not the script failed, but what runs it. name: whose reason it is.
+
+    It is logged, and an error that nobody foresaw with the place where it was raised.
+    """
+    if isinstance(error, (*AWS_ERRORS, OSError)):
+        LOG.warning("%s: %s", name, error)
+        return f"InternalServerError: {error}"
+    LOG.error("%s: %s", name, "".join(traceback.format_exception(error)))
+    return f"InternalServerError: {type(error).__name__}: {error}"
 
 
 def shorten(text: str, limit: int) -> str:

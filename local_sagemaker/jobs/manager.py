@@ -16,6 +16,7 @@ from local_sagemaker.jobs.terms import Terms
 from local_sagemaker.jobs.vpc import EVERYTHING, Reach
 from local_sagemaker.server.errors import NOT_FOUND, AwsError, validation
 from local_sagemaker.server.files import remove
+from local_sagemaker.server.records import readable
 
 LOG = logging.getLogger(__name__)
 JOIN_SECONDS = 15  # all jobs together
@@ -37,12 +38,7 @@ class JobManager:
         self.runs: dict[str, JobRun] = {}
         self.records: dict[str, JobRecord] = {}
         directory.mkdir(parents=True, exist_ok=True)
-        for path in sorted(directory.glob("*/job.json")):
-            try:
-                record = JobRecord.read(path)
-            except (OSError, ValueError, KeyError, TypeError) as error:
-                LOG.error("%s is not a job's record (%s): it is left out", path, error)
-                continue
+        for record in readable(directory.glob("*/job.json"), JobRecord.read, "a job's record"):
             self.records[record.name] = record
             if not record.ended:
                 self._recover(record)

@@ -5,15 +5,11 @@ from __future__ import annotations
 import logging
 import threading
 import time
-import traceback
 from functools import partial
 from pathlib import Path
 
-from boto3.exceptions import Boto3Error
-from botocore.exceptions import BotoCoreError, ClientError
-
 from local_sagemaker.jobs import artifacts, channels, failure, instances, spot, vpc
-from local_sagemaker.jobs.aws import LocalAws
+from local_sagemaker.jobs.aws import AWS_ERRORS, LocalAws
 from local_sagemaker.jobs.log import JobLog
 from local_sagemaker.jobs.record import JobRecord
 from local_sagemaker.jobs.terms import Terms
@@ -23,7 +19,6 @@ from local_sagemaker.server.files import empty, remove
 LOG = logging.getLogger(__name__)
 CHECKPOINT_SECONDS = 1.0
 WATCH_SECONDS = 0.2
-AWS_ERRORS = (BotoCoreError, Boto3Error, ClientError)
 INTERRUPTED = "The spot instances were interrupted; the job starts again on others."
 
 
@@ -61,13 +56,8 @@ class JobRun:
             self._phases()
         except channels.DataError as error:
             self.record.end("Failed", reason=f"ClientError: {error}")
-        except (*AWS_ERRORS, OSError) as error:
-            LOG.warning("%s: %s", self.record.name, error)
-            self.record.end("Failed", reason=f"InternalServerError: {error}")
         except Exception as error:
-            LOG.error("%s: %s", self.record.name, traceback.format_exc())
-            reason = f"InternalServerError: {type(error).__name__}: {error}"
-            self.record.end("Failed", reason=reason)
+            self.record.end("Failed", reason=failure.internal(self.record.name, error))
         finally:
             clean(self.directory)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 import threading
 import time
-import traceback
 from collections.abc import Mapping
 from pathlib import Path
 
+from local_sagemaker.jobs import failure
 from local_sagemaker.jobs.aws import LocalAws
 from local_sagemaker.serving import model, worker
-from local_sagemaker.serving.log import AWS_ERRORS, StreamLog
+from local_sagemaker.serving.log import StreamLog
 from local_sagemaker.serving.model import ModelDataError
 from local_sagemaker.serving.record import Record
 
@@ -91,11 +91,8 @@ class EndpointRun:
             self._keep()
         except ModelDataError as error:
             self._fail(str(error))
-        except (*AWS_ERRORS, OSError) as error:
-            self._fail(f"InternalServerError: {error}")
         except Exception as error:
-            LOG.error("%s: %s", self.record.name, traceback.format_exc())
-            self._fail(f"InternalServerError: {type(error).__name__}: {error}")
+            self._fail(failure.internal(self.record.name, error))
         finally:
             self.settled.set()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import uuid
 from pathlib import Path
@@ -11,12 +10,12 @@ from local_sagemaker.cluster import processes
 from local_sagemaker.jobs.aws import LocalAws
 from local_sagemaker.server.errors import validation
 from local_sagemaker.server.files import remove
+from local_sagemaker.server.records import readable
 from local_sagemaker.serving import endpoint_run
 from local_sagemaker.serving.endpoint_run import EndpointRun
 from local_sagemaker.serving.model import Container
 from local_sagemaker.serving.record import FILE, Record
 
-LOG = logging.getLogger(__name__)
 STARTED_AGAIN = ("Creating", "InService", "SystemUpdating")
 
 
@@ -28,12 +27,8 @@ class EndpointManager:
         self.lock = threading.Lock()
         self.runs: dict[str, EndpointRun] = {}
         directory.mkdir(parents=True, exist_ok=True)
-        for path in sorted(directory.glob(f"*/{FILE}")):
-            try:
-                record = Record.read(path)
-                self._recover(record)
-            except (OSError, ValueError, KeyError, TypeError) as error:
-                LOG.error("%s is not an endpoint's record (%s): it is left out", path, error)
+        for record in readable(directory.glob(f"*/{FILE}"), Record.read, "an endpoint's record"):
+            self._recover(record)
 
     def _recover(self, record: Record) -> None:
         folder = record.path.parent

@@ -5,13 +5,9 @@ from __future__ import annotations
 import logging
 import time
 
-from boto3.exceptions import Boto3Error
-from botocore.exceptions import BotoCoreError, ClientError
-
-from local_sagemaker.jobs.aws import LocalAws
+from local_sagemaker.jobs.aws import AWS_ERRORS, LocalAws
 
 LOG = logging.getLogger(__name__)
-AWS_ERRORS = (BotoCoreError, Boto3Error, ClientError)
 
 
 class StreamLog:

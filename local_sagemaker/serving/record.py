@@ -12,14 +12,17 @@ from local_sagemaker.server.files import replace
 from local_sagemaker.serving.model import Container
 
 FILE = "record.json"
-NEEDED = ("name", "request", "container", "status", "created", "modified", "arn", "region", "tags")
+NEEDED = (
+    *("name", "request", "container", "status", "created", "modified"),
+    *("arn", "region", "tags", "stream"),
+)
 
 
 class Record:
     """Every change is on disk before the method returns. Times are Unix seconds.
 
     data: name, request (the call that made it), container, status, created, modified, arn,
-    region, tags; reason, where it failed; and what its kind adds.
+    region, tags, stream (of its log); reason, where it failed; and what its kind adds.
     """
 
     def __init__(self, path: Path, data: dict) -> None:

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import gzip
-import logging
 import shutil
 import threading
 import time
-import traceback
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from local_sagemaker.jobs import channels
-from local_sagemaker.jobs.aws import LocalAws, split_uri
+from local_sagemaker.jobs import channels, failure
+from local_sagemaker.jobs.aws import AWS_ERRORS, LocalAws, split_uri
 from local_sagemaker.server.files import empty
 from local_sagemaker.serving import model, worker
 from local_sagemaker.serving.endpoint_run import START_SECONDS
-from local_sagemaker.serving.log import AWS_ERRORS, StreamLog
+from local_sagemaker.serving.log import StreamLog
 from local_sagemaker.serving.model import ModelDataError
 from local_sagemaker.serving.payloads import MEGABYTE, TooLarge, payloads
 from local_sagemaker.serving.record import FILE, Record
 
-LOG = logging.getLogger(__name__)
 GROUP = "/aws/sagemaker/TransformJobs"
 DEFAULT_MB = 6  # CreateTransformJob in botocore's model of SageMaker, read 2026-11-21
 DEFAULT_SECONDS = 600  # of one answer: ModelClientConfig in the same model
@@ -59,11 +56,8 @@ class TransformRun:
             self._phases()
         except (TransformError, ModelDataError, channels.DataError) as error:
             reason = str(error)
-        except (*AWS_ERRORS, OSError) as error:
-            reason = f"InternalServerError: {error}"
         except Exception as error:
-            LOG.error("%s: %s", self.record.name, traceback.format_exc())
-            reason = f"InternalServerError: {type(error).__name__}: {error}"
+            reason = failure.internal(self.record.name, error)
         finally:
             if self.worker:
                 self.worker.close()

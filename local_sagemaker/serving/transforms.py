@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 import uuid
@@ -11,12 +10,12 @@ from pathlib import Path
 from local_sagemaker.cluster import processes
 from local_sagemaker.jobs.aws import LocalAws
 from local_sagemaker.server.errors import AwsError, validation
+from local_sagemaker.server.records import readable
 from local_sagemaker.serving import transform_run
 from local_sagemaker.serving.model import Container
 from local_sagemaker.serving.record import FILE, Record
 from local_sagemaker.serving.transform_run import TransformRun, clean
 
-LOG = logging.getLogger(__name__)
 RUNNING = ("InProgress", "Stopping")
 JOIN_SECONDS = 10
 CRASHED = (
@@ -34,17 +33,13 @@ class TransformManager:
         self.records: dict[str, Record] = {}
         self.runs: dict[str, TransformRun] = {}
         directory.mkdir(parents=True, exist_ok=True)
-        for path in sorted(directory.glob(f"*/{FILE}")):
-            try:
-                record = Record.read(path)
-            except (OSError, ValueError, KeyError, TypeError) as error:
-                LOG.error("%s is not a transform job's record (%s): it is left out", path, error)
-                continue
+        kind = "a transform job's record"
+        for record in readable(directory.glob(f"*/{FILE}"), Record.read, kind):
             self.records[record.name] = record
             if record.status in RUNNING:
                 processes.kill_strays(transform_run.mark(record.name))
                 record.enter("Failed", CRASHED, ended=time.time())
-                clean(path.parent)
+                clean(record.path.parent)
 
     def all(self) -> list[Record]:
         return list(self.records.values())
