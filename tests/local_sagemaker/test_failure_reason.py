@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from local_sagemaker.jobs.failure import reason, shorten
+from local_sagemaker.jobs.failure import internal, reason, shorten
 
 
 def left(opt_ml, text: str | bytes) -> None:
@@ -59,3 +59,13 @@ def test_shorten(length):
     assert len(short) <= 100
     assert short.endswith("end")
     assert (short == text) == (length <= 100)
+
+
+def test_what_fails_outside_the_script_is_told_apart(caplog):
+    assert internal("job", OSError("disk full")) == "InternalServerError: disk full"
+    assert "Traceback" not in caplog.text
+    try:
+        {}["no such thing"]
+    except KeyError as error:
+        assert internal("job", error) == "InternalServerError: KeyError: 'no such thing'"
+    assert "Traceback" in caplog.text and "test_failure_reason.py" in caplog.text
