@@ -90,6 +90,7 @@ def uv_environment() -> dict[str, str]:
         "UV_FIND_LINKS": ",".join(settings.get("find-links", "").split()),
         "UV_DEFAULT_INDEX": settings.get("index-url", ""),
         "SSL_CERT_FILE": settings.get("cert", ""),
+        "UV_COMPILE_BYTECODE_TIMEOUT": "600",  # seconds for one file; 60 by default
     }
     extra = {k: v for k, v in wanted.items() if v and k not in os.environ}
     # pip looks in every index; uv stops at the first that has the name, unless told this.
