@@ -367,8 +367,12 @@ workshop.record(batch_apart=apart, batch_answers=len(batch))
 #
 # **Spot instances** are what AWS has to spare: up to 90 % cheaper
 # ([AWS](https://docs.aws.amazon.com/sagemaker/latest/dg/model-managed-spot-training.html)), and
-# taken away when somebody pays more, two minutes after a notice. So a spot job must be able to go
-# on. Three things make that possible:
+# taken away when AWS needs them back, [two minutes after a
+# notice](https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-interruptions.html).
+#
+# > Nobody outbids you, as older texts say: a SageMaker job has no price to bid.
+#
+# So a spot job must be able to go on. Three things make that possible:
 #
 # - the script writes a **checkpoint** now and then, to `/opt/ml/checkpoints`;
 # - SageMaker copies that folder to S3 while the job runs, and back when it starts again
