@@ -7,7 +7,7 @@ from seat_helpers import Calls, fill, host, names_left
 import workshop
 from workshop import stacks
 from workshop.cli import main
-from workshop.commands import clean as command
+from workshop.cli import clean as command
 
 
 @pytest.fixture

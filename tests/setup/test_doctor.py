@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from workshop import doctor as checks
 from workshop import horovod
-from workshop.commands.doctor import doctor
+from workshop.cli.doctor import doctor
 from workshop.doctor import machine, network, software
 from workshop.doctor.result import FAIL, OK, WARN, Check
 

@@ -9,7 +9,7 @@ from local_sagemaker import daemon
 from local_sagemaker.cluster import probe
 from local_sagemaker.jobs.network import table
 from workshop import costs, links
-from workshop.commands.links import links as command
+from workshop.cli.links import links as command
 
 
 @pytest.fixture

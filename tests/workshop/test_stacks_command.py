@@ -8,7 +8,7 @@ from notebook_instance_harness import kit_archive
 
 from workshop import stacks
 from workshop.cli import main
-from workshop.commands import stacks as command
+from workshop.cli import stacks as command
 from workshop.stacks import kit, making
 
 

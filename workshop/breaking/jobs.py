@@ -22,7 +22,7 @@ BESIDE = f"--no-index\n--find-links wheels\n{PACKAGE}==1.0\n"
 
 
 def _client(service: str):
-    from workshop.commands.jobs import client
+    from workshop.cli.jobs import client
 
     return client(service)
 

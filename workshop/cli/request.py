@@ -6,8 +6,8 @@ import json
 
 import click
 
-from workshop.commands.run import parameter
-from workshop.commands.shared import WrongUse
+from workshop.cli.run import parameter
+from workshop.cli.shared import WrongUse
 
 
 @click.command()
@@ -53,7 +53,7 @@ def built(lesson: str, target: str, seat: str, given: dict, **names) -> list:
 def _own(target: str, seat: str) -> dict:
     """The names of the seat's stacks. Makes none, and starts no endpoint."""
     from workshop import stacks
-    from workshop.commands.endpoint import client_environment
+    from workshop.cli.endpoint import client_environment
     from workshop.sessions import SessionError, session
     from workshop.vpc import of_stack
 

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from workshop.commands.shared import INTERRUPTED, WrongUse
+from workshop.cli.shared import INTERRUPTED, WrongUse
 
 
 @click.command("break")

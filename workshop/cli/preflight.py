@@ -11,9 +11,9 @@ from collections.abc import Iterator
 import click
 import yaml
 
-from workshop.commands.request import built
-from workshop.commands.run import parameter
-from workshop.commands.shared import WrongUse
+from workshop.cli.request import built
+from workshop.cli.run import parameter
+from workshop.cli.shared import WrongUse
 
 MARKS = {True: ("OK", "green"), False: ("NO", "red"), None: ("?", "yellow")}
 

@@ -11,7 +11,7 @@ import click
 
 from local_sagemaker import daemon
 from local_sagemaker.jobs import links
-from workshop.commands.shared import WrongUse
+from workshop.cli.shared import WrongUse
 
 
 @click.command()

@@ -8,8 +8,8 @@ import click
 
 from local_sagemaker import daemon
 from local_sagemaker.jobs import spot
-from workshop.commands.jobs import FINAL, POLL_SECONDS, describe
-from workshop.commands.shared import WrongUse
+from workshop.cli.jobs import FINAL, POLL_SECONDS, describe
+from workshop.cli.shared import WrongUse
 
 
 @click.command()

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from local_sagemaker import daemon
-from workshop.commands.shared import INTERRUPTED, WrongUse, opened
+from workshop.cli.shared import INTERRUPTED, WrongUse, opened
 
 MOST_ROWS = 6  # of one kind; more become one row
 

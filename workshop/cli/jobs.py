@@ -13,7 +13,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from local_sagemaker import daemon
-from workshop.commands.endpoint import client_environment
+from workshop.cli.endpoint import client_environment
 
 LOG_GROUP = "/aws/sagemaker/TrainingJobs"
 FINAL = ("Completed", "Failed", "Stopped")

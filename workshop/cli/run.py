@@ -8,7 +8,7 @@ import click
 import yaml
 
 from local_sagemaker.daemon import DaemonError
-from workshop.commands.shared import INTERRUPTED
+from workshop.cli.shared import INTERRUPTED
 from workshop.notebooks.lessons import NoSuchLesson, chosen
 from workshop.paths import BUILD, NOTEBOOKS
 

@@ -10,7 +10,7 @@ from local_sagemaker.cluster.links import BY_TYPE, WIDE, parse
 from local_sagemaker.cluster.spec import PROCESSES
 from local_sagemaker.jobs import links as setting
 from local_sagemaker.jobs import network
-from workshop.commands.shared import WrongUse
+from workshop.cli.shared import WrongUse
 from workshop.links import words
 
 

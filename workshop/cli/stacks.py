@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import click
 
-from workshop.commands.shared import INTERRUPTED, WrongUse, opened
+from workshop.cli.shared import INTERRUPTED, WrongUse, opened
 
 ALL = ("storage", "roles", "network", "notebook")  # workshop.stacks.ALL; that import is slow
 
