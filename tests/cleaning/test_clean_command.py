@@ -6,8 +6,8 @@ from seat_helpers import Calls, fill, host, names_left
 
 import workshop
 from workshop import stacks
-from workshop.cli import main
 from workshop.cli import clean as command
+from workshop.cli import main
 
 
 @pytest.fixture
