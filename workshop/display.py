@@ -1,38 +1,51 @@
-"""Text that is replaced while something goes on: in a notebook, at a terminal, in a file."""
+"""What changes while one watches: text in a notebook's cell or at a terminal; and fields to fill."""
 
 from __future__ import annotations
 
 import sys
 
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
 
-class LiveText:
-    """In a notebook and at a terminal one text that changes; elsewhere only the last one."""
+
+class Progress:
+    """One text that changes, in a notebook and at a terminal; elsewhere only the last one.
+
+    with Progress() as progress:
+        progress.update("Starting, 3 s")
+        progress.finish("Completed")
+    """
 
     def __init__(self) -> None:
+        self._cell = in_notebook()
         self._handle = None
-        self._notebook = in_notebook()
-        self._terminal = not self._notebook and sys.stdout.isatty()
-        self._width = 0
+        self._terminal = Live(console=Console(), auto_refresh=False, transient=True)
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *_) -> None:
+        self._terminal.stop()  # else an interrupt would leave a terminal without a cursor
 
     def update(self, text: str) -> None:
         """Replace what is shown."""
-        if self._notebook:
+        if self._cell:
             self._display(text)
-        elif self._terminal:
-            line = text.replace("\n", " ")
-            print("\r" + line.ljust(self._width), end="", flush=True)
-            self._width = len(line)
+        elif self._terminal.console.is_terminal:
+            self._terminal.start()
+            self._terminal.update(Text(text, no_wrap=True, overflow="ellipsis"), refresh=True)
 
     def finish(self, text: str) -> None:
         """Replace what is shown by the last text, which stays."""
-        if self._notebook:
+        if self._cell:
             self._display(text)
-            return
-        if self._terminal and self._width:
-            print("\r" + " " * self._width + "\r", end="")
-        print(text, flush=True)
+        else:
+            self._terminal.stop()
+            print(text, flush=True)
 
     def _display(self, text: str) -> None:
+        # rich's own way in a notebook is a widget, which an executed copy does not keep.
         from IPython.display import display
 
         data = {"text/plain": text}

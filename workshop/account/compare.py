@@ -1,4 +1,4 @@
-"""Several configurations of one training, run one after the other, side by side in a table.
+"""What several configurations of one training achieved, and cost, side by side in a table.
 
 results = workshop.run_jobs({"1 x 1": one, "2 x 1": two}, channels)
 table = workshop.compare(results)
@@ -7,11 +7,10 @@ table = workshop.compare(results)
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from workshop.costs import PriceNotKnown, cost
-from workshop.following import JobFailed, JobResult, watch
-from workshop.live import LiveText
+from workshop.account.prices import PriceNotKnown, cost
+from workshop.jobs.follow import JobResult
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,40 +28,6 @@ COLUMNS = {  # column: decimals
     "billable s": 0,
     "USD": 5,
 }
-
-
-def run_jobs(estimators: Mapping[str, Any], channels: Mapping | None = None) -> dict:
-    """Run jobs one after the other, with live progress and a line for each that has ended.
-
-    Never two at once: on one machine they would take each other's cores, and every time that
-    they measure would be wrong.
-
-    Args:
-        estimators: name -> an estimator that has no job yet.
-        channels: what every one's `fit` gets.
-
-    Returns:
-        name -> JobResult.
-
-    Raises:
-        JobFailed: one did not complete; those after it are not started.
-    """
-    live, lines, results = LiveText(), [], {}
-    width = max(map(len, estimators), default=0)
-    for name, estimator in estimators.items():
-
-        def show(progress: str, name: str = name) -> None:
-            live.update("\n".join([*lines, f"{name:<{width}}  {progress}"]))
-
-        show("is being asked for")
-        estimator.fit(channels, wait=False)
-        result = results[name] = watch(estimator, show)
-        if result.status != "Completed":
-            live.finish("\n".join([*lines, f"{name:<{width}}  {result.status}"]))
-            raise JobFailed(f"{name}: {result.why()}{_not_started(estimators, results)}")
-        lines.append(f"{name:<{width}}  {_in_a_line(result)}")
-    live.finish("\n".join(lines))
-    return results
 
 
 def compare(results: Mapping[str, JobResult | Finished]) -> pd.DataFrame:
@@ -132,14 +97,3 @@ def _usd(result: JobResult, prices: list) -> float:
         return float("nan")
     prices.append(found.price_date)
     return found.usd
-
-
-def _in_a_line(result: JobResult) -> str:
-    training = result.phases.get("Training", 0.0)
-    said = f"{result.status}, training {training:.1f} s"
-    return f"{said}, billable {result.billable_seconds} s x {result.instance_count} instance(s)"
-
-
-def _not_started(estimators: Mapping, results: Mapping) -> str:
-    rest = [name for name in estimators if name not in results]
-    return f"\nNot started after it: {', '.join(rest)}." if rest else ""

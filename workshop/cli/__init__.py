@@ -12,16 +12,16 @@ import click
 
 # subcommand -> "module:attribute" of its click command
 COMMANDS = {
-    "up": "workshop.cli.endpoint:up",
-    "down": "workshop.cli.endpoint:down",
-    "status": "workshop.cli.endpoint:status",
-    "env": "workshop.cli.endpoint:env",
+    "up": "workshop.cli.local_server:up",
+    "down": "workshop.cli.local_server:down",
+    "status": "workshop.cli.local_server:status",
+    "env": "workshop.cli.local_server:env",
     "jobs": "workshop.cli.jobs:jobs",
-    "links": "workshop.cli.links:links",
+    "links": "workshop.cli.bandwidth:links",
     "break": "workshop.cli.breaking:break_",
     "logs": "workshop.cli.jobs:logs",
     "stop": "workshop.cli.jobs:stop",
-    "interrupt": "workshop.cli.interrupt:interrupt",
+    "interrupt": "workshop.cli.jobs:interrupt",
     "doctor": "workshop.cli.doctor:doctor",
     "preflight": "workshop.cli.preflight:preflight",
     "request": "workshop.cli.request:request",

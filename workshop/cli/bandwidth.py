@@ -11,7 +11,7 @@ from local_sagemaker.cluster.spec import PROCESSES
 from local_sagemaker.jobs import links as setting
 from local_sagemaker.jobs import network
 from workshop.cli.shared import WrongUse
-from workshop.links import words
+from workshop.jobs.bandwidth import words
 
 
 @click.command()
@@ -24,7 +24,7 @@ def links(between, latency, by_type, wide) -> None:
 
     Every instance sends at most RATE and receives at most RATE, at the same time. It holds for
     jobs that are started from now on, until it is changed. A job can ask for links of its own:
-    environment=workshop.links.environment("200mbit").
+    environment=workshop.jobs.bandwidth.environment("200mbit").
 
     Without an option: what holds, and what AWS documents of each instance type.
     """

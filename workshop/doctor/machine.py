@@ -6,13 +6,13 @@ import http.client
 import json
 import os
 import shutil
-import socket
 import tempfile
 from pathlib import Path
 
 import psutil
 
 from workshop.doctor.result import Check, fail, ok, warn
+from workshop.jobs.local_server import is_free
 
 GB = 1e9
 DISK_LOW, DISK_NEEDED = 3 * GB, 0.5 * GB
@@ -68,18 +68,6 @@ def lab_port() -> Check:
     if is_free(8888):
         return ok("free for JupyterLab")
     return ok("in use; JupyterLab will take the next free one")
-
-
-def is_free(port: int) -> bool:
-    """True where a server can bind to this port of 127.0.0.1."""
-    with socket.socket() as server:
-        # As servers do: a connection that lingers after its end does not hold the port.
-        server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            server.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True
 
 
 def is_endpoint(port: int) -> bool:

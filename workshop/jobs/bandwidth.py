@@ -1,9 +1,9 @@
-"""How narrow the links between a job's instances are, on this machine.
+"""The bandwidth between a job's instances, on this machine.
 
-    from workshop import links
+    from workshop.jobs import bandwidth
 
-    estimator = TensorFlow(..., environment=links.environment("200mbit"))
-    links.network_performance("ml.c5.xlarge").gbit
+    estimator = TensorFlow(..., environment=bandwidth.environment("200mbit"))
+    bandwidth.network_performance("ml.c5.xlarge").gbit
 
 Every instance sends at most the rate, and receives at most the rate, at the same time. Processes
 of one instance talk over its own loopback, which stays wide. AWS ignores the variable: there the

@@ -1,16 +1,16 @@
-"""`workshop.follow`: watch a training job until it ends; what it was, as a JobResult."""
+"""`workshop.follow`, `workshop.run_jobs`: watch training jobs until they end, as JobResults."""
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from workshop.joblog import Line, LogReader
-from workshop.live import LiveText
+from workshop.display import Progress
+from workshop.jobs.logs import Line, LogReader
 
 FINAL = ("Completed", "Failed", "Stopped")
 POLL_SECONDS = {True: 0.5, False: 5.0}  # local; AWS, which limits how often one may ask
@@ -31,12 +31,47 @@ def follow(job, session=None, check: bool = True) -> JobResult:
 
     An interrupt (the stop button, Ctrl-C) ends the watching and not the job.
     """
-    live = LiveText()
-    result = watch(job, live.update, session)
-    live.finish(result.summary())
+    with Progress() as progress:
+        result = watch(job, progress.update, session)
+        progress.finish(result.summary())
     if check and result.status != "Completed":
         raise JobFailed(result.why())
     return result
+
+
+def run_jobs(estimators: Mapping[str, Any], channels: Mapping | None = None) -> dict:
+    """Run jobs one after the other, with their progress and a line for each that has ended.
+
+    Never two at once: on one machine they would take each other's cores, and every time that
+    they measure would be wrong.
+
+    Args:
+        estimators: name -> an estimator that has no job yet.
+        channels: what every one's `fit` gets.
+
+    Returns:
+        name -> JobResult.
+
+    Raises:
+        JobFailed: one did not complete; those after it are not started.
+    """
+    lines, results = [], {}
+    width = max(map(len, estimators), default=0)
+    with Progress() as progress:
+        for name, estimator in estimators.items():
+
+            def show(state: str, name: str = name) -> None:
+                progress.update("\n".join([*lines, f"{name:<{width}}  {state}"]))
+
+            show("is requested")
+            estimator.fit(channels, wait=False)
+            result = results[name] = watch(estimator, show)
+            if result.status != "Completed":
+                progress.finish("\n".join([*lines, f"{name:<{width}}  {result.status}"]))
+                raise JobFailed(f"{name}: {result.why()}{_not_started(estimators, results)}")
+            lines.append(f"{name:<{width}}  {_in_a_line(result)}")
+        progress.finish("\n".join(lines))
+    return results
 
 
 def watch(job, show: Callable[[str], None], session=None) -> JobResult:
@@ -59,9 +94,20 @@ def watch(job, show: Callable[[str], None], session=None) -> JobResult:
             time.sleep(poll)
         lines += _late_lines(reader, poll)
     except KeyboardInterrupt:
-        show(f"{name} goes on without being watched. To end it: workshop stop {name}")
+        show(f"{name} keeps running, unwatched. To end it: workshop stop {name}")
         raise
     return JobResult(name, description, lines)
+
+
+def _in_a_line(result: JobResult) -> str:
+    training = result.phases.get("Training", 0.0)
+    state = f"{result.status}, training {training:.1f} s"
+    return f"{state}, billable {result.billable_seconds} s x {result.instance_count} instance(s)"
+
+
+def _not_started(estimators: Mapping, results: Mapping) -> str:
+    rest = [name for name in estimators if name not in results]
+    return f"\nNot started after it: {', '.join(rest)}." if rest else ""
 
 
 def _resolve(job, session) -> tuple[str, Any]:

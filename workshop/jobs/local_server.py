@@ -1,14 +1,14 @@
-"""The local SageMaker endpoint, for those who need it up: a session, the runner, the lab."""
+"""The local SageMaker endpoint: started where somebody needs it, and this process pointed at it."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import socket
 import time
 from collections.abc import Iterator
 
 from local_sagemaker import daemon
-from workshop.doctor.machine import is_free
 
 END_SECONDS = 10
 _saved: dict[str, str | None] = {}
@@ -40,6 +40,51 @@ def up_for_now(say=print) -> Iterator[daemon.Running]:
             daemon.stop(daemon.state_directory())
             _wait_for(found.pid)
             say("Stopped the local SageMaker endpoint.")
+
+
+def client(service: str):
+    """A boto3 client for the endpoint that is up, whatever the shell's AWS variables say.
+
+    Raises daemon.DaemonError if none is up.
+    """
+    import boto3  # slow, and `workshop env` need not wait for it
+    from botocore.config import Config
+
+    env = environment()
+    for name in daemon.in_the_way(os.environ):
+        del os.environ[name]
+    return boto3.client(
+        service,
+        endpoint_url=env["AWS_ENDPOINT_URL"],
+        region_name=env["AWS_DEFAULT_REGION"],
+        aws_access_key_id=env["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=env["AWS_SECRET_ACCESS_KEY"],
+        config=Config(proxies={}),
+    )
+
+
+def environment() -> dict[str, str]:
+    """The variables by which a shell's programs find the endpoint that is up.
+
+    Raises daemon.DaemonError if none is up.
+    """
+    state = daemon.state_directory()
+    found = daemon.running(state)
+    if not found:
+        raise daemon.DaemonError("The endpoint is down. Start it with: workshop up")
+    return daemon.environment(state, found.port)
+
+
+def is_free(port: int) -> bool:
+    """Whether a server can bind to this port of 127.0.0.1."""
+    with socket.socket() as server:
+        # As servers do: a connection that lingers after its end does not hold the port.
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            server.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
 
 
 def _wait_for(pid: int) -> None:

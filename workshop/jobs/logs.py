@@ -63,7 +63,7 @@ class LogReader:
             pages = self.client.get_paginator("describe_log_streams").paginate(
                 logGroupName=LOG_GROUP, logStreamNamePrefix=f"{self.job}/"
             )
-            return [one["logStreamName"] for page in pages for one in page["logStreams"]]
+            return [stream["logStreamName"] for page in pages for stream in page["logStreams"]]
         except self.client.exceptions.ResourceNotFoundException:
             return []
 

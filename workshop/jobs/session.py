@@ -6,22 +6,26 @@ import logging
 import os
 import re
 import sys
+from datetime import UTC, datetime
 from functools import cached_property
+from uuid import uuid4
 
 import boto3
 from botocore import exceptions
 from botocore.config import Config
 
 from local_sagemaker import daemon
-from workshop import endpoint, stacks
 from workshop.credentials import remedy
-from workshop.live import in_notebook
+from workshop.display import in_notebook
+from workshop.jobs import local_server
+from workshop.jobs.seat import STACKS, MissingStack, create_or_update, outputs, tags
 from workshop.paths import SCRIPTS
-from workshop.renting import renting
 
 TARGETS = ("local", "aws")
 SEAT = re.compile(r"[a-z0-9]([a-z0-9-]{0,14}[a-z0-9])?")
 MAX_RUN_SECONDS = 30 * 60  # what a job may cost at most: far above any lesson's job
+WAIT_FACTOR = 2  # a spot job may wait as long as it may run
+WARM_POOLS = "https://docs.aws.amazon.com/sagemaker/latest/dg/train-warm-pools.html"
 
 # What the scripts print in their JSON lines, for SageMaker to read from the log.
 METRICS = [
@@ -32,6 +36,10 @@ METRICS = [
 
 class SessionError(Exception):
     """The session cannot be had; the message says why and what to do."""
+
+
+class WrongSettings(ValueError):
+    """Settings of a job that do not go together; the message says why and what to do."""
 
 
 def session(target: str = "local", seat: str = "me") -> Session:
@@ -83,13 +91,14 @@ class Session:
     def outputs(self) -> dict[str, str]:
         """The outputs of the seat's stacks. Here they are made if missing; on AWS never so."""
         try:
-            return stacks.outputs(self)
-        except stacks.MissingStack:
+            return outputs(self)
+        except MissingStack:
             if self.target == "aws":
                 raise
-            stacks.deploy(self, say=lambda _: None)
+            for name in STACKS:
+                create_or_update(self, name)
             print("Made the storage and roles stacks on the local endpoint.")
-            return stacks.outputs(self)
+            return outputs(self)
 
     @property
     def bucket(self) -> str:
@@ -112,11 +121,26 @@ class Session:
     def job_settings(self, name: str, spot: bool = False, keep_alive: int = 0) -> dict:
         """What every job of this seat has in common, as arguments of an estimator.
 
-        name: a short word for the job; the SDK adds the time to it. spot, keep_alive (seconds):
-        see workshop.renting, which raises CannotRent where they do not go together.
+        Args:
+            name: a short word for the job; the SDK adds the time to it.
+            spot: take instances that AWS has to spare, for less; AWS may take them away at any
+                time. The job's checkpoints get a place of their own in S3, and it resumes there.
+            keep_alive: seconds that the instances stay yours after the job, as a warm pool for
+                the next one. They are billed. 0: none.
+
+        Raises:
+            WrongSettings: spot and keep_alive together, or a keep_alive that SageMaker refuses.
         """
         jobs = f"s3://{self.bucket}/jobs"
-        rented = renting(f"{jobs}/checkpoints/{name}", MAX_RUN_SECONDS, spot, keep_alive)
+        self._check_keep_alive(keep_alive, spot)
+        settings = {}
+        if keep_alive:
+            settings["keep_alive_period_in_seconds"] = keep_alive
+        if spot:
+            own = f"{datetime.now(UTC):%Y-%m-%d-%H-%M-%S}-{uuid4().hex[:8]}"
+            settings["use_spot_instances"] = True
+            settings["max_wait"] = WAIT_FACTOR * MAX_RUN_SECONDS
+            settings["checkpoint_s3_uri"] = f"{jobs}/checkpoints/{name}-{own}"
         return {
             "sagemaker_session": self.sagemaker_session,
             "role": self.role,
@@ -127,9 +151,23 @@ class Session:
             "max_run": MAX_RUN_SECONDS,
             "metric_definitions": METRICS,
             "disable_profiler": True,
-            "tags": stacks.tags(self.seat),
-            **rented,
+            "tags": tags(self.seat),
+            **settings,
         }
+
+    def _check_keep_alive(self, seconds: int, spot: bool) -> None:
+        if spot and seconds:
+            raise WrongSettings(
+                "spot and keep_alive do not go together: a warm pool cannot be made of spot "
+                f"instances ({WARM_POOLS}). Choose one: spot is cheaper, keep_alive starts the "
+                "next job sooner."
+            )
+        model = self.client("sagemaker").meta.service_model
+        longest = model.shape_for("KeepAlivePeriodInSeconds").metadata["max"]
+        if isinstance(seconds, bool) or not 0 <= seconds <= longest:
+            raise WrongSettings(
+                f"keep_alive is {seconds!r}; it must be seconds from 0 (none) to {longest}."
+            )
 
     @property
     def job_prefix(self) -> str:
@@ -157,15 +195,15 @@ def _usual_tracebacks() -> None:
 
 def _local() -> boto3.Session:
     try:
-        found, _ = endpoint.ensure_up()
+        found, _ = local_server.ensure_up()
     except daemon.DaemonError as error:
         raise SessionError(f"The local endpoint cannot be started. {error}") from error
-    endpoint.point_here(found)
+    local_server.point_here(found)
     return boto3.Session(region_name=os.environ["AWS_DEFAULT_REGION"])
 
 
 def _aws() -> boto3.Session:
-    endpoint.point_back()
+    local_server.point_back()
     elsewhere = sorted(name for name in os.environ if name.startswith("AWS_ENDPOINT_URL"))
     if elsewhere:
         raise SessionError(

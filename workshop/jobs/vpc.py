@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from workshop import stacks
+from workshop.jobs.seat import status, tags
 
 CIDR, SUBNET = "10.10.0.0/16", "10.10.0.0/20"
 
@@ -51,7 +51,7 @@ def network(session, subnets=(), security_group_ids=()) -> dict[str, list[str]]:
 
 def of_stack(session) -> dict[str, list[str]] | None:
     """The subnet and the group of the seat's network stack; None if it has none to be used."""
-    (stack,) = stacks.status(session, ("network",))
+    (stack,) = status(session, ("network",))
     if not stack.usable:
         return None
     made = stack.outputs
@@ -98,13 +98,13 @@ def _peers(rule: dict, own: str) -> list[str]:
 def _found(describe, session, many: str, name: str) -> str:
     """The id of what this seat has already; empty if nothing."""
     filters = [
-        {"Name": f"tag:{one['Key']}", "Values": [one["Value"]]} for one in stacks.tags(session.seat)
+        {"Name": f"tag:{tag['Key']}", "Values": [tag["Value"]]} for tag in tags(session.seat)
     ]
     return next((one[name] for one in describe(Filters=filters)[many]), "")
 
 
 def _tagged(session, kind: str) -> list[dict]:
-    return [{"ResourceType": kind, "Tags": stacks.tags(session.seat)}]
+    return [{"ResourceType": kind, "Tags": tags(session.seat)}]
 
 
 def _make_vpc(ec2, session) -> str:
