@@ -1,4 +1,4 @@
-"""What changes while one watches: text in a notebook's cell or at a terminal; and fields to fill."""
+"""Progress in a notebook's cell or at a terminal, and whether somebody can fill in a field."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import boto3
 import pytest
 from botocore.stub import Stubber
 
-from workshop import stacks
+from workshop.account import stacks
 from workshop.cleaning import jobs, records, things
 from workshop.cleaning.things import NotDeleted, Thing
 

@@ -18,10 +18,11 @@ from seat_helpers import (
 )
 
 import workshop
-from workshop import cleaning, stacks
+from workshop import cleaning
+from workshop.account import stacks
+from workshop.account.prices import idle_price as price
 from workshop.cleaning import buckets, logs
-from workshop.joblog import LOG_GROUP
-from workshop.standing import price
+from workshop.jobs.logs import LOG_GROUP
 
 KINDS = [
     "endpoints",

@@ -7,7 +7,8 @@ import tarfile
 
 from seat_helpers import ROLE, until
 
-from workshop import cleaning, stacks
+from workshop import cleaning
+from workshop.account import stacks
 
 SLEEPS = b"""
 import time

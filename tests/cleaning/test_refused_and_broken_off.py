@@ -5,7 +5,8 @@ from botocore.exceptions import ClientError
 from seat_helpers import Calls, fill, furnish, host, job, names_left
 
 import workshop
-from workshop import cleaning, stacks
+from workshop import cleaning
+from workshop.account import stacks
 from workshop.cleaning.steps import steps
 
 # The changing operations of a run over a seat with all kinds of things, in their order, those

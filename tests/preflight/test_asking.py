@@ -6,11 +6,11 @@ from botocore.stub import Stubber
 from jobs_helpers import job, pytorch
 from moto import mock_aws
 
+from workshop.jobs.session import Session
 from workshop.preflight import all_ok, ask
 from workshop.preflight.asking.image import check_image
 from workshop.preflight.asking.network import check_network
 from workshop.preflight.asking.quota import check_quota
-from workshop.sessions import Session
 
 ACCOUNT = "0" * 12
 MANIFEST = '{"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json"}'

@@ -10,9 +10,9 @@ import pytest
 from sagemaker.pytorch import PyTorch
 from sagemaker.tensorflow import TensorFlow
 
-from workshop.costs import price_table
+from workshop.account.prices import price_table
+from workshop.jobs.job_preview import preview_session
 from workshop.preflight.facts import FACTS, facts, longest_keep_alive, source, training_types
-from workshop.requests import recording_session
 
 EC2 = Path(moto.__file__).parent / "ec2/resources"
 CODE = "\n".join(path.read_text() for path in FACTS.parent.rglob("*.py"))
@@ -61,7 +61,7 @@ def test_a_warm_pool_is_bounded_by_the_services_model():
 
 @pytest.fixture(scope="module")
 def session():
-    return recording_session("aws").session
+    return preview_session("aws").session
 
 
 def hyperparameters(session, kind, distribution, **more) -> dict:

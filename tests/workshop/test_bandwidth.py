@@ -1,4 +1,4 @@
-"""`workshop links` and workshop.links: what a learner sets, and what it then says."""
+"""`workshop links` and workshop.jobs.bandwidth: what a learner sets, and what it then says."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from click.testing import CliRunner
 from local_sagemaker import daemon
 from local_sagemaker.cluster import probe
 from local_sagemaker.jobs.network import table
-from workshop import costs, links
-from workshop.cli.links import links as command
+from workshop.account import prices
+from workshop.cli.bandwidth import links as command
+from workshop.jobs import bandwidth
 
 
 @pytest.fixture
@@ -115,27 +116,27 @@ def test_down_forget_forgets_the_setting(state):
 
 def test_an_estimators_environment():
     name = "LOCAL_SAGEMAKER_LINKS"
-    assert links.environment("200mbit") == {name: "200mbit"}
-    assert links.environment("200mbit", latency="1ms") == {name: "200mbit 1ms"}
-    assert links.environment("by-type") == {name: "by-type"}
+    assert bandwidth.environment("200mbit") == {name: "200mbit"}
+    assert bandwidth.environment("200mbit", latency="1ms") == {name: "200mbit 1ms"}
+    assert bandwidth.environment("by-type") == {name: "by-type"}
     for wrong in (("20",), ("20mbit", "1"), ("wide", "1ms"), ("by-type", "1ms")):
         with pytest.raises(ValueError, match="such as"):
-            links.environment(*wrong)
+            bandwidth.environment(*wrong)
 
 
 def test_the_price_list_names_the_same_rates():
-    both = set(table()) & set(costs.price_table()["instances"])
+    both = set(table()) & set(prices.price_table()["instances"])
     assert {"ml.m5.xlarge", "ml.c5.xlarge"} <= both
     for name in both:
-        row = costs.price_table()["instances"][name]
+        row = prices.price_table()["instances"][name]
         assert row.get("baseline_gbit", table()[name].gbit) == table()[name].gbit, name
 
 
 def test_network_performance():
-    known = links.network_performance("ml.c5.xlarge")
+    known = bandwidth.network_performance("ml.c5.xlarge")
     assert (known.gbit, known.burst_gbit, known.efa) == (1.25, 10.0, False)
     assert known.source.startswith("https://docs.aws.amazon.com/")
-    assert links.network_performance("ml.p5.48xlarge").gbit == 3200
-    assert "ml.c5.xlarge" in links.known_types()
+    assert bandwidth.network_performance("ml.p5.48xlarge").gbit == 3200
+    assert "ml.c5.xlarge" in bandwidth.known_types()
     with pytest.raises(ValueError, match=r"'c5\.xlarge' is known here.*ml\.c5\.xlarge"):
-        links.network_performance("c5.xlarge")
+        bandwidth.network_performance("c5.xlarge")

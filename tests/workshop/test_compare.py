@@ -10,9 +10,9 @@ from job_harness import estimator
 
 import workshop
 from workshop import plots
-from workshop.costs import cost
-from workshop.following import JobFailed, JobResult
-from workshop.joblog import parse
+from workshop.account.prices import cost
+from workshop.jobs.follow import JobFailed, JobResult
+from workshop.jobs.logs import parse
 from workshop.mpirun import Finished, Line
 
 BEGAN = datetime(2026, 1, 1)

@@ -4,8 +4,8 @@ import pytest
 from job_harness import estimator
 
 import workshop
-from workshop.following import JobFailed, JobResult
-from workshop.joblog import parse
+from workshop.jobs.follow import JobFailed, JobResult
+from workshop.jobs.logs import parse
 from workshop.recording import record
 
 

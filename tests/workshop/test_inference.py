@@ -6,8 +6,8 @@ import tarfile
 import numpy as np
 import pytest
 
-from workshop import models
-from workshop.programs import ProgramFailed
+from workshop.jobs import inference
+from workshop.jobs.inference import InferenceFailed
 
 
 class OneFile:
@@ -36,5 +36,5 @@ def packed(names: dict[str, bytes]) -> bytes:
 
 def test_a_file_without_a_model_is_named():
     session = OneFile(packed({"model.pt": b"torch"}))
-    with pytest.raises(ProgramFailed, match="error: the file holds no SavedModel"):
-        models.predict("s3://b/m.tar.gz", np.zeros((1, 8, 8, 1)), session)
+    with pytest.raises(InferenceFailed, match="error: the file holds no SavedModel"):
+        inference.infer("s3://b/m.tar.gz", np.zeros((1, 8, 8, 1)), session)

@@ -1,10 +1,12 @@
-"""The requests of every lesson's jobs: right for AWS, and the local ones but for a few names."""
+"""The list of the lessons' jobs: its requests are right for AWS; what `workshop request` prints.
+
+That the list is what the lessons send is tested where lessons are executed: tests/notebooks.
+"""
 
 import json
 import os
 import re
 import socket
-from collections import Counter
 from functools import cache
 
 import botocore.session
@@ -13,27 +15,23 @@ from botocore.validate import ParamValidator
 from click.testing import CliRunner
 from job_harness import estimator
 from sagemaker import image_uris
+from sagemaker.estimator import EstimatorBase
 
 from local_sagemaker import daemon
 from local_sagemaker.server.validation import check as check_as_the_service
 from workshop import preflight
 from workshop.cli import main
-from workshop.requests import build, placeholders, recording_session
-from workshop.teaching.plan import plan
+from workshop.jobs.job_preview import preview, preview_session
+from workshop.jobs.lesson_jobs import JOBS, lesson_jobs, lesson_parameters
+from workshop.paths import SCRIPTS
 
-JOBS = plan()["jobs"]
-LESSONS = [name for name in JOBS if isinstance(JOBS[name], list)]
-# Links that are narrowed, and what stands in for SMDDP, are to be had on the local endpoint alone.
-MORE_LOCALLY = {"06", "07"}
-# Of a job's name, and of the place of its checkpoints, which has random letters too.
-TIME = re.compile(r"\d{4}(?:-\d\d){5}-(?:[0-9a-f]{8}|\d{3})")
-BUCKET, ROLE, IMAGE, KIND = "<bucket>", "<role>", "<image>", "<instance type>"
+TIME = re.compile(r"\d{4}(?:-\d\d){5}-(?:[0-9a-f]{8}|\d{3})")  # of a job's name
 
 
 @cache
 def on_aws(lesson: str):
-    """The jobs of a lesson for AWS. Built once: it takes seconds."""
-    return build(lesson, "aws", opened=recording_session("aws", region="us-east-1"))
+    """The jobs of a lesson for AWS."""
+    return preview(lesson_jobs(lesson), preview_session("aws", region="us-east-1"))
 
 
 @pytest.fixture(autouse=True)
@@ -41,16 +39,31 @@ def nobody(clean_aws):
     """No credentials and no endpoint are seen."""
 
 
-@pytest.mark.parametrize("lesson", LESSONS)
-def test_all_jobs_of_the_plan_are_found(lesson):
-    planned = Counter()
-    for one in JOBS[lesson]:
-        planned[one["instance_type"], one["instance_count"]] += one["number"]
-    resources = [one.request["ResourceConfig"] for one in on_aws(lesson)]
-    assert Counter((one["InstanceType"], one["InstanceCount"]) for one in resources) == planned
+@pytest.mark.parametrize("lesson", JOBS)
+def test_a_request_says_what_the_list_says(lesson):
+    jobs = lesson_jobs(lesson)
+    assert len(jobs) == len({job.name for job in jobs}) >= 1
+    for job, built in zip(jobs, on_aws(lesson), strict=True):
+        request = built.request
+        assert request["ResourceConfig"]["InstanceType"] == job.instance_type
+        assert request["ResourceConfig"]["InstanceCount"] == job.instance_count
+        assert request["StoppingCondition"]["MaxRuntimeInSeconds"] == job.max_run
+        assert {one["ChannelName"] for one in request.get("InputDataConfig", [])} == set(
+            job.channels
+        )
+        assert ("VpcConfig" in request) is job.in_vpc
+        assert request.get("EnableManagedSpotTraining", False) is job.spot
+        assert (SCRIPTS / job.arguments["entry_point"]).is_file()
 
 
-@pytest.mark.parametrize("lesson", LESSONS)
+def test_parameters_are_those_of_the_lesson_or_given():
+    assert lesson_parameters("05")["epochs"] == 20
+    one, *_, last = lesson_jobs("5", {"instance_count": 3})
+    assert (one.instance_count, last.name) == (3, "3 x 1 MultiWorker")
+    assert lesson_jobs("02") == [], "lesson 02 runs beside the notebook"
+
+
+@pytest.mark.parametrize("lesson", JOBS)
 def test_a_request_for_aws_is_valid(lesson):
     model = botocore.session.get_session().get_service_model("sagemaker")
     shape = model.operation_model("CreateTrainingJob").input_shape
@@ -60,14 +73,14 @@ def test_a_request_for_aws_is_valid(lesson):
         check_as_the_service("CreateTrainingJob", job.request)  # lengths, patterns, enumerations
 
 
-@pytest.mark.parametrize("lesson", LESSONS)
+@pytest.mark.parametrize("lesson", JOBS)
 def test_preflight_has_nothing_against_a_job(lesson):
     for job in on_aws(lesson):
         found = preflight.check(preflight.of(job.estimator, job.name))
         assert preflight.all_ok(found), [one for one in found if one.ok is False]
 
 
-@pytest.mark.parametrize("lesson", LESSONS)
+@pytest.mark.parametrize("lesson", JOBS)
 def test_the_image_is_the_one_that_the_sdk_resolves(lesson):
     for job in on_aws(lesson):
         one = job.estimator
@@ -83,73 +96,31 @@ def test_the_image_is_the_one_that_the_sdk_resolves(lesson):
         assert re.fullmatch(r"\d{12}\.dkr\.ecr\.us-east-1\.amazonaws\.com/\S+:\S+", expected)
 
 
-def normalised(request: dict, outputs: dict[str, str]) -> dict:
-    """A request with times, bucket, role, image and instance type as words."""
-    text = TIME.sub("<time>", json.dumps(request))
-    text = text.replace(outputs["TrainingRoleArn"], ROLE).replace(outputs["BucketName"], BUCKET)
-    found = json.loads(text)
-    found["AlgorithmSpecification"]["TrainingImage"] = IMAGE
-    found["ResourceConfig"]["InstanceType"] = KIND
-    return found
-
-
-def differences(one, other, path: str = "") -> dict[str, tuple]:
-    """path -> the two values, where they differ."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        found = {}
-        for key in sorted({*one, *other}):
-            found |= differences(one.get(key), other.get(key), f"{path}.{key}".lstrip("."))
-        return found
-    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
-        found = {}
-        for number, pair in enumerate(zip(one, other, strict=True)):
-            found |= differences(*pair, f"{path}[{number}]")
-        return found
-    return {} if one == other else {path: (one, other)}
-
-
-@pytest.mark.horovod  # without it the Horovod lessons run a stand-in here, and not on AWS
-@pytest.mark.parametrize("lesson", LESSONS)
-def test_on_aws_it_is_the_local_request_but_for_names(lesson, session):
-    local = build(lesson, "local", opened=recording_session("local", outputs=session.outputs))
-    twins = {job.name: job for job in local}
-    assert len(twins) == len(local) and {job.name for job in on_aws(lesson)} <= set(twins)
-    assert len(local) == len(on_aws(lesson)) or lesson in MORE_LOCALLY
-    for there in on_aws(lesson):
-        here = twins[there.name]
-        print(f"lesson {lesson}, {here.name}: local and AWS differ in")
-        for path, (one, other) in differences(here.request, there.request).items():
-            print(f"  {path}\n    {one}\n    {other}")
-        aws = placeholders("me", "us-east-1")
-        assert normalised(here.request, session.outputs) == normalised(there.request, aws)
-        assert here.request["RoleArn"] != there.request["RoleArn"]
-
-
-def test_the_recorded_request_is_the_one_that_is_sent(session):
-    """One estimator recorded, and one really sent: the same bytes but for the time."""
-    opened, sent = recording_session("local", seat="tests", outputs=session.outputs), []
-    estimator(opened.session, "same").fit(wait=False)
+def test_the_preview_is_what_is_sent(session):
+    """One estimator previewed, and one really sent: the same bytes but for the time."""
+    opened, sent = preview_session("local", seat="tests", outputs=session.outputs), []
+    EstimatorBase.fit.__wrapped__(estimator(opened, "same"), wait=False)
     events = session.sagemaker_session.sagemaker_client.meta.events
     events.register("before-send.sagemaker.CreateTrainingJob", lambda request, **_: keep(request))
 
-    def keep(request) -> None:  # it answers nothing, so the request goes on
+    def keep(request) -> None:  # it answers nothing, so the request is sent on
         sent.append(json.loads(request.body))
 
     real = estimator(session, "same")
     real.fit(wait=False)
     session.client("sagemaker").stop_training_job(TrainingJobName=real.latest_training_job.name)
-    (recorded,) = opened.recorder.requests
-    (received,) = sent
-    assert TIME.sub("", json.dumps(recorded)) == TIME.sub("", json.dumps(received))
+    (previewed,), (received,) = opened.requests, sent
+    assert TIME.sub("", json.dumps(previewed)) == TIME.sub("", json.dumps(received))
 
 
-def test_nothing_is_needed_and_nothing_starts(tmp_path, monkeypatch):
+@pytest.mark.parametrize("lesson", ["00", "99"])  # TensorFlow, PyTorch
+def test_nothing_is_needed_and_nothing_starts(lesson, tmp_path, monkeypatch):
     monkeypatch.setenv("WORKSHOP_STATE_DIR", str(tmp_path / "state"))
     monkeypatch.setenv("AWS_PROFILE", "no-such-profile")
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://192.0.2.1")
     asked = []
     monkeypatch.setattr(socket, "getaddrinfo", lambda host, *_, **__: asked.append(host))
-    result = CliRunner().invoke(main, ["request", "00"])
+    result = CliRunner().invoke(main, ["request", lesson])
     assert result.exit_code == 0, result.output
     (request,) = json.loads(result.output).values()
     assert request["RoleArn"].startswith("arn:aws:iam::" + "0" * 12)

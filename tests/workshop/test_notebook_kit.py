@@ -7,8 +7,8 @@ import tarfile
 import pytest
 import stacks_harness
 
-from workshop import stacks
-from workshop.stacks import kit
+from workshop.account import notebook_instance as kit
+from workshop.account import stacks
 
 
 @pytest.fixture
@@ -41,25 +41,25 @@ def held(session):
 
 
 def test_the_kit_is_what_was_committed_and_can_be_run(session, checkout):
-    kit.upload(session)
+    kit.upload_kit(session)
     with tarfile.open(fileobj=io.BytesIO(held(session)["Body"].read())) as archive:
         assert archive.getnames() == ["program"]
         assert archive.getmember("program").mode & 0o100
 
 
 def test_the_same_kit_is_put_there_once_and_a_changed_one_again(session, checkout):
-    kit.upload(session)
+    kit.upload_kit(session)
     first = held(session)["LastModified"], held(session)["Metadata"]
     calls = []
     session.client("s3").meta.events.register_first(
         "before-call.s3.PutObject", lambda **_: calls.append("put"), unique_id="counting"
     )
-    kit.upload(session)
+    kit.upload_kit(session)
     assert (held(session)["LastModified"], held(session)["Metadata"]) == first and not calls
     (checkout / "program").write_text("#!/bin/sh\nexit 1\n")
     person = ["-c", "user.name=t", "-c", "user.email=t@t"]
     subprocess.run(["git", "-C", checkout, *person, "commit", "-qam", "y"], check=True)
-    kit.upload(session)
+    kit.upload_kit(session)
     assert calls == ["put"]
 
 
@@ -70,4 +70,4 @@ def test_without_git_it_says_where_else_the_kit_may_be(session, monkeypatch, tmp
     if missing == "git":
         monkeypatch.setattr(kit.shutil, "which", lambda _: None)
     with pytest.raises(stacks.StackError, match="--parameter Kit=https"):
-        kit.upload(session)
+        kit.upload_kit(session)

@@ -10,8 +10,8 @@ import moto
 import pytest
 
 import workshop
-from workshop.costs import GRACE_SECONDS, PriceNotKnown, price_table
-from workshop.sessions import MAX_RUN_SECONDS
+from workshop.account.prices import GRACE_SECONDS, PriceNotKnown, price_table
+from workshop.jobs.session import MAX_RUN_SECONDS
 
 INSTANCES = price_table()["instances"]
 PRICED = [name for name, row in INSTANCES.items() if "usd_per_hour" in row]

@@ -5,7 +5,7 @@ import os
 import pytest
 
 import workshop
-from workshop.sessions import SessionError
+from workshop.jobs.session import SessionError
 
 
 @pytest.mark.parametrize("target", ["AWS", "laptop", ""])

@@ -3,23 +3,24 @@
 from pathlib import Path
 
 import pytest
+from sagemaker.estimator import EstimatorBase
 
 from workshop import preflight
-from workshop.following import watch
-from workshop.renting import CannotRent
-from workshop.requests import WithoutTelemetry, recording_session
-from workshop.sessions import MAX_RUN_SECONDS
+from workshop.jobs.follow import watch
+from workshop.jobs.job_preview import preview_session
+from workshop.jobs.session import MAX_RUN_SECONDS, WARM_POOLS, WrongSettings
+from workshop.preflight.facts import facts
 
 JOB_SCRIPT = Path(__file__).parent / "job_script"
 
 
 @pytest.fixture
 def opened(clean_aws):
-    return recording_session("aws", seat="tests")
+    return preview_session("aws", seat="tests")
 
 
-def requested(opened, **rented) -> dict:
-    """The request of a job that is rented so."""
+def requested(opened, **settings) -> dict:
+    """The request of a job with these settings."""
     from sagemaker.pytorch import PyTorch
 
     built = PyTorch(
@@ -28,11 +29,11 @@ def requested(opened, **rented) -> dict:
         py_version="py310",
         instance_type="ml.c5.xlarge",
         instance_count=1,
-        **opened.session.job_settings("rented", **rented),
+        **opened.job_settings("own", **settings),
     )
     assert preflight.all_ok(preflight.check(preflight.of(built)))
-    WithoutTelemetry(built).fit(wait=False)
-    return opened.recorder.requests[-1]
+    EstimatorBase.fit.__wrapped__(built, wait=False)  # without telemetry
+    return opened.requests[-1]
 
 
 def test_the_usual_way_is_on_demand_with_a_limit_and_tags(opened):
@@ -50,8 +51,12 @@ def test_spot_waits_bounded_and_keeps_checkpoints_of_its_own(opened):
     stopping = request["StoppingCondition"]
     assert stopping["MaxWaitTimeInSeconds"] >= stopping["MaxRuntimeInSeconds"] == MAX_RUN_SECONDS
     place = request["CheckpointConfig"]["S3Uri"]
-    assert place.startswith(f"s3://{opened.session.bucket}/jobs/checkpoints/rented-")
-    assert other["CheckpointConfig"]["S3Uri"] != place, "a new job must not go on from an old one"
+    assert place.startswith(f"s3://{opened.bucket}/jobs/checkpoints/own-")
+    assert other["CheckpointConfig"]["S3Uri"] != place, "a new job must not resume from an old one"
+
+
+def test_the_refusal_names_the_page_that_preflight_names():
+    assert facts()["sources"]["warm-pools"]["address"] == WARM_POOLS
 
 
 def test_a_warm_pool_is_asked_for_in_seconds(opened):
@@ -59,7 +64,7 @@ def test_a_warm_pool_is_asked_for_in_seconds(opened):
 
 
 @pytest.mark.parametrize(
-    "rented, said",
+    "chosen, said",
     [
         ({"spot": True, "keep_alive": 60}, "do not go together"),
         ({"keep_alive": -1}, "keep_alive is -1"),
@@ -67,16 +72,16 @@ def test_a_warm_pool_is_asked_for_in_seconds(opened):
         ({"keep_alive": True}, "keep_alive is True"),
     ],
 )
-def test_what_does_not_go_together_is_refused_before_anything_is_built(opened, rented, said):
-    with pytest.raises(CannotRent, match=said):
-        opened.session.job_settings("x", **rented)
+def test_what_does_not_go_together_is_refused_before_anything_is_built(opened, chosen, said):
+    with pytest.raises(WrongSettings, match=said):
+        opened.job_settings("x", **chosen)
 
 
-@pytest.mark.parametrize("rented", [{"spot": True}, {"keep_alive": 60}])
-def test_the_local_endpoint_runs_such_a_job(session, rented):
+@pytest.mark.parametrize("chosen", [{"spot": True}, {"keep_alive": 60}])
+def test_the_local_endpoint_runs_such_a_job(session, chosen):
     from sagemaker.tensorflow import TensorFlow
 
-    settings = session.job_settings("rented", **rented)
+    settings = session.job_settings("own", **chosen)
     job = TensorFlow(
         entry_point="talk.py",
         framework_version="2.12.0",
@@ -88,8 +93,8 @@ def test_the_local_endpoint_runs_such_a_job(session, rented):
     job.fit(wait=False)
     result = watch(job, lambda _: None)
     assert result.status == "Completed", result.why()
-    assert result.description["EnableManagedSpotTraining"] is ("spot" in rented)
-    assert result.description["ResourceConfig"].get("KeepAlivePeriodInSeconds", 0) == rented.get(
+    assert result.description["EnableManagedSpotTraining"] is ("spot" in chosen)
+    assert result.description["ResourceConfig"].get("KeepAlivePeriodInSeconds", 0) == chosen.get(
         "keep_alive", 0
     )
-    assert ("CheckpointConfig" in result.description) is ("spot" in rented)
+    assert ("CheckpointConfig" in result.description) is ("spot" in chosen)

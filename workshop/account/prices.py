@@ -138,7 +138,7 @@ def _row(configuration: dict[str, Any], max_run: int) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class IdlePrice:
-    """What a thing costs while it is there, used or not. usd: for one `per`, "hour" or "GB-month"."""
+    """What a thing costs while it is there. usd: for one `per`, which is "hour" or "GB-month"."""
 
     name: str
     what: str

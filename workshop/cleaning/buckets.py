@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from botocore.exceptions import ClientError
 
+from workshop.account.prices import usd_per_month as month
 from workshop.cleaning.seat_stacks import held_buckets
 from workshop.cleaning.things import Finding, NotDeleted, Stranger, Thing, as_dict
-from workshop.standing import month
 
 BATCH = 1000  # most keys of one DeleteObjects
 DEFAULT_REGION = "us-east-1"  # S3 names every other region of a bucket, and not this one

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from botocore.exceptions import ClientError
 
-from workshop import stacks
+from workshop.account import stacks
+from workshop.account.prices import usd_per_month as month
 from workshop.cleaning.things import Finding, Thing, as_dict, wait_until_gone, with_cost
-from workshop.standing import month
 
 ENDPOINT_LOGS = "/aws/sagemaker/Endpoints/"
 REFUSED = ("AccessDeniedException", "AccessDenied")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from workshop.account.prices import usd_per_month as month
 from workshop.cleaning.things import Finding, Thing, as_dict
-from workshop.standing import month
 
 
 class ImageRepositories:

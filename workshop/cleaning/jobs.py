@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 
+from workshop.account.prices import PriceNotKnown, cost
 from workshop.cleaning.things import (
     WAIT_SECONDS,
     Finding,
@@ -16,7 +17,6 @@ from workshop.cleaning.things import (
     poll_seconds,
     with_cost,
 )
-from workshop.costs import PriceNotKnown, cost
 
 RUNNING = ("InProgress", "Stopping")
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections import Counter
 
+from workshop.account.prices import usd_per_month as month
 from workshop.cleaning.hosting import ENDPOINT_LOGS, Endpoints, group_arn
 from workshop.cleaning.jobs import Jobs
 from workshop.cleaning.seat_stacks import notebooks
 from workshop.cleaning.things import Finding, Stranger, Thing
-from workshop.joblog import LOG_GROUP
-from workshop.standing import month
+from workshop.jobs.logs import LOG_GROUP
 
 NOTEBOOK_LOGS = "/aws/sagemaker/NotebookInstances"
 

@@ -6,7 +6,7 @@ from botocore.exceptions import ClientError
 
 from workshop.cleaning.jobs import Jobs, has_ended
 from workshop.cleaning.things import Finding, NotDeleted, Thing, wait_until_gone
-from workshop.joblog import LOG_GROUP
+from workshop.jobs.logs import LOG_GROUP
 
 
 class JobRecords:

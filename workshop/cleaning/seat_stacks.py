@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from workshop import stacks
+from workshop.account import stacks
+from workshop.account.prices import usd_per_month as month
 from workshop.cleaning.things import Finding, Thing, as_dict, with_cost
-from workshop.standing import month
 
 NOTEBOOK = "AWS::SageMaker::NotebookInstance"
 BY_TYPE = {"AWS::EC2::NatGateway": "nat-gateway", "AWS::EC2::EIP": "public-ipv4"}
 
 
 class Stacks:
-    """CloudFormation's stacks of the seat. `workshop.stacks.delete` deletes them."""
+    """CloudFormation's stacks of the seat. `workshop.account.stacks.delete` deletes them."""
 
     kind = "stacks"
 

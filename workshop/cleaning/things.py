@@ -9,8 +9,8 @@ from typing import Protocol
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from workshop.following import POLL_SECONDS
-from workshop.stacks import StackError, tags
+from workshop.account.stacks import StackError, tags
+from workshop.jobs.follow import POLL_SECONDS
 
 WAIT_SECONDS = 10 * 60  # AWS gives a job 120 s to end, and uploads what it left
 

@@ -106,13 +106,13 @@ def rows(kind: str, things: list) -> list[tuple[str, ...]]:
 
 def total(found, session) -> str:
     """One line: what all of it costs, from which prices."""
-    from workshop.costs import price_table
+    from workshop.account.prices import price_table
 
     unknown = sum(one.usd_per_month is None for one in found.things)
     text = f"While it stays: {found.usd_per_month:.2f} USD a month"
     if unknown:
         text += f", and {unknown} entries whose cost is not known here"
-    text += f" (list prices of {price_table()['region']}, dated in workshop/prices.toml)."
+    text += f" (list prices of {price_table()['region']}, dated in workshop/account/prices.toml)."
     return text + (" On this machine: nothing." if session.target == "local" else "")
 
 

@@ -1,47 +1,40 @@
-"""workshop jobs, logs, stop: training jobs on the local endpoint."""
+"""workshop jobs, logs, stop, interrupt: training jobs on the local endpoint."""
 
 from __future__ import annotations
 
 import contextlib
-import os
 import time
 from collections.abc import Iterator
 
-import boto3
 import click
-from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from local_sagemaker import daemon
-from workshop.cli.endpoint import client_environment
+from local_sagemaker.jobs import spot
+from workshop.cli.shared import WrongUse
+from workshop.jobs import local_server
+from workshop.jobs.follow import FINAL
+from workshop.jobs.logs import LogReader
 
-LOG_GROUP = "/aws/sagemaker/TrainingJobs"
-FINAL = ("Completed", "Failed", "Stopped")
 POLL_SECONDS = 0.5
 
 
 def client(service: str):
-    """A boto3 client for the running endpoint, whatever the shell's variables say."""
-    env = client_environment()
-    for name in daemon.in_the_way(os.environ):
-        del os.environ[name]
-    return boto3.client(
-        service,
-        endpoint_url=env["AWS_ENDPOINT_URL"],
-        region_name=env["AWS_DEFAULT_REGION"],
-        aws_access_key_id=env["AWS_ACCESS_KEY_ID"],
-        aws_secret_access_key=env["AWS_SECRET_ACCESS_KEY"],
-        config=Config(proxies={}),
-    )
+    """A boto3 client for the running endpoint. Raises ClickException if it is down."""
+    try:
+        return local_server.client(service)
+    except daemon.DaemonError as error:
+        raise click.ClickException(str(error)) from error
 
 
 def describe(name: str) -> dict:
-    with asking(name):
+    """DescribeTrainingJob's answer; a refusal, or no answer, becomes a sentence."""
+    with answered(name):
         return client("sagemaker").describe_training_job(TrainingJobName=name)
 
 
 @contextlib.contextmanager
-def asking(job: str) -> Iterator[None]:
+def answered(job: str) -> Iterator[None]:
     """A refusal, or no answer, becomes a sentence."""
     try:
         yield
@@ -54,29 +47,30 @@ def jobs() -> None:
     """List training jobs, the newest first."""
     pages = client("sagemaker").get_paginator("list_training_jobs")
     rows = [
-        one
+        job
         for page in pages.paginate(SortBy="CreationTime", SortOrder="Descending")
-        for one in page["TrainingJobSummaries"]
+        for job in page["TrainingJobSummaries"]
     ]
     if not rows:
         click.echo("No jobs yet.")
-    for one in rows:
-        end = one.get("TrainingEndTime")
-        spent = f"{(end - one['CreationTime']).total_seconds():7.1f} s" if end else " " * 9
-        created = one["CreationTime"].strftime("%Y-%m-%d %H:%M:%S")
-        click.echo(f"{created}  {one['TrainingJobStatus']:<10} {spent}  {one['TrainingJobName']}")
+    for job in rows:
+        end = job.get("TrainingEndTime")
+        spent = f"{(end - job['CreationTime']).total_seconds():7.1f} s" if end else " " * 9
+        created = job["CreationTime"].strftime("%Y-%m-%d %H:%M:%S")
+        click.echo(f"{created}  {job['TrainingJobStatus']:<10} {spent}  {job['TrainingJobName']}")
 
 
 @click.command()
 @click.argument("job")
-@click.option("--follow", "-f", is_flag=True, help="Go on until the job has ended.")
+@click.option("--follow", "-f", is_flag=True, help="Keep printing until the job has ended.")
 def logs(job, follow) -> None:
     """Print the log of JOB, each line with its host."""
-    tokens: dict[str, str] = {}
+    reader = LogReader(client("logs"), job)
     while True:
         ended = describe(job)["TrainingJobStatus"] in FINAL
-        with asking(job):
-            _print_new(job, tokens)
+        with answered(job):
+            for line in reader.new_messages():
+                click.echo("  ".join(line))
         if ended or not follow:
             break
         time.sleep(POLL_SECONDS)
@@ -84,29 +78,6 @@ def logs(job, follow) -> None:
     if description["TrainingJobStatus"] in FINAL:
         reason = description.get("FailureReason")
         click.echo(f"{description['TrainingJobStatus']}{': ' + reason if reason else ''}")
-
-
-def _print_new(job: str, tokens: dict[str, str]) -> None:
-    reader = client("logs")
-    try:
-        found = reader.describe_log_streams(
-            logGroupName=LOG_GROUP, logStreamNamePrefix=f"{job}/", limit=50
-        )
-    except reader.exceptions.ResourceNotFoundException:
-        return
-    for stream in found["logStreams"]:
-        name = stream["logStreamName"]
-        host = name.split("/")[-1].rpartition("-")[0]
-        while True:
-            more = {"nextToken": tokens[name]} if name in tokens else {}
-            page = reader.get_log_events(
-                logGroupName=LOG_GROUP, logStreamName=name, startFromHead=True, **more
-            )
-            for event in page["events"]:
-                click.echo(f"{host}  {event['message']}")
-            if tokens.get(name) == page["nextForwardToken"]:
-                break
-            tokens[name] = page["nextForwardToken"]
 
 
 @click.command()
@@ -125,3 +96,38 @@ def stop(job) -> None:
     while (status := describe(job)["TrainingJobStatus"]) not in FINAL:
         time.sleep(POLL_SECONDS)
     click.echo(f"{job}: {status}")
+
+
+@click.command()
+@click.argument("job")
+def interrupt(job) -> None:
+    """Take the spot instances of JOB away: SIGTERM, a grace period, SIGKILL.
+
+    The job starts again on other instances, with the checkpoints that are in S3. One that does
+    not train yet is interrupted when it does. AWS gives no such command: there it happens when
+    AWS needs the instances.
+    """
+    description = describe(job)
+    if description["TrainingJobStatus"] in FINAL:
+        raise WrongUse(f"{job} has ended already: {description['TrainingJobStatus']}.")
+    if not description["EnableManagedSpotTraining"]:
+        raise WrongUse(
+            f"{job} has no spot instances, and others are not taken away. Start it with "
+            "use_spot_instances=True and max_wait=..., or end it with `workshop stop`."
+        )
+    before = _interruptions(description)
+    try:
+        spot.ask(daemon.state_directory(), job)
+    except OSError as error:
+        raise click.ClickException(f"Job {job} cannot be told: {error.strerror}.") from error
+    while _interruptions(description) == before:
+        if description["TrainingJobStatus"] in FINAL:
+            raise click.ClickException(f"{job} ended first: {description['TrainingJobStatus']}.")
+        time.sleep(POLL_SECONDS)
+        description = describe(job)
+    click.echo(f"{job}: Interrupted; it starts again.")
+
+
+def _interruptions(description: dict) -> int:
+    transitions = description["SecondaryStatusTransitions"]
+    return sum(transition["Status"] == "Interrupted" for transition in transitions)

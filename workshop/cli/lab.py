@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 
 from local_sagemaker.daemon import DaemonError
-from workshop import endpoint
+from workshop.jobs import local_server
 from workshop.paths import NOTEBOOKS, ROOT
 
 END_SECONDS = 20
@@ -40,7 +40,7 @@ def lab(arguments) -> None:
     """
     _refuse_open_address(arguments)
     try:
-        with endpoint.up_for_now(click.echo):
+        with local_server.up_for_now(click.echo):
             code = _run_jupyter(command(arguments))
     except DaemonError as error:
         raise click.ClickException(str(error)) from error

@@ -12,6 +12,7 @@ import click
 from local_sagemaker import daemon
 from local_sagemaker.jobs import links
 from workshop.cli.shared import WrongUse
+from workshop.jobs import local_server
 
 
 @click.command()
@@ -110,8 +111,7 @@ def env() -> None:
 
 def client_environment() -> dict[str, str]:
     """The variables for the running endpoint. Raises ClickException if it is down."""
-    state = daemon.state_directory()
-    found = daemon.running(state)
-    if not found:
-        raise click.ClickException("The endpoint is down. Start it with: workshop up")
-    return daemon.environment(state, found.port)
+    try:
+        return local_server.environment()
+    except daemon.DaemonError as error:
+        raise click.ClickException(str(error)) from error

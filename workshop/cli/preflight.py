@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import click
 import yaml
 
-from workshop.cli.request import built
+from workshop.cli.request import previewed
 from workshop.cli.run import parameter
 from workshop.cli.shared import WrongUse
 
@@ -70,7 +70,7 @@ def preflight(lesson, target, seat, offline, region, given, **fields) -> None:
 
 def _together(jobs: list) -> str:
     """What all jobs cost at most."""
-    from workshop.costs import PriceNotKnown
+    from workshop.account.prices import PriceNotKnown
     from workshop.preflight.rules.limits import most_usd
 
     most, without = 0.0, 0
@@ -84,7 +84,7 @@ def _together(jobs: list) -> str:
 
 
 def _session(target: str, seat: str):
-    from workshop.sessions import SessionError, session
+    from workshop.jobs.session import SessionError, session
 
     try:
         return session(target, seat)
@@ -140,7 +140,7 @@ def _of_lesson(lesson: str, session, given: tuple[str, ...]) -> list:
     from workshop import preflight as checks
 
     names = {"region": session.region, "network": _network(session)} if session else {}
-    found = built(lesson, "aws", "me", dict(map(parameter, given)), **names)
+    found = previewed(lesson, "aws", "me", dict(map(parameter, given)), **names)
     if not found:
         raise WrongUse(f"Lesson {lesson} starts no job on SageMaker: there is nothing to check.")
     return [checks.of(one.estimator, one.name) for one in found]
@@ -150,8 +150,8 @@ def _network(session) -> dict | None:
     """The seat's own network for jobs in a VPC, if there is one and it may be looked at."""
     from botocore.exceptions import BotoCoreError, ClientError
 
-    from workshop.stacks import StackError
-    from workshop.vpc import of_stack
+    from workshop.account.stacks import StackError
+    from workshop.jobs.vpc import of_stack
 
     try:
         return of_stack(session)
@@ -161,9 +161,9 @@ def _network(session) -> dict | None:
 
 def _described(fields: dict, session):
     """The job that the options describe."""
+    from workshop.jobs.job_preview import region_of_shell
+    from workshop.jobs.session import quiet
     from workshop.preflight import BadConfiguration, JobConfiguration
-    from workshop.requests.opening import region_of_shell
-    from workshop.sessions import quiet
 
     quiet()
     fields["distribution"] = _distribution(fields["distribution"])
@@ -183,9 +183,9 @@ def _distribution(text: str):
 
 
 def _ask(job, session) -> list:
+    from workshop.jobs.job_preview import NO_NETWORK
     from workshop.preflight import ask
     from workshop.preflight.finding import unknown
-    from workshop.requests import NO_NETWORK
 
     if not set(job.subnets) & set(NO_NETWORK["subnets"]):
         return ask(job, session)

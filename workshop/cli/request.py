@@ -17,9 +17,7 @@ from workshop.cli.shared import WrongUse
 @click.option("--seat", default="me", show_default=True)
 @click.option("--region", default="", help="For --target aws. Default: your shell's, or us-east-1.")
 @click.option("-p", "given", multiple=True, metavar="NAME=VALUE", help="Set a parameter.")
-@click.option(
-    "--stacks", is_flag=True, help="Ask what your stacks are called, and use their names."
-)
+@click.option("--stacks", is_flag=True, help="Look up your stacks, and use their names.")
 def request(lesson, job, target, seat, region, given, stacks) -> None:
     """Print the CreateTrainingJob requests of a LESSON's jobs as JSON. Sends nothing.
 
@@ -27,43 +25,43 @@ def request(lesson, job, target, seat, region, given, stacks) -> None:
     exactly your own request. Otherwise bucket, role and network have placeholders, and neither
     credentials nor a running endpoint are needed.
     """
-    names = _own(target, seat) if stacks else {"region": region}
-    jobs = built(lesson, target, seat, dict(map(parameter, given)), **names)
-    found = {one.name: one.request for one in jobs}
+    own = _own(target, seat) if stacks else {"region": region}
+    jobs = previewed(lesson, target, seat, dict(map(parameter, given)), **own)
+    found = {job.name: job.request for job in jobs}
     if not found:
         click.echo(f"Lesson {lesson} starts no job on SageMaker.", err=True)
     click.echo(json.dumps(found[_chosen(job, list(found))] if job else found, indent=2))
 
 
-def built(lesson: str, target: str, seat: str, given: dict, **names) -> list:
-    """The lesson's jobs, built. given: parameters. names: as recording_session takes them.
+def previewed(lesson: str, target: str, seat: str, given: dict, network=None, **names) -> list:
+    """The lesson's jobs as PreviewedJobs. given: parameters. names: as preview_session takes them.
 
-    Raises WrongUse if they cannot be.
+    Raises WrongUse for a lesson, a parameter or a seat that cannot be.
     """
-    from workshop.notebooks.lessons import NoSuchLesson
-    from workshop.requests import CannotBuild, build, recording_session
-    from workshop.sessions import SessionError
+    from workshop.jobs.job_preview import preview, preview_session
+    from workshop.jobs.lesson_jobs import UnknownLesson, lesson_jobs
+    from workshop.jobs.session import SessionError
 
     try:
-        return build(lesson, target, given, recording_session(target, seat, **names))
-    except (NoSuchLesson, CannotBuild, SessionError) as error:
+        session = preview_session(target, seat, **names)
+        return preview(lesson_jobs(lesson, given), session, network)
+    except (UnknownLesson, SessionError) as error:
         raise WrongUse(str(error)) from error
 
 
 def _own(target: str, seat: str) -> dict:
     """The names of the seat's stacks. Makes none, and starts no endpoint."""
-    from workshop import stacks
-    from workshop.cli.endpoint import client_environment
-    from workshop.sessions import SessionError, session
-    from workshop.vpc import of_stack
+    from workshop.cli.local_server import client_environment
+    from workshop.jobs.seat import StackError, outputs
+    from workshop.jobs.session import SessionError, session
+    from workshop.jobs.vpc import of_stack
 
     if target == "local":
         client_environment()  # raises if the endpoint is down
     try:
         own = session(target, seat)
-        outputs = stacks.outputs(own)
-        return {"region": own.region, "outputs": outputs, "network": of_stack(own)}
-    except (SessionError, stacks.StackError) as error:
+        return {"region": own.region, "outputs": outputs(own), "network": of_stack(own)}
+    except (SessionError, StackError) as error:
         raise WrongUse(str(error)) from error
 
 

@@ -21,14 +21,14 @@ class WrongUse(click.ClickException):
 @contextlib.contextmanager
 def opened(target: str, seat: str) -> Iterator:
     """A session; the local endpoint is up meanwhile. Raises WrongUse if there can be none."""
-    from workshop import endpoint  # boto3 comes with them: --help need not wait
-    from workshop.sessions import SessionError, check_names, session
+    from workshop.jobs import local_server  # boto3 comes with them: --help need not wait
+    from workshop.jobs.session import SessionError, check_names, session
 
     try:
         check_names(target, seat)  # before anything is started
     except SessionError as error:
         raise WrongUse(str(error)) from error
-    up = endpoint.up_for_now(click.echo) if target == "local" else contextlib.nullcontext()
+    up = local_server.up_for_now(click.echo) if target == "local" else contextlib.nullcontext()
     try:
         with up:
             yield session(target, seat)

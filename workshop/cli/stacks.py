@@ -9,7 +9,7 @@ import click
 
 from workshop.cli.shared import INTERRUPTED, WrongUse, opened
 
-ALL = ("storage", "roles", "network", "notebook")  # workshop.stacks.ALL; that import is slow
+ALL = ("storage", "roles", "network", "notebook")  # account.stacks.ALL; that import is slow
 
 
 def of_a_seat(command):
@@ -49,16 +49,16 @@ def up(names, seat, target, given) -> None:
     stack cannot be made, 2 wrong use.
     """
     with opened(target, seat) as session:
-        from workshop.stacks import STACKS, deploy, templates
+        from workshop.account.stacks import STACKS, StackError, check_parameters, deploy
 
         names = names or STACKS
         parameters = _parameters(given)
         try:
-            templates.check(names, parameters)
-        except templates.StackError as error:
+            check_parameters(names, parameters)
+        except StackError as error:
             raise WrongUse(str(error)) from error
-        with _work(f"up {' '.join(names)}", session):
-            deploy(session, names, click.echo, parameters, _tell)
+        with _work(f"up {' '.join(names)}", session), _spinner():
+            deploy(session, names, click.echo, parameters)
 
 
 @stacks.command()
@@ -69,13 +69,12 @@ def status(names, seat, target) -> None:
     Exit status: 0 all that is there can be used, 1 something cannot, 2 wrong use.
     """
     with opened(target, seat) as session:
-        from workshop.stacks import NOT_THERE
-        from workshop.stacks import status as standing
+        from workshop.account import stacks as account
 
         with _work("status", session):
-            rows = standing(session, names or ALL)
+            rows = account.status(session, names or ALL)
             _show(session, rows)
-    if any(one.state != NOT_THERE and not one.usable for one in rows):
+    if any(row.state != account.NOT_THERE and not row.usable for row in rows):
         raise SystemExit(1)
 
 
@@ -90,23 +89,24 @@ def down(names, seat, target, yes) -> None:
     2 wrong use.
     """
     with opened(target, seat) as session:
-        from workshop.stacks import NOT_THERE, delete
-        from workshop.stacks import status as standing
+        from workshop.account import stacks as account
 
         with _work(f"down {' '.join(names)}".strip(), session):
-            there = [one for one in standing(session, names or ALL) if one.state != NOT_THERE]
+            rows = account.status(session, names or ALL)
+            there = [row for row in rows if row.state != account.NOT_THERE]
             if not there:
                 click.echo(f"Seat {seat} has no such stack in {session.region}.")
                 return
             if target == "aws" and not yes:
                 _ask(there, session.region)
-            delete(session, [one.name for one in there], click.echo, _tell)
+            with _spinner():
+                account.delete(session, [row.name for row in there], click.echo)
 
 
 @contextlib.contextmanager
 def _work(command: str, session) -> Iterator[None]:
     """Failures and Ctrl-C as a sentence that says what to do."""
-    from workshop.stacks import StackError
+    from workshop.account.stacks import StackError
 
     try:
         yield
@@ -136,23 +136,24 @@ def _ask(there: list, region: str) -> None:
     click.confirm("Delete?", abort=True)
 
 
-def _tell(event) -> None:
-    """A line of what CloudFormation does."""
-    why = f"  {event.reason}" if event.reason and event.state.endswith("_FAILED") else ""
-    click.echo(f"  {event.state:<28} {event.resource}{why}")
+def _spinner():
+    """CloudFormation takes minutes: something moves meanwhile, where somebody looks at it."""
+    from rich.console import Console
+
+    return Console(stderr=True).status("CloudFormation is at work")
 
 
 def _show(session, rows: list) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from workshop.stacks.costs import hourly
+    from workshop.account.prices import hourly_cost
 
     table, total, dates = Table(), 0.0, []
     for name in ("stack", "state", "outputs", "USD an hour"):
         table.add_column(name, overflow="fold", justify="right" if "USD" in name else "left")
     for one in rows:
-        cost = hourly(session, one)
+        cost = hourly_cost(session, one)
         held = "\n".join(f"{key}: {value}" for key, value in one.outputs.items())
         of = "".join(f"\n{count} {part}" for part, count in cost.parts.items())
         table.add_row(one.stack, one.state, one.reason or held, f"{cost.usd:.3f}{of}")
@@ -169,6 +170,6 @@ def _sum(target: str, total: float, oldest) -> str:
         )
     of = f", at us-east-1's prices of {oldest} or later" if oldest else ""
     return (
-        f"{total:.3f} USD an hour stand here, used or not{of}. What is stored, and gigabytes that "
-        "move, come besides."
+        f"{total:.3f} USD an hour for what is here, used or not{of}. What is stored, and gigabytes "
+        "that move, are charged besides."
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from workshop.events import event
@@ -52,11 +53,14 @@ class LogReader:
 
     def new_lines(self) -> list[Line]:
         """What came since the last call, host after host; nothing if there is no log yet."""
-        lines = []
+        return [parse(host, message) for host, message in self.new_messages()]
+
+    def new_messages(self) -> Iterator[tuple[str, str]]:
+        """The same, as (host, message): the message as it stands in the host's log."""
         for stream in self._streams():
             host = stream.split("/")[-1].rpartition("-")[0]
-            lines += [parse(host, message) for message in self._messages(stream)]
-        return lines
+            for message in self._messages(stream):
+                yield host, message
 
     def _streams(self) -> list[str]:
         try:

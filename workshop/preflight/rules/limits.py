@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from workshop.costs import Cost, PriceNotKnown, cost
+from workshop.account.prices import Cost, PriceNotKnown, cost
 from workshop.preflight.configuration import JobConfiguration
 from workshop.preflight.facts import facts, longest_keep_alive
 from workshop.preflight.finding import Finding, bad, unknown

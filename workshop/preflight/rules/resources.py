@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator
 
-from workshop.costs import price_table
+from workshop.account.prices import price_table
 from workshop.preflight.configuration import JobConfiguration
 from workshop.preflight.facts import facts, sagemaker_regions, training_types
 from workshop.preflight.finding import Finding, bad, unknown
