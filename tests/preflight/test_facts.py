@@ -61,7 +61,7 @@ def test_a_warm_pool_is_bounded_by_the_services_model():
 
 @pytest.fixture(scope="module")
 def session():
-    return preview_session("aws").session
+    return preview_session("aws")
 
 
 def hyperparameters(session, kind, distribution, **more) -> dict:
