@@ -100,11 +100,15 @@ def status(session, names: Iterable[str] = ALL) -> list[StackStatus]:
 
 
 def outputs(session, names: Iterable[str] = STACKS) -> dict[str, str]:
-    """All outputs of a seat's stacks. Raises MissingStack if one is not there (yet)."""
+    """All outputs of a seat's stacks.
+
+    Raises MissingStack if one is not there (yet), StackError if CloudFormation does not say.
+    """
     client, found = session.client("cloudformation"), {}
     for name in names:
         full = stack_name(session.seat, name)
-        stack = describe(client, full)
+        with explained(full):
+            stack = describe(client, full)
         if stack is None or not _usable(stack["StackStatus"]):
             state = stack["StackStatus"] if stack else NOT_THERE
             raise MissingStack(f"The stack {full} is {state} in {session.region}. {_remedy(name)}")
