@@ -11,8 +11,8 @@ from pathlib import Path
 
 import psutil
 
+from local_sagemaker.daemon import is_free
 from workshop.doctor.result import Check, fail, ok, warn
-from workshop.jobs.local_server import is_free
 
 GB = 1e9
 DISK_LOW, DISK_NEEDED = 3 * GB, 0.5 * GB
