@@ -86,8 +86,8 @@ guess = workshop.predict(
 prices.idle_table()
 
 # %% [markdown]
-# Each price is a list price of us-east-1 with its date; `workshop/account/prices.toml` names the sources.
-# Your region and your day may differ.
+# Each price is a list price of us-east-1 with its date; `workshop/account/prices.toml` names the
+# sources. Your region and your day may differ.
 #
 # In this table a month is 730 hours. Whether anybody used the thing does not matter. In December
 # 2022 somebody [reported](https://github.com/amazon-science/alexa-teacher-models/issues/5) a bill
