@@ -93,9 +93,8 @@ def lesson_jobs(lesson: str, given: Mapping[str, Any] | None = None) -> list[Les
     for name, value in (given or {}).items():
         own = parameters[name]
         if type(value) is not type(own) and (type(value), type(own)) != (int, float):
-            raise UnknownLesson(
-                f"Lesson {lesson}: {name} is {value!r}; expected {KINDS[type(own)]}, such as {own!r}."
-            )
+            expected = f"{KINDS[type(own)]}, such as {own!r}"
+            raise UnknownLesson(f"Lesson {lesson}: {name} is {value!r}; expected {expected}.")
     parameters |= given or {}
     return list(JOBS[lesson](SimpleNamespace(**parameters))) if lesson in JOBS else []
 
