@@ -12,15 +12,9 @@ import pytest
 from nobody_helpers import only_root, run_as_nobody
 
 from endpoint_harness import BUCKET, Endpoint, estimator, start, until_gone
-from local_sagemaker.cluster import probe
 
 MPI = {"mpi": {"enabled": True, "processes_per_host": 2}}
 HOSTS = ["algo-1", "algo-2"]
-
-has_namespaces = probe.isolation()[0] == "namespaces"
-needs_namespaces = pytest.mark.skipif(
-    not has_namespaces, reason="this machine refuses namespaces; `make doctor` says why"
-)
 
 
 def seen(job) -> list[dict]:
@@ -49,7 +43,6 @@ def plain_sdk(without, monkeypatch):
 
 
 @pytest.mark.namespaces
-@needs_namespaces
 def test_nothing_of_a_job_is_left(endpoint, sdk):
     links = Path("/sys/class/net")
     before = sorted(os.listdir(links)), Path("/proc/self/mounts").read_text()
@@ -64,7 +57,6 @@ def test_nothing_of_a_job_is_left(endpoint, sdk):
 
 
 @pytest.mark.namespaces
-@needs_namespaces
 def test_a_job_cannot_change_the_learners_environment(endpoint, sdk):
     job = endpoint.wait(start(estimator(sdk, "meddle.py", instance_count=1)))
     assert job.lines("WROTE") == ["True"]
@@ -72,7 +64,6 @@ def test_a_job_cannot_change_the_learners_environment(endpoint, sdk):
 
 
 @pytest.mark.namespaces
-@needs_namespaces
 @only_root
 def test_an_ordinary_user_gets_namespaces_too(tmp_path):
     """The same probe as another user."""

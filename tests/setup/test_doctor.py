@@ -108,7 +108,7 @@ def test_disk_levels(monkeypatch, gigabytes, level):
 
 
 def test_without_tc_it_says_what_to_install(monkeypatch):
-    monkeypatch.setattr(network.shutil, "which", lambda name: None)
+    monkeypatch.setattr(network, "system_command", lambda name: None)
     check = network.iproute2()
     assert check.level == WARN and "iproute2" in check.do and "ip and tc not found" in check.found
 
