@@ -9,9 +9,11 @@ import time
 from pathlib import Path
 
 import pytest
+from links_helpers import started
 from nobody_helpers import only_root, run_as_nobody
 
-from endpoint_harness import BUCKET, Endpoint, estimator, start, until_gone
+from endpoint_harness import BUCKET, SCRIPTS, Endpoint, estimator, start, until_gone
+from local_sagemaker.cluster.namespaces import BRIDGE_ADDRESS
 
 MPI = {"mpi": {"enabled": True, "processes_per_host": 2}}
 HOSTS = ["algo-1", "algo-2"]
@@ -61,6 +63,17 @@ def test_a_job_cannot_change_the_learners_environment(endpoint, sdk):
     job = endpoint.wait(start(estimator(sdk, "meddle.py", instance_count=1)))
     assert job.lines("WROTE") == ["True"]
     assert not Path(sys.prefix, "meddled.txt").exists()
+
+
+@pytest.mark.namespaces
+def test_an_instance_that_outlives_the_others_still_reaches_the_gateway(endpoint):
+    """A bridge whose hardware address is one port's changes it when that instance ends."""
+    script = [str(SCRIPTS / "outlive.py")]
+    job = endpoint.wait(started(endpoint, "outlives", None, script, InstanceCount=3))
+    assert job.status == "Completed", job.description.get("FailureReason")
+    assert job.lines("FIRST") == ["reached"] * 3
+    assert set(job.lines("ADDRESS")) == {BRIDGE_ADDRESS}
+    assert job.lines("AGAIN") == ["reached"]
 
 
 @pytest.mark.namespaces
