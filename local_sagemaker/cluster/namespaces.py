@@ -143,7 +143,7 @@ def _holder(spec: ClusterSpec, host: Host, output: int, ready: int, go: int) -> 
         return 1
     linux.ip_batch(["link set lo up", f"addr add {host.address}/24 dev eth0", "link set eth0 up"])
     partition.close_eth0(spec, host)
-    if told == GO_NARROW:
+    if told == GO_NARROW and spec.links:
         shaping.narrow_eth0(spec.links)
     linux.unshare(linux.CLONE_NEWPID)  # last: the next child, and no `ip` command, is its pid 1
     pid = os.fork()
