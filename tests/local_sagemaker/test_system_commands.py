@@ -14,12 +14,7 @@ from local_sagemaker.cluster import linux, probe
 
 INSTALL = "the command `{}` is missing: install the package iproute2"
 # Some of the tests that need namespaces or shaped links.
-NEED_THEM = [
-    "tests/local_sagemaker/test_many_jobs.py",
-    "tests/local_sagemaker/test_vpc_jobs.py",
-    "tests/local_sagemaker/test_links.py",
-    "tests/notebooks/test_lesson_06.py",
-]
+NEED_THEM = ["test_many_jobs.py", "test_vpc_jobs.py", "test_links.py", "test_lesson_06.py"]
 PYTEST_WITHOUT_COMMANDS = """
 import sys, pytest
 from local_sagemaker.cluster import linux
@@ -71,16 +66,21 @@ def test_without_tc_links_have_no_rate(without_commands):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere another reason comes first")
 def test_without_them_tests_skip_with_the_reason_and_none_fails(tmp_path):
+    files = [str(path) for name in NEED_THEM for path in (REPOSITORY / "tests").rglob(name)]
+    assert len(files) == len(NEED_THEM)
     command = [sys.executable, "-c", PYTEST_WITHOUT_COMMANDS, "-m", "namespaces or shaping"]
     done = subprocess.run(
-        [*command, "-p", "no:cacheprovider", *NEED_THEM],
+        [*command, "-v", "-p", "no:cacheprovider", *files],
         capture_output=True,
         text=True,
         cwd=REPOSITORY,
+        timeout=120,
         env=os.environ | {"PATH": str(tmp_path), "PYTHONPATH": str(REPOSITORY)},
     )
     assert done.returncode == 0, done.stdout + done.stderr
     summary = done.stdout.splitlines()[-1]
-    assert "skipped" in summary and "passed" not in summary and "failed" not in summary, summary
+    assert "skipped" in summary and "passed" not in summary, summary
+    collected = {name for name in NEED_THEM if name in done.stdout}
+    assert collected == set(NEED_THEM), done.stdout
     reasons = [line for line in done.stdout.splitlines() if line.startswith("SKIPPED")]
     assert reasons and all(INSTALL.format("ip") in reason for reason in reasons), reasons
