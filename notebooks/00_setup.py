@@ -56,7 +56,7 @@ import pandas as pd
 import data_prep
 import workshop
 from workshop import plots
-from workshop.notebooks.page import versions
+from workshop.course.pages import versions
 
 print(versions())
 

@@ -68,8 +68,9 @@ import pandas as pd
 
 import data_prep
 import workshop
-from workshop import costmodel, recorded, stacks, vpc
+from workshop import costmodel, stacks, vpc
 from workshop import links as link
+from workshop.lesson import reference_results
 from workshop.plots import links as pictures
 from workshop.standin import horovod_or_standin
 
@@ -88,7 +89,7 @@ print(choice.explanation)
 
 # %%
 stay_wide = link.why_wide(session)
-kept = recorded.of("06") if stay_wide and target == "local" else None
+kept = reference_results.of("06") if stay_wide and target == "local" else None
 print(stay_wide or "Links between instances can be narrowed here.")
 
 # %% [markdown]

@@ -71,9 +71,10 @@ import pandas as pd
 
 import data_prep
 import workshop
-from workshop import costmodel, plots, preflight, recorded
+from workshop import costmodel, plots, preflight
 from workshop import links as link
 from workshop.horovod import horovod_status
+from workshop.lesson import reference_results
 from workshop.plots import links as pictures
 
 session = workshop.session(target=target, seat=seat)
@@ -82,7 +83,7 @@ data = f"s3://{session.bucket}/data/digits"
 data_prep.upload(digits, data, client=session.client("s3"))
 channels = {"training": f"{data}/training", "test": f"{data}/test"}
 stay_wide = link.why_wide(session)
-kept = recorded.of("07") if stay_wide and target == "local" else None
+kept = reference_results.of("07") if stay_wide and target == "local" else None
 print(stay_wide or "Links between instances can be narrowed here.")
 
 # %% [markdown]

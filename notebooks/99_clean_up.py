@@ -50,7 +50,7 @@ max_run = 600
 import workshop
 from data_prep import digits, upload
 from workshop import cleaning, stacks, standing
-from workshop.notebooks.page import versions
+from workshop.course.pages import versions
 
 print(versions())
 

@@ -15,33 +15,33 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from workshop.comparing import compare, run_jobs
     from workshop.costs import cost, cost_table
-    from workshop.exercises.checking import check
     from workshop.following import follow
+    from workshop.lesson.check import check
+    from workshop.lesson.guess import predict
+    from workshop.lesson.quiz import quiz
+    from workshop.lesson.results import record
+    from workshop.lesson.show import show_diff, show_function
     from workshop.paths import DATA, SCRIPTS
-    from workshop.predicting import predict
-    from workshop.quizzing import quiz
     from workshop.ranks import start_ranks
-    from workshop.recording import record
     from workshop.sessions import session
-    from workshop.source import show_diff, show_function
     from workshop.stacks import deploy
 
 _HOME = {
     "DATA": "workshop.paths",
     "SCRIPTS": "workshop.paths",
-    "check": "workshop.exercises.checking",
+    "check": "workshop.lesson.check",
     "compare": "workshop.comparing",
     "cost": "workshop.costs",
     "cost_table": "workshop.costs",
     "deploy": "workshop.stacks",
     "follow": "workshop.following",
-    "predict": "workshop.predicting",
-    "quiz": "workshop.quizzing",
-    "record": "workshop.recording",
+    "predict": "workshop.lesson.guess",
+    "quiz": "workshop.lesson.quiz",
+    "record": "workshop.lesson.results",
     "run_jobs": "workshop.comparing",
     "session": "workshop.sessions",
-    "show_diff": "workshop.source",
-    "show_function": "workshop.source",
+    "show_diff": "workshop.lesson.show",
+    "show_function": "workshop.lesson.show",
     "start_ranks": "workshop.ranks",
 }
 

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from workshop.horovod import horovod_status
+from workshop.lesson.show import body, in_markdown, read
 from workshop.loopback import INTERFACE, free_port
 from workshop.paths import SCRIPTS
-from workshop.source import body, in_markdown, read
 
 MARK = re.compile(r"\s*# STEP (\d+)$")
 

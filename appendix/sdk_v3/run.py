@@ -13,9 +13,10 @@ from pathlib import Path
 
 from local_sagemaker.daemon import DaemonError
 from workshop import endpoint
-from workshop.notebooks import page, runner
-from workshop.notebooks.execute import NotebookFailed, execute
-from workshop.notebooks.lessons import chosen
+from workshop.course import pages as page
+from workshop.course import run as runner
+from workshop.course.execute import NotebookFailed, execute
+from workshop.course.lessons import chosen
 from workshop.paths import BUILD, ROOT
 
 NOTEBOOK = Path(__file__).with_name("sdk_v3.ipynb")

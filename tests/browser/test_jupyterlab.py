@@ -14,10 +14,10 @@ import pytest
 
 from lab_harness import PATIENCE, SCREENSHOTS, Page, end_lab, wait_for
 from local_sagemaker import daemon
-from workshop.notebooks.lessons import chosen
-from workshop.notebooks.page import Row, write_html
-from workshop.notebooks.writing import KERNEL
-from workshop.quizzing.questions import load
+from workshop.course.lessons import chosen
+from workshop.course.pages import Row, write_html
+from workshop.course.writing import KERNEL
+from workshop.lesson.questions import load
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 

@@ -7,10 +7,10 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from workshop.exercises import generate
-from workshop.exercises.checking import Wrong, check, numbers
-from workshop.notebooks.execute import execute
-from workshop.notebooks.sync import as_notebook
+from workshop.course import exercises as generate
+from workshop.course.execute import execute
+from workshop.course.sync import as_notebook
+from workshop.lesson.check import Wrong, check, numbers
 
 SOURCES = generate.sources()
 lesson = pytest.mark.parametrize("source", SOURCES, ids=[one.stem for one in SOURCES])
@@ -33,7 +33,7 @@ def test_there_are_exercises():
 def test_two_or_three_exercises_each_with_a_check_and_wrong_answers(source):
     found = [one.number for one in generate.exercises(source)]
     assert 2 <= len(found) <= 3
-    assert numbers(source.stem[:2]) == found, "checks in workshop/exercises/lesson_NN.py"
+    assert numbers(source.stem[:2]) == found, "checks in notebooks/checks/lesson_NN.py"
     wrong = wrong_answers(source)
     assert sorted(wrong) == found
     assert all(wrong.values()), "each exercise needs a plausible wrong answer"
@@ -42,7 +42,7 @@ def test_two_or_three_exercises_each_with_a_check_and_wrong_answers(source):
 @lesson
 def test_the_solutions_are_right(source, tmp_path):
     pair, copy = source.with_suffix(".ipynb"), tmp_path / f"{source.stem}.ipynb"
-    assert pair.read_text() == as_notebook(source), "run `python -m workshop.notebooks.sync`"
+    assert pair.read_text() == as_notebook(source), "run `python -m workshop.course.sync`"
     execute(pair, copy, {}, cell_seconds=120)
     checks = tagged(nbformat.read(copy, as_version=4), "check")
     said = ["".join(one.get("text", "") for one in cell.outputs) for cell in checks]

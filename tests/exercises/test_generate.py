@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from workshop.exercises import generate
-from workshop.exercises.generate import BadSource, exercises, without_solution
-from workshop.notebooks import sync
+from workshop.course import exercises as generate
+from workshop.course import sync
+from workshop.course.exercises import BadSource, exercises, without_solution
 
 PART = '''
 # %% [markdown]

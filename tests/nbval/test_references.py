@@ -11,8 +11,8 @@ import nbformat
 import pytest
 
 from local_sagemaker import daemon
-from workshop.notebooks import reference
-from workshop.notebooks.lessons import lessons
+from workshop.course import reference
+from workshop.course.lessons import lessons
 
 LESSONS = lessons()
 WITH_REFERENCE = [path for path in LESSONS if reference.cut(path) is not None]
@@ -67,7 +67,7 @@ def test_deterministic_cells_show_what_they_showed(lesson, own_state):
 
 @pytest.mark.parametrize("lesson", LESSONS, ids=lambda path: path.stem)
 def test_references_are_in_step(lesson):
-    message = "run `python -m workshop.notebooks.reference`, and look at what changed"
+    message = "run `python -m workshop.course.reference`, and look at what changed"
     assert not reference.out_of_step(lesson), message
 
 

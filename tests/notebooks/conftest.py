@@ -7,9 +7,9 @@ import pytest
 
 from local_sagemaker import daemon
 from notebook_harness import SMALLER
-from workshop.notebooks.execute import execute
-from workshop.notebooks.lessons import chosen
-from workshop.recording import records
+from workshop.course.execute import execute
+from workshop.course.lessons import chosen
+from workshop.lesson.results import records
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@
 
 import jupytext
 
-from workshop.notebooks.lessons import lessons, number
+from workshop.course.lessons import lessons, number
 
 TO_COME: set[str] = set()  # lessons that the course has only in its syllabus
 LESSONS = {number(path): path.with_suffix(".py") for path in lessons()}

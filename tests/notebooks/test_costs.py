@@ -9,10 +9,10 @@ from markdown_tables import LESSONS, table
 
 from workshop import standing
 from workshop.costs import GRACE_SECONDS, PRICES, PriceNotKnown
+from workshop.course import costs as costing
+from workshop.course.plan import PLAN
 from workshop.paths import NOTEBOOKS
 from workshop.sessions import MAX_RUN_SECONDS
-from workshop.teaching import costing
-from workshop.teaching.plan import PLAN
 
 GUIDE = (NOTEBOOKS / "instructor" / "guide.md").read_text(encoding="utf-8")
 PRICE = tomllib.loads(PRICES.read_text(encoding="utf-8"))

@@ -11,10 +11,12 @@ from test_coverage import WRONG
 
 from workshop.cli import COMMANDS
 from workshop.costs import cost
-from workshop.notebooks.lessons import lessons, number
+from workshop.course import costs as costing
+from workshop.course import guide as pages
+from workshop.course import plan
+from workshop.course.lessons import lessons, number
 from workshop.paths import NOTEBOOKS, ROOT
 from workshop.sessions import MAX_RUN_SECONDS
-from workshop.teaching import costing, pages, plan
 
 FOLDER = NOTEBOOKS / "instructor"
 GUIDE = (FOLDER / "guide.md").read_text(encoding="utf-8")
@@ -42,7 +44,7 @@ def code(lesson: str) -> list[str]:
 
 def test_what_is_made_is_in_step():
     stale = pages.filled(GUIDE) != GUIDE
-    assert not stale, "Run `python -m workshop.notebooks.sync`"
+    assert not stale, "Run `python -m workshop.course.sync`"
     assert set(re.findall(r"<!-- made: (\w+) -->", GUIDE)) >= {"timetables", "sections", "costs"}
 
 

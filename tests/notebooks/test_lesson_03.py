@@ -6,8 +6,8 @@ import nbformat
 import pytest
 
 from notebook_harness import SMALLER, errors_and_warnings
-from workshop.notebooks.execute import NotebookFailed, execute
-from workshop.notebooks.lessons import chosen
+from workshop.course.execute import NotebookFailed, execute
+from workshop.course.lessons import chosen
 from workshop.paths import SCRIPTS
 
 pytestmark = pytest.mark.slow

@@ -6,9 +6,9 @@ import shutil
 import pytest
 
 from notebook_harness import SMALLER, errors_and_warnings, text_of
+from workshop.course.execute import NotebookFailed, execute
+from workshop.course.lessons import chosen
 from workshop.horovod import horovod_status
-from workshop.notebooks.execute import NotebookFailed, execute
-from workshop.notebooks.lessons import chosen
 from workshop.paths import SCRIPTS
 
 pytestmark = pytest.mark.slow

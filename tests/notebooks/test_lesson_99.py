@@ -11,7 +11,7 @@ import workshop
 from local_sagemaker import daemon
 from notebook_harness import SMALLER, errors_and_warnings, text_of
 from workshop import cleaning, endpoint, stacks
-from workshop.notebooks.lessons import chosen
+from workshop.course.lessons import chosen
 
 pytestmark = pytest.mark.slow
 OWN = f"workshop-{SMALLER['seat']}-own"

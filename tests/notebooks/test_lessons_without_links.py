@@ -5,10 +5,10 @@ import pytest
 
 from local_sagemaker import daemon
 from notebook_harness import SMALLER, errors_and_warnings, text_of
-from workshop import recorded
-from workshop.notebooks.execute import execute
-from workshop.notebooks.lessons import chosen
-from workshop.recording import records
+from workshop.course.execute import execute
+from workshop.course.lessons import chosen
+from workshop.lesson import reference_results as recorded
+from workshop.lesson.results import records
 
 pytestmark = [pytest.mark.slow, pytest.mark.soak]
 FEWER = {

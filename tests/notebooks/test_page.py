@@ -11,9 +11,9 @@ import pytest
 from click.testing import CliRunner
 
 from workshop.commands.run import run
-from workshop.notebooks import page
-from workshop.notebooks.lessons import lessons
-from workshop.recording import MIME
+from workshop.course import pages as page
+from workshop.course.lessons import lessons
+from workshop.lesson.results import MIME
 
 FETCHES = {"src", "srcset", "data", "poster", "background"}
 WIDGET = "application/vnd.jupyter.widget-view+json"

@@ -12,8 +12,8 @@ from click.testing import CliRunner
 
 from local_sagemaker import daemon
 from workshop.commands.run import run
-from workshop.notebooks.execute import NotebookFailed, UnknownParameter, execute
-from workshop.recording import records
+from workshop.course.execute import NotebookFailed, UnknownParameter, execute
+from workshop.lesson.results import records
 
 COMMAND = [sys.executable, "-m", "workshop.cli", "run"]
 

@@ -9,11 +9,11 @@ import jupytext
 import nbformat
 import pytest
 
-from workshop.exercises import generate
-from workshop.notebooks.lessons import lessons
-from workshop.notebooks.sync import as_notebook, everything, out_of_step
+from workshop.course import exercises as generate
+from workshop.course.lessons import lessons
+from workshop.course.sync import as_notebook, everything, out_of_step
+from workshop.lesson.questions import load
 from workshop.paths import NOTEBOOKS
-from workshop.quizzing.questions import load
 
 LESSONS = lessons()
 FORBIDDEN = re.compile(r"%%writefile|^\s*[!%]\s*(pip|conda|cat)\b|\bpip install\b", re.MULTILINE)
@@ -79,7 +79,7 @@ def test_all_lessons_are_there():
 
 def test_what_has_a_source_is_in_step_with_it():
     stale = [str(path.relative_to(NOTEBOOKS)) for path in out_of_step(everything())]
-    assert not stale, f"{stale}: run `python -m workshop.notebooks.sync`"
+    assert not stale, f"{stale}: run `python -m workshop.course.sync`"
 
 
 def test_what_has_no_source_any_more_is_gone():

@@ -6,7 +6,7 @@ from job_harness import estimator
 import workshop
 from workshop.following import JobFailed, JobResult
 from workshop.joblog import parse
-from workshop.recording import record
+from workshop.lesson.results import record
 
 
 def test_a_job_is_followed_to_its_end(session, capsys):

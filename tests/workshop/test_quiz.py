@@ -3,8 +3,10 @@
 import pytest
 
 import workshop
-from workshop.quizzing import answers, asking, questions
-from workshop.quizzing.questions import BadQuiz, load
+from workshop.course import answers
+from workshop.lesson import questions
+from workshop.lesson import quiz as asking
+from workshop.lesson.questions import BadQuiz, load
 
 ONE = """
 [[question]]

@@ -18,8 +18,8 @@ from local_sagemaker import daemon
 from local_sagemaker.server.validation import check as check_as_the_service
 from workshop import preflight
 from workshop.cli import main
+from workshop.course.plan import plan
 from workshop.requests import build, placeholders, recording_session
-from workshop.teaching.plan import plan
 
 JOBS = plan()["jobs"]
 LESSONS = [name for name in JOBS if isinstance(JOBS[name], list)]

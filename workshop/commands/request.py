@@ -40,7 +40,7 @@ def built(lesson: str, target: str, seat: str, given: dict, **names) -> list:
 
     Raises WrongUse if they cannot be.
     """
-    from workshop.notebooks.lessons import NoSuchLesson
+    from workshop.course.lessons import NoSuchLesson
     from workshop.requests import CannotBuild, build, recording_session
     from workshop.sessions import SessionError
 

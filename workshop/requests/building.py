@@ -14,8 +14,8 @@ from typing import Any
 
 import nbformat
 
-from workshop.notebooks import parameters
-from workshop.notebooks.lessons import chosen
+from workshop.course import parameters
+from workshop.course.lessons import chosen
 from workshop.requests.opening import OpenSession, recording_session
 from workshop.requests.recorder import WouldSend
 from workshop.requests.slicing import Statement, needed, statements
@@ -54,7 +54,7 @@ def build(
 
     Raises:
         CannotBuild: no such parameter, or a job that depends on another one's result.
-        workshop.notebooks.lessons.NoSuchLesson: no such lesson.
+        workshop.course.lessons.NoSuchLesson: no such lesson.
     """
     path = chosen((lesson,))[0]
     opened = opened or recording_session(target)

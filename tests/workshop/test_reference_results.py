@@ -1,0 +1,57 @@
+"""What is kept of a measurement, and shown elsewhere: with its date, and never by mistake."""
+
+import json
+from datetime import date
+
+import nbformat
+import pytest
+
+from workshop.costmodel import TwoTiers
+from workshop.lesson import reference_results as recorded
+from workshop.lesson.reference_results import KEEP
+from workshop.lesson.results import MIME
+
+
+def page(folder, **results):
+    output = nbformat.v4.new_output("display_data", data={MIME: results})
+    cells = [nbformat.v4.new_code_cell("", outputs=[output])]
+    path = folder / "06_vpc_colocation.ipynb"
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
+    return path
+
+
+@pytest.mark.parametrize("lesson", KEEP)
+def test_what_is_kept_is_whole_and_dated(lesson):
+    kept = recorded.of(lesson)
+    assert set(kept.results) == set(KEEP[lesson])
+    assert date(2026, 1, 1) < date.fromisoformat(kept.date) <= date.today()
+    assert kept.date in kept.caption and "not measured here" in kept.caption
+
+
+def test_the_kept_lines_are_enough_for_the_cost_model():
+    events = recorded.of("07").results["events"]
+    tiers = TwoTiers.from_measurements(events)
+    assert tiers.inside and tiers.across and not tiers.prediction
+    names = {one["algorithm"] for one in events if one["event"] == "all_reduce"}
+    assert names == {"gloo", "ring", "blind_ring", "two_tier", "herring"}
+
+
+def test_results_are_kept_and_read_again(tmp_path):
+    results = {"narrowing": [{"name": "DDP"}], "alone": {"DDP": 0.1}, "placed": [], "more": 1}
+    path = recorded.keep(page(tmp_path, **results), tmp_path)
+    assert json.loads(path.read_text())["date"] == recorded.of("06", tmp_path).date
+    del results["more"]
+    assert recorded.of("06", tmp_path).results == results
+
+
+@pytest.mark.parametrize(
+    "results, said",
+    [
+        ({"narrowing": [], "alone": {}}, "has no placed"),
+        ({"narrowing": [], "alone": {}, "placed": [], "recorded": True}, "shows kept results"),
+    ],
+)
+def test_a_page_that_measured_nothing_is_refused(tmp_path, results, said):
+    with pytest.raises(ValueError, match=said):
+        recorded.keep(page(tmp_path, **results), tmp_path)
+    assert not list(tmp_path.glob("*.json"))
