@@ -147,10 +147,10 @@ groups = session.client("ec2").describe_security_groups(GroupIds=network["securi
 rules = vpc.rules_of(group)
 pd.DataFrame(rules)
 
-# %%
+# %% jupyter={"source_hidden": true} tags=["results"]
 inside = [rule for rule in rules if rule["with"] == "itself" and rule["ports"] == "all"]
 assert {rule["direction"] for rule in inside} == {"in", "out"}, "Ranks would not reach each other."
-workshop.record(rules=rules, network=network)
+workshop.save_results(rules=rules, network=network)
 
 # %% [markdown]
 # Both directions are needed. "Everything out to 0.0.0.0/0" is the default of a new group, and is
@@ -187,7 +187,9 @@ costs
 # %%
 total, most = costs["USD"].sum(), costs["USD at most"].sum()
 print(f"Together: about {total:.2f} USD on AWS, at most {most:.2f} USD. Here: nothing.")
-workshop.record(usd=total, usd_at_most=most)
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+workshop.save_results(usd=total, usd_at_most=most)
 
 # %% [markdown]
 # ## A link, narrowed
@@ -209,7 +211,7 @@ print(link.environment("200mbit"))
 # second. One instance alone takes the whole batch.
 
 # %%
-guess = workshop.predict(
+guess = workshop.guess(
     milliseconds="How long do the gradients travel at 200 Mbit/s, in ms?",
     crossing="At which link (Mbit/s) are two instances no faster than one?",
 )
@@ -300,19 +302,23 @@ gradient_bytes = int(results["DDP, one"].table("start").iloc[0]["gradient_bytes"
 print(f"{gradient_bytes / 1e6:.2f} MB of gradients")
 for name, line in lines.items():
     print(f"{name}: two instances are {pictures.crossing_in_words(*line)}")
+
+# %% jupyter={"source_hidden": true} tags=["results"]
 measured_steps = narrowing.drop(columns="mbit").to_dict("records")
-workshop.record(narrowing=measured_steps, alone=alone, crossings=crossings)
-workshop.record(gradient_bytes=gradient_bytes, recorded=bool(kept))
+workshop.save_results(narrowing=measured_steps, alone=alone, crossings=crossings)
+workshop.save_results(gradient_bytes=gradient_bytes, recorded=bool(kept))
 
 # %%
+guess.compare(
+    milliseconds=gradient_bytes * 8 / 200e6 * 1000, crossing=crossings["DDP"] or float("nan")
+)
+
+# %% jupyter={"source_hidden": true} tags=["results"]
 at_least = narrowing["mbit"].map(lambda mbit: gradient_bytes * 8 / (mbit * 1e6))  # seconds
 quicker = narrowing[narrowing["step_seconds"] < 0.9 * at_least]
 assert quicker.empty, f"Faster than the link allows: is it narrow at all?\n{quicker}"
 hashes = {name: result.table("weights")["weights_sha256"] for name, result in results.items()}
 assert all(one.nunique() == 1 for one in hashes.values()), "Two ranks did not train one model."
-guess.compare(
-    milliseconds=gradient_bytes * 8 / 200e6 * 1000, crossing=crossings["DDP"] or float("nan")
-)
 
 # %% [markdown]
 # How to read it:
@@ -343,7 +349,7 @@ guess.compare(
 # different in kind. **Predict** it: 8 MB on links of 200 Mbit/s.
 
 # %%
-guess = workshop.predict(
+guess = workshop.guess(
     one="How long does the all-reduce take in one instance, in ms?",
     two="And on two instances with four ranks each?",
     eight="And on eight instances with one rank each?",
@@ -397,7 +403,9 @@ milliseconds.loc[placed["placement"].unique()].round(1)
 flat, off = milliseconds["gloo"], (placed["predicted"] / placed["measured"] - 1).abs().median()
 order = list(placed["placement"].unique())
 guess.compare(one=flat[order[0]], two=flat[order[1]], eight=flat[order[-1]])
-workshop.record(placed=placed.to_dict("records"), off=float(off))
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+workshop.save_results(placed=placed.to_dict("records"), off=float(off))
 
 # %% [markdown]
 # You should see three things. **One instance is in a class of its own.** Two, four and eight

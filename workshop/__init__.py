@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from workshop.costs import cost, cost_table
     from workshop.following import follow
     from workshop.lesson.check import check
-    from workshop.lesson.guess import predict
+    from workshop.lesson.guess import guess
     from workshop.lesson.quiz import quiz
-    from workshop.lesson.results import record
-    from workshop.lesson.show import show_diff, show_function
+    from workshop.lesson.results import save_results
+    from workshop.lesson.show import show_diff, show_function, versions
     from workshop.paths import DATA, SCRIPTS
     from workshop.ranks import start_ranks
     from workshop.sessions import session
@@ -35,14 +35,15 @@ _HOME = {
     "cost_table": "workshop.costs",
     "deploy": "workshop.stacks",
     "follow": "workshop.following",
-    "predict": "workshop.lesson.guess",
+    "guess": "workshop.lesson.guess",
     "quiz": "workshop.lesson.quiz",
-    "record": "workshop.lesson.results",
+    "save_results": "workshop.lesson.results",
     "run_jobs": "workshop.comparing",
     "session": "workshop.sessions",
     "show_diff": "workshop.lesson.show",
     "show_function": "workshop.lesson.show",
     "start_ranks": "workshop.ranks",
+    "versions": "workshop.lesson.show",
 }
 
 __all__ = [
@@ -54,14 +55,15 @@ __all__ = [
     "cost_table",
     "deploy",
     "follow",
-    "predict",
+    "guess",
     "quiz",
-    "record",
     "run_jobs",
+    "save_results",
     "session",
     "show_diff",
     "show_function",
     "start_ranks",
+    "versions",
 ]
 
 

@@ -7,8 +7,8 @@ from local_sagemaker import daemon
 from notebook_harness import SMALLER, errors_and_warnings, text_of
 from workshop.course.execute import execute
 from workshop.course.lessons import chosen
-from workshop.lesson import reference_results as recorded
-from workshop.lesson.results import records
+from workshop.lesson import reference_results
+from workshop.lesson.results import read_results
 
 pytestmark = [pytest.mark.slow, pytest.mark.soak]
 FEWER = {
@@ -24,8 +24,8 @@ def test_a_lesson_without_narrow_links(lesson, own_state, tmp_path):
         daemon.start(own_state, 0, ["--isolation", "processes"])
     (path,) = chosen((lesson,))
     execute(path, tmp_path / path.name, SMALLER | FEWER[lesson], cell_seconds=800)
-    found, notebook = records(tmp_path / path.name), nbformat.read(tmp_path / path.name, 4)
-    text, kept = text_of(notebook), recorded.of(lesson)
+    found, notebook = read_results(tmp_path / path.name), nbformat.read(tmp_path / path.name, 4)
+    text, kept = text_of(notebook), reference_results.load(lesson)
     assert "Links stay wide: instances are plain processes here" in text
     assert kept.caption in text and found["recorded"] is True
     assert errors_and_warnings(notebook) == []

@@ -145,6 +145,17 @@ def test_recorded_results_are_not_shown(written):
     assert "secret_name" not in text
 
 
+@pytest.mark.parametrize("hidden", [True, False])
+def test_a_folded_cell_is_folded_on_the_page(written, hidden):
+    cell = nbformat.v4.new_code_cell("assert secret_name == 1")
+    cell.metadata["jupyter"] = {"source_hidden": hidden}
+    text, _ = written(cell)
+    folded = re.search(
+        r"<details[^>]*><summary>Results.*?secret_name.*?</details>", text, re.DOTALL
+    )
+    assert "secret_name" in text and bool(folded) == hidden
+
+
 def test_a_plot_is_sharp_and_described(write_notebook, tmp_path, own_state):
     """Two pixels for one, and the title for those who do not see it."""
     text = "from workshop import plots\nwith plots.canvas('Two ranks', 'step') as axes:\n"

@@ -1,21 +1,23 @@
-"""`workshop.predict`: guesses by hand and by field, and the table that compares them."""
+"""`workshop.guess`: guesses by hand and by field, and the table that compares them."""
 
 import pytest
 
 import workshop
-from workshop.lesson.guess import _number
+from workshop.lesson import guess as module
+from workshop.lesson.guess import to_number
+from workshop.lesson.results import without_compare
 
 NUMBER = {"ranks": "How many ranks will there be?"}
 CHOICE = {"faster": ("Which is faster?", ["ring", "tree"])}
 
 
 def row(guess, **measured):
-    (found,) = guess.compare(**measured).to_dict("records")
+    (found,) = guess.table(**measured).to_dict("records")
     return tuple(found.values())
 
 
 def test_without_a_live_notebook_it_prints_the_questions_and_how_to_answer(capsys):
-    guess = workshop.predict(**NUMBER, **CHOICE)
+    guess = workshop.guess(**NUMBER, **CHOICE)
     said = capsys.readouterr().out
     assert "How many ranks will there be?" in said and 'guess["ranks"] = ' in said
     assert "Which is faster?" in said and "guess[\"faster\"] = 'tree'" in said
@@ -23,9 +25,9 @@ def test_without_a_live_notebook_it_prints_the_questions_and_how_to_answer(capsy
 
 
 def test_a_guess_and_the_measurement_stand_side_by_side():
-    guess = workshop.predict(**NUMBER, **CHOICE)
+    guess = workshop.guess(**NUMBER, **CHOICE)
     guess["ranks"], guess["faster"] = 3, "tree"
-    table = guess.compare(ranks=4, faster="ring")
+    table = guess.table(ranks=4, faster="ring")
     assert list(table.index) == ["How many ranks will there be?", "Which is faster?"]
     assert table.columns.tolist() == ["your guess", "measured", "off by"]
     assert table.values.tolist() == [["3", "4", "25 % too low"], ["tree", "ring", "another answer"]]
@@ -33,7 +35,7 @@ def test_a_guess_and_the_measurement_stand_side_by_side():
 
 
 def test_what_was_not_guessed_is_a_dash():
-    assert row(workshop.predict(**NUMBER), ranks=4) == ("-", "4", "-")
+    assert row(workshop.guess(**NUMBER), ranks=4) == ("-", "4", "-")
 
 
 @pytest.mark.parametrize(
@@ -51,7 +53,7 @@ def test_what_was_not_guessed_is_a_dash():
     ],
 )
 def test_how_far_off(guessed, measured, expected):
-    guess = workshop.predict(**NUMBER)
+    guess = workshop.guess(**NUMBER)
     guess["ranks"] = guessed
     assert row(guess, ranks=measured)[-1] == expected
 
@@ -59,7 +61,7 @@ def test_how_far_off(guessed, measured, expected):
 def test_numpys_numbers_are_numbers():
     import numpy as np
 
-    guess = workshop.predict(**NUMBER)
+    guess = workshop.guess(**NUMBER)
     guess["ranks"] = np.float64(0.25)
     assert row(guess, ranks=np.int64(1_234_567)) == (
         "0.25",
@@ -69,7 +71,7 @@ def test_numpys_numbers_are_numbers():
 
 
 def test_unknown_names_list_those_that_there_are():
-    guess = workshop.predict(**NUMBER, **CHOICE)
+    guess = workshop.guess(**NUMBER, **CHOICE)
     for action in (
         lambda: guess.compare(rank=4),
         lambda: guess["rank"],
@@ -82,42 +84,36 @@ def test_unknown_names_list_those_that_there_are():
 @pytest.mark.parametrize(
     "name, value, said",
     [
-        ("ranks", "4", "no number"),
-        ("ranks", True, "no number"),
+        ("ranks", "4", "not a number"),
+        ("ranks", True, "not a number"),
         ("faster", "Ring", "Choose 'ring' or 'tree'"),
     ],
 )
 def test_an_answer_of_another_kind_is_refused(name, value, said):
-    guess = workshop.predict(**NUMBER, **CHOICE)
+    guess = workshop.guess(**NUMBER, **CHOICE)
     with pytest.raises(ValueError, match=said):
         guess[name] = value
     assert guess[name] is None
 
 
 def test_a_measured_value_that_is_no_choice_is_an_error_of_the_lesson():
-    with pytest.raises(ValueError, match="'star' is no choice"):
-        workshop.predict(**CHOICE).compare(faster="star")
-
-
-@pytest.mark.parametrize("given", [4, ("text",), ("text", ["one"]), ["text", "ab"]])
-def test_a_question_of_another_form_is_an_error(given):
-    with pytest.raises(TypeError, match=r"predict\(x=\.\.\.\)"):
-        workshop.predict(x=given)
+    with pytest.raises(ValueError, match="'star' is not a choice"):
+        workshop.guess(**CHOICE).table(faster="star")
 
 
 def test_no_question_is_an_error():
     with pytest.raises(TypeError, match="needs a question"):
-        workshop.predict()
+        workshop.guess()
 
 
 def test_the_fields_set_the_guess():
-    guess = workshop.predict(**NUMBER, **CHOICE)
+    guess = workshop.guess(**NUMBER, **CHOICE)
     number, choice = guess.fields().children
     field, said = number.children[1].children
     field.value = " 4 "
     assert guess["ranks"] == 4 and said.value == ""
     field.value = "four"
-    assert guess["ranks"] is None and "no number" in said.value
+    assert guess["ranks"] is None and "not a number" in said.value
     field.value = "0.5"
     assert guess["ranks"] == 0.5 and said.value == ""
     field.value = ""
@@ -127,6 +123,24 @@ def test_the_fields_set_the_guess():
 
 
 @pytest.mark.parametrize("text", ["1,5", "nan", "inf", "4 ranks"])
-def test_what_is_no_number(text):
+def test_what_is_noto_number(text):
     with pytest.raises(ValueError, match="number"):
-        _number(text)
+        to_number(text)
+
+
+def test_compare_shows_itself_wherever_it_stands(capsys):
+    guess = workshop.guess(**NUMBER)
+    capsys.readouterr()
+    assert guess.compare(ranks=4) is None
+    shown = capsys.readouterr().out
+    assert "How many ranks will there be?" in shown and "measured" in shown
+
+
+def test_a_question_that_was_never_compared_is_found(monkeypatch):
+    monkeypatch.setattr(module, "_compared", {})
+    guess = workshop.guess(**NUMBER, **CHOICE)
+    assert without_compare({"guesses": module._compared}) == [NUMBER["ranks"], CHOICE["faster"][0]]
+    guess.compare(ranks=4)
+    assert without_compare({"guesses": module._compared}) == [CHOICE["faster"][0]]
+    guess.compare(faster="ring")
+    assert without_compare({"guesses": module._compared}) == []

@@ -7,8 +7,8 @@ import nbformat
 import pytest
 
 from workshop.costmodel import TwoTiers
-from workshop.lesson import reference_results as recorded
-from workshop.lesson.reference_results import KEEP
+from workshop.lesson import reference_results
+from workshop.lesson.reference_results import NEEDED
 from workshop.lesson.results import MIME
 
 
@@ -20,16 +20,16 @@ def page(folder, **results):
     return path
 
 
-@pytest.mark.parametrize("lesson", KEEP)
+@pytest.mark.parametrize("lesson", NEEDED)
 def test_what_is_kept_is_whole_and_dated(lesson):
-    kept = recorded.of(lesson)
-    assert set(kept.results) == set(KEEP[lesson])
+    kept = reference_results.load(lesson)
+    assert set(kept.results) == set(NEEDED[lesson])
     assert date(2026, 1, 1) < date.fromisoformat(kept.date) <= date.today()
     assert kept.date in kept.caption and "not measured here" in kept.caption
 
 
 def test_the_kept_lines_are_enough_for_the_cost_model():
-    events = recorded.of("07").results["events"]
+    events = reference_results.load("07").results["events"]
     tiers = TwoTiers.from_measurements(events)
     assert tiers.inside and tiers.across and not tiers.prediction
     names = {one["algorithm"] for one in events if one["event"] == "all_reduce"}
@@ -38,10 +38,10 @@ def test_the_kept_lines_are_enough_for_the_cost_model():
 
 def test_results_are_kept_and_read_again(tmp_path):
     results = {"narrowing": [{"name": "DDP"}], "alone": {"DDP": 0.1}, "placed": [], "more": 1}
-    path = recorded.keep(page(tmp_path, **results), tmp_path)
-    assert json.loads(path.read_text())["date"] == recorded.of("06", tmp_path).date
+    path = reference_results.keep(page(tmp_path, **results), tmp_path)
+    assert json.loads(path.read_text())["date"] == reference_results.load("06", tmp_path).date
     del results["more"]
-    assert recorded.of("06", tmp_path).results == results
+    assert reference_results.load("06", tmp_path).results == results
 
 
 @pytest.mark.parametrize(
@@ -53,5 +53,5 @@ def test_results_are_kept_and_read_again(tmp_path):
 )
 def test_a_page_that_measured_nothing_is_refused(tmp_path, results, said):
     with pytest.raises(ValueError, match=said):
-        recorded.keep(page(tmp_path, **results), tmp_path)
+        reference_results.keep(page(tmp_path, **results), tmp_path)
     assert not list(tmp_path.glob("*.json"))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from workshop.lesson.questions import LETTERS, QUIZZES, lessons, load
-from workshop.paths import NOTEBOOKS
+from workshop.lesson.quiz import LETTERS, lessons, load
+from workshop.paths import NOTEBOOKS, QUIZZES
 
 PAGE = Path("instructor") / "quiz_answers.md"
 TOP = """# Answers to the quizzes

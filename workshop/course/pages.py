@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import datetime
 import html
-import importlib.metadata
 import os
-import platform
 import re
 import urllib.parse
 from collections.abc import Collection
@@ -18,6 +16,7 @@ import nbformat
 from traitlets.config import Config
 
 from workshop.lesson.results import MIME
+from workshop.lesson.show import versions
 from workshop.paths import NOTEBOOKS
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -26,7 +25,6 @@ TEMPLATES = Path(__file__).parent / "templates"
 SHOWN = ["text/html", "text/markdown", "image/svg+xml", "image/png", "image/jpeg", "text/plain"]
 HREF = re.compile(r'href="(?!https?:|mailto:|data:|#)([^"#]+)(#[^"]*)?"')
 
-PACKAGES = ("sagemaker", "sagemaker-training", "tensorflow", "horovod", "torch", "moto")
 STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 46rem; margin: 3rem auto; padding: 0 1rem }
 table { border-collapse: collapse; width: 100% }
@@ -125,17 +123,6 @@ def write_index(folder: Path, rows: list[Row], target: str) -> Path:
 """
     )
     return page
-
-
-def versions() -> str:
-    """Python, the system and the packages that matter, in one line."""
-    found = [f"Python {platform.python_version()}", f"{platform.system()} {platform.machine()}"]
-    for name in PACKAGES:
-        try:
-            found.append(f"{name} {importlib.metadata.version(name)}")
-        except importlib.metadata.PackageNotFoundError:
-            found.append(f"no {name}")
-    return ", ".join(found)
 
 
 def _line(folder: Path, row: Row) -> str:

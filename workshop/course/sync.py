@@ -25,7 +25,7 @@ from workshop.course import answers, guide
 from workshop.course import exercises as generate
 from workshop.course.plan import BadPlan
 from workshop.course.writing import as_text
-from workshop.lesson.questions import BadQuiz
+from workshop.lesson.quiz import BadQuiz
 from workshop.paths import APPENDIX, NOTEBOOKS
 
 

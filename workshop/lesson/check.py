@@ -72,7 +72,7 @@ def exercise(number: str, seconds: float = SECONDS) -> Callable[[Callable], Call
 
 
 def check(number: str, answer) -> None:
-    """Print that the answer is right and why, or raise Wrong with what to mend.
+    """Print that the answer is right and why, or raise Wrong with what to fix.
 
     An answer that raises an error of its own, or does not return in time, is Wrong too; the
     message names its line.
@@ -184,6 +184,6 @@ def _limit(seconds: float):
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, handler)
-        if before:  # somebody else's alarm (pytest's) goes on
+        if before:  # somebody else's alarm (pytest's) still rings
             left = max(before - (time.monotonic() - began), 0.001)
             signal.setitimer(signal.ITIMER_REAL, left, repeat)

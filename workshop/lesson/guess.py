@@ -1,7 +1,7 @@
-"""`workshop.predict`: a guess before the measurement, and the two side by side after it.
+"""`workshop.guess`: a guess before the measurement, and both side by side after it.
 
-guess = workshop.predict(ranks="How many ranks will there be?")
-guess["ranks"] = 4            # or in the field that a live notebook shows
+guess = workshop.guess(ranks="How many ranks will there be?")
+guess["ranks"] = 4            # in a cell of your own, or in the field that JupyterLab shows
 ...
 guess.compare(ranks=measured)
 """
@@ -13,170 +13,165 @@ import numbers
 
 import pandas as pd
 
-from workshop.live import answers_by_hand, show_widget
+from workshop.lesson.results import save_results
+from workshop.live import in_notebook
 
-NONE = "-"  # no guess
+NO_GUESS = "-"
+
+_compared: dict[str, bool] = {}  # each question asked in this process: was it compared?
 
 
-def predict(**questions) -> Guess:
-    """Ask for a guess at each question; without answers the notebook goes on all the same.
+def guess(**questions) -> Guess:
+    """Ask for a guess at each question. The notebook continues without answers, too.
 
     Args:
         questions: name="Question?" for a number, or name=("Question?", ["one", "other"]) for a
             choice of texts.
 
     Returns:
-        The guesses: a live notebook shows a field for each; anywhere else they are set with
-        guess["name"] = value.
-
-    Raises:
-        TypeError: a question is neither of the two forms.
+        The guesses. JupyterLab shows a field for each; anywhere else they are set with
+        guess["name"] = value. Their `compare` must follow: an executed lesson's results say, under
+        "guesses", which questions were compared.
     """
-    guess = Guess({name: _Question.read(name, one) for name, one in questions.items()})
-    if answers_by_hand():
-        show_widget(guess.fields(), guess.how())
+    asked = Guess(questions)
+    _note(dict.fromkeys(asked.texts.values(), False))
+    if _has_keyboard():
+        from IPython.display import display
+
+        bundle = asked.fields()._repr_mimebundle_() | {"text/plain": asked.instructions()}
+        display(bundle, raw=True)
     else:
-        print(guess.how())
-    return guess
-
-
-class _Question:
-    """A text, and the choices if the answer is one of several texts."""
-
-    def __init__(self, text: str, choices: tuple[str, ...] = ()) -> None:
-        self.text, self.choices = text, choices
-
-    @classmethod
-    def read(cls, name: str, given) -> _Question:
-        if isinstance(given, str):
-            return cls(given)
-        good = isinstance(given, tuple | list) and len(given) == 2 and isinstance(given[0], str)
-        if good and isinstance(given[1], tuple | list) and len(given[1]) >= 2:
-            return cls(given[0], tuple(map(str, given[1])))
-        raise TypeError(
-            f'predict({name}=...): give a text, or a text and its choices: ("text?", ["a", "b"]).'
-        )
-
-    def take(self, name: str, value):
-        """A valid answer. Raises ValueError."""
-        if self.choices:
-            if value not in self.choices:
-                raise ValueError(f"{name}: {value!r} is no choice. Choose {_listed(self.choices)}.")
-        elif isinstance(value, bool) or not isinstance(value, numbers.Real):
-            raise ValueError(f"{name}: {value!r} is no number.")
-        return value
+        print(asked.instructions())
+    return asked
 
 
 class Guess:
-    """The answers so far, by name: `guess["ranks"] = 4`."""
+    """The answers so far, by name: `guess["ranks"] = 4`. texts: name -> question."""
 
-    def __init__(self, questions: dict[str, _Question]) -> None:
+    def __init__(self, questions: dict) -> None:
         if not questions:
-            raise TypeError('predict() needs a question: predict(ranks="How many ranks?").')
-        self._questions = questions
+            raise TypeError('guess() needs a question: guess(ranks="How many ranks?").')
+        self.texts: dict[str, str] = {}
+        self._choices: dict[str, list[str]] = {}
         self._answers: dict[str, object] = {}
+        for name, question in questions.items():
+            text, choices = (question, []) if isinstance(question, str) else question
+            self.texts[name], self._choices[name] = text, list(choices)
 
     def __getitem__(self, name: str):
         """The answer, or None where there is none yet."""
-        self._question(name)
+        self._require(name)
         return self._answers.get(name)
 
     def __setitem__(self, name: str, value) -> None:
-        question = self._question(name)
-        if value is None:
-            self._answers.pop(name, None)
-        else:
-            self._answers[name] = question.take(name, value)
+        """Raises ValueError for a name without a question, and for a value of another kind."""
+        self._require(name)
+        if value is not None:
+            self._check(name, value)
+        self._answers[name] = value
 
-    def compare(self, **measured) -> pd.DataFrame:
-        """A table: question, your guess, measured and, with numbers, how far off the guess was.
+    def compare(self, **measured) -> None:
+        """Show each question with the guess, what was measured and how far off the guess was.
 
-        measured: by the questions' names; those not given are left out of the table.
-        Raises ValueError for a name that no question has.
+        measured: by the questions' names; the others are left out. It displays itself, wherever in
+        a cell it stands. Raises ValueError for a name that no question has.
         """
+        from IPython.display import display
+
+        display(self.table(**measured))
+        _note({self.texts[name]: True for name in measured})
+
+    def table(self, **measured) -> pd.DataFrame:
+        """What `compare` shows."""
         rows = []
         for name, value in measured.items():
-            question, value = self._question(name), _plain(value)
-            if question.choices:
-                question.take(name, value)
-            guess = self._answers.get(name)
-            rows.append((question.text, _shown(guess), _shown(value), _off_by(guess, value)))
+            self._require(name)
+            value = value.item() if hasattr(value, "item") else value  # numpy's number
+            if self._choices[name]:
+                self._check(name, value)
+            answer = self._answers.get(name)
+            row = (self.texts[name], _shown(answer), _shown(value), _off_by(answer, value))
+            rows.append(row)
         table = pd.DataFrame(rows, columns=["question", "your guess", "measured", "off by"])
         # The index's name would take a line of the table's head to itself.
         return table.set_index("question").rename_axis(index=None, columns="question")
 
-    def how(self) -> str:
+    def instructions(self) -> str:
         """The questions, and how to answer them."""
-        lines = ["Your guess, before you go on? Answer in a cell of your own."]
-        for name, one in self._questions.items():
-            answer = f'    guess["{name}"] = '
-            lines += [
-                "",
-                one.text,
-                *([answer + repr(choice) for choice in one.choices] or [answer]),
-            ]
+        lines = ["What is your guess? Answer in a cell of your own."]
+        for name, text in self.texts.items():
+            values = map(repr, self._choices[name]) if self._choices[name] else [""]
+            lines += ["", text, *(f'    guess["{name}"] = {value}' for value in values)]
         return "\n".join(lines)
 
     def fields(self):
         """A widget with a field for each question."""
         import ipywidgets
 
-        return ipywidgets.VBox([self._field(name) for name in self._questions])
-
-    def __repr__(self) -> str:
-        return f"Guess({ {name: self._answers.get(name) for name in self._questions} })"
-
-    def _question(self, name: str) -> _Question:
-        if name not in self._questions:
-            known = ", ".join(self._questions)
-            raise ValueError(f"There is no question {name!r}. The questions are: {known}.")
-        return self._questions[name]
+        return ipywidgets.VBox([self._field(name) for name in self.texts])
 
     def _field(self, name: str):
         import ipywidgets
 
-        question, wide = self._questions[name], {"width": "max-content"}
-        text = ipywidgets.Label(question.text)
-        said = ipywidgets.Label("")
-        if question.choices:
-            field = ipywidgets.RadioButtons(options=question.choices, value=None, layout=wide)
+        error = ipywidgets.Label("")
+        if self._choices[name]:
+            field = ipywidgets.RadioButtons(
+                options=self._choices[name], value=None, layout={"width": "max-content"}
+            )
         else:
-            narrow = {"width": "10em"}
-            field = ipywidgets.Text(placeholder="a number", continuous_update=False, layout=narrow)
+            field = ipywidgets.Text(placeholder="a number", continuous_update=False)
 
         def changed(change: dict) -> None:
             try:
-                self[name] = change["new"] if question.choices else _number(change["new"])
-                said.value = ""
-            except ValueError as error:
+                self[name] = change["new"] if self._choices[name] else to_number(change["new"])
+                error.value = ""
+            except ValueError as problem:
                 self[name] = None
-                said.value = str(error)
+                error.value = str(problem)
 
         field.observe(changed, names="value")
-        return ipywidgets.VBox([text, ipywidgets.HBox([field, said])])
+        return ipywidgets.VBox(
+            [ipywidgets.Label(self.texts[name]), ipywidgets.HBox([field, error])]
+        )
+
+    def _require(self, name: str) -> None:
+        if name not in self.texts:
+            known = ", ".join(self.texts)
+            raise ValueError(f"There is no question {name!r}. The questions are: {known}.")
+
+    def _check(self, name: str, value) -> None:
+        choices = self._choices[name]
+        if choices and value not in choices:
+            allowed = " or ".join(map(repr, choices))
+            raise ValueError(f"{name}: {value!r} is not a choice. Choose {allowed}.")
+        if not choices and not _is_number(value):
+            raise ValueError(f"{name}: {value!r} is not a number.")
 
 
-def _number(text: str) -> float | int | None:
+def to_number(text: str) -> float | None:
     """What was typed; None for nothing. "1,5" is refused: it might mean 15 or 1.5."""
-    text = text.strip()
-    if not text:
-        return None
     try:
-        value = float(text)
+        value = float(text) if text.strip() else None
     except ValueError:
-        raise ValueError(f"{text!r} is no number: write it like 4 or 0.25") from None
-    if not math.isfinite(value):
-        raise ValueError(f"{text!r} is no finite number")
-    return int(value) if value.is_integer() else value
+        raise ValueError(f"{text!r} is not a number: write it like 4 or 0.25") from None
+    if value is not None and not math.isfinite(value):
+        raise ValueError(f"{text!r} is not a finite number")
+    return value
 
 
-def _listed(choices: tuple[str, ...]) -> str:
-    return " or ".join(map(repr, choices))
+def _note(compared: dict[str, bool]) -> None:
+    _compared.update(compared)
+    save_results(guesses=_compared)
 
 
-def _plain(value):
-    """numpy's numbers as Python's own."""
-    return value.item() if hasattr(value, "item") else value
+def _has_keyboard() -> bool:
+    """Whether somebody can fill in a field: papermill and nbconvert say that nobody can."""
+    if not in_notebook():
+        return False
+    from IPython import get_ipython
+
+    request = get_ipython().kernel.get_parent("shell")
+    return bool(request.get("content", {}).get("allow_stdin"))
 
 
 def _is_number(value) -> bool:
@@ -185,7 +180,7 @@ def _is_number(value) -> bool:
 
 def _shown(value) -> str:
     if value is None:
-        return NONE
+        return NO_GUESS
     if not _is_number(value):
         return str(value)
     if isinstance(value, numbers.Integral):
@@ -193,18 +188,18 @@ def _shown(value) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
-def _off_by(guess, measured) -> str:
+def _off_by(answer, measured) -> str:
     """The distance in words: a part of the measured value, or a factor where that says more."""
-    if guess is None:
-        return NONE
-    if not (_is_number(guess) and _is_number(measured)):
-        return "right" if guess == measured else "another answer"
-    if math.isclose(guess, measured, rel_tol=0.005):
+    if answer is None:
+        return NO_GUESS
+    if not (_is_number(answer) and _is_number(measured)):
+        return "right" if answer == measured else "another answer"
+    if math.isclose(answer, measured, rel_tol=0.005):
         return "nothing"
-    way = "too high" if guess > measured else "too low"
-    if measured == 0 or guess * measured <= 0:
-        return f"{_shown(abs(guess - measured))} {way}"
-    factor = max(guess / measured, measured / guess)
+    direction = "too high" if answer > measured else "too low"
+    if measured == 0 or answer * measured <= 0:
+        return f"{_shown(abs(answer - measured))} {direction}"
+    factor = max(answer / measured, measured / answer)
     if factor >= 2:
-        return f"{_shown(factor)} times {way}"
-    return f"{100 * abs(guess - measured) / abs(measured):.0f} % {way}"
+        return f"{_shown(factor)} times {direction}"
+    return f"{100 * abs(answer - measured) / abs(measured):.0f} % {direction}"

@@ -1,140 +1,117 @@
-"""Show a quiz: radio buttons in a live notebook, text anywhere else."""
+"""`workshop.quiz`: a lesson's three questions; a click on a choice says whether it is right.
+
+The questions are in notebooks/quiz/lesson_NN.toml:
+
+    [[question]]
+    text = "How many ...?"
+    choices = ["one", "two", "three"]
+    answer = 1                          # index from 0
+    why = "Because ..."
+"""
 
 from __future__ import annotations
 
 import html
 import re
-import textwrap
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
 
-from workshop.lesson.questions import LETTERS, Question, load
-from workshop.live import answers_by_hand, show_widget
+from workshop.live import in_notebook
+from workshop.paths import QUIZZES
 
-WIDTH = 96  # columns of printed text
+LETTERS = "abcd"
+COUNT = 3
 CODE = re.compile(r"`([^`]+)`")
-GOOD, BAD = "#1a7f37", "#b00020"
 
 
-def quiz(lesson: str, answers: str | None = None) -> Marks | None:
-    """Ask a lesson's three questions, or check answers to them.
+class BadQuiz(Exception):
+    """A quiz file that cannot be used; the message names the file, the question and why."""
 
-    Args:
-        lesson: "01".
-        answers: a letter for each question, "bac"; None shows the questions.
 
-    Returns:
-        None, or with `answers` the marks: what is right, what is not, and why.
+@dataclass(frozen=True)
+class Question:
+    """answer: the index of the right choice, from 0."""
 
-    Raises:
-        ValueError: no such quiz; not one letter for each question, or a letter that a question
-            does not have.
-    """
+    text: str
+    choices: list[str]
+    answer: int
+    why: str
+
+
+def quiz(lesson: str) -> None:
+    """Show a lesson's questions. lesson: "01". Raises ValueError if there is no such quiz."""
     questions = load(lesson)
-    if answers is not None:
-        return Marks(questions, _letters(questions, answers))
-    text = as_text(lesson, questions)
-    if answers_by_hand():
-        show_widget(as_widget(questions), text)
-    else:
-        print(text)
+    if not in_notebook():
+        print(as_text(questions))
+        return
+    from IPython.display import display
+
+    # Plain HTML: it answers in JupyterLab, on a page and in an editor, and needs no kernel.
+    display({"text/html": as_html(questions), "text/plain": as_text(questions)}, raw=True)
+
+
+def lessons(folder: Path = QUIZZES) -> list[str]:
+    """The two digits of each lesson that has a quiz."""
+    return sorted(path.stem.removeprefix("lesson_") for path in folder.glob("lesson_*.toml"))
+
+
+def load(lesson: str, folder: Path = QUIZZES) -> list[Question]:
+    """A lesson's questions. Raises ValueError for a lesson without a quiz, BadQuiz."""
+    path = folder / f"lesson_{lesson}.toml"
+    if not path.is_file():
+        known = ", ".join(lessons(folder)) or "none"
+        raise ValueError(f"Lesson {lesson!r} has no quiz. These have one: {known}.")
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))["question"]
+        questions = [Question(**table) for table in tables]
+    except (tomllib.TOMLDecodeError, KeyError, TypeError) as error:
+        raise BadQuiz(f"{path.name} is not a list of questions: {error}") from None
+    if len(questions) != COUNT:
+        raise BadQuiz(f"{path.name} must hold {COUNT} questions, not {len(questions)}.")
+    for at, question in enumerate(questions, 1):
+        if problem := _problem(question):
+            raise BadQuiz(f"{path.name}, question {at}: {problem}.")
+    return questions
+
+
+def _problem(question: Question) -> str | None:
+    texts = [question.text, question.why, *question.choices]
+    if not all(isinstance(text, str) and text for text in texts):
+        return "text, why and each choice must be a text"
+    if not 3 <= len(question.choices) <= len(LETTERS):
+        return "choices must be 3 or 4 texts"
+    if len(set(question.choices)) < len(question.choices):
+        return "two choices are the same"
+    if type(question.answer) is not int or not 0 <= question.answer < len(question.choices):
+        return f"answer is {question.answer!r}; choices count from 0"
     return None
 
 
-def as_text(lesson: str, questions: list[Question]) -> str:
-    """The questions as text, and how to check answers."""
+def as_html(questions: list[Question]) -> str:
+    """The questions; each choice unfolds to its verdict."""
+    parts = []
+    for question in questions:
+        parts.append(f"<li><p>{_marked_up(question.text)}</p>")
+        for index, choice in enumerate(question.choices):
+            verdict = "Right." if index == question.answer else "No."
+            parts.append(
+                f"<details><summary>{_marked_up(choice)}</summary>"
+                f"<p><b>{verdict}</b> {_marked_up(question.why)}</p></details>"
+            )
+        parts.append("</li>")
+    return "<p>Click on your answer.</p><ol>" + "\n".join(parts) + "</ol>"
+
+
+def as_text(questions: list[Question]) -> str:
+    """The questions, where nothing can be clicked."""
     lines = []
-    for number, one in enumerate(questions, 1):
-        lines += _wrapped(f"{number}. ", one.text)
-        for letter, choice in zip(LETTERS, one.choices, strict=False):
-            lines += _wrapped(f"   {letter}) ", choice)
-        lines.append("")
-    example = "abc"[: len(questions)]
-    how = f'To check: workshop.quiz("{lesson}", answers="{example}"), with your letters in order.'
-    return "\n".join([*lines, how])
+    for number, question in enumerate(questions, 1):
+        lines.append(f"{number}. {question.text}")
+        choices = zip(LETTERS, question.choices, strict=False)
+        lines += [f"   {letter}) {choice}" for letter, choice in choices]
+    return "\n".join([*lines, "The answers: notebooks/instructor/quiz_answers.md"])
 
 
-def as_widget(questions: list[Question]):
-    """Radio buttons for each question; a choice tells at once whether it is right, and why."""
-    import ipywidgets
-
-    return ipywidgets.VBox([_block(number, one) for number, one in enumerate(questions, 1)])
-
-
-def _block(number: int, question: Question):
-    import ipywidgets
-
-    said = ipywidgets.HTML("")
-    radio = ipywidgets.RadioButtons(
-        options=[CODE.sub(r"\1", one) for one in question.choices],
-        index=None,
-        layout={"width": "max-content"},  # its default cuts long texts
-    )
-
-    def chosen(change: dict) -> None:
-        right = change["new"] == question.answer
-        colour, word = (GOOD, "Right.") if right else (BAD, "Not so.")
-        said.value = f'<b style="color:{colour}">{word}</b> {_as_html(question.why)}'
-
-    radio.observe(chosen, names="index")
-    title = ipywidgets.HTML(f"<b>{number}.</b> {_as_html(question.text)}")
-    return ipywidgets.VBox([title, radio, said], layout={"margin": "0 0 1em 0"})
-
-
-def _as_html(text: str) -> str:
+def _marked_up(text: str) -> str:
     return CODE.sub(r"<code>\1</code>", html.escape(text, quote=False))
-
-
-def _wrapped(start: str, text: str) -> list[str]:
-    return textwrap.wrap(
-        text,
-        WIDTH,
-        initial_indent=start,
-        subsequent_indent=" " * len(start),
-        break_on_hyphens=False,
-    )
-
-
-def _letters(questions: list[Question], answers: str) -> list[int]:
-    """The index of each chosen answer. Raises ValueError."""
-    given = [one for one in answers.lower() if one not in " ,"]
-    if len(given) != len(questions):
-        raise ValueError(
-            f"{answers!r} has {len(given)} letters for {len(questions)} questions: give one each."
-        )
-    for number, (letter, one) in enumerate(zip(given, questions, strict=True), 1):
-        letters = LETTERS[: len(one.choices)]
-        if letter not in letters:
-            raise ValueError(f"Question {number} has no choice {letter!r}: it has {letters}.")
-    return [LETTERS.index(letter) for letter in given]
-
-
-class Marks:
-    """Which answers are right, and why. Attributes: chosen (indices, from 0), right (how many)."""
-
-    def __init__(self, questions: list[Question], chosen: list[int]) -> None:
-        self.chosen, self._questions = chosen, questions
-        self.right = sum(one == of.answer for one, of in zip(chosen, questions, strict=True))
-
-    @property
-    def table(self):
-        """A pandas table: question, your answer, result, why."""
-        import pandas as pd
-
-        names = ["question", "your answer", "result", "why"]
-        return pd.DataFrame(self._rows(), columns=names)
-
-    def _rows(self) -> list[tuple[str, str, str, str]]:
-        return [
-            (one.text, one.choices[at], "right" if at == one.answer else "not so", one.why)
-            for at, one in zip(self.chosen, self._questions, strict=True)
-        ]
-
-    def __repr__(self) -> str:
-        lines = []
-        for number, (_, answer, result, why) in enumerate(self._rows(), 1):
-            lines += [*_wrapped(f"{number}. {result}: ", answer), *_wrapped("   ", why)]
-        return "\n".join(lines)
-
-    def _repr_html_(self) -> str:
-        # Not pandas' own view of a table: it cuts texts after 50 letters.
-        page = self.table.map(_as_html).to_html(index=False, escape=False, border=0, justify="left")
-        return page.replace("<td>", '<td style="text-align: left">')

@@ -1,4 +1,7 @@
-"""`workshop.record`: results that a notebook leaves for whoever reads its executed copy."""
+"""`workshop.save_results`: what a notebook found, for whoever reads its executed copy.
+
+The tests read it. Cells that only save and check results are tagged `results`, and folded.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,10 @@ from pathlib import Path
 
 from workshop.live import in_notebook
 
-MIME = "application/vnd.workshop.record+json"
+MIME = "application/vnd.workshop.results+json"
 
 
-def record(**values) -> None:
+def save_results(**values) -> None:
     """Keep named results (numbers, text, lists of them) in the cell's output, unseen.
 
     Raises TypeError for a value that JSON cannot hold. Outside a notebook it only checks that.
@@ -23,13 +26,18 @@ def record(**values) -> None:
         display({MIME: values}, raw=True)
 
 
-def records(notebook: Path) -> dict:
-    """All results recorded in an executed notebook; of equal names the last."""
+def read_results(notebook: Path) -> dict:
+    """All results saved in an executed notebook; of equal names the last."""
     found: dict = {}
     for cell in json.loads(Path(notebook).read_text())["cells"]:
         for output in cell.get("outputs", []):
             found |= output.get("data", {}).get(MIME, {})
     return found
+
+
+def without_compare(results: dict) -> list[str]:
+    """The questions that a notebook asked for a guess at and never answered."""
+    return [question for question, compared in results.get("guesses", {}).items() if not compared]
 
 
 def _plain(value):

@@ -1,7 +1,9 @@
-"""Fields appear where somebody can fill them in, and text where nobody can."""
+"""What the lesson room shows in a real kernel: by hand, and where nobody can answer."""
 
 import pytest
 from jupyter_client.manager import start_new_kernel
+
+from workshop.lesson.results import MIME
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
@@ -14,6 +16,10 @@ def kernel():
     manager.shutdown_kernel(now=True)
 
 
+def displayed(messages):
+    return [content["data"] for kind, content in messages if kind == "display_data"]
+
+
 def run(client, code, by_hand):
     """The messages that a cell's run leaves. by_hand: as a browser asks, which can answer."""
     found = []
@@ -23,21 +29,27 @@ def run(client, code, by_hand):
     return [(one["msg_type"], one["content"]) for one in found]
 
 
-@pytest.mark.parametrize(
-    "code, text",
-    [
-        ('import workshop; guess = workshop.predict(ranks="How many?")', "How many?"),
-        ('import workshop; workshop.quiz("00")', 'answers="abc"'),
-    ],
-    ids=["predict", "quiz"],
-)
-def test_by_hand_and_by_program(kernel, code, text):
-    (shown,) = [content["data"] for kind, content in run(kernel, code, True) if "display" in kind]
-    assert WIDGET in shown and text in shown["text/plain"]
+def test_a_guess_by_hand_and_by_program(kernel):
+    code = 'import workshop; guess = workshop.guess(ranks="How many?")'
+    shown = displayed(run(kernel, code, by_hand=True))
+    assert [WIDGET in one for one in shown] == [False, True] and "How many?" in str(shown[1])
     messages = run(kernel, code, by_hand=False)
-    assert not [content for kind, content in messages if kind == "display_data"]
+    assert not any(WIDGET in one for one in displayed(messages))
     (printed,) = [content["text"] for kind, content in messages if kind == "stream"]
-    assert text in printed
+    assert "How many?" in printed and 'guess["ranks"] = ' in printed
+
+
+def test_compare_is_shown_in_the_middle_of_a_cell_and_its_result_is_kept(kernel):
+    code = 'import workshop; guess = workshop.guess(ranks="How many?")\n'
+    run(kernel, code, by_hand=False)
+    shown = displayed(run(kernel, "guess.compare(ranks=4)\nx = 1", by_hand=False))
+    assert "<table" in shown[0]["text/html"] and "How many?" in shown[0]["text/html"]
+    assert shown[1] == {MIME: {"guesses": {"How many?": True}}}
+
+
+def test_a_quiz_can_be_clicked(kernel):
+    (shown,) = displayed(run(kernel, 'import workshop; workshop.quiz("00")', by_hand=False))
+    assert shown["text/html"].count("<details>") >= 9 and "details" not in shown["text/plain"]
 
 
 def test_a_notebook_shows_the_message_of_a_wrong_answer_and_nothing_else(kernel):
