@@ -60,7 +60,7 @@ def run() -> int:
     """Run the notebook; 1 if a cell failed. The executed copy and its page go to build/."""
     copy, status = BUILD / NOTEBOOK.name, "failed"
     try:
-        seconds = execute(NOTEBOOK, copy, {}, cell_seconds=900, kernel=KERNEL).seconds
+        seconds = execute(NOTEBOOK, copy, {}, cell_seconds=900, kernel=KERNEL)
         status = "ok"
         print(f"{NOTEBOOK.stem}: ok, {seconds:.1f} s")
     except NotebookFailed as error:

@@ -16,7 +16,7 @@ from lab_harness import PATIENCE, SCREENSHOTS, Page, end_lab, wait_for
 from local_sagemaker import daemon
 from workshop.course.lessons import chosen
 from workshop.course.pages import Row, write_html
-from workshop.course.writing import KERNEL
+from workshop.course.sync import KERNEL
 from workshop.lesson.quiz import load
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]

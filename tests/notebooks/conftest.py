@@ -9,7 +9,7 @@ from local_sagemaker import daemon
 from notebook_harness import SMALLER
 from workshop.course.execute import execute
 from workshop.course.lessons import chosen
-from workshop.lesson.results import read_results
+from workshop.lesson.results import read_results, without_compare
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +64,9 @@ def run_lesson(own_state, tmp_path_factory):
     def run(number, **parameters):
         (path,) = chosen((number,))
         execute(path, out / path.name, SMALLER | parameters, cell_seconds=280)
-        return read_results(out / path.name), nbformat.read(out / path.name, as_version=4)
+        found = read_results(out / path.name)
+        assert found["guesses"], "the lesson asks for no guess"
+        assert without_compare(found) == [], "asked for a guess, and never answered it"
+        return found, nbformat.read(out / path.name, as_version=4)
 
     return run

@@ -9,7 +9,7 @@ from markdown_tables import LESSONS, table
 
 from workshop import standing
 from workshop.costs import GRACE_SECONDS, PRICES, PriceNotKnown
-from workshop.course import costs as costing
+from workshop.course import tables
 from workshop.course.plan import PLAN
 from workshop.paths import NOTEBOOKS
 from workshop.sessions import MAX_RUN_SECONDS
@@ -116,7 +116,8 @@ def test_a_price_that_is_not_there_is_not_guessed():
 
 
 def test_bills_add_up():
-    one, two = costing.lesson("00"), costing.lesson("03")
-    both = costing.seat(["00", "03"])
-    assert both == one + two and both.jobs == one.jobs + two.jobs == 3
-    assert costing.seat([]) == costing.Bill()
+    one, two, both = tables.seat(["00"]), tables.seat(["03"]), tables.seat(["00", "03"])
+    assert both.jobs == one.jobs + two.jobs == 3
+    assert both.instances == one.instances + two.instances
+    assert both.usd == pytest.approx(one.usd + two.usd) and both.usd < both.most
+    assert tables.seat([]) == tables.Bill()

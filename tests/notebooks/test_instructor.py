@@ -11,9 +11,7 @@ from test_coverage import WRONG
 
 from workshop.cli import COMMANDS
 from workshop.costs import cost
-from workshop.course import costs as costing
-from workshop.course import guide as pages
-from workshop.course import plan
+from workshop.course import plan, tables
 from workshop.course.lessons import lessons, number
 from workshop.paths import NOTEBOOKS, ROOT
 from workshop.sessions import MAX_RUN_SECONDS
@@ -43,14 +41,14 @@ def code(lesson: str) -> list[str]:
 
 
 def test_what_is_made_is_in_step():
-    stale = pages.filled(GUIDE) != GUIDE
+    stale = tables.filled(GUIDE) != GUIDE
     assert not stale, "Run `python -m workshop.course.sync`"
     assert set(re.findall(r"<!-- made: (\w+) -->", GUIDE)) >= {"timetables", "sections", "costs"}
 
 
 def test_an_unknown_mark_is_an_error():
     with pytest.raises(plan.BadPlan, match="'lunch' made; known: timetables"):
-        pages.filled("<!-- made: lunch -->\n<!-- end -->")
+        tables.filled("<!-- made: lunch -->\n<!-- end -->")
 
 
 def test_a_timetable_takes_the_lessons_own_minutes():
@@ -95,7 +93,7 @@ def test_exercises_take_what_they_say(tmp_path, monkeypatch):
     )
     monkeypatch.setattr(plan, "NOTEBOOKS", tmp_path)
     assert plan.exercises("01") == plan.Block("Exercises of 01 (2)", 17)
-    with pytest.raises(plan.BadPlan, match="exercises of lesson 02"):
+    with pytest.raises(plan.BadPlan, match=r"02_\*\.py is not there"):
         plan.exercises("02")
 
 
@@ -106,12 +104,12 @@ def test_a_seat_costs_what_its_jobs_cost():
         for one in JOBS[lesson]:
             what = (one["instance_type"], one["instance_count"], JOBS["seconds"], max_run)
             each.append((one, cost(*what)))
-    bill = costing.seat(["00", "02", "05"])
+    bill = tables.seat(["00", "02", "05"])
     assert bill.jobs == sum(one["number"] for one in jobs) >= 2
     assert bill.instances == sum(one["number"] * one["instance_count"] for one in jobs)
     assert bill.usd == pytest.approx(sum(one["number"] * found.usd for one, found in each))
     assert bill.most == pytest.approx(sum(one["number"] * found.most_usd for one, found in each))
-    assert f"| Half a day | {costing.seat(TIMETABLES[0].lessons).jobs} |" in GUIDE
+    assert f"| Half a day | {tables.seat(TIMETABLES[0].lessons).jobs} |" in GUIDE
 
 
 def test_a_room_needs_as_many_instances_as_its_seats_take_at_once():
@@ -162,6 +160,17 @@ def test_the_commands_that_the_guide_names_exist():
 
 
 def test_the_page_of_a_folder_without_a_guide_is_left_alone(tmp_path):
-    assert pages.pages(tmp_path) == {}
-    assert pages.pages() == {NOTEBOOKS / "instructor" / "guide.md": pages.filled(GUIDE)}
+    assert list(tables.pages(tmp_path)) == [tmp_path / tables.ANSWERS]
+    assert tables.pages()[NOTEBOOKS / "instructor" / "guide.md"] == tables.filled(GUIDE)
     assert [number(path) for path in lessons()] == list(LESSONS)
+
+
+def test_a_plan_that_does_not_fit_a_lesson_is_named(monkeypatch):
+    planned = plan.sections("02")
+    wrong = {name: minutes for name, minutes in planned.items() if name != "The ring"}
+    monkeypatch.setitem(plan.plan()["sections"], "02", wrong)
+    with pytest.raises(plan.BadPlan, match=r"\[sections.02\] .* differ: The ring"):
+        tables.filled(GUIDE)
+    monkeypatch.setitem(plan.plan()["sections"], "02", planned | {"The ring": 6})
+    with pytest.raises(plan.BadPlan, match="minutes must add up to 45"):
+        tables.filled(GUIDE)

@@ -25,15 +25,6 @@ TEMPLATES = Path(__file__).parent / "templates"
 SHOWN = ["text/html", "text/markdown", "image/svg+xml", "image/png", "image/jpeg", "text/plain"]
 HREF = re.compile(r'href="(?!https?:|mailto:|data:|#)([^"#]+)(#[^"]*)?"')
 
-STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 46rem; margin: 3rem auto; padding: 0 1rem }
-table { border-collapse: collapse; width: 100% }
-th, td { text-align: left; padding: .4rem .8rem .4rem 0; border-bottom: 1px solid #ccc }
-td.number { text-align: right; font-variant-numeric: tabular-nums }
-tr.failed td { color: #b00020 }
-small { color: #555 }
-"""
-
 
 @dataclass(frozen=True)
 class Row:
@@ -58,7 +49,7 @@ def write_html(
     """
     notebook = nbformat.read(executed, as_version=4)
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    for cell in code:  # recorded results are for programs, and no browser shows them
+    for cell in code:  # saved results are for programs, and no browser shows them
         cell.outputs = [one for one in cell.outputs if MIME not in one.get("data", {})]
     notebook.cells = [cell for cell in notebook.cells if not _repeats(cell, code)]
     notebook.metadata["title"] = executed.stem
@@ -68,7 +59,9 @@ def write_html(
         extra_template_basedirs=[str(TEMPLATES)],
         config=Config({"NbConvertBase": {"display_data_priority": SHOWN}}),
     )
-    body, _ = exporter.from_notebook_node(notebook, {"run": _how_it_ran(row, target)})
+    seconds = "" if row.seconds is None else f" in {row.seconds:.1f} s"
+    run = f"{row.name}: {row.status}{seconds}, target {target}, {now()}"
+    body, _ = exporter.from_notebook_node(notebook, {"run": run})
     page = executed.with_suffix(".html")
     page.write_text(HREF.sub(lambda found: _moved(found, page.parent, folder, pages), body))
     return page
@@ -81,11 +74,6 @@ def _repeats(cell, code: list) -> bool:
     if cell is not tags.get("injected-parameters") or own is None:
         return False
     return set(cell.source.splitlines()) <= {"# Parameters", *own.source.splitlines()}
-
-
-def _how_it_ran(row: Row, target: str) -> str:
-    seconds = "" if row.seconds is None else f" in {row.seconds:.1f} s"
-    return f"{row.name}: {row.status}{seconds}, target {target}, {now()}"
 
 
 def _moved(found: re.Match, out: Path, folder: Path, pages: Collection[str]) -> str:
@@ -105,22 +93,17 @@ def now() -> str:
 
 def write_index(folder: Path, rows: list[Row], target: str) -> Path:
     """Write folder/index.html: a line for each notebook, and what it ran on."""
-    total = sum(row.seconds or 0 for row in rows)
-    lines = "\n".join(_line(folder, row) for row in rows)
     page = folder / "index.html"
     page.write_text(
-        f"""<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>The lessons, executed</title>
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<style>{STYLE}</style></head><body>
-<h1>The lessons, executed</h1>
-<p>Target: <b>{html.escape(target)}</b>. {now()}. {total:.0f} s in all.</p>
-<table><tr><th>lesson</th><th>result</th><th>seconds</th></tr>
-{lines}
-</table>
-<p><small>{html.escape(versions())}</small></p>
-</body></html>
-"""
+        (TEMPLATES / "index.html")
+        .read_text()
+        .format(
+            target=html.escape(target),
+            now=now(),
+            total=f"{sum(row.seconds or 0 for row in rows):.0f}",
+            rows="\n".join(_line(folder, row) for row in rows),
+            versions=html.escape(versions()),
+        )
     )
     return page
 

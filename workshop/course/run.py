@@ -8,19 +8,16 @@ import signal
 import time
 from pathlib import Path
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
 from workshop import endpoint
-from workshop.course import pages as page
+from workshop.course import pages
 from workshop.course.execute import NotebookFailed, check_parameters, execute
+from workshop.sessions import check_names, session
 
 CELL_SECONDS = {"local": 15 * 60, "aws": 60 * 60}
+POLL_SECONDS = {"local": 0.5, "aws": 5}
 
 
-def run(
-    notebooks: list[Path], out: Path, target: str, parameters: dict, console: Console | None = None
-) -> bool:
+def run(notebooks: list[Path], out: Path, target: str, parameters: dict) -> bool:
     """Execute notebooks in order; stop at the first that fails.
 
     Writes out/NN_name.ipynb, out/NN_name.html and out/index.html. parameters: for each of the
@@ -28,9 +25,6 @@ def run(
     and SessionError (a seat's name) before anything runs. An interrupt ends the kernel and the
     jobs that were started.
     """
-    console = console or Console()
-    from workshop.sessions import check_names  # boto3 comes with it
-
     parameters = {"target": target} | parameters
     for notebook in notebooks:
         check_parameters(notebook, parameters)
@@ -38,60 +32,42 @@ def run(
         check_names(target, parameters["seat"])
     out.mkdir(parents=True, exist_ok=True)
     _remove_earlier(notebooks, out)
-    rows = {path.stem: page.Row(path.stem, "not run") for path in notebooks}
-    with _terminated_is_interrupted(), _endpoint(target, console):
+    rows = {path.stem: pages.Row(path.stem, "not run") for path in notebooks}
+    up = endpoint.up_for_now() if target == "local" else contextlib.nullcontext()
+    with _terminated_is_interrupted(), up:
         began = datetime.datetime.now(datetime.UTC)
         try:
-            good = _run_all(notebooks, out, target, parameters, rows, console)
+            good = _run_all(notebooks, out, target, parameters, rows)
         except KeyboardInterrupt:
-            _stop_jobs(target, parameters, began, console)
+            _stop_jobs(target, parameters, began)
             raise
         finally:
-            index = page.write_index(out, list(rows.values()), target)
+            index = pages.write_index(out, list(rows.values()), target)
         if not good:
-            _stop_jobs(target, parameters, began, console)
-    console.print(f"Pages: {index}", soft_wrap=True)
+            _stop_jobs(target, parameters, began)
+    print(f"Pages: {index}")
     return good
 
 
-def _run_all(notebooks, out, target, parameters, rows, console) -> bool:
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.completed:.0f}/{task.total:.0f} {task.fields[unit]}"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=console) as progress:
-        overall = progress.add_task("lessons", total=len(notebooks), unit="notebooks")
-        for notebook in notebooks:
-            bar = progress.add_task(notebook.stem, total=1, unit="cells")
-
-            def tell(done: int, cells: int, bar=bar) -> None:
-                progress.update(bar, completed=done, total=cells)
-
-            copy, began = out / notebook.name, time.monotonic()
-            try:
-                done = execute(notebook, copy, parameters, tell, CELL_SECONDS[target])
-            except NotebookFailed as error:
-                spent = time.monotonic() - began
-                row = rows[notebook.stem] = page.Row(notebook.stem, "failed", spent)
-                if copy.exists():
-                    page.write_html(copy, row, target, notebook.parent, rows)
-                progress.stop()
-                console.print(f"FAILED after {spent:.1f} s: {error}", markup=False, soft_wrap=True)
-                return False
-            row = rows[notebook.stem] = page.Row(notebook.stem, "ok", done.seconds)
-            page.write_html(copy, row, target, notebook.parent, rows)
-            progress.remove_task(bar)
-            progress.console.print(f"{notebook.stem}: ok, {done.seconds:.1f} s")
-            progress.advance(overall)
+def _run_all(
+    notebooks: list[Path], out: Path, target: str, parameters: dict, rows: dict[str, pages.Row]
+) -> bool:
+    for notebook in notebooks:
+        copy, failure, began = out / notebook.name, None, time.monotonic()
+        try:
+            execute(notebook, copy, parameters, CELL_SECONDS[target], progress=True)
+        except NotebookFailed as error:
+            failure = error
+        seconds = time.monotonic() - began
+        row = pages.Row(notebook.stem, "failed" if failure else "ok", seconds)
+        rows[notebook.stem] = row
+        if copy.exists():
+            pages.write_html(copy, row, target, notebook.parent, rows)
+        if failure:
+            print(f"FAILED after {seconds:.1f} s: {failure}", flush=True)
+            return False
+        print(f"{notebook.stem}: ok, {seconds:.1f} s", flush=True)
     return True
-
-
-def _endpoint(target: str, console: Console):
-    if target != "local":
-        return contextlib.nullcontext()
-    return endpoint.up_for_now(lambda text: console.print(text, soft_wrap=True))
 
 
 def _remove_earlier(notebooks: list[Path], out: Path) -> None:
@@ -102,25 +78,23 @@ def _remove_earlier(notebooks: list[Path], out: Path) -> None:
     (out / "index.html").unlink(missing_ok=True)
 
 
-def _stop_jobs(target: str, parameters: dict, began: datetime.datetime, console) -> None:
+def _stop_jobs(target: str, parameters: dict, began: datetime.datetime) -> None:
     """Stop what this run's notebooks have started and left running."""
-    from workshop.sessions import session  # boto3: not needed where nothing went wrong
-
     opened = session(target, parameters.get("seat", "me"))
     client = opened.client("sagemaker")
-    pages = client.get_paginator("list_training_jobs").paginate(
+    found = client.get_paginator("list_training_jobs").paginate(
         StatusEquals="InProgress", NameContains=opened.job_prefix, CreationTimeAfter=began
     )
-    names = [one["TrainingJobName"] for found in pages for one in found["TrainingJobSummaries"]]
+    names = [one["TrainingJobName"] for page in found for one in page["TrainingJobSummaries"]]
     for name in names:
         client.stop_training_job(TrainingJobName=name)
-        console.print(f"Stopping {name}", soft_wrap=True)
+        print(f"Stopping {name}", flush=True)
     for name in names:
         while client.describe_training_job(TrainingJobName=name)["TrainingJobStatus"] in (
             "InProgress",
             "Stopping",
         ):
-            time.sleep(0.5 if target == "local" else 5)
+            time.sleep(POLL_SECONDS[target])
 
 
 @contextlib.contextmanager

@@ -9,29 +9,41 @@
 - instructor/quiz_answers.md from notebooks/quiz/lesson_NN.toml;
 - the tables of instructor/guide.md from workshop/course/plan.toml and the lessons.
 
-A notebook made so has no outputs, and the same source always gives the same bytes.
+jupytext reads the sources. It would give new cells new ids in each run; here the same source always
+gives the same bytes, without outputs.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import sys
 from pathlib import Path
 
 import jupytext
 import nbformat
 
-from workshop.course import answers, guide
-from workshop.course import exercises as generate
-from workshop.course.plan import BadPlan
-from workshop.course.writing import as_text
+from workshop.course import exercises, tables
 from workshop.lesson.quiz import BadQuiz
 from workshop.paths import APPENDIX, NOTEBOOKS
 
+KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 
-def sources(folder: Path = NOTEBOOKS) -> list[Path]:
-    """Every py:percent source under a folder."""
-    return sorted(path for path in folder.rglob("*.py") if "# %%" in path.read_text())
+
+def as_text(notebook: nbformat.NotebookNode) -> str:
+    """The text of the .ipynb, with the kernel that it names. A cell's id is made from its text."""
+    kernel = dict(notebook.metadata.get("kernelspec", KERNEL))
+    notebook.metadata = nbformat.from_dict(
+        {"kernelspec": kernel, "language_info": {"name": "python"}}
+    )
+    seen: dict[str, int] = {}
+    for cell in notebook.cells:
+        digest = hashlib.sha256(f"{cell.cell_type}\n{cell.source}".encode()).hexdigest()[:12]
+        seen[digest] = seen.get(digest, 0) + 1
+        cell.id = digest if seen[digest] == 1 else f"{digest}-{seen[digest]}"
+    notebook.nbformat, notebook.nbformat_minor = 4, 5
+    nbformat.validate(notebook)
+    return nbformat.writes(notebook) + "\n"
 
 
 def as_notebook(source: Path) -> str:
@@ -45,18 +57,20 @@ def everything(numbers: tuple[str, ...] = (), folder: Path = NOTEBOOKS) -> dict[
     numbers: only these lessons' notebooks; all, and the instructor's pages, if there are none.
     Raises BadSource, BadQuiz, BadPlan for a source that nothing can be made from.
     """
-
-    def wanted(paths: list[Path]) -> list[Path]:
-        return [path for path in paths if not numbers or path.stem[:2] in numbers]
-
-    made = {path.with_suffix(".ipynb"): as_notebook(path) for path in wanted(sources(folder))}
-    made |= generate.pages(wanted(generate.sources(folder / "solutions")))
-    return made if numbers else made | answers.pages(folder) | guide.pages(folder)
+    made = {}
+    for source in [*folder.glob("*.py"), *folder.glob("solutions/*.py")]:
+        if not numbers or source.stem[:2] in numbers:
+            made[source.with_suffix(".ipynb")] = as_notebook(source)
+            if source.parent.name == "solutions":
+                pair = folder / "exercises" / f"{source.stem}.ipynb"
+                made[pair] = as_text(exercises.exercise_notebook(source))
+    return made if numbers else made | tables.pages(folder)
 
 
 def appendix() -> dict[Path, str]:
     """The appendix's notebooks, and the text that each must have."""
-    return {path.with_suffix(".ipynb"): as_notebook(path) for path in sources(APPENDIX)}
+    sources = [path for path in APPENDIX.rglob("*.py") if "# %%" in path.read_text()]
+    return {path.with_suffix(".ipynb"): as_notebook(path) for path in sources}
 
 
 def out_of_step(made: dict[Path, str]) -> list[Path]:
@@ -99,7 +113,7 @@ def main(arguments: list[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     try:
         made = everything(tuple(chosen.numbers)) | ({} if chosen.numbers else appendix())
-    except (generate.BadSource, BadQuiz, BadPlan) as error:
+    except (exercises.BadSource, BadQuiz, tables.BadPlan) as error:
         print(error, file=sys.stderr)
         return 1
     if not chosen.check:
