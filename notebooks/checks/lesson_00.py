@@ -21,7 +21,7 @@ def train_loss_regex(answer) -> str:
     try:
         compiled = re.compile(pattern)
     except re.error as error:
-        raise Wrong(f"{pattern!r} is no regular expression: {error}.") from None
+        raise Wrong(f"{pattern!r} is not a regular expression: {error}.") from None
     if compiled.groups != 1:
         raise Wrong(
             f"It has {compiled.groups} groups. SageMaker takes what one group matches: put the "
@@ -30,14 +30,15 @@ def train_loss_regex(answer) -> str:
     for loss in LOSSES:
         _finds(compiled, _line(loss), loss)
         _finds(compiled, _line(loss, best="0.11"), loss)
+        _finds(compiled, f'{{"event": "epoch", "train_loss": {loss}}}', loss)
     for line in ('{"event": "epoch", "best_train_loss": 0.11}', "no train_loss yet: 0.5"):
         found = compiled.search(line)
         if found:
             raise Wrong(
                 f"It finds {found[1]!r} in the line `{line}`, which has no train_loss. The name "
-                "stands between quotation marks: match them too."
+                "is between quotation marks: match them too."
             )
-    return f"It finds the number in each of {2 * len(LOSSES)} lines, and none where there is none."
+    return f"It finds the number in each of {3 * len(LOSSES)} lines, and none where there is none."
 
 
 def _line(loss: str, best: str | None = None) -> str:

@@ -28,7 +28,7 @@ def _which_differs(rank: int, slots: list[int], found: tuple, expected: tuple) -
     names = ("host", "local_rank", "local_size")
     at = next(i for i in range(3) if found[i] != expected[i])
     advice = {
-        "host": "Ranks fill one host before they go on to the next.",
+        "host": "Ranks fill one host before they fill the next.",
         "local_rank": "It counts the ranks of one host, from 0.",
         "local_size": "It is the number of ranks on that rank's own host, not of all.",
     }[names[at]]
@@ -71,9 +71,9 @@ def _about_the_rate(step, single, size, warmup, found, expected) -> str:
 
 @exercise("04.3")
 def missing_step(answer) -> str:
-    """Two, three and four ranks; of more than two, some agree although one is apart."""
+    """Two, three and four ranks; any one of them may differ from the others."""
     for size in (2, 3, 4):
-        for step, ranks in _evidence(size):
+        for step, ranks in (case for odd in reversed(range(size)) for case in _evidence(size, odd)):
             found = answer(copy.deepcopy(ranks))
             if found != step:
                 table = "\n".join(f"  rank {i}: {one}" for i, one in enumerate(ranks))
@@ -92,9 +92,10 @@ _WHY = {
 }
 
 
-def _evidence(size: int) -> list[tuple[str | None, list[dict]]]:
-    """For each step that may be missing: what every rank has. The last rank is the odd one."""
-    same, odd = ["a0"] * size, ["a0"] * (size - 1) + ["b1"]
+def _evidence(size: int, odd_rank: int) -> list[tuple[str | None, list[dict]]]:
+    """For each step that may be missing: what every rank has."""
+    same = ["a0"] * size
+    odd = ["b1" if rank == odd_rank else "a0" for rank in range(size)]
     own = [f"c{rank}" for rank in range(size)]
     cases = {
         None: (same, same, own),

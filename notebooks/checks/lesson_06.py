@@ -44,6 +44,11 @@ GROUPS = {
         [_rule("tcp", pairs=(ITSELF,), ports=(0, 65535))],
         False,
     ),
+    "everything from and to anywhere, and itself only to port 22": (
+        [_rule("-1", ranges=(ANYWHERE,)), _rule("tcp", pairs=(ITSELF,), ports=(22, 22))],
+        [_rule("-1", ranges=(ANYWHERE,)), _rule("tcp", pairs=(ITSELF,), ports=(22, 22))],
+        False,
+    ),
     "every port of TCP in, everything out": (
         [_rule("tcp", pairs=(ITSELF,), ports=(0, 65535))],
         [EVERYTHING_ITSELF],
@@ -54,7 +59,7 @@ GROUPS = {
 
 @exercise("06.1")
 def lets_ranks_through(answer) -> str:
-    """Ten groups, of which three let ranks through."""
+    """Eleven groups, of which three let ranks through."""
     for what, (ingress, egress, right) in GROUPS.items():
         group = {"GroupId": "sg-1", "IpPermissions": ingress, "IpPermissionsEgress": egress}
         got = answer(copy.deepcopy(group))

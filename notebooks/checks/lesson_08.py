@@ -102,15 +102,20 @@ def save(answer) -> str:
     for pieces_before_the_end in range(len(PIECES) + 1):
         with tempfile.TemporaryDirectory() as folder:
             _break_off(answer, Path(folder) / "latest", pieces_before_the_end)
-    with tempfile.TemporaryDirectory() as folder, mock.patch("os.fsync", wraps=os.fsync) as fsync:
+    synced: list[int] = []  # bytes that the file had at each call
+
+    def fsync(descriptor: int) -> None:
+        synced.append(os.fstat(descriptor).st_size)
+
+    with tempfile.TemporaryDirectory() as folder, mock.patch("os.fsync", fsync):
         path = Path(folder) / "latest"
         path.write_bytes(OLD)
         answer(path, _watching(path, PIECES))
         _whole(path, b"".join(PIECES), "At the end")
-        if not fsync.called:
+        if len(b"".join(PIECES)) not in synced:
             raise Wrong(
-                "The bytes may still be in memory when the name changes: after a power cut the "
-                "file would be empty. Flush, and os.fsync, before the rename."
+                "Bytes may still be in memory when the name changes: after a power cut the file "
+                "would not be whole. When all is written, flush, then os.fsync, then rename."
             )
     return "The old one or the new one, whole, whenever it is taken away."
 
@@ -147,7 +152,7 @@ def _watching(path: Path, pieces: list[bytes], breaks: bool = False) -> Iterator
         if not path.exists() or path.read_bytes() != OLD:
             raise Wrong(
                 "While it was being written, the old file was gone or changed. Who reads now, or "
-                "goes on from it now, finds half a checkpoint. Write to another name."
+                "resumes from it now, finds half a checkpoint. Write to another name."
             )
         if (
             not [one for one in path.parent.iterdir() if one != path]
