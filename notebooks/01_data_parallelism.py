@@ -376,10 +376,8 @@ workshop.save_results(staleness=high["mean staleness"].to_dict())
 # because the two "cores" share memory, caches, or one real core. What is lost *below the ceiling*
 # is the price of working together.
 #
-# All use one CPU thread per rank. The three are measured in turns, so that whatever else this
-# machine does disturbs all of them. The images are random and have 28 x 28 pixels: speed does not
+# All use one CPU thread per rank. The images are random and have 28 x 28 pixels: speed does not
 # depend on what they show, and a step must be more work than our tiny digits make.
-# (`scaling.ways` lists the three settings, and a fourth one that a later section needs.)
 
 # %%
 guess = workshop.guess(
@@ -389,23 +387,51 @@ guess = workshop.guess(
 
 
 # %%
+def ways_to_take(batch, model):
+    """Settings for one global batch. The last one is for a later section: a small part of it."""
+    ways = {
+        "1 rank": {"ranks": "one", "batch": batch},
+        "2 ranks apart": {"ranks": "apart", "batch": batch // 2},
+        "2 ranks together": {"ranks": "together", "batch": batch // 2},
+        "1 rank, part": {"ranks": "one", "batch": max(1, batch // 32)},
+    }
+    return {name: way | model for name, way in ways.items()}
+
+
+# %% [markdown]
+# How to time it: count the samples of all ranks, measure the settings in turn (A B C, A B C, ...)
+# so that whatever else this machine does disturbs all of them, and compare within each repeat.
+
+
+# %%
 def measure(setting):
     """Samples per second, all ranks that take part together."""
     seconds = pair.run("parallel.speed:step_seconds", setting, steps, timeout=250)
-    return scaling.samples_per_second(seconds, setting["batch"])
+    return sum(setting["batch"] / one for one in seconds if one is not None)
+
+
+def interleave(settings, repeats):
+    """A row for each repeat, a column for each setting."""
+    rows = [{name: measure(one) for name, one in settings.items()} for _ in range(repeats)]
+    return pd.DataFrame(rows)
+
+
+def ratio(measured, above, below):
+    """The median of one column over another, taken repeat by repeat."""
+    return (measured[above] / measured[below]).median()
 
 
 # %%
 small_model = {"side": 28, "hidden_units": 64}  # 28 x 28 pixels
-good_ways = scaling.ways(timed_batch_size, small_model)
+good_ways = ways_to_take(timed_batch_size, small_model)
 measure(good_ways["2 ranks together"])  # the first call loads libraries
-good = scaling.interleave(measure, good_ways, repeats)
+good = interleave(good_ways, repeats)
 speeds = scaling.speedups(good, "1 rank")
 plots.speedup_bars(speeds)
 speeds.round(2)
 
 # %%
-price = scaling.ratio(good, "2 ranks together", "2 ranks apart")
+price = ratio(good, "2 ranks together", "2 ranks apart")
 ceiling = speeds.loc["2 ranks apart", "speed-up"]
 busy = " Does another program use the cores? Measure again later." if price < 0.8 else ""
 print(f"2 ranks together reach {price:.2f} of what 2 ranks apart reach.{busy}")
@@ -444,7 +470,7 @@ threads = {
     "1 rank, 1 thread, no oneDNN": one | {"onednn": False},
 }
 threads = {name: setting | small_model for name, setting in threads.items()}
-measured = scaling.interleave(measure, threads, max(1, repeats // 2))
+measured = interleave(threads, max(1, repeats // 2))
 by_threads = scaling.speedups(measured, "1 rank, 1 thread", dict.fromkeys(threads, 1))
 by_threads[["samples per second", "speed-up"]].round(2)
 
@@ -480,8 +506,8 @@ workshop.save_results(by_threads=by_threads["samples per second"].to_dict())
 
 # %%
 large_model = {"side": 8, "hidden_units": 20_000}
-bad_ways = scaling.ways(8, large_model)
-bad = scaling.interleave(measure, bad_ways, repeats)
+bad_ways = ways_to_take(8, large_model)
+bad = interleave(bad_ways, repeats)
 
 costs, exchange = {}, "parallel.speed:exchange"
 for name, ways, found in (
@@ -496,21 +522,23 @@ parts = {
 pd.DataFrame(parts, index=["divided, ms", "fixed, ms", "exchange, ms"]).T.round(2)
 
 # %% [markdown]
-# Two ranks halve the first column, keep the second and pay the third. **Predict** from the second
-# row: what do two ranks bring?
+# Two ranks halve the first column, keep the second and pay the third. On `N` ranks a step takes
+# `fixed + divided / N + exchange · 2 (N - 1) / N`. **Predict** from the second row: what do two
+# ranks bring?
 
 # %%
 guess = workshop.guess(bad="8 images, 2.8 million weights: how many times as fast are 2 ranks?")
 
 # %%
 runs = dict(zip(costs, (good, bad), strict=True))
-real = {name: scaling.ratio(one, "2 ranks together", "1 rank") for name, one in runs.items()}
+real = {name: ratio(one, "2 ranks together", "1 rank") for name, one in runs.items()}
+amdahl = {name: 1 / (one.fixed_share + (1 - one.fixed_share) / 2) for name, one in costs.items()}
 compared = pd.DataFrame(
     {
-        "Amdahl alone (formula)": {k: scaling.amdahl(2, c.fixed_share) for k, c in costs.items()},
+        "Amdahl alone (formula)": amdahl,
         "with the exchange (formula)": {name: c.speedup(2) for name, c in costs.items()},
         "ceiling (measured)": {
-            name: scaling.ratio(one, "2 ranks apart", "1 rank") for name, one in runs.items()
+            name: ratio(one, "2 ranks apart", "1 rank") for name, one in runs.items()
         },
         "2 ranks together (measured)": real,
     }
