@@ -64,7 +64,9 @@ import pandas as pd
 
 import data_prep
 import workshop
-from workshop import plots, scaling
+from workshop import plots
+from workshop.measure import scaling
+from workshop.measure.interleaved import interleave
 
 all_images, all_labels = data_prep.digits.load()
 training = all_images[:-360], all_labels[:-360]
@@ -389,7 +391,7 @@ def measure(setting):
 small_model = {"side": 28, "hidden_units": 64}  # 28 x 28 pixels
 good_ways = scaling.ways(timed_batch_size, small_model)
 measure(good_ways["2 ranks together"])  # the first call loads libraries
-good = scaling.interleave(measure, good_ways, repeats)
+good = interleave(measure, good_ways, repeats)
 speeds = scaling.speedups(good, "1 rank")
 plots.speedup_bars(speeds)
 speeds.round(2)
@@ -430,7 +432,7 @@ threads = {
     "1 rank, 1 thread, no oneDNN": one | {"onednn": False},
 }
 threads = {name: setting | small_model for name, setting in threads.items()}
-measured = scaling.interleave(measure, threads, max(1, repeats // 2))
+measured = interleave(measure, threads, max(1, repeats // 2))
 by_threads = scaling.speedups(measured, "1 rank, 1 thread", dict.fromkeys(threads, 1))
 assert by_threads["lowest"].min() > 0, "A setting was not measured: run the cell again."
 workshop.record(by_threads=by_threads["samples per second"].to_dict())
@@ -465,7 +467,7 @@ by_threads[["samples per second", "speed-up"]].round(2)
 # %%
 large_model = {"side": 8, "hidden_units": 20_000}
 bad_ways = scaling.ways(8, large_model)
-bad = scaling.interleave(measure, bad_ways, repeats)
+bad = interleave(measure, bad_ways, repeats)
 
 costs, exchange = {}, "parallel.speed:exchange"
 for name, ways, found in (

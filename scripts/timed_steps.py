@@ -1,11 +1,12 @@
-"""One of several processes that train in turns, so that their speeds can be compared.
+"""Train a number of steps whenever asked to, and answer with the seconds: for fair comparisons.
 
-    python scripts/take_turns.py --meet SOCKET --kind alone
-    mpirun -np 2 python scripts/take_turns.py --meet SOCKET --kind ranks --together
+    python scripts/timed_steps.py --socket PATH --kind first
+    mpirun -np 2 python scripts/timed_steps.py --socket PATH --kind ranks --together
 
 It builds the model, trains two steps to have everything compiled, and reports at the Unix
 socket. Then, for each line with a number that it reads there, it trains so many steps and
-answers with the seconds. workshop/turns.py is the other side.
+answers with the seconds. workshop/measure/interleaved.py is the other side: it asks several such
+processes alternately.
 """
 
 import json
@@ -71,9 +72,9 @@ def torch_step(args, images: np.ndarray, labels: np.ndarray) -> tuple[int, Calla
 
 
 def main() -> None:
-    """Build, warm up, then train whenever asked to, until the other side hangs up."""
+    """Build, warm up, then train whenever asked to, until the connection is closed."""
     parser = parser_for(__file__, __doc__, checkpoints=False)
-    parser.add_argument("--meet", required=True, help="the Unix socket to report at")
+    parser.add_argument("--socket", required=True, help="the Unix socket to report at")
     parser.add_argument("--kind", required=True, help="the name to report with")
     parser.add_argument("--together", action="store_true", help="average gradients with the others")
     parser.add_argument("--library", choices=["tensorflow", "torch"], default="tensorflow")
@@ -86,7 +87,7 @@ def main() -> None:
         train_step()
 
     with socket.socket(socket.AF_UNIX) as line:
-        line.connect(args.meet)
+        line.connect(args.socket)
         talk = line.makefile("rw")
 
         def say(**record) -> None:

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from workshop.costs import cost, cost_table
     from workshop.exercises.checking import check
     from workshop.following import follow
+    from workshop.launch.ranks import RankFailed, start_ranks
     from workshop.paths import DATA, SCRIPTS
     from workshop.predicting import predict
     from workshop.quizzing import quiz
-    from workshop.ranks import start_ranks
     from workshop.recording import record
     from workshop.sessions import session
     from workshop.source import show_diff, show_function
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "DATA": "workshop.paths",
+    "RankFailed": "workshop.launch.ranks",
     "SCRIPTS": "workshop.paths",
     "check": "workshop.exercises.checking",
     "compare": "workshop.comparing",
@@ -42,12 +43,13 @@ _HOME = {
     "session": "workshop.sessions",
     "show_diff": "workshop.source",
     "show_function": "workshop.source",
-    "start_ranks": "workshop.ranks",
+    "start_ranks": "workshop.launch.ranks",
 }
 
 __all__ = [
     "DATA",
     "SCRIPTS",
+    "RankFailed",
     "check",
     "compare",
     "cost",

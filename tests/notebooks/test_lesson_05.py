@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from notebook_harness import SMALLER, errors_and_warnings, text_of
-from workshop.horovod import horovod_status
+from workshop.launch.horovod import horovod_status
 from workshop.notebooks.execute import NotebookFailed, execute
 from workshop.notebooks.lessons import chosen
 from workshop.paths import SCRIPTS

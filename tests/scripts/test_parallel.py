@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from workshop.ranks import start_ranks
+from workshop.launch.ranks import start_ranks
 
 UPDATES, RATE = 12, 0.5
 

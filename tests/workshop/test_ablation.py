@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from workshop import steps
+from workshop.lesson import ablation
 
 SCRIPTS = ("train_tf_horovod_steps.py", "train_torch_steps.py")
 script = pytest.mark.parametrize("script", SCRIPTS)
@@ -12,13 +12,13 @@ script = pytest.mark.parametrize("script", SCRIPTS)
 
 @script
 def test_nine_steps(script):
-    assert steps.numbers(script) == list(range(1, 10))
+    assert ablation.numbers(script) == list(range(1, 10))
 
 
 @script
 @pytest.mark.parametrize("step", range(1, 10))
 def test_a_step_only_adds_lines(script, step):
-    lines = steps.diff(script, step).splitlines()
+    lines = ablation.diff(script, step).splitlines()
     assert any(line.startswith("+") for line in lines)
     assert not any(line.startswith("-") for line in lines)
     assert "STEP" not in "\n".join(lines)
@@ -26,15 +26,15 @@ def test_a_step_only_adds_lines(script, step):
 
 @script
 def test_without_any_step_it_knows_of_no_other_process(script):
-    tree = ast.parse(steps.text_without(script, range(1, 10)))
+    tree = ast.parse(ablation.text_without(script, range(1, 10)))
     names = {one.id for one in ast.walk(tree) if isinstance(one, ast.Name)}
     assert not names & {"hvd", "dist", "join_ranks", "leave_ranks", "mean_over_ranks"}
 
 
 @script
 def test_the_copy_lacks_the_step_and_nothing_else(script):
-    with steps.without(script, 4) as copy:
-        kept, whole = copy.read_text(), (steps.SCRIPTS / script).read_text()
+    with ablation.without(script, 4) as copy:
+        kept, whole = copy.read_text(), (ablation.SCRIPTS / script).read_text()
         assert (copy.parent / "common" / "report.py").is_file()
     assert not copy.exists()
     gone = [line for line in whole.splitlines() if line not in kept.splitlines()]
@@ -44,8 +44,8 @@ def test_the_copy_lacks_the_step_and_nothing_else(script):
 
 def test_what_is_not_there():
     with pytest.raises(ValueError, match=r"no step \[10\]; it has \[1, 2"):
-        steps.text_without(SCRIPTS[0], [10])
+        ablation.text_without(SCRIPTS[0], [10])
     with pytest.raises(ValueError, match="no line that ends in # STEP"):
-        steps.numbers("train_tf.py")
+        ablation.numbers("train_tf.py")
     with pytest.raises(ValueError, match=r"There is no scripts/none\.py"):
-        steps.numbers("none.py")
+        ablation.numbers("none.py")

@@ -1,17 +1,17 @@
-"""Processes that take turns: who has no turn is paused, and nobody is left behind."""
+"""Interleaved timing: who is not measured is paused, and no process is left behind."""
 
 import pytest
 from rank_helpers import pids_of, wait_until_gone
 
-from workshop import turns
-from workshop.mpirun import MpiFailed
+from workshop.launch.supervisor import ProcessFailed
+from workshop.measure import interleaved
 
-# The real scripts run in lesson 04's test. These players only count and sleep.
-PLAYER = """
+# The real script runs in lesson 04's test. These processes only count and sleep.
+WORKER = """
 import json, os, socket, sys, time
 kind = sys.argv[sys.argv.index("--kind") + 1]
 line = socket.socket(socket.AF_UNIX)
-line.connect(sys.argv[sys.argv.index("--meet") + 1])
+line.connect(sys.argv[sys.argv.index("--socket") + 1])
 talk = line.makefile("rw")
 def say(**record):
     talk.write(json.dumps(record) + "\\n"); talk.flush()
@@ -26,43 +26,62 @@ for asked in talk:
 
 
 @pytest.fixture
-def players(tmp_path, monkeypatch):
-    """Put programs that only sleep in the place of scripts/take_turns.py."""
+def workers(tmp_path, monkeypatch):
+    """Put programs that only sleep in the place of scripts/timed_steps.py."""
 
     def write(fails=None):
-        (tmp_path / "take_turns.py").write_text(PLAYER.replace("FAILS", repr(fails)))
+        (tmp_path / "timed_steps.py").write_text(WORKER.replace("FAILS", repr(fails)))
 
-    monkeypatch.setattr(turns, "SCRIPTS", tmp_path)
-    started, start = [], turns.start
+    monkeypatch.setattr(interleaved, "SCRIPTS", tmp_path)
+    started, start = [], interleaved.Processes
 
     def noted(*arguments, **more):
         started.append(start(*arguments, **more))
         return started[-1]
 
-    monkeypatch.setattr(turns, "start", noted)
+    monkeypatch.setattr(interleaved, "Processes", noted)
     write()
     yield write
-    assert len(started) == 3 and not any(one.alive for one in started)
-    wait_until_gone([pid for one in started for pid in pids_of(one.lines)])
+    assert len(started) == 1 and not started[0].alive
+    wait_until_gone(pids_of(started[0].lines))
 
 
-def test_speeds_are_those_of_the_group_that_has_the_turn(players):
-    table = turns.measure(batch=100, steps=10, rounds=3)
-    assert list(table) == [turns.ONE, turns.APART, turns.RANKS] and len(table) == 3
+def test_settings_are_measured_alternately():
+    order = []
+
+    def measure(setting):
+        order.append(setting["batch"])
+        return float(len(order))
+
+    found = interleaved.interleave(measure, {"a": {"batch": 1}, "b": {"batch": 2}}, repeats=3)
+    assert order == [1, 2, 1, 2, 1, 2]
+    assert found["a"].tolist() == [1, 3, 5] and found["b"].tolist() == [2, 4, 6]
+    with pytest.raises(ValueError, match="at least one"):
+        interleaved.interleave(measure, {}, 3)
+
+
+def test_speeds_are_those_of_the_group_that_is_measured(workers):
+    table = interleaved.training_speeds(batch=100, steps=10, rounds=3)
+    assert (
+        list(table) == [interleaved.ONE, interleaved.INDEPENDENT, interleaved.RANKS]
+        and len(table) == 3
+    )
     # 10 steps of 10 ms for 100 images are 10,000 images a second; of the ranks' 20 ms, half.
-    assert table[turns.ONE].median() == pytest.approx(10_000, rel=0.3)
-    assert (table[turns.APART] / table[turns.ONE]).median() == pytest.approx(2, rel=0.3)
-    assert (table[turns.RANKS] / table[turns.ONE]).median() == pytest.approx(1, rel=0.3)
+    assert table[interleaved.ONE].median() == pytest.approx(10_000, rel=0.3)
+    assert (table[interleaved.INDEPENDENT] / table[interleaved.ONE]).median() == pytest.approx(
+        2, rel=0.3
+    )
+    assert (table[interleaved.RANKS] / table[interleaved.ONE]).median() == pytest.approx(1, rel=0.3)
 
 
 @pytest.mark.parametrize("kind", ["second", "ranks"])
-def test_a_process_that_gives_up_ends_all(players, kind):
-    players(fails=kind)
-    with pytest.raises(MpiFailed, match=r"(?s)ended in its turn.*I give up"):
-        turns.measure(batch=100, steps=1, rounds=2)
+def test_a_process_that_gives_up_ends_all(workers, kind):
+    workers(fails=kind)
+    with pytest.raises(ProcessFailed, match=r"(?s)ended while it was measured.*I give up"):
+        interleaved.training_speeds(batch=100, steps=1, rounds=2)
 
 
-def test_processes_that_never_become_ready(players, tmp_path):
-    (tmp_path / "take_turns.py").write_text("import sys; sys.exit('no such data')")
-    with pytest.raises(MpiFailed, match=r"(?s)Not all processes became ready.*no such data"):
-        turns.measure(batch=100, steps=1, rounds=1)
+def test_processes_that_never_become_ready(workers, tmp_path):
+    (tmp_path / "timed_steps.py").write_text("import sys; sys.exit('no such data')")
+    with pytest.raises(ProcessFailed, match=r"(?s)Not all processes became ready.*no such data"):
+        interleaved.training_speeds(batch=100, steps=1, rounds=1)

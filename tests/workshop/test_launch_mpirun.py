@@ -4,13 +4,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 from rank_helpers import pids_of, wait_until_gone
 
-from workshop.mpirun import MpiFailed, mpirun, start
-from workshop.mpirun_command import as_typed, mpirun_command
+from workshop.launch.mpirun import as_typed, full_words, line_of_rank, mpirun, mpirun_command
+from workshop.launch.supervisor import Processes, ProcessFailed
 
 RANK = "int(os.environ['OMPI_COMM_WORLD_RANK'])"
 
@@ -19,12 +18,14 @@ def python(text):
     return "python", "-c", f"import os, signal, sys, time; rank = {RANK}; {text}"
 
 
+def start(ranks, *command):
+    return Processes([mpirun_command(ranks, full_words(command))], line_of=line_of_rank)
+
+
 def ranks_that_sleep(running, count=2):
     """Their pids, once all have said them."""
-    deadline = time.monotonic() + 30
-    while len(pids_of(running.lines)) < count:
-        assert time.monotonic() < deadline and running.alive
-        time.sleep(0.05)
+    assert running.until(lambda: len(pids_of(running.lines)) == count, timeout=60)
+    assert running.alive
     return pids_of(running.lines)
 
 
@@ -76,43 +77,43 @@ def test_every_rank_gets_the_variables():
 
 
 def test_a_rank_that_fails_is_named_with_its_last_words():
-    with pytest.raises(MpiFailed, match="rank 1 ended with exit status 3") as caught:
+    with pytest.raises(ProcessFailed, match="rank 1 ended with exit status 3") as caught:
         mpirun(2, *python("print('bye', rank); rank and sys.exit(3); time.sleep(600)"), show=False)
     assert "mpirun then ended the others" in str(caught.value)
     assert "[1] bye 1" in str(caught.value) and "bye 0" not in str(caught.value)
 
 
 def test_a_rank_that_is_killed_is_named():
-    with pytest.raises(MpiFailed, match="rank 1 was killed by signal 9"):
+    with pytest.raises(ProcessFailed, match="rank 1 was killed by signal 9"):
         mpirun(2, *python("rank and os.kill(os.getpid(), 9); time.sleep(600)"), show=False)
 
 
 def test_a_program_that_is_not_there():
-    with pytest.raises(MpiFailed, match=r"(?s)unable to find.*no-such-program"):
+    with pytest.raises(ProcessFailed, match=r"(?s)unable to find.*no-such-program"):
         mpirun(2, "no-such-program", show=False)
 
 
 def test_ranks_that_never_end_are_ended():
     running = start(2, *python(SLEEP))
     pids = ranks_that_sleep(running)
-    with pytest.raises(MpiFailed, match=r"After 0\.1 s they had not ended"):
+    with pytest.raises(ProcessFailed, match=r"After 0\.1 s they had not ended"):
         running.wait(timeout=0.1)
     wait_until_gone(pids)
 
 
-def test_stop_ends_stopped_and_stubborn_ranks():
+def test_end_ends_stopped_and_stubborn_ranks():
     ignore = "signal.signal(signal.SIGTERM, signal.SIG_IGN)"
     running = start(2, *python(f"{ignore}; {SLEEP}"))
     pids = ranks_that_sleep(running)
     os.kill(pids[0], signal.SIGSTOP)
-    running.stop()
+    running.end()
     assert not running.alive
     wait_until_gone(pids)
-    running.stop()  # once more does no harm
+    running.end()  # once more does no harm
 
 
 NOTEBOOK = f"""
-from workshop.mpirun import mpirun
+from workshop.launch.mpirun import mpirun
 mpirun(2, "python", "-c", "import os, time; {SLEEP}")
 """
 
@@ -140,7 +141,7 @@ def test_ranks_of_an_mpirun_that_died_are_ended_too():
     with open(f"/proc/{pids[0]}/stat") as stat:
         of_mpirun = int(stat.read().rpartition(")")[2].split()[1])
     os.kill(of_mpirun, signal.SIGKILL)
-    with pytest.raises(MpiFailed):
+    with pytest.raises(ProcessFailed):
         running.wait(timeout=30)
     wait_until_gone(pids)
 

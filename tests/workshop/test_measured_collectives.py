@@ -2,8 +2,8 @@
 
 import pytest
 
-from workshop import costmodel, measuring
-from workshop.ranks import start_ranks
+from workshop.launch.ranks import start_ranks
+from workshop.measure import all_reduces, alpha_beta, collectives
 
 
 @pytest.fixture(scope="module")
@@ -13,15 +13,15 @@ def ranks():
 
 
 def test_links_and_all_reduces_of_real_ranks(ranks):
-    links = measuring.measure_links(ranks, 4_000_000, blocks=5)
+    links = collectives.measure_alpha_beta(ranks, 4_000_000, blocks=5)
     assert links.at_once == 2 and 0 < links.alone.beta < 1e-6
-    table = measuring.measure_all_reduces(ranks, [1000, 40_000], links, blocks=2)
-    assert list(table["algorithm"]) == [*costmodel.ALGORITHMS, "gloo"] * 2
+    table = collectives.measure_all_reduces(ranks, [1000, 40_000], links, blocks=2)
+    assert list(table["algorithm"]) == [*all_reduces.ALGORITHMS, "gloo"] * 2
     assert (table["measured"] > 0).all()
     known = table[table["algorithm"] != "gloo"]
     assert table["predicted"].isna().sum() == 2
     for row in known.itertuples():
-        expected = costmodel.predicted_seconds(row.algorithm, row.bytes, 2, links)
+        expected = alpha_beta.estimated_seconds(row.algorithm, row.bytes, 2, links)
         assert row.predicted == expected
 
 
@@ -35,8 +35,8 @@ def test_a_busy_moment_is_measured_again(monkeypatch):
         return dict.fromkeys(names, 9.0 if busy else 1.0 + n_bytes * 1e-3)
 
     calls = []
-    monkeypatch.setattr(measuring, "least_seconds", least)
-    links = measuring.measure_links(Two, 1000, blocks=1)
+    monkeypatch.setattr(collectives, "least_seconds", least)
+    links = collectives.measure_alpha_beta(Two, 1000, blocks=1)
     assert calls == [8, 1000, 8, 1000]
     assert links.alone.beta == pytest.approx(1e-3) and links.alone.alpha == pytest.approx(1.0)
 
@@ -46,7 +46,7 @@ def test_a_machine_that_is_always_busy_is_said(monkeypatch):
         world_size = 2
 
     monkeypatch.setattr(
-        measuring, "least_seconds", lambda *given: dict.fromkeys(given[1], 1 / given[2])
+        collectives, "least_seconds", lambda *given: dict.fromkeys(given[1], 1 / given[2])
     )
     with pytest.raises(ValueError, match="Is the machine busy"):
-        measuring.measure_links(Two, 1000, blocks=1)
+        collectives.measure_alpha_beta(Two, 1000, blocks=1)

@@ -1,39 +1,39 @@
-"""The pictures of links: where lines cross, and that what is drawn is what was given."""
+"""The pictures of bandwidth: where lines cross, and that what is drawn is what was given."""
 
 import pandas as pd
 import pytest
 
-from workshop.plots import links as pictures
-from workshop.plots.links import WIDE, crossing, crossing_in_words
+from workshop.measure.scaling import UNSHAPED, break_even, break_even_in_words
+from workshop.plots import collectives as pictures
 
 
 def test_where_a_narrow_link_makes_a_step_slower_than_one_instance():
     # seconds = 10 / rate: 0.05 s is met at 200, whatever the order of the measurements.
-    assert crossing([50, 400, 100], [0.2, 0.025, 0.1], 0.05) == pytest.approx(200)
-    assert crossing([100, 50], [0.1, 0.2], 0.1) == pytest.approx(100)
+    assert break_even([50, 400, 100], [0.2, 0.025, 0.1], 0.05) == pytest.approx(200)
+    assert break_even([100, 50], [0.1, 0.2], 0.1) == pytest.approx(100)
 
 
 def test_without_a_crossing_there_is_none():
-    assert crossing([100, 50], [0.1, 0.2], 0.05) is None, "slower even on the widest link"
-    assert crossing([100, 50], [0.1, 0.2], 0.3) is None, "quicker even on the narrowest"
+    assert break_even([100, 50], [0.1, 0.2], 0.05) is None, "slower even on the widest link"
+    assert break_even([100, 50], [0.1, 0.2], 0.3) is None, "quicker even on the narrowest"
 
 
 def test_wide_has_no_number_to_cross_at():
-    assert crossing([WIDE, 100], [0.1, 0.2], 0.15) == 100
+    assert break_even([UNSHAPED, 100], [0.1, 0.2], 0.15) == 100
 
 
 @pytest.mark.parametrize(
     ("rates", "seconds", "words"),
     [
         ([400, 100], [0.025, 0.1], "slower than one below 200 Mbit/s"),
-        ([WIDE, 400], [0.02, 0.1], "slower than one already at 400 Mbit/s"),
-        ([WIDE, 400], [0.06, 0.1], "slower than one on every link"),
-        ([WIDE, 400], [0.02, 0.05], "no slower than one on any link"),
-        ([WIDE, 400, 200], [0.02, 0.05, 0.1], "slower than one below 400 Mbit/s"),
+        ([UNSHAPED, 400], [0.02, 0.1], "slower than one already at 400 Mbit/s"),
+        ([UNSHAPED, 400], [0.06, 0.1], "slower than one at every bandwidth"),
+        ([UNSHAPED, 400], [0.02, 0.05], "no slower than one at every bandwidth"),
+        ([UNSHAPED, 400, 200], [0.02, 0.05, 0.1], "slower than one below 400 Mbit/s"),
     ],
 )
-def test_the_crossing_in_words(rates, seconds, words):
-    assert crossing_in_words(rates, seconds, 0.05) == words
+def test_the_break_even_in_words(rates, seconds, words):
+    assert break_even_in_words(rates, seconds, 0.05) == words
 
 
 def marks(axes) -> list:
@@ -41,11 +41,11 @@ def marks(axes) -> list:
 
 
 def test_the_crossing_is_marked_and_said(shown):
-    rows = [("DDP", WIDE, 0.02), ("DDP", 400, 0.025), ("DDP", 100, 0.1), ("DDP", 50, 0.2)]
+    rows = [("DDP", UNSHAPED, 0.02), ("DDP", 400, 0.025), ("DDP", 100, 0.1), ("DDP", 50, 0.2)]
     table = pd.DataFrame(rows, columns=["name", "mbit", "step_seconds"])
-    pictures.step_time_by_link(table, {"DDP": 0.05})
+    pictures.step_time_by_bandwidth(table, {"DDP": 0.05})
     (axes,) = shown
-    assert [one.get_text() for one in axes.get_xticklabels()] == ["wide", "400", "100", "50"]
+    assert [one.get_text() for one in axes.get_xticklabels()] == ["unshaped", "400", "100", "50"]
     left, right = axes.get_xlim()
     assert left > right, "narrower to the right"
     (marked,) = marks(axes)
@@ -55,23 +55,23 @@ def test_the_crossing_is_marked_and_said(shown):
 
 
 def test_the_mark_stands_where_the_lines_meet_beyond_the_narrow_links_too(shown):
-    table = pd.DataFrame({"name": "DDP", "mbit": [WIDE, 400], "step_seconds": [0.025, 0.1]})
-    pictures.step_time_by_link(table, {"DDP": 0.05})
+    table = pd.DataFrame({"name": "DDP", "mbit": [UNSHAPED, 400], "step_seconds": [0.025, 0.1]})
+    pictures.step_time_by_bandwidth(table, {"DDP": 0.05})
     (marked,) = marks(shown[0])
-    assert marked.get_xdata()[0] == pytest.approx(400 * 2**0.5)  # "wide" stands at 800
+    assert marked.get_xdata()[0] == pytest.approx(400 * 2**0.5)  # "unshaped" stands at 800
 
 
 def test_wide_links_alone_are_a_picture_too(shown):
     """On AWS nothing else is tried."""
-    table = pd.DataFrame([("DDP", WIDE, 0.3)], columns=["name", "mbit", "step_seconds"])
-    pictures.step_time_by_link(table, {"DDP": 0.05})
+    table = pd.DataFrame([("DDP", UNSHAPED, 0.3)], columns=["name", "mbit", "step_seconds"])
+    pictures.step_time_by_bandwidth(table, {"DDP": 0.05})
     (axes,) = shown
-    assert [one.get_text() for one in axes.get_xticklabels()] == ["wide"] and not marks(axes)
+    assert [one.get_text() for one in axes.get_xticklabels()] == ["unshaped"] and not marks(axes)
 
 
 def test_no_mark_where_two_instances_are_never_worth_it(shown):
     table = pd.DataFrame([("DDP", 400, 0.3)], columns=["name", "mbit", "step_seconds"])
-    pictures.step_time_by_link(table, {"DDP": 0.05})
+    pictures.step_time_by_bandwidth(table, {"DDP": 0.05})
     assert not marks(shown[0])
 
 

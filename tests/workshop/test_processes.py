@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from workshop.programs import ProgramFailed, free_port, run_together, train_each
+from workshop.launch.processes import ProcessFailed, free_port, run_together
 
 
 def python(text):
@@ -42,7 +42,7 @@ def test_they_run_at_the_same_time():
 
 
 def test_an_error_is_told_with_its_last_lines(tmp_path):
-    with pytest.raises(ProgramFailed, match=r"(?s)Exit status 3.*no such batch"):
+    with pytest.raises(ProcessFailed, match=r"(?s)Exit status 3.*no such batch"):
         run_together(python("import sys; print('no such batch'); sys.exit(3)"), folder=tmp_path)
 
 
@@ -62,7 +62,7 @@ def test_when_one_fails_all_end_with_what_they_started(tmp_path):
         sys.exit(1)
     """
     began = time.monotonic()
-    with pytest.raises(ProgramFailed, match="Exit status 1"):
+    with pytest.raises(ProcessFailed, match="Exit status 1"):
         run_together(python(starter), python(fail))
     assert time.monotonic() - began < 300
     deadline = time.monotonic() + 60
@@ -72,24 +72,8 @@ def test_when_one_fails_all_end_with_what_they_started(tmp_path):
 
 
 def test_a_program_that_does_not_end_is_given_up():
-    with pytest.raises(ProgramFailed, match=r"After 0.5 s"):
+    with pytest.raises(ProcessFailed, match=r"After 0.5 s"):
         run_together(python("import time; time.sleep(600)"), timeout=0.5)
-
-
-def test_a_row_for_each_script_with_its_fastest_epoch(tmp_path):
-    (tmp_path / "s.py").write_text(
-        """if True:
-        import json, sys
-        for speed in (None, 10.0, 30.0, 20.0):
-            print(json.dumps({"event": "epoch", "samples_per_second": speed}))
-        for rank in range(int(sys.argv[1])):
-            print(json.dumps({"event": "weights", "rank": rank, "weights_sha256": sys.argv[2]}))
-        """
-    )
-    script = [sys.executable, "s.py"]
-    table = train_each({"one": [*script, 1], "two": [*script, 2]}, ["ab" * 32], tmp_path)
-    assert table["processes"].to_dict() == {"one": 1, "two": 2}
-    assert set(table["images/s"]) == {30} and set(table["different weights"]) == {1}
 
 
 def _runs(pid: int) -> bool:

@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from workshop.ranks import RankFailed, start_ranks
+from workshop.launch.ranks import RankFailed, start_ranks
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +78,7 @@ def test_an_error_names_rank_line_and_ends_all(ranks):
     before, began = ranks.pids, time.monotonic()
     with pytest.raises(RankFailed, match="rank 1: ValueError: no such batch") as caught:
         ranks.run(fail)
-    assert "in fail" in str(caught.value) and "child.py" not in str(caught.value)
+    assert "in fail" in str(caught.value) and "rank_process.py" not in str(caught.value)
     assert time.monotonic() - began < 120
     for pid in before:
         with pytest.raises(ProcessLookupError):
@@ -96,7 +96,7 @@ def test_ranks_that_wait_for_ever_are_named_with_their_place(ranks):
     with pytest.raises(RankFailed, match="rank 0 had not returned") as caught:
         ranks.run(one_comes_too_few, timeout=2)
     assert "in one_comes_too_few" in str(caught.value)
-    assert "child.py" not in str(caught.value) and "runpy" not in str(caught.value)
+    assert "rank_process.py" not in str(caught.value) and "runpy" not in str(caught.value)
     assert "rank 1:" not in str(caught.value)
 
 

@@ -1,13 +1,15 @@
 """Speed-up: the formula against numbers worked out by hand, the tables against given times."""
 
+import sys
+
 import pandas as pd
 import pytest
 
 from workshop import plots
-from workshop.scaling import (
+from workshop.measure.scaling import (
     StepCost,
     amdahl,
-    interleave,
+    compare_scripts,
     ratio,
     samples_per_second,
     speedups,
@@ -96,18 +98,20 @@ def test_ranks_that_take_part_are_added_up():
     assert samples_per_second([0.5, 0.25], 10) == 60
 
 
-def test_settings_take_turns():
-    order = []
-
-    def measure(setting):
-        order.append(setting["batch"])
-        return float(len(order))
-
-    found = interleave(measure, {"a": {"batch": 1}, "b": {"batch": 2}}, repeats=3)
-    assert order == [1, 2, 1, 2, 1, 2]
-    assert found["a"].tolist() == [1, 3, 5] and found["b"].tolist() == [2, 4, 6]
-    with pytest.raises(ValueError, match="at least one"):
-        interleave(measure, {}, 3)
+def test_a_row_for_each_script_with_its_fastest_epoch(tmp_path):
+    (tmp_path / "s.py").write_text(
+        """if True:
+        import json, sys
+        for speed in (None, 10.0, 30.0, 20.0):
+            print(json.dumps({"event": "epoch", "samples_per_second": speed}))
+        for rank in range(int(sys.argv[1])):
+            print(json.dumps({"event": "weights", "rank": rank, "weights_sha256": sys.argv[2]}))
+        """
+    )
+    script = [sys.executable, "s.py"]
+    table = compare_scripts({"one": [*script, 1], "two": [*script, 2]}, ["ab" * 32], tmp_path)
+    assert table["processes"].to_dict() == {"one": 1, "two": 2}
+    assert set(table["images/s"]) == {30} and set(table["different weights"]) == {1}
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from workshop.exercises.checking import Wrong, exercise, unanswered
-from workshop.ranks import RankFailed, start_ranks
+from workshop.launch.ranks import RankFailed, start_ranks
 
 LABEL, SIDE, COLOURS = 1, 32, 3
 

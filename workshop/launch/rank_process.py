@@ -1,6 +1,6 @@
 """One rank: a process that joins its group, then runs what the notebook sends.
 
-    python -m workshop.ranks.child FD FOLDER THREADS
+    python -m workshop.launch.rank_process FD FOLDER THREADS
 
 FD: the socket to the notebook. FOLDER: where the ranks meet. RANK and WORLD_SIZE are set.
 """
@@ -13,7 +13,6 @@ import io
 import os
 import signal
 import sys
-import threading
 import time
 import traceback
 from multiprocessing.connection import Connection
@@ -47,7 +46,6 @@ def main() -> None:
     """Join, say so, then answer calls until the notebook's end of the socket is closed."""
     connection, folder = Connection(int(sys.argv[1])), Path(sys.argv[2])
     rank, world_size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
     stack = (folder / f"stack-{rank}").open("w")
     faulthandler.register(signal.SIGUSR1, file=stack, all_threads=False)
     torch.set_num_threads(int(sys.argv[3]))
@@ -114,12 +112,6 @@ def _told() -> str:
     frames = [one for one in traceback.extract_tb(trace) if one.filename != __file__]
     said = "".join(traceback.format_exception_only(kind, error)).strip()
     return said + "\n" + "".join(traceback.format_list(frames)).rstrip()
-
-
-def _end_with_parent(parent: int) -> None:
-    while os.getppid() == parent:
-        time.sleep(1)
-    os._exit(1)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,11 @@
-"""The notebook's side of its ranks: start them, give them functions, gather what comes back."""
+"""Ranks for a notebook: processes of this machine that wait for functions to run.
+
+    ranks = workshop.start_ranks(4)
+    ranks.run(function, argument)       # function(argument) on all four at once; four results
+    ranks.stop()
+
+This is the notebook's side; rank_process.py is what each process runs.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +14,6 @@ import os
 import shutil
 import signal
 import socket
-import subprocess
 import sys
 import tempfile
 import time
@@ -19,14 +25,15 @@ from typing import Any
 
 import cloudpickle
 
-from workshop.loopback import INTERFACE
+from workshop.launch.loopback import INTERFACE
+from workshop.launch.supervisor import Processes, ProcessFailed
 from workshop.paths import SCRIPTS
 
 START_SECONDS = 120  # importing torch takes seconds each, more on a busy machine
 GRACE_SECONDS = 1.0  # after one rank's error: the others' errors, if any, belong to the message
 
 
-class RankFailed(Exception):
+class RankFailed(ProcessFailed):
     """A rank raised, died or never came back; the message says which one, where and why."""
 
 
@@ -37,7 +44,7 @@ def start_ranks(world_size: int, threads: int = 1) -> Ranks:
         world_size: how many.
         threads: CPU threads that torch uses in each.
 
-    They end with `stop()`, or with the notebook. More ranks than cores work, in turns.
+    They end with `stop()`, or with the notebook. More ranks than cores share them.
     """
     return Ranks(world_size, threads)
 
@@ -99,7 +106,7 @@ class Ranks:
     @property
     def pids(self) -> list[int]:
         """The processes' ids, by rank; none after a failure or `stop`."""
-        return [one.pid for one in self._group.processes] if self._group else []
+        return list(self._group.processes.pids) if self._group else []
 
     def __enter__(self) -> Ranks:
         return self
@@ -157,37 +164,27 @@ class _Group:
 
     def __init__(self, world_size: int, threads: int) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="workshop-ranks-"))
-        self.processes: list[subprocess.Popen] = []
-        self.connections: list[Connection] = []
-        # However the notebook ends, the processes and the folder go with it.
-        self._finalizer = weakref.finalize(
-            self, _end, self.processes, self.connections, self.folder
-        )
-        for rank in range(world_size):
-            self._spawn(rank, world_size, threads)
-
-    def _spawn(self, rank: int, world_size: int, threads: int) -> None:
-        ours, theirs = socket.socketpair()
-        with theirs:
-            environment = os.environ | {
-                "RANK": str(rank),
-                "WORLD_SIZE": str(world_size),
-                "LOCAL_RANK": str(rank),
-                "LOCAL_WORLD_SIZE": str(world_size),
-                "OMP_NUM_THREADS": str(threads),
+        pairs = [socket.socketpair() for _ in range(world_size)]
+        self.connections = [Connection(ours.detach()) for ours, _ in pairs]
+        descriptors = [[theirs.fileno()] for _, theirs in pairs]
+        module = [sys.executable, "-m", "workshop.launch.rank_process"]
+        self.processes = Processes(
+            [[*module, descriptor, self.folder, threads] for (descriptor,) in descriptors],
+            {
+                "WORLD_SIZE": world_size,
+                "LOCAL_WORLD_SIZE": world_size,
+                "OMP_NUM_THREADS": threads,
                 "GLOO_SOCKET_IFNAME": os.environ.get("GLOO_SOCKET_IFNAME", INTERFACE),
                 "PYTHONPATH": os.pathsep.join([str(SCRIPTS), *filter(None, sys.path)]),
-            }
-            command = [sys.executable, "-m", "workshop.ranks.child"]
-            process = subprocess.Popen(
-                [*command, str(theirs.fileno()), str(self.folder), str(threads)],
-                pass_fds=[theirs.fileno()],
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                start_new_session=True,  # a Ctrl-C at the terminal reaches the notebook alone
-            )
-        self.processes.append(process)
-        self.connections.append(Connection(ours.detach()))
+            },
+            each=[{"RANK": rank, "LOCAL_RANK": rank} for rank in range(world_size)],
+            descriptors=descriptors,
+            captured=False,
+        )
+        for _, theirs in pairs:
+            theirs.close()
+        # However the notebook ends, the processes and the folder go with it.
+        self.end = weakref.finalize(self, _end, self.processes, self.connections, self.folder)
 
     def gather(self, timeout: float) -> list:
         """Wait for one answer of each rank; show what they print meanwhile."""
@@ -217,8 +214,10 @@ class _Group:
         try:
             kind, value = cloudpickle.loads(self.connections[rank].recv_bytes())
         except (EOFError, ConnectionError):
-            code = self.processes[rank].wait()
-            how = f"signal {-code}" if code < 0 else f"exit status {code}"
+            statuses = self.processes.statuses
+            self.processes.until(lambda: statuses[rank] is not None, GRACE_SECONDS)
+            status = statuses[rank]
+            how = f"exit status {status}" if (status or 0) >= 0 else f"signal {-status}"
             errors[rank] = f"rank {rank}: its process died ({how})."
             return
         if kind == "print":
@@ -233,7 +232,7 @@ class _Group:
         places = []
         for rank in ranks:
             with contextlib.suppress(ProcessLookupError):
-                self.processes[rank].send_signal(signal.SIGUSR1)  # it writes its stack
+                os.kill(self.processes.pids[rank], signal.SIGUSR1)  # it writes its stack
         time.sleep(0.5)
         for rank in ranks:
             path = self.folder / f"stack-{rank}"
@@ -246,24 +245,18 @@ class _Group:
             "side has. They are here, last call first:\n" + "\n".join(places)
         )
 
-    def end(self) -> None:
-        self._finalizer()
-
 
 def _callers_lines(stack: str) -> str:
     """A stack without the frames that every rank has: those of its own program."""
     return "\n".join(
         line
         for line in stack.splitlines()
-        if "/workshop/ranks/child.py" not in line and "<frozen runpy>" not in line
+        if "/workshop/launch/rank_process.py" not in line and "<frozen runpy>" not in line
     )
 
 
-def _end(processes: list[subprocess.Popen], connections: list[Connection], folder: Path) -> None:
+def _end(processes: Processes, connections: list[Connection], folder: Path) -> None:
     for connection in connections:
-        connection.close()  # an idle rank ends by itself at this
-    for process in processes:
-        process.kill()
-    for process in processes:
-        process.wait()
+        connection.close()
+    processes.end()
     shutil.rmtree(folder, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""A script in steps: show one step as a diff, or make a copy of scripts/ that lacks some.
+"""Ablation: show one marked step of a script as a diff, or make a copy that lacks some steps.
 
 A line of the script that ends in `# STEP n` belongs to step n. Steps only add lines, so the
 script without any of them is the script that one began with.
@@ -13,44 +13,12 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
-from workshop.horovod import horovod_status
-from workshop.loopback import INTERFACE, free_port
 from workshop.paths import SCRIPTS
 from workshop.source import body, in_markdown, read
 
 MARK = re.compile(r"\s*# STEP (\d+)$")
-
-
-@dataclass(frozen=True)
-class Choice:
-    """script: in scripts/, with nine steps. library: "tensorflow" or "torch".
-
-    environment: variables that its ranks need. explanation: for people.
-    """
-
-    script: str
-    library: str
-    environment: dict[str, str]
-    explanation: str
-
-
-def horovod_or_torch() -> Choice:
-    """The Horovod script in steps, or the PyTorch one where Horovod is missing."""
-    status = horovod_status()
-    if status.available:
-        name = "train_tf_horovod_steps.py"
-        return Choice(name, "tensorflow", {}, f"The ranks use {status}: scripts/{name}.")
-    return Choice(
-        "train_torch_steps.py",
-        "torch",
-        {"MASTER_PORT": str(free_port()), "GLOO_SOCKET_IFNAME": INTERFACE},
-        f"Horovod is missing here. {status}.\n"
-        "The ranks use PyTorch instead: scripts/train_torch_steps.py has the same nine steps. "
-        "Where the text says hvd, read dist.",
-    )
 
 
 def numbers(script: str) -> list[int]:

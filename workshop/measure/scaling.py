@@ -1,11 +1,17 @@
-"""What several ranks gain: measure it side by side, and say with a formula where it ends."""
+"""What several ranks or instances gain: in measured numbers, and by a formula beyond them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+import math
 from dataclasses import dataclass
+from pathlib import Path
 
 import pandas as pd
+
+from workshop.launch.processes import run_together
+
+UNSHAPED = math.inf  # the bandwidth of a link that is not shaped
 
 
 def amdahl(world_size: float, fixed_share: float) -> float:
@@ -124,23 +130,6 @@ def step_cost(measured: pd.DataFrame, settings: dict[str, dict], exchange: float
     return StepCost.measured(whole / speed[ALONE], part / speed[PART], part / whole, exchange)
 
 
-def interleave(measure: Callable, settings: dict[str, dict], repeats: int) -> pd.DataFrame:
-    """Measure each setting `repeats` times, in turns: A B C, A B C, and so on.
-
-    What disturbs the machine for a while then disturbs all settings, and not one alone.
-
-    Args:
-        measure: called with a setting; returns a number.
-        settings: name -> setting.
-
-    Returns: a row for each repeat, a column for each name.
-    """
-    if repeats < 1 or not settings:
-        raise ValueError("Give at least one setting and one repeat.")
-    rows = [{name: measure(one) for name, one in settings.items()} for _ in range(repeats)]
-    return pd.DataFrame(rows)
-
-
 def speedups(measured: pd.DataFrame, base: str, ranks: dict[str, int] = RANKS) -> pd.DataFrame:
     """The table of a measurement in samples per second.
 
@@ -166,3 +155,58 @@ def speedups(measured: pd.DataFrame, base: str, ranks: dict[str, int] = RANKS) -
 def ratio(measured: pd.DataFrame, above: str, below: str) -> float:
     """The median of one column over another, taken repeat by repeat."""
     return float((measured[above] / measured[below]).median())
+
+
+def compare_scripts(scripts: dict[str, list], options: list, folder: Path) -> pd.DataFrame:
+    """Run training scripts one after the other; a row for each with its speed and its weights.
+
+    Args:
+        scripts: name -> the command's beginning. options: what all of them get besides.
+        folder: where they start, scripts/.
+
+    The speed is that of the fastest epoch: other programs only ever take time away.
+    Raises ProcessFailed if one of them fails.
+    """
+    rows = {}
+    for name, command in scripts.items():
+        events = run_together([*command, *options], timeout=300, folder=folder)
+        speeds = [one["samples_per_second"] for one in events if one["event"] == "epoch"]
+        hashes = [one["weights_sha256"] for one in events if one["event"] == "weights"]
+        rows[name] = {
+            "processes": len(hashes),
+            "images/s": round(max(one for one in speeds if one)),
+            "different weights": len(set(hashes)),
+            "SHA-256 of the weights": hashes[0][:12] + "…",
+        }
+    return pd.DataFrame.from_dict(rows, orient="index")
+
+
+def break_even(bandwidths: list[float], seconds: list[float], level: float) -> float | None:
+    """The bandwidth below which a step takes longer than `level` seconds.
+
+    bandwidths: of the link, any unit; UNSHAPED for one that is not shaped. seconds: of a step at
+    each. Between two measured bandwidths the logarithms are joined by a straight line.
+    Returns None if no measured pair of bandwidths has `level` between them.
+    """
+    known = sorted(zip(bandwidths, seconds, strict=True), reverse=True)
+    for (higher, quick), (lower, slow) in itertools.pairwise(known):
+        if quick <= level < slow:
+            if math.isinf(higher):
+                return lower  # somewhere above: of the shaped links none was quick enough
+            share = math.log(level / quick) / math.log(slow / quick)
+            return higher * (lower / higher) ** share
+    return None
+
+
+def break_even_in_words(bandwidths: list[float], seconds: list[float], level: float) -> str:
+    """What several instances are, measured against one, as the bandwidth (Mbit/s) falls.
+
+    The arguments are those of `break_even`.
+    """
+    found = break_even(bandwidths, seconds, level)
+    if found is None:
+        slower = min(seconds) > level
+        return f"{'slower' if slower else 'no slower'} than one at every bandwidth"
+    if found in bandwidths and seconds[bandwidths.index(found)] > level:  # between it and unshaped
+        return f"slower than one already at {found:.0f} Mbit/s"
+    return f"slower than one below {found:.0f} Mbit/s"

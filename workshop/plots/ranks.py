@@ -1,13 +1,14 @@
-"""The picture of ranks on their hosts, drawn from what the ranks said."""
+"""Plots of ranks: on their hosts, and what they do in one step (a Horovod Timeline)."""
 
 from __future__ import annotations
 
 from matplotlib.patches import Circle, FancyBboxPatch
 
+from workshop.measure.timeline import PHASES
 from workshop.plots.look import COLOURS, canvas
 
 
-def places(table, title: str = "Ranks and their places") -> None:
+def ranks_on_hosts(table, title: str = "Ranks on their hosts") -> None:
     """A box for each host, a circle for each rank.
 
     table: a row for each rank, with the columns host, rank, local_rank and cross_rank.
@@ -38,3 +39,26 @@ def places(table, title: str = "Ranks and their places") -> None:
         axes.set_ylim(-0.15, 1.75)
         axes.set_aspect("equal")
         axes.axis("off")
+
+
+def timeline(step, title: str = "One step: what happened to each gradient") -> None:
+    """A row for each tensor, a bar for each phase. step: of workshop.measure.timeline.one_step."""
+    tensors = list(dict.fromkeys(step["tensor"]))
+    with canvas(title, "milliseconds", size=(7.5, 0.32 * len(tensors) + 1.6)) as axes:
+        for phase, colour in zip(PHASES, COLOURS, strict=False):
+            rows = step[step["phase"] == phase]
+            if len(rows):
+                axes.barh(
+                    [tensors.index(one) for one in rows["tensor"]],
+                    rows["ms"],
+                    left=rows["start_ms"],
+                    height=0.7,
+                    color=colour,
+                    label=phase,
+                )
+        axes.set_yticks(range(len(tensors)), tensors)
+        axes.invert_yaxis()
+        axes.grid(axis="y", visible=False)
+        axes.legend(
+            frameon=False, ncols=len(PHASES), loc="upper center", bbox_to_anchor=(0.45, -0.22)
+        )
