@@ -1,16 +1,21 @@
 """Ways in which distributed training breaks, each reproduced on this machine.
 
-    from workshop import breaking
+    from workshop import failures
 
-    breaking.names()
-    shown = breaking.show("rank-hangs")             # about 20 seconds; what came of it
-    shown.symptom, shown.line, shown.remedy, shown.seconds
-    breaking.show("rank-hangs", mended=True)        # the same without the mistake
+    failures.names()
+    found = failures.reproduce("rank-hangs")        # about 20 seconds
+    found.symptom, found.line, found.remedy, found.seconds
+    failures.reproduce("rank-hangs", fixed=True)    # the same without the mistake
 
 The command `workshop break` does the same at a shell.
+
+To add a failure of ranks, touch three files: write the script with the mistake,
+scripts/breaking/NAME.py; add its check and its entry to RANKS in ranks.py; add the words that its
+line must have to LINES in tests/workshop/test_failure_catalogue.py. A failure of a job needs the
+entry in JOBS of jobs.py and the line of the test.
 """
 
-from workshop.breaking.failures import UnknownFailure, names, of_name, show, table
-from workshop.breaking.shown import Failure, Shown
+from workshop.failures.catalogue import UnknownFailure, names, of_name, reproduce, table
+from workshop.failures.reproduction import Failure, Reproduction
 
-__all__ = ["Failure", "Shown", "UnknownFailure", "names", "of_name", "show", "table"]
+__all__ = ["Failure", "Reproduction", "UnknownFailure", "names", "of_name", "reproduce", "table"]

@@ -1,4 +1,4 @@
-"""What is told of a failure: what was done, what was seen, the line that tells it, the remedy."""
+"""What is said of a failure: what was done, the symptom, the line that shows it, the remedy."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Seen:
-    """What a reproduction came to.
+class CheckResult:
+    """What the check of one run found.
 
-    failed: whether the failure showed itself as described. line: the line of the log that tells
-    it, or with the mistake mended the one that tells the good end. impossible: why it could not
+    failed: whether the failure showed itself as described. line: the line of the log that shows
+    it, or with the mistake fixed the one that shows the good end. impossible: why it could not
     be tried on this machine.
     """
 
@@ -27,8 +27,8 @@ class Failure:
     """A way in which training breaks.
 
     name: as `workshop break` takes it. done: what its reproduction does. symptom: what one sees.
-    remedy: what mends it. lesson: where it is explained, such as "02". seconds: about how long
-    it takes. reproduce(mended): does it, and mends the mistake first if asked to.
+    remedy: what to do. lesson: where it is explained, such as "02". seconds: about how long it
+    takes. run(fixed): reproduces it, with the mistake fixed first if asked to.
     """
 
     name: str
@@ -37,15 +37,15 @@ class Failure:
     remedy: str
     lesson: str
     seconds: int
-    reproduce: Callable[[bool], Seen]
+    run: Callable[[bool], CheckResult]
 
 
 @dataclass(frozen=True)
-class Shown:
-    """A failure that was reproduced, or tried with the mistake mended.
+class Reproduction:
+    """A failure that was reproduced, or tried with the mistake fixed.
 
-    line: of the log; with `mended` that of the good end. seconds: how long it took. as_described:
-    the failure showed itself, or with `mended` it did not. impossible: why it could not be tried.
+    line: of the log; with `fixed` that of the good end. seconds: how long it took. as_described:
+    the failure showed itself, or with `fixed` it did not. impossible: why it could not be tried.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Shown:
     lesson: str
     seconds: float
     as_described: bool
-    mended: bool = False
+    fixed: bool = False
     impossible: str = ""
 
     @property
@@ -64,14 +64,14 @@ class Shown:
         """In a few words, what came of it."""
         if self.impossible:
             return f"not tried: {self.impossible}"
-        if self.mended:
-            return "mended: it did not fail" if self.as_described else "mended, and it failed"
+        if self.fixed:
+            return "fixed: it did not fail" if self.as_described else "fixed, and it still failed"
         return "it broke as described" if self.as_described else "it did not break as described"
 
     def rows(self) -> list[tuple[str, str]]:
         """(title, text), in the order in which they are told."""
         found = [("what was done", self.done)]
-        if self.mended:
+        if self.fixed:
             found = [("what was done", "the same without the mistake")]
         else:
             found.append(("symptom", self.symptom))
