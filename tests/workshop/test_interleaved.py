@@ -15,13 +15,22 @@ line.connect(sys.argv[sys.argv.index("--socket") + 1])
 talk = line.makefile("rw")
 def say(**record):
     talk.write(json.dumps(record) + "\\n"); talk.flush()
+here = os.path.dirname(os.path.abspath(sys.argv[0]))
+open(os.path.join(here, f"{kind}.{os.getpid()}.pid"), "w").close()
+def running():
+    names = [name.split(".")[:2] for name in os.listdir(here) if name.endswith(".pid")]
+    states = {kind: open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[0]
+              for kind, pid in names}
+    return sorted(kind for kind, state in states.items() if state != "T")
 say(kind=kind, rank=0, pid=os.getpid())
 print("pid", os.getpid(), flush=True)
 for asked in talk:
     if kind == FAILS: sys.exit("I give up")
     began = time.perf_counter()
     time.sleep(0.01 * int(asked) * (2 if kind == "ranks" else 1))
-    say(seconds=time.perf_counter() - began)
+    seconds = time.perf_counter() - began
+    print("running", *running(), flush=True)
+    say(seconds=seconds)
 """
 
 
@@ -41,7 +50,7 @@ def workers(tmp_path, monkeypatch):
 
     monkeypatch.setattr(interleaved, "Processes", noted)
     write()
-    yield write
+    yield write, started
     assert len(started) == 1 and not started[0].alive
     wait_until_gone(pids_of(started[0].lines))
 
@@ -60,7 +69,7 @@ def test_settings_are_measured_alternately():
         interleaved.interleave(measure, {}, 3)
 
 
-def test_speeds_are_those_of_the_group_that_is_measured(workers):
+def test_speeds_are_those_of_the_group_that_is_measured_and_the_others_are_paused(workers):
     table = interleaved.training_speeds(batch=100, steps=10, rounds=3)
     assert (
         list(table) == [interleaved.ONE, interleaved.INDEPENDENT, interleaved.RANKS]
@@ -72,11 +81,15 @@ def test_speeds_are_those_of_the_group_that_is_measured(workers):
         2, rel=0.3
     )
     assert (table[interleaved.RANKS] / table[interleaved.ONE]).median() == pytest.approx(1, rel=0.3)
+    _, (processes,) = workers
+    found = [line.text for line in processes.lines if line.text.startswith("running")]
+    assert set(found) == {"running first", "running first second", "running ranks"}
 
 
 @pytest.mark.parametrize("kind", ["second", "ranks"])
 def test_a_process_that_gives_up_ends_all(workers, kind):
-    workers(fails=kind)
+    write, _ = workers
+    write(fails=kind)
     with pytest.raises(ProcessFailed, match=r"(?s)ended while it was measured.*I give up"):
         interleaved.training_speeds(batch=100, steps=1, rounds=2)
 
