@@ -121,8 +121,11 @@ def test_a_senseless_count_is_refused(count):
         start_ranks(count)
 
 
-def test_the_ranks_end_with_the_notebook_even_if_it_is_killed(tmp_path):
-    text = "import os, signal, workshop\nr = workshop.start_ranks(2)\n"
+@pytest.mark.parametrize("busy", [False, True])
+def test_the_ranks_end_with_the_notebook_even_if_it_is_killed(busy):
+    text = "import os, signal, threading, time, workshop\nr = workshop.start_ranks(2)\n"
+    if busy:
+        text += "threading.Thread(target=r.run, args=(time.sleep, 600)).start(); time.sleep(1)\n"
     text += "print(*r.pids, flush=True)\nos.kill(os.getpid(), signal.SIGKILL)\n"
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True)
     pids = [int(one) for one in done.stdout.split()]
