@@ -64,7 +64,8 @@ import pandas as pd
 
 import data_prep
 import workshop
-from workshop import plots, scaling
+from workshop import plots
+from workshop.measure import scaling
 
 all_images, all_labels = data_prep.digits.load()
 training = all_images[:-360], all_labels[:-360]

@@ -57,7 +57,9 @@ import pandas as pd
 
 import data_prep
 import workshop
-from workshop import costmodel, measuring, plots, programs
+from workshop import plots
+from workshop.launch import processes
+from workshop.measure import all_reduces, alpha_beta, collectives, scaling
 from workshop.plots import collectives as pictures
 
 print(f"{world_size} ranks on {os.cpu_count()} cores.")
@@ -116,7 +118,7 @@ def both_send_first():
 try:
     pair.run(both_send_first, timeout=3)
     outcome = "both notes arrive"
-except workshop.ranks.RankFailed as error:
+except workshop.RankFailed as error:
     outcome = "both wait for ever" if "had not returned" in str(error) else "one rank gets an error"
     where = (":", "in send", "in both_send_first")
     print(*[line for line in str(error).splitlines() if line.endswith(where)][1:], sep="\n")
@@ -128,7 +130,7 @@ workshop.save_results(notes=notes, both_send_first=outcome)
 
 # %% [markdown]
 # Each `send` returns when the other side has taken the note, and neither side gets that far. This
-# is a **deadlock**: no error, no progress, no end. It is the classic fault of such programs.
+# is a **deadlock**: no error, no progress, no end. It is the classic fault of such processes.
 # (MPI usually lets small messages through and hangs with large ones, which is harder to find.)
 #
 # The way out is `isend`, which only *begins* to send. You will see it at work in the ring.
@@ -251,20 +253,20 @@ workshop.save_results(steps=len(recorded[0]) - 1, halfway=halfway)
 # %% tags=["deterministic"]
 lengths, check = [1, world_size - 1, world_size + 1, 1001], "collectives.timing:different_elements"
 differing = pd.DataFrame(
-    {name: [sum(ranks.run(check, name, n)) for n in lengths] for name in costmodel.ALGORITHMS},
+    {name: [sum(ranks.run(check, name, n)) for n in lengths] for name in all_reduces.ALGORITHMS},
     index=pd.Index(lengths, name="wrong elements, of"),
 )
 differing
 
 # %% [markdown]
 # Zeros: each algorithm gives the same integers as torch, on every rank. Now the traffic, counted
-# on the real ranks, beside what the formulas of `workshop/costmodel/` say.
+# on the real ranks, beside what the formulas of `workshop/measure/all_reduces.py` say.
 
 # %% tags=["deterministic"]
 traffic = {}
-for name in costmodel.ALGORITHMS:
-    passed, formula = megabytes(name, world_size), costmodel.bytes_by_rank(name, 1, world_size)
-    traffic[name] = {"rounds": len(costmodel.rounds(name, 1, world_size))}
+for name in all_reduces.ALGORITHMS:
+    passed, formula = megabytes(name, world_size), all_reduces.bytes_by_rank(name, 1, world_size)
+    traffic[name] = {"rounds": len(all_reduces.rounds(name, 1, world_size))}
     traffic[name] |= {"all ranks, MB": f"{sum(passed):g}", "busiest rank, MB": max(passed)}
     traffic[name]["by formula, MB"] = max(map(sum, formula))
 pd.DataFrame.from_dict(traffic, orient="index")
@@ -290,8 +292,8 @@ workshop.save_results(different_elements=int(differing.sum(axis=None)), busiest_
 sizes = range(2, 17)
 with plots.canvas("The load of the busiest rank", "ranks", "MB, for a tensor of 1 MB") as axes:
     for name, colour in pictures.COLOUR_OF.items():
-        if name in costmodel.ALGORITHMS:
-            passed = [max(map(sum, costmodel.bytes_by_rank(name, 1, size))) for size in sizes]
+        if name in all_reduces.ALGORITHMS:
+            passed = [max(map(sum, all_reduces.bytes_by_rank(name, 1, size))) for size in sizes]
             axes.plot(sizes, passed, color=colour, label=name)
             axes.plot(world_size, busiest[name], "o", color=colour)
     axes.legend(frameon=False)
@@ -307,7 +309,7 @@ with plots.canvas("The load of the busiest rank", "ranks", "MB, for a tensor of 
 # Other programs only ever add time, so the *least* of several repeats is what the link can do.
 
 # %%
-links = measuring.measure_links(ranks, largest_bytes, blocks)
+links = collectives.measure_alpha_beta(ranks, largest_bytes, blocks)
 link = {"one message": links.alone, f"{world_size} messages at once": links.busy}
 table = pd.DataFrame({"α, µs": {name: 1e6 * one.alpha for name, one in link.items()}})
 table["β, ns per byte"] = [1e9 * one.beta for one in link.values()]
@@ -334,11 +336,11 @@ table.round(2)
 # table is *computed*, not measured.
 
 # %% tags=["deterministic"]
-network, computed = costmodel.Link(alpha=50e-6, beta=8 / 10e9), pd.DataFrame()
+network, computed = alpha_beta.Link(alpha=50e-6, beta=8 / 10e9), pd.DataFrame()
 for n_bytes, size in [(4e3, "4 kB"), (100e6, "100 MB")]:
     for n in (4, 256):
         cost = {
-            a: costmodel.predicted_seconds(a, n_bytes, n, network) for a in costmodel.ALGORITHMS
+            a: alpha_beta.estimated_seconds(a, n_bytes, n, network) for a in all_reduces.ALGORITHMS
         }
         computed[f"{size}, {n} ranks"] = 1000 * pd.Series(cost)
 computed.rename_axis("milliseconds").round(1)
@@ -352,7 +354,7 @@ computed.rename_axis("milliseconds").round(1)
 
 # %%
 sizes = [largest_bytes // 8**power for power in (4, 3, 2, 1, 0)]
-sweep = measuring.measure_all_reduces(ranks, sizes, links, blocks)
+sweep = collectives.measure_all_reduces(ranks, sizes, links, blocks)
 pictures.seconds_by_size(sweep, world_size)
 by_size = sweep.pivot(index="bytes", columns="algorithm", values=["measured", "predicted"])
 by_size = by_size.drop(columns=("predicted", "gloo"))
@@ -361,14 +363,14 @@ by_size = by_size.drop(columns=("predicted", "gloo"))
 # %%
 last, off = by_size["measured"].iloc[-1], (sweep["measured"] / sweep["predicted"]).dropna()
 alone = [
-    costmodel.predicted_seconds(a, sizes[-1], world_size, links.alone) for a in ("naive", "ring")
+    alpha_beta.estimated_seconds(a, sizes[-1], world_size, links.alone) for a in ("naive", "ring")
 ]
 print(f"Ring against naive, largest tensor: {last['naive'] / last['ring']:.1f} times as fast.")
 print(f"The model for ranks with a link each says {alone[0] / alone[1]:.1f} times.")
 print(f"Measured / predicted: {off.min():.1f} to {off.max():.1f}, median {off.median():.1f}.")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
-assert off.median() < 20, "The machine was too busy: run again from `measure_links` on."
+assert off.median() < 20, "The machine was too busy: run again from `measure_alpha_beta` on."
 workshop.save_results(sizes=sizes, gain=last["naive"] / last["ring"], off=off.median())
 workshop.save_results(alpha=links.alone.alpha, beta=links.alone.beta, busy_beta=links.busy.beta)
 
@@ -439,11 +441,11 @@ workshop.save_results(furthest_apart=apart)
 # processes each** (here both are this machine). It calls a host a `node`.
 
 # %%
-meet = ["--master-addr", "127.0.0.1", "--master-port", str(programs.free_port())]
+meet = ["--master-addr", "127.0.0.1", "--master-port", str(processes.free_port())]
 shape = ["--nnodes", "2", "--nproc-per-node", "2"]
 script = workshop.SCRIPTS / "show_ranks.py"
-nodes = [[*programs.TORCHRUN, *shape, "--node-rank", n, *meet, script] for n in (0, 1)]
-found = pd.DataFrame(programs.run_together(*nodes)).drop(columns="event")
+nodes = [[*processes.TORCHRUN, *shape, "--node-rank", n, *meet, script] for n in (0, 1)]
+found = pd.DataFrame(processes.run_together(*nodes)).drop(columns="event")
 found.sort_values("RANK", ignore_index=True)
 
 # %% jupyter={"source_hidden": true} tags=["results"]
@@ -545,11 +547,11 @@ scripts = {
     "one process": [*python, "train_torch.py"],
     "DataParallel": [*python, "train_torch_dp.py"],
     "its steps, 2 threads": [*python, "train_torch_dp.py", "--cpu-replicas", "2"],
-    "DDP, 2 processes": [*programs.TORCHRUN, *two, "train_torch_ddp.py"],
+    "DDP, 2 processes": [*processes.TORCHRUN, *two, "train_torch_ddp.py"],
 }
 options = ["--training", digits / "training", "--test", digits / "test", "--epochs", epochs]
 options += ["--global-batch-size", global_batch_size, "--threads-per-rank", 1]
-speeds = programs.train_each(scripts, options, folder=workshop.SCRIPTS)
+speeds = scaling.compare_scripts(scripts, options, folder=workshop.SCRIPTS)
 speeds
 
 # %% [markdown]

@@ -63,7 +63,7 @@ import pandas as pd
 
 import data_prep
 import workshop
-from workshop.plots import servers as pictures
+from workshop.plots import parameter_server as pictures
 
 session = workshop.session(target=target, seat=seat)
 digits = data_prep.digits.prepare(workshop.DATA / "digits", quiet=True)

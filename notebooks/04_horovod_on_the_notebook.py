@@ -59,13 +59,16 @@ import pandas as pd
 
 import data_prep
 import workshop
-from workshop import SCRIPTS, plots, steps, timeline, turns
-from workshop.mpirun import mpirun
-from workshop.plots.places import places
-from workshop.plots.timeline import timeline as draw_timeline
+from workshop import SCRIPTS, plots
+from workshop.launch.horovod_fallback import script_with_steps
+from workshop.launch.mpirun import mpirun
+from workshop.lesson import ablation
+from workshop.measure import interleaved, timeline
+from workshop.plots.ranks import ranks_on_hosts
+from workshop.plots.ranks import timeline as draw_timeline
 
 session = workshop.session(target=target, seat=seat)
-choice = steps.horovod_or_torch()
+choice = script_with_steps()
 print(choice.explanation)
 digits = data_prep.digits.prepare(workshop.DATA / "digits", quiet=True)
 data = ["--training", digits / "training", "--test", digits / "test"]
@@ -168,7 +171,7 @@ job = workshop.follow(estimator)
 # %%
 columns = ["rank", "host", "local_rank", "local_size", "cross_rank"]
 found = job.table("place").sort_values("rank", ignore_index=True)
-places(found, f"{len(found)} ranks on {found['host'].nunique()} host(s)")
+ranks_on_hosts(found, f"{len(found)} ranks on {found['host'].nunique()} host(s)")
 found[columns]
 
 # %% [markdown]
@@ -199,7 +202,7 @@ workshop.save_results(
 # ## mpirun alone makes nothing parallel
 #
 # Take a script that trains in one process, and change nothing in it. Start it with `mpirun -np 2`.
-# (`steps.without` below writes a copy of a Horovod script without its nine steps, which you will
+# (`ablation.without` below writes a copy of a Horovod script without its nine steps, which you will
 # meet soon. What is left trains in one process.)
 #
 # At its end each process prints hashes: of its weights, and of the images that it saw. Equal hash
@@ -219,7 +222,7 @@ def kinds(run, column: str) -> int:
     return run.table("evidence")[column].nunique()
 
 
-with steps.without(choice.script, *range(1, 10)) as unchanged:
+with ablation.without(choice.script, *range(1, 10)) as unchanged:
     strangers = mpirun(2, unchanged, *short, show=False)
 trainings = strangers.table("start")
 trainings[["world_size", "global_batch_size", "parameters"]]
@@ -257,14 +260,14 @@ workshop.save_results(strangers=len(trainings), strangers_weights=alone["weights
 # 05's script does, you leave the rate alone.
 
 # %%
-steps.show_step(choice.script, 1, 2, 3)
+ablation.show_step(choice.script, 1, 2, 3)
 
 # %% [markdown]
 # **4. Average the gradients.** The heart. What `tape.gradient` returns is now the mean over all
 # ranks: the all-reduce of lesson 02. All ranks apply the same numbers.
 
 # %%
-steps.show_step(choice.script, 4)
+ablation.show_step(choice.script, 4)
 
 # %% [markdown]
 # **5. Broadcast.** Equal updates keep weights equal only if they were equal before. So rank 0
@@ -275,7 +278,7 @@ steps.show_step(choice.script, 4)
 # everything exists, and the broadcast may come before the first step.)
 
 # %%
-steps.show_step(choice.script, 5)
+ablation.show_step(choice.script, 5)
 
 # %% [markdown]
 # **6. One rank writes.** The weights are equal, so one copy is enough, and several ranks writing
@@ -283,7 +286,7 @@ steps.show_step(choice.script, 5)
 # others would wait for it for ever.
 
 # %%
-steps.show_step(choice.script, 6)
+ablation.show_step(choice.script, 6)
 
 # %% [markdown]
 # ## Three steps that most people forget
@@ -298,7 +301,7 @@ steps.show_step(choice.script, 6)
 # model is the mean over all ranks.
 
 # %%
-steps.show_step(choice.script, 7, 8, 9)
+ablation.show_step(choice.script, 7, 8, 9)
 
 # %% [markdown]
 # On the web you will meet older forms. `AdamOptimizer(lr=…)`, `tf.Session` hooks and
@@ -332,7 +335,7 @@ trace = Path(folder.name) / "timeline.json"
 variables = choice.environment | {"HOROVOD_TIMELINE": trace}
 runs = {"complete": mpirun(2, SCRIPTS / choice.script, *short, show=False, **variables)}
 for name, step in {"no_tape": 4, "no_broadcast": 5, "no_shard": 7}.items():
-    with steps.without(choice.script, step) as copy:
+    with ablation.without(choice.script, step) as copy:
         print(f"without step {step}: ", end="")
         runs[name] = mpirun(2, copy, *short, show=False, **choice.environment)
 
@@ -426,23 +429,25 @@ workshop.save_results(gradients=gradients, phases=list(spans.index), phase_ms=sp
 # half of a real one). To tell these apart, measure three things:
 #
 # - **one process**, training alone;
-# - **two apart**: two processes that know nothing of each other, side by side, as "2 ranks apart"
-#   in lesson 01. This is the *machine's own ceiling*: no library can beat it;
+# - **two independent**: two processes that know nothing of each other, side by side, as "2 ranks
+#   apart" in lesson 01. This is the *machine's own ceiling*: no library can beat it;
 # - **two ranks**, which average their gradients in every step.
 #
 # Each computes with one thread and 1,024 images per step. There are four processes: one that
-# trains alone and also plays in "two apart", its partner there, and two ranks. All are started
-# first. Then they take turns of under a second, and whoever has no turn is paused. So a busy
-# moment of the machine hits all alike.
+# trains alone and also in "two independent", its partner there, and two ranks. All are started
+# first. Then they are measured alternately, under a second each, and the others are paused. So a
+# busy moment of the machine hits all alike.
 
 # %%
 guess = workshop.guess(
-    ceiling="How many times as fast as one process are two apart?",
+    ceiling="How many times as fast as one process are two independent ones?",
     speedup="How many times as fast as one process are two ranks?",
 )
 
 # %%
-speeds = turns.measure(batch, turn_steps, rounds, library=choice.library, **choice.environment)
+speeds = interleaved.training_speeds(
+    batch, turn_steps, rounds, library=choice.library, **choice.environment
+)
 speeds.round().astype(int)
 
 # %%
@@ -455,10 +460,10 @@ with plots.canvas("What a second rank brings", "", "images per second") as axes:
     axes.grid(axis="x", visible=False)
 
 # %%
-ceiling = (speeds[turns.APART] / speeds[turns.ONE]).median()
-speedup = (speeds[turns.RANKS] / speeds[turns.ONE]).median()
-share = (speeds[turns.RANKS] / speeds[turns.APART]).median()
-print(f"Two apart: {ceiling:.2f} x one process. Two ranks: {speedup:.2f} x.")
+ceiling = (speeds[interleaved.INDEPENDENT] / speeds[interleaved.ONE]).median()
+speedup = (speeds[interleaved.RANKS] / speeds[interleaved.ONE]).median()
+share = (speeds[interleaved.RANKS] / speeds[interleaved.INDEPENDENT]).median()
+print(f"Two independent: {ceiling:.2f} x one process. Two ranks: {speedup:.2f} x.")
 print(f"So two ranks reach {share:.0%} of what this machine can give to two processes.")
 if share < 0.8:
     print("Another program probably uses the cores. Go on, and measure again later.")

@@ -64,8 +64,8 @@ import pandas as pd
 import data_prep
 import workshop
 from workshop import plots, vpc
-from workshop.mpirun import mpirun
-from workshop.standin import horovod_or_standin
+from workshop.launch.horovod_fallback import script_for_job
+from workshop.launch.mpirun import mpirun
 
 session = workshop.session(target=target, seat=seat)
 digits = data_prep.digits.prepare(workshop.DATA / "digits", quiet=True)
@@ -80,7 +80,7 @@ channels = {"training": f"{data}/training", "test": f"{data}/test"}
 # the same way. The measurements below are real in both cases.
 
 # %%
-choice = horovod_or_standin(session)
+choice = script_for_job(session)
 print(choice.explanation)
 
 # %% [markdown]

@@ -68,18 +68,19 @@ import pandas as pd
 
 import data_prep
 import workshop
-from workshop import costmodel, stacks, vpc
 from workshop import links as link
+from workshop import stacks, vpc
+from workshop.launch.horovod_fallback import script_for_job
 from workshop.lesson import reference_results
-from workshop.plots import links as pictures
-from workshop.standin import horovod_or_standin
+from workshop.measure import alpha_beta, scaling
+from workshop.plots import collectives as pictures
 
 session = workshop.session(target=target, seat=seat)
 digits = data_prep.digits.prepare(workshop.DATA / "digits", quiet=True)
 data = f"s3://{session.bucket}/data/digits"
 data_prep.upload(digits, data, client=session.client("s3"))
 channels = {"training": f"{data}/training", "test": f"{data}/test"}
-choice = horovod_or_standin(session)
+choice = script_for_job(session)
 print(choice.explanation)
 
 # %% [markdown]
@@ -289,7 +290,7 @@ narrowing.pivot(index="link", columns="name", values="step_seconds").loc[
 ] * 1000
 
 # %%
-pictures.step_time_by_link(narrowing, alone)
+pictures.step_time_by_bandwidth(narrowing, alone)
 
 # %%
 by_name = dict(tuple(narrowing.groupby("name", sort=False)))
@@ -297,11 +298,11 @@ lines = {
     name: (list(rows["mbit"]), list(rows["step_seconds"]), alone[name])
     for name, rows in by_name.items()
 }
-crossings = {name: pictures.crossing(*line) for name, line in lines.items()}
+crossings = {name: scaling.break_even(*line) for name, line in lines.items()}
 gradient_bytes = int(results["DDP, one"].table("start").iloc[0]["gradient_bytes"])
 print(f"{gradient_bytes / 1e6:.2f} MB of gradients")
 for name, line in lines.items():
-    print(f"{name}: two instances are {pictures.crossing_in_words(*line)}")
+    print(f"{name}: two instances are {scaling.break_even_in_words(*line)}")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 measured_steps = narrowing.drop(columns="mbit").to_dict("records")
@@ -380,11 +381,11 @@ measured = workshop.run_jobs({name: measuring(count) for name, count in layouts.
 # %%
 placed = []
 for name, count in layouts.items():
-    tiers = costmodel.TwoTiers.from_measurements(measured[name].events)
+    tiers = alpha_beta.TwoTiers.from_measurements(measured[name].events)
     where = {"instances": count, "ranks_per_instance": layout_ranks // count}
     for record in measured[name].table("all_reduce").to_dict("records"):
         algorithm, n_bytes = record["algorithm"], record["bytes"]
-        predicted = costmodel.predicted_seconds(algorithm, n_bytes, links=tiers, **where)
+        predicted = alpha_beta.estimated_seconds(algorithm, n_bytes, links=tiers, **where)
         found = float(pd.Series(record["seconds"]).median())
         placed.append(
             {"placement": name, "algorithm": algorithm, "predicted": predicted, "measured": found}
@@ -428,12 +429,12 @@ predictions = [
         "type": kind,
         "placement": f"{n} x {8 // n}",
         "algorithm": algorithm,
-        "predicted": costmodel.predicted_seconds(
+        "predicted": alpha_beta.estimated_seconds(
             algorithm,
             1.4e9,
             instances=n,
             ranks_per_instance=8 // n,
-            links=costmodel.TwoTiers.of_instance_type(kind),
+            links=alpha_beta.TwoTiers.of_instance_type(kind),
         ),
     }
     for kind in ("ml.p4d.24xlarge", "ml.p5.48xlarge")

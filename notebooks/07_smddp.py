@@ -71,11 +71,12 @@ import pandas as pd
 
 import data_prep
 import workshop
-from workshop import costmodel, plots, preflight
 from workshop import links as link
-from workshop.horovod import horovod_status
+from workshop import plots, preflight
+from workshop.launch.horovod import horovod_status
 from workshop.lesson import reference_results
-from workshop.plots import links as pictures
+from workshop.measure import all_reduces, alpha_beta
+from workshop.plots import collectives as pictures
 
 session = workshop.session(target=target, seat=seat)
 digits = data_prep.digits.prepare(workshop.DATA / "digits", quiet=True)
@@ -106,7 +107,7 @@ print(stay_wide or "Links between instances can be narrowed here.")
 
 # %%
 across = {
-    name: costmodel.bytes_by_instance(name, megabytes, 2, ranks_each)[0][0]
+    name: all_reduces.bytes_by_instance(name, megabytes, 2, ranks_each)[0][0]
     for name in ("blind_ring", "ring", "two_tier")
 }
 bound = across["ring"] / across["two_tier"]
@@ -203,7 +204,7 @@ medians = times.median()
 where = {"instances": 2, "ranks_per_instance": ranks_each}
 on_aws = 1000 * link.network_performance(instance_type).gbit  # Mbit/s
 rate = 1e6 * (link.mbit(between) if target == "local" else on_aws)
-bounds = [costmodel.bound(a, megabytes * 1e6, bits_per_second=rate, **where) for a in algorithms]
+bounds = [alpha_beta.bound(a, megabytes * 1e6, bits_per_second=rate, **where) for a in algorithms]
 bars = pd.DataFrame({"algorithm": algorithms, "measured": medians.to_list(), "bound": bounds})
 pictures.all_reduce_bars(bars, f"{megabytes} MB, 2 instances x {ranks_each} ranks")
 
@@ -236,9 +237,9 @@ workshop.save_results(gain=gain, loss=loss, bound=bound, medians=medians.to_dict
 # are four numbers, and all four were measured at the beginning of the job. No all-reduce was.
 
 # %%
-tiers = costmodel.TwoTiers.from_measurements(events)
+tiers = alpha_beta.TwoTiers.from_measurements(events)
 predicted = [
-    costmodel.predicted_seconds(one, megabytes * 1e6, links=tiers, **where) for one in algorithms
+    alpha_beta.estimated_seconds(one, megabytes * 1e6, links=tiers, **where) for one in algorithms
 ]
 checked = bars[["algorithm", "measured"]].assign(predicted=predicted)
 checked["off by"] = checked["predicted"] / checked["measured"] - 1

@@ -68,7 +68,7 @@ from IPython.display import display
 
 import data_prep
 import workshop
-from workshop import breaking, models, plots, standing, vpc
+from workshop import failures, models, plots, standing, vpc
 
 session = workshop.session(target=target, seat=seat)
 digits = data_prep.digits.prepare(workshop.DATA / "digits", quiet=True)
@@ -472,13 +472,13 @@ workshop.save_results(way=way, resumed=[one["step"] for one in again], hashes=ha
 
 # %%
 with pd.option_context("display.max_colwidth", None):
-    display(breaking.table()[["symptom", "lesson"]])
+    display(failures.table()[["symptom", "lesson"]])
 
 # %% [markdown]
 # Two of them now, really. Each trains for a moment with the mistake in it.
 
 # %%
-shown = {name: breaking.show(name) for name in breaks}
+shown = {name: failures.reproduce(name) for name in breaks}
 for one in shown.values():
     display(one)
 
@@ -486,8 +486,8 @@ for one in shown.values():
 workshop.save_results(broke={name: one.as_described for name, one in shown.items()})
 
 # %% [markdown]
-# Without the mistake, with `mended=True`, the same script ends well. Try others at a shell:
-# `workshop break rank-hangs`, `workshop break rank-hangs --mended`.
+# Without the mistake, with `fixed=True`, the same script ends well. Try others at a shell:
+# `workshop break rank-hangs`, `workshop break rank-hangs --fixed`.
 #
 # What all silent ones have in common: **no error, no new line in the log, and a bill that grows.**
 # Three habits end that. Give each job a `max_run` that is not much longer than it needs. Let every

@@ -16,18 +16,19 @@ if TYPE_CHECKING:
     from workshop.comparing import compare, run_jobs
     from workshop.costs import cost, cost_table
     from workshop.following import follow
+    from workshop.launch.ranks import RankFailed, start_ranks
     from workshop.lesson.check import check
     from workshop.lesson.guess import guess
     from workshop.lesson.quiz import quiz
     from workshop.lesson.results import save_results
     from workshop.lesson.show import show_diff, show_function, versions
     from workshop.paths import DATA, SCRIPTS
-    from workshop.ranks import start_ranks
     from workshop.sessions import session
     from workshop.stacks import deploy
 
 _HOME = {
     "DATA": "workshop.paths",
+    "RankFailed": "workshop.launch.ranks",
     "SCRIPTS": "workshop.paths",
     "check": "workshop.lesson.check",
     "compare": "workshop.comparing",
@@ -42,13 +43,14 @@ _HOME = {
     "session": "workshop.sessions",
     "show_diff": "workshop.lesson.show",
     "show_function": "workshop.lesson.show",
-    "start_ranks": "workshop.ranks",
+    "start_ranks": "workshop.launch.ranks",
     "versions": "workshop.lesson.show",
 }
 
 __all__ = [
     "DATA",
     "SCRIPTS",
+    "RankFailed",
     "check",
     "compare",
     "cost",

@@ -16,7 +16,7 @@ from workshop.live import LiveText
 if TYPE_CHECKING:
     import pandas as pd
 
-    from workshop.mpirun import Finished
+    from workshop.launch.mpirun import Finished
 
 COLUMNS = {  # column: decimals
     "instances": 0,

@@ -7,8 +7,8 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from workshop.launch.processes import run_together
 from workshop.paths import SCRIPTS
-from workshop.programs import run_together
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,7 +27,7 @@ def predict(model: str, images: np.ndarray, session) -> np.ndarray:
         session: what workshop.session returned.
 
     Raises:
-        ProgramFailed: the file holds no SavedModel, or the model does not take such images.
+        ProcessFailed: the file holds no SavedModel, or the model does not take such images.
     """
     import numpy as np
 

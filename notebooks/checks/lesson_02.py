@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from workshop import costmodel
+from workshop.launch.ranks import RankFailed, start_ranks
 from workshop.lesson.check import Wrong, exercise, unanswered
-from workshop.ranks import RankFailed, start_ranks
+from workshop.measure import alpha_beta
 
 
 @exercise("02.1")
@@ -135,7 +135,7 @@ def ring_seconds(answer) -> str:
         (5_000, 1, 1e-3, 1e-9),
     ):
         n, chunk = world_size, n_bytes / world_size
-        right = costmodel.predicted_seconds("ring", n_bytes, n, costmodel.Link(alpha, beta))
+        right = alpha_beta.estimated_seconds("ring", n_bytes, n, alpha_beta.Link(alpha, beta))
         found = answer(n_bytes, world_size, alpha, beta)
         if math.isclose(found, right, rel_tol=1e-9, abs_tol=1e-15):
             continue
@@ -154,4 +154,4 @@ def ring_seconds(answer) -> str:
             f"{n_bytes:,} bytes on {n} ranks, alpha {alpha:g} s, beta {beta:g} s per byte: "
             f"{found:.6g} s {why or 'is not ' + format(right, '.6g') + ' s: count the steps'}."
         )
-    return "As in workshop/costmodel/, from 1 to 16 ranks."
+    return "As in workshop/measure/all_reduces.py, from 1 to 16 ranks."

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
+from workshop.launch.ranks import RankFailed, start_ranks
 from workshop.lesson.check import Wrong, exercise, unanswered
-from workshop.ranks import RankFailed, start_ranks
 
 LABEL, SIDE, COLOURS = 1, 32, 3
 

@@ -5,10 +5,10 @@ import json
 import pytest
 
 from notebook_harness import SMALLER, errors_and_warnings, text_of
-from workshop import steps
 from workshop.course.execute import NotebookFailed, execute
 from workshop.course.lessons import chosen
-from workshop.horovod import horovod_status
+from workshop.launch.horovod import horovod_status
+from workshop.lesson import ablation
 
 pytestmark = pytest.mark.slow
 
@@ -60,7 +60,7 @@ def test_lesson_04_notices_ranks_that_do_not_average(run_lesson, tmp_path):
     text = json.dumps(json.loads(path.read_text()), ensure_ascii=False)
     wanted = "mpirun(2, SCRIPTS / choice.script, *short"
     assert wanted in text
-    with steps.without(SCRIPT, 4) as broken:
+    with ablation.without(SCRIPT, 4) as broken:
         copy.write_text(text.replace(wanted, f"mpirun(2, '{broken}', *short"))
         with pytest.raises(NotebookFailed, match="complete script must train one model"):
             execute(copy, tmp_path / "copy.ipynb", SMALLER | FEWER, cell_seconds=280)

@@ -8,7 +8,7 @@ import pytest
 from notebook_harness import SMALLER, errors_and_warnings, text_of
 from workshop.course.execute import NotebookFailed, execute
 from workshop.course.lessons import chosen
-from workshop.horovod import horovod_status
+from workshop.launch.horovod import horovod_status
 from workshop.paths import SCRIPTS
 
 pytestmark = pytest.mark.slow

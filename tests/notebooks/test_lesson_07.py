@@ -3,7 +3,7 @@
 import pytest
 
 from notebook_harness import errors_and_warnings, text_of
-from workshop.horovod import horovod_status
+from workshop.launch.horovod import horovod_status
 
 pytestmark = pytest.mark.slow
 

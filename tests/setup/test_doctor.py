@@ -14,10 +14,10 @@ import pytest
 from click.testing import CliRunner
 
 from workshop import doctor as checks
-from workshop import horovod
 from workshop.commands.doctor import doctor
 from workshop.doctor import machine, network, software
 from workshop.doctor.result import FAIL, OK, WARN, Check
+from workshop.launch import horovod
 
 
 def test_doctor_checks_this_machine():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from workshop import models
-from workshop.programs import ProgramFailed
+from workshop.launch.supervisor import ProcessFailed
 
 
 class OneFile:
@@ -36,5 +36,5 @@ def packed(names: dict[str, bytes]) -> bytes:
 
 def test_a_file_without_a_model_is_named():
     session = OneFile(packed({"model.pt": b"torch"}))
-    with pytest.raises(ProgramFailed, match="error: the file holds no SavedModel"):
+    with pytest.raises(ProcessFailed, match="error: the file holds no SavedModel"):
         models.predict("s3://b/m.tar.gz", np.zeros((1, 8, 8, 1)), session)
