@@ -49,7 +49,8 @@ max_run = 600
 # %%
 import workshop
 from data_prep import digits, upload
-from workshop import cleaning, stacks, standing
+from workshop import stacks, standing
+from workshop.account import cleanup
 from workshop.notebooks.page import versions
 
 print(versions())
@@ -146,11 +147,11 @@ for name, tags in ((mine, stacks.tags(practice)), (theirs, [])):
 # %% [markdown]
 # ## Look before you delete
 #
-# `cleaning.find` looks at everything a seat can have, and changes nothing. At a terminal this is
+# `cleanup.find` looks at everything a seat can have, and changes nothing. At a terminal this is
 # `workshop clean --dry-run`, with `--seat NAME` and `--target aws`.
 
 # %%
-found = cleaning.find(session)
+found = cleanup.find(session)
 found.table()
 
 # %% [markdown]
@@ -172,8 +173,8 @@ guess.compare(dearest=dearest, things=found.count)
 # And the colleague's entry? It is not in the table. It was seen, and here is what was said of it:
 
 # %%
-for stranger in found.strangers:
-    print(f"{stranger.kind}: {stranger.name}: {stranger.why}")
+for foreign in found.foreign:
+    print(f"{foreign.kind}: {foreign.name}: {foreign.why}")
 
 # %% [markdown]
 # **A name proves nothing.** `workshop-a-b-storage` begins like the things of seat `a`, and belongs
@@ -189,7 +190,7 @@ for stranger in found.strangers:
 # that holds something.
 
 # %%
-report = cleaning.clean(session)
+report = cleanup.clean(session)
 
 # %% [markdown]
 # The last step is the one that most clean-ups lack. After deleting, look again, at the account and
@@ -210,7 +211,7 @@ workshop.record(done=len(report.done), left=report.left.count)
 # second run finds what is there, whatever became of the first.
 
 # %%
-again = cleaning.clean(session)
+again = cleanup.clean(session)
 workshop.record(again=len(again.done))
 assert again.done == [], "A second run found something: what still writes?"
 
@@ -243,16 +244,16 @@ workshop.record(jobs_left=len(jobs))
 
 # %%
 own = workshop.session(target=target, seat=seat)
-before = cleaning.find(own)
+before = cleanup.find(own)
 before.table() if before.count else print(f"There is nothing of seat {seat!r}.")
 
 # %%
 if delete:
-    print("\n".join(cleaning.clean(own).lines()))
+    print("\n".join(cleanup.clean(own).lines()))
 else:
     print("To delete all of it: delete = True in the cell at the top, and run from there. Or:\n")
     print(f"    workshop clean --seat {seat} --target {target}")
-after = cleaning.find(own)
+after = cleanup.find(own)
 assert delete or after.count >= before.count, "Things of your seat went away: who deletes?"
 workshop.record(own_before=before.count, own_after=after.count)
 
@@ -280,7 +281,7 @@ workshop.quiz("99")
 # - A clean-up ends with a look at the account: nothing is left, or what, and why.
 
 # %%
-assert cleaning.find(session).count == 0, "Something came back: which program still runs?"
+assert cleanup.find(session).count == 0, "Something came back: which program still runs?"
 print(f"{found.count} things were made, {report.left.count} are left.")
 
 # %% [markdown]
@@ -291,7 +292,7 @@ print(f"{found.count} things were made, {report.left.count} are left.")
 # %%
 survivors = [one["ModelName"] for one in api.list_models()["Models"]]
 assert theirs in survivors, "The colleague's model is gone: that must never happen."
-workshop.record(stranger_survived=theirs in survivors)
+workshop.record(foreign_survived=theirs in survivors)
 api.delete_model(ModelName=theirs)
 print(f"Deleted by hand: {theirs}")
 

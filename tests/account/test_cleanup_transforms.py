@@ -7,7 +7,8 @@ import tarfile
 
 from seat_helpers import ROLE, until
 
-from workshop import cleaning, stacks
+from workshop import stacks
+from workshop.account import cleanup
 
 SLEEPS = b"""
 import time
@@ -41,14 +42,14 @@ def test_a_transform_job_that_runs_is_stopped(session):
     )
     logs = session.client("logs")
     until(lambda: logs.describe_log_groups(logGroupNamePrefix=GROUP)["logGroups"], seconds=120)
-    until(lambda: cleaning.find(session).of("log streams of transform jobs"), seconds=60)
-    (running,) = cleaning.find(session).of("running transform jobs")
+    until(lambda: cleanup.find(session).of("log streams of transform jobs"), seconds=60)
+    (running,) = cleanup.find(session).of("running transform jobs")
     assert (running.name, running.note) == (full, "costs until it ends")
     said: list[str] = []
-    report = cleaning.clean(session, said.append)
+    report = cleanup.clean(session, said.append)
     assert report.nothing_left, report.lines()
     assert f"running transform jobs: {full}: stopped" in said
     assert f"log streams of transform jobs: {full}: deleted" in said
     found = api.describe_transform_job(TransformJobName=full)
     assert found["TransformJobStatus"] == "Stopped"
-    assert cleaning.clean(session, said.append).done == []
+    assert cleanup.clean(session, said.append).done == []

@@ -5,8 +5,9 @@ from botocore.exceptions import ClientError
 from seat_helpers import Calls, fill, furnish, host, job, names_left
 
 import workshop
-from workshop import cleaning, stacks
-from workshop.cleaning.steps import steps
+from workshop import stacks
+from workshop.account import cleanup
+from workshop.account.resources import Account
 
 # The changing operations of a run over a seat with all kinds of things, in their order, those
 # together that do not wait for each other. A test compares them with the calls that are made.
@@ -33,7 +34,6 @@ LOOKS = {
     "ListModels": "models",
     "DescribeRepositories": "image repositories",
     "ListTagsForResource": "image repositories",
-    "DescribeImages": "image repositories",
     "DescribeLogGroups": "log groups of endpoints",
     "DescribeLogStreams": "log streams of training jobs",
     "ListBuckets": "objects",
@@ -47,12 +47,19 @@ LOOKS = {
 COSTS = {
     "DescribeEndpoint": "endpoints",
     "DescribeEndpointConfig": "endpoints",
+    "DescribeImages": "image repositories",
     "DescribeNotebookInstance": "stacks",
 }
 
 
 def quiet(_):
     pass
+
+
+def look(session, kind):
+    """What a look at one kind tells: the seat's, and what is not proved to be anybody's."""
+    (found,) = [one for one in cleanup.KINDS if one.name == kind]
+    return cleanup.look(Account(session), found)
 
 
 def test_no_step_is_missing_and_each_can_be_refused(session):
@@ -63,7 +70,7 @@ def test_no_step_is_missing_and_each_can_be_refused(session):
         calls.refuse(operation, times=999)
     before = set(names_left(session))
     for group in TOGETHER:
-        report = cleaning.clean(session, quiet)
+        report = cleanup.clean(session, quiet)
         told = "\n".join(report.lines())
         for operation in group:
             # A log that cannot be claimed does not hold its endpoint back.
@@ -71,7 +78,7 @@ def test_no_step_is_missing_and_each_can_be_refused(session):
             calls.refused[operation] = 0
         assert not report.nothing_left and "Left: nothing." not in told
         assert set(names_left(session)) <= before
-    assert cleaning.clean(session, quiet).nothing_left
+    assert cleanup.clean(session, quiet).nothing_left
     assert names_left(session) == []
     assert sorted(set(calls.writes)) == sorted(CHANGING)
 
@@ -83,9 +90,9 @@ def test_a_run_can_be_broken_off_at_every_step(session):
     for operation in CHANGING:
         calls.refuse(operation, error="KeyboardInterrupt")
         with pytest.raises(KeyboardInterrupt):
-            cleaning.clean(session, quiet)
+            cleanup.clean(session, quiet)
         assert names_left(session), f"nothing is left, but {operation} was never called"
-    assert cleaning.clean(session, quiet).nothing_left
+    assert cleanup.clean(session, quiet).nothing_left
     assert names_left(session) == []
 
 
@@ -93,17 +100,16 @@ def test_a_run_can_be_broken_off_at_every_step(session):
 def test_a_look_that_is_refused_is_an_error_and_not_nothing(furnished, operation):
     seen = workshop.session("local", seat=furnished.seat)
     Calls(seen).refuse(operation, times=99)
-    (step,) = [one for one in steps(seen) if one.kind == LOOKS[operation]]
     with pytest.raises(ClientError, match=f"no {operation} for you"):
-        step.find()
+        look(seen, LOOKS[operation])
 
 
 @pytest.mark.parametrize("operation", COSTS)
 def test_who_may_not_ask_for_a_price_may_still_delete(furnished, operation):
     seen = workshop.session("local", seat=furnished.seat)
     Calls(seen).refuse(operation, times=99)
-    (step,) = [one for one in steps(seen) if one.kind == COSTS[operation]]
-    dear = [one for one in step.find().ours if one.usd_per_month is None]
+    owned, _ = look(seen, COSTS[operation])
+    dear = [one for one in owned if one.usd_per_month is None]
     assert [f"no {operation} for you" in one.note for one in dear] == [True]
 
 
@@ -112,7 +118,7 @@ def test_who_may_not_look_is_not_told_that_nothing_is_left(session):
     calls = Calls(session)
     calls.refuse("ListEndpoints", times=99)
     said = []
-    report = cleaning.clean(session, said.append)
+    report = cleanup.clean(session, said.append)
     assert not report.nothing_left and report.left.of("endpoints") == []
     reason = "ListEndpoints: AccessDeniedException: no ListEndpoints for you"
     assert f"Left: endpoints: nobody knows: {reason}" in report.lines()
@@ -120,7 +126,7 @@ def test_who_may_not_look_is_not_told_that_nothing_is_left(session):
     # The others went on. The log could not, as only the endpoint tells whose it is.
     assert {one.kind for one in report.done} == {"endpoint configurations", "models"}
     calls.refused.clear()
-    assert cleaning.clean(session, quiet).nothing_left and names_left(session) == []
+    assert cleanup.clean(session, quiet).nothing_left and names_left(session) == []
 
 
 def test_who_may_not_delete_objects_keeps_the_bucket_and_its_stack(session):
@@ -129,8 +135,8 @@ def test_who_may_not_delete_objects_keeps_the_bucket_and_its_stack(session):
     bucket = session.bucket
     calls = Calls(session)
     calls.refuse("DeleteObjects", times=99)
-    report = cleaning.clean(session, quiet)
-    left = {one.kind: one.name for one in report.left.things}
+    report = cleanup.clean(session, quiet)
+    left = {one.kind: one.name for one in report.left.owned}
     assert left == {"objects": bucket, "stacks": f"{session.job_prefix}storage"}
     lines = "\n".join(report.lines())
     assert f"objects: {bucket}: DeleteObjects: AccessDeniedException" in lines
@@ -141,10 +147,10 @@ def test_a_record_stays_as_long_as_its_log(session):
     full = job(session, "done")
     calls = Calls(session)
     calls.refuse("DeleteLogStream")
-    report = cleaning.clean(session, quiet)
+    report = cleanup.clean(session, quiet)
     reason = report.refused["records of training jobs", full]
     assert reason == "its log is still there, and only this record tells whose it is"
-    assert cleaning.clean(session, quiet).nothing_left and names_left(session) == []
+    assert cleanup.clean(session, quiet).nothing_left and names_left(session) == []
 
 
 def test_an_endpoint_goes_even_if_its_log_cannot_be_claimed(session):
@@ -152,6 +158,6 @@ def test_an_endpoint_goes_even_if_its_log_cannot_be_claimed(session):
     host(session, "a", stacks.tags(session.seat))
     calls = Calls(session)
     calls.refuse("TagResource")
-    report = cleaning.clean(session, quiet)
+    report = cleanup.clean(session, quiet)
     assert report.nothing_left
-    assert [one.why for one in report.left.strangers] == ["not tagged as this seat's"]
+    assert [one.why for one in report.left.foreign] == ["not tagged as this seat's"]

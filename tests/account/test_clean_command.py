@@ -6,6 +6,7 @@ from seat_helpers import Calls, fill, host, names_left
 
 import workshop
 from workshop import stacks
+from workshop.account import cleanup
 from workshop.cli import main
 from workshop.commands import clean as command
 
@@ -116,6 +117,13 @@ def test_without_credentials(session, invoke):
     assert "No AWS region is set" in result.output
 
 
+def test_on_aws_the_account_is_named(session, capsys):
+    session.target = "aws"
+    command.show(cleanup.Inventory(), session)
+    account = session.client("sts").get_caller_identity()["Account"]
+    assert len(account) == 12 and f"us-east-1, account {account}." in capsys.readouterr().out
+
+
 def test_a_bad_seat(invoke):
     result = invoke("--yes", seat="Not_A_Seat")
     assert result.exit_code == 2
@@ -123,9 +131,9 @@ def test_a_bad_seat(invoke):
 
 
 def test_many_of_a_kind_are_one_row():
-    from workshop.cleaning import Thing
+    from workshop.account.cleanup import OwnedResource
 
-    some = [Thing("models", f"m{at}", size=500) for at in range(command.MOST_ROWS)]
+    some = [OwnedResource("models", f"m{at}", size=500) for at in range(command.MOST_ROWS)]
     assert len(command.rows("models", some)) == command.MOST_ROWS
-    (row,) = command.rows("models", [*some, Thing("models", "last", size=None)])
+    (row,) = command.rows("models", [*some, OwnedResource("models", "last", size=None)])
     assert row[:4] == ("models", "m0 and 6 others", "7", "not told")

@@ -18,8 +18,8 @@ from seat_helpers import (
 )
 
 import workshop
-from workshop import cleaning, stacks
-from workshop.cleaning import buckets, logs
+from workshop import stacks
+from workshop.account import cleanup, seat_stacks
 from workshop.joblog import LOG_GROUP
 from workshop.standing import price
 
@@ -44,10 +44,10 @@ def quiet(_):
 def test_a_look_finds_each_kind_with_its_size_and_cost_and_changes_nothing(furnished):
     session = workshop.session("local", seat=furnished.seat)
     calls = Calls(session)
-    found = cleaning.find(session)
+    found = cleanup.find(session)
     assert calls.writes == [] and calls.made
-    assert not found.unseen and not found.strangers
-    assert list(dict.fromkeys(one.kind for one in found.things)) == KINDS
+    assert not found.unseen and not found.foreign
+    assert list(dict.fromkeys(one.kind for one in found.owned)) == KINDS
     (objects,) = found.of("objects")
     assert objects.count == 5, "two versions, one more, its delete marker, one upload"
     assert objects.size == len(b"first") + len(b"second one") + 100
@@ -65,11 +65,11 @@ def test_a_look_finds_each_kind_with_its_size_and_cost_and_changes_nothing(furni
         730 * price("notebook ml.t3.medium").usd
     )
     assert by_name["storage"].usd_per_month == 0
-    assert found.usd_per_month == pytest.approx(sum(one.usd_per_month or 0 for one in found.things))
+    assert found.usd_per_month == pytest.approx(sum(one.usd_per_month or 0 for one in found.owned))
 
 
 def test_the_table_says_what_is_not_known(furnished):
-    table = cleaning.find(furnished).table()
+    table = cleanup.find(furnished).table()
     assert list(table.index) == KINDS
     assert table.loc["stacks", "how many"] == 3
     assert table.loc["log streams of training jobs", "bytes"] == "not told"
@@ -80,13 +80,13 @@ def test_all_is_deleted_and_a_second_run_changes_nothing(session):
     furnish(session)
     assert len(names_left(session)) > 8
     said = []
-    report = cleaning.clean(session, said.append)
+    report = cleanup.clean(session, said.append)
     assert report.refused == {} and report.nothing_left
     assert report.lines() == ["Left: nothing."]
     assert names_left(session) == [], "asked of the services themselves"
     assert sum("deleted" in line for line in said) == len(said) == len(report.done)
     calls = Calls(session)
-    again = cleaning.clean(session, quiet)
+    again = cleanup.clean(session, quiet)
     assert again.nothing_left and again.done == [] and calls.writes == []
     assert workshop.deploy(session, say=quiet)[0].change == "created", "one can begin again"
 
@@ -99,10 +99,10 @@ def test_a_name_alone_proves_nothing(session):
     stack(session, "theirs", {"Resources": {"T": {"Type": "AWS::SNS::Topic"}}}, [])
     other = job(session, "theirs", tags=[])
     stream(session, LOG_GROUP, f"{prefix}unknown/algo-1-1")
-    report = cleaning.clean(session, quiet)
+    report = cleanup.clean(session, quiet)
     assert report.nothing_left
-    strangers = {(one.kind, one.name): one.why for one in report.left.strangers}
-    assert strangers == {
+    foreign = {(one.kind, one.name): one.why for one in report.left.foreign}
+    assert foreign == {
         ("endpoints", f"{prefix}theirs"): "not tagged as this seat's",
         ("endpoint configurations", f"{prefix}theirs"): "not tagged as this seat's",
         ("models", f"{prefix}theirs"): "not tagged as this seat's",
@@ -129,9 +129,9 @@ def test_a_seat_whose_name_goes_on_is_another_seat(session):
     job(neighbour, "done")
     before = names_left(neighbour)
     host(session, "x", stacks.tags(session.seat))
-    report = cleaning.clean(session, quiet)
+    report = cleanup.clean(session, quiet)
     assert report.nothing_left and len(report.done) == 4
-    assert report.left.strangers == [], "they are somebody's, and that is known"
+    assert report.left.foreign == [], "they are somebody's, and that is known"
     assert names_left(neighbour) == before
 
 
@@ -149,11 +149,11 @@ def test_a_job_that_runs_is_stopped_first(session):
     s3.put_object(Bucket=session.bucket, Key="code/source.tar.gz", Body=packed.getvalue())
     full = job(session, "runs", code=f"s3://{session.bucket}/code/source.tar.gz")
     until(lambda: status(session, full) == "InProgress")
-    (running,) = cleaning.find(session).of("running training jobs")
+    (running,) = cleanup.find(session).of("running training jobs")
     # 1680 s of max_run and 120 s to save: half an hour of one ml.m5.xlarge.
     assert running.note == "at most 0.12 USD until max_run ends it"
     said = []
-    report = cleaning.clean(session, said.append)
+    report = cleanup.clean(session, said.append)
     assert report.nothing_left and names_left(session) == []
     assert said[0] == f"running training jobs: {full}: stopped"
 
@@ -161,9 +161,9 @@ def test_a_job_that_runs_is_stopped_first(session):
 def test_more_objects_than_one_request_takes(session, monkeypatch):
     workshop.deploy(session, say=quiet)
     fill(session)
-    monkeypatch.setattr(buckets, "BATCH", 2)
+    monkeypatch.setattr(seat_stacks, "BATCH", 2)
     calls = Calls(session)
-    assert cleaning.clean(session, quiet).nothing_left
+    assert cleanup.clean(session, quiet).nothing_left
     assert calls.made.count("DeleteObjects") == 2  # four of them; the upload is aborted
     assert calls.made.count("AbortMultipartUpload") == 1
 
@@ -173,7 +173,7 @@ def test_a_bucket_that_no_stack_holds(session):
     s3.create_bucket(Bucket=name)
     s3.put_bucket_tagging(Bucket=name, Tagging={"TagSet": stacks.tags(session.seat)})
     s3.put_object(Bucket=name, Key="a", Body=b"a")
-    report = cleaning.clean(session, quiet)
+    report = cleanup.clean(session, quiet)
     assert [one.kind for one in report.done] == ["objects", "buckets"]
     assert report.nothing_left and names_left(session) == []
 
@@ -183,8 +183,8 @@ def test_a_bucket_in_another_region_is_told_and_kept(session):
     where = {"LocationConstraint": "eu-west-1"}
     s3.create_bucket(Bucket=name, CreateBucketConfiguration=where)
     s3.put_bucket_tagging(Bucket=name, Tagging={"TagSet": stacks.tags(session.seat)})
-    report = cleaning.clean(session, quiet)
-    (told,) = report.left.strangers
+    report = cleanup.clean(session, quiet)
+    (told,) = report.left.foreign
     assert (told.name, told.why) == (
         name,
         "it is in eu-west-1: clean that region too, with AWS_DEFAULT_REGION",
@@ -194,25 +194,25 @@ def test_a_bucket_in_another_region_is_told_and_kept(session):
 
 def test_what_stands_in_a_network_has_its_price(session):
     workshop.deploy(session, ("network",), say=quiet, parameters={"Nat": "yes"})
-    (found,) = cleaning.find(session).of("stacks")
+    (found,) = cleanup.find(session).of("stacks")
     hourly = price("nat-gateway").usd + price("public-ipv4").usd
     hourly += 5 * price("interface-endpoint").usd  # the gateway endpoint to S3 is free
     assert found.usd_per_month == pytest.approx(730 * hourly)
     assert "5 x interface-endpoint" in found.note
-    assert cleaning.clean(session, quiet).nothing_left
+    assert cleanup.clean(session, quiet).nothing_left
 
 
 def test_a_notebook_instance_that_bears_the_seats_name_alone(session, monkeypatch):
     name = session.job_prefix.rstrip("-")  # as cloudformation/notebook.yaml calls it; moto may not
     tags = {one["Key"]: one["Value"] for one in stacks.tags(session.seat)}
-    monkeypatch.setattr(logs, "notebooks", lambda _: {name: tags})
+    monkeypatch.setattr(seat_stacks, "_notebooks", lambda _: {name: tags})
     for last in ("jupyter.log", "LifecycleConfigOnStart"):
         stream(session, NOTEBOOK_LOGS, f"{name}/{last}")
     stream(session, NOTEBOOK_LOGS, f"{name}x/jupyter.log")
-    (found,) = cleaning.find(session).things
+    (found,) = cleanup.find(session).owned
     assert (found.name, found.count) == (name, 2)
-    report = cleaning.clean(session, quiet)
-    assert report.nothing_left and report.left.strangers == []
+    report = cleanup.clean(session, quiet)
+    assert report.nothing_left and report.left.foreign == []
     left = session.client("logs").describe_log_streams(logGroupName=NOTEBOOK_LOGS)["logStreams"]
     names = {one["logStreamName"] for one in left}
     assert f"{name}x/jupyter.log" in names and f"{name}/jupyter.log" not in names

@@ -112,7 +112,12 @@ def notebook(session) -> str:
         "RoleArn": ROLE,
     }
     kind = "AWS::SageMaker::NotebookInstance"
-    body = {"Resources": {"Notebook": {"Type": kind, "Properties": properties}}}
+    body = {
+        "Resources": {"Notebook": {"Type": kind, "Properties": properties}},
+        "Outputs": {
+            "NotebookName": {"Value": {"Fn::GetAtt": ["Notebook", "NotebookInstanceName"]}}
+        },
+    }
     stack(session, "notebook", body, stacks.tags(session.seat))
     full = f"{session.job_prefix}notebook"
     client = session.client("cloudformation")
