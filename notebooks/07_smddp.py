@@ -71,8 +71,9 @@ import pandas as pd
 
 import data_prep
 import workshop
-from workshop import costmodel, plots, preflight, recorded
+from workshop import costmodel, plots, recorded
 from workshop import links as link
+from workshop.account import preflight
 from workshop.horovod import horovod_status
 from workshop.plots import links as pictures
 

@@ -25,7 +25,7 @@ def renting(folder: str, max_run: int, spot: bool, keep_alive: int) -> dict:
     Raises:
         CannotRent: both are asked for, or keep_alive is no time that SageMaker takes.
     """
-    from workshop.preflight.facts import longest_keep_alive, source  # it imports sessions
+    from workshop.account.preflight.facts import longest_keep_alive, source  # it imports sessions
 
     if spot and keep_alive:
         raise CannotRent(

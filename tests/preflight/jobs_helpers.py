@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from workshop.preflight import JobConfiguration
+from workshop.account.preflight import JobConfiguration
 
 # A job that is right. Each of the others differs from it.
 RIGHT = {
@@ -58,7 +58,7 @@ GOOD = {
     "multi-worker, new": job(framework_version="2.18.0", distribution=MULTI_WORKER),
     "PyTorch, no distribution": pytorch(),
     "SMDDP": pytorch(P4D, distribution=SMDDP),
-    "SMDDP by torchrun": pytorch(
+    "torchrun on P4d": pytorch(
         P4D, framework_version="2.5.1", py_version="py311", distribution=TORCH
     ),
     "SMDDP for TensorFlow": job(
@@ -139,12 +139,17 @@ BAD = {
     "SMDDP, not in the SDK's list": (
         pytorch(P4D, framework_version="2.4.0", py_version="py311", distribution=SMDDP),
         "its list ends at 2.2.0",
-        "torch_distributed works",
+        "image_uri of a version up to 2.5.1",
     ),
     "SMDDP, PyTorch too new": (
         pytorch(P4D, framework_version="2.6.0", py_version="py312", distribution=SMDDP),
         "2.6.0's image has no SMDDP",
-        "2.5.1 with torch_distributed",
+        "image_uri of 2.5.1",
+    ),
+    "SMDDP by torchrun": (
+        pytorch(P4D, distribution=TORCH, script='init_process_group("smddp")'),
+        "AllReduce works under mpirun only",
+        '"smdistributed"',
     ),
     # Horovod
     "no Horovod in TensorFlow's image": (

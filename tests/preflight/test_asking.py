@@ -6,10 +6,8 @@ from botocore.stub import Stubber
 from jobs_helpers import job, pytorch
 from moto import mock_aws
 
-from workshop.preflight import all_ok, ask
-from workshop.preflight.asking.image import check_image
-from workshop.preflight.asking.network import check_network
-from workshop.preflight.asking.quota import check_quota
+from workshop.account.preflight import all_ok, ask, asking
+from workshop.account.preflight.derived import Job
 from workshop.sessions import Session
 
 ACCOUNT = "0" * 12
@@ -54,7 +52,7 @@ class Quotas(Session):
 
 def quota(configuration, **quotas: float):
     """The findings about quotas."""
-    return list(check_quota(configuration, Quotas(**quotas)))
+    return list(asking.quota(Job(configuration), Quotas(**quotas)))
 
 
 def test_a_quota_that_suffices_passes():
@@ -80,6 +78,14 @@ def test_spot_and_warm_pools_have_quotas_of_their_own():
     assert [one.ok for one in found] == [True, False] and "warm pool" in found[1].reason
 
 
+def test_all_instances_of_the_account_have_a_quota_too():
+    usual = {"ml.c5.xlarge for training job usage": 20}
+    found = quota(job(instance_count=8), **usual, **{asking.ALL_INSTANCES: 4})
+    assert [one.ok for one in found] == [True, False] and "across all training jobs" in found[
+        1
+    ].reason
+
+
 def test_a_type_without_a_quota_is_not_in_the_region():
     (found,) = quota(job(), **{"ml.m5.large for training job usage": 4})
     assert found.ok is False and "does not seem to offer ml.c5.xlarge" in found.reason
@@ -87,7 +93,7 @@ def test_a_type_without_a_quota_is_not_in_the_region():
 
 def test_quotas_are_read_once_for_all_jobs_of_a_session():
     session = Quotas(**{"ml.c5.xlarge for training job usage": 4})
-    assert list(check_quota(job(), session)) == list(check_quota(job(), session))
+    assert list(asking.quota(Job(job()), session)) == list(asking.quota(Job(job()), session))
     assert session.calls == 1
 
 
@@ -114,19 +120,19 @@ def test_an_image_of_ones_own_is_looked_for(session):
     ecr = session.client("ecr")
     ecr.create_repository(repositoryName="horovod")
     ecr.put_image(repositoryName="horovod", imageManifest=MANIFEST, imageTag="1")
-    (found,) = check_image(job(image_uri=f"{REGISTRY}/horovod:1"), session)
+    (found,) = asking.image(Job(job(image_uri=f"{REGISTRY}/horovod:1")), session)
     assert found.ok is True
-    (found,) = check_image(job(image_uri=f"{REGISTRY}/horovod:2"), session)
+    (found,) = asking.image(Job(job(image_uri=f"{REGISTRY}/horovod:2")), session)
     assert found.ok is False and "ImageNotFoundException" in found.reason
-    (found,) = check_image(job(image_uri=f"{REGISTRY}/horovood:1"), session)
+    (found,) = asking.image(Job(job(image_uri=f"{REGISTRY}/horovood:1")), session)
     assert found.ok is False and "RepositoryNotFoundException" in found.reason
-    (found,) = check_image(job(image_uri="docker.io/library/python:3"), session)
+    (found,) = asking.image(Job(job(image_uri="docker.io/library/python:3")), session)
     assert found.ok is None
 
 
 def test_the_local_endpoint_needs_no_image(session):
     session.target = "local"
-    (found,) = check_image(job(), session)
+    (found,) = asking.image(Job(job()), session)
     assert found.ok is None and "pulls no image" in found.reason
 
 
@@ -147,6 +153,10 @@ def network(session):
     open_, closed = group("open", vpc), group("closed", vpc)
     rule = [{"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": open_}]}]
     ec2.authorize_security_group_ingress(GroupId=open_, IpPermissions=rule)
+    inward = group("inward", vpc)  # and out to all addresses, as every new group
+    itself = [{"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": inward}]}]
+    ec2.authorize_security_group_ingress(GroupId=inward, IpPermissions=itself)
+    ec2.authorize_security_group_egress(GroupId=open_, IpPermissions=rule)
     named = group("named", vpc)  # lets another group's members in, and its own not
     ec2.authorize_security_group_ingress(GroupId=named, IpPermissions=rule)
     other = ec2.create_vpc(CidrBlock="10.1.0.0/16")["Vpc"]["VpcId"]
@@ -155,6 +165,7 @@ def network(session):
         "large": subnet("10.0.16.0/20", "us-east-1b"),
         "open": open_,
         "closed": closed,
+        "inward": inward,
         "named": named,
         "elsewhere": group("elsewhere", other),
     }
@@ -163,7 +174,7 @@ def network(session):
 def seen(session, subnets, group, **changes):
     """The one finding about a network."""
     changes = {"subnets": tuple(subnets), "security_group_ids": (group,)} | changes
-    (found,) = check_network(job(**changes), session)
+    (found,) = asking.network(Job(job(**changes)), session)
     return found
 
 
@@ -188,6 +199,14 @@ def test_a_group_that_keeps_its_members_apart_is_told(session, network):
         found = seen(session, [network["large"]], network[group])
         assert found.ok is False and "wait for each other until max_run" in found.reason
     assert seen(session, [network["large"]], network["closed"], instance_count=1).ok is True
+
+
+def test_efa_needs_a_rule_out_to_the_group_itself(session, network):
+    where = (session, [network["large"]], network["inward"])
+    assert seen(*where).ok is True
+    found = seen(*where, instance_type="ml.p4d.24xlarge")
+    assert found.ok is False and "lets traffic out to the group itself" in found.reason
+    assert "outbound rule" in found.remedy and found.source.startswith("https://")
 
 
 def test_a_group_of_another_vpc_is_told(session, network):

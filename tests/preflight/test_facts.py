@@ -10,12 +10,19 @@ import pytest
 from sagemaker.pytorch import PyTorch
 from sagemaker.tensorflow import TensorFlow
 
+from workshop.account.preflight.facts import (
+    FACTS,
+    facts,
+    longest_keep_alive,
+    source,
+    training_types,
+)
 from workshop.costs import price_table
-from workshop.preflight.facts import FACTS, facts, longest_keep_alive, source, training_types
 from workshop.requests import recording_session
 
 EC2 = Path(moto.__file__).parent / "ec2/resources"
-CODE = "\n".join(path.read_text() for path in FACTS.parent.rglob("*.py"))
+USERS = [*FACTS.parent.glob("*.py"), FACTS.with_name("rules.toml")]
+CODE = "\n".join(path.read_text() for path in USERS)
 
 
 def recorded(path: Path):

@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 from jobs_helpers import BAD, GOOD, job
 
-from workshop.preflight import BadConfiguration, JobConfiguration, all_ok, check, of
+from workshop.account.preflight import BadConfiguration, JobConfiguration, all_ok, check, of
 
 # Reasons about the configuration alone: no fact about AWS is in them.
 WITHOUT_SOURCE = {"no instance", "no process"}

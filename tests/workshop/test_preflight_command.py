@@ -59,12 +59,13 @@ def test_a_good_job_offline():
 
 
 def test_a_bad_job_says_why_what_to_do_and_where_it_stands():
-    status, output = preflight("--offline", *HOROVOD, "--framework-version=2.14.1", "--spot")
+    wrong = ["--framework-version=2.14.1", "--instance-count=0"]
+    status, output = preflight("--offline", *HOROVOD, *wrong)
     assert status == 2
     assert "NO  strategy      mpi starts Horovod scripts" in output
     assert 'to do: Write framework_version="2.12.0"' in output
     assert "source: https://github.com/aws/deep-learning-containers" in output
-    assert output.count("NO  limits") == 2  # no max_wait, no checkpoints
+    assert "NO  instances     instance_count is 0" in output
 
 
 def test_a_distribution_in_json():
@@ -128,7 +129,7 @@ def test_a_lessons_parameters_can_make_it_wrong():
         ([], "Name a LESSON, or describe a job"),
         (["02"], "Lesson 02 starts no job"),
         (["88"], "No lesson 88"),
-        (["05", "--spot"], "LESSON and --spot do not go together"),
+        (["05", "--instance-count=1"], "LESSON and --instance-count do not go together"),
         ([*HOROVOD, "--framework=mxnet"], "framework is 'mxnet'"),
         (["--framework=pytorch", "--instance-type=ml.c5.xlarge"], "py_version are needed"),
     ],

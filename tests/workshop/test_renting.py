@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from workshop import preflight
+from workshop.account import preflight
 from workshop.following import watch
 from workshop.renting import CannotRent
 from workshop.requests import WithoutTelemetry, recording_session

@@ -16,7 +16,7 @@ from sagemaker import image_uris
 
 from local_sagemaker import daemon
 from local_sagemaker.server.validation import check as check_as_the_service
-from workshop import preflight
+from workshop.account import preflight
 from workshop.cli import main
 from workshop.requests import build, placeholders, recording_session
 from workshop.teaching.plan import plan
