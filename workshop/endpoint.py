@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterator
 
 from local_sagemaker import daemon
-from workshop.doctor.machine import is_free
 
 END_SECONDS = 10
 _saved: dict[str, str | None] = {}
@@ -23,7 +22,7 @@ def ensure_up(say=print) -> tuple[daemon.Running, bool]:
     state = daemon.state_directory()
     if found := daemon.running(state):
         return found, False
-    port = daemon.DEFAULT_PORT if is_free(daemon.DEFAULT_PORT) else 0
+    port = daemon.DEFAULT_PORT if daemon.is_free(daemon.DEFAULT_PORT) else 0
     found = daemon.start(state, port)
     say(f"The local SageMaker endpoint was down; started it on {found.url}.")
     return found, True

@@ -1,4 +1,4 @@
-"""Python, packages against the lock, compiler, Horovod."""
+"""What is installed here: Python, packages against the lock, compiler, Horovod."""
 
 from __future__ import annotations
 
@@ -10,21 +10,46 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 from packaging.markers import default_environment
 from packaging.requirements import Requirement
 
-from workshop.doctor.result import Check, fail, ok, warn
 from workshop.horovod import horovod_status
 
 LOCK = Path(__file__).resolve().parents[2] / "requirements" / "lock.txt"
 PYTHONS = ((3, 11), (3, 12))
 SHOWN = ("tensorflow", "torch", "sagemaker")
 TRY_HOROVOD = "import horovod.tensorflow as hvd; hvd.init(); print(hvd.mpi_built())"
+OK, WARN, FAIL = "OK", "WARN", "FAIL"
 
 
-def python() -> Check:
+@dataclass(frozen=True)
+class CheckResult:
+    """level: OK, WARN (a part of the kit is missing) or FAIL (it will not work).
+
+    found: what is here. do: what to do about it, empty where there is nothing to do.
+    """
+
+    level: str
+    found: str
+    do: str = ""
+
+
+def ok(found: str) -> CheckResult:
+    return CheckResult(OK, found)
+
+
+def warn(found: str, do: str) -> CheckResult:
+    return CheckResult(WARN, found, do)
+
+
+def fail(found: str, do: str) -> CheckResult:
+    return CheckResult(FAIL, found, do)
+
+
+def python() -> CheckResult:
     found = f"{platform.python_version()} in {sys.prefix}"
     if sys.version_info[:2] in PYTHONS:
         return ok(found)
@@ -43,7 +68,7 @@ def locked(text: str) -> dict[str, str]:
     return result
 
 
-def packages() -> Check:
+def packages() -> CheckResult:
     """Compare what is installed with the lock. A local version (torch's +cpu) may differ."""
     if not LOCK.exists():
         return warn(f"{LOCK} is not there", "run the kit from its own folder")
@@ -64,7 +89,7 @@ def packages() -> Check:
     return ok(f"{len(wanted)} as locked: {shown}")
 
 
-def compiler() -> Check:
+def compiler() -> CheckResult:
     """Compile a line of C++. Only Horovod needs it, and only while it is built."""
     asked = (os.environ.get("CXX") or "").split()
     names = asked[:1] or ["g++", "c++", "clang++"]
@@ -89,7 +114,7 @@ def compiles(program: str) -> bool:
             return False
 
 
-def horovod() -> Check:
+def horovod() -> CheckResult:
     """Start it, in a process of its own: importing TensorFlow here would be slow for good."""
     status = horovod_status()
     if not status.available:
