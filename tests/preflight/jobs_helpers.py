@@ -243,6 +243,11 @@ BAD = {
     "the wrong Python": (job(py_version="py38"), "no Python 'py38'", "'py310'"),
     "a version without an image": (job(framework_version="2.15"), "version 2.15", "2.14.1"),
     "a version of the future": (job(framework_version="3.0.1"), "version 3.0.1", "image_uri"),
+    "a region without images": (
+        job(region="eusc-de-east-1"),
+        "finds no image: Unsupported region",
+        "image_uri",
+    ),
     # instances
     "no ml.": (job(instance_type="m5.xlarge"), "a type of EC2", '"ml.m5.xlarge"'),
     "a misspelt type": (job(instance_type="ml.c5.xlrage"), '"ml.c5.xlrage"', "ml.c5.xlarge"),
