@@ -15,8 +15,9 @@ from rich.console import Console
 from rich.table import Table
 
 from bench import jobs
-from workshop import costmodel, links
+from workshop import costmodel
 from workshop.events import events
+from workshop.jobs import bandwidth
 
 SCRIPTS = Path(__file__).parent.parent / "scripts"
 INSTANCES, RANKS_PER_INSTANCE = 2, 4
@@ -57,7 +58,7 @@ def measure(endpoint: jobs.JobsEndpoint, source: str, mbit: int, blocks: int) ->
             "bytes": f"{LARGE},{SMALL}",
             "blocks": blocks,
         },
-        environment=links.environment(f"{mbit}mbit"),
+        environment=bandwidth.environment(f"{mbit}mbit"),
     )
     tiers = costmodel.TwoTiers.from_measurements(events(lines, "link"))
     rows = []

@@ -49,8 +49,7 @@ max_run = 600
 # %%
 import workshop
 from data_prep import digits, upload
-from workshop import stacks, standing
-from workshop.account import cleanup
+from workshop.account import cleanup, prices, stacks
 from workshop.notebooks.page import versions
 
 print(versions())
@@ -76,18 +75,18 @@ session
 
 # %%
 amounts = {"endpoint ml.m5.large": 1, "nat-gateway": 1, "interface-endpoint": 1}
-amounts["s3"] = 10 * standing.GB
+amounts["s3"] = 10 * prices.GB
 guess = workshop.predict(
     dearest=("Which costs most in a month? (s3: 10 GB)", list(amounts)),
     things="How many things does one small job leave?",
 )
 
 # %%
-standing.table()
+prices.idle_table()
 
 # %% [markdown]
-# Each price is a list price of us-east-1 with its date; `workshop/prices.toml` names the sources.
-# Your region and your day may differ.
+# Each price is a list price of us-east-1 with its date; `workshop/account/prices.toml` names the
+# sources. Your region and your day may differ.
 #
 # In this table a month is 730 hours. Whether anybody used the thing does not matter. In December
 # 2022 somebody [reported](https://github.com/amazon-science/alexa-teacher-models/issues/5) a bill
@@ -96,8 +95,8 @@ standing.table()
 # story, and the remedy is the same in any case: look what is there.
 
 # %%
-dearest = max(amounts, key=lambda name: standing.price(name).per_month(amounts[name]))
-assert standing.price("s3").per_month(amounts["s3"]) < 1, "Look at the price of S3 again."
+dearest = max(amounts, key=lambda name: prices.idle_price(name).per_month(amounts[name]))
+assert prices.idle_price("s3").per_month(amounts["s3"]) < 1, "Look at the price of S3 again."
 workshop.record(dearest=dearest)
 
 # %% [markdown]

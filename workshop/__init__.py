@@ -13,33 +13,33 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from workshop.comparing import compare, run_jobs
-    from workshop.costs import cost, cost_table
+    from workshop.account.compare import compare
+    from workshop.account.prices import cost, cost_table
+    from workshop.account.stacks import deploy
     from workshop.exercises.checking import check
-    from workshop.following import follow
+    from workshop.jobs.follow import follow, run_jobs
+    from workshop.jobs.session import session
     from workshop.paths import DATA, SCRIPTS
     from workshop.predicting import predict
     from workshop.quizzing import quiz
     from workshop.ranks import start_ranks
     from workshop.recording import record
-    from workshop.sessions import session
     from workshop.source import show_diff, show_function
-    from workshop.stacks import deploy
 
 _HOME = {
     "DATA": "workshop.paths",
     "SCRIPTS": "workshop.paths",
     "check": "workshop.exercises.checking",
-    "compare": "workshop.comparing",
-    "cost": "workshop.costs",
-    "cost_table": "workshop.costs",
-    "deploy": "workshop.stacks",
-    "follow": "workshop.following",
+    "compare": "workshop.account.compare",
+    "cost": "workshop.account.prices",
+    "cost_table": "workshop.account.prices",
+    "deploy": "workshop.account.stacks",
+    "follow": "workshop.jobs.follow",
     "predict": "workshop.predicting",
     "quiz": "workshop.quizzing",
     "record": "workshop.recording",
-    "run_jobs": "workshop.comparing",
-    "session": "workshop.sessions",
+    "run_jobs": "workshop.jobs.follow",
+    "session": "workshop.jobs.session",
     "show_diff": "workshop.source",
     "show_function": "workshop.source",
     "start_ranks": "workshop.ranks",

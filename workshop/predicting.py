@@ -13,7 +13,7 @@ import numbers
 
 import pandas as pd
 
-from workshop.live import answers_by_hand, show_widget
+from workshop.display import answers_by_hand, show_widget
 
 NONE = "-"  # no guess
 

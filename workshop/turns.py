@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from workshop.live import LiveText
+from workshop.display import Progress
 from workshop.mpirun import MpiFailed, Running, start
 from workshop.paths import SCRIPTS
 
@@ -96,7 +96,7 @@ def measure(
 def _play(door: socket.socket, running: list[Running], batch: int, steps: int, rounds: int):
     import pandas as pd
 
-    live, rows = LiveText(), []
+    live, rows = Progress(), []
     live.update("starting four processes")
     players = _gather(door, running)
     turns = {ONE: ["first"], APART: ["first", "second"], RANKS: ["ranks"]}

@@ -7,7 +7,7 @@ import pytest
 from seat_helpers import furnish
 
 from local_sagemaker import daemon
-from workshop import endpoint as workshop_endpoint
+from workshop.jobs import local_server as workshop_endpoint
 
 SEATS = itertools.count(1)
 

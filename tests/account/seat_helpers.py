@@ -9,9 +9,9 @@ from collections.abc import Callable
 from botocore.exceptions import ClientError
 
 import workshop
-from workshop import stacks
-from workshop.following import FINAL
-from workshop.joblog import LOG_GROUP
+from workshop.account import stacks
+from workshop.jobs.follow import FINAL
+from workshop.jobs.logs import LOG_GROUP
 
 ENDPOINT_LOGS = "/aws/sagemaker/Endpoints/"
 NOTEBOOK_LOGS = "/aws/sagemaker/NotebookInstances"

@@ -5,10 +5,9 @@ from click.testing import CliRunner
 from seat_helpers import Calls, fill, host, names_left
 
 import workshop
-from workshop import stacks
-from workshop.account import cleanup
+from workshop.account import cleanup, stacks
+from workshop.cli import clean as command
 from workshop.cli import main
-from workshop.commands import clean as command
 
 
 @pytest.fixture
@@ -78,7 +77,7 @@ def test_what_is_left_is_told_with_its_reason(session, invoke, monkeypatch):
     bucket = session.bucket
     calls = Calls(session)
     calls.refuse("DeleteObjects", times=99)
-    monkeypatch.setattr("workshop.sessions.session", lambda target, seat: session)
+    monkeypatch.setattr("workshop.jobs.session.session", lambda target, seat: session)
     result = invoke("--yes")
     assert result.exit_code == 1
     assert f"Left: objects: {bucket}: DeleteObjects: AccessDeniedException" in result.output
@@ -89,7 +88,7 @@ def test_what_is_left_is_told_with_its_reason(session, invoke, monkeypatch):
 def test_nothing_seen_is_not_nothing_there(session, invoke, monkeypatch, option):
     calls = Calls(session)
     calls.refuse("ListModels", times=99)
-    monkeypatch.setattr("workshop.sessions.session", lambda target, seat: session)
+    monkeypatch.setattr("workshop.jobs.session.session", lambda target, seat: session)
     result = invoke(option)
     assert result.exit_code == 1
     assert "There is nothing that could be seen of seat" in result.output
@@ -103,7 +102,7 @@ def test_an_interrupt_says_that_a_second_run_goes_on(session, invoke, monkeypatc
     calls = Calls(session)
     calls.refuse("DeleteStack", error="KeyboardInterrupt")
     with monkeypatch.context() as patch:
-        patch.setattr("workshop.sessions.session", lambda target, seat: session)
+        patch.setattr("workshop.jobs.session.session", lambda target, seat: session)
         result = invoke("--yes")
     assert result.exit_code == 130
     assert "Interrupted. 1 of 3 entries are done" in result.output

@@ -18,10 +18,9 @@ from seat_helpers import (
 )
 
 import workshop
-from workshop import stacks
-from workshop.account import cleanup, seat_stacks
-from workshop.joblog import LOG_GROUP
-from workshop.standing import price
+from workshop.account import cleanup, seat_stacks, stacks
+from workshop.account.prices import idle_price as price
+from workshop.jobs.logs import LOG_GROUP
 
 KINDS = [
     "endpoints",

@@ -7,8 +7,7 @@ import tarfile
 
 from seat_helpers import ROLE, until
 
-from workshop import stacks
-from workshop.account import cleanup
+from workshop.account import cleanup, stacks
 
 SLEEPS = b"""
 import time

@@ -8,7 +8,7 @@ from moto import mock_aws
 
 from workshop.account.preflight import all_ok, ask, asking
 from workshop.account.preflight.derived import Job
-from workshop.sessions import Session
+from workshop.jobs.session import Session
 
 ACCOUNT = "0" * 12
 MANIFEST = '{"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json"}'

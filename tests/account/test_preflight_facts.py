@@ -17,8 +17,8 @@ from workshop.account.preflight.facts import (
     source,
     training_types,
 )
-from workshop.costs import price_table
-from workshop.requests import recording_session
+from workshop.account.prices import price_table
+from workshop.jobs.job_preview import preview_session
 
 EC2 = Path(moto.__file__).parent / "ec2/resources"
 USERS = [*FACTS.parent.glob("*.py"), FACTS.with_name("rules.toml")]
@@ -68,7 +68,7 @@ def test_a_warm_pool_is_bounded_by_the_services_model():
 
 @pytest.fixture(scope="module")
 def session():
-    return recording_session("aws").session
+    return preview_session("aws")
 
 
 def hyperparameters(session, kind, distribution, **more) -> dict:

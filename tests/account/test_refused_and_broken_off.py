@@ -5,8 +5,7 @@ from botocore.exceptions import ClientError
 from seat_helpers import Calls, fill, furnish, host, job, names_left
 
 import workshop
-from workshop import stacks
-from workshop.account import cleanup
+from workshop.account import cleanup, stacks
 from workshop.account.resources import Account
 
 # The changing operations of a run over a seat with all kinds of things, in their order, those

@@ -7,10 +7,10 @@ from datetime import date
 import pytest
 from markdown_tables import LESSONS, table
 
-from workshop import standing
-from workshop.costs import GRACE_SECONDS, PRICES, PriceNotKnown
+from workshop.account import prices
+from workshop.account.prices import GRACE_SECONDS, PRICES, PriceNotKnown
+from workshop.jobs.session import MAX_RUN_SECONDS
 from workshop.paths import NOTEBOOKS
-from workshop.sessions import MAX_RUN_SECONDS
 from workshop.teaching import costing
 from workshop.teaching.plan import PLAN
 
@@ -93,9 +93,9 @@ def test_the_prices_are_named_with_their_date_and_source():
         assert PRICE["sources"][row["source"]]["address"] in below
 
 
-@pytest.mark.parametrize("name", PRICE["standing"])
+@pytest.mark.parametrize("name", PRICE["idle"])
 def test_what_stands_has_a_dated_price_in_the_table(name):
-    row = PRICE["standing"][name]
+    row = PRICE["idle"][name]
     given, daily, monthly, of, source = STANDING[row["what"]]
     assert given == f"{row['usd']:g} per {row['per']}"
     month = row["usd"] * (730 if row["per"] == "hour" else 10)
@@ -108,11 +108,11 @@ def test_what_stands_has_a_dated_price_in_the_table(name):
 
 
 def test_a_price_that_is_not_there_is_not_guessed():
-    with pytest.raises(PriceNotKnown, match=r"no row \[standing\] for 'endpoint ml.p4d'"):
-        standing.price("endpoint ml.p4d")
-    assert standing.month("endpoint ml.p4d") is None
-    assert standing.month("nat-gateway", 2) == pytest.approx(2 * 0.045 * 730)
-    assert standing.month("s3", 5 * standing.GB) == pytest.approx(5 * 0.023)
+    with pytest.raises(PriceNotKnown, match=r"no row \[idle\] for 'endpoint ml.p4d'"):
+        prices.idle_price("endpoint ml.p4d")
+    assert prices.usd_per_month("endpoint ml.p4d") is None
+    assert prices.usd_per_month("nat-gateway", 2) == pytest.approx(2 * 0.045 * 730)
+    assert prices.usd_per_month("s3", 5 * prices.GB) == pytest.approx(5 * 0.023)
 
 
 def test_bills_add_up():

@@ -9,11 +9,11 @@ from markdown_tables import LESSONS, sections, table
 from test_coverage import ROWS as COVERED
 from test_coverage import WRONG
 
+from workshop.account.prices import cost
 from workshop.cli import COMMANDS
-from workshop.costs import cost
+from workshop.jobs.session import MAX_RUN_SECONDS
 from workshop.notebooks.lessons import lessons, number
 from workshop.paths import NOTEBOOKS, ROOT
-from workshop.sessions import MAX_RUN_SECONDS
 from workshop.teaching import costing, pages, plan
 
 FOLDER = NOTEBOOKS / "instructor"

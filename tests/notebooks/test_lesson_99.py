@@ -10,8 +10,8 @@ from markdown_tables import LESSONS
 import workshop
 from local_sagemaker import daemon
 from notebook_harness import SMALLER, errors_and_warnings, text_of
-from workshop import endpoint, stacks
-from workshop.account import cleanup
+from workshop.account import cleanup, stacks
+from workshop.jobs import local_server
 from workshop.notebooks.lessons import chosen
 
 pytestmark = pytest.mark.slow
@@ -128,6 +128,6 @@ def test_lesson_99(run_lesson, s3):
     try:
         said = own_seat(delete=True, target="local", seat=SMALLER["seat"])
     finally:
-        endpoint.point_back()
+        local_server.point_back()
     assert said["before"].count == 2 and said["after"].count == 0
     assert buckets(s3()) == []

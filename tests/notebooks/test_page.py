@@ -10,7 +10,7 @@ import nbformat
 import pytest
 from click.testing import CliRunner
 
-from workshop.commands.run import run
+from workshop.cli.run import run
 from workshop.notebooks import page
 from workshop.notebooks.lessons import lessons
 from workshop.recording import MIME

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from workshop import horovod
-from workshop.commands.doctor import doctor
+from workshop.cli.doctor import doctor
 from workshop.launch import doctor as checks
 from workshop.launch import installed
 from workshop.launch.installed import FAIL, OK, WARN, CheckResult

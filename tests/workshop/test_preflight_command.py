@@ -148,7 +148,7 @@ def test_the_local_endpoint_can_be_asked(own_endpoint):
 
 
 def test_a_subnet_is_looked_for_where_it_should_be(own_endpoint, session):
-    from workshop import vpc
+    from workshop.jobs import vpc
 
     there = vpc.network(session)
     arguments = [f"--security-group={there['security_group_ids'][0]}", *HOROVOD]
@@ -159,7 +159,7 @@ def test_a_subnet_is_looked_for_where_it_should_be(own_endpoint, session):
 
 
 def test_a_lessons_job_in_a_vpc_is_checked_in_the_seats_own_network(session):
-    from workshop import stacks
+    from workshop.account import stacks
 
     status, output = preflight("--target=local", "--seat=tests", "05")
     assert status == 0, output

@@ -18,11 +18,10 @@ from botocore import xform_name
 from botocore.exceptions import BotoCoreError, ClientError, WaiterError
 from botocore.waiter import WaiterModel, create_waiter_with_client
 
-from workshop import stacks
-from workshop.costs import PriceNotKnown, cost
-from workshop.following import POLL_SECONDS
-from workshop.joblog import LOG_GROUP as TRAINING_LOGS
-from workshop.standing import month
+from workshop.account import stacks
+from workshop.account.prices import PriceNotKnown, cost, usd_per_month
+from workshop.jobs.follow import POLL_SECONDS
+from workshop.jobs.logs import LOG_GROUP as TRAINING_LOGS
 
 WAIT_SECONDS = 10 * 60  # AWS gives a job 120 s to end, and uploads what it left
 TRANSFORM_LOGS = "/aws/sagemaker/TransformJobs"
@@ -267,7 +266,7 @@ def endpoint_cost(account: Account, name: str) -> dict[str, Any]:
         for variant in found["ProductionVariants"]
         if "InstanceType" in variant  # a serverless one costs by the request
     ]
-    costs = [month(f"endpoint {kind}", count) for kind, count in instances]
+    costs = [usd_per_month(f"endpoint {kind}", count) for kind, count in instances]
     note = ", ".join(f"{count} x {kind}" for kind, count in instances) or "serverless"
     return {"usd_per_month": None if None in costs else sum(costs), "note": note}
 
@@ -332,7 +331,7 @@ def endpoint_logs(account: Account) -> Iterator[Listed]:
             tags = tags_of(account, "Endpoint", endpoint)
         else:  # the endpoint is gone: `delete_endpoint` has tagged its log
             tags = account.client("logs").list_tags_for_resource(resourceArn=_arn(group))["tags"]
-        yield Listed(name, tags, {"size": size, "usd_per_month": month("logs", size)})
+        yield Listed(name, tags, {"size": size, "usd_per_month": usd_per_month("logs", size)})
 
 
 def delete_log_group(account: Account, name: str) -> None:
@@ -375,7 +374,7 @@ def repository_cost(account: Account, name: str) -> dict[str, Any]:
     images = account.entries("ecr", "describe_images", "imageDetails", repositoryName=name)
     sizes = [image.get("imageSizeInBytes", 0) for image in images]
     note = f"{len(sizes)} image{'s' * (len(sizes) != 1)}"
-    return {"size": sum(sizes), "usd_per_month": month("ecr", sum(sizes)), "note": note}
+    return {"size": sum(sizes), "usd_per_month": usd_per_month("ecr", sum(sizes)), "note": note}
 
 
 def delete_repository(account: Account, name: str) -> None:

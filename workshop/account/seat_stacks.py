@@ -7,7 +7,8 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from workshop import stacks
+from workshop.account import stacks
+from workshop.account.prices import HOURS_PER_MONTH, hourly_cost, usd_per_month
 from workshop.account.resources import (
     Account,
     Listed,
@@ -17,8 +18,6 @@ from workshop.account.resources import (
     stream_details,
     writers,
 )
-from workshop.stacks.costs import hourly
-from workshop.standing import HOURS_PER_MONTH, month
 
 NOTEBOOK_LOGS = "/aws/sagemaker/NotebookInstances"
 BATCH = 1000  # most keys of one DeleteObjects
@@ -51,7 +50,7 @@ def delete(account: Account, name: str) -> None:
 def cost(account: Account, name: str) -> dict[str, Any]:
     """What the parts of a stack cost while they are there, used or not."""
     (stack,) = stacks.status(account.session, (name.removeprefix(account.prefix),))
-    found = hourly(account.session, stack)
+    found = hourly_cost(account.session, stack)
     note = ", ".join(
         part if count == 1 else f"{count} x {part}" for part, count in found.parts.items()
     )
@@ -71,7 +70,7 @@ def objects(account: Account) -> Iterator[Listed]:
         size = sum(version.get("Size", 0) for version in versions)
         note = f"{uploads} unfinished uploads, of unknown size" if uploads else ""
         if count := len(versions) + uploads:
-            details = {"count": count, "size": size, "usd_per_month": month("s3", size)}
+            details = {"count": count, "size": size, "usd_per_month": usd_per_month("s3", size)}
             yield Listed(name, owner, details | {"note": note})
 
 

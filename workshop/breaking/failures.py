@@ -7,7 +7,7 @@ import time
 from workshop.breaking import ranks
 from workshop.breaking.jobs import JOBS
 from workshop.breaking.shown import Failure, Seen, Shown
-from workshop.live import LiveText
+from workshop.display import Progress
 
 RANKS = (
     Failure(
@@ -135,7 +135,7 @@ def show(name: str, mended: bool = False) -> Shown:
 
     Raises UnknownFailure. An interrupt ends all that was started.
     """
-    failure, live = of_name(name), LiveText()
+    failure, live = of_name(name), Progress()
     live.update(f"{name}: about {failure.seconds} s ...")
     began = time.monotonic()
     seen = failure.reproduce(mended)

@@ -11,6 +11,7 @@ import zipfile
 from local_sagemaker.cluster.spec import PROCESSES
 from workshop.breaking.network import Place, place
 from workshop.breaking.shown import Failure, Seen
+from workshop.jobs.local_server import client
 from workshop.paths import DATA, SCRIPTS
 
 NEEDS_A_PACKAGE = SCRIPTS / "breaking" / "needs_a_package"
@@ -21,17 +22,11 @@ PACKAGE = "workshop_greeting"
 BESIDE = f"--no-index\n--find-links wheels\n{PACKAGE}==1.0\n"
 
 
-def _client(service: str):
-    from workshop.commands.jobs import client
-
-    return client(service)
-
-
 def _reproduce(act, needs_namespaces: bool):
     """What reproduces a failure: `act(mended)`, with the local endpoint up meanwhile."""
 
     def reproduce(mended: bool) -> Seen:
-        from workshop.endpoint import up_for_now
+        from workshop.jobs.local_server import up_for_now
 
         with up_for_now(say=lambda _: None) as found:
             if needs_namespaces and found.isolation == PROCESSES:
@@ -75,7 +70,7 @@ def _completed(found: dict, lines: list[str], pattern: str) -> Seen:
 
 def blocked_security_group(mended: bool) -> Seen:
     """Two instances in a group that lets nobody in: the first waits for the second."""
-    with place(_client, let_members_in=mended) as made:
+    with place(client, let_members_in=mended) as made:
         max_run = ENOUGH_SECONDS if mended else WAITING_SECONDS
         found, lines = made.run(_training(made, max_run, count=2))
     if mended:
@@ -87,7 +82,7 @@ def blocked_security_group(mended: bool) -> Seen:
 
 def no_s3_endpoint(mended: bool) -> Seen:
     """A VPC without a way to S3: the job's data does not arrive."""
-    with place(_client, to_s3=mended) as made:
+    with place(client, to_s3=mended) as made:
         request = _training(made, ENOUGH_SECONDS, count=1)
         request["HyperParameters"]["sagemaker_program"] = '"look_at_channels.py"'
         for name in [one for one in request["HyperParameters"] if "mpi" in one or "max" in one]:
@@ -102,7 +97,7 @@ def no_s3_endpoint(mended: bool) -> Seen:
 def requirements_offline(mended: bool) -> Seen:
     """requirements.txt in a VPC without a NAT gateway: pip reaches no index."""
     more = {"requirements.txt": BESIDE.encode(), f"wheels/{_wheel_name()}": _wheel()}
-    with place(_client) as made:
+    with place(client) as made:
         source = made.source(NEEDS_A_PACKAGE, more if mended else {})
         found, lines = made.run(made.request("train.py", source, 1, ENOUGH_SECONDS))
     if mended:

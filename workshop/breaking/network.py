@@ -12,8 +12,8 @@ from pathlib import Path
 
 from botocore.exceptions import ClientError
 
-from workshop.following import FINAL
-from workshop.joblog import LogReader
+from workshop.jobs.follow import FINAL
+from workshop.jobs.logs import LogReader
 
 BLOCK = "10.30.0.0/24"
 POLL_SECONDS = 0.3

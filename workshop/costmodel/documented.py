@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from workshop import links as documented_links
+from local_sagemaker.jobs.network import performance
 from workshop.costmodel.links import Link, SharedLinks
 
 
@@ -53,6 +53,6 @@ def tiers(instance_type: str, alpha_inside: float, alpha_across: float):
             f"scripts/measure_all_reduce.py. Documented are: {', '.join(NVLINKS)}."
         )
     each_way = NVLINKS[instance_type].gigabytes_per_second * 1e9 / 2
-    network = documented_links.network_performance(instance_type).gbit * 1e9 / 8
+    network = performance(instance_type).gbit * 1e9 / 8
     inside = SharedLinks.one_each(Link(alpha_inside, 1 / each_way))
     return inside, SharedLinks.one_wire(Link(alpha_across, 1 / network))

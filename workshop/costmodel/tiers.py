@@ -68,7 +68,7 @@ class TwoTiers:
 
         instance_type: such as "ml.p4d.24xlarge". alpha_inside, alpha_across: seconds that even an
         empty message takes; not documented, so 0 unless you know better. The figures with their
-        sources: workshop/costmodel/documented.py, workshop.links.network_performance.
+        sources: workshop/costmodel/documented.py, workshop.jobs.bandwidth.network_performance.
 
         Raises ValueError for a type without documented figures.
         """

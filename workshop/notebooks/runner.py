@@ -11,7 +11,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from workshop import endpoint
+from workshop.jobs import local_server
 from workshop.notebooks import page
 from workshop.notebooks.execute import NotebookFailed, check_parameters, execute
 
@@ -29,7 +29,7 @@ def run(
     jobs that were started.
     """
     console = console or Console()
-    from workshop.sessions import check_names  # boto3 comes with it
+    from workshop.jobs.session import check_names  # boto3 comes with it
 
     parameters = {"target": target} | parameters
     for notebook in notebooks:
@@ -91,7 +91,7 @@ def _run_all(notebooks, out, target, parameters, rows, console) -> bool:
 def _endpoint(target: str, console: Console):
     if target != "local":
         return contextlib.nullcontext()
-    return endpoint.up_for_now(lambda text: console.print(text, soft_wrap=True))
+    return local_server.up_for_now(lambda text: console.print(text, soft_wrap=True))
 
 
 def _remove_earlier(notebooks: list[Path], out: Path) -> None:
@@ -104,7 +104,7 @@ def _remove_earlier(notebooks: list[Path], out: Path) -> None:
 
 def _stop_jobs(target: str, parameters: dict, began: datetime.datetime, console) -> None:
     """Stop what this run's notebooks have started and left running."""
-    from workshop.sessions import session  # boto3: not needed where nothing went wrong
+    from workshop.jobs.session import session  # boto3: not needed where nothing went wrong
 
     opened = session(target, parameters.get("seat", "me"))
     client = opened.client("sagemaker")

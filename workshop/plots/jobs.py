@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from workshop.plots.look import COLOURS, canvas
 
 if TYPE_CHECKING:
-    from workshop.following import JobResult
+    from workshop.jobs.follow import JobResult
 
 
 def phases(result: JobResult) -> None:

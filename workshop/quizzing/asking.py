@@ -6,7 +6,7 @@ import html
 import re
 import textwrap
 
-from workshop.live import answers_by_hand, show_widget
+from workshop.display import answers_by_hand, show_widget
 from workshop.quizzing.questions import LETTERS, Question, load
 
 WIDTH = 96  # columns of printed text

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from workshop import standing
-from workshop.costs import GRACE_SECONDS, cost, price_table
+from workshop.account import prices
+from workshop.account.prices import GRACE_SECONDS, cost, price_table
 from workshop.notebooks.lessons import lessons, number
 from workshop.teaching import plan
 
@@ -106,7 +106,7 @@ def _dated() -> str:
     prices = ", ".join(f"`{one.instance_type}` {one.usd_per_hour:g} USD an hour" for one in found)
     return (
         f"Prices: {prices}; {price_table()['region']}, price list of {' to '.join(dates)}, "
-        f"{sources}. How they were read: `workshop/prices.toml`."
+        f"{sources}. How they were read: `workshop/account/prices.toml`."
     )
 
 
@@ -116,11 +116,11 @@ def standing_things() -> str:
         "| while there is | USD | a day | a month | price of | source |",
         "|---|---|---|---|---|---|",
     ]
-    for name in price_table()["standing"]:
-        one = standing.price(name)
+    for name in price_table()["idle"]:
+        one = prices.idle_price(name)
         what = one.what if one.per == "hour" else f"{one.what}, 10 GB"
         monthly = one.per_month(one.example)
-        daily = monthly / standing.HOURS_PER_MONTH * 24
+        daily = monthly / prices.HOURS_PER_MONTH * 24
         rows.append(
             f"| {what} | {one.usd:g} per {one.per} | {daily:.2f} | {monthly:.2f} | "
             f"{one.price_date} | <{one.source}> |"

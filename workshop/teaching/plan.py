@@ -11,8 +11,8 @@ from typing import Any
 
 import jupytext
 
+from workshop.jobs.session import MAX_RUN_SECONDS
 from workshop.paths import NOTEBOOKS
-from workshop.sessions import MAX_RUN_SECONDS
 
 PLAN = Path(__file__).with_name("plan.toml")
 TIME = re.compile(r"\*\*Time:\*\* (\d+) minutes")

@@ -9,7 +9,7 @@ from packaging.version import InvalidVersion, Version
 
 from workshop.account.preflight.facts import facts, sagemaker_regions, training_types
 from workshop.account.preflight.job import JobConfiguration
-from workshop.costs import price_table
+from workshop.account.prices import price_table
 
 
 class Job:

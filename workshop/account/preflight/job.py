@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from workshop.sessions import MAX_RUN_SECONDS
+from workshop.jobs.session import MAX_RUN_SECONDS
 
 FRAMEWORKS = ("tensorflow", "pytorch")
 

@@ -22,7 +22,7 @@ from workshop.account.preflight.facts import (
     unknown,
 )
 from workshop.account.preflight.job import JobConfiguration
-from workshop.costs import Cost, PriceNotKnown, cost
+from workshop.account.prices import Cost, PriceNotKnown, cost
 
 RULES = Path(__file__).with_name("rules.toml")
 LOCAL_MODE = ("local", "local_gpu")
