@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import socket
 import time
 from collections.abc import Iterator
 
@@ -73,18 +72,6 @@ def environment() -> dict[str, str]:
     if not found:
         raise daemon.DaemonError("The endpoint is down. Start it with: workshop up")
     return daemon.environment(state, found.port)
-
-
-def is_free(port: int) -> bool:
-    """Whether a server can bind to this port of 127.0.0.1."""
-    with socket.socket() as server:
-        # As servers do: a connection that lingers after its end does not hold the port.
-        server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            server.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True
 
 
 def _wait_for(pid: int) -> None:
