@@ -81,6 +81,8 @@ def test_what_is_left_is_told_with_its_reason(session, invoke, monkeypatch):
     result = invoke("--yes")
     assert result.exit_code == 1
     assert f"Left: objects: {bucket}: DeleteObjects: AccessDeniedException" in result.output
+    left = f"Left: stacks: {session.job_prefix}storage: The bucket {bucket} is not empty"
+    assert left in result.output, "a bucket keeps its stack"
     assert "Left: nothing." not in result.output
 
 

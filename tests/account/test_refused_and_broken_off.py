@@ -2,7 +2,7 @@
 
 import pytest
 from botocore.exceptions import ClientError
-from seat_helpers import Calls, fill, furnish, host, job, names_left
+from seat_helpers import Calls, furnish, host, job, names_left
 
 import workshop
 from workshop.account import cleanup, stacks
@@ -126,20 +126,6 @@ def test_who_may_not_look_is_not_told_that_nothing_is_left(session):
     assert {one.kind for one in report.done} == {"endpoint configurations", "models"}
     calls.refused.clear()
     assert cleanup.clean(session, quiet).nothing_left and names_left(session) == []
-
-
-def test_who_may_not_delete_objects_keeps_the_bucket_and_its_stack(session):
-    workshop.deploy(session, say=quiet)
-    fill(session)
-    bucket = session.bucket
-    calls = Calls(session)
-    calls.refuse("DeleteObjects", times=99)
-    report = cleanup.clean(session, quiet)
-    left = {one.kind: one.name for one in report.left.owned}
-    assert left == {"objects": bucket, "stacks": f"{session.job_prefix}storage"}
-    lines = "\n".join(report.lines())
-    assert f"objects: {bucket}: DeleteObjects: AccessDeniedException" in lines
-    assert "is not empty" in lines
 
 
 def test_a_record_stays_as_long_as_its_log(session):

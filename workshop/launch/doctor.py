@@ -105,7 +105,7 @@ def how_to_allow_namespaces() -> str:
             return f"sudo sysctl {name.replace('/', '.')}={allowing}"
     if sys.platform != "linux":
         return "nothing: this system has none"
-    return "in Docker: docker run --security-opt seccomp=unconfined; else go on without"
+    return "in Docker: docker run --security-opt seccomp=unconfined; or do without"
 
 
 def tbf() -> CheckResult:
