@@ -103,6 +103,7 @@ BAD = [
     ("unknown key", distribution(horovod={"enabled": True})),
     ("unknown key", distribution(parameter_sever={"enabled": True})),
     ("no dictionary", distribution(mpi=True)),
+    ("no dictionary", distribution(smdistributed=True)),
     ("unknown option", job(distribution=mpi(custom_mpi_option="-x A=1"))),
     ("dataparallel", pytorch(P4D, distribution={"smdistributed": {"dataparallel": True}})),
     ("enabled is not True", distribution(parameter_server={"enabled": "true"})),

@@ -32,12 +32,14 @@ class Job:
     @cached_property
     def enabled(self) -> set[str]:
         """The strategies that are switched on."""
-        found = set()
-        for key, value in self.known.items():
-            inner = value.get("dataparallel") if key == "smdistributed" and value else value
-            if isinstance(inner, Mapping) and inner.get("enabled") is True:
-                found.add(key)
-        return found
+        options = {key: value for key, value in self.known.items() if isinstance(value, Mapping)}
+        if "smdistributed" in options:
+            options["smdistributed"] = options["smdistributed"].get("dataparallel")
+        return {
+            key
+            for key, value in options.items()
+            if isinstance(value, Mapping) and value.get("enabled") is True
+        }
 
     @property
     def strategies(self) -> str:
