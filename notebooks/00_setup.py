@@ -89,7 +89,7 @@ print(workshop.versions())
 
 # %%
 from local_sagemaker.daemon import DEFAULT_PORT
-from workshop.doctor import examine
+from workshop.launch.doctor import examine
 
 checks = pd.DataFrame(
     [{"need": name, "level": one.level, "found": one.found} for name, one in examine(DEFAULT_PORT)]

@@ -63,7 +63,8 @@ import pandas as pd
 
 import data_prep
 import workshop
-from workshop import plots, vpc
+from workshop import plots
+from workshop.jobs import vpc
 from workshop.launch.horovod_fallback import script_for_job
 from workshop.launch.mpirun import mpirun
 

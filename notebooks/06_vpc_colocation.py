@@ -68,8 +68,8 @@ import pandas as pd
 
 import data_prep
 import workshop
-from workshop import links as link
-from workshop import stacks, vpc
+from workshop.account import stacks
+from workshop.jobs import bandwidth, vpc
 from workshop.launch.horovod_fallback import script_for_job
 from workshop.lesson import reference_results
 from workshop.measure import alpha_beta, scaling
@@ -89,8 +89,8 @@ print(choice.explanation)
 # it shows what was recorded on another machine, with its date.
 
 # %%
-stay_wide = link.why_wide(session)
-kept = reference_results.of("06") if stay_wide and target == "local" else None
+stay_wide = bandwidth.why_wide(session)
+kept = reference_results.load("06") if stay_wide and target == "local" else None
 print(stay_wide or "Links between instances can be narrowed here.")
 
 # %% [markdown]
@@ -201,7 +201,7 @@ workshop.save_results(usd=total, usd_at_most=most)
 # its request. AWS sets that variable too, and nobody there reads it.
 
 # %%
-print(link.environment("200mbit"))
+print(bandwidth.environment("200mbit"))
 
 # %% [markdown]
 # The script that trains is that of lesson 02's last part, PyTorch's DDP, and of lesson 05,
@@ -239,7 +239,7 @@ def two_ways(instances: int, narrowed: str) -> dict:
     return {
         "instance_count": instances,
         "distribution": {"mpi": {"enabled": True} | options},
-        "environment": link.environment(narrowed),
+        "environment": bandwidth.environment(narrowed),
         "hyperparameters": dict(training),
     } | job
 
@@ -274,7 +274,7 @@ rows = [
     {
         "name": name,
         "link": one,
-        "mbit": link.mbit(one),
+        "mbit": bandwidth.mbit(one),
         "step_seconds": comparison["step ms"][f"{name}, two, {one}"] / 1000,
     }
     for name in libraries
@@ -284,7 +284,7 @@ narrowing = pd.DataFrame(rows)
 if kept:
     print(kept.caption)
     narrowing, alone = pd.DataFrame(kept.results["narrowing"]), kept.results["alone"]
-    narrowing["mbit"] = narrowing["link"].map(link.mbit)
+    narrowing["mbit"] = narrowing["link"].map(bandwidth.mbit)
 narrowing.pivot(index="link", columns="name", values="step_seconds").loc[
     narrowing["link"].unique()
 ] * 1000
@@ -365,7 +365,7 @@ def measuring(instances: int) -> PyTorch:
         entry_point="measure_all_reduce.py",
         instance_count=instances,
         distribution={"mpi": processes},
-        environment=link.environment(layout_link),
+        environment=bandwidth.environment(layout_link),
         hyperparameters={"algorithms": "gloo,two_tier", "bytes": layout_megabytes * 1_000_000},
         **torch_image,
         **job | {"instance_type": layout_instance_type},
@@ -475,7 +475,7 @@ names = [
 ]
 choose = workshop.cost_table({"instance_type": name, "instance_count": 1} for name in names)
 choose = choose.set_index("instance_type")[["USD per hour"]]
-of_type = [link.network_performance(name) for name in names]
+of_type = [bandwidth.network_performance(name) for name in names]
 choose["Gbit/s"] = [one.gbit for one in of_type]
 choose["burst"] = [one.burst_gbit for one in of_type]
 choose["EFA"] = [one.efa for one in of_type]

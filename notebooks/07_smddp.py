@@ -71,8 +71,9 @@ import pandas as pd
 
 import data_prep
 import workshop
-from workshop import links as link
-from workshop import plots, preflight
+from workshop import plots
+from workshop.account import preflight
+from workshop.jobs import bandwidth
 from workshop.launch.horovod import horovod_status
 from workshop.lesson import reference_results
 from workshop.measure import all_reduces, alpha_beta
@@ -83,8 +84,8 @@ digits = data_prep.digits.prepare(workshop.DATA / "digits", quiet=True)
 data = f"s3://{session.bucket}/data/digits"
 data_prep.upload(digits, data, client=session.client("s3"))
 channels = {"training": f"{data}/training", "test": f"{data}/test"}
-stay_wide = link.why_wide(session)
-kept = reference_results.of("07") if stay_wide and target == "local" else None
+stay_wide = bandwidth.why_wide(session)
+kept = reference_results.load("07") if stay_wide and target == "local" else None
 print(stay_wide or "Links between instances can be narrowed here.")
 
 # %% [markdown]
@@ -181,7 +182,7 @@ measuring = PyTorch(
     entry_point="measure_all_reduce.py",
     instance_count=2,
     distribution=mpi,
-    environment=link.environment(between),
+    environment=bandwidth.environment(between),
     hyperparameters={
         "algorithms": ",".join(algorithms),
         "bytes": megabytes * 1_000_000,
@@ -202,8 +203,8 @@ records = [one for one in events if one["event"] == "all_reduce"]
 times = pd.DataFrame({one["algorithm"]: one["seconds"] for one in records})  # a row for each block
 medians = times.median()
 where = {"instances": 2, "ranks_per_instance": ranks_each}
-on_aws = 1000 * link.network_performance(instance_type).gbit  # Mbit/s
-rate = 1e6 * (link.mbit(between) if target == "local" else on_aws)
+on_aws = 1000 * bandwidth.network_performance(instance_type).gbit  # Mbit/s
+rate = 1e6 * (bandwidth.mbit(between) if target == "local" else on_aws)
 bounds = [alpha_beta.bound(a, megabytes * 1e6, bits_per_second=rate, **where) for a in algorithms]
 bars = pd.DataFrame({"algorithm": algorithms, "measured": medians.to_list(), "bound": bounds})
 pictures.all_reduce_bars(bars, f"{megabytes} MB, 2 instances x {ranks_each} ranks")
@@ -319,7 +320,7 @@ def training(all_reduce: str, bucket_megabytes: float = 25) -> PyTorch:
         entry_point="train_torch_links.py",
         instance_count=2,
         distribution={"mpi": {"enabled": True, "processes_per_host": 2}},
-        environment=link.environment(training_between),
+        environment=bandwidth.environment(training_between),
         hyperparameters=shared | how,
         **torch_image,
         **job,
@@ -381,7 +382,7 @@ smddp = PyTorch(
     entry_point="train_torch_links.py",
     instance_count=2,
     distribution={"smdistributed": {"dataparallel": {"enabled": True}}},
-    environment=link.environment(training_between),
+    environment=bandwidth.environment(training_between),
     hyperparameters=dict(shared) | {"backend": "smddp"},
     **torch_image,
     **job | {"instance_type": instance_type if target == "local" else "ml.p4d.24xlarge"},

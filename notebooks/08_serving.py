@@ -68,7 +68,9 @@ from IPython.display import display
 
 import data_prep
 import workshop
-from workshop import failures, models, plots, standing, vpc
+from workshop import failures, plots
+from workshop.account import prices
+from workshop.jobs import inference, vpc
 
 session = workshop.session(target=target, seat=seat)
 digits = data_prep.digits.prepare(workshop.DATA / "digits", quiet=True)
@@ -145,7 +147,7 @@ workshop.show_function("common/model_tf.py", "save_model")
 # does not. A forgotten one is the classic bill of such a course:
 
 # %%
-a_month = standing.price("endpoint ml.m5.large").per_month()
+a_month = prices.idle_price("endpoint ml.m5.large").per_month()
 print(f"One forgotten ml.m5.large: {a_month:.0f} USD a month.")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
@@ -205,7 +207,7 @@ print({name: np.round(value, 2).tolist() for name, value in answer.items()})
 # %%
 found = predictor.predict({"instances": images.tolist()})
 probabilities = np.array(found["predictions"])
-direct = models.predict(result.model, images, session)
+direct = inference.infer(result.model, images, session)
 apart = float(np.abs(probabilities - direct).max())
 print(f"{probabilities.shape[0]} answers; from the model's own at most {apart:.1e} apart")
 

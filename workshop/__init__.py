@@ -13,9 +13,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from workshop.comparing import compare, run_jobs
-    from workshop.costs import cost, cost_table
-    from workshop.following import follow
+    from workshop.account.compare import compare
+    from workshop.account.prices import cost, cost_table
+    from workshop.account.stacks import deploy
+    from workshop.jobs.follow import follow, run_jobs
+    from workshop.jobs.session import session
     from workshop.launch.ranks import RankFailed, start_ranks
     from workshop.lesson.check import check
     from workshop.lesson.guess import guess
@@ -23,24 +25,22 @@ if TYPE_CHECKING:
     from workshop.lesson.results import save_results
     from workshop.lesson.show import show_diff, show_function, versions
     from workshop.paths import DATA, SCRIPTS
-    from workshop.sessions import session
-    from workshop.stacks import deploy
 
 _HOME = {
     "DATA": "workshop.paths",
     "RankFailed": "workshop.launch.ranks",
     "SCRIPTS": "workshop.paths",
     "check": "workshop.lesson.check",
-    "compare": "workshop.comparing",
-    "cost": "workshop.costs",
-    "cost_table": "workshop.costs",
-    "deploy": "workshop.stacks",
-    "follow": "workshop.following",
+    "compare": "workshop.account.compare",
+    "cost": "workshop.account.prices",
+    "cost_table": "workshop.account.prices",
+    "deploy": "workshop.account.stacks",
+    "follow": "workshop.jobs.follow",
     "guess": "workshop.lesson.guess",
     "quiz": "workshop.lesson.quiz",
+    "run_jobs": "workshop.jobs.follow",
     "save_results": "workshop.lesson.results",
-    "run_jobs": "workshop.comparing",
-    "session": "workshop.sessions",
+    "session": "workshop.jobs.session",
     "show_diff": "workshop.lesson.show",
     "show_function": "workshop.lesson.show",
     "start_ranks": "workshop.launch.ranks",

@@ -9,19 +9,19 @@ from markdown_tables import LESSONS, sections, table
 from test_coverage import ROWS as COVERED
 from test_coverage import WRONG
 
+from workshop.account.prices import cost
 from workshop.cli import COMMANDS
-from workshop.costs import cost
 from workshop.course import plan, tables
 from workshop.course.lessons import lessons, number
+from workshop.jobs.lesson_jobs import PLANNED_SECONDS, lesson_jobs
 from workshop.paths import NOTEBOOKS, ROOT
-from workshop.sessions import MAX_RUN_SECONDS
 
 FOLDER = NOTEBOOKS / "instructor"
 GUIDE = (FOLDER / "guide.md").read_text(encoding="utf-8")
 PLACES = {int(cells[0]): cells[3:5] for cells in COVERED}
 BELIEFS = table(GUIDE, "| rows |")
 TIMETABLES = plan.timetables()
-JOBS = plan.plan()["jobs"]
+JOBS = {lesson: lesson_jobs(lesson) for lesson in LESSONS}
 
 
 def own_minutes(lesson: str) -> int:
@@ -98,36 +98,34 @@ def test_exercises_take_what_they_say(tmp_path, monkeypatch):
 
 
 def test_a_seat_costs_what_its_jobs_cost():
-    limit = int(re.search(r"^max_run = (\d+)", LESSONS["05"].read_text(), re.MULTILINE)[1])
-    jobs, each = JOBS["00"] + JOBS["05"], []
-    for lesson, max_run in [("00", MAX_RUN_SECONDS), ("05", limit)]:
-        for one in JOBS[lesson]:
-            what = (one["instance_type"], one["instance_count"], JOBS["seconds"], max_run)
-            each.append((one, cost(*what)))
+    jobs = JOBS["00"] + JOBS["05"]
+    each = [
+        cost(job.instance_type, job.instance_count, PLANNED_SECONDS, job.max_run) for job in jobs
+    ]
     bill = tables.seat(["00", "02", "05"])
-    assert bill.jobs == sum(one["number"] for one in jobs) >= 2
-    assert bill.instances == sum(one["number"] * one["instance_count"] for one in jobs)
-    assert bill.usd == pytest.approx(sum(one["number"] * found.usd for one, found in each))
-    assert bill.most == pytest.approx(sum(one["number"] * found.most_usd for one, found in each))
+    assert bill.jobs == len(jobs) >= 2
+    assert bill.instances == sum(job.instance_count for job in jobs)
+    assert bill.usd == pytest.approx(sum(one.usd for one in each))
+    assert bill.most == pytest.approx(sum(one.most_usd for one in each))
     assert f"| Half a day | {tables.seat(TIMETABLES[0].lessons).jobs} |" in GUIDE
 
 
 def test_a_room_needs_as_many_instances_as_its_seats_take_at_once():
-    jobs = [job for lesson in LESSONS for job in JOBS.get(lesson, [])]
+    jobs = [job for lesson in LESSONS for job in JOBS[lesson]]
     rows = table(GUIDE, "| type |")
-    assert len(rows) == len({job["instance_type"] for job in jobs})
+    assert len(rows) == len({job.instance_type for job in jobs})
     for kind, *counts in rows:
-        same = (job for job in jobs if f"`{job['instance_type']}`" == kind)
-        largest = max(job["instance_count"] for job in same)
+        same = (job for job in jobs if f"`{job.instance_type}`" == kind)
+        largest = max(job.instance_count for job in same)
         assert counts == [f"{largest}", f"{10 * largest}", f"{20 * largest}"]
 
 
 @pytest.mark.parametrize("lesson", LESSONS)
 def test_the_plan_knows_of_a_lessons_jobs(lesson):
     starts = any(re.search(r"\.fit\(|run_jobs\(|\.estimator\(", line) for line in code(lesson))
-    assert bool(JOBS.get(lesson)) == starts, "a lesson's jobs and [jobs] of plan.toml differ"
-    for job in JOBS.get(lesson, []):
-        assert job["instance_type"] in instance_types(lesson)
+    assert bool(JOBS[lesson]) == starts, "a lesson's jobs and lesson_jobs.py differ"
+    for job in JOBS[lesson]:
+        assert job.instance_type in instance_types(lesson)
 
 
 def test_every_wrong_claim_is_explained():

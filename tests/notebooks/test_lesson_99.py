@@ -10,8 +10,9 @@ from markdown_tables import LESSONS
 import workshop
 from local_sagemaker import daemon
 from notebook_harness import SMALLER, errors_and_warnings, text_of
-from workshop import cleaning, endpoint, stacks
+from workshop.account import cleanup, stacks
 from workshop.course.lessons import chosen
+from workshop.jobs import local_server
 
 pytestmark = pytest.mark.slow
 OWN = f"workshop-{SMALLER['seat']}-own"
@@ -56,7 +57,7 @@ def own_seat(**parameters):
     cells = jupytext.read(LESSONS["99"]).cells
     heads = [cell.source.startswith("## Your own seat") for cell in cells]
     first = heads.index(True) + 1
-    names = {"workshop": workshop, "cleaning": cleaning, **parameters}
+    names = {"workshop": workshop, "cleanup": cleanup, **parameters}
     for cell in cells[first : first + 2]:
         assert cell.cell_type == "code"
         exec(cell.source, names)
@@ -111,7 +112,7 @@ def test_lesson_99(run_lesson, s3):
         "stacks": 2,
     }
     assert found["done"] == 6 and found["left"] == 0 and found["again"] == 0
-    assert found["jobs_left"] == 0 and found["stranger_survived"] is True
+    assert found["jobs_left"] == 0 and found["foreign_survived"] is True
     assert found["dearest"] == "endpoint ml.m5.large"
     assert 0 < found["usd_per_month"] < 0.01
     printed = text_of(notebook)
@@ -127,6 +128,6 @@ def test_lesson_99(run_lesson, s3):
     try:
         said = own_seat(delete=True, target="local", seat=SMALLER["seat"])
     finally:
-        endpoint.point_back()
+        local_server.point_back()
     assert said["before"].count == 2 and said["after"].count == 0
     assert buckets(s3()) == []

@@ -10,8 +10,8 @@ import nbformat
 import pytest
 from click.testing import CliRunner
 
-from workshop.commands.run import run
-from workshop.course import pages as page
+from workshop.cli.run import run
+from workshop.course import page
 from workshop.course.lessons import lessons
 from workshop.lesson.results import MIME
 

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from local_sagemaker import daemon
-from workshop.commands.run import run
+from workshop.cli.run import run
 from workshop.course.execute import NotebookFailed, UnknownParameter, execute
 from workshop.lesson.results import read_results
 

@@ -1,4 +1,4 @@
-"""plan.toml with the lessons' own minutes: timetables, sections, and which jobs a seat starts."""
+"""plan.toml with the lessons' own minutes: timetables and sections."""
 
 from __future__ import annotations
 
@@ -10,14 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from workshop.paths import NOTEBOOKS
-from workshop.sessions import MAX_RUN_SECONDS
 
 PLAN = Path(__file__).with_name("plan.toml")
 TITLE = re.compile(r"^# # (\d\d · .*)$", re.MULTILINE)
 TIME = re.compile(r"\*\*Time:\*\* (\d+) minutes")
 SECTION = re.compile(r"^# ## (.*)$", re.MULTILINE)
 EXERCISE = re.compile(r"^# ## Exercise \d\d\.\d+ · .*\((\d+) minutes", re.MULTILINE)
-MAX_RUN = re.compile(r"^max_run = (\d+)", re.MULTILINE)
 
 
 class BadPlan(ValueError):
@@ -76,12 +74,6 @@ def exercises(number: str) -> Block:
     if not minutes:
         raise BadPlan(f"The exercises of lesson {number} name no minutes.")
     return Block(f"Exercises of {number} ({len(minutes)})", sum(minutes))
-
-
-def max_run(number: str) -> int:
-    """Seconds after which SageMaker ends a lesson's jobs: its parameter, or every job's limit."""
-    found = MAX_RUN.search(source(number))
-    return int(found[1]) if found else MAX_RUN_SECONDS
 
 
 def sections(number: str) -> dict[str, int]:

@@ -8,10 +8,10 @@ import signal
 import time
 from pathlib import Path
 
-from workshop import endpoint
 from workshop.course import pages
 from workshop.course.execute import NotebookFailed, check_parameters, execute
-from workshop.sessions import check_names, session
+from workshop.jobs import local_server
+from workshop.jobs.session import check_names, session
 
 CELL_SECONDS = {"local": 15 * 60, "aws": 60 * 60}
 POLL_SECONDS = {"local": 0.5, "aws": 5}
@@ -33,7 +33,7 @@ def run(notebooks: list[Path], out: Path, target: str, parameters: dict) -> bool
     out.mkdir(parents=True, exist_ok=True)
     _remove_earlier(notebooks, out)
     rows = {path.stem: pages.Row(path.stem, "not run") for path in notebooks}
-    up = endpoint.up_for_now() if target == "local" else contextlib.nullcontext()
+    up = local_server.up_for_now() if target == "local" else contextlib.nullcontext()
     with _terminated_is_interrupted(), up:
         began = datetime.datetime.now(datetime.UTC)
         try:

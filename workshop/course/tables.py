@@ -12,16 +12,22 @@ quiz_answers.md is made whole, from notebooks/quiz/.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
 
-from workshop import standing
-from workshop.costs import GRACE_SECONDS, cost, price_table
+from workshop.account.prices import (
+    GRACE_SECONDS,
+    HOURS_PER_MONTH,
+    cost,
+    idle_price,
+    price_table,
+)
 from workshop.course import plan
 from workshop.course.lessons import lessons, number
 from workshop.course.plan import BadPlan
+from workshop.jobs.lesson_jobs import PLANNED_SECONDS, lesson_jobs
 from workshop.lesson import quiz
 from workshop.paths import NOTEBOOKS
 
@@ -52,7 +58,7 @@ def filled(text: str) -> str:
         "quotas": quotas,
         "costs": timetable_costs,
         "lesson_costs": lesson_costs,
-        "standing_costs": idle_costs,
+        "idle_costs": idle_costs,
     }
 
     def made(match: re.Match) -> str:
@@ -107,22 +113,12 @@ def sections() -> str:
     return "\n".join(lines)
 
 
-# The declared jobs of a lesson: instance_type, instance_count, and how many such jobs there are.
-def _jobs(lesson: str) -> list[dict[str, Any]]:
-    return plan.plan()["jobs"].get(lesson, [])
-
-
-def planned_seconds() -> int:
-    """Billed seconds that are planned for a job."""
-    return plan.plan()["jobs"]["seconds"]
-
-
 def quotas() -> str:
     """How many instances of each type are needed at once, by a seat and by a room."""
     most: dict[str, int] = {}
-    for job in (job for path in lessons() for job in _jobs(number(path))):
-        kind = job["instance_type"]
-        most[kind] = max(most.get(kind, 0), job["instance_count"])
+    for job in (job for path in lessons() for job in lesson_jobs(number(path))):
+        kind = job.instance_type
+        most[kind] = max(most.get(kind, 0), job.instance_count)
     rows = ["| type | one seat, at once | 10 seats | 20 seats |", "|---|---|---|---|"]
     rows += [
         f"| `{kind}` | {count} | {10 * count} | {20 * count} |" for kind, count in most.items()
@@ -142,21 +138,22 @@ class Bill:
 
 def seat(numbers: list[str]) -> Bill:
     """The bill of one seat that runs these lessons."""
-    count = instances = 0
-    usd = most = 0.0
-    for lesson in numbers:
-        for job in _jobs(lesson):
-            kind, size, times = job["instance_type"], job["instance_count"], job["number"]
-            each = cost(kind, size, planned_seconds(), plan.max_run(lesson))
-            count, instances = count + times, instances + times * size
-            usd, most = usd + times * each.usd, most + times * each.most_usd
-    return Bill(count, instances, usd, most)
+    jobs = [job for lesson in numbers for job in lesson_jobs(lesson)]
+    costs = [
+        cost(job.instance_type, job.instance_count, PLANNED_SECONDS, job.max_run) for job in jobs
+    ]
+    return Bill(
+        len(jobs),
+        sum(job.instance_count for job in jobs),
+        sum(one.usd for one in costs),
+        sum(one.most_usd for one in costs),
+    )
 
 
 def timetable_costs() -> str:
     """What a seat's jobs cost for each timetable."""
     rows = [
-        f"| timetable | jobs | USD a seat, {planned_seconds()} s a job | USD a seat at most |",
+        f"| timetable | jobs | USD a seat, {PLANNED_SECONDS} s a job | USD a seat at most |",
         "|---|---|---|---|",
     ]
     for one in plan.timetables():
@@ -174,13 +171,11 @@ def lesson_costs() -> str:
     numbers = [number(path) for path in lessons()]
     for one in numbers:
         found, jobs, minutes = seat([one]), "none: it runs beside the notebook", ""
-        if _jobs(one):
-            jobs = ", ".join(
-                f"{job['number']} x {job['instance_count']} `{job['instance_type']}`"
-                for job in _jobs(one)
-            )
-            most = plan.max_run(one) + GRACE_SECONDS
-            minutes = f"{planned_seconds() / 60:g}, {most / 60:g}"
+        if declared := lesson_jobs(one):
+            alike = Counter((job.instance_count, job.instance_type) for job in declared)
+            jobs = ", ".join(f"{n} x {count} `{kind}`" for (count, kind), n in alike.items())
+            most = max(job.max_run for job in declared) + GRACE_SECONDS
+            minutes = f"{PLANNED_SECONDS / 60:g}, {most / 60:g}"
         rows.append(f"| {one} | {jobs} | {minutes} | {found.usd:.2f} | {found.most:.2f} |")
     whole = seat(numbers)
     count = f"{whole.jobs} jobs, {whole.instances} instances"
@@ -189,14 +184,14 @@ def lesson_costs() -> str:
 
 
 def _dated() -> str:
-    used = {job["instance_type"] for path in lessons() for job in _jobs(number(path))}
+    used = {job.instance_type for path in lessons() for job in lesson_jobs(number(path))}
     found = [cost(kind, 1, 0) for kind in sorted(used)]
     dates = sorted({str(one.price_date) for one in found})
     sources = " ".join(sorted({f"<{one.source}>" for one in found}))
     prices = ", ".join(f"`{one.instance_type}` {one.usd_per_hour:g} USD an hour" for one in found)
     return (
         f"Prices: {prices}; {price_table()['region']}, price list of {' to '.join(dates)}, "
-        f"{sources}. How they were read: `workshop/prices.toml`."
+        f"{sources}. How they were read: `workshop/account/prices.toml`."
     )
 
 
@@ -206,11 +201,11 @@ def idle_costs() -> str:
         "| while there is | USD | a day | a month | price of | source |",
         "|---|---|---|---|---|---|",
     ]
-    for name in price_table()["standing"]:
-        one = standing.price(name)
+    for name in price_table()["idle"]:
+        one = idle_price(name)
         what = one.what if one.per == "hour" else f"{one.what}, 10 GB"
         monthly = one.per_month(one.example)
-        daily = monthly / standing.HOURS_PER_MONTH * 24
+        daily = monthly / HOURS_PER_MONTH * 24
         rows.append(
             f"| {what} | {one.usd:g} per {one.per} | {daily:.2f} | {monthly:.2f} | "
             f"{one.price_date} | <{one.source}> |"
