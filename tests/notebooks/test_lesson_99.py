@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import boto3
 import jupytext
 import pytest
-from markdown_tables import LESSONS
+from course_text import lessons
 
 import workshop
 from local_sagemaker import daemon
@@ -52,7 +52,7 @@ def buckets(client):
 
 def own_seat(**parameters):
     """Run the code of the section `Your own seat`; return what it has set."""
-    cells = jupytext.read(LESSONS["99"]).cells
+    cells = jupytext.read(lessons()["99"]).cells
     heads = [cell.source.startswith("## Your own seat") for cell in cells]
     first = heads.index(True) + 1
     names = {"workshop": workshop, "cleaning": cleaning, **parameters}
@@ -65,7 +65,7 @@ def own_seat(**parameters):
 @pytest.mark.usefixtures("run_lesson")  # the endpoint is up
 def test_a_run_that_was_broken_off_can_be_run_again(client):
     """The cell that makes entries of models makes those that are not there, each once."""
-    (cell,) = (one for one in jupytext.read(LESSONS["99"]).cells if "create_model(" in one.source)
+    (cell,) = (one for one in jupytext.read(lessons()["99"]).cells if "create_model(" in one.source)
     api, prefix = client("sagemaker"), "workshop-broken-99-"
     names = {
         "session": SimpleNamespace(client=lambda _: api, job_prefix=prefix, role=ROLE),

@@ -12,7 +12,6 @@ from click.testing import CliRunner
 
 from workshop.commands.run import run
 from workshop.notebooks import page
-from workshop.notebooks.lessons import lessons
 from workshop.recording import MIME
 
 FETCHES = {"src", "srcset", "data", "poster", "background"}
@@ -179,28 +178,3 @@ def test_links_lead_where_they_lead_in_the_notebook(written, tmp_path):
         "https://x.org/02_y.ipynb",
         "#part",
     ]
-
-
-@pytest.mark.parametrize("path", lessons(), ids=lambda path: path.stem)
-def test_no_formula_that_only_mathjax_could_show(path):
-    """Pages have no MathJax, and $5 and $6 in one cell would become a formula in JupyterLab."""
-    for cell in nbformat.read(path, as_version=4).cells:
-        if cell.cell_type == "markdown":
-            found = formulas(cell.source)
-            assert not found, f"write it in words, in code, or as `\\$`: {found}"
-
-
-def formulas(text: str) -> list[str]:
-    """What JupyterLab would typeset in a Markdown text."""
-    without_code = re.sub(r"```.*?```|`[^`]*`", "", text, flags=re.DOTALL)
-    return re.findall(r"(?<!\\)\$[^$]+?(?<!\\)\$|\\\\[(\[]|\\begin\{", without_code)
-
-
-@pytest.mark.parametrize("text", ["$x$", "$$a\nb$$", "from $5 to $6", r"\\(x\\)", r"\begin{a}"])
-def test_a_formula_is_seen(text):
-    assert formulas(text)
-
-
-@pytest.mark.parametrize("text", ["$5", r"\$5 to \$6", "`$x$`", "```\n$a $b\n```"])
-def test_what_is_no_formula_is_none(text):
-    assert not formulas(text)
