@@ -3,8 +3,16 @@
 import os
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+
+# `make test` gives its workers one file after the other: a long one must not be the last.
+LONGEST_FIRST = (
+    *(f"test_lesson_{number}.py" for number in ("05", "08", "07", "04", "03", "06", "02", "01")),
+    "test_jupyterlab.py",
+    "test_kills_torch.py",
+)
 
 
 def pytest_configure() -> None:
@@ -15,6 +23,26 @@ def pytest_configure() -> None:
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest files first, and last what only reads the results of others."""
+
+    def place(item: pytest.Item) -> int:
+        name = item.path.name
+        if name == "test_every_lesson.py":
+            return len(LONGEST_FIRST) + 1
+        return LONGEST_FIRST.index(name) if name in LONGEST_FIRST else len(LONGEST_FIRST)
+
+    items.sort(key=place)
+
+
+@pytest.fixture(scope="session")
+def common_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that all workers of this test run share."""
+    own = tmp_path_factory.getbasetemp()
+    return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
 
 
 @pytest.fixture(scope="module", autouse=True)

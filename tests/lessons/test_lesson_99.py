@@ -2,48 +2,18 @@
 
 from types import SimpleNamespace
 
-import boto3
 import jupytext
+import lesson_runs
 import pytest
 from course_text import lessons
+from lesson_runs import OWN_BUCKET, SEAT
 
 import workshop
-from local_sagemaker import daemon
-from notebook_harness import SMALLER, errors_and_warnings, text_of
 from workshop import cleaning, endpoint, stacks
 from workshop.notebooks.lessons import chosen
 
-pytestmark = pytest.mark.slow
-OWN = f"workshop-{SMALLER['seat']}-own"
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 ROLE = "arn:aws:iam::" + "0" * 12 + ":role/workshop"
-
-
-@pytest.fixture
-def client(own_state):
-    """A function that makes a client for the tests' endpoint, once it is up."""
-
-    def make(service):
-        where = daemon.environment(own_state, daemon.running(own_state).port)
-        keys = {"aws_access_key_id": "local", "aws_secret_access_key": "local"}
-        url = where["AWS_ENDPOINT_URL"]
-        return boto3.client(service, endpoint_url=url, region_name="us-east-1", **keys)
-
-    return make
-
-
-@pytest.fixture
-def s3(client):
-    """A function that makes a client for S3, once the tests' endpoint is up."""
-    return lambda: client("s3")
-
-
-def make_own(client):
-    """A bucket of the learner's seat, with something in it."""
-    tags = [{"Key": "workshop", "Value": "data-parallel"}]
-    tags.append({"Key": "seat", "Value": SMALLER["seat"]})
-    client.create_bucket(Bucket=OWN)
-    client.put_bucket_tagging(Bucket=OWN, Tagging={"TagSet": tags})
-    client.put_object(Bucket=OWN, Key="results.csv", Body=b"a week's work")
 
 
 def buckets(client):
@@ -62,11 +32,10 @@ def own_seat(**parameters):
     return names
 
 
-@pytest.mark.usefixtures("run_lesson")  # the endpoint is up
-def test_a_run_that_was_broken_off_can_be_run_again(client):
+def test_a_run_that_was_broken_off_can_be_run_again(own_endpoint):
     """The cell that makes entries of models makes those that are not there, each once."""
     (cell,) = (one for one in jupytext.read(lessons()["99"]).cells if "create_model(" in one.source)
-    api, prefix = client("sagemaker"), "workshop-broken-99-"
+    api, prefix = lesson_runs.client(own_endpoint, "sagemaker"), "workshop-broken-99-"
     names = {
         "session": SimpleNamespace(client=lambda _: api, job_prefix=prefix, role=ROLE),
         "estimator": SimpleNamespace(training_image_uri=lambda: "image"),
@@ -88,19 +57,15 @@ def test_a_run_that_was_broken_off_can_be_run_again(client):
     api.delete_model(ModelName=made[0])
     exec(cell.source, names)
     assert len(asked) == 3 and api.describe_model(ModelName=made[0]), "broken off between the two"
-    for name in made:
-        api.delete_model(ModelName=name)
 
 
 def test_it_is_the_last():
     assert [path.stem for path in chosen(())][-1] == "99_clean_up", "`workshop run` takes all"
 
 
-@pytest.mark.timeout(300)
-def test_lesson_99(run_lesson, s3):
-    make_own(s3())
-    found, notebook = run_lesson("99")
-    assert errors_and_warnings(notebook) == []
+def test_lesson_99(lesson_run):
+    run = lesson_run("99")
+    found, printed = run.results, run.printed
     # The data are seven files with their manifest; the job adds its code and its model.
     assert found["kinds"].pop("objects") >= 7
     assert found["kinds"] == {
@@ -113,19 +78,24 @@ def test_lesson_99(run_lesson, s3):
     assert found["jobs_left"] == 0 and found["stranger_survived"] is True
     assert found["dearest"] == "endpoint ml.m5.large"
     assert 0 < found["usd_per_month"] < 0.01
-    printed = text_of(notebook)
     assert "Left: nothing." in printed
-    assert f"models: workshop-{SMALLER['seat']}-99-of-a-colleague: not tagged as this" in printed
-    # Nobody said delete: the learner's own things are shown, and as they were.
+    assert f"models: workshop-{SEAT}-99-of-a-colleague: not tagged as this" in printed
+    # Nobody said delete: the learner's own things are shown, and left as they were.
     assert found["own_before"] == found["own_after"] == 2, "a bucket, and an object in it"
-    assert f"workshop clean --seat {SMALLER['seat']} --target local" in printed
-    assert buckets(s3()) == [OWN]
-    assert s3().get_object(Bucket=OWN, Key="results.csv")["Body"].read() == b"a week's work"
+    assert f"workshop clean --seat {SEAT} --target local" in printed
 
-    # And where somebody says it: the cells of that section again, as they are.
-    try:
-        said = own_seat(delete=True, target="local", seat=SMALLER["seat"])
-    finally:
-        endpoint.point_back()
-    assert said["before"].count == 2 and said["after"].count == 0
-    assert buckets(s3()) == []
+
+def test_a_seats_own_things_survive_the_lesson_and_go_when_somebody_says_so(lesson_run):
+    """On the endpoint of the lesson's run, started again: the cells of that section as they are."""
+    state = lesson_run("99").state
+    with lesson_runs.endpoint(state):
+        s3 = lesson_runs.client(state, "s3")
+        assert buckets(s3) == [OWN_BUCKET]
+        kept = s3.get_object(Bucket=OWN_BUCKET, Key="results.csv")["Body"].read()
+        assert kept == b"a week's work"
+        try:
+            said = own_seat(delete=True, target="local", seat=SEAT)
+        finally:
+            endpoint.point_back()
+        assert said["before"].count == 2 and said["after"].count == 0
+        assert buckets(s3) == []
