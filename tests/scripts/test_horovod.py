@@ -26,7 +26,8 @@ def reference(trained_alone) -> list:
     return trained_alone("train_tf.py", TEN_STEPS)
 
 
-@pytest.mark.parametrize("ranks", [2, 4])
+# Lessons 04 and 05 run four ranks, and compare their weights.
+@pytest.mark.parametrize("ranks", [2, pytest.param(4, marks=pytest.mark.soak)])
 def test_ranks_train_what_one_process_trains(run, reference, tmp_path, ranks):
     script = [SCRIPTS / "train_tf_horovod.py", *TEN_STEPS, "--dump-weights", tmp_path]
     done = run(*mpirun(ranks), *script)

@@ -15,7 +15,7 @@ def reference(trained_alone) -> list:
     return trained_alone("train_tf.py", TEN_STEPS)
 
 
-@pytest.mark.parametrize("devices", [2, 4])
+@pytest.mark.parametrize("devices", [4, pytest.param(2, marks=pytest.mark.soak)])
 def test_replicas_train_what_one_device_trains(run, reference, tmp_path, devices):
     script = [SCRIPTS / "train_tf_mirrored.py", *TEN_STEPS, "--devices", devices]
     done = run(sys.executable, *script, "--dump-weights", tmp_path, timeout=240)

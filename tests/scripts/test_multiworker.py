@@ -55,6 +55,7 @@ def test_alone_it_is_the_one_process_script(run, reference, tmp_path):
     check_equals(reference, tmp_path, 1, TOLERANCE)
 
 
+@pytest.mark.soak  # in make test, test_a_worker_that_fails_ends_the_others
 def test_a_batch_that_cannot_be_split_ends_all_workers(run):
     done = run(*LAUNCH, "2", "--", "--global-batch-size", "65", check=False, timeout=SECONDS)
     assert done.code == 1
