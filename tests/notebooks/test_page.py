@@ -10,6 +10,7 @@ import nbformat
 import pytest
 from click.testing import CliRunner
 
+from local_sagemaker import daemon
 from workshop.commands.run import run
 from workshop.notebooks import page
 from workshop.recording import MIME
@@ -50,6 +51,12 @@ def from_elsewhere(text: str) -> list[str]:
     return [one for one in Reader(text).fetched if not one.startswith(("data:", "#"))]
 
 
+@pytest.fixture(scope="module")
+def endpoint_up(own_state):
+    """The endpoint is up: a run need not start and end one."""
+    daemon.start(own_state, 0)
+
+
 @pytest.fixture
 def written(tmp_path):
     """Write the page of a notebook with these cells; return its text and its reader."""
@@ -76,7 +83,7 @@ def code_cell(data):
     return nbformat.v4.new_code_cell("show()", outputs=[output], execution_count=1)
 
 
-def test_a_page_and_the_index_tell_the_same_seconds(write_notebook, tmp_path, own_state):
+def test_a_page_and_the_index_tell_the_same_seconds(write_notebook, tmp_path, endpoint_up):
     write_notebook("02_second", "x = 1")
     path = write_notebook("01_first", "import time", "time.sleep(1.5)")
     build = tmp_path / "build"
@@ -89,7 +96,7 @@ def test_a_page_and_the_index_tell_the_same_seconds(write_notebook, tmp_path, ow
         assert float(said[1]) > (1.5 if name == "01_first" else 0)
 
 
-def test_a_failed_notebooks_page_says_so(write_notebook, tmp_path, own_state):
+def test_a_failed_notebooks_page_says_so(write_notebook, tmp_path, endpoint_up):
     path = write_notebook("01_bad", "1 / 0")
     options = ["--notebooks", str(path.parent), "--out", str(tmp_path / "build")]
     assert CliRunner().invoke(run, options).exit_code == 1
@@ -144,7 +151,7 @@ def test_recorded_results_are_not_shown(written):
     assert "secret_name" not in text
 
 
-def test_a_plot_is_sharp_and_described(write_notebook, tmp_path, own_state):
+def test_a_plot_is_sharp_and_described(write_notebook, tmp_path, endpoint_up):
     """Two pixels for one, and the title for those who do not see it."""
     text = "from workshop import plots\nwith plots.canvas('Two ranks', 'step') as axes:\n"
     path = write_notebook("01_plot", text + "    axes.plot([1, 2])")
