@@ -1,10 +1,12 @@
 """What all tests need of the process that runs them."""
 
+import contextlib
 import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 # `make test` gives its workers one file after the other: a long one must not be the last.
@@ -23,6 +25,18 @@ def pytest_configure() -> None:
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """End the endpoints of this run that an interrupt has left, of its workers too."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        return
+    folder = config._tmp_path_factory.getbasetemp()  # the fixture tmp_path_factory is this
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            words = process.cmdline()
+            if "local_sagemaker" in words and any(word.startswith(f"{folder}/") for word in words):
+                process.terminate()
 
 
 @pytest.hookimpl(tryfirst=True)
