@@ -1,6 +1,7 @@
 """What all tests need of the process that runs them."""
 
 import contextlib
+import functools
 import os
 import signal
 from collections.abc import Iterator
@@ -8,6 +9,9 @@ from pathlib import Path
 
 import psutil
 import pytest
+
+from local_sagemaker.cluster import probe
+from local_sagemaker.cluster.spec import NAMESPACES
 
 # `make test` gives its workers one file after the other: a long one must not be the last.
 LONGEST_FIRST = (
@@ -57,6 +61,28 @@ def common_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder that all workers of this test run share."""
     own = tmp_path_factory.getbasetemp()
     return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip, with the reason, what this machine cannot do; before any fixture starts."""
+    if item.get_closest_marker("namespaces") and (why := why_no_namespaces()):
+        pytest.skip(f"instances are plain processes here: {why}")
+    if item.get_closest_marker("shaping") and (why := why_no_shaping()):
+        pytest.skip(f"links cannot be shaped here: {why}")
+
+
+@functools.cache
+def why_no_namespaces() -> str | None:
+    """None where this machine can start instances as namespaces, else the reason. Tries it once."""
+    kind, reason = probe.isolation()
+    return None if kind == NAMESPACES else reason
+
+
+@functools.cache
+def why_no_shaping() -> str | None:
+    """None where this machine can give links a rate, else the reason. Tries it once."""
+    return why_no_namespaces() or probe.why_no_shaping()
 
 
 @pytest.fixture(scope="module", autouse=True)
