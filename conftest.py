@@ -16,8 +16,7 @@ from local_sagemaker.cluster.spec import NAMESPACES
 # `make test` gives its workers one file after the other: a long one must not be the last.
 LONGEST_FIRST = (
     *(f"test_lesson_{number}.py" for number in ("05", "08", "07", "04", "03", "06", "02", "01")),
-    "test_jupyterlab.py",
-    "test_kills_torch.py",
+    *("test_exercises.py", "test_jupyterlab.py", "test_kills_torch.py", "test_checkpoints_tf.py"),
 )
 
 
