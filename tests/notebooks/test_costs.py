@@ -5,7 +5,7 @@ import tomllib
 from datetime import date
 
 import pytest
-from markdown_tables import LESSONS, table
+from course_text import lessons, table
 
 from workshop.account import prices
 from workshop.account.prices import GRACE_SECONDS, PRICES, PriceNotKnown
@@ -13,11 +13,19 @@ from workshop.course import tables
 from workshop.jobs.lesson_jobs import PLANNED_SECONDS, lesson_jobs
 from workshop.paths import NOTEBOOKS
 
+LESSONS = lessons()
 GUIDE = (NOTEBOOKS / "instructor" / "guide.md").read_text(encoding="utf-8")
 PRICE = tomllib.loads(PRICES.read_text(encoding="utf-8"))
 JOBS = {lesson: lesson_jobs(lesson) for lesson in LESSONS}
-ROWS = {cells[0]: cells[1:] for cells in table(GUIDE, "| lesson | jobs")}
-STANDING = {cells[0].removesuffix(", 10 GB"): cells[1:] for cells in table(GUIDE, "| while there")}
+
+
+def rows(header: str) -> dict[str, list[str]]:
+    """A table of the guide: first cell -> the others."""
+    return {row.cells[0]: row.cells[1:] for row in table(GUIDE, header)}
+
+
+ROWS = rows("| lesson | jobs")
+STANDING = {name.removesuffix(", 10 GB"): cells for name, cells in rows("| while there").items()}
 
 
 def instance_hours(lesson: str, seconds: float | None = None) -> dict[str, float]:
@@ -61,8 +69,7 @@ def test_the_last_row_is_the_bound_of_the_whole_course():
 
 
 def test_the_whole_course_is_the_longest_timetable():
-    rows = {cells[0]: cells[1:] for cells in table(GUIDE, "| timetable |")}
-    assert rows["Two days"][1:] == ROWS["**all**"][2:]
+    assert rows("| timetable |")["Two days"][1:] == ROWS["**all**"][2:]
 
 
 @pytest.mark.parametrize("lesson", LESSONS)

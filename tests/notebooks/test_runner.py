@@ -136,8 +136,11 @@ time.sleep(600)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
-@pytest.mark.parametrize("was_up", [False, True], ids=["down", "up"])
+@pytest.mark.parametrize(
+    ("number", "was_up"),
+    [(signal.SIGINT, False), (signal.SIGTERM, True)],
+    ids=["Ctrl-C, endpoint down", "SIGTERM, endpoint up"],
+)
 def test_an_interrupt_leaves_nothing(write_notebook, tmp_path, own_state, number, was_up):
     (tmp_path / "sleep.py").write_text("import time\ntime.sleep(600)\n")
     path, build = write_notebook("01_long", LONG_JOB), tmp_path / "build"

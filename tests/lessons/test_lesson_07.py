@@ -2,18 +2,16 @@
 
 import pytest
 
-from notebook_harness import errors_and_warnings, text_of
 from workshop.launch.horovod import horovod_status
 
-pytestmark = [pytest.mark.slow, pytest.mark.shaping]
+pytestmark = [pytest.mark.slow, pytest.mark.shaping, pytest.mark.timeout(900)]
 
-FEWER = {"megabytes": 4, "blocks": 3, "epochs": 2, "training_between": "50mbit"}
 KINDS = {"default", "two_tier", "fp16", "powersgd", "default, small buckets"}
 
 
-@pytest.mark.timeout(600)
-def test_lesson_07(run_lesson):
-    found, notebook = run_lesson("07", **FEWER)
+def test_lesson_07(lesson_run):
+    run = lesson_run("07")
+    found = run.results
     assert found["bound"] == pytest.approx(1.75)
     assert found["gain"] > 1.2 and found["loss"] > 2
     medians = found["medians"]
@@ -25,18 +23,7 @@ def test_lesson_07(run_lesson):
     assert found["apart"] < 1e-3 and found["standin_apart"] < 1e-3
     assert found["faster"]["two_tier"] > 1 and found["faster"]["fp16"] > 1
     assert found["refused"] == ["a CPU instance", "P5", "a newer PyTorch"]
-    assert "SMDDP exists only on AWS" in text_of(notebook)
+    assert "SMDDP exists only on AWS" in run.printed
     libraries = {"horovod", "smddp"} if horovod_status().available else set()
     assert set(found["switched"]) == libraries
     assert 0 < found["usd"] < found["usd_at_most"] < 3
-    assert errors_and_warnings(notebook) == []
-
-
-@pytest.mark.soak  # all but one section is what the test above has run
-@pytest.mark.timeout(900)
-def test_lesson_07_without_horovod(run_lesson, without_horovod):
-    """All that PyTorch does is there; for TensorFlow it says what to install."""
-    found, notebook = run_lesson("07", **FEWER)
-    assert found["switched"] == {} and set(found["steps"]) == KINDS
-    assert "C++ compiler" in text_of(notebook)
-    assert errors_and_warnings(notebook) == []

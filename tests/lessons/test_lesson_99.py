@@ -2,50 +2,19 @@
 
 from types import SimpleNamespace
 
-import boto3
 import jupytext
+import lesson_runs
 import pytest
-from markdown_tables import LESSONS
+from course_text import lessons
+from lesson_runs import OWN_BUCKET, SEAT
 
 import workshop
-from local_sagemaker import daemon
-from notebook_harness import SMALLER, errors_and_warnings, text_of
 from workshop.account import cleanup, stacks
 from workshop.course.lessons import chosen
 from workshop.jobs import local_server
 
-pytestmark = pytest.mark.slow
-OWN = f"workshop-{SMALLER['seat']}-own"
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 ROLE = "arn:aws:iam::" + "0" * 12 + ":role/workshop"
-
-
-@pytest.fixture
-def client(own_state):
-    """A function that makes a client for the tests' endpoint, once it is up."""
-
-    def make(service):
-        where = daemon.environment(own_state, daemon.running(own_state).port)
-        names = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
-        keys = {name.lower(): where[name] for name in names}
-        url = where["AWS_ENDPOINT_URL"]
-        return boto3.client(service, endpoint_url=url, region_name="us-east-1", **keys)
-
-    return make
-
-
-@pytest.fixture
-def s3(client):
-    """A function that makes a client for S3, once the tests' endpoint is up."""
-    return lambda: client("s3")
-
-
-def make_own(client):
-    """A bucket of the learner's seat, with something in it."""
-    tags = [{"Key": "workshop", "Value": "data-parallel"}]
-    tags.append({"Key": "seat", "Value": SMALLER["seat"]})
-    client.create_bucket(Bucket=OWN)
-    client.put_bucket_tagging(Bucket=OWN, Tagging={"TagSet": tags})
-    client.put_object(Bucket=OWN, Key="results.csv", Body=b"a week's work")
 
 
 def buckets(client):
@@ -54,7 +23,7 @@ def buckets(client):
 
 def own_seat(**parameters):
     """Run the code of the section `Your own seat`; return what it has set."""
-    cells = jupytext.read(LESSONS["99"]).cells
+    cells = jupytext.read(lessons()["99"]).cells
     heads = [cell.source.startswith("## Your own seat") for cell in cells]
     first = heads.index(True) + 1
     names = {"workshop": workshop, "cleanup": cleanup, **parameters}
@@ -64,11 +33,10 @@ def own_seat(**parameters):
     return names
 
 
-@pytest.mark.usefixtures("run_lesson")  # the endpoint is up
-def test_a_run_that_was_broken_off_can_be_run_again(client):
+def test_a_run_that_was_broken_off_can_be_run_again(own_endpoint):
     """The cell that makes entries of models makes those that are not there, each once."""
-    (cell,) = (one for one in jupytext.read(LESSONS["99"]).cells if "create_model(" in one.source)
-    api, prefix = client("sagemaker"), "workshop-broken-99-"
+    (cell,) = (one for one in jupytext.read(lessons()["99"]).cells if "create_model(" in one.source)
+    api, prefix = lesson_runs.client(own_endpoint, "sagemaker"), "workshop-broken-99-"
     names = {
         "session": SimpleNamespace(client=lambda _: api, job_prefix=prefix, role=ROLE),
         "estimator": SimpleNamespace(training_image_uri=lambda: "image"),
@@ -90,19 +58,15 @@ def test_a_run_that_was_broken_off_can_be_run_again(client):
     api.delete_model(ModelName=made[0])
     exec(cell.source, names)
     assert len(asked) == 3 and api.describe_model(ModelName=made[0]), "broken off between the two"
-    for name in made:
-        api.delete_model(ModelName=name)
 
 
 def test_it_is_the_last():
     assert [path.stem for path in chosen(())][-1] == "99_clean_up", "`workshop run` takes all"
 
 
-@pytest.mark.timeout(300)
-def test_lesson_99(run_lesson, s3):
-    make_own(s3())
-    found, notebook = run_lesson("99")
-    assert errors_and_warnings(notebook) == []
+def test_lesson_99(lesson_run):
+    run = lesson_run("99")
+    found, printed = run.results, run.printed
     # The data are seven files with their manifest; the job adds its code and its model.
     assert found["kinds"].pop("objects") >= 7
     assert found["kinds"] == {
@@ -115,19 +79,24 @@ def test_lesson_99(run_lesson, s3):
     assert found["jobs_left"] == 0 and found["foreign_survived"] is True
     assert found["dearest"] == "endpoint ml.m5.large"
     assert 0 < found["usd_per_month"] < 0.01
-    printed = text_of(notebook)
     assert "Left: nothing." in printed
-    assert f"models: workshop-{SMALLER['seat']}-99-of-a-colleague: not tagged as this" in printed
-    # Nobody said delete: the learner's own things are shown, and as they were.
+    assert f"models: workshop-{SEAT}-99-of-a-colleague: not tagged as this" in printed
+    # Nobody said delete: the learner's own things are shown, and left as they were.
     assert found["own_before"] == found["own_after"] == 2, "a bucket, and an object in it"
-    assert f"workshop clean --seat {SMALLER['seat']} --target local" in printed
-    assert buckets(s3()) == [OWN]
-    assert s3().get_object(Bucket=OWN, Key="results.csv")["Body"].read() == b"a week's work"
+    assert f"workshop clean --seat {SEAT} --target local" in printed
 
-    # And where somebody says it: the cells of that section again, as they are.
-    try:
-        said = own_seat(delete=True, target="local", seat=SMALLER["seat"])
-    finally:
-        local_server.point_back()
-    assert said["before"].count == 2 and said["after"].count == 0
-    assert buckets(s3()) == []
+
+def test_a_seats_own_things_survive_the_lesson_and_go_when_somebody_says_so(lesson_run):
+    """On the endpoint of the lesson's run, started again: the cells of that section as they are."""
+    state = lesson_run("99").state
+    with lesson_runs.endpoint(state):
+        s3 = lesson_runs.client(state, "s3")
+        assert buckets(s3) == [OWN_BUCKET]
+        kept = s3.get_object(Bucket=OWN_BUCKET, Key="results.csv")["Body"].read()
+        assert kept == b"a week's work"
+        try:
+            said = own_seat(delete=True, target="local", seat=SEAT)
+        finally:
+            local_server.point_back()
+        assert said["before"].count == 2 and said["after"].count == 0
+        assert buckets(s3) == []

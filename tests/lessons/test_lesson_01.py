@@ -2,31 +2,25 @@
 
 import pytest
 
-from notebook_harness import errors_and_warnings, text_of
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
-pytestmark = pytest.mark.slow
-
-# The timings are few here, and the tests' machine is busy: the lesson's own run is the measurement.
-FEWER = {"repeats": 3, "steps": 3, "seeds": 2, "updates": 60, "timed_batch_size": 128}
 ROUNDING = 1e-6  # of gradients around 0.1 in float32
 
 
 @pytest.fixture(scope="module")
-def lesson(run_lesson):
-    return run_lesson("01", **FEWER)
+def lesson(lesson_run):
+    return lesson_run("01")
 
 
-@pytest.mark.timeout(900)
 def test_averaged_gradients_are_the_whole_batchs(lesson):
-    found, notebook = lesson
+    found = lesson.results
     assert found["between_ranks"] == 0
     for name in ("gradient_difference", "ddp_difference", "stage_difference"):
         assert 0 <= found[name] < ROUNDING, name
-    assert errors_and_warnings(notebook) == []
 
 
 def test_broken_averages_are_not(lesson):
-    found, _ = lesson
+    found = lesson.results
     broken = found["broken"]
     assert set(broken) == {"unequal shards, mean", "equal shards, sum", "batch normalisation"}
     assert all(one > 100 * ROUNDING for one in broken.values()), broken
@@ -34,20 +28,20 @@ def test_broken_averages_are_not(lesson):
 
 
 def test_model_parallel_sends_by_image_and_data_parallel_by_weight(lesson):
-    found, _ = lesson
+    found = lesson.results
     assert found["stage_kb"] == pytest.approx([8.192, 32.768, 131.072, 524.288])
     assert found["gradient_kb"] == pytest.approx([54.824] * 4)
 
 
 def test_async_is_faster_and_stale(lesson):
-    found, _ = lesson
+    found = lesson.results
     assert found["staleness"]["sync"] == 0 and found["staleness"]["async"] > 0.5
     assert found["gradients_per_second"]["async"] > found["gradients_per_second"]["sync"]
     assert found["jump"]["async"] > found["jump"]["sync"]
 
 
 def test_speed_is_measured_three_ways(lesson):
-    found, _ = lesson
+    found = lesson.results
     assert set(found["speeds"]) == {"1 rank", "2 ranks apart", "2 ranks together"}
     assert all(one > 0 for one in found["speeds"].values())
     # A quiet machine shows 0.9 and more of the ceiling; here only what no day can break.
@@ -56,7 +50,7 @@ def test_speed_is_measured_three_ways(lesson):
 
 
 def test_the_formula_tells_the_good_configuration_from_the_bad(lesson):
-    found, _ = lesson
+    found = lesson.results
     good, bad = "large batch, small model", "small batch, large model"
     assert set(found["real"]) == set(found["predicted"]) == {good, bad}
     assert found["predicted"][bad] < found["predicted"][good] <= 2
@@ -66,7 +60,7 @@ def test_the_formula_tells_the_good_configuration_from_the_bad(lesson):
 
 
 def test_the_learning_rate_makes_up_for_fewer_updates(lesson):
-    found, _ = lesson
+    found = lesson.results
     right = found["accuracies"]
     assert sorted(found["updates"].values()) == [20, 100, 100, 100, 880]
     assert found["updates"]["1 x 32 images"] == 880
@@ -76,8 +70,8 @@ def test_the_learning_rate_makes_up_for_fewer_updates(lesson):
 
 
 def test_each_training_file_is_on_one_instance(lesson):
-    found, notebook = lesson
+    found = lesson.results
     assert sorted(found["files_seen"]) == [f"part-0000{number}.npz" for number in range(4)]
     assert sum(found["images_seen"]["training"]) == 1437
     assert found["images_seen"]["test"] == [360, 360]
-    assert "2 x ml.c5.xlarge" in text_of(notebook), "the price is said before the job starts"
+    assert "2 x ml.c5.xlarge" in lesson.printed, "the price is said before the job starts"

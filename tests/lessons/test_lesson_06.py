@@ -1,30 +1,21 @@
 """Lesson 06, executed with smaller numbers; its recorded results are what is tested."""
 
 import pytest
+from lesson_runs import SMALL
 
-from notebook_harness import errors_and_warnings, text_of
-
-pytestmark = [pytest.mark.slow, pytest.mark.shaping]
-
-FEWER = {
-    "links": ["wide", "50mbit"],
-    "epochs": 5,
-    "layout_instances": [1, 2],
-    "layout_megabytes": 4,
-}
+pytestmark = [pytest.mark.slow, pytest.mark.shaping, pytest.mark.timeout(900)]
 
 
-@pytest.mark.timeout(600)
-def test_lesson_06(run_lesson):
-    found, notebook = run_lesson("06", **FEWER)
+def test_lesson_06(lesson_run):
+    run = lesson_run("06")
+    found = run.results
     assert found["network"]["subnets"][0].startswith("subnet-")
     inside = [rule for rule in found["rules"] if rule["with"] == "itself"]
     assert {rule["direction"] for rule in inside} == {"in", "out"}
     check_the_narrowing(found)
     check_the_layouts(found)
     assert 0 < found["usd"] < found["usd_at_most"] < 3
-    assert "network: deleted" in text_of(notebook).replace("workshop-tests-", "")
-    assert errors_and_warnings(notebook) == []
+    assert "network: deleted" in run.printed.replace("workshop-tests-", "")
 
 
 def check_the_narrowing(found):
@@ -34,7 +25,7 @@ def check_the_narrowing(found):
     TensorFlow's threads, share the cores with whatever else this machine does.
     """
     rows = {(row["name"], row["link"]): row["step_seconds"] for row in found["narrowing"]}
-    assert set(rows) == {(name, one) for name in ("DDP", "Horovod") for one in FEWER["links"]}
+    assert set(rows) == {(name, one) for name in ("DDP", "Horovod") for one in SMALL["06"]["links"]}
     on_the_link = found["gradient_bytes"] * 8 / 50e6
     for name in ("DDP", "Horovod"):
         assert rows[name, "50mbit"] > 0.9 * on_the_link
