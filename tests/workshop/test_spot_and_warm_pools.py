@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from sagemaker.estimator import EstimatorBase
 
-from workshop import preflight
+from workshop.account import preflight
+from workshop.account.preflight.facts import facts
 from workshop.jobs.follow import watch
 from workshop.jobs.job_preview import preview_session
 from workshop.jobs.session import MAX_RUN_SECONDS, WARM_POOLS, WrongSettings
-from workshop.preflight.facts import facts
 
 JOB_SCRIPT = Path(__file__).parent / "job_script"
 

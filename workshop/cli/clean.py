@@ -15,7 +15,7 @@ MOST_ROWS = 6  # of one kind; more become one row
 
 
 @click.command()
-@click.option("--seat", default="me", show_default=True, help="Whose things.")
+@click.option("--seat", default="me", show_default=True, help="Whose resources.")
 @click.option("--target", type=click.Choice(["local", "aws"]), default="local", show_default=True)
 @click.option("--yes", is_flag=True, help="Do not ask. For programs.")
 @click.option("--dry-run", is_flag=True, help="Show what would be deleted, and delete nothing.")
@@ -45,25 +45,25 @@ def at_terminal() -> bool:
 
 def _clean(session, yes: bool, dry_run: bool) -> int:
     """Look, ask, delete, look again. Returns the exit status."""
-    from workshop.cleaning import Cleaner, Report, find
+    from workshop.account import cleanup
 
-    found = find(session)
+    found = cleanup.find(session)
     show(found, session)
-    if not found.things or dry_run:
-        for line in Report(left=found).lines() if not dry_run else _strangers(found):
+    if not found.owned or dry_run:
+        for line in cleanup.Report(left=found).lines() if not dry_run else _foreign(found):
             click.echo(line)
         return 1 if found.unseen else 0
     if not yes and not click.confirm("Delete all of it? It cannot be brought back", default=False):
         click.echo("Nothing was deleted.")
         return 1
-    cleaner = Cleaner(session, click.echo)
+    report = cleanup.Report()
     try:
-        report = cleaner.run()
+        cleanup.clean(session, click.echo, report)
     except KeyboardInterrupt:
         click.echo(
-            f"\nInterrupted. {len(cleaner.report.done)} of {len(found.things)} entries are done; "
-            "what AWS has begun goes on without this program. Run the same again: it finishes "
-            "the rest."
+            f"\nInterrupted. {len(report.done)} of {len(found.owned)} entries are done; AWS "
+            "finishes what it has begun without this program. Run the same again: it deletes the "
+            "rest."
         )
         return INTERRUPTED
     for line in report.lines():
@@ -74,9 +74,11 @@ def _clean(session, yes: bool, dry_run: bool) -> int:
 def show(found, session) -> None:
     """The table of what there is, and what it costs."""
     where = f"seat {session.seat}, target {session.target}, {session.region}"
+    if session.target == "aws":  # whose credentials these are is easily mistaken
+        where += f", account {session.client('sts').get_caller_identity()['Account']}"
     for kind, why in found.unseen.items():
         click.echo(f"Could not be looked at: {kind}: {why}")
-    if not found.things:
+    if not found.owned:
         seen = "is nothing" if not found.unseen else "is nothing that could be seen"
         click.echo(f"There {seen} of {where}.")
         return
@@ -86,29 +88,29 @@ def show(found, session) -> None:
     for name in ("how many", "size", "USD a month"):
         table.add_column(name, justify="right")
     table.add_column("", overflow="fold")
-    for kind in dict.fromkeys(one.kind for one in found.things):
+    for kind in dict.fromkeys(one.kind for one in found.owned):
         for row in rows(kind, found.of(kind)):
             table.add_row(*row)
     Console(width=None if sys.stdout.isatty() else 120).print(table)
     click.echo(total(found, session))
 
 
-def rows(kind: str, things: list) -> list[tuple[str, ...]]:
-    """A row for each thing; one row for all of them if they are many."""
-    from workshop.cleaning.found import totals
+def rows(kind: str, resources: list) -> list[tuple[str, ...]]:
+    """A row for each resource; one row for all of them if they are many."""
+    from workshop.account.cleanup import totals
 
-    if len(things) <= MOST_ROWS:
-        return [(kind, one.name, *_shown(totals([one])), one.note) for one in things]
-    notes = dict.fromkeys(one.note for one in things)
-    name = f"{things[0].name} and {len(things) - 1} others"
-    return [(kind, name, *_shown(totals(things)), "; ".join(filter(None, notes)))]
+    if len(resources) <= MOST_ROWS:
+        return [(kind, one.name, *_shown(totals([one])), one.note) for one in resources]
+    notes = dict.fromkeys(one.note for one in resources)
+    name = f"{resources[0].name} and {len(resources) - 1} others"
+    return [(kind, name, *_shown(totals(resources)), "; ".join(filter(None, notes)))]
 
 
 def total(found, session) -> str:
     """One line: what all of it costs, from which prices."""
     from workshop.account.prices import price_table
 
-    unknown = sum(one.usd_per_month is None for one in found.things)
+    unknown = sum(one.usd_per_month is None for one in found.owned)
     text = f"While it stays: {found.usd_per_month:.2f} USD a month"
     if unknown:
         text += f", and {unknown} entries whose cost is not known here"
@@ -116,8 +118,8 @@ def total(found, session) -> str:
     return text + (" On this machine: nothing." if session.target == "local" else "")
 
 
-def _strangers(found) -> list[str]:
-    lines = [f"Would not be touched: {one.kind}: {one.name}: {one.why}" for one in found.strangers]
+def _foreign(found) -> list[str]:
+    lines = [f"Would not be touched: {one.kind}: {one.name}: {one.why}" for one in found.foreign]
     return [*lines, "Nothing was deleted: --dry-run."]
 
 

@@ -8,13 +8,13 @@ from dataclasses import asdict
 
 import click
 
-from workshop.doctor import examine
-from workshop.doctor.result import FAIL, OK, WARN, Check
+from workshop.launch.doctor import examine
+from workshop.launch.installed import FAIL, OK, WARN, CheckResult
 
 COLOURS = {OK: "green", WARN: "yellow", FAIL: "red"}
 
 
-def show(name: str, check: Check) -> None:
+def show(name: str, check: CheckResult) -> None:
     level = click.style(f"{check.level:<4}", fg=COLOURS[check.level])
     click.echo(f"{level}  {name:<13} {check.found}")
     if check.do:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import math
 import os
 from collections.abc import Iterator
 
@@ -28,39 +27,42 @@ MARKS = {True: ("OK", "green"), False: ("NO", "red"), None: ("?", "yellow")}
 @click.option("--framework", help="tensorflow or pytorch.")
 @click.option("--framework-version", metavar="VERSION")
 @click.option("--py-version", metavar="pyNNN")
-@click.option("--image-uri", default="", metavar="URI", help="An image of your own.")
-@click.option("--distribution", default="", metavar="JSON", help='As the SDK takes it, or "mpi".')
+@click.option("--image-uri", metavar="URI", help="An image of your own.")
+@click.option("--distribution", metavar="JSON", help='As the SDK takes it, or "mpi".')
 @click.option("--instance-type", metavar="TYPE")
-@click.option("--instance-count", type=int, default=1, show_default=True)
-@click.option("--subnet", "subnets", multiple=True, metavar="ID", help="Once for each.")
-@click.option("--security-group", "security_group_ids", multiple=True, metavar="ID")
-@click.option("--spot", "use_spot", is_flag=True)
-@click.option("--max-run", type=int, metavar="SECONDS")
-@click.option("--max-wait", type=int, metavar="SECONDS")
-@click.option("--checkpoint-s3-uri", default="", metavar="URI")
-@click.option("--keep-alive", type=int, default=0, metavar="SECONDS", help="Warm pool.")
-@click.option("--seconds", type=float, help="How long the job is expected to take.")
+@click.option("--instance-count", type=int, help="Default: 1.")
+@click.option("--subnet", multiple=True, metavar="ID", help="Once for each.")
+@click.option("--security-group", multiple=True, metavar="ID")
 def preflight(lesson, target, seat, offline, region, given, **fields) -> None:
     """Check a job that the options describe, or all jobs of LESSON (00, 05...).
 
     Makes nothing and starts nothing. Exit status 0 if nothing speaks against the jobs; 2 if
-    something does not go together, or AWS cannot be asked.
+    something does not go together, or AWS cannot be asked. Spot, warm pools and limits of a job of
+    your own are checked in Python: preflight.check(preflight.of(estimator)).
     """
-    from workshop import preflight as checks
+    from workshop.account import preflight as checks
 
-    if lesson:
-        _refuse_described(fields)
-    else:
-        _refuse_incomplete(fields)
+    described = {name: value for name, value in fields.items() if value not in (None, ())}
+    if lesson and described:
+        option = next(iter(described)).replace("_", "-")
+        raise click.UsageError(
+            f"LESSON and --{option} do not go together: a lesson describes its own jobs. Its "
+            "parameters are set with -p NAME=VALUE."
+        )
+    if not lesson and not {"framework", "instance_type"} <= described.keys():
+        raise click.UsageError(
+            "Name a LESSON, or describe a job: --framework, --framework-version, --py-version "
+            "and --instance-type at least."
+        )
     with _shell_region(region):
         session = None if offline else _session(target, seat)
-        jobs = _of_lesson(lesson, session, given) if lesson else [_described(fields, session)]
+        jobs = _of_lesson(lesson, session, given) if lesson else [_described(described, session)]
     good = True
     for number, job in enumerate(jobs):
         found = checks.check(job) + (_ask(job, session) if session else [])
         click.echo(("\n" if number else "") + click.style(str(job), bold=True))
-        for one in found:
-            _show(one)
+        for finding in found:
+            _show(finding)
         good = good and checks.all_ok(found)
     if len(jobs) > 1:
         click.echo(f"\n{_together(jobs)}")
@@ -70,8 +72,8 @@ def preflight(lesson, target, seat, offline, region, given, **fields) -> None:
 
 def _together(jobs: list) -> str:
     """What all jobs cost at most."""
+    from workshop.account.preflight import most_usd
     from workshop.account.prices import PriceNotKnown
-    from workshop.preflight.rules.limits import most_usd
 
     most, without = 0.0, 0
     for job in jobs:
@@ -106,38 +108,9 @@ def _shell_region(region: str) -> Iterator[None]:
             os.environ |= {"AWS_DEFAULT_REGION": before} if before else {}
 
 
-def _refuse_described(fields: dict) -> None:
-    """A lesson and options that describe a job contradict each other."""
-    context = click.get_current_context()
-    given = [
-        option.opts[0]
-        for option in context.command.params
-        if option.name in fields
-        and context.get_parameter_source(option.name) is click.core.ParameterSource.COMMANDLINE
-    ]
-    if given:
-        raise click.UsageError(
-            f"LESSON and {given[0]} do not go together: a lesson describes its own jobs. Its "
-            "parameters are set with -p NAME=VALUE."
-        )
-
-
-def _refuse_incomplete(fields: dict) -> None:
-    """Before anybody is asked."""
-    if not (fields["framework"] and fields["instance_type"]):
-        raise click.UsageError(
-            "Name a LESSON, or describe a job: --framework, --framework-version, --py-version "
-            "and --instance-type at least."
-        )
-    if fields["seconds"] is not None and not 0 <= fields["seconds"] < math.inf:
-        raise click.UsageError(
-            f"--seconds {fields['seconds']}: expected a number of seconds, such as 300."
-        )
-
-
 def _of_lesson(lesson: str, session, given: tuple[str, ...]) -> list:
     """The jobs of a lesson, as they would be sent to AWS."""
-    from workshop import preflight as checks
+    from workshop.account import preflight as checks
 
     names = {"region": session.region, "network": _network(session)} if session else {}
     found = previewed(lesson, "aws", "me", dict(map(parameter, given)), **names)
@@ -159,15 +132,16 @@ def _network(session) -> dict | None:
         return None  # then the jobs' network is reported as not checked
 
 
-def _described(fields: dict, session):
+def _described(given: dict, session):
     """The job that the options describe."""
+    from workshop.account.preflight import BadConfiguration, JobConfiguration
     from workshop.jobs.job_preview import region_of_shell
     from workshop.jobs.session import quiet
-    from workshop.preflight import BadConfiguration, JobConfiguration
 
     quiet()
-    fields["distribution"] = _distribution(fields["distribution"])
-    given = {name: value for name, value in fields.items() if value is not None}
+    given["distribution"] = _distribution(given.get("distribution", ""))
+    given["subnets"] = given.pop("subnet", ())
+    given["security_group_ids"] = given.pop("security_group", ())
     try:
         return JobConfiguration(region=session.region if session else region_of_shell(), **given)
     except BadConfiguration as error:
@@ -183,9 +157,9 @@ def _distribution(text: str):
 
 
 def _ask(job, session) -> list:
+    from workshop.account.preflight import ask
+    from workshop.account.preflight.facts import unknown
     from workshop.jobs.job_preview import NO_NETWORK
-    from workshop.preflight import ask
-    from workshop.preflight.finding import unknown
 
     if not set(job.subnets) & set(NO_NETWORK["subnets"]):
         return ask(job, session)
