@@ -90,44 +90,35 @@ class Processes:
         self.statuses: list[int | None] = [None] * len(self.commands)
         self._changed = threading.Condition()
         self._began = time.monotonic()
-        pipes = [os.pipe() if captured else None for _ in self.commands]
-        outputs = [pipe[1] if pipe else None for pipe in pipes]
-        reports, reports_in = os.pipe()
-        request = [
-            {
-                "command": command,
-                "environment": {
-                    name: str(value)
-                    for name, value in ((environment or {}) | (each[index] if each else {})).items()
-                },
-                "folder": str(folder) if folder else None,
-                "output": outputs[index],
-                "descriptors": list(descriptors[index]) if descriptors else [],
-            }
-            for index, command in enumerate(self.commands)
-        ]
-        inherited = [number for one in request for number in [one["output"], *one["descriptors"]]]
+        self._readers: list[threading.Thread] = []
+        self._open = 0  # how many streams are still read
+        request: list[dict] = []
+        for index, command in enumerate(self.commands):
+            output = None
+            if captured:
+                output = self._read_in_thread(functools.partial(self._add, line_of, index))
+            variables = (environment or {}) | (each[index] if each else {})
+            request.append(
+                {
+                    "command": command,
+                    "environment": {name: str(value) for name, value in variables.items()},
+                    "folder": str(folder) if folder else None,
+                    "output": output,
+                    "descriptors": list(descriptors[index]) if descriptors else [],
+                }
+            )
+        reports = self._read_in_thread(self._note)
+        ours = [reports, *(one["output"] for one in request if captured)]
         self._supervisor = subprocess.Popen(
-            [sys.executable, "-m", "workshop.launch.supervisor", str(os.getpid()), str(reports_in)],
+            [sys.executable, "-m", "workshop.launch.supervisor", str(os.getpid()), str(reports)],
             stdin=subprocess.PIPE,
-            pass_fds=[reports_in, *(number for number in inherited if number is not None)],
+            pass_fds=[*ours, *(number for one in request for number in one["descriptors"])],
             start_new_session=True,  # a Ctrl-C at the terminal reaches this process alone
         )
+        for number in ours:
+            os.close(number)
         with contextlib.suppress(BrokenPipeError), self._supervisor.stdin as stream:
             stream.write(json.dumps(request).encode())
-        streams: list[tuple[int, Callable[[str], None]]] = [(reports, self._note)]
-        for index, pipe in enumerate(pipes):
-            if pipe:
-                add = functools.partial(self._add, line_of, index)
-                streams.append((pipe[0], add))
-        for number in filter(None, [reports_in, *outputs]):
-            os.close(number)
-        self._open = len(streams)
-        self._readers = [
-            threading.Thread(target=self._read, args=stream, daemon=True) for stream in streams
-        ]
-        for reader in self._readers:
-            reader.start()
 
     def __enter__(self) -> Processes:
         return self
@@ -224,8 +215,17 @@ class Processes:
         how = f"Exit status {status}" if status > 0 else f"Killed by signal {-status}"
         return f"{how}: {shlex.join(self.commands[index])}\n{self.last_lines(index)}"
 
-    def _read(self, descriptor: int, handle: Callable[[str], None]) -> None:
-        with open(descriptor, errors="replace") as stream:
+    def _read_in_thread(self, handle: Callable[[str], None]) -> int:
+        """Handle each line of a new pipe; the descriptor to write to."""
+        source, sink = os.pipe()
+        reader = threading.Thread(target=self._read, args=(source, handle), daemon=True)
+        self._readers.append(reader)
+        self._open += 1
+        reader.start()
+        return sink
+
+    def _read(self, source: int, handle: Callable[[str], None]) -> None:
+        with open(source, errors="replace") as stream:
             for raw in stream:
                 with self._changed:
                     handle(raw.rstrip("\n"))
