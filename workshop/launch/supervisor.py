@@ -22,11 +22,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from workshop import events
+from workshop.events import event
 
 GRACE_SECONDS = 5.0  # between SIGTERM and SIGKILL
 POLL_SECONDS = 0.05
@@ -50,6 +50,12 @@ class Line:
 
     def __str__(self) -> str:
         return f"[{'launcher' if self.rank is None else self.rank}] {self.text}"
+
+
+def records(lines: Iterable[Line]) -> list[dict]:
+    """The JSON records in lines of ranks, in their order, each with its rank."""
+    found = [(line.rank, event(line.text)) for line in lines if line.rank is not None]
+    return [{"rank": rank} | record for rank, record in found if record]
 
 
 class Processes:
@@ -143,12 +149,7 @@ class Processes:
 
     def events(self, kind: str | None = None) -> list[dict]:
         """The JSON records printed so far, each with its rank. kind: only those of this event."""
-        found = [
-            {"rank": line.rank} | record
-            for line in list(self.lines)
-            if line.rank is not None and (record := events.event(line.text))
-        ]
-        return [one for one in found if kind in (None, one["event"])]
+        return [one for one in records(self.lines) if kind in (None, one["event"])]
 
     def wait(self, timeout: float, show: Callable[[Line], None] = lambda line: None) -> None:
         """Wait until all have ended, `timeout` seconds after their start at the latest.
