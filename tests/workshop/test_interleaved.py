@@ -90,7 +90,7 @@ def test_speeds_are_those_of_the_group_that_is_measured_and_the_others_are_pause
 def test_a_process_that_gives_up_ends_all(workers, kind):
     write, _ = workers
     write(fails=kind)
-    with pytest.raises(ProcessFailed, match=r"(?s)ended while it was measured.*I give up"):
+    with pytest.raises(ProcessFailed, match=r"(?s)while it was measured.*I give up"):
         interleaved.training_speeds(batch=100, steps=1, rounds=2)
 
 
