@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from local_sagemaker.cluster import linux
 from workshop import horovod
 from workshop.cli.doctor import doctor
 from workshop.launch import doctor as checks
@@ -110,9 +111,18 @@ def test_disk_levels(monkeypatch, gigabytes, level):
 
 
 def test_without_tc_it_says_what_to_install(monkeypatch):
-    monkeypatch.setattr(checks.shutil, "which", lambda name: None)
+    monkeypatch.setattr(checks, "system_command", lambda name: None)
     check = checks.iproute2()
     assert check.level == WARN and "iproute2" in check.do and "ip and tc not found" in check.found
+
+
+def test_tc_beyond_the_users_path_is_found(monkeypatch, tmp_path):
+    for name in ("ip", "tc"):
+        (tmp_path / name).write_text("#!/bin/sh\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setattr(linux, "SYSTEM_FOLDERS", (str(tmp_path),))
+    assert checks.iproute2() == CheckResult(OK, "ip and tc")
 
 
 def test_an_mpirun_that_fails_is_a_failure(monkeypatch, tmp_path):

@@ -15,6 +15,7 @@ from pathlib import Path
 import psutil
 
 from local_sagemaker import daemon
+from local_sagemaker.cluster.linux import system_command
 from local_sagemaker.cluster.probe import isolation, why_no_shaping
 from local_sagemaker.cluster.spec import NAMESPACES
 from workshop.launch import installed
@@ -78,7 +79,7 @@ def mpirun() -> CheckResult:
 
 
 def iproute2() -> CheckResult:
-    missing = [name for name in ("ip", "tc") if shutil.which(name) is None]
+    missing = [name for name in ("ip", "tc") if system_command(name) is None]
     if not missing:
         return ok("ip and tc")
     do = "sudo apt-get install iproute2 (or your system's package of that name)"
@@ -121,7 +122,7 @@ def netem() -> CheckResult:
 def _shaping(module: str, why: str | None, meaning: str) -> CheckResult:
     if why is None:
         return ok(meaning)
-    if shutil.which("tc") is None:
+    if system_command("tc") is None:
         return warn("no tc here", "see iproute2 above")
     do = f"a kernel with sch_{module} (sudo modprobe sch_{module}); jobs' logs say what they lack"
     return warn(f"{module}: {why}", do)
