@@ -29,11 +29,18 @@ TENSORFLOW = {"framework": "tensorflow", "framework_version": "2.12.0", "py_vers
 PYTORCH = {"framework": "pytorch", "framework_version": "2.2.0", "py_version": "py310"}
 DIGITS = {"training": {"folder": "digits/training"}, "test": {"folder": "digits/test"}}
 YIELD = "-x OMPI_MCA_mpi_yield_when_idle=1"  # workshop's Horovod lessons pass it to mpirun
+KINDS = {
+    int: "a whole number",
+    float: "a number",
+    str: "a text",
+    bool: "true or false",
+    list: "a list",
+}
 PARAMETERS_CELL = re.compile(r'^# %% tags=\["parameters"\]\n(.*?)(?=^# %%|\Z)', re.M | re.S)
 
 
 class UnknownLesson(ValueError):
-    """There is no such lesson, or it has no such parameter; the message names what there is."""
+    """No such lesson, parameter or kind of value; the message names what there is."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +81,7 @@ def lesson_jobs(lesson: str, given: Mapping[str, Any] | None = None) -> list[Les
     """The jobs of a lesson in the order in which it starts them; empty if it starts none.
 
     lesson: its number, "5" or "05". given: parameters that override the lesson's own.
-    Raises UnknownLesson for a lesson or a parameter that is not there.
+    Raises UnknownLesson for a lesson or a parameter that is not there, and a value of another type.
     """
     lesson = lesson.zfill(2)
     parameters = lesson_parameters(lesson)
@@ -83,6 +90,11 @@ def lesson_jobs(lesson: str, given: Mapping[str, Any] | None = None) -> list[Les
             f"Lesson {lesson} has no parameter {', '.join(unknown)}. It has: "
             f"{', '.join(sorted(parameters))}."
         )
+    for name, value in (given or {}).items():
+        own = parameters[name]
+        if type(value) is not type(own) and (type(value), type(own)) != (int, float):
+            expected = f"{KINDS[type(own)]}, such as {own!r}"
+            raise UnknownLesson(f"Lesson {lesson}: {name} is {value!r}; expected {expected}.")
     parameters |= given or {}
     return list(JOBS[lesson](SimpleNamespace(**parameters))) if lesson in JOBS else []
 
