@@ -89,7 +89,7 @@ print(choice.explanation)
 # it shows what was recorded on another machine, with its date.
 
 # %%
-stay_wide = bandwidth.why_wide(session)
+stay_wide = bandwidth.why_unshaped(session)
 kept = reference_results.load("06") if stay_wide and target == "local" else None
 print(stay_wide or "Links between instances can be narrowed here.")
 

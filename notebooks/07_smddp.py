@@ -84,7 +84,7 @@ digits = data_prep.digits.prepare(workshop.DATA / "digits", quiet=True)
 data = f"s3://{session.bucket}/data/digits"
 data_prep.upload(digits, data, client=session.client("s3"))
 channels = {"training": f"{data}/training", "test": f"{data}/test"}
-stay_wide = bandwidth.why_wide(session)
+stay_wide = bandwidth.why_unshaped(session)
 kept = reference_results.load("07") if stay_wide and target == "local" else None
 print(stay_wide or "Links between instances can be narrowed here.")
 

@@ -12,9 +12,10 @@ from workshop.jobs.job_preview import preview, preview_session
 from workshop.jobs.lesson_jobs import JOBS, lesson_jobs
 
 # Differs from run to run: the time in a job's name, the letters of its checkpoints' place, the
-# account, the network.
+# account, the role's name, the network.
 OF_ONE_RUN = re.compile(
-    r"\d{4}(-\d\d){5}-([0-9a-f]{8}|\d{3})|\b\d{12}\b|(?<=subnet-)[0-9a-f]+|(?<=sg-)[0-9a-f]+"
+    r"\d{4}(-\d\d){5}-([0-9a-f]{8}|\d{3})|\b\d{12}\b|(?<=:role/)[^\"]+|"
+    r"(?<=subnet-)[0-9a-f]+|(?<=sg-)[0-9a-f]+"
 )
 HOROVOD = {"05", "06", "07"}  # without Horovod these lessons run another script here
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]

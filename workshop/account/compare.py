@@ -7,15 +7,13 @@ table = workshop.compare(results)
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from workshop.account.prices import PriceNotKnown, cost
 from workshop.jobs.follow import JobResult
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from workshop.launch.mpirun import Finished
 
 COLUMNS = {  # column: decimals
     "instances": 0,
@@ -30,7 +28,7 @@ COLUMNS = {  # column: decimals
 }
 
 
-def compare(results: Mapping[str, JobResult | Finished]) -> pd.DataFrame:
+def compare(results: Mapping[str, Any]) -> pd.DataFrame:
     """A table of what was measured, a row for each configuration, in the order given.
 
     Args:
@@ -61,7 +59,7 @@ def compare(results: Mapping[str, JobResult | Finished]) -> pd.DataFrame:
     return table
 
 
-def _row(name: str, result: JobResult | Finished, prices: list) -> dict[str, float]:
+def _row(name: str, result: Any, prices: list) -> dict[str, float]:
     start = result.table("start").iloc[0]
     seconds = _step_seconds(name, result)
     is_job = hasattr(result, "billable_seconds")
@@ -79,7 +77,7 @@ def _row(name: str, result: JobResult | Finished, prices: list) -> dict[str, flo
     }
 
 
-def _step_seconds(name: str, result: JobResult | Finished) -> float:
+def _step_seconds(name: str, result: Any) -> float:
     """The median of the epochs' means: an epoch in which this machine was busy counts once."""
     epochs = result.table("epoch")
     if "step_seconds" not in epochs:

@@ -1,4 +1,4 @@
-"""workshop links: how narrow the links between instances are, on this machine."""
+"""workshop links: the bandwidth between instances, on this machine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from workshop.jobs.bandwidth import words
 @click.option("--by-type", is_flag=True, help="What each job's instance type has, scaled down.")
 @click.option("--wide", is_flag=True, help="As fast as this machine is (what holds at first).")
 def links(between, latency, by_type, wide) -> None:
-    """Set or show how narrow the links between a job's instances are.
+    """Set or show the bandwidth between a job's instances.
 
     Every instance sends at most RATE and receives at most RATE, at the same time. It holds for
     jobs that are started from now on, until it is changed. A job can ask for links of its own:

@@ -17,7 +17,7 @@ from workshop.jobs import local_server
 from workshop.paths import NOTEBOOKS, ROOT
 
 END_SECONDS = 20
-SETTINGS = Path(__file__).resolve().parent.parent / "jupyter"  # a learner's own go before these
+SETTINGS = Path(__file__).resolve().parent / "jupyter"  # a learner's own go before these
 # Links between the kit's folders work from its root. The list of extensions comes from the
 # network, so there is none; nor, by SETTINGS, news and a question about them.
 DEFAULTS = {

@@ -6,7 +6,7 @@
     bandwidth.network_performance("ml.c5.xlarge").gbit
 
 Every instance sends at most the rate, and receives at most the rate, at the same time. Processes
-of one instance talk over its own loopback, which stays wide. AWS ignores the variable: there the
+of one instance talk over its own loopback, which has no limit. AWS ignores the variable: there the
 instance type decides.
 """
 
@@ -26,7 +26,7 @@ __all__ = [
     "known_types",
     "mbit",
     "network_performance",
-    "why_wide",
+    "why_unshaped",
 ]
 
 
@@ -59,10 +59,10 @@ def mbit(between: str) -> float:
     return float("inf") if found == WIDE else found.rate / 1e6
 
 
-def why_wide(session) -> str | None:
-    """Why this session's links stay as they are, a sentence; None if they can be narrowed."""
+def why_unshaped(session) -> str | None:
+    """Why this session's links cannot be shaped, a sentence; None if they can."""
     if session.target == "aws":
-        return "On AWS each instance has the link of its type, and nobody narrows it."
+        return "On AWS each instance has the bandwidth of its type, and nobody limits it."
     found = daemon.running(daemon.state_directory())
     if found and found.isolation == PROCESSES:
         return f"Links stay wide: instances are plain processes here, because {found.why}."

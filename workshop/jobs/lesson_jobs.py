@@ -28,12 +28,21 @@ PLANNED_SECONDS = 300
 TENSORFLOW = {"framework": "tensorflow", "framework_version": "2.12.0", "py_version": "py310"}
 PYTORCH = {"framework": "pytorch", "framework_version": "2.2.0", "py_version": "py310"}
 DIGITS = {"training": {"folder": "digits/training"}, "test": {"folder": "digits/test"}}
-YIELD = "-x OMPI_MCA_mpi_yield_when_idle=1"  # workshop's Horovod lessons pass it to mpirun
+# What the Horovod lessons give to mpirun: a rank that waits gives its core to others.
+YIELD = "-x OMPI_MCA_mpi_yield_when_idle=1"
+KINDS = {
+    int: "a whole number",
+    float: "a number",
+    str: "a text",
+    bool: "true or false",
+    list: "a list",
+}
+OWN = ("label", "framework", "channels", "spot", "in_vpc")  # fields of a LessonJob
 PARAMETERS_CELL = re.compile(r'^# %% tags=\["parameters"\]\n(.*?)(?=^# %%|\Z)', re.M | re.S)
 
 
 class UnknownLesson(ValueError):
-    """There is no such lesson, or it has no such parameter; the message names what there is."""
+    """No such lesson, parameter or kind of value; the message names what there is."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +83,7 @@ def lesson_jobs(lesson: str, given: Mapping[str, Any] | None = None) -> list[Les
     """The jobs of a lesson in the order in which it starts them; empty if it starts none.
 
     lesson: its number, "5" or "05". given: parameters that override the lesson's own.
-    Raises UnknownLesson for a lesson or a parameter that is not there.
+    Raises UnknownLesson for a lesson or a parameter that is not there, and a value of another type.
     """
     lesson = lesson.zfill(2)
     parameters = lesson_parameters(lesson)
@@ -83,6 +92,11 @@ def lesson_jobs(lesson: str, given: Mapping[str, Any] | None = None) -> list[Les
             f"Lesson {lesson} has no parameter {', '.join(unknown)}. It has: "
             f"{', '.join(sorted(parameters))}."
         )
+    for name, value in (given or {}).items():
+        own = parameters[name]
+        if type(value) is not type(own) and (type(value), type(own)) != (int, float):
+            expected = f"{KINDS[type(own)]}, such as {own!r}"
+            raise UnknownLesson(f"Lesson {lesson}: {name} is {value!r}; expected {expected}.")
     parameters |= given or {}
     return list(JOBS[lesson](SimpleNamespace(**parameters))) if lesson in JOBS else []
 
@@ -101,10 +115,17 @@ def lesson_parameters(lesson: str) -> dict[str, Any]:
     }
 
 
-def _job(name: str, label: str, **arguments) -> LessonJob:
-    own = {key: arguments.pop(key) for key in ("spot", "in_vpc") if key in arguments}
-    framework, channels = arguments.pop("framework"), arguments.pop("channels", {})
-    return LessonJob(name, label, framework, arguments, channels, **own)
+def _job(name: str, script: str, instances: str, **more) -> LessonJob:
+    """A job. instances: such as "2 x ml.c5.xlarge". more: LessonJob's fields, or arguments."""
+    count, _, instance_type = instances.partition(" x ")
+    fields = {"label": name, "channels": {}} | more
+    own = {key: fields.pop(key) for key in OWN if key in fields}
+    fields |= {
+        "entry_point": script,
+        "instance_type": instance_type,
+        "instance_count": int(count),
+    }
+    return LessonJob(name, arguments=fields, **own)
 
 
 def _mpi(processes: int, **options) -> dict:
@@ -112,37 +133,22 @@ def _mpi(processes: int, **options) -> dict:
 
 
 def _lesson_00(lesson) -> Iterator[LessonJob]:
-    yield _job(
-        "first",
-        "first",
-        entry_point="train_tf.py",
-        instance_type="ml.c5.xlarge",
-        instance_count=1,
-        hyperparameters={"epochs": lesson.epochs},
-        channels=DIGITS,
-        **TENSORFLOW,
-    )
+    settings = {"hyperparameters": {"epochs": lesson.epochs}, "channels": DIGITS}
+    yield _job("first", "train_tf.py", "1 x ml.c5.xlarge", **settings, **TENSORFLOW)
 
 
 def _lesson_01(lesson) -> Iterator[LessonJob]:
-    yield _job(
-        "channels",
-        "channels",
-        entry_point="look_at_channels.py",
-        instance_type="ml.c5.xlarge",
-        instance_count=2,
-        channels={
-            "training": DIGITS["training"] | {"distribution": "ShardedByS3Key"},
-            "test": DIGITS["test"] | {"distribution": "FullyReplicated"},
-        },
-        **PYTORCH,
-    )
+    channels = {
+        "training": DIGITS["training"] | {"distribution": "ShardedByS3Key"},
+        "test": DIGITS["test"] | {"distribution": "FullyReplicated"},
+    }
+    script = "look_at_channels.py"
+    yield _job("channels", script, "2 x ml.c5.xlarge", channels=channels, **PYTORCH)
 
 
 def _lesson_03(lesson) -> Iterator[LessonJob]:
     common = TENSORFLOW | {
         "framework_version": "2.14.1",
-        "instance_type": "ml.c5.xlarge",
         "distribution": {"parameter_server": {"enabled": True}},
         "hyperparameters": {
             "epochs": lesson.epochs,
@@ -152,26 +158,18 @@ def _lesson_03(lesson) -> Iterator[LessonJob]:
         },
         "channels": DIGITS,
     }
-    count = lesson.instance_count
-    yield _job("servers", "servers", entry_point="train_tf_ps.py", instance_count=count, **common)
-    yield _job("broken", "broken", entry_point="train_tf_ps_broken.py", instance_count=2, **common)
+    yield _job("servers", "train_tf_ps.py", f"{lesson.instance_count} x ml.c5.xlarge", **common)
+    yield _job("broken", "train_tf_ps_broken.py", "2 x ml.c5.xlarge", **common)
 
 
 def _lesson_04(lesson) -> Iterator[LessonJob]:
-    yield _job(
-        "places",
-        "places",
-        entry_point="show_places.py",
-        instance_type="ml.c5.xlarge",
-        instance_count=lesson.instance_count,
-        distribution=_mpi(lesson.processes_per_host),
-        **TENSORFLOW,
-    )
+    instances, mpi = f"{lesson.instance_count} x ml.c5.xlarge", _mpi(lesson.processes_per_host)
+    yield _job("places", "show_places.py", instances, distribution=mpi, **TENSORFLOW)
 
 
 def _lesson_05(lesson) -> Iterator[LessonJob]:
     common = TENSORFLOW | {
-        "instance_type": lesson.instance_type,
+        "label": "horovod",
         "max_run": lesson.max_run,
         "hyperparameters": {
             "epochs": lesson.epochs,
@@ -182,16 +180,10 @@ def _lesson_05(lesson) -> Iterator[LessonJob]:
         "channels": DIGITS,
     }
 
-    def horovod(name: str, instances: int, processes: int, **more) -> LessonJob:
-        return _job(
-            name,
-            "horovod",
-            entry_point="train_tf_horovod.py",
-            instance_count=instances,
-            distribution=_mpi(processes, custom_mpi_options=YIELD),
-            **common,
-            **more,
-        )
+    def horovod(name: str, count: int, processes: int, **more) -> LessonJob:
+        instances = f"{count} x {lesson.instance_type}"
+        mpi = _mpi(processes, custom_mpi_options=YIELD)
+        return _job(name, "train_tf_horovod.py", instances, distribution=mpi, **common, **more)
 
     n, m = lesson.instance_count, lesson.processes_per_host
     yield horovod("horovod", n, m)
@@ -199,21 +191,15 @@ def _lesson_05(lesson) -> Iterator[LessonJob]:
     yield horovod(f"1 x {m}", 1, m)
     yield horovod(f"{n} x 1", n, 1)
     yield horovod(f"{n} x {m} in a VPC", n, m, in_vpc=True)
-    yield _job(
-        f"{n} x 1 MultiWorker",
-        "horovod",
-        entry_point="train_tf_multiworker.py",
-        instance_count=n,
-        distribution={"multi_worker_mirrored_strategy": {"enabled": True}},
-        **common,
-    )
+    own_way = {"distribution": {"multi_worker_mirrored_strategy": {"enabled": True}}}
+    instances = f"{n} x {lesson.instance_type}"
+    yield _job(f"{n} x 1 MultiWorker", "train_tf_multiworker.py", instances, **own_way, **common)
 
 
 def _lesson_06(lesson) -> Iterator[LessonJob]:
     """On AWS links stay as they are; and the largest layout is left out (see the lesson)."""
-    training = {
-        "max_run": lesson.max_run,
-        "instance_type": lesson.instance_type,
+    common = {"label": "links", "max_run": lesson.max_run}
+    training = common | {
         "distribution": _mpi(1, custom_mpi_options=YIELD),
         "environment": {"LOCAL_SAGEMAKER_LINKS": "wide"},
         "hyperparameters": {
@@ -225,43 +211,35 @@ def _lesson_06(lesson) -> Iterator[LessonJob]:
         },
         "channels": DIGITS,
     }
-    ddp = PYTORCH | {"entry_point": "train_torch_ddp.py"} | training
-    horovod = TENSORFLOW | {"entry_point": "train_tf_horovod.py"} | training
-    yield _job("DDP, one", "links", instance_count=1, **ddp)
-    yield _job("Horovod, one", "links", instance_count=1, **horovod)
-    yield _job("DDP, two, wide", "links", instance_count=2, **ddp)
-    yield _job("Horovod, two, wide", "links", instance_count=2, **horovod)
-    for instances in lesson.layout_instances:
-        processes = lesson.layout_ranks // instances
-        if instances <= 4:
-            yield _job(
-                f"{instances} x {processes}",
-                "links",
-                entry_point="measure_all_reduce.py",
-                instance_type=lesson.layout_instance_type,
-                instance_count=instances,
-                max_run=lesson.max_run,
-                distribution=_mpi(processes),
-                environment={"LOCAL_SAGEMAKER_LINKS": lesson.layout_link},
-                hyperparameters={
-                    "algorithms": "gloo,two_tier",
-                    "bytes": lesson.layout_megabytes * 1_000_000,
-                },
-                **PYTORCH,
-            )
+    for name, count in {"one": 1, "two, wide": 2}.items():
+        instances = f"{count} x {lesson.instance_type}"
+        yield _job(f"DDP, {name}", "train_torch_ddp.py", instances, **training, **PYTORCH)
+        yield _job(f"Horovod, {name}", "train_tf_horovod.py", instances, **training, **TENSORFLOW)
+    for count in [count for count in lesson.layout_instances if count <= 4]:
+        processes = lesson.layout_ranks // count
+        yield _job(
+            f"{count} x {processes}",
+            "measure_all_reduce.py",
+            f"{count} x {lesson.layout_instance_type}",
+            distribution=_mpi(processes),
+            environment={"LOCAL_SAGEMAKER_LINKS": lesson.layout_link},
+            hyperparameters={
+                "algorithms": "gloo,two_tier",
+                "bytes": lesson.layout_megabytes * 1_000_000,
+            },
+            **common,
+            **PYTORCH,
+        )
 
 
 def _lesson_07(lesson) -> Iterator[LessonJob]:
     """Without the jobs under SMDDP's name, which need p4d on AWS and are not started there."""
-    common = {
-        "instance_type": lesson.instance_type,
-        "instance_count": 2,
-        "max_run": lesson.max_run,
-    }
+    instances = f"2 x {lesson.instance_type}"
+    common = {"label": "two-tier", "max_run": lesson.max_run}
     yield _job(
         "all-reduces",
-        "two-tier",
-        entry_point="measure_all_reduce.py",
+        "measure_all_reduce.py",
+        instances,
         distribution=_mpi(lesson.ranks_each),
         environment={"LOCAL_SAGEMAKER_LINKS": lesson.between},
         hyperparameters={
@@ -269,35 +247,30 @@ def _lesson_07(lesson) -> Iterator[LessonJob]:
             "bytes": lesson.megabytes * 1_000_000,
             "blocks": lesson.blocks,
         },
-        **PYTORCH,
         **common,
+        **PYTORCH,
     )
+    training = common | {
+        "distribution": _mpi(2),
+        "environment": {"LOCAL_SAGEMAKER_LINKS": lesson.training_between},
+        "channels": DIGITS,
+    }
+    shared = {
+        "hidden-units": lesson.hidden_units,
+        "global-batch-size": lesson.global_batch_size,
+        "epochs": lesson.epochs,
+        "threads-per-rank": 1,
+    }
     ways = {name: (name, 25) for name in ("default", "two_tier", "fp16", "powersgd")}
     ways["default, small buckets"] = ("default", 0.1)
-    for name, (all_reduce, bucket_megabytes) in ways.items():
-        yield _job(
-            name,
-            "two-tier",
-            entry_point="train_torch_links.py",
-            distribution=_mpi(2),
-            environment={"LOCAL_SAGEMAKER_LINKS": lesson.training_between},
-            hyperparameters={
-                "hidden-units": lesson.hidden_units,
-                "global-batch-size": lesson.global_batch_size,
-                "epochs": lesson.epochs,
-                "threads-per-rank": 1,
-                "all-reduce": all_reduce,
-                "bucket-megabytes": bucket_megabytes,
-            },
-            channels=DIGITS,
-            **PYTORCH,
-            **common,
-        )
-    records = {"input_mode": "FastFile"}
+    for name, (all_reduce, megabytes) in ways.items():
+        how = shared | {"all-reduce": all_reduce, "bucket-megabytes": megabytes}
+        script = "train_torch_links.py"
+        yield _job(name, script, instances, hyperparameters=how, **training, **PYTORCH)
     yield _job(
         "horovod",
-        "two-tier",
-        entry_point="train_tf_fit.py",
+        "train_tf_fit.py",
+        instances,
         distribution=_mpi(1),
         hyperparameters={
             "library": "horovod",
@@ -306,53 +279,30 @@ def _lesson_07(lesson) -> Iterator[LessonJob]:
             "warmup-steps": 20,
         },
         channels={
-            name: {"folder": f"digits-tfrecord/{name}"} | records for name in ("training", "test")
+            name: {"folder": f"digits-tfrecord/{name}", "input_mode": "FastFile"}
+            for name in ("training", "test")
         },
-        **TENSORFLOW | {"framework_version": "2.11.0", "py_version": "py39"},
         **common,
+        **TENSORFLOW | {"framework_version": "2.11.0", "py_version": "py39"},
     )
 
 
 def _lesson_08(lesson) -> Iterator[LessonJob]:
-    common = {
-        "instance_type": lesson.instance_type,
-        "instance_count": 1,
-        "max_run": lesson.max_run,
-        "channels": DIGITS,
-    }
-    yield _job(
-        "serving",
-        "serving",
-        entry_point="train_tf.py",
-        hyperparameters={"epochs": lesson.epochs},
-        **TENSORFLOW,
-        **common,
-    )
-    checkpoints = PYTORCH | {
-        "entry_point": "train_torch.py",
-        "hyperparameters": {
-            "epochs": lesson.spot_epochs,
-            "checkpoint-every": 100,
-            "threads-per-rank": 1,
-        },
-    }
-    yield _job("left alone", "alone", environment={}, **checkpoints, **common)
-    interrupt = {"LOCAL_SAGEMAKER_INTERRUPT": f"after {lesson.interrupt_after}s"}
-    yield _job("interrupted", "spot", spot=True, environment=interrupt, **checkpoints, **common)
+    instances = f"1 x {lesson.instance_type}"
+    common = {"max_run": lesson.max_run, "channels": DIGITS}
+    epochs = {"hyperparameters": {"epochs": lesson.epochs}}
+    yield _job("serving", "train_tf.py", instances, **epochs, **common, **TENSORFLOW)
+    settings = {"epochs": lesson.spot_epochs, "checkpoint-every": 100, "threads-per-rank": 1}
+    common |= PYTORCH | {"hyperparameters": settings}
+    yield _job("left alone", "train_torch.py", instances, label="alone", environment={}, **common)
+    spot = {"label": "spot", "spot": True}
+    spot["environment"] = {"LOCAL_SAGEMAKER_INTERRUPT": f"after {lesson.interrupt_after}s"}
+    yield _job("interrupted", "train_torch.py", instances, **spot, **common)
 
 
 def _lesson_99(lesson) -> Iterator[LessonJob]:
-    yield _job(
-        "last",
-        "last",
-        entry_point="train_torch.py",
-        instance_type="ml.c5.xlarge",
-        instance_count=1,
-        max_run=lesson.max_run,
-        hyperparameters={"epochs": 1},
-        channels=DIGITS,
-        **PYTORCH,
-    )
+    settings = {"hyperparameters": {"epochs": 1}, "max_run": lesson.max_run, "channels": DIGITS}
+    yield _job("last", "train_torch.py", "1 x ml.c5.xlarge", **settings, **PYTORCH)
 
 
 JOBS = {  # lesson -> its jobs, from its parameters; lesson 02 runs beside the notebook
