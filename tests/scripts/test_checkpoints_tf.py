@@ -1,4 +1,4 @@
-"""A TensorFlow run that was killed goes on from its checkpoint and ends as if it had not been."""
+"""A TensorFlow run that was killed resumes from its checkpoint and ends as if it had not been."""
 
 import json
 import random
@@ -80,8 +80,8 @@ def killed(one: Launcher, digits, tmp_path) -> tuple[Path, int]:
     raise AssertionError(f"three runs of {STEPS} steps were over before they could be killed")
 
 
-def killed_and_gone_on(run, digits, tmp_path, launcher: str):
-    """Kill the launcher's victim at a random step, go on to the end; the run that went on.
+def killed_and_resumed(run, digits, tmp_path, launcher: str):
+    """Kill the launcher's victim at a random step, resume to the end; the resumed run.
 
     At most one interval of steps was done twice.
     """
@@ -111,12 +111,12 @@ def test_ends_with_the_weights_of_a_run_that_was_not_killed(run, digits, tmp_pat
         needs_mpirun()
     whole = [*LAUNCHERS[launcher].command, *LENGTH, "--dump-weights", tmp_path / "whole"]
     run(*whole, timeout=SECONDS)
-    killed_and_gone_on(run, digits, tmp_path, launcher)
+    killed_and_resumed(run, digits, tmp_path, launcher)
     check_equals(weights(tmp_path / "whole"), tmp_path / "again", 2, 0.0)
 
 
 @pytest.mark.soak  # in make test, test_parameter_server.py kills each process
 @pytest.mark.timeout(900)
 def test_a_parameter_server_that_is_killed_costs_one_interval(run, digits, tmp_path):
-    again = killed_and_gone_on(run, digits, tmp_path, "parameter_server")
+    again = killed_and_resumed(run, digits, tmp_path, "parameter_server")
     assert again.accuracy >= 0.9
