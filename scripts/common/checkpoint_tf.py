@@ -59,9 +59,17 @@ class Checkpoints:
             self._manager = tf.train.CheckpointManager(
                 everything, str(args.checkpoint_dir), max_to_keep=KEEP, checkpoint_name="step"
             )
-            # assert_consumed: a variable that is only in the checkpoint is an error, too.
-            newest_first = self._manager.checkpoints[::-1]
-            self._folder.load(newest_first, lambda path: everything.restore(path).assert_consumed())
+            # Variables may be on parameter servers, whose disks are not this host's: all goes
+            # through a device here.
+            here = tf.DeviceSpec.from_string(self._numbers["step"].device)
+            here = here.replace(device_type="CPU", device_index=0).to_string()
+            self._options = tf.train.CheckpointOptions(experimental_io_device=here)
+
+            def read(path: str) -> None:
+                # assert_consumed: a variable that is only in the checkpoint is an error, too.
+                everything.restore(path, self._options).assert_consumed()
+
+            self._folder.load(self._manager.checkpoints[::-1], read)
         if broadcast:
             broadcast([*model.variables, *variables_of(optimizer), *self._numbers.values()])
         self._at = {name: number.numpy().item() for name, number in self._numbers.items()}
@@ -108,7 +116,7 @@ class Checkpoints:
             return
         for name, number in self._numbers.items():
             number.assign(at[name])
-        self._folder.save(at["step"], lambda: self._manager.save(checkpoint_number=at["step"]))
+        self._folder.save(at["step"], lambda: self._manager.save(at["step"], options=self._options))
 
     def _done_of(self, epoch: int, steps: int) -> int:
         """How many steps of the epoch an earlier run did."""

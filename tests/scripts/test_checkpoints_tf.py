@@ -2,6 +2,8 @@
 
 import json
 import random
+import socket
+import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,6 +13,7 @@ import pytest
 from cut_off_harness import cut_off, last_step, records
 from script_harness import (
     BIN,
+    HERE,
     LAUNCH_PS,
     SCRIPTS,
     check_equals,
@@ -113,6 +116,29 @@ def test_ends_with_the_weights_of_a_run_that_was_not_killed(run, digits, tmp_pat
     run(*whole, timeout=SECONDS)
     killed_and_resumed(run, digits, tmp_path, launcher)
     check_equals(weights(tmp_path / "whole"), tmp_path / "again", 2, 0.0)
+
+
+@pytest.mark.slow
+def test_checkpoints_are_on_the_coordinators_disk_not_on_the_parameter_servers(tmp_path):
+    """Each process has a folder of its own here, as instances have disks of their own."""
+    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as b:
+        ports = [str(found.getsockname()[1]) for found in (one, b)]
+    program, processes = [sys.executable, HERE / "checkpoint_on_servers.py", *ports], {}
+    for task in ("ps", "worker", "chief"):
+        (tmp_path / task).mkdir()
+        processes[task] = subprocess.Popen(
+            [*program, task], cwd=tmp_path / task, stdout=subprocess.PIPE, text=True
+        )
+    try:
+        said, _ = processes["chief"].communicate(timeout=240)
+    finally:
+        for process in processes.values():
+            process.kill()
+            process.wait()
+    assert processes["chief"].returncode == 0
+    assert "/job:ps/" in said, "the model must be on the parameter server"
+    assert [json.loads(line)["step"] for line in said.splitlines() if "resumed" in line] == [10]
+    assert list((tmp_path / "chief/kept").iterdir()) and not list((tmp_path / "ps").iterdir())
 
 
 @pytest.mark.soak  # in make test, test_parameter_server.py kills each process
