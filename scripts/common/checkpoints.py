@@ -1,6 +1,7 @@
 """What checkpoints of both frameworks have in common: when one is due, and whose they are."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -40,7 +41,10 @@ class CheckpointFolder:
         """
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            self._settings_file.write_text(json.dumps(self._settings))
+            if self._found_settings() != self._settings:
+                partial = self.path / "settings.partial"
+                partial.write_text(json.dumps(self._settings))
+                os.replace(partial, self.path / "settings.json")  # whole or not at all
             write()
         except Exception as error:  # TensorFlow and PyTorch have errors of their own
             raise ScriptError(
@@ -71,15 +75,14 @@ class CheckpointFolder:
             "Remove them to begin at step 0, or choose another --checkpoint-dir"
         )
 
-    @property
-    def _settings_file(self) -> Path:
-        return self.path / "settings.json"
+    def _found_settings(self) -> dict:
+        try:
+            return json.loads((self.path / "settings.json").read_text())
+        except (OSError, ValueError):
+            return {}
 
     def _check_settings(self) -> None:
-        try:
-            found = json.loads(self._settings_file.read_text())
-        except (OSError, ValueError):
-            found = {}
+        found = self._found_settings()
         wrong = [
             f"{name.replace('_', '-')} {found.get(name)!r} there, {here!r} here"
             for name, here in self._settings.items()

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -111,6 +112,18 @@ def test_a_crash_while_writing_leaves_the_one_before(tmp_path, monkeypatch, cras
     assert weight(tmp_path) == 40
 
 
+@pytest.mark.parametrize("settings", ["", '{"seed": 0'])
+def test_settings_are_whole_before_there_is_a_checkpoint(tmp_path, monkeypatch, settings):
+    """What a run that was killed at its first checkpoint left is written anew, in one step."""
+    (tmp_path / "settings.json").write_text(settings)
+    train(tmp_path, 10)
+    assert weight(tmp_path) == 10
+    monkeypatch.setattr(Path, "write_text", never)  # and is not touched again
+    train(tmp_path, 25)
+    monkeypatch.undo()
+    assert weight(tmp_path) == 20
+
+
 def test_another_runs_checkpoint_is_refused(tmp_path):
     train(tmp_path, 10)
     for other in (["--seed", "3"], ["--hidden-units", "9"], ["--global-batch-size", "2"]):
@@ -130,8 +143,8 @@ def test_another_runs_checkpoint_is_refused(tmp_path):
         checkpoints(tmp_path)
 
 
-def never(path):
-    raise AssertionError("must not be read")
+def never(*_):
+    raise AssertionError("must not be called")
 
 
 def test_a_disk_that_takes_no_more_is_said(tmp_path, monkeypatch):
