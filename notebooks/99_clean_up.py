@@ -302,11 +302,11 @@ assert cleanup.find(session).count == 0, "Something came back: which program sti
 # One thing is left, which no program may delete for you: the colleague's. You made it, so you may.
 
 # %%
+survivors = [one["ModelName"] for one in api.list_models()["Models"]]
 api.delete_model(ModelName=theirs)
 print(f"Deleted by hand: {theirs}")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
-survivors = [one["ModelName"] for one in api.list_models()["Models"]]
 assert theirs in survivors, "The colleague's model is gone: that must never happen."
 workshop.save_results(foreign_survived=theirs in survivors)
 

@@ -71,7 +71,7 @@ def test_a_p4d_quota_of_zero_is_told_with_the_way_to_get_more():
 
 def test_spot_and_warm_pools_have_quotas_of_their_own():
     usual = {"ml.c5.xlarge for training job usage": 4}
-    spot = job(use_spot=True, max_wait=3600, checkpoint_s3_uri="s3://b/c")
+    spot = job(use_spot=True, checkpoint_s3_uri="s3://b/c")
     (found,) = quota(spot, **usual, **{"ml.c5.xlarge for spot training job usage": 1})
     assert found.ok is False and "spot training job usage" in found.reason
     found = quota(job(keep_alive=60), **usual, **{"ml.c5.xlarge for training warm pool usage": 0})

@@ -39,7 +39,7 @@ def test_a_good_job_passes(name):
 
 
 def test_several_mistakes_are_all_told():
-    wrong = job(instance_type="m5.xlarge", py_version="py38", max_run=0, subnets=("subnet-a",))
+    wrong = job(instance_type="m5.xlarge", py_version="py38", use_spot=True, subnets=("subnet-a",))
     found = [one for one in check(wrong) if one.ok is False]
     assert [one.what for one in found] == ["instances", "image", "limits", "network"]
 

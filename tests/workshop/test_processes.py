@@ -1,12 +1,15 @@
 """Scripts run as processes: their JSON lines, their errors, and nothing left of them."""
 
 import os
+import signal
 import sys
 import time
 
+import psutil
 import pytest
 
 from workshop.launch.processes import ProcessFailed, free_port, run_together
+from workshop.launch.supervisor import Processes
 
 
 def python(text):
@@ -74,6 +77,30 @@ def test_when_one_fails_all_end_with_what_they_started(tmp_path):
 def test_a_program_that_does_not_end_is_given_up():
     with pytest.raises(ProcessFailed, match=r"After 0.5 s"):
         run_together(python("import time; time.sleep(600)"), timeout=0.5)
+
+
+def test_a_command_that_is_not_there_says_so():
+    with pytest.raises(ProcessFailed, match=r"(?s)Exit status 127.*No such file.*no-such-program"):
+        run_together(["no-such-program"])
+
+
+def test_processes_of_a_killed_supervisor_are_ended_and_it_is_said():
+    with Processes([python("import time; time.sleep(600)")]) as processes:
+        assert processes.until(lambda: processes.pids[0], timeout=60)
+        pid = processes.pids[0]
+        os.kill(psutil.Process(pid).ppid(), signal.SIGKILL)
+        with pytest.raises(ProcessFailed, match="Their supervisor was killed"):
+            processes.wait(timeout=60)
+    assert not _runs(pid)
+
+
+def test_records_come_with_their_rank_and_a_rank_of_their_own_counts():
+    say = "import json; print(json.dumps({'event': 'a', %s}))"
+    with Processes([python(say % "'x': 1"), python(say % "'rank': 7")]) as processes:
+        processes.wait(timeout=60)
+    found = sorted(processes.events("a"), key=lambda one: one["rank"])
+    assert found == [{"rank": 0, "event": "a", "x": 1}, {"rank": 7, "event": "a"}]
+    assert processes.events("b") == [] and processes.statuses == [0, 0]
 
 
 def _runs(pid: int) -> bool:

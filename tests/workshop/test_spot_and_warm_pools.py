@@ -6,10 +6,9 @@ import pytest
 from sagemaker.estimator import EstimatorBase
 
 from workshop.account import preflight
-from workshop.account.preflight.facts import facts
 from workshop.jobs.follow import watch
 from workshop.jobs.job_preview import preview_session
-from workshop.jobs.session import MAX_RUN_SECONDS, WARM_POOLS, WrongSettings
+from workshop.jobs.session import MAX_RUN_SECONDS, WrongSettings
 
 JOB_SCRIPT = Path(__file__).parent / "job_script"
 
@@ -53,10 +52,6 @@ def test_spot_waits_bounded_and_keeps_checkpoints_of_its_own(opened):
     place = request["CheckpointConfig"]["S3Uri"]
     assert place.startswith(f"s3://{opened.bucket}/jobs/checkpoints/own-")
     assert other["CheckpointConfig"]["S3Uri"] != place, "a new job must not resume from an old one"
-
-
-def test_the_refusal_names_the_page_that_preflight_names():
-    assert facts()["sources"]["warm-pools"]["address"] == WARM_POOLS
 
 
 def test_a_warm_pool_is_asked_for_in_seconds(opened):

@@ -5,13 +5,11 @@ Each takes whether the mistake is fixed first. JOBS, at the end, is the table.
 
 from __future__ import annotations
 
-import base64
 import contextlib
-import hashlib
 import io
 import os
-import re
-import tarfile
+import shutil
+import tempfile
 import uuid
 import zipfile
 from collections.abc import Callable, Iterator
@@ -21,7 +19,7 @@ import boto3
 from botocore.exceptions import ClientError
 
 from local_sagemaker.cluster.spec import PROCESSES
-from workshop.failures.reproduction import CheckResult, Failure
+from workshop.failures.reproduction import CheckResult, Failure, first_line
 from workshop.jobs import vpc
 from workshop.jobs.follow import JobResult, watch
 from workshop.jobs.local_server import point_back, point_here, up_for_now
@@ -35,6 +33,7 @@ ROLE = "arn:aws:iam::" + "0" * 12 + ":role/workshop-break"
 IMAGE = "registry.invalid/pytorch-training:2.2.0-cpu-py310"
 # A package of one line, so that the fixed form needs no package index.
 PACKAGE = "workshop_greeting"
+WHEEL = f"wheels/{PACKAGE}-1.0-py3-none-any.whl"
 BESIDE = f"--no-index\n--find-links wheels\n{PACKAGE}==1.0\n"
 
 
@@ -96,13 +95,6 @@ class Scratch:
             if one["VpcId"] == network and one["State"] != "deleted":
                 ec2.delete_vpc_endpoints(VpcEndpointIds=[one["VpcEndpointId"]])
 
-    def upload(self, folder: Path, prefix: str) -> str:
-        """Copy a folder's arrays to the bucket; their S3 address."""
-        for path in folder.rglob("*.npz"):
-            key = f"{prefix}/{path.relative_to(folder)}"
-            self.client("s3").upload_file(str(path), self.name, key)
-        return f"s3://{self.name}/{prefix}"
-
     def request(
         self,
         program: str,
@@ -145,7 +137,9 @@ class Scratch:
         """The request with the two channels of the digits."""
         import data_prep
 
-        address = self.upload(data_prep.digits.prepare(DATA / "digits", quiet=True), "digits")
+        digits, address = DATA / "digits", f"s3://{self.name}/digits"
+        data_prep.digits.prepare(digits, quiet=True)
+        data_prep.upload(digits, address, client=self.client("s3"), quiet=True)
         request["InputDataConfig"] = [
             {
                 "ChannelName": name,
@@ -187,17 +181,14 @@ class Scratch:
 
     def _packed(self, folder: Path, more: dict[str, bytes]) -> str:
         """A folder of scripts as source.tar.gz; its S3 address."""
-        packed = io.BytesIO()
-        with tarfile.open(fileobj=packed, mode="w:gz") as archive:
-            for path in sorted(folder.rglob("*")):
-                name = str(path.relative_to(folder))
-                if path.is_file() and "__pycache__" not in name and name not in more:
-                    archive.add(path, name)
+        with tempfile.TemporaryDirectory(prefix="workshop-failures-") as temporary:
+            copy = Path(temporary) / "source"
+            shutil.copytree(folder, copy, ignore=shutil.ignore_patterns("__pycache__"))
             for name, content in more.items():
-                entry = tarfile.TarInfo(name)
-                entry.size = len(content)
-                archive.addfile(entry, io.BytesIO(content))
-        self.client("s3").put_object(Bucket=self.name, Key="source.tar.gz", Body=packed.getvalue())
+                (copy / name).parent.mkdir(exist_ok=True)
+                (copy / name).write_bytes(content)
+            archive = shutil.make_archive(str(copy), "gztar", copy)
+            self.client("s3").upload_file(archive, self.name, "source.tar.gz")
         return f"s3://{self.name}/source.tar.gz"
 
 
@@ -213,13 +204,8 @@ def scratch() -> Iterator[Scratch]:
 
 def good_end(result: JobResult, pattern: str) -> CheckResult:
     """For a job with the mistake fixed: it must complete and print a line like this."""
-    line = first_line(result, pattern)
+    line = first_line(result.lines, pattern)
     return CheckResult(result.status != "Completed" or not line, line)
-
-
-def first_line(result: JobResult, pattern: str) -> str:
-    """The first line of a job's log in which a regular expression is found; empty if none is."""
-    return next((one.text for one in result.lines if re.search(pattern, one.text)), "")
 
 
 def blocked_security_group(fixed: bool) -> CheckResult:
@@ -234,7 +220,7 @@ def blocked_security_group(fixed: bool) -> CheckResult:
     if fixed:
         return good_end(result, '"event": "epoch"')
     line, ended = (
-        first_line(result, "Cannot connect to host"),
+        first_line(result.lines, "Cannot connect to host"),
         result.description["SecondaryStatus"],
     )
     failed = bool(line) and ended == "MaxRuntimeExceeded"
@@ -255,41 +241,32 @@ def no_s3_endpoint(fixed: bool) -> CheckResult:
 
 def requirements_offline(fixed: bool) -> CheckResult:
     """requirements.txt in a VPC without a NAT gateway: pip reaches no index."""
-    more = {"requirements.txt": BESIDE.encode(), f"wheels/{_wheel_name()}": _wheel()}
+    more = {"requirements.txt": BESIDE.encode(), WHEEL: _wheel()}
     with scratch() as made:
         request = made.request("train.py", NEEDS_A_PACKAGE, more=more if fixed else {})
         result = made.run(request)
     if fixed:
         return good_end(result, "^trained$")
-    unreached = first_line(result, "Retrying .* after connection broken")
-    line = first_line(result, "No matching distribution found")
+    unreached = first_line(result.lines, "Retrying .* after connection broken")
+    line = first_line(result.lines, "No matching distribution found")
     reason = result.description.get("FailureReason", "")
     failed = result.status == "Failed" and "InstallRequirementsError" in reason
     return CheckResult(bool(failed and unreached and line), f"{unreached[:160]}  and then: {line}")
 
 
-def _wheel_name() -> str:
-    return f"{PACKAGE}-1.0-py3-none-any.whl"
-
-
 def _wheel() -> bytes:
     """A wheel of a package of one line."""
     about = f"{PACKAGE}-1.0.dist-info"
-    files = {
-        f"{PACKAGE}.py": 'WORDS = "hello"\n',
-        f"{about}/METADATA": f"Metadata-Version: 2.1\nName: {PACKAGE}\nVersion: 1.0\n",
-        f"{about}/WHEEL": (
-            "Wheel-Version: 1.0\nGenerator: workshop\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-        ),
-    }
-    record = ""
-    for name, text in files.items():
-        digest = base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=")
-        record += f"{name},sha256={digest.decode()},{len(text)}\n"
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
-        for name, text in (files | {f"{about}/RECORD": f"{record}{about}/RECORD,,\n"}).items():
-            archive.writestr(name, text)
+        archive.writestr(f"{PACKAGE}.py", 'GREETING = "hello"\n')
+        archive.writestr(
+            f"{about}/METADATA", f"Metadata-Version: 2.1\nName: {PACKAGE}\nVersion: 1.0\n"
+        )
+        archive.writestr(
+            f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        archive.writestr(f"{about}/RECORD", "")  # pip writes its own
     return packed.getvalue()
 
 

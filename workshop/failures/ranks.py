@@ -6,14 +6,13 @@ Each takes whether the mistake is fixed first. RANKS, at the end, is the table.
 from __future__ import annotations
 
 import os
-import re
 import signal
 import sys
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from workshop.failures.reproduction import CheckResult, Failure
+from workshop.failures.reproduction import CheckResult, Failure, first_line
 from workshop.launch.loopback import INTERFACE, free_port
 from workshop.launch.mpirun import line_of_rank, mpirun_command
 from workshop.launch.processes import TORCHRUN
@@ -52,11 +51,6 @@ def to_end(processes: Processes) -> Processes:
     return processes
 
 
-def first_line(processes: Processes, pattern: str) -> str:
-    """The first line in which a regular expression is found; empty if there is none."""
-    return next((one.text for one in list(processes.lines) if re.search(pattern, one.text)), "")
-
-
 def last_line(processes: Processes) -> str:
     """The last line; empty if there is none."""
     return processes.lines[-1].text if processes.lines else ""
@@ -80,7 +74,7 @@ def short(line: str, limit: int = 200) -> str:
 def good_end(processes: Processes) -> CheckResult:
     """For a run with the mistake fixed: both ranks must come to their end."""
     failed = processes.statuses != [0] or len(processes.events("end")) != 2
-    return CheckResult(failed, first_line(processes, '"event": "end"'))
+    return CheckResult(failed, first_line(processes.lines, '"event": "end"'))
 
 
 def rank_dies(fixed: bool) -> CheckResult:
@@ -90,13 +84,13 @@ def rank_dies(fixed: bool) -> CheckResult:
         done = to_end(torchrun("rank_dies", options, restarts=1))
         ends = [one for one in done.events("end") if one["restarts"] == 1]
         return CheckResult(
-            done.statuses != [0] or len(ends) != 2, first_line(done, '"restarts": 1')
+            done.statuses != [0] or len(ends) != 2, first_line(done.lines, '"restarts": 1')
         )
     first = to_end(torchrun("rank_dies", options))
     second = to_end(mpirun("rank_dies", options))
     lines = [
-        first_line(first, r"Signal 9 \(SIGKILL\)|exitcode\s*: -9"),
-        first_line(second, r"signal 9"),
+        first_line(first.lines, r"Signal 9 \(SIGKILL\)|exitcode\s*: -9"),
+        first_line(second.lines, r"signal 9"),
     ]
     failed = all(lines) and all(
         one.failed == 0 and not one.events("end") for one in (first, second)
@@ -114,8 +108,8 @@ def rank_hangs(fixed: bool) -> CheckResult:
         to_end(processes)
     if fixed:
         return good_end(processes)
-    timed_out = first_line(processes, r"Timed out waiting \d+ms")
-    where = first_line(processes, r"line \d+ in wait_for$")
+    timed_out = first_line(processes.lines, r"Timed out waiting \d+ms")
+    where = first_line(processes.lines, r"line \d+ in wait_for$")
     failed = asked and bool(timed_out and where) and processes.failed == 0
     return CheckResult(failed, f"{short(where)}  and then: {short(timed_out)}")
 
@@ -127,7 +121,7 @@ def _ask_for_stack(processes: Processes) -> bool:
     pids = [one["pid"] for one in ranks("rank") if one["rank"] == 1]
 
     def waits() -> bool:
-        return bool(first_line(processes, r"in wait_for$"))
+        return bool(first_line(list(processes.lines), r"in wait_for$"))
 
     while pids and processes.seconds < LIMIT_SECONDS:
         try:
@@ -144,7 +138,7 @@ def mismatched_shapes(fixed: bool) -> CheckResult:
     done = to_end(mpirun("mismatched_shapes", options_of(fixed)))
     if fixed:
         return good_end(done)
-    line = first_line(done, r"params\[\d+\] in this process with sizes .* not to match")
+    line = first_line(done.lines, r"params\[\d+\] in this process with sizes .* not to match")
     return CheckResult(bool(line) and done.failed == 0, short(line))
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import html
+import re
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 
@@ -20,6 +21,14 @@ class CheckResult:
     failed: bool
     line: str = ""
     impossible: str = ""
+
+
+def first_line(lines: Iterable, pattern: str) -> str:
+    """The text of the first line in which a regular expression is found; empty if in none.
+
+    lines: each with a `text`, of processes or of a job's log.
+    """
+    return next((line.text for line in lines if re.search(pattern, line.text)), "")
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from workshop.events import event
-from workshop.launch.supervisor import Line, Processes, ProcessFailed
+from workshop.launch.supervisor import Line, Processes, ProcessFailed, records
 
 TAG = re.compile(r"\[\d+,(\d+)\]<std(out|err)>: ?(.*)", re.DOTALL)
 FIRST_TO_FAIL = re.compile(r"Process name: \[[^\]]*,(\d+)\]\s+Exit code:\s+(\d+)")
@@ -37,9 +36,7 @@ class Finished:
     @cached_property
     def events(self) -> list[dict]:
         """The JSON records that the ranks printed, each with its rank, in order of arrival."""
-        printed = [line for line in self.lines if line.rank is not None]
-        found = [(line.rank, event(line.text)) for line in printed]
-        return [{"rank": rank} | record for rank, record in found if record]
+        return records(self.lines)
 
     def table(self, event: str):
         """The records of one kind as a pandas table, by rank. Raises ValueError if none came."""

@@ -22,11 +22,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from workshop import events
+from workshop.events import event
 
 GRACE_SECONDS = 5.0  # between SIGTERM and SIGKILL
 POLL_SECONDS = 0.05
@@ -50,6 +50,12 @@ class Line:
 
     def __str__(self) -> str:
         return f"[{'launcher' if self.rank is None else self.rank}] {self.text}"
+
+
+def records(lines: Iterable[Line]) -> list[dict]:
+    """The JSON records in lines of ranks, in their order, each with its rank."""
+    found = [(line.rank, event(line.text)) for line in lines if line.rank is not None]
+    return [{"rank": rank} | record for rank, record in found if record]
 
 
 class Processes:
@@ -90,44 +96,35 @@ class Processes:
         self.statuses: list[int | None] = [None] * len(self.commands)
         self._changed = threading.Condition()
         self._began = time.monotonic()
-        pipes = [os.pipe() if captured else None for _ in self.commands]
-        outputs = [pipe[1] if pipe else None for pipe in pipes]
-        reports, reports_in = os.pipe()
-        request = [
-            {
-                "command": command,
-                "environment": {
-                    name: str(value)
-                    for name, value in ((environment or {}) | (each[index] if each else {})).items()
-                },
-                "folder": str(folder) if folder else None,
-                "output": outputs[index],
-                "descriptors": list(descriptors[index]) if descriptors else [],
-            }
-            for index, command in enumerate(self.commands)
-        ]
-        inherited = [number for one in request for number in [one["output"], *one["descriptors"]]]
+        self._readers: list[threading.Thread] = []
+        self._open = 0  # how many streams are still read
+        request: list[dict] = []
+        for index, command in enumerate(self.commands):
+            output = None
+            if captured:
+                output = self._read_in_thread(functools.partial(self._add, line_of, index))
+            variables = (environment or {}) | (each[index] if each else {})
+            request.append(
+                {
+                    "command": command,
+                    "environment": {name: str(value) for name, value in variables.items()},
+                    "folder": str(folder) if folder else None,
+                    "output": output,
+                    "descriptors": list(descriptors[index]) if descriptors else [],
+                }
+            )
+        reports = self._read_in_thread(self._note)
+        ours = [reports, *(one["output"] for one in request if captured)]
         self._supervisor = subprocess.Popen(
-            [sys.executable, "-m", "workshop.launch.supervisor", str(os.getpid()), str(reports_in)],
+            [sys.executable, "-m", "workshop.launch.supervisor", str(os.getpid()), str(reports)],
             stdin=subprocess.PIPE,
-            pass_fds=[reports_in, *(number for number in inherited if number is not None)],
+            pass_fds=[*ours, *(number for one in request for number in one["descriptors"])],
             start_new_session=True,  # a Ctrl-C at the terminal reaches this process alone
         )
+        for number in ours:
+            os.close(number)
         with contextlib.suppress(BrokenPipeError), self._supervisor.stdin as stream:
             stream.write(json.dumps(request).encode())
-        streams: list[tuple[int, Callable[[str], None]]] = [(reports, self._note)]
-        for index, pipe in enumerate(pipes):
-            if pipe:
-                add = functools.partial(self._add, line_of, index)
-                streams.append((pipe[0], add))
-        for number in filter(None, [reports_in, *outputs]):
-            os.close(number)
-        self._open = len(streams)
-        self._readers = [
-            threading.Thread(target=self._read, args=stream, daemon=True) for stream in streams
-        ]
-        for reader in self._readers:
-            reader.start()
 
     def __enter__(self) -> Processes:
         return self
@@ -152,12 +149,7 @@ class Processes:
 
     def events(self, kind: str | None = None) -> list[dict]:
         """The JSON records printed so far, each with its rank. kind: only those of this event."""
-        found = [
-            {"rank": line.rank} | record
-            for line in list(self.lines)
-            if line.rank is not None and (record := events.event(line.text))
-        ]
-        return [one for one in found if kind in (None, one["event"])]
+        return [one for one in records(self.lines) if kind in (None, one["event"])]
 
     def wait(self, timeout: float, show: Callable[[Line], None] = lambda line: None) -> None:
         """Wait until all have ended, `timeout` seconds after their start at the latest.
@@ -224,8 +216,17 @@ class Processes:
         how = f"Exit status {status}" if status > 0 else f"Killed by signal {-status}"
         return f"{how}: {shlex.join(self.commands[index])}\n{self.last_lines(index)}"
 
-    def _read(self, descriptor: int, handle: Callable[[str], None]) -> None:
-        with open(descriptor, errors="replace") as stream:
+    def _read_in_thread(self, handle: Callable[[str], None]) -> int:
+        """Handle each line of a new pipe; the descriptor to write to."""
+        source, sink = os.pipe()
+        reader = threading.Thread(target=self._read, args=(source, handle), daemon=True)
+        self._readers.append(reader)
+        self._open += 1
+        reader.start()
+        return sink
+
+    def _read(self, source: int, handle: Callable[[str], None]) -> None:
+        with open(source, errors="replace") as stream:
             for raw in stream:
                 with self._changed:
                     handle(raw.rstrip("\n"))

@@ -71,7 +71,7 @@ class _Worker:
         """What its steps took, when they are done."""
         line = self.socket.readline()
         if not line:
-            raise ConnectionError(f"A process ended while it was measured ({self.kind}).")
+            raise ConnectionError(f"no answer from {self.kind}")
         return json.loads(line)["seconds"]
 
 
@@ -136,7 +136,8 @@ def _measure(listener, processes: Processes, images: int, steps: int, rounds: in
     try:
         found = interleave(speed, GROUPS, rounds + 1)
     except (OSError, ValueError) as error:
-        raise ProcessFailed(f"{error} {_last_lines(processes)}") from error
+        why = f"A process ended or hung while it was measured: {error}."
+        raise ProcessFailed(f"{why} {_last_lines(processes)}") from error
     live.finish(f"{rounds} rounds of {len(GROUPS)} measurements, {steps} steps each")
     return found.iloc[1:].reset_index(drop=True)  # the first is a warm-up
 

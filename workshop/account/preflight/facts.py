@@ -60,25 +60,11 @@ def source(name: str) -> str:
 
 
 @cache
-def _request_shape():
-    model = botocore.session.get_session().get_service_model("sagemaker")
-    return model.operation_model("CreateTrainingJob").input_shape
-
-
 def training_types() -> list[str]:
     """Every instance type that CreateTrainingJob takes, in botocore's model of the service."""
-    return list(_request_shape().members["ResourceConfig"].members["InstanceType"].enum)
-
-
-def longest_keep_alive() -> int:
-    """The longest that a warm pool may be kept, seconds."""
-    shape = _request_shape().members["ResourceConfig"].members["KeepAlivePeriodInSeconds"]
-    return int(shape.metadata["max"])
-
-
-def most(member: str) -> int:
-    """How many entries a list of VpcConfig may have: "Subnets" or "SecurityGroupIds"."""
-    return int(_request_shape().members["VpcConfig"].members[member].metadata["max"])
+    model = botocore.session.get_session().get_service_model("sagemaker")
+    resources = model.operation_model("CreateTrainingJob").input_shape.members["ResourceConfig"]
+    return list(resources.members["InstanceType"].enum)
 
 
 @cache

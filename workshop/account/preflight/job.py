@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +22,11 @@ class JobConfiguration:
     """A training job, as the SDK's TensorFlow(...) and PyTorch(...) describe it.
 
     framework: "tensorflow" or "pytorch". distribution: as the SDK takes it. image_uri: an image
-    of your own; empty if the SDK chooses one. max_run, max_wait, keep_alive, seconds: seconds;
-    max_wait is None if there is none, keep_alive is 0 without a warm pool, seconds is what the
-    job is expected to be billed, if somebody knows. script: the entry point's text; empty if it
-    is not at hand. name: for people.
+    of your own; empty if the SDK chooses one. max_run, keep_alive, seconds: seconds; keep_alive is
+    0 without a warm pool, seconds is what the job is expected to be billed, if somebody knows.
+    script: the entry point's text; empty if it is not at hand. name: for people.
 
-    Raises BadConfiguration for a value of the wrong type.
+    Raises BadConfiguration for a framework, a number or ids that no job could have.
     """
 
     framework: str
@@ -42,7 +41,6 @@ class JobConfiguration:
     security_group_ids: tuple[str, ...] = ()
     use_spot: bool = False
     max_run: int = MAX_RUN_SECONDS
-    max_wait: int | None = None
     checkpoint_s3_uri: str = ""
     keep_alive: int = 0
     seconds: float | None = None
@@ -59,8 +57,12 @@ class JobConfiguration:
                 f"distribution is {self.distribution!r}; it must be a dictionary, for example "
                 '{"mpi": {"enabled": True}}, or empty.'
             )
-        for one in fields(self):
-            _check_type(one.name, one.type, getattr(self, one.name))
+        for name in ("instance_count", "max_run", "keep_alive"):
+            if type(getattr(self, name)) is not int:
+                raise BadConfiguration(f"{name} is {getattr(self, name)!r}; it must be an int.")
+        for name in ("subnets", "security_group_ids"):
+            if not isinstance(getattr(self, name), tuple):
+                raise BadConfiguration(f"{name} is {getattr(self, name)!r}; it must be a tuple.")
         if not self.image_uri and not (self.framework_version and self.py_version):
             raise BadConfiguration(
                 "framework_version and py_version are needed, or an image_uri in their place."
@@ -69,27 +71,6 @@ class JobConfiguration:
     def __str__(self) -> str:
         version = self.image_uri or f"{self.framework} {self.framework_version}"
         return f"{self.name}: {version} on {self.instance_count} x {self.instance_type}"
-
-
-# A field's annotation -> the types that its value may have
-_TYPES: dict[str, tuple[type, ...]] = {
-    "str": (str,),
-    "str | None": (str, type(None)),
-    "int": (int,),
-    "int | None": (int, type(None)),
-    "bool": (bool,),
-    "float | None": (int, float, type(None)),
-    "tuple[str, ...]": (tuple,),
-}
-
-
-def _check_type(name: str, annotation: str, value: object) -> None:
-    allowed = _TYPES.get(annotation)
-    if allowed is None:
-        return
-    wrong_bool = isinstance(value, bool) and bool not in allowed
-    if wrong_bool or not isinstance(value, allowed):
-        raise BadConfiguration(f"{name} is {value!r}; it must be of the type {annotation}.")
 
 
 def of(estimator, name: str = "job", seconds: float | None = None) -> JobConfiguration:
@@ -115,7 +96,6 @@ def of(estimator, name: str = "job", seconds: float | None = None) -> JobConfigu
         security_group_ids=tuple(estimator.security_group_ids or ()),
         use_spot=bool(estimator.use_spot_instances),
         max_run=estimator.max_run,
-        max_wait=estimator.max_wait,
         checkpoint_s3_uri=estimator.checkpoint_s3_uri or "",
         keep_alive=estimator.keep_alive_period_in_seconds or 0,
         seconds=seconds,

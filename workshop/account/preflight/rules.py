@@ -15,8 +15,6 @@ from workshop.account.preflight.facts import (
     Finding,
     bad,
     facts,
-    longest_keep_alive,
-    most,
     sagemaker_regions,
     training_types,
     unknown,
@@ -128,7 +126,7 @@ def _strategy(job: Job) -> str:
 
 
 def _limits(job: Job) -> str:
-    how = f"spot, {job.max_wait} s at most with waiting" if job.use_spot else "on demand"
+    how = "spot" if job.use_spot else "on demand"
     warm = f", kept warm for {job.keep_alive} s (billed)" if job.keep_alive else ""
     return f"Ends after {job.max_run} s at the latest; {how}{warm}."
 
@@ -290,25 +288,9 @@ def _smddp_type(job: Job) -> str:
     return "CPU" if job.places[1] == "vCPU" else "other"
 
 
-def _no_max_wait(job: Job) -> Iterator[dict]:
-    if job.use_spot and job.max_wait is None:
-        yield {"example": 2 * job.max_run}
-
-
-def _warm_too_long(job: Job) -> Iterator[dict]:
-    if not 0 <= job.keep_alive <= (longest := longest_keep_alive()):
-        yield {"longest": longest}
-
-
 def _efa_over_subnets(job: Job) -> Iterator[dict]:
     if job.efa and job.instance_count > 1 and (count := len(set(job.subnets))) > 1:
         yield {"count": count}
-
-
-def _too_many_ids(job: Job) -> Iterator[dict]:
-    for name, member in (("subnets", "Subnets"), ("security_group_ids", "SecurityGroupIds")):
-        if (count := len(getattr(job, name))) > most(member):
-            yield {"count": count, "name": name, "most": most(member)}
 
 
 def _on(job: Job, strategy: str, framework: str) -> bool:
@@ -391,23 +373,10 @@ WHEN: dict[str, Callable[[Job], object]] = {
         and job.enabled == {"torch_distributed"}
         and job.framework == "pytorch"
     ),
-    # limits
-    "no time": lambda job: job.max_run < 1,
-    "too long": lambda job: job.max_run > facts()["limits"]["max_run"],
-    "max_wait without spot": lambda job: not job.use_spot and job.max_wait is not None,
-    "spot without max_wait": _no_max_wait,
-    "spot waits less than it runs": lambda job: (
-        job.use_spot and job.max_wait is not None and job.max_wait < job.max_run
-    ),
+    # limits: what SageMaker does not refuse itself, at once and for nothing
     "spot without checkpoints": lambda job: job.use_spot and not job.checkpoint_s3_uri,
-    "warm pool of spot": lambda job: job.keep_alive and job.use_spot,
-    "warm pool too long": _warm_too_long,
-    "checkpoints nowhere": lambda job: (
-        job.checkpoint_s3_uri and not job.checkpoint_s3_uri.startswith("s3://")
-    ),
     # network
     "subnets without groups": lambda job: job.subnets and not job.security_group_ids,
     "groups without subnets": lambda job: job.security_group_ids and not job.subnets,
-    "too many ids": _too_many_ids,
     "EFA over subnets": _efa_over_subnets,
 }
