@@ -16,7 +16,7 @@ RANKS = (
         "runs out; under torchrun, then under mpirun",
         "The launcher ends the other rank too, and its exit status is not 0. A job is Failed.",
         "Read what the launcher says of the first rank that failed, not of the others. Save "
-        "checkpoints, so that the next job goes on. torchrun --max-restarts 1 starts all ranks "
+        "checkpoints, so that the next job resumes. torchrun --max-restarts 1 starts all ranks "
         "again by itself (set TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1, or they may look for the dead "
         "ones: pytorch#135712); SageMaker's launcher and mpirun do not.",
         "08",
