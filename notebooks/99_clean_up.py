@@ -50,9 +50,8 @@ max_run = 600
 import workshop
 from data_prep import digits, upload
 from workshop.account import cleanup, prices, stacks
-from workshop.notebooks.page import versions
 
-print(versions())
+print(workshop.versions())
 
 # %% [markdown]
 # You will practise on a second seat, which this lesson makes, fills and deletes. Nothing that you
@@ -76,7 +75,7 @@ session
 # %%
 amounts = {"endpoint ml.m5.large": 1, "nat-gateway": 1, "interface-endpoint": 1}
 amounts["s3"] = 10 * prices.GB
-guess = workshop.predict(
+guess = workshop.guess(
     dearest=("Which costs most in a month? (s3: 10 GB)", list(amounts)),
     things="How many things does one small job leave?",
 )
@@ -96,8 +95,10 @@ prices.idle_table()
 
 # %%
 dearest = max(amounts, key=lambda name: prices.idle_price(name).per_month(amounts[name]))
+
+# %% jupyter={"source_hidden": true} tags=["results"]
 assert prices.idle_price("s3").per_month(amounts["s3"]) < 1, "Look at the price of S3 again."
-workshop.record(dearest=dearest)
+workshop.save_results(dearest=dearest)
 
 # %% [markdown]
 # ## Make something to delete
@@ -159,11 +160,13 @@ found.table()
 # does not tell the size of a log stream; it is a few kilobytes.
 
 # %%
+guess.compare(dearest=dearest, things=found.count)
+
+# %% jupyter={"source_hidden": true} tags=["results"]
 assert not found.unseen, f"Could not be looked at: {found.unseen}"
 assert len(found.of("models")) == 1, "Run the cells of `Make something to delete` again."
 kinds = {kind: int(count) for kind, count in found.table()["how many"].items()}
-workshop.record(kinds=kinds, usd_per_month=found.usd_per_month)
-guess.compare(dearest=dearest, things=found.count)
+workshop.save_results(kinds=kinds, usd_per_month=found.usd_per_month)
 
 # %% [markdown]
 # Nothing here costs more than a cent a month. That is what the course is built for: its jobs end by
@@ -199,10 +202,10 @@ report = cleanup.clean(session)
 for line in report.lines():
     print(line)
 
-# %%
+# %% jupyter={"source_hidden": true} tags=["results"]
 assert report.nothing_left, "Read the lines above, mend the cause, and run this section again."
 assert not report.refused, f"Refused: {report.refused}"
-workshop.record(done=len(report.done), left=report.left.count)
+workshop.save_results(done=len(report.done), left=report.left.count)
 
 # %% [markdown]
 # `Left: nothing.` Had something been refused, for want of a permission, say, the rest would have
@@ -211,7 +214,10 @@ workshop.record(done=len(report.done), left=report.left.count)
 
 # %%
 again = cleanup.clean(session)
-workshop.record(again=len(again.done))
+print(f"A second run deleted {len(again.done)} things.")
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+workshop.save_results(again=len(again.done))
 assert again.done == [], "A second run found something: what still writes?"
 
 # %% [markdown]
@@ -233,8 +239,11 @@ assert again.done == [], "A second run found something: what still writes?"
 
 # %%
 jobs = api.list_training_jobs(NameContains=session.job_prefix)["TrainingJobSummaries"]
+print(f"{len(jobs)} job records of this seat are left.")
+
+# %% jupyter={"source_hidden": true} tags=["results"]
 assert jobs == [], "Job records are left: run `Delete, and look again` once more."
-workshop.record(jobs_left=len(jobs))
+workshop.save_results(jobs_left=len(jobs))
 
 # %% [markdown]
 # ## Your own seat
@@ -252,9 +261,11 @@ if delete:
 else:
     print("To delete all of it: delete = True in the cell at the top, and run from there. Or:\n")
     print(f"    workshop clean --seat {seat} --target {target}")
+
+# %% jupyter={"source_hidden": true} tags=["results"]
 after = cleanup.find(own)
 assert delete or after.count >= before.count, "Things of your seat went away: who deletes?"
-workshop.record(own_before=before.count, own_after=after.count)
+workshop.save_results(own_before=before.count, own_after=after.count)
 
 # %% [markdown]
 # ## Exercises
@@ -280,8 +291,10 @@ workshop.quiz("99")
 # - A clean-up ends with a look at the account: nothing is left, or what, and why.
 
 # %%
-assert cleanup.find(session).count == 0, "Something came back: which program still runs?"
 print(f"{found.count} things were made, {report.left.count} are left.")
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+assert cleanup.find(session).count == 0, "Something came back: which program still runs?"
 
 # %% [markdown]
 # ## Clean up
@@ -290,10 +303,12 @@ print(f"{found.count} things were made, {report.left.count} are left.")
 
 # %%
 survivors = [one["ModelName"] for one in api.list_models()["Models"]]
-assert theirs in survivors, "The colleague's model is gone: that must never happen."
-workshop.record(foreign_survived=theirs in survivors)
 api.delete_model(ModelName=theirs)
 print(f"Deleted by hand: {theirs}")
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+assert theirs in survivors, "The colleague's model is gone: that must never happen."
+workshop.save_results(foreign_survived=theirs in survivors)
 
 # %% [markdown]
 # On this machine the endpoint keeps its state in one directory, which `workshop status` names.

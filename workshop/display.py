@@ -63,24 +63,3 @@ def in_notebook() -> bool:
 
     shell = get_ipython()
     return shell is not None and hasattr(shell, "kernel")
-
-
-def answers_by_hand() -> bool:
-    """Whether somebody sits at this notebook and can fill in a field.
-
-    JupyterLab, Notebook and VS Code offer a keyboard with every cell they run. papermill and
-    nbconvert say that there is none.
-    """
-    if not in_notebook():
-        return False
-    from IPython import get_ipython
-
-    request = get_ipython().kernel.get_parent("shell")
-    return bool(request.get("content", {}).get("allow_stdin"))
-
-
-def show_widget(widget, text: str) -> None:
-    """Display a widget; a viewer that cannot draw it shows the text."""
-    from IPython.display import display
-
-    display(widget._repr_mimebundle_() | {"text/plain": text}, raw=True)

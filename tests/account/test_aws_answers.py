@@ -10,8 +10,7 @@ import pytest
 from botocore.exceptions import ClientError
 from botocore.stub import Stubber
 
-from workshop import stacks
-from workshop.account import cleanup, resources
+from workshop.account import cleanup, resources, stacks
 from workshop.account.resources import NotDeleted
 
 NAME = "workshop-me-a-2026"

@@ -14,10 +14,9 @@ import pytest
 from click.testing import CliRunner
 
 from local_sagemaker.cluster import linux
-from workshop import horovod
 from workshop.cli.doctor import doctor
 from workshop.launch import doctor as checks
-from workshop.launch import installed
+from workshop.launch import horovod, installed
 from workshop.launch.installed import FAIL, OK, WARN, CheckResult
 
 

@@ -13,7 +13,8 @@ from workshop import plots
 from workshop.account.prices import cost
 from workshop.jobs.follow import JobFailed, JobResult
 from workshop.jobs.logs import parse
-from workshop.mpirun import Finished, Line
+from workshop.launch.mpirun import Finished
+from workshop.launch.supervisor import Line
 
 BEGAN = datetime(2026, 1, 1)
 

@@ -6,7 +6,7 @@ from job_harness import estimator
 import workshop
 from workshop.jobs.follow import JobFailed, JobResult
 from workshop.jobs.logs import parse
-from workshop.recording import record
+from workshop.lesson.results import save_results
 
 
 def test_a_job_is_followed_to_its_end(session, capsys):
@@ -74,6 +74,6 @@ def test_repeated_phases_add_up_and_final_states_are_no_phase():
 def test_only_what_json_holds_can_be_recorded():
     import numpy as np
 
-    record(one=1, many=np.arange(3), text="x")
+    save_results(one=1, many=np.arange(3), text="x")
     with pytest.raises(TypeError):
-        record(bad=object())
+        save_results(bad=object())

@@ -9,7 +9,7 @@ import yaml
 
 from local_sagemaker.daemon import DaemonError
 from workshop.cli.shared import INTERRUPTED
-from workshop.notebooks.lessons import NoSuchLesson, chosen
+from workshop.course.lessons import NoSuchLesson, chosen
 from workshop.paths import BUILD, NOTEBOOKS
 
 
@@ -34,9 +34,9 @@ def run(numbers, target, out, given, notebooks) -> None:
     if "target" in parameters:
         raise click.UsageError("-p target=...: use --target, which also chooses the endpoint.")
     # Imported here: `workshop run --help` need not wait for papermill and nbconvert.
+    from workshop.course.execute import UnknownParameter
+    from workshop.course.run import run as run_notebooks
     from workshop.jobs.session import SessionError
-    from workshop.notebooks.execute import UnknownParameter
-    from workshop.notebooks.runner import run as run_notebooks
 
     if out.exists() and not out.is_dir():
         raise click.UsageError(f"--out {out} is a file; expected a folder for the pages.")

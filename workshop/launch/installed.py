@@ -16,7 +16,7 @@ from pathlib import Path
 from packaging.markers import default_environment
 from packaging.requirements import Requirement
 
-from workshop.horovod import horovod_status
+from workshop.launch.horovod import horovod_status
 
 LOCK = Path(__file__).resolve().parents[2] / "requirements" / "lock.txt"
 PYTHONS = ((3, 11), (3, 12))
