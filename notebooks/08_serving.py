@@ -12,14 +12,14 @@
 # ---
 
 # %% [markdown]
-# # 08 · Serving: ask the model, go on after an end, and what breaks
+# # 08 · Serving: ask the model, resume after an interruption, and what breaks
 #
 # **After this lesson you can**
 #
 # - put a trained model behind an address, ask it in three forms, and take it away again;
 # - say how long an answer takes, in the middle and at worst, and which pictures it gets wrong;
 # - send a whole file through a model, without an endpoint;
-# - let a job be interrupted and go on, and prove that its weights are those of an undisturbed one;
+# - let a job be interrupted and resume, and prove that its weights are those of an undisturbed one;
 # - tell from a symptom and a line of the log what broke in a distributed job.
 #
 # **Before:** [lesson 00](00_setup.ipynb): a job and the model it leaves.
@@ -363,7 +363,7 @@ assert apart < 1e-6, f"Batch transform and endpoint are {apart:.1e} apart."
 workshop.record(batch_apart=apart, batch_answers=len(batch))
 
 # %% [markdown]
-# ## Go on after an end
+# ## Resume after an interruption
 #
 # **Spot instances** are what AWS has to spare: up to 90 % cheaper
 # ([AWS](https://docs.aws.amazon.com/sagemaker/latest/dg/model-managed-spot-training.html)), and
@@ -372,7 +372,7 @@ workshop.record(batch_apart=apart, batch_answers=len(batch))
 #
 # > Nobody outbids you, as older texts say: a SageMaker job has no price to bid.
 #
-# So a spot job must be able to go on. Three things make that possible:
+# So a spot job must be able to resume. Three things make that possible:
 #
 # - the script writes a **checkpoint** now and then, to `/opt/ml/checkpoints`;
 # - SageMaker copies that folder to S3 while the job runs, and back when it starts again
@@ -380,13 +380,13 @@ workshop.record(batch_apart=apart, batch_answers=len(batch))
 # - the script, when it starts, looks there first.
 #
 # The weights alone are not enough. SGD's momentum, the place in the order of the images and the
-# state of the random numbers belong to it, or what goes on is another training. And a checkpoint is
+# state of the random numbers belong to it, or what resumes is another training. And a checkpoint is
 # written **atomically**: under another name, then renamed, so that whoever is interrupted while
 # writing leaves the one before.
 
 # %%
 workshop.show_function("common/checkpoint_torch.py", "_save")
-workshop.show_function("common/checkpoints.py", "write_whole")
+workshop.show_function("common/checkpoint_torch.py", "_write")
 
 # %% [markdown]
 # Now one job that is left alone, and one whose instance is taken away in the middle. On AWS nobody
@@ -424,7 +424,7 @@ way = [one["Status"] for one in ended["interrupted"].description["SecondaryStatu
 print(" → ".join(way))
 again = [one for one in ended["interrupted"].events if one["event"] == "resumed"]
 for one in again:
-    print(f"went on from step {one['step']}")
+    print(f"resumed from step {one['step']}")
 assert target == "aws" or "Interrupted" in way, (
     "It had ended by then: take a smaller interrupt_after."
 )
@@ -443,7 +443,7 @@ workshop.record(way=way, resumed=[one["step"] for one in again], hashes=hashes, 
 #
 # The same weights, to the last bit. (On a GPU, where sums are added in another order each time,
 # they would be close.) With several ranks it is the same, with one rule: **rank 0 alone writes**,
-# and every rank goes on from what rank 0 read. Lesson 04's scripts do that; look for `Checkpoints`.
+# and every rank resumes from what rank 0 read. Lesson 04's scripts do that; look for `Checkpoints`.
 #
 # ## When it breaks
 #

@@ -51,7 +51,7 @@ def test_spot_waits_bounded_and_keeps_checkpoints_of_its_own(opened):
     assert stopping["MaxWaitTimeInSeconds"] >= stopping["MaxRuntimeInSeconds"] == MAX_RUN_SECONDS
     place = request["CheckpointConfig"]["S3Uri"]
     assert place.startswith(f"s3://{opened.session.bucket}/jobs/checkpoints/rented-")
-    assert other["CheckpointConfig"]["S3Uri"] != place, "a new job must not go on from an old one"
+    assert other["CheckpointConfig"]["S3Uri"] != place, "a new job must not resume an old one"
 
 
 def test_a_warm_pool_is_asked_for_in_seconds(opened):

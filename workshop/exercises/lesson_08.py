@@ -147,7 +147,7 @@ def _watching(path: Path, pieces: list[bytes], breaks: bool = False) -> Iterator
         if not path.exists() or path.read_bytes() != OLD:
             raise Wrong(
                 "While it was being written, the old file was gone or changed. Who reads now, or "
-                "goes on from it now, finds half a checkpoint. Write to another name."
+                "resumes from it now, finds half a checkpoint. Write to another name."
             )
         if (
             not [one for one in path.parent.iterdir() if one != path]
