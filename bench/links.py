@@ -15,8 +15,8 @@ from rich.console import Console
 from rich.table import Table
 
 from bench import jobs
-from workshop import links
 from workshop.events import events
+from workshop.jobs import bandwidth
 from workshop.measure import alpha_beta
 
 SCRIPTS = Path(__file__).parent.parent / "scripts"
@@ -58,7 +58,7 @@ def measure(endpoint: jobs.JobsEndpoint, source: str, mbit: int, blocks: int) ->
             "bytes": f"{LARGE},{SMALL}",
             "blocks": blocks,
         },
-        environment=links.environment(f"{mbit}mbit"),
+        environment=bandwidth.environment(f"{mbit}mbit"),
     )
     tiers = alpha_beta.TwoTiers.from_measurements(events(lines, "link"))
     rows = []

@@ -89,8 +89,10 @@ def pass_a_note():
 
 pair = workshop.start_ranks(2)
 notes = pair.run(pass_a_note)
-assert notes == [42, 42], f"The note did not arrive: {notes}."
 print(f"Rank 0 holds {notes[0]}, rank 1 holds {notes[1]}.")
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+assert notes == [42, 42], f"The note did not arrive: {notes}."
 
 # %% [markdown]
 # One function, two roles: every rank runs all of it, and asks for its number to know its part.
@@ -100,7 +102,7 @@ print(f"Rank 0 holds {notes[0]}, rank 1 holds {notes[1]}.")
 
 # %%
 outcomes = ["both notes arrive", "one rank gets an error", "both wait for ever"]
-guess = workshop.predict(outcome=("Both send first, then receive:", outcomes))
+guess = workshop.guess(outcome=("Both send first, then receive:", outcomes))
 
 
 # %%
@@ -121,8 +123,10 @@ except workshop.RankFailed as error:
     where = (":", "in send", "in both_send_first")
     print(*[line for line in str(error).splitlines() if line.endswith(where)][1:], sep="\n")
 pair.stop()
-workshop.record(notes=notes, both_send_first=outcome)
 guess.compare(outcome=outcome)
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+workshop.save_results(notes=notes, both_send_first=outcome)
 
 # %% [markdown]
 # Each `send` returns when the other side has taken the note, and neither side gets that far. This
@@ -144,10 +148,12 @@ workshop.show_function("collectives/tour.py", "one_of_each")
 ranks = workshop.start_ranks(world_size)
 held = pd.DataFrame(ranks.run("collectives.tour:one_of_each"))
 held.index = [f"rank {rank}" for rank in range(world_size)]
+held.T
+
+# %% jupyter={"source_hidden": true} tags=["results"]
 sums, pieces = list(held["all-reduce"]), [part for (part,) in held["reduce-scatter"]]
 assert pieces == sums[0], "Reduce-scatter must leave part r of the sum on rank r."
-workshop.record(sums=sums, pieces=pieces)
-held.T
+workshop.save_results(sums=sums, pieces=pieces)
 
 # %% [markdown]
 # Read it row by row.
@@ -172,7 +178,7 @@ held.T
 workshop.show_function("collectives/naive.py", "all_reduce")
 
 # %%
-guess = workshop.predict(
+guess = workshop.guess(
     naive=f"{world_size} ranks, 1 MB on each: how many MB pass rank 0, in and out?",
     ring="With a ring, which you are about to see: how many MB pass the busiest rank?",
 )
@@ -187,8 +193,10 @@ def megabytes(algorithm, among, size=1_000_000):
 
 through = {n: megabytes("naive", n) for n in range(2, world_size + 1)}
 filled = {f"{n} ranks": one + [""] * (world_size - n) for n, one in through.items()}
-workshop.record(through_rank_0=[one[0] for one in through.values()])
 pd.DataFrame(filled).rename_axis("MB through rank")
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+workshop.save_results(through_rank_0=[one[0] for one in through.values()])
 
 # %% [markdown]
 # With every worker that joins, 2 MB more must pass rank 0, one message after the other, while the
@@ -224,12 +232,12 @@ pictures.ring_steps(recorded)
 # step, and one more digit becomes 1. Green means complete. After the reduce-scatter there is one
 # green field in each row; the all-gather copies it to all others.
 
-# %%
+# %% jupyter={"source_hidden": true} tags=["results"]
 halfway = [int(one[world_size - 1][rank]) for rank, one in enumerate(recorded)]
 complete = sum(10**rank for rank in range(world_size))
 assert halfway == [complete] * world_size, "After the reduce-scatter chunk r belongs to rank r."
 assert all((one[-1] == complete).all() for one in recorded), "A chunk is not complete at the end."
-workshop.record(steps=len(recorded[0]) - 1, halfway=halfway)
+workshop.save_results(steps=len(recorded[0]) - 1, halfway=halfway)
 
 # %% [markdown]
 # (You will read that all-reduce *is* "local reduce-scatter, remote all-reduce, local gather".
@@ -264,13 +272,15 @@ for name in all_reduces.ALGORITHMS:
 pd.DataFrame.from_dict(traffic, orient="index")
 
 # %%
+busiest = {name: one["busiest rank, MB"] for name, one in traffic.items()}
+guess.compare(naive=busiest["naive"], ring=busiest["ring"])
+
+# %% jupyter={"source_hidden": true} tags=["results"]
 assert (differing == 0).all(axis=None), "An algorithm does not give what torch's all-reduce gives."
 for name, one in traffic.items():
     apart = abs(one["busiest rank, MB"] - one["by formula, MB"])
     assert apart < 0.001, f"{name}: a rank passed another number of bytes than the formula says."
-busiest = {name: one["busiest rank, MB"] for name, one in traffic.items()}
-workshop.record(different_elements=int(differing.sum(axis=None)), busiest_rank_mb=busiest)
-guess.compare(naive=busiest["naive"], ring=busiest["ring"])
+workshop.save_results(different_elements=int(differing.sum(axis=None)), busiest_rank_mb=busiest)
 
 # %% [markdown]
 # All three pass *the same number of bytes in all*. The ring only spreads them evenly: each rank
@@ -358,9 +368,11 @@ alone = [
 print(f"Ring against naive, largest tensor: {last['naive'] / last['ring']:.1f} times as fast.")
 print(f"The model for ranks with a link each says {alone[0] / alone[1]:.1f} times.")
 print(f"Measured / predicted: {off.min():.1f} to {off.max():.1f}, median {off.median():.1f}.")
+
+# %% jupyter={"source_hidden": true} tags=["results"]
 assert off.median() < 20, "The machine was too busy: run again from `measure_alpha_beta` on."
-workshop.record(sizes=sizes, gain=last["naive"] / last["ring"], off=off.median())
-workshop.record(alpha=links.alone.alpha, beta=links.alone.beta, busy_beta=links.busy.beta)
+workshop.save_results(sizes=sizes, gain=last["naive"] / last["ring"], off=off.median())
+workshop.save_results(alpha=links.alone.alpha, beta=links.alone.beta, busy_beta=links.busy.beta)
 
 # %% [markdown]
 # Be honest about what you see. All three move the same bytes in all. The ring's gain is that
@@ -408,10 +420,12 @@ def train(how, steps=20):
 trained = {how: ranks.run(train, how) for how in ("alone, whole batch", "our ring", "DDP")}
 one_process = trained["alone, whole batch"][0]
 apart = {how: float(np.abs(np.stack(found) - one_process).max()) for how, found in trained.items()}
-assert max(apart.values()) < 1e-5, f"The ranks did not train the one model: {apart}"
-workshop.record(furthest_apart=apart)
 names = ["weight 0", "weight 1", "weight 2", "weight 3", "bias"]
 pd.DataFrame({how: found[-1] for how, found in trained.items()}, index=names)
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+assert max(apart.values()) < 1e-5, f"The ranks did not train the one model: {apart}"
+workshop.save_results(furthest_apart=apart)
 
 # %% [markdown]
 # One model, whether one process took the whole batch or four took a quarter each.
@@ -432,9 +446,11 @@ shape = ["--nnodes", "2", "--nproc-per-node", "2"]
 script = workshop.SCRIPTS / "show_ranks.py"
 nodes = [[*processes.TORCHRUN, *shape, "--node-rank", n, *meet, script] for n in (0, 1)]
 found = pd.DataFrame(processes.run_together(*nodes)).drop(columns="event")
-assert set(found["sum"]) == {1 + 2 + 3 + 4}, "The four ranks did not all meet."
-workshop.record(torchrun=found.to_dict("records"))
 found.sort_values("RANK", ignore_index=True)
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+assert set(found["sum"]) == {1 + 2 + 3 + 4}, "The four ranks did not all meet."
+workshop.save_results(torchrun=found.to_dict("records"))
 
 # %% [markdown]
 # - `WORLD_SIZE` is the number of **processes**, not of hosts: 4. `RANK` is the number of a
@@ -452,9 +468,11 @@ found.sort_values("RANK", ignore_index=True)
 
 # %%
 here = ranks.run("collectives.tour:backends")[0]
-assert here["gloo"], "torch was built without gloo: install the version of requirements/."
-workshop.record(backends=here)
 pd.DataFrame(here, index=["in this torch"])
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+assert here["gloo"], "torch was built without gloo: install the version of requirements/."
+workshop.save_results(backends=here)
 
 # %% [markdown]
 # ## Share the data
@@ -465,7 +483,7 @@ pd.DataFrame(here, index=["in this torch"])
 
 
 # %%
-guess = workshop.predict(
+guess = workshop.guess(
     reads=f"12 examples, {world_size} ranks, sampler not given: how many reads in one epoch?",
     seen="Sampler given, no set_epoch: how many different examples does rank 0 see in 5 epochs?",
 )
@@ -494,10 +512,12 @@ pd.DataFrame(shown, index=[f"rank {r}" for r in range(world_size)]).T.rename_axi
 # %%
 reads = {case: sum(len(rank[0]) for rank in by_rank) for case, by_rank in cases.items()}
 seen = {case: np.unique(by_rank[0]).size for case, by_rank in cases.items()}
+guess.compare(reads=reads["not given"], seen=seen["given, no set_epoch"])
+
+# %% jupyter={"source_hidden": true} tags=["results"]
 assert reads["not given"] == 12 * world_size, "Without the sampler every rank reads everything."
 assert seen["given, no set_epoch"] < seen["given, set_epoch"], "set_epoch must deal anew."
-workshop.record(reads=reads, seen=seen)
-guess.compare(reads=reads["not given"], seen=seen["given, no set_epoch"])
+workshop.save_results(reads=reads, seen=seen)
 
 # %% [markdown]
 # - *Not given*: every rank reads everything. All compute the same gradient, the mean of equal
@@ -546,11 +566,11 @@ speeds
 # cores are busy with other work, neither gains much. PyTorch's documentation recommends DDP over
 # DP on one machine too.
 
-# %%
+# %% jupyter={"source_hidden": true} tags=["results"]
 assert list(speeds["processes"]) == [1, 1, 1, 2], "DP is one process; DDP was to have two."
 assert (speeds["different weights"] == 1).all(), "The ranks of DDP ended with different weights."
-workshop.record(images_per_second=speeds["images/s"].to_dict())
-workshop.record(hashes=speeds["SHA-256 of the weights"].to_dict())
+workshop.save_results(images_per_second=speeds["images/s"].to_dict())
+workshop.save_results(hashes=speeds["SHA-256 of the weights"].to_dict())
 
 # %% [markdown]
 # ## Exercises

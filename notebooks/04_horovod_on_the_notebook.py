@@ -98,9 +98,10 @@ hello = """from mpi4py import MPI; ranks = MPI.COMM_WORLD
 print('rank', ranks.rank, 'of', ranks.size, '- our ranks add up to', ranks.allreduce(ranks.rank))"""
 met = mpirun(4, "python", "-c", hello)
 
+# %% jupyter={"source_hidden": true} tags=["results"]
 sums = [line.text for line in met.lines if line.text.endswith("add up to 6")]
 assert len(sums) == 4, f"{len(sums)} of 4 ranks knew the sum: run `make doctor`."
-workshop.record(ranks_that_knew_the_sum=len(sums))
+workshop.save_results(ranks_that_knew_the_sum=len(sums))
 
 # %% [markdown]
 # You should see four lines, in any order: nobody decides who prints first. The sum is 6 on each,
@@ -146,7 +147,7 @@ here.table("place").drop(columns="library")
 # **Predict, then run.**
 
 # %%
-guess = workshop.predict(
+guess = workshop.guess(
     local_rank="2 hosts with 2 slots each: what is the local_rank of rank 3?",
     cross_rank="And its cross_rank?",
 )
@@ -182,18 +183,20 @@ found[columns]
 # why, and lesson 05 what you miss.)
 
 # %%
+guess.compare(local_rank=found["local_rank"].iloc[-1], cross_rank=found["cross_rank"].iloc[-1])
+
+# %% jupyter={"source_hidden": true} tags=["results"]
 size = instance_count * processes_per_host
 assert sorted(found["rank"]) == list(range(size)), "A rank is missing: look at job.lines."
 assert (found["cross_rank"] * found["local_size"] + found["local_rank"] == found["rank"]).all(), (
     "Ranks do not fill the hosts one after the other: did the job ask for another mapping?"
 )
-workshop.record(
+workshop.save_results(
     hosts=found["host"].nunique(),
     local_ranks=found["local_rank"],
     cross_ranks=found["cross_rank"],
     places_from=found["library"].iloc[0],
 )
-guess.compare(local_rank=found["local_rank"].iloc[-1], cross_rank=found["cross_rank"].iloc[-1])
 
 # %% [markdown]
 # ## mpirun alone makes nothing parallel
@@ -206,7 +209,7 @@ guess.compare(local_rank=found["local_rank"].iloc[-1], cross_rank=found["cross_r
 # means: equal to the last bit.
 
 # %%
-guess = workshop.predict(
+guess = workshop.guess(
     trainings="The unchanged script under mpirun -np 2: how many separate trainings run?",
     weights="How many different sets of weights are there at the end?",
     images="How many different sets of images did the processes see?",
@@ -232,10 +235,12 @@ trainings[["world_size", "global_batch_size", "parameters"]]
 
 # %%
 alone = {"weights": kinds(strangers, "weights_at_end"), "images": kinds(strangers, "images_seen")}
+guess.compare(trainings=len(trainings), **alone)
+
+# %% jupyter={"source_hidden": true} tags=["results"]
 assert (trainings["world_size"] == 1).all(), "The script without steps must not know of others."
 assert alone == {"weights": 1, "images": 1}, "Two strangers with one seed must do the same work."
-workshop.record(strangers=len(trainings), strangers_weights=alone["weights"])
-guess.compare(trainings=len(trainings), **alone)
+workshop.save_results(strangers=len(trainings), strangers_weights=alone["weights"])
 
 # %% [markdown]
 # ## Six steps
@@ -317,7 +322,7 @@ ablation.show_step(choice.script, 7, 8, 9)
 # scripts that use dropout.
 
 # %%
-guess = workshop.predict(
+guess = workshop.guess(
     complete="All nine steps, 2 ranks: how many different sets of weights at the end?",
     no_tape="Without step 4, the tape: how many?",
     no_broadcast="Without step 5, the broadcast, but with the tape: how many?",
@@ -360,12 +365,14 @@ table.rename_axis("how many different …")
 # overlapped, and only the images told.
 
 # %%
-assert list(table.loc["complete"]) == [2, 1, 1, 2, 0], "The complete script must train one model."
 ends = table["weights_at_end"]
+guess.compare(**ends)
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+assert list(table.loc["complete"]) == [2, 1, 1, 2, 0], "The complete script must train one model."
 assert ends["no_tape"] == 2 and ends["no_broadcast"] == 2, "A missing step left no trace."
 assert table.loc["no_shard", "images_seen"] == 1, "Without step 7 all ranks see the same images."
-workshop.record(**{name: list(table.loc[name]) for name in table.index})
-guess.compare(**ends)
+workshop.save_results(**{name: list(table.loc[name]) for name in table.index})
 
 # %% [markdown]
 # Why after the first step? Count the optimizer's variables before it and after it.
@@ -373,11 +380,13 @@ guess.compare(**ends)
 # %%
 evidence = runs["complete"].table("evidence").set_index("rank")
 late = evidence.filter(like="optimizer_variables").T
+late
+
+# %% jupyter={"source_hidden": true} tags=["results"]
 assert (late.iloc[1] > late.iloc[0]).all(), "The optimizer made no variables in the first step."
 hashes = evidence["weights_at_end"]
 assert hashes.nunique() == 1, "The ranks of the complete run differ: run the cell again."
-workshop.record(hashes=hashes, optimizer_variables=late[0])
-late
+workshop.save_results(hashes=hashes, optimizer_variables=late[0])
 
 # %% [markdown]
 # ## The Timeline
@@ -406,11 +415,11 @@ spans.round(3)
 # reduce in two tiers (`HOROVOD_HIERARCHICAL_ALLREDUCE=1`) and search for good settings by itself
 # (`HOROVOD_AUTOTUNE=1`).
 
-# %%
+# %% jupyter={"source_hidden": true} tags=["results"]
 gradients = one["tensor"].nunique()
 assert gradients == 8, f"The model has 8 gradients, and the timeline shows {gradients}."
 assert spans.loc["all-reduce", "ms"] > 0, "No all-reduce took any time: is the trace complete?"
-workshop.record(gradients=gradients, phases=list(spans.index), phase_ms=spans["ms"])
+workshop.save_results(gradients=gradients, phases=list(spans.index), phase_ms=spans["ms"])
 
 # %% [markdown]
 # ## Is it faster?
@@ -430,7 +439,7 @@ workshop.record(gradients=gradients, phases=list(spans.index), phase_ms=spans["m
 # busy moment of the machine hits all alike.
 
 # %%
-guess = workshop.predict(
+guess = workshop.guess(
     ceiling="How many times as fast as one process are two independent ones?",
     speedup="How many times as fast as one process are two ranks?",
 )
@@ -458,8 +467,10 @@ print(f"Two independent: {ceiling:.2f} x one process. Two ranks: {speedup:.2f} x
 print(f"So two ranks reach {share:.0%} of what this machine can give to two processes.")
 if share < 0.8:
     print("Another program probably uses the cores. Go on, and measure again later.")
-workshop.record(ceiling=ceiling, speedup=speedup, share=share)
 guess.compare(ceiling=ceiling, speedup=speedup)
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+workshop.save_results(ceiling=ceiling, speedup=speedup, share=share)
 
 # %% [markdown]
 # The dots are single rounds, the bars their medians. On a quiet machine you should see a share of
@@ -488,10 +499,12 @@ few = [*data, "--max-steps", max_steps, "--log-every", 0, "--save-to", Path(fold
 mirrored = mpirun(1, SCRIPTS / "train_tf_mirrored.py", "--devices", 2, *few, show=False)
 replicas = pd.DataFrame([one for one in mirrored.events if one["event"] == "weights"])
 replicas = replicas.rename(columns={"rank": "replica"}).drop(columns="event")
+replicas.assign(weights_sha256=replicas["weights_sha256"].str[:16] + "…")
+
+# %% jupyter={"source_hidden": true} tags=["results"]
 assert len(replicas) == 2, f"{len(replicas)} replicas trained, not 2."
 assert replicas["weights_sha256"].nunique() == 1, "The replicas differ: did they average?"
-workshop.record(replicas=len(replicas))
-replicas.assign(weights_sha256=replicas["weights_sha256"].str[:16] + "…")
+workshop.save_results(replicas=len(replicas))
 
 # %% [markdown]
 # Note the division by `replicas`: here `apply_gradients` *sums* over the devices. Forget it and

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from workshop.notebooks.parameters import UnknownParameter, WrongParameter, check, defaults
+from workshop.course.parameters import UnknownParameter, WrongParameter, check, defaults
 
 CELL = "target = 'local'\nepochs = 20\nrate = 0.05\nsubnets = []\nfast = False\nhalf = 1 / 2\n"
 RIGHT = [("epochs", 0), ("epochs", 3), ("rate", 1), ("rate", 0.5), ("subnets", ["a"])]

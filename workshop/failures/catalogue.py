@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 
+from workshop.display import Progress
 from workshop.failures.jobs import JOBS
 from workshop.failures.ranks import RANKS
 from workshop.failures.reproduction import Failure, Reproduction
-from workshop.live import LiveText
 
 ALL = {failure.name: failure for failure in (*RANKS, *JOBS)}
 
@@ -46,7 +46,7 @@ def reproduce(name: str, fixed: bool = False) -> Reproduction:
 
     Raises UnknownFailure. An interrupt ends all that was started.
     """
-    failure, live = of_name(name), LiveText()
+    failure, live = of_name(name), Progress()
     live.update(f"{name}: about {failure.seconds} s ...")
     began = time.monotonic()
     found = failure.run(fixed)

@@ -19,10 +19,10 @@ import boto3
 from botocore.exceptions import ClientError
 
 from local_sagemaker.cluster.spec import PROCESSES
-from workshop import vpc
-from workshop.endpoint import point_back, point_here, up_for_now
 from workshop.failures.reproduction import CheckResult, Failure, first_line
-from workshop.following import JobResult, watch
+from workshop.jobs import vpc
+from workshop.jobs.follow import JobResult, watch
+from workshop.jobs.local_server import point_back, point_here, up_for_now
 from workshop.paths import DATA, SCRIPTS
 
 NEEDS_A_PACKAGE = SCRIPTS / "breaking" / "needs_a_package"
@@ -62,8 +62,8 @@ def on_local_endpoint(
 class Scratch:
     """A seat of its own for one failure: its network, its bucket, its jobs.
 
-    It has of a workshop session what workshop.vpc needs. Attributes: target, seat, boto_session,
-    name (of the bucket and the job), subnets, security_group_ids.
+    It has of a workshop session what workshop.jobs.vpc needs. Attributes: target, seat,
+    boto_session, name (of the bucket and the job), subnets, security_group_ids.
     """
 
     target = "local"

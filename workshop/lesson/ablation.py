@@ -15,8 +15,8 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from workshop.lesson.show import body, in_markdown, read
 from workshop.paths import SCRIPTS
-from workshop.source import body, in_markdown, read
 
 MARK = re.compile(r"\s*# STEP (\d+)$")
 

@@ -23,9 +23,9 @@ from typing import Any
 
 import pandas as pd
 
+from workshop.display import Progress
 from workshop.launch.mpirun import full_words, line_of_rank, mpirun_command
 from workshop.launch.supervisor import Processes, ProcessFailed
-from workshop.live import LiveText
 from workshop.paths import SCRIPTS
 
 ONE, INDEPENDENT, RANKS = "one process", "two independent", "two ranks"
@@ -120,7 +120,7 @@ def training_speeds(
 
 def _measure(listener, processes: Processes, images: int, steps: int, rounds: int) -> pd.DataFrame:
     """images: of one process in one measurement."""
-    live = LiveText()
+    live = Progress()
     live.update("starting four processes")
     workers = _connect(listener, processes, count=4)
 

@@ -14,21 +14,6 @@ from workshop.launch.processes import run_together
 UNSHAPED = math.inf  # the bandwidth of a link that is not shaped
 
 
-def amdahl(world_size: float, fixed_share: float) -> float:
-    """Amdahl's law: the speed-up if only a part of the work can be divided.
-
-    Args:
-        world_size: how many ranks divide it, 1 or more.
-        fixed_share: 0 to 1, the share of one rank's time that each rank needs whole.
-    """
-    if world_size < 1 or not 0 <= fixed_share <= 1:
-        raise ValueError(
-            f"world_size {world_size} and fixed_share {fixed_share}: give at least 1 rank and a "
-            "share between 0 and 1."
-        )
-    return 1 / (fixed_share + (1 - fixed_share) / world_size)
-
-
 @dataclass(frozen=True)
 class StepCost:
     """The seconds of one step, for a global batch of fixed size, in three parts.
@@ -85,45 +70,16 @@ class StepCost:
         return self.seconds(1) / rest if rest else float("inf")
 
 
-def samples_per_second(seconds: list[float | None], images: int) -> float:
-    """The samples (here: images) that all ranks together get through in a second.
-
-    Args:
-        seconds: of one step, by rank; None for a rank that has no part in it.
-        images: per rank and step.
-    """
-    return sum(images / one for one in seconds if one is not None)
-
-
 ALONE, APART, TOGETHER, PART = "1 rank", "2 ranks apart", "2 ranks together", "1 rank, part"
 RANKS = {ALONE: 1, APART: 2, TOGETHER: 2}  # how many work in each
-
-
-def ways(batch: int, model: dict) -> dict[str, dict]:
-    """Settings for scripts/parallel/speed.py: ways to get through one global batch.
-
-    One rank takes all of it; two ranks take half each, apart or together. The last is one rank
-    with a 32nd of the batch, from which `step_cost` learns what does not shrink.
-
-    Args:
-        batch: the global batch, images; at least 2.
-        model: what else the script needs: side and hidden_units.
-    """
-    part = {"ranks": "one", "batch": max(1, batch // 32)}
-    return {
-        ALONE: {"ranks": "one", "batch": batch} | model,
-        APART: {"ranks": "apart", "batch": batch // 2} | model,
-        TOGETHER: {"ranks": "together", "batch": batch // 2} | model,
-        PART: part | model,
-    }
 
 
 def step_cost(measured: pd.DataFrame, settings: dict[str, dict], exchange: float) -> StepCost:
     """Take a step apart, from measurements of one rank alone.
 
     Args:
-        measured: samples per second of `settings`; what `interleave` returned.
-        settings: what `ways` returned.
+        measured: samples per second; a row for each repeat, a column for each setting.
+        settings: name -> setting, with its batch: those of lesson 01.
         exchange: seconds of the all-reduce between two ranks.
     """
     speed, whole, part = measured.median(), settings[ALONE]["batch"], settings[PART]["batch"]
@@ -134,7 +90,7 @@ def speedups(measured: pd.DataFrame, base: str, ranks: dict[str, int] = RANKS) -
     """The table of a measurement in samples per second.
 
     Args:
-        measured: what `interleave` returned.
+        measured: a row for each repeat, a column for each setting.
         base: the column that the others are compared with.
         ranks: how many work in each column; the columns of the table, in this order.
 
@@ -150,11 +106,6 @@ def speedups(measured: pd.DataFrame, base: str, ranks: dict[str, int] = RANKS) -
         }
     ).loc[list(ranks)]
     return table.assign(efficiency=table["speed-up"] / pd.Series(ranks))
-
-
-def ratio(measured: pd.DataFrame, above: str, below: str) -> float:
-    """The median of one column over another, taken repeat by repeat."""
-    return float((measured[above] / measured[below]).median())
 
 
 def compare_scripts(scripts: dict[str, list], options: list, folder: Path) -> pd.DataFrame:

@@ -11,7 +11,7 @@ from workshop.plots.look import COLOURS, canvas
 if TYPE_CHECKING:
     import pandas as pd
 
-    from workshop.following import JobResult
+    from workshop.jobs.follow import JobResult
 
 
 def phases(result: JobResult) -> None:

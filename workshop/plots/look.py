@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import matplotlib.pyplot as plt
 import numpy as np
 
-from workshop.live import in_notebook
+from workshop.display import in_notebook
 
 # Okabe and Ito's palette, without yellow, which is hard to see on white.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#000000")
