@@ -46,21 +46,22 @@ def reproduce(name: str, fixed: bool = False) -> Reproduction:
 
     Raises UnknownFailure. An interrupt ends all that was started.
     """
-    failure, live = of_name(name), Progress()
-    live.update(f"{name}: about {failure.seconds} s ...")
-    began = time.monotonic()
-    found = failure.run(fixed)
-    reproduction = Reproduction(
-        name=failure.name,
-        done=failure.done,
-        symptom=failure.symptom,
-        line=found.line,
-        remedy=failure.remedy,
-        lesson=failure.lesson,
-        seconds=round(time.monotonic() - began, 1),
-        as_described=not found.impossible and found.failed != fixed,
-        fixed=fixed,
-        impossible=found.impossible,
-    )
-    live.finish(f"{name}: {reproduction.verdict}")
+    failure = of_name(name)
+    with Progress() as progress:
+        progress.update(f"{name}: about {failure.seconds} s ...")
+        began = time.monotonic()
+        found = failure.run(fixed)
+        reproduction = Reproduction(
+            name=failure.name,
+            done=failure.done,
+            symptom=failure.symptom,
+            line=found.line,
+            remedy=failure.remedy,
+            lesson=failure.lesson,
+            seconds=round(time.monotonic() - began, 1),
+            as_described=not found.impossible and found.failed != fixed,
+            fixed=fixed,
+            impossible=found.impossible,
+        )
+        progress.finish(f"{name}: {reproduction.verdict}")
     return reproduction

@@ -112,16 +112,18 @@ def training_speeds(
             for ranks, more in ((1, ["first"]), (1, ["second"]), (2, ["ranks", "--together"]))
         ]
         with (
+            Progress() as progress,
             _listener(path) as listener,
             Processes(commands, environment, line_of=line_of_rank) as all_,
         ):
-            return _measure(listener, all_, batch * steps, steps, rounds)
+            progress.update("starting four processes")
+            found = _measure(listener, all_, batch * steps, steps, rounds)
+            progress.finish(f"{rounds} rounds of {len(GROUPS)} measurements, {steps} steps each")
+            return found
 
 
 def _measure(listener, processes: Processes, images: int, steps: int, rounds: int) -> pd.DataFrame:
     """images: of one process in one measurement."""
-    live = Progress()
-    live.update("starting four processes")
     workers = _connect(listener, processes, count=4)
 
     def speed(kinds: list[str]) -> float:
@@ -138,7 +140,6 @@ def _measure(listener, processes: Processes, images: int, steps: int, rounds: in
     except (OSError, ValueError) as error:
         why = f"A process ended or hung while it was measured: {error}."
         raise ProcessFailed(f"{why} {_last_lines(processes)}") from error
-    live.finish(f"{rounds} rounds of {len(GROUPS)} measurements, {steps} steps each")
     return found.iloc[1:].reset_index(drop=True)  # the first is a warm-up
 
 
