@@ -114,7 +114,7 @@ print(stay_wide or "Links between instances can be narrowed here.")
 
 # %%
 if make_network:
-    stacks.deploy(session, ("network",))
+    workshop.deploy(session, ("network",))
 network = vpc.network(session)
 network
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import math
 import os
 import re
 import sys
@@ -12,16 +14,21 @@ import papermill
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from papermill.exceptions import PapermillExecutionError
 
-from workshop.course.parameters import UnknownParameter, WrongParameter, check
-
-__all__ = ["NotebookFailed", "UnknownParameter", "WrongParameter", "check_parameters", "execute"]
-
 ERROR_LINES = 8
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+KINDS = {str: "a text", bool: "true or false", list: "a list", dict: "a mapping"}
 
 
 class NotebookFailed(Exception):
     """A cell failed; the message names notebook and cell, and has the error's last lines."""
+
+
+class UnknownParameter(Exception):
+    """A parameter that the notebook does not have."""
+
+
+class WrongParameter(UnknownParameter):
+    """A parameter whose value the notebook cannot use."""
 
 
 class _LastCell:
@@ -46,7 +53,30 @@ def check_parameters(notebook: Path, parameters: dict) -> None:
     type than the cell's own, for a number that is not a number, and for one below 0.
     """
     known = papermill.inspect_notebook(str(notebook))
-    check(notebook.name, parameters, {name: one["default"] for name, one in known.items()})
+    if unknown := sorted(set(parameters) - set(known)):
+        raise UnknownParameter(
+            f"{notebook.name} has no parameter {', '.join(unknown)}. It has: "
+            f"{', '.join(sorted(known)) or 'none'}."
+        )
+    for name, value in parameters.items():
+        if (wanted := _wanted(value, known[name]["default"])) is not None:
+            raise WrongParameter(f"{notebook.name}: {name} is {value!r}; expected {wanted}.")
+
+
+def _wanted(value: object, default: str) -> str | None:
+    """What a parameter has to be, with the cell's own value as example; None if it is that."""
+    try:
+        own = ast.literal_eval(default)
+    except (ValueError, SyntaxError):  # an expression: nothing is known of it
+        return None
+    if isinstance(own, int | float) and not isinstance(own, bool):
+        kinds = (int,) if isinstance(own, int) else (int, float)
+        fits = type(value) in kinds and 0 <= value < math.inf
+        kind = "a whole number" if isinstance(own, int) else "a number"
+        return None if fits else f"{kind} that is not below 0, such as {own}"
+    if own is None or type(value) is type(own):
+        return None
+    return f"{KINDS.get(type(own), type(own).__name__)}, such as {own!r}"
 
 
 def execute(
