@@ -27,7 +27,7 @@ def own_seat(**parameters):
     heads = [cell.source.startswith("## Your own seat") for cell in cells]
     first = heads.index(True) + 1
     names = {"workshop": workshop, "cleanup": cleanup, **parameters}
-    for cell in cells[first : first + 2]:
+    for cell in cells[first : first + 3]:
         assert cell.cell_type == "code"
         exec(cell.source, names)
     return names
