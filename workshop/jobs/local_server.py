@@ -52,14 +52,9 @@ def client(service: str):
     env = environment()
     for name in daemon.in_the_way(os.environ):
         del os.environ[name]
-    return boto3.client(
-        service,
-        endpoint_url=env["AWS_ENDPOINT_URL"],
-        region_name=env["AWS_DEFAULT_REGION"],
-        aws_access_key_id=env["AWS_ACCESS_KEY_ID"],
-        aws_secret_access_key=env["AWS_SECRET_ACCESS_KEY"],
-        config=Config(proxies={}),
-    )
+    keys = env["AWS_ACCESS_KEY_ID"], env["AWS_SECRET_ACCESS_KEY"]
+    session = boto3.Session(*keys, region_name=env["AWS_DEFAULT_REGION"])
+    return session.client(service, endpoint_url=env["AWS_ENDPOINT_URL"], config=Config(proxies={}))
 
 
 def environment() -> dict[str, str]:
