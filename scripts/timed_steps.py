@@ -100,7 +100,7 @@ def main() -> None:
             for _ in range(int(asked)):
                 train_step()
             say(seconds=time.perf_counter() - began)
-    os._exit(0)  # no farewells: the other ranks may be paused or gone
+    os._exit(0)  # no orderly shutdown: the other ranks may be paused or gone
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import time
 
 import psutil
 import pytest
+from rank_helpers import wait_until_gone
 
 from workshop.launch.processes import ProcessFailed, free_port, run_together
 from workshop.launch.supervisor import Processes
@@ -68,10 +69,7 @@ def test_when_one_fails_all_end_with_what_they_started(tmp_path):
     with pytest.raises(ProcessFailed, match="Exit status 1"):
         run_together(python(starter), python(fail))
     assert time.monotonic() - began < 300
-    deadline = time.monotonic() + 60
-    while _runs(int(note.read_text())):
-        assert time.monotonic() < deadline, "the child of an ended program still runs"
-        time.sleep(0.1)
+    wait_until_gone([int(note.read_text())])
 
 
 def test_a_program_that_does_not_end_is_given_up():
@@ -91,7 +89,7 @@ def test_processes_of_a_killed_supervisor_are_ended_and_it_is_said():
         os.kill(psutil.Process(pid).ppid(), signal.SIGKILL)
         with pytest.raises(ProcessFailed, match="Their supervisor was killed"):
             processes.wait(timeout=60)
-    assert not _runs(pid)
+    wait_until_gone([pid])
 
 
 def test_records_come_with_their_rank_and_a_rank_of_their_own_counts():
@@ -101,12 +99,3 @@ def test_records_come_with_their_rank_and_a_rank_of_their_own_counts():
     found = sorted(processes.events("a"), key=lambda one: one["rank"])
     assert found == [{"rank": 0, "event": "a", "x": 1}, {"rank": 7, "event": "a"}]
     assert processes.events("b") == [] and processes.statuses == [0, 0]
-
-
-def _runs(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    with open(f"/proc/{pid}/stat") as file:
-        return file.read().rpartition(")")[2].split()[0] != "Z"

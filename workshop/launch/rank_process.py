@@ -61,7 +61,7 @@ def main() -> None:
         try:
             packed = connection.recv_bytes()
         except (EOFError, ConnectionError):
-            os._exit(0)  # without farewells: another rank may be gone already
+            os._exit(0)  # no orderly shutdown: another rank may be gone already
         send(_answer(packed))
 
 
