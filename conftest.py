@@ -4,6 +4,7 @@ import contextlib
 import functools
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -82,6 +83,13 @@ def why_no_namespaces() -> str | None:
 def why_no_shaping() -> str | None:
     """None where this machine can give links a rate, else the reason. Tries it once."""
     return why_no_namespaces() or probe.why_no_shaping()
+
+
+@pytest.fixture(autouse=True)
+def no_session_of_another_endpoint() -> None:
+    """boto3's default session remembers the keys of the endpoint that it first met."""
+    if boto3 := sys.modules.get("boto3"):
+        boto3.DEFAULT_SESSION = None
 
 
 @pytest.fixture(scope="module", autouse=True)
