@@ -104,6 +104,8 @@ def aws_variables_as_before() -> Iterator[None]:
     for name in _aws_variables():
         del os.environ[name]
     os.environ.update(before)
+    if boto3 := sys.modules.get("boto3"):
+        boto3.DEFAULT_SESSION = None  # it keeps the keys with which it was made
 
 
 def _aws_variables() -> dict[str, str]:

@@ -15,9 +15,9 @@ import pytest
 
 from lab_harness import PATIENCE, Page, end_lab, wait_for
 from local_sagemaker import daemon
-from workshop.notebooks.lessons import chosen
-from workshop.notebooks.writing import KERNEL
-from workshop.quizzing.questions import load
+from workshop.course.lessons import chosen
+from workshop.course.sync import KERNEL
+from workshop.lesson.quiz import load
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 
@@ -93,10 +93,12 @@ def test_every_picture_shows(page, saved, browser):
 def test_a_guess_can_be_typed(page):
     (field, *_) = page.all('input[placeholder="a number"]')
     field.send_keys("ninety\n")
-    wait_for("'ninety' is refused", lambda: "is no number" in page.text(".widget-label"), PATIENCE)
+    wait_for(
+        "'ninety' is refused", lambda: "is not a number" in page.text(".widget-label"), PATIENCE
+    )
     field.clear()
     field.send_keys("90\n")
-    wait_for("90 is taken", lambda: "is no number" not in page.text(".widget-label"), PATIENCE)
+    wait_for("90 is taken", lambda: "is not a number" not in page.text(".widget-label"), PATIENCE)
 
 
 @pytest.mark.parametrize("right", [True, False], ids=["right", "wrong"])
@@ -105,10 +107,10 @@ def test_the_quiz_says_at_once_whether_an_answer_is_right(page, right):
     question = load("00")[0 if right else 1]
     index = question.answer if right else (question.answer + 1) % len(question.choices)
     text = question.choices[index].replace("`", "")
-    (choice,) = [one for one in page.all(".widget-radio label") if one.text.strip() == text]
+    (choice,) = [one for one in page.all("details summary") if one.text.strip() == text]
     page.click(choice)
-    word = "Right." if right else "Not so."
-    wait_for(f"the quiz says {word}", lambda: word in page.text(".widget-html"), PATIENCE)
+    word = "Right." if right else "No."
+    wait_for(f"the quiz says {word}", lambda: word in page.text("details[open]"), PATIENCE)
     page.picture(choice, f"quiz-{'right' if right else 'wrong'}")
 
 

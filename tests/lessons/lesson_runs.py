@@ -13,9 +13,9 @@ import pytest
 from filelock import FileLock
 
 from local_sagemaker import daemon
-from workshop.notebooks.execute import NotebookFailed, execute
-from workshop.notebooks.lessons import chosen
-from workshop.recording import records
+from workshop.course.execute import NotebookFailed, execute
+from workshop.course.lessons import chosen
+from workshop.lesson.results import read_results
 
 SEAT = "tests"
 # Fewer of everything: the lesson's own numbers are for `make run`.
@@ -110,7 +110,7 @@ def run(lesson: Path, copy: Path, **parameters) -> None:
 
 
 def read(path: Path, state: Path) -> LessonRun:
-    return LessonRun(records(path), nbformat.read(path, as_version=4), path, state)
+    return LessonRun(read_results(path), nbformat.read(path, as_version=4), path, state)
 
 
 @contextlib.contextmanager

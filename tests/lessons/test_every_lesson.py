@@ -15,6 +15,8 @@ import pytest
 from course_text import cells, lessons, read
 from lesson_runs import SMALL
 
+from workshop.lesson.results import without_compare
+
 SHOWN = Path(__file__).parent / "shown"
 LESSONS = lessons()
 DETERMINISTIC = [
@@ -45,6 +47,13 @@ def test_every_lesson_has_its_small_numbers():
 @pytest.mark.parametrize("number", LESSONS)
 def test_a_lesson_runs_to_its_end_without_complaint(lesson_run, number):
     assert lesson_run(number).complaints == []
+
+
+@pytest.mark.parametrize("number", LESSONS)
+def test_every_guess_is_answered(lesson_run, number):
+    results = lesson_run(number).results
+    assert results["guesses"], "the lesson asks for no guess"
+    assert without_compare(results) == [], "asked for a guess, and never showed what was measured"
 
 
 def test_what_is_kept_is_of_lessons_with_deterministic_cells():

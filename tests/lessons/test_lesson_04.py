@@ -3,7 +3,7 @@
 import pytest
 from lesson_runs import SMALL
 
-from workshop.horovod import horovod_status
+from workshop.launch.horovod import horovod_status
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from workshop.horovod import horovod_status
+from workshop.launch.horovod import horovod_status
 
 pytestmark = [pytest.mark.slow, pytest.mark.shaping, pytest.mark.timeout(900)]
 

@@ -9,8 +9,9 @@ from course_text import lessons
 from lesson_runs import OWN_BUCKET, SEAT
 
 import workshop
-from workshop import cleaning, endpoint, stacks
-from workshop.notebooks.lessons import chosen
+from workshop.account import cleanup, stacks
+from workshop.course.lessons import chosen
+from workshop.jobs import local_server
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 ROLE = "arn:aws:iam::" + "0" * 12 + ":role/workshop"
@@ -25,8 +26,8 @@ def own_seat(**parameters):
     cells = jupytext.read(lessons()["99"]).cells
     heads = [cell.source.startswith("## Your own seat") for cell in cells]
     first = heads.index(True) + 1
-    names = {"workshop": workshop, "cleaning": cleaning, **parameters}
-    for cell in cells[first : first + 2]:
+    names = {"workshop": workshop, "cleanup": cleanup, **parameters}
+    for cell in cells[first : first + 3]:
         assert cell.cell_type == "code"
         exec(cell.source, names)
     return names
@@ -75,7 +76,7 @@ def test_lesson_99(lesson_run):
         "stacks": 2,
     }
     assert found["done"] == 6 and found["left"] == 0 and found["again"] == 0
-    assert found["jobs_left"] == 0 and found["stranger_survived"] is True
+    assert found["jobs_left"] == 0 and found["foreign_survived"] is True
     assert found["dearest"] == "endpoint ml.m5.large"
     assert 0 < found["usd_per_month"] < 0.01
     assert "Left: nothing." in printed
@@ -96,6 +97,6 @@ def test_a_seats_own_things_survive_the_lesson_and_go_when_somebody_says_so(less
         try:
             said = own_seat(delete=True, target="local", seat=SEAT)
         finally:
-            endpoint.point_back()
+            local_server.point_back()
         assert said["before"].count == 2 and said["after"].count == 0
         assert buckets(s3) == []

@@ -6,8 +6,8 @@ from test_lesson_04 import check_what_any_library_must_show
 from test_lesson_05 import check_the_table
 from test_lesson_07 import KINDS
 
-from workshop import recorded
-from workshop.notebooks.lessons import chosen
+from workshop.course.lessons import chosen
+from workshop.lesson import reference_results
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(1800)]
 
@@ -64,7 +64,7 @@ FEWER = {
 def test_a_lesson_without_narrow_links(run_again, number):
     """Where instances are plain processes it runs, and says what is not its own."""
     run = run_again(number, ["--isolation", "processes"], **FEWER[number])
-    kept = recorded.of(number)
+    kept = reference_results.load(number)
     assert "Links stay wide: instances are plain processes here" in run.printed
     assert kept.caption in run.printed and run.results["recorded"] is True
     assert run.complaints == []

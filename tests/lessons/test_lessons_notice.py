@@ -6,10 +6,10 @@ import lesson_runs
 import nbformat
 import pytest
 
-from workshop import steps
-from workshop.horovod import horovod_status
-from workshop.notebooks.execute import NotebookFailed
-from workshop.notebooks.lessons import chosen
+from workshop.course.execute import NotebookFailed
+from workshop.course.lessons import chosen
+from workshop.launch.horovod import horovod_status
+from workshop.lesson import ablation
 from workshop.paths import SCRIPTS
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -82,7 +82,7 @@ def test_lesson_03_notices_workers_that_train_alone(own_endpoint, scripts, tmp_p
 @pytest.mark.soak  # lesson 05 does the same in `make test`
 def test_lesson_04_notices_ranks_that_do_not_average(own_endpoint, tmp_path):
     """The script that it calls complete lacks the tape."""
-    with steps.without("train_tf_horovod_steps.py", 4) as broken:
+    with ablation.without("train_tf_horovod_steps.py", 4) as broken:
         call = "mpirun(2, SCRIPTS / choice.script, *short"
         lesson = changed("04", call, f"mpirun(2, '{broken}', *short")
         smaller = lesson_runs.SMALL["04"]

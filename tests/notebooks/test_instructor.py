@@ -7,15 +7,15 @@ from itertools import pairwise
 import pytest
 from course_text import lessons, read, sections, table
 
-from workshop.costs import cost
+from workshop.account.prices import cost
+from workshop.course import plan, tables
+from workshop.jobs.lesson_jobs import PLANNED_SECONDS, lesson_jobs
 from workshop.paths import NOTEBOOKS
-from workshop.sessions import MAX_RUN_SECONDS
-from workshop.teaching import costing, pages, plan
 
 LESSONS = lessons()
 GUIDE = (NOTEBOOKS / "instructor" / "guide.md").read_text(encoding="utf-8")
 TIMETABLES = plan.timetables()
-JOBS = plan.plan()["jobs"]
+JOBS = {lesson: lesson_jobs(lesson) for lesson in LESSONS}
 
 
 def own_minutes(lesson: str) -> int:
@@ -35,14 +35,14 @@ def code(lesson: str) -> list[str]:
 
 
 def test_what_is_made_is_in_step():
-    stale = pages.filled(GUIDE) != GUIDE
-    assert not stale, "Run `python -m workshop.notebooks.sync`"
+    stale = tables.filled(GUIDE) != GUIDE
+    assert not stale, "Run `python -m workshop.course.sync`"
     assert set(re.findall(r"<!-- made: (\w+) -->", GUIDE)) >= {"timetables", "sections", "costs"}
 
 
 def test_an_unknown_mark_is_an_error():
     with pytest.raises(plan.BadPlan, match="'lunch' made; known: timetables"):
-        pages.filled("<!-- made: lunch -->\n<!-- end -->")
+        tables.filled("<!-- made: lunch -->\n<!-- end -->")
 
 
 def test_a_timetable_takes_the_lessons_own_minutes():
@@ -86,43 +86,52 @@ def test_exercises_take_what_they_say(tmp_path, monkeypatch):
     )
     monkeypatch.setattr(plan, "NOTEBOOKS", tmp_path)
     assert plan.exercises("01") == plan.Block("Exercises of 01 (2)", 17)
-    with pytest.raises(plan.BadPlan, match="exercises of lesson 02"):
+    with pytest.raises(plan.BadPlan, match=r"02_\*\.py is not there"):
         plan.exercises("02")
 
 
 def test_a_seat_costs_what_its_jobs_cost():
-    limit = int(re.search(r"^max_run = (\d+)", LESSONS["05"].read_text(), re.MULTILINE)[1])
-    jobs, each = JOBS["00"] + JOBS["05"], []
-    for lesson, max_run in [("00", MAX_RUN_SECONDS), ("05", limit)]:
-        for one in JOBS[lesson]:
-            what = (one["instance_type"], one["instance_count"], JOBS["seconds"], max_run)
-            each.append((one, cost(*what)))
-    bill = costing.seat(["00", "02", "05"])
-    assert bill.jobs == sum(one["number"] for one in jobs) >= 2
-    assert bill.instances == sum(one["number"] * one["instance_count"] for one in jobs)
-    assert bill.usd == pytest.approx(sum(one["number"] * found.usd for one, found in each))
-    assert bill.most == pytest.approx(sum(one["number"] * found.most_usd for one, found in each))
-    assert f"| Half a day | {costing.seat(TIMETABLES[0].lessons).jobs} |" in GUIDE
+    jobs = JOBS["00"] + JOBS["05"]
+    each = [
+        cost(job.instance_type, job.instance_count, PLANNED_SECONDS, job.max_run) for job in jobs
+    ]
+    bill = tables.seat(["00", "02", "05"])
+    assert bill.jobs == len(jobs) >= 2
+    assert bill.instances == sum(job.instance_count for job in jobs)
+    assert bill.usd == pytest.approx(sum(one.usd for one in each))
+    assert bill.most == pytest.approx(sum(one.most_usd for one in each))
+    assert f"| Half a day | {tables.seat(TIMETABLES[0].lessons).jobs} |" in GUIDE
 
 
 def test_a_room_needs_as_many_instances_as_its_seats_take_at_once():
-    jobs = [job for lesson in LESSONS for job in JOBS.get(lesson, [])]
+    jobs = [job for lesson in LESSONS for job in JOBS[lesson]]
     rows = [row.cells for row in table(GUIDE, "| type |")]
-    assert len(rows) == len({job["instance_type"] for job in jobs})
+    assert len(rows) == len({job.instance_type for job in jobs})
     for kind, *counts in rows:
-        same = (job for job in jobs if f"`{job['instance_type']}`" == kind)
-        largest = max(job["instance_count"] for job in same)
+        same = (job for job in jobs if f"`{job.instance_type}`" == kind)
+        largest = max(job.instance_count for job in same)
         assert counts == [f"{largest}", f"{10 * largest}", f"{20 * largest}"]
 
 
 def test_the_plan_knows_of_a_lessons_jobs():
     for lesson in LESSONS:
         starts = any(re.search(r"\.fit\(|run_jobs\(|\.estimator\(", line) for line in code(lesson))
-        assert bool(JOBS.get(lesson)) == starts, f"{lesson}: its jobs and plan.toml's differ"
-        for job in JOBS.get(lesson, []):
-            assert job["instance_type"] in instance_types(lesson)
+        assert bool(JOBS[lesson]) == starts, f"{lesson}: its jobs and lesson_jobs.py differ"
+        for job in JOBS[lesson]:
+            assert job.instance_type in instance_types(lesson)
 
 
 def test_the_page_of_a_folder_without_a_guide_is_left_alone(tmp_path):
-    assert pages.pages(tmp_path) == {}
-    assert pages.pages() == {NOTEBOOKS / "instructor" / "guide.md": pages.filled(GUIDE)}
+    assert list(tables.pages(tmp_path)) == [tmp_path / tables.ANSWERS]
+    assert tables.pages()[NOTEBOOKS / "instructor" / "guide.md"] == tables.filled(GUIDE)
+
+
+def test_a_plan_that_does_not_fit_a_lesson_is_named(monkeypatch):
+    planned = plan.sections("02")
+    wrong = {name: minutes for name, minutes in planned.items() if name != "The ring"}
+    monkeypatch.setitem(plan.plan()["sections"], "02", wrong)
+    with pytest.raises(plan.BadPlan, match=r"\[sections.02\] .* differ: The ring"):
+        tables.filled(GUIDE)
+    monkeypatch.setitem(plan.plan()["sections"], "02", planned | {"The ring": 6})
+    with pytest.raises(plan.BadPlan, match="minutes must add up to 45"):
+        tables.filled(GUIDE)

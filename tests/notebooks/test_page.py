@@ -11,9 +11,9 @@ import pytest
 from click.testing import CliRunner
 
 from local_sagemaker import daemon
-from workshop.commands.run import run
-from workshop.notebooks import page
-from workshop.recording import MIME
+from workshop.cli.run import run
+from workshop.course import pages as page
+from workshop.lesson.results import MIME
 
 FETCHES = {"src", "srcset", "data", "poster", "background"}
 WIDGET = "application/vnd.jupyter.widget-view+json"
@@ -149,6 +149,17 @@ def test_parameters_show_twice_only_where_they_were_changed(written, value, show
 def test_recorded_results_are_not_shown(written):
     text, _ = written(code_cell({MIME: {"secret_name": 1}, "text/plain": "secret_name"}))
     assert "secret_name" not in text
+
+
+@pytest.mark.parametrize("hidden", [True, False])
+def test_a_folded_cell_is_folded_on_the_page(written, hidden):
+    cell = nbformat.v4.new_code_cell("assert secret_name == 1")
+    cell.metadata["jupyter"] = {"source_hidden": hidden}
+    text, _ = written(cell)
+    folded = re.search(
+        r"<details[^>]*><summary>Results.*?secret_name.*?</details>", text, re.DOTALL
+    )
+    assert "secret_name" in text and bool(folded) == hidden
 
 
 def test_a_plot_is_sharp_and_described(write_notebook, tmp_path, endpoint_up):

@@ -1,7 +1,7 @@
-"""Notebooks, exercises and pages are what `python -m workshop.notebooks.sync` makes."""
+"""Notebooks, exercises and pages are what `python -m workshop.course.sync` makes."""
 
-from workshop.notebooks.lessons import lessons
-from workshop.notebooks.sync import as_notebook, everything, out_of_step
+from workshop.course.lessons import lessons
+from workshop.course.sync import as_notebook, everything, out_of_step
 from workshop.paths import NOTEBOOKS
 
 NUMBERS = {"00", "01", "02", "03", "04", "05", "06", "07", "08", "99"}
@@ -14,7 +14,7 @@ def test_all_lessons_are_there():
 
 def test_what_has_a_source_is_in_step_with_it():
     stale = [str(path.relative_to(NOTEBOOKS)) for path in out_of_step(everything())]
-    assert not stale, f"{stale}: run `python -m workshop.notebooks.sync`"
+    assert not stale, f"{stale}: run `python -m workshop.course.sync`"
 
 
 def test_what_has_no_source_any_more_is_gone():
