@@ -85,6 +85,13 @@ def why_no_shaping() -> str | None:
     return why_no_namespaces() or probe.why_no_shaping()
 
 
+@pytest.fixture(autouse=True)
+def no_session_of_another_endpoint() -> None:
+    """boto3's default session remembers the keys of the endpoint that it first met."""
+    if boto3 := sys.modules.get("boto3"):
+        boto3.DEFAULT_SESSION = None
+
+
 @pytest.fixture(scope="module", autouse=True)
 def aws_variables_as_before() -> Iterator[None]:
     """What a module's tests say about AWS ends with them.
