@@ -12,6 +12,8 @@ from botocore.model import OperationNotFoundError
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 
 from local_sagemaker.api.runtime import RuntimeApi, endpoint_of
+from local_sagemaker.s3.calls import ObjectCalls
+from local_sagemaker.s3.protocol import ObjectProtocol
 from local_sagemaker.server import cloudformation_gaps, deleted_stacks
 from local_sagemaker.server.answers import answer, as_aws_shapes_it, refuse
 from local_sagemaker.server.bodies import BAD_URI, json_object, whole_body
@@ -23,8 +25,8 @@ LOG = logging.getLogger(__name__)
 CREDENTIAL = re.compile(r"Credential=[^/]+/\d+/([^/]+)/([^/]+)/aws4_request")
 CBOR_OPERATION = re.compile(r"^/service/[^/]+/operation/(\w+)$")  # CloudWatch's newest protocol
 READING = re.compile(r"^(Describe|List|Get|Head|Lookup|Filter|Validate|Estimate|BatchGet)")
-# Frequent, so saved in the background: a crash loses the last second of them.
-SAVED_LATER = {"PutLogEvents", "PutMetricData"}
+# What these add is in the journal at once: the rest of moto's state stays as it is.
+JOURNALED = {"PutLogEvents", "PutMetricData"}
 # Not "unknown": on AWS few people may do this, so clients know what to do without it. The
 # sagemaker SDK 3 asks before each job whether the role may do enough.
 NOT_ALLOWED = {
@@ -47,6 +49,7 @@ class Application:
         self, operations: dict[str, Handler], state: MotoState, runtime: RuntimeApi | None = None
     ) -> None:
         self.operations, self.state, self.runtime = operations, state, runtime
+        self.objects = ObjectProtocol(ObjectCalls(state.objects))
         cloudformation_gaps.fill()
         deleted_stacks.freeze()
         self.moto = DomainDispatcherApplication(create_backend_app)
@@ -73,7 +76,9 @@ class Application:
             fault = AwsError("InternalFailure", message, 500)
             return refuse(start_response, fault, environ, service)
 
-    def _dispatch(self, region: str, service: str, environ: dict, start_response) -> list[bytes]:
+    def _dispatch(
+        self, region: str, service: str, environ: dict, start_response
+    ) -> Iterable[bytes]:
         if "HTTP_ORIGIN" in environ:
             # Any web page may send requests to this address, and a job is a program of the
             # page's choice. Browsers name the page; no AWS client does.
@@ -91,6 +96,8 @@ class Application:
             raise unknown_operation(f"X-Amz-Target {target}")
         if self.runtime and service == "sagemaker" and endpoint_of(environ):
             return self.runtime.invoke(endpoint_of(environ), environ, start_response)
+        if service == "s3" and (found := self.objects.operation(environ)):
+            return self.objects.answer(*found, environ, start_response)
         prefix, _, operation = target.rpartition(".")
         ours = prefix == "SageMaker" or bool(target and service == "sagemaker")
         limit = BODY_LIMIT if ours else OBJECT_LIMIT
@@ -126,20 +133,11 @@ class Application:
             with self.state.lock:
                 body = list(self.moto(environ, lambda *told: held.append(told)))
                 if held[-1][0][0] in "23":
-                    self.state.changed(service)
-                    if action not in SAVED_LATER:
-                        self._save(service)
+                    self.state.changed()
+                    self.state.save()
         as_aws_shapes_it(held[-1][0], body, environ)
         start_response(*held[-1])  # only now: the client is told of what is on disk
         return body
-
-    def _save(self, service: str) -> None:
-        try:
-            self.state.save()
-        except OSError:
-            if service == "s3":  # an object that finds no room would be in every save's way
-                self.state.forget_unsaved()
-            raise
 
 
 def _scope(environ: dict) -> tuple[str, str]:
@@ -164,4 +162,6 @@ def _action(environ: dict) -> str:
 
 
 def _only_reads(environ: dict, action: str) -> bool:
-    return environ["REQUEST_METHOD"] in ("GET", "HEAD") or bool(READING.match(action))
+    if environ["REQUEST_METHOD"] in ("GET", "HEAD") or action in JOURNALED:
+        return True
+    return bool(READING.match(action))
