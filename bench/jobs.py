@@ -26,6 +26,7 @@ class JobsEndpoint:
 
     def __init__(self, env: Mapping[str, str]) -> None:
         self._env = env
+        self.key = env["AWS_ACCESS_KEY_ID"], env["AWS_SECRET_ACCESS_KEY"]
         self.s3, self.sagemaker, self.logs = map(self._client, ("s3", "sagemaker", "logs"))
         self.s3.create_bucket(Bucket=BUCKET)
 
@@ -34,8 +35,8 @@ class JobsEndpoint:
             name,
             endpoint_url=self._env["AWS_ENDPOINT_URL"],
             region_name=self._env["AWS_DEFAULT_REGION"],
-            aws_access_key_id=self._env["AWS_ACCESS_KEY_ID"],
-            aws_secret_access_key=self._env["AWS_SECRET_ACCESS_KEY"],
+            aws_access_key_id=self.key[0],
+            aws_secret_access_key=self.key[1],
         )
 
     def put_source(self, key: str, files: Mapping[str, bytes]) -> str:

@@ -137,7 +137,7 @@ def _ask(client, number: int, found: list[float], ready: threading.Barrier) -> N
 
 def _client(endpoint: jobs.JobsEndpoint):
     meta = endpoint.sagemaker.meta
-    return boto3.session.Session("local", "local", region_name=meta.region_name).client(
+    return boto3.session.Session(*endpoint.key, region_name=meta.region_name).client(
         "sagemaker-runtime",
         endpoint_url=meta.endpoint_url,
         config=Config(retries={"max_attempts": 0}),

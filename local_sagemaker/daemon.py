@@ -1,8 +1,8 @@
 """The endpoint in the background: start it, find it, end it.
 
 Everything about it stands in its state directory: `endpoint.json` (pid, port; there while
-it answers), `endpoint.log`, `lock`, `moto/`, `jobs/`, `endpoints/`, `transforms/`, `tmp/`, `links`
-(a setting; see jobs/links.py).
+it answers), `endpoint.log`, `credentials.json` (see credentials.py), `lock`, `moto/`, `jobs/`,
+`endpoints/`, `transforms/`, `tmp/`, `links` (a setting; see jobs/links.py).
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from local_sagemaker.jobs.aws import ACCESS_KEY
+from local_sagemaker import credentials
+from local_sagemaker.jobs.aws import LocalAws
 from local_sagemaker.server.files import remove
 
 DEFAULT_PORT = 4600
@@ -32,7 +33,6 @@ IN_THE_WAY = (
     "AWS_SESSION_TOKEN",
     "AWS_SECURITY_TOKEN",
     "AWS_REGION",
-    "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS",
     "AWS_USE_FIPS_ENDPOINT",
     "AWS_USE_DUALSTACK_ENDPOINT",
 )
@@ -122,8 +122,10 @@ def start(state: Path, port: int, options: list[str] | None = None) -> Running:
     options: more arguments for `python -m local_sagemaker`. Raises DaemonError.
     """
     try:
-        state.mkdir(parents=True, exist_ok=True, mode=0o700)
+        credentials.make_private(state)
         log = (state / "endpoint.log").open("ab")
+    except credentials.NotPrivate as error:
+        raise DaemonError(str(error)) from error
     except OSError as error:
         raise DaemonError(
             f"The state directory {state} cannot be used: {error.strerror}. Choose another with "
@@ -185,7 +187,7 @@ def forget(state: Path) -> None:
     for name in ("moto", "jobs", "endpoints", "transforms", "tmp"):
         if (state / name).is_dir():
             remove(state / name)
-    for name in ("endpoint.json", "endpoint.log", "sdk-defaults.yaml", "links"):
+    for name in ("endpoint.json", "endpoint.log", "sdk-defaults.yaml", "links", credentials.FILE):
         (state / name).unlink(missing_ok=True)
 
 
@@ -194,15 +196,14 @@ def environment(state: Path, port: int) -> dict[str, str]:
 
     The SDK's own defaults file is given two entries: no telemetry, and a default bucket,
     because the SDK would otherwise ask STS at an address on the internet for the account.
+    Raises DaemonError where the state directory is not the user's own.
     """
-    variables = {
-        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
-        "AWS_ACCESS_KEY_ID": ACCESS_KEY,
-        "AWS_SECRET_ACCESS_KEY": ACCESS_KEY,
-        "AWS_DEFAULT_REGION": REGION,
-        "AWS_EC2_METADATA_DISABLED": "true",
-        "SAGEMAKER_USER_CONFIG_OVERRIDE": str(_sdk_defaults(state)),
-    }
+    try:
+        aws = LocalAws(port, credentials.of_state(state))
+    except (credentials.NotPrivate, OSError) as error:
+        raise DaemonError(str(error)) from error
+    variables = aws.variables(REGION)
+    variables["SAGEMAKER_USER_CONFIG_OVERRIDE"] = str(_sdk_defaults(state))
     if any(name.lower() in ("http_proxy", "all_proxy") for name in os.environ):
         direct = os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or ""
         if "127.0.0.1" not in direct.split(","):

@@ -63,10 +63,21 @@ class RuntimeApi:
     def __init__(self, endpoints: EndpointManager) -> None:
         self.endpoints = endpoints
 
-    def invoke(self, name: str, environ: dict, start_response: Callable) -> list[bytes]:
-        """Answer a request. Its body is not read yet."""
+    def invoke(
+        self,
+        name: str,
+        environ: dict,
+        start_response: Callable,
+        check_body: Callable[[bytes], None],
+    ) -> list[bytes]:
+        """Answer a request. Its body is not read yet.
+
+        check_body: raises AwsError for a body other than the one that was signed.
+        """
         try:
-            answer, variant = self._ask(name, environ)
+            body = _body(environ)
+            check_body(body)
+            answer, variant = self._ask(name, body, environ)
         except AwsError as error:
             return _refuse(start_response, error)
         headers = [
@@ -78,8 +89,7 @@ class RuntimeApi:
         start_response("200 OK", headers)
         return [answer.body]
 
-    def _ask(self, name: str, environ: dict) -> tuple[worker.Answer, str]:
-        body = _body(environ)
+    def _ask(self, name: str, body: bytes, environ: dict) -> tuple[worker.Answer, str]:
         run = self._find(name, environ)
         try:
             answer = run.ask(body, _headers(environ))

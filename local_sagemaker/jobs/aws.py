@@ -9,26 +9,39 @@ from functools import cache
 import boto3
 from boto3.exceptions import Boto3Error
 from botocore.config import Config
+from botocore.credentials import Credentials
 from botocore.exceptions import BotoCoreError, ClientError
 
 LOG_GROUP = "/aws/sagemaker/TrainingJobs"
-ACCESS_KEY = "local"
 AWS_ERRORS = (BotoCoreError, Boto3Error, ClientError)  # what a client raises
 
 
 class LocalAws:
-    """boto3 clients for the endpoint on `port`."""
+    """boto3 clients for the endpoint on `port`. credentials: its own."""
 
-    def __init__(self, port: int) -> None:
-        self.port = port
+    def __init__(self, port: int, credentials: Credentials) -> None:
+        self.port, self.credentials = port, credentials
         self.client = cache(self._client)
 
     def _client(self, service: str, region: str):
-        session = boto3.session.Session(ACCESS_KEY, ACCESS_KEY, region_name=region)
+        key = self.credentials
+        session = boto3.session.Session(key.access_key, key.secret_key, region_name=region)
         # proxies: a learner's HTTP_PROXY is no way to this process.
         config = Config(retries={"max_attempts": 2}, s3={"addressing_style": "path"}, proxies={})
         url = f"http://127.0.0.1:{self.port}"
         return session.client(service, endpoint_url=url, config=config)
+
+    def variables(self, region: str, url: str | None = None) -> dict[str, str]:
+        """What points an AWS client to the endpoint. url: where it is; by default on loopback."""
+        return {
+            "AWS_ENDPOINT_URL": url or f"http://127.0.0.1:{self.port}",
+            # Its file of settings may say otherwise, and calls would go to the real AWS.
+            "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "false",
+            "AWS_ACCESS_KEY_ID": self.credentials.access_key,
+            "AWS_SECRET_ACCESS_KEY": self.credentials.secret_key,
+            "AWS_DEFAULT_REGION": region,
+            "AWS_EC2_METADATA_DISABLED": "true",
+        }
 
     def objects(self, uri: str, region: str) -> list[tuple[str, str, int]]:
         """(bucket, key, bytes) of every object under an S3 prefix, sorted by key.

@@ -12,7 +12,8 @@ from local_sagemaker.cluster import relay
 from local_sagemaker.cluster.mounts import RUN_TMP
 from local_sagemaker.cluster.processes import MARK
 from local_sagemaker.cluster.spec import NAMESPACES, Host
-from local_sagemaker.jobs import aws, instance_types
+from local_sagemaker.jobs import instance_types
+from local_sagemaker.jobs.aws import LocalAws
 from local_sagemaker.jobs.record import JobRecord
 
 GROUP = "homogeneousCluster"
@@ -25,7 +26,7 @@ PACKAGES = Path(__file__).parent.parent.parent
 
 
 def prepare(
-    record: JobRecord, directory: Path, isolation: str, port: int, internet: bool = True
+    record: JobRecord, directory: Path, isolation: str, aws: LocalAws, internet: bool = True
 ) -> list[Host]:
     """Make every instance's /opt/ml with its configuration files; its hosts.
 
@@ -43,7 +44,7 @@ def prepare(
             (opt_ml / folder).mkdir(parents=True)
         (directory / name / "tmp").mkdir()
         _configure(record, opt_ml / "input" / "config", name, names, isolation)
-        env = environment(record, name, isolation, port, internet)
+        env = environment(record, name, isolation, aws, internet)
         if ports:
             env |= _on_loopback(ports, directory / name)
             env |= {"SM_CHECKPOINT_DIR": str(opt_ml / "checkpoints")} if more else {}
@@ -85,7 +86,7 @@ def _configure(
 
 
 def environment(
-    record: JobRecord, host: str, isolation: str, port: int, internet: bool = True
+    record: JobRecord, host: str, isolation: str, aws: LocalAws, internet: bool = True
 ) -> dict[str, str]:
     """The variables of an instance: AWS's, this machine's, and the request's own."""
     request, region = record.request, record.data["region"]
@@ -100,11 +101,6 @@ def environment(
         "PYTHONUNBUFFERED": "1",
         "PYTHONDONTWRITEBYTECODE": "1",
         "AWS_REGION": region,
-        "AWS_DEFAULT_REGION": region,
-        "AWS_ACCESS_KEY_ID": aws.ACCESS_KEY,
-        "AWS_SECRET_ACCESS_KEY": aws.ACCESS_KEY,
-        "AWS_EC2_METADATA_DISABLED": "true",
-        "AWS_ENDPOINT_URL": relay.ENDPOINT_URL if inside else f"http://127.0.0.1:{port}",
         "TRAINING_JOB_NAME": record.name,
         "TRAINING_JOB_ARN": record.data["arn"],
         "SAGEMAKER_TRAINING_MODULE": "local_sagemaker.image.training:main",
@@ -114,6 +110,7 @@ def environment(
         "LOCAL_SAGEMAKER_HOST": host,
         MARK: record.name,
     }
+    env |= aws.variables(region, relay.ENDPOINT_URL if inside else None)
     env |= {"TMPDIR": RUN_TMP} if inside else {}
     if inside and internet:
         env["PIP_PROXY"] = relay.PROXY_URL

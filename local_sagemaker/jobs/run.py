@@ -63,7 +63,7 @@ class JobRun:
 
     def _phases(self) -> None:
         while True:
-            where = (self.directory, self.terms.isolation, self.aws.port)
+            where = (self.directory, self.terms.isolation, self.aws)
             hosts = instances.prepare(self.record, *where, self.terms.reach.internet)
             opt_ml = {host.name: host.path / "ml" for host in hosts}
             checkpoints = self._download(opt_ml)

@@ -12,6 +12,7 @@ from typing import BinaryIO
 from local_sagemaker.s3.blobs import PIECE
 from local_sagemaker.server.bodies import IN_CHUNKS
 from local_sagemaker.server.errors import AwsError
+from local_sagemaker.server.signatures import Signature
 
 LINE = 4096  # bytes of a line between chunks, at most
 SIGNED = re.compile(r"[0-9a-f]{64}")
@@ -44,8 +45,8 @@ class Body:
     Raises AwsError: what arrives is not what the client announced, or too much.
     """
 
-    def __init__(self, environ: dict, limit: int) -> None:
-        self.environ, self.limit = environ, limit
+    def __init__(self, environ: dict, limit: int, signature: Signature) -> None:
+        self.environ, self.limit, self.signature = environ, limit, signature
         self.headers = {
             name[5:].lower().replace("_", "-"): value
             for name, value in environ.items()
@@ -116,17 +117,27 @@ class Body:
                 if stream.left:
                     raise AwsError("IncompleteBody", f"The body ended {stream.left} bytes early.")
                 return
-            while size := _chunk_size(stream.readline(LINE)):
-                while size and (piece := stream.read(min(size, PIECE))):
-                    yield piece
-                    size -= len(piece)
-                if size or stream.readline(LINE).strip():
-                    raise AwsError("IncompleteBody", "A chunk is shorter than it says.")
+            yield from self._chunks(stream)
             while line := stream.readline(LINE).strip():
                 name, _, value = line.decode("latin-1").partition(":")
                 trailers[name.strip().lower()] = value.strip()
         except TimeoutError as error:
             raise AwsError("RequestTimeout", "The body did not come: nothing was sent.") from error
+
+    def _chunks(self, stream: _Stream) -> Iterator[bytes]:
+        before, size = "", 1
+        while size:
+            line = stream.readline(LINE)
+            size, digest = _chunk_size(line), hashlib.sha256()
+            left = size
+            while left and (piece := stream.read(min(left, PIECE))):
+                digest.update(piece)
+                yield piece
+                left -= len(piece)
+            if left or (size and stream.readline(LINE).strip()):
+                raise AwsError("IncompleteBody", "A chunk is shorter than it says.")
+            if self.signature.signs_chunks:
+                before = self.signature.check_chunk(line, digest.hexdigest(), before)
 
 
 class _Stream:

@@ -20,6 +20,7 @@ from local_sagemaker.s3.bodies import Body
 from local_sagemaker.s3.calls import OBJECT_LIMIT, ObjectCalls
 from local_sagemaker.server.bodies import whole_body
 from local_sagemaker.server.errors import AwsError
+from local_sagemaker.server.signatures import Signature
 
 BODY_LIMIT = 4 * 1024 * 1024  # bytes of a request that is XML: a thousand keys, ten thousand parts
 NOT_OFFERED = (
@@ -53,10 +54,15 @@ class ObjectProtocol:
         return None
 
     def answer(
-        self, operation: OperationModel, names: dict, environ: dict, start_response: Callable
+        self,
+        operation: OperationModel,
+        names: dict,
+        environ: dict,
+        start_response: Callable,
+        signature: Signature,
     ) -> Iterable[bytes]:
         """Do it. Raises AwsError."""
-        told = self.calls.by_name[operation.name](_members(operation, names, environ))
+        told = self.calls.by_name[operation.name](_members(operation, names, environ, signature))
         body = told.pop("Body", None)
         context = SerializationContext(request_id=uuid.uuid4().hex[:16].upper())
         response = S3Serializer(operation, context).serialize(told)
@@ -73,11 +79,13 @@ class ObjectProtocol:
         return [] if environ["REQUEST_METHOD"] == "HEAD" else [raw]
 
 
-def _members(operation: OperationModel, names: dict, environ: dict) -> dict:
+def _members(operation: OperationModel, names: dict, environ: dict, signature: Signature) -> dict:
     """The request's members. Body, where bytes are stored, is not read yet."""
     request = Request(environ)
     streams = operation.name in ("PutObject", "UploadPart")
     raw = b"" if streams else whole_body(environ, BODY_LIMIT)
+    if not streams:
+        signature.check_body(raw)
     try:
         members = RestXMLParser(operation).parse(
             {
@@ -96,5 +104,5 @@ def _members(operation: OperationModel, names: dict, environ: dict) -> dict:
             "InvalidArgument", f"A member of the request is not valid: {error}"
         ) from error
     if streams:
-        members["Body"] = Body(environ, OBJECT_LIMIT)
+        members["Body"] = Body(environ, OBJECT_LIMIT, signature)
     return {name: value for name, value in members.items() if value is not None}

@@ -20,14 +20,15 @@ def answer(start_response: Callable, body: dict) -> list[bytes]:
 def refuse(start_response: Callable, error: AwsError, environ: dict, service: str) -> list[bytes]:
     """An error, in the protocol that the request was made in."""
     status = f"{error.status} {error.code}"
-    if _speaks_json(environ):
+    spoken = protocol(environ, service)
+    if spoken == "json":
         body = json.dumps({"__type": error.code, "message": error.message}).encode()
         return _send(start_response, status, JSON_TYPE, body, error.code)
     told = f"<Code>{escape(error.code)}</Code><Message>{escape(error.message)}</Message>"
     inner = f"<Error>{told}</Error>"
-    if service == "ec2":
+    if spoken == "ec2":
         inner = f"<Response><Errors>{inner}</Errors></Response>"
-    elif service != "s3":
+    elif spoken == "query":
         inner = f"<ErrorResponse>{inner}</ErrorResponse>"
     raw = f'<?xml version="1.0" encoding="UTF-8"?>{inner}'.encode()
     return _send(start_response, status, "application/xml", raw)
@@ -57,9 +58,15 @@ def http_error(code: int, words: str) -> bytes:
     return f"{head}Content-Length: {len(raw)}\r\nConnection: close\r\n\r\n".encode() + raw
 
 
-def _speaks_json(environ: dict) -> bool:
+def protocol(environ: dict, service: str) -> str:
+    """The protocol of a request: json, s3, ec2 or query (that of all others with XML)."""
     kind = environ.get("CONTENT_TYPE", "")
-    return "HTTP_X_AMZ_TARGET" in environ or "json" in kind or "cbor" in kind
+    if "HTTP_X_AMZ_TARGET" in environ or "json" in kind or "cbor" in kind:
+        return "json"
+    if service in ("s3", "ec2"):
+        return service
+    form = kind.startswith("application/x-www-form-urlencoded")
+    return "query" if form or service in ("cloudfront", "route53") else "json"
 
 
 def _send(start_response, status: str, kind: str, raw: bytes, code: str = "") -> list[bytes]:

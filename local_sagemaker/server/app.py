@@ -14,7 +14,7 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_ba
 from local_sagemaker.api.runtime import RuntimeApi, endpoint_of
 from local_sagemaker.s3.calls import ObjectCalls
 from local_sagemaker.s3.protocol import ObjectProtocol
-from local_sagemaker.server import cloudformation_gaps, deleted_stacks
+from local_sagemaker.server import cloudformation_gaps, deleted_stacks, signatures, web_pages
 from local_sagemaker.server.answers import answer, as_aws_shapes_it, refuse
 from local_sagemaker.server.bodies import BAD_URI, json_object, whole_body
 from local_sagemaker.server.errors import AwsError, disk_trouble, unknown_operation
@@ -22,7 +22,6 @@ from local_sagemaker.server.moto_state import MotoState
 from local_sagemaker.server.validation import check, exists
 
 LOG = logging.getLogger(__name__)
-CREDENTIAL = re.compile(r"Credential=[^/]+/\d+/([^/]+)/([^/]+)/aws4_request")
 CBOR_OPERATION = re.compile(r"^/service/[^/]+/operation/(\w+)$")  # CloudWatch's newest protocol
 READING = re.compile(r"^(Describe|List|Get|Head|Lookup|Filter|Validate|Estimate|BatchGet)")
 # What these add is in the journal at once: the rest of moto's state stays as it is.
@@ -33,9 +32,7 @@ NOT_ALLOWED = {
     "SimulatePrincipalPolicy": "The local endpoint does not simulate policies: it allows "
     "whatever is asked of it."
 }
-DEFAULT_REGION = "us-east-1"
-BODY_LIMIT = 6 * 1024 * 1024  # bytes of a JSON request; AWS's limit for SageMaker
-OBJECT_LIMIT = 5 * 1024**3  # bytes; S3's limit for one PUT
+BODY_LIMIT = 6 * 1024 * 1024  # bytes of a request but for S3's objects; AWS's for SageMaker
 
 Handler = Callable[[dict, str], dict]
 
@@ -46,18 +43,23 @@ class Application:
     """
 
     def __init__(
-        self, operations: dict[str, Handler], state: MotoState, runtime: RuntimeApi | None = None
+        self,
+        operations: dict[str, Handler],
+        state: MotoState,
+        verifier: signatures.Verifier,
+        runtime: RuntimeApi | None = None,
     ) -> None:
         self.operations, self.state, self.runtime = operations, state, runtime
         self.objects = ObjectProtocol(ObjectCalls(state.objects))
+        self.verifier = verifier
         cloudformation_gaps.fill()
         deleted_stacks.freeze()
         self.moto = DomainDispatcherApplication(create_backend_app)
 
     def __call__(self, environ: dict, start_response: Callable) -> Iterable[bytes]:
-        region, service = _scope(environ)
+        service = signatures.scope(environ)[1]
         try:
-            return self._dispatch(region, service, environ, start_response)
+            return self._dispatch(environ, start_response)
         except AwsError as error:
             return refuse(start_response, error, environ, service)
         except ExpatError as error:
@@ -76,32 +78,26 @@ class Application:
             fault = AwsError("InternalFailure", message, 500)
             return refuse(start_response, fault, environ, service)
 
-    def _dispatch(
-        self, region: str, service: str, environ: dict, start_response
-    ) -> Iterable[bytes]:
-        if "HTTP_ORIGIN" in environ:
-            # Any web page may send requests to this address, and a job is a program of the
-            # page's choice. Browsers name the page; no AWS client does.
-            raise AwsError(
-                "AccessDenied", "The local endpoint takes no requests of web pages.", 403
-            )
+    def _dispatch(self, environ: dict, start_response: Callable) -> Iterable[bytes]:
         if BAD_URI in environ:
             raise AwsError("InvalidURI", f"The request's address is none: {environ[BAD_URI]}")
-        signed = environ.get("HTTP_AUTHORIZATION", "")
-        if signed and not CREDENTIAL.search(signed):
-            where = "Credential=KEY/DATE/REGION/SERVICE/aws4_request"
-            raise AwsError("AuthorizationHeaderMalformed", f"Authorization lacks {where}.")
+        web_pages.refuse(environ)
+        signature = self.verifier.check_head(environ)
+        region, service = signature.region, signature.service
+        environ.setdefault("HTTP_AUTHORIZATION", signature.authorization())
         target = environ.get("HTTP_X_AMZ_TARGET", "")
         if target and "." not in target:
             raise unknown_operation(f"X-Amz-Target {target}")
         if self.runtime and service == "sagemaker" and endpoint_of(environ):
-            return self.runtime.invoke(endpoint_of(environ), environ, start_response)
+            check = signature.check_body
+            return self.runtime.invoke(endpoint_of(environ), environ, start_response, check)
         if service == "s3" and (found := self.objects.operation(environ)):
-            return self.objects.answer(*found, environ, start_response)
+            return self.objects.answer(*found, environ, start_response, signature)
         prefix, _, operation = target.rpartition(".")
         ours = prefix == "SageMaker" or bool(target and service == "sagemaker")
-        limit = BODY_LIMIT if ours else OBJECT_LIMIT
-        environ["wsgi.input"] = io.BytesIO(whole_body(environ, limit))
+        body = whole_body(environ, BODY_LIMIT)
+        signature.check_body(body)
+        environ["wsgi.input"] = io.BytesIO(body)
         if ours:
             found = self._own(target, region, environ)
             if found is not None:
@@ -114,9 +110,6 @@ class Application:
         prefix, _, operation = target.rpartition(".")
         if prefix != "SageMaker" or not exists(operation):
             raise unknown_operation(f"X-Amz-Target {target}")
-        if not environ.get("HTTP_AUTHORIZATION"):
-            code = "MissingAuthenticationTokenException"
-            raise AwsError(code, "Missing Authentication Token: the request is not signed.", 403)
         if operation not in self.operations:
             return None
         request = check(operation, json_object(environ["wsgi.input"].read()))
@@ -138,15 +131,6 @@ class Application:
         as_aws_shapes_it(held[-1][0], body, environ)
         start_response(*held[-1])  # only now: the client is told of what is on disk
         return body
-
-
-def _scope(environ: dict) -> tuple[str, str]:
-    """The region and service that a request was signed for."""
-    signed = environ.get("HTTP_AUTHORIZATION", "") + environ.get("QUERY_STRING", "").replace(
-        "%2F", "/"
-    ).replace("X-Amz-Credential=", "Credential=")
-    found = CREDENTIAL.search(signed)
-    return (found[1], found[2]) if found else (DEFAULT_REGION, "s3")
 
 
 def _action(environ: dict) -> str:

@@ -10,6 +10,7 @@ from werkzeug.serving import ThreadedWSGIServer
 
 from local_sagemaker.server.answers import http_error
 from local_sagemaker.server.bodies import BAD_URI, IN_CHUNKS
+from local_sagemaker.server.web_pages import LOCAL_ADDRESS
 
 IDLE_SECONDS = 60  # a client that sends nothing for so long is let go
 MOST_FILES = 4096  # open at once: a client holds one, and a job a few
@@ -41,7 +42,8 @@ class Handler(MotoRequestHandler):
             environ[BAD_URI] = why
         if environ.get("wsgi.input_terminated"):
             environ[IN_CHUNKS] = self.rfile
-        host, port = self.server.server_address[:2]
+        host, port = self.connection.getsockname()[:2]
+        environ[LOCAL_ADDRESS] = host
         environ.setdefault("HTTP_HOST", f"{host}:{port}")  # moto looks at it, HTTP/1.0 lacks it
         return environ
 

@@ -13,6 +13,9 @@ import threading
 import time
 from pathlib import Path
 
+from botocore.credentials import Credentials
+
+from local_sagemaker import credentials
 from local_sagemaker.api.managers import Managers
 from local_sagemaker.cluster import probe
 from local_sagemaker.jobs.aws import LocalAws
@@ -20,6 +23,7 @@ from local_sagemaker.server.app import Application
 from local_sagemaker.server.connections import Handler, Server, room_for_clients
 from local_sagemaker.server.files import remove, replace
 from local_sagemaker.server.moto_state import MotoState, StateError
+from local_sagemaker.server.signatures import Verifier
 
 LOG = logging.getLogger(__name__)
 SAVE_SECONDS = 1.0
@@ -51,8 +55,9 @@ def serve(
         port = server.server_address[1]
         kind, why = _isolation(isolation)
         LOG.info("instances are %s: %s", kind, why)
-        moto_state, kept = _restore(state, LocalAws(port), kind, grace_seconds)
-        server.app = Application(kept.operations(), moto_state, kept.runtime)
+        own = _own_key(state)
+        moto_state, kept = _restore(state, LocalAws(port, own), kind, grace_seconds)
+        server.app = Application(kept.operations(), moto_state, Verifier(own), kept.runtime)
         _serve_until_told(server, moto_state, kept, state, kind, why)
 
 
@@ -115,7 +120,18 @@ def _save_often(moto_state: MotoState, done: threading.Event) -> None:
 
 def _make(state: Path) -> None:
     try:
-        state.mkdir(parents=True, exist_ok=True, mode=0o700)
+        credentials.make_private(state)
+    except credentials.NotPrivate as error:
+        raise CannotServe(str(error)) from error
+    except OSError as error:
+        raise _unusable(state, error) from error
+
+
+def _own_key(state: Path) -> Credentials:
+    try:
+        return credentials.of_state(state)
+    except credentials.NotPrivate as error:
+        raise CannotServe(str(error)) from error
     except OSError as error:
         raise _unusable(state, error) from error
 

@@ -118,7 +118,7 @@ class EndpointRun:
     def _start(self) -> float | None:
         """Start a worker; when it began to answer, or None if it does not."""
         env = worker.environment(
-            self.directory, self.record.container, self.mark, self.region, self.aws.port
+            self.directory, self.record.container, self.mark, self.region, self.aws
         )
         with self.lock:
             if self.stopping.is_set():

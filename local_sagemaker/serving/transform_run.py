@@ -87,7 +87,7 @@ class TransformRun:
             self.record.container,
             mark(self.record.name),
             self.region,
-            self.aws.port,
+            self.aws,
         )
         with self.lock:
             if self.stopping.is_set():

@@ -19,7 +19,7 @@ import urllib3
 
 from local_sagemaker.cluster import processes
 from local_sagemaker.cluster.processes import MARK
-from local_sagemaker.jobs import aws
+from local_sagemaker.jobs.aws import LocalAws
 from local_sagemaker.jobs.instances import PACKAGES, PASSED_ON
 from local_sagemaker.serving.model import SUBMIT_DIRECTORY, Container
 
@@ -56,11 +56,11 @@ class Answer:
 
 
 def environment(
-    directory: Path, container: Container, mark: str, region: str, port: int
+    directory: Path, container: Container, mark: str, region: str, aws: LocalAws
 ) -> dict[str, str]:
     """The variables of a worker: this machine's, AWS's, and the model's own.
 
-    directory: the worker's, which holds model/. port: the endpoint's, for a script that asks S3.
+    directory: the worker's, which holds model/. aws: the endpoint, for a script that asks S3.
     """
     env = {k: v for k, v in os.environ.items() if k.startswith(PASSED_ON)}
     asked = dict(container.environment)
@@ -75,11 +75,7 @@ def environment(
         "PYTHONDONTWRITEBYTECODE": "1",
         "TF_CPP_MIN_LOG_LEVEL": "2",
         "AWS_REGION": region,
-        "AWS_DEFAULT_REGION": region,
-        "AWS_ACCESS_KEY_ID": aws.ACCESS_KEY,
-        "AWS_SECRET_ACCESS_KEY": aws.ACCESS_KEY,
-        "AWS_EC2_METADATA_DISABLED": "true",
-        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
+        **aws.variables(region),
         "SAGEMAKER_BASE_DIR": str(directory),
         "LOCAL_SAGEMAKER_IMAGE": container.image,
         MARK: mark,

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import boto3
 
-from local_sagemaker import daemon
+from local_sagemaker import credentials, daemon
+from local_sagemaker.jobs.aws import LocalAws
 
 SCRIPTS = Path(__file__).parent / "scripts"
 BUCKET = "lessons-data"
@@ -61,9 +62,13 @@ class Endpoint:
             service,
             endpoint_url=self.env["AWS_ENDPOINT_URL"],
             region_name=self.env["AWS_DEFAULT_REGION"],
-            aws_access_key_id="local",
-            aws_secret_access_key="local",
+            aws_access_key_id=self.env["AWS_ACCESS_KEY_ID"],
+            aws_secret_access_key=self.env["AWS_SECRET_ACCESS_KEY"],
         )
+
+    def aws(self) -> LocalAws:
+        """The endpoint as its own client."""
+        return LocalAws(self.running.port, credentials.of_state(self.state))
 
     def put(self, key: str, body: bytes | str) -> str:
         body = body.encode() if isinstance(body, str) else body

@@ -9,7 +9,7 @@ import string
 from collections.abc import Iterator
 
 from botocore.model import ListShape, MapShape, Shape, StructureShape
-from raw_http import SIGNED
+from raw_http import head, signed
 
 from endpoint_harness import request
 from local_sagemaker.server.validation import operation
@@ -33,10 +33,13 @@ METHODS = ("GET", "PUT", "POST", "DELETE", "HEAD", "PATCH", "OPTIONS", "TRACE", 
 
 
 class Fuzzer:
-    """Requests from one seed. Each is the bytes to send, as a client that knows no HTTP would."""
+    """Requests from one seed. Each is the bytes to send, as a client that knows no HTTP would.
 
-    def __init__(self, seed: int) -> None:
-        self.random = random.Random(seed)
+    env: the endpoint's keys; nine of ten requests are signed, so that they get past the door.
+    """
+
+    def __init__(self, seed: int, env: dict[str, str]) -> None:
+        self.random, self.env = random.Random(seed), env
 
     def requests(self, count: int) -> Iterator[bytes]:
         kinds = (self.call, self.call, self.member, self.member, self.json, self.s3, self.http)
@@ -72,10 +75,10 @@ class Fuzzer:
         query = self.random.choice(
             ["", "?acl", "?uploads", "?partNumber=x", "?list-type=2&max-keys=x"]
         )
-        head = f"{self.random.choice(METHODS)} /{path}{query} HTTP/1.1\r\nHost: 127.0.0.1\r\n"
-        body = self.garbage()
-        kind = f"Content-Length: {len(body)}\r\nAuthorization: {SIGNED.format('s3')}\r\n\r\n"
-        return (head + kind).encode("utf-8", "replace") + body
+        method, address, body = self.random.choice(METHODS), f"/{path}{query}", self.garbage()
+        text = f"{method} {address} HTTP/1.1\r\nContent-Length: {len(body)}\r\n"
+        text += head(self.env, "s3", method=method, path=address) + "\r\n"
+        return text.encode("utf-8", "replace") + body
 
     def http(self) -> bytes:
         """What is hardly HTTP."""
@@ -120,10 +123,12 @@ class Fuzzer:
         return head + b"Content-Length: %d\r\n\r\n" % len(body) + body
 
     def head(self, target: str, service: str = "sagemaker") -> bytes:
-        signed = self.random.random() < 0.9
-        text = "POST / HTTP/1.1\r\nHost: 127.0.0.1\r\n"
-        text += f"Authorization: {SIGNED.format(service)}\r\n" if signed else ""
-        return (text + (f"X-Amz-Target: {target}\r\n" if target else "")).encode()
+        more = {"X_Amz_Target": target} if target else {}
+        found = signed(self.env, service, **more)
+        if self.random.random() > 0.9:
+            del found["Authorization"]
+        lines = "".join(f"{name}: {value}\r\n" for name, value in found.items())
+        return f"POST / HTTP/1.1\r\n{lines}".encode()
 
     def value(self, shape: Shape, depth: int = 0) -> object:
         """A value for a member: mostly of its type, often at or over its limits."""

@@ -1,22 +1,69 @@
-"""HTTP as no AWS client would send it."""
+"""HTTP as no AWS client would send it, but signed as they sign."""
 
 from __future__ import annotations
 
 import http.client
 import json
 import socket
+from urllib.parse import quote, unquote_to_bytes
 
-SIGNED = "AWS4-HMAC-SHA256 Credential=local/20260101/us-east-1/{}/aws4_request, Signature=0"
+from botocore.auth import S3SigV4Auth, SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
+
+HOST = "127.0.0.1"
+
+
+class UnhashedS3(S3SigV4Auth):
+    """S3's signer for a body that the signature says nothing of."""
+
+    def payload(self, request: AWSRequest) -> str:
+        return "UNSIGNED-PAYLOAD"
+
+
+def signed(
+    env: dict[str, str],
+    service: str = "sagemaker",
+    body: bytes | None = None,
+    method: str = "POST",
+    path: str = "/",
+    **headers: str,
+) -> dict[str, str]:
+    """Headers of a request with its signature. env: with the keys, as `workshop env` has them.
+
+    body: None signs a request whatever its body will be. headers: "_" stands for "-".
+    """
+    key = Credentials(env["AWS_ACCESS_KEY_ID"], env["AWS_SECRET_ACCESS_KEY"])
+    sent = {"Host": HOST} | {name.replace("_", "-"): value for name, value in headers.items()}
+    raw_path, _, query = path.partition("?")
+    parts = [
+        "=".join(quote(unquote_to_bytes(text.replace("+", " ")), safe="-_.~") for text in pair)
+        for pair in (one.partition("=")[::2] for one in query.split("&") if one)
+    ]
+    raw_path = quote(unquote_to_bytes(raw_path), safe="/~") if service == "s3" else raw_path
+    request = AWSRequest(method, f"http://{HOST}{raw_path}?{'&'.join(parts)}", sent, body)
+    if body is None:
+        request.headers["X-Amz-Content-SHA256"] = "UNSIGNED-PAYLOAD"
+    kind = SigV4Auth if service != "s3" else UnhashedS3 if body is None else S3SigV4Auth
+    kind(key, service, "us-east-1").add_auth(request)
+    return dict(request.headers.items())
+
+
+def head(env: dict[str, str], service: str = "sagemaker", **more: str) -> str:
+    """The same as lines of a request, each with its end."""
+    return "".join(f"{name}: {value}\r\n" for name, value in signed(env, service, **more).items())
 
 
 def call(endpoint, target: str, body: object = b"", service: str = "sagemaker", **headers):
-    """POST to the endpoint; (status, content type, answer's text)."""
+    """POST to the endpoint; (status, content type, answer's text). service "": unsigned."""
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
-    connection = http.client.HTTPConnection("127.0.0.1", endpoint.running.port, timeout=60)
-    sent = {"X-Amz-Target": target, "Content-Type": "application/x-amz-json-1.1"}
-    sent |= {"Authorization": SIGNED.format(service)} if service else {}
-    sent |= {name.replace("_", "-"): value for name, value in headers.items()}
-    connection.request("POST", "/", raw, sent)
+    connection = http.client.HTTPConnection(HOST, endpoint.running.port, timeout=60)
+    sent = {"X_Amz_Target": target, "Content_Type": "application/x-amz-json-1.1"} | headers
+    if service:
+        sent = signed(endpoint.env, service, raw, **sent)
+    connection.request(
+        "POST", "/", raw, {name.replace("_", "-"): value for name, value in sent.items()}
+    )
     answer = connection.getresponse()
     text = answer.read().decode()
     connection.close()
@@ -33,8 +80,9 @@ def error(endpoint, target: str, body: object = b"", service: str = "sagemaker",
 
 def raw(endpoint, head: str, body: bytes = b"", end: bool = False) -> str:
     """Send these very bytes; what comes back within 60 s. end: then close our side."""
-    with socket.create_connection(("127.0.0.1", endpoint.running.port), timeout=60) as connection:
-        connection.sendall(head.replace("\n", "\r\n").encode() + b"\r\n\r\n" + body)
+    lines = "\r\n".join(head.strip().splitlines())
+    with socket.create_connection((HOST, endpoint.running.port), timeout=60) as connection:
+        connection.sendall(lines.encode() + b"\r\n\r\n" + body)
         if end:
             connection.shutdown(socket.SHUT_WR)
         received = b""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import os
 import socket
 import subprocess
@@ -63,6 +64,7 @@ class EndpointThere:
     def __init__(self, mounts: str, state: str, **variables: str) -> None:
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.port = free.getsockname()[1]
+        self.state = state
         program = [sys.executable, "-m", "local_sagemaker", "--state", state, "--grace", "1"]
         program += ["--port", str(self.port), "--isolation", "processes"]
         kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
@@ -81,19 +83,20 @@ class EndpointThere:
             try:
                 self.client("s3").list_buckets()
                 return
-            except BotoCoreError:
+            except (BotoCoreError, FileNotFoundError):  # the second: its key is not there yet
                 assert self.process.poll() is None, self.process.stderr.read()
                 assert time.monotonic() < deadline
                 time.sleep(0.1)
 
     def client(self, service: str):
         """A client that tries again nothing: what the first answer is, matters here."""
+        key = json.loads(self.inside(f"{self.state}/credentials.json").read_text())
         return boto3.client(
             service,
             endpoint_url=f"http://127.0.0.1:{self.port}",
             region_name="us-east-1",
-            aws_access_key_id="local",
-            aws_secret_access_key="local",
+            aws_access_key_id=key["access_key_id"],
+            aws_secret_access_key=key["secret_access_key"],
             config=Config(retries={"total_max_attempts": 1}, read_timeout=60, proxies={}),
         )
 

@@ -13,7 +13,6 @@ from botocore.exceptions import ClientError
 
 from endpoint_harness import BUCKET, estimator, request, start
 from local_sagemaker.jobs import artifacts
-from local_sagemaker.jobs.aws import LocalAws
 from local_sagemaker.jobs.channels import DataError
 from local_sagemaker.server.errors import AwsError
 
@@ -25,7 +24,7 @@ class Job:
 
     def __init__(self, endpoint, directory: Path) -> None:
         self.endpoint, self.name = endpoint, f"job-{uuid.uuid4().hex[:8]}"
-        self.aws = LocalAws(endpoint.running.port)
+        self.aws = endpoint.aws()
         self.hosts = {name: directory / name / "ml" for name in ("algo-1", "algo-2")}
         for path in self.hosts.values():
             for folder in ("model", "output/data", "checkpoints"):

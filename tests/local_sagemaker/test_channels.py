@@ -10,7 +10,7 @@ import pytest
 
 from endpoint_harness import BUCKET, request
 from local_sagemaker.jobs import channels
-from local_sagemaker.jobs.aws import LocalAws, split_uri
+from local_sagemaker.jobs.aws import split_uri
 from local_sagemaker.jobs.channels import DataError
 from local_sagemaker.server.errors import AwsError
 
@@ -28,7 +28,7 @@ class Store:
         self.endpoint, self.directory = endpoint, directory
         self.prefix = f"channels/{uuid.uuid4().hex}"
         self.uri = f"s3://{BUCKET}/{self.prefix}"
-        self.aws = LocalAws(endpoint.running.port)
+        self.aws = endpoint.aws()
 
     def put(self, **objects: str) -> None:
         for name, body in objects.items():

@@ -10,14 +10,13 @@ import uuid
 import psutil
 import pytest
 from fuzz_harness import Fuzzer, answer_to, complaint
-from raw_http import SIGNED, call
+from raw_http import call, head
 
 from endpoint_harness import BUCKET, FINAL, Endpoint
 
 SEED = int(os.environ.get("FUZZ_SEED", "20261121"))
 SHORT, SOAK_SECONDS = 250, int(os.environ.get("FUZZ_SECONDS", "600"))
 SLOW_CLIENTS = 200
-HEAD = f"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: {SIGNED.format('sagemaker')}\r\n"
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +37,7 @@ def sound(endpoint) -> None:
 
 
 def send(endpoint, seed: int, count: int) -> None:
-    for number, raw in enumerate(Fuzzer(seed).requests(count)):
+    for number, raw in enumerate(Fuzzer(seed, endpoint.env).requests(count)):
         received = answer_to(endpoint.running.port, raw)
         why = complaint(raw, received)
         assert why is None, (
@@ -79,11 +78,12 @@ def test_ten_minutes_of_them(fuzzed):
 def test_slow_clients_keep_nobody_waiting(fuzzed):
     """Each sends a byte of its head now and then, or stops in the middle of its body."""
     port, held = fuzzed.running.port, []
+    start = f"POST / HTTP/1.1\r\n{head(fuzzed.env)}"
     try:
         for number in range(SLOW_CLIENTS):
             one = socket.create_connection(("127.0.0.1", port), timeout=60)
             half = "X-Slow: " if number % 2 else "Content-Length: 1000\r\n\r\n{"
-            one.sendall((HEAD + half).encode())
+            one.sendall((start + half).encode())
             held.append(one)
         for _ in range(5):
             for one in held[1::2]:
@@ -104,7 +104,8 @@ def test_a_body_in_chunks_has_a_limit(fuzzed):
     chunk = b"100000\r\n" + bytes(1 << 20) + b"\r\n"
     with socket.create_connection(("127.0.0.1", fuzzed.running.port), timeout=60) as one:
         received = b""
-        one.sendall(f"{HEAD}X-Amz-Target: SageMaker.ListTrainingJobs\r\n".encode())
+        lines = head(fuzzed.env, X_Amz_Target="SageMaker.ListTrainingJobs")
+        one.sendall(f"POST / HTTP/1.1\r\n{lines}".encode())
         one.sendall(b"Transfer-Encoding: chunked\r\n\r\n")
         try:
             for _ in range(64):

@@ -6,7 +6,7 @@ import json
 
 import pytest
 from botocore.exceptions import ClientError
-from raw_http import SIGNED, call, error, raw
+from raw_http import call, error, head, raw
 
 from endpoint_harness import BUCKET
 
@@ -63,36 +63,35 @@ def test_an_empty_body_is_an_empty_request(endpoint):
     assert call(endpoint, "SageMaker.ListTrainingJobs")[0] == 200
 
 
-HEAD = f"""POST / HTTP/1.1
-Host: 127.0.0.1
-Authorization: {SIGNED.format("sagemaker")}
-X-Amz-Target: {CREATE}"""
+def post(endpoint, target: str = CREATE) -> str:
+    return "POST / HTTP/1.1\r\n" + head(endpoint.env, X_Amz_Target=target)
 
 
 @pytest.mark.parametrize("length", ["9" * 15, "7000000"])
 def test_a_body_too_long_is_refused_before_it_comes(endpoint, length):
-    answer = raw(endpoint, f"{HEAD}\nContent-Length: {length}", end=True)
+    answer = raw(endpoint, f"{post(endpoint)}Content-Length: {length}", end=True)
     assert answer.startswith("HTTP/1.1 413 ")
     assert '"__type": "RequestEntityTooLarge"' in answer
 
 
 @pytest.mark.parametrize("length", ["-1", "many", "0x10"])
 def test_a_length_that_is_none(endpoint, length):
-    answer = raw(endpoint, f"{HEAD}\nContent-Length: {length}", end=True)
+    answer = raw(endpoint, f"{post(endpoint)}Content-Length: {length}", end=True)
     assert answer.startswith("HTTP/1.1 400 ")
     assert "Content-Length is no number" in answer
 
 
 def test_a_body_in_chunks(endpoint):
     body = json.dumps({"TrainingJobName": "unheard-of"}).encode()
-    head = HEAD.replace("Create", "Describe") + "\nTransfer-Encoding: chunked"
-    answer = raw(endpoint, head, b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body))
+    lines = post(endpoint, CREATE.replace("Create", "Describe")) + "Transfer-Encoding: chunked"
+    answer = raw(endpoint, lines, b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body))
     assert "Requested resource not found" in answer
 
 
 def test_an_upload_that_breaks_off_leaves_no_object(endpoint):
-    head = f"PUT /{BUCKET}/half HTTP/1.1\nHost: 127.0.0.1\nContent-Length: 1000"
-    answer = raw(endpoint, head, b"x" * 10, end=True)
+    lines = f"PUT /{BUCKET}/half HTTP/1.1\nContent-Length: 1000\n"
+    lines += head(endpoint.env, "s3", method="PUT", path=f"/{BUCKET}/half")
+    answer = raw(endpoint, lines, b"x" * 10, end=True)
     assert answer.startswith("HTTP/1.1 400 ")
     assert "<Code>IncompleteBody</Code>" in answer
     with pytest.raises(ClientError, match="404"):
@@ -103,6 +102,6 @@ def test_a_web_page_may_not_call(endpoint):
     """A page in the learner's browser could otherwise run programs on this machine."""
     status, code, _ = error(endpoint, "SageMaker.ListTrainingJobs", {}, Origin="http://evil.test")
     assert (status, code) == (403, "AccessDenied")
-    head = "OPTIONS / HTTP/1.1\nHost: 127.0.0.1\nOrigin: http://evil.test"
-    head += "\nAccess-Control-Request-Method: POST"
-    assert "access-control-allow" not in raw(endpoint, head, end=True).lower()
+    lines = "OPTIONS / HTTP/1.1\nHost: 127.0.0.1\nOrigin: http://evil.test"
+    lines += "\nAccess-Control-Request-Method: POST"
+    assert "access-control-allow" not in raw(endpoint, lines, end=True).lower()

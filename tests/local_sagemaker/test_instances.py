@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 
+from botocore.credentials import Credentials
+
 from endpoint_harness import request
 from local_sagemaker.jobs import instances
+from local_sagemaker.jobs.aws import LocalAws
 from local_sagemaker.jobs.record import JobRecord
 
 
@@ -17,13 +20,16 @@ def environment(
     monkeypatch.setenv("SECRET_OF_THE_LEARNER", "x")
     body = request("a-job", **changes)
     record = JobRecord.create(tmp_path / "a-job", body, "arn:of:a-job", "eu-west-1")
-    return instances.environment(record, "algo-1", isolation, 4600, internet)
+    aws = LocalAws(4600, Credentials("LOCALKEY", "its-secret"))
+    return instances.environment(record, "algo-1", isolation, aws, internet)
 
 
 def test_aws_and_pip_and_nothing_of_the_learners_shell(tmp_path, monkeypatch):
     env = environment(tmp_path, monkeypatch)
     assert env["AWS_REGION"] == env["AWS_DEFAULT_REGION"] == "eu-west-1"
     assert env["AWS_ENDPOINT_URL"] == "http://10.88.0.1:4566"
+    assert env["AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"] == "false"  # ~/.aws/config is there, too
+    assert (env["AWS_ACCESS_KEY_ID"], env["AWS_SECRET_ACCESS_KEY"]) == ("LOCALKEY", "its-secret")
     assert env["TRAINING_JOB_NAME"] == "a-job"
     assert env["PIP_FIND_LINKS"] == "/wheels"
     assert "AWS_PROFILE" not in env

@@ -10,7 +10,6 @@ from vpc_helpers import ANYWHERE, Network, knocking
 
 from endpoint_harness import BUCKET, request
 from local_sagemaker.jobs import vpc
-from local_sagemaker.jobs.aws import LocalAws
 
 NUMBERS = itertools.count(30)
 
@@ -22,11 +21,11 @@ def network(endpoint):
 
 def reach(endpoint, network, **changes) -> vpc.Reach:
     body = request("none", VpcConfig=network.config, **changes)
-    return vpc.of_job(LocalAws(endpoint.running.port), body, endpoint.env["AWS_DEFAULT_REGION"])
+    return vpc.of_job(endpoint.aws(), body, endpoint.env["AWS_DEFAULT_REGION"])
 
 
 def test_without_a_vpc_everything_is_reached(endpoint):
-    aws = LocalAws(endpoint.running.port)
+    aws = endpoint.aws()
     assert vpc.of_job(aws, request("none"), "us-east-1") == vpc.EVERYTHING
     isolated = vpc.of_job(aws, request("none", EnableNetworkIsolation=True), "us-east-1")
     assert isolated == vpc.Reach(internet=False)

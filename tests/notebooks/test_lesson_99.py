@@ -24,7 +24,8 @@ def client(own_state):
 
     def make(service):
         where = daemon.environment(own_state, daemon.running(own_state).port)
-        keys = {"aws_access_key_id": "local", "aws_secret_access_key": "local"}
+        names = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
+        keys = {name.lower(): where[name] for name in names}
         url = where["AWS_ENDPOINT_URL"]
         return boto3.client(service, endpoint_url=url, region_name="us-east-1", **keys)
 

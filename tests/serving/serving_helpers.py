@@ -155,7 +155,7 @@ def no_retries(served: Served):
         "sagemaker-runtime",
         endpoint_url=served.endpoint.env["AWS_ENDPOINT_URL"],
         region_name="us-east-1",
-        aws_access_key_id="local",
-        aws_secret_access_key="local",
+        aws_access_key_id=served.endpoint.env["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=served.endpoint.env["AWS_SECRET_ACCESS_KEY"],
         config=Config(retries={"max_attempts": 0}, max_pool_connections=64),
     )

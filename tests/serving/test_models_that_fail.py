@@ -14,7 +14,6 @@ from serving_helpers import PATIENCE, TRIPLE, archive, no_retries, script
 
 from endpoint_harness import processes_with
 from local_sagemaker.api.runtime import RuntimeApi
-from local_sagemaker.jobs.aws import LocalAws
 from local_sagemaker.serving import worker
 from local_sagemaker.serving.endpoint_run import MOST_RESTARTS, EndpointRun
 from local_sagemaker.serving.model import Container
@@ -125,7 +124,7 @@ def running(served, name: str, variant: dict | None = None, seconds: float = 60)
     data["variant"] = {"VariantName": "AllTraffic"} | (variant or {})
     folder = served.endpoint.state / "by-hand" / name
     record = Record.create(folder, data, container)
-    run = EndpointRun(record, LocalAws(served.endpoint.running.port), folder, seconds)
+    run = EndpointRun(record, served.endpoint.aws(), folder, seconds)
     run.thread.start()
     return run
 
@@ -166,7 +165,9 @@ def test_an_answer_that_takes_too_long(served):
 
 
 def test_a_worker_tells_of_its_own_end(served, tmp_path):
-    env = worker.environment(tmp_path, Container("x", "", None, {}), "endpoint/none", "r", 1)
+    env = worker.environment(
+        tmp_path, Container("x", "", None, {}), "endpoint/none", "r", served.endpoint.aws()
+    )
     (tmp_path / "model").mkdir()
     said: list[str] = []
     one = worker.Worker(tmp_path, env, said.extend)

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from local_sagemaker import credentials, daemon
 from local_sagemaker.jobs.aws import LocalAws
 from local_sagemaker.jobs.vpc import Reach, of_job
 from workshop import stacks
@@ -33,7 +34,7 @@ def test_jobs_reach_each_other_and_s3_in_it(session, own_endpoint, made):
         "Subnets": found["subnets"],
         "SecurityGroupIds": found["security_group_ids"],
     }
-    aws = LocalAws(own_endpoint.port)
+    aws = LocalAws(own_endpoint.port, credentials.of_state(daemon.state_directory()))
     assert of_job(aws, {"VpcConfig": config}, session.region) == Reach(internet=False)
 
 

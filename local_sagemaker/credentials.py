@@ -1,0 +1,81 @@
+"""The access key of a state directory: random, and readable by its owner alone.
+
+Loopback is shared by all users of a machine. What keeps the others out is that every call is
+signed with this key (server/signatures.py) and that nobody else can read it.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import os
+import secrets
+import stat
+from pathlib import Path
+
+from botocore.credentials import Credentials
+
+FILE = "credentials.json"
+PREFIX = "LOCAL"  # AWS's keys begin with AKIA or ASIA: this one is plainly none of them
+
+
+class NotPrivate(Exception):
+    """The state directory may be read or changed by others; the message says what to do."""
+
+
+def make_private(state: Path) -> None:
+    """Make the state directory if it is missing, and close it to other users.
+
+    Raises NotPrivate where another user owns it or may have put files into it, OSError where it
+    cannot be made.
+    """
+    state.mkdir(parents=True, exist_ok=True, mode=0o700)
+    found = state.stat()
+    if found.st_uid != os.geteuid():
+        raise NotPrivate(
+            f"The state directory {state} belongs to another user (uid {found.st_uid}): choose "
+            "one of your own with the variable WORKSHOP_STATE_DIR."
+        )
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise NotPrivate(
+            f"Other users may write to the state directory {state}: see that nothing in it is "
+            f"theirs and run `chmod 700 {state}`, or choose another with the variable "
+            "WORKSHOP_STATE_DIR."
+        )
+    if stat.S_IMODE(found.st_mode) != 0o700:
+        state.chmod(0o700)
+
+
+def of_state(state: Path) -> Credentials:
+    """The key of a state directory; the first call makes it. Raises NotPrivate, OSError."""
+    make_private(state)
+    path = state / FILE
+    if not path.exists():
+        _make(path)
+    try:
+        found = json.loads(path.read_text())
+        return Credentials(found["access_key_id"], found["secret_access_key"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise NotPrivate(
+            f"{path} does not hold an access key: remove it, and start the endpoint again."
+        ) from error
+
+
+def _make(path: Path) -> None:
+    """Write a new key, whole or not at all; of two who do so at once, the first wins."""
+    key = {
+        "access_key_id": PREFIX + base64.b32encode(secrets.token_bytes(10)).decode()[:15],
+        "secret_access_key": secrets.token_urlsafe(30),
+    }
+    temporary = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
+    try:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with open(descriptor, "w") as stream:
+            json.dump(key, stream)
+            stream.flush()
+            os.fsync(stream.fileno())
+        with contextlib.suppress(FileExistsError):
+            os.link(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
