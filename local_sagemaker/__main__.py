@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from local_sagemaker import daemon
+from local_sagemaker.jobs.manager import MOST_INSTANCES
 from local_sagemaker.server.serve import GRACE_SECONDS, CannotServe, serve
 
 
@@ -21,6 +22,9 @@ def main() -> int:
         "--grace", type=float, default=GRACE_SECONDS, help="seconds from SIGTERM to SIGKILL"
     )
     parser.add_argument(
+        "--max-instances", type=int, default=MOST_INSTANCES, help="of all jobs that run at once"
+    )
+    parser.add_argument(
         "--i-know-this-is-not-safe", action="store_true", help="allow a --host that others reach"
     )
     args = parser.parse_args()
@@ -32,7 +36,7 @@ def main() -> int:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     logging.getLogger("werkzeug").setLevel(logging.WARNING)
     try:
-        serve(args.state, args.port, host, args.isolation, args.grace)
+        serve(args.state, args.port, host, args.isolation, args.grace, args.max_instances)
     except CannotServe as error:
         print(f"local_sagemaker: {error}", file=sys.stderr)
         return 1

@@ -9,12 +9,13 @@ import sys
 from pathlib import Path
 
 from local_sagemaker.cluster import relay
-from local_sagemaker.cluster.mounts import RUN_TMP
+from local_sagemaker.cluster.mounts import HOME, RUN_TMP
 from local_sagemaker.cluster.processes import MARK
 from local_sagemaker.cluster.spec import NAMESPACES, Host
 from local_sagemaker.jobs import instance_types
 from local_sagemaker.jobs.aws import LocalAws
 from local_sagemaker.jobs.record import JobRecord
+from local_sagemaker.jobs.vpc import EVERYTHING, Reach
 
 GROUP = "homogeneousCluster"
 FOLDERS = ("input/config", "input/data", "model", "output/data", "code")
@@ -26,12 +27,9 @@ PACKAGES = Path(__file__).parent.parent.parent
 
 
 def prepare(
-    record: JobRecord, directory: Path, isolation: str, aws: LocalAws, internet: bool = True
+    record: JobRecord, directory: Path, isolation: str, aws: LocalAws, reach: Reach = EVERYTHING
 ) -> list[Host]:
-    """Make every instance's /opt/ml with its configuration files; its hosts.
-
-    internet: whether an instance may reach a package index.
-    """
+    """Make every instance's /opt/ml with its configuration files; its hosts."""
     count = record.request["ResourceConfig"]["InstanceCount"]
     names = [f"algo-{number + 1}" for number in range(count)]
     ports = None if isolation == NAMESPACES else free_ports(names)
@@ -44,7 +42,7 @@ def prepare(
             (opt_ml / folder).mkdir(parents=True)
         (directory / name / "tmp").mkdir()
         _configure(record, opt_ml / "input" / "config", name, names, isolation)
-        env = environment(record, name, isolation, aws, internet)
+        env = environment(record, name, isolation, aws, reach)
         if ports:
             env |= _on_loopback(ports, directory / name)
             env |= {"SM_CHECKPOINT_DIR": str(opt_ml / "checkpoints")} if more else {}
@@ -86,7 +84,7 @@ def _configure(
 
 
 def environment(
-    record: JobRecord, host: str, isolation: str, aws: LocalAws, internet: bool = True
+    record: JobRecord, host: str, isolation: str, aws: LocalAws, reach: Reach = EVERYTHING
 ) -> dict[str, str]:
     """The variables of an instance: AWS's, this machine's, and the request's own."""
     request, region = record.request, record.data["region"]
@@ -101,6 +99,7 @@ def environment(
         "PYTHONUNBUFFERED": "1",
         "PYTHONDONTWRITEBYTECODE": "1",
         "AWS_REGION": region,
+        "AWS_DEFAULT_REGION": region,
         "TRAINING_JOB_NAME": record.name,
         "TRAINING_JOB_ARN": record.data["arn"],
         "SAGEMAKER_TRAINING_MODULE": "local_sagemaker.image.training:main",
@@ -108,11 +107,12 @@ def environment(
         "LOCAL_SAGEMAKER_GPUS": str(instance_types.gpus(kind)),
         "LOCAL_SAGEMAKER_NOTES": json.dumps(_notes(record, isolation)),
         "LOCAL_SAGEMAKER_HOST": host,
-        MARK: record.name,
+        MARK: aws.mark(record.name),
     }
-    env |= aws.variables(region, relay.ENDPOINT_URL if inside else None)
-    env |= {"TMPDIR": RUN_TMP} if inside else {}
-    if inside and internet:
+    if reach.endpoint:
+        env |= aws.variables(region, relay.ENDPOINT_URL if inside else None)
+    env |= {"TMPDIR": RUN_TMP, "HOME": HOME} if inside else {}
+    if inside and reach.internet:
         env["PIP_PROXY"] = relay.PROXY_URL
     asked = dict(request.get("Environment", {}))
     # A request adds to these two: what starts the script is found through them.

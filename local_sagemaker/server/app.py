@@ -14,7 +14,13 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_ba
 from local_sagemaker.api.runtime import RuntimeApi, endpoint_of
 from local_sagemaker.s3.calls import ObjectCalls
 from local_sagemaker.s3.protocol import ObjectProtocol
-from local_sagemaker.server import cloudformation_gaps, deleted_stacks, signatures, web_pages
+from local_sagemaker.server import (
+    cloudformation_gaps,
+    deleted_stacks,
+    safe_templates,
+    signatures,
+    web_pages,
+)
 from local_sagemaker.server.answers import answer, as_aws_shapes_it, refuse
 from local_sagemaker.server.bodies import BAD_URI, json_object, whole_body
 from local_sagemaker.server.errors import AwsError, disk_trouble, unknown_operation
@@ -54,6 +60,7 @@ class Application:
         self.verifier = verifier
         cloudformation_gaps.fill()
         deleted_stacks.freeze()
+        safe_templates.guard()
         self.moto = DomainDispatcherApplication(create_backend_app)
 
     def __call__(self, environ: dict, start_response: Callable) -> Iterable[bytes]:

@@ -12,6 +12,7 @@ from local_sagemaker.jobs.aws import LocalAws, split_uri
 from local_sagemaker.server.archives import unpack
 from local_sagemaker.server.errors import AwsError, validation
 
+UNPACKED_LIMIT = 20 * 1024**3  # bytes
 SUBMIT_DIRECTORY = "SAGEMAKER_SUBMIT_DIRECTORY"
 
 
@@ -75,7 +76,7 @@ def _unpack(aws: LocalAws, uri: str, region: str, folder: Path) -> None:
         aws.client("s3", region).download_file(bucket, key, str(archive))
         folder.mkdir(parents=True, exist_ok=True)
         with tarfile.open(archive) as tar:
-            unpack(tar, folder)
+            unpack(tar, folder, UNPACKED_LIMIT)
     except ClientError as error:
         told = error.response["Error"]["Message"]
         raise ModelDataError(

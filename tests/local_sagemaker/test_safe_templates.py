@@ -1,0 +1,85 @@
+"""A template's YAML is data, by whatever call it comes: it never runs a program."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+from botocore.exceptions import ClientError
+
+from endpoint_harness import BUCKET
+
+ATTACK = """Resources:
+  Topic:
+    Type: AWS::SNS::Topic
+    Properties:
+      DisplayName: !!python/object/apply:subprocess.getoutput ["touch {path}"]
+"""
+HARMLESS = """Parameters:
+  Word: {Type: String, Default: hello}
+Conditions:
+  Wanted: !Equals [!Ref Word, hello]
+Resources:
+  Bucket:
+    Type: AWS::S3::Bucket
+    Properties:
+      BucketName: !Sub "${AWS::StackName}-bucket"
+  Topic:
+    Type: AWS::SNS::Topic
+    Condition: Wanted
+    Properties:
+      DisplayName: !Join ["-", [a, !Select [1, [x, y]]]]
+Outputs:
+  Arn: {Value: !GetAtt Bucket.Arn}
+"""
+
+
+def calls(client, name: str, given: dict) -> dict:
+    change = {"StackName": name, "ChangeSetName": "c", "ChangeSetType": "CREATE"}
+    return {
+        "CreateStack": lambda: client.create_stack(StackName=name, **given),
+        "CreateChangeSet": lambda: client.create_change_set(**change, **given),
+        "ValidateTemplate": lambda: client.validate_template(**given),
+        "GetTemplateSummary": lambda: client.get_template_summary(**given),
+        "CreateStackSet": lambda: create_in_set(client, name, given),
+        "UpdateStack": lambda: update(client, name, given),
+    }
+
+
+def create_in_set(client, name: str, given: dict) -> None:
+    client.create_stack_set(StackSetName=name, **given)
+    client.create_stack_instances(
+        StackSetName=name, Accounts=["0" * 12], Regions=[client.meta.region_name]
+    )
+
+
+def update(client, name: str, given: dict) -> None:
+    client.create_stack(StackName=name, TemplateBody=HARMLESS)
+    client.update_stack(StackName=name, **given)
+
+
+@pytest.mark.parametrize("by", ["TemplateBody", "TemplateURL"])
+@pytest.mark.parametrize("operation", [*calls(None, "", {})])
+def test_a_template_runs_no_program(endpoint, tmp_path, operation, by):
+    path, name = tmp_path / "pwned", f"attack-{uuid.uuid4().hex[:8]}"
+    text = ATTACK.replace("{path}", str(path))
+    if by == "TemplateURL":
+        endpoint.put("attack.yaml", text)
+        text = f"https://{BUCKET}.s3.amazonaws.com/attack.yaml"
+    client = endpoint.client("cloudformation")
+    with pytest.raises(ClientError) as caught:
+        calls(client, name, {by: text})[operation]()
+    assert not path.exists()
+    assert caught.value.response["Error"]["Code"] == "ValidationError"
+
+
+def test_short_tags_still_work(endpoint):
+    client, name = endpoint.client("cloudformation"), f"tags-{uuid.uuid4().hex[:8]}"
+    client.create_stack(StackName=name, TemplateBody=HARMLESS)
+    (found,) = client.describe_stacks(StackName=name)["Stacks"]
+    outputs = {one["OutputKey"]: one["OutputValue"] for one in found["Outputs"]}
+    assert outputs == {"Arn": f"arn:aws:s3:::{name}-bucket"}
+    topics = endpoint.client("sns").list_topics()["Topics"]
+    arn = next(one["TopicArn"] for one in topics if name in one["TopicArn"])
+    told = endpoint.client("sns").get_topic_attributes(TopicArn=arn)["Attributes"]
+    assert told["DisplayName"] == "a-y"
