@@ -44,11 +44,14 @@ PATIENCE = 240  # seconds for what takes one or two on a machine with nothing el
 
 
 @contextlib.contextmanager
-def chromium(folder: Path):
-    """A headless Chromium with a profile of its own in `folder`, steered by chromedriver."""
+def chromium(folder: Path, *more: str):
+    """A headless Chromium with a profile of its own in `folder`, steered by chromedriver.
+
+    more: flags besides the usual ones.
+    """
     options = webdriver.ChromeOptions()
     options.binary_location = CHROMIUM
-    for flag in (*FLAGS, f"--user-data-dir={folder / 'profile'}"):
+    for flag in (*FLAGS, *more, f"--user-data-dir={folder / 'profile'}"):
         options.add_argument(flag)
     if os.geteuid() == 0:  # Chromium's sandbox refuses to run for root
         options.add_argument("--no-sandbox")

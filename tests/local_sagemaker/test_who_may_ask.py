@@ -1,0 +1,243 @@
+"""Only who holds the endpoint's key is answered: not other users, not web pages."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import stat
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from datetime import UTC, datetime, timedelta
+
+import boto3
+import botocore.auth
+import pytest
+from botocore.config import Config
+from botocore.exceptions import ClientError
+from nobody_helpers import only_root, run_as_nobody
+from raw_http import head, raw
+
+from endpoint_harness import BUCKET
+from local_sagemaker import credentials, daemon
+
+LIST = "SageMaker.ListTrainingJobs"
+
+
+def client(endpoint, service: str, key: str = "", secret: str = "", **more):
+    return boto3.client(
+        service,
+        endpoint_url=endpoint.env["AWS_ENDPOINT_URL"],
+        region_name="us-east-1",
+        aws_access_key_id=key or endpoint.env["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=secret or endpoint.env["AWS_SECRET_ACCESS_KEY"],
+        **more,
+    )
+
+
+CODES = {  # service: (a call, code for an unknown key, code for a wrong secret)
+    "s3": ("list_buckets", "InvalidAccessKeyId", "SignatureDoesNotMatch"),
+    "sagemaker": (
+        "list_training_jobs",
+        "UnrecognizedClientException",
+        "InvalidSignatureException",
+    ),
+    "cloudwatch": ("list_metrics", "UnrecognizedClientException", "InvalidSignatureException"),
+    "iam": ("list_roles", "InvalidClientTokenId", "SignatureDoesNotMatch"),
+    "ec2": ("describe_vpcs", "AuthFailure", "AuthFailure"),
+}
+
+
+@pytest.mark.parametrize("service", CODES)
+def test_a_wrong_key_gets_awss_error(endpoint, service):
+    call, unknown, wrong = CODES[service]
+    getattr(client(endpoint, service), call)()
+    for code, key in ((unknown, {"key": "LOCALOTHER"}), (wrong, {"secret": "other"})):
+        with pytest.raises(ClientError) as caught:
+            getattr(client(endpoint, service, **key), call)()
+        assert caught.value.response["Error"]["Code"] == code
+        assert "workshop env" in str(caught.value)
+
+
+def test_unsigned_s3_is_denied_and_stores_nothing(endpoint):
+    lines = f"PUT /{BUCKET}/stolen HTTP/1.1\nHost: 127.0.0.1\nContent-Length: {5 << 30}"
+    answer = raw(endpoint, lines, b"x" * 1000, end=True)
+    assert answer.startswith("HTTP/1.1 403 ") and "<Code>AccessDenied</Code>" in answer
+    with pytest.raises(ClientError, match="404"):
+        endpoint.client("s3").head_object(Bucket=BUCKET, Key="stolen")
+
+
+@pytest.mark.parametrize("minutes", [-16, 16])
+def test_an_old_signature_is_refused(endpoint, monkeypatch, minutes):
+    then = datetime.now(UTC).replace(tzinfo=None) + timedelta(minutes=minutes)
+    monkeypatch.setattr(botocore.auth, "get_current_datetime", lambda *_, **__: then)
+    asked = f"GET /{BUCKET} HTTP/1.1\r\n{head(endpoint.env, 's3', method='GET', path=f'/{BUCKET}')}"
+    assert "<Code>RequestTimeTooSkewed</Code>" in raw(endpoint, asked)
+
+
+def test_another_body_than_the_signed_one_is_refused(endpoint):
+    lines = head(endpoint.env, "s3", body=b"signed", method="PUT", path=f"/{BUCKET}/other")
+    lines = f"PUT /{BUCKET}/other HTTP/1.1\r\nContent-Length: 6\r\n{lines}"
+    assert "XAmzContentSHA256Mismatch" in raw(endpoint, lines, b"forged")
+    lines = head(endpoint.env, body=b"{}", X_Amz_Target=LIST)
+    answer = raw(endpoint, f"POST / HTTP/1.1\r\nContent-Length: 3\r\n{lines}", b"{ }")
+    assert "InvalidSignatureException" in answer
+
+
+@pytest.mark.parametrize("version", ["s3", "s3v4"])
+def test_presigned_addresses(endpoint, version):
+    key = "a b+c/é~*'()!//x&y=z?#%20"
+    uri = endpoint.put(key, "kept")
+    s3 = client(endpoint, "s3", config=Config(signature_version=version))
+    asked = {"Bucket": BUCKET, "Key": key}
+    url = s3.generate_presigned_url("get_object", asked)
+    assert urllib.request.urlopen(url).read() == b"kept"
+    put = urllib.request.Request(
+        s3.generate_presigned_url("put_object", asked), b"new", method="PUT"
+    )
+    # urllib adds a Content-Type, which is part of the older signature.
+    put.add_header("Content-Type", "")
+    urllib.request.urlopen(put)
+    assert endpoint.get(uri) == b"new"
+    signature = re.search("Signature=([^&]+)", url)[1]
+    forged = url.replace(signature, "0" * len(signature))
+    expired = s3.generate_presigned_url("get_object", asked, ExpiresIn=-10)
+    for wrong in (forged, expired, url.replace(BUCKET, "other", 1)):
+        with pytest.raises(urllib.error.HTTPError, match=r"40[03]"):
+            urllib.request.urlopen(wrong)
+
+
+def test_keys_that_the_endpoint_issued(endpoint):
+    iam, sts = endpoint.client("iam"), endpoint.client("sts")
+    iam.create_user(UserName="somebody")
+    made = iam.create_access_key(UserName="somebody")["AccessKey"]
+    user = client(endpoint, "s3", made["AccessKeyId"], made["SecretAccessKey"])
+    assert user.list_buckets()["Buckets"]
+    iam.delete_access_key(UserName="somebody", AccessKeyId=made["AccessKeyId"])
+    with pytest.raises(ClientError, match="InvalidAccessKeyId"):
+        user.list_buckets()
+    role = "arn:aws:iam::" + "0" * 12 + ":role/learner"
+    given = sts.assume_role(RoleArn=role, RoleSessionName="test")["Credentials"]
+    pair = (given["AccessKeyId"], given["SecretAccessKey"])
+    told = client(endpoint, "sts", *pair, aws_session_token=given["SessionToken"])
+    assert "assumed-role/learner/test" in told.get_caller_identity()["Arn"]
+    with pytest.raises(ClientError, match="InvalidClientTokenId"):
+        client(endpoint, "sts", *pair, aws_session_token="other").get_caller_identity()
+    everybodys = sts.get_session_token()["Credentials"]
+    pair = (everybodys["AccessKeyId"], everybodys["SecretAccessKey"])
+    with pytest.raises(ClientError, match="InvalidAccessKeyId"):
+        client(endpoint, "s3", *pair).list_buckets()
+
+
+def test_chunks_that_are_signed(endpoint):
+    """As AWS's Java SDK sends them."""
+    name, kind = f"/{BUCKET}/chunks", "STREAMING-AWS4-HMAC-SHA256-PAYLOAD"
+
+    class Chunked(botocore.auth.S3SigV4Auth):
+        def payload(self, request):
+            return kind
+
+    key = botocore.credentials.Credentials(
+        endpoint.env["AWS_ACCESS_KEY_ID"], endpoint.env["AWS_SECRET_ACCESS_KEY"]
+    )
+    signer = Chunked(key, "s3", "us-east-1")
+    sent = {"Host": "127.0.0.1", "x-amz-decoded-content-length": "5"}
+    request = botocore.awsrequest.AWSRequest("PUT", f"http://127.0.0.1{name}", sent)
+    signer.add_auth(request)
+    before, body = request.headers["Authorization"][-64:], b""
+    for data in (b"hello", b""):
+        empty, own = (hashlib.sha256(one).hexdigest() for one in (b"", data))
+        time, scope = request.context["timestamp"], signer.credential_scope(request)
+        text = ["AWS4-HMAC-SHA256-PAYLOAD", time, scope, before, empty, own]
+        before = signer.signature("\n".join(text), request)
+        body += b"%x;chunk-signature=%s\r\n%s\r\n" % (len(data), before.encode(), data)
+    lines = "".join(f"{name}: {value}\r\n" for name, value in request.headers.items())
+    lines = f"PUT {name} HTTP/1.1\r\nContent-Length: {len(body)}\r\n{lines}"
+    assert "SignatureDoesNotMatch" in raw(endpoint, lines, body.replace(b"hello", b"jello"))
+    assert raw(endpoint, lines, body).startswith("HTTP/1.1 200")
+    assert endpoint.get(f"s3://{BUCKET}/chunks") == b"hello"
+
+
+@pytest.mark.parametrize(
+    ("path", "more"),
+    [
+        ("/", {"Host": "rebound.test"}),
+        ("/", {"Host": "127.0.0.1.rebound.test"}),
+        ("/", {"Sec-Fetch-Site": "cross-site"}),
+        ("/", {"Sec-Fetch-Site": "same-origin"}),
+        ("/", {"Origin": "http://127.0.0.1"}),
+        ("/moto-api/recorder/start-recording", {}),
+        ("/moto-api/seed?a=1", {}),
+        ("/latest/meta-data/", {}),
+        ("/?Action=GetCallerIdentity&Version=2011-06-15", {}),
+    ],
+)
+def test_what_a_page_could_send_is_refused_even_if_signed(endpoint, path, more):
+    lines = head(endpoint.env, "s3", method="GET", path=path, **more)
+    answer = raw(endpoint, f"GET {path} HTTP/1.1\r\n{lines}")
+    assert answer.startswith("HTTP/1.1 403 ") and "AccessDenied" in answer
+
+
+def test_the_endpoints_settings_outrank_the_config_file(endpoint, tmp_path):
+    (tmp_path / "config").write_text("[default]\nignore_configured_endpoint_urls = true\n")
+    env = {"PATH": os.environ["PATH"], "AWS_CONFIG_FILE": str(tmp_path / "config"), **endpoint.env}
+    code = "import boto3; print(boto3.client('s3').meta.endpoint_url)"
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
+    assert done.stdout.strip() == endpoint.env["AWS_ENDPOINT_URL"], done.stderr
+
+
+def test_the_aws_cli_needs_nothing_but_the_variables(endpoint):
+    cli = [sys.executable, "-m", "awscli", "s3", "ls"]
+    env = {"PATH": os.environ["PATH"], **endpoint.env}
+    done = subprocess.run(cli, env=env, capture_output=True, text=True, timeout=60)
+    assert BUCKET in done.stdout, done.stderr
+    env["AWS_SECRET_ACCESS_KEY"] = "other"
+    done = subprocess.run(cli, env=env, capture_output=True, text=True, timeout=60)
+    assert done.returncode != 0 and "SignatureDoesNotMatch" in done.stderr
+
+
+def test_the_key_is_its_owners_alone(endpoint, tmp_path):
+    path = endpoint.state / credentials.FILE
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(endpoint.state.stat().st_mode) == 0o700
+    assert credentials.of_state(tmp_path / "other").secret_key not in path.read_text()
+
+
+def test_a_state_directory_that_others_may_write_to_is_refused(tmp_path):
+    state = tmp_path / "state"
+    state.mkdir()
+    state.chmod(0o770)
+    with pytest.raises(daemon.DaemonError, match=f"chmod 700 {state}"):
+        daemon.start(state, 0)
+    state.chmod(0o755)
+    credentials.make_private(state)
+    assert stat.S_IMODE(state.stat().st_mode) == 0o700
+
+
+ATTACK = """
+import json, urllib.request
+def ask(**headers):
+    request = urllib.request.Request(sys.argv[2], b"{}", headers)
+    try:
+        return urllib.request.urlopen(request).status
+    except urllib.error.HTTPError as error:
+        return error.code
+target = {"X-Amz-Target": "SageMaker.ListTrainingJobs"}
+scope = "Credential=local/20260101/us-east-1/sagemaker/aws4_request"
+wrong = {"Authorization": f"AWS4-HMAC-SHA256 {scope}, Signature=0"}
+found = [ask(**target), ask(**target, **wrong)]
+try:
+    found.append(open(sys.argv[3]).read())
+except PermissionError:
+    found.append("no")
+print(json.dumps(found))
+"""
+
+
+@only_root
+def test_another_user_gets_nothing(endpoint, tmp_path):
+    key = str(endpoint.state / credentials.FILE)
+    done = run_as_nobody(ATTACK, tmp_path, endpoint.env["AWS_ENDPOINT_URL"], key)
+    assert done.stdout.strip() == '[403, 400, "no"]', done.stderr
