@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import sys
 from pathlib import Path
@@ -23,6 +24,7 @@ FOLDERS = ("input/config", "input/data", "model", "output/data", "code")
 PASSED_ON = ("PIP_", "UV_", "SSL_CERT", "REQUESTS_CA_BUNDLE", "LANG", "LC_", "TZ")
 IMAGE_BIN = Path(__file__).parent.parent / "image" / "bin"
 IMAGE_SITE = IMAGE_BIN.parent / "site"
+KERAS_2 = IMAGE_BIN.parent / "keras_2"
 PACKAGES = Path(__file__).parent.parent.parent
 
 
@@ -107,8 +109,12 @@ def environment(
         "LOCAL_SAGEMAKER_GPUS": str(instance_types.gpus(kind)),
         "LOCAL_SAGEMAKER_NOTES": json.dumps(_notes(record, isolation)),
         "LOCAL_SAGEMAKER_HOST": host,
+        "TAR_OPTIONS": "--no-same-owner",  # an instance knows one user
         MARK: aws.mark(record.name),
     }
+    if _has_keras_2(request["AlgorithmSpecification"].get("TrainingImage", "")):
+        env["TF_USE_LEGACY_KERAS"] = "1"
+        env["PYTHONPATH"] = os.pathsep.join([str(KERAS_2), env["PYTHONPATH"]])
     if reach.endpoint:
         env |= aws.variables(region, relay.ENDPOINT_URL if inside else None)
     env |= {"TMPDIR": RUN_TMP, "HOME": HOME} if inside else {}
@@ -121,6 +127,12 @@ def environment(
     if "PYTHONPATH" in asked:
         asked["PYTHONPATH"] = os.pathsep.join([asked["PYTHONPATH"], env["PYTHONPATH"]])
     return env | asked
+
+
+def _has_keras_2(image: str) -> bool:
+    """Whether the image that a request names has Keras 2: TensorFlow's before 2.16."""
+    found = re.search(r"tensorflow-training:(\d+)\.(\d+)", image)
+    return bool(found) and (int(found[1]), int(found[2])) < (2, 16)
 
 
 def _on_loopback(ports: dict, directory: Path) -> dict[str, str]:

@@ -12,7 +12,7 @@ from local_sagemaker.jobs.aws import LocalAws
 from local_sagemaker.server.errors import validation
 
 NAMESPACE = "/aws/sagemaker/TrainingJobs"
-# Seconds for one expression on one line. Backtracking can take years: "((a|aa)+)$" on 60 letters and a digit.
+# Seconds for one expression on one line: "(a|aa)+$" on sixty letters could take years.
 MATCH_SECONDS = 0.25
 MOST_VALUES = 100_000  # of one job that go into CloudWatch
 
@@ -40,7 +40,8 @@ class Metrics:
                 del self.patterns[name]
                 self.note(
                     f"metric {name}: its regular expression took over {MATCH_SECONDS} s on one "
-                    "line, so it is not read any more. Alternatives that begin alike, repeated, such as (a|aa)+, do that."
+                    "line, so it is not read any more. Repeated alternatives that begin alike, "
+                    "such as (a|aa)+, do that."
                 )
 
     def _keep(self, name: str, found: regex.Match) -> None:

@@ -17,13 +17,14 @@ from local_sagemaker.s3.protocol import ObjectProtocol
 from local_sagemaker.server import (
     cloudformation_gaps,
     deleted_stacks,
+    managed_policies,
     safe_templates,
     signatures,
     web_pages,
 )
 from local_sagemaker.server.answers import answer, as_aws_shapes_it, refuse
 from local_sagemaker.server.bodies import BAD_URI, json_object, whole_body
-from local_sagemaker.server.errors import AwsError, disk_trouble, unknown_operation
+from local_sagemaker.server.errors import AwsError, disk_trouble, unknown_operation, validation
 from local_sagemaker.server.moto_state import MotoState
 from local_sagemaker.server.validation import check, exists
 
@@ -39,6 +40,23 @@ NOT_ALLOWED = {
     "whatever is asked of it."
 }
 BODY_LIMIT = 6 * 1024 * 1024  # bytes of a request but for S3's objects; AWS's for SageMaker
+
+# What computes on AWS, and what to do here instead. moto would say "Completed" and run nothing.
+NOT_RUN = {
+    "CreateHyperParameterTuningJob": "tuning jobs. Start a training job for each combination: "
+    "estimator.fit(wait=False) in a loop.",
+    "CreateProcessingJob": "processing jobs. Run the script as a training job, or on this machine.",
+    "CreatePipeline": "pipelines. Call fit(), transform() and deploy() one after another.",
+    "StartPipelineExecution": "pipelines. Call fit(), transform() and deploy() one after another.",
+    "CreateCompilationJob": "compilation jobs (Neo). Deploy the model as it is.",
+    "CreateAutoMLJob": "Autopilot. Train with an estimator.",
+    "CreateAutoMLJobV2": "Autopilot. Train with an estimator.",
+    "CreateInferenceRecommendationsJob": "recommendation jobs. Time invoke_endpoint yourself.",
+    "CreateLabelingJob": "labeling jobs: they need people.",
+    "CreateMonitoringSchedule": "monitoring schedules.",
+    "CreateCluster": "HyperPod clusters. Start training jobs.",
+    "CreateEdgePackagingJob": "edge packaging jobs.",
+}
 
 Handler = Callable[[dict, str], dict]
 
@@ -60,6 +78,7 @@ class Application:
         self.verifier = verifier
         cloudformation_gaps.fill()
         deleted_stacks.freeze()
+        managed_policies.offer()
         safe_templates.guard()
         self.moto = DomainDispatcherApplication(create_backend_app)
 
@@ -117,6 +136,8 @@ class Application:
         prefix, _, operation = target.rpartition(".")
         if prefix != "SageMaker" or not exists(operation):
             raise unknown_operation(f"X-Amz-Target {target}")
+        if operation in NOT_RUN:
+            raise validation(f"The local endpoint does not run {NOT_RUN[operation]}")
         if operation not in self.operations:
             return None
         request = check(operation, json_object(environ["wsgi.input"].read()))
