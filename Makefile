@@ -1,7 +1,7 @@
 # The whole kit from two commands: `make run`, `make test`. Both set .venv up first when it is
 # missing or out of date. `make` alone lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help setup ready run lab test soak test-matrix sdk-v3 bench doctor lock clean distclean
+.PHONY: help setup ready run lab lint test soak test-matrix sdk-v3 bench doctor lock clean distclean
 SHELL := /bin/sh
 
 # Another Python for .venv:  make setup PYTHON=/path/to/python3.11
@@ -26,6 +26,12 @@ run: ready ## run every lesson here, no AWS account; the pages go to build/
 
 lab: ready ## open the lessons in JupyterLab, with the local endpoint up
 	@$(INSIDE) $(BIN)/workshop lab
+
+lint: ready ## check style, types and the course's texts, in seconds
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@test ! -d tests/lint || $(BIN)/python tests/lint
 
 test: ready ## run the tests
 	@$(INSIDE) $(BIN)/pytest
@@ -54,7 +60,7 @@ lock: ready ## resolve requirements/*.in again (UPGRADE=1: newest versions)
 
 clean: ## stop the endpoint, remove build/ and tools' caches
 	@if [ -x $(BIN)/workshop ]; then $(BIN)/workshop down >/dev/null 2>&1 || true; fi
-	rm -rf build .pytest_cache .ruff_cache .hypothesis
+	rm -rf build .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find . -name __pycache__ -type d -not -path './.venv/*' -prune -exec rm -rf {} +
 
 distclean: clean ## and .venv, too

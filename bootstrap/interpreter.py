@@ -59,7 +59,7 @@ def candidates() -> list[str]:
 
 
 def fits(facts: dict | None) -> bool:
-    return bool(facts) and facts["version"] in VERSIONS and facts["bits"] == 64
+    return facts is not None and facts["version"] in VERSIONS and facts["bits"] == 64
 
 
 def find_python(asked: str | None) -> str:
@@ -70,7 +70,7 @@ def find_python(asked: str | None) -> str:
     without_venv = None
     for path in [asked] if asked else candidates():
         facts = probe(path)
-        if not fits(facts):
+        if facts is None or not fits(facts):
             continue
         if facts["can_make_venv"]:
             return path

@@ -32,6 +32,16 @@ HEADER = """\
 TORCH_NOTE = """\
 # torch carries no hash, so that a CPU wheel, a CUDA wheel or a Mac wheel may satisfy the pin.
 """
+CONDA_HEADER = """\
+For conda users: the same pins as requirements/lock.txt. Written by `make lock`.
+
+    conda env create -f environment.yml && conda activate data-parallel-workshop
+    pip install --no-deps -e . && python -m bootstrap --horovod-here
+
+Horovod is not in the list below: it is compiled against the TensorFlow and torch that stand there.
+The last command does so, and needs a C++ compiler and make (conda install gxx make); without them
+it says so, and everything but the Horovod parts works.
+"""
 
 
 def blocks(text: str) -> list[list[str]]:
@@ -100,8 +110,7 @@ def lock_text(compiled: str) -> str:
 def environment_text(lock: str) -> str:
     """environment.yml's text: the lock's pins, for conda users."""
     lines = [
-        "# For conda users: the same pins as requirements/lock.txt. Written by `make lock`.",
-        "# Horovod is built afterwards; README.md, section Conda, has the three commands.",
+        *(f"# {line}".rstrip() for line in CONDA_HEADER.splitlines()),
         "name: data-parallel-workshop",
         "channels:",
         "  - conda-forge",

@@ -1,8 +1,13 @@
-"""Who may import whom: the endpoint, the scripts and the data know nothing of the workshop."""
+"""Who may import whom: the endpoint, the scripts and the data know nothing of the workshop.
+
+An import counts wherever it stands: at the top of a file, in a function, under TYPE_CHECKING, or
+as a name for import_module. So no late import dodges a circle.
+"""
 
 from __future__ import annotations
 
 import ast
+import graphlib
 from pathlib import Path
 
 import pytest
@@ -57,3 +62,80 @@ def test_the_rule_would_catch_a_wrong_import(tmp_path):
     path = tmp_path / "x.py"
     path.write_text("def f():\n    from workshop.cli import main\n    import torch.nn\n")
     assert imports(path) & RULES["local_sagemaker"] == {"workshop", "torch"}
+
+
+# Where modules are found that Python names from there: `workshop.paths`, `common.data`.
+PLACES = {
+    ".": ("workshop", "local_sagemaker", "data_prep", "bench", "bootstrap"),
+    "scripts": (".",),
+}
+
+
+def modules(root: Path = ROOT, places: dict[str, tuple[str, ...]] = PLACES) -> dict[str, Path]:
+    """Every module of the house, by the name that Python gives it."""
+    found = {}
+    for place, folders in places.items():
+        for folder in folders:
+            for path in (root / place / folder).rglob("*.py"):
+                parts = path.relative_to(root / place).with_suffix("").parts
+                found[".".join(parts).removesuffix(".__init__")] = path
+    return found
+
+
+def imported(name: str, known: dict[str, Path]) -> set[str]:
+    """Those of the `known` modules that the module `name` imports."""
+    package = name if known[name].name == "__init__.py" else name.rpartition(".")[0]
+    tree = ast.parse(known[name].read_text())
+    found, strings, by_string = set(), set(), False
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            above = package.split(".")[: len(package.split(".")) - node.level + 1]
+            base = ".".join([*(above if node.level else []), *filter(None, [node.module])])
+            for alias in node.names:
+                by_string |= alias.name == "import_module"
+                inside = f"{base}.{alias.name}"
+                found.add(inside if inside in known else base)
+        elif isinstance(node, ast.Attribute):
+            by_string |= node.attr == "import_module"
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            strings.add(node.value)
+    return (found | (strings if by_string else set())) & known.keys() - {name}
+
+
+def circle(known: dict[str, Path]) -> list[str]:
+    """Modules that import each other in a circle; an empty list if there are none."""
+    try:
+        graphlib.TopologicalSorter({name: imported(name, known) for name in known}).prepare()
+    except graphlib.CycleError as error:
+        return error.args[1]
+    return []
+
+
+def test_there_is_no_circle():
+    known = modules()
+    assert len(known) > 200 and "common" in known and "workshop" in known
+    assert circle(known) == []
+
+
+@pytest.mark.parametrize(
+    "back",
+    [
+        "import kit.a",
+        "from . import a",
+        "from kit.a import f",
+        "def g():\n    from .a import f",
+        "import importlib\nimportlib.import_module('kit.a')",
+        "from importlib import import_module\nHOME = {'f': 'kit.a'}\nimport_module(HOME['f'])",
+    ],
+)
+def test_a_circle_would_be_found(tmp_path, back):
+    (tmp_path / "kit").mkdir()
+    (tmp_path / "kit" / "__init__.py").touch()
+    (tmp_path / "kit" / "a.py").write_text("from kit import b\n")
+    (tmp_path / "kit" / "b.py").write_text(back)
+    known = modules(tmp_path, {".": ("kit",)})
+    assert set(circle(known)) == {"kit.a", "kit.b"}
+    (tmp_path / "kit" / "b.py").write_text("NAME = 'kit.a'\n")
+    assert circle(known) == []

@@ -1,4 +1,4 @@
-"""The few Linux calls that Python 3.11's `os` lacks: unshare, mount, sethostname, prctl."""
+"""The few Linux calls that Python 3.11's `os` lacks, and the commands `ip` and `tc`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import errno
 import os
+import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -31,6 +32,8 @@ CAP_SYS_ADMIN = 21
 PR_SET_PDEATHSIG = 1
 PR_CAPBSET_DROP = 24
 PR_SET_CHILD_SUBREAPER = 36
+# Searched after PATH: an ordinary user's PATH on Debian lacks them, and `tc` is there.
+SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 
 
 def _libc() -> ctypes.CDLL:
@@ -131,10 +134,27 @@ def new_user_namespace(extra_flags: int = 0) -> None:
     Path("/proc/self/gid_map").write_text(f"0 {gid} 1")
 
 
+def system_command(name: str) -> str | None:
+    """The path of a command such as `tc`, also where PATH lacks the system's folders.
+
+    None where the command is not installed.
+    """
+    folders = [os.environ.get("PATH", os.defpath), *SYSTEM_FOLDERS]
+    return shutil.which(name, path=os.pathsep.join(folders))
+
+
+def missing(name: str) -> str:
+    """What to say where `ip` or `tc` is not installed."""
+    return f"the command `{name}` is missing: install the package iproute2"
+
+
 def ip_batch(lines: list[str]) -> None:
     """Run `ip` commands, one a line. Raises OSError with what `ip` said."""
+    ip = system_command("ip")
+    if ip is None:
+        raise FileNotFoundError(missing("ip"))
     done = subprocess.run(
-        ["ip", "-batch", "-"], input="\n".join(lines), text=True, capture_output=True
+        [ip, "-batch", "-"], input="\n".join(lines), text=True, capture_output=True
     )
     if done.returncode != 0:
         raise OSError(f"ip: {done.stderr.strip() or done.stdout.strip()} (commands: {lines})")

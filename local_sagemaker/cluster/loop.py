@@ -16,6 +16,7 @@ import selectors
 import signal
 import sys
 import time
+from collections.abc import Sequence
 from typing import Protocol
 
 LINE_LIMIT = 256 * 1024  # bytes; CloudWatch's own limit for one event
@@ -69,7 +70,7 @@ class _Lines:
 class Loop:
     """Runs until every instance has ended. The first failure ends the others too."""
 
-    def __init__(self, instances: list[Instance], grace_seconds: float) -> None:
+    def __init__(self, instances: Sequence[Instance], grace_seconds: float) -> None:
         self.alive = {instance.pid: instance for instance in instances}
         self.grace_seconds = grace_seconds
         self.kill_at: float | None = None

@@ -23,6 +23,10 @@ from local_sagemaker.cluster import linux, mounts, partition, relay, shaping
 from local_sagemaker.cluster.loop import Loop, emit, note
 from local_sagemaker.cluster.spec import GATEWAY, ClusterSpec, Host
 
+# A bridge left to itself takes its lowest port's hardware address. When that instance ended, the
+# others would send what is for the gateway to an address that is gone, for half a minute.
+BRIDGE_ADDRESS = "02:00:00:00:00:02"  # a locally administered address
+
 # What job init tells an instance that waits for the others' cables.
 GO, GO_NARROW = b"g", b"n"
 
@@ -74,7 +78,7 @@ def _job_init(spec: ClusterSpec, relay_socket: socket.socket) -> int:
     linux.ip_batch(
         [
             "link set lo up",
-            "link add br0 type bridge",
+            f"link add br0 address {BRIDGE_ADDRESS} type bridge",
             f"addr add {GATEWAY}/24 dev br0",
             "link set br0 up",
         ]
@@ -139,7 +143,7 @@ def _holder(spec: ClusterSpec, host: Host, output: int, ready: int, go: int) -> 
         return 1
     linux.ip_batch(["link set lo up", f"addr add {host.address}/24 dev eth0", "link set eth0 up"])
     partition.close_eth0(spec, host)
-    if told == GO_NARROW:
+    if told == GO_NARROW and spec.links:
         shaping.narrow_eth0(spec.links)
     linux.unshare(linux.CLONE_NEWPID)  # last: the next child, and no `ip` command, is its pid 1
     pid = os.fork()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+from local_sagemaker.cluster import linux
 from local_sagemaker.cluster.spec import NAMESPACES, PROCESSES, ClusterSpec, Host
 
 PROBE_SECONDS = 20
@@ -44,8 +44,8 @@ def _why_not() -> str | None:
     """None if a two-instance job of namespaces runs here, else the reason in words."""
     if sys.platform != "linux":
         return f"namespaces are a Linux feature, and this is {sys.platform}"
-    if shutil.which("ip") is None:
-        return "the command `ip` is missing: install the package iproute2"
+    if linux.system_command("ip") is None:
+        return linux.missing("ip")
     with tempfile.TemporaryDirectory(prefix="local-sagemaker-") as directory:
         return _try(Path(directory))
 
@@ -93,8 +93,8 @@ def why_no_shaping(latency: bool = False) -> str | None:
     """None if links can be given a rate here (with `latency`: and a delay), else the reason."""
     if sys.platform != "linux":
         return f"links are shaped by Linux, and this is {sys.platform}"
-    if shutil.which("tc") is None:
-        return "the command `tc` is missing: install the package iproute2"
+    if linux.system_command("tc") is None:
+        return linux.missing("tc")
     command = [sys.executable, "-c", _TRY_LINKS, "100e6", "0.001" if latency else "0"]
     try:
         done = subprocess.run(

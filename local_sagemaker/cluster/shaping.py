@@ -101,9 +101,12 @@ def burst(links: Links) -> int:
 
 def _tc(commands: list[str]) -> str | None:
     """Run `tc` commands, one a line. None if all were done, else what was said against it."""
+    tc = linux.system_command("tc")
+    if tc is None:
+        return linux.missing("tc")
     try:
         done = subprocess.run(
-            ["tc", "-batch", "-"], input="\n".join(commands), text=True, capture_output=True
+            [tc, "-batch", "-"], input="\n".join(commands), text=True, capture_output=True
         )
     except OSError as error:
         return f"tc: {error.strerror}"

@@ -16,11 +16,11 @@ from local_sagemaker.cluster.spec import NAMESPACES, ClusterSpec
 def main() -> int:
     spec = ClusterSpec.read(Path(sys.argv[1]))
     if spec.isolation == NAMESPACES:  # imported when needed: a job waits for this process
-        from local_sagemaker.cluster import namespaces as kind
+        from local_sagemaker.cluster.namespaces import run
     else:
-        from local_sagemaker.cluster import processes as kind
+        from local_sagemaker.cluster.processes import run
     try:
-        return kind.run(spec)
+        return run(spec)
     except OSError as error:
         emit(event="error", message=str(error))
         return 1

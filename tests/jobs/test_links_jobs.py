@@ -91,6 +91,7 @@ def test_the_weights_are_the_same(endpoint, jobs):
         assert float((value - two_tier[name]).abs().max()) <= 1e-5, name
 
 
+@pytest.mark.namespaces  # else there is no link of its own to count at
 def test_two_tier_sends_two_thirds_over_the_link(jobs):
     """Bytes of the system's own counter, so packet headers and acknowledgements too."""
     sent = {}

@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 
 from endpoint_harness import SCRIPTS, Job, request
+from local_sagemaker.cluster import linux
 from local_sagemaker.jobs.links import VARIABLE
 
 
@@ -25,7 +26,11 @@ def host_network() -> dict[str, str]:
     }
 
 
-def _said(*command: str) -> str:
+def _said(name: str, *arguments: str) -> str:
+    program = linux.system_command(name)
+    if program is None:  # and what is not installed has left nothing
+        return ""
+    command = [program, *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 

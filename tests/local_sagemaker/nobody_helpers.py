@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+PATH_OF_A_USER = "/usr/local/bin:/usr/bin:/bin"
 BECOME_NOBODY = """
 import os, sys
 sys.path.insert(0, sys.argv[1])
@@ -25,6 +26,8 @@ def run_as_nobody(
     code: str, tmp_path: Path, *arguments: str, files: Iterable[Path] = ()
 ) -> subprocess.CompletedProcess[str]:
     """Run `code` as user 65534; sys.argv[1] is the folder of a copy, the arguments follow.
+
+    PATH is what Debian gives an ordinary user: without /usr/sbin, where `tc` is.
 
     files: copied into that folder, too. The modules that a job's supervisor is made of import
     nothing outside the standard library, so a Python without packages will do; without one the
@@ -46,4 +49,5 @@ def run_as_nobody(
         text=True,
         cwd="/",
         timeout=60,
+        env=os.environ | {"PATH": PATH_OF_A_USER},
     )

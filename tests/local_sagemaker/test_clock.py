@@ -124,8 +124,6 @@ def begun(endpoint) -> str:
 
 @pytest.mark.namespaces
 def test_a_job_whose_clock_is_set_forward_and_back(elsewhen):
-    if elsewhen.running.isolation != "namespaces":
-        pytest.skip("a ContainerEntrypoint needs namespaces")
     name = begun(elsewhen)
     until(elsewhen, name, "Training")
     for step in (HOUR, -HOUR):

@@ -9,18 +9,14 @@ import time
 from pathlib import Path
 
 import pytest
+from links_helpers import started
 from nobody_helpers import only_root, run_as_nobody
 
-from endpoint_harness import BUCKET, Endpoint, estimator, start, until_gone
-from local_sagemaker.cluster import probe
+from endpoint_harness import BUCKET, SCRIPTS, Endpoint, estimator, start, until_gone
+from local_sagemaker.cluster.namespaces import BRIDGE_ADDRESS
 
 MPI = {"mpi": {"enabled": True, "processes_per_host": 2}}
 HOSTS = ["algo-1", "algo-2"]
-
-has_namespaces = probe.isolation()[0] == "namespaces"
-needs_namespaces = pytest.mark.skipif(
-    not has_namespaces, reason="this machine refuses namespaces; `make doctor` says why"
-)
 
 
 def seen(job) -> list[dict]:
@@ -49,7 +45,6 @@ def plain_sdk(without, monkeypatch):
 
 
 @pytest.mark.namespaces
-@needs_namespaces
 def test_nothing_of_a_job_is_left(endpoint, sdk):
     links = Path("/sys/class/net")
     before = sorted(os.listdir(links)), Path("/proc/self/mounts").read_text()
@@ -64,7 +59,6 @@ def test_nothing_of_a_job_is_left(endpoint, sdk):
 
 
 @pytest.mark.namespaces
-@needs_namespaces
 def test_a_job_cannot_change_the_learners_environment(endpoint, sdk):
     job = endpoint.wait(start(estimator(sdk, "meddle.py", instance_count=1)))
     assert job.lines("WROTE") == ["True"]
@@ -72,7 +66,17 @@ def test_a_job_cannot_change_the_learners_environment(endpoint, sdk):
 
 
 @pytest.mark.namespaces
-@needs_namespaces
+def test_an_instance_that_outlives_the_others_still_reaches_the_gateway(endpoint):
+    """A bridge whose hardware address is one port's changes it when that instance ends."""
+    script = [str(SCRIPTS / "outlive.py")]
+    job = endpoint.wait(started(endpoint, "outlives", None, script, InstanceCount=3))
+    assert job.status == "Completed", job.description.get("FailureReason")
+    assert job.lines("FIRST") == ["reached"] * 3
+    assert set(job.lines("ADDRESS")) == {BRIDGE_ADDRESS}
+    assert job.lines("AGAIN") == ["reached"]
+
+
+@pytest.mark.namespaces
 @only_root
 def test_an_ordinary_user_gets_namespaces_too(tmp_path):
     """The same probe as another user."""

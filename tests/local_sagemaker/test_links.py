@@ -17,13 +17,7 @@ BYTES = 2 << 20
 SLACK = 0.9  # the bucket lets a first few packets pass at once
 LOOSELY = 8  # a busy machine is late; a link that does not hold its rate is later
 
-pytestmark = [
-    pytest.mark.namespaces,
-    pytest.mark.skipif(
-        probe.isolation()[0] != "namespaces" or probe.why_no_shaping() is not None,
-        reason="this machine cannot shape links; `make doctor` says why",
-    ),
-]
+pytestmark = pytest.mark.shaping
 
 
 @pytest.fixture(scope="module")

@@ -20,19 +20,12 @@ from links_helpers import (
 )
 
 from endpoint_harness import BUCKET, SCRIPTS, Endpoint, until_gone
-from local_sagemaker.cluster import probe
 
 LINKS = "100mbit"
 SECONDS = 5  # long enough to be seen on a busy machine
 STUBBORN = (str(SCRIPTS / "fail.py"), "--mode", "stubborn")
 
-pytestmark = [
-    pytest.mark.namespaces,
-    pytest.mark.skipif(
-        probe.isolation()[0] != "namespaces" or probe.why_no_shaping() is not None,
-        reason="this machine cannot shape links; `make doctor` says why",
-    ),
-]
+pytestmark = pytest.mark.shaping
 
 
 @pytest.fixture

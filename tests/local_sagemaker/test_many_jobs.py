@@ -13,18 +13,12 @@ import pytest
 from links_helpers import host_network
 
 from endpoint_harness import BUCKET, Endpoint, request, until_gone
-from local_sagemaker.cluster import probe
 
 MOST_GROWTH = 50 << 20  # bytes, from the end of the warm-up to the last job's
 SETTLE_SECONDS = 60
 SCRIPT = "import os; print('HELLO'); open('/opt/ml/model/m', 'w').write('x' * 1000)"
 
-pytestmark = [
-    pytest.mark.namespaces,
-    pytest.mark.skipif(
-        probe.isolation()[0] != "namespaces", reason="a ContainerEntrypoint needs namespaces"
-    ),
-]
+pytestmark = pytest.mark.namespaces  # else a ContainerEntrypoint is refused
 
 
 @pytest.fixture

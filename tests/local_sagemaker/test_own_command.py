@@ -11,12 +11,7 @@ from botocore.exceptions import ClientError
 
 from endpoint_harness import IMAGE, request
 from local_sagemaker.api.training import TrainingApi
-from local_sagemaker.cluster import probe
 from local_sagemaker.server.errors import AwsError
-
-needs_namespaces = pytest.mark.skipif(
-    probe.isolation()[0] != "namespaces", reason="instances have no /opt/ml of their own here"
-)
 
 
 def commanded(name: str, command: str, instances: int = 1, **more) -> dict:
@@ -37,7 +32,7 @@ def ended(endpoint, body: dict):
     return endpoint.wait(body["TrainingJobName"])
 
 
-@needs_namespaces
+@pytest.mark.namespaces
 def test_the_command_runs_on_every_instance_with_its_own_opt_ml(endpoint):
     config = "/opt/ml/input/config/resourceconfig.json"
     command = f"hostname; cat {config}; touch /opt/ml/model/$(hostname)"
@@ -55,13 +50,13 @@ def test_the_command_runs_on_every_instance_with_its_own_opt_ml(endpoint):
     assert told["ContainerEntrypoint"] == ["/bin/bash"]
 
 
-@needs_namespaces
+@pytest.mark.namespaces
 def test_its_failure_file_and_exit_code_are_the_reason(endpoint):
     job = ended(endpoint, commanded("own-failure", "echo no data > /opt/ml/output/failure; exit 3"))
     assert job.description["FailureReason"] == "AlgorithmError: no data, exit code: 3"
 
 
-@needs_namespaces
+@pytest.mark.namespaces
 def test_a_command_that_is_not_there(endpoint):
     body = commanded("own-missing", "")
     body["AlgorithmSpecification"]["ContainerEntrypoint"] = ["/opt/no-such-program"]

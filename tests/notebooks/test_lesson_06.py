@@ -4,7 +4,7 @@ import pytest
 
 from notebook_harness import errors_and_warnings, text_of
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.shaping]
 
 FEWER = {
     "links": ["wide", "50mbit"],

@@ -5,7 +5,7 @@ import pytest
 from notebook_harness import errors_and_warnings, text_of
 from workshop.horovod import horovod_status
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.shaping]
 
 FEWER = {"megabytes": 4, "blocks": 3, "epochs": 2, "training_between": "50mbit"}
 KINDS = {"default", "two_tier", "fp16", "powersgd", "default, small buckets"}

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from local_sagemaker.cluster import linux
 from workshop import doctor as checks
 from workshop import horovod
 from workshop.commands.doctor import doctor
@@ -108,9 +109,18 @@ def test_disk_levels(monkeypatch, gigabytes, level):
 
 
 def test_without_tc_it_says_what_to_install(monkeypatch):
-    monkeypatch.setattr(network.shutil, "which", lambda name: None)
+    monkeypatch.setattr(network, "system_command", lambda name: None)
     check = network.iproute2()
     assert check.level == WARN and "iproute2" in check.do and "ip and tc not found" in check.found
+
+
+def test_tc_beyond_the_users_path_is_found(monkeypatch, tmp_path):
+    for name in ("ip", "tc"):
+        (tmp_path / name).write_text("#!/bin/sh\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setattr(linux, "SYSTEM_FOLDERS", (str(tmp_path),))
+    assert network.iproute2() == Check(OK, "ip and tc")
 
 
 def test_an_mpirun_that_fails_is_a_failure(monkeypatch, tmp_path):

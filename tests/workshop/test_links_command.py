@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from click.testing import CliRunner
 
 from local_sagemaker import daemon
-from local_sagemaker.cluster import probe
+from local_sagemaker.cluster import linux, probe
 from local_sagemaker.jobs.network import table
 from workshop import costs, links
 from workshop.commands.links import links as command
@@ -76,6 +78,16 @@ def test_a_kernel_without_netem_is_told_at_the_door(state, monkeypatch):
     said = run("--between", "200mbit", "--latency", "1ms")
     assert "but       there will be no latency: this kernel refuses netem (no)" in said
     assert "but" not in run("--between", "200mbit")
+
+
+def test_a_machine_without_tc_is_told_in_one_sentence(tmp_path, monkeypatch):
+    """What the lessons print before they show recorded results."""
+    monkeypatch.setenv("WORKSHOP_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(linux, "SYSTEM_FOLDERS", ())
+    monkeypatch.setattr(probe.sys, "platform", "linux")
+    said = links.why_wide(SimpleNamespace(target="local"))
+    assert said == "Links stay wide: the command `tc` is missing: install the package iproute2."
 
 
 def test_plain_processes_stay_wide(state, monkeypatch):

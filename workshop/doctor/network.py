@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+from local_sagemaker.cluster.linux import system_command
 from local_sagemaker.cluster.probe import isolation, why_no_shaping
 from local_sagemaker.cluster.spec import NAMESPACES
 from workshop.doctor.result import Check, fail, ok, warn
@@ -37,7 +37,7 @@ def mpirun() -> Check:
 
 
 def iproute2() -> Check:
-    missing = [name for name in ("ip", "tc") if shutil.which(name) is None]
+    missing = [name for name in ("ip", "tc") if system_command(name) is None]
     if not missing:
         return ok("ip and tc")
     do = "sudo apt-get install iproute2 (or your system's package of that name)"
@@ -80,7 +80,7 @@ def netem() -> Check:
 def _shaping(module: str, why: str | None, meaning: str) -> Check:
     if why is None:
         return ok(meaning)
-    if shutil.which("tc") is None:
+    if system_command("tc") is None:
         return warn("no tc here", "see iproute2 above")
     do = f"a kernel with sch_{module} (sudo modprobe sch_{module}); jobs' logs say what they lack"
     return warn(f"{module}: {why}", do)

@@ -37,12 +37,12 @@ def main() -> None:
 
 def load(folder: Path):
     """What answers for the model in `folder`. Raises CannotLoad, or what the model raises."""
-    from local_sagemaker.serving.runtime import saved_models, toolkit
+    from local_sagemaker.serving.runtime import saved_models, toolkit, torch_defaults
 
     found = saved_models.find(folder)
     if found and "pytorch" not in os.environ.get("LOCAL_SAGEMAKER_IMAGE", ""):
         return saved_models.TensorFlowServing(folder, found)
-    if (folder / "code").is_dir() or toolkit.weights(folder):
+    if (folder / "code").is_dir() or torch_defaults.weights(folder):
         return toolkit.Toolkit(folder)
     raise CannotLoad(
         f"it holds {_listing(folder)}. Wanted is a SavedModel in a folder with a number for a "

@@ -15,17 +15,12 @@ import traceback
 from pathlib import Path
 from types import SimpleNamespace
 
-from local_sagemaker.serving.runtime import codec
+from local_sagemaker.serving.runtime import codec, torch_defaults
 from local_sagemaker.serving.runtime.code import import_file
 from local_sagemaker.serving.runtime.messages import JSON, CannotLoad, Refused, Reply, Request
 
 NAMES = ("model_fn", "input_fn", "predict_fn", "output_fn", "transform_fn")
 ANY = "*/*"
-
-
-def weights(folder: Path) -> list[Path]:
-    """The files that the default model_fn may load."""
-    return sorted(path for path in folder.iterdir() if path.suffix in (".pt", ".pth"))
 
 
 class Toolkit:
@@ -38,7 +33,7 @@ class Toolkit:
         self.folder, self.lock, self.port = folder, threading.Lock(), 0
         self.context = SimpleNamespace(system_properties={"model_dir": str(folder)})
         self.functions = _functions(_script(folder / "code"))
-        load = self.functions.get("model_fn") or self._defaults().model
+        load = self.functions.get("model_fn") or torch_defaults.model
         try:
             self.model = self._call(load, str(folder))
         except CannotLoad:
@@ -69,9 +64,9 @@ class Toolkit:
         functions = self.functions
         if "transform_fn" in functions:
             return self._call(functions["transform_fn"], self.model, data, kind, accept)
-        read = functions.get("input_fn") or self._defaults().input
-        predict = functions.get("predict_fn") or self._defaults().predict
-        write = functions.get("output_fn") or self._defaults().output
+        read = functions.get("input_fn") or torch_defaults.input
+        predict = functions.get("predict_fn") or torch_defaults.predict
+        write = functions.get("output_fn") or torch_defaults.output
         prediction = self._call(predict, self._call(read, data, kind), self.model)
         return self._call(write, prediction, accept)
 
@@ -84,12 +79,6 @@ class Toolkit:
             name = function.__name__
             raise TypeError(f"{name} takes {taken} arguments but {len(arguments)} were given.")
         return function(*arguments)
-
-    @staticmethod
-    def _defaults():
-        from local_sagemaker.serving.runtime import torch_defaults
-
-        return torch_defaults
 
 
 def _script(code: Path) -> Path | None:

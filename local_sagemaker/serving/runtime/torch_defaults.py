@@ -1,4 +1,7 @@
-"""What the PyTorch image does where a script has no function of its own: TorchScript, arrays."""
+"""What the PyTorch image does where a script has no function of its own: TorchScript, arrays.
+
+torch is imported when a function needs it: a script with functions of its own may do without.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,14 @@ from local_sagemaker.serving.runtime import codec
 from local_sagemaker.serving.runtime.messages import CannotLoad
 
 
+def weights(folder: Path) -> list[Path]:
+    """The files that `model` may load."""
+    return sorted(path for path in folder.iterdir() if path.suffix in (".pt", ".pth"))
+
+
 def model(model_dir):
     """Load TorchScript from model.pt, or from the only .pt or .pth. Raises CannotLoad."""
     import torch
-
-    from local_sagemaker.serving.runtime.toolkit import weights
 
     path = Path(model_dir) / "model.pt"
     if not path.is_file():
