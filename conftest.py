@@ -1,14 +1,24 @@
 """What all tests need of the process that runs them."""
 
+import contextlib
 import functools
 import os
 import signal
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
+import psutil
 import pytest
 
 from local_sagemaker.cluster import probe
 from local_sagemaker.cluster.spec import NAMESPACES
+
+# `make test` gives its workers one file after the other: a long one must not be the last.
+LONGEST_FIRST = (
+    *(f"test_lesson_{number}.py" for number in ("05", "08", "07", "04", "03", "06", "02", "01")),
+    *("test_exercises.py", "test_jupyterlab.py", "test_kills_torch.py", "test_checkpoints_tf.py"),
+)
 
 
 def pytest_configure() -> None:
@@ -19,6 +29,38 @@ def pytest_configure() -> None:
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """End the endpoints of this run that an interrupt has left, of its workers too."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        return
+    folder = config._tmp_path_factory.getbasetemp()  # the fixture tmp_path_factory is this
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            words = process.cmdline()
+            if "local_sagemaker" in words and any(word.startswith(f"{folder}/") for word in words):
+                process.terminate()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest files first, and last what only reads the results of others."""
+
+    def place(item: pytest.Item) -> int:
+        name = item.path.name
+        if name == "test_every_lesson.py":
+            return len(LONGEST_FIRST) + 1
+        return LONGEST_FIRST.index(name) if name in LONGEST_FIRST else len(LONGEST_FIRST)
+
+    items.sort(key=place)
+
+
+@pytest.fixture(scope="session")
+def common_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that all workers of this test run share."""
+    own = tmp_path_factory.getbasetemp()
+    return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -55,6 +97,8 @@ def aws_variables_as_before() -> Iterator[None]:
     for name in _aws_variables():
         del os.environ[name]
     os.environ.update(before)
+    if boto3 := sys.modules.get("boto3"):
+        boto3.DEFAULT_SESSION = None  # it keeps the keys with which it was made
 
 
 def _aws_variables() -> dict[str, str]:

@@ -14,7 +14,7 @@ from pathlib import Path
 import boto3
 
 from local_sagemaker import daemon
-from workshop.joblog import LogReader
+from workshop.jobs.logs import LogReader
 
 BUCKET = "bench"
 ROLE = "arn:aws:iam::" + "0" * 12 + ":role/bench"

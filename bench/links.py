@@ -15,8 +15,9 @@ from rich.console import Console
 from rich.table import Table
 
 from bench import jobs
-from workshop import costmodel, links
 from workshop.events import events
+from workshop.jobs import bandwidth
+from workshop.measure import alpha_beta
 
 SCRIPTS = Path(__file__).parent.parent / "scripts"
 INSTANCES, RANKS_PER_INSTANCE = 2, 4
@@ -57,9 +58,9 @@ def measure(endpoint: jobs.JobsEndpoint, source: str, mbit: int, blocks: int) ->
             "bytes": f"{LARGE},{SMALL}",
             "blocks": blocks,
         },
-        environment=links.environment(f"{mbit}mbit"),
+        environment=bandwidth.environment(f"{mbit}mbit"),
     )
-    tiers = costmodel.TwoTiers.from_measurements(events(lines, "link"))
+    tiers = alpha_beta.TwoTiers.from_measurements(events(lines, "link"))
     rows = []
     for one in events(lines, "all_reduce"):
         what = one["algorithm"], one["bytes"]
@@ -69,8 +70,8 @@ def measure(endpoint: jobs.JobsEndpoint, source: str, mbit: int, blocks: int) ->
                 "algorithm": one["algorithm"],
                 "bytes": one["bytes"],
                 "measured": statistics.median(one["seconds"]),
-                "predicted": costmodel.predicted_seconds(*what, links=tiers, **place),
-                "bound": costmodel.bound(*what, bits_per_second=mbit * 1e6, **place),
+                "predicted": alpha_beta.estimated_seconds(*what, links=tiers, **place),
+                "bound": alpha_beta.bound(*what, bits_per_second=mbit * 1e6, **place),
             }
         )
     return rows

@@ -16,8 +16,9 @@ from rich.table import Table
 from bench import jobs
 from bench.links import SCRIPTS
 from data_prep import digits
-from workshop import costmodel, links
 from workshop.events import events
+from workshop.jobs import bandwidth
+from workshop.measure import alpha_beta
 
 INSTANCES, RANKS_PER_INSTANCE = 2, 2
 MBIT = 50
@@ -42,7 +43,7 @@ def run(runs: int) -> None:
                 instances=INSTANCES,
                 processes=RANKS_PER_INSTANCE,
                 hyperparameters={**HYPERPARAMETERS, "epochs": epochs, "all-reduce": way},
-                environment=links.environment(f"{MBIT}mbit"),
+                environment=bandwidth.environment(f"{MBIT}mbit"),
                 channels=data,
             )
             found[way] = events(lines, "start")[0], events(lines, "epoch")
@@ -61,7 +62,9 @@ def print_steps(found: dict[str, tuple[dict, list[dict]]], counted: int) -> None
     for way, algorithm in WAYS.items():
         epochs = found[way][1]
         steps[way] = statistics.median(one["step_seconds"] for one in epochs[1:])
-        least[way] = costmodel.bound(algorithm, gradient_bytes, bits_per_second=MBIT * 1e6, **place)
+        least[way] = alpha_beta.bound(
+            algorithm, gradient_bytes, bits_per_second=MBIT * 1e6, **place
+        )
         ms = [f"{1000 * one[way]:.0f}" for one in (steps, least)]
         table.add_row(way, *ms, f"{epochs[-1]['train_loss']:.6f}")
     print(f"\n{gradient_bytes / 1e6:.2f} MB of gradients, {MBIT} Mbit/s")

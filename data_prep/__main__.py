@@ -15,52 +15,49 @@ from data_prep.errors import DataError
 from data_prep.s3 import upload
 
 SETTINGS = {"help_option_names": ["-h", "--help"]}
-SOURCE_HELP = "Folder or URL that holds the original files, instead of the known mirrors."
+A_PATH = click.Path(path_type=Path)
+quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
 
 
-def _stop_on_sigterm(*_: Any) -> None:
-    # As an exception, so that temporary directories are removed on the way out.
-    sys.exit(128 + signal.SIGTERM)
-
-
-def _run(work: Callable[[], Any]) -> None:
+def _run(work: Callable[..., Any], *args: Any, **options: Any) -> None:
     """Do the work; turn what can go wrong into one clear line and exit status 1."""
-    signal.signal(signal.SIGTERM, _stop_on_sigterm)
+    # As an exception, so that temporary files are removed on the way out.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
-        work()
+        work(*args, **options)
     except DataError as error:
         raise click.ClickException(str(error)) from error
     except OSError as error:
-        raise click.ClickException(f"{error}. Check that the file can be read.") from error
+        text = f"{error}. Check that you may read and write there, and that there is space."
+        raise click.ClickException(text) from error
 
 
-def _out(default: str) -> Callable[..., Any]:
-    return click.option(
-        "--out",
-        type=click.Path(path_type=Path),
-        default=default,
-        show_default=True,
-        help="Folder to write the channels into.",
-    )
+def _command(name: str, shards: int, *, download: bool = True) -> Callable[..., Any]:
+    """A command that prepares a data set, with the options that all of them have."""
+    options = [
+        click.option("--out", type=A_PATH, default=f"data/{name}", help="Folder to write into."),
+        click.option(
+            "--shards",
+            type=click.IntRange(min=1),
+            default=shards,
+            help="Number of files in the training channel.",
+        ),
+        quiet_option,
+    ]
+    if download:
+        source_help = "Folder or URL that holds the original files, instead of the known mirrors."
+        cache_help = "Folder that keeps downloads.  [default: downloads/ beside --out]"
+        options += [
+            click.option("--source", metavar="FOLDER|URL", help=source_help),
+            click.option("--cache", type=A_PATH, help=cache_help),
+        ]
 
+    def decorate(function: Callable[..., Any]) -> Any:
+        for option in reversed(options):
+            function = option(function)
+        return main.command(name, context_settings=SETTINGS | {"show_default": True})(function)
 
-def _shards(default: int) -> Callable[..., Any]:
-    return click.option(
-        "--shards",
-        type=click.IntRange(min=1),
-        default=default,
-        show_default=True,
-        help="Number of files in the training channel.",
-    )
-
-
-source_option = click.option("--source", metavar="FOLDER|URL", help=SOURCE_HELP)
-cache_option = click.option(
-    "--cache",
-    type=click.Path(path_type=Path),
-    help="Folder that keeps downloads.  [default: downloads/ beside --out]",
-)
-quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
+    return decorate
 
 
 @click.group(context_settings=SETTINGS)
@@ -71,49 +68,32 @@ def main() -> None:
     """
 
 
-@main.command("digits", context_settings=SETTINGS)
-@_out("data/digits")
-@_shards(digits.TRAINING_SHARDS)
+@_command("digits", digits.TRAINING_SHARDS, download=False)
 @click.option("--tfrecord", is_flag=True, help="TFRecord files, as of CIFAR-10, not .npz files.")
-@quiet_option
-def digits_command(out: Path, shards: int, tfrecord: bool, quiet: bool) -> None:
+def _digits(tfrecord: bool, **options: Any) -> None:
     """Handwritten digits, 8x8, bundled with scikit-learn: no network needed."""
-    _run(lambda: digits.prepare(out, shards=shards, as_tfrecord=tfrecord, quiet=quiet))
+    _run(digits.prepare, as_tfrecord=tfrecord, **options)
 
 
-@main.command("mnist", context_settings=SETTINGS)
-@_out("data/mnist")
-@source_option
-@cache_option
-@_shards(mnist.TRAINING_SHARDS)
-@quiet_option
-def mnist_command(
-    out: Path, source: str | None, cache: Path | None, shards: int, quiet: bool
-) -> None:
+@_command("mnist", mnist.TRAINING_SHARDS)
+def _mnist(**options: Any) -> None:
     """MNIST, 28x28 grey digits, as .npz files (11 MB to download)."""
-    _run(lambda: mnist.prepare(out, source, shards=shards, cache=cache, quiet=quiet))
+    _run(mnist.prepare, **options)
 
 
-@main.command("cifar10", context_settings=SETTINGS)
-@_out("data/cifar10")
-@source_option
-@cache_option
-@_shards(cifar10.TRAIN_SHARDS)
-@quiet_option
-def cifar10_command(
-    out: Path, source: str | None, cache: Path | None, shards: int, quiet: bool
-) -> None:
+@_command("cifar10", cifar10.TRAIN_SHARDS)
+def _cifar10(**options: Any) -> None:
     """CIFAR-10, 32x32 colour pictures, as TFRecord files (170 MB to download)."""
-    _run(lambda: cifar10.prepare(out, source, shards=shards, cache=cache, quiet=quiet))
+    _run(cifar10.prepare, **options)
 
 
 @main.command("upload", context_settings=SETTINGS)
-@click.argument("directory", type=click.Path(path_type=Path))
+@click.argument("directory", type=A_PATH)
 @click.argument("destination", metavar="S3_URI")
 @quiet_option
-def upload_command(directory: Path, destination: str, quiet: bool) -> None:
+def _upload(directory: Path, destination: str, quiet: bool) -> None:
     """Copy DIRECTORY to S3_URI (s3://bucket/prefix); what is there is not sent again."""
-    _run(lambda: upload(directory, destination, quiet=quiet))
+    _run(upload, directory, destination, quiet=quiet)
 
 
 if __name__ == "__main__":

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from data_prep import npz, tfrecord
-from data_prep.build import build
+from data_prep.build import Channel, build
 
 VERSION = 1
 TEST_IMAGES = 360
@@ -19,7 +18,7 @@ TRAINING_SHARDS = 4
 SEED = 20_240
 
 
-def load() -> tuple[np.ndarray, np.ndarray]:
+def load() -> Channel:
     """Return all digits in a fixed shuffled order: uint8 (1797, 8, 8, 1), int64 (1797,)."""
     # Imported here: `import data_prep` in a notebook should not wait for scikit-learn.
     from sklearn.datasets import load_digits
@@ -46,17 +45,13 @@ def prepare(
     is one file. With `as_tfrecord` the files are TFRecord files of the form that
     `data_prep.cifar10` writes. Returns `out`. Raises DataError when `out` cannot be written.
     """
-    out = Path(out)
-    write = tfrecord.write_shards if as_tfrecord else npz.write_shards
-
-    def make(directory: Path) -> str:
-        images, labels = load()
-        split = len(images) - TEST_IMAGES
-        write(directory / "training", images[:split], labels[:split], shards, quiet=quiet)
-        write(directory / "test", images[split:], labels[split:], 1, quiet=quiet)
-        return f"wrote {split} training images in {shards} files, {TEST_IMAGES} test images"
-
     recipe = {"dataset": "digits", "version": VERSION, "shards": shards}
     if as_tfrecord:
         recipe["form"] = "tfrecord"
-    return build(out, recipe, make, quiet=quiet)
+    return build(Path(out), recipe, _channels, as_tfrecord=as_tfrecord, quiet=quiet)
+
+
+def _channels() -> dict[str, Channel]:
+    images, labels = load()
+    end = len(images) - TEST_IMAGES
+    return {"training": (images[:end], labels[:end]), "test": (images[end:], labels[end:])}

@@ -4,4 +4,4 @@ from __future__ import annotations
 
 
 class DataError(Exception):
-    """Something outside the code stops the work; the message names the way out."""
+    """Something outside the code stops the work; the message names the remedy."""

@@ -7,7 +7,7 @@ from typing import Any
 from tqdm import tqdm
 
 
-def bar(total: int | None, text: str, *, unit: str = "B", quiet: bool = False) -> Any:
+def bar(total: int, text: str, *, unit: str = "B", quiet: bool = False) -> Any:
     """Return a tqdm bar; bytes are scaled (kB, MB).
 
     The bar is off with `quiet` and wherever standard error is not a terminal, so that

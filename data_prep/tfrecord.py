@@ -1,4 +1,4 @@
-"""Write a channel as numbered TFRecord files."""
+"""Write TFRecord files."""
 
 from __future__ import annotations
 
@@ -10,45 +10,25 @@ from typing import Any
 
 import numpy as np
 
-from data_prep.build import shard_counts
 from data_prep.errors import DataError
-from data_prep.progress import bar
 
 
-def write_shards(
-    channel: Path, images: np.ndarray, labels: np.ndarray, shards: int, *, quiet: bool = False
-) -> None:
-    """Write `part-00000.tfrecord`, ... into a new directory `channel`.
+def write(path: Path, images: np.ndarray, labels: np.ndarray) -> None:
+    """Write the file `path`: for each image a tf.train.Example with `image` and `label`.
 
-    `images` is uint8 (n, height, width, channels), `labels` int (n,). Each record is a
-    tf.train.Example with `image` (the pixels' bytes, height x width x channels, row by
-    row) and `label` (int64). Raises DataError without TensorFlow or if n < shards.
+    `images` is uint8 (n, height, width, colours): `image` has the pixels' bytes, row by row.
+    `labels` is int (n,): `label` is an int64. Raises DataError without TensorFlow.
     """
-    if images.dtype != np.uint8 or images.ndim != 4 or labels.shape != images.shape[:1]:
-        raise ValueError(
-            f"expected uint8 (n, height, width, channels) and n labels, "
-            f"got {images.dtype} {images.shape} and {labels.shape}"
-        )
     tf = _tensorflow()
-    channel.mkdir(parents=True)
-    start = 0
-    with bar(len(images), channel.name, unit="images", quiet=quiet) as shown:
-        for number, count in enumerate(shard_counts(len(images), shards)):
-            path = channel / f"part-{number:05d}.tfrecord"
-            with tf.io.TFRecordWriter(str(path)) as writer:
-                for index in range(start, start + count):
-                    writer.write(_example(tf, images[index], int(labels[index])))
-                    shown.update(1)
-            start += count
-
-
-def _example(tf: Any, image: np.ndarray, label: int) -> bytes:
-    # tobytes() walks the array in index order, also when it is a transposed view.
-    features = {
-        "image": tf.train.Feature(bytes_list=tf.train.BytesList(value=[image.tobytes()])),
-        "label": tf.train.Feature(int64_list=tf.train.Int64List(value=[label])),
-    }
-    return tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString()
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        for image, label in zip(images, labels.tolist(), strict=True):
+            # tobytes() walks the array in index order, also when it is a transposed view.
+            features = {
+                "image": tf.train.Feature(bytes_list=tf.train.BytesList(value=[image.tobytes()])),
+                "label": tf.train.Feature(int64_list=tf.train.Int64List(value=[label])),
+            }
+            example = tf.train.Example(features=tf.train.Features(feature=features))
+            writer.write(example.SerializeToString())
 
 
 def _tensorflow() -> Any:

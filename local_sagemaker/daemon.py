@@ -13,6 +13,7 @@ import fcntl
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -92,6 +93,18 @@ def _locked(state: Path) -> bool:
         return True
     except OSError:
         return False
+
+
+def is_free(port: int) -> bool:
+    """Whether a server can bind to this port of 127.0.0.1."""
+    with socket.socket() as server:
+        # As servers do: a connection that lingers after its end does not hold the port.
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            server.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
 
 
 def checked_host(host: str, told_twice: bool) -> str:

@@ -56,9 +56,8 @@ import pandas as pd
 import data_prep
 import workshop
 from workshop import plots
-from workshop.notebooks.page import versions
 
-print(versions())
+print(workshop.versions())
 
 # %% [markdown]
 # ## What a training job is
@@ -90,7 +89,7 @@ print(versions())
 
 # %%
 from local_sagemaker.daemon import DEFAULT_PORT
-from workshop.doctor import examine
+from workshop.launch.doctor import examine
 
 checks = pd.DataFrame(
     [{"need": name, "level": one.level, "found": one.found} for name, one in examine(DEFAULT_PORT)]
@@ -101,10 +100,10 @@ checks
 # You should see `OK` on most lines. `WARN` means that one lesson shows less here. `FAIL` means
 # that something must be mended first; `make doctor` says how.
 
-# %%
+# %% jupyter={"source_hidden": true} tags=["results"]
 failed = checks[checks["level"] == "FAIL"]
 assert failed.empty, f"Run `make doctor` and mend: {', '.join(failed['need'])}"
-workshop.record(python=sys.version.split()[0], needs_checked=len(checks))
+workshop.save_results(python=sys.version.split()[0], needs_checked=len(checks))
 
 # %% [markdown]
 # ## Open a session
@@ -143,10 +142,12 @@ again = workshop.deploy(session)
 # nothing happens. So you can run this lesson again without harm.
 
 # %%
-assert all(stack.change == "no change" for stack in again), "Deploying twice must change nothing."
-assert session.role.startswith("arn:"), f"{session.role} is no role ARN: run the cells above again."
 print(f"bucket: {session.bucket}")
 print(f"role:   {session.role.split('/')[-1]}")
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+assert all(stack.change == "no change" for stack in again), "Deploying twice must change nothing."
+assert session.role.startswith("arn:"), f"{session.role} is no role ARN: run the cells above again."
 
 # %% [markdown]
 # ## Prepare the data
@@ -181,6 +182,8 @@ uploaded = data_prep.upload(digits, data, client=session.client("s3"))
 
 # %%
 channels = {"training": f"{data}/training", "test": f"{data}/test"}
+
+# %% jupyter={"source_hidden": true} tags=["results"]
 assert len(uploaded.sent) + len(uploaded.skipped) >= 5, "Some files are missing: prepare again."
 
 # %% [markdown]
@@ -262,7 +265,7 @@ workshop.cost("ml.c5.xlarge", instance_count=1, seconds=300)
 
 # %%
 phases = ["Starting", "Downloading", "Training", "Uploading"]
-guess = workshop.predict(
+guess = workshop.guess(
     longest=(f"Which phase will take longest, with target {target!r}?", phases),
     accuracy="How many percent of the test images will the model get right?",
 )
@@ -294,9 +297,13 @@ pd.DataFrame({"seconds": result.phases}).round(2)
 
 # %%
 longest = max(phases, key=lambda phase: result.phases.get(phase, 0))
-workshop.record(phases=result.phases, billable_seconds=result.billable_seconds, longest=longest)
-assert result.phases["Training"] > 0, "The job has no Training phase: look at result.why()."
 guess.compare(longest=longest, accuracy=100 * result.metrics["test_accuracy"])
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+workshop.save_results(
+    phases=result.phases, billable_seconds=result.billable_seconds, longest=longest
+)
+assert result.phases["Training"] > 0, "The job has no Training phase: look at result.why()."
 
 # %% [markdown]
 # The numbers above were measured in this run. Locally *Starting* is short, because an instance
@@ -314,9 +321,11 @@ guess.compare(longest=longest, accuracy=100 * result.metrics["test_accuracy"])
 attached = TensorFlow.attach(result.name, sagemaker_session=session.sagemaker_session)
 
 # %%
-assert attached.model_data == result.model, "attach found another job: compare the two names."
 print(attached.model_data.removeprefix(f"s3://{session.bucket}/"))
-workshop.record(attached=attached.latest_training_job.name == result.name)
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+assert attached.model_data == result.model, "attach found another job: compare the two names."
+workshop.save_results(attached=attached.latest_training_job.name == result.name)
 
 # %% [markdown]
 # ## What the job left
@@ -332,9 +341,11 @@ bucket, key = result.model.removeprefix("s3://").split("/", 1)
 packed = session.client("s3").get_object(Bucket=bucket, Key=key)["Body"].read()
 with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
     saved = sorted(archive.getnames())
-assert "1/saved_model.pb" in saved, "No SavedModel in a numeric folder: it could not be served."
-workshop.record(saved=saved)
 saved
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+assert "1/saved_model.pb" in saved, "No SavedModel in a numeric folder: it could not be served."
+workshop.save_results(saved=saved)
 
 # %% [markdown]
 # The SavedModel lies in the folder `1`. A server that finds `1` and `2` takes the higher number:
@@ -364,10 +375,16 @@ epochs_table[["epoch", "train_loss", "test_accuracy", "samples_per_second"]].tai
 # The loss of single steps jumps: each step sees only 64 images. The mean of an epoch falls.
 
 # %%
-losses, accuracy = epochs_table["train_loss"], result.metrics["test_accuracy"]
+accuracy = result.metrics["test_accuracy"]
+print(f"{accuracy:.1%} of the test images are right.")
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+losses = epochs_table["train_loss"]
 assert losses.iloc[-1] < losses.iloc[0], "The loss did not fall: look at the learning rate."
 assert accuracy >= expected_accuracy, f"{accuracy:.1%} is too low; {expected_accuracy:.0%} expected"
-workshop.record(losses=losses, accuracy=accuracy, world_size=result.table("start")["world_size"])
+workshop.save_results(
+    losses=losses, accuracy=accuracy, world_size=result.table("start")["world_size"]
+)
 
 # %% [markdown]
 # ## Exercises
@@ -398,6 +415,8 @@ workshop.quiz("00")
 
 # %%
 print(f"{result.status}: {accuracy:.1%} of the test images right, model in {result.model}")
+
+# %% jupyter={"source_hidden": true} tags=["results"]
 assert result.model.endswith("model.tar.gz"), "The job left no model."
 
 # %% [markdown]

@@ -64,7 +64,8 @@ import pandas as pd
 
 import data_prep
 import workshop
-from workshop import plots, scaling
+from workshop import plots
+from workshop.measure import scaling
 
 all_images, all_labels = data_prep.digits.load()
 training = all_images[:-360], all_labels[:-360]
@@ -108,8 +109,10 @@ def who_are_you():
 
 
 started = pd.DataFrame(ranks.run(who_are_you))
-assert started["process"].nunique() == world_size, "Ranks must be different processes: restart."
 started
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+assert started["process"].nunique() == world_size, "Ranks must be different processes: restart."
 
 # %% [markdown]
 # Several processes, one computer. This is distributed training already. It is often said that
@@ -133,7 +136,7 @@ started
 # each gets the sum out.
 
 # %%
-guess = workshop.predict(
+guess = workshop.guess(
     gradient=(
         "Mean of all ranks' gradients against the gradient of the whole batch:",
         ["the same bits", "the same up to rounding", "about 1 % off"],
@@ -174,11 +177,13 @@ print(f"largest difference from the whole batch's: {difference:.1e}")
 # ranks add in another order. Both are equally right.
 
 # %%
-assert between_ranks == 0, "The ranks hold different gradients: did each call all_reduce?"
-assert difference < 1e-6, f"{difference} is no rounding: do the shards make up the whole batch?"
-workshop.record(gradient_difference=difference, between_ranks=between_ranks)
 bits = np.array_equal(averaged[0], expected)
 guess.compare(gradient="the same bits" if bits else "the same up to rounding")
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+assert between_ranks == 0, "The ranks hold different gradients: did each call all_reduce?"
+assert difference < 1e-6, f"{difference} is no rounding: do the shards make up the whole batch?"
+workshop.save_results(gradient_difference=difference, between_ranks=between_ranks)
 
 # %% [markdown]
 # ## Three ways to get another gradient
@@ -220,11 +225,13 @@ broken.style.format({"largest difference": "{:.1e}", "length / right length": "{
 #    share its statistics in each step (on GPUs `torch.nn.SyncBatchNorm`). With many images per
 #    rank people often live with the difference. But then it is a choice.
 
-# %%
+# %% jupyter={"source_hidden": true} tags=["results"]
 off = broken["largest difference"].to_dict()
 assert off.pop("equal shards, mean") < 1e-6, "Equal shards must give the whole batch's gradient."
 assert min(off.values()) > 1e-4, f"A broken case was not broken: {off}"
-workshop.record(broken=off, sum_factor=broken.loc["equal shards, sum", "length / right length"])
+workshop.save_results(
+    broken=off, sum_factor=broken.loc["equal shards, sum", "length / right length"]
+)
 
 # %% [markdown]
 # ## The change in the script
@@ -247,9 +254,11 @@ workshop.show_diff("train_torch.py", "train_torch_ddp.py")
 pair = workshop.start_ranks(2)
 halves = [(batch[0][rank::2], batch[1][rank::2]) for rank in range(2)]
 ddp_difference = np.abs(pair.run_each("parallel.gradients:by_ddp", halves)[0] - expected).max()
-assert ddp_difference < 1e-6, "DDP must give the whole batch's gradient."
-workshop.record(ddp_difference=ddp_difference)
 print(f"DDP's gradient, largest difference from the whole batch's: {ddp_difference:.1e}")
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+assert ddp_difference < 1e-6, "DDP must give the whole batch's gradient."
+workshop.save_results(ddp_difference=ddp_difference)
 
 # %% [markdown]
 # ## The other way to divide: model parallel
@@ -285,11 +294,11 @@ sent.round(1)
 # let several small batches follow each other to fill that gap (a pipeline), and the largest
 # models are trained both ways at once. The rest of this course is about data parallel training.
 
-# %%
+# %% jupyter={"source_hidden": true} tags=["results"]
 by_images, by_weights = sent[names[0]], sent[names[1]]
 assert stage_difference < 1e-6, "Two half models must give the whole model's gradient."
 assert by_images[1024] > by_weights[1024] > by_images[16], "See the table above."
-workshop.record(stage_difference=stage_difference, stage_kb=by_images, gradient_kb=by_weights)
+workshop.save_results(stage_difference=stage_difference, stage_kb=by_images, gradient_kb=by_weights)
 
 # %% [markdown]
 # ## When updates apply: sync and async
@@ -316,7 +325,7 @@ workers = world_size - 1
 pixels, labels = (training[0].reshape(-1, 64) / 255).astype("float32"), training[1]
 parts = [None] + [(pixels[w::workers], labels[w::workers]) for w in range(workers)]
 pause = [0.0] + [0.003] * (workers - 1) + [0.015]  # seconds, by rank
-guess = workshop.predict(
+guess = workshop.guess(
     sync="Sync: gradients per second, of all workers together (a step is little but its sleep):",
     later="Async: gradients per second:",
 )
@@ -346,11 +355,13 @@ table.round(2)
 
 # %%
 fast, high = table.groupby("way")["gradients/s"].max(), table[table["rate"] == 2.5].set_index("way")
+guess.compare(sync=fast["sync"], later=fast["async"])
+
+# %% jupyter={"source_hidden": true} tags=["results"]
 assert table.loc[table["way"] == "sync", "most"].max() == 0, "A sync gradient is never stale."
 assert high.loc["async", "mean staleness"] > 0.5, "No gradient was stale: are there 2 workers?"
-workshop.record(gradients_per_second=fast.to_dict(), jump=high[columns[5]].to_dict())
-workshop.record(staleness=high["mean staleness"].to_dict())
-guess.compare(sync=fast["sync"], later=fast["async"])
+workshop.save_results(gradients_per_second=fast.to_dict(), jump=high[columns[5]].to_dict())
+workshop.save_results(staleness=high["mean staleness"].to_dict())
 
 # %% [markdown]
 # ## How much faster are two ranks?
@@ -366,41 +377,71 @@ guess.compare(sync=fast["sync"], later=fast["async"])
 # because the two "cores" share memory, caches, or one real core. What is lost *below the ceiling*
 # is the price of working together.
 #
-# All use one CPU thread per rank. The three are measured in turns, so that whatever else this
-# machine does disturbs all of them. The images are random and have 28 x 28 pixels: speed does not
+# All use one CPU thread per rank. The images are random and have 28 x 28 pixels: speed does not
 # depend on what they show, and a step must be more work than our tiny digits make.
-# (`scaling.ways` lists the three settings, and a fourth one that a later section needs.)
 
 # %%
-guess = workshop.predict(
+guess = workshop.guess(
     ceiling="2 ranks apart: how many times as fast as 1 rank?",
     price="2 ranks together: what share of the speed of 2 ranks apart (0 to 1)?",
 )
 
 
 # %%
+def ways_to_take(batch, model):
+    """Settings for one global batch. The last one is for a later section: a small part of it."""
+    ways = {
+        "1 rank": {"ranks": "one", "batch": batch},
+        "2 ranks apart": {"ranks": "apart", "batch": batch // 2},
+        "2 ranks together": {"ranks": "together", "batch": batch // 2},
+        "1 rank, part": {"ranks": "one", "batch": max(1, batch // 32)},
+    }
+    return {name: way | model for name, way in ways.items()}
+
+
+# %% [markdown]
+# How to time it: count the samples of all ranks, measure the settings in turn (A B C, A B C, ...)
+# so that whatever else this machine does disturbs all of them, and compare within each repeat.
+
+
+# %%
 def measure(setting):
     """Samples per second, all ranks that take part together."""
     seconds = pair.run("parallel.speed:step_seconds", setting, steps, timeout=250)
-    return scaling.samples_per_second(seconds, setting["batch"])
+    return sum(setting["batch"] / one for one in seconds if one is not None)
+
+
+def interleave(settings, repeats):
+    """A row for each repeat, a column for each setting."""
+    rows = [{name: measure(one) for name, one in settings.items()} for _ in range(repeats)]
+    return pd.DataFrame(rows)
+
+
+def ratio(measured, above, below):
+    """The median of one column over another, taken repeat by repeat."""
+    return (measured[above] / measured[below]).median()
 
 
 # %%
 small_model = {"side": 28, "hidden_units": 64}  # 28 x 28 pixels
-good_ways = scaling.ways(timed_batch_size, small_model)
+good_ways = ways_to_take(timed_batch_size, small_model)
 measure(good_ways["2 ranks together"])  # the first call loads libraries
-good = scaling.interleave(measure, good_ways, repeats)
+good = interleave(good_ways, repeats)
 speeds = scaling.speedups(good, "1 rank")
 plots.speedup_bars(speeds)
 speeds.round(2)
 
 # %%
-price = scaling.ratio(good, "2 ranks together", "2 ranks apart")
+price = ratio(good, "2 ranks together", "2 ranks apart")
 ceiling = speeds.loc["2 ranks apart", "speed-up"]
-workshop.record(speeds=speeds["samples per second"].to_dict(), of_ceiling=price, ceiling=ceiling)
 busy = " Does another program use the cores? Measure again later." if price < 0.8 else ""
 print(f"2 ranks together reach {price:.2f} of what 2 ranks apart reach.{busy}")
 guess.compare(ceiling=ceiling, price=price)
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+workshop.save_results(
+    speeds=speeds["samples per second"].to_dict(), of_ceiling=price, ceiling=ceiling
+)
 
 # %% [markdown]
 # On a quiet machine you should see a share of about 0.9 or more: with this much work in each step
@@ -430,11 +471,13 @@ threads = {
     "1 rank, 1 thread, no oneDNN": one | {"onednn": False},
 }
 threads = {name: setting | small_model for name, setting in threads.items()}
-measured = scaling.interleave(measure, threads, max(1, repeats // 2))
+measured = interleave(threads, max(1, repeats // 2))
 by_threads = scaling.speedups(measured, "1 rank, 1 thread", dict.fromkeys(threads, 1))
-assert by_threads["lowest"].min() > 0, "A setting was not measured: run the cell again."
-workshop.record(by_threads=by_threads["samples per second"].to_dict())
 by_threads[["samples per second", "speed-up"]].round(2)
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+assert by_threads["lowest"].min() > 0, "A setting was not measured: run the cell again."
+workshop.save_results(by_threads=by_threads["samples per second"].to_dict())
 
 # %% [markdown]
 # Read it as: how are two cores best used, *for this model, on this machine*? Two threads of one
@@ -464,8 +507,8 @@ by_threads[["samples per second", "speed-up"]].round(2)
 
 # %%
 large_model = {"side": 8, "hidden_units": 20_000}
-bad_ways = scaling.ways(8, large_model)
-bad = scaling.interleave(measure, bad_ways, repeats)
+bad_ways = ways_to_take(8, large_model)
+bad = interleave(bad_ways, repeats)
 
 costs, exchange = {}, "parallel.speed:exchange"
 for name, ways, found in (
@@ -480,21 +523,23 @@ parts = {
 pd.DataFrame(parts, index=["divided, ms", "fixed, ms", "exchange, ms"]).T.round(2)
 
 # %% [markdown]
-# Two ranks halve the first column, keep the second and pay the third. **Predict** from the second
-# row: what do two ranks bring?
+# Two ranks halve the first column, keep the second and pay the third. On `N` ranks a step takes
+# `fixed + divided / N + exchange · 2 (N - 1) / N`. **Predict** from the second row: what do two
+# ranks bring?
 
 # %%
-guess = workshop.predict(bad="8 images, 2.8 million weights: how many times as fast are 2 ranks?")
+guess = workshop.guess(bad="8 images, 2.8 million weights: how many times as fast are 2 ranks?")
 
 # %%
 runs = dict(zip(costs, (good, bad), strict=True))
-real = {name: scaling.ratio(one, "2 ranks together", "1 rank") for name, one in runs.items()}
+real = {name: ratio(one, "2 ranks together", "1 rank") for name, one in runs.items()}
+amdahl = {name: 1 / (one.fixed_share + (1 - one.fixed_share) / 2) for name, one in costs.items()}
 compared = pd.DataFrame(
     {
-        "Amdahl alone (formula)": {k: scaling.amdahl(2, c.fixed_share) for k, c in costs.items()},
+        "Amdahl alone (formula)": amdahl,
         "with the exchange (formula)": {name: c.speedup(2) for name, c in costs.items()},
         "ceiling (measured)": {
-            name: scaling.ratio(one, "2 ranks apart", "1 rank") for name, one in runs.items()
+            name: ratio(one, "2 ranks apart", "1 rank") for name, one in runs.items()
         },
         "2 ranks together (measured)": real,
     }
@@ -517,11 +562,13 @@ compared.round(2)
 
 # %%
 large, small = costs
+guess.compare(bad=real[small])
+
+# %% jupyter={"source_hidden": true} tags=["results"]
 assert real[small] < real[large], "More work per weight must scale better: measure again."
 predicted = {name: cost.speedup(2) for name, cost in costs.items()}
 limit = {name: cost.limit for name, cost in costs.items()}
-workshop.record(real=real, predicted=predicted, limit=limit)
-guess.compare(bad=real[small])
+workshop.save_results(real=real, predicted=predicted, limit=limit)
 
 # %% [markdown]
 # ## A larger batch, a larger learning rate
@@ -547,7 +594,7 @@ settings = {  # images per update, learning rate, first rate, epochs until the f
     "8 x 32, rate x 8, warm-up": (256, 0.16, 0.02, 3),
     "32 x 32, rate x 32, warm-up": (1024, 0.64, 0.02, 3),
 }
-guess = workshop.predict(
+guess = workshop.guess(
     same="Accuracy in % after equal epochs: 8 x 32 images, same rate:",
     scaled="Accuracy in % after equal epochs: 8 x 32 images, rate x 8:",
 )
@@ -579,9 +626,11 @@ by_setting.agg(updates=("updates", "first"), accuracy=("accuracy", "median")).ro
 # %%
 middle = by_setting["accuracy"].median()
 base, same, scaled, warm, far = middle
-assert base > scaled > same, f"Expected base > scaled > same rate: {middle.round(3).to_dict()}"
-workshop.record(accuracies=middle.to_dict(), updates=by_setting["updates"].first().to_dict())
 guess.compare(same=100 * same, scaled=100 * scaled)
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+assert base > scaled > same, f"Expected base > scaled > same rate: {middle.round(3).to_dict()}"
+workshop.save_results(accuracies=middle.to_dict(), updates=by_setting["updates"].first().to_dict())
 
 # %% [markdown]
 # ## Which files an instance gets
@@ -639,13 +688,13 @@ seen[["channel", "host", "files", "images", "world_size"]]
 #   and you would pay for both. **Instances do not make training distributed. The launcher and the
 #   script do.**
 
-# %%
+# %% jupyter={"source_hidden": true} tags=["results"]
 training_seen = seen[seen["channel"] == "training"]
 files = [name for found in training_seen["files"] for name in found]
 assert len(files) == len(set(files)) == 4, f"Each file must be on one instance: {files}"
 assert (seen["world_size"] == "not told").all(), "A launcher started the ranks: see distribution."
 assert training_seen["images"].sum() == len(training[0]), "Training images are missing."
-workshop.record(
+workshop.save_results(
     images_seen=seen.groupby("channel")["images"].apply(list).to_dict(), files_seen=files
 )
 

@@ -57,7 +57,9 @@ import pandas as pd
 
 import data_prep
 import workshop
-from workshop import costmodel, measuring, plots, programs
+from workshop import plots
+from workshop.launch import processes
+from workshop.measure import all_reduces, alpha_beta, collectives, scaling
 from workshop.plots import collectives as pictures
 
 print(f"{world_size} ranks on {os.cpu_count()} cores.")
@@ -87,8 +89,10 @@ def pass_a_note():
 
 pair = workshop.start_ranks(2)
 notes = pair.run(pass_a_note)
-assert notes == [42, 42], f"The note did not arrive: {notes}."
 print(f"Rank 0 holds {notes[0]}, rank 1 holds {notes[1]}.")
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+assert notes == [42, 42], f"The note did not arrive: {notes}."
 
 # %% [markdown]
 # One function, two roles: every rank runs all of it, and asks for its number to know its part.
@@ -98,7 +102,7 @@ print(f"Rank 0 holds {notes[0]}, rank 1 holds {notes[1]}.")
 
 # %%
 outcomes = ["both notes arrive", "one rank gets an error", "both wait for ever"]
-guess = workshop.predict(outcome=("Both send first, then receive:", outcomes))
+guess = workshop.guess(outcome=("Both send first, then receive:", outcomes))
 
 
 # %%
@@ -114,17 +118,19 @@ def both_send_first():
 try:
     pair.run(both_send_first, timeout=3)
     outcome = "both notes arrive"
-except workshop.ranks.RankFailed as error:
+except workshop.RankFailed as error:
     outcome = "both wait for ever" if "had not returned" in str(error) else "one rank gets an error"
     where = (":", "in send", "in both_send_first")
     print(*[line for line in str(error).splitlines() if line.endswith(where)][1:], sep="\n")
 pair.stop()
-workshop.record(notes=notes, both_send_first=outcome)
 guess.compare(outcome=outcome)
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+workshop.save_results(notes=notes, both_send_first=outcome)
 
 # %% [markdown]
 # Each `send` returns when the other side has taken the note, and neither side gets that far. This
-# is a **deadlock**: no error, no progress, no end. It is the classic fault of such programs.
+# is a **deadlock**: no error, no progress, no end. It is the classic fault of such processes.
 # (MPI usually lets small messages through and hangs with large ones, which is harder to find.)
 #
 # The way out is `isend`, which only *begins* to send. You will see it at work in the ring.
@@ -142,10 +148,12 @@ workshop.show_function("collectives/tour.py", "one_of_each")
 ranks = workshop.start_ranks(world_size)
 held = pd.DataFrame(ranks.run("collectives.tour:one_of_each"))
 held.index = [f"rank {rank}" for rank in range(world_size)]
+held.T
+
+# %% jupyter={"source_hidden": true} tags=["results"]
 sums, pieces = list(held["all-reduce"]), [part for (part,) in held["reduce-scatter"]]
 assert pieces == sums[0], "Reduce-scatter must leave part r of the sum on rank r."
-workshop.record(sums=sums, pieces=pieces)
-held.T
+workshop.save_results(sums=sums, pieces=pieces)
 
 # %% [markdown]
 # Read it row by row.
@@ -170,7 +178,7 @@ held.T
 workshop.show_function("collectives/naive.py", "all_reduce")
 
 # %%
-guess = workshop.predict(
+guess = workshop.guess(
     naive=f"{world_size} ranks, 1 MB on each: how many MB pass rank 0, in and out?",
     ring="With a ring, which you are about to see: how many MB pass the busiest rank?",
 )
@@ -185,8 +193,10 @@ def megabytes(algorithm, among, size=1_000_000):
 
 through = {n: megabytes("naive", n) for n in range(2, world_size + 1)}
 filled = {f"{n} ranks": one + [""] * (world_size - n) for n, one in through.items()}
-workshop.record(through_rank_0=[one[0] for one in through.values()])
 pd.DataFrame(filled).rename_axis("MB through rank")
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+workshop.save_results(through_rank_0=[one[0] for one in through.values()])
 
 # %% [markdown]
 # With every worker that joins, 2 MB more must pass rank 0, one message after the other, while the
@@ -222,12 +232,12 @@ pictures.ring_steps(recorded)
 # step, and one more digit becomes 1. Green means complete. After the reduce-scatter there is one
 # green field in each row; the all-gather copies it to all others.
 
-# %%
+# %% jupyter={"source_hidden": true} tags=["results"]
 halfway = [int(one[world_size - 1][rank]) for rank, one in enumerate(recorded)]
 complete = sum(10**rank for rank in range(world_size))
 assert halfway == [complete] * world_size, "After the reduce-scatter chunk r belongs to rank r."
 assert all((one[-1] == complete).all() for one in recorded), "A chunk is not complete at the end."
-workshop.record(steps=len(recorded[0]) - 1, halfway=halfway)
+workshop.save_results(steps=len(recorded[0]) - 1, halfway=halfway)
 
 # %% [markdown]
 # (You will read that all-reduce *is* "local reduce-scatter, remote all-reduce, local gather".
@@ -243,32 +253,34 @@ workshop.record(steps=len(recorded[0]) - 1, halfway=halfway)
 # %% tags=["deterministic"]
 lengths, check = [1, world_size - 1, world_size + 1, 1001], "collectives.timing:different_elements"
 differing = pd.DataFrame(
-    {name: [sum(ranks.run(check, name, n)) for n in lengths] for name in costmodel.ALGORITHMS},
+    {name: [sum(ranks.run(check, name, n)) for n in lengths] for name in all_reduces.ALGORITHMS},
     index=pd.Index(lengths, name="wrong elements, of"),
 )
 differing
 
 # %% [markdown]
 # Zeros: each algorithm gives the same integers as torch, on every rank. Now the traffic, counted
-# on the real ranks, beside what the formulas of `workshop/costmodel/` say.
+# on the real ranks, beside what the formulas of `workshop/measure/all_reduces.py` say.
 
 # %% tags=["deterministic"]
 traffic = {}
-for name in costmodel.ALGORITHMS:
-    passed, formula = megabytes(name, world_size), costmodel.bytes_by_rank(name, 1, world_size)
-    traffic[name] = {"rounds": len(costmodel.rounds(name, 1, world_size))}
+for name in all_reduces.ALGORITHMS:
+    passed, formula = megabytes(name, world_size), all_reduces.bytes_by_rank(name, 1, world_size)
+    traffic[name] = {"rounds": len(all_reduces.rounds(name, 1, world_size))}
     traffic[name] |= {"all ranks, MB": f"{sum(passed):g}", "busiest rank, MB": max(passed)}
     traffic[name]["by formula, MB"] = max(map(sum, formula))
 pd.DataFrame.from_dict(traffic, orient="index")
 
 # %%
+busiest = {name: one["busiest rank, MB"] for name, one in traffic.items()}
+guess.compare(naive=busiest["naive"], ring=busiest["ring"])
+
+# %% jupyter={"source_hidden": true} tags=["results"]
 assert (differing == 0).all(axis=None), "An algorithm does not give what torch's all-reduce gives."
 for name, one in traffic.items():
     apart = abs(one["busiest rank, MB"] - one["by formula, MB"])
     assert apart < 0.001, f"{name}: a rank passed another number of bytes than the formula says."
-busiest = {name: one["busiest rank, MB"] for name, one in traffic.items()}
-workshop.record(different_elements=int(differing.sum(axis=None)), busiest_rank_mb=busiest)
-guess.compare(naive=busiest["naive"], ring=busiest["ring"])
+workshop.save_results(different_elements=int(differing.sum(axis=None)), busiest_rank_mb=busiest)
 
 # %% [markdown]
 # All three pass *the same number of bytes in all*. The ring only spreads them evenly: each rank
@@ -280,8 +292,8 @@ guess.compare(naive=busiest["naive"], ring=busiest["ring"])
 sizes = range(2, 17)
 with plots.canvas("The load of the busiest rank", "ranks", "MB, for a tensor of 1 MB") as axes:
     for name, colour in pictures.COLOUR_OF.items():
-        if name in costmodel.ALGORITHMS:
-            passed = [max(map(sum, costmodel.bytes_by_rank(name, 1, size))) for size in sizes]
+        if name in all_reduces.ALGORITHMS:
+            passed = [max(map(sum, all_reduces.bytes_by_rank(name, 1, size))) for size in sizes]
             axes.plot(sizes, passed, color=colour, label=name)
             axes.plot(world_size, busiest[name], "o", color=colour)
     axes.legend(frameon=False)
@@ -297,7 +309,7 @@ with plots.canvas("The load of the busiest rank", "ranks", "MB, for a tensor of 
 # Other programs only ever add time, so the *least* of several repeats is what the link can do.
 
 # %%
-links = measuring.measure_links(ranks, largest_bytes, blocks)
+links = collectives.measure_alpha_beta(ranks, largest_bytes, blocks)
 link = {"one message": links.alone, f"{world_size} messages at once": links.busy}
 table = pd.DataFrame({"α, µs": {name: 1e6 * one.alpha for name, one in link.items()}})
 table["β, ns per byte"] = [1e9 * one.beta for one in link.values()]
@@ -324,11 +336,11 @@ table.round(2)
 # table is *computed*, not measured.
 
 # %% tags=["deterministic"]
-network, computed = costmodel.Link(alpha=50e-6, beta=8 / 10e9), pd.DataFrame()
+network, computed = alpha_beta.Link(alpha=50e-6, beta=8 / 10e9), pd.DataFrame()
 for n_bytes, size in [(4e3, "4 kB"), (100e6, "100 MB")]:
     for n in (4, 256):
         cost = {
-            a: costmodel.predicted_seconds(a, n_bytes, n, network) for a in costmodel.ALGORITHMS
+            a: alpha_beta.estimated_seconds(a, n_bytes, n, network) for a in all_reduces.ALGORITHMS
         }
         computed[f"{size}, {n} ranks"] = 1000 * pd.Series(cost)
 computed.rename_axis("milliseconds").round(1)
@@ -342,7 +354,7 @@ computed.rename_axis("milliseconds").round(1)
 
 # %%
 sizes = [largest_bytes // 8**power for power in (4, 3, 2, 1, 0)]
-sweep = measuring.measure_all_reduces(ranks, sizes, links, blocks)
+sweep = collectives.measure_all_reduces(ranks, sizes, links, blocks)
 pictures.seconds_by_size(sweep, world_size)
 by_size = sweep.pivot(index="bytes", columns="algorithm", values=["measured", "predicted"])
 by_size = by_size.drop(columns=("predicted", "gloo"))
@@ -351,14 +363,16 @@ by_size = by_size.drop(columns=("predicted", "gloo"))
 # %%
 last, off = by_size["measured"].iloc[-1], (sweep["measured"] / sweep["predicted"]).dropna()
 alone = [
-    costmodel.predicted_seconds(a, sizes[-1], world_size, links.alone) for a in ("naive", "ring")
+    alpha_beta.estimated_seconds(a, sizes[-1], world_size, links.alone) for a in ("naive", "ring")
 ]
 print(f"Ring against naive, largest tensor: {last['naive'] / last['ring']:.1f} times as fast.")
 print(f"The model for ranks with a link each says {alone[0] / alone[1]:.1f} times.")
 print(f"Measured / predicted: {off.min():.1f} to {off.max():.1f}, median {off.median():.1f}.")
-assert off.median() < 20, "The machine was too busy: run again from `measure_links` on."
-workshop.record(sizes=sizes, gain=last["naive"] / last["ring"], off=off.median())
-workshop.record(alpha=links.alone.alpha, beta=links.alone.beta, busy_beta=links.busy.beta)
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+assert off.median() < 20, "The machine was too busy: run again from `measure_alpha_beta` on."
+workshop.save_results(sizes=sizes, gain=last["naive"] / last["ring"], off=off.median())
+workshop.save_results(alpha=links.alone.alpha, beta=links.alone.beta, busy_beta=links.busy.beta)
 
 # %% [markdown]
 # Be honest about what you see. All three move the same bytes in all. The ring's gain is that
@@ -406,10 +420,12 @@ def train(how, steps=20):
 trained = {how: ranks.run(train, how) for how in ("alone, whole batch", "our ring", "DDP")}
 one_process = trained["alone, whole batch"][0]
 apart = {how: float(np.abs(np.stack(found) - one_process).max()) for how, found in trained.items()}
-assert max(apart.values()) < 1e-5, f"The ranks did not train the one model: {apart}"
-workshop.record(furthest_apart=apart)
 names = ["weight 0", "weight 1", "weight 2", "weight 3", "bias"]
 pd.DataFrame({how: found[-1] for how, found in trained.items()}, index=names)
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+assert max(apart.values()) < 1e-5, f"The ranks did not train the one model: {apart}"
+workshop.save_results(furthest_apart=apart)
 
 # %% [markdown]
 # One model, whether one process took the whole batch or four took a quarter each.
@@ -425,14 +441,16 @@ pd.DataFrame({how: found[-1] for how, found in trained.items()}, index=names)
 # processes each** (here both are this machine). It calls a host a `node`.
 
 # %%
-meet = ["--master-addr", "127.0.0.1", "--master-port", str(programs.free_port())]
+meet = ["--master-addr", "127.0.0.1", "--master-port", str(processes.free_port())]
 shape = ["--nnodes", "2", "--nproc-per-node", "2"]
 script = workshop.SCRIPTS / "show_ranks.py"
-nodes = [[*programs.TORCHRUN, *shape, "--node-rank", n, *meet, script] for n in (0, 1)]
-found = pd.DataFrame(programs.run_together(*nodes)).drop(columns="event")
-assert set(found["sum"]) == {1 + 2 + 3 + 4}, "The four ranks did not all meet."
-workshop.record(torchrun=found.to_dict("records"))
+nodes = [[*processes.TORCHRUN, *shape, "--node-rank", n, *meet, script] for n in (0, 1)]
+found = pd.DataFrame(processes.run_together(*nodes)).drop(columns="event")
 found.sort_values("RANK", ignore_index=True)
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+assert set(found["sum"]) == {1 + 2 + 3 + 4}, "The four ranks did not all meet."
+workshop.save_results(torchrun=found.to_dict("records"))
 
 # %% [markdown]
 # - `WORLD_SIZE` is the number of **processes**, not of hosts: 4. `RANK` is the number of a
@@ -450,9 +468,11 @@ found.sort_values("RANK", ignore_index=True)
 
 # %%
 here = ranks.run("collectives.tour:backends")[0]
-assert here["gloo"], "torch was built without gloo: install the version of requirements/."
-workshop.record(backends=here)
 pd.DataFrame(here, index=["in this torch"])
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+assert here["gloo"], "torch was built without gloo: install the version of requirements/."
+workshop.save_results(backends=here)
 
 # %% [markdown]
 # ## Share the data
@@ -463,7 +483,7 @@ pd.DataFrame(here, index=["in this torch"])
 
 
 # %%
-guess = workshop.predict(
+guess = workshop.guess(
     reads=f"12 examples, {world_size} ranks, sampler not given: how many reads in one epoch?",
     seen="Sampler given, no set_epoch: how many different examples does rank 0 see in 5 epochs?",
 )
@@ -492,10 +512,12 @@ pd.DataFrame(shown, index=[f"rank {r}" for r in range(world_size)]).T.rename_axi
 # %%
 reads = {case: sum(len(rank[0]) for rank in by_rank) for case, by_rank in cases.items()}
 seen = {case: np.unique(by_rank[0]).size for case, by_rank in cases.items()}
+guess.compare(reads=reads["not given"], seen=seen["given, no set_epoch"])
+
+# %% jupyter={"source_hidden": true} tags=["results"]
 assert reads["not given"] == 12 * world_size, "Without the sampler every rank reads everything."
 assert seen["given, no set_epoch"] < seen["given, set_epoch"], "set_epoch must deal anew."
-workshop.record(reads=reads, seen=seen)
-guess.compare(reads=reads["not given"], seen=seen["given, no set_epoch"])
+workshop.save_results(reads=reads, seen=seen)
 
 # %% [markdown]
 # - *Not given*: every rank reads everything. All compute the same gradient, the mean of equal
@@ -525,11 +547,11 @@ scripts = {
     "one process": [*python, "train_torch.py"],
     "DataParallel": [*python, "train_torch_dp.py"],
     "its steps, 2 threads": [*python, "train_torch_dp.py", "--cpu-replicas", "2"],
-    "DDP, 2 processes": [*programs.TORCHRUN, *two, "train_torch_ddp.py"],
+    "DDP, 2 processes": [*processes.TORCHRUN, *two, "train_torch_ddp.py"],
 }
 options = ["--training", digits / "training", "--test", digits / "test", "--epochs", epochs]
 options += ["--global-batch-size", global_batch_size, "--threads-per-rank", 1]
-speeds = programs.train_each(scripts, options, folder=workshop.SCRIPTS)
+speeds = scaling.compare_scripts(scripts, options, folder=workshop.SCRIPTS)
 speeds
 
 # %% [markdown]
@@ -544,11 +566,11 @@ speeds
 # cores are busy with other work, neither gains much. PyTorch's documentation recommends DDP over
 # DP on one machine too.
 
-# %%
+# %% jupyter={"source_hidden": true} tags=["results"]
 assert list(speeds["processes"]) == [1, 1, 1, 2], "DP is one process; DDP was to have two."
 assert (speeds["different weights"] == 1).all(), "The ranks of DDP ended with different weights."
-workshop.record(images_per_second=speeds["images/s"].to_dict())
-workshop.record(hashes=speeds["SHA-256 of the weights"].to_dict())
+workshop.save_results(images_per_second=speeds["images/s"].to_dict())
+workshop.save_results(hashes=speeds["SHA-256 of the weights"].to_dict())
 
 # %% [markdown]
 # ## Exercises

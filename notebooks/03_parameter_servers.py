@@ -63,7 +63,7 @@ import pandas as pd
 
 import data_prep
 import workshop
-from workshop.plots import servers as pictures
+from workshop.plots import parameter_server as pictures
 
 session = workshop.session(target=target, seat=seat)
 digits = data_prep.digits.prepare(workshop.DATA / "digits", quiet=True)
@@ -146,9 +146,11 @@ alone = train("sync", workers=1)
 pairs = zip(sync["weights"], alone["weights"], strict=True)
 difference = max(float(np.abs(one - other).max()) for one, other in pairs)
 print(f"{workers} workers and 1: largest difference of any weight {difference:.1e}")
+
+# %% jupyter={"source_hidden": true} tags=["results"]
 assert difference < 1e-4, "The sync server does not train what one process trains."
 assert sync["pushes"]["staleness"].max() == 0, "In sync mode no gradient may be stale."
-workshop.record(sync_difference=difference, sync_staleness=sync["pushes"]["staleness"].max())
+workshop.save_results(sync_difference=difference, sync_staleness=sync["pushes"]["staleness"].max())
 
 # %% [markdown]
 # ## Without waiting
@@ -170,7 +172,7 @@ workshop.show_function("parameter_server.py", "serve_async")
 # reads which data are two different questions.
 
 # %%
-guess = workshop.predict(
+guess = workshop.guess(
     mean=f"The mean staleness with {workers} asynchronous workers:",
     updates=f"Sync made {steps} updates. How many does async make of as many gradients?",
 )
@@ -179,9 +181,11 @@ guess = workshop.predict(
 quick = train("async")
 pictures.staleness({"sync": sync["pushes"], "async": quick["pushes"]})
 mean_staleness = quick["pushes"]["staleness"].mean()
-assert abs(mean_staleness - (workers - 1)) < 0.5, "The mean must be close to workers - 1."
-workshop.record(async_staleness=mean_staleness, most_stale=quick["pushes"]["staleness"].max())
 guess.compare(mean=round(mean_staleness, 2), updates=len(quick["pushes"]))
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+assert abs(mean_staleness - (workers - 1)) < 0.5, "The mean must be close to workers - 1."
+workshop.save_results(async_staleness=mean_staleness, most_stale=quick["pushes"]["staleness"].max())
 
 # %% [markdown]
 # The mean is close to the number of *other* workers, and that is no accident. Between two pushes
@@ -195,7 +199,7 @@ guess.compare(mean=round(mean_staleness, 2), updates=len(quick["pushes"]))
 
 # %%
 print(f"A sync step without a pause: {1000 * sync['seconds'] / steps:.1f} ms; pause: {slow_ms} ms.")
-guess = workshop.predict(
+guess = workshop.guess(
     ratio="One worker pauses. How many times faster is async than sync?",
     share="Which share of all gradients does the slow worker push in async mode, %?",
 )
@@ -214,11 +218,13 @@ by_worker.rename(columns={"count": "gradients", "mean": "mean staleness", "max":
 # %%
 speed_up = slow["sync"]["seconds"] / slow["async"]["seconds"]
 share = by_worker.loc[workers, "count"] / by_worker["count"].sum()
+guess.compare(ratio=round(speed_up, 1), share=round(100 * share))
+
+# %% jupyter={"source_hidden": true} tags=["results"]
 stale = by_worker["mean"]
 assert share < 1 / workers, "The slow worker must push less than its part in async mode."
 assert stale.idxmax() == workers, "The slow worker's gradients must be the stalest."
-workshop.record(slow_share=share, speed_up=speed_up, stale_by_worker=stale.to_dict())
-guess.compare(ratio=round(speed_up, 1), share=round(100 * share))
+workshop.save_results(slow_share=share, speed_up=speed_up, stale_by_worker=stale.to_dict())
 
 # %% [markdown]
 # ## What staleness does to learning
@@ -252,9 +258,11 @@ accuracy.columns.name = "accuracy %, by learning rate"
 high = learning_rates[-1]
 at_high = {way: run["pushes"] for (way, rate), run in runs.items() if rate == high}
 pictures.losses(at_high, over=4 * workers)
+
+# %% jupyter={"source_hidden": true} tags=["results"]
 assert accuracy.loc["sync"].max() >= expected_accuracy, "Sync must learn at one of the rates."
 assert accuracy.loc["async", high] < accuracy.loc["sync", high], "Raise the highest rate."
-workshop.record(accuracy_by_way={way: list(row) for way, row in accuracy.iterrows()})
+workshop.save_results(accuracy_by_way={way: list(row) for way, row in accuracy.iterrows()})
 
 # %% [markdown]
 # At the lower rate all three learn. At the higher one sync still learns and so do the small
@@ -272,7 +280,7 @@ workshop.record(accuracy_by_way={way: list(row) for way, row in accuracy.iterrow
 # many ranks there are (lesson 02).
 
 # %%
-guess = workshop.predict(kb="A model of 55 kB, 4 workers: kB in and out of the server, in one step")
+guess = workshop.guess(kb="A model of 55 kB, 4 workers: kB in and out of the server, in one step")
 
 # %% tags=["deterministic"]
 parameters = sum(weight.size for weight in sync["weights"])
@@ -288,11 +296,13 @@ table.round(1)
 # %%
 pictures.traffic(table["measured"], model_kb=4 * parameters / 1e3)
 ranks.stop()
+guess.compare(kb=round(table["measured"].iloc[-1]))
+
+# %% jupyter={"source_hidden": true} tags=["results"]
 growth = table["measured"].iloc[-1] / table["measured"].iloc[0]
 assert abs(growth / counts[-1] - 1) < 0.1, "The server's bytes must grow with the workers."
 assert (table["measured"] / table["computed"] - 1).abs().max() < 0.1, "Measured is not computed."
-workshop.record(kb_at_server=table["measured"], computed_kb=table["computed"])
-guess.compare(kb=round(table["measured"].iloc[-1]))
+workshop.save_results(kb_at_server=table["measured"], computed_kb=table["computed"])
 
 # %% [markdown]
 # The measured bytes are a few per cent above the formula: each worker also gets the last weights,
@@ -364,7 +374,7 @@ workshop.show_diff("train_tf.py", "train_tf_ps.py")
 # scripts and SageMaker's servers here set enough.
 
 # %%
-guess = workshop.predict(
+guess = workshop.guess(
     workers=f"{instance_count} instances: how many processes compute gradients?",
     servers="How many are parameter servers?",
 )
@@ -443,11 +453,13 @@ variables.groupby("ps").agg(variables=("name", "count"), kB=("bytes", lambda b: 
 
 # %%
 training = (roles["training images"] > 0).sum()
+guess.compare(workers=int(training), servers=len(started))
+
+# %% jupyter={"source_hidden": true} tags=["results"]
 assert roles["server started"].all(), "Every host must have started a parameter server."
 assert training == instance_count - 1, "Every host but the first must have training images."
-workshop.record(tasks=roles["task"].to_dict(), trains=training, servers=len(started))
-workshop.record(variables_by_ps=variables["ps"].value_counts().to_dict())
-guess.compare(workers=int(training), servers=len(started))
+workshop.save_results(tasks=roles["task"].to_dict(), trains=training, servers=len(started))
+workshop.save_results(variables_by_ps=variables["ps"].value_counts().to_dict())
 
 # %% [markdown]
 # ## One model, or many?
@@ -466,7 +478,7 @@ workshop.show_function("train_tf_ps_broken.py", "main")
 # the odd ones.
 
 # %%
-guess = workshop.predict(
+guess = workshop.guess(
     status=("How will the broken job end?", ["Completed", "Failed"]),
     known="How many of the ten digits will the first host's model know?",
 )
@@ -503,17 +515,21 @@ shown.columns.name = "accuracy %"
 
 # %%
 known = (digits_known > 0.5).sum(axis=1)
+good, alone = result.metrics["test_accuracy"], broken.table("epoch")["test_accuracy"]
+guess.compare(status=broken.status, known=int(known.iloc[0]))
+
+# %% jupyter={"source_hidden": true} tags=["results"]
 synced = known[[name for name in known.index if name.startswith("servers")]]
 assert (synced == 10).all(), (
     f"The job's models know {list(synced)} of 10 digits: its workers did not train one model. "
     "Does the script use a strategy?"
 )
-good, alone = result.metrics["test_accuracy"], broken.table("epoch")["test_accuracy"]
 assert good >= expected_accuracy, f"{good:.1%} is too low; {expected_accuracy:.0%} expected"
 assert alone.max() < 0.6, "The hosts of the broken job know too much: did they see all digits?"
-workshop.record(known=known, accuracy=good, broken_status=broken.status, broken_accuracy=alone)
-workshop.record(broken_weights=broken.table("weights")["weights_sha256"].nunique())
-guess.compare(status=broken.status, known=int(known.iloc[0]))
+workshop.save_results(
+    known=known, accuracy=good, broken_status=broken.status, broken_accuracy=alone
+)
+workshop.save_results(broken_weights=broken.table("weights")["weights_sha256"].nunique())
 
 # %% [markdown]
 # Keep two habits. Ask of every distributed job: *what does it show that one process alone could

@@ -59,13 +59,16 @@ import pandas as pd
 
 import data_prep
 import workshop
-from workshop import SCRIPTS, plots, steps, timeline, turns
-from workshop.mpirun import mpirun
-from workshop.plots.places import places
-from workshop.plots.timeline import timeline as draw_timeline
+from workshop import SCRIPTS, plots
+from workshop.launch.horovod_fallback import script_with_steps
+from workshop.launch.mpirun import mpirun
+from workshop.lesson import ablation
+from workshop.measure import interleaved, timeline
+from workshop.plots.ranks import ranks_on_hosts
+from workshop.plots.ranks import timeline as draw_timeline
 
 session = workshop.session(target=target, seat=seat)
-choice = steps.horovod_or_torch()
+choice = script_with_steps()
 print(choice.explanation)
 digits = data_prep.digits.prepare(workshop.DATA / "digits", quiet=True)
 data = ["--training", digits / "training", "--test", digits / "test"]
@@ -95,9 +98,10 @@ hello = """from mpi4py import MPI; ranks = MPI.COMM_WORLD
 print('rank', ranks.rank, 'of', ranks.size, '- our ranks add up to', ranks.allreduce(ranks.rank))"""
 met = mpirun(4, "python", "-c", hello)
 
+# %% jupyter={"source_hidden": true} tags=["results"]
 sums = [line.text for line in met.lines if line.text.endswith("add up to 6")]
 assert len(sums) == 4, f"{len(sums)} of 4 ranks knew the sum: run `make doctor`."
-workshop.record(ranks_that_knew_the_sum=len(sums))
+workshop.save_results(ranks_that_knew_the_sum=len(sums))
 
 # %% [markdown]
 # You should see four lines, in any order: nobody decides who prints first. The sum is 6 on each,
@@ -143,7 +147,7 @@ here.table("place").drop(columns="library")
 # **Predict, then run.**
 
 # %%
-guess = workshop.predict(
+guess = workshop.guess(
     local_rank="2 hosts with 2 slots each: what is the local_rank of rank 3?",
     cross_rank="And its cross_rank?",
 )
@@ -167,7 +171,7 @@ job = workshop.follow(estimator)
 # %%
 columns = ["rank", "host", "local_rank", "local_size", "cross_rank"]
 found = job.table("place").sort_values("rank", ignore_index=True)
-places(found, f"{len(found)} ranks on {found['host'].nunique()} host(s)")
+ranks_on_hosts(found, f"{len(found)} ranks on {found['host'].nunique()} host(s)")
 found[columns]
 
 # %% [markdown]
@@ -179,31 +183,33 @@ found[columns]
 # why, and lesson 05 what you miss.)
 
 # %%
+guess.compare(local_rank=found["local_rank"].iloc[-1], cross_rank=found["cross_rank"].iloc[-1])
+
+# %% jupyter={"source_hidden": true} tags=["results"]
 size = instance_count * processes_per_host
 assert sorted(found["rank"]) == list(range(size)), "A rank is missing: look at job.lines."
 assert (found["cross_rank"] * found["local_size"] + found["local_rank"] == found["rank"]).all(), (
     "Ranks do not fill the hosts one after the other: did the job ask for another mapping?"
 )
-workshop.record(
+workshop.save_results(
     hosts=found["host"].nunique(),
     local_ranks=found["local_rank"],
     cross_ranks=found["cross_rank"],
     places_from=found["library"].iloc[0],
 )
-guess.compare(local_rank=found["local_rank"].iloc[-1], cross_rank=found["cross_rank"].iloc[-1])
 
 # %% [markdown]
 # ## mpirun alone makes nothing parallel
 #
 # Take a script that trains in one process, and change nothing in it. Start it with `mpirun -np 2`.
-# (`steps.without` below writes a copy of a Horovod script without its nine steps, which you will
+# (`ablation.without` below writes a copy of a Horovod script without its nine steps, which you will
 # meet soon. What is left trains in one process.)
 #
 # At its end each process prints hashes: of its weights, and of the images that it saw. Equal hash
 # means: equal to the last bit.
 
 # %%
-guess = workshop.predict(
+guess = workshop.guess(
     trainings="The unchanged script under mpirun -np 2: how many separate trainings run?",
     weights="How many different sets of weights are there at the end?",
     images="How many different sets of images did the processes see?",
@@ -216,7 +222,7 @@ def kinds(run, column: str) -> int:
     return run.table("evidence")[column].nunique()
 
 
-with steps.without(choice.script, *range(1, 10)) as unchanged:
+with ablation.without(choice.script, *range(1, 10)) as unchanged:
     strangers = mpirun(2, unchanged, *short, show=False)
 trainings = strangers.table("start")
 trainings[["world_size", "global_batch_size", "parameters"]]
@@ -229,10 +235,12 @@ trainings[["world_size", "global_batch_size", "parameters"]]
 
 # %%
 alone = {"weights": kinds(strangers, "weights_at_end"), "images": kinds(strangers, "images_seen")}
+guess.compare(trainings=len(trainings), **alone)
+
+# %% jupyter={"source_hidden": true} tags=["results"]
 assert (trainings["world_size"] == 1).all(), "The script without steps must not know of others."
 assert alone == {"weights": 1, "images": 1}, "Two strangers with one seed must do the same work."
-workshop.record(strangers=len(trainings), strangers_weights=alone["weights"])
-guess.compare(trainings=len(trainings), **alone)
+workshop.save_results(strangers=len(trainings), strangers_weights=alone["weights"])
 
 # %% [markdown]
 # ## Six steps
@@ -252,14 +260,14 @@ guess.compare(trainings=len(trainings), **alone)
 # 05's script does, you leave the rate alone.
 
 # %%
-steps.show_step(choice.script, 1, 2, 3)
+ablation.show_step(choice.script, 1, 2, 3)
 
 # %% [markdown]
 # **4. Average the gradients.** The heart. What `tape.gradient` returns is now the mean over all
 # ranks: the all-reduce of lesson 02. All ranks apply the same numbers.
 
 # %%
-steps.show_step(choice.script, 4)
+ablation.show_step(choice.script, 4)
 
 # %% [markdown]
 # **5. Broadcast.** Equal updates keep weights equal only if they were equal before. So rank 0
@@ -270,7 +278,7 @@ steps.show_step(choice.script, 4)
 # everything exists, and the broadcast may come before the first step.)
 
 # %%
-steps.show_step(choice.script, 5)
+ablation.show_step(choice.script, 5)
 
 # %% [markdown]
 # **6. One rank writes.** The weights are equal, so one copy is enough, and several ranks writing
@@ -278,7 +286,7 @@ steps.show_step(choice.script, 5)
 # others would wait for it for ever.
 
 # %%
-steps.show_step(choice.script, 6)
+ablation.show_step(choice.script, 6)
 
 # %% [markdown]
 # ## Three steps that most people forget
@@ -293,7 +301,7 @@ steps.show_step(choice.script, 6)
 # model is the mean over all ranks.
 
 # %%
-steps.show_step(choice.script, 7, 8, 9)
+ablation.show_step(choice.script, 7, 8, 9)
 
 # %% [markdown]
 # On the web you will meet older forms. `AdamOptimizer(lr=…)`, `tf.Session` hooks and
@@ -314,7 +322,7 @@ steps.show_step(choice.script, 7, 8, 9)
 # scripts that use dropout.
 
 # %%
-guess = workshop.predict(
+guess = workshop.guess(
     complete="All nine steps, 2 ranks: how many different sets of weights at the end?",
     no_tape="Without step 4, the tape: how many?",
     no_broadcast="Without step 5, the broadcast, but with the tape: how many?",
@@ -327,7 +335,7 @@ trace = Path(folder.name) / "timeline.json"
 variables = choice.environment | {"HOROVOD_TIMELINE": trace}
 runs = {"complete": mpirun(2, SCRIPTS / choice.script, *short, show=False, **variables)}
 for name, step in {"no_tape": 4, "no_broadcast": 5, "no_shard": 7}.items():
-    with steps.without(choice.script, step) as copy:
+    with ablation.without(choice.script, step) as copy:
         print(f"without step {step}: ", end="")
         runs[name] = mpirun(2, copy, *short, show=False, **choice.environment)
 
@@ -357,12 +365,14 @@ table.rename_axis("how many different …")
 # overlapped, and only the images told.
 
 # %%
-assert list(table.loc["complete"]) == [2, 1, 1, 2, 0], "The complete script must train one model."
 ends = table["weights_at_end"]
+guess.compare(**ends)
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+assert list(table.loc["complete"]) == [2, 1, 1, 2, 0], "The complete script must train one model."
 assert ends["no_tape"] == 2 and ends["no_broadcast"] == 2, "A missing step left no trace."
 assert table.loc["no_shard", "images_seen"] == 1, "Without step 7 all ranks see the same images."
-workshop.record(**{name: list(table.loc[name]) for name in table.index})
-guess.compare(**ends)
+workshop.save_results(**{name: list(table.loc[name]) for name in table.index})
 
 # %% [markdown]
 # Why after the first step? Count the optimizer's variables before it and after it.
@@ -370,11 +380,13 @@ guess.compare(**ends)
 # %%
 evidence = runs["complete"].table("evidence").set_index("rank")
 late = evidence.filter(like="optimizer_variables").T
+late
+
+# %% jupyter={"source_hidden": true} tags=["results"]
 assert (late.iloc[1] > late.iloc[0]).all(), "The optimizer made no variables in the first step."
 hashes = evidence["weights_at_end"]
 assert hashes.nunique() == 1, "The ranks of the complete run differ: run the cell again."
-workshop.record(hashes=hashes, optimizer_variables=late[0])
-late
+workshop.save_results(hashes=hashes, optimizer_variables=late[0])
 
 # %% [markdown]
 # ## The Timeline
@@ -403,11 +415,11 @@ spans.round(3)
 # reduce in two tiers (`HOROVOD_HIERARCHICAL_ALLREDUCE=1`) and search for good settings by itself
 # (`HOROVOD_AUTOTUNE=1`).
 
-# %%
+# %% jupyter={"source_hidden": true} tags=["results"]
 gradients = one["tensor"].nunique()
 assert gradients == 8, f"The model has 8 gradients, and the timeline shows {gradients}."
 assert spans.loc["all-reduce", "ms"] > 0, "No all-reduce took any time: is the trace complete?"
-workshop.record(gradients=gradients, phases=list(spans.index), phase_ms=spans["ms"])
+workshop.save_results(gradients=gradients, phases=list(spans.index), phase_ms=spans["ms"])
 
 # %% [markdown]
 # ## Is it faster?
@@ -417,23 +429,25 @@ workshop.record(gradients=gradients, phases=list(spans.index), phase_ms=spans["m
 # half of a real one). To tell these apart, measure three things:
 #
 # - **one process**, training alone;
-# - **two apart**: two processes that know nothing of each other, side by side, as "2 ranks apart"
-#   in lesson 01. This is the *machine's own ceiling*: no library can beat it;
+# - **two independent**: two processes that know nothing of each other, side by side, as "2 ranks
+#   apart" in lesson 01. This is the *machine's own ceiling*: no library can beat it;
 # - **two ranks**, which average their gradients in every step.
 #
 # Each computes with one thread and 1,024 images per step. There are four processes: one that
-# trains alone and also plays in "two apart", its partner there, and two ranks. All are started
-# first. Then they take turns of under a second, and whoever has no turn is paused. So a busy
-# moment of the machine hits all alike.
+# trains alone and also in "two independent", its partner there, and two ranks. All are started
+# first. Then they are measured alternately, under a second each, and the others are paused. So a
+# busy moment of the machine hits all alike.
 
 # %%
-guess = workshop.predict(
-    ceiling="How many times as fast as one process are two apart?",
+guess = workshop.guess(
+    ceiling="How many times as fast as one process are two independent ones?",
     speedup="How many times as fast as one process are two ranks?",
 )
 
 # %%
-speeds = turns.measure(batch, turn_steps, rounds, library=choice.library, **choice.environment)
+speeds = interleaved.training_speeds(
+    batch, turn_steps, rounds, library=choice.library, **choice.environment
+)
 speeds.round().astype(int)
 
 # %%
@@ -446,15 +460,17 @@ with plots.canvas("What a second rank brings", "", "images per second") as axes:
     axes.grid(axis="x", visible=False)
 
 # %%
-ceiling = (speeds[turns.APART] / speeds[turns.ONE]).median()
-speedup = (speeds[turns.RANKS] / speeds[turns.ONE]).median()
-share = (speeds[turns.RANKS] / speeds[turns.APART]).median()
-print(f"Two apart: {ceiling:.2f} x one process. Two ranks: {speedup:.2f} x.")
+ceiling = (speeds[interleaved.INDEPENDENT] / speeds[interleaved.ONE]).median()
+speedup = (speeds[interleaved.RANKS] / speeds[interleaved.ONE]).median()
+share = (speeds[interleaved.RANKS] / speeds[interleaved.INDEPENDENT]).median()
+print(f"Two independent: {ceiling:.2f} x one process. Two ranks: {speedup:.2f} x.")
 print(f"So two ranks reach {share:.0%} of what this machine can give to two processes.")
 if share < 0.8:
     print("Another program probably uses the cores. Go on, and measure again later.")
-workshop.record(ceiling=ceiling, speedup=speedup, share=share)
 guess.compare(ceiling=ceiling, speedup=speedup)
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+workshop.save_results(ceiling=ceiling, speedup=speedup, share=share)
 
 # %% [markdown]
 # The dots are single rounds, the bars their medians. On a quiet machine you should see a share of
@@ -483,10 +499,12 @@ few = [*data, "--max-steps", max_steps, "--log-every", 0, "--save-to", Path(fold
 mirrored = mpirun(1, SCRIPTS / "train_tf_mirrored.py", "--devices", 2, *few, show=False)
 replicas = pd.DataFrame([one for one in mirrored.events if one["event"] == "weights"])
 replicas = replicas.rename(columns={"rank": "replica"}).drop(columns="event")
+replicas.assign(weights_sha256=replicas["weights_sha256"].str[:16] + "…")
+
+# %% jupyter={"source_hidden": true} tags=["results"]
 assert len(replicas) == 2, f"{len(replicas)} replicas trained, not 2."
 assert replicas["weights_sha256"].nunique() == 1, "The replicas differ: did they average?"
-workshop.record(replicas=len(replicas))
-replicas.assign(weights_sha256=replicas["weights_sha256"].str[:16] + "…")
+workshop.save_results(replicas=len(replicas))
 
 # %% [markdown]
 # Note the division by `replicas`: here `apply_gradients` *sums* over the devices. Forget it and

@@ -63,9 +63,10 @@ import pandas as pd
 
 import data_prep
 import workshop
-from workshop import plots, vpc
-from workshop.mpirun import mpirun
-from workshop.standin import horovod_or_standin
+from workshop import plots
+from workshop.jobs import vpc
+from workshop.launch.horovod_fallback import script_for_job
+from workshop.launch.mpirun import mpirun
 
 session = workshop.session(target=target, seat=seat)
 digits = data_prep.digits.prepare(workshop.DATA / "digits", quiet=True)
@@ -80,7 +81,7 @@ channels = {"training": f"{data}/training", "test": f"{data}/test"}
 # the same way. The measurements below are real in both cases.
 
 # %%
-choice = horovod_or_standin(session)
+choice = script_for_job(session)
 print(choice.explanation)
 
 # %% [markdown]
@@ -124,9 +125,11 @@ costs.drop(columns="instance_type")
 
 # %%
 total, most = costs["USD"].sum(), costs["USD at most"].sum()
-assert len(instances) == len(costs) == 6, "Choose 2 or more for both counts: two rows are equal."
 print(f"All six: about {total:.2f} USD on AWS, at most {most:.2f} USD. Here: nothing.")
-workshop.record(usd=total, usd_at_most=most)
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+assert len(instances) == len(costs) == 6, "Choose 2 or more for both counts: two rows are equal."
+workshop.save_results(usd=total, usd_at_most=most)
 
 # %% [markdown]
 # ## Predict
@@ -134,7 +137,7 @@ workshop.record(usd=total, usd_at_most=most)
 # First one job in depth: all instances, all processes. Then the others, for the table.
 
 # %%
-guess = workshop.predict(
+guess = workshop.guess(
     ranks=f"How many ranks will {n} x {m} have?",
     images="How many images will each of them take in a step?",
     weights="How many different sets of weights will there be at the end?",
@@ -223,8 +226,10 @@ result = workshop.follow(estimator)
 # %%
 world_size = instance_count * processes_per_host
 start = result.table("start").iloc[0]
+
+# %% jupyter={"source_hidden": true} tags=["results"]
 assert start["world_size"] == world_size, f"{start['world_size']} ranks ran, not {world_size}."
-workshop.record(status=result.status, world_size=int(start["world_size"]))
+workshop.save_results(status=result.status, world_size=int(start["world_size"]))
 
 # %% [markdown]
 # ## What `fit()` sent
@@ -246,8 +251,10 @@ command = result.matching("mpirun --host")[0].text
 print(command.split(" --allow-run-as-root")[0])
 for line in result.matching("Num slots:"):
     print(" ".join(line.text.split()))
+
+# %% jupyter={"source_hidden": true} tags=["results"]
 assert f"-np {world_size}" in command, f"mpirun was not told to start {world_size} processes."
-workshop.record(command=command.split(" --allow-run-as-root")[0])
+workshop.save_results(command=command.split(" --allow-run-as-root")[0])
 
 # %% [markdown]
 # ## One model, or four?
@@ -273,18 +280,18 @@ weights[["rank", "host", "local_rank", "weights"]]
 
 # %%
 per_host, different = weights["host"].value_counts(), weights["weights_sha256"].nunique()
+print(f"{world_size} ranks on {len(per_host)} hosts, {different} set of weights: one model.")
+
+# %% jupyter={"source_hidden": true} tags=["results"]
 assert sorted(weights["rank"]) == list(range(world_size)), "A rank is missing in the log."
 assert (per_host == processes_per_host).all(), f"Uneven: {per_host.to_dict()}"
 assert different == 1, f"{different} different sets of weights: the ranks did not synchronise."
-print(f"{world_size} ranks on {len(per_host)} hosts, {different} set of weights: one model.")
-workshop.record(ranks_per_host=per_host.to_dict(), hashes=weights["weights_sha256"])
-
-# %%
+workshop.save_results(ranks_per_host=per_host.to_dict(), hashes=weights["weights_sha256"])
 table = result.table("epoch")
 losses, accuracy = table["train_loss"], result.metrics["test_accuracy"]
 assert losses.iloc[-1] < losses.iloc[0], "The loss did not fall: look at the learning rate."
 assert accuracy >= expected_accuracy, f"{accuracy:.1%} is too low; {expected_accuracy:.0%} expected"
-workshop.record(losses=losses, accuracy=accuracy, different_weights=different)
+workshop.save_results(losses=losses, accuracy=accuracy, different_weights=different)
 
 # %% [markdown]
 # ## The same script in other places
@@ -381,10 +388,12 @@ results = workshop.run_jobs(jobs, channels)
 
 # %%
 sent = results[in_vpc].description["VpcConfig"]
+sent
+
+# %% jupyter={"source_hidden": true} tags=["results"]
 assert sent["Subnets"] == network["subnets"], "The request named other subnets: look at `network`."
 assert "VpcConfig" not in result.description, "The first job was not meant to be in a VPC."
-workshop.record(vpc_config=sent)
-sent
+workshop.save_results(vpc_config=sent)
 
 # %% [markdown]
 # And here is the `TF_CONFIG` of the last worker of TensorFlow's own way. Everybody is a `worker`;
@@ -393,10 +402,12 @@ sent
 # %%
 last = max(results[native].matching("TF_CONFIG="), key=lambda line: line.host)
 print(f"{last.host}: {last.text}")
+
+# %% jupyter={"source_hidden": true} tags=["results"]
 native_weights = results[native].table("weights")
 assert native_weights["weights_sha256"].nunique() == 1, "The workers did not synchronise."
 assert sorted(native_weights["host"]) == [f"algo-{i + 1}" for i in range(n)], "A worker is missing."
-workshop.record(native_hashes=native_weights["weights_sha256"], tf_config=last.text)
+workshop.save_results(native_hashes=native_weights["weights_sha256"], tf_config=last.text)
 
 # %% [markdown]
 # ## The table
@@ -415,12 +426,12 @@ comparison.drop(columns="global_batch_size")
 # %%
 plots.throughput(comparison)
 
-# %%
+# %% jupyter={"source_hidden": true} tags=["results"]
 same = comparison["last loss"] if "torch" not in choice.script else comparison["last loss"][:-1]
 assert same.max() - same.min() < 0.001, "One configuration learned something else: see last loss."
 assert (comparison["step ms"] > 0).all(), "A configuration has no step time."
 measured = comparison[["instances", "processes", "world_size", "step ms", "samples/s"]]
-workshop.record(comparison=measured.to_dict("index"), loss_spread=same.max() - same.min())
+workshop.save_results(comparison=measured.to_dict("index"), loss_spread=same.max() - same.min())
 
 # %%
 speed_up = comparison["speed-up"][f"{n} x {m}"]
@@ -449,7 +460,9 @@ steps = int(result.table("epoch")["step"].iloc[-1])
 stepping = steps * comparison["step ms"][f"{n} x {m}"] / 1000
 share = stepping / result.billable_seconds
 print(f"{steps} steps took {stepping:.1f} of {result.billable_seconds} billable s: {share:.0%}.")
-workshop.record(share_of_steps=share)
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+workshop.save_results(share_of_steps=share)
 
 # %% [markdown]
 # The rest is starting Python, importing TensorFlow, building the model, saving it. More ranks do
@@ -482,11 +495,11 @@ pd.DataFrame({"right": right, "custom_mpi_option": misspelled, "parameter_server
 # In the second column your option is gone. In the third there is no `mpirun`: every instance would
 # start the script by itself. Each would find that it is rank 0 of 1, train alone, and end well.
 
-# %%
+# %% jupyter={"source_hidden": true} tags=["results"]
 key = "sagemaker_mpi_custom_mpi_options"
 assert options in right[key] and options not in misspelled[key], "Compare the two columns above."
 assert "sagemaker_mpi_enabled" not in server, "A parameter server job must not start MPI."
-workshop.record(
+workshop.save_results(
     misspelled_option_sent=options in misspelled[key],
     parameter_server_starts_mpi="sagemaker_mpi_enabled" in server,
 )

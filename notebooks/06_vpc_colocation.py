@@ -68,17 +68,19 @@ import pandas as pd
 
 import data_prep
 import workshop
-from workshop import costmodel, recorded, stacks, vpc
-from workshop import links as link
-from workshop.plots import links as pictures
-from workshop.standin import horovod_or_standin
+from workshop.account import stacks
+from workshop.jobs import bandwidth, vpc
+from workshop.launch.horovod_fallback import script_for_job
+from workshop.lesson import reference_results
+from workshop.measure import alpha_beta, scaling
+from workshop.plots import collectives as pictures
 
 session = workshop.session(target=target, seat=seat)
 digits = data_prep.digits.prepare(workshop.DATA / "digits", quiet=True)
 data = f"s3://{session.bucket}/data/digits"
 data_prep.upload(digits, data, client=session.client("s3"))
 channels = {"training": f"{data}/training", "test": f"{data}/test"}
-choice = horovod_or_standin(session)
+choice = script_for_job(session)
 print(choice.explanation)
 
 # %% [markdown]
@@ -87,8 +89,8 @@ print(choice.explanation)
 # it shows what was recorded on another machine, with its date.
 
 # %%
-stay_wide = link.why_wide(session)
-kept = recorded.of("06") if stay_wide and target == "local" else None
+stay_wide = bandwidth.why_unshaped(session)
+kept = reference_results.load("06") if stay_wide and target == "local" else None
 print(stay_wide or "Links between instances can be narrowed here.")
 
 # %% [markdown]
@@ -112,7 +114,7 @@ print(stay_wide or "Links between instances can be narrowed here.")
 
 # %%
 if make_network:
-    stacks.deploy(session, ("network",))
+    workshop.deploy(session, ("network",))
 network = vpc.network(session)
 network
 
@@ -146,10 +148,10 @@ groups = session.client("ec2").describe_security_groups(GroupIds=network["securi
 rules = vpc.rules_of(group)
 pd.DataFrame(rules)
 
-# %%
+# %% jupyter={"source_hidden": true} tags=["results"]
 inside = [rule for rule in rules if rule["with"] == "itself" and rule["ports"] == "all"]
 assert {rule["direction"] for rule in inside} == {"in", "out"}, "Ranks would not reach each other."
-workshop.record(rules=rules, network=network)
+workshop.save_results(rules=rules, network=network)
 
 # %% [markdown]
 # Both directions are needed. "Everything out to 0.0.0.0/0" is the default of a new group, and is
@@ -186,7 +188,9 @@ costs
 # %%
 total, most = costs["USD"].sum(), costs["USD at most"].sum()
 print(f"Together: about {total:.2f} USD on AWS, at most {most:.2f} USD. Here: nothing.")
-workshop.record(usd=total, usd_at_most=most)
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+workshop.save_results(usd=total, usd_at_most=most)
 
 # %% [markdown]
 # ## A link, narrowed
@@ -197,7 +201,7 @@ workshop.record(usd=total, usd_at_most=most)
 # its request. AWS sets that variable too, and nobody there reads it.
 
 # %%
-print(link.environment("200mbit"))
+print(bandwidth.environment("200mbit"))
 
 # %% [markdown]
 # The script that trains is that of lesson 02's last part, PyTorch's DDP, and of lesson 05,
@@ -208,7 +212,7 @@ print(link.environment("200mbit"))
 # second. One instance alone takes the whole batch.
 
 # %%
-guess = workshop.predict(
+guess = workshop.guess(
     milliseconds="How long do the gradients travel at 200 Mbit/s, in ms?",
     crossing="At which link (Mbit/s) are two instances no faster than one?",
 )
@@ -235,7 +239,7 @@ def two_ways(instances: int, narrowed: str) -> dict:
     return {
         "instance_count": instances,
         "distribution": {"mpi": {"enabled": True} | options},
-        "environment": link.environment(narrowed),
+        "environment": bandwidth.environment(narrowed),
         "hyperparameters": dict(training),
     } | job
 
@@ -270,7 +274,7 @@ rows = [
     {
         "name": name,
         "link": one,
-        "mbit": link.mbit(one),
+        "mbit": bandwidth.mbit(one),
         "step_seconds": comparison["step ms"][f"{name}, two, {one}"] / 1000,
     }
     for name in libraries
@@ -280,13 +284,13 @@ narrowing = pd.DataFrame(rows)
 if kept:
     print(kept.caption)
     narrowing, alone = pd.DataFrame(kept.results["narrowing"]), kept.results["alone"]
-    narrowing["mbit"] = narrowing["link"].map(link.mbit)
+    narrowing["mbit"] = narrowing["link"].map(bandwidth.mbit)
 narrowing.pivot(index="link", columns="name", values="step_seconds").loc[
     narrowing["link"].unique()
 ] * 1000
 
 # %%
-pictures.step_time_by_link(narrowing, alone)
+pictures.step_time_by_bandwidth(narrowing, alone)
 
 # %%
 by_name = dict(tuple(narrowing.groupby("name", sort=False)))
@@ -294,24 +298,28 @@ lines = {
     name: (list(rows["mbit"]), list(rows["step_seconds"]), alone[name])
     for name, rows in by_name.items()
 }
-crossings = {name: pictures.crossing(*line) for name, line in lines.items()}
+crossings = {name: scaling.break_even(*line) for name, line in lines.items()}
 gradient_bytes = int(results["DDP, one"].table("start").iloc[0]["gradient_bytes"])
 print(f"{gradient_bytes / 1e6:.2f} MB of gradients")
 for name, line in lines.items():
-    print(f"{name}: two instances are {pictures.crossing_in_words(*line)}")
+    print(f"{name}: two instances are {scaling.break_even_in_words(*line)}")
+
+# %% jupyter={"source_hidden": true} tags=["results"]
 measured_steps = narrowing.drop(columns="mbit").to_dict("records")
-workshop.record(narrowing=measured_steps, alone=alone, crossings=crossings)
-workshop.record(gradient_bytes=gradient_bytes, recorded=bool(kept))
+workshop.save_results(narrowing=measured_steps, alone=alone, crossings=crossings)
+workshop.save_results(gradient_bytes=gradient_bytes, recorded=bool(kept))
 
 # %%
+guess.compare(
+    milliseconds=gradient_bytes * 8 / 200e6 * 1000, crossing=crossings["DDP"] or float("nan")
+)
+
+# %% jupyter={"source_hidden": true} tags=["results"]
 at_least = narrowing["mbit"].map(lambda mbit: gradient_bytes * 8 / (mbit * 1e6))  # seconds
 quicker = narrowing[narrowing["step_seconds"] < 0.9 * at_least]
 assert quicker.empty, f"Faster than the link allows: is it narrow at all?\n{quicker}"
 hashes = {name: result.table("weights")["weights_sha256"] for name, result in results.items()}
 assert all(one.nunique() == 1 for one in hashes.values()), "Two ranks did not train one model."
-guess.compare(
-    milliseconds=gradient_bytes * 8 / 200e6 * 1000, crossing=crossings["DDP"] or float("nan")
-)
 
 # %% [markdown]
 # How to read it:
@@ -342,7 +350,7 @@ guess.compare(
 # different in kind. **Predict** it: 8 MB on links of 200 Mbit/s.
 
 # %%
-guess = workshop.predict(
+guess = workshop.guess(
     one="How long does the all-reduce take in one instance, in ms?",
     two="And on two instances with four ranks each?",
     eight="And on eight instances with one rank each?",
@@ -357,7 +365,7 @@ def measuring(instances: int) -> PyTorch:
         entry_point="measure_all_reduce.py",
         instance_count=instances,
         distribution={"mpi": processes},
-        environment=link.environment(layout_link),
+        environment=bandwidth.environment(layout_link),
         hyperparameters={"algorithms": "gloo,two_tier", "bytes": layout_megabytes * 1_000_000},
         **torch_image,
         **job | {"instance_type": layout_instance_type},
@@ -373,11 +381,11 @@ measured = workshop.run_jobs({name: measuring(count) for name, count in layouts.
 # %%
 placed = []
 for name, count in layouts.items():
-    tiers = costmodel.TwoTiers.from_measurements(measured[name].events)
+    tiers = alpha_beta.TwoTiers.from_measurements(measured[name].events)
     where = {"instances": count, "ranks_per_instance": layout_ranks // count}
     for record in measured[name].table("all_reduce").to_dict("records"):
         algorithm, n_bytes = record["algorithm"], record["bytes"]
-        predicted = costmodel.predicted_seconds(algorithm, n_bytes, links=tiers, **where)
+        predicted = alpha_beta.estimated_seconds(algorithm, n_bytes, links=tiers, **where)
         found = float(pd.Series(record["seconds"]).median())
         placed.append(
             {"placement": name, "algorithm": algorithm, "predicted": predicted, "measured": found}
@@ -396,7 +404,9 @@ milliseconds.loc[placed["placement"].unique()].round(1)
 flat, off = milliseconds["gloo"], (placed["predicted"] / placed["measured"] - 1).abs().median()
 order = list(placed["placement"].unique())
 guess.compare(one=flat[order[0]], two=flat[order[1]], eight=flat[order[-1]])
-workshop.record(placed=placed.to_dict("records"), off=float(off))
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+workshop.save_results(placed=placed.to_dict("records"), off=float(off))
 
 # %% [markdown]
 # You should see three things. **One instance is in a class of its own.** Two, four and eight
@@ -419,12 +429,12 @@ predictions = [
         "type": kind,
         "placement": f"{n} x {8 // n}",
         "algorithm": algorithm,
-        "predicted": costmodel.predicted_seconds(
+        "predicted": alpha_beta.estimated_seconds(
             algorithm,
             1.4e9,
             instances=n,
             ranks_per_instance=8 // n,
-            links=costmodel.TwoTiers.of_instance_type(kind),
+            links=alpha_beta.TwoTiers.of_instance_type(kind),
         ),
     }
     for kind in ("ml.p4d.24xlarge", "ml.p5.48xlarge")
@@ -465,7 +475,7 @@ names = [
 ]
 choose = workshop.cost_table({"instance_type": name, "instance_count": 1} for name in names)
 choose = choose.set_index("instance_type")[["USD per hour"]]
-of_type = [link.network_performance(name) for name in names]
+of_type = [bandwidth.network_performance(name) for name in names]
 choose["Gbit/s"] = [one.gbit for one in of_type]
 choose["burst"] = [one.burst_gbit for one in of_type]
 choose["EFA"] = [one.efa for one in of_type]

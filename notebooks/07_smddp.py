@@ -71,18 +71,21 @@ import pandas as pd
 
 import data_prep
 import workshop
-from workshop import costmodel, plots, preflight, recorded
-from workshop import links as link
-from workshop.horovod import horovod_status
-from workshop.plots import links as pictures
+from workshop import plots
+from workshop.account import preflight
+from workshop.jobs import bandwidth
+from workshop.launch.horovod import horovod_status
+from workshop.lesson import reference_results
+from workshop.measure import all_reduces, alpha_beta
+from workshop.plots import collectives as pictures
 
 session = workshop.session(target=target, seat=seat)
 digits = data_prep.digits.prepare(workshop.DATA / "digits", quiet=True)
 data = f"s3://{session.bucket}/data/digits"
 data_prep.upload(digits, data, client=session.client("s3"))
 channels = {"training": f"{data}/training", "test": f"{data}/test"}
-stay_wide = link.why_wide(session)
-kept = recorded.of("07") if stay_wide and target == "local" else None
+stay_wide = bandwidth.why_unshaped(session)
+kept = reference_results.load("07") if stay_wide and target == "local" else None
 print(stay_wide or "Links between instances can be narrowed here.")
 
 # %% [markdown]
@@ -105,7 +108,7 @@ print(stay_wide or "Links between instances can be narrowed here.")
 
 # %%
 across = {
-    name: costmodel.bytes_by_instance(name, megabytes, 2, ranks_each)[0][0]
+    name: all_reduces.bytes_by_instance(name, megabytes, 2, ranks_each)[0][0]
     for name in ("blind_ring", "ring", "two_tier")
 }
 bound = across["ring"] / across["two_tier"]
@@ -115,7 +118,7 @@ pd.Series(across, name="MB over each instance's link").to_frame()
 # **Predict.** The link carries 200 Mbit/s, which is 25 MB in a second.
 
 # %%
-guess = workshop.predict(
+guess = workshop.guess(
     two_tier="How many times as fast as the ring in order is the two-tier all-reduce?",
     blind="How many times as slow is the ring that ignores the topology?",
 )
@@ -157,7 +160,9 @@ costs = workshop.cost_table(
 ).set_index("jobs")
 total, most = costs["USD"].sum(), costs["USD at most"].sum()
 print(f"Seven jobs: about {total:.2f} USD on AWS, at most {most:.2f} USD. Here: nothing.")
-workshop.record(usd=total, usd_at_most=most)
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+workshop.save_results(usd=total, usd_at_most=most)
 
 # %% [markdown]
 # ## Measured
@@ -177,7 +182,7 @@ measuring = PyTorch(
     entry_point="measure_all_reduce.py",
     instance_count=2,
     distribution=mpi,
-    environment=link.environment(between),
+    environment=bandwidth.environment(between),
     hyperparameters={
         "algorithms": ",".join(algorithms),
         "bytes": megabytes * 1_000_000,
@@ -194,16 +199,18 @@ events = [one for one in measured.events if one["event"] in ("link", "all_reduce
 if kept:
     print(kept.caption)
     events = kept.results["events"]
-workshop.record(events=events, recorded=bool(kept))
 records = [one for one in events if one["event"] == "all_reduce"]
 times = pd.DataFrame({one["algorithm"]: one["seconds"] for one in records})  # a row for each block
 medians = times.median()
 where = {"instances": 2, "ranks_per_instance": ranks_each}
-on_aws = 1000 * link.network_performance(instance_type).gbit  # Mbit/s
-rate = 1e6 * (link.mbit(between) if target == "local" else on_aws)
-bounds = [costmodel.bound(a, megabytes * 1e6, bits_per_second=rate, **where) for a in algorithms]
+on_aws = 1000 * bandwidth.network_performance(instance_type).gbit  # Mbit/s
+rate = 1e6 * (bandwidth.mbit(between) if target == "local" else on_aws)
+bounds = [alpha_beta.bound(a, megabytes * 1e6, bits_per_second=rate, **where) for a in algorithms]
 bars = pd.DataFrame({"algorithm": algorithms, "measured": medians.to_list(), "bound": bounds})
 pictures.all_reduce_bars(bars, f"{megabytes} MB, 2 instances x {ranks_each} ranks")
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+workshop.save_results(events=events, recorded=bool(kept))
 
 # %% [markdown]
 # You should see what the bytes said: the ring that ignores the topology is by far the slowest, and
@@ -216,7 +223,9 @@ loss = float((times["blind_ring"] / times["ring"]).median())
 print(f"two tiers against gloo: {gain:.2f} times as fast (bound {bound:.2f})")
 print(f"topology ignored: {loss:.2f} times as slow (its bytes say {most_loss:.0f})")
 guess.compare(two_tier=gain, blind=loss)
-workshop.record(gain=gain, loss=loss, bound=bound, medians=medians.to_dict())
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+workshop.save_results(gain=gain, loss=loss, bound=bound, medians=medians.to_dict())
 
 # %% [markdown]
 # > Who orders the ranks? `mpirun` and `torchrun` number them instance by instance, and rings follow
@@ -229,9 +238,9 @@ workshop.record(gain=gain, loss=loss, bound=bound, medians=medians.to_dict())
 # are four numbers, and all four were measured at the beginning of the job. No all-reduce was.
 
 # %%
-tiers = costmodel.TwoTiers.from_measurements(events)
+tiers = alpha_beta.TwoTiers.from_measurements(events)
 predicted = [
-    costmodel.predicted_seconds(one, megabytes * 1e6, links=tiers, **where) for one in algorithms
+    alpha_beta.estimated_seconds(one, megabytes * 1e6, links=tiers, **where) for one in algorithms
 ]
 checked = bars[["algorithm", "measured"]].assign(predicted=predicted)
 checked["off by"] = checked["predicted"] / checked["measured"] - 1
@@ -239,7 +248,9 @@ checked
 
 # %%
 pictures.predicted_against_measured(checked)
-workshop.record(off=float(checked["off by"].abs().median()))
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+workshop.save_results(off=float(checked["off by"].abs().median()))
 
 # %% [markdown]
 # ## Herring: the servers come back
@@ -287,7 +298,7 @@ workshop.show_diff("train_torch_ddp.py", "train_torch_links.py")
 # ring sends 2 · 3/4 of the bytes over each link, two tiers 2 · 1/2.
 
 # %%
-guess = workshop.predict(
+guess = workshop.guess(
     two_tier="How many times as fast is a step with two tiers?",
     fp16="And one with half precision?",
 )
@@ -309,7 +320,7 @@ def training(all_reduce: str, bucket_megabytes: float = 25) -> PyTorch:
         entry_point="train_torch_links.py",
         instance_count=2,
         distribution={"mpi": {"enabled": True, "processes_per_host": 2}},
-        environment=link.environment(training_between),
+        environment=bandwidth.environment(training_between),
         hyperparameters=shared | how,
         **torch_image,
         **job,
@@ -332,11 +343,13 @@ comparison.filter(["step ms", "speed-up", "last loss", "on a narrow link"])
 
 # %%
 faster = comparison["speed-up"]
+guess.compare(two_tier=faster["two_tier"], fp16=faster["fp16"])
+
+# %% jupyter={"source_hidden": true} tags=["results"]
 apart = float((losses["two_tier"] - losses["default"]).abs().max())
 assert apart < 1e-3, f"Two tiers must give the same sums; the losses are {apart} apart."
 assert all(one.iloc[-1] < one.iloc[0] for one in losses.values()), "A loss did not fall."
-guess.compare(two_tier=faster["two_tier"], fp16=faster["fp16"])
-workshop.record(steps=comparison["step ms"].to_dict(), faster=faster.to_dict(), apart=apart)
+workshop.save_results(steps=comparison["step ms"].to_dict(), faster=faster.to_dict(), apart=apart)
 
 # %% [markdown]
 # How to read it:
@@ -369,7 +382,7 @@ smddp = PyTorch(
     entry_point="train_torch_links.py",
     instance_count=2,
     distribution={"smdistributed": {"dataparallel": {"enabled": True}}},
-    environment=link.environment(training_between),
+    environment=bandwidth.environment(training_between),
     hyperparameters=dict(shared) | {"backend": "smddp"},
     **torch_image,
     **job | {"instance_type": instance_type if target == "local" else "ml.p4d.24xlarge"},
@@ -384,8 +397,11 @@ for name in wanted:
     )
     ends = named_smddp[name].table("epoch")["train_loss"].iloc[-1], losses["default"].iloc[-1]
     print(f"last loss {ends[0]:.6f}, and with gloo {ends[1]:.6f}")
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+if wanted:
     assert abs(ends[0] - ends[1]) < 1e-3, "The stand-in must average the same gradients."
-    workshop.record(standin_apart=abs(ends[0] - ends[1]))
+    workshop.save_results(standin_apart=abs(ends[0] - ends[1]))
 
 # %% [markdown]
 # ## Where it runs, and where not
@@ -418,10 +434,10 @@ def against(kind: str, version: str, python: str) -> list[str]:
 said = {what: against(*job_of) for what, job_of in asked.items()}
 print("\n".join(f"{what}: {' '.join(why) or 'fine'}" for what, why in said.items()))
 
-# %%
+# %% jupyter={"source_hidden": true} tags=["results"]
 assert not said["what it is made for"], "SMDDP's own type must pass."
 assert all(said[name] for name in list(asked)[:3]), "Three of the four must be refused."
-workshop.record(refused=[name for name, why in said.items() if why])
+workshop.save_results(refused=[name for name, why in said.items() if why])
 
 # %% [markdown]
 # - **p4d and p4de only**: 8 A100s, NVLink inside, 400 Gbit/s with EFA outside. Not P3 any more, not
@@ -463,7 +479,7 @@ workshop.show_function("common/libraries_tf.py", "load_library")
 # > and the call fails with *'list' object is not callable*. The script takes both.
 
 # %%
-workshop.show_function("train_tf_fit.py", "on_train_batch_end")
+workshop.show_function("train_tf_fit.py", "BroadcastAfterFirstStep.on_train_batch_end")
 
 # %% [markdown]
 # ## Files for it: TFRecord and FastFile
@@ -556,8 +572,13 @@ for name, result in switched.items():
     ranks = result.table("weights")["weights_sha256"]
     accuracy = result.metrics["test_accuracy"]
     print(f"{name}: {len(ranks)} ranks, {ranks.nunique()} set of weights, accuracy {accuracy:.1%}")
-    assert ranks.nunique() == 1, f"{name}: the ranks did not train one model."
-workshop.record(switched={name: one.metrics["test_accuracy"] for name, one in switched.items()})
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+weights = {name: one.table("weights")["weights_sha256"] for name, one in switched.items()}
+assert all(one.nunique() == 1 for one in weights.values()), "The ranks did not train one model."
+workshop.save_results(
+    switched={name: one.metrics["test_accuracy"] for name, one in switched.items()}
+)
 
 # %% [markdown]
 # Both train one model. (Locally both are Horovod: the module `smdistributed.dataparallel` of this

@@ -12,14 +12,14 @@
 # ---
 
 # %% [markdown]
-# # 08 · Serving: ask the model, go on after an end, and what breaks
+# # 08 · Serving: ask the model, resume after an interruption, and what breaks
 #
 # **After this lesson you can**
 #
 # - put a trained model behind an address, ask it in three forms, and take it away again;
 # - say how long an answer takes, in the middle and at worst, and which pictures it gets wrong;
 # - send a whole file through a model, without an endpoint;
-# - let a job be interrupted and go on, and prove that its weights are those of an undisturbed one;
+# - let a job be interrupted and resume, and prove that its weights are those of an undisturbed one;
 # - tell from a symptom and a line of the log what broke in a distributed job.
 #
 # **Before:** [lesson 00](00_setup.ipynb): a job and the model it leaves.
@@ -68,7 +68,9 @@ from IPython.display import display
 
 import data_prep
 import workshop
-from workshop import breaking, models, plots, standing, vpc
+from workshop import failures, plots
+from workshop.account import prices
+from workshop.jobs import inference, vpc
 
 session = workshop.session(target=target, seat=seat)
 digits = data_prep.digits.prepare(workshop.DATA / "digits", quiet=True)
@@ -93,7 +95,9 @@ costs = workshop.cost_table(
 ).set_index("job")
 total, most = costs["USD"].sum(), costs["USD at most"].sum()
 print(f"Three jobs: about {total:.2f} USD on AWS, at most {most:.2f} USD. Here: nothing.")
-workshop.record(usd=total, usd_at_most=most)
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+workshop.save_results(usd=total, usd_at_most=most)
 
 # %%
 from sagemaker.tensorflow import TensorFlow
@@ -143,12 +147,14 @@ workshop.show_function("common/model_tf.py", "save_model")
 # does not. A forgotten one is the classic bill of such a course:
 
 # %%
-a_month = standing.price("endpoint ml.m5.large").per_month()
+a_month = prices.idle_price("endpoint ml.m5.large").per_month()
 print(f"One forgotten ml.m5.large: {a_month:.0f} USD a month.")
-workshop.record(usd_a_month=a_month)
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+workshop.save_results(usd_a_month=a_month)
 
 # %%
-guess = workshop.predict(
+guess = workshop.guess(
     wrong="How many of the 360 test images will the model get wrong?",
     median="How many milliseconds will an answer take, in the middle?",
     slowest="And the slowest one in a hundred?",
@@ -174,8 +180,10 @@ deploy_seconds = time.monotonic() - began
 # %%
 endpoint = session.client("sagemaker").describe_endpoint(EndpointName=predictor.endpoint_name)
 print(f"{endpoint['EndpointStatus']} after {deploy_seconds:.0f} s")
+
+# %% jupyter={"source_hidden": true} tags=["results"]
 assert endpoint["EndpointStatus"] == "InService", endpoint.get("FailureReason")
-workshop.record(status=endpoint["EndpointStatus"], deploy_seconds=deploy_seconds)
+workshop.save_results(status=endpoint["EndpointStatus"], deploy_seconds=deploy_seconds)
 
 # %% [markdown]
 # On AWS it takes minutes until the instance is there and has loaded the model. Here a process of
@@ -199,11 +207,13 @@ print({name: np.round(value, 2).tolist() for name, value in answer.items()})
 # %%
 found = predictor.predict({"instances": images.tolist()})
 probabilities = np.array(found["predictions"])
-direct = models.predict(result.model, images, session)
+direct = inference.infer(result.model, images, session)
 apart = float(np.abs(probabilities - direct).max())
 print(f"{probabilities.shape[0]} answers; from the model's own at most {apart:.1e} apart")
+
+# %% jupyter={"source_hidden": true} tags=["results"]
 assert apart < 1e-6, "The endpoint serves another model than the job left."
-workshop.record(apart=apart)
+workshop.save_results(apart=apart)
 
 # %% [markdown]
 # ## Three forms of a question
@@ -235,10 +245,10 @@ forms = {
 answers = {name: next(iter(ask(*form).values())) for name, form in forms.items()}
 pd.Series({name: len(body) for name, (body, _) in forms.items()}, name="bytes").to_frame()
 
-# %%
+# %% jupyter={"source_hidden": true} tags=["results"]
 for name, one in answers.items():
     assert np.allclose(one, probabilities[:5], atol=1e-6), f"{name} was answered otherwise."
-workshop.record(forms=list(answers))
+workshop.save_results(forms=list(answers))
 
 # %% [markdown]
 # A wrong question gets an error, and not a guess. Two numbers are no image:
@@ -248,7 +258,10 @@ try:
     ask(json.dumps({"instances": [[1, 2]]}), "application/json")
 except runtime.exceptions.ModelError as error:
     print(error.response["OriginalStatusCode"], error.response["OriginalMessage"])
-    workshop.record(refused=error.response["OriginalStatusCode"])
+    refused = error.response["OriginalStatusCode"]
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+workshop.save_results(refused=refused)
 
 # %% [markdown]
 # Whoever wants another form writes **handlers**: functions in a file `inference.py`, which travels
@@ -276,10 +289,10 @@ plots.images(
     "Test images that the model gets wrong",
 )
 
-# %%
+# %% jupyter={"source_hidden": true} tags=["results"]
 accuracy = 1 - len(wrong) / len(labels)
 assert abs(accuracy - result.metrics["test_accuracy"]) < 1e-6, "Not the model that was measured."
-workshop.record(wrong=len(wrong), accuracy=accuracy)
+workshop.save_results(wrong=len(wrong), accuracy=accuracy)
 
 # %% [markdown]
 # The accuracy is the one that the job's log said, to the last digit. If a served model is worse
@@ -309,7 +322,9 @@ with plots.canvas("Answers, one at a time", "milliseconds", "share of answers") 
     axes.set(xlim=(0, None), ylim=(0, 1.02))
     axes.legend(frameon=False)
 guess.compare(wrong=len(wrong), median=median, slowest=slowest)
-workshop.record(median_ms=median, slowest_ms=slowest)
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+workshop.save_results(median_ms=median, slowest_ms=slowest)
 
 # %% [markdown]
 # What you measured is the way there and back, the signing of the request, JSON, and the model. The
@@ -358,12 +373,14 @@ print(f"{len(batch)} answers in {len(rows)} request(s), {time.monotonic() - bega
 
 # %%
 apart = float(np.abs(batch - probabilities).max())
+
+# %% jupyter={"source_hidden": true} tags=["results"]
 assert batch.shape == probabilities.shape, f"{batch.shape} came back: an image was lost."
 assert apart < 1e-6, f"Batch transform and endpoint are {apart:.1e} apart."
-workshop.record(batch_apart=apart, batch_answers=len(batch))
+workshop.save_results(batch_apart=apart, batch_answers=len(batch))
 
 # %% [markdown]
-# ## Go on after an end
+# ## Resume after an interruption
 #
 # **Spot instances** are what AWS has to spare: up to 90 % cheaper
 # ([AWS](https://docs.aws.amazon.com/sagemaker/latest/dg/model-managed-spot-training.html)), and
@@ -372,7 +389,7 @@ workshop.record(batch_apart=apart, batch_answers=len(batch))
 #
 # > Nobody outbids you, as older texts say: a SageMaker job has no price to bid.
 #
-# So a spot job must be able to go on. Three things make that possible:
+# So a spot job must be able to resume. Three things make that possible:
 #
 # - the script writes a **checkpoint** now and then, to `/opt/ml/checkpoints`;
 # - SageMaker copies that folder to S3 while the job runs, and back when it starts again
@@ -380,13 +397,13 @@ workshop.record(batch_apart=apart, batch_answers=len(batch))
 # - the script, when it starts, looks there first.
 #
 # The weights alone are not enough. SGD's momentum, the place in the order of the images and the
-# state of the random numbers belong to it, or what goes on is another training. And a checkpoint is
+# state of the random numbers belong to it, or what resumes is another training. And a checkpoint is
 # written **atomically**: under another name, then renamed, so that whoever is interrupted while
 # writing leaves the one before.
 
 # %%
 workshop.show_function("common/checkpoint_torch.py", "_save")
-workshop.show_function("common/checkpoints.py", "write_whole")
+workshop.show_function("common/checkpoint_torch.py", "_write")
 
 # %% [markdown]
 # Now one job that is left alone, and one whose instance is taken away in the middle. On AWS nobody
@@ -416,7 +433,7 @@ trainings = {
     "left alone": training("alone", spot=False),
     "interrupted": training("spot", spot=True, environment=interrupt),
 }
-guess = workshop.predict(same=("Will both end with the same weights?", ["yes", "no"]))
+guess = workshop.guess(same=("Will both end with the same weights?", ["yes", "no"]))
 ended = workshop.run_jobs(trainings, channels)
 
 # %%
@@ -424,7 +441,9 @@ way = [one["Status"] for one in ended["interrupted"].description["SecondaryStatu
 print(" → ".join(way))
 again = [one for one in ended["interrupted"].events if one["event"] == "resumed"]
 for one in again:
-    print(f"went on from step {one['step']}")
+    print(f"resumed from step {one['step']}")
+
+# %% jupyter={"source_hidden": true} tags=["results"]
 assert target == "aws" or "Interrupted" in way, (
     "It had ended by then: take a smaller interrupt_after."
 )
@@ -433,9 +452,11 @@ assert target == "aws" or "Interrupted" in way, (
 hashes = {name: one.table("weights")["weights_sha256"].iloc[-1] for name, one in ended.items()}
 same = len(set(hashes.values())) == 1
 print("\n".join(f"{name}: {one[:16]}…" for name, one in hashes.items()))
-assert same, "The resumed training is another one: something is missing in the checkpoint."
 guess.compare(same="yes" if same else "no")
-workshop.record(way=way, resumed=[one["step"] for one in again], hashes=hashes, same=same)
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+assert same, "The resumed training is another one: something is missing in the checkpoint."
+workshop.save_results(way=way, resumed=[one["step"] for one in again], hashes=hashes, same=same)
 
 # %% [markdown]
 # At most the steps since the last checkpoint were done twice: that is the price of an interruption,
@@ -443,7 +464,7 @@ workshop.record(way=way, resumed=[one["step"] for one in again], hashes=hashes, 
 #
 # The same weights, to the last bit. (On a GPU, where sums are added in another order each time,
 # they would be close.) With several ranks it is the same, with one rule: **rank 0 alone writes**,
-# and every rank goes on from what rank 0 read. Lesson 04's scripts do that; look for `Checkpoints`.
+# and every rank resumes from what rank 0 read. Lesson 04's scripts do that; look for `Checkpoints`.
 #
 # ## When it breaks
 #
@@ -453,20 +474,22 @@ workshop.record(way=way, resumed=[one["step"] for one in again], hashes=hashes, 
 
 # %%
 with pd.option_context("display.max_colwidth", None):
-    display(breaking.table()[["symptom", "lesson"]])
+    display(failures.table()[["symptom", "lesson"]])
 
 # %% [markdown]
 # Two of them now, really. Each trains for a moment with the mistake in it.
 
 # %%
-shown = {name: breaking.show(name) for name in breaks}
+shown = {name: failures.reproduce(name) for name in breaks}
 for one in shown.values():
     display(one)
-workshop.record(broke={name: one.as_described for name, one in shown.items()})
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+workshop.save_results(broke={name: one.as_described for name, one in shown.items()})
 
 # %% [markdown]
-# Without the mistake, with `mended=True`, the same script ends well. Try others at a shell:
-# `workshop break rank-hangs`, `workshop break rank-hangs --mended`.
+# Without the mistake, with `fixed=True`, the same script ends well. Try others at a shell:
+# `workshop break rank-hangs`, `workshop break rank-hangs --fixed`.
 #
 # What all silent ones have in common: **no error, no new line in the log, and a bill that grows.**
 # Three habits end that. Give each job a `max_run` that is not much longer than it needs. Let every
@@ -511,9 +534,11 @@ predictor.delete_endpoint()
 transformer.delete_model()
 client = session.client("sagemaker")
 left = client.list_endpoints(NameContains=session.job_prefix)["Endpoints"]
+print(f"{len(left)} endpoints of this seat are left.")
+
+# %% jupyter={"source_hidden": true} tags=["results"]
 assert not left, f"Still there, and billed: {[one['EndpointName'] for one in left]}"
-print("No endpoint of this seat is left.")
-workshop.record(endpoints_left=len(left))
+workshop.save_results(endpoints_left=len(left))
 
 # %% [markdown]
 # If the lesson stopped half way, its endpoint is still there. [Lesson 99](99_clean_up.ipynb) finds

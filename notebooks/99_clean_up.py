@@ -49,10 +49,9 @@ max_run = 600
 # %%
 import workshop
 from data_prep import digits, upload
-from workshop import cleaning, stacks, standing
-from workshop.notebooks.page import versions
+from workshop.account import cleanup, prices, stacks
 
-print(versions())
+print(workshop.versions())
 
 # %% [markdown]
 # You will practise on a second seat, which this lesson makes, fills and deletes. Nothing that you
@@ -75,18 +74,18 @@ session
 
 # %%
 amounts = {"endpoint ml.m5.large": 1, "nat-gateway": 1, "interface-endpoint": 1}
-amounts["s3"] = 10 * standing.GB
-guess = workshop.predict(
+amounts["s3"] = 10 * prices.GB
+guess = workshop.guess(
     dearest=("Which costs most in a month? (s3: 10 GB)", list(amounts)),
     things="How many things does one small job leave?",
 )
 
 # %%
-standing.table()
+prices.idle_table()
 
 # %% [markdown]
-# Each price is a list price of us-east-1 with its date; `workshop/prices.toml` names the sources.
-# Your region and your day may differ.
+# Each price is a list price of us-east-1 with its date; `workshop/account/prices.toml` names the
+# sources. Your region and your day may differ.
 #
 # In this table a month is 730 hours. Whether anybody used the thing does not matter. In December
 # 2022 somebody [reported](https://github.com/amazon-science/alexa-teacher-models/issues/5) a bill
@@ -95,9 +94,11 @@ standing.table()
 # story, and the remedy is the same in any case: look what is there.
 
 # %%
-dearest = max(amounts, key=lambda name: standing.price(name).per_month(amounts[name]))
-assert standing.price("s3").per_month(amounts["s3"]) < 1, "Look at the price of S3 again."
-workshop.record(dearest=dearest)
+dearest = max(amounts, key=lambda name: prices.idle_price(name).per_month(amounts[name]))
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+assert prices.idle_price("s3").per_month(amounts["s3"]) < 1, "Look at the price of S3 again."
+workshop.save_results(dearest=dearest)
 
 # %% [markdown]
 # ## Make something to delete
@@ -146,11 +147,11 @@ for name, tags in ((mine, stacks.tags(practice)), (theirs, [])):
 # %% [markdown]
 # ## Look before you delete
 #
-# `cleaning.find` looks at everything a seat can have, and changes nothing. At a terminal this is
+# `cleanup.find` looks at everything a seat can have, and changes nothing. At a terminal this is
 # `workshop clean --dry-run`, with `--seat NAME` and `--target aws`.
 
 # %%
-found = cleaning.find(session)
+found = cleanup.find(session)
 found.table()
 
 # %% [markdown]
@@ -159,11 +160,13 @@ found.table()
 # does not tell the size of a log stream; it is a few kilobytes.
 
 # %%
+guess.compare(dearest=dearest, things=found.count)
+
+# %% jupyter={"source_hidden": true} tags=["results"]
 assert not found.unseen, f"Could not be looked at: {found.unseen}"
 assert len(found.of("models")) == 1, "Run the cells of `Make something to delete` again."
 kinds = {kind: int(count) for kind, count in found.table()["how many"].items()}
-workshop.record(kinds=kinds, usd_per_month=found.usd_per_month)
-guess.compare(dearest=dearest, things=found.count)
+workshop.save_results(kinds=kinds, usd_per_month=found.usd_per_month)
 
 # %% [markdown]
 # Nothing here costs more than a cent a month. That is what the course is built for: its jobs end by
@@ -172,8 +175,8 @@ guess.compare(dearest=dearest, things=found.count)
 # And the colleague's entry? It is not in the table. It was seen, and here is what was said of it:
 
 # %%
-for stranger in found.strangers:
-    print(f"{stranger.kind}: {stranger.name}: {stranger.why}")
+for foreign in found.foreign:
+    print(f"{foreign.kind}: {foreign.name}: {foreign.why}")
 
 # %% [markdown]
 # **A name proves nothing.** `workshop-a-b-storage` begins like the things of seat `a`, and belongs
@@ -189,7 +192,7 @@ for stranger in found.strangers:
 # that holds something.
 
 # %%
-report = cleaning.clean(session)
+report = cleanup.clean(session)
 
 # %% [markdown]
 # The last step is the one that most clean-ups lack. After deleting, look again, at the account and
@@ -199,10 +202,10 @@ report = cleaning.clean(session)
 for line in report.lines():
     print(line)
 
-# %%
+# %% jupyter={"source_hidden": true} tags=["results"]
 assert report.nothing_left, "Read the lines above, mend the cause, and run this section again."
 assert not report.refused, f"Refused: {report.refused}"
-workshop.record(done=len(report.done), left=report.left.count)
+workshop.save_results(done=len(report.done), left=report.left.count)
 
 # %% [markdown]
 # `Left: nothing.` Had something been refused, for want of a permission, say, the rest would have
@@ -210,8 +213,11 @@ workshop.record(done=len(report.done), left=report.left.count)
 # second run finds what is there, whatever became of the first.
 
 # %%
-again = cleaning.clean(session)
-workshop.record(again=len(again.done))
+again = cleanup.clean(session)
+print(f"A second run deleted {len(again.done)} things.")
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+workshop.save_results(again=len(again.done))
 assert again.done == [], "A second run found something: what still writes?"
 
 # %% [markdown]
@@ -233,8 +239,11 @@ assert again.done == [], "A second run found something: what still writes?"
 
 # %%
 jobs = api.list_training_jobs(NameContains=session.job_prefix)["TrainingJobSummaries"]
+print(f"{len(jobs)} job records of this seat are left.")
+
+# %% jupyter={"source_hidden": true} tags=["results"]
 assert jobs == [], "Job records are left: run `Delete, and look again` once more."
-workshop.record(jobs_left=len(jobs))
+workshop.save_results(jobs_left=len(jobs))
 
 # %% [markdown]
 # ## Your own seat
@@ -243,18 +252,20 @@ workshop.record(jobs_left=len(jobs))
 
 # %%
 own = workshop.session(target=target, seat=seat)
-before = cleaning.find(own)
+before = cleanup.find(own)
 before.table() if before.count else print(f"There is nothing of seat {seat!r}.")
 
 # %%
 if delete:
-    print("\n".join(cleaning.clean(own).lines()))
+    print("\n".join(cleanup.clean(own).lines()))
 else:
     print("To delete all of it: delete = True in the cell at the top, and run from there. Or:\n")
     print(f"    workshop clean --seat {seat} --target {target}")
-after = cleaning.find(own)
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+after = cleanup.find(own)
 assert delete or after.count >= before.count, "Things of your seat went away: who deletes?"
-workshop.record(own_before=before.count, own_after=after.count)
+workshop.save_results(own_before=before.count, own_after=after.count)
 
 # %% [markdown]
 # ## Exercises
@@ -280,8 +291,10 @@ workshop.quiz("99")
 # - A clean-up ends with a look at the account: nothing is left, or what, and why.
 
 # %%
-assert cleaning.find(session).count == 0, "Something came back: which program still runs?"
 print(f"{found.count} things were made, {report.left.count} are left.")
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+assert cleanup.find(session).count == 0, "Something came back: which program still runs?"
 
 # %% [markdown]
 # ## Clean up
@@ -290,10 +303,12 @@ print(f"{found.count} things were made, {report.left.count} are left.")
 
 # %%
 survivors = [one["ModelName"] for one in api.list_models()["Models"]]
-assert theirs in survivors, "The colleague's model is gone: that must never happen."
-workshop.record(stranger_survived=theirs in survivors)
 api.delete_model(ModelName=theirs)
 print(f"Deleted by hand: {theirs}")
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+assert theirs in survivors, "The colleague's model is gone: that must never happen."
+workshop.save_results(foreign_survived=theirs in survivors)
 
 # %% [markdown]
 # On this machine the endpoint keeps its state in one directory, which `workshop status` names.

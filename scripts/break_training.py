@@ -1,8 +1,8 @@
-"""Break distributed training in one of seven ways, or train with the mistake mended.
+"""Break distributed training, each way by one mistake; or train with the mistake fixed.
 
     torchrun --standalone --nproc_per_node 2 scripts/break_training.py rank_hangs
     mpirun -np 2 python scripts/break_training.py rank_dies
-    torchrun --standalone --nproc_per_node 2 scripts/break_training.py rank_hangs --mended
+    torchrun --standalone --nproc_per_node 2 scripts/break_training.py rank_hangs --fixed
 
 (mpirun wants --allow-run-as-root when you are root, and --oversubscribe for more ranks than
 cores.) Each way is a file in scripts/breaking/: a short script with one mistake. What is to be
@@ -14,18 +14,15 @@ import faulthandler
 import importlib
 import signal
 import sys
+from pathlib import Path
 
 from common.arguments import add_flag, parser_for
 from common.errors import run_main
 
-WAYS = (
-    "rank_dies",
-    "rank_hangs",
-    "mismatched_shapes",
-    "forgotten_broadcast",
-    "forgotten_set_epoch",
-    "lr_not_scaled",
-    "ranks_overwrite",
+WAYS = sorted(
+    path.stem
+    for path in (Path(__file__).parent / "breaking").glob("*.py")
+    if path.stem not in ("__init__", "parts")
 )
 
 
@@ -33,7 +30,7 @@ def arguments() -> argparse.Namespace:
     """Read the command line."""
     parser = parser_for(__file__, __doc__, checkpoints=False)
     parser.add_argument("way", choices=WAYS, help="the mistake: a file in scripts/breaking/")
-    add_flag(parser, "--mended", action="store_true", help="without the mistake")
+    add_flag(parser, "--fixed", action="store_true", help="without the mistake")
     return parser.parse_args()
 
 

@@ -72,9 +72,9 @@ def measure_links(args: argparse.Namespace, ranks_per_instance: int) -> None:
 
 
 def measure_all_reduces(args: argparse.Namespace) -> None:
-    """Print a line for each size and algorithm; algorithms take turns, block by block."""
+    """Print a line for each size and algorithm; algorithms alternate, block by block."""
     for n_bytes in args.bytes:
-        found = timing.seconds_by_turns(args.algorithms, n_bytes, args.calls, args.blocks)
+        found = timing.interleaved_seconds(args.algorithms, n_bytes, args.calls, args.blocks)
         for algorithm, seconds in found.items():
             slowest = tiers.slowest(seconds)
             say(event="all_reduce", algorithm=algorithm, bytes=n_bytes, seconds=slowest)

@@ -40,9 +40,11 @@ class Server:
     each gradient received, the worker, its staleness (updates), its loss, when it came (seconds).
     """
 
-    def __init__(self, weights: torch.Tensor, learning_rate: float, gradients: int):
+    def __init__(
+        self, weights: torch.Tensor, learning_rate: float, gradients: int, momentum: float = 0.9
+    ):
         self.weights = torch.nn.Parameter(weights)
-        self.optimizer = torch.optim.SGD([self.weights], learning_rate, momentum=0.9)
+        self.optimizer = torch.optim.SGD([self.weights], learning_rate, momentum)
         self.gradients_to_ask_for = gradients
         self.version, self.version_at = 0, {}
         self.bytes_in = self.bytes_out = 0
@@ -50,9 +52,9 @@ class Server:
 
     def send_weights(self, worker: int) -> None:
         """Answer a worker's pull; the last value says whether a gradient is wanted."""
-        go_on = self.gradients_to_ask_for > 0
-        self.gradients_to_ask_for -= go_on
-        message = torch.cat([self.weights.detach(), torch.tensor([float(go_on)])])
+        more = self.gradients_to_ask_for > 0
+        self.gradients_to_ask_for -= more
+        message = torch.cat([self.weights.detach(), torch.tensor([float(more)])])
         dist.send(message, worker)
         self.bytes_out += message.nbytes
         self.version_at[worker] = self.version
@@ -95,7 +97,7 @@ def serve_async(server: Server, workers: list[int], steps: int) -> None:
         server.send_weights(worker)
 
 
-def work(model: Classifier, batches: Iterator, pause: float) -> None:
+def work(model: torch.nn.Module, batches: Iterator, pause: float) -> None:
     """Be a worker: pull, compute, push, until the server wants no more. pause: seconds."""
     size = parameters_to_vector(model.parameters()).numel()
     while True:

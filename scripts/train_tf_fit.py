@@ -128,7 +128,7 @@ def parse():
     args = parser.parse_args()
     if args.checkpoint_every:
         raise ScriptError(
-            "--checkpoint-every: `fit` can't go on inside an epoch. Leave it out: a checkpoint is "
+            "--checkpoint-every: `fit` can't resume inside an epoch. Leave it out: a checkpoint is "
             "written at each epoch's end"
         )
     return args

@@ -81,7 +81,7 @@ def main() -> None:
     train_step = make_train_step(model, optimizer, strategy)  # NEW: strategy
 
     report = Report(args, model.get_weights(), world_size=len(devices))  # NEW: world_size
-    kept = Checkpoints(args, model, optimizer, report)  # goes on from the newest, if there is one
+    kept = Checkpoints(args, model, optimizer, report)  # resumes from the newest, if there is one
     for epoch, steps in epochs_and_steps(args, len(labels)):
         for batch_images, batch_labels in kept.batches(dataset, epoch, steps):
             report.step(train_step(batch_images, batch_labels))

@@ -15,7 +15,7 @@ An update takes global_batch_size / workers examples and doesn't wait for the ot
 step is as many updates as there are workers. Lines marked NEW are what train_tf.py doesn't have.
 
 With --checkpoint-dir the coordinator keeps checkpoints, each when all updates before it are done.
-A run that goes on loses no step before its checkpoint. But which update meets which weights is
+A resumed run loses no step before its checkpoint. But which update meets which weights is
 never the same twice: it ends with weights like those of an uninterrupted run, not the same ones.
 """
 
@@ -91,10 +91,10 @@ def main() -> None:
     worker_step = make_worker_step(strategy, train_step, optimizer)  # NEW:
 
     report = Report(args, model.get_weights(), world_size=workers)  # NEW: world_size
-    kind = f"{workers} parameter-server workers"  # NEW: may go on from its own kind only
+    kind = f"{workers} parameter-server workers"  # NEW: resumes only its own kind
     kept = Checkpoints(args, model, optimizer, report, made_by=kind)  # NEW: kind
     # NEW: each worker runs read_shard itself, on its own host's file.
-    seed = args.seed + kept.steps_done  # NEW: a run that goes on draws another order
+    seed = args.seed + kept.steps_done  # NEW: a resumed run draws another order
     dataset = partial(read_shard, shape, local_batch, seed)  # NEW:
     batches = iter(coordinator.create_per_worker_dataset(dataset))  # NEW:
     for epoch, steps in epochs_and_steps(args, len(labels)):

@@ -7,7 +7,7 @@ started with distribution={"parameter_server": {"enabled": True}}. The launcher 
 every host, and nothing here ever speaks to one. So each host trains a model of its own on what
 it sees, the first host's is saved, and the job succeeds.
 
-There are no checkpoints: each host would go on from a model of its own, or from another host's.
+There are no checkpoints: each host would resume from a model of its own, or from another host's.
 
 With --shard-by class, host h of H sees only the classes h, h + H, ..., as in train_tf_ps.py.
 """

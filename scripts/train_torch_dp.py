@@ -42,7 +42,7 @@ def main() -> None:
     optimizer = torch.optim.SGD(model.parameters(), args.learning_rate, momentum=0.9)
 
     report = Report(args, weights_of(model))
-    kept = Checkpoints(args, model, optimizer, report)  # goes on from the newest, if there is one
+    kept = Checkpoints(args, model, optimizer, report)  # resumes from the newest, if there is one
     for epoch, steps in epochs_and_steps(args, len(labels)):
         generator.manual_seed(args.seed + epoch)
         for batch_images, batch_labels in kept.batches(loader, epoch, steps):

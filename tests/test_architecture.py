@@ -23,7 +23,7 @@ STAND_INS = {
     "local_sagemaker/image/site/smdistributed/dataparallel/tensorflow.py": {"horovod"},
     "local_sagemaker/serving/runtime/saved_models.py": {"tensorflow"},
     "local_sagemaker/serving/runtime/torch_defaults.py": {"torch"},
-    "workshop/ranks/child.py": {"torch"},
+    "workshop/launch/rank_process.py": {"torch"},
 }
 # folder -> what it must not import
 RULES = {

@@ -13,55 +13,59 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from workshop.comparing import compare, run_jobs
-    from workshop.costs import cost, cost_table
-    from workshop.exercises.checking import check
-    from workshop.following import follow
+    from workshop.account.compare import compare
+    from workshop.account.prices import cost, cost_table
+    from workshop.account.stacks import deploy
+    from workshop.jobs.follow import follow, run_jobs
+    from workshop.jobs.session import session
+    from workshop.launch.ranks import RankFailed, start_ranks
+    from workshop.lesson.check import check
+    from workshop.lesson.guess import guess
+    from workshop.lesson.quiz import quiz
+    from workshop.lesson.results import save_results
+    from workshop.lesson.show import show_diff, show_function, versions
     from workshop.paths import DATA, SCRIPTS
-    from workshop.predicting import predict
-    from workshop.quizzing import quiz
-    from workshop.ranks import start_ranks
-    from workshop.recording import record
-    from workshop.sessions import session
-    from workshop.source import show_diff, show_function
-    from workshop.stacks import deploy
 
 _HOME = {
     "DATA": "workshop.paths",
+    "RankFailed": "workshop.launch.ranks",
     "SCRIPTS": "workshop.paths",
-    "check": "workshop.exercises.checking",
-    "compare": "workshop.comparing",
-    "cost": "workshop.costs",
-    "cost_table": "workshop.costs",
-    "deploy": "workshop.stacks",
-    "follow": "workshop.following",
-    "predict": "workshop.predicting",
-    "quiz": "workshop.quizzing",
-    "record": "workshop.recording",
-    "run_jobs": "workshop.comparing",
-    "session": "workshop.sessions",
-    "show_diff": "workshop.source",
-    "show_function": "workshop.source",
-    "start_ranks": "workshop.ranks",
+    "check": "workshop.lesson.check",
+    "compare": "workshop.account.compare",
+    "cost": "workshop.account.prices",
+    "cost_table": "workshop.account.prices",
+    "deploy": "workshop.account.stacks",
+    "follow": "workshop.jobs.follow",
+    "guess": "workshop.lesson.guess",
+    "quiz": "workshop.lesson.quiz",
+    "run_jobs": "workshop.jobs.follow",
+    "save_results": "workshop.lesson.results",
+    "session": "workshop.jobs.session",
+    "show_diff": "workshop.lesson.show",
+    "show_function": "workshop.lesson.show",
+    "start_ranks": "workshop.launch.ranks",
+    "versions": "workshop.lesson.show",
 }
 
 __all__ = [
     "DATA",
     "SCRIPTS",
+    "RankFailed",
     "check",
     "compare",
     "cost",
     "cost_table",
     "deploy",
     "follow",
-    "predict",
+    "guess",
     "quiz",
-    "record",
     "run_jobs",
+    "save_results",
     "session",
     "show_diff",
     "show_function",
     "start_ranks",
+    "versions",
 ]
 
 

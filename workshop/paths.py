@@ -4,6 +4,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = ROOT / "notebooks"
+CHECKS = NOTEBOOKS / "checks"
+QUIZZES = NOTEBOOKS / "quiz"
+REFERENCE = NOTEBOOKS / "reference"
 APPENDIX = ROOT / "appendix"
 SCRIPTS = ROOT / "scripts"
 CLOUDFORMATION = ROOT / "cloudformation"

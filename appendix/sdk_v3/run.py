@@ -12,10 +12,11 @@ import sys
 from pathlib import Path
 
 from local_sagemaker.daemon import DaemonError
-from workshop import endpoint
-from workshop.notebooks import page, runner
-from workshop.notebooks.execute import NotebookFailed, execute
-from workshop.notebooks.lessons import chosen
+from workshop.course import pages as page
+from workshop.course import run as runner
+from workshop.course.execute import NotebookFailed, execute
+from workshop.course.lessons import chosen
+from workshop.jobs import local_server
 from workshop.paths import BUILD, ROOT
 
 NOTEBOOK = Path(__file__).with_name("sdk_v3.ipynb")
@@ -27,14 +28,14 @@ def main() -> int:
     """Run lesson 00 for its stacks and data, then the notebook; write its page."""
     install_kernel()
     try:
-        with endpoint.up_for_now() as found:
+        with local_server.up_for_now() as found:
             if not runner.run(chosen(("00",)), BUILD / "before-sdk-v3", "local", {}):
                 return 1
-            endpoint.point_here(found)
+            local_server.point_here(found)
             try:
                 return run()
             finally:
-                endpoint.point_back()
+                local_server.point_back()
     except DaemonError as error:
         print(error, file=sys.stderr)
         return 1
@@ -59,7 +60,7 @@ def run() -> int:
     """Run the notebook; 1 if a cell failed. The executed copy and its page go to build/."""
     copy, status = BUILD / NOTEBOOK.name, "failed"
     try:
-        seconds = execute(NOTEBOOK, copy, {}, cell_seconds=900, kernel=KERNEL).seconds
+        seconds = execute(NOTEBOOK, copy, {}, cell_seconds=900, kernel=KERNEL)
         status = "ok"
         print(f"{NOTEBOOK.stem}: ok, {seconds:.1f} s")
     except NotebookFailed as error:

@@ -82,7 +82,7 @@ bucket, role = outputs["BucketName"], outputs["TrainingRoleArn"]
 # | a job | `TensorFlow(...)`, `PyTorch(...)`, `.fit()` | `ModelTrainer(...)`, `.train()` |
 # | torchrun | `{"torch_distributed": …}` | `Torchrun(process_count_per_node=n)` |
 # | mpirun, Horovod | `{"mpi": {"processes_per_host": n}}` | `MPI(process_count_per_node=n)` |
-# | SMDDP | `{"smdistributed": …}` | no key: `Torchrun`, and `backend="smddp"` in the script |
+# | SMDDP | `{"smdistributed": …}` | no key: `MPI(...)`, and `backend="smddp"` in the script |
 # | parameter servers | `{"parameter_server": …}` | nothing |
 # | MultiWorkerMirrored | `{"multi_worker_mirrored_strategy": …}` | nothing |
 #

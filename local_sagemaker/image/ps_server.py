@@ -14,6 +14,7 @@ import sys
 def main() -> None:
     cluster, index = json.loads(sys.argv[1]), int(sys.argv[2])
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
+    os.environ["TF_USE_LEGACY_KERAS"] = "1"  # a server has no model; Keras 3 takes 2 s to import
     import tensorflow as tf
 
     # A thread for each process that may wait here. TensorFlow's default is one a core, and

@@ -153,6 +153,7 @@ class _Ways:
         found = self.ec2.describe_vpc_endpoints()["VpcEndpoints"]  # moto has no filter by VPC
         return any(
             one["VpcId"] == self.vpc
+            and one["State"] != "deleted"  # which is listed for a while
             and one["ServiceName"].endswith(".s3")
             and (
                 one["VpcEndpointType"] == "Interface"

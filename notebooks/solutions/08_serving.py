@@ -12,7 +12,7 @@
 # ---
 
 # %% [markdown]
-# # 08 · Exercises: serving, and going on after an end
+# # 08 · Exercises: serving, and resuming after an interruption
 #
 # Three exercises, easy, medium and hard. None of them needs a job or an endpoint.
 

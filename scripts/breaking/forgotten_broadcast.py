@@ -18,7 +18,7 @@ def train(args) -> None:
     rank, world_size = start(args)
     torch.manual_seed(args.seed + rank)  # as people do it, so that ranks augment differently
     model = classifier(args)
-    if args.mended:
+    if args.fixed:
         for parameter in model.parameters():
             dist.broadcast(parameter.data, src=0)
     optimizer = sgd(model, args.learning_rate)

@@ -25,7 +25,7 @@ def train(args) -> None:
     optimizer = sgd(model, args.learning_rate)
 
     for epoch in range(1, EPOCHS + 1):
-        if args.mended:
+        if args.fixed:
             sampler.set_epoch(epoch)
         order = hashlib.sha256()
         for images, labels in loader:

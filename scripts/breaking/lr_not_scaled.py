@@ -21,7 +21,7 @@ def train(args) -> None:
     loader = DataLoader(dataset, LOCAL_BATCH, sampler=sampler, drop_last=True)
     model = DistributedDataParallel(classifier(args))
 
-    learning_rate = args.learning_rate * world_size if args.mended else args.learning_rate
+    learning_rate = args.learning_rate * world_size if args.fixed else args.learning_rate
     optimizer = sgd(model, learning_rate)
     for epoch in range(1, args.epochs + 1):
         sampler.set_epoch(epoch)

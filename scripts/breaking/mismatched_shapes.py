@@ -20,7 +20,7 @@ def train(args) -> None:
     images, labels = load_channel(args.training)
     mine = np.array_split(np.argsort(labels, kind="stable"), world_size)[rank]
 
-    classes = CLASSES if args.mended else int(labels[mine].max()) + 1
+    classes = CLASSES if args.fixed else int(labels[mine].max()) + 1
     model = nn.Sequential(nn.Flatten(), nn.Linear(images[0].size, classes))
     emit(event="model", rank=rank, classes=classes)
     model = DistributedDataParallel(model)

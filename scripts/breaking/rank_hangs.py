@@ -19,10 +19,10 @@ def train(args) -> None:
     group = dist.new_group(timeout=PATIENCE)
     path = Path(args.save_to) / "prepared.txt"
     if rank == 0:
-        if args.mended:
+        if args.fixed:
             prepare(path)
         dist.barrier(group)
-        if not args.mended:
+        if not args.fixed:
             prepare(path)  # too late: who waits for it never comes to the barrier
     else:
         wait_for(path)

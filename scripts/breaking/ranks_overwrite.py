@@ -21,13 +21,13 @@ def train(args) -> None:
 
     for step in range(1, SAVES + 1):
         state = {"rank": rank, "step": step, "model": model.state_dict()}
-        if not args.mended:
+        if not args.fixed:
             torch.save(state, path)
         elif rank == 0:
             partial = path.with_suffix(".partial")
             torch.save(state, partial)
             partial.replace(path)  # at once: nobody ever sees half a file
-        if args.mended:
+        if args.fixed:
             dist.barrier()  # rank 0 has written
         error = error_of(path)
         if error:

@@ -1,8 +1,8 @@
 """Measure links and all-reduces: seconds, bytes, errors. Every function is called on all ranks.
 
 Times come in blocks of several calls without a pause, because a single call is shorter than the
-moment by which the ranks begin apart. What is compared takes turns, block by block: a machine
-that is busy for a while is then busy for all of them.
+moment by which the ranks begin apart. What is compared is measured alternately, block by
+block: a machine that is busy for a while is then busy for all of them.
 """
 
 import importlib
@@ -18,7 +18,7 @@ from collectives import wire
 ALGORITHMS = ("gloo", "naive", "tree", "ring", "blind_ring", "two_tier", "herring")
 
 
-def seconds_by_turns(
+def interleaved_seconds(
     names: list[str], n_bytes: int, calls: int, blocks: int
 ) -> dict[str, list[float]]:
     """Seconds of one call of each, by block, on this rank.

@@ -112,7 +112,7 @@ def add_checkpoint_flags(parser: argparse.ArgumentParser) -> None:
         "--checkpoint-dir",
         type=lambda text: Path(text) if text else None,
         default=os.environ.get("SM_CHECKPOINT_DIR") or on_instance,
-        help="folder to keep checkpoints in, and to go on from the newest of; '': none",
+        help="folder to keep checkpoints in, and to resume from the newest of; '': none",
     )
     add_flag(
         parser,

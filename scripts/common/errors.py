@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 
 class ScriptError(Exception):
-    """Something the person who starts the script can mend; the message says what and how."""
+    """Something the person who starts the script can fix; the message says what and how."""
 
 
 # What a disk says that takes no more.

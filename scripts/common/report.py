@@ -82,7 +82,7 @@ class Report:
         }
 
     def resume(self, progress: dict) -> None:
-        """Go on from what `progress` returned in another run, in the same epoch."""
+        """Resume from what `progress` returned in another run, in the same epoch."""
         self._step, self._epoch = progress["step"], progress["epoch"]
         self._losses = [progress["epoch_loss"]] * progress["epoch_steps"]
 
@@ -91,7 +91,7 @@ class Report:
 
         `step_seconds` is seconds per global batch, `samples_per_second` counts all ranks; both
         are null when the epoch had no step after the run's first. An epoch before the one that
-        `resume` went on with is not printed: an earlier run has done that.
+        `resume` continued is not printed: an earlier run has done that.
         """
         if epoch < self._epoch:
             return

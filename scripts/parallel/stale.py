@@ -1,19 +1,34 @@
-"""A server and its workers: the same job with updates applied together, or one by one.
+"""The parameter server of lesson 03 on one layer: updates applied together, or one by one.
 
-Rank 0 holds the weights. Every other rank takes them, computes a gradient, sends it, and waits
-for new ones. The model is softmax regression: one layer from pixels to ten classes.
+Rank 0 is the server of scripts/parameter_server.py, the others are its workers. The model is
+softmax regression: one layer from pixels to ten classes.
 """
 
-import time
+from itertools import repeat
 
 import numpy as np
 import torch
 import torch.distributed as dist
 from torch.nn.functional import cross_entropy
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
-WEIGHTS = (64 + 1, 10)  # a row for each pixel and one for the bias
-COUNT = WEIGHTS[0] * WEIGHTS[1]
-LAST = -1.0  # in place of a version: there is no more to do
+from parameter_server import Server, serve_async, serve_sync, work
+
+PIXELS, CLASSES = 64, 10
+
+
+class RecordingServer(Server):
+    """A server that keeps the weights after each update, and when that was.
+
+    after: for each update, its weights (a vector) and seconds since the start.
+    """
+
+    after: list[tuple[torch.Tensor, float]]
+
+    def apply(self, gradient: torch.Tensor) -> None:
+        """One update of the weights."""
+        super().apply(gradient)
+        self.after.append((self.weights.detach().clone(), self.pushes[-1][-1]))
 
 
 def train(shard: tuple, together: bool, updates: int, rate: float, pause: list[float]):
@@ -28,87 +43,37 @@ def train(shard: tuple, together: bool, updates: int, rate: float, pause: list[f
         pause: seconds that rank r adds to each of its steps, to be a slower computer.
 
     Returns: on rank 0 a record for each update, on the others None. seconds: since the first
-        weights went out. weights: after it. worker: whose gradient it was (0: of all).
+        weights went out. weights: after it, a vector. worker: whose gradient it was (0: of all).
         staleness: how many updates came between taking the weights and applying the gradient.
     """
-    if dist.get_rank() > 0:
-        return _work(*map(torch.from_numpy, shard), pause[dist.get_rank()])
-    server = _Server(rate)
-    while len(server.records) < updates:
-        (server.update_together if together else server.update_by_the_first)()
-    server.end()
-    return server.records
+    rank, workers, model = dist.get_rank(), list(range(1, dist.get_world_size())), layer()
+    if rank > 0:
+        return work(model, repeat(tuple(map(torch.from_numpy, shard))), pause[rank])
+    steps = updates if together else -(-updates // len(workers))  # gradients of each worker
+    weights = parameters_to_vector(model.parameters()).detach()
+    server = RecordingServer(weights, rate, steps * len(workers), momentum=0)
+    server.after = []
+    (serve_sync if together else serve_async)(server, workers, steps)
+    whose = [(0, 0)] * updates if together else [push[:2] for push in server.pushes]
+    return [
+        {"seconds": seconds, "weights": weights, "worker": worker, "staleness": staleness}
+        for (weights, seconds), (worker, staleness) in zip(server.after, whose, strict=True)
+    ][:updates]
 
 
-def loss_of(weights: torch.Tensor, images: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-    """Return the mean cross-entropy of weights (65, 10) on images (n, 64)."""
-    return cross_entropy(images @ weights[:-1] + weights[-1], labels)
+def layer() -> torch.nn.Module:
+    """Return the model, with weights of 0."""
+    model = torch.nn.Linear(PIXELS, CLASSES)
+    vector_to_parameters(torch.zeros((PIXELS + 1) * CLASSES), model.parameters())
+    return model
 
 
 def losses(records: list[dict], images: np.ndarray, labels: np.ndarray) -> list[float]:
-    """Return the loss after each record's update."""
-    images, labels = torch.from_numpy(images), torch.from_numpy(labels)
-    return [loss_of(torch.from_numpy(one["weights"]), images, labels).item() for one in records]
-
-
-def _work(images, labels, pause: float) -> None:
-    """Until the server says that it is over: take weights, compute, send."""
-    message = torch.empty(COUNT + 1)  # the weights' version, then the weights or a gradient
-    while True:
-        dist.recv(message, src=0)
-        if message[0] == LAST:
-            return
-        weights = message[1:].view(WEIGHTS).requires_grad_()
-        gradient = torch.autograd.grad(loss_of(weights, images, labels), weights)[0]
-        time.sleep(pause)
-        dist.send(torch.cat([message[:1].detach(), gradient.flatten()]), dst=0)
-
-
-class _Server:
-    """Rank 0: the weights, and which workers compute a gradient at the moment."""
-
-    def __init__(self, rate: float) -> None:
-        self.weights, self.rate, self.records = torch.zeros(COUNT), rate, []
-        self.workers = range(1, dist.get_world_size())
-        self.began = time.perf_counter()
-        for worker in self.workers:
-            self.send_weights(worker)
-
-    def send_weights(self, worker: int) -> None:
-        dist.send(torch.cat([torch.tensor([float(len(self.records))]), self.weights]), dst=worker)
-
-    def update_together(self) -> None:
-        """Sync: nobody gets new weights before the slowest has sent its gradient."""
-        messages = [self.receive(worker)[1] for worker in self.workers]
-        self.apply(torch.stack(messages).mean(0), worker=0)
-        for worker in self.workers:
-            self.send_weights(worker)
-
-    def update_by_the_first(self) -> None:
-        """Async: whoever is ready first; the others still compute with older weights."""
-        worker, message = self.receive(None)
-        self.apply(message, worker)
-        self.send_weights(worker)
-
-    def receive(self, worker: int | None) -> tuple[int, torch.Tensor]:
-        message = torch.empty(COUNT + 1)
-        return dist.recv(message, src=worker), message
-
-    def apply(self, message: torch.Tensor, worker: int) -> None:
-        staleness = len(self.records) - int(message[0])
-        self.weights -= self.rate * message[1:]
-        seconds = time.perf_counter() - self.began
-        self.records.append(
-            {
-                "seconds": seconds,
-                "weights": self.weights.view(WEIGHTS).clone(),
-                "worker": worker,
-                "staleness": staleness,
-            }
-        )
-
-    def end(self) -> None:
-        """Take what is still on its way, and tell every worker that it is over."""
-        for worker in self.workers:
-            self.receive(worker)
-            dist.send(torch.full((COUNT + 1,), LAST), dst=worker)
+    """Return the mean cross-entropy after each record's update, of images (n, 64)."""
+    model, found = layer(), []
+    for record in records:
+        vector_to_parameters(torch.from_numpy(record["weights"]), model.parameters())
+        with torch.no_grad():
+            scores = model(torch.from_numpy(images))
+        found.append(cross_entropy(scores, torch.from_numpy(labels)).item())
+    return found

@@ -76,8 +76,6 @@ ROWS = [
     Row("a list", f"{PREFLIGHT} --distribution [1]", ("distribution is [1]", "a dictionary")),
     Row("no instances", f"{PREFLIGHT} --instance-count 0", ("count is 0", "Give 1 or more")),
     Row("less than none", f"{PREFLIGHT} --instance-count -2", ("count is -2", "Give 1")),
-    Row("a time below 0", f"{PREFLIGHT} --max-run -5", ("max_run is -5 s", "for example 1800")),
-    Row("a time that is no number", f"{PREFLIGHT} --seconds nan", ("--seconds nan", "such as 300")),
     Row(
         "a parameter without a value",
         "workshop preflight 05 --offline -p epochs",

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from bench import links, training
-from workshop import costmodel
+from workshop.measure import alpha_beta
 
 PLACE = {"instances": 2, "ranks_per_instance": 4}
 
@@ -51,7 +51,7 @@ def test_a_jobs_lines_become_measured_predicted_and_bound():
 def test_the_ratios_stand_beside_their_bounds(capsys):
     rows = []
     for algorithm, measured in [("gloo", 0.6), ("two_tier", 0.4), ("ring", 0.6), ("blind_ring", 2)]:
-        bound = costmodel.bound(algorithm, links.LARGE, bits_per_second=200e6, **PLACE)
+        bound = alpha_beta.bound(algorithm, links.LARGE, bits_per_second=200e6, **PLACE)
         row = {"algorithm": algorithm, "bytes": links.LARGE, "mbit": 200, "bound": bound}
         rows.append(row | {"measured": measured, "predicted": 1.1 * measured})
     links.print_ratios(rows)

@@ -4,9 +4,12 @@ import os
 import shutil
 
 import pytest
+from lesson_runs import lesson_run
 
 from lab_harness import CHROMIUM, DRIVER, MISSING, chromium, end_lab, start_lab
 from workshop.paths import NOTEBOOKS, ROOT
+
+__all__ = ["lesson_run"]
 
 
 @pytest.fixture(scope="session")

@@ -63,54 +63,26 @@ def status(code: int) -> Answer:
     return answer
 
 
-def serve(data: bytes, *, etag: str = "", ranges: bool = False, header: str = "") -> Answer:
-    """The whole file, or with `ranges` the part that was asked for."""
-
-    def answer(handler: BaseHTTPRequestHandler, _: threading.Event) -> None:
-        start = 0
-        asked = handler.headers.get("Range", "")
-        if ranges and asked and handler.headers.get("If-Range", etag) == etag:
-            start = int(asked.removeprefix("bytes=").rstrip("-"))
-            handler.send_response(206)
-            handler.send_header("Content-Range", f"bytes {start}-{len(data) - 1}/{len(data)}")
-        else:
-            handler.send_response(200)
-        if etag:
-            handler.send_header("ETag", etag)
-        if header:
-            handler.send_header("Content-Encoding", header)
-        handler.send_header("Content-Length", str(len(data) - start))
-        handler.end_headers()
-        handler.wfile.write(data[start:])
-
-    return answer
-
-
-def cut(data: bytes, sent: int, *, etag: str = "", stall: bool = False) -> Answer:
-    """Announce all of `data`, send only `sent` bytes; then hang up, or fall silent."""
+def serve(data: bytes, *, length: int | None = None, hang: bool = False) -> Answer:
+    """Send `data` and announce `length` bytes; if that is more, hang up, or fall silent."""
 
     def answer(handler: BaseHTTPRequestHandler, closing: threading.Event) -> None:
         handler.send_response(200)
-        handler.send_header("Content-Length", str(len(data)))
-        if etag:
-            handler.send_header("ETag", etag)
+        handler.send_header("Content-Length", str(length or len(data)))
         handler.end_headers()
-        handler.wfile.write(data[:sent])
+        handler.wfile.write(data)
         handler.wfile.flush()
-        if stall:
+        if hang:
             closing.wait(30)
         handler.close_connection = True
 
     return answer
 
 
-def idx_images(images: np.ndarray, magic: int = 0x803) -> bytes:
-    """uint8 (n, rows, columns) as an unpacked IDX file."""
-    return struct.pack(">4I", magic, *images.shape) + images.tobytes()
-
-
-def idx_labels(labels: np.ndarray, magic: int = 0x801) -> bytes:
-    return struct.pack(">2I", magic, len(labels)) + labels.astype(np.uint8).tobytes()
+def idx(array: np.ndarray) -> bytes:
+    """An unpacked IDX file of unsigned bytes."""
+    header = struct.pack(f">{1 + array.ndim}I", 0x800 | array.ndim, *array.shape)
+    return header + array.astype(np.uint8).tobytes()
 
 
 def mnist_arrays() -> dict[str, np.ndarray]:
@@ -128,10 +100,7 @@ def mnist_arrays() -> dict[str, np.ndarray]:
 
 
 def mnist_files() -> dict[str, bytes]:
-    return {
-        name: gzip.compress(idx_images(a) if "images" in name else idx_labels(a), mtime=0)
-        for name, a in mnist_arrays().items()
-    }
+    return {name: gzip.compress(idx(a), mtime=0) for name, a in mnist_arrays().items()}
 
 
 def sums(files: dict[str, bytes]) -> dict[str, str]:

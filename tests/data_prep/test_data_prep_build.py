@@ -1,38 +1,49 @@
-"""The manifest and the atomic directory."""
+"""A prepared folder: whole or not at all, up to date or made again, never someone else's."""
 
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from data_prep import atomic, manifest
+from data_prep import build as module
 from data_prep.build import build, shard_counts
 from data_prep.errors import DataError
 
-RECIPE = {"dataset": "test", "version": 1}
+RECIPE = {"dataset": "test", "version": 1, "shards": 2}
+OTHER = {**RECIPE, "version": 2}
+FILES = ["manifest.json", "test/part-00000.npz", "training/part-00000.npz"]
+FILES += ["training/part-00001.npz"]
 
 
-def write_two(directory):
-    (directory / "training").mkdir()
-    (directory / "training/a").write_text("one")
-    (directory / "training/b").write_text("two")
-    return "wrote 2 files"
+def load():
+    images = np.arange(5 * 4, dtype=np.uint8).reshape(5, 2, 2, 1)
+    return {"training": (images[:3], np.arange(3)), "test": (images[3:], np.arange(2))}
 
 
-def never(directory):
+def never():
     raise AssertionError("must not be made again")
+
+
+def names(folder):
+    return [p.relative_to(folder).as_posix() for p in sorted(folder.rglob("*")) if p.is_file()]
 
 
 @pytest.fixture
 def made(tmp_path):
-    return build(tmp_path / "out", RECIPE, write_two, quiet=True)
+    return build(tmp_path / "out", RECIPE, load, quiet=True)
 
 
-def test_second_run_does_nothing(made, capsys):
+def test_files_and_second_run(made, tmp_path, capsys):
+    assert names(tmp_path) == [f"out/{name}" for name in FILES]
+    with np.load(made / "training/part-00001.npz") as part:
+        assert part["images"].tolist() == [[[[8], [9]], [[10], [11]]]]
+        assert part["labels"].tolist() == [2]
     build(made, RECIPE, never)
     assert "up to date" in capsys.readouterr().out
 
@@ -40,29 +51,29 @@ def test_second_run_does_nothing(made, capsys):
 @pytest.mark.parametrize(
     ("damage", "reason"),
     [
-        (lambda out: (out / "training/a").write_text("ONE"), "a is not what was written"),
-        (lambda out: (out / "training/a").write_text("longer"), "a is not what was written"),
-        (lambda out: (out / "training/b").unlink(), "missing: training/b"),
+        (lambda out: (out / FILES[2]).write_bytes(b"x"), f"{FILES[2]} is not what was written"),
+        (lambda out: (out / FILES[3]).unlink(), f"missing: {FILES[3]}"),
     ],
 )
-def test_damage_is_noticed_and_mended(made, capsys, damage, reason):
+def test_damage_is_noticed_and_made_good(made, capsys, damage, reason):
+    before = (made / FILES[2]).read_bytes()
     damage(made)
-    build(made, RECIPE, write_two)
+    build(made, RECIPE, load)
     assert reason in capsys.readouterr().out
-    assert (made / "training/a").read_text() == "one"
-    assert (made / "training/b").read_text() == "two"
+    assert names(made) == FILES and (made / FILES[2]).read_bytes() == before
     build(made, RECIPE, never)
 
 
-def test_other_options_make_it_again(made):
-    build(made, {**RECIPE, "version": 2}, write_two, quiet=True)
-    assert manifest.inspect(made, {**RECIPE, "version": 2})[0] == manifest.CURRENT
+def test_other_options_make_it_again(made, capsys):
+    build(made, OTHER, load)
+    assert "other options" in capsys.readouterr().out
+    build(made, OTHER, never)
 
 
 def test_files_of_others_are_never_replaced(made, tmp_path):
     (made / "training/notes.txt").write_text("mine")
-    (made / "training/a").write_text("damaged")
-    with pytest.raises(DataError, match=r"also holds training/notes.txt.*--out FOLDER"):
+    (made / FILES[2]).write_text("damaged")
+    with pytest.raises(DataError, match=r"it holds training/notes.txt.*--out FOLDER"):
         build(made, RECIPE, never, quiet=True)
     foreign = tmp_path / "foreign"
     foreign.mkdir()
@@ -70,77 +81,72 @@ def test_files_of_others_are_never_replaced(made, tmp_path):
     with pytest.raises(DataError, match="in the way"):
         build(foreign, RECIPE, never, quiet=True)
     assert (foreign / "thesis.tex").read_text() == "mine"
-    with pytest.raises(DataError, match="it is a file"):
+    with pytest.raises(DataError, match="in the way"):
         build(foreign / "thesis.tex", RECIPE, never, quiet=True)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"files": {"a": {}}}', '{"files": 3}'])
 def test_an_unreadable_manifest_protects_the_directory(made, text):
     (made / "manifest.json").write_text(text)
-    assert manifest.inspect(made, RECIPE)[0] == manifest.FOREIGN
+    with pytest.raises(DataError, match="in the way"):
+        build(made, RECIPE, never, quiet=True)
 
 
 def test_what_jupyter_leaves_behind_does_no_harm(made):
     (made / "training/.ipynb_checkpoints").mkdir()
     (made / "training/.ipynb_checkpoints/a").write_text("one")
-    assert manifest.inspect(made, RECIPE)[0] == manifest.CURRENT
+    build(made, RECIPE, never)
 
 
-@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
-def test_failure_leaves_the_older_directory(made, tmp_path, tree, error):
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+def test_failure_leaves_the_older_directory(made, tmp_path, tree, monkeypatch, error):
     before = tree(tmp_path)
 
-    def fail(directory):
-        (directory / "half").write_text("half")
+    def fail(path, **_):
+        path.write_text("half")
         raise error
 
-    with pytest.raises(error):
-        build(made, {**RECIPE, "version": 2}, fail, quiet=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(module.np, "savez_compressed", fail)
+        with pytest.raises((DataError, KeyboardInterrupt)) as raised:
+            build(made, OTHER, load, quiet=True)
+    if isinstance(error, OSError):
+        assert "No space left on device. Choose a place" in str(raised.value)
     assert tree(tmp_path) == before
-    assert manifest.inspect(made, RECIPE)[0] == manifest.CURRENT
+    build(made, RECIPE, never)
 
 
-def test_a_failed_move_brings_the_older_directory_back(made, tmp_path, tree, monkeypatch):
-    before = tree(tmp_path)
-    rename = Path.rename
-
-    def refuse(self, target):
-        if "building" in self.name:
-            raise OSError(28, "No space left on device")
-        return rename(self, target)
-
-    monkeypatch.setattr(Path, "rename", refuse)
-    with pytest.raises(DataError, match=r"No space left on device.*enough free space"):
-        build(made, {**RECIPE, "version": 2}, write_two, quiet=True)
-    assert tree(tmp_path) == before
-
-
-def test_a_killed_run_is_swept_up_and_a_running_one_is_not(tmp_path, tree):
+def test_a_killed_run_leaves_nothing_that_stays_or_is_taken_for_data(made, tmp_path):
     code = (
-        "import sys, time; from pathlib import Path; from data_prep.atomic import building\n"
-        "with building(Path(sys.argv[1])) as d:\n"
-        "    (d / 'half').write_text('half'); print('ready', flush=True); time.sleep(600)\n"
+        "import os, signal, sys; from data_prep import build, digits\n"
+        "build.np.savez_compressed = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "digits.prepare(sys.argv[1])\n"
     )
-    other = subprocess.Popen(
-        [sys.executable, "-c", code, str(tmp_path / "out")],
-        cwd=Path(__file__).parents[2],
-        stdout=subprocess.PIPE,
+    ended = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "other")], cwd=Path(__file__).parents[2]
     )
-    try:
-        assert other.stdout.readline() == b"ready\n"
-        build(tmp_path / "out", RECIPE, write_two, quiet=True)
-        assert [name for name in tree(tmp_path) if name.endswith("half")], "swept a running one"
-    finally:
-        other.kill()
-        other.communicate()
-    build(tmp_path / "out", {**RECIPE, "version": 2}, write_two, quiet=True)
-    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    assert ended.returncode == -signal.SIGKILL
+    assert not (tmp_path / "other").exists()
+    build(tmp_path / "other", RECIPE, load, quiet=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["other", "out"]
+
+
+def test_two_processes_at_once(tmp_path):
+    code = (
+        "import sys, time; from data_prep import build, digits; write = build._write_channel\n"
+        "build._write_channel = lambda *given: (time.sleep(0.7), write(*given))\n"
+        "digits.prepare(sys.argv[1], quiet=True)\n"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "digits")]
+    both = [subprocess.Popen(command, cwd=Path(__file__).parents[2]) for _ in range(2)]
+    assert [process.wait(120) for process in both] == [0, 0]
+    assert [path.name for path in tmp_path.iterdir()] == ["digits"]
 
 
 def test_unwritable_place(tmp_path):
     (tmp_path / "file").write_text("a file, not a folder")
     with pytest.raises(DataError, match=r"could not write .*Choose a place .*--out FOLDER"):
-        build(tmp_path / "file/out", RECIPE, write_two, quiet=True)
+        build(tmp_path / "file/out", RECIPE, load, quiet=True)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
@@ -148,22 +154,9 @@ def test_folder_without_write_permission(tmp_path):
     tmp_path.chmod(0o500)
     try:
         with pytest.raises(DataError, match="Permission denied"):
-            build(tmp_path / "out", RECIPE, write_two, quiet=True)
+            build(tmp_path / "out", RECIPE, load, quiet=True)
     finally:
         tmp_path.chmod(0o700)
-
-
-def test_the_result_has_ordinary_permissions(made):
-    umask = os.umask(0)
-    os.umask(umask)
-    assert made.stat().st_mode & 0o777 == 0o777 & ~umask
-
-
-def test_relative_paths(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with atomic.building(Path("a/b")) as directory:
-        (directory / "x").write_text("x")
-    assert Path("a/b/x").read_text() == "x"
 
 
 def test_shard_counts():

@@ -2,174 +2,99 @@
 
 from __future__ import annotations
 
-import gzip
-import hashlib
 import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
-from data_prep_helpers import cut, serve, status
+from data_prep_helpers import serve, status, sums
 
-from data_prep.download import fetch
+from data_prep import download
 from data_prep.errors import DataError
-from data_prep.sources import check_sha256
 
 DATA = bytes(range(256)) * 2000  # 512,000 bytes: several blocks
-RIGHT = check_sha256(hashlib.sha256(DATA).hexdigest())
-LIMIT = 1_000_000
+RIGHT = sums({"f": DATA})
 
 
-def get(server, target, hasty, paths=("a",), check=RIGHT, limit=LIMIT):
-    urls = [server.url + path for path in paths]
-    return fetch(urls, target, check, limit, policy=hasty, quiet=True)
+@pytest.fixture(autouse=True)
+def hasty(monkeypatch):
+    """The real downloads, with waits that a test can afford."""
+    monkeypatch.setattr(download, "TIMEOUT", (1, 0.3))
+    monkeypatch.setattr("pooch.core.time.sleep", lambda _: None)
 
 
-def test_whole_file(server, tmp_path, hasty, tree):
-    server.answers["/a"] = [serve(DATA)]
-    assert get(server, tmp_path / "f", hasty).read_bytes() == DATA
+def get(server, cache, mirrors=("a",)):
+    urls = [server.url + path for path in mirrors]
+    return download.fetch(RIGHT, None, cache, urls, quiet=True)["f"]
+
+
+def test_whole_file_and_only_once(server, tmp_path, tree):
+    server.answers["/a/f"] = [serve(DATA)]
+    for _ in range(2):
+        assert get(server, tmp_path).read_bytes() == DATA
     assert tree(tmp_path) == ["f"]
-    assert (tmp_path / "f").stat().st_mode & 0o777 == 0o644
-
-
-def test_second_mirror_after_404(server, tmp_path, hasty):
-    server.answers["/b"] = [serve(DATA)]
-    get(server, tmp_path / "f", hasty, paths=("a", "b"))
-    assert server.paths() == ["/a", "/b"], "a 404 must not be tried again"
-
-
-def test_second_mirror_after_wrong_bytes(server, tmp_path, hasty):
-    server.answers["/a"] = [serve(DATA[:-1] + b"x")]
-    server.answers["/b"] = [serve(DATA)]
-    assert get(server, tmp_path / "f", hasty, paths=("a", "b")).read_bytes() == DATA
-    assert server.paths() == ["/a", "/b"]
-
-
-def test_wrong_bytes_everywhere(server, tmp_path, hasty, tree):
-    server.answers["/a"] = [serve(b"an error page")]
-    with pytest.raises(DataError, match=r"/a: wrong content: SHA-256 is .* expected .*13 bytes"):
-        get(server, tmp_path / "f", hasty)
-    assert tree(tmp_path) == []
-
-
-def test_busy_server_is_tried_again(server, tmp_path, hasty):
-    server.answers["/a"] = [status(503), status(429), serve(DATA)]
-    get(server, tmp_path / "f", hasty)
-    assert len(server.requests) == 3
-
-
-def test_truncated_answers_are_resumed(server, tmp_path, hasty):
-    server.answers["/a"] = [
-        cut(DATA, 300_000, etag='"v1"'),
-        serve(DATA, etag='"v1"', ranges=True),
-    ]
-    assert get(server, tmp_path / "f", hasty).read_bytes() == DATA
-    start = int(server.requests[1][1]["Range"].removeprefix("bytes=").rstrip("-"))
-    assert 0 < start <= 300_000
-    assert server.requests[1][1]["If-Range"] == '"v1"'
-
-
-def test_no_resume_when_the_file_changed(server, tmp_path, hasty):
-    server.answers["/a"] = [
-        cut(b"old" * 100_000, 150_000, etag='"v1"'),
-        serve(DATA, etag='"v2"', ranges=True),
-    ]
-    assert get(server, tmp_path / "f", hasty).read_bytes() == DATA
-
-
-def test_a_range_may_come_in_pieces(server, tmp_path, hasty):
-    """A server may answer with less than was asked for; its own length is then right."""
-
-    def piece(handler, closing):
-        start = int(handler.headers["Range"].removeprefix("bytes=").rstrip("-"))
-        handler.send_response(206)
-        handler.send_header("Content-Range", f"bytes {start}-{start + 999}/{len(DATA)}")
-        handler.send_header("Content-Length", "1000")
-        handler.end_headers()
-        handler.wfile.write(DATA[start : start + 1000])
-
-    server.answers["/a"] = [
-        cut(DATA, 300_000, etag='"v1"'),
-        piece,
-        serve(DATA, etag='"v1"', ranges=True),
-    ]
-    assert get(server, tmp_path / "f", hasty).read_bytes() == DATA
-    assert len(server.requests) == 3
-
-
-def test_no_resume_from_one_mirror_to_another(server, tmp_path, hasty):
-    """Equal ETags of two servers promise nothing about equal bytes."""
-    server.answers["/a"] = [cut(b"other" * 100_000, 300_000, etag='"v1"'), status(503)]
-    server.answers["/b"] = [serve(DATA, etag='"v1"', ranges=True)]
-    assert get(server, tmp_path / "f", hasty, paths=("a", "b")).read_bytes() == DATA
-    assert server.paths() == ["/a", "/a", "/a", "/b"]
-
-
-@pytest.mark.parametrize("etag", ["", 'W/"weak"'])
-def test_no_resume_without_a_strong_etag(server, tmp_path, hasty, etag):
-    server.answers["/a"] = [cut(DATA, 300_000, etag=etag), serve(DATA, ranges=True)]
-    assert get(server, tmp_path / "f", hasty).read_bytes() == DATA
-    assert "Range" not in server.requests[1][1]
-
-
-def test_always_truncated(server, tmp_path, hasty, tree):
-    server.answers["/a"] = [cut(DATA, 1000)]
-    with pytest.raises(DataError, match=r"cut short.*\(3 tries\)"):
-        get(server, tmp_path / "f", hasty)
-    assert tree(tmp_path) == []
-
-
-def test_stalled_server(server, tmp_path, hasty, tree):
-    server.answers["/a"] = [cut(DATA, 1000, stall=True)]
-    server.answers["/b"] = [serve(DATA)]
-    get(server, tmp_path / "f", hasty, paths=("a", "b"))
-    assert server.paths() == ["/a", "/a", "/a", "/b"]
-    with pytest.raises(DataError, match=r"no answer for 0\.3 s \(3 tries\)"):
-        get(server, tmp_path / "g", hasty)
-    assert tree(tmp_path) == ["f"]
-
-
-def test_nobody_listens(tmp_path, hasty, tree):
-    with pytest.raises(DataError, match="connection refused"):
-        fetch(["http://127.0.0.1:9/a"], tmp_path / "f", RIGHT, LIMIT, policy=hasty, quiet=True)
-    assert tree(tmp_path) == []
-
-
-@pytest.mark.parametrize("announced", [True, False])
-def test_too_large(server, tmp_path, hasty, tree, announced):
-    def endless(handler, closing):
-        handler.send_response(200)
-        handler.end_headers()
-        handler.wfile.write(DATA)
-
-    server.answers["/a"] = [serve(DATA) if announced else endless]
-    # An announced length is refused before a byte is stored, an unannounced one on the way.
-    message = "expected at most 511,999" if announced else "more than 511,999 bytes"
-    with pytest.raises(DataError, match=f"too large: .*{message}"):
-        get(server, tmp_path / "f", hasty, limit=len(DATA) - 1)
-    assert tree(tmp_path) == []
-
-
-def test_content_encoding_does_not_change_the_bytes(server, tmp_path, hasty):
-    packed = gzip.compress(DATA)
-    server.answers["/a"] = [serve(packed, header="gzip")]
-    check = check_sha256(hashlib.sha256(packed).hexdigest())
-    assert get(server, tmp_path / "f", hasty, check=check).read_bytes() == packed
+    assert server.paths() == ["/a/f"], "a cached file must not be downloaded again"
     assert server.requests[0][1]["Accept-Encoding"] == "identity"
 
 
-def test_an_older_file_survives_a_failed_download(server, tmp_path, hasty):
-    (tmp_path / "f").write_text("older")
-    with pytest.raises(DataError, match="HTTP 404"):
-        get(server, tmp_path / "f", hasty)
-    assert (tmp_path / "f").read_text() == "older"
+def test_a_damaged_copy_in_the_cache_is_replaced(server, tmp_path):
+    server.answers["/a/f"] = [serve(DATA)]
+    (tmp_path / "f").write_bytes(DATA[:-1] + b"x")
+    assert get(server, tmp_path).read_bytes() == DATA
+
+
+def test_a_busy_server_is_tried_again(server, tmp_path):
+    server.answers["/a/f"] = [status(503), serve(DATA)]
+    assert get(server, tmp_path).read_bytes() == DATA
+
+
+BAD = {
+    "not there": (status(404), "404 Client Error"),
+    "other bytes": (serve(DATA[:-1] + b"x"), "does not match the known hash"),
+    "cut short": (serve(DATA[:1000], length=len(DATA)), "IncompleteRead"),
+    "silent": (serve(DATA[:1000], length=len(DATA), hang=True), "Read timed out"),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_a_bad_mirror_is_left_for_the_next(server, tmp_path, tree, what):
+    answer, said = BAD[what]
+    server.answers["/a/f"] = [answer]
+    started = time.monotonic()
+    with pytest.raises(DataError) as error:
+        get(server, tmp_path)
+    assert said in str(error.value) and "--source FOLDER" in str(error.value)
+    assert time.monotonic() - started < 10
+    assert tree(tmp_path) == [], "a file that is not whole and right stayed behind"
+    server.answers["/b/f"] = [serve(DATA)]
+    assert get(server, tmp_path, ("a", "b")).read_bytes() == DATA
+    assert tree(tmp_path) == ["f"]
+
+
+def test_nobody_listens(tmp_path):
+    with pytest.raises(DataError, match=r"(?s)refused.*Without a network, give a folder .* f: "):
+        download.fetch(RIGHT, "http://127.0.0.1:9", tmp_path, (), quiet=True)
+
+
+def test_a_folder(tmp_path):
+    with pytest.raises(DataError, match=r"there is no folder .*nowhere: give a folder"):
+        download.fetch(RIGHT, tmp_path / "nowhere", tmp_path, ())
+    with pytest.raises(DataError, match=r"lacks f: give a folder that holds f: --source FOLDER"):
+        download.fetch(RIGHT, tmp_path, tmp_path, ())
+    (tmp_path / "f").write_bytes(b"x")
+    with pytest.raises(DataError, match=r"SHA-256 is .*expected .*\(1 bytes\). Replace it by a"):
+        download.fetch(RIGHT, tmp_path, tmp_path, ())
+    (tmp_path / "f").write_bytes(DATA)
+    assert download.fetch(RIGHT, str(tmp_path), tmp_path / "no", ()) == {"f": tmp_path / "f"}
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted_command_leaves_nothing(server, tmp_path, tree, sent):
-    server.answers["/train-images-idx3-ubyte.gz"] = [cut(DATA, 1000, stall=True)]
+    name = "train-images-idx3-ubyte.gz"
+    server.answers[f"/{name}"] = [serve(DATA[:1000], length=len(DATA), hang=True)]
     command = [sys.executable, "-m", "data_prep", "mnist", "--source", server.url]
     process = subprocess.Popen(
         [*command, "--out", str(tmp_path / "data" / "mnist")],
@@ -188,4 +113,4 @@ def test_interrupted_command_leaves_nothing(server, tmp_path, tree, sent):
         process.wait()
     assert process.returncode not in (0, None)
     assert b"Traceback" not in errors
-    assert tree(tmp_path) == ["data"], "temporary files stayed behind"
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import socket
+import time
+
 import boto3
 import pytest
 from click.testing import CliRunner
 from moto import mock_aws
 
 import data_prep
+from data_prep import s3 as s3_module
 from data_prep.__main__ import main
 
 
@@ -78,7 +82,7 @@ def test_other_objects_are_named_and_left_alone(s3, folder, capsys):
     s3.put_object(Bucket="kit", Key="data/training/part-00007.npz", Body=b"old")
     s3.put_object(Bucket="kit", Key="data2/x", Body=b"no business of ours")
     result = data_prep.upload(folder, "s3://kit/data")
-    assert result.strangers == ["data/training/part-00007.npz"]
+    assert result.others == ["data/training/part-00007.npz"]
     assert "1 other objects are under this prefix" in capsys.readouterr().out
     assert "data/training/part-00007.npz" in keys(s3)
 
@@ -97,7 +101,7 @@ def test_nothing_to_upload(tmp_path):
 
 
 def test_errors_name_the_way_out(s3, folder, monkeypatch):
-    with pytest.raises(data_prep.DataError, match=r"there is no bucket nowhere\. Create it"):
+    with pytest.raises(data_prep.DataError, match="There is no bucket nowhere: create it"):
         data_prep.upload(folder, "s3://nowhere/data", client=s3)
     silent = boto3.client(
         "s3",
@@ -106,6 +110,19 @@ def test_errors_name_the_way_out(s3, folder, monkeypatch):
     )
     with pytest.raises(data_prep.DataError, match="AWS_ENDPOINT_URL"):
         data_prep.upload(folder, "s3://kit/data", client=silent)
+
+
+def test_a_silent_server_is_not_waited_for_without_end(folder, monkeypatch):
+    """The client that `upload` makes gives up: its patience, cut short here, is passed on."""
+    monkeypatch.setattr(s3_module, "PATIENCE", {**s3_module.PATIENCE, "read_timeout": 0.3})
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "testing")
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{listening.getsockname()[1]}")
+        started = time.monotonic()
+        with pytest.raises(data_prep.DataError, match="S3 does not answer"):
+            data_prep.upload(folder, "s3://kit/data")
+    assert time.monotonic() - started < 20
 
 
 def test_no_credentials(folder, tmp_path, monkeypatch):
@@ -127,4 +144,4 @@ def test_command(s3, folder):
     run = CliRunner().invoke(main, ["upload", str(folder), "s3://kit/data"])
     assert "sent 0 files (0 bytes), 2 were already there" in run.output
     run = CliRunner().invoke(main, ["upload", str(folder), "s3://nowhere/data"])
-    assert run.exit_code == 1 and "there is no bucket nowhere" in run.output
+    assert run.exit_code == 1 and "There is no bucket nowhere" in run.output

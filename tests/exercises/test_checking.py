@@ -7,8 +7,8 @@ import time
 import pytest
 
 import workshop
-from workshop.exercises import checking
-from workshop.exercises.checking import Wrong, exercise
+from workshop.lesson import check as checking
+from workshop.lesson.check import Wrong, exercise
 
 
 @pytest.fixture

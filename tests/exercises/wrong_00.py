@@ -41,7 +41,11 @@ WRONG = {
         (lambda: r'"train_loss": (.+)', "must take the whole number and nothing else"),
         (lambda: r'train_loss": ([0-9.eE+-]+)', "finds '0.11' .* The loss there is 0.2153"),
         (lambda: r"train_loss: ([0-9.eE+-]+)", "finds nothing"),
-        (lambda: r'"train_loss": ([0-9', "is no regular expression"),
+        (lambda: r'"train_loss": ([0-9', "is not a regular expression"),
+        (
+            lambda: r'"train_loss": (.+?),',
+            r'finds nothing in the line `{"event": "epoch", "train_loss"',
+        ),
     ],
     "00.2": [
         (forgets_the_environment, "training is 'data/training'; it must be '/data/a'"),

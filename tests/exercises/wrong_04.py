@@ -56,6 +56,13 @@ def looks_at_two_ranks(ranks):
     return "shard" if ranks[0]["images_seen"] == ranks[1]["images_seen"] else None
 
 
+def looks_at_the_first_and_the_last(ranks):
+    for step, key in (("broadcast", "weights_after_first_step"), ("tape", "weights_at_end")):
+        if ranks[0][key] != ranks[-1][key]:
+            return step
+    return "shard" if ranks[0]["images_seen"] == ranks[-1]["images_seen"] else None
+
+
 def trusts_equal_weights(ranks):
     if len({one["weights_after_first_step"] for one in ranks}) > 1:
         return "broadcast"
@@ -78,6 +85,7 @@ WRONG = {
     "04.3": [
         (looks_at_the_end_first, "lacks broadcast, and you said 'tape'"),
         (looks_at_two_ranks, "lacks broadcast, and you said None"),
+        (looks_at_the_first_and_the_last, "lacks broadcast, and you said None"),
         (trusts_equal_weights, "the work was done twice"),
     ],
 }

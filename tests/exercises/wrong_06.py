@@ -37,6 +37,16 @@ def any_group(group):
     )
 
 
+def of_two_rules(group):
+    """A rule for every protocol and a rule to the group itself; they may be two rules."""
+    both = group["IpPermissions"], group["IpPermissionsEgress"]
+    return all(
+        any(rule["IpProtocol"] == "-1" for rule in rules)
+        and any(pair["GroupId"] == "sg-1" for rule in rules for pair in rule["UserIdGroupPairs"])
+        for rules in both
+    )
+
+
 def first_rule_only(group):
     both = group["IpPermissions"][:1], group["IpPermissionsEgress"][:1]
     return all(to_itself(group, rules) for rules in both)
@@ -89,6 +99,7 @@ WRONG = {
         (tcp_will_do, "only of TCP"),
         (anywhere_will_do, "which EFA does not take"),
         (any_group, "another group"),
+        (of_two_rules, "itself only to port 22"),
         (first_rule_only, "among other rules"),
     ],
     "06.2": [

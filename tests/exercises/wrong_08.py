@@ -107,6 +107,18 @@ def no_fsync(path, chunks):
         partial.unlink(missing_ok=True)
 
 
+def fsync_too_early(path, chunks):
+    partial = Path(f"{path}.new")
+    try:
+        with partial.open("wb") as stream:
+            os.fsync(stream.fileno())
+            for chunk in chunks:
+                stream.write(chunk)
+        partial.rename(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
 def elsewhere(path, chunks):
     with tempfile.NamedTemporaryFile(dir=tempfile.gettempdir()) as stream:
         for chunk in chunks:
@@ -138,6 +150,7 @@ WRONG = {
         (leaves_its_parts, "is left in the folder"),
         (swallows, "did not come out"),
         (no_fsync, "os.fsync"),
+        (fsync_too_early, "When all is written, flush, then os.fsync"),
         (elsewhere, "own folder"),
     ],
 }

@@ -1,7 +1,7 @@
 """Jobs of TensorFlow scripts that are killed, ten times for each launcher: none hangs, none
 trains anything else than a job that was left alone.
 
-Each job goes on from the checkpoints of the one before, and is killed again; the last may end.
+Each job resumes from the checkpoints of the one before, and is killed again; the last may end.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ def numbers(job, start: str, host: str) -> list[int]:
 ONCE = ["Starting", "Downloading", "Training"]
 
 
-def test_an_interrupted_job_goes_on_from_its_checkpoint_on_every_instance(endpoint, sdk):
+def test_an_interrupted_job_resumes_from_its_checkpoint_on_every_instance(endpoint, sdk):
     asked = {"environment": {spot.VARIABLE: "after 2.5s"}}
     name = start(counting(sdk, 60, **asked))
     job = endpoint.wait(name, seconds=180)

@@ -1,15 +1,9 @@
 """Notebooks of the tests' own, and an endpoint that only they use."""
 
-import os
-
 import nbformat
 import pytest
 
 from local_sagemaker import daemon
-from notebook_harness import SMALLER
-from workshop.notebooks.execute import execute
-from workshop.notebooks.lessons import chosen
-from workshop.recording import records
 
 
 @pytest.fixture(scope="module")
@@ -20,17 +14,6 @@ def own_state(tmp_path_factory):
         patch.setenv("WORKSHOP_STATE_DIR", str(state))
         yield state
         daemon.stop(state)
-
-
-@pytest.fixture
-def without_horovod(tmp_path, monkeypatch):
-    """In this process and in those that it starts, Horovod is a package without a library."""
-    shadow = tmp_path / "shadow"
-    (shadow / "horovod").mkdir(parents=True)
-    (shadow / "horovod" / "__init__.py").write_text("")  # found first
-    monkeypatch.syspath_prepend(shadow)
-    before = os.environ.get("PYTHONPATH")
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(shadow), before])))
 
 
 @pytest.fixture
@@ -50,20 +33,3 @@ def write_notebook(tmp_path):
         return path
 
     return write
-
-
-@pytest.fixture(scope="module")
-def run_lesson(own_state, tmp_path_factory):
-    """Execute a lesson by its number; return its recorded results and its executed copy.
-
-    Keyword arguments are the lesson's parameters; one that it has not is an error.
-    """
-    daemon.start(own_state, 0)
-    out = tmp_path_factory.mktemp("build")
-
-    def run(number, **parameters):
-        (path,) = chosen((number,))
-        execute(path, out / path.name, SMALLER | parameters, cell_seconds=280)
-        return records(out / path.name), nbformat.read(out / path.name, as_version=4)
-
-    return run

@@ -9,8 +9,8 @@ import re
 import nbformat
 import pytest
 
-from workshop.notebooks import sync
-from workshop.notebooks.execute import NotebookFailed, execute
+from workshop.course import sync
+from workshop.course.execute import NotebookFailed, execute
 from workshop.paths import APPENDIX, ROOT
 
 SOURCE = APPENDIX / "sdk_v3" / "sdk_v3.py"

@@ -10,10 +10,10 @@ import nbformat
 import pytest
 from click.testing import CliRunner
 
-from workshop.commands.run import run
-from workshop.notebooks import page
-from workshop.notebooks.lessons import lessons
-from workshop.recording import MIME
+from local_sagemaker import daemon
+from workshop.cli.run import run
+from workshop.course import pages as page
+from workshop.lesson.results import MIME
 
 FETCHES = {"src", "srcset", "data", "poster", "background"}
 WIDGET = "application/vnd.jupyter.widget-view+json"
@@ -51,6 +51,12 @@ def from_elsewhere(text: str) -> list[str]:
     return [one for one in Reader(text).fetched if not one.startswith(("data:", "#"))]
 
 
+@pytest.fixture(scope="module")
+def endpoint_up(own_state):
+    """The endpoint is up: a run need not start and end one."""
+    daemon.start(own_state, 0)
+
+
 @pytest.fixture
 def written(tmp_path):
     """Write the page of a notebook with these cells; return its text and its reader."""
@@ -77,7 +83,7 @@ def code_cell(data):
     return nbformat.v4.new_code_cell("show()", outputs=[output], execution_count=1)
 
 
-def test_a_page_and_the_index_tell_the_same_seconds(write_notebook, tmp_path, own_state):
+def test_a_page_and_the_index_tell_the_same_seconds(write_notebook, tmp_path, endpoint_up):
     write_notebook("02_second", "x = 1")
     path = write_notebook("01_first", "import time", "time.sleep(1.5)")
     build = tmp_path / "build"
@@ -90,7 +96,7 @@ def test_a_page_and_the_index_tell_the_same_seconds(write_notebook, tmp_path, ow
         assert float(said[1]) > (1.5 if name == "01_first" else 0)
 
 
-def test_a_failed_notebooks_page_says_so(write_notebook, tmp_path, own_state):
+def test_a_failed_notebooks_page_says_so(write_notebook, tmp_path, endpoint_up):
     path = write_notebook("01_bad", "1 / 0")
     options = ["--notebooks", str(path.parent), "--out", str(tmp_path / "build")]
     assert CliRunner().invoke(run, options).exit_code == 1
@@ -145,7 +151,18 @@ def test_recorded_results_are_not_shown(written):
     assert "secret_name" not in text
 
 
-def test_a_plot_is_sharp_and_described(write_notebook, tmp_path, own_state):
+@pytest.mark.parametrize("hidden", [True, False])
+def test_a_folded_cell_is_folded_on_the_page(written, hidden):
+    cell = nbformat.v4.new_code_cell("assert secret_name == 1")
+    cell.metadata["jupyter"] = {"source_hidden": hidden}
+    text, _ = written(cell)
+    folded = re.search(
+        r"<details[^>]*><summary>Results.*?secret_name.*?</details>", text, re.DOTALL
+    )
+    assert "secret_name" in text and bool(folded) == hidden
+
+
+def test_a_plot_is_sharp_and_described(write_notebook, tmp_path, endpoint_up):
     """Two pixels for one, and the title for those who do not see it."""
     text = "from workshop import plots\nwith plots.canvas('Two ranks', 'step') as axes:\n"
     path = write_notebook("01_plot", text + "    axes.plot([1, 2])")
@@ -179,28 +196,3 @@ def test_links_lead_where_they_lead_in_the_notebook(written, tmp_path):
         "https://x.org/02_y.ipynb",
         "#part",
     ]
-
-
-@pytest.mark.parametrize("path", lessons(), ids=lambda path: path.stem)
-def test_no_formula_that_only_mathjax_could_show(path):
-    """Pages have no MathJax, and $5 and $6 in one cell would become a formula in JupyterLab."""
-    for cell in nbformat.read(path, as_version=4).cells:
-        if cell.cell_type == "markdown":
-            found = formulas(cell.source)
-            assert not found, f"write it in words, in code, or as `\\$`: {found}"
-
-
-def formulas(text: str) -> list[str]:
-    """What JupyterLab would typeset in a Markdown text."""
-    without_code = re.sub(r"```.*?```|`[^`]*`", "", text, flags=re.DOTALL)
-    return re.findall(r"(?<!\\)\$[^$]+?(?<!\\)\$|\\\\[(\[]|\\begin\{", without_code)
-
-
-@pytest.mark.parametrize("text", ["$x$", "$$a\nb$$", "from $5 to $6", r"\\(x\\)", r"\begin{a}"])
-def test_a_formula_is_seen(text):
-    assert formulas(text)
-
-
-@pytest.mark.parametrize("text", ["$5", r"\$5 to \$6", "`$x$`", "```\n$a $b\n```"])
-def test_what_is_no_formula_is_none(text):
-    assert not formulas(text)

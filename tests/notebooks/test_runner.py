@@ -11,9 +11,9 @@ import pytest
 from click.testing import CliRunner
 
 from local_sagemaker import daemon
-from workshop.commands.run import run
-from workshop.notebooks.execute import NotebookFailed, UnknownParameter, execute
-from workshop.recording import records
+from workshop.cli.run import run
+from workshop.course.execute import NotebookFailed, UnknownParameter, execute
+from workshop.lesson.results import read_results
 
 COMMAND = [sys.executable, "-m", "workshop.cli", "run"]
 
@@ -24,11 +24,13 @@ def start(*arguments):
 
 def test_a_run_writes_copies_pages_and_an_index(write_notebook, tmp_path, own_state):
     write_notebook("03_later", "print('later')")
-    first = write_notebook("01_first", "import workshop\nworkshop.record(seen=[target, value])")
+    first = write_notebook(
+        "01_first", "import workshop\nworkshop.save_results(seen=[target, value])"
+    )
     done = start("--notebooks", first.parent, "--out", tmp_path / "build", "-p", "value=7")
     assert done.exit_code == 0, done.output
     build = tmp_path / "build"
-    assert records(build / "01_first.ipynb") == {"seen": ["local", 7]}
+    assert read_results(build / "01_first.ipynb") == {"seen": ["local", 7]}
     index = (build / "index.html").read_text()
     assert index.index("01_first.html") < index.index("03_later.html")
     assert "sagemaker 2." in index and "<b>local</b>" in index
@@ -134,8 +136,11 @@ time.sleep(600)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
-@pytest.mark.parametrize("was_up", [False, True], ids=["down", "up"])
+@pytest.mark.parametrize(
+    ("number", "was_up"),
+    [(signal.SIGINT, False), (signal.SIGTERM, True)],
+    ids=["Ctrl-C, endpoint down", "SIGTERM, endpoint up"],
+)
 def test_an_interrupt_leaves_nothing(write_notebook, tmp_path, own_state, number, was_up):
     (tmp_path / "sleep.py").write_text("import time\ntime.sleep(600)\n")
     path, build = write_notebook("01_long", LONG_JOB), tmp_path / "build"

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from filelock import FileLock
 from sklearn.datasets import load_digits
 
 HERE = Path(__file__).resolve().parent
@@ -114,15 +115,23 @@ def run(digits, tmp_path):
     return run
 
 
-def trained_alone(script: str, steps: list[str], digits: Path, temporary) -> list[np.ndarray]:
-    """The weights of one process that runs `script` for these steps, for comparison.
+@pytest.fixture(scope="session")
+def trained_alone(digits, common_folder):
+    """A function: the weights of one process that ran a script for some steps, for comparison.
 
-    temporary: pytest's tmp_path_factory.
+    Each is trained once for all tests and all workers.
     """
-    folder = temporary.mktemp("reference")
-    command = [sys.executable, SCRIPTS / script, *steps, "--dump-weights", folder]
-    subprocess.run(command, env=script_env(digits, folder / "model"), check=True)
-    return weights(folder)
+
+    def trained_alone(script: str, steps: list[str]) -> list[np.ndarray]:
+        folder = common_folder / "trained-alone" / " ".join([script, *steps])
+        folder.mkdir(parents=True, exist_ok=True)
+        with FileLock(f"{folder}.lock"):
+            if not (folder / "model").exists():
+                command = [sys.executable, SCRIPTS / script, *steps, "--dump-weights", folder]
+                subprocess.run(command, env=script_env(digits, folder / "model"), check=True)
+        return weights(folder)
+
+    return trained_alone
 
 
 def check_equals(reference: list, folder: Path, ranks: int, tolerance: float) -> None:

@@ -1,7 +1,9 @@
-"""A TensorFlow run that was killed goes on from its checkpoint and ends as if it had not been."""
+"""A TensorFlow run that was killed resumes from its checkpoint and ends as if it had not been."""
 
 import json
 import random
+import socket
+import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,6 +13,7 @@ import pytest
 from cut_off_harness import cut_off, last_step, records
 from script_harness import (
     BIN,
+    HERE,
     LAUNCH_PS,
     SCRIPTS,
     check_equals,
@@ -80,8 +83,8 @@ def killed(one: Launcher, digits, tmp_path) -> tuple[Path, int]:
     raise AssertionError(f"three runs of {STEPS} steps were over before they could be killed")
 
 
-def killed_and_gone_on(run, digits, tmp_path, launcher: str):
-    """Kill the launcher's victim at a random step, go on to the end; the run that went on.
+def killed_and_resumed(run, digits, tmp_path, launcher: str):
+    """Kill the launcher's victim at a random step, resume to the end; the resumed run.
 
     At most one interval of steps was done twice.
     """
@@ -111,12 +114,35 @@ def test_ends_with_the_weights_of_a_run_that_was_not_killed(run, digits, tmp_pat
         needs_mpirun()
     whole = [*LAUNCHERS[launcher].command, *LENGTH, "--dump-weights", tmp_path / "whole"]
     run(*whole, timeout=SECONDS)
-    killed_and_gone_on(run, digits, tmp_path, launcher)
+    killed_and_resumed(run, digits, tmp_path, launcher)
     check_equals(weights(tmp_path / "whole"), tmp_path / "again", 2, 0.0)
+
+
+@pytest.mark.slow
+def test_checkpoints_are_on_the_coordinators_disk_not_on_the_parameter_servers(tmp_path):
+    """Each process has a folder of its own here, as instances have disks of their own."""
+    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as b:
+        ports = [str(found.getsockname()[1]) for found in (one, b)]
+    program, processes = [sys.executable, HERE / "checkpoint_on_servers.py", *ports], {}
+    for task in ("ps", "worker", "chief"):
+        (tmp_path / task).mkdir()
+        processes[task] = subprocess.Popen(
+            [*program, task], cwd=tmp_path / task, stdout=subprocess.PIPE, text=True
+        )
+    try:
+        said, _ = processes["chief"].communicate(timeout=240)
+    finally:
+        for process in processes.values():
+            process.kill()
+            process.wait()
+    assert processes["chief"].returncode == 0
+    assert "/job:ps/" in said, "the model must be on the parameter server"
+    assert [json.loads(line)["step"] for line in said.splitlines() if "resumed" in line] == [10]
+    assert list((tmp_path / "chief/kept").iterdir()) and not list((tmp_path / "ps").iterdir())
 
 
 @pytest.mark.soak  # in make test, test_parameter_server.py kills each process
 @pytest.mark.timeout(900)
 def test_a_parameter_server_that_is_killed_costs_one_interval(run, digits, tmp_path):
-    again = killed_and_gone_on(run, digits, tmp_path, "parameter_server")
+    again = killed_and_resumed(run, digits, tmp_path, "parameter_server")
     assert again.accuracy >= 0.9

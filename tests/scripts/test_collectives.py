@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from workshop import costmodel
-from workshop.ranks import start_ranks
+from workshop.launch.ranks import start_ranks
+from workshop.measure import all_reduces
 
 RANKS = 5
 ALGORITHMS = ("naive", "tree", "ring")
@@ -89,15 +89,17 @@ def test_the_bytes_are_those_of_the_cost_model(ranks, algorithm, world_size):
     n_bytes = 4 * 60  # 60 numbers: they divide evenly among 1 to 5 ranks
     found = ranks.run("collectives.timing:count_traffic", algorithm, n_bytes, world_size)
     passed = [(one["sent_bytes"], one["received_bytes"]) for one in found if one]
-    assert passed == costmodel.bytes_by_rank(algorithm, n_bytes, world_size)
-    messages = sum(len(one) for one in costmodel.rounds(algorithm, n_bytes, world_size))
+    assert passed == all_reduces.bytes_by_rank(algorithm, n_bytes, world_size)
+    messages = sum(len(one) for one in all_reduces.rounds(algorithm, n_bytes, world_size))
     assert sum(one["messages_sent"] for one in found if one) == messages
     assert sum(one["messages_received"] for one in found if one) == messages
 
 
 def test_seconds_come_by_block(ranks):
     names = ["one way", "all at once", *ALGORITHMS, "gloo"]
-    for rank, one in enumerate(ranks.run("collectives.timing:seconds_by_turns", names, 4000, 3, 2)):
+    for rank, one in enumerate(
+        ranks.run("collectives.timing:interleaved_seconds", names, 4000, 3, 2)
+    ):
         assert list(one) == names and {len(found) for found in one.values()} == {2}
         timed = {name for name, found in one.items() if min(found) > 0}
         assert timed >= set(names[1:]) and (rank > 1 or "one way" in timed)

@@ -12,7 +12,6 @@ from script_harness import (
     largest_difference,
     mpirun,
     torchrun,
-    trained_alone,
     weights,
 )
 
@@ -22,9 +21,9 @@ TOLERANCE = 3e-7
 
 
 @pytest.fixture(scope="module")
-def reference(digits, tmp_path_factory) -> list:
+def reference(trained_alone) -> list:
     """The weights of one process after ten steps."""
-    return trained_alone("train_torch.py", TEN_STEPS, digits, tmp_path_factory)
+    return trained_alone("train_torch.py", TEN_STEPS)
 
 
 @pytest.mark.parametrize("ranks", [2, 4])

@@ -4,16 +4,16 @@ import sys
 import threading
 
 import pytest
-from script_harness import SCRIPTS, TEN_STEPS, largest_difference, trained_alone, weights
+from script_harness import SCRIPTS, TEN_STEPS, largest_difference, weights
 from test_ddp import TOLERANCE
 
 SCRIPT = SCRIPTS / "train_torch_dp.py"
 
 
 @pytest.fixture(scope="module")
-def reference(digits, tmp_path_factory) -> list:
+def reference(trained_alone) -> list:
     """The weights of train_torch.py after ten steps."""
-    return trained_alone("train_torch.py", TEN_STEPS, digits, tmp_path_factory)
+    return trained_alone("train_torch.py", TEN_STEPS)
 
 
 def test_without_gpus_data_parallel_only_calls_the_model(run, reference, tmp_path):

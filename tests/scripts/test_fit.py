@@ -1,6 +1,7 @@
 """model.fit with Horovod or SMDDP: equal weights, the broadcast, the data, and what breaks them."""
 
 import shutil
+import sys
 
 import pytest
 from script_harness import SCRIPTS, mpirun, needs_horovod
@@ -58,25 +59,21 @@ def test_without_broadcast_or_tape_the_ranks_end_apart(run, channels, tmp_path, 
 
 
 def test_alone_it_is_rank_0_of_1(run, channels):
-    import sys
-
     done = run(sys.executable, SCRIPTS / "train_tf_fit.py", *channels, *FEW)
     assert done.events("start")[0]["world_size"] == 1
 
 
 @pytest.mark.parametrize(
     "content, said",
-    [(None, "no *.tfrecord in"), ([], "holds no records"), ([b"x"], "an image of 1 bytes")],
+    [(None, r"no \*\.tfrecord in"), ([], "holds no records"), ([b"x"], "an image of 1 bytes")],
 )
-def test_data_that_is_not_there_or_of_another_form(run, channels, tmp_path, content, said):
-    import sys
+def test_data_that_is_not_there_or_of_another_form(tmp_path, content, said):
+    from common.errors import ScriptError
+    from common.keras2 import tf
+    from common.tfrecords import Channel
 
-    import tensorflow as tf
-
-    folder = tmp_path / "channel"
-    folder.mkdir()
     if content is not None:
-        with tf.io.TFRecordWriter(str(folder / "part.tfrecord")) as writer:
+        with tf.io.TFRecordWriter(str(tmp_path / "part.tfrecord")) as writer:
             for image in content:
                 features = {
                     "image": tf.train.Feature(bytes_list=tf.train.BytesList(value=[image])),
@@ -84,7 +81,12 @@ def test_data_that_is_not_there_or_of_another_form(run, channels, tmp_path, cont
                 }
                 example = tf.train.Example(features=tf.train.Features(feature=features))
                 writer.write(example.SerializeToString())
-    script = [sys.executable, SCRIPTS / "train_tf_fit.py", "--training", folder]
+    with pytest.raises(ScriptError, match=said):
+        Channel(tmp_path)
+
+
+def test_what_is_wrong_with_the_data_is_one_line(run, channels, tmp_path):
+    script = [sys.executable, SCRIPTS / "train_tf_fit.py", "--training", tmp_path]
     done = run(*script, *channels[2:], check=False)
-    assert done.code == 1 and said in done.stderr
+    assert done.code == 1 and "no *.tfrecord in" in done.stderr
     assert "Traceback" not in done.stderr

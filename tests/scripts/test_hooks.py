@@ -4,7 +4,7 @@ import hooks_on_ranks as on_ranks
 import numpy as np
 import pytest
 
-from workshop.ranks import start_ranks
+from workshop.launch.ranks import start_ranks
 
 RANKS = 4
 

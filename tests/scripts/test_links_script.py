@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from script_harness import HERE, SCRIPTS, TEN_STEPS, check_equals, mpirun, torchrun, trained_alone
+from script_harness import HERE, SCRIPTS, TEN_STEPS, check_equals, mpirun, torchrun
 from test_common import code_lines
 
 STAND_IN = SCRIPTS.parent / "local_sagemaker" / "image" / "site"
@@ -30,9 +30,9 @@ def as_two_instances(run):
 
 
 @pytest.fixture(scope="module")
-def reference(digits, tmp_path_factory) -> list:
+def reference(trained_alone) -> list:
     """The weights of one process after ten steps."""
-    return trained_alone("train_torch.py", TEN_STEPS, digits, tmp_path_factory)
+    return trained_alone("train_torch.py", TEN_STEPS)
 
 
 def test_it_is_train_torch_ddp_with_few_marked_lines():

@@ -3,19 +3,19 @@
 import sys
 
 import pytest
-from script_harness import SCRIPTS, TEN_STEPS, largest_difference, trained_alone, weights
+from script_harness import SCRIPTS, TEN_STEPS, largest_difference, weights
 
 # As in test_horovod.py: sums in another order differ by an ulp or so a step.
 TOLERANCE = 7.5e-7
 
 
 @pytest.fixture(scope="module")
-def reference(digits, tmp_path_factory) -> list:
+def reference(trained_alone) -> list:
     """The weights of one process on one device after ten steps."""
-    return trained_alone("train_tf.py", TEN_STEPS, digits, tmp_path_factory)
+    return trained_alone("train_tf.py", TEN_STEPS)
 
 
-@pytest.mark.parametrize("devices", [2, 4])
+@pytest.mark.parametrize("devices", [4, pytest.param(2, marks=pytest.mark.soak)])
 def test_replicas_train_what_one_device_trains(run, reference, tmp_path, devices):
     script = [SCRIPTS / "train_tf_mirrored.py", *TEN_STEPS, "--devices", devices]
     done = run(sys.executable, *script, "--dump-weights", tmp_path, timeout=240)

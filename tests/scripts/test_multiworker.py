@@ -12,7 +12,6 @@ from script_harness import (
     SCRIPTS,
     check_equals,
     largest_difference,
-    trained_alone,
     weights,
 )
 
@@ -26,9 +25,9 @@ TOLERANCE = 6e-7
 
 
 @pytest.fixture(scope="module")
-def reference(digits, tmp_path_factory) -> list:
+def reference(trained_alone) -> list:
     """The weights of one process after as many steps."""
-    return trained_alone("train_tf.py", STEPS, digits, tmp_path_factory)
+    return trained_alone("train_tf.py", STEPS)
 
 
 def test_two_workers_train_what_one_process_trains(run, reference, tmp_path):
@@ -56,6 +55,7 @@ def test_alone_it_is_the_one_process_script(run, reference, tmp_path):
     check_equals(reference, tmp_path, 1, TOLERANCE)
 
 
+@pytest.mark.soak  # in make test, test_a_worker_that_fails_ends_the_others
 def test_a_batch_that_cannot_be_split_ends_all_workers(run):
     done = run(*LAUNCH, "2", "--", "--global-batch-size", "65", check=False, timeout=SECONDS)
     assert done.code == 1

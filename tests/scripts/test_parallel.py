@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from workshop.ranks import start_ranks
+from workshop.launch.ranks import start_ranks
 
 UPDATES, RATE = 12, 0.5
 
@@ -26,14 +26,17 @@ def parts_of(pixels, labels):
 
 
 def one_process(pixels, labels):
-    """Softmax regression by gradient descent on all images, in numpy; the weights at the end."""
+    """Softmax regression by gradient descent on all images, in numpy; the weights at the end.
+
+    As a vector: those of the pixels, class by class, then the biases.
+    """
     weights = np.zeros((65, 10))
     inputs = np.hstack([pixels, np.ones((len(pixels), 1))])
     for _ in range(UPDATES):
         scores = np.exp(inputs @ weights)
         wrong = scores / scores.sum(1, keepdims=True) - np.eye(10)[labels]
         weights -= RATE * inputs.T @ wrong / len(labels)
-    return weights
+    return np.concatenate([weights[:-1].T.ravel(), weights[-1]])
 
 
 def test_sync_updates_are_those_of_one_process(ranks, data):

@@ -74,7 +74,7 @@ def test_workers_end_soon_after_the_coordinator_dies(cluster, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("lost", ["worker-0", "ps-0"])
+@pytest.mark.parametrize("lost", ["worker-0", pytest.param("ps-0", marks=pytest.mark.soak)])
 def test_the_coordinator_fails_soon_after_a_host_is_lost(cluster, tmp_path, lost):
     wait_for_training(tmp_path / "log")
     cluster[lost].kill()

@@ -10,7 +10,6 @@ from script_harness import (
     TEN_STEPS,
     largest_difference,
     torchrun,
-    trained_alone,
     weights,
 )
 
@@ -35,9 +34,9 @@ def check_bytes(served: dict, parameters: int, workers: int, steps: int) -> None
 
 
 @pytest.fixture(scope="module")
-def reference(digits, tmp_path_factory) -> list:
+def reference(trained_alone) -> list:
     """The weights of one process after ten steps."""
-    return trained_alone("train_torch.py", TEN_STEPS, digits, tmp_path_factory)
+    return trained_alone("train_torch.py", TEN_STEPS)
 
 
 @pytest.mark.parametrize("workers", [1, 4])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tiers_on_ranks as on_ranks
 
-from workshop.ranks import RankFailed, start_ranks
+from workshop.launch.ranks import RankFailed, start_ranks
 
 RANKS = 8
 ALGORITHMS = ("two_tier", "herring", "blind_ring")

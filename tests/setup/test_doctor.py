@@ -14,11 +14,10 @@ import pytest
 from click.testing import CliRunner
 
 from local_sagemaker.cluster import linux
-from workshop import doctor as checks
-from workshop import horovod
-from workshop.commands.doctor import doctor
-from workshop.doctor import machine, network, software
-from workshop.doctor.result import FAIL, OK, WARN, Check
+from workshop.cli.doctor import doctor
+from workshop.launch import doctor as checks
+from workshop.launch import horovod, installed
+from workshop.launch.installed import FAIL, OK, WARN, CheckResult
 
 
 def test_doctor_checks_this_machine():
@@ -37,7 +36,9 @@ def test_doctor_checks_this_machine():
 
 @pytest.mark.parametrize(("level", "code"), [(OK, 0), (WARN, 0), (FAIL, 1)])
 def test_only_a_failure_makes_it_exit_1(monkeypatch, level, code):
-    monkeypatch.setattr(checks, "all_checks", lambda port: [("need", lambda: Check(level, "x"))])
+    monkeypatch.setattr(
+        checks, "all_checks", lambda port: [("need", lambda: CheckResult(level, "x"))]
+    )
     result = CliRunner().invoke(doctor, [])
     assert result.exit_code == code and level in result.output
 
@@ -46,7 +47,7 @@ def test_a_check_that_breaks_is_a_failure_not_an_end(monkeypatch):
     def breaks():
         raise ValueError("oh")
 
-    fine = ("fine", lambda: Check(OK, "x"))
+    fine = ("fine", lambda: CheckResult(OK, "x"))
     monkeypatch.setattr(checks, "all_checks", lambda port: [("breaks", breaks), fine])
     result = CliRunner().invoke(doctor, ["--json"])
     found = json.loads(result.output)
@@ -57,15 +58,15 @@ def test_a_check_that_breaks_is_a_failure_not_an_end(monkeypatch):
 def test_a_package_of_another_version_is_named(monkeypatch, tmp_path):
     altered = tmp_path / "lock.txt"
     altered.write_text("numpy==1.0.0 \\\n    --hash=sha256:aa\nno-such-package==1\n")
-    monkeypatch.setattr(software, "LOCK", altered)
-    check = software.packages()
+    monkeypatch.setattr(installed, "LOCK", altered)
+    check = installed.packages()
     assert check.level == FAIL and check.do == "make setup"
     assert "not 1.0.0" in check.found and "no-such-package 1 is missing" in check.found
 
 
 def test_markers_of_other_machines_are_left_out():
     text = "here==1 \\\n    --hash=sha256:aa\nthere==2 ; sys_platform == 'win32'\n"
-    assert software.locked(text) == {"here": "1"}
+    assert installed.locked(text) == {"here": "1"}
 
 
 class Answer(http.server.BaseHTTPRequestHandler):
@@ -88,7 +89,7 @@ def test_a_used_port_is_ours_or_not(body, level):
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
-        assert machine.endpoint_port(server.server_port).level == level
+        assert checks.endpoint_port(server.server_port).level == level
     finally:
         server.shutdown()
         server.server_close()
@@ -98,19 +99,19 @@ def test_a_free_port_is_free():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    assert machine.endpoint_port(port).level == OK
+    assert checks.endpoint_port(port).level == OK
 
 
 @pytest.mark.parametrize(("gigabytes", "level"), [(0.1, FAIL), (2, WARN), (50, OK)])
 def test_disk_levels(monkeypatch, gigabytes, level):
     usage = type("Usage", (), {"free": gigabytes * 1e9})
-    monkeypatch.setattr(machine.shutil, "disk_usage", lambda place: usage)
-    assert machine.disk().level == level
+    monkeypatch.setattr(checks.shutil, "disk_usage", lambda place: usage)
+    assert checks.disk().level == level
 
 
 def test_without_tc_it_says_what_to_install(monkeypatch):
-    monkeypatch.setattr(network, "system_command", lambda name: None)
-    check = network.iproute2()
+    monkeypatch.setattr(checks, "system_command", lambda name: None)
+    check = checks.iproute2()
     assert check.level == WARN and "iproute2" in check.do and "ip and tc not found" in check.found
 
 
@@ -120,15 +121,15 @@ def test_tc_beyond_the_users_path_is_found(monkeypatch, tmp_path):
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.setattr(linux, "SYSTEM_FOLDERS", (str(tmp_path),))
-    assert network.iproute2() == Check(OK, "ip and tc")
+    assert checks.iproute2() == CheckResult(OK, "ip and tc")
 
 
 def test_an_mpirun_that_fails_is_a_failure(monkeypatch, tmp_path):
     program = tmp_path / "mpirun"
     program.write_text("#!/bin/sh\necho no slots >&2; exit 1\n")
     program.chmod(0o755)
-    monkeypatch.setattr(network.sys, "executable", str(tmp_path / "python"))
-    check = network.mpirun()
+    monkeypatch.setattr(checks.sys, "executable", str(tmp_path / "python"))
+    check = checks.mpirun()
     assert check.level == FAIL and "no slots" in check.found
 
 

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from local_sagemaker import daemon
-from workshop import endpoint as workshop_endpoint
+from workshop.jobs import local_server as workshop_endpoint
 
 
 @pytest.fixture(scope="session")

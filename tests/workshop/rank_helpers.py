@@ -14,7 +14,7 @@ def wait_until_gone(pids):
     deadline = time.monotonic() + 60
     for pid in pids:
         while _alive(pid):
-            assert time.monotonic() < deadline, f"rank {pid} is still there"
+            assert time.monotonic() < deadline, f"process {pid} is still there"
             time.sleep(0.1)
 
 

@@ -11,9 +11,8 @@ import pytest
 from notebook_instance_harness import jupyter, kit_archive
 
 import workshop
-from workshop import stacks
+from workshop.account import notebook_instance, stacks
 from workshop.paths import CLOUDFORMATION
-from workshop.stacks import kit
 
 PROGRAM = CLOUDFORMATION / "notebook/idle_stop.py"
 SECONDS = 0.6  # without use, until it stops
@@ -23,7 +22,7 @@ MORE_SECONDS = 1.5  # where it must not stop although the machine may be slow
 @pytest.fixture
 def instance(own_endpoint, clean_aws, monkeypatch, tmp_path):
     """A notebook instance that is in service: its metadata file, and what SageMaker says of it."""
-    monkeypatch.setattr(kit, "_packed", kit_archive)
+    monkeypatch.setattr(notebook_instance, "_packed", kit_archive)
     session = workshop.session("local", seat="idle")
     stacks.deploy(session, ("storage", "roles", "notebook"), say=lambda _: None)
     name = stacks.outputs(session, ("notebook",))["NotebookName"]

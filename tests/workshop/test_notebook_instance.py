@@ -9,15 +9,14 @@ import pytest
 from notebook_instance_harness import Machine, end_processes_of, kit_archive, lifecycle, until
 
 import workshop
-from workshop import stacks
+from workshop.account import notebook_instance, stacks
 from workshop.paths import CLOUDFORMATION
-from workshop.stacks import embedding, kit
 
 
 @pytest.fixture
 def session(own_endpoint, clean_aws, monkeypatch):
     """A seat with a notebook instance."""
-    monkeypatch.setattr(kit, "_packed", kit_archive)
+    monkeypatch.setattr(notebook_instance, "_packed", kit_archive)
     found = workshop.session("local", seat="nb")
     stacks.deploy(found, ("storage", "roles", "notebook"), say=lambda _: None)
     return found
@@ -40,19 +39,19 @@ def test_the_scripts_are_within_sagemakers_limit(session):
 
 
 def test_the_template_holds_the_scripts_as_they_are():
-    text = embedding.TEMPLATE.read_text()
-    assert embedding.embedded(text) == text, "run: python -m workshop.stacks.embedding"
-    names = {one["name"] for one in embedding.BLOCK.finditer(text)}
-    assert names == {path.name for path in embedding.SCRIPTS.iterdir()}
+    text = notebook_instance.TEMPLATE.read_text()
+    assert notebook_instance.embedded(text) == text, "run its module"
+    names = {one["name"] for one in notebook_instance.BLOCK.finditer(text)}
+    assert names == {path.name for path in notebook_instance.SCRIPTS.iterdir()}
 
 
 def test_a_changed_script_is_found(tmp_path):
-    for path in embedding.SCRIPTS.iterdir():
+    for path in notebook_instance.SCRIPTS.iterdir():
         (tmp_path / path.name).write_text(path.read_text() + "\n# more\n")
-    text = embedding.TEMPLATE.read_text()
-    changed = embedding.embedded(text, tmp_path)
+    text = notebook_instance.TEMPLATE.read_text()
+    changed = notebook_instance.embedded(text, tmp_path)
     assert changed.count("# more") == 4
-    assert embedding.embedded(changed) == text
+    assert notebook_instance.embedded(changed) == text
 
 
 @pytest.mark.parametrize("path", sorted((CLOUDFORMATION / "notebook").glob("*.sh")), ids=str)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import nbformat
 import pytest
 
-from workshop.notebooks.parameters import UnknownParameter, WrongParameter, check, defaults
+from workshop.course.execute import UnknownParameter, WrongParameter, check_parameters
 
 CELL = "target = 'local'\nepochs = 20\nrate = 0.05\nsubnets = []\nfast = False\nhalf = 1 / 2\n"
 RIGHT = [("epochs", 0), ("epochs", 3), ("rate", 1), ("rate", 0.5), ("subnets", ["a"])]
@@ -24,17 +25,27 @@ WRONG = [
 ]
 
 
+@pytest.fixture(scope="module")
+def lesson(tmp_path_factory):
+    cell = nbformat.v4.new_code_cell(CELL, metadata={"tags": ["parameters"]})
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    notebook = nbformat.v4.new_notebook(cells=[cell], metadata={"kernelspec": kernel})
+    path = tmp_path_factory.mktemp("lesson") / "05.ipynb"
+    nbformat.write(notebook, path)
+    return path
+
+
 @pytest.mark.parametrize(("name", "value"), RIGHT)
-def test_a_value_that_is_right(name, value):
-    check("05.ipynb", {name: value}, defaults(CELL))
+def test_a_value_that_is_right(lesson, name, value):
+    check_parameters(lesson, {name: value})
 
 
 @pytest.mark.parametrize(("name", "value", "wanted"), WRONG)
-def test_a_value_that_is_wrong(name, value, wanted):
+def test_a_value_that_is_wrong(lesson, name, value, wanted):
     with pytest.raises(WrongParameter, match=rf"05\.ipynb: {name} is .*; expected {wanted}"):
-        check("05.ipynb", {name: value}, defaults(CELL))
+        check_parameters(lesson, {name: value})
 
 
-def test_a_name_that_is_not_there():
+def test_a_name_that_is_not_there(lesson):
     with pytest.raises(UnknownParameter, match=r"no parameter epoch\. It has: epochs, fast"):
-        check("05.ipynb", {"epoch": 3}, defaults(CELL))
+        check_parameters(lesson, {"epoch": 3})

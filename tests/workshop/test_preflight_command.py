@@ -51,42 +51,48 @@ def calls(monkeypatch):
     return made
 
 
-def test_a_good_job_offline():
-    status, output = preflight("--offline", *HOROVOD)
-    assert status == 0, output
-    assert "OK  strategy      mpi goes together with tensorflow 2.12.0" in output
-    assert "At most 0.22 USD" in output and "price list of 2026-09-27" in output
+@pytest.mark.parametrize(
+    ("given", "status", "said"),
+    [
+        ([], 0, ["OK  strategy      mpi goes together with tensorflow 2.12.0", "At most 0.22 USD"]),
+        (
+            ["--framework-version=2.14.1", "--instance-count=0"],
+            2,
+            [
+                "NO  strategy      mpi starts Horovod scripts",
+                'to do: Write framework_version="2.12.0"',
+                "source: https://github.com/aws/deep-learning-containers",
+                "NO  instances     instance_count is 0",
+            ],
+        ),
+        (
+            ['--distribution={"mpi": {"enabled": true, "processes_per_host": 8}}'],
+            2,
+            ["NO  processes     processes_per_host is 8"],
+        ),
+        (
+            ["--instance-type=ml.p4d.24xlarge", "--region=eu-west-3", "--distribution={}"],
+            2,
+            ["NO  instances     The region eu-west-3 does not have ml.p4d.24xlarge"],
+        ),
+    ],
+)
+def test_a_job_offline(given, status, said):
+    found, output = preflight("--offline", *HOROVOD, *given)
+    assert found == status, output
+    assert all(text in output for text in said), output
+    assert output.count("NO  ") == sum(text.startswith("NO  ") for text in said)
 
 
-def test_a_bad_job_says_why_what_to_do_and_where_it_stands():
-    status, output = preflight("--offline", *HOROVOD, "--framework-version=2.14.1", "--spot")
-    assert status == 2
-    assert "NO  strategy      mpi starts Horovod scripts" in output
-    assert 'to do: Write framework_version="2.12.0"' in output
-    assert "source: https://github.com/aws/deep-learning-containers" in output
-    assert output.count("NO  limits") == 2  # no max_wait, no checkpoints
-
-
-def test_a_distribution_in_json():
-    given = '--distribution={"mpi": {"enabled": true, "processes_per_host": 8}}'
-    status, output = preflight("--offline", *HOROVOD, given)
-    assert status == 2 and "processes_per_host is 8" in output
-    status, output = preflight("--offline", *HOROVOD, "--distribution={mpi")
-    assert status == 2 and "expected JSON" in output
-
-
-def test_a_region_without_the_type_is_told_without_credentials():
-    arguments = ["--instance-type=ml.p4d.24xlarge", "--region=eu-west-3", "--distribution={}"]
-    status, output = preflight("--offline", *HOROVOD, *arguments)
-    assert status == 2
-    assert output.count("NO  ") == 1 and "eu-west-3 does not have ml.p4d.24xlarge" in output
-
-
-def test_without_credentials_one_line_and_status_2(monkeypatch):
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+@pytest.mark.parametrize(
+    ("region", "said"),
+    [("us-east-1", "AWS credentials are missing"), ("", "No AWS region is set")],
+)
+def test_without_credentials_or_region_one_line_and_status_2(monkeypatch, region, said):
+    if region:
+        monkeypatch.setenv("AWS_DEFAULT_REGION", region)
     status, output = preflight(*HOROVOD)
-    assert status == 2
-    assert output.count("\n") == 1 and "AWS credentials are missing" in output
+    assert status == 2 and output.count("\n") == 1 and said in output
 
 
 def test_with_expired_credentials_one_line_status_2_and_no_further_call(calls):
@@ -94,11 +100,6 @@ def test_with_expired_credentials_one_line_status_2_and_no_further_call(calls):
     assert status == 2
     assert output.count("\n") == 1 and "Your AWS sign-in has expired" in output
     assert calls == ["GetCallerIdentity"]
-
-
-def test_without_a_region_one_line_and_status_2():
-    status, output = preflight(*HOROVOD)
-    assert status == 2 and output.count("\n") == 1 and "No AWS region is set" in output
 
 
 def test_a_lesson_is_checked_job_by_job():
@@ -128,7 +129,8 @@ def test_a_lessons_parameters_can_make_it_wrong():
         ([], "Name a LESSON, or describe a job"),
         (["02"], "Lesson 02 starts no job"),
         (["88"], "No lesson 88"),
-        (["05", "--spot"], "LESSON and --spot do not go together"),
+        (["05", "--instance-count=1"], "LESSON and --instance-count do not go together"),
+        ([*HOROVOD, "--distribution={mpi"], "expected JSON"),
         ([*HOROVOD, "--framework=mxnet"], "framework is 'mxnet'"),
         (["--framework=pytorch", "--instance-type=ml.c5.xlarge"], "py_version are needed"),
     ],
@@ -146,7 +148,7 @@ def test_the_local_endpoint_can_be_asked(own_endpoint):
 
 
 def test_a_subnet_is_looked_for_where_it_should_be(own_endpoint, session):
-    from workshop import vpc
+    from workshop.jobs import vpc
 
     there = vpc.network(session)
     arguments = [f"--security-group={there['security_group_ids'][0]}", *HOROVOD]
@@ -157,7 +159,7 @@ def test_a_subnet_is_looked_for_where_it_should_be(own_endpoint, session):
 
 
 def test_a_lessons_job_in_a_vpc_is_checked_in_the_seats_own_network(session):
-    from workshop import stacks
+    from workshop.account import stacks
 
     status, output = preflight("--target=local", "--seat=tests", "05")
     assert status == 0, output

@@ -1,10 +1,13 @@
-"""`workshop.quiz`: the files' form, the questions, the marks, the instructor's page."""
+"""`workshop.quiz`: the files' form, what a click shows, the instructor's page."""
+
+from html.parser import HTMLParser
 
 import pytest
 
 import workshop
-from workshop.quizzing import answers, asking, questions
-from workshop.quizzing.questions import BadQuiz, load
+from workshop.course import tables
+from workshop.lesson import quiz as module
+from workshop.lesson.quiz import BadQuiz, lessons, load
 
 ONE = """
 [[question]]
@@ -28,11 +31,11 @@ def write_quiz(tmp_path):
 def small(write_quiz, monkeypatch):
     """Lesson 01's quiz; the right answers are b, a, c."""
     folder = write_quiz(*(ONE.format(answer=answer) for answer in (1, 0, 2)))
-    monkeypatch.setattr(asking, "load", lambda lesson: load(lesson, folder))
+    monkeypatch.setattr(module, "load", lambda lesson: load(lesson, folder))
     return folder
 
 
-@pytest.mark.parametrize("lesson", questions.lessons())
+@pytest.mark.parametrize("lesson", lessons())
 def test_every_quiz_can_be_loaded(lesson):
     found = load(lesson)
     assert len(found) == 3
@@ -40,7 +43,7 @@ def test_every_quiz_can_be_loaded(lesson):
 
 
 def test_there_are_quizzes():
-    assert "00" in questions.lessons()
+    assert "00" in lessons()
 
 
 @pytest.mark.parametrize(
@@ -48,16 +51,16 @@ def test_there_are_quizzes():
     [
         ("answer = 1", "answer = 3", r"lesson_01.toml, question 2: answer is 3"),
         ("answer = 1", "answer = -1", "choices count from 0"),
-        ("answer = 1", "answer = true", "must be a int"),
-        ("answer = 1", 'answer = "b"', "must be a int"),
-        ("answer = 1", "", "it must have"),
-        ("answer = 1", "answer = 1\nhint = 'x'", "it must have"),
+        ("answer = 1", "answer = true", "answer is True"),
+        ("answer = 1", 'answer = "b"', "answer is 'b'"),
+        ("answer = 1", "", "missing .* 'answer'"),
+        ("answer = 1", "answer = 1\nhint = 'x'", "unexpected .* 'hint'"),
         ('"none", ', "", "3 or 4 texts"),
-        ('"none"', "1", "3 or 4 texts"),
+        ('"none"', "1", "each choice must be a text"),
         ('"none"', '"all"', "two choices are the same"),
-        ('why = "Because of `rank`."', 'why = ""', "why is ''"),
-        ("[[question]]", "[[questions]]", "must hold 3"),
-        ("answer = 1", "answer = = 1", "no valid TOML"),
+        ('why = "Because of `rank`."', 'why = ""', "why and each choice must be a text"),
+        ("[[question]]", "[[questions]]", "must hold 3 questions, not 2"),
+        ("answer = 1", "answer = = 1", "lesson_01.toml is not a list of questions"),
     ],
 )
 def test_a_bad_file_is_named_with_what_is_wrong(write_quiz, old, new, said):
@@ -78,51 +81,49 @@ def test_a_lesson_without_a_quiz(small):
         load("07", small)
 
 
-def test_without_a_live_notebook_the_questions_are_printed(small, capsys):
+class Choices(HTMLParser):
+    """The choices of a quiz's HTML as {summary: what a click unfolds}."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.found, self.inside = [], None
+        self.feed(page)
+
+    def handle_starttag(self, tag, attributes):
+        if tag == "details":
+            assert not attributes, "a choice must be folded at first"
+            self.found.append({"summary": "", "details": ""})
+        if tag in ("summary", "details"):
+            self.inside = tag
+
+    def handle_endtag(self, tag):
+        self.inside = {"summary": "details", "details": None}.get(tag, self.inside)
+
+    def handle_data(self, data):
+        if self.inside:
+            self.found[-1][self.inside] += data
+
+
+def test_a_click_on_a_choice_says_whether_it_is_right_and_why(small):
+    page = module.as_html(load("01", small))
+    found = Choices(page).found
+    assert [one["summary"] for one in found] == ["none", "one < two", "all"] * 3
+    right = [one["details"].startswith("Right. Because of rank.") for one in found]
+    assert right == [False, True, False, True, False, False, False, False, True]
+    assert all(one["details"].startswith("No. Because") for one in found if "Right" not in str(one))
+    assert "<code>world_size</code>" in page and "one &lt; two" in page
+
+
+def test_where_nothing_can_be_clicked_the_questions_are_text(small, capsys):
     assert workshop.quiz("01") is None
-    said = capsys.readouterr().out
-    assert said.count("How many of `world_size`?") == 3 and "   b) one < two" in said
-    assert 'workshop.quiz("01", answers="abc")' in said
-    assert "Because" not in said, "the reason comes after the answer"
+    shown = capsys.readouterr().out
+    assert shown.count("How many of `world_size`?") == 3 and "   b) one < two" in shown
+    assert "Because" not in shown, "the reason comes after the answer"
 
 
-@pytest.mark.parametrize("given", ["bac", "BAC", "b, a, c"])
-def test_right_answers(small, given):
-    assert workshop.quiz("01", answers=given).right == 3
-
-
-def test_the_marks_say_which_is_right_and_why(small):
-    marks = workshop.quiz("01", answers="bbc")
-    assert list(marks.table["result"]) == ["right", "not so", "right"]
-    assert marks.table["your answer"][1] == "one < two"
-    assert "2. not so: one < two\n   Because of `rank`." in repr(marks)
-    page = marks._repr_html_()
-    assert ">one &lt; two</td>" in page and "Because of <code>rank</code>." in page
-
-
-@pytest.mark.parametrize(
-    "given, said",
-    [("ba", "2 letters for 3 questions"), ("bacb", "4 letters"), ("bad", "Question 3 has no")],
-)
-def test_answers_that_do_not_fit(small, given, said):
-    with pytest.raises(ValueError, match=said):
-        workshop.quiz("01", answers=given)
-
-
-def test_radio_buttons_tell_at_once(small):
-    block = asking.as_widget(load("01", small)).children[0]
-    title, radio, said = block.children
-    assert "<code>world_size</code>" in title.value and said.value == ""
-    assert radio.index is None
-    radio.index = 0
-    assert "Not so." in said.value and "Because of <code>rank</code>." in said.value
-    radio.index = 1
-    assert "Right." in said.value and "Because" in said.value
-
-
-def test_the_instructors_page(small, tmp_path):
-    (tmp_path / "01_x.py").write_text("# %% [markdown]\n# # 01 · The title\n")
-    page = answers.answers_page(small, tmp_path)
-    assert "## 01 · The title\n\nIn short: `bac`." in page
+def test_the_instructors_page(small, monkeypatch):
+    monkeypatch.setattr(module, "lessons", lambda: ["01"])
+    page = tables.quiz_answers()
+    assert "## 01 · Data parallelism\n\nIn short: `bac`." in page
     assert page.count("**b) one < two** (right)") == 1
     assert page.count("(right)") == 3 and page.count("Because") == 3

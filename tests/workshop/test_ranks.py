@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from workshop.ranks import RankFailed, start_ranks
+from workshop.launch.ranks import RankFailed, start_ranks
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +78,7 @@ def test_an_error_names_rank_line_and_ends_all(ranks):
     before, began = ranks.pids, time.monotonic()
     with pytest.raises(RankFailed, match="rank 1: ValueError: no such batch") as caught:
         ranks.run(fail)
-    assert "in fail" in str(caught.value) and "child.py" not in str(caught.value)
+    assert "in fail" in str(caught.value) and "rank_process.py" not in str(caught.value)
     assert time.monotonic() - began < 120
     for pid in before:
         with pytest.raises(ProcessLookupError):
@@ -96,7 +96,7 @@ def test_ranks_that_wait_for_ever_are_named_with_their_place(ranks):
     with pytest.raises(RankFailed, match="rank 0 had not returned") as caught:
         ranks.run(one_comes_too_few, timeout=2)
     assert "in one_comes_too_few" in str(caught.value)
-    assert "child.py" not in str(caught.value) and "runpy" not in str(caught.value)
+    assert "rank_process.py" not in str(caught.value) and "runpy" not in str(caught.value)
     assert "rank 1:" not in str(caught.value)
 
 
@@ -121,8 +121,11 @@ def test_a_senseless_count_is_refused(count):
         start_ranks(count)
 
 
-def test_the_ranks_end_with_the_notebook_even_if_it_is_killed(tmp_path):
-    text = "import os, signal, workshop\nr = workshop.start_ranks(2)\n"
+@pytest.mark.parametrize("busy", [False, True])
+def test_the_ranks_end_with_the_notebook_even_if_it_is_killed(busy):
+    text = "import os, signal, threading, time, workshop\nr = workshop.start_ranks(2)\n"
+    if busy:
+        text += "threading.Thread(target=r.run, args=(time.sleep, 600)).start(); time.sleep(1)\n"
     text += "print(*r.pids, flush=True)\nos.kill(os.getpid(), signal.SIGKILL)\n"
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True)
     pids = [int(one) for one in done.stdout.split()]

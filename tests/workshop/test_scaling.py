@@ -1,32 +1,22 @@
 """Speed-up: the formula against numbers worked out by hand, the tables against given times."""
 
+import sys
+
 import pandas as pd
 import pytest
 
 from workshop import plots
-from workshop.scaling import (
+from workshop.measure.scaling import (
     StepCost,
-    amdahl,
-    interleave,
-    ratio,
-    samples_per_second,
+    compare_scripts,
     speedups,
     step_cost,
-    ways,
 )
 
 
-@pytest.mark.parametrize(
-    ("ranks", "fixed", "expected"), [(1, 0.3, 1), (8, 0, 8), (2, 0.5, 4 / 3), (1e12, 0.25, 4)]
-)
-def test_amdahl(ranks, fixed, expected):
-    assert amdahl(ranks, fixed) == pytest.approx(expected)
-
-
-@pytest.mark.parametrize(("ranks", "fixed"), [(0, 0.5), (2, -0.1), (2, 1.1)])
-def test_amdahl_refuses_what_has_no_meaning(ranks, fixed):
-    with pytest.raises(ValueError, match="at least 1 rank and a share between 0 and 1"):
-        amdahl(ranks, fixed)
+def amdahl(ranks, fixed_share):
+    """Amdahl's law, as lesson 01 says it."""
+    return 1 / (fixed_share + (1 - fixed_share) / ranks)
 
 
 def test_without_exchange_it_is_amdahls_law():
@@ -70,44 +60,31 @@ def test_a_share_that_is_none_is_refused(share):
         StepCost.measured(1, 0.5, share, 0)
 
 
-def test_all_ways_but_the_part_get_through_the_same_batch():
-    found = ways(512, {"side": 28, "hidden_units": 64})
-    ranks = {"one": 1, "apart": 2, "together": 2}
-    images = {name: one["batch"] * ranks[one["ranks"]] for name, one in found.items()}
-    assert images == {"1 rank": 512, "2 ranks apart": 512, "2 ranks together": 512} | {
-        "1 rank, part": 16
-    }
-    assert all(one["side"] == 28 and one["hidden_units"] == 64 for one in found.values())
-    assert ways(8, {})["1 rank, part"]["batch"] == 1
-
-
 def test_a_steps_cost_comes_from_one_ranks_measurements():
     # A step takes 2 ms and 1 ms per image.
     seconds = {"1 rank": 0.002 + 0.064, "1 rank, part": 0.002 + 0.002}
     measured = pd.DataFrame({"1 rank": [64 / seconds["1 rank"]] * 3})
     measured["1 rank, part"] = [2 / seconds["1 rank, part"]] * 3
-    cost = step_cost(measured, ways(64, {}), exchange=0.5)
+    ways = {"1 rank": {"batch": 64}, "1 rank, part": {"batch": 2}}
+    cost = step_cost(measured, ways, exchange=0.5)
     assert cost.divided == pytest.approx(0.064) and cost.fixed == pytest.approx(0.002)
     assert cost.exchange == 0.5
 
 
-def test_ranks_that_take_part_are_added_up():
-    assert samples_per_second([0.5, None], 10) == 20
-    assert samples_per_second([0.5, 0.25], 10) == 60
-
-
-def test_settings_take_turns():
-    order = []
-
-    def measure(setting):
-        order.append(setting["batch"])
-        return float(len(order))
-
-    found = interleave(measure, {"a": {"batch": 1}, "b": {"batch": 2}}, repeats=3)
-    assert order == [1, 2, 1, 2, 1, 2]
-    assert found["a"].tolist() == [1, 3, 5] and found["b"].tolist() == [2, 4, 6]
-    with pytest.raises(ValueError, match="at least one"):
-        interleave(measure, {}, 3)
+def test_a_row_for_each_script_with_its_fastest_epoch(tmp_path):
+    (tmp_path / "s.py").write_text(
+        """if True:
+        import json, sys
+        for speed in (None, 10.0, 30.0, 20.0):
+            print(json.dumps({"event": "epoch", "samples_per_second": speed}))
+        for rank in range(int(sys.argv[1])):
+            print(json.dumps({"event": "weights", "rank": rank, "weights_sha256": sys.argv[2]}))
+        """
+    )
+    script = [sys.executable, "s.py"]
+    table = compare_scripts({"one": [*script, 1], "two": [*script, 2]}, ["ab" * 32], tmp_path)
+    assert table["processes"].to_dict() == {"one": 1, "two": 2}
+    assert set(table["images/s"]) == {30} and set(table["different weights"]) == {1}
 
 
 @pytest.fixture
@@ -122,7 +99,6 @@ def test_speedups_compare_within_a_repeat(measured):
     assert table.loc["2", "speed-up"] == pytest.approx(1.8)
     assert table.loc["2", "efficiency"] == pytest.approx(0.9)
     assert table.loc["1", ["samples per second", "lowest", "highest"]].tolist() == [100, 50, 110]
-    assert ratio(measured, "2", "1") == pytest.approx(1.8)
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ import pytest
 from botocore.exceptions import ClientError
 
 import workshop
-from workshop import stacks
+from workshop.account import stacks
+from workshop.jobs import seat
 from workshop.paths import CLOUDFORMATION
-from workshop.stacks import templates
 
 
 def deploy(session):
@@ -32,7 +32,7 @@ def test_a_changed_template_updates_and_keeps_the_bucket(
     shutil.copytree(CLOUDFORMATION, copies)
     storage = copies / "storage.yaml"
     storage.write_text(storage.read_text().replace("Value: data-parallel", "Value: changed"))
-    monkeypatch.setattr(templates, "CLOUDFORMATION", copies)
+    monkeypatch.setattr(seat, "CLOUDFORMATION", copies)
     after = deploy(session)
     assert after["workshop-change-storage"].change == "updated"
     assert after["workshop-change-roles"].change == "no change"

@@ -4,9 +4,9 @@ import boto3
 import pytest
 import stacks_harness
 
-from workshop import stacks
-from workshop.stacks import templates
-from workshop.stacks.costs import hourly
+from workshop.account import stacks
+from workshop.account.prices import hourly_cost
+from workshop.jobs.seat import template_resources
 
 REGION = stacks_harness.REGION
 SERVICES = {"s3", "sagemaker.api", "sts", "logs", "ecr.api", "ecr.dkr"}
@@ -32,7 +32,7 @@ def up(**parameters):
 
 def usd_an_hour(session):
     (row,) = stacks.status(session, ("network",))
-    return hourly(session, row)
+    return hourly_cost(session, row)
 
 
 def endpoints(ec2):
@@ -70,7 +70,7 @@ def test_the_subnet_is_private_and_in_one_zone(ec2):
 
 def test_private_names_of_endpoints_resolve_in_the_vpc():
     """Asked of the template: moto does not keep these two."""
-    vpc = templates.resources("network")["Vpc"]["Properties"]
+    vpc = template_resources("network")["Vpc"]["Properties"]
     assert vpc["EnableDnsSupport"] is True and vpc["EnableDnsHostnames"] is True
 
 

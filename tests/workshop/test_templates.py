@@ -10,11 +10,10 @@ from cfnlint.decode import cfn_yaml
 from linting_helpers import policy_findings, role_policies
 
 import workshop
-from workshop import stacks
+from workshop.account import stacks
+from workshop.account.prices import idle_price as price
+from workshop.jobs.seat import NEEDS, template_parameters
 from workshop.paths import CLOUDFORMATION
-from workshop.stacks import templates
-from workshop.stacks.names import NEEDS
-from workshop.standing import price
 
 TEMPLATES = sorted(CLOUDFORMATION.glob("*.yaml"))
 IMPORT = re.compile(r"Fn::ImportValue: !Sub \"?workshop-\$\{Seat\}-(\w+)")
@@ -123,7 +122,7 @@ def test_parameters_are_few_and_described(path):
         assert one["Description"] and "Default" in one, name
         assert "AllowedPattern" in one or "MinValue" in one or "AllowedValues" in one, name
         default = str(one["Default"])
-        assert not templates._wrong(one, default), f"{path.name}: the default of {name}"
+        assert not stacks.wrong_value(one, default), f"{path.name}: the default of {name}"
 
 
 @each_template
@@ -142,7 +141,7 @@ def test_stacks_are_made_after_those_whose_exports_they_import():
 
 
 def test_the_networks_prices_are_those_of_the_price_table():
-    parameters = templates.parameters("network")
+    parameters = template_parameters("network")
     one = f"{price('interface-endpoint').usd:g}"
     assert f"5 endpoints, each {one} USD an hour" in parameters["InterfaceEndpoints"]["Description"]
     nat, address = (f"{price(name).usd:g} USD an hour" for name in ("nat-gateway", "public-ipv4"))
@@ -150,5 +149,5 @@ def test_the_networks_prices_are_those_of_the_price_table():
 
 
 def test_every_instance_type_of_the_notebook_has_a_price():
-    for one in templates.parameters("notebook")["InstanceType"]["AllowedValues"]:
+    for one in template_parameters("notebook")["InstanceType"]["AllowedValues"]:
         assert price(f"notebook {one}").usd > 0

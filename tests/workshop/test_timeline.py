@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from workshop import timeline
-from workshop.timeline import NoTimeline
+from workshop.measure import timeline
+from workshop.measure.timeline import NoTimeline
 
 LONG = "DistributedGradientTape_Allreduce/cond_6/then/_48/HorovodAllreduce_gradient_tape_sequential"
 NAMES = {

@@ -7,8 +7,8 @@ import pytest
 from local_sagemaker import credentials, daemon
 from local_sagemaker.jobs.aws import LocalAws
 from local_sagemaker.jobs.vpc import Reach, of_job
-from workshop import stacks
-from workshop.vpc import NoNetwork, network
+from workshop.account import stacks
+from workshop.jobs.vpc import NoNetwork, network
 
 
 def test_a_network_is_made_once_for_a_seat(session):

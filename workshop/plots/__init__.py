@@ -1,12 +1,10 @@
 """Plots of the lessons: one look, units on the axes, colours for colour-blind readers too.
 
-`plots.canvas` gives a figure of that look; each module here draws one kind of picture.
+`plots.canvas` gives a figure of that look; each module here draws what its name says.
 """
 
-from workshop.plots.comparing import throughput
-from workshop.plots.images import images
-from workshop.plots.jobs import loss, phases
-from workshop.plots.look import COLOURS, canvas
+from workshop.plots.jobs import loss, phases, throughput
+from workshop.plots.look import COLOURS, canvas, images
 from workshop.plots.scaling import (
     accuracy_by_setting,
     loss_by_update,

@@ -1,16 +1,18 @@
-"""The one look of all plots."""
+"""The one look of all plots: axes, and small pictures beside each other."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import matplotlib.pyplot as plt
+import numpy as np
 
-from workshop.live import in_notebook
+from workshop.display import in_notebook
 
 # Okabe and Ito's palette, without yellow, which is hard to see on white.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#000000")
+IMAGE_COLUMNS = 6
 STYLE = {
     "figure.dpi": 110,
     "font.size": 10,
@@ -37,6 +39,36 @@ def canvas(title: str, x: str, y: str = "", size: tuple[float, float] = (7, 3.2)
             axes.set_xlabel(x)
             axes.set_ylabel(y)
             yield axes
+            show_figure(figure, title)
+        finally:
+            plt.close(figure)
+
+
+def images(pictures: np.ndarray, captions: Sequence[str], title: str) -> None:
+    """Show grey pictures, six in a row, each with its caption.
+
+    pictures: uint8 (n, height, width, 1), 0 black to 255 white. captions: n texts.
+    Nothing is shown for no picture.
+    """
+    if len(pictures) != len(captions):
+        raise ValueError(f"{len(pictures)} pictures have {len(captions)} captions.")
+    if not len(pictures):
+        return
+    rows = -(-len(pictures) // IMAGE_COLUMNS)
+    with plt.rc_context(STYLE):
+        figure, grid = plt.subplots(
+            rows,
+            IMAGE_COLUMNS,
+            figsize=(1.35 * IMAGE_COLUMNS, 1.75 * rows + 0.4),
+            layout="constrained",
+        )
+        try:
+            figure.suptitle(title)
+            for axes in grid.flat:
+                axes.axis("off")
+            for axes, picture, caption in zip(grid.flat, pictures, captions, strict=False):
+                axes.imshow(picture[..., 0], cmap="gray", vmin=0, vmax=255)
+                axes.set_title(caption, fontsize=9)
             show_figure(figure, title)
         finally:
             plt.close(figure)

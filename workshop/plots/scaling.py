@@ -9,13 +9,13 @@ from workshop.plots.look import COLOURS, canvas
 if TYPE_CHECKING:
     import pandas as pd
 
-    from workshop.scaling import StepCost
+    from workshop.measure.scaling import StepCost
 
 
 def speedup_bars(table: pd.DataFrame) -> None:
     """Samples per second as bars, with the range of the repeats, and the efficiency beside each.
 
-    table: what workshop.scaling.speedups returned.
+    table: what workshop.measure.scaling.speedups returned.
     """
     middle = table["samples per second"]
     spread = [middle - table["lowest"], table["highest"] - middle]

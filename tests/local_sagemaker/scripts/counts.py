@@ -1,4 +1,4 @@
-"""Counts up to --until, ten a second; keeps the count as a checkpoint and goes on from it."""
+"""Counts up to --until, ten a second; keeps the count as a checkpoint and resumes from it."""
 
 import argparse
 import os

@@ -9,20 +9,24 @@ import sys
 import time
 
 LISTENING_SECONDS = {True: 5, False: 60}  # closed: as long as the other may still knock
-# The gateway answers or refuses at once, but a busy machine may have taken a second to find
-# its hardware address: only a long silence is one.
-GATEWAY_SECONDS = 20
+# The gateway answers or refuses at once, but a busy machine may have lost a packet, or taken a
+# second to find its hardware address: only a long silence is one.
+GATEWAY_SECONDS = 40
 
 
-def knock(host: str, port: int, seconds: float, answer_seconds: float = 1) -> str:
-    """ "reached", or the error of the last try. answer_seconds: how long one try may take."""
-    deadline = time.monotonic() + seconds
+def knock(host: str, port: int, seconds: float, silent_seconds: float = 0) -> str:
+    """ "reached", or the error of the last try.
+
+    seconds: how long to try again. silent_seconds: how long, where there is no answer at all.
+    """
+    began = time.monotonic()
     while True:
         try:
-            socket.create_connection((host, port), timeout=answer_seconds).close()
+            socket.create_connection((host, port), timeout=5 if silent_seconds else 1).close()
             return "reached"
         except OSError as error:
-            if time.monotonic() > deadline:
+            silent = isinstance(error, TimeoutError)
+            if time.monotonic() > began + (max(seconds, silent_seconds) if silent else seconds):
                 return type(error).__name__
             time.sleep(0.1)
 

@@ -1,0 +1,168 @@
+"""Checks of lesson 08's exercises."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+
+from workshop.lesson.check import Wrong, exercise
+
+OLD, PIECES = b"the checkpoint of step 100", [b"the ", b"checkpoint ", b"of step 200"]
+
+
+@exercise("08.1")
+def json_lines(answer) -> str:
+    """Three images whose pixels are all different."""
+    images = np.arange(3 * 64, dtype=np.uint8).reshape(3, 8, 8, 1)
+    try:
+        text = answer(images)
+    except TypeError as error:
+        if "JSON serializable" in str(error):
+            raise Wrong(
+                f"json cannot write numpy's arrays and numbers ({error}): .tolist()"
+            ) from error
+        raise
+    if not isinstance(text, str):
+        raise Wrong(f"It returned {type(text).__name__}; return a text.")
+    if text.startswith("["):
+        raise Wrong(
+            "That is one JSON list. Each line is a request of its own: no list around them."
+        )
+    if not text.endswith("\n"):
+        raise Wrong("The last line has no line break at its end: two such files cannot be joined.")
+    lines = text.splitlines()
+    if len(lines) != len(images):
+        raise Wrong(f"{len(lines)} lines for {len(images)} images: one line for each.")
+    for number, (line, image) in enumerate(zip(lines, images, strict=True)):
+        _check_line(number, line, image)
+    return "Each line is a request of its own."
+
+
+def _check_line(number: int, line: str, image: np.ndarray) -> None:
+    try:
+        found = json.loads(line)
+    except ValueError as error:
+        raise Wrong(f"Line {number} is no JSON ({error}): {line[:40]} … Use json.dumps.") from error
+    if not isinstance(found, dict) or set(found) != {"images"}:
+        raise Wrong(f'Line {number} is {line[:40]} …, and {{"images": …}} was asked for.')
+    shape = np.shape(found["images"])
+    if shape == (1, *image.shape):
+        raise Wrong(
+            f"Line {number} holds a batch of one image; one image was asked for, {image.shape}."
+        )
+    if shape != image.shape or (np.array(found["images"]) != image).any():
+        raise Wrong(f"Line {number} does not hold image {number}, an array {image.shape}.")
+
+
+@exercise("08.2")
+def digits_of(answer) -> str:
+    """A sure image, an unsure one, one at the limit exactly, and another limit."""
+    rows = np.full((4, 10), 0.02)
+    rows[0, 7], rows[1, 3], rows[2, 0], rows[3, 9] = 0.82, 0.45, 0.5, 0.97
+    body = json.dumps({"predictions": rows.tolist()})
+    for sure, right in ((0.5, [7, None, 0, 9]), (0.9, [None, None, None, 9])):
+        text = answer(body, sure)
+        if not isinstance(text, str):
+            raise Wrong(f"It returned {type(text).__name__}; return a JSON text: json.dumps.")
+        try:
+            found = json.loads(text)
+        except ValueError as error:
+            raise Wrong(f"{text[:60]} is no JSON: {error}.") from error
+        if not isinstance(found, dict) or set(found) != {"digits"}:
+            raise Wrong(f'{text[:60]} was returned, and {{"digits": [...]}} was asked for.')
+        if found["digits"] != right:
+            raise Wrong(
+                f"With sure={sure} it is {right}, not {found['digits']}. {_why(found, right)}"
+            )
+    return "A digit where the model is sure, and null where it is not."
+
+
+def _why(found: dict, right: list) -> str:
+    got = found["digits"]
+    if len(got) != len(right):
+        return "There is one entry for each image, also for those that are not sure."
+    if None not in got:
+        return "None where the largest probability is below sure."
+    if any(isinstance(one, float) for one in got):
+        return "The class is asked for, not its probability."
+    if got[2] is None and right[2] == 0:
+        return "Exactly `sure` is sure enough. (And 0 is a digit: `if digit` is False for it.)"
+    return "Take the class with the largest probability of each row."
+
+
+@exercise("08.3")
+def save(answer) -> str:
+    """Break off at each piece; watch the file and its folder while it is being written."""
+    for pieces_before_the_end in range(len(PIECES) + 1):
+        with tempfile.TemporaryDirectory() as folder:
+            _break_off(answer, Path(folder) / "latest", pieces_before_the_end)
+    synced: list[int] = []  # bytes that the file had at each call
+
+    def fsync(descriptor: int) -> None:
+        synced.append(os.fstat(descriptor).st_size)
+
+    with tempfile.TemporaryDirectory() as folder, mock.patch("os.fsync", fsync):
+        path = Path(folder) / "latest"
+        path.write_bytes(OLD)
+        answer(path, _watching(path, PIECES))
+        _whole(path, b"".join(PIECES), "At the end")
+        if len(b"".join(PIECES)) not in synced:
+            raise Wrong(
+                "Bytes may still be in memory when the name changes: after a power cut the file "
+                "would not be whole. When all is written, flush, then os.fsync, then rename."
+            )
+    return "The old one or the new one, whole, whenever it is taken away."
+
+
+def _break_off(answer: Callable, path: Path, count: int) -> None:
+    path.write_bytes(OLD)
+    try:
+        answer(path, _watching(path, PIECES[:count], breaks=True))
+    except _Taken:
+        pass
+    else:
+        raise Wrong("The error of `chunks` did not come out: the caller thinks all is well.")
+    _whole(path, OLD, f"After an error at piece {count + 1}")
+
+
+def _whole(path: Path, right: bytes, when: str) -> None:
+    if not path.exists():
+        raise Wrong(
+            f"{when} there is no file: the old one was removed before the new one was whole."
+        )
+    if (found := path.read_bytes()) != right:
+        raise Wrong(f"{when} the file holds {found!r}, not {right!r}.")
+    if others := [one.name for one in path.parent.iterdir() if one != path]:
+        raise Wrong(f"{when} {', '.join(others)} is left in the folder.")
+
+
+class _Taken(Exception):
+    """What `chunks` raises."""
+
+
+def _watching(path: Path, pieces: list[bytes], breaks: bool = False) -> Iterator[bytes]:
+    """Yield the pieces. Raise Wrong where somebody who reads now would find half a file."""
+    for piece in [*pieces, b""]:
+        if not path.exists() or path.read_bytes() != OLD:
+            raise Wrong(
+                "While it was being written, the old file was gone or changed. Who reads now, or "
+                "resumes from it now, finds half a checkpoint. Write to another name."
+            )
+        if (
+            not [one for one in path.parent.iterdir() if one != path]
+            and piece != (pieces or [b""])[0]
+        ):
+            raise Wrong(
+                "The new bytes are not in the file's own folder. Elsewhere may be another disk, "
+                "from which a rename is a copy; and in memory a model may not fit a second time."
+            )
+        if piece:
+            yield piece
+    if breaks:
+        raise _Taken("the instance was taken away")

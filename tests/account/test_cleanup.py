@@ -1,0 +1,217 @@
+"""A seat's things are found, deleted, and gone; nobody else's are touched."""
+
+import pytest
+from seat_helpers import (
+    ENDPOINT_LOGS,
+    NOTEBOOK_LOGS,
+    Calls,
+    fill,
+    furnish,
+    host,
+    job,
+    names_left,
+    notebook,
+    stack,
+    status,
+    stream,
+    until,
+)
+
+import workshop
+from workshop.account import cleanup, seat_stacks, stacks
+from workshop.account.prices import idle_price as price
+from workshop.jobs.logs import LOG_GROUP
+
+KINDS = [
+    "endpoints",
+    "endpoint configurations",
+    "models",
+    "image repositories",
+    "log groups of endpoints",
+    "log streams of training jobs",
+    "records of training jobs",
+    "objects",
+    "stacks",
+    "log streams of the notebook instance",
+]
+
+
+def quiet(_):
+    pass
+
+
+def test_a_look_finds_each_kind_with_its_size_and_cost_and_changes_nothing(furnished):
+    session = workshop.session("local", seat=furnished.seat)
+    calls = Calls(session)
+    found = cleanup.find(session)
+    assert calls.writes == [] and calls.made
+    assert not found.unseen and not found.foreign
+    assert list(dict.fromkeys(one.kind for one in found.owned)) == KINDS
+    (objects,) = found.of("objects")
+    assert objects.count == 5, "two versions, one more, its delete marker, one upload"
+    assert objects.size == len(b"first") + len(b"second one") + 100
+    assert "1 unfinished uploads" in objects.note
+    assert objects.usd_per_month == pytest.approx(objects.size / 1e9 * price("s3").usd)
+    (endpoint,) = found.of("endpoints")
+    assert endpoint.note == "2 x ml.m5.large"
+    assert endpoint.usd_per_month == pytest.approx(2 * 730 * price("endpoint ml.m5.large").usd)
+    (images,) = found.of("image repositories")
+    assert images.size == 10_000_000 and images.note == "1 image"
+    assert images.usd_per_month == pytest.approx(0.01 * price("ecr").usd)
+    by_name = {one.name.removeprefix(session.job_prefix): one for one in found.of("stacks")}
+    assert list(by_name) == ["notebook", "roles", "storage"], "the last one made goes first"
+    assert by_name["notebook"].usd_per_month == pytest.approx(
+        730 * price("notebook ml.t3.medium").usd
+    )
+    assert by_name["storage"].usd_per_month == 0
+    assert found.usd_per_month == pytest.approx(sum(one.usd_per_month or 0 for one in found.owned))
+
+
+def test_the_table_says_what_is_not_known(furnished):
+    table = cleanup.find(furnished).table()
+    assert list(table.index) == KINDS
+    assert table.loc["stacks", "how many"] == 3
+    assert table.loc["log streams of training jobs", "bytes"] == "not told"
+    assert table.loc["log streams of training jobs", "USD a month"] == "not known"
+
+
+def test_all_is_deleted_and_a_second_run_changes_nothing(session):
+    furnish(session)
+    assert len(names_left(session)) > 8
+    said = []
+    report = cleanup.clean(session, said.append)
+    assert report.refused == {} and report.nothing_left
+    assert report.lines() == ["Left: nothing."]
+    assert names_left(session) == [], "asked of the services themselves"
+    assert sum("deleted" in line for line in said) == len(said) == len(report.done)
+    calls = Calls(session)
+    again = cleanup.clean(session, quiet)
+    assert again.nothing_left and again.done == [] and calls.writes == []
+    assert workshop.deploy(session, say=quiet)[0].change == "created", "one can begin again"
+
+
+def test_a_name_alone_proves_nothing(session):
+    prefix, api = session.job_prefix, session.client("sagemaker")
+    host(session, "theirs", [{"Key": "workshop", "Value": "data-parallel"}])  # and no seat
+    session.client("s3").create_bucket(Bucket=f"{prefix}theirs")
+    session.client("s3").put_object(Bucket=f"{prefix}theirs", Key="a", Body=b"a")
+    stack(session, "theirs", {"Resources": {"T": {"Type": "AWS::SNS::Topic"}}}, [])
+    other = job(session, "theirs", tags=[])
+    stream(session, LOG_GROUP, f"{prefix}unknown/algo-1-1")
+    report = cleanup.clean(session, quiet)
+    assert report.nothing_left
+    foreign = {(one.kind, one.name): one.why for one in report.left.foreign}
+    assert foreign == {
+        ("endpoints", f"{prefix}theirs"): "not tagged as this seat's",
+        ("endpoint configurations", f"{prefix}theirs"): "not tagged as this seat's",
+        ("models", f"{prefix}theirs"): "not tagged as this seat's",
+        ("log groups of endpoints", f"{ENDPOINT_LOGS}{prefix}theirs"): "not tagged as this seat's",
+        ("log streams of training jobs", other): "not tagged as this seat's",
+        ("log streams of training jobs", f"{prefix}unknown"): (
+            "there is no training job of this name whose tags could tell"
+        ),
+        ("records of training jobs", other): "not tagged as this seat's",
+        ("stacks", f"{prefix}theirs"): "not tagged as this seat's",
+        ("buckets", f"{prefix}theirs"): "not tagged as this seat's",
+    }
+    assert f"Not touched: buckets: {prefix}theirs: not tagged as this seat's" in report.lines()
+    left = set(names_left(session))
+    assert {f"{prefix}theirs", other, f"{prefix}unknown/algo-1-1"} <= left
+    assert session.client("s3").get_object(Bucket=f"{prefix}theirs", Key="a")
+    assert api.describe_endpoint(EndpointName=f"{prefix}theirs")
+
+
+def test_a_seat_whose_name_goes_on_is_another_seat(session):
+    neighbour = workshop.session("local", seat=f"{session.seat}-b")
+    host(neighbour, "x", stacks.tags(neighbour.seat))
+    notebook(neighbour)
+    job(neighbour, "done")
+    before = names_left(neighbour)
+    host(session, "x", stacks.tags(session.seat))
+    report = cleanup.clean(session, quiet)
+    assert report.nothing_left and len(report.done) == 4
+    assert report.left.foreign == [], "they are somebody's, and that is known"
+    assert names_left(neighbour) == before
+
+
+def test_a_job_that_runs_is_stopped_first(session):
+    import io
+    import tarfile
+
+    workshop.deploy(session, say=quiet)
+    packed, script = io.BytesIO(), b"import time\n\ntime.sleep(600)\n"
+    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+        info = tarfile.TarInfo("hello.py")
+        info.size = len(script)
+        archive.addfile(info, io.BytesIO(script))
+    s3 = session.client("s3")
+    s3.put_object(Bucket=session.bucket, Key="code/source.tar.gz", Body=packed.getvalue())
+    full = job(session, "runs", code=f"s3://{session.bucket}/code/source.tar.gz")
+    until(lambda: status(session, full) == "InProgress")
+    (running,) = cleanup.find(session).of("running training jobs")
+    # 1680 s of max_run and 120 s to save: half an hour of one ml.m5.xlarge.
+    assert running.note == "at most 0.12 USD until max_run ends it"
+    said = []
+    report = cleanup.clean(session, said.append)
+    assert report.nothing_left and names_left(session) == []
+    assert said[0] == f"running training jobs: {full}: stopped"
+
+
+def test_more_objects_than_one_request_takes(session, monkeypatch):
+    workshop.deploy(session, say=quiet)
+    fill(session)
+    monkeypatch.setattr(seat_stacks, "BATCH", 2)
+    calls = Calls(session)
+    assert cleanup.clean(session, quiet).nothing_left
+    assert calls.made.count("DeleteObjects") == 2  # four of them; the upload is aborted
+    assert calls.made.count("AbortMultipartUpload") == 1
+
+
+def test_a_bucket_that_no_stack_holds(session):
+    s3, name = session.client("s3"), f"{session.job_prefix}old"
+    s3.create_bucket(Bucket=name)
+    s3.put_bucket_tagging(Bucket=name, Tagging={"TagSet": stacks.tags(session.seat)})
+    s3.put_object(Bucket=name, Key="a", Body=b"a")
+    report = cleanup.clean(session, quiet)
+    assert [one.kind for one in report.done] == ["objects", "buckets"]
+    assert report.nothing_left and names_left(session) == []
+
+
+def test_a_bucket_in_another_region_is_told_and_kept(session):
+    s3, name = session.client("s3"), f"{session.job_prefix}far"
+    where = {"LocationConstraint": "eu-west-1"}
+    s3.create_bucket(Bucket=name, CreateBucketConfiguration=where)
+    s3.put_bucket_tagging(Bucket=name, Tagging={"TagSet": stacks.tags(session.seat)})
+    report = cleanup.clean(session, quiet)
+    (told,) = report.left.foreign
+    assert (told.name, told.why) == (
+        name,
+        "it is in eu-west-1: clean that region too, with AWS_DEFAULT_REGION",
+    )
+    assert s3.head_bucket(Bucket=name)
+
+
+def test_what_stands_in_a_network_has_its_price(session):
+    workshop.deploy(session, ("network",), say=quiet, parameters={"Nat": "yes"})
+    (found,) = cleanup.find(session).of("stacks")
+    hourly = price("nat-gateway").usd + price("public-ipv4").usd
+    hourly += 5 * price("interface-endpoint").usd  # the gateway endpoint to S3 is free
+    assert found.usd_per_month == pytest.approx(730 * hourly)
+    assert "5 x interface-endpoint" in found.note
+    assert cleanup.clean(session, quiet).nothing_left
+
+
+def test_a_notebook_instance_that_bears_the_seats_name_alone(session, monkeypatch):
+    name = session.job_prefix.rstrip("-")  # as cloudformation/notebook.yaml calls it; moto may not
+    tags = {one["Key"]: one["Value"] for one in stacks.tags(session.seat)}
+    monkeypatch.setattr(seat_stacks, "_notebooks", lambda _: {name: tags})
+    for last in ("jupyter.log", "LifecycleConfigOnStart"):
+        stream(session, NOTEBOOK_LOGS, f"{name}/{last}")
+    stream(session, NOTEBOOK_LOGS, f"{name}x/jupyter.log")
+    (found,) = cleanup.find(session).owned
+    assert (found.name, found.count) == (name, 2)
+    report = cleanup.clean(session, quiet)
+    assert report.nothing_left and report.left.foreign == []
+    left = session.client("logs").describe_log_streams(logGroupName=NOTEBOOK_LOGS)["logStreams"]
+    names = {one["logStreamName"] for one in left}
+    assert f"{name}x/jupyter.log" in names and f"{name}/jupyter.log" not in names

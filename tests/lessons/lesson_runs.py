@@ -1,0 +1,146 @@
+"""Execute the lessons for the tests: each once, with small numbers, for all who read it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import boto3
+import nbformat
+import pytest
+from filelock import FileLock
+
+from local_sagemaker import daemon
+from workshop.course.execute import NotebookFailed, execute
+from workshop.course.lessons import chosen
+from workshop.lesson.results import read_results
+
+SEAT = "tests"
+# Fewer of everything: the lesson's own numbers are for `make run`.
+SMALL: dict[str, dict] = {
+    "00": {"epochs": 5, "expected_accuracy": 0.85},
+    "01": {"repeats": 3, "steps": 3, "seeds": 2, "updates": 60, "timed_batch_size": 128},
+    "02": {"largest_bytes": 1_048_576, "blocks": 3, "epochs": 2},
+    "03": {"steps": 110, "epochs": 6, "expected_accuracy": 0.85},
+    "04": {"max_steps": 6, "batch": 512, "turn_steps": 8, "rounds": 3},
+    "05": {"epochs": 12, "expected_accuracy": 0.8},
+    "06": {
+        "links": ["wide", "50mbit"],
+        "epochs": 5,
+        "layout_instances": [1, 2],
+        "layout_megabytes": 4,
+    },
+    "07": {"megabytes": 4, "blocks": 3, "epochs": 2, "training_between": "50mbit"},
+    "08": {
+        "epochs": 8,
+        "requests": 40,
+        "breaks": ["ranks-overwrite"],
+        "spot_epochs": 150,
+        "interrupt_after": 6,
+    },
+    "99": {},
+}
+CELL_SECONDS = 280
+OWN_BUCKET = f"workshop-{SEAT}-own"
+
+
+@dataclass(frozen=True)
+class LessonRun:
+    """An executed lesson. results: what it recorded. state: its endpoint's state directory."""
+
+    results: dict
+    notebook: nbformat.NotebookNode
+    path: Path
+    state: Path
+
+    @property
+    def printed(self) -> str:
+        """All text that the cells printed."""
+        return "".join(output.get("text", "") for output in self._outputs())
+
+    @property
+    def complaints(self) -> list[str]:
+        """What the cells wrote to stderr, and their errors."""
+        return [
+            output.get("text", output.get("evalue", ""))
+            for output in self._outputs()
+            if output.get("name") == "stderr" or output.output_type == "error"
+        ]
+
+    def _outputs(self) -> Iterator[nbformat.NotebookNode]:
+        for cell in self.notebook.cells:
+            yield from cell.get("outputs", [])
+
+
+@pytest.fixture(scope="session")
+def lesson_run(common_folder):
+    """A function: number -> that lesson's run, executed once for all tests and all workers."""
+    return lambda number: run_once(number, common_folder / "lessons")
+
+
+def run_once(number: str, shared: Path) -> LessonRun:
+    """A lesson's run with its small numbers; executed by whoever asks first.
+
+    shared: a folder of all processes that test. Raises NotebookFailed, again for each who asks.
+    """
+    shared.mkdir(parents=True, exist_ok=True)
+    (lesson,) = chosen((number,))
+    state, failure = shared / f"state-{number}", shared / f"{number}.failed"
+    with FileLock(shared / f"{number}.lock"):
+        if failure.exists():
+            raise NotebookFailed(failure.read_text())
+        if not (shared / lesson.name).exists():
+            with endpoint(state):
+                if number == "99":
+                    make_own_bucket(state)
+                try:
+                    run(lesson, shared / lesson.name, **SMALL[number])
+                except NotebookFailed as error:
+                    failure.write_text(str(error))
+                    raise
+    return read(shared / lesson.name, state)
+
+
+def run(lesson: Path, copy: Path, **parameters) -> None:
+    """Execute a lesson. WORKSHOP_STATE_DIR says whose endpoint it uses. Raises NotebookFailed."""
+    parameters = {"target": "local", "seat": SEAT} | parameters
+    execute(lesson, copy, parameters, cell_seconds=CELL_SECONDS)
+
+
+def read(path: Path, state: Path) -> LessonRun:
+    return LessonRun(read_results(path), nbformat.read(path, as_version=4), path, state)
+
+
+@contextlib.contextmanager
+def endpoint(state: Path, options: list[str] | None = None) -> Iterator[None]:
+    """An endpoint that this process, and those that it starts, use as theirs; ended at the end."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("WORKSHOP_STATE_DIR", str(state))
+        try:
+            daemon.start(state, 0, options)
+            yield
+        finally:
+            daemon.stop(state)
+
+
+def client(state: Path, service: str):
+    """A boto3 client of the endpoint that runs on `state`."""
+    where = daemon.environment(state, daemon.running(state).port)
+    return boto3.client(
+        service,
+        endpoint_url=where["AWS_ENDPOINT_URL"],
+        region_name=where["AWS_DEFAULT_REGION"],
+        aws_access_key_id=where["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=where["AWS_SECRET_ACCESS_KEY"],
+    )
+
+
+def make_own_bucket(state: Path) -> None:
+    """A bucket of the learner's seat, with something in it: lesson 99 must leave it alone."""
+    s3 = client(state, "s3")
+    tags = [{"Key": "workshop", "Value": "data-parallel"}, {"Key": "seat", "Value": SEAT}]
+    s3.create_bucket(Bucket=OWN_BUCKET)
+    s3.put_bucket_tagging(Bucket=OWN_BUCKET, Tagging={"TagSet": tags})
+    s3.put_object(Bucket=OWN_BUCKET, Key="results.csv", Body=b"a week's work")

@@ -1,0 +1,22 @@
+"""Lesson 00, executed with smaller numbers; its recorded results are what is tested."""
+
+import pytest
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+
+def test_lesson_00(lesson_run):
+    run = lesson_run("00")
+    found = run.results
+    assert found["world_size"] == [1]
+    assert len(found["losses"]) == 5 and found["losses"][-1] < found["losses"][0] / 4
+    assert found["accuracy"] >= 0.85
+    assert list(found["phases"]) and found["phases"]["Training"] > 0
+    assert found["billable_seconds"] >= 1
+    assert found["longest"] == max(found["phases"], key=found["phases"].get)
+    assert found["attached"] is True
+    assert {"1/saved_model.pb", "1/variables/variables.index"} <= set(found["saved"])
+    printed = run.printed
+    assert "no change" in printed
+    assert 'default=Path(env("SM_MODEL_DIR"' in printed, "what a script must do is shown"
+    assert 'guess["accuracy"] = ' in printed and 'answers="abc"' in printed

@@ -1,0 +1,77 @@
+"""Lesson 01, executed with smaller numbers; its recorded results are what is tested."""
+
+import pytest
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+ROUNDING = 1e-6  # of gradients around 0.1 in float32
+
+
+@pytest.fixture(scope="module")
+def lesson(lesson_run):
+    return lesson_run("01")
+
+
+def test_averaged_gradients_are_the_whole_batchs(lesson):
+    found = lesson.results
+    assert found["between_ranks"] == 0
+    for name in ("gradient_difference", "ddp_difference", "stage_difference"):
+        assert 0 <= found[name] < ROUNDING, name
+
+
+def test_broken_averages_are_not(lesson):
+    found = lesson.results
+    broken = found["broken"]
+    assert set(broken) == {"unequal shards, mean", "equal shards, sum", "batch normalisation"}
+    assert all(one > 100 * ROUNDING for one in broken.values()), broken
+    assert found["sum_factor"] == pytest.approx(4, rel=1e-4)
+
+
+def test_model_parallel_sends_by_image_and_data_parallel_by_weight(lesson):
+    found = lesson.results
+    assert found["stage_kb"] == pytest.approx([8.192, 32.768, 131.072, 524.288])
+    assert found["gradient_kb"] == pytest.approx([54.824] * 4)
+
+
+def test_async_is_faster_and_stale(lesson):
+    found = lesson.results
+    assert found["staleness"]["sync"] == 0 and found["staleness"]["async"] > 0.5
+    assert found["gradients_per_second"]["async"] > found["gradients_per_second"]["sync"]
+    assert found["jump"]["async"] > found["jump"]["sync"]
+
+
+def test_speed_is_measured_three_ways(lesson):
+    found = lesson.results
+    assert set(found["speeds"]) == {"1 rank", "2 ranks apart", "2 ranks together"}
+    assert all(one > 0 for one in found["speeds"].values())
+    # A quiet machine shows 0.9 and more of the ceiling; here only what no day can break.
+    assert found["of_ceiling"] > 0.4 and found["ceiling"] > 0.8
+    assert len(found["by_threads"]) == 5 and all(one > 0 for one in found["by_threads"].values())
+
+
+def test_the_formula_tells_the_good_configuration_from_the_bad(lesson):
+    found = lesson.results
+    good, bad = "large batch, small model", "small batch, large model"
+    assert set(found["real"]) == set(found["predicted"]) == {good, bad}
+    assert found["predicted"][bad] < found["predicted"][good] <= 2
+    assert found["real"][bad] < found["real"][good]
+    assert found["predicted"][bad] < 1.2 and found["real"][bad] < 1.2
+    assert found["limit"][bad] < found["limit"][good]
+
+
+def test_the_learning_rate_makes_up_for_fewer_updates(lesson):
+    found = lesson.results
+    right = found["accuracies"]
+    assert sorted(found["updates"].values()) == [20, 100, 100, 100, 880]
+    assert found["updates"]["1 x 32 images"] == 880
+    assert right["1 x 32 images"] > 0.95
+    assert right["1 x 32 images"] > right["8 x 32, rate x 8"] > right["8 x 32, same rate"] + 0.05
+    assert right["32 x 32, rate x 32, warm-up"] < 0.5
+
+
+def test_each_training_file_is_on_one_instance(lesson):
+    found = lesson.results
+    assert sorted(found["files_seen"]) == [f"part-0000{number}.npz" for number in range(4)]
+    assert sum(found["images_seen"]["training"]) == 1437
+    assert found["images_seen"]["test"] == [360, 360]
+    assert "2 x ml.c5.xlarge" in lesson.printed, "the price is said before the job starts"

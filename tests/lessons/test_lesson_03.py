@@ -1,0 +1,33 @@
+"""Lesson 03, executed with smaller numbers; its recorded results are what is tested."""
+
+import pytest
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+
+def test_lesson_03(lesson_run):
+    run = lesson_run("03")
+    found = run.results
+    # A server that waits trains what one process trains; one that does not has stale gradients.
+    assert found["sync_difference"] < 1e-4
+    assert found["sync_staleness"] == 0
+    assert found["async_staleness"] == pytest.approx(3, abs=0.2)
+    assert found["most_stale"] > 3
+    assert found["slow_share"] < 0.25 and found["speed_up"] > 1
+    slowest = found["stale_by_worker"].pop("4")
+    assert slowest > max(found["stale_by_worker"].values())
+    accuracy = found["accuracy_by_way"]
+    assert accuracy["async"][1] < accuracy["small updates, not stale"][1]
+    # The bytes grow with the workers, 1, 2 and 4 of them, as the formula says.
+    one, two, four = found["kb_at_server"]
+    assert (two / one, four / one) == (pytest.approx(2, rel=0.02), pytest.approx(4, rel=0.02))
+    assert found["computed_kb"] == pytest.approx(found["kb_at_server"], rel=0.1)
+    # Each host runs a server; all but the first train.
+    assert found["tasks"] == {"algo-1": "master", "algo-2": "worker", "algo-3": "worker"}
+    assert found["trains"] == 2 and found["servers"] == 3
+    assert set(found["variables_by_ps"]) == {"0", "1", "2"}
+    # The workers of the one job train one model; those of the other do not, and it ends well.
+    broken, synced = list(found["known"][:2]), found["known"][2:]
+    assert broken == [5, 5] and synced == [10]
+    assert found["accuracy"] >= 0.85 and max(found["broken_accuracy"]) < 0.6
+    assert found["broken_status"] == "Completed" and found["broken_weights"] == 2

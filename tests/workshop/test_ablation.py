@@ -1,0 +1,51 @@
+"""Scripts in steps: each can be shown and left out, and only adds lines."""
+
+import ast
+
+import pytest
+
+from workshop.lesson import ablation
+
+SCRIPTS = ("train_tf_horovod_steps.py", "train_torch_steps.py")
+script = pytest.mark.parametrize("script", SCRIPTS)
+
+
+@script
+def test_nine_steps(script):
+    assert ablation.numbers(script) == list(range(1, 10))
+
+
+@script
+@pytest.mark.parametrize("step", range(1, 10))
+def test_a_step_only_adds_lines(script, step):
+    lines = ablation.diff(script, step).splitlines()
+    assert any(line.startswith("+") for line in lines)
+    assert not any(line.startswith("-") for line in lines)
+    assert "STEP" not in "\n".join(lines)
+
+
+@script
+def test_without_any_step_it_knows_of_no_other_process(script):
+    tree = ast.parse(ablation.text_without(script, range(1, 10)))
+    names = {one.id for one in ast.walk(tree) if isinstance(one, ast.Name)}
+    assert not names & {"hvd", "dist", "join_ranks", "leave_ranks", "mean_over_ranks"}
+
+
+@script
+def test_the_copy_lacks_the_step_and_nothing_else(script):
+    with ablation.without(script, 4) as copy:
+        kept, whole = copy.read_text(), (ablation.SCRIPTS / script).read_text()
+        assert (copy.parent / "common" / "report.py").is_file()
+    assert not copy.exists()
+    gone = [line for line in whole.splitlines() if line not in kept.splitlines()]
+    assert gone and all(line.endswith("# STEP 4") for line in gone)
+    assert len(whole.splitlines()) - len(kept.splitlines()) == len(gone)
+
+
+def test_what_is_not_there():
+    with pytest.raises(ValueError, match=r"no step \[10\]; it has \[1, 2"):
+        ablation.text_without(SCRIPTS[0], [10])
+    with pytest.raises(ValueError, match="no line that ends in # STEP"):
+        ablation.numbers("train_tf.py")
+    with pytest.raises(ValueError, match=r"There is no scripts/none\.py"):
+        ablation.numbers("none.py")

@@ -1,0 +1,88 @@
+"""Each failure shows itself as described; with the mistake fixed it does not."""
+
+from __future__ import annotations
+
+import pytest
+
+from workshop import failures
+from workshop.failures.jobs import JOBS
+from workshop.failures.ranks import RANKS
+from workshop.paths import SCRIPTS
+
+SOON = [("mismatched-shapes", False), ("forgotten-broadcast", False)]
+# name: what the line of the log must have
+LINES = {
+    "rank-dies": ("torchrun: ", "mpirun: "),
+    "rank-hangs": ("in wait_for", "Timed out waiting 10000ms"),
+    "mismatched-shapes": ("params[0] in this process with sizes [10, 64]",),
+    "forgotten-broadcast": ('"weights_at_end" of rank 0: ',),
+    "forgotten-set-epoch": ('"images_in_order" of epoch 1: ',),
+    "lr-not-scaled": ('"train_loss" after 4 epochs: 1 rank 0.',),
+    "ranks-overwrite": ("save ", "Error"),
+    "blocked-security-group": ("Cannot connect to host algo-2", "MaxRuntimeExceeded"),
+    "no-s3-endpoint": ("Data download failed:Please ensure that the subnet's route table",),
+    "requirements-offline": ("Retrying", "No matching distribution found for humanize==4.9.0"),
+}
+
+
+def reproduce(name: str, fixed: bool) -> None:
+    found = failures.reproduce(name, fixed)
+    assert not found.impossible, found.impossible
+    assert found.as_described, str(found)
+    assert found.line and found.fixed == fixed and found.seconds > 0
+    if not fixed:
+        assert [one for one in LINES[name] if one not in found.line] == []
+
+
+def test_there_are_these():
+    assert failures.names() == list(LINES)
+    assert set(failures.table().index) == set(LINES)
+
+
+def test_each_script_with_a_mistake_is_a_failure_of_ranks():
+    scripts = {path.stem for path in (SCRIPTS / "breaking").glob("*.py")} - {"__init__", "parts"}
+    assert {failure.name.replace("-", "_") for failure in RANKS} == scripts
+
+
+@pytest.mark.parametrize(("name", "fixed"), SOON)
+def test_ranks(name, fixed):
+    reproduce(name, fixed)
+
+
+@pytest.mark.parametrize("name", ["no-s3-endpoint", "requirements-offline"])
+@pytest.mark.namespaces
+def test_jobs(own_endpoint, clean_aws, name):
+    reproduce(name, fixed=False)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("fixed", [False, True])
+@pytest.mark.parametrize("name", [failure.name for failure in RANKS])
+def test_all_of_ranks(name, fixed):
+    reproduce(name, fixed)
+
+
+@pytest.mark.soak
+@pytest.mark.namespaces
+@pytest.mark.parametrize("fixed", [False, True])
+@pytest.mark.parametrize("name", [failure.name for failure in JOBS])
+def test_all_of_jobs(own_endpoint, clean_aws, name, fixed):
+    reproduce(name, fixed)
+
+
+@pytest.mark.namespaces
+def test_a_job_that_broke_leaves_nothing(own_endpoint, session):
+    def everything() -> dict:
+        ec2 = session.client("ec2")
+        endpoints = ec2.describe_vpc_endpoints()["VpcEndpoints"]
+        return {
+            "vpcs": ec2.describe_vpcs()["Vpcs"],
+            "groups": ec2.describe_security_groups()["SecurityGroups"],
+            "endpoints": [one for one in endpoints if one["State"] != "deleted"],
+            "buckets": [one["Name"] for one in session.client("s3").list_buckets()["Buckets"]],
+            "jobs": session.client("sagemaker").list_training_jobs()["TrainingJobSummaries"],
+        }
+
+    before = everything()
+    reproduce("no-s3-endpoint", fixed=False)
+    assert everything() == before

@@ -1,0 +1,79 @@
+"""A real job on the local endpoint, followed to its end."""
+
+import pytest
+from job_harness import estimator
+
+import workshop
+from workshop.jobs.follow import JobFailed, JobResult
+from workshop.jobs.logs import parse
+from workshop.lesson.results import save_results
+
+
+def test_a_job_is_followed_to_its_end(session, capsys):
+    job = estimator(session, "talk")
+    job.fit(wait=False)
+    result = workshop.follow(job)
+    assert result.status == "Completed"
+    assert list(result.phases) == ["Starting", "Downloading", "Training", "Uploading"]
+    assert result.phases["Training"] > 0
+    assert result.metrics["train_loss"] == 0.5
+    assert result.table("step")["train_loss"].tolist() == [1.0, 0.5]
+    assert result.hyperparameters["sagemaker_program"] == "talk.py"
+    assert result.events[0]["host"] == "algo-1"
+    out = capsys.readouterr().out
+    assert "Completed" in out and "Training" in out and "train_loss 0.5" in out
+    with pytest.raises(ValueError, match=r"no 'epoch' records; it printed: \['step'\]"):
+        result.table("epoch")
+
+
+def test_a_failure_is_raised_with_its_reason_and_last_lines(session):
+    job = estimator(session, "fails", fail=1)
+    job.fit(wait=False)
+    with pytest.raises(JobFailed) as caught:
+        workshop.follow(job)
+    assert "Failed" in str(caught.value)
+    assert "the test wanted this" in str(caught.value)
+    again = workshop.follow(job.latest_training_job.name, session, check=False)
+    assert again.status == "Failed"
+
+
+def test_what_cannot_be_followed_says_so(session):
+    with pytest.raises(ValueError, match="needs the session"):
+        workshop.follow("some-job")
+    with pytest.raises(ValueError, match="no job yet"):
+        workshop.follow(estimator(session, "never"))
+
+
+def test_rank_and_host_are_read_from_the_line():
+    line = parse("algo-1", '[1,mpirank:3,algo-2]<stdout>: {"event": "weights", "rank": 3}')
+    assert (line.rank, line.host, line.stream) == (3, "algo-2", "algo-1")
+    assert line.event == {"host": "algo-2", "rank": 3, "event": "weights"}
+    plain = parse("algo-1", '{"event": "step"}')
+    assert (plain.rank, plain.host) == (None, "algo-1")
+    assert parse("algo-1", "{not json").event is None
+    assert parse("algo-1", '{"no": "event"}').event is None
+
+
+def test_repeated_phases_add_up_and_final_states_are_no_phase():
+    from datetime import datetime, timedelta
+
+    start = datetime(2026, 1, 1)
+    steps = [("Training", 0, 4), ("Interrupted", 4, 5), ("Training", 5, 7), ("Completed", 7, 7)]
+    transitions = [
+        {
+            "Status": name,
+            "StartTime": start + timedelta(seconds=a),
+            "EndTime": start + timedelta(seconds=b),
+        }
+        for name, a, b in steps
+    ]
+    result = JobResult("x", {"SecondaryStatusTransitions": transitions}, [])
+    assert result.phases == {"Training": 6.0, "Interrupted": 1.0}
+
+
+def test_only_what_json_holds_can_be_recorded():
+    import numpy as np
+
+    save_results(one=1, many=np.arange(3), text="x")
+    with pytest.raises(TypeError):
+        save_results(bad=object())

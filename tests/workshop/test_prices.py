@@ -1,0 +1,120 @@
+"""What a job costs on AWS: arithmetic, dates and sources, and what is not known."""
+
+import gzip
+import json
+import math
+from datetime import date
+from pathlib import Path
+
+import moto
+import pytest
+
+import workshop
+from workshop.account.prices import GRACE_SECONDS, PriceNotKnown, price_table
+from workshop.jobs.session import MAX_RUN_SECONDS
+
+INSTANCES = price_table()["instances"]
+PRICED = [name for name, row in INSTANCES.items() if "usd_per_hour" in row]
+
+
+def recorded() -> dict:
+    """EC2's DescribeInstanceTypes, as moto keeps it: type -> description."""
+    path = Path(moto.__file__).parent / "ec2/resources/instance_types.json.gz"
+    return json.loads(gzip.decompress(path.read_bytes()))
+
+
+def test_every_instance_is_paid_for_the_whole_job():
+    found = workshop.cost("ml.c5.xlarge", instance_count=2, seconds=1800)
+    assert found.usd == pytest.approx(0.204)  # two half hours at 0.204 USD
+    assert workshop.cost("ml.c5.xlarge", 4, 900).usd == pytest.approx(found.usd)
+
+
+def test_max_run_bounds_the_cost():
+    found = workshop.cost("ml.m5.large", 3, seconds=60, max_run=600)
+    assert found.most_usd == pytest.approx(3 * (600 + GRACE_SECONDS) / 3600 * 0.115)
+    assert workshop.cost("ml.m5.large", 3, 60).max_run == MAX_RUN_SECONDS
+
+
+def test_the_text_has_amount_date_and_source():
+    text = str(workshop.cost("ml.p4d.24xlarge", 2, 3600))
+    assert "50.5026 USD" in text and "max_run is 1800 s" in text
+    assert "price list of 2026-09-27: https://pricing.us-east-1.amazonaws.com/" in text
+    assert "us-east-1" in text and text == repr(workshop.cost("ml.p4d.24xlarge", 2, 3600))
+
+
+def test_a_type_without_a_price_says_why_and_where_to_look():
+    with pytest.raises(PriceNotKnown, match=r"P3 is in none.*aws\.amazon\.com/sagemaker/pricing"):
+        workshop.cost("ml.p3.16xlarge", 1, 60)
+
+
+@pytest.mark.parametrize(
+    "name, hint", [("c5.xlarge", 'mean "ml.c5.xlarge"'), ("ml.none", "no row for 'ml.none'. It")]
+)
+def test_a_type_that_is_not_in_the_table_is_an_error(name, hint):
+    with pytest.raises(PriceNotKnown, match=hint):
+        workshop.cost(name, 1, 60)
+
+
+@pytest.mark.parametrize("count, seconds", [(0, 60), (-1, 60), (1, -0.5)])
+def test_no_instance_and_no_time_are_errors(count, seconds):
+    with pytest.raises(ValueError, match="at least 1 instance"):
+        workshop.cost("ml.c5.xlarge", count, seconds)
+
+
+def test_a_table_before_anything_runs():
+    table = workshop.cost_table(
+        [
+            {"name": "1 x 4", "instance_type": "ml.c5.xlarge", "instance_count": 1, "seconds": 200},
+            {"name": "2 x 2", "instance_type": "ml.c5.xlarge", "instance_count": 2, "seconds": 150},
+            {"name": "no estimate", "instance_type": "ml.m5.large", "instance_count": 1},
+            {"name": "no price", "instance_type": "ml.p3.2xlarge", "instance_count": 1},
+        ]
+    )
+    assert table["name"].tolist() == ["1 x 4", "2 x 2", "no estimate", "no price"]
+    assert table["USD"][0] == pytest.approx(200 / 3600 * 0.204)
+    assert table["USD"][1] == pytest.approx(2 * 150 / 3600 * 0.204)
+    assert table["USD per hour"][1] == pytest.approx(0.408)
+    assert math.isnan(table["USD"][2]) and table["USD at most"][2] > 0
+    assert math.isnan(table["USD at most"][3])
+    assert table["price of"].tolist()[:3] == ["2026-09-27"] * 3
+    assert table["price of"][3].startswith("not known: P3 is in none")
+
+
+def test_a_row_of_the_table_needs_type_and_count():
+    with pytest.raises(ValueError, match="lacks instance_count"):
+        workshop.cost_table([{"instance_type": "ml.c5.xlarge"}])
+
+
+@pytest.mark.parametrize("name", INSTANCES)
+def test_each_row_has_a_dated_price_or_a_reason(name):
+    row = INSTANCES[name]
+    assert ("usd_per_hour" in row) != ("unknown" in row)
+    assert row["gpus"] == 0 or row["gpu"]
+    if name in PRICED:
+        source = price_table()["sources"][row["source"]]
+        assert source["address"].startswith("https://") and source["how"]
+        assert isinstance(row["price_date"], date) and row["price_date"] <= source["read"]
+
+
+def test_what_is_known_beside_the_price_is_what_ec2_says():
+    ec2, compared = recorded(), 0
+    for name, row in INSTANCES.items():
+        if (said := ec2.get(name.removeprefix("ml."))) is None:
+            continue
+        compared += 1
+        gpus = said.get("GpuInfo", {}).get("Gpus", [])
+        cards = said["NetworkInfo"]["NetworkCards"]
+        assert row["vcpus"] == said["VCpuInfo"]["DefaultVCpus"], name
+        assert row["memory_gib"] == said["MemoryInfo"]["SizeInMiB"] / 1024, name
+        assert row["gpus"] == sum(one["Count"] for one in gpus), name
+        assert [row["gpu"]] == [one["Name"] for one in gpus] if gpus else "gpu" not in row
+        assert row["network"] == said["NetworkInfo"]["NetworkPerformance"], name
+        assert row["baseline_gbit"] == sum(card["BaselineBandwidthInGbps"] for card in cards), name
+    assert compared >= 11  # all but P3
+
+
+def test_prices_grow_with_what_one_gets():
+    for small, large in [("ml.m5.large", "ml.m5.xlarge"), ("ml.c5.xlarge", "ml.c5.2xlarge")]:
+        first, second = INSTANCES[small], INSTANCES[large]
+        assert second["usd_per_hour"] == pytest.approx(2 * first["usd_per_hour"])
+        assert second["vcpus"] == 2 * first["vcpus"]

@@ -1,0 +1,101 @@
+"""Scripts run as processes: their JSON lines, their errors, and nothing left of them."""
+
+import os
+import signal
+import sys
+import time
+
+import psutil
+import pytest
+from rank_helpers import wait_until_gone
+
+from workshop.launch.processes import ProcessFailed, free_port, run_together
+from workshop.launch.supervisor import Processes
+
+
+def python(text):
+    return [sys.executable, "-c", text]
+
+
+def test_the_json_lines_of_all_programs_in_order():
+    say = 'print(\'hello\'); print(\'{"event": "a", "value": %d}\')'
+    found = run_together(python(say % 1), python(say % 2))
+    assert found == [{"event": "a", "value": 1}, {"event": "a", "value": 2}]
+
+
+def test_they_run_at_the_same_time():
+    meet = """if True:
+        import socket, sys
+        if sys.argv[1] == "0":
+            with socket.create_server(("127.0.0.1", int(sys.argv[2]))) as server:
+                server.settimeout(60)
+                server.accept()
+        else:
+            import time
+            for _ in range(600):
+                try:
+                    socket.create_connection(("127.0.0.1", int(sys.argv[2]))).close()
+                    break
+                except ConnectionRefusedError:
+                    time.sleep(0.1)
+            else:
+                sys.exit(1)
+    """
+    port = free_port()
+    assert run_together([*python(meet), 0, port], [*python(meet), 1, port]) == []
+
+
+def test_an_error_is_told_with_its_last_lines(tmp_path):
+    with pytest.raises(ProcessFailed, match=r"(?s)Exit status 3.*no such batch"):
+        run_together(python("import sys; print('no such batch'); sys.exit(3)"), folder=tmp_path)
+
+
+def test_when_one_fails_all_end_with_what_they_started(tmp_path):
+    note = tmp_path / "pid"
+    starter = f"""if True:
+        import subprocess, sys, time
+        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+        open({str(note)!r} + ".part", "w").write(str(child.pid))
+        import os; os.rename({str(note)!r} + ".part", {str(note)!r})
+        time.sleep(600)
+    """
+    fail = f"""if True:
+        import os, sys, time
+        while not os.path.exists({str(note)!r}):
+            time.sleep(0.05)
+        sys.exit(1)
+    """
+    began = time.monotonic()
+    with pytest.raises(ProcessFailed, match="Exit status 1"):
+        run_together(python(starter), python(fail))
+    assert time.monotonic() - began < 300
+    wait_until_gone([int(note.read_text())])
+
+
+def test_a_program_that_does_not_end_is_given_up():
+    with pytest.raises(ProcessFailed, match=r"After 0.5 s"):
+        run_together(python("import time; time.sleep(600)"), timeout=0.5)
+
+
+def test_a_command_that_is_not_there_says_so():
+    with pytest.raises(ProcessFailed, match=r"(?s)Exit status 127.*No such file.*no-such-program"):
+        run_together(["no-such-program"])
+
+
+def test_processes_of_a_killed_supervisor_are_ended_and_it_is_said():
+    with Processes([python("import time; time.sleep(600)")]) as processes:
+        assert processes.until(lambda: processes.pids[0], timeout=60)
+        pid = processes.pids[0]
+        os.kill(psutil.Process(pid).ppid(), signal.SIGKILL)
+        with pytest.raises(ProcessFailed, match="Their supervisor was killed"):
+            processes.wait(timeout=60)
+    wait_until_gone([pid])
+
+
+def test_records_come_with_their_rank_and_a_rank_of_their_own_counts():
+    say = "import json; print(json.dumps({'event': 'a', %s}))"
+    with Processes([python(say % "'x': 1"), python(say % "'rank': 7")]) as processes:
+        processes.wait(timeout=60)
+    found = sorted(processes.events("a"), key=lambda one: one["rank"])
+    assert found == [{"rank": 0, "event": "a", "x": 1}, {"rank": 7, "event": "a"}]
+    assert processes.events("b") == [] and processes.statuses == [0, 0]

@@ -1,0 +1,1 @@
+"""Before and after spending: prices, stacks, preflight, clean-up."""

@@ -1,0 +1,288 @@
+"""Find all that a seat has in an account, delete it, and look again.
+
+    found = cleanup.find(session)       # looks, and changes nothing
+    report = cleanup.clean(session)     # deletes; report.left is what a second look found
+
+Only what carries the two tags of the kit, `workshop` and `seat`, is ever deleted. A name proves
+nothing: `workshop-a-b-storage` begins like the resources of seat `a`, and is seat `a-b`'s.
+
+Nothing is remembered between two runs: each looks for itself, so a second run finishes what a
+first one left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from workshop.account import resources, seat_stacks
+from workshop.account.resources import (
+    REFUSALS,
+    RUNNING,
+    TRAINING_LOGS,
+    TRANSFORM_LOGS,
+    Account,
+    Listed,
+    OwnedResource,
+    gone_is_fine,
+)
+
+__all__ = ["ForeignResource", "Inventory", "OwnedResource", "Report", "clean", "find"]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of resources. All three functions may raise REFUSALS.
+
+    list: those whose names begin like the seat's. delete: one, by its name, and wait until it is
+    gone. cost: fields of OwnedResource; None for what costs nothing, or is priced by `list`.
+    """
+
+    name: str
+    list: Callable[[Account], Iterator[Listed]]
+    delete: Callable[[Account, str], None]
+    cost: Callable[[Account, str], dict[str, Any]] | None = None
+
+
+def _runs(word: str) -> Callable[[dict], bool]:
+    return lambda job: job[f"{word}Status"] in RUNNING
+
+
+def _has_ended(job: dict) -> bool:
+    return job["TrainingJobStatus"] not in RUNNING
+
+
+# In the order of deletion. What runs goes first: it costs most, and it writes. What proves who
+# owns a resource goes after it: a job's record after its log, a stack after the objects in its
+# bucket. So a run that was interrupted at any place can be finished by the next one.
+KINDS = (
+    Kind(
+        "running training jobs",
+        resources.listed("TrainingJob", _runs("TrainingJob")),
+        resources.stop("TrainingJob"),
+        resources.training_cost,
+    ),
+    Kind(
+        "warm pools",
+        resources.listed("TrainingJob", resources.is_warm),
+        resources.end_warm_pool,
+        resources.warm_pool_cost,
+    ),
+    Kind(
+        "running transform jobs",
+        resources.listed("TransformJob", _runs("TransformJob")),
+        resources.stop("TransformJob"),
+        resources.transform_cost,
+    ),
+    Kind(
+        "endpoints",
+        resources.listed("Endpoint"),
+        resources.delete_endpoint,
+        resources.endpoint_cost,
+    ),
+    Kind(
+        "endpoint configurations",
+        resources.listed("EndpointConfig"),
+        resources.delete("EndpointConfig"),
+    ),
+    Kind("models", resources.listed("Model"), resources.delete("Model")),
+    Kind(
+        "image repositories",
+        resources.repositories,
+        resources.delete_repository,
+        resources.repository_cost,
+    ),
+    Kind("log groups of endpoints", resources.endpoint_logs, resources.delete_log_group),
+    Kind(
+        "log streams of training jobs",
+        resources.job_logs("TrainingJob", TRAINING_LOGS),
+        resources.delete_streams(TRAINING_LOGS),
+    ),
+    # SageMaker has no call that deletes a transform job. Its record stays, and costs nothing.
+    Kind(
+        "log streams of transform jobs",
+        resources.job_logs("TransformJob", TRANSFORM_LOGS),
+        resources.delete_streams(TRANSFORM_LOGS),
+    ),
+    Kind(
+        "records of training jobs",
+        resources.listed("TrainingJob", _has_ended),
+        resources.delete_record,
+    ),
+    Kind("objects", seat_stacks.objects, seat_stacks.delete_objects),
+    Kind("stacks", seat_stacks.listed, seat_stacks.delete, seat_stacks.cost),
+    Kind("buckets", seat_stacks.buckets, seat_stacks.delete_bucket),
+    Kind(
+        "log streams of the notebook instance",
+        seat_stacks.notebook_logs,
+        resources.delete_streams(seat_stacks.NOTEBOOK_LOGS),
+    ),
+)
+
+
+@dataclass(frozen=True)
+class ForeignResource:
+    """Something with a name like the seat's that is not proved to be the seat's."""
+
+    kind: str
+    name: str
+    why: str = "not tagged as this seat's"
+
+
+@dataclass
+class Inventory:
+    """What a look found.
+
+    owned: the seat's. foreign: with a name like the seat's, and not proved to be the seat's.
+    unseen: kind -> why it could not be looked at.
+    """
+
+    owned: list[OwnedResource] = field(default_factory=list)
+    foreign: list[ForeignResource] = field(default_factory=list)
+    unseen: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def count(self) -> int:
+        """How many resources of the seat there are."""
+        return sum(resource.count for resource in self.owned)
+
+    @property
+    def usd_per_month(self) -> float:
+        """What they cost a month, as far as prices are known."""
+        return sum(resource.usd_per_month or 0.0 for resource in self.owned)
+
+    def of(self, kind: str) -> list[OwnedResource]:
+        """The resources of one kind."""
+        return [resource for resource in self.owned if resource.kind == kind]
+
+    def table(self):
+        """A pandas table: a row for each kind, with how many, bytes, and USD a month."""
+        import pandas as pd
+
+        rows = []
+        for kind in dict.fromkeys(resource.kind for resource in self.owned):
+            count, size, usd = totals(self.of(kind))
+            shown = "not told" if size is None else f"{size:,}"
+            rows.append((kind, count, shown, "not known" if usd is None else f"{usd:.2f}"))
+        columns = ["kind", "how many", "bytes", "USD a month"]
+        return pd.DataFrame(rows, columns=columns).set_index("kind")
+
+
+@dataclass
+class Report:
+    """What a run did. refused: (kind, name) -> why. left: what a look afterwards found."""
+
+    done: list[OwnedResource] = field(default_factory=list)
+    refused: dict[tuple[str, str], str] = field(default_factory=dict)
+    left: Inventory = field(default_factory=Inventory)
+
+    @property
+    def nothing_left(self) -> bool:
+        """Whether the last look saw everything, and nothing of the seat."""
+        return not self.left.owned and not self.left.unseen
+
+    def lines(self) -> list[str]:
+        """What is left, and why, a line for each; "Left: nothing." if nothing is."""
+        lines = [
+            f"Left: {resource.kind}: {resource.name}: "
+            + self.refused.get((resource.kind, resource.name), "it is still there; run this again")
+            for resource in self.left.owned
+        ]
+        lines += [f"Left: {kind}: nobody knows: {why}" for kind, why in self.left.unseen.items()]
+        lines += ["Left: nothing."] if self.nothing_left else []
+        return lines + [
+            f"Not touched: {foreign.kind}: {foreign.name}: {foreign.why}"
+            for foreign in self.left.foreign
+        ]
+
+
+def find(session) -> Inventory:
+    """All that the seat has, in the order in which it would be deleted. Changes nothing."""
+    account, found = Account(session), Inventory()
+    for kind in KINDS:
+        try:
+            owned, foreign = look(account, kind)
+        except REFUSALS as error:
+            found.unseen[kind.name] = why(error)
+            continue
+        found.owned += owned
+        found.foreign += foreign
+    return found
+
+
+def clean(session, say: Callable[[str], None] = print, report: Report | None = None) -> Report:
+    """Delete all that the seat has, and look again. Doing it again changes nothing more.
+
+    say: takes a line of progress for each resource. report: grows while this runs; whoever may be
+    interrupted brings one.
+    """
+    account, report = Account(session), report or Report()
+    for kind in KINDS:
+        try:
+            # Looked for only now: what was stopped before may have left more.
+            owned, _ = look(account, kind)
+        except REFUSALS as error:
+            say(f"{kind.name}: could not be looked at: {why(error)}")
+            continue
+        for resource in owned:
+            say(_delete(account, kind, resource, report))
+    report.left = find(session)
+    return report
+
+
+def look(account: Account, kind: Kind) -> tuple[list[OwnedResource], list[ForeignResource]]:
+    """One kind's resources: the seat's, and those that nobody's tags claim. Raises REFUSALS."""
+    owned, foreign, seat = [], [], account.session.seat
+    for name, owner, details in kind.list(account):
+        if isinstance(owner, str):
+            foreign.append(ForeignResource(kind.name, name, owner))
+        elif account.owns(owner):
+            resource = OwnedResource(kind.name, name, **details)
+            owned.append(_priced(account, kind, resource) if kind.cost else resource)
+        elif not account.owns(owner | {"seat": seat}) or "seat" not in owner:
+            foreign.append(ForeignResource(kind.name, name))
+        # The rest has another seat's tags: it is somebody's, and that is known.
+    return owned, foreign
+
+
+def totals(resources: list[OwnedResource]) -> tuple[int, int | None, float | None]:
+    """(how many, bytes, USD a month) together; None where one of them is not known."""
+    sizes = [resource.size for resource in resources]
+    costs = [resource.usd_per_month for resource in resources]
+    return (
+        sum(resource.count for resource in resources),
+        None if None in sizes else sum(sizes),
+        None if None in costs else sum(costs),
+    )
+
+
+def why(error: Exception) -> str:
+    """An error in one line, with the call that was refused."""
+    if response := getattr(error, "response", None):
+        told = response["Error"]
+        return f"{error.operation_name}: {told.get('Code')}: {told.get('Message')}".strip()
+    return str(error) or type(error).__name__
+
+
+def _priced(account: Account, kind: Kind, resource: OwnedResource) -> OwnedResource:
+    """The resource with its cost. Who may not ask for a price may still delete."""
+    try:
+        return replace(resource, **kind.cost(account, resource.name))
+    except REFUSALS as error:
+        note = f"its cost cannot be asked: {why(error)}"
+        return replace(resource, usd_per_month=None, note=note)
+
+
+def _delete(account: Account, kind: Kind, resource: OwnedResource, report: Report) -> str:
+    """Delete one resource, note what came of it, and say it in a line."""
+    what = f"{kind.name}: {resource.name}"
+    what += f" ({resource.count})" if resource.count > 1 else ""
+    try:
+        with gone_is_fine():
+            kind.delete(account, resource.name)
+    except REFUSALS as error:
+        report.refused[kind.name, resource.name] = why(error)
+        return f"{what}: REFUSED: {why(error)}"
+    report.done.append(resource)
+    return f"{what}: {'stopped' if 'running' in kind.name else 'deleted'}"

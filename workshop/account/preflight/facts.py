@@ -1,0 +1,77 @@
+"""What is known about AWS without asking it (facts.toml, botocore's models), and a finding."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import boto3
+import botocore.session
+
+FACTS = Path(__file__).with_name("facts.toml")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one check found.
+
+    what: the thing looked at, one word or two. ok: True; False if the job must not be sent so;
+    None if it could not be checked. reason: what was found, a sentence. remedy: what to do;
+    empty if ok. source: where the fact is documented, with the day on which it was read; empty if
+    the finding is about the configuration alone.
+    """
+
+    what: str
+    ok: bool | None
+    reason: str
+    remedy: str = ""
+    source: str = ""
+
+
+def bad(what: str, reason: str, remedy: str, source_name: str = "") -> Finding:
+    """Something that does not go together. source_name: under [sources] of facts.toml."""
+    return Finding(what, False, reason, remedy, source(source_name) if source_name else "")
+
+
+def unknown(what: str, reason: str, remedy: str = "") -> Finding:
+    """Something that could not be checked."""
+    return Finding(what, None, f"Could not be checked: {reason}", remedy)
+
+
+def all_ok(findings: Iterable[Finding]) -> bool:
+    """Whether nothing was found that does not go together."""
+    return all(finding.ok is not False for finding in findings)
+
+
+@cache
+def facts() -> dict[str, Any]:
+    """facts.toml as it is."""
+    return tomllib.loads(FACTS.read_text(encoding="utf-8"))
+
+
+def source(name: str) -> str:
+    """Where a fact is documented, and the day on which it was read there."""
+    found = facts()["sources"][name]
+    return f"{found['address']} (read {found['read']})"
+
+
+@cache
+def training_types() -> list[str]:
+    """Every instance type that CreateTrainingJob takes, in botocore's model of the service."""
+    model = botocore.session.get_session().get_service_model("sagemaker")
+    resources = model.operation_model("CreateTrainingJob").input_shape.members["ResourceConfig"]
+    return list(resources.members["InstanceType"].enum)
+
+
+@cache
+def sagemaker_regions() -> frozenset[str]:
+    """The regions, of all partitions, in which SageMaker is."""
+    session = boto3.Session(region_name="us-east-1")
+    partitions = session.get_available_partitions()
+    return frozenset(
+        region for one in partitions for region in session.get_available_regions("sagemaker", one)
+    )

@@ -1,0 +1,50 @@
+"""The command `workshop`: parses, calls one room of the library, prints.
+
+A subcommand's module is imported only when it is used, so that `workshop --help` and
+`workshop env` answer at once.
+"""
+
+from __future__ import annotations
+
+import importlib
+
+import click
+
+# subcommand -> "module:attribute" of its click command
+COMMANDS = {
+    "up": "workshop.cli.local_server:up",
+    "down": "workshop.cli.local_server:down",
+    "status": "workshop.cli.local_server:status",
+    "env": "workshop.cli.local_server:env",
+    "jobs": "workshop.cli.jobs:jobs",
+    "links": "workshop.cli.bandwidth:links",
+    "break": "workshop.cli.breaking:break_",
+    "logs": "workshop.cli.jobs:logs",
+    "stop": "workshop.cli.jobs:stop",
+    "interrupt": "workshop.cli.jobs:interrupt",
+    "doctor": "workshop.cli.doctor:doctor",
+    "preflight": "workshop.cli.preflight:preflight",
+    "request": "workshop.cli.request:request",
+    "clean": "workshop.cli.clean:clean",
+    "stacks": "workshop.cli.stacks:stacks",
+    "run": "workshop.cli.run:run",
+    "lab": "workshop.cli.lab:lab",
+}
+
+
+class LazyGroup(click.Group):
+    """A click group that imports a subcommand's module when it is first asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        module, attribute = COMMANDS[name].split(":")
+        return getattr(importlib.import_module(module), attribute)
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+def main() -> None:
+    """Data-parallel training on Amazon SageMaker, and on this machine without AWS."""

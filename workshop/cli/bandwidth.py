@@ -1,0 +1,105 @@
+"""workshop links: the bandwidth between instances, on this machine."""
+
+from __future__ import annotations
+
+import click
+
+from local_sagemaker import daemon
+from local_sagemaker.cluster import probe
+from local_sagemaker.cluster.links import BY_TYPE, WIDE, parse
+from local_sagemaker.cluster.spec import PROCESSES
+from local_sagemaker.jobs import links as setting
+from local_sagemaker.jobs import network
+from workshop.cli.shared import WrongUse
+from workshop.jobs.bandwidth import words
+
+
+@click.command()
+@click.option("--between", metavar="RATE", help="For every job, such as 200mbit.")
+@click.option("--latency", metavar="TIME", help="One way, such as 1ms; with --between.")
+@click.option("--by-type", is_flag=True, help="What each job's instance type has, scaled down.")
+@click.option("--wide", is_flag=True, help="As fast as this machine is (what holds at first).")
+def links(between, latency, by_type, wide) -> None:
+    """Set or show the bandwidth between a job's instances.
+
+    Every instance sends at most RATE and receives at most RATE, at the same time. It holds for
+    jobs that are started from now on, until it is changed. A job can ask for links of its own:
+    environment=workshop.jobs.bandwidth.environment("200mbit").
+
+    Without an option: what holds, and what AWS documents of each instance type.
+    """
+    wanted = _wanted(between, latency, by_type, wide)
+    state = daemon.state_directory()
+    try:
+        if wanted is not None:
+            setting.set_to(state, wanted)
+        holds = setting.setting(state)
+    except OSError as error:
+        raise click.ClickException(
+            f"The setting in {state} cannot be used: {error.strerror}. Choose another directory "
+            "with the variable WORKSHOP_STATE_DIR."
+        ) from error
+    _tell(holds, daemon.running(state))
+    if wanted is None:
+        click.echo()
+        for line in _table():
+            click.echo(line)
+
+
+def _wanted(between: str | None, latency: str | None, by_type: bool, wide: bool) -> str | None:
+    """The words of the options; None without any. Raises WrongUse."""
+    if sum([between is not None, by_type, wide]) > 1:
+        raise WrongUse("Give one of --between, --by-type and --wide.")
+    if latency is not None and between is None:
+        raise WrongUse("--latency goes with --between, such as --between 200mbit --latency 1ms.")
+    chosen = between if between is not None else BY_TYPE if by_type else WIDE if wide else None
+    try:
+        return None if chosen is None else words(chosen, latency)
+    except ValueError as error:
+        raise WrongUse(str(error)) from error
+
+
+def _tell(holds: str, endpoint: daemon.Running | None) -> None:
+    """What holds, for whom, and what of it this machine cannot do."""
+    try:
+        found = parse(holds)
+    except ValueError as error:  # somebody edited the file
+        raise click.ClickException(f"{error} `workshop links --wide` sets it anew.") from error
+    click.echo(f"links     {_said(found)}")
+    up = "up: jobs that start from now on get them" if endpoint else "down: jobs get them once up"
+    click.echo(f"endpoint  {up}")
+    if found != WIDE:
+        for line in _lacking(endpoint, delayed=found != BY_TYPE and found.latency > 0):
+            click.echo(f"but       {line}")
+
+
+def _said(found) -> str:
+    if found == WIDE:
+        return "wide: as fast as this machine is"
+    if found == BY_TYPE:
+        return f"by type: what the job's instance type has on AWS, divided by {network.SCALE}"
+    return f"{found} between instances"
+
+
+def _lacking(endpoint: daemon.Running | None, delayed: bool) -> list[str]:
+    kind, why = (endpoint.isolation, endpoint.why) if endpoint else probe.isolation()
+    if kind == PROCESSES:
+        return [f"links stay wide: instances are plain processes here ({why})"]
+    if why := probe.why_no_shaping():
+        return [f"links stay wide: this machine cannot shape them ({why})"]
+    if delayed and (why := probe.why_no_shaping(latency=True)):
+        return [f"there will be no latency: this kernel refuses netem ({why})"]
+    return []
+
+
+def _table() -> list[str]:
+    """What AWS documents, and what --by-type makes of it."""
+    lines = [f"{'instance type':<18}{'Gbit/s':>8}{'burst':>8}  {'EFA':<5}{'--by-type':>12}"]
+    for name, one in network.table().items():
+        burst = f"{one.burst_gbit:g}" if one.burst_gbit else ""
+        efa = "yes" if one.efa else ""
+        here = f"{network.scaled(one) / 1e6:g} Mbit/s"
+        lines.append(f"{name:<18}{one.gbit:>8g}{burst:>8}  {efa:<5}{here:>14}")
+    days = sorted({str(one.date) for one in network.table().values()})
+    lines.append(f"Documented by AWS, read {days[-1]}; the sources: {network.TABLE}")
+    return lines

@@ -1,0 +1,47 @@
+"""workshop break: what breaks distributed training, reproduced on this machine."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from workshop.cli.shared import INTERRUPTED, WrongUse
+
+
+@click.command("break")
+@click.argument("name", required=False)
+@click.option("--fixed", is_flag=True, help="Without the mistake: then nothing must fail.")
+def break_(name, fixed) -> None:
+    """List the ways in which distributed training breaks, or reproduce one: NAME.
+
+    It prints what was done, the symptom, the line of the log that tells it, and the remedy. The
+    exit status is 0 when the failure showed itself as described (with --fixed: when nothing
+    failed), 1 when not, and 2 when this machine cannot try it.
+    """
+    from workshop import failures  # pandas and boto3 come with it: --help need not wait
+
+    if name is None:
+        if fixed:
+            raise WrongUse("--fixed goes with a NAME. `workshop break` lists them.")
+        _list(failures)
+        return
+    try:
+        found = failures.reproduce(name, fixed)
+    except failures.UnknownFailure as error:
+        raise WrongUse(str(error)) from error
+    except KeyboardInterrupt:
+        click.echo("\nInterrupted. All that was started has been ended.", err=True)
+        sys.exit(INTERRUPTED)
+    if found.impossible:
+        raise WrongUse(f"{name} cannot be tried here: {found.impossible}")
+    click.echo(found)
+    sys.exit(0 if found.as_described else 1)
+
+
+def _list(failures) -> None:
+    found = [failures.of_name(name) for name in failures.names()]
+    width = max(len(one.name) for one in found)
+    for one in found:
+        click.echo(f"{one.name:<{width}}  {one.seconds:>3} s  lesson {one.lesson}  {one.done}")
+    click.echo("\nworkshop break NAME reproduces one; --fixed does it without the mistake.")

@@ -1,0 +1,133 @@
+"""workshop jobs, logs, stop, interrupt: training jobs on the local endpoint."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+
+import click
+from botocore.exceptions import BotoCoreError, ClientError
+
+from local_sagemaker import daemon
+from local_sagemaker.jobs import spot
+from workshop.cli.shared import WrongUse
+from workshop.jobs import local_server
+from workshop.jobs.follow import FINAL
+from workshop.jobs.logs import LogReader
+
+POLL_SECONDS = 0.5
+
+
+def client(service: str):
+    """A boto3 client for the running endpoint. Raises ClickException if it is down."""
+    try:
+        return local_server.client(service)
+    except daemon.DaemonError as error:
+        raise click.ClickException(str(error)) from error
+
+
+def describe(name: str) -> dict:
+    """DescribeTrainingJob's answer; a refusal, or no answer, becomes a sentence."""
+    with answered(name):
+        return client("sagemaker").describe_training_job(TrainingJobName=name)
+
+
+@contextlib.contextmanager
+def answered(job: str) -> Iterator[None]:
+    """A refusal, or no answer, becomes a sentence."""
+    try:
+        yield
+    except (ClientError, BotoCoreError) as error:
+        raise click.ClickException(f"Job {job}: {error}. `workshop jobs` lists them.") from error
+
+
+@click.command()
+def jobs() -> None:
+    """List training jobs, the newest first."""
+    pages = client("sagemaker").get_paginator("list_training_jobs")
+    rows = [
+        job
+        for page in pages.paginate(SortBy="CreationTime", SortOrder="Descending")
+        for job in page["TrainingJobSummaries"]
+    ]
+    if not rows:
+        click.echo("No jobs yet.")
+    for job in rows:
+        end = job.get("TrainingEndTime")
+        spent = f"{(end - job['CreationTime']).total_seconds():7.1f} s" if end else " " * 9
+        created = job["CreationTime"].strftime("%Y-%m-%d %H:%M:%S")
+        click.echo(f"{created}  {job['TrainingJobStatus']:<10} {spent}  {job['TrainingJobName']}")
+
+
+@click.command()
+@click.argument("job")
+@click.option("--follow", "-f", is_flag=True, help="Keep printing until the job has ended.")
+def logs(job, follow) -> None:
+    """Print the log of JOB, each line with its host."""
+    reader = LogReader(client("logs"), job)
+    while True:
+        ended = describe(job)["TrainingJobStatus"] in FINAL
+        with answered(job):
+            for line in reader.new_messages():
+                click.echo("  ".join(line))
+        if ended or not follow:
+            break
+        time.sleep(POLL_SECONDS)
+    description = describe(job)
+    if description["TrainingJobStatus"] in FINAL:
+        reason = description.get("FailureReason")
+        click.echo(f"{description['TrainingJobStatus']}{': ' + reason if reason else ''}")
+
+
+@click.command()
+@click.argument("job")
+def stop(job) -> None:
+    """Stop JOB: SIGTERM, a grace period, SIGKILL; what it has saved is uploaded."""
+    status = describe(job)["TrainingJobStatus"]
+    if status in FINAL:
+        click.echo(f"{job} has ended already: {status}")
+        return
+    try:
+        client("sagemaker").stop_training_job(TrainingJobName=job)
+    except ClientError as error:
+        if describe(job)["TrainingJobStatus"] not in FINAL:  # else it ended just now
+            raise click.ClickException(f"Job {job}: {error}") from error
+    while (status := describe(job)["TrainingJobStatus"]) not in FINAL:
+        time.sleep(POLL_SECONDS)
+    click.echo(f"{job}: {status}")
+
+
+@click.command()
+@click.argument("job")
+def interrupt(job) -> None:
+    """Take the spot instances of JOB away: SIGTERM, a grace period, SIGKILL.
+
+    The job starts again on other instances, with the checkpoints that are in S3. One that does
+    not train yet is interrupted when it does. AWS gives no such command: there it happens when
+    AWS needs the instances.
+    """
+    description = describe(job)
+    if description["TrainingJobStatus"] in FINAL:
+        raise WrongUse(f"{job} has ended already: {description['TrainingJobStatus']}.")
+    if not description["EnableManagedSpotTraining"]:
+        raise WrongUse(
+            f"{job} has no spot instances, and others are not taken away. Start it with "
+            "use_spot_instances=True and max_wait=..., or end it with `workshop stop`."
+        )
+    before = _interruptions(description)
+    try:
+        spot.ask(daemon.state_directory(), job)
+    except OSError as error:
+        raise click.ClickException(f"Job {job} cannot be told: {error.strerror}.") from error
+    while _interruptions(description) == before:
+        if description["TrainingJobStatus"] in FINAL:
+            raise click.ClickException(f"{job} ended first: {description['TrainingJobStatus']}.")
+        time.sleep(POLL_SECONDS)
+        description = describe(job)
+    click.echo(f"{job}: Interrupted; it starts again.")
+
+
+def _interruptions(description: dict) -> int:
+    transitions = description["SecondaryStatusTransitions"]
+    return sum(transition["Status"] == "Interrupted" for transition in transitions)

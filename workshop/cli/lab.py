@@ -1,0 +1,96 @@
+"""workshop lab: JupyterLab on the lessons, with the local endpoint up."""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+
+from local_sagemaker.daemon import DaemonError
+from workshop.jobs import local_server
+from workshop.paths import NOTEBOOKS, ROOT
+
+END_SECONDS = 20
+SETTINGS = Path(__file__).resolve().parent / "jupyter"  # a learner's own go before these
+# Links between the kit's folders work from its root. The list of extensions comes from the
+# network, so there is none; nor, by SETTINGS, news and a question about them.
+DEFAULTS = {
+    "--ServerApp.ip": "127.0.0.1",
+    "--ServerApp.root_dir": str(ROOT),
+    "--LabApp.default_url": f"/lab/tree/{NOTEBOOKS.name}",
+    "--LabApp.extension_manager": "readonly",
+}
+
+
+@click.command(
+    context_settings={"ignore_unknown_options": True, "help_option_names": ["-h", "--help"]}
+)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[JUPYTER OPTIONS]...")
+def lab(arguments) -> None:
+    """Open JupyterLab on the lessons; Ctrl-C, and then y, ends it and its kernels.
+
+    Starts the local endpoint if it is down, and then ends it too. Options are handed to
+    JupyterLab, for example --no-browser or --port 8890.
+    """
+    _refuse_open_address(arguments)
+    try:
+        with local_server.up_for_now(click.echo):
+            code = _run_jupyter(command(arguments))
+    except DaemonError as error:
+        raise click.ClickException(str(error)) from error
+    raise SystemExit(code)
+
+
+def command(arguments: tuple[str, ...]) -> list[str]:
+    """The command line that starts JupyterLab. What a learner sets wins over DEFAULTS."""
+    given = {argument.partition("=")[0] for argument in arguments}
+    line = [sys.executable, "-m", "jupyterlab"]
+    line += [f"{name}={value}" for name, value in DEFAULTS.items() if name not in given]
+    if hasattr(os, "geteuid") and os.geteuid() == 0 and "--allow-root" not in arguments:
+        line.append("--allow-root")  # it listens on this machine only, and wants a token
+    return [*line, *arguments]
+
+
+def _refuse_open_address(arguments: tuple[str, ...]) -> None:
+    for position, argument in enumerate(arguments):
+        name, equals, value = argument.partition("=")
+        if name not in ("--ip", "--ServerApp.ip", "--NotebookApp.ip"):
+            continue
+        value = value if equals else "".join(arguments[position + 1 : position + 2])
+        loopback = value == "localhost"
+        with contextlib.suppress(ValueError):
+            loopback = loopback or ipaddress.ip_address(value).is_loopback
+        if not loopback:
+            raise click.UsageError(
+                f"{name} {value}: JupyterLab stays on this machine's own address, because "
+                "whoever reaches it can run programs here. From another computer use an SSH "
+                "tunnel: ssh -L 8888:127.0.0.1:8888 this-machine"
+            )
+
+
+def _run_jupyter(line: list[str]) -> int:
+    """Run in the foreground. Jupyter gets Ctrl-C too, and asks what it means."""
+    env = dict(os.environ)
+    own = str(Path(sys.prefix) / "share" / "jupyter")
+    env["JUPYTER_PATH"] = os.pathsep.join(filter(None, [own, env.get("JUPYTER_PATH")]))
+    env["JUPYTER_CONFIG_PATH"] = os.pathsep.join(
+        filter(None, [env.get("JUPYTER_CONFIG_PATH"), str(SETTINGS)])
+    )
+    env["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), env.get("PATH", "")])
+    process = subprocess.Popen(line, env=env)
+    before = signal.signal(signal.SIGTERM, lambda *_: process.terminate())
+    ignored = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        return process.wait()
+    finally:
+        signal.signal(signal.SIGINT, ignored)
+        signal.signal(signal.SIGTERM, before)
+        if process.poll() is None:
+            process.terminate()
+            process.wait(END_SECONDS)

@@ -1,0 +1,117 @@
+"""workshop up, down, status, env: the local SageMaker endpoint."""
+
+from __future__ import annotations
+
+import math
+import os
+import shlex
+import time
+
+import click
+
+from local_sagemaker import daemon
+from local_sagemaker.jobs import links
+from workshop.cli.shared import WrongUse
+from workshop.jobs import local_server
+
+
+@click.command()
+@click.option("--port", type=click.IntRange(0, 65535), default=None, help="0 takes a free one.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to bind.")
+@click.option(
+    "--i-know-this-is-not-safe", is_flag=True, help="Needed for a --host that others can reach."
+)
+@click.option(
+    "--isolation",
+    type=click.Choice(["auto", "namespaces", "processes"]),
+    default="auto",
+    show_default=True,
+    help="What instances are made of.",
+)
+@click.option(
+    "--grace",
+    type=click.FloatRange(min=0),
+    default=20.0,
+    show_default=True,
+    help="Seconds from SIGTERM to SIGKILL.",
+)
+def up(port, host, i_know_this_is_not_safe, isolation, grace) -> None:
+    """Start the local SageMaker endpoint in the background."""
+    state = daemon.state_directory()
+    try:
+        host = daemon.checked_host(host, i_know_this_is_not_safe)
+    except daemon.DaemonError as error:
+        raise WrongUse(str(error)) from error
+    if not math.isfinite(grace):
+        raise WrongUse(f"--grace {grace}: expected a number of seconds, such as 20.")
+    found = daemon.running(state)
+    if found:
+        if port not in (None, 0, found.port):
+            raise click.ClickException(
+                f"The endpoint is up on port {found.port}. For port {port}: `workshop down` first."
+            )
+        click.echo(f"The endpoint is up: {found.url} (pid {found.pid})")
+        return
+    options = ["--host", host, "--isolation", isolation, "--grace", str(grace)]
+    if i_know_this_is_not_safe:
+        options.append("--i-know-this-is-not-safe")
+    try:
+        found = daemon.start(state, daemon.DEFAULT_PORT if port is None else port, options)
+    except daemon.DaemonError as error:
+        raise click.ClickException(str(error)) from error
+    click.echo(f"The endpoint answers on {found.url} (pid {found.pid})")
+    if found.isolation == "processes":
+        click.echo(
+            f"Instances are plain processes here ({found.why}): no own addresses, no link speeds."
+        )
+    click.echo('For a shell: eval "$(workshop env)"')
+
+
+@click.command()
+@click.option("--forget", is_flag=True, help="Also remove all jobs, buckets and logs.")
+def down(forget) -> None:
+    """End the endpoint. Jobs that run are killed; everything else is kept."""
+    state = daemon.state_directory()
+    try:
+        was_up = daemon.stop(state)
+    except daemon.DaemonError as error:
+        raise click.ClickException(str(error)) from error
+    click.echo("The endpoint is down." if was_up else "The endpoint was not up.")
+    if forget:
+        daemon.forget(state)
+        click.echo(f"Jobs, buckets and logs in {state} are removed.")
+
+
+@click.command()
+def status() -> None:
+    """Say whether the endpoint is up, and where. Exit code 3 if it is not."""
+    state = daemon.state_directory()
+    found = daemon.running(state)
+    if not found:
+        click.echo(f"The endpoint is down (state: {state}). `workshop up` starts it.")
+        raise SystemExit(3)
+    minutes = max(0.0, time.time() - found.started) / 60  # the clock may have been set back
+    click.echo(f"address    {found.url}")
+    click.echo(f"process    {found.pid}, up for {minutes:.0f} min")
+    click.echo(f"instances  {found.isolation}: {found.why}")
+    click.echo(f"links      {links.setting(state)}")
+    click.echo(f"state      {state}")
+    click.echo(f"log        {state / 'endpoint.log'}")
+
+
+@click.command()
+def env() -> None:
+    """Print what a shell needs: eval "$(workshop env)"."""
+    wanted = client_environment()
+    for name in daemon.in_the_way(os.environ):
+        click.echo(f"unset {name}")
+    for name, value in wanted.items():
+        click.echo(f"export {name}={shlex.quote(value)}")
+
+
+def client_environment() -> dict[str, str]:
+    """The variables for the running endpoint. Raises ClickException if it is down."""
+    try:
+        return local_server.environment()
+    except daemon.DaemonError as error:
+        raise click.ClickException(str(error)) from error

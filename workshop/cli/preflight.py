@@ -1,0 +1,178 @@
+"""workshop preflight: is a job right, before anything is spent?"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+from collections.abc import Iterator
+
+import click
+import yaml
+
+from workshop.cli.request import previewed
+from workshop.cli.run import parameter
+from workshop.cli.shared import WrongUse
+
+MARKS = {True: ("OK", "green"), False: ("NO", "red"), None: ("?", "yellow")}
+
+
+@click.command()
+@click.argument("lesson", required=False)
+@click.option("--target", type=click.Choice(["aws", "local"]), default="aws", show_default=True)
+@click.option("--seat", default="me", show_default=True, help="Whose network a LESSON's jobs use.")
+@click.option("--offline", is_flag=True, help="Ask nobody: only what is known beforehand.")
+@click.option("--region", default="", help="Default: your shell's, or us-east-1.")
+@click.option("-p", "given", multiple=True, metavar="NAME=VALUE", help="A parameter of LESSON.")
+@click.option("--framework", help="tensorflow or pytorch.")
+@click.option("--framework-version", metavar="VERSION")
+@click.option("--py-version", metavar="pyNNN")
+@click.option("--image-uri", metavar="URI", help="An image of your own.")
+@click.option("--distribution", metavar="JSON", help='As the SDK takes it, or "mpi".')
+@click.option("--instance-type", metavar="TYPE")
+@click.option("--instance-count", type=int, help="Default: 1.")
+@click.option("--subnet", multiple=True, metavar="ID", help="Once for each.")
+@click.option("--security-group", multiple=True, metavar="ID")
+def preflight(lesson, target, seat, offline, region, given, **fields) -> None:
+    """Check a job that the options describe, or all jobs of LESSON (00, 05...).
+
+    Makes nothing and starts nothing. Exit status 0 if nothing speaks against the jobs; 2 if
+    something does not go together, or AWS cannot be asked. Spot, warm pools and limits of a job of
+    your own are checked in Python: preflight.check(preflight.of(estimator)).
+    """
+    from workshop.account import preflight as checks
+
+    described = {name: value for name, value in fields.items() if value not in (None, ())}
+    if lesson and described:
+        option = next(iter(described)).replace("_", "-")
+        raise click.UsageError(
+            f"LESSON and --{option} do not go together: a lesson describes its own jobs. Its "
+            "parameters are set with -p NAME=VALUE."
+        )
+    if not lesson and not {"framework", "instance_type"} <= described.keys():
+        raise click.UsageError(
+            "Name a LESSON, or describe a job: --framework, --framework-version, --py-version "
+            "and --instance-type at least."
+        )
+    with _shell_region(region):
+        session = None if offline else _session(target, seat)
+        jobs = _of_lesson(lesson, session, given) if lesson else [_described(described, session)]
+    good = True
+    for number, job in enumerate(jobs):
+        found = checks.check(job) + (_ask(job, session) if session else [])
+        click.echo(("\n" if number else "") + click.style(str(job), bold=True))
+        for finding in found:
+            _show(finding)
+        good = good and checks.all_ok(found)
+    if len(jobs) > 1:
+        click.echo(f"\n{_together(jobs)}")
+    if not good:
+        raise SystemExit(2)
+
+
+def _together(jobs: list) -> str:
+    """What all jobs cost at most."""
+    from workshop.account.preflight import most_usd
+    from workshop.account.prices import PriceNotKnown
+
+    most, without = 0.0, 0
+    for job in jobs:
+        try:
+            most += most_usd(job)
+        except (PriceNotKnown, ValueError):
+            without += 1
+    rest = f", and {without} whose price is not known" if without else ""
+    return f"All {len(jobs)} jobs together: at most {most:.2f} USD{rest}."
+
+
+def _session(target: str, seat: str):
+    from workshop.jobs.session import SessionError, session
+
+    try:
+        return session(target, seat)
+    except SessionError as error:
+        raise WrongUse(str(error)) from error
+
+
+@contextlib.contextmanager
+def _shell_region(region: str) -> Iterator[None]:
+    """As if the shell had chosen this region; if it is empty, as the shell has."""
+    before = os.environ.get("AWS_DEFAULT_REGION")
+    if region:
+        os.environ["AWS_DEFAULT_REGION"] = region
+    try:
+        yield
+    finally:
+        if region:
+            os.environ.pop("AWS_DEFAULT_REGION", None)
+            os.environ |= {"AWS_DEFAULT_REGION": before} if before else {}
+
+
+def _of_lesson(lesson: str, session, given: tuple[str, ...]) -> list:
+    """The jobs of a lesson, as they would be sent to AWS."""
+    from workshop.account import preflight as checks
+
+    names = {"region": session.region, "network": _network(session)} if session else {}
+    found = previewed(lesson, "aws", "me", dict(map(parameter, given)), **names)
+    if not found:
+        raise WrongUse(f"Lesson {lesson} starts no job on SageMaker: there is nothing to check.")
+    return [checks.of(one.estimator, one.name) for one in found]
+
+
+def _network(session) -> dict | None:
+    """The seat's own network for jobs in a VPC, if there is one and it may be looked at."""
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    from workshop.account.stacks import StackError
+    from workshop.jobs.vpc import of_stack
+
+    try:
+        return of_stack(session)
+    except (StackError, BotoCoreError, ClientError):
+        return None  # then the jobs' network is reported as not checked
+
+
+def _described(given: dict, session):
+    """The job that the options describe."""
+    from workshop.account.preflight import BadConfiguration, JobConfiguration
+    from workshop.jobs.job_preview import region_of_shell
+    from workshop.jobs.session import quiet
+
+    quiet()
+    given["distribution"] = _distribution(given.get("distribution", ""))
+    given["subnets"] = given.pop("subnet", ())
+    given["security_group_ids"] = given.pop("security_group", ())
+    try:
+        return JobConfiguration(region=session.region if session else region_of_shell(), **given)
+    except BadConfiguration as error:
+        raise WrongUse(str(error)) from error
+
+
+def _distribution(text: str):
+    try:
+        found = yaml.safe_load(text) or {}
+    except yaml.YAMLError as error:
+        raise click.UsageError(f"--distribution {text}: expected JSON. {error}") from error
+    return {found: {"enabled": True}} if isinstance(found, str) else found
+
+
+def _ask(job, session) -> list:
+    from workshop.account.preflight import ask
+    from workshop.account.preflight.facts import unknown
+    from workshop.jobs.job_preview import NO_NETWORK
+
+    if not set(job.subnets) & set(NO_NETWORK["subnets"]):
+        return ask(job, session)
+    without = dataclasses.replace(job, subnets=(), security_group_ids=())
+    why = "the seat has no network stack, and the lesson's parameter subnets is not set."
+    do = "Make one (workshop stacks up network), or give -p subnets=[ID] and the group's."
+    return [*ask(without, session), unknown("network", why, do)]
+
+
+def _show(finding) -> None:
+    word, colour = MARKS[finding.ok]
+    click.echo(f"  {click.style(f'{word:<2}', fg=colour)}  {finding.what:<12}  {finding.reason}")
+    if finding.remedy:
+        click.echo(f"{'':<20}to do: {finding.remedy}")
+    if finding.source:
+        click.echo(f"{'':<20}source: {finding.source}")

@@ -1,0 +1,74 @@
+"""workshop request: what fit() would send, shown and not sent."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from workshop.cli.run import parameter
+from workshop.cli.shared import WrongUse
+
+
+@click.command()
+@click.argument("lesson")
+@click.argument("job", required=False)
+@click.option("--target", type=click.Choice(["local", "aws"]), default="local", show_default=True)
+@click.option("--seat", default="me", show_default=True)
+@click.option("--region", default="", help="For --target aws. Default: your shell's, or us-east-1.")
+@click.option("-p", "given", multiple=True, metavar="NAME=VALUE", help="Set a parameter.")
+@click.option("--stacks", is_flag=True, help="Look up your stacks, and use their names.")
+def request(lesson, job, target, seat, region, given, stacks) -> None:
+    """Print the CreateTrainingJob requests of a LESSON's jobs as JSON. Sends nothing.
+
+    JOB is a job's name, or its number from 1; without it: all, by name. With --stacks it is
+    exactly your own request. Otherwise bucket, role and network have placeholders, and neither
+    credentials nor a running endpoint are needed.
+    """
+    own = _own(target, seat) if stacks else {"region": region}
+    jobs = previewed(lesson, target, seat, dict(map(parameter, given)), **own)
+    found = {job.name: job.request for job in jobs}
+    if not found:
+        click.echo(f"Lesson {lesson} starts no job on SageMaker.", err=True)
+    click.echo(json.dumps(found[_chosen(job, list(found))] if job else found, indent=2))
+
+
+def previewed(lesson: str, target: str, seat: str, given: dict, network=None, **names) -> list:
+    """The lesson's jobs as PreviewedJobs. given: parameters. names: as preview_session takes them.
+
+    Raises WrongUse for a lesson, a parameter or a seat that cannot be.
+    """
+    from workshop.jobs.job_preview import preview, preview_session
+    from workshop.jobs.lesson_jobs import UnknownLesson, lesson_jobs
+    from workshop.jobs.session import SessionError
+
+    try:
+        session = preview_session(target, seat, **names)
+        return preview(lesson_jobs(lesson, given), session, network)
+    except (UnknownLesson, SessionError) as error:
+        raise WrongUse(str(error)) from error
+
+
+def _own(target: str, seat: str) -> dict:
+    """The names of the seat's stacks. Makes none, and starts no endpoint."""
+    from workshop.cli.local_server import client_environment
+    from workshop.jobs.seat import StackError, outputs
+    from workshop.jobs.session import SessionError, session
+    from workshop.jobs.vpc import of_stack
+
+    if target == "local":
+        client_environment()  # raises if the endpoint is down
+    try:
+        own = session(target, seat)
+        return {"region": own.region, "outputs": outputs(own), "network": of_stack(own)}
+    except (SessionError, StackError) as error:
+        raise WrongUse(str(error)) from error
+
+
+def _chosen(job: str, names: list[str]) -> str:
+    if job in names:
+        return job
+    if job.isdecimal() and 1 <= int(job) <= len(names):
+        return names[int(job) - 1]
+    listed = ", ".join(f"{number} {name!r}" for number, name in enumerate(names, 1))
+    raise WrongUse(f"The lesson has no job {job!r}. It has: {listed or 'none'}.")

@@ -1,0 +1,36 @@
+"""What the commands share: wrong use, an interrupt's exit status, a session to work in."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+import click
+
+from local_sagemaker import daemon
+
+INTERRUPTED = 130  # the exit status after Ctrl-C
+
+
+class WrongUse(click.ClickException):
+    """A message and exit status 2: nothing is broken, what was asked for is not there."""
+
+    exit_code = 2
+
+
+@contextlib.contextmanager
+def opened(target: str, seat: str) -> Iterator:
+    """A session; the local endpoint is up meanwhile. Raises WrongUse if there can be none."""
+    from workshop.jobs import local_server  # boto3 comes with them: --help need not wait
+    from workshop.jobs.session import SessionError, check_names, session
+
+    try:
+        check_names(target, seat)  # before anything is started
+    except SessionError as error:
+        raise WrongUse(str(error)) from error
+    up = local_server.up_for_now(click.echo) if target == "local" else contextlib.nullcontext()
+    try:
+        with up:
+            yield session(target, seat)
+    except (SessionError, daemon.DaemonError) as error:
+        raise WrongUse(str(error)) from error

@@ -1,0 +1,175 @@
+"""workshop stacks up, status, down: what AWS must hold for a seat."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+import click
+
+from workshop.cli.shared import INTERRUPTED, WrongUse, opened
+
+ALL = ("storage", "roles", "network", "notebook")  # account.stacks.ALL; that import is slow
+
+
+def of_a_seat(command):
+    """The options that the three commands share."""
+    for option in (
+        click.argument("names", nargs=-1, type=click.Choice(ALL), metavar="[NAME]..."),
+        click.option("--seat", default="me", show_default=True, help="Whose stacks."),
+        click.option(
+            "--target", type=click.Choice(["local", "aws"]), default="local", show_default=True
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+@click.group()
+def stacks() -> None:
+    """Make, show and delete the CloudFormation stacks of a seat.
+
+    \b
+    storage    the seat's bucket
+    roles      what jobs and the notebook instance may do
+    network    a VPC for jobs; costs money by the hour
+    notebook   a notebook instance with the kit; costs money by the hour
+    """
+
+
+@stacks.command()
+@of_a_seat
+@click.option(
+    "-p", "--parameter", "given", multiple=True, metavar="KEY=VALUE", help="For a template."
+)
+def up(names, seat, target, given) -> None:
+    """Create or update stacks: those named, or storage and roles.
+
+    Doing it again changes nothing, and finishes what was interrupted. Exit status: 0 done, 1 a
+    stack cannot be made, 2 wrong use.
+    """
+    with opened(target, seat) as session:
+        from workshop.account.stacks import STACKS, StackError, check_parameters, deploy
+
+        names = names or STACKS
+        parameters = _parameters(given)
+        try:
+            check_parameters(names, parameters)
+        except StackError as error:
+            raise WrongUse(str(error)) from error
+        with _work(f"up {' '.join(names)}", session), _spinner():
+            deploy(session, names, click.echo, parameters)
+
+
+@stacks.command()
+@of_a_seat
+def status(names, seat, target) -> None:
+    """Show each stack that a seat can have: its state, and what it costs by the hour.
+
+    Exit status: 0 all that is there can be used, 1 something cannot, 2 wrong use.
+    """
+    with opened(target, seat) as session:
+        from workshop.account import stacks as account
+
+        with _work("status", session):
+            rows = account.status(session, names or ALL)
+            _show(session, rows)
+    if any(row.state != account.NOT_THERE and not row.usable for row in rows):
+        raise SystemExit(1)
+
+
+@stacks.command()
+@of_a_seat
+@click.option("--yes", is_flag=True, help="Do not ask. For programs.")
+def down(names, seat, target, yes) -> None:
+    """Delete stacks: those named, or all; the last one made goes first.
+
+    Only stacks with the seat's tags. A bucket that holds something is not deleted: that is what
+    `workshop clean` is for. On AWS it asks first. Exit status: 0 they are gone, 1 they are not,
+    2 wrong use.
+    """
+    with opened(target, seat) as session:
+        from workshop.account import stacks as account
+
+        with _work(f"down {' '.join(names)}".strip(), session):
+            rows = account.status(session, names or ALL)
+            there = [row for row in rows if row.state != account.NOT_THERE]
+            if not there:
+                click.echo(f"Seat {seat} has no such stack in {session.region}.")
+                return
+            if target == "aws" and not yes:
+                _ask(there, session.region)
+            with _spinner():
+                account.delete(session, [row.name for row in there], click.echo)
+
+
+@contextlib.contextmanager
+def _work(command: str, session) -> Iterator[None]:
+    """Failures and Ctrl-C as a sentence that says what to do."""
+    from workshop.account.stacks import StackError
+
+    try:
+        yield
+    except StackError as error:
+        raise click.ClickException(str(error)) from error
+    except KeyboardInterrupt:
+        click.echo(
+            "\nInterrupted. What CloudFormation has begun, it finishes without this program. The "
+            f"rest is done by the same again: workshop stacks {command} --seat {session.seat} "
+            f"--target {session.target}",
+            err=True,
+        )
+        raise SystemExit(INTERRUPTED) from None
+
+
+def _parameters(given: tuple[str, ...]) -> dict[str, str]:
+    wrong = [one for one in given if "=" not in one]
+    if wrong:
+        raise WrongUse(f"--parameter {wrong[0]!r} is not KEY=VALUE, such as Nat=yes.")
+    return dict(one.split("=", 1) for one in given)
+
+
+def _ask(there: list, region: str) -> None:
+    click.echo(f"In {region}: " + ", ".join(one.stack for one in there))
+    if any(one.name == "notebook" for one in there):
+        click.echo("The notebook instance's disk goes with it, and all files on it.")
+    click.confirm("Delete?", abort=True)
+
+
+def _spinner():
+    """CloudFormation takes minutes: something moves meanwhile, where somebody looks at it."""
+    from rich.console import Console
+
+    return Console(stderr=True).status("CloudFormation is at work")
+
+
+def _show(session, rows: list) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from workshop.account.prices import hourly_cost
+
+    table, total, dates = Table(), 0.0, []
+    for name in ("stack", "state", "outputs", "USD an hour"):
+        table.add_column(name, overflow="fold", justify="right" if "USD" in name else "left")
+    for one in rows:
+        cost = hourly_cost(session, one)
+        held = "\n".join(f"{key}: {value}" for key, value in one.outputs.items())
+        of = "".join(f"\n{count} {part}" for part, count in cost.parts.items())
+        table.add_row(one.stack, one.state, one.reason or held, f"{cost.usd:.3f}{of}")
+        total, dates = total + cost.usd, [*dates, *([cost.oldest] if cost.oldest else [])]
+    console = Console()
+    console.print(table)
+    click.echo(_sum(session.target, total, min(dates, default=None)))
+
+
+def _sum(target: str, total: float, oldest) -> str:
+    if target == "local":
+        return (
+            f"On this machine nothing costs anything. On AWS this would be {total:.3f} USD an hour."
+        )
+    of = f", at us-east-1's prices of {oldest} or later" if oldest else ""
+    return (
+        f"{total:.3f} USD an hour for what is here, used or not{of}. What is stored, and gigabytes "
+        "that move, are charged besides."
+    )

@@ -1,0 +1,1 @@
+"""For the makers of the course: sync, execute, pages, teaching tables."""

@@ -1,0 +1,152 @@
+"""Run one notebook with papermill, in this environment's Python."""
+
+from __future__ import annotations
+
+import ast
+import math
+import os
+import re
+import sys
+import time
+from pathlib import Path
+
+import papermill
+from nbclient.exceptions import CellTimeoutError, DeadKernelError
+from papermill.exceptions import PapermillExecutionError
+
+ERROR_LINES = 8
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+KINDS = {str: "a text", bool: "true or false", list: "a list", dict: "a mapping"}
+
+
+class NotebookFailed(Exception):
+    """A cell failed; the message names notebook and cell, and has the error's last lines."""
+
+
+class UnknownParameter(Exception):
+    """A parameter that the notebook does not have."""
+
+
+class WrongParameter(UnknownParameter):
+    """A parameter whose value the notebook cannot use."""
+
+
+class _LastCell:
+    """The cell that runs, or that failed; nbclient tells."""
+
+    def __init__(self) -> None:
+        self.number, self.source, self.error = 0, "", ""
+
+    def started(self, cell, cell_index: int) -> None:
+        self.number += cell.cell_type == "code"
+        self.source = cell.source
+
+    def failed(self, cell, cell_index: int, execute_reply: dict) -> None:
+        content = execute_reply["content"]
+        self.error = f"{content['ename']}: {content['evalue']}"
+
+
+def check_parameters(notebook: Path, parameters: dict) -> None:
+    """Check names and values against those of the notebook's parameters cell.
+
+    Raises UnknownParameter for a name that it does not set; WrongParameter for a value of another
+    type than the cell's own, for a number that is not a number, and for one below 0.
+    """
+    known = papermill.inspect_notebook(str(notebook))
+    if unknown := sorted(set(parameters) - set(known)):
+        raise UnknownParameter(
+            f"{notebook.name} has no parameter {', '.join(unknown)}. It has: "
+            f"{', '.join(sorted(known)) or 'none'}."
+        )
+    for name, value in parameters.items():
+        if (wanted := _wanted(value, known[name]["default"])) is not None:
+            raise WrongParameter(f"{notebook.name}: {name} is {value!r}; expected {wanted}.")
+
+
+def _wanted(value: object, default: str) -> str | None:
+    """What a parameter has to be, with the cell's own value as example; None if it is that."""
+    try:
+        own = ast.literal_eval(default)
+    except (ValueError, SyntaxError):  # an expression: nothing is known of it
+        return None
+    if isinstance(own, int | float) and not isinstance(own, bool):
+        kinds = (int,) if isinstance(own, int) else (int, float)
+        fits = type(value) in kinds and 0 <= value < math.inf
+        kind = "a whole number" if isinstance(own, int) else "a number"
+        return None if fits else f"{kind} that is not below 0, such as {own}"
+    if own is None or type(value) is type(own):
+        return None
+    return f"{KINDS.get(type(own), type(own).__name__)}, such as {own!r}"
+
+
+def execute(
+    notebook: Path,
+    copy: Path,
+    parameters: dict,
+    cell_seconds: int | None = None,
+    kernel: str = "python3",
+    progress: bool = False,
+) -> float:
+    """Run a notebook and write its executed copy, a failed one too; returns the seconds it took.
+
+    parameters: override those of the cell tagged `parameters`. cell_seconds: limit for one cell.
+    kernel: its name; python3 is this environment's own. progress: a bar at a terminal. Raises
+    UnknownParameter, NotebookFailed. An interrupt leaves neither a copy nor a kernel.
+    """
+    check_parameters(notebook, parameters)
+    prefer_own_kernel()
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    partial = copy.with_name(f".partial-{copy.name}")
+    last, began = _LastCell(), time.monotonic()
+    try:
+        papermill.execute_notebook(
+            str(notebook),
+            str(partial),
+            parameters,
+            kernel_name=kernel,
+            cwd=str(notebook.parent),
+            # disable=None: no bar where there is no terminal
+            progress_bar=progress and {"desc": notebook.stem, "leave": False, "disable": None},
+            execution_timeout=cell_seconds,
+            on_cell_start=last.started,
+            on_cell_error=last.failed,
+            extra_arguments=["--log-level=ERROR"],  # it warns of TCP, which stays on loopback
+        )
+        partial.replace(copy)
+    except (PapermillExecutionError, CellTimeoutError, DeadKernelError) as error:
+        if partial.exists():
+            partial.replace(copy)
+        raise NotebookFailed(_describe(notebook, last, error, cell_seconds)) from error
+    finally:
+        partial.unlink(missing_ok=True)
+    return time.monotonic() - began
+
+
+def _describe(notebook: Path, last: _LastCell, error: Exception, cell_seconds: int | None) -> str:
+    """Which cell of which notebook failed, and the error's last lines.
+
+    The cell's number is the one in brackets in the executed copy.
+    """
+    if isinstance(error, CellTimeoutError):
+        text = f"It took more than {cell_seconds} s, the limit for one cell."
+    elif isinstance(error, DeadKernelError):
+        text = "The notebook's Python process ended unexpectedly (out of memory?)."
+    else:
+        # Not papermill's error: that one is empty where the notebook has drawn its own.
+        text = COLOURS.sub("", last.error or str(error)).strip()
+    lines = text.splitlines()
+    shown = "\n".join(f"    {line}" for line in lines[:1] + lines[1:][-ERROR_LINES:])
+    first = next((line.strip() for line in last.source.splitlines() if line.strip()), "")
+    return f"{notebook.name}, cell [{last.number}] failed: {first}\n{shown}"
+
+
+def prefer_own_kernel() -> None:
+    """A kernel that the user once installed under the name python3 must not be taken."""
+    own = str(Path(sys.prefix) / "share" / "jupyter")
+    paths = os.environ.get("JUPYTER_PATH", "").split(os.pathsep)
+    os.environ["JUPYTER_PATH"] = os.pathsep.join([own, *(p for p in paths if p and p != own)])
+    # A notebook starts mpirun and friends by name: this environment's come first.
+    found = os.environ.get("PATH", "").split(os.pathsep)
+    here = str(Path(sys.executable).parent)
+    if found[:1] != [here]:
+        os.environ["PATH"] = os.pathsep.join([here, *found])

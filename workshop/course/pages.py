@@ -1,0 +1,118 @@
+"""The pages of a run: each executed notebook as HTML, and an index of them."""
+
+from __future__ import annotations
+
+import datetime
+import html
+import os
+import re
+import urllib.parse
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+import nbconvert
+import nbformat
+from traitlets.config import Config
+
+from workshop.lesson.results import MIME
+from workshop.lesson.show import versions
+from workshop.paths import NOTEBOOKS
+
+TEMPLATES = Path(__file__).parent / "templates"
+# A page has no kernel and no network, so widgets and programs in outputs cannot live in it:
+# what they show without a browser is shown.
+SHOWN = ["text/html", "text/markdown", "image/svg+xml", "image/png", "image/jpeg", "text/plain"]
+HREF = re.compile(r'href="(?!https?:|mailto:|data:|#)([^"#]+)(#[^"]*)?"')
+
+
+@dataclass(frozen=True)
+class Row:
+    """A notebook of a run. status: "ok", "failed" or "not run"."""
+
+    name: str
+    status: str
+    seconds: float | None = None
+
+
+def write_html(
+    executed: Path,
+    row: Row,
+    target: str,
+    folder: Path = NOTEBOOKS,
+    pages: Collection[str] = (),
+) -> Path:
+    """Write an executed notebook's page beside it: one file, which needs no network.
+
+    row: how its run went. folder: where the notebook came from; links to files are relative to
+    it. pages: the stems of the lessons whose pages lie beside this one; links to them lead there.
+    """
+    notebook = nbformat.read(executed, as_version=4)
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    for cell in code:  # saved results are for programs, and no browser shows them
+        cell.outputs = [one for one in cell.outputs if MIME not in one.get("data", {})]
+    notebook.cells = [cell for cell in notebook.cells if not _repeats(cell, code)]
+    notebook.metadata["title"] = executed.stem
+    notebook.metadata.pop("widgets", None)
+    exporter = nbconvert.HTMLExporter(
+        template_name="lesson",
+        extra_template_basedirs=[str(TEMPLATES)],
+        config=Config({"NbConvertBase": {"display_data_priority": SHOWN}}),
+    )
+    seconds = "" if row.seconds is None else f" in {row.seconds:.1f} s"
+    run = f"{row.name}: {row.status}{seconds}, target {target}, {now()}"
+    body, _ = exporter.from_notebook_node(notebook, {"run": run})
+    page = executed.with_suffix(".html")
+    page.write_text(HREF.sub(lambda found: _moved(found, page.parent, folder, pages), body))
+    return page
+
+
+def _repeats(cell, code: list) -> bool:
+    """Whether a cell is papermill's, with parameters, and changes none of the lesson's own."""
+    tags = {tag: one for one in reversed(code) for tag in one.metadata.get("tags", [])}
+    own = tags.get("parameters")
+    if cell is not tags.get("injected-parameters") or own is None:
+        return False
+    return set(cell.source.splitlines()) <= {"# Parameters", *own.source.splitlines()}
+
+
+def _moved(found: re.Match, out: Path, folder: Path, pages: Collection[str]) -> str:
+    """A link of a notebook in `folder`, as it must be in a page in `out`."""
+    path, mark = Path(urllib.parse.unquote(html.unescape(found[1]))), found[2] or ""
+    if str(path.parent) == "." and path.suffix == ".ipynb" and path.stem in pages:
+        return f'href="{path.stem}.html{mark}"'
+    if (folder / path).exists():
+        return f'href="{urllib.parse.quote(os.path.relpath(folder / path, out))}{mark}"'
+    return found[0]
+
+
+def now() -> str:
+    """The time of day where this machine is, to the minute."""
+    return datetime.datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z")
+
+
+def write_index(folder: Path, rows: list[Row], target: str) -> Path:
+    """Write folder/index.html: a line for each notebook, and what it ran on."""
+    page = folder / "index.html"
+    page.write_text(
+        (TEMPLATES / "index.html")
+        .read_text()
+        .format(
+            target=html.escape(target),
+            now=now(),
+            total=f"{sum(row.seconds or 0 for row in rows):.0f}",
+            rows="\n".join(_line(folder, row) for row in rows),
+            versions=html.escape(versions()),
+        )
+    )
+    return page
+
+
+def _line(folder: Path, row: Row) -> str:
+    name = html.escape(row.name)
+    shown = f'<a href="{name}.html">{name}</a>' if (folder / f"{row.name}.html").exists() else name
+    seconds = "" if row.seconds is None else f"{row.seconds:.1f}"
+    return (
+        f'<tr class="{row.status.replace(" ", "-")}"><td>{shown}</td><td>{row.status}</td>'
+        f'<td class="number">{seconds}</td></tr>'
+    )

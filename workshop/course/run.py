@@ -1,0 +1,111 @@
+"""Run lessons one after the other and write their pages. Leaves nothing running."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import signal
+import time
+from pathlib import Path
+
+from workshop.course import pages
+from workshop.course.execute import NotebookFailed, check_parameters, execute
+from workshop.jobs import local_server
+from workshop.jobs.session import check_names, session
+
+CELL_SECONDS = {"local": 15 * 60, "aws": 60 * 60}
+POLL_SECONDS = {"local": 0.5, "aws": 5}
+
+
+def run(notebooks: list[Path], out: Path, target: str, parameters: dict) -> bool:
+    """Execute notebooks in order; stop at the first that fails.
+
+    Writes out/NN_name.ipynb, out/NN_name.html and out/index.html. parameters: for each of the
+    notebooks, besides `target`. Returns whether all ran to their end. Raises UnknownParameter
+    and SessionError (a seat's name) before anything runs. An interrupt ends the kernel and the
+    jobs that were started.
+    """
+    parameters = {"target": target} | parameters
+    for notebook in notebooks:
+        check_parameters(notebook, parameters)
+    if "seat" in parameters:
+        check_names(target, parameters["seat"])
+    out.mkdir(parents=True, exist_ok=True)
+    _remove_earlier(notebooks, out)
+    rows = {path.stem: pages.Row(path.stem, "not run") for path in notebooks}
+    up = local_server.up_for_now() if target == "local" else contextlib.nullcontext()
+    with _terminated_is_interrupted(), up:
+        began = datetime.datetime.now(datetime.UTC)
+        try:
+            good = _run_all(notebooks, out, target, parameters, rows)
+        except KeyboardInterrupt:
+            _stop_jobs(target, parameters, began)
+            raise
+        finally:
+            index = pages.write_index(out, list(rows.values()), target)
+        if not good:
+            _stop_jobs(target, parameters, began)
+    print(f"Pages: {index}")
+    return good
+
+
+def _run_all(
+    notebooks: list[Path], out: Path, target: str, parameters: dict, rows: dict[str, pages.Row]
+) -> bool:
+    for notebook in notebooks:
+        copy, failure, began = out / notebook.name, None, time.monotonic()
+        try:
+            execute(notebook, copy, parameters, CELL_SECONDS[target], progress=True)
+        except NotebookFailed as error:
+            failure = error
+        seconds = time.monotonic() - began
+        row = pages.Row(notebook.stem, "failed" if failure else "ok", seconds)
+        rows[notebook.stem] = row
+        if copy.exists():
+            pages.write_html(copy, row, target, notebook.parent, rows)
+        if failure:
+            print(f"FAILED after {seconds:.1f} s: {failure}", flush=True)
+            return False
+        print(f"{notebook.stem}: ok, {seconds:.1f} s", flush=True)
+    return True
+
+
+def _remove_earlier(notebooks: list[Path], out: Path) -> None:
+    """A page of an earlier run must not look like one of this run."""
+    for notebook in notebooks:
+        for suffix in (".ipynb", ".html"):
+            (out / notebook.name).with_suffix(suffix).unlink(missing_ok=True)
+    (out / "index.html").unlink(missing_ok=True)
+
+
+def _stop_jobs(target: str, parameters: dict, began: datetime.datetime) -> None:
+    """Stop what this run's notebooks have started and left running."""
+    opened = session(target, parameters.get("seat", "me"))
+    client = opened.client("sagemaker")
+    found = client.get_paginator("list_training_jobs").paginate(
+        StatusEquals="InProgress", NameContains=opened.job_prefix, CreationTimeAfter=began
+    )
+    names = [one["TrainingJobName"] for page in found for one in page["TrainingJobSummaries"]]
+    for name in names:
+        client.stop_training_job(TrainingJobName=name)
+        print(f"Stopping {name}", flush=True)
+    for name in names:
+        while client.describe_training_job(TrainingJobName=name)["TrainingJobStatus"] in (
+            "InProgress",
+            "Stopping",
+        ):
+            time.sleep(POLL_SECONDS[target])
+
+
+@contextlib.contextmanager
+def _terminated_is_interrupted():
+    """SIGTERM cleans up as Ctrl-C does."""
+
+    def interrupt(*_) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,128 @@
+"""Make everything in notebooks/ and appendix/ that has a source from it.
+
+    python -m workshop.course.sync            # write what is out of step
+    python -m workshop.course.sync 01 02      # only these lessons
+    python -m workshop.course.sync --check    # write nothing; exit status 1 if out of step
+
+- NN_name.ipynb from NN_name.py, lessons and solutions, and the appendix's;
+- exercises/NN_name.ipynb from solutions/NN_name.py;
+- instructor/quiz_answers.md from notebooks/quiz/lesson_NN.toml;
+- the tables of instructor/guide.md from workshop/course/plan.toml and the lessons.
+
+jupytext reads the sources. It would give new cells new ids in each run; here the same source always
+gives the same bytes, without outputs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import sys
+from pathlib import Path
+
+import jupytext
+import nbformat
+
+from workshop.course import exercises, tables
+from workshop.lesson.quiz import BadQuiz
+from workshop.paths import APPENDIX, NOTEBOOKS
+
+KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
+
+
+def as_text(notebook: nbformat.NotebookNode) -> str:
+    """The text of the .ipynb, with the kernel that it names. A cell's id is made from its text."""
+    kernel = dict(notebook.metadata.get("kernelspec", KERNEL))
+    notebook.metadata = nbformat.from_dict(
+        {"kernelspec": kernel, "language_info": {"name": "python"}}
+    )
+    seen: dict[str, int] = {}
+    for cell in notebook.cells:
+        digest = hashlib.sha256(f"{cell.cell_type}\n{cell.source}".encode()).hexdigest()[:12]
+        seen[digest] = seen.get(digest, 0) + 1
+        cell.id = digest if seen[digest] == 1 else f"{digest}-{seen[digest]}"
+    notebook.nbformat, notebook.nbformat_minor = 4, 5
+    nbformat.validate(notebook)
+    return nbformat.writes(notebook) + "\n"
+
+
+def as_notebook(source: Path) -> str:
+    """The text of the .ipynb that belongs to a py:percent source."""
+    return as_text(jupytext.read(source, fmt="py:percent"))
+
+
+def everything(numbers: tuple[str, ...] = (), folder: Path = NOTEBOOKS) -> dict[Path, str]:
+    """Every file that is made from a source, and the text it must have.
+
+    numbers: only these lessons' notebooks; all, and the instructor's pages, if there are none.
+    Raises BadSource, BadQuiz, BadPlan for a source that nothing can be made from.
+    """
+    made = {}
+    for source in [*folder.glob("*.py"), *folder.glob("solutions/*.py")]:
+        if not numbers or source.stem[:2] in numbers:
+            made[source.with_suffix(".ipynb")] = as_notebook(source)
+            if source.parent.name == "solutions":
+                pair = folder / "exercises" / f"{source.stem}.ipynb"
+                made[pair] = as_text(exercises.exercise_notebook(source))
+    return made if numbers else made | tables.pages(folder)
+
+
+def appendix() -> dict[Path, str]:
+    """The appendix's notebooks, and the text that each must have."""
+    sources = [path for path in APPENDIX.rglob("*.py") if "# %%" in path.read_text()]
+    return {path.with_suffix(".ipynb"): as_notebook(path) for path in sources}
+
+
+def out_of_step(made: dict[Path, str]) -> list[Path]:
+    """The files that are missing or have another text than they must have."""
+    return [path for path, text in made.items() if not path.is_file() or path.read_text() != text]
+
+
+def has_work(path: Path) -> bool:
+    """Whether somebody has worked on these exercises: their answers must not be lost."""
+    if path.parent.name != "exercises" or not path.is_file():
+        return False
+    code = [one for one in nbformat.read(path, as_version=4).cells if one.cell_type == "code"]
+    return any(cell.execution_count is not None or cell.outputs for cell in code)
+
+
+def write(made: dict[Path, str], force: bool = False) -> bool:
+    """Write what is out of step, and say so; return whether everything is in step then.
+
+    Exercises that somebody has worked on are kept, unless `force` is given.
+    """
+    complete = True
+    for path in out_of_step(made):
+        name = f"{path.parent.name}/{path.name}"
+        if has_work(path) and not force:
+            complete = False
+            print(f"{name}: kept, it has outputs. --force overwrites it, answers and all.")
+            continue
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(made[path])
+        print(f"{name}: written")
+    return complete
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The command; returns its exit status."""
+    parser = argparse.ArgumentParser(description="Make what has a source in notebooks/.")
+    parser.add_argument("numbers", nargs="*", help="lessons, as 01; all if none is given")
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if out of step")
+    parser.add_argument("--force", action="store_true", help="overwrite answered exercises too")
+    chosen = parser.parse_args(arguments)
+    try:
+        made = everything(tuple(chosen.numbers)) | ({} if chosen.numbers else appendix())
+    except (exercises.BadSource, BadQuiz, tables.BadPlan) as error:
+        print(error, file=sys.stderr)
+        return 1
+    if not chosen.check:
+        return 0 if write(made, chosen.force) else 1
+    stale = out_of_step(made)
+    for path in stale:
+        print(f"{path.parent.name}/{path.name}: out of step")
+    return 1 if stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

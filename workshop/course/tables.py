@@ -1,0 +1,213 @@
+"""The instructor's pages. `python -m workshop.course.sync` writes them.
+
+guide.md is written by hand, but for what is between two marks:
+
+    <!-- made: timetables -->
+    ...
+    <!-- end -->
+
+quiz_answers.md is made whole, from notebooks/quiz/.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from workshop.account.prices import (
+    GRACE_SECONDS,
+    HOURS_PER_MONTH,
+    cost,
+    idle_price,
+    price_table,
+)
+from workshop.course import plan
+from workshop.course.lessons import lessons, number
+from workshop.course.plan import BadPlan
+from workshop.jobs.lesson_jobs import PLANNED_SECONDS, lesson_jobs
+from workshop.lesson import quiz
+from workshop.paths import NOTEBOOKS
+
+GUIDE = Path("instructor") / "guide.md"
+ANSWERS = Path("instructor") / "quiz_answers.md"
+MADE = re.compile(r"(<!-- made: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+ANSWERS_TOP = """# Answers to the quizzes
+
+Made from `notebooks/quiz/` by `python -m workshop.course.sync`: change the questions there.
+"""
+
+
+def pages(notebooks: Path = NOTEBOOKS) -> dict[Path, str]:
+    """Each page's place and the text it must have; no guide where there is none.
+
+    Raises BadPlan for a mark or a plan that nothing can be made from, BadQuiz.
+    """
+    guide = notebooks / GUIDE
+    made = {guide: filled(guide.read_text(encoding="utf-8"))} if guide.is_file() else {}
+    return made | {notebooks / ANSWERS: quiz_answers()}
+
+
+def filled(text: str) -> str:
+    """A guide's text with each made part made anew. Raises BadPlan for an unknown mark."""
+    makers = {
+        "timetables": timetables,
+        "sections": sections,
+        "quotas": quotas,
+        "costs": timetable_costs,
+        "lesson_costs": lesson_costs,
+        "idle_costs": idle_costs,
+    }
+
+    def made(match: re.Match) -> str:
+        if match[2] not in makers:
+            raise BadPlan(f"guide.md wants {match[2]!r} made; known: {', '.join(makers)}.")
+        return f"{match[1]}\n{makers[match[2]]()}\n\n{match[3]}"
+
+    return MADE.sub(made, text)
+
+
+def quiz_answers() -> str:
+    """All lessons' questions with the right choice and why, as Markdown. Raises BadQuiz."""
+    lines = [ANSWERS_TOP]
+    for one in quiz.lessons():
+        questions = quiz.load(one)
+        key = "".join(quiz.LETTERS[question.answer] for question in questions)
+        lines += [f"## {plan.lesson(one).what}", "", f"In short: `{key}`.", ""]
+        for at, question in enumerate(questions, 1):
+            lines += [f"{at}. {question.text}", ""]
+            for index, choice in enumerate(question.choices):
+                text = f"{quiz.LETTERS[index]}) {choice}"
+                right = index == question.answer
+                lines.append(f"   - **{text}** (right)" if right else f"   - {text}")
+            lines += ["", f"   {question.why}", ""]
+    return "\n".join(lines)
+
+
+def timetables() -> str:
+    """Every timetable as a table: from, minutes, what."""
+    parts = []
+    for one in plan.timetables():
+        hours, minutes = divmod(one.minutes, 60)
+        parts.append(f"### {one.name}: {hours} h {minutes:02d} min\n\n{one.why}")
+        for at, day in enumerate(one.days, 1):
+            rows = [f"| {'day ' + str(at) if len(one.days) > 1 else 'from'} | min | what |"]
+            clock = datetime.strptime(plan.plan()["start"], "%H:%M")
+            rows.append("|---|---|---|")
+            for block in day:
+                rows.append(f"| {clock:%H:%M} | {block.minutes} | {block.what} |")
+                clock += timedelta(minutes=block.minutes)
+            parts.append("\n".join([*rows, f"| {clock:%H:%M} | | end |"]))
+    return "\n\n".join(parts)
+
+
+def sections() -> str:
+    """A line for each lesson: its sections with their minutes."""
+    lines = []
+    for path in lessons():
+        title, minutes = plan.lesson(number(path)), plan.sections(number(path))
+        parts = [f"{name} ({count or '<1'})" for name, count in minutes.items()]
+        lines.append(f"- **{title.what}, {title.minutes}:** {' · '.join(parts)}")
+    return "\n".join(lines)
+
+
+def quotas() -> str:
+    """How many instances of each type are needed at once, by a seat and by a room."""
+    most: dict[str, int] = {}
+    for job in (job for path in lessons() for job in lesson_jobs(number(path))):
+        kind = job.instance_type
+        most[kind] = max(most.get(kind, 0), job.instance_count)
+    rows = ["| type | one seat, at once | 10 seats | 20 seats |", "|---|---|---|---|"]
+    rows += [
+        f"| `{kind}` | {count} | {10 * count} | {20 * count} |" for kind, count in most.items()
+    ]
+    return "\n".join(rows)
+
+
+@dataclass(frozen=True)
+class Bill:
+    """What lessons cost one seat that runs every cell once. usd: as planned; most: at most."""
+
+    jobs: int = 0
+    instances: int = 0
+    usd: float = 0.0
+    most: float = 0.0
+
+
+def seat(numbers: list[str]) -> Bill:
+    """The bill of one seat that runs these lessons."""
+    jobs = [job for lesson in numbers for job in lesson_jobs(lesson)]
+    costs = [
+        cost(job.instance_type, job.instance_count, PLANNED_SECONDS, job.max_run) for job in jobs
+    ]
+    return Bill(
+        len(jobs),
+        sum(job.instance_count for job in jobs),
+        sum(one.usd for one in costs),
+        sum(one.most_usd for one in costs),
+    )
+
+
+def timetable_costs() -> str:
+    """What a seat's jobs cost for each timetable."""
+    rows = [
+        f"| timetable | jobs | USD a seat, {PLANNED_SECONDS} s a job | USD a seat at most |",
+        "|---|---|---|---|",
+    ]
+    for one in plan.timetables():
+        found = seat(one.lessons)
+        rows.append(f"| {one.name} | {found.jobs} | {found.usd:.2f} | {found.most:.2f} |")
+    return "\n".join([*rows, "", _dated()])
+
+
+def lesson_costs() -> str:
+    """A row for each lesson that there is: jobs, instances, minutes, USD; and their sum."""
+    rows = [
+        "| lesson | jobs x instances | minutes a job: planned, at most | USD | USD at most |",
+        "|---|---|---|---|---|",
+    ]
+    numbers = [number(path) for path in lessons()]
+    for one in numbers:
+        found, jobs, minutes = seat([one]), "none: it runs beside the notebook", ""
+        if declared := lesson_jobs(one):
+            alike = Counter((job.instance_count, job.instance_type) for job in declared)
+            jobs = ", ".join(f"{n} x {count} `{kind}`" for (count, kind), n in alike.items())
+            most = max(job.max_run for job in declared) + GRACE_SECONDS
+            minutes = f"{PLANNED_SECONDS / 60:g}, {most / 60:g}"
+        rows.append(f"| {one} | {jobs} | {minutes} | {found.usd:.2f} | {found.most:.2f} |")
+    whole = seat(numbers)
+    count = f"{whole.jobs} jobs, {whole.instances} instances"
+    rows.append(f"| **all** | {count} | | {whole.usd:.2f} | {whole.most:.2f} |")
+    return "\n".join([*rows, "", _dated()])
+
+
+def _dated() -> str:
+    used = {job.instance_type for path in lessons() for job in lesson_jobs(number(path))}
+    found = [cost(kind, 1, 0) for kind in sorted(used)]
+    dates = sorted({str(one.price_date) for one in found})
+    sources = " ".join(sorted({f"<{one.source}>" for one in found}))
+    prices = ", ".join(f"`{one.instance_type}` {one.usd_per_hour:g} USD an hour" for one in found)
+    return (
+        f"Prices: {prices}; {price_table()['region']}, price list of {' to '.join(dates)}, "
+        f"{sources}. How they were read: `workshop/account/prices.toml`."
+    )
+
+
+def idle_costs() -> str:
+    """What costs by the hour or by the GB while it is there: an hour, a day, a month."""
+    rows = [
+        "| while there is | USD | a day | a month | price of | source |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name in price_table()["idle"]:
+        one = idle_price(name)
+        what = one.what if one.per == "hour" else f"{one.what}, 10 GB"
+        monthly = one.per_month(one.example)
+        daily = monthly / HOURS_PER_MONTH * 24
+        rows.append(
+            f"| {what} | {one.usd:g} per {one.per} | {daily:.2f} | {monthly:.2f} | "
+            f"{one.price_date} | <{one.source}> |"
+        )
+    return "\n".join(rows)

@@ -1,0 +1,65 @@
+"""Progress in a notebook's cell or at a terminal, and whether somebody can fill in a field."""
+
+from __future__ import annotations
+
+import sys
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+
+class Progress:
+    """One text that changes, in a notebook and at a terminal; elsewhere only the last one.
+
+    with Progress() as progress:
+        progress.update("Starting, 3 s")
+        progress.finish("Completed")
+    """
+
+    def __init__(self) -> None:
+        self._cell = in_notebook()
+        self._handle = None
+        self._terminal = Live(console=Console(), auto_refresh=False, transient=True)
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *_) -> None:
+        self._terminal.stop()  # else an interrupt would leave a terminal without a cursor
+
+    def update(self, text: str) -> None:
+        """Replace what is shown."""
+        if self._cell:
+            self._display(text)
+        elif self._terminal.console.is_terminal:
+            self._terminal.start()
+            self._terminal.update(Text(text, no_wrap=True, overflow="ellipsis"), refresh=True)
+
+    def finish(self, text: str) -> None:
+        """Replace what is shown by the last text, which stays."""
+        if self._cell:
+            self._display(text)
+        else:
+            self._terminal.stop()
+            print(text, flush=True)
+
+    def _display(self, text: str) -> None:
+        # rich's own way in a notebook is a widget, which an executed copy does not keep.
+        from IPython.display import display
+
+        data = {"text/plain": text}
+        if self._handle is None:
+            self._handle = display(data, raw=True, display_id=True)
+        else:
+            self._handle.update(data, raw=True)
+
+
+def in_notebook() -> bool:
+    """Whether this process is a notebook's kernel."""
+    if "IPython" not in sys.modules:
+        return False
+    from IPython import get_ipython
+
+    shell = get_ipython()
+    return shell is not None and hasattr(shell, "kernel")

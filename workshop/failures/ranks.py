@@ -1,0 +1,276 @@
+"""Failures of ranks: each function runs a script of scripts/breaking/ and checks what came of it.
+
+Each takes whether the mistake is fixed first. RANKS, at the end, is the table.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from workshop.failures.reproduction import CheckResult, Failure, first_line
+from workshop.launch.loopback import INTERFACE, free_port
+from workshop.launch.mpirun import line_of_rank, mpirun_command
+from workshop.launch.processes import TORCHRUN
+from workshop.launch.supervisor import Line, Processes
+from workshop.paths import DATA, SCRIPTS
+
+SCRIPT = SCRIPTS / "break_training.py"
+LIMIT_SECONDS = 240.0  # far more than any takes on a quiet machine
+LR_EPOCHS = 4
+# Measured: 5.3 times the loss of one rank with the rate left alone, 0.95 times with it scaled.
+WORSE = 2
+VARIABLES = {
+    "GLOO_SOCKET_IFNAME": INTERFACE,
+    # Without it ranks that torchrun starts again find, now and then, the addresses of those that
+    # are dead (https://github.com/pytorch/pytorch/issues/135712, read 2026-11-22).
+    "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",
+}
+
+
+def mpirun(name: str, options: Iterable, ranks: int = 2) -> Processes:
+    """Start a script of scripts/breaking/ under mpirun."""
+    command = mpirun_command(ranks, [sys.executable, str(SCRIPT), name, *map(str, options)])
+    return Processes([command], VARIABLES | {"MASTER_PORT": free_port()}, line_of=line_of_rank)
+
+
+def torchrun(name: str, options: Iterable, restarts: int = 0) -> Processes:
+    """Start a script of scripts/breaking/ under torchrun, on 2 ranks."""
+    how = ["--standalone", "--nproc_per_node", 2, "--max-restarts", restarts]
+    return Processes([[*TORCHRUN, *how, SCRIPT, name, *options]], VARIABLES, line_of=Line)
+
+
+def to_end(processes: Processes) -> Processes:
+    """Wait for the end, however it comes; the status is None if the time was up."""
+    with processes:
+        processes.until(lambda: False, LIMIT_SECONDS - processes.seconds)
+    return processes
+
+
+def last_line(processes: Processes) -> str:
+    """The last line; empty if there is none."""
+    return processes.lines[-1].text if processes.lines else ""
+
+
+def options_of(fixed: bool) -> list[str]:
+    """What every script gets: its data, and whether the mistake is fixed."""
+    import data_prep
+
+    digits = data_prep.digits.prepare(DATA / "digits", quiet=True)
+    channels = ["--training", str(digits / "training"), "--test", str(digits / "test")]
+    return channels + ["--fixed"] * fixed
+
+
+def short(line: str, limit: int = 200) -> str:
+    """A line without this machine's folders."""
+    line = line.strip().replace(f"{SCRIPTS.parent}/", "")
+    return line if len(line) <= limit else line[: limit - 3] + "..."
+
+
+def good_end(processes: Processes) -> CheckResult:
+    """For a run with the mistake fixed: both ranks must come to their end."""
+    failed = processes.statuses != [0] or len(processes.events("end")) != 2
+    return CheckResult(failed, first_line(processes.lines, '"event": "end"'))
+
+
+def rank_dies(fixed: bool) -> CheckResult:
+    """torchrun, then mpirun: both end the other rank. Fixed: torchrun starts both again."""
+    options = options_of(False)
+    if fixed:
+        done = to_end(torchrun("rank_dies", options, restarts=1))
+        ends = [one for one in done.events("end") if one["restarts"] == 1]
+        return CheckResult(
+            done.statuses != [0] or len(ends) != 2, first_line(done.lines, '"restarts": 1')
+        )
+    first = to_end(torchrun("rank_dies", options))
+    second = to_end(mpirun("rank_dies", options))
+    lines = [
+        first_line(first.lines, r"Signal 9 \(SIGKILL\)|exitcode\s*: -9"),
+        first_line(second.lines, r"signal 9"),
+    ]
+    failed = all(lines) and all(
+        one.failed == 0 and not one.events("end") for one in (first, second)
+    )
+    return CheckResult(failed, f"torchrun: {lines[0].strip()}  mpirun: {lines[1].strip()}")
+
+
+def rank_hangs(fixed: bool) -> CheckResult:
+    """Both ranks wait. Their stacks show where; gloo's timeout ends them."""
+    with (
+        tempfile.TemporaryDirectory(prefix="workshop-failures-") as folder,
+        mpirun("rank_hangs", [*options_of(fixed), "--save-to", folder]) as processes,
+    ):
+        asked = fixed or _ask_for_stack(processes)
+        to_end(processes)
+    if fixed:
+        return good_end(processes)
+    timed_out = first_line(processes.lines, r"Timed out waiting \d+ms")
+    where = first_line(processes.lines, r"line \d+ in wait_for$")
+    failed = asked and bool(timed_out and where) and processes.failed == 0
+    return CheckResult(failed, f"{short(where)}  and then: {short(timed_out)}")
+
+
+def _ask_for_stack(processes: Processes) -> bool:
+    """Ask rank 1 for its stack (`kill -USR1 PID`) until it waits; False if it never does."""
+    ranks = processes.events
+    processes.until(lambda: len(ranks("rank")) == 2, LIMIT_SECONDS)
+    pids = [one["pid"] for one in ranks("rank") if one["rank"] == 1]
+
+    def waits() -> bool:
+        return bool(first_line(list(processes.lines), r"in wait_for$"))
+
+    while pids and processes.seconds < LIMIT_SECONDS:
+        try:
+            os.kill(pids[0], signal.SIGUSR1)
+        except ProcessLookupError:
+            return False
+        if processes.until(waits, timeout=1):
+            return waits()
+    return False
+
+
+def mismatched_shapes(fixed: bool) -> CheckResult:
+    """DDP compares the shapes of all ranks before it trains."""
+    done = to_end(mpirun("mismatched_shapes", options_of(fixed)))
+    if fixed:
+        return good_end(done)
+    line = first_line(done.lines, r"params\[\d+\] in this process with sizes .* not to match")
+    return CheckResult(bool(line) and done.failed == 0, short(line))
+
+
+def forgotten_broadcast(fixed: bool) -> CheckResult:
+    """No rank fails. The hashes of the weights differ, from the first step to the last."""
+    done = to_end(mpirun("forgotten_broadcast", options_of(fixed)))
+    evidence = sorted(done.events("evidence"), key=lambda one: one["rank"])
+    if len(evidence) != 2 or done.statuses != [0]:
+        return CheckResult(fixed, last_line(done))
+    ends = [one["weights_at_end"][:12] for one in evidence]
+    line = f'"weights_at_end" of rank 0: {ends[0]}..., of rank 1: {ends[1]}...'
+    return CheckResult(ends[0] != ends[1], line)
+
+
+def forgotten_set_epoch(fixed: bool) -> CheckResult:
+    """No rank fails. The images come in the same order in both epochs."""
+    options = [*options_of(fixed), "--global-batch-size", 256]
+    done = to_end(mpirun("forgotten_set_epoch", options))
+    orders = [one["images_in_order"] for one in done.events("order") if one["rank"] == 0]
+    if len(orders) != 2 or done.statuses != [0]:
+        return CheckResult(fixed, last_line(done))
+    line = f'"images_in_order" of epoch 1: {orders[0]}, of epoch 2: {orders[1]}'
+    return CheckResult(orders[0] == orders[1], line)
+
+
+def lr_not_scaled(fixed: bool) -> CheckResult:
+    """No rank fails. After as many epochs the loss of two ranks is higher than that of one."""
+    options = ["--epochs", LR_EPOCHS, "--learning-rate", 0.1]
+    with (
+        mpirun("lr_not_scaled", [*options_of(False), *options], ranks=1) as one_rank,
+        mpirun("lr_not_scaled", [*options_of(fixed), *options]) as two_ranks,
+    ):
+        runs = [to_end(one_rank), to_end(two_ranks)]
+    losses = [[one["train_loss"] for one in run.events("loss")] for run in runs]
+    if any(len(one) != LR_EPOCHS for one in losses):
+        return CheckResult(fixed, last_line(runs[0]) or last_line(runs[1]))
+    last = [one[-1] for one in losses]
+    line = f'"train_loss" after {LR_EPOCHS} epochs: 1 rank {last[0]}, 2 ranks {last[1]}'
+    return CheckResult(last[1] > WORSE * last[0], line)
+
+
+def ranks_overwrite(fixed: bool) -> CheckResult:
+    """Two ranks write to one file, until one of them reads half of it."""
+    with tempfile.TemporaryDirectory(prefix="workshop-failures-") as folder:
+        options = [*options_of(fixed), "--hidden-units", 2000, "--save-to", Path(folder)]
+        done = to_end(mpirun("ranks_overwrite", options))
+    broken = done.events("broken")
+    if fixed:
+        end = good_end(done)
+        return CheckResult(bool(broken) or end.failed, end.line)
+    line = f"save {broken[0]['save']}: {broken[0]['error']}" if broken else ""
+    return CheckResult(bool(broken), short(line))
+
+
+RANKS = (
+    Failure(
+        "rank-dies",
+        "rank 1 of 2 kills itself with SIGKILL at step 5, as Linux kills a process when memory "
+        "runs out; under torchrun, then under mpirun",
+        "The launcher ends the other rank too, and its exit status is not 0. A job is Failed.",
+        "Read what the launcher says of the first rank that failed, not of the others. Save "
+        "checkpoints, so that the next job resumes. torchrun --max-restarts 1 starts all ranks "
+        "again by itself (set TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1, or they may look for the dead "
+        "ones: pytorch#135712); SageMaker's launcher and mpirun do not.",
+        "08",
+        20,
+        rank_dies,
+    ),
+    Failure(
+        "rank-hangs",
+        "rank 0 waits for rank 1 at a barrier, and rank 1 for a file that rank 0 writes after it",
+        "Nothing. No error, no line, no use of the processor, until a timeout: gloo's and NCCL's "
+        "are 30 and 10 minutes in PyTorch, here it is 10 seconds.",
+        "Find the rank that is somewhere else than the others: register faulthandler for SIGUSR1 "
+        "and send that to each (kill -USR1 PID). dist.monitored_barrier(timeout=...) names the "
+        "rank that did not come. Give init_process_group a timeout, and the job a max_run.",
+        "02",
+        20,
+        rank_hangs,
+    ),
+    Failure(
+        "mismatched-shapes",
+        "each of 2 ranks counts the classes in its own part of the data, which is sorted by label",
+        "DDP stops before the first step. All-reduce by hand would hang, or add what does not "
+        "belong together.",
+        "What gives the model its shape must be the same on every rank: take it from the "
+        "arguments, or let rank 0 count and broadcast it.",
+        "02",
+        10,
+        mismatched_shapes,
+    ),
+    Failure(
+        "forgotten-broadcast",
+        "2 ranks average their gradients, but begin with weights of different seeds",
+        "No error, and the loss may even fall. Each rank trains a model of its own: the hashes of "
+        "the weights differ from the first step to the last.",
+        "Broadcast rank 0's weights (and the optimizer's state) before the first step. DDP does "
+        "it; hvd.broadcast_variables does it for Horovod. Print a hash of the weights of every "
+        "rank.",
+        "04",
+        10,
+        forgotten_broadcast,
+    ),
+    Failure(
+        "forgotten-set-epoch",
+        "2 ranks read through a DistributedSampler, and nobody calls its set_epoch",
+        "No error. The images come in the same order in every epoch.",
+        "Call sampler.set_epoch(epoch) before each epoch. Horovod with tf.data: shuffle with "
+        "reshuffle_each_iteration.",
+        "02",
+        12,
+        forgotten_set_epoch,
+    ),
+    Failure(
+        "lr-not-scaled",
+        "2 ranks take a global batch twice as large as 1 rank, with the same learning rate",
+        "No error. An epoch has half as many steps, each no longer than before: the loss falls "
+        "more slowly per epoch, and more ranks seem to train worse.",
+        "Scale the learning rate with the number of ranks. Where the first steps then diverge, "
+        "warm it up over some epochs.",
+        "01",
+        20,
+        lr_not_scaled,
+    ),
+    Failure(
+        "ranks-overwrite",
+        "each of 2 ranks saves its checkpoint to the same file, and reads it back",
+        "Now and then a file that cannot be read, or a mixture of two. Mostly all is well, until "
+        "somebody needs the checkpoint.",
+        "Rank 0 alone writes: to a temporary file in the same directory, which then is renamed.",
+        "04",
+        10,
+        ranks_overwrite,
+    ),
+)

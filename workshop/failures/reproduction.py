@@ -1,0 +1,115 @@
+"""What is said of a failure: what was done, the symptom, the line that shows it, the remedy."""
+
+from __future__ import annotations
+
+import html
+import re
+import textwrap
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """What the check of one run found.
+
+    failed: whether the failure showed itself as described. line: the line of the log that shows
+    it, or with the mistake fixed the one that shows the good end. impossible: why it could not
+    be tried on this machine.
+    """
+
+    failed: bool
+    line: str = ""
+    impossible: str = ""
+
+
+def first_line(lines: Iterable, pattern: str) -> str:
+    """The text of the first line in which a regular expression is found; empty if in none.
+
+    lines: each with a `text`, of processes or of a job's log.
+    """
+    return next((line.text for line in lines if re.search(pattern, line.text)), "")
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A way in which training breaks.
+
+    name: as `workshop break` takes it. done: what its reproduction does. symptom: what one sees.
+    remedy: what to do. lesson: where it is explained, such as "02". seconds: about how long it
+    takes. run(fixed): reproduces it, with the mistake fixed first if asked to.
+    """
+
+    name: str
+    done: str
+    symptom: str
+    remedy: str
+    lesson: str
+    seconds: int
+    run: Callable[[bool], CheckResult]
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """A failure that was reproduced, or tried with the mistake fixed.
+
+    line: of the log; with `fixed` that of the good end. seconds: how long it took. as_described:
+    the failure showed itself, or with `fixed` it did not. impossible: why it could not be tried.
+    """
+
+    name: str
+    done: str
+    symptom: str
+    line: str
+    remedy: str
+    lesson: str
+    seconds: float
+    as_described: bool
+    fixed: bool = False
+    impossible: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """In a few words, what came of it."""
+        if self.impossible:
+            return f"not tried: {self.impossible}"
+        if self.fixed:
+            return "fixed: it did not fail" if self.as_described else "fixed, and it still failed"
+        return "it broke as described" if self.as_described else "it did not break as described"
+
+    def rows(self) -> list[tuple[str, str]]:
+        """(title, text), in the order in which they are told."""
+        found = [("what was done", self.done)]
+        if self.fixed:
+            found = [("what was done", "the same without the mistake")]
+        else:
+            found.append(("symptom", self.symptom))
+        return [
+            *found,
+            ("line of the log", self.line or "none"),
+            ("remedy", self.remedy),
+            ("explained in", f"lesson {self.lesson}"),
+            ("result", f"{self.verdict} ({self.seconds:.0f} s)"),
+        ]
+
+    def __str__(self) -> str:
+        width = max(len(title) for title, _ in self.rows()) + 2
+        lines = [self.name]
+        for title, text in self.rows():
+            first, *others = textwrap.wrap(text, 100 - width, break_long_words=False) or [""]
+            lines.append(f"  {title:<{width}}{first}")
+            lines += [f"  {'':<{width}}{one}" for one in others]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th style='text-align:left;vertical-align:top'>{title}</th>"
+            f"<td style='text-align:left'>{_cell(title, text)}</td></tr>"
+            for title, text in self.rows()
+        )
+        return f"<table><caption><b>{html.escape(self.name)}</b></caption>{rows}</table>"
+
+
+def _cell(title: str, text: str) -> str:
+    escaped = html.escape(text)
+    return f"<code>{escaped}</code>" if title == "line of the log" else escaped

@@ -1,0 +1,1 @@
+"""Session, follow, logs: the one switch between this machine and AWS."""

@@ -1,0 +1,162 @@
+"""The CreateTrainingJob requests of a lesson's jobs, without sending one.
+
+    for job in preview(lesson_jobs("05"), preview_session("aws")):
+        print(job.name, job.request["AlgorithmSpecification"]["TrainingImage"])
+
+The unmodified sagemaker SDK writes the request, botocore checks it, and instead of the network a
+function keeps it. So neither credentials nor a running endpoint are needed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import boto3
+import botocore.session
+from botocore.awsrequest import AWSResponse
+
+from local_sagemaker.daemon import REGION
+from workshop.jobs.lesson_jobs import LessonJob
+from workshop.jobs.session import Session, check_names, quiet
+
+NOBODY = "0" * 12  # the account in names that stand for real ones
+# A job in a VPC needs ids that are somebody's own.
+NO_NETWORK = {"subnets": ["subnet-" + "0" * 17], "security_group_ids": ["sg-" + "0" * 17]}
+# Calls that a job's start makes and that may seem to have succeeded. Any other is an error.
+ALLOWED = {("s3", "PutObject"), ("sagemaker", "CreateTrainingJob")}
+
+
+class WouldSend(Exception):
+    """Something wanted an answer of AWS, which a preview cannot give."""
+
+
+@dataclass(frozen=True)
+class PreviewedJob:
+    """name: for people. request: CreateTrainingJob's. estimator: the SDK's, which wrote it."""
+
+    name: str
+    request: dict[str, Any]
+    estimator: Any
+
+
+class PreviewSession(Session):
+    """A session that sends nothing. requests: what CreateTrainingJob would have got, in order."""
+
+    def __init__(self, target: str, seat: str, region: str, outputs: dict[str, str]) -> None:
+        # Neither profile nor files of this machine: they choose who asks, and nobody does.
+        alone = {
+            "profile": (None, None, None, None),
+            "config_file": (None, None, os.devnull, None),
+            "credentials_file": (None, None, os.devnull, None),
+            "ignore_configured_endpoint_urls": (None, None, True, None),
+        }
+        core = botocore.session.Session(session_vars=alone)
+        core.register("before-call.*.*", self._keep)
+        keys = {"aws_access_key_id": "none", "aws_secret_access_key": "none"}
+        boto_session = boto3.Session(region_name=region, botocore_session=core, **keys)
+        super().__init__(target, seat, boto_session)
+        self.outputs = outputs
+        self.requests: list[dict] = []
+
+    def _keep(self, model, params: dict, **_) -> tuple[AWSResponse, dict]:
+        """botocore asks this in place of the network. It has validated the request by now."""
+        service, operation = model.service_model.service_name, model.name
+        if (service, operation) not in ALLOWED:
+            raise WouldSend(f"{operation} of {service} was called, which needs an answer of AWS.")
+        if operation == "CreateTrainingJob":
+            self.requests.append(json.loads(params["body"]))
+        return AWSResponse("preview", 200, {}, None), {}
+
+
+def preview_session(
+    target: str, seat: str = "me", region: str = "", outputs: dict[str, str] | None = None
+) -> PreviewSession:
+    """Open a session through which nothing is sent.
+
+    Args:
+        target: "local" or "aws".
+        region: empty takes the shell's, or us-east-1; the local endpoint has its own.
+        outputs: of the seat's stacks; placeholders if None.
+
+    Raises:
+        SessionError: there is no such target, or there can be no such seat.
+    """
+    check_names(target, seat)
+    quiet()
+    region = REGION if target == "local" else region or region_of_shell()
+    return PreviewSession(target, seat, region, outputs or placeholders(seat, region))
+
+
+def preview(
+    jobs: Iterable[LessonJob],
+    session: PreviewSession,
+    network: dict[str, list[str]] | None = None,
+) -> list[PreviewedJob]:
+    """What fit() would send for each job. network: for jobs in a VPC; placeholders if None."""
+    found = []
+    with _nobodys_shell():
+        from sagemaker.estimator import EstimatorBase
+
+        fit = EstimatorBase.fit.__wrapped__  # below the SDK's telemetry, which reports each fit()
+        for job in jobs:
+            built = estimator(job, session, network or NO_NETWORK)
+            fit(built, _channels(job, session), wait=False)
+            found.append(PreviewedJob(job.name, session.requests[-1], built))
+    return found
+
+
+def estimator(job: LessonJob, session: Session, network: dict[str, list[str]]):
+    """The SDK's estimator of a lesson's job; it has not started."""
+    from sagemaker.pytorch import PyTorch
+    from sagemaker.tensorflow import TensorFlow
+
+    framework = {"tensorflow": TensorFlow, "pytorch": PyTorch}[job.framework]
+    settings = session.job_settings(job.label, spot=job.spot) | job.arguments
+    return framework(**settings, **(network if job.in_vpc else {}))
+
+
+def _channels(job: LessonJob, session: Session) -> dict | None:
+    from sagemaker.inputs import TrainingInput
+
+    data = f"s3://{session.bucket}/data"
+    found = {}
+    for name, channel in job.channels.items():
+        options = {key: value for key, value in channel.items() if key != "folder"}
+        found[name] = TrainingInput(f"{data}/{channel['folder']}", **options)
+    return found or None
+
+
+def placeholders(seat: str, region: str) -> dict[str, str]:
+    """What the seat's stacks put out, with names in the same form and no account's number."""
+    return {
+        "BucketName": f"workshop-{seat}-{NOBODY}-{region}",
+        "TrainingRoleArn": f"arn:aws:iam::{NOBODY}:role/workshop-{seat}-training",
+    }
+
+
+def region_of_shell() -> str:
+    """The region that the shell's variables choose, or us-east-1."""
+    return os.environ.get("AWS_DEFAULT_REGION") or os.environ.get("AWS_REGION") or "us-east-1"
+
+
+@contextlib.contextmanager
+def _nobodys_shell() -> Iterator[None]:
+    """Without the variables by which a shell says who asks AWS, and where.
+
+    The SDK opens a session of its own when it is imported; it must not look for credentials.
+    """
+    before = dict(os.environ)
+    unwanted = ["AWS_PROFILE", "AWS_DEFAULT_PROFILE", "SAGEMAKER_USER_CONFIG_OVERRIDE"]
+    for name in [*unwanted, *(key for key in before if key.startswith("AWS_ENDPOINT_URL"))]:
+        os.environ.pop(name, None)
+    os.environ["AWS_EC2_METADATA_DISABLED"] = "true"
+    try:
+        yield
+    finally:
+        os.environ.pop("AWS_EC2_METADATA_DISABLED")
+        os.environ |= {name: value for name, value in before.items() if name not in os.environ}

@@ -1,0 +1,83 @@
+"""A training job's log: fetched from CloudWatch, with rank and host of each line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from workshop.events import event
+
+LOG_GROUP = "/aws/sagemaker/TrainingJobs"
+# The toolkit writes before what a rank said under mpirun: [1,mpirank:2,algo-2]<stdout>: ...
+RANK_TAG = re.compile(r"\[\d+,mpirank:(\d+),([^\]]+)\]<std(?:out|err)>:\s?(.*)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of a job's log.
+
+    host: where it was said, such as "algo-2". rank: of the process under mpirun, else None.
+    stream: the host whose log holds the line; under mpirun the first host's log holds all.
+    """
+
+    host: str
+    rank: int | None
+    text: str
+    stream: str
+
+    def __str__(self) -> str:
+        who = self.host if self.rank is None else f"rank {self.rank} on {self.host}"
+        return f"{who}: {self.text}"
+
+    @property
+    def event(self) -> dict | None:
+        """The JSON record that the script printed in this line, or None."""
+        found = event(self.text)
+        return None if found is None else {"host": self.host, "rank": self.rank} | found
+
+
+def parse(stream: str, message: str) -> Line:
+    """Split the rank's tag off a log message."""
+    if found := RANK_TAG.match(message):
+        return Line(found[2], int(found[1]), found[3], stream)
+    return Line(stream, None, message, stream)
+
+
+class LogReader:
+    """Reads what is new in a job's log streams. client: boto3's for CloudWatch Logs."""
+
+    def __init__(self, client, job: str) -> None:
+        self.client, self.job = client, job
+        self.tokens: dict[str, str] = {}
+
+    def new_lines(self) -> list[Line]:
+        """What came since the last call, host after host; nothing if there is no log yet."""
+        return [parse(host, message) for host, message in self.new_messages()]
+
+    def new_messages(self) -> Iterator[tuple[str, str]]:
+        """The same, as (host, message): the message as it stands in the host's log."""
+        for stream in self._streams():
+            host = stream.split("/")[-1].rpartition("-")[0]
+            for message in self._messages(stream):
+                yield host, message
+
+    def _streams(self) -> list[str]:
+        try:
+            pages = self.client.get_paginator("describe_log_streams").paginate(
+                logGroupName=LOG_GROUP, logStreamNamePrefix=f"{self.job}/"
+            )
+            return [stream["logStreamName"] for page in pages for stream in page["logStreams"]]
+        except self.client.exceptions.ResourceNotFoundException:
+            return []
+
+    def _messages(self, stream: str):
+        while True:
+            more = {"nextToken": self.tokens[stream]} if stream in self.tokens else {}
+            page = self.client.get_log_events(
+                logGroupName=LOG_GROUP, logStreamName=stream, startFromHead=True, **more
+            )
+            yield from (event["message"].rstrip("\n") for event in page["events"])
+            if self.tokens.get(stream) == page["nextForwardToken"]:
+                return
+            self.tokens[stream] = page["nextForwardToken"]

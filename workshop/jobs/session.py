@@ -1,0 +1,224 @@
+"""`workshop.session`: the one switch between this machine and AWS."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import sys
+from datetime import UTC, datetime
+from functools import cached_property
+from uuid import uuid4
+
+import boto3
+from botocore import exceptions
+from botocore.config import Config
+
+from local_sagemaker import daemon
+from workshop.credentials import remedy
+from workshop.display import in_notebook
+from workshop.jobs import local_server
+from workshop.jobs.seat import STACKS, MissingStack, create_or_update, outputs, tags
+from workshop.paths import SCRIPTS
+
+TARGETS = ("local", "aws")
+SEAT = re.compile(r"[a-z0-9]([a-z0-9-]{0,14}[a-z0-9])?")
+MAX_RUN_SECONDS = 30 * 60  # what a job may cost at most: far above any lesson's job
+WAIT_FACTOR = 2  # a spot job may wait as long as it may run
+WARM_POOLS = "https://docs.aws.amazon.com/sagemaker/latest/dg/train-warm-pools.html"
+
+# What the scripts print in their JSON lines, for SageMaker to read from the log.
+METRICS = [
+    {"Name": name, "Regex": rf'"{name}": ([0-9.eE+-]+)'}
+    for name in ("train_loss", "test_accuracy", "samples_per_second", "step_seconds")
+]
+
+
+class SessionError(Exception):
+    """The session cannot be had; the message says why and what to do."""
+
+
+class WrongSettings(ValueError):
+    """Settings of a job that do not go together; the message says why and what to do."""
+
+
+def session(target: str = "local", seat: str = "me") -> Session:
+    """Open a session.
+
+    Args:
+        target: "local" (this machine; the endpoint is started if it is down) or "aws" (your
+            own credentials and region are used and checked).
+        seat: names the stacks and jobs, so that several learners can share an account.
+
+    Raises:
+        SessionError: with what to do.
+    """
+    check_names(target, seat)
+    quiet()
+    boto_session = _local() if target == "local" else _aws()
+    return Session(target, seat, boto_session)
+
+
+def check_names(target: str, seat: str) -> None:
+    """Raise SessionError unless target and seat are such as a session can have."""
+    if target not in TARGETS:
+        raise SessionError(f'target is {target!r}; it must be "local" or "aws".')
+    if not SEAT.fullmatch(seat):
+        raise SessionError(
+            f"seat is {seat!r}; it must be 1 to 16 small letters, digits or hyphens, with no "
+            "hyphen at either end."
+        )
+
+
+class Session:
+    """An open session: its clients, and what the stacks of its seat hold.
+
+    Attributes: target ("local" or "aws"), seat, region, boto_session.
+    """
+
+    def __init__(self, target: str, seat: str, boto_session: boto3.Session) -> None:
+        self.target, self.seat, self.boto_session = target, seat, boto_session
+        self.region: str = boto_session.region_name
+
+    def __repr__(self) -> str:
+        return f"Session(target={self.target!r}, seat={self.seat!r}, region={self.region!r})"
+
+    def client(self, service: str):
+        """A boto3 client."""
+        return self.boto_session.client(service)
+
+    @cached_property
+    def outputs(self) -> dict[str, str]:
+        """The outputs of the seat's stacks. Here they are made if missing; on AWS never so."""
+        try:
+            return outputs(self)
+        except MissingStack:
+            if self.target == "aws":
+                raise
+            for name in STACKS:
+                create_or_update(self, name)
+            print("Made the storage and roles stacks on the local endpoint.")
+            return outputs(self)
+
+    @property
+    def bucket(self) -> str:
+        """Name of the seat's S3 bucket."""
+        return self.outputs["BucketName"]
+
+    @property
+    def role(self) -> str:
+        """ARN of the role that training jobs take on."""
+        return self.outputs["TrainingRoleArn"]
+
+    @cached_property
+    def sagemaker_session(self):
+        """The sagemaker SDK's own session."""
+        import sagemaker  # slow, and not needed by everybody who opens a session
+
+        _usual_tracebacks()
+        return sagemaker.Session(boto_session=self.boto_session, default_bucket=self.bucket)
+
+    def job_settings(self, name: str, spot: bool = False, keep_alive: int = 0) -> dict:
+        """What every job of this seat has in common, as arguments of an estimator.
+
+        Args:
+            name: a short word for the job; the SDK adds the time to it.
+            spot: take instances that AWS has to spare, for less; AWS may take them away at any
+                time. The job's checkpoints get a place of their own in S3, and it resumes there.
+            keep_alive: seconds that the instances stay yours after the job, as a warm pool for
+                the next one. They are billed. 0: none.
+
+        Raises:
+            WrongSettings: spot and keep_alive together, or a keep_alive that SageMaker refuses.
+        """
+        jobs = f"s3://{self.bucket}/jobs"
+        self._check_keep_alive(keep_alive, spot)
+        settings = {}
+        if keep_alive:
+            settings["keep_alive_period_in_seconds"] = keep_alive
+        if spot:
+            own = f"{datetime.now(UTC):%Y-%m-%d-%H-%M-%S}-{uuid4().hex[:8]}"
+            settings["use_spot_instances"] = True
+            settings["max_wait"] = WAIT_FACTOR * MAX_RUN_SECONDS
+            settings["checkpoint_s3_uri"] = f"{jobs}/checkpoints/{name}-{own}"
+        return {
+            "sagemaker_session": self.sagemaker_session,
+            "role": self.role,
+            "source_dir": str(SCRIPTS),
+            "base_job_name": f"{self.job_prefix}{name}",
+            "output_path": jobs,
+            "code_location": jobs,
+            "max_run": MAX_RUN_SECONDS,
+            "metric_definitions": METRICS,
+            "disable_profiler": True,
+            "tags": tags(self.seat),
+            **settings,
+        }
+
+    def _check_keep_alive(self, seconds: int, spot: bool) -> None:
+        if spot and seconds:
+            raise WrongSettings(
+                "spot and keep_alive do not go together: a warm pool cannot be made of spot "
+                f"instances ({WARM_POOLS}). Choose one: spot is cheaper, keep_alive starts the "
+                "next job sooner."
+            )
+        model = self.client("sagemaker").meta.service_model
+        longest = model.shape_for("KeepAlivePeriodInSeconds").metadata["max"]
+        if isinstance(seconds, bool) or not 0 <= seconds <= longest:
+            raise WrongSettings(
+                f"keep_alive is {seconds!r}; it must be seconds from 0 (none) to {longest}."
+            )
+
+    @property
+    def job_prefix(self) -> str:
+        """How the names of this seat's jobs begin."""
+        return f"workshop-{self.seat}-"
+
+
+def quiet() -> None:
+    """Keep the SDK's remarks out of the notebooks. Warnings and errors are still shown."""
+    os.environ["SAGEMAKER_SUPPRESS_V2_WARNING"] = "1"  # why v2: it alone has every distribution
+    for name in ("botocore", "sagemaker", "sagemaker.config", "sagemaker.image_uris"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+
+
+def _usual_tracebacks() -> None:
+    """Undo what importing the SDK does: errors drawn as pictures, which no notebook records."""
+    if sys.excepthook.__module__ == "rich.traceback":
+        sys.excepthook = sys.__excepthook__
+    if in_notebook():
+        shell = sys.modules["IPython"].get_ipython()
+        for name in ("_showtraceback", "showtraceback", "showsyntaxerror"):
+            if getattr(vars(shell).get(name), "__module__", "") == "rich.traceback":
+                delattr(shell, name)
+
+
+def _local() -> boto3.Session:
+    try:
+        found, _ = local_server.ensure_up()
+    except daemon.DaemonError as error:
+        raise SessionError(f"The local endpoint cannot be started. {error}") from error
+    local_server.point_here(found)
+    return boto3.Session(region_name=os.environ["AWS_DEFAULT_REGION"])
+
+
+def _aws() -> boto3.Session:
+    local_server.point_back()
+    elsewhere = sorted(name for name in os.environ if name.startswith("AWS_ENDPOINT_URL"))
+    if elsewhere:
+        raise SessionError(
+            f'target is "aws", but {elsewhere[0]} sends calls to {os.environ[elsewhere[0]]}. '
+            "Start again from a shell without it: unset " + " ".join(elsewhere)
+        )
+    try:
+        found = boto3.Session()
+        if not found.region_name:
+            raise SessionError(
+                "No AWS region is set. Choose one: export AWS_DEFAULT_REGION=us-east-1, or run "
+                "`aws configure`."
+            )
+        config = Config(connect_timeout=10, read_timeout=20, retries={"max_attempts": 2})
+        found.client("sts", config=config).get_caller_identity()
+    except (exceptions.BotoCoreError, exceptions.ClientError) as error:
+        raise SessionError(remedy(error)) from error
+    return found

@@ -1,0 +1,146 @@
+"""A subnet and a security group for the jobs of a seat: given, or made on the local endpoint."""
+
+from __future__ import annotations
+
+from workshop.jobs.seat import status, tags
+
+CIDR, SUBNET = "10.10.0.0/16", "10.10.0.0/20"
+
+
+class NoNetwork(Exception):
+    """There is no network for the job; the message says what to give."""
+
+
+def network(session, subnets=(), security_group_ids=()) -> dict[str, list[str]]:
+    """Where a job's instances are: `subnets` and `security_group_ids`, as an estimator takes them.
+
+    Args:
+        session: what workshop.session returned.
+        subnets, security_group_ids: ids that exist; both or none. Without them the seat's network
+            stack is taken. If it has none, a VPC with one subnet is made on the local endpoint,
+            once for each seat. On AWS none is made.
+
+    Raises:
+        NoNetwork: the ids are needed, or one of the two lists is missing.
+    """
+    if bool(subnets) != bool(security_group_ids):
+        raise NoNetwork("Give both, subnets and security_group_ids, or neither.")
+    if subnets:
+        return {"subnets": list(subnets), "security_group_ids": list(security_group_ids)}
+    if found := of_stack(session):
+        return found
+    if session.target == "aws":
+        raise NoNetwork(
+            "On AWS a job in a VPC needs a network that is there. Make the seat's own, which costs "
+            f"money by the hour: workshop stacks up network --target aws --seat {session.seat}. Or "
+            "set the parameters subnets and security_group_ids. The subnet needs a way to S3 (a "
+            "gateway endpoint), and the group must let its own members reach each other on every "
+            "port."
+        )
+    ec2 = session.client("ec2")
+    vpc = _found(ec2.describe_vpcs, session, "Vpcs", "VpcId") or _make_vpc(ec2, session)
+    subnet = _found(ec2.describe_subnets, session, "Subnets", "SubnetId")
+    group = _found(ec2.describe_security_groups, session, "SecurityGroups", "GroupId")
+    if not _found(ec2.describe_vpc_endpoints, session, "VpcEndpoints", "VpcEndpointId"):
+        _make_way_to_s3(ec2, session, vpc)
+    return {
+        "subnets": [subnet or _make_subnet(ec2, session, vpc)],
+        "security_group_ids": [group or _make_group(ec2, session, vpc)],
+    }
+
+
+def of_stack(session) -> dict[str, list[str]] | None:
+    """The subnet and the group of the seat's network stack; None if it has none to be used."""
+    (stack,) = status(session, ("network",))
+    if not stack.usable:
+        return None
+    made = stack.outputs
+    return {"subnets": [made["SubnetId"]], "security_group_ids": [made["SecurityGroupId"]]}
+
+
+def rules_of(group: dict) -> list[dict[str, str]]:
+    """A security group's rules, a row each, in words: direction, protocol, ports, with.
+
+    group: as EC2's DescribeSecurityGroups gives it. with: "itself", another group's id, or
+    addresses.
+    """
+    both = {"in": group["IpPermissions"], "out": group["IpPermissionsEgress"]}
+    return [
+        {
+            "direction": direction,
+            "protocol": "all" if rule["IpProtocol"] == "-1" else rule["IpProtocol"],
+            "ports": _ports(rule),
+            "with": peer,
+        }
+        for direction, rules in both.items()
+        for rule in rules
+        for peer in _peers(rule, group["GroupId"])
+    ]
+
+
+def _ports(rule: dict) -> str:
+    first, last = rule.get("FromPort", -1), rule.get("ToPort", -1)
+    if rule["IpProtocol"] == "-1" or first == -1:
+        return "all"
+    return str(first) if first == last else f"{first} to {last}"
+
+
+def _peers(rule: dict, own: str) -> list[str]:
+    groups = [pair["GroupId"] for pair in rule.get("UserIdGroupPairs", [])]
+    return [
+        *("itself" if one == own else one for one in groups),
+        *(one["CidrIp"] for one in rule.get("IpRanges", [])),
+        *(one["CidrIpv6"] for one in rule.get("Ipv6Ranges", [])),
+        *(one["PrefixListId"] for one in rule.get("PrefixListIds", [])),
+    ]
+
+
+def _found(describe, session, many: str, name: str) -> str:
+    """The id of what this seat has already; empty if nothing."""
+    filters = [
+        {"Name": f"tag:{tag['Key']}", "Values": [tag["Value"]]} for tag in tags(session.seat)
+    ]
+    return next((one[name] for one in describe(Filters=filters)[many]), "")
+
+
+def _tagged(session, kind: str) -> list[dict]:
+    return [{"ResourceType": kind, "Tags": tags(session.seat)}]
+
+
+def _make_vpc(ec2, session) -> str:
+    made = ec2.create_vpc(CidrBlock=CIDR, TagSpecifications=_tagged(session, "vpc"))
+    return made["Vpc"]["VpcId"]
+
+
+def _make_way_to_s3(ec2, session, vpc: str) -> None:
+    """A gateway endpoint in the VPC's main route table, which its subnets use."""
+    mine = [{"Name": "vpc-id", "Values": [vpc]}]
+    tables = ec2.describe_route_tables(Filters=mine)["RouteTables"]
+    ec2.create_vpc_endpoint(
+        VpcId=vpc,
+        VpcEndpointType="Gateway",
+        ServiceName=f"com.amazonaws.{ec2.meta.region_name}.s3",
+        RouteTableIds=[one["RouteTableId"] for one in tables],
+        TagSpecifications=_tagged(session, "vpc-endpoint"),
+    )
+
+
+def _make_subnet(ec2, session, vpc: str) -> str:
+    """One subnet, so that all instances of a job are in one availability zone."""
+    made = ec2.create_subnet(
+        VpcId=vpc, CidrBlock=SUBNET, TagSpecifications=_tagged(session, "subnet")
+    )
+    return made["Subnet"]["SubnetId"]
+
+
+def _make_group(ec2, session, vpc: str) -> str:
+    """A security group whose members reach each other on every port, and nobody else does."""
+    group = ec2.create_security_group(
+        VpcId=vpc,
+        GroupName=f"workshop-{session.seat}-training",
+        Description="Instances of one training job reach each other",
+        TagSpecifications=_tagged(session, "security-group"),
+    )["GroupId"]
+    themselves = [{"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": group}]}]
+    ec2.authorize_security_group_ingress(GroupId=group, IpPermissions=themselves)
+    return group

@@ -1,0 +1,9 @@
+"""Start processes on this machine, and leave none behind.
+
+    from workshop.launch.mpirun import mpirun                # ranks of MPI
+    from workshop.launch.processes import run_together       # independent processes, torchrun
+    from workshop.launch.ranks import start_ranks            # ranks that run a notebook's functions
+
+All three stand on `supervisor`. `horovod` tells whether Horovod is installed, `horovod_fallback`
+what the Horovod lessons run where it is not.
+"""

@@ -1,0 +1,211 @@
+"""What this machine must have and has: one check a need."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+
+from local_sagemaker import daemon
+from local_sagemaker.cluster.linux import system_command
+from local_sagemaker.cluster.probe import isolation, why_no_shaping
+from local_sagemaker.cluster.spec import NAMESPACES
+from workshop.launch import installed
+from workshop.launch.installed import CheckResult, fail, ok, warn
+
+GB = 1e9
+DISK_LOW, DISK_NEEDED = 3 * GB, 0.5 * GB
+# A training process with TensorFlow takes about 0.6 GB; two instances run up to four.
+MEMORY_LOW, MEMORY_NEEDED = 4 * GB, 1.5 * GB
+SECONDS = 60
+WITHOUT = "jobs run as plain processes: no own addresses, no shaped links"
+RANKS = "from mpi4py import MPI; w = MPI.COMM_WORLD; print(w.allreduce(1), flush=True)"
+
+
+def all_checks(port: int) -> list[tuple[str, Callable[[], CheckResult]]]:
+    """(name, check) in the order in which they are shown. port: the local endpoint's."""
+    return [
+        ("Python", installed.python),
+        ("packages", installed.packages),
+        ("C++ compiler", installed.compiler),
+        ("Horovod", installed.horovod),
+        ("mpirun", mpirun),
+        ("iproute2", iproute2),
+        ("namespaces", namespaces),
+        ("tc tbf", tbf),
+        ("tc netem", netem),
+        ("disk", disk),
+        ("memory", memory),
+        ("cores", cores),
+        (f"port {port}", lambda: endpoint_port(port)),
+        ("port 8888", lab_port),
+    ]
+
+
+def examine(port: int) -> Iterator[tuple[str, CheckResult]]:
+    """Run every check. A check that breaks is a FAIL with its error, not an end."""
+    for name, check in all_checks(port):
+        try:
+            yield name, check()
+        except Exception as error:
+            yield name, fail(f"the check itself broke: {error!r}", "report this as a bug")
+
+
+def mpirun() -> CheckResult:
+    """Start two ranks that add up a number each."""
+    program = Path(sys.executable).parent / "mpirun"
+    if not program.exists():
+        return fail("no mpirun beside this Python", "make setup")
+    command = [str(program), "-np", "2", "--oversubscribe", sys.executable, "-c", RANKS]
+    # mpirun refuses root unless told twice; a container often has no other user.
+    environment = {
+        **os.environ,
+        "OMPI_ALLOW_RUN_AS_ROOT": "1",
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    }
+    done = run(command, environment)
+    if done.returncode == 0 and done.stdout.split() == ["2", "2"]:
+        return ok("two ranks added their numbers")
+    said = (done.stderr or done.stdout).strip().splitlines()
+    return fail(f"two ranks did not work: {' / '.join(said[:3])}", "make setup; see README")
+
+
+def iproute2() -> CheckResult:
+    missing = [name for name in ("ip", "tc") if system_command(name) is None]
+    if not missing:
+        return ok("ip and tc")
+    do = "sudo apt-get install iproute2 (or your system's package of that name)"
+    return warn(f"{' and '.join(missing)} not found; {WITHOUT}", do)
+
+
+def namespaces() -> CheckResult:
+    """Start a trial pair of instances, as a job would."""
+    kind, reason = isolation()
+    if kind == NAMESPACES:
+        return ok("two trial instances started, each with its own host name, network and files")
+    return warn(f"{reason}; {WITHOUT}", how_to_allow_namespaces())
+
+
+def how_to_allow_namespaces() -> str:
+    """The setting of this kernel that forbids them to ordinary users, where one is known."""
+    for name, forbidding, allowing in (
+        ("kernel/apparmor_restrict_unprivileged_userns", "1", "0"),
+        ("kernel/unprivileged_userns_clone", "0", "1"),
+        ("user/max_user_namespaces", "0", "10000"),
+    ):
+        path = Path("/proc/sys") / name
+        if path.exists() and path.read_text().strip() == forbidding:
+            return f"sudo sysctl {name.replace('/', '.')}={allowing}"
+    if sys.platform != "linux":
+        return "nothing: this system has none"
+    return "in Docker: docker run --security-opt seccomp=unconfined; or do without"
+
+
+def tbf() -> CheckResult:
+    """Limit a link's bandwidth, as a job would."""
+    return _shaping("tbf", why_no_shaping(), "bandwidth of links can be set: workshop links")
+
+
+def netem() -> CheckResult:
+    """Delay a link's packets, as a job would."""
+    return _shaping("netem", why_no_shaping(latency=True), "latency of links can be set")
+
+
+def _shaping(module: str, why: str | None, meaning: str) -> CheckResult:
+    if why is None:
+        return ok(meaning)
+    if system_command("tc") is None:
+        return warn("no tc here", "see iproute2 above")
+    do = f"a kernel with sch_{module} (sudo modprobe sch_{module}); jobs' logs say what they lack"
+    return warn(f"{module}: {why}", do)
+
+
+def run(command: list[str], environment: dict[str, str]) -> subprocess.CompletedProcess:
+    """Run a command to its end or SECONDS; one that hangs counts as failed."""
+    try:
+        return subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+        )
+    except subprocess.TimeoutExpired:
+        return subprocess.CompletedProcess(command, 124, "", f"no end within {SECONDS} s")
+    except OSError as error:
+        return subprocess.CompletedProcess(command, 127, "", str(error))
+
+
+def disk() -> CheckResult:
+    """Free space, the smallest of: here, the home directory, the directory for temporary files."""
+    try:
+        places = {Path.cwd(), Path.home(), Path(tempfile.gettempdir())}
+    except FileNotFoundError:
+        return fail(
+            "no folder for temporary files can be written",
+            "name one in the variable TMPDIR: export TMPDIR=$HOME/tmp",
+        )
+    free, place = min((shutil.disk_usage(p).free, str(p)) for p in places if p.exists())
+    found = f"{free / GB:.1f} GB free in {place}"
+    if free < DISK_NEEDED:
+        return fail(found, "free at least 3 GB")
+    return warn(found, "3 GB or more is comfortable") if free < DISK_LOW else ok(found)
+
+
+def memory() -> CheckResult:
+    available = psutil.virtual_memory().available
+    found = f"{available / GB:.1f} GB available"
+    if available < MEMORY_NEEDED:
+        return fail(found, "close programs: a two-instance job needs 1.5 GB, four ranks 4 GB")
+    if available < MEMORY_LOW:
+        return warn(found, "enough for two processes; close programs before you run four")
+    return ok(found)
+
+
+def cores() -> CheckResult:
+    """Cores that this process may use, which a container can set below the machine's."""
+    known = hasattr(os, "sched_getaffinity")
+    count = len(os.sched_getaffinity(0)) if known else os.cpu_count() or 1
+    if count < 2:
+        return warn("1 core", "all runs, but no speed-up can be seen: two ranks share it")
+    return ok(f"{count} cores")
+
+
+def endpoint_port(port: int) -> CheckResult:
+    """Free, or the local endpoint answers there."""
+    if daemon.is_free(port):
+        return ok("free for the local endpoint")
+    if is_endpoint(port):
+        return ok("the local endpoint is up")
+    return warn("another program uses it", "workshop up --port N with another N, or stop it")
+
+
+def lab_port() -> CheckResult:
+    if daemon.is_free(8888):
+        return ok("free for JupyterLab")
+    return ok("in use; JupyterLab will take the next free one")
+
+
+def is_endpoint(port: int) -> bool:
+    """True where something answers SageMaker's ListTrainingJobs as SageMaker does."""
+    headers = {
+        "X-Amz-Target": "SageMaker.ListTrainingJobs",
+        "Content-Type": "application/x-amz-json-1.1",
+    }
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    try:
+        connection.request("POST", "/", body="{}", headers=headers)
+        return "TrainingJobSummaries" in json.loads(connection.getresponse().read())
+    except (OSError, http.client.HTTPException, ValueError):
+        return False
+    finally:
+        connection.close()

@@ -1,0 +1,131 @@
+"""What is installed here: Python, packages against the lock, compiler, Horovod."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from packaging.markers import default_environment
+from packaging.requirements import Requirement
+
+from workshop.launch.horovod import horovod_status
+
+LOCK = Path(__file__).resolve().parents[2] / "requirements" / "lock.txt"
+PYTHONS = ((3, 11), (3, 12))
+SHOWN = ("tensorflow", "torch", "sagemaker")
+TRY_HOROVOD = "import horovod.tensorflow as hvd; hvd.init(); print(hvd.mpi_built())"
+OK, WARN, FAIL = "OK", "WARN", "FAIL"
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """level: OK, WARN (a part of the kit is missing) or FAIL (it will not work).
+
+    found: what is here. do: what to do about it, empty where there is nothing to do.
+    """
+
+    level: str
+    found: str
+    do: str = ""
+
+
+def ok(found: str) -> CheckResult:
+    return CheckResult(OK, found)
+
+
+def warn(found: str, do: str) -> CheckResult:
+    return CheckResult(WARN, found, do)
+
+
+def fail(found: str, do: str) -> CheckResult:
+    return CheckResult(FAIL, found, do)
+
+
+def python() -> CheckResult:
+    found = f"{platform.python_version()} in {sys.prefix}"
+    if sys.version_info[:2] in PYTHONS:
+        return ok(found)
+    return fail(found, "make setup PYTHON=/path/to/python3.11")
+
+
+def locked(text: str) -> dict[str, str]:
+    """Name -> version of every package that the lock wants on this machine."""
+    result = {}
+    for line in text.splitlines():
+        if not re.match(r"[A-Za-z0-9]", line):
+            continue
+        requirement = Requirement(line.rstrip(" \\"))
+        if requirement.marker is None or requirement.marker.evaluate(default_environment()):
+            result[requirement.name] = str(requirement.specifier).removeprefix("==")
+    return result
+
+
+def packages() -> CheckResult:
+    """Compare what is installed with the lock. A local version (torch's +cpu) may differ."""
+    if not LOCK.exists():
+        return warn(f"{LOCK} is not there", "run the kit from its own folder")
+    wanted = locked(LOCK.read_text())
+    wrong = []
+    for name, version in wanted.items():
+        try:
+            installed = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            wrong.append(f"{name} {version} is missing")
+            continue
+        if installed.split("+")[0] != version:
+            wrong.append(f"{name} is {installed}, not {version}")
+    if wrong:
+        more = f" and {len(wrong) - 3} more" if len(wrong) > 3 else ""
+        return fail("; ".join(wrong[:3]) + more, "make setup")
+    shown = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in SHOWN)
+    return ok(f"{len(wanted)} as locked: {shown}")
+
+
+def compiler() -> CheckResult:
+    """Compile a line of C++. Only Horovod needs it, and only while it is built."""
+    asked = (os.environ.get("CXX") or "").split()
+    names = asked[:1] or ["g++", "c++", "clang++"]
+    program = next((path for path in map(shutil.which, names) if path), None)
+    if program and compiles(program):
+        version = subprocess.run([program, "--version"], capture_output=True, text=True).stdout
+        return ok(version.splitlines()[0] if version else program)
+    if horovod_status().available:
+        return ok("none that works; not needed now, Horovod is built")
+    why = f"{program} cannot compile a line of C++" if program else "none found"
+    return warn(why, "sudo apt-get install g++ make (macOS: xcode-select --install)")
+
+
+def compiles(program: str) -> bool:
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "try.cc"
+        source.write_text("#include <vector>\nint main() { return std::vector<int>().size(); }\n")
+        command = [program, str(source), "-o", str(Path(folder) / "try")]
+        try:
+            return subprocess.run(command, capture_output=True, timeout=60).returncode == 0
+        except (OSError, subprocess.SubprocessError):
+            return False
+
+
+def horovod() -> CheckResult:
+    """Start it, in a process of its own: importing TensorFlow here would be slow for good."""
+    status = horovod_status()
+    if not status.available:
+        return warn(status.why, status.do)
+    environment = {**os.environ, "TF_USE_LEGACY_KERAS": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
+    command = [sys.executable, "-c", TRY_HOROVOD]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
+    except subprocess.TimeoutExpired:
+        return warn(f"Horovod {status.version} does not start within 120 s", "make setup")
+    if done.returncode == 0 and done.stdout.strip() == "True":
+        return ok(f"Horovod {status.version} with MPI")
+    said = (done.stderr.strip().splitlines() or ["no message"])[-1]
+    return warn(f"Horovod {status.version} does not start: {said}", "make setup")

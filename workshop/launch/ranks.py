@@ -1,0 +1,262 @@
+"""Ranks for a notebook: processes of this machine that wait for functions to run.
+
+    ranks = workshop.start_ranks(4)
+    ranks.run(function, argument)       # function(argument) on all four at once; four results
+    ranks.stop()
+
+This is the notebook's side; rank_process.py is what each process runs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+import time
+import weakref
+from collections.abc import Callable, Sequence
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+
+from workshop.launch.loopback import INTERFACE
+from workshop.launch.supervisor import Processes, ProcessFailed
+from workshop.paths import SCRIPTS
+
+START_SECONDS = 120  # importing torch takes seconds each, more on a busy machine
+GRACE_SECONDS = 1.0  # after one rank's error: the others' errors, if any, belong to the message
+
+
+class RankFailed(ProcessFailed):
+    """A rank raised, died or never came back; the message says which one, where and why."""
+
+
+def start_ranks(world_size: int, threads: int = 1) -> Ranks:
+    """Start processes of this machine that form one torch.distributed group (gloo).
+
+    Args:
+        world_size: how many.
+        threads: CPU threads that torch uses in each.
+
+    They end with `stop()`, or with the notebook. More ranks than cores share them.
+    """
+    return Ranks(world_size, threads)
+
+
+class Ranks:
+    """Processes that run functions together.
+
+    After a failure they are all ended, because a rank that waits for a lost one waits for
+    ever. The next `run` starts new ones: what a function kept in the old ones is gone.
+
+    Attributes: world_size, threads.
+    """
+
+    def __init__(self, world_size: int, threads: int = 1) -> None:
+        if not 1 <= world_size <= 64:
+            raise ValueError(f"world_size is {world_size}; 1 to 64 processes can be started.")
+        self.world_size, self.threads = world_size, threads
+        self._group: _Group | None = None
+        self._start()
+
+    def run(self, function: Callable | str, *args, timeout: float = 60) -> list:
+        """Call function(*args) on every rank at the same time; return the results by rank.
+
+        Args:
+            function: of the notebook, or "module:name" of a file in scripts/. In it,
+                `torch.distributed` is ready: get_rank(), all_reduce() and the rest. What it
+                prints is shown with the rank in front. A tensor that it returns arrives as
+                a numpy array.
+            timeout: seconds after which ranks that have not returned are given up.
+
+        Raises:
+            RankFailed: a rank raised an error, died, or did not return in time.
+        """
+        return self._call(function, [args] * self.world_size, timeout)
+
+    def run_each(self, function: Callable | str, parts: Sequence, *args, timeout: float = 60):
+        """Like `run`, but rank r calls function(parts[r], *args)."""
+        if len(parts) != self.world_size:
+            raise ValueError(f"{len(parts)} parts for {self.world_size} ranks: one each is needed.")
+        return self._call(function, [(part, *args) for part in parts], timeout)
+
+    def seconds(
+        self, function: Callable | str, *args, repeats: int = 7, timeout: float = 60
+    ) -> list[float]:
+        """Time function(*args): the slowest rank's seconds of each repeat, after a warm-up.
+
+        All ranks begin a repeat together.
+        """
+        call = ("seconds", _sendable(function), args, repeats)
+        by_rank = self._exchange([call] * self.world_size, timeout)
+        return [max(one) for one in zip(*by_rank, strict=True)]
+
+    def stop(self) -> None:
+        """End the processes. Harmless if they have ended."""
+        if self._group is not None:
+            self._group.end()
+            self._group = None
+
+    @property
+    def pids(self) -> list[int]:
+        """The processes' ids, by rank; none after a failure or `stop`."""
+        return list(self._group.processes.pids) if self._group else []
+
+    def __enter__(self) -> Ranks:
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.stop()
+
+    def __repr__(self) -> str:
+        return f"Ranks(world_size={self.world_size}, pids={self.pids})"
+
+    def _start(self) -> None:
+        self._group = _Group(self.world_size, self.threads)
+        self._guarded(lambda: self._group.gather(START_SECONDS))  # each says that it is ready
+
+    def _call(self, function, arguments: list[tuple], timeout: float) -> list:
+        sendable = _sendable(function)
+        return self._exchange([("call", sendable, one) for one in arguments], timeout)
+
+    def _exchange(self, messages: list[tuple], timeout: float) -> list:
+        packed = [cloudpickle.dumps(message) for message in messages]
+        if self._group is None:
+            self._start()
+        group = self._group
+
+        def there_and_back() -> list:
+            for connection, one in zip(group.connections, packed, strict=True):
+                connection.send_bytes(one)
+            return group.gather(timeout)
+
+        return self._guarded(there_and_back)
+
+    def _guarded(self, action: Callable[[], list]) -> list:
+        """Whatever goes wrong, an interrupt too, leaves no rank behind."""
+        try:
+            return action()
+        except BaseException:
+            self.stop()
+            raise
+
+
+def _sendable(function: Callable | str) -> Callable | str:
+    if isinstance(function, str):
+        module, colon, name = function.partition(":")
+        path = SCRIPTS / (module.replace(".", "/") + ".py")
+        if not (colon and name and path.is_file()):
+            raise ValueError(
+                f'{function!r} is no function of scripts/: write "folder.module:name", '
+                'for example "collectives.ring:all_reduce".'
+            )
+    return function
+
+
+class _Group:
+    """The processes of one start, and a connection to each."""
+
+    def __init__(self, world_size: int, threads: int) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="workshop-ranks-"))
+        pairs = [socket.socketpair() for _ in range(world_size)]
+        self.connections = [Connection(ours.detach()) for ours, _ in pairs]
+        descriptors = [[theirs.fileno()] for _, theirs in pairs]
+        module = [sys.executable, "-m", "workshop.launch.rank_process"]
+        self.processes = Processes(
+            [[*module, descriptor, self.folder, threads] for (descriptor,) in descriptors],
+            {
+                "WORLD_SIZE": world_size,
+                "LOCAL_WORLD_SIZE": world_size,
+                "OMP_NUM_THREADS": threads,
+                "GLOO_SOCKET_IFNAME": os.environ.get("GLOO_SOCKET_IFNAME", INTERFACE),
+                "PYTHONPATH": os.pathsep.join([str(SCRIPTS), *filter(None, sys.path)]),
+            },
+            each=[{"RANK": rank, "LOCAL_RANK": rank} for rank in range(world_size)],
+            descriptors=descriptors,
+            captured=False,
+        )
+        for _, theirs in pairs:
+            theirs.close()
+        # However the notebook ends, the processes and the folder go with it.
+        self.end = weakref.finalize(self, _end, self.processes, self.connections, self.folder)
+
+    def gather(self, timeout: float) -> list:
+        """Wait for one answer of each rank; show what they print meanwhile."""
+        answers: dict[int, Any] = {}
+        errors: dict[int, str] = {}
+        deadline = time.monotonic() + timeout
+        while len(answers) + len(errors) < len(self.connections):
+            waiting = [r for r in range(len(self.connections)) if r not in answers | errors]
+            left = max(0.0, deadline - time.monotonic())
+            ready = wait([self.connections[rank] for rank in waiting], left)
+            if not ready:
+                break
+            for rank in waiting:
+                if self.connections[rank] in ready:
+                    self._receive(rank, answers, errors)
+            if errors:
+                deadline = min(deadline, time.monotonic() + GRACE_SECONDS)
+        if errors:
+            raise RankFailed("\n".join(errors[rank] for rank in sorted(errors)))
+        if len(answers) < len(self.connections):
+            raise RankFailed(
+                self._hang(sorted(set(range(len(self.connections))) - set(answers)), timeout)
+            )
+        return [answers[rank] for rank in range(len(self.connections))]
+
+    def _receive(self, rank: int, answers: dict, errors: dict) -> None:
+        try:
+            kind, value = cloudpickle.loads(self.connections[rank].recv_bytes())
+        except (EOFError, ConnectionError):
+            statuses = self.processes.statuses
+            self.processes.until(lambda: statuses[rank] is not None, GRACE_SECONDS)
+            status = statuses[rank]
+            how = f"exit status {status}" if (status or 0) >= 0 else f"signal {-status}"
+            errors[rank] = f"rank {rank}: its process died ({how})."
+            return
+        if kind == "print":
+            print(f"[{rank}] {value}", flush=True)
+        elif kind == "result":
+            answers[rank] = value
+        else:
+            errors[rank] = f"rank {rank}: {value}"
+
+    def _hang(self, ranks: list[int], timeout: float) -> str:
+        """Which ranks did not return, and the line of the caller's code that each is in."""
+        places = []
+        for rank in ranks:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.processes.pids[rank], signal.SIGUSR1)  # it writes its stack
+        time.sleep(0.5)
+        for rank in ranks:
+            path = self.folder / f"stack-{rank}"
+            stack = _callers_lines(path.read_text()) if path.is_file() else ""
+            places.append(f"rank {rank}:\n{stack.rstrip() or '  (its stack is not known)'}")
+        who = ", ".join(map(str, ranks))
+        return (
+            f"After {timeout:g} s rank {who} had not returned. A collective operation returns "
+            "when every rank has called it with the same size; a send or receive, when the other "
+            "side has. They are here, last call first:\n" + "\n".join(places)
+        )
+
+
+def _callers_lines(stack: str) -> str:
+    """A stack without the frames that every rank has: those of its own program."""
+    return "\n".join(
+        line
+        for line in stack.splitlines()
+        if "/workshop/launch/rank_process.py" not in line and "<frozen runpy>" not in line
+    )
+
+
+def _end(processes: Processes, connections: list[Connection], folder: Path) -> None:
+    for connection in connections:
+        connection.close()
+    processes.end()
+    shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,1 @@
+"""What a cell calls to teach: guess, check, quiz, results, show."""

@@ -1,0 +1,82 @@
+"""Ablation: show one marked step of a script as a diff, or make a copy that lacks some steps.
+
+A line of the script that ends in `# STEP n` belongs to step n. Steps only add lines, so the
+script without any of them is the script that one began with.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import difflib
+import re
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from workshop.lesson.show import body, in_markdown, read
+from workshop.paths import SCRIPTS
+
+MARK = re.compile(r"\s*# STEP (\d+)$")
+
+
+def numbers(script: str) -> list[int]:
+    """The steps of a script in scripts/, in order. Raises ValueError if it has none."""
+    found = {int(m[1]) for line in _lines(script) if (m := MARK.search(line))}
+    if not found:
+        raise ValueError(f"scripts/{script} has no line that ends in # STEP and a number.")
+    return sorted(found)
+
+
+def text_without(script: str, left_out: Iterable[int], marks: bool = True) -> str:
+    """The script's text without the lines of these steps.
+
+    marks: keep the comments `# STEP n` of the other lines. Raises ValueError for a step that
+    the script does not have.
+    """
+    left_out = set(left_out)
+    if unknown := left_out - set(numbers(script)):
+        raise ValueError(
+            f"scripts/{script} has no step {sorted(unknown)}; it has {numbers(script)}."
+        )
+    kept = []
+    for line in _lines(script):
+        found = MARK.search(line)
+        if found is None or int(found[1]) not in left_out:
+            kept.append(line if marks else MARK.sub("", line))
+    text = re.sub(r"\n{4,}", "\n\n\n", "\n".join(kept)) + "\n"
+    ast.parse(text)  # a step whose lines cannot go alone is a fault of the script
+    return text
+
+
+@contextlib.contextmanager
+def without(script: str, *left_out: int) -> Iterator[Path]:
+    """A copy of scripts/ in which `script` lacks these steps; gives the copy's path.
+
+    The copy is gone at the end of the `with` block.
+    """
+    text = text_without(script, left_out)
+    with tempfile.TemporaryDirectory(prefix="workshop-steps-") as folder:
+        copy = Path(folder) / "scripts"
+        shutil.copytree(SCRIPTS, copy, ignore=shutil.ignore_patterns("__pycache__"))
+        (copy / script).write_text(text)
+        yield copy / script
+
+
+def diff(script: str, *shown: int) -> str:
+    """What these steps add to the script, in unified form; the steps before them are there."""
+    later = {one for one in numbers(script) if one > max(shown)}
+    old = body(text_without(script, later | set(shown), marks=False))
+    new = body(text_without(script, later, marks=False))
+    headings_and_lines = list(difflib.unified_diff(old, new, n=1, lineterm=""))
+    return "\n".join("⋯" if one.startswith("@@") else one for one in headings_and_lines[2:])
+
+
+def show_step(script: str, *shown: int):
+    """A notebook's view of `diff`: lines with + belong to these steps, the others are around."""
+    return in_markdown("diff", diff(script, *shown))
+
+
+def _lines(script: str) -> list[str]:
+    return read(script).splitlines()

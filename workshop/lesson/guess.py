@@ -1,0 +1,205 @@
+"""`workshop.guess`: a guess before the measurement, and both side by side after it.
+
+guess = workshop.guess(ranks="How many ranks will there be?")
+guess["ranks"] = 4            # in a cell of your own, or in the field that JupyterLab shows
+...
+guess.compare(ranks=measured)
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+
+import pandas as pd
+
+from workshop.display import in_notebook
+from workshop.lesson.results import save_results
+
+NO_GUESS = "-"
+
+_compared: dict[str, bool] = {}  # each question asked in this process: was it compared?
+
+
+def guess(**questions) -> Guess:
+    """Ask for a guess at each question. The notebook continues without answers, too.
+
+    Args:
+        questions: name="Question?" for a number, or name=("Question?", ["one", "other"]) for a
+            choice of texts.
+
+    Returns:
+        The guesses. JupyterLab shows a field for each; anywhere else they are set with
+        guess["name"] = value. Their `compare` must follow: an executed lesson's results say, under
+        "guesses", which questions were compared.
+    """
+    asked = Guess(questions)
+    _note(dict.fromkeys(asked.texts.values(), False))
+    if _has_keyboard():
+        from IPython.display import display
+
+        bundle = asked.fields()._repr_mimebundle_() | {"text/plain": asked.instructions()}
+        display(bundle, raw=True)
+    else:
+        print(asked.instructions())
+    return asked
+
+
+class Guess:
+    """The answers so far, by name: `guess["ranks"] = 4`. texts: name -> question."""
+
+    def __init__(self, questions: dict) -> None:
+        if not questions:
+            raise TypeError('guess() needs a question: guess(ranks="How many ranks?").')
+        self.texts: dict[str, str] = {}
+        self._choices: dict[str, list[str]] = {}
+        self._answers: dict[str, object] = {}
+        for name, question in questions.items():
+            text, choices = (question, []) if isinstance(question, str) else question
+            self.texts[name], self._choices[name] = text, list(choices)
+
+    def __getitem__(self, name: str):
+        """The answer, or None where there is none yet."""
+        self._require(name)
+        return self._answers.get(name)
+
+    def __setitem__(self, name: str, value) -> None:
+        """Raises ValueError for a name without a question, and for a value of another kind."""
+        self._require(name)
+        if value is not None:
+            self._check(name, value)
+        self._answers[name] = value
+
+    def compare(self, **measured) -> None:
+        """Show each question with the guess, what was measured and how far off the guess was.
+
+        measured: by the questions' names; the others are left out. It displays itself, wherever in
+        a cell it stands. Raises ValueError for a name that no question has.
+        """
+        from IPython.display import display
+
+        display(self.table(**measured))
+        _note({self.texts[name]: True for name in measured})
+
+    def table(self, **measured) -> pd.DataFrame:
+        """What `compare` shows."""
+        rows = []
+        for name, value in measured.items():
+            self._require(name)
+            value = value.item() if hasattr(value, "item") else value  # numpy's number
+            if self._choices[name]:
+                self._check(name, value)
+            answer = self._answers.get(name)
+            row = (self.texts[name], _shown(answer), _shown(value), _off_by(answer, value))
+            rows.append(row)
+        table = pd.DataFrame(rows, columns=["question", "your guess", "measured", "off by"])
+        # The index's name would take a line of the table's head to itself.
+        return table.set_index("question").rename_axis(index=None, columns="question")
+
+    def instructions(self) -> str:
+        """The questions, and how to answer them."""
+        lines = ["What is your guess? Answer in a cell of your own."]
+        for name, text in self.texts.items():
+            values = map(repr, self._choices[name]) if self._choices[name] else [""]
+            lines += ["", text, *(f'    guess["{name}"] = {value}' for value in values)]
+        return "\n".join(lines)
+
+    def fields(self):
+        """A widget with a field for each question."""
+        import ipywidgets
+
+        return ipywidgets.VBox([self._field(name) for name in self.texts])
+
+    def _field(self, name: str):
+        import ipywidgets
+
+        error = ipywidgets.Label("")
+        if self._choices[name]:
+            field = ipywidgets.RadioButtons(
+                options=self._choices[name], value=None, layout={"width": "max-content"}
+            )
+        else:
+            field = ipywidgets.Text(placeholder="a number", continuous_update=False)
+
+        def changed(change: dict) -> None:
+            try:
+                self[name] = change["new"] if self._choices[name] else to_number(change["new"])
+                error.value = ""
+            except ValueError as problem:
+                self[name] = None
+                error.value = str(problem)
+
+        field.observe(changed, names="value")
+        return ipywidgets.VBox(
+            [ipywidgets.Label(self.texts[name]), ipywidgets.HBox([field, error])]
+        )
+
+    def _require(self, name: str) -> None:
+        if name not in self.texts:
+            known = ", ".join(self.texts)
+            raise ValueError(f"There is no question {name!r}. The questions are: {known}.")
+
+    def _check(self, name: str, value) -> None:
+        choices = self._choices[name]
+        if choices and value not in choices:
+            allowed = " or ".join(map(repr, choices))
+            raise ValueError(f"{name}: {value!r} is not a choice. Choose {allowed}.")
+        if not choices and not _is_number(value):
+            raise ValueError(f"{name}: {value!r} is not a number.")
+
+
+def to_number(text: str) -> float | None:
+    """What was typed; None for nothing. "1,5" is refused: it might mean 15 or 1.5."""
+    try:
+        value = float(text) if text.strip() else None
+    except ValueError:
+        raise ValueError(f"{text!r} is not a number: write it like 4 or 0.25") from None
+    if value is not None and not math.isfinite(value):
+        raise ValueError(f"{text!r} is not a finite number")
+    return value
+
+
+def _note(compared: dict[str, bool]) -> None:
+    _compared.update(compared)
+    save_results(guesses=_compared)
+
+
+def _has_keyboard() -> bool:
+    """Whether somebody can fill in a field: papermill and nbconvert say that nobody can."""
+    if not in_notebook():
+        return False
+    from IPython import get_ipython
+
+    request = get_ipython().kernel.get_parent("shell")
+    return bool(request.get("content", {}).get("allow_stdin"))
+
+
+def _is_number(value) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
+
+
+def _shown(value) -> str:
+    if value is None:
+        return NO_GUESS
+    if not _is_number(value):
+        return str(value)
+    if isinstance(value, numbers.Integral):
+        return f"{value:,}"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def _off_by(answer, measured) -> str:
+    """The distance in words: a part of the measured value, or a factor where that says more."""
+    if answer is None:
+        return NO_GUESS
+    if not (_is_number(answer) and _is_number(measured)):
+        return "right" if answer == measured else "another answer"
+    if math.isclose(answer, measured, rel_tol=0.005):
+        return "nothing"
+    direction = "too high" if answer > measured else "too low"
+    if measured == 0 or answer * measured <= 0:
+        return f"{_shown(abs(answer - measured))} {direction}"
+    factor = max(answer / measured, measured / answer)
+    if factor >= 2:
+        return f"{_shown(factor)} times {direction}"
+    return f"{100 * abs(answer - measured) / abs(measured):.0f} % {direction}"

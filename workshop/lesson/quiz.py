@@ -1,0 +1,117 @@
+"""`workshop.quiz`: a lesson's three questions; a click on a choice says whether it is right.
+
+The questions are in notebooks/quiz/lesson_NN.toml:
+
+    [[question]]
+    text = "How many ...?"
+    choices = ["one", "two", "three"]
+    answer = 1                          # index from 0
+    why = "Because ..."
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+from workshop.display import in_notebook
+from workshop.paths import QUIZZES
+
+LETTERS = "abcd"
+COUNT = 3
+CODE = re.compile(r"`([^`]+)`")
+
+
+class BadQuiz(Exception):
+    """A quiz file that cannot be used; the message names the file, the question and why."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """answer: the index of the right choice, from 0."""
+
+    text: str
+    choices: list[str]
+    answer: int
+    why: str
+
+
+def quiz(lesson: str) -> None:
+    """Show a lesson's questions. lesson: "01". Raises ValueError if there is no such quiz."""
+    questions = load(lesson)
+    if not in_notebook():
+        print(as_text(questions))
+        return
+    from IPython.display import display
+
+    # Plain HTML: it answers in JupyterLab, on a page and in an editor, and needs no kernel.
+    display({"text/html": as_html(questions), "text/plain": as_text(questions)}, raw=True)
+
+
+def lessons(folder: Path = QUIZZES) -> list[str]:
+    """The two digits of each lesson that has a quiz."""
+    return sorted(path.stem.removeprefix("lesson_") for path in folder.glob("lesson_*.toml"))
+
+
+def load(lesson: str, folder: Path = QUIZZES) -> list[Question]:
+    """A lesson's questions. Raises ValueError for a lesson without a quiz, BadQuiz."""
+    path = folder / f"lesson_{lesson}.toml"
+    if not path.is_file():
+        known = ", ".join(lessons(folder)) or "none"
+        raise ValueError(f"Lesson {lesson!r} has no quiz. These have one: {known}.")
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))["question"]
+        questions = [Question(**table) for table in tables]
+    except (tomllib.TOMLDecodeError, KeyError, TypeError) as error:
+        raise BadQuiz(f"{path.name} is not a list of questions: {error}") from None
+    if len(questions) != COUNT:
+        raise BadQuiz(f"{path.name} must hold {COUNT} questions, not {len(questions)}.")
+    for at, question in enumerate(questions, 1):
+        if problem := _problem(question):
+            raise BadQuiz(f"{path.name}, question {at}: {problem}.")
+    return questions
+
+
+def _problem(question: Question) -> str | None:
+    texts = [question.text, question.why, *question.choices]
+    if not all(isinstance(text, str) and text for text in texts):
+        return "text, why and each choice must be a text"
+    if not 3 <= len(question.choices) <= len(LETTERS):
+        return "choices must be 3 or 4 texts"
+    if len(set(question.choices)) < len(question.choices):
+        return "two choices are the same"
+    if type(question.answer) is not int or not 0 <= question.answer < len(question.choices):
+        return f"answer is {question.answer!r}; choices count from 0"
+    return None
+
+
+def as_html(questions: list[Question]) -> str:
+    """The questions; each choice unfolds to its verdict."""
+    parts = []
+    for question in questions:
+        parts.append(f"<li><p>{_marked_up(question.text)}</p>")
+        for index, choice in enumerate(question.choices):
+            verdict = "Right." if index == question.answer else "No."
+            parts.append(
+                f"<details><summary>{_marked_up(choice)}</summary>"
+                f"<p><b>{verdict}</b> {_marked_up(question.why)}</p></details>"
+            )
+        parts.append("</li>")
+    return "<p>Click on your answer.</p><ol>" + "\n".join(parts) + "</ol>"
+
+
+def as_text(questions: list[Question]) -> str:
+    """The questions, where nothing can be clicked."""
+    lines = []
+    for number, question in enumerate(questions, 1):
+        lines.append(f"{number}. {question.text}")
+        choices = zip(LETTERS, question.choices, strict=False)
+        lines += [f"   {letter}) {choice}" for letter, choice in choices]
+    return "\n".join([*lines, "The answers: notebooks/instructor/quiz_answers.md"])
+
+
+def _marked_up(text: str) -> str:
+    return CODE.sub(r"<code>\1</code>", html.escape(text, quote=False))

@@ -1,0 +1,80 @@
+"""Measurements kept for machines that cannot make them: dated, and never mixed with one's own.
+
+Where instances are plain processes, links cannot be narrowed. A lesson then shows what was measured
+elsewhere, and says so:
+
+    kept = reference_results.load("06")
+    print(kept.caption)
+    kept.results["narrowing"]
+
+`python -m workshop.lesson.reference_results build/06_vpc_colocation.ipynb` keeps the results of a
+lesson that was just executed on this machine, in notebooks/reference/.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sys
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from workshop.lesson.results import read_results
+from workshop.paths import REFERENCE
+
+# lesson: the results that a machine without narrow links needs
+NEEDED = {
+    "06": ("narrowing", "alone", "placed"),
+    "07": ("events", "steps"),
+}
+
+
+@dataclass(frozen=True)
+class ReferenceResults:
+    """What a lesson measured once. machine: in words. results: as it saved them."""
+
+    date: str
+    machine: str
+    results: dict[str, Any]
+
+    @property
+    def caption(self) -> str:
+        """A sentence to print beside every number of it."""
+        return f"Recorded on {self.date} on another machine ({self.machine}), not measured here."
+
+
+def load(lesson: str, folder: Path = REFERENCE) -> ReferenceResults:
+    """The kept measurement of a lesson. Raises FileNotFoundError where none was kept."""
+    text = (folder / f"lesson_{lesson}.json").read_text(encoding="utf-8")
+    return ReferenceResults(**json.loads(text))
+
+
+def keep(executed: Path, folder: Path = REFERENCE) -> Path:
+    """Keep the results of an executed lesson; returns the file that was written.
+
+    Raises ValueError if the notebook lacks a result, or shows kept ones itself.
+    """
+    lesson = executed.stem[:2]
+    if lesson not in NEEDED:
+        raise ValueError(f"{executed.name}: results are kept of lessons {', '.join(NEEDED)} only.")
+    found = read_results(executed)
+    if found.get("recorded"):
+        raise ValueError(f"{executed.name} shows kept results itself: execute it where links work.")
+    if missing := [name for name in NEEDED[lesson] if name not in found]:
+        raise ValueError(f"{executed.name} has no {', '.join(missing)}: did it run to its end?")
+    content = {
+        "date": datetime.now(UTC).date().isoformat(),
+        "machine": f"{os.cpu_count()} cores, {platform.system()}",
+        "results": {name: found[name] for name in NEEDED[lesson]},
+    }
+    path = folder / f"lesson_{lesson}.json"
+    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    return path
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:]:
+        print(f"{keep(Path(name))}: kept from {name}")

@@ -1,0 +1,104 @@
+"""Show what runs, never a copy of it: a function, the diff of two scripts, the versions."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import importlib.metadata
+import os
+import platform
+from urllib.parse import quote
+
+from workshop.paths import SCRIPTS
+
+PACKAGES = ("sagemaker", "sagemaker-training", "tensorflow", "horovod", "torch", "moto")
+
+
+def show_function(script: str, name: str):
+    """A notebook's view of one function or class of a file in scripts/, with a link to its line.
+
+    name: "main", "Model", or "Model.fit" for a method. Raises ValueError for a file or name that
+    is not there, and for a method's bare name that several classes have.
+    """
+    text, line = function_source(script, name)
+    return in_markdown("python", text, link(script, line))
+
+
+def show_diff(old: str, new: str):
+    """A notebook's view of `diff`: lines with - are only in `old`, lines with + only in `new`."""
+    return in_markdown("diff", diff(old, new), f"From {link(old)} to {link(new)}")
+
+
+def function_source(script: str, name: str) -> tuple[str, int]:
+    """The text of one function or class, and the number of its first line; see show_function."""
+    text = read(script)
+    defined = dict(_definitions(ast.parse(text)))
+    found = [path for path in defined if path == name] or [
+        path for path in defined if path.split(".")[-1] == name
+    ]
+    if not found:
+        raise ValueError(f"scripts/{script} has no function or class {name!r}.")
+    if len(found) > 1:
+        raise ValueError(f"scripts/{script} has several {name!r}: name one of {', '.join(found)}.")
+    node = defined[found[0]]
+    first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+    return "\n".join(text.splitlines()[first - 1 : node.end_lineno]), first
+
+
+def _definitions(node: ast.AST, prefix: str = ""):
+    """(dotted path, node) of every function and class, the nested ones too."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield prefix + child.name, child
+            yield from _definitions(child, f"{prefix}{child.name}.")
+        else:
+            yield from _definitions(child, prefix)
+
+
+def diff(old: str, new: str, context: int = 1) -> str:
+    """The code that two files in scripts/ do not share; their docstrings are left out."""
+    lines = difflib.unified_diff(
+        body(read(old)), body(read(new)), f"scripts/{old}", f"scripts/{new}", n=context, lineterm=""
+    )
+    return "\n".join(lines)
+
+
+def link(script: str, line: int | None = None) -> str:
+    """A Markdown link from a notebook to a file in scripts/ and a line in it."""
+    path = quote(os.path.relpath(SCRIPTS / script))  # a notebook's process runs in its folder
+    if line is None:
+        return f"[scripts/{script}]({path})"
+    return f"[scripts/{script}, line {line}]({path}#L{line})"
+
+
+def in_markdown(language: str, text: str, source: str = ""):
+    """Text as a notebook's output, coloured as `language`; above it, where it comes from."""
+    from IPython.display import Markdown
+
+    return Markdown(f"{source}\n\n```{language}\n{text}\n```".lstrip())
+
+
+def read(script: str) -> str:
+    """The text of a file in scripts/. Raises ValueError if there is none."""
+    path = SCRIPTS / script
+    if not path.is_file():
+        raise ValueError(f"There is no scripts/{script}.")
+    return path.read_text()
+
+
+def body(text: str) -> list[str]:
+    """A script's lines below its docstring."""
+    first = ast.parse(text).body[0]
+    has_docstring = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
+    return text.splitlines()[first.end_lineno if has_docstring else 0 :]
+
+
+def versions() -> str:
+    """Python, the system and the packages that matter, in one line."""
+    found = [f"Python {platform.python_version()}", f"{platform.system()} {platform.machine()}"]
+    for name in PACKAGES:
+        try:
+            found.append(f"{name} {importlib.metadata.version(name)}")
+        except importlib.metadata.PackageNotFoundError:
+            found.append(f"no {name}")
+    return ", ".join(found)

@@ -1,0 +1,254 @@
+"""The all-reduces as rounds of messages: who sends what to whom, and the bytes that each passes.
+
+    rounds("ring", 1_000_000, world_size=4)
+    bytes_by_rank("naive", 1_000_000, world_size=4)
+    bytes_by_instance("two_tier", 1_000_000, instances=2, ranks_per_instance=4)
+
+`ALGORITHMS` look at ranks alone. `PLACED` are those in which it matters where the ranks live, and
+gloo's own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+# gloo's own limit: kMaxSegmentSize in gloo/allreduce.h,
+# https://github.com/facebookincubator/gloo, read 2026-11-21.
+GLOO_SEGMENT_BYTES = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Message:
+    """n_bytes from rank `source` to rank `to`."""
+
+    source: int
+    to: int
+    n_bytes: float
+
+
+# Messages of one round travel at the same time; rounds follow each other.
+Rounds = list[list[Message]]
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Ranks on instances, instance by instance, as mpirun and torchrun place them.
+
+    Raises ValueError unless both are whole numbers from 1 on.
+    """
+
+    instances: int
+    ranks_per_instance: int
+
+    def __post_init__(self) -> None:
+        for name in ("instances", "ranks_per_instance"):
+            count = getattr(self, name)
+            if not isinstance(count, int) or count < 1:
+                raise ValueError(f"{name} is {count!r}: give a whole number, at least 1.")
+
+    @property
+    def world_size(self) -> int:
+        """Ranks in all."""
+        return self.instances * self.ranks_per_instance
+
+    def instance_of(self, rank: int) -> int:
+        """The number of the instance that `rank` lives on."""
+        return rank // self.ranks_per_instance
+
+    def rank_of(self, instance: int, local_rank: int) -> int:
+        """The rank at that place."""
+        return instance * self.ranks_per_instance + local_rank
+
+    def crosses(self, message: Message) -> bool:
+        """Whether the message leaves its instance."""
+        return self.instance_of(message.source) != self.instance_of(message.to)
+
+
+def naive(n_bytes: float, world_size: int) -> Rounds:
+    """Everything to rank 0, one after the other; the sum back to all."""
+    others = range(1, world_size)
+    up = [[Message(rank, 0, n_bytes)] for rank in others]
+    return up + [[Message(0, rank, n_bytes)] for rank in others]
+
+
+def tree(n_bytes: float, world_size: int) -> Rounds:
+    """Sums up a binomial tree to rank 0, and down again."""
+    up, distance = [], 1
+    while distance < world_size:
+        senders = range(distance, world_size, 2 * distance)
+        up.append([Message(rank, rank - distance, n_bytes) for rank in senders])
+        distance *= 2
+    return up + [[Message(one.to, one.source, n_bytes) for one in level] for level in reversed(up)]
+
+
+def ring(n_bytes: float, world_size: int) -> Rounds:
+    """Reduce-scatter, then all-gather: a chunk from every rank to the next, in every round."""
+    return 2 * _passes(n_bytes / world_size, [range(world_size)])
+
+
+def gloo(n_bytes: float, place: Placement) -> Rounds:
+    """torch's own on gloo: a ring, downwards, with two segments of a chunk on their way at a time.
+
+    Read in gloo/allreduce.cc. That version sends more than a ring where a chunk has more than two
+    segments. The one in torch 2.13 does not: 1, 8 and 64 MiB on two ranks were counted on the
+    interface (2026-11-21), and each rank sent what a ring sends.
+    """
+    size, chunk = place.world_size, n_bytes / place.world_size
+    per_chunk = max(2, math.ceil(chunk / GLOO_SEGMENT_BYTES))
+    pairs, single = divmod((size - 1) * per_chunk, 2)
+
+    def at_a_time(segments: int) -> list[Message]:
+        sent = segments * chunk / per_chunk
+        return [Message(rank, (rank - 1) % size, sent) for rank in range(size)]
+
+    return 2 * ([at_a_time(2)] * pairs + [at_a_time(1)] * single)
+
+
+def blind_ring(n_bytes: float, place: Placement) -> Rounds:
+    """A ring that knows nothing of instances: with two or more, each hop leaves one."""
+    order = [
+        place.rank_of(instance, local_rank)
+        for local_rank in range(place.ranks_per_instance)
+        for instance in range(place.instances)
+    ]
+    return 2 * _passes(n_bytes / place.world_size, [order])
+
+
+def two_tier(n_bytes: float, place: Placement) -> Rounds:
+    """Reduce-scatter inside, all-reduce of each part across, all-gather inside."""
+    instances, local_ranks = range(place.instances), range(place.ranks_per_instance)
+    within = [[place.rank_of(i, local) for local in local_ranks] for i in instances]
+    peers = [[place.rank_of(i, local) for i in instances] for local in local_ranks]
+    part = n_bytes / place.ranks_per_instance
+    inside = _passes(part, within)
+    return inside + 2 * _passes(part / place.instances, peers) + inside
+
+
+def herring(n_bytes: float, place: Placement) -> Rounds:
+    """A server on each instance: sums inside, a bucket to each server and back, out to the ranks.
+
+    As scripts/collectives/herring.py does it: up and down inside an instance along a tree.
+    """
+    instances = range(place.instances)
+    servers = [place.rank_of(instance, 0) for instance in instances]
+    along = tree(n_bytes, place.ranks_per_instance)
+    inside = [
+        [
+            Message(server + one.source, server + one.to, n_bytes)
+            for server in servers
+            for one in level
+        ]
+        for level in along
+    ]
+    half = len(inside) // 2
+    bucket = n_bytes / place.instances
+    swaps = [
+        [Message(servers[i], servers[(i + away) % place.instances], bucket) for i in instances]
+        for away in instances[1:]
+    ]
+    return inside[:half] + 2 * swaps + inside[half:]
+
+
+def _passes(chunk: float, rings: Sequence[Sequence[int]]) -> Rounds:
+    """Once around each ring, all rings at the same time: every rank passes a chunk to the next."""
+    size = len(rings[0])
+    hops = [(ring[at], ring[(at + 1) % size]) for ring in rings for at in range(size)]
+    return [[Message(source, to, chunk) for source, to in hops]] * (size - 1)
+
+
+ALGORITHMS: dict[str, Callable[[float, int], Rounds]] = {
+    "naive": naive,
+    "tree": tree,
+    "ring": ring,
+}
+PLACED: dict[str, Callable[[float, Placement], Rounds]] = {
+    "gloo": gloo,
+    "blind_ring": blind_ring,
+    "two_tier": two_tier,
+    "herring": herring,
+}
+
+
+def rounds(
+    algorithm: str,
+    n_bytes: float,
+    world_size: int | None = None,
+    *,
+    instances: int = 1,
+    ranks_per_instance: int | None = None,
+) -> Rounds:
+    """An algorithm's messages, round by round.
+
+    Args:
+        algorithm: of ALGORITHMS or PLACED.
+        n_bytes: of the tensor that is reduced.
+        world_size: ranks in all; or give ranks_per_instance.
+        instances, ranks_per_instance: where the ranks live. One instance unless said.
+
+    Raises ValueError for an unknown name, and for counts that make no sense.
+    """
+    if algorithm not in (*ALGORITHMS, *PLACED):
+        raise ValueError(
+            f"{algorithm!r} is not known. There are: {', '.join((*ALGORITHMS, *PLACED))}."
+        )
+    place = placement(world_size, instances, ranks_per_instance)
+    if n_bytes < 0:
+        raise ValueError(f"{n_bytes} bytes: a tensor has 0 or more.")
+    if algorithm in ALGORITHMS:
+        return ALGORITHMS[algorithm](n_bytes, place.world_size)
+    return PLACED[algorithm](n_bytes, place)
+
+
+def placement(
+    world_size: int | None, instances: int = 1, ranks_per_instance: int | None = None
+) -> Placement:
+    """Where the ranks live. Raises ValueError if the three counts do not go together."""
+    if world_size is None and ranks_per_instance is None:
+        raise ValueError("How many ranks? Give world_size, or instances and ranks_per_instance.")
+    if ranks_per_instance is None:
+        if world_size < 1 or world_size % max(1, instances):
+            raise ValueError(
+                f"{world_size} ranks on {instances} instance(s): give at least one rank, and as "
+                "many on each instance."
+            )
+        ranks_per_instance = world_size // max(1, instances)
+    place = Placement(instances, ranks_per_instance)
+    if world_size not in (None, place.world_size):
+        raise ValueError(
+            f"{instances} x {ranks_per_instance} ranks are {place.world_size}, and world_size is "
+            f"{world_size}: leave one of them out."
+        )
+    return place
+
+
+def bytes_by_rank(
+    algorithm: str,
+    n_bytes: float,
+    world_size: int | None = None,
+    *,
+    instances: int = 1,
+    ranks_per_instance: int | None = None,
+) -> list[tuple[float, float]]:
+    """(bytes sent, bytes received) of every rank in one all-reduce of n_bytes."""
+    place = placement(world_size, instances, ranks_per_instance)
+    sent, received = [0.0] * place.world_size, [0.0] * place.world_size
+    for messages in rounds(algorithm, n_bytes, place.world_size, instances=instances):
+        for one in messages:
+            sent[one.source] += one.n_bytes
+            received[one.to] += one.n_bytes
+    return list(zip(sent, received, strict=True))
+
+
+def bytes_by_instance(
+    algorithm: str, n_bytes: float, instances: int, ranks_per_instance: int
+) -> list[tuple[float, float]]:
+    """(bytes out, bytes in) over every instance's link to the network, in one all-reduce."""
+    place = Placement(instances, ranks_per_instance)
+    out, into = [0.0] * instances, [0.0] * instances
+    for messages in rounds(algorithm, n_bytes, place.world_size, instances=instances):
+        for one in filter(place.crosses, messages):
+            out[place.instance_of(one.source)] += one.n_bytes
+            into[place.instance_of(one.to)] += one.n_bytes
+    return list(zip(out, into, strict=True))

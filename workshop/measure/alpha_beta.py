@@ -1,0 +1,303 @@
+"""What an all-reduce costs: the alpha-beta model.
+
+A message of n bytes takes alpha + beta · n seconds. Messages of one round travel at the same
+time, rounds follow each other. So an algorithm (all_reduces.py) is a list of rounds, and all else
+is sums:
+
+    link = Link.through((8, 40e-6), (8_000_000, 4e-3))           # two measured points
+    estimated_seconds("ring", 1_000_000, world_size=4, links=link)
+
+Where ranks live on instances there are two tiers: inside an instance, and across, where all
+messages share the instance's one link to the network:
+
+    tiers = TwoTiers.from_measurements(job.events)               # scripts/measure_all_reduce.py
+    estimated_seconds("two_tier", 1_000_000, instances=2, ranks_per_instance=4, links=tiers)
+    bound("two_tier", 1_000_000, instances=2, ranks_per_instance=4, bits_per_second=200e6)
+
+The model knows nothing of the time to add numbers, nor of anything else that a machine does.
+Against real jobs (`python -m bench links`, 2 x 4 ranks, 100 to 400 Mbit/s, 24 points, 2026-11-21,
+2 busy cores) its median error was 10 %. Worst was `ring` on 1 MiB, chunks of 128 KiB: up to twice
+the estimate. What it lacks there is not known: no link line has it.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from local_sagemaker.jobs.network import performance
+from workshop.measure.all_reduces import (
+    Message,
+    Placement,
+    bytes_by_instance,
+    placement,
+    rounds,
+)
+
+
+@dataclass(frozen=True)
+class Link:
+    """The way between two ranks. alpha: seconds per message. beta: seconds per byte."""
+
+    alpha: float
+    beta: float
+
+    def seconds(self, n_bytes: float) -> float:
+        """How long one message takes."""
+        return self.alpha + self.beta * n_bytes
+
+    @classmethod
+    def through(cls, small: tuple[int, float], large: tuple[int, float]) -> Link:
+        """The link whose line goes through two measured points (bytes, seconds).
+
+        Raises ValueError if the points are in the wrong order, or the larger message was faster.
+        """
+        (few, quick), (many, slow) = small, large
+        if not 0 <= few < many:
+            raise ValueError(f"{few} and {many} bytes: the first must be the smaller message.")
+        if not 0 < quick < slow:
+            raise ValueError(
+                f"{many} bytes took {slow:.3g} s and {few} bytes {quick:.3g} s: the larger "
+                "message must take longer. Is the machine busy? Measure again, with more repeats."
+            )
+        beta = (slow - quick) / (many - few)
+        return cls(alpha=max(0.0, quick - beta * few), beta=beta)
+
+
+@dataclass(frozen=True)
+class SharedLinks:
+    """Links that get slower when several work at the same time, as on one machine's cores.
+
+    alone: one message travels. busy: `at_once` messages travel. Between the two, and beyond
+    them, a straight line.
+    """
+
+    alone: Link
+    busy: Link
+    at_once: int
+
+    def seconds(self, n_bytes: float, messages: int) -> float:
+        """How long `messages` messages of n_bytes take, sent at the same time."""
+        one, all_of_them = self.alone.seconds(n_bytes), self.busy.seconds(n_bytes)
+        share = (messages - 1) / (self.at_once - 1) if self.at_once > 1 else 0.0
+        return one + share * (all_of_them - one)
+
+    @classmethod
+    def one_wire(cls, link: Link) -> SharedLinks:
+        """A wire that all messages must pass: n of them take n times the bytes' time."""
+        return cls(alone=link, busy=Link(link.alpha, 2 * link.beta), at_once=2)
+
+    @classmethod
+    def one_each(cls, link: Link) -> SharedLinks:
+        """A link for every rank: messages do not hinder each other."""
+        return cls(alone=link, busy=link, at_once=1)
+
+
+@dataclass(frozen=True)
+class TwoTiers:
+    """What a message costs inside an instance, and across.
+
+    inside: shared by the messages of one instance. across: an instance's one link to the
+    network, shared by the messages that leave it; and by those that enter it, apart from the
+    first. None: not known, because nothing was measured there.
+    """
+
+    inside: SharedLinks | None
+    across: SharedLinks | None
+
+    def seconds(self, messages: list[Message], place: Placement) -> float:
+        """How long one round takes: the two tiers work at the same time, the slower one counts.
+
+        Raises ValueError if the round needs a tier that is not known.
+        """
+        within, crossing = _by_place(messages, place)
+        seconds = [_of_tier(self.inside, one, "inside an instance") for one in within]
+        seconds += [_of_tier(self.across, one, "across instances") for one in crossing]
+        return max(seconds, default=0.0)
+
+    @classmethod
+    def from_measurements(cls, lines: Iterable[Mapping]) -> TwoTiers:
+        """The tiers from the "link" records that scripts/measure_all_reduce.py printed.
+
+        lines: such as a JobResult's `events`; those of other kinds are passed over. Each has
+        tier ("inside" or "across"), pairs (how many messages travelled at once in an instance,
+        or left it), bytes (of each message) and seconds (each repeat's). The medians count, of
+        the smallest and the largest message.
+
+        Raises ValueError if there is no such record, or too few to draw a line through.
+        """
+        measured: dict[str, dict] = {"inside": defaultdict(dict), "across": defaultdict(dict)}
+        for one in lines:
+            if one.get("event") != "link":
+                continue
+            if one["tier"] not in measured:
+                raise ValueError(f"Tier {one['tier']!r} is not known: inside or across.")
+            median = statistics.median(one["seconds"])
+            measured[one["tier"]][int(one["pairs"])][int(one["bytes"])] = median
+        if not any(measured.values()):
+            raise ValueError(
+                'There is no record {"event": "link", ...}: run scripts/measure_all_reduce.py.'
+            )
+        return cls(**{tier: _shared(tier, by_pairs) for tier, by_pairs in measured.items()})
+
+    @classmethod
+    def of_instance_type(
+        cls, instance_type: str, alpha_inside: float = 0.0, alpha_across: float = 0.0
+    ) -> TwoTiers:
+        """An estimate from documented bandwidths, for one rank on each GPU.
+
+        instance_type: such as "ml.p4d.24xlarge". alpha_inside, alpha_across: seconds that even an
+        empty message takes; not documented, so 0 unless you know better: what comes out is the
+        least time, for large tensors. The figures with their sources: NVLINKS below, and
+        local_sagemaker/jobs/network.toml.
+
+        Raises ValueError for a type without documented figures.
+        """
+        return cls(*_documented(instance_type, alpha_inside, alpha_across))
+
+
+def _by_place(messages: list[Message], place: Placement) -> tuple[list, list]:
+    """The messages that share something: inside an instance; out of one; into one."""
+    within, out, into = defaultdict(list), defaultdict(list), defaultdict(list)
+    for one in messages:
+        source, to = place.instance_of(one.source), place.instance_of(one.to)
+        if source == to:
+            within[source].append(one)
+        else:
+            out[source].append(one)
+            into[to].append(one)
+    return list(within.values()), [*out.values(), *into.values()]
+
+
+def _of_tier(links: SharedLinks | None, messages: list[Message], name: str) -> float:
+    if links is None:
+        raise ValueError(f"A message travels {name}, and no link there was measured.")
+    mean = sum(one.n_bytes for one in messages) / len(messages)
+    return links.seconds(mean, len(messages))
+
+
+def _shared(tier: str, by_pairs: dict[int, dict[int, float]]) -> SharedLinks | None:
+    if not by_pairs:
+        return None
+    fewest, most = min(by_pairs), max(by_pairs)
+    alone, busy = (_link(tier, pairs, by_pairs[pairs]) for pairs in (fewest, most))
+    return SharedLinks(alone, busy, at_once=1 if fewest == most else most)
+
+
+def _link(tier: str, pairs: int, by_bytes: dict[int, float]) -> Link:
+    few, many = min(by_bytes), max(by_bytes)
+    if few == many:
+        raise ValueError(
+            f"Tier {tier}, {pairs} pair(s): only messages of {few} bytes were measured. A line "
+            "needs a small and a large one."
+        )
+    if by_bytes[many] <= by_bytes[few]:
+        # A busy machine: waiting for a core took longer than the bytes. They cost nothing visible.
+        return Link(alpha=by_bytes[many], beta=0.0)
+    return Link.through((few, by_bytes[few]), (many, by_bytes[many]))
+
+
+@dataclass(frozen=True)
+class NVLink:
+    """What a GPU of an instance type sends plus what it receives, GB/s, and who says so."""
+
+    gpus: int
+    gigabytes_per_second: float
+    source: str
+    date: str
+
+
+_A100 = NVLink(
+    gpus=8,
+    gigabytes_per_second=600,  # 12 links of 25 GB/s each way, through NVSwitch
+    source="NVLink of the third generation, as listed for p4d at "
+    "https://gist.github.com/shashankprasanna/10ebe6dc1ba1d8d93db17da4e2cc890e; each way half: "
+    "https://naddod.com/blog/high-performance-gpu-server-hardware-topology",
+    date="2026-11-21",
+)
+_H100 = NVLink(
+    gpus=8,
+    gigabytes_per_second=900,  # 18 links of 25 GB/s each way, through NVSwitch
+    source="NVLink of the fourth generation: "
+    "https://www.fibermall.com/blog/nvidia-nvlink-and-nvswitch-evolution.htm; p5's 8 together: "
+    "https://agenticdaily.ai/articles/aws-maps-open-source-ml-stack-to-its-accelerated-instances",
+    date="2026-11-21",
+)
+NVLINKS = {"ml.p4d.24xlarge": _A100, "ml.p4de.24xlarge": _A100, "ml.p5.48xlarge": _H100}
+
+
+def _documented(
+    instance_type: str, alpha_inside: float, alpha_across: float
+) -> tuple[SharedLinks, SharedLinks]:
+    """(inside, across) of an instance type with a rank on each GPU. Raises ValueError.
+
+    Inside, NVSwitch gives every GPU its whole rate whoever else sends. Across, all GPUs share
+    the instance's network; one ring is taken to fill it, as NCCL does with several channels.
+    """
+    if instance_type not in NVLINKS:
+        raise ValueError(
+            f"How fast ranks of one {instance_type} talk is not documented: measure it with "
+            f"scripts/measure_all_reduce.py. Documented are: {', '.join(NVLINKS)}."
+        )
+    each_way = NVLINKS[instance_type].gigabytes_per_second * 1e9 / 2
+    network = performance(instance_type).gbit * 1e9 / 8
+    inside = SharedLinks.one_each(Link(alpha_inside, 1 / each_way))
+    return inside, SharedLinks.one_wire(Link(alpha_across, 1 / network))
+
+
+def estimated_seconds(
+    algorithm: str,
+    n_bytes: float,
+    world_size: int | None = None,
+    links: Link | SharedLinks | TwoTiers | None = None,
+    *,
+    instances: int = 1,
+    ranks_per_instance: int | None = None,
+) -> float:
+    """Seconds of one all-reduce of n_bytes.
+
+    links: a Link if every rank has one to itself; SharedLinks if messages of the same round
+    hinder each other; TwoTiers if ranks live on instances. The rest is as for `rounds`, and so
+    are its errors. Raises TypeError without links.
+    """
+    if links is None:
+        raise TypeError("estimated_seconds() needs links: a Link, SharedLinks or TwoTiers.")
+    place = placement(world_size, instances, ranks_per_instance)
+    found = rounds(algorithm, n_bytes, place.world_size, instances=instances)
+    # An algorithm repeats its rounds: each different one is worked out once.
+    kept: dict[int, float] = {}
+    for messages in found:
+        if id(messages) not in kept:
+            kept[id(messages)] = _round_seconds(messages, links, place)
+    return sum(kept[id(messages)] for messages in found)
+
+
+def _round_seconds(messages: list[Message], links, place: Placement) -> float:
+    if isinstance(links, TwoTiers):
+        return links.seconds(messages, place)
+    largest = max(one.n_bytes for one in messages)
+    if isinstance(links, SharedLinks):
+        return links.seconds(largest, len(messages))
+    return links.seconds(largest)
+
+
+def bound(
+    algorithm: str,
+    n_bytes: float,
+    *,
+    instances: int,
+    ranks_per_instance: int,
+    bits_per_second: float,
+) -> float:
+    """Seconds below which no all-reduce by this algorithm can go: bytes over a link by its rate.
+
+    bits_per_second: of an instance's link, each direction. The busiest instance counts, in its
+    busier direction. 0 on one instance, which sends nothing over the network.
+    Raises ValueError for a rate that is not above 0.
+    """
+    if not bits_per_second > 0:
+        raise ValueError(f"A link of {bits_per_second} bit/s: give a rate above 0.")
+    passed = bytes_by_instance(algorithm, n_bytes, instances, ranks_per_instance)
+    return 8 * max(max(one) for one in passed) / bits_per_second
