@@ -139,3 +139,81 @@ def test_a_circle_would_be_found(tmp_path, back):
     assert set(circle(known)) == {"kit.a", "kit.b"}
     (tmp_path / "kit" / "b.py").write_text("NAME = 'kit.a'\n")
     assert circle(known) == []
+
+
+# workshop/: room -> the rooms that it may import. Each may import the ground as well: the few
+# files beside the rooms, which import no room.
+ROOMS = {
+    "cli": {"course", "failures", "account", "plots", "measure", "jobs", "launch", "lesson"},
+    "course": {"account", "jobs", "lesson"},
+    "failures": {"jobs", "launch", "lesson"},
+    "account": {"jobs"},
+    "plots": {"measure", "jobs"},
+    "measure": {"launch"},
+    "jobs": set(),
+    "launch": set(),
+    "lesson": set(),
+}
+MOST_FILES = 5  # beside the rooms
+
+
+def wrong_arrows(known: dict[str, Path]) -> dict[str, set[str]]:
+    """Modules of workshop/ with what they import and must not: another room, or the face.
+
+    The face, workshop/__init__.py, may name every room: it is for lessons.
+    """
+    wrong = {}
+    ours = {name: name.split(".")[1] for name in known if name.startswith("workshop.")}
+    ground = {room for name, room in ours.items() if known[name].parent.name == "workshop"}
+    for name, room in ours.items():
+        may = ROOMS.get(room, set()) | ground | {room}
+        met = {one for one in imported(name, known) if one.split(".")[0] == "workshop"}
+        if bad := {one for one in met if one.partition(".")[2].split(".")[0] not in may}:
+            wrong[name] = bad
+    return wrong
+
+
+def test_the_rooms_are_these():
+    top = ROOT / "workshop"
+    files = [path.relative_to(top) for path in top.rglob("*") if path.is_file()]
+    files = [path for path in files if "__pycache__" not in path.parts]  # also a former room's
+    assert {path.parts[0] for path in files if len(path.parts) > 1} == set(ROOMS)
+    beside = [path.name for path in files if path.parent == Path() and path.suffix == ".py"]
+    assert "__init__.py" in beside and len(beside) <= MOST_FILES, beside
+
+
+def test_no_room_reaches_up():
+    assert wrong_arrows(modules()) == {}
+
+
+@pytest.mark.parametrize(
+    ("module", "imports", "wrong"),
+    [
+        ("jobs/session", "from workshop.account import prices", {"workshop.account.prices"}),
+        ("jobs/session", "def f():\n    import workshop.cli.run", {"workshop.cli.run"}),
+        ("paths", "from workshop.jobs import session", {"workshop.jobs.session"}),
+        ("lesson/check", "import workshop", {"workshop"}),
+        ("lesson/check", "from workshop import paths", set()),
+        ("account/prices", "from ..jobs import session", set()),
+        ("cli/run", "from workshop.account.prices import table", set()),
+    ],
+)
+def test_an_arrow_up_would_be_found(tmp_path, module, imports, wrong):
+    for name in ("jobs/session", "account/prices", "cli/run", "lesson/check", "paths"):
+        path = tmp_path / "workshop" / f"{name}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(imports if name == module else "")
+        (path.parent / "__init__.py").touch()
+    found = wrong_arrows(modules(tmp_path, {".": ("workshop",)}))
+    assert found == ({f"workshop.{module.replace('/', '.')}": wrong} if wrong else {})
+
+
+def test_contributing_tells_the_same_rooms():
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in (ROOT / "CONTRIBUTING.md").read_text().splitlines()
+        if line.startswith("| `workshop/")
+    ]
+    told = {row[0].strip("`").split("/")[1]: set(filter(None, row[2].split(", "))) for row in rows}
+    below = set(ROOMS) - {"cli"}
+    assert {room: below if may == {"all below"} else may for room, may in told.items()} == ROOMS

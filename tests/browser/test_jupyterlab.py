@@ -7,32 +7,21 @@ soak` takes all of it, job included. Pictures of the screen are kept in build/sc
 from __future__ import annotations
 
 import re
-import shutil
 from pathlib import Path
 
 import nbformat
 import psutil
 import pytest
 
-from lab_harness import PATIENCE, SCREENSHOTS, Page, end_lab, wait_for
+from lab_harness import PATIENCE, Page, end_lab, wait_for
 from local_sagemaker import daemon
 from workshop.course.lessons import chosen
-from workshop.course.pages import Row, write_html
 from workshop.course.sync import KERNEL
 from workshop.lesson.quiz import load
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 
 SHOWN = "return arguments[0].complete && arguments[0].naturalWidth > 0 ? arguments[0].width : 0"
-
-FETCHED = """return performance.getEntriesByType("resource").map(one => one.name)
-    .filter(name => !name.startsWith("data:"))"""
-CUT = """const all = ".jp-OutputArea-output, pre"
-    return [document.documentElement, ...document.querySelectorAll(all)]
-    .filter(one => one.scrollWidth > one.clientWidth + 1)
-    .map(one => one.textContent.slice(0, 200))"""
-PICTURES = "return [...document.images].map(one => one.complete ? one.naturalWidth : 0)"
-
 
 # Of lesson 00: set-up, session, a learner's guess, the quiz; and pictures, which need no job.
 KEPT = re.compile(r"^import workshop$|workshop\.(session|predict|guess|quiz)\(", re.MULTILINE)
@@ -129,23 +118,6 @@ def test_the_first_page_is_kept(page):
     title = page.all("h1")[0]
     assert title.text.startswith("00 · ")
     assert page.picture(title, "top").stat().st_size > 20_000
-
-
-def test_its_page_needs_no_network_and_cuts_nothing(browser, lesson_run, tmp_path):
-    """The executed lesson as `workshop run` would write it, without a server."""
-    path = lesson_run("00").path
-    copy, name = shutil.copy(path, tmp_path), path.stem
-    written = write_html(Path(copy), Row(name, "ok", 1.0), "local", pages=[name])
-    here = browser.current_window_handle
-    browser.switch_to.new_window("tab")
-    browser.get(written.as_uri())
-    fetched, cut, pictures = (browser.execute_script(one) for one in (FETCHED, CUT, PICTURES))
-    browser.save_screenshot(str(SCREENSHOTS / f"{name}-page.png"))
-    browser.close()
-    browser.switch_to.window(here)
-    assert fetched == []
-    assert cut == []
-    assert len(pictures) >= 2 and min(pictures) >= 500
 
 
 def test_a_cell_that_fails_is_noticed(browser, lab):

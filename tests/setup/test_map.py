@@ -74,7 +74,8 @@ def test_the_readmes_map_has_every_folder_at_the_top():
     assert top_folders() - {one.split("/")[0] for one in named} == set()
 
 
-def test_paths_of_the_readme_exist():
-    found = paths((ROOT / "README.md").read_text())
-    assert {"workshop/", "cloudformation/notebook/"} <= found
+@page
+def test_paths_exist(page):
+    found = paths((ROOT / page).read_text())
+    assert {"workshop/", "notebooks/"} <= found
     assert [one for one in found if not (ROOT / one).exists()] == []
