@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lab_harness import SCREENSHOTS
-from workshop.notebooks.page import Row, write_html
+from workshop.course.pages import Row, write_html
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
