@@ -12,7 +12,7 @@ from pathlib import Path
 sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 
 from local_sagemaker import daemon  # noqa: E402
-from local_sagemaker.jobs.manager import MOST_INSTANCES  # noqa: E402
+from local_sagemaker.cluster.spec import MOST_INSTANCES  # noqa: E402
 from local_sagemaker.server.serve import GRACE_SECONDS, CannotServe, serve  # noqa: E402
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from local_sagemaker.cluster import processes
 from local_sagemaker.cluster.links import Links
+from local_sagemaker.cluster.spec import MOST_INSTANCES
 from local_sagemaker.jobs.aws import LocalAws
 from local_sagemaker.jobs.record import JobRecord
 from local_sagemaker.jobs.run import JobRun, clean
@@ -19,7 +20,6 @@ from local_sagemaker.server.files import remove
 from local_sagemaker.server.records import readable
 
 LOG = logging.getLogger(__name__)
-MOST_INSTANCES = 20  # of all running jobs together; a new AWS account's is in that order
 JOIN_SECONDS = 15  # all jobs together
 CRASHED = (
     "InternalServerError: the local endpoint ended while this job was running (it was killed, or "

@@ -18,8 +18,8 @@ from botocore.credentials import Credentials
 from local_sagemaker import credentials
 from local_sagemaker.api.managers import Managers
 from local_sagemaker.cluster import probe
+from local_sagemaker.cluster.spec import MOST_INSTANCES
 from local_sagemaker.jobs.aws import LocalAws
-from local_sagemaker.jobs.manager import MOST_INSTANCES
 from local_sagemaker.server.app import Application
 from local_sagemaker.server.connections import Handler, Server, room_for_clients
 from local_sagemaker.server.files import remove, replace

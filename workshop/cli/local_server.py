@@ -10,8 +10,8 @@ import time
 import click
 
 from local_sagemaker import daemon
+from local_sagemaker.cluster.spec import MOST_INSTANCES
 from local_sagemaker.jobs import links
-from local_sagemaker.jobs.manager import MOST_INSTANCES
 from workshop.cli.shared import WrongUse
 from workshop.jobs import local_server
 
