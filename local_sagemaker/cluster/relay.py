@@ -113,7 +113,7 @@ def _connect(name: str, port: int) -> socket.socket:
     settings of pip or uv name is an exception, wherever it is.
     """
     for *kind, _, address in socket.getaddrinfo(name, port, type=socket.SOCK_STREAM):
-        if (name, port) not in _indexes() and not _is_elsewhere(address[0]):
+        if (name, port) not in _indexes() and not _is_elsewhere(str(address[0])):
             raise PermissionError(f"{name} is {address[0]}")
         with contextlib.suppress(ConnectionError, TimeoutError):
             server = socket.socket(*kind)
