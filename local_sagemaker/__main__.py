@@ -12,6 +12,7 @@ from pathlib import Path
 sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 
 from local_sagemaker import daemon  # noqa: E402
+from local_sagemaker.cluster.spec import MOST_INSTANCES  # noqa: E402
 from local_sagemaker.server.serve import GRACE_SECONDS, CannotServe, serve  # noqa: E402
 
 
@@ -25,6 +26,9 @@ def main() -> int:
         "--grace", type=float, default=GRACE_SECONDS, help="seconds from SIGTERM to SIGKILL"
     )
     parser.add_argument(
+        "--max-instances", type=int, default=MOST_INSTANCES, help="of all jobs that run at once"
+    )
+    parser.add_argument(
         "--i-know-this-is-not-safe", action="store_true", help="allow a --host that others reach"
     )
     args = parser.parse_args()
@@ -36,7 +40,7 @@ def main() -> int:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     logging.getLogger("werkzeug").setLevel(logging.WARNING)
     try:
-        serve(args.state, args.port, host, args.isolation, args.grace)
+        serve(args.state, args.port, host, args.isolation, args.grace, args.max_instances)
     except CannotServe as error:
         print(f"local_sagemaker: {error}", file=sys.stderr)
         return 1

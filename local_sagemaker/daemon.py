@@ -20,6 +20,8 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+import psutil
+
 from local_sagemaker import credentials
 from local_sagemaker.jobs.aws import LocalAws
 from local_sagemaker.server.files import remove
@@ -39,6 +41,7 @@ IN_THE_WAY = (
 )
 START_SECONDS = 60
 STOP_SECONDS = 45
+KILL_SECONDS = 15
 
 
 class DaemonError(Exception):
@@ -185,14 +188,24 @@ def stop(state: Path) -> bool:
     found = running(state)
     if found is None:
         return False
-    with contextlib.suppress(ProcessLookupError):  # it is ending already
-        os.kill(found.pid, signal.SIGTERM)
-    deadline = time.monotonic() + STOP_SECONDS
-    while time.monotonic() < deadline:
-        if not _locked(state):
-            return True
-        time.sleep(0.05)
-    raise DaemonError(f"Process {found.pid} did not end within {STOP_SECONDS} s.")
+    for number, seconds in ((signal.SIGTERM, STOP_SECONDS), (signal.SIGKILL, KILL_SECONDS)):
+        _signal(found.pid, number)
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            if not _locked(state):
+                (state / "endpoint.json").unlink(missing_ok=True)
+                return True
+            time.sleep(0.05)
+    raise DaemonError(f"Process {found.pid} did not end within {seconds} s of being killed.")
+
+
+def _signal(pid: int, number: int) -> None:
+    """Signal an endpoint. Raises DaemonError for a process which is none."""
+    with contextlib.suppress(psutil.NoSuchProcess):  # it is ending already
+        process = psutil.Process(pid)
+        if "local_sagemaker" not in " ".join(process.cmdline()) and process.is_running():
+            raise DaemonError(f"Process {pid} is not a local endpoint; it was left alone.")
+        process.send_signal(number)
 
 
 def forget(state: Path) -> None:

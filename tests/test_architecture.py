@@ -19,6 +19,7 @@ FRAMEWORKS = {"tensorflow", "torch", "horovod", "keras", "tf_keras"}
 # place of the image's, and a notebook's ranks.
 STAND_INS = {
     "local_sagemaker/image/ps_server.py": {"tensorflow"},
+    "local_sagemaker/image/keras_2/keras/__init__.py": {"tf_keras"},
     "local_sagemaker/image/site/smdistributed/dataparallel/torch/torch_smddp.py": {"torch"},
     "local_sagemaker/image/site/smdistributed/dataparallel/tensorflow.py": {"horovod"},
     "local_sagemaker/serving/runtime/saved_models.py": {"tensorflow"},

@@ -19,8 +19,9 @@ from local_sagemaker.serving.transforms import TransformManager
 class Managers:
     """All of one state directory, restored from it. Raises OSError where it cannot be used."""
 
-    def __init__(self, state: Path, aws: LocalAws, isolation: str, grace_seconds: float) -> None:
-        self.jobs = JobManager(state / "jobs", aws, isolation, grace_seconds)
+    def __init__(self, state: Path, aws: LocalAws, isolation: str, *limits: float) -> None:
+        """limits: seconds from SIGTERM to SIGKILL, and instances of all running jobs."""
+        self.jobs = JobManager(state / "jobs", aws, isolation, *limits)
         self.endpoints = EndpointManager(state / "endpoints", aws)
         self.transforms = TransformManager(state / "transforms", aws)
         self.runtime = RuntimeApi(self.endpoints)

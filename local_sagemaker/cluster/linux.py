@@ -23,7 +23,14 @@ MS_NODEV = 0x4
 MS_BIND = 0x1000
 MS_REC = 0x4000
 MS_PRIVATE = 0x40000
+SYS_MOUNT_SETATTR = 442  # the same number on every architecture; Linux 5.12
+AT_FDCWD = -100
+AT_RECURSIVE = 0x8000
+MOUNT_ATTR_RDONLY = 0x1
+CAP_NET_ADMIN = 12
+CAP_SYS_ADMIN = 21
 PR_SET_PDEATHSIG = 1
+PR_CAPBSET_DROP = 24
 PR_SET_CHILD_SUBREAPER = 36
 # Searched after PATH: an ordinary user's PATH on Debian lacks them, and `tc` is there.
 SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin")
@@ -59,6 +66,28 @@ def mount(source: str, target: Path | str, kind: str = "", flags: int = 0, data:
 def bind(source: Path | str, target: Path | str) -> None:
     """Show `source` at `target` too, in this mount namespace."""
     mount(str(source), target, flags=MS_BIND | MS_REC)
+
+
+def read_only(target: Path | str, recursive: bool = False, undo: bool = False) -> None:
+    """Make a mount read-only (undo: writable) in this mount namespace. Raises OSError (ENOSYS
+    before Linux 5.12)."""
+    mask = MOUNT_ATTR_RDONLY
+    attributes = (ctypes.c_uint64 * 4)(0 if undo else mask, mask if undo else 0, 0, 0)
+    result = _libc().syscall(
+        ctypes.c_long(SYS_MOUNT_SETATTR),
+        ctypes.c_int(AT_FDCWD),
+        os.fsencode(target),
+        ctypes.c_uint(AT_RECURSIVE if recursive else 0),
+        ctypes.byref(attributes),
+        ctypes.c_size_t(ctypes.sizeof(attributes)),
+    )
+    _check(result, f"make {target} {'writable' if undo else 'read-only'}")
+
+
+def drop_capabilities() -> None:
+    """What this process starts can neither mount nor change its network any more."""
+    for capability in (CAP_SYS_ADMIN, CAP_NET_ADMIN):
+        _check(_libc().prctl(PR_CAPBSET_DROP, capability, 0, 0, 0), "prctl")
 
 
 def sethostname(name: str) -> None:

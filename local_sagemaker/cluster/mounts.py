@@ -1,36 +1,75 @@
-"""What an instance of namespaces finds in its file system: its own /opt/ml, /tmp, /etc/hosts."""
+"""What an instance of namespaces finds in its file system.
+
+Its own /opt/ml, /tmp, /run, /dev/shm, home and /etc; a layer over the Python environment; all
+else of this machine to read, but nothing of the endpoint's state.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 from pathlib import Path
 
 from local_sagemaker.cluster import linux
+from local_sagemaker.cluster.loop import note
 from local_sagemaker.cluster.spec import ClusterSpec, Host
 
 RUN_TMP = "/run/tmp"
+HOME = "/run/home"
+OWN_ETC = ("environment",)  # files in /etc that programs in a container append to
 
 
 def make(spec: ClusterSpec, host: Host) -> None:
-    """Give the instance its own /etc/hosts, /opt/ml, /tmp, /dev/shm and image layer."""
+    """Give the instance its own file system."""
     linux.mount("none", "/", flags=linux.MS_REC | linux.MS_PRIVATE)
-    hosts_file = host.path / "hosts"
-    names = "".join(f"{peer.address} {peer.name}\n" for peer in spec.hosts)
-    hosts_file.write_text(f"127.0.0.1 localhost\n{names}")
-    linux.bind(hosts_file, "/etc/hosts")
+    own = [prefix] if (prefix := _image_layer(spec, host)) else []
+    own += _etc(spec, host)
     with contextlib.suppress(OSError):
         linux.mount("tmpfs", "/dev/shm", "tmpfs", linux.MS_NOSUID | linux.MS_NODEV)
-    _image_layer(spec, host)
+        own.append("/dev/shm")
     _mount_opt_ml(host.path / "ml")
     tmp = host.path / "tmp"
     tmp.mkdir(exist_ok=True)
     linux.mount("tmpfs", "/run", "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "mode=755")
-    os.mkdir(RUN_TMP)
+    for folder in (RUN_TMP, HOME):
+        os.mkdir(folder)
     linux.bind(tmp, RUN_TMP)
+    try:
+        linux.read_only("/", recursive=True)
+    except OSError as error:
+        note(host.name, f"this kernel leaves the machine's files writable to jobs: {error}")
+        return
+    for place in (*own, "/opt/ml", "/run", RUN_TMP):
+        linux.read_only(place, undo=True)
+    state = host.path.parents[2]  # STATE/jobs/JOB/algo-N
+    if state.name != "/":
+        linux.mount("tmpfs", state, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "size=4k,mode=555")
 
 
-def _image_layer(spec: ClusterSpec, host: Host) -> None:
+def _etc(spec: ClusterSpec, host: Host) -> list[str]:
+    """An /etc that the instance may change without changing the machine's, and its hosts file."""
+    names = "".join(f"{peer.address} {peer.name}\n" for peer in spec.hosts)
+    hosts = f"127.0.0.1 localhost\n{names}"
+    upper, work = host.path / "etc" / "upper", host.path / "etc" / "work"
+    upper.mkdir(parents=True, exist_ok=True)
+    work.mkdir(exist_ok=True)
+    # Written here, they belong to whoever runs the endpoint: an ordinary user could not change
+    # those of the machine, which are root's, not even their copies.
+    (upper / "hosts").write_text(hosts)
+    for name in OWN_ETC:
+        with contextlib.suppress(OSError):
+            shutil.copyfile(f"/etc/{name}", upper / name)
+        (upper / name).touch()
+    if _overlay("/etc", upper, work):
+        return ["/etc"]
+    hosts_file = host.path / "hosts"
+    hosts_file.write_text(hosts)
+    linux.bind(hosts_file, "/etc/hosts")
+    return []
+
+
+def _image_layer(spec: ClusterSpec, host: Host) -> str | None:
     """A writable layer over the Python environment, as a container has over its image.
 
     `pip install -r requirements.txt` on an instance then changes that instance alone.
@@ -40,15 +79,22 @@ def _image_layer(spec: ClusterSpec, host: Host) -> None:
     upper, work = host.path / "layer" / "upper", host.path / "layer" / "work"
     upper.mkdir(parents=True, exist_ok=True)
     work.mkdir(exist_ok=True)
-    options = f"lowerdir={spec.prefix},upperdir={upper},workdir={work}"
-    if ":" in spec.prefix + str(upper) or "," in spec.prefix + str(upper):
-        host.env["LOCAL_SAGEMAKER_NO_LAYER"] = "1"  # overlay's own separators
-        return
+    if _overlay(spec.prefix, upper, work):
+        return spec.prefix
+    host.env["LOCAL_SAGEMAKER_NO_LAYER"] = "1"
+    return None
+
+
+def _overlay(lower: str, upper: Path, work: Path) -> bool:
+    """Mount a layer over a folder; False where the file system cannot carry one."""
+    options = f"lowerdir={lower},upperdir={upper},workdir={work}"
+    if ":" in lower + str(upper) or "," in lower + str(upper):  # overlay's own separators
+        return False
     for data in (f"{options},userxattr", options):
         with contextlib.suppress(OSError):
-            linux.mount("overlay", spec.prefix, "overlay", 0, data)
-            return
-    host.env["LOCAL_SAGEMAKER_NO_LAYER"] = "1"
+            linux.mount("overlay", lower, "overlay", 0, data)
+            return True
+    return False
 
 
 def _mount_opt_ml(source: Path) -> None:

@@ -174,8 +174,13 @@ def _pass_on(pid: int, number: int) -> None:
 def _instance_init(spec: ClusterSpec, host: Host, output: int) -> int:
     """Pid 1 of the instance: start the command, reap what dies, end when the command ends."""
     linux.mount("proc", "/proc", "proc", linux.MS_NOSUID | linux.MS_NODEV)
+    for kernels in ("/proc/sys", "/proc/sysrq-trigger"):  # root's job could write there
+        with contextlib.suppress(OSError):
+            linux.bind(kernels, kernels)
+            linux.read_only(kernels)
     pid = os.fork()
     if pid == 0:
+        linux.drop_capabilities()
         exec_command(spec.command, host.env, output)
     os.close(output)
     # kill(-1) reaches every process of this namespace but this one.

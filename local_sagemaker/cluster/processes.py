@@ -25,30 +25,30 @@ OPEN = "instances are plain processes here and reach each other; on AWS they wou
 class ProcessInstance:
     """An instance: the leader of a session, whose descendants are the instance."""
 
-    def __init__(self, job: str, host: Host, pid: int, output: int) -> None:
-        self.job, self.name, self.pid, self.output = job, host.name, pid, output
+    def __init__(self, host: Host, pid: int, output: int) -> None:
+        self.mark, self.name, self.pid, self.output = host.env[MARK], host.name, pid, output
 
     def signal(self, number: int) -> None:
-        for process in members(self.job, self.name):
+        for process in members(self.mark, self.name):
             process.send_signal(number)
 
 
-def members(job: str, host: str | None = None) -> list[psutil.Process]:
-    """The living processes that a job started, found by the mark in their environment."""
+def members(mark: str, host: str | None = None) -> list[psutil.Process]:
+    """The living processes that a job started, found by its mark in their environment."""
     found = []
     for process in psutil.process_iter():
         try:
             env = process.environ()
         except (psutil.Error, OSError):
             continue
-        if env.get(MARK) == job and host in (None, env.get("LOCAL_SAGEMAKER_HOST")):
+        if env.get(MARK) == mark and host in (None, env.get("LOCAL_SAGEMAKER_HOST")):
             found.append(process)
     return found
 
 
-def kill_strays(job: str) -> int:
+def kill_strays(mark: str) -> int:
     """Kill what is left of a job; the number of processes killed."""
-    strays = members(job)
+    strays = members(mark)
     for process in strays:
         try:
             process.kill()
@@ -72,7 +72,7 @@ def run(spec: ClusterSpec) -> int:
         Loop(instances, spec.grace_seconds).run()
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        kill_strays(spec.job)
+        kill_strays(spec.hosts[0].env[MARK])
     return 0
 
 
@@ -82,4 +82,4 @@ def _start(spec: ClusterSpec, host: Host) -> ProcessInstance:
     if pid == 0:
         exec_command(spec.command, host.env, write_end)
     os.close(write_end)
-    return ProcessInstance(spec.job, host, pid, output)
+    return ProcessInstance(host, pid, output)

@@ -11,9 +11,12 @@ connection accepted there is carried on from here.
 from __future__ import annotations
 
 import contextlib
+import ipaddress
+import os
 import signal
 import socket
 import threading
+from urllib.parse import urlsplit
 
 from local_sagemaker.cluster.spec import GATEWAY
 
@@ -91,10 +94,54 @@ def _to_proxied(client: socket.socket) -> socket.socket:
         raise ValueError(f"{verb} is not CONNECT")
     name, _, port = target.rpartition(":")
     try:
-        server = socket.create_connection((name.strip("[]"), int(port)), timeout=30)
+        server = _connect(name.strip("[]"), int(port))
+    except PermissionError:
+        client.sendall(b"HTTP/1.1 403 Not an address of the internet\r\nContent-Length: 0\r\n\r\n")
+        raise
     except OSError:
         client.sendall(b"HTTP/1.1 502 No connection\r\nContent-Length: 0\r\n\r\n")
         raise
     server.settimeout(None)
     client.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
     return server
+
+
+def _connect(name: str, port: int) -> socket.socket:
+    """Connect to a package index. Raises PermissionError for this machine's own services.
+
+    What listens on this machine trusts whoever is on it; a job is not. An index which the
+    settings of pip or uv name is an exception, wherever it is.
+    """
+    for *kind, _, address in socket.getaddrinfo(name, port, type=socket.SOCK_STREAM):
+        if (name, port) not in _indexes() and not _is_elsewhere(str(address[0])):
+            raise PermissionError(f"{name} is {address[0]}")
+        with contextlib.suppress(ConnectionError, TimeoutError):
+            server = socket.socket(*kind)
+            server.settimeout(30)
+            server.connect(address)
+            return server
+    raise OSError(f"no connection to {name}")
+
+
+def _is_elsewhere(address: str) -> bool:
+    """Whether no interface of this machine has the address: then none can be bound to it."""
+    found = ipaddress.ip_address(address.partition("%")[0])
+    if found.is_loopback or found.is_unspecified or found.is_link_local:
+        return False
+    family = socket.AF_INET6 if found.version == 6 else socket.AF_INET
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.bind((address, 0))
+        except OSError:
+            return True
+    return False
+
+
+def _indexes() -> set[tuple[str, int]]:
+    found = set()
+    for name, value in os.environ.items():
+        if name.startswith(("PIP_", "UV_")) and name.endswith(("INDEX_URL", "INDEX", "FIND_LINKS")):
+            for one in map(urlsplit, value.split()):
+                if one.hostname:
+                    found.add((one.hostname, one.port or (443 if one.scheme == "https" else 80)))
+    return found

@@ -10,6 +10,7 @@ from local_sagemaker.cluster.links import Links
 
 NETWORK = "10.88.0"
 GATEWAY = f"{NETWORK}.1"
+MOST_INSTANCES = 20  # of all running jobs together; a new AWS account has such a limit, too
 NAMESPACES = "namespaces"
 PROCESSES = "processes"
 

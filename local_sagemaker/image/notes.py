@@ -12,6 +12,8 @@ def say() -> None:
     image = os.environ.get("LOCAL_SAGEMAKER_IMAGE", "")
     versions = [f"{name} {_version(name)}" for name in ("tensorflow", "torch", "horovod")]
     print(f"[local] image {image} is not pulled; this machine runs {', '.join(versions)}.")
+    if _version("horovod") != "(not installed)":
+        print("[local] this Horovod is built for TensorFlow; horovod.torch is not in it.")
     for note in json.loads(os.environ.get("LOCAL_SAGEMAKER_NOTES", "[]")):
         print(f"[local] {note}", flush=True)
 

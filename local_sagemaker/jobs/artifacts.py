@@ -25,6 +25,8 @@ def check(request: dict) -> None:
 def upload(aws: LocalAws, request: dict, region: str, hosts: dict[str, Path]) -> str | None:
     """Pack and upload; the S3 URI of model.tar.gz, or None if there is no model.
 
+    With CompressionType NONE the model's files are uploaded as they are, under one prefix.
+
     hosts: name -> the instance's /opt/ml. With several instances the archives hold the
     files of all; where two wrote the same name, the lowest-numbered instance's is taken.
     """
@@ -33,6 +35,12 @@ def upload(aws: LocalAws, request: dict, region: str, hosts: dict[str, Path]) ->
     for name, folder in (("model", "model"), ("output", "output/data")):
         files = _files([directory / folder for directory in hosts.values()])
         if not files:
+            continue
+        if name == "model" and request["OutputDataConfig"].get("CompressionType") == "NONE":
+            uploaded[name] = f"{base}/output/model/"
+            for relative, path in sorted(files.items()):
+                bucket, key = split_uri(uploaded[name] + relative)
+                aws.client("s3", region).upload_file(str(path), bucket, key)
             continue
         archive = next(iter(hosts.values())).parent.parent / f"{name}.tar.gz"
         with tarfile.open(archive, "w:gz", compresslevel=1) as tar:

@@ -43,6 +43,13 @@ class LocalAws:
             "AWS_EC2_METADATA_DISABLED": "true",
         }
 
+    def mark(self, name: str) -> str:
+        """What every process of a job or an endpoint carries, by which strays are found.
+
+        The key is the state directory's own: another endpoint's work is never taken for ours.
+        """
+        return f"{self.credentials.access_key}/{name}"
+
     def objects(self, uri: str, region: str) -> list[tuple[str, str, int]]:
         """(bucket, key, bytes) of every object under an S3 prefix, sorted by key.
 

@@ -11,6 +11,7 @@ from local_sagemaker.jobs.aws import AWS_ERRORS
 LOG = logging.getLogger(__name__)
 SIGKILL_CODE = 137
 REASON_LIMIT = 1024  # characters; AWS's limit
+READ_LIMIT = 4096  # bytes of either end of the file
 
 
 def reason(opt_ml: Path, code: int) -> str:
@@ -20,13 +21,23 @@ def reason(opt_ml: Path, code: int) -> str:
     the exit code is known.
     """
     path = opt_ml / "output" / "failure"
-    text = path.read_text(errors="replace").strip() if path.is_file() else ""
+    text = _ends(path) if path.is_file() else ""
     if not text and code == SIGKILL_CODE:
         text = "The instance was killed (SIGKILL): it may have run out of memory"
     elif not text:
         text = "Please see job logs for more information"
     tail = f", exit code: {code}"
     return "AlgorithmError: " + shorten(text, REASON_LIMIT - len(tail) - 16) + tail
+
+
+def _ends(path: Path) -> str:
+    """A file's beginning and end: a script may have written gigabytes."""
+    with path.open("rb") as stream:
+        begin = stream.read(READ_LIMIT)
+        if (rest := path.stat().st_size - READ_LIMIT) > 0:
+            stream.seek(max(rest, 0))
+            begin += b"\n...\n" + stream.read(READ_LIMIT)
+    return begin.decode("utf-8", "replace").strip()
 
 
 def internal(name: str, error: Exception) -> str:

@@ -6,9 +6,24 @@ from functools import cache
 
 from moto.ec2.models.instance_types import INSTANCE_TYPES
 
+# Retired, so moto has them no more; scripts and notebooks still name them.
+# https://aws.amazon.com/ec2/instance-types/p3/ and .../p2/, read before they were retired.
+RETIRED = {
+    "p2.xlarge": 1,
+    "p2.8xlarge": 8,
+    "p2.16xlarge": 16,
+    "p3.2xlarge": 1,
+    "p3.8xlarge": 4,
+    "p3.16xlarge": 8,
+    "p3dn.24xlarge": 8,
+}
+
 
 @cache
 def gpus(instance_type: str) -> int:
-    """Number of GPUs of an `ml.` instance type; 0 for one that moto does not know."""
-    info = INSTANCE_TYPES.get(instance_type.removeprefix("ml."), {})
+    """Number of GPUs of an `ml.` instance type; 0 for one that nobody knows."""
+    name = instance_type.removeprefix("ml.")
+    if name in RETIRED:
+        return RETIRED[name]
+    info = INSTANCE_TYPES.get(name, {})
     return sum(one.get("Count", 0) for one in info.get("GpuInfo", {}).get("Gpus", []))

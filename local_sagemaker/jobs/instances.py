@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import sys
 from pathlib import Path
 
 from local_sagemaker.cluster import relay
-from local_sagemaker.cluster.mounts import RUN_TMP
+from local_sagemaker.cluster.mounts import HOME, RUN_TMP
 from local_sagemaker.cluster.processes import MARK
 from local_sagemaker.cluster.spec import NAMESPACES, Host
 from local_sagemaker.jobs import instance_types
 from local_sagemaker.jobs.aws import LocalAws
 from local_sagemaker.jobs.record import JobRecord
+from local_sagemaker.jobs.vpc import EVERYTHING, Reach
 
 GROUP = "homogeneousCluster"
 FOLDERS = ("input/config", "input/data", "model", "output/data", "code")
@@ -22,16 +24,14 @@ FOLDERS = ("input/config", "input/data", "model", "output/data", "code")
 PASSED_ON = ("PIP_", "UV_", "SSL_CERT", "REQUESTS_CA_BUNDLE", "LANG", "LC_", "TZ")
 IMAGE_BIN = Path(__file__).parent.parent / "image" / "bin"
 IMAGE_SITE = IMAGE_BIN.parent / "site"
+KERAS_2 = IMAGE_BIN.parent / "keras_2"
 PACKAGES = Path(__file__).parent.parent.parent
 
 
 def prepare(
-    record: JobRecord, directory: Path, isolation: str, aws: LocalAws, internet: bool = True
+    record: JobRecord, directory: Path, isolation: str, aws: LocalAws, reach: Reach = EVERYTHING
 ) -> list[Host]:
-    """Make every instance's /opt/ml with its configuration files; its hosts.
-
-    internet: whether an instance may reach a package index.
-    """
+    """Make every instance's /opt/ml with its configuration files; its hosts."""
     count = record.request["ResourceConfig"]["InstanceCount"]
     names = [f"algo-{number + 1}" for number in range(count)]
     ports = None if isolation == NAMESPACES else free_ports(names)
@@ -44,7 +44,7 @@ def prepare(
             (opt_ml / folder).mkdir(parents=True)
         (directory / name / "tmp").mkdir()
         _configure(record, opt_ml / "input" / "config", name, names, isolation)
-        env = environment(record, name, isolation, aws, internet)
+        env = environment(record, name, isolation, aws, reach)
         if ports:
             env |= _on_loopback(ports, directory / name)
             env |= {"SM_CHECKPOINT_DIR": str(opt_ml / "checkpoints")} if more else {}
@@ -86,7 +86,7 @@ def _configure(
 
 
 def environment(
-    record: JobRecord, host: str, isolation: str, aws: LocalAws, internet: bool = True
+    record: JobRecord, host: str, isolation: str, aws: LocalAws, reach: Reach = EVERYTHING
 ) -> dict[str, str]:
     """The variables of an instance: AWS's, this machine's, and the request's own."""
     request, region = record.request, record.data["region"]
@@ -101,6 +101,7 @@ def environment(
         "PYTHONUNBUFFERED": "1",
         "PYTHONDONTWRITEBYTECODE": "1",
         "AWS_REGION": region,
+        "AWS_DEFAULT_REGION": region,
         "TRAINING_JOB_NAME": record.name,
         "TRAINING_JOB_ARN": record.data["arn"],
         "SAGEMAKER_TRAINING_MODULE": "local_sagemaker.image.training:main",
@@ -108,11 +109,16 @@ def environment(
         "LOCAL_SAGEMAKER_GPUS": str(instance_types.gpus(kind)),
         "LOCAL_SAGEMAKER_NOTES": json.dumps(_notes(record, isolation)),
         "LOCAL_SAGEMAKER_HOST": host,
-        MARK: record.name,
+        "TAR_OPTIONS": "--no-same-owner",  # an instance knows one user
+        MARK: aws.mark(record.name),
     }
-    env |= aws.variables(region, relay.ENDPOINT_URL if inside else None)
-    env |= {"TMPDIR": RUN_TMP} if inside else {}
-    if inside and internet:
+    if _has_keras_2(request["AlgorithmSpecification"].get("TrainingImage", "")):
+        env["TF_USE_LEGACY_KERAS"] = "1"
+        env["PYTHONPATH"] = os.pathsep.join([str(KERAS_2), env["PYTHONPATH"]])
+    if reach.endpoint:
+        env |= aws.variables(region, relay.ENDPOINT_URL if inside else None)
+    env |= {"TMPDIR": RUN_TMP, "HOME": HOME} if inside else {}
+    if inside and reach.internet:
         env["PIP_PROXY"] = relay.PROXY_URL
     asked = dict(request.get("Environment", {}))
     # A request adds to these two: what starts the script is found through them.
@@ -121,6 +127,12 @@ def environment(
     if "PYTHONPATH" in asked:
         asked["PYTHONPATH"] = os.pathsep.join([asked["PYTHONPATH"], env["PYTHONPATH"]])
     return env | asked
+
+
+def _has_keras_2(image: str) -> bool:
+    """Whether the image that a request names has Keras 2: TensorFlow's before 2.16."""
+    found = re.search(r"tensorflow-training:(\d+)\.(\d+)", image)
+    return bool(found) and (int(found[1]), int(found[2])) < (2, 16)
 
 
 def _on_loopback(ports: dict, directory: Path) -> dict[str, str]:

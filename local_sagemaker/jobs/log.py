@@ -14,7 +14,7 @@ class JobLog:
 
     def __init__(self, aws: LocalAws, record: JobRecord) -> None:
         self.aws, self.job, self.region = aws, record.name, record.data["region"]
-        self.metrics = Metrics(record.request)
+        self.metrics = Metrics(record.request, note=lambda text: self.say("algo-1", text))
         self.started_at = int(time.time())
 
     def open(self, hosts: list[str]) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from local_sagemaker.cluster import processes
 from local_sagemaker.cluster.links import Links
+from local_sagemaker.cluster.spec import MOST_INSTANCES
 from local_sagemaker.jobs.aws import LocalAws
 from local_sagemaker.jobs.record import JobRecord
 from local_sagemaker.jobs.run import JobRun, clean
@@ -30,9 +31,15 @@ class JobManager:
     """The jobs of one endpoint. directory: one folder for each job, in the state directory."""
 
     def __init__(
-        self, directory: Path, aws: LocalAws, isolation: str, grace_seconds: float
+        self,
+        directory: Path,
+        aws: LocalAws,
+        isolation: str,
+        grace_seconds: float,
+        most_instances: int = MOST_INSTANCES,
     ) -> None:
         self.directory, self.state, self.aws = directory, directory.parent, aws
+        self.most_instances = most_instances
         self.isolation, self.grace_seconds = isolation, grace_seconds
         self.lock = threading.Lock()
         self.runs: dict[str, JobRun] = {}
@@ -44,7 +51,7 @@ class JobManager:
                 self._recover(record)
 
     def _recover(self, record: JobRecord) -> None:
-        strays = processes.kill_strays(record.name)
+        strays = processes.kill_strays(self.aws.mark(record.name))
         record.end("Failed", reason=CRASHED)
         LOG.warning("%s did not survive; %d processes were killed", record.name, strays)
         clean(record.path.parent)
@@ -62,7 +69,9 @@ class JobManager:
     ) -> JobRecord:
         """Start a job. Raises AwsError if the name is taken."""
         name = request["TrainingJobName"]
+        count = request["ResourceConfig"]["InstanceCount"]
         with self.lock:
+            self._check_limit(count)
             if name in self.records:
                 raise AwsError(
                     "ResourceInUse",
@@ -76,6 +85,22 @@ class JobManager:
             self.records[name], self.runs[name] = record, run
         run.thread.start()
         return record
+
+    def _check_limit(self, count: int) -> None:
+        """Raise AwsError if `count` more instances are too many. AWS does not queue such a job."""
+        used = sum(
+            run.record.request["ResourceConfig"]["InstanceCount"]
+            for run in self.runs.values()
+            if run.thread.is_alive()
+        )
+        if used + count > self.most_instances:
+            raise AwsError(
+                "ResourceLimitExceeded",
+                "The account-level service limit 'Number of instances across all training jobs' "
+                f"is {self.most_instances} Instances, with current utilization of {used} "
+                f"Instances and a request delta of {count} Instances. Wait for a job, stop one, or "
+                "start the endpoint with a higher limit: workshop up --max-instances N",
+            )
 
     def find(self, name: str) -> JobRecord:
         if name not in self.records:

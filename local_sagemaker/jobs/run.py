@@ -64,7 +64,7 @@ class JobRun:
     def _phases(self) -> None:
         while True:
             where = (self.directory, self.terms.isolation, self.aws)
-            hosts = instances.prepare(self.record, *where, self.terms.reach.internet)
+            hosts = instances.prepare(self.record, *where, self.terms.reach)
             opt_ml = {host.name: host.path / "ml" for host in hosts}
             checkpoints = self._download(opt_ml)
             if not self.stop_wanted.is_set():

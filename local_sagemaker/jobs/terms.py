@@ -40,7 +40,7 @@ class Terms:
             links=self.links,
             proxy=self.reach.internet,
             closed=self.reach.closed,
-            endpoint=self.reach.s3,
+            endpoint=self.reach.endpoint,
         )
 
 

@@ -32,10 +32,15 @@ NO_S3 = (
 
 @dataclasses.dataclass(frozen=True)
 class Reach:
-    """What a job's instances reach. closed: why not each other; empty if they do."""
+    """What a job's instances reach.
+
+    closed: why not each other; empty if they do. s3: whether the job's data comes and goes.
+    endpoint: whether its scripts reach this endpoint. internet: whether pip reaches an index.
+    """
 
     closed: str = ""
     s3: bool = True
+    endpoint: bool = True
     internet: bool = True
 
 
@@ -49,7 +54,7 @@ def of_job(aws: LocalAws, request: dict, region: str) -> Reach:
     """
     isolated = bool(request.get("EnableNetworkIsolation"))
     if "VpcConfig" not in request:
-        return Reach(internet=not isolated)
+        return Reach(endpoint=not isolated, internet=not isolated)
     ec2, config = aws.client("ec2", region), request["VpcConfig"]
     try:
         subnets = ec2.describe_subnets(SubnetIds=config["Subnets"])["Subnets"]
@@ -60,9 +65,11 @@ def of_job(aws: LocalAws, request: dict, region: str) -> Reach:
     ways = [_Ways(ec2, subnet) for subnet in subnets]
     outside = lets(groups, "IpPermissionsEgress", (HTTPS, HTTPS), [ANYWHERE])
     nat = outside and all(one.to_nat() for one in ways)
+    s3 = nat or (_lets_to_s3(groups) and all(one.to_s3() for one in ways))
     return Reach(
         closed=closed(groups, [one["CidrBlock"] for one in subnets]),
-        s3=nat or (_lets_to_s3(groups) and all(one.to_s3() for one in ways)),
+        s3=s3,
+        endpoint=s3 and not isolated,
         internet=nat and not isolated,
     )
 

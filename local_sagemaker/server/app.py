@@ -12,32 +12,51 @@ from botocore.model import OperationNotFoundError
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 
 from local_sagemaker.api.runtime import RuntimeApi, endpoint_of
+from local_sagemaker.s3.calls import ObjectCalls
+from local_sagemaker.s3.protocol import ObjectProtocol
 from local_sagemaker.server import (
     cloudformation_gaps,
     deleted_stacks,
+    managed_policies,
     safe_templates,
     signatures,
     web_pages,
 )
 from local_sagemaker.server.answers import answer, as_aws_shapes_it, refuse
 from local_sagemaker.server.bodies import BAD_URI, json_object, whole_body
-from local_sagemaker.server.errors import AwsError, disk_trouble, unknown_operation
+from local_sagemaker.server.errors import AwsError, disk_trouble, unknown_operation, validation
 from local_sagemaker.server.moto_state import MotoState
 from local_sagemaker.server.validation import check, exists
 
 LOG = logging.getLogger(__name__)
 CBOR_OPERATION = re.compile(r"^/service/[^/]+/operation/(\w+)$")  # CloudWatch's newest protocol
 READING = re.compile(r"^(Describe|List|Get|Head|Lookup|Filter|Validate|Estimate|BatchGet)")
-# Frequent, so saved in the background: a crash loses the last second of them.
-SAVED_LATER = {"PutLogEvents", "PutMetricData"}
+# What these add is in the journal at once: the rest of moto's state stays as it is.
+JOURNALED = {"PutLogEvents", "PutMetricData"}
 # Not "unknown": on AWS few people may do this, so clients know what to do without it. The
 # sagemaker SDK 3 asks before each job whether the role may do enough.
 NOT_ALLOWED = {
     "SimulatePrincipalPolicy": "The local endpoint does not simulate policies: it allows "
     "whatever is asked of it."
 }
-BODY_LIMIT = 6 * 1024 * 1024  # bytes of a request but to S3; AWS's limit for SageMaker
-OBJECT_LIMIT = 5 * 1024**3  # bytes; S3's limit for one PUT
+BODY_LIMIT = 6 * 1024 * 1024  # bytes of a request but for S3's objects; AWS's for SageMaker
+
+# What computes on AWS, and what to do here instead. moto would say "Completed" and run nothing.
+NOT_RUN = {
+    "CreateHyperParameterTuningJob": "tuning jobs. Start a training job for each combination: "
+    "estimator.fit(wait=False) in a loop.",
+    "CreateProcessingJob": "processing jobs. Run the script as a training job, or on this machine.",
+    "CreatePipeline": "pipelines. Call fit(), transform() and deploy() one after another.",
+    "StartPipelineExecution": "pipelines. Call fit(), transform() and deploy() one after another.",
+    "CreateCompilationJob": "compilation jobs (Neo). Deploy the model as it is.",
+    "CreateAutoMLJob": "Autopilot. Train with an estimator.",
+    "CreateAutoMLJobV2": "Autopilot. Train with an estimator.",
+    "CreateInferenceRecommendationsJob": "recommendation jobs. Time invoke_endpoint yourself.",
+    "CreateLabelingJob": "labeling jobs: they need people.",
+    "CreateMonitoringSchedule": "monitoring schedules.",
+    "CreateCluster": "HyperPod clusters. Start training jobs.",
+    "CreateEdgePackagingJob": "edge packaging jobs.",
+}
 
 Handler = Callable[[dict, str], dict]
 
@@ -55,9 +74,11 @@ class Application:
         runtime: RuntimeApi | None = None,
     ) -> None:
         self.operations, self.state, self.runtime = operations, state, runtime
+        self.objects = ObjectProtocol(ObjectCalls(state.objects))
         self.verifier = verifier
         cloudformation_gaps.fill()
         deleted_stacks.freeze()
+        managed_policies.offer()
         safe_templates.guard()
         self.moto = DomainDispatcherApplication(create_backend_app)
 
@@ -83,7 +104,7 @@ class Application:
             fault = AwsError("InternalFailure", message, 500)
             return refuse(start_response, fault, environ, service)
 
-    def _dispatch(self, environ: dict, start_response) -> list[bytes]:
+    def _dispatch(self, environ: dict, start_response: Callable) -> Iterable[bytes]:
         if BAD_URI in environ:
             raise AwsError("InvalidURI", f"The request's address is none: {environ[BAD_URI]}")
         web_pages.refuse(environ)
@@ -96,11 +117,11 @@ class Application:
         if self.runtime and service == "sagemaker" and endpoint_of(environ):
             check = signature.check_body
             return self.runtime.invoke(endpoint_of(environ), environ, start_response, check)
+        if service == "s3" and (found := self.objects.operation(environ)):
+            return self.objects.answer(*found, environ, start_response, signature)
         prefix, _, operation = target.rpartition(".")
         ours = prefix == "SageMaker" or bool(target and service == "sagemaker")
-        # Of S3 it is known by now who asks; elsewhere only the body's hash completes the proof.
-        limit = BODY_LIMIT if ours or service != "s3" else OBJECT_LIMIT
-        body = whole_body(environ, limit)
+        body = whole_body(environ, BODY_LIMIT)
         signature.check_body(body)
         environ["wsgi.input"] = io.BytesIO(body)
         if ours:
@@ -115,6 +136,8 @@ class Application:
         prefix, _, operation = target.rpartition(".")
         if prefix != "SageMaker" or not exists(operation):
             raise unknown_operation(f"X-Amz-Target {target}")
+        if operation in NOT_RUN:
+            raise validation(f"The local endpoint does not run {NOT_RUN[operation]}")
         if operation not in self.operations:
             return None
         request = check(operation, json_object(environ["wsgi.input"].read()))
@@ -131,20 +154,11 @@ class Application:
             with self.state.lock:
                 body = list(self.moto(environ, lambda *told: held.append(told)))
                 if held[-1][0][0] in "23":
-                    self.state.changed(service)
-                    if action not in SAVED_LATER:
-                        self._save(service)
+                    self.state.changed()
+                    self.state.save()
         as_aws_shapes_it(held[-1][0], body, environ)
         start_response(*held[-1])  # only now: the client is told of what is on disk
         return body
-
-    def _save(self, service: str) -> None:
-        try:
-            self.state.save()
-        except OSError:
-            if service == "s3":  # an object that finds no room would be in every save's way
-                self.state.forget_unsaved()
-            raise
 
 
 def _action(environ: dict) -> str:
@@ -160,4 +174,6 @@ def _action(environ: dict) -> str:
 
 
 def _only_reads(environ: dict, action: str) -> bool:
-    return environ["REQUEST_METHOD"] in ("GET", "HEAD") or bool(READING.match(action))
+    if environ["REQUEST_METHOD"] in ("GET", "HEAD") or action in JOURNALED:
+        return True
+    return bool(READING.match(action))

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tarfile
 from pathlib import Path
 
 
-def unpack(archive: tarfile.TarFile, folder: Path) -> None:
-    """Unpack all of it into `folder`.
+def unpack(archive: tarfile.TarFile, folder: Path, limit: int) -> None:
+    """Unpack all of it into `folder`. limit: bytes of all files together.
 
     Raises tarfile.TarError for a member that would leave the folder (an absolute name, "..", a
-    link outwards) and for a device.
+    link outwards), for a device, and for more than `limit` bytes or half of the disk's free ones.
     """
+    limit = min(limit, shutil.disk_usage(folder).free // 2)
+    size = 0
+    for member in archive:  # nothing is unpacked yet
+        size += member.size
+        if size > limit:
+            raise tarfile.ExtractError(
+                f"it unpacks to more than {limit / 1024**3:.1f} GB, the most that the local "
+                "endpoint takes (or half of what is free on the disk)"
+            )
     if hasattr(tarfile, "data_filter"):
         archive.extractall(folder, filter="data")
         return

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import resource
-from typing import Any
+import socket
+import threading
+from collections.abc import Iterable
+from typing import Any, BinaryIO
 
 from moto.moto_server.werkzeug_app import MotoRequestHandler
 from werkzeug.serving import ThreadedWSGIServer
@@ -14,6 +18,8 @@ from local_sagemaker.server.web_pages import LOCAL_ADDRESS
 
 IDLE_SECONDS = 60  # a client that sends nothing for so long is let go
 MOST_FILES = 4096  # open at once: a client holds one, and a job a few
+MOST_CONNECTIONS = 600  # at once: a thread each
+DRAINED = 64 * 1024 * 1024  # bytes of a body that nobody wants
 
 
 class Server(ThreadedWSGIServer):
@@ -22,11 +28,105 @@ class Server(ThreadedWSGIServer):
     daemon_threads = True
     request_queue_size = 256
 
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.waiting: dict[Handler, None] = {}  # those without a request, the longest first
+        self.lock = threading.Lock()
+        self.connections = 0
+
+    def process_request(self, request: socket.socket, client_address: Any) -> None:
+        """Take a connection. Where too many are open, the one that waited longest is closed."""
+        with self.lock:
+            self.connections += 1
+            full = self.connections > MOST_CONNECTIONS
+            oldest = next(iter(self.waiting), None) if full else None
+            if oldest:
+                del self.waiting[oldest]
+        if oldest:
+            with contextlib.suppress(OSError):
+                oldest.connection.shutdown(socket.SHUT_RDWR)
+        elif full:
+            with contextlib.suppress(OSError):
+                request.sendall(http_error(503, "Slow Down"))
+            self.shutdown_request(request)
+            return
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        with self.lock:
+            self.connections -= 1
+        super().shutdown_request(request)
+
 
 class Handler(MotoRequestHandler):
-    """One connection."""
+    """One connection, which stays open from request to request."""
 
     timeout = IDLE_SECONDS
+    disable_nagle_algorithm = True  # else the last packet of an answer waits for a client's ACK
+
+    def handle_one_request(self) -> None:
+        with self.server.lock:
+            self.server.waiting[self] = None
+        try:
+            super().handle_one_request()
+        finally:
+            self._no_longer_waits()
+
+    def parse_request(self) -> bool:
+        self._no_longer_waits()
+        return super().parse_request()
+
+    def _no_longer_waits(self) -> None:
+        with self.server.lock:
+            self.server.waiting.pop(self, None)
+
+    def run_wsgi(self) -> None:
+        """Answer a request.
+
+        werkzeug's own closes every connection, and before that waits 10 ms for more of the body.
+        Here one stays open where the body was read to its end and the answer says its length.
+        """
+        self.environ = environ = self.make_environ()
+        told: list[tuple[str, list[tuple[str, str]]]] = []
+        try:
+            answer = self.server.app(
+                environ, lambda status, headers, _=None: told.append((status, headers))
+            )
+            try:
+                self._send(*told[-1], answer)
+            finally:
+                if hasattr(answer, "close"):
+                    answer.close()
+        except OSError:  # whoever asked is gone
+            self.close_connection = True
+
+    def _send(self, status: str, headers: list[tuple[str, str]], answer: Iterable[bytes]) -> None:
+        code, _, words = status.partition(" ")
+        known = {name.lower() for name, _ in headers}
+        bodyless = self.command == "HEAD" or code in ("204", "304")
+        if isinstance(answer, list) and "content-length" not in known:
+            headers = [*headers, ("Content-Length", str(sum(map(len, answer))))]
+        elif "content-length" not in known and not bodyless:
+            self.close_connection = True  # the end of the connection ends the answer
+        if IN_CHUNKS in self.environ or self.body.left:
+            self.close_connection = True
+        self.send_response(int(code), words)
+        for name, value in headers:
+            if not (code == "204" and name.lower() == "content-length"):
+                self.send_header(name, value)
+        if self.close_connection:
+            self.send_header("Connection", "close")
+        self.end_headers()
+        for piece in () if bodyless else answer:
+            self.wfile.write(piece)
+        self._drain()
+
+    def _drain(self) -> None:
+        """Read what is left of a refused body, up to a bound: else the client sees a reset
+        connection in place of the answer."""
+        left = min(self.body.left, DRAINED)
+        while left and (piece := self.body.read(min(left, 65536))):
+            left -= len(piece)
 
     def log_request(self, *args, **kwargs) -> None:
         """Requests are not logged: the jobs' own logs are what people look for."""
@@ -40,8 +140,12 @@ class Handler(MotoRequestHandler):
             environ = super().make_environ()
         if why:
             environ[BAD_URI] = why
+        said = environ.get("CONTENT_LENGTH") or "0"
+        self.body = _Body(self.rfile, int(said) if said.isascii() and said.isdigit() else 0)
         if environ.get("wsgi.input_terminated"):
             environ[IN_CHUNKS] = self.rfile
+        else:
+            environ["wsgi.input"] = self.body
         host, port = self.connection.getsockname()[:2]
         environ[LOCAL_ADDRESS] = host
         environ.setdefault("HTTP_HOST", f"{host}:{port}")  # moto looks at it, HTTP/1.0 lacks it
@@ -51,6 +155,23 @@ class Handler(MotoRequestHandler):
         """What http.server says to bad HTTP, in S3's form in place of a page."""
         self.close_connection = True
         self.wfile.write(http_error(code, message or self.responses.get(code, ("Error",))[0]))
+
+
+class _Body:
+    """A request's body of known length. left: bytes that nobody has read yet."""
+
+    def __init__(self, stream: BinaryIO, left: int) -> None:
+        self.stream, self.left = stream, left
+
+    def read(self, size: int = -1) -> bytes:
+        return self._took(self.stream.read(self.left if size < 0 else min(size, self.left)))
+
+    def readline(self, size: int = -1) -> bytes:
+        return self._took(self.stream.readline(self.left if size < 0 else min(size, self.left)))
+
+    def _took(self, data: bytes) -> bytes:
+        self.left -= len(data)
+        return data
 
 
 def room_for_clients() -> None:

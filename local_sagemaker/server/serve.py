@@ -18,6 +18,7 @@ from botocore.credentials import Credentials
 from local_sagemaker import credentials
 from local_sagemaker.api.managers import Managers
 from local_sagemaker.cluster import probe
+from local_sagemaker.cluster.spec import MOST_INSTANCES
 from local_sagemaker.jobs.aws import LocalAws
 from local_sagemaker.server.app import Application
 from local_sagemaker.server.connections import Handler, Server, room_for_clients
@@ -42,6 +43,7 @@ def serve(
     host: str = "127.0.0.1",
     isolation: str = "auto",
     grace_seconds: float = GRACE_SECONDS,
+    most_instances: int = MOST_INSTANCES,
 ) -> None:
     """Serve until SIGTERM or Ctrl-C. Raises CannotServe when that is not possible.
 
@@ -56,16 +58,16 @@ def serve(
         kind, why = _isolation(isolation)
         LOG.info("instances are %s: %s", kind, why)
         own = _own_key(state)
-        moto_state, kept = _restore(state, LocalAws(port, own), kind, grace_seconds)
+        moto_state, kept = _restore(state, LocalAws(port, own), kind, grace_seconds, most_instances)
         server.app = Application(kept.operations(), moto_state, Verifier(own), kept.runtime)
         _serve_until_told(server, moto_state, kept, state, kind, why)
 
 
-def _restore(state: Path, aws: LocalAws, kind: str, grace: float) -> tuple[MotoState, Managers]:
+def _restore(state: Path, aws: LocalAws, kind: str, *limits: float) -> tuple[MotoState, Managers]:
     try:
         moto_state = MotoState(state / "moto")
         moto_state.load()
-        return moto_state, Managers(state, aws, kind, grace)
+        return moto_state, Managers(state, aws, kind, *limits)
     except StateError as error:
         raise CannotServe(str(error)) from error
     except OSError as error:

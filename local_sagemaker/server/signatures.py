@@ -186,12 +186,12 @@ class Signature:
             self._check(self.stated)
 
     def check_body(self, body: bytes) -> None:
-        """Check that this is the body that was signed. Raises AwsError."""
+        """Check that a body which is not in chunks is the one signed. Raises AwsError."""
         if self.stated is None:
             self._check(sha256(body).hexdigest())
-        elif self.stated in SIGNED_CHUNKS:
-            self._check_chunks(body)
-        elif self.stated not in UNSIGNED and not _equal(sha256(body).hexdigest(), self.stated):
+        elif self.stated not in (*UNSIGNED, *SIGNED_CHUNKS) and not _equal(
+            sha256(body).hexdigest(), self.stated
+        ):
             raise AwsError(
                 "XAmzContentSHA256Mismatch",
                 "The provided 'x-amz-content-sha256' header does not match what was computed.",
@@ -218,24 +218,28 @@ class Signature:
         if not _equal(self.signer.signature(text, self.request), self.claim.signature):
             raise _refusal("wrong", _WRONG, self.environ, self.service)
 
-    def _check_chunks(self, body: bytes) -> None:
-        """Each chunk has a signature of its own, over its bytes and the signature before it.
+    @property
+    def signs_chunks(self) -> bool:
+        """Whether the body comes in chunks with signatures of their own."""
+        return self.stated in SIGNED_CHUNKS
 
-        A checksum that follows the last one is not looked at: nothing here reads it.
+    def check_chunk(self, line: bytes, hashed: str, before: str) -> str:
+        """Check one chunk: its signature is over its bytes and the signature before it.
+
+        line: the one that begins it. hashed: SHA-256 of its bytes, in hexadecimal. before: the
+        signature of the chunk before; of the first one, "". Returns this one's.
+
+        A checksum that follows the last chunk is not signed with it.
         """
-        scope, before, at = self.signer.credential_scope(self.request), self.claim.signature, 0
-        size = -1
-        while size:
-            line = CHUNK_LINE.match(body, at)
-            if line is None:
-                raise AwsError("IncompleteBody", "The body is not in signed chunks.")
-            size, at = int(line[1], 16), line.end()
-            hashed = sha256(body[at : at + size]).hexdigest()
-            text = [f"{ALGORITHM}-PAYLOAD", self.claim.time, scope, before, EMPTY_SHA256_HASH]
-            before = self.signer.signature("\n".join([*text, hashed]), self.request)
-            if not _equal(before, line[2].decode()):
-                raise _refusal("wrong", _WRONG, self.environ, self.service)
-            at += size + 2
+        found = CHUNK_LINE.match(line)
+        if found is None:
+            raise AwsError("IncompleteBody", "The body is not in signed chunks.")
+        text = [f"{ALGORITHM}-PAYLOAD", self.claim.time, self.signer.credential_scope(self.request)]
+        text += [before or self.claim.signature, EMPTY_SHA256_HASH, hashed]
+        expected = self.signer.signature("\n".join(text), self.request)
+        if not _equal(expected, found[2].decode()):
+            raise _refusal("wrong", _WRONG, self.environ, self.service)
+        return expected
 
 
 class _Signer(SigV4Auth):

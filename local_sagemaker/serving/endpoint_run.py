@@ -10,6 +10,7 @@ from pathlib import Path
 
 from local_sagemaker.jobs import failure
 from local_sagemaker.jobs.aws import LocalAws
+from local_sagemaker.server.files import remove
 from local_sagemaker.serving import model, worker
 from local_sagemaker.serving.log import StreamLog
 from local_sagemaker.serving.model import ModelDataError
@@ -44,7 +45,7 @@ class EndpointRun:
     ) -> None:
         self.record, self.aws, self.directory = record, aws, directory
         self.region, self.seconds = record.data["region"], invocation_seconds
-        self.mark = mark(record.name)
+        self.mark = aws.mark(mark(record.name))
         self.log = StreamLog(aws, self.region, GROUP + record.name, record.data["stream"])
         self.lock = threading.Lock()
         self.worker: worker.Worker | None = None
@@ -100,8 +101,12 @@ class EndpointRun:
         """Unpack the model, unless an earlier process of the local endpoint has."""
         whole, partial = self.directory / "model", self.directory / "partial"
         if not whole.is_dir():
-            model.fetch(self.aws, self.record.container, self.region, partial)
-            partial.rename(whole)
+            try:
+                model.fetch(self.aws, self.record.container, self.region, partial)
+                partial.rename(whole)
+            finally:
+                if partial.is_dir():
+                    remove(partial)
 
     def _keep(self) -> None:
         crashes = 0

@@ -32,7 +32,7 @@ class EndpointManager:
 
     def _recover(self, record: Record) -> None:
         folder = record.path.parent
-        processes.kill_strays(endpoint_run.mark(record.name))
+        processes.kill_strays(self.aws.mark(endpoint_run.mark(record.name)))
         remove_if_there(folder / "partial")
         self.runs[record.name] = EndpointRun(record, self.aws, folder)
         if record.status in STARTED_AGAIN:

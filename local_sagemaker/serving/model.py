@@ -9,9 +9,11 @@ from pathlib import Path
 from botocore.exceptions import BotoCoreError, ClientError
 
 from local_sagemaker.jobs.aws import LocalAws, split_uri
+from local_sagemaker.jobs.channels import DataError, inside
 from local_sagemaker.server.archives import unpack
 from local_sagemaker.server.errors import AwsError, validation
 
+UNPACKED_LIMIT = 20 * 1024**3  # bytes
 SUBMIT_DIRECTORY = "SAGEMAKER_SUBMIT_DIRECTORY"
 
 
@@ -21,7 +23,8 @@ class ModelDataError(Exception):
 
 @dataclasses.dataclass
 class Container:
-    """What of CreateModel a worker needs. data: S3 URI of a model.tar.gz, or None."""
+    """What of CreateModel a worker needs. data: S3 URI of a model.tar.gz or of a prefix that ends
+    with "/", or None."""
 
     model: str
     image: str
@@ -41,10 +44,20 @@ def container(aws: LocalAws, name: str, region: str) -> Container:
         raise _not_offered(name, "a pipeline of several containers")
     if one.get("Mode") == "MultiModel":
         raise _not_offered(name, "a container that serves several models (MultiModel)")
-    if one.get("ModelDataSource"):
-        raise _not_offered(name, "a ModelDataSource; give ModelDataUrl, a model.tar.gz")
     environment = dict(one.get("Environment") or {})
-    return Container(name, one.get("Image", ""), one.get("ModelDataUrl"), environment)
+    return Container(name, one.get("Image", ""), _data(name, one), environment)
+
+
+def _data(name: str, one: dict) -> str | None:
+    """Where a container's files are: an archive, or with "/" at its end a prefix of objects."""
+    source = (one.get("ModelDataSource") or {}).get("S3DataSource")
+    if not source:
+        return one.get("ModelDataUrl")
+    if source.get("CompressionType") == "None" and source.get("S3DataType") == "S3Prefix":
+        return source["S3Uri"].rstrip("/") + "/"
+    if source.get("CompressionType") == "Gzip" and source.get("S3DataType") == "S3Object":
+        return source["S3Uri"]
+    raise _not_offered(name, "a ModelDataSource other than an S3Prefix (None) or S3Object (Gzip)")
 
 
 def _not_offered(name: str, what: str) -> AwsError:
@@ -62,10 +75,26 @@ def fetch(aws: LocalAws, found: Container, region: str, folder: Path) -> None:
             "serves what a model.tar.gz holds."
         )
     folder.mkdir(parents=True, exist_ok=True)
-    _unpack(aws, found.data, region, folder)
+    if found.data.endswith("/"):
+        _copy(aws, found.data, region, folder)
+    else:
+        _unpack(aws, found.data, region, folder)
     code = found.environment.get(SUBMIT_DIRECTORY, "")
     if code.startswith("s3://"):
         _unpack(aws, code, region, folder / "code")
+
+
+def _copy(aws: LocalAws, uri: str, region: str, folder: Path) -> None:
+    _, prefix = split_uri(uri)
+    try:
+        objects = aws.objects(uri, region)
+        for bucket, key, _ in objects:
+            path = inside(folder, key[len(prefix) :], key)
+            aws.client("s3", region).download_file(bucket, key, str(path))
+    except (ClientError, BotoCoreError, DataError, OSError) as error:
+        raise ModelDataError(f"Could not find model data at {uri}: {error}") from error
+    if not objects:
+        raise ModelDataError(f"Could not find model data at {uri}: there is no object.")
 
 
 def _unpack(aws: LocalAws, uri: str, region: str, folder: Path) -> None:
@@ -75,7 +104,7 @@ def _unpack(aws: LocalAws, uri: str, region: str, folder: Path) -> None:
         aws.client("s3", region).download_file(bucket, key, str(archive))
         folder.mkdir(parents=True, exist_ok=True)
         with tarfile.open(archive) as tar:
-            unpack(tar, folder)
+            unpack(tar, folder, UNPACKED_LIMIT)
     except ClientError as error:
         told = error.response["Error"]["Message"]
         raise ModelDataError(

@@ -37,7 +37,7 @@ class TransformManager:
         for record in readable(directory.glob(f"*/{FILE}"), Record.read, kind):
             self.records[record.name] = record
             if record.status in RUNNING:
-                processes.kill_strays(transform_run.mark(record.name))
+                processes.kill_strays(aws.mark(transform_run.mark(record.name)))
                 record.enter("Failed", CRASHED, ended=time.time())
                 clean(record.path.parent)
 

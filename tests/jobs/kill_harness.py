@@ -180,7 +180,9 @@ def _processes(name: str, victim: Victim) -> list[psutil.Process]:
     for process in psutil.process_iter():
         try:
             env = process.environ()
-            if env.get("LOCAL_SAGEMAKER_JOB") == name and victim.picks(env, process.cmdline()):
+            if env.get("LOCAL_SAGEMAKER_JOB", "").endswith(f"/{name}") and victim.picks(
+                env, process.cmdline()
+            ):
                 found.append(process)
         except (psutil.Error, OSError):
             continue

@@ -6,9 +6,19 @@ import contextlib
 from pathlib import Path
 
 import boto3
+import moto.logs.models
+import pytest
 from moto import mock_aws
+from moto.cloudwatch.models import CloudWatchBackend
+from moto.s3.models import S3Backend
 
 from local_sagemaker.server.moto_state import MotoState
+
+PATCHED = (
+    (moto.logs.models, "LogStream"),
+    (CloudWatchBackend, "metric_data"),
+    *((S3Backend, name) for name in ("get_object", "put_object", "delete_bucket")),
+)
 
 
 class Life:
@@ -23,18 +33,9 @@ class Life:
         keys = {"aws_access_key_id": "a", "aws_secret_access_key": "b"}
         return boto3.client(service, region_name="us-east-1", **keys)
 
-    def save(self, service: str = "s3") -> None:
-        self.state.changed(service)
+    def save(self) -> None:
+        self.state.changed()
         self.state.save()
-
-    def put(self, bucket: str, key: str, body: bytes, **more) -> None:
-        self.s3.put_object(Bucket=bucket, Key=key, Body=body, **more)
-
-    def get(self, bucket: str, key: str, **more) -> bytes:
-        return self.s3.get_object(Bucket=bucket, Key=key, **more)["Body"].read()
-
-    def blobs(self) -> list[bytes]:
-        return sorted(path.read_bytes() for path in self.state.blobs.iterdir())
 
 
 def lives(directory: Path):
@@ -42,7 +43,12 @@ def lives(directory: Path):
 
     @contextlib.contextmanager
     def begin():
-        with mock_aws():  # it starts from nothing, as a process does
-            yield Life(directory)
+        with mock_aws(), pytest.MonkeyPatch.context() as patch:
+            # It starts from nothing, as a process does, and leaves moto as it was.
+            for place, name in PATCHED:
+                patch.setattr(place, name, getattr(place, name, None), raising=False)
+            one = Life(directory)
+            yield one
+            one.state.objects.close()
 
     return begin

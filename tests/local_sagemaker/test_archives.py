@@ -44,7 +44,7 @@ def folder(request, tmp_path, monkeypatch):
     return tmp_path / "in"
 
 
-def unpack(members, folder):
+def unpack(members, folder, limit=10**6):
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as archive:
         for one in members:
@@ -52,7 +52,13 @@ def unpack(members, folder):
             archive.addfile(one, io.BytesIO(b"data") if one.isreg() else None)
     packed.seek(0)
     with tarfile.open(fileobj=packed) as archive:
-        archives.unpack(archive, folder)
+        archives.unpack(archive, folder, limit)
+
+
+def test_one_that_unpacks_to_too_much_leaves_nothing(folder):
+    with pytest.raises(tarfile.TarError, match="unpacks to more than"):
+        unpack(GOOD, folder, limit=3)
+    assert list(folder.iterdir()) == []
 
 
 def test_a_right_one(folder):

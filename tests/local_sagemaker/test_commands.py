@@ -228,7 +228,7 @@ def test_something_in_the_way_of_jobs_or_the_lock(tmp_path):
 
 def test_a_state_of_another_version(tmp_path):
     (tmp_path / "moto").mkdir()
-    (tmp_path / "moto" / "s3.pickle").write_text("moto 0.0.1\n")
+    (tmp_path / "moto" / "moto.pickle").write_text("moto 0.0.1\n")
     why = refused(workshop(tmp_path, "up", "--port", "0"))
     assert "was written by moto 0.0.1" in why
     assert "`workshop down --forget`" in why

@@ -10,10 +10,11 @@ from endpoint_harness import request
 from local_sagemaker.jobs import instances
 from local_sagemaker.jobs.aws import LocalAws
 from local_sagemaker.jobs.record import JobRecord
+from local_sagemaker.jobs.vpc import EVERYTHING, Reach
 
 
 def environment(
-    tmp_path, monkeypatch, isolation: str = "namespaces", internet: bool = True, **changes
+    tmp_path, monkeypatch, isolation: str = "namespaces", reach: Reach = EVERYTHING, **changes
 ) -> dict[str, str]:
     monkeypatch.setenv("PIP_FIND_LINKS", "/wheels")
     monkeypatch.setenv("AWS_PROFILE", "work")
@@ -21,7 +22,7 @@ def environment(
     body = request("a-job", **changes)
     record = JobRecord.create(tmp_path / "a-job", body, "arn:of:a-job", "eu-west-1")
     aws = LocalAws(4600, Credentials("LOCALKEY", "its-secret"))
-    return instances.environment(record, "algo-1", isolation, aws, internet)
+    return instances.environment(record, "algo-1", isolation, aws, reach)
 
 
 def test_aws_and_pip_and_nothing_of_the_learners_shell(tmp_path, monkeypatch):
@@ -52,4 +53,10 @@ def test_a_request_adds_to_paths_and_sets_the_rest(tmp_path, monkeypatch):
 
 def test_pip_is_told_of_the_proxy_where_there_is_a_way_out(tmp_path, monkeypatch):
     assert "PIP_PROXY" in environment(tmp_path / "1", monkeypatch)
-    assert "PIP_PROXY" not in environment(tmp_path / "2", monkeypatch, internet=False)
+    assert "PIP_PROXY" not in environment(tmp_path / "2", monkeypatch, reach=Reach(internet=False))
+
+
+def test_an_isolated_job_has_no_key(tmp_path, monkeypatch):
+    env = environment(tmp_path, monkeypatch, reach=Reach(endpoint=False, internet=False))
+    assert env["AWS_REGION"] == "eu-west-1"
+    assert not {"AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"} & set(env)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from endpoint_harness import request
@@ -54,6 +56,19 @@ def test_no_definitions():
 )
 def test_values(regex, line, found):
     assert values(regex, line) == found
+
+
+def test_an_expression_that_never_ends_is_given_up():
+    """It backtracks for years over one line; the job, and every other request, goes on."""
+    said = []
+    forever = body(("m", "loss: ((?:[0-9]|[0-9][0-9])+)$"), ("good", "loss: ([0-9]+)"))
+    reader = metrics.Metrics(forever, note=said.append)
+    begun = time.monotonic()
+    for _ in range(3):
+        reader.read("loss: " + "1" * 60 + "x")
+    assert time.monotonic() - begun < 20
+    assert len(said) == 1 and "metric m: its regular expression took over" in said[0]
+    assert set(reader.values) == {"good"}
 
 
 def test_they_are_sent_once(monkeypatch):

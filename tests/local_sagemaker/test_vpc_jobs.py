@@ -28,7 +28,7 @@ def test_without_a_vpc_everything_is_reached(endpoint):
     aws = endpoint.aws()
     assert vpc.of_job(aws, request("none"), "us-east-1") == vpc.EVERYTHING
     isolated = vpc.of_job(aws, request("none", EnableNetworkIsolation=True), "us-east-1")
-    assert isolated == vpc.Reach(internet=False)
+    assert isolated == vpc.Reach(endpoint=False, internet=False)
 
 
 def test_a_new_group_lets_nobody_in(endpoint, network):
@@ -70,7 +70,7 @@ def test_ways_to_s3(endpoint, network):
     network.s3_endpoint(RouteTableIds=[])  # in no route table
     assert not reach(endpoint, network).s3
     network.s3_endpoint()
-    assert reach(endpoint, network) == vpc.Reach(reach(endpoint, network).closed, True, False)
+    assert reach(endpoint, network) == vpc.Reach(reach(endpoint, network).closed, internet=False)
 
 
 def test_an_interface_endpoint_is_a_way_to_s3(endpoint, network):

@@ -10,6 +10,7 @@ import time
 import click
 
 from local_sagemaker import daemon
+from local_sagemaker.cluster.spec import MOST_INSTANCES
 from local_sagemaker.jobs import links
 from workshop.cli.shared import WrongUse
 from workshop.jobs import local_server
@@ -35,7 +36,14 @@ from workshop.jobs import local_server
     show_default=True,
     help="Seconds from SIGTERM to SIGKILL.",
 )
-def up(port, host, i_know_this_is_not_safe, isolation, grace) -> None:
+@click.option(
+    "--max-instances",
+    type=click.IntRange(min=1),
+    default=MOST_INSTANCES,
+    show_default=True,
+    help="Instances of all jobs that run at once.",
+)
+def up(port, host, i_know_this_is_not_safe, isolation, grace, max_instances) -> None:
     """Start the local SageMaker endpoint in the background."""
     state = daemon.state_directory()
     try:
@@ -53,6 +61,7 @@ def up(port, host, i_know_this_is_not_safe, isolation, grace) -> None:
         click.echo(f"The endpoint is up: {found.url} (pid {found.pid})")
         return
     options = ["--host", host, "--isolation", isolation, "--grace", str(grace)]
+    options += ["--max-instances", str(max_instances)]
     if i_know_this_is_not_safe:
         options.append("--i-know-this-is-not-safe")
     try:
@@ -63,6 +72,11 @@ def up(port, host, i_know_this_is_not_safe, isolation, grace) -> None:
     if found.isolation == "processes":
         click.echo(
             f"Instances are plain processes here ({found.why}): no own addresses, no link speeds."
+        )
+    if os.geteuid() == 0:
+        click.echo(
+            "You are root, and so is every job's script. Use an ordinary account: nothing here "
+            "needs root."
         )
     click.echo('For a shell: eval "$(workshop env)"')
 

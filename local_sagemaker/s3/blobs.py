@@ -1,0 +1,106 @@
+"""Objects' bytes: files which are written once, read in ranges, and never changed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import uuid
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+PIECE = 1024 * 1024  # bytes read or written at once
+
+# A part of an object: the name of its file, and its bytes.
+Segment = tuple[str, int]
+
+
+class Blobs:
+    """The files of one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._lock = threading.Lock()
+        self._readers = 0
+        self._unwanted: list[str] = []  # removed once nobody reads
+
+    def write(self, pieces: Iterable[bytes]) -> Segment:
+        """Write a new file, on disk when this returns. Leaves none if `pieces` raises."""
+        name, size = uuid.uuid4().hex, 0
+        path = self.folder / name
+        try:
+            with path.open("xb", buffering=0) as stream:
+                for piece in pieces:
+                    stream.write(piece)
+                    size += len(piece)
+                os.fsync(stream.fileno())
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
+        return name, size
+
+    def link(self, segments: Iterable[Segment]) -> list[Segment]:
+        """The same bytes under new names: a copy which costs nothing."""
+        found = []
+        for name, size in segments:
+            new = uuid.uuid4().hex
+            os.link(self.folder / name, self.folder / new)
+            found.append((new, size))
+        return found
+
+    def read(self, segments: list[Segment], start: int, length: int) -> Reading:
+        """Bytes [start, start + length) of the file that `segments` are, in pieces."""
+        with self._lock:
+            self._readers += 1
+        return Reading(self, self._pieces(segments, start, length))
+
+    def end_reading(self) -> None:
+        with self._lock:
+            self._readers -= 1
+        self.remove(())
+
+    def _pieces(self, segments: list[Segment], start: int, length: int) -> Iterator[bytes]:
+        for name, size in segments:
+            wanted = min(size - start, length)
+            if wanted > 0:
+                length -= wanted
+                with (self.folder / name).open("rb", buffering=0) as stream:
+                    stream.seek(start)
+                    while wanted and (piece := stream.read(min(wanted, PIECE))):
+                        yield piece
+                        wanted -= len(piece)
+            start = max(0, start - size)
+
+    def remove(self, segments: Iterable[Segment]) -> None:
+        """Remove files as soon as nobody reads."""
+        with self._lock:
+            self._unwanted += [name for name, _ in segments]
+            if not self._readers:
+                for name in self._unwanted:
+                    with contextlib.suppress(OSError):
+                        (self.folder / name).unlink()
+                self._unwanted.clear()
+
+    def keep_only(self, used: set[str]) -> None:
+        """Remove what no object has: an upload which a crash cut off left it."""
+        for path in self.folder.iterdir():
+            if path.name not in used:
+                path.unlink(missing_ok=True)
+
+
+class Reading(Iterator[bytes]):
+    """Pieces of an object. What is removed meanwhile stays on disk until this is closed."""
+
+    def __init__(self, blobs: Blobs, pieces: Iterator[bytes]) -> None:
+        self._blobs, self._pieces, self._open = blobs, pieces, True
+
+    def __next__(self) -> bytes:
+        return next(self._pieces)
+
+    def close(self) -> None:
+        if self._open:
+            self._open = False
+            self._blobs.end_reading()
+
+    __del__ = close

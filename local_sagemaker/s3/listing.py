@@ -1,0 +1,183 @@
+"""Listing objects: by pages, under a prefix, folded at a delimiter."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import datetime
+from collections.abc import Callable, Iterator
+from typing import Any
+from urllib.parse import quote
+
+from moto.s3.models import FakeBucket
+
+from local_sagemaker.s3.store import NULL, ObjectStore, Stored
+from local_sagemaker.server.errors import AwsError
+
+MOST = 1000  # keys and folded prefixes of one page
+LAST = "\U0010ffff"  # sorts after every other character
+OWNER = {"ID": "0" * 64}
+
+Answer = dict[str, Any]
+
+
+def objects(store: ObjectStore, bucket: FakeBucket, request: Answer) -> Answer:
+    """ListObjects, the first version of the call: pages by Marker."""
+    marker = request.get("Marker") or ""
+    told, last = _page(store, bucket, request, marker)
+    for one in told["Contents"]:
+        one["Owner"] = OWNER
+    told["Marker"] = _encoder(request)(marker)
+    if told["IsTruncated"] and request.get("Delimiter"):
+        told["NextMarker"] = _encoder(request)(last)
+    return told
+
+
+def objects_v2(store: ObjectStore, bucket: FakeBucket, request: Answer) -> Answer:
+    """ListObjectsV2: pages by ContinuationToken."""
+    token, start = request.get("ContinuationToken"), request.get("StartAfter") or ""
+    told, last = _page(store, bucket, request, _from_token(token) if token else start)
+    if request.get("FetchOwner"):
+        for one in told["Contents"]:
+            one["Owner"] = OWNER
+    told["KeyCount"] = len(told["Contents"]) + len(told["CommonPrefixes"])
+    told |= {"ContinuationToken": token, "StartAfter": _encoder(request)(start) or None}
+    if told["IsTruncated"]:
+        told["NextContinuationToken"] = base64.urlsafe_b64encode(last.encode()).decode()
+    return told
+
+
+def versions(store: ObjectStore, bucket: FakeBucket, request: Answer) -> Answer:
+    """ListObjectVersions: every version and delete marker, by key, the newest first."""
+    prefix, after = request.get("Prefix") or "", request.get("KeyMarker") or ""
+    marker = request.get("VersionIdMarker")
+    encode, most = _encoder(request), _most(request)
+    seen = store.version(bucket.name, after, marker) if marker else None
+    number = seen.number if seen else 0
+
+    def walk(first: str) -> Iterator[Stored]:
+        if first:
+            return store.versions(bucket.name, prefix, "", 0, first)
+        return store.versions(bucket.name, prefix, after, number)
+
+    found, folded, more = _fold(walk, prefix, request.get("Delimiter") or "", after, most)
+    told: Answer = _head(bucket, request, most) | {
+        "KeyMarker": encode(after),
+        "VersionIdMarker": marker or "",
+        "IsTruncated": more is not None,
+        "CommonPrefixes": [{"Prefix": encode(one)} for one in folded],
+        "Versions": [
+            _object(one, encode) | {"Owner": OWNER} | _version(one)
+            for one in found
+            if not one.marker
+        ],
+        "DeleteMarkers": [
+            {"Key": encode(one.key), "LastModified": _time(one), "Owner": OWNER} | _version(one)
+            for one in found
+            if one.marker
+        ],
+    }
+    if more is not None:
+        told["NextKeyMarker"] = encode(more if isinstance(more, str) else more.key)
+        told["NextVersionIdMarker"] = None if isinstance(more, str) else more.version
+    return told
+
+
+def _page(
+    store: ObjectStore, bucket: FakeBucket, request: Answer, after: str
+) -> tuple[Answer, str]:
+    """What both forms of ListObjects tell, and the last key or prefix of the page."""
+    prefix = request.get("Prefix") or ""
+    encode, most = _encoder(request), _most(request)
+    found, folded, more = _fold(
+        lambda first: store.keys(bucket.name, prefix, after, first),
+        prefix,
+        request.get("Delimiter") or "",
+        after,
+        most,
+    )
+    told = _head(bucket, request, most) | {
+        "IsTruncated": more is not None,
+        "Contents": [_object(one, encode) for one in found],
+        "CommonPrefixes": [{"Prefix": encode(one)} for one in folded],
+    }
+    return told, more if isinstance(more, str) else more.key if more else ""
+
+
+def _fold(
+    walk: Callable[[str], Iterator[Stored]], prefix: str, delimiter: str, after: str, most: int
+) -> tuple[list[Stored], list[str], Stored | str | None]:
+    """One page: rows, common prefixes, and the last of both if there is more, else None.
+
+    walk: rows from a key on (from the beginning for ""). What lies under a common prefix is
+    skipped, not read.
+    """
+    found: list[Stored] = []
+    folded: list[str] = []
+    last: Stored | str | None = None
+    rows = walk("")
+    while (row := next(rows, None)) is not None:
+        cut = row.key.find(delimiter, len(prefix)) if delimiter else -1
+        common = row.key[: cut + len(delimiter)] if cut >= 0 else ""
+        if common and after.startswith(common):  # the page before ended with it
+            rows = walk(common + LAST)
+            continue
+        if len(found) + len(folded) == most:
+            return found, folded, last if most else None
+        if common:
+            folded.append(common)
+            last, rows = common, walk(common + LAST)
+        else:
+            found.append(row)
+            last = row
+    return found, folded, None
+
+
+def _head(bucket: FakeBucket, request: Answer, most: int) -> Answer:
+    encode = _encoder(request)
+    return {
+        "Name": bucket.name,
+        "Prefix": encode(request.get("Prefix") or ""),
+        "Delimiter": encode(request["Delimiter"]) if request.get("Delimiter") else None,
+        "MaxKeys": most,
+        "EncodingType": request.get("EncodingType"),
+    }
+
+
+def _object(one: Stored, encode: Callable[[str], str]) -> Answer:
+    return {
+        "Key": encode(one.key),
+        "LastModified": _time(one),
+        "ETag": f'"{one.etag}"',
+        "Size": one.size,
+        "StorageClass": one.fields.get("StorageClass", "STANDARD"),
+    }
+
+
+def _version(one: Stored) -> Answer:
+    return {"VersionId": one.version or NULL, "IsLatest": one.latest}
+
+
+def _encoder(request: Answer) -> Callable[[str], str]:
+    if request.get("EncodingType") == "url":
+        return lambda text: quote(text)
+    return lambda text: text
+
+
+def _most(request: Answer) -> int:
+    most = request.get("MaxKeys")
+    if most is not None and most < 0:
+        raise AwsError("InvalidArgument", "maxKeys must not be negative")
+    return MOST if most is None else min(most, MOST)
+
+
+def _from_token(token: str) -> str:
+    try:
+        return base64.urlsafe_b64decode(token).decode()
+    except (binascii.Error, ValueError) as error:
+        message = "The continuation token provided is incorrect"
+        raise AwsError("InvalidArgument", message) from error
+
+
+def _time(one: Stored) -> datetime.datetime:
+    return datetime.datetime.fromtimestamp(one.modified, datetime.UTC)

@@ -1,0 +1,347 @@
+"""Objects, their versions and unfinished uploads: an index in SQLite, bytes in `Blobs`.
+
+A change is on disk when its method returns, so a killed process loses nothing that it
+acknowledged. The cost of a change does not depend on how many objects there are.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import errno
+import json
+import os
+import sqlite3
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+from local_sagemaker.s3.blobs import Blobs, Segment
+
+FORMAT = 1
+SCHEMA = """
+CREATE TABLE versions (
+    number INTEGER PRIMARY KEY,      -- newer versions of a key have higher numbers
+    bucket TEXT NOT NULL,
+    key TEXT NOT NULL,
+    version TEXT NOT NULL,           -- "null" where the bucket has no versions
+    latest INTEGER NOT NULL,
+    marker INTEGER NOT NULL,         -- 1: a delete marker
+    modified REAL NOT NULL,          -- seconds since 1970
+    size INTEGER NOT NULL,
+    etag TEXT NOT NULL,
+    segments TEXT NOT NULL,          -- JSON: [[file, bytes], ...]
+    fields TEXT NOT NULL             -- JSON: what the client said of it, by S3's names
+);
+CREATE UNIQUE INDEX latest ON versions (bucket, key) WHERE latest;
+CREATE UNIQUE INDEX by_version ON versions (bucket, key, version);
+CREATE INDEX by_age ON versions (bucket, key, number DESC);
+CREATE TABLE uploads (
+    id TEXT PRIMARY KEY, bucket TEXT NOT NULL, key TEXT NOT NULL, started REAL NOT NULL,
+    fields TEXT NOT NULL
+);
+CREATE TABLE parts (
+    upload TEXT NOT NULL, number INTEGER NOT NULL, modified REAL NOT NULL, size INTEGER NOT NULL,
+    etag TEXT NOT NULL, segments TEXT NOT NULL, fields TEXT NOT NULL,
+    PRIMARY KEY (upload, number)
+);
+"""
+PAGE = 1000  # rows read at once
+NULL = "null"  # the version of an object in a bucket without versions
+ROW = "version, latest, marker, modified, size, etag, segments, fields, key, number"
+
+
+class StoreError(Exception):
+    """The store on disk cannot be used; the message says what to do."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Stored:
+    """A version of an object, or a part of an upload."""
+
+    version: str
+    latest: bool
+    marker: bool
+    modified: float
+    size: int
+    etag: str
+    segments: list[Segment]
+    fields: dict
+    key: str
+    number: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Upload:
+    id: str
+    bucket: str
+    key: str
+    started: float
+    fields: dict
+
+
+class ObjectStore:
+    """Every bucket's objects. `lock` is held while the index is asked or changed."""
+
+    def __init__(self, directory: Path) -> None:
+        """Open or create it. Raises StoreError for one of another format, or damaged."""
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.lock = threading.RLock()
+        self.blobs = Blobs(directory / "blobs")
+        path = directory / "objects.sqlite"
+        try:
+            self.index = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+            self.index.execute("PRAGMA journal_mode=WAL")
+            self.index.execute("PRAGMA synchronous=FULL")
+            (found,) = self.index.execute("PRAGMA user_version").fetchone()
+            if not found:
+                self.index.executescript(f"BEGIN; {SCHEMA} PRAGMA user_version={FORMAT}; COMMIT;")
+            elif found != FORMAT:
+                raise StoreError(
+                    f"{path} has format {found}, and this release reads {FORMAT}. "
+                    "Start afresh with `workshop down --forget`."
+                )
+            self.blobs.keep_only(self._used())
+        except sqlite3.DatabaseError as error:
+            raise StoreError(
+                f"{path} cannot be read ({error}). Start afresh with `workshop down --forget`."
+            ) from error
+
+    def close(self) -> None:
+        with self.lock:
+            self.index.close()
+
+    def _used(self) -> set[str]:
+        rows = self.index.execute(
+            "SELECT segments FROM versions UNION ALL SELECT segments FROM parts"
+        )
+        return {name for (text,) in rows for name, _ in json.loads(text)}
+
+    @contextlib.contextmanager
+    def _change(self) -> Iterator[list[Segment]]:
+        """A transaction. Yields a list to put segments into which are unwanted if it succeeds."""
+        unwanted: list[Segment] = []
+        with self.lock:
+            self.index.execute("BEGIN IMMEDIATE")
+            try:
+                yield unwanted
+                self.index.execute("COMMIT")
+            except BaseException as error:
+                with contextlib.suppress(sqlite3.Error):  # a full disk has rolled it back
+                    self.index.execute("ROLLBACK")
+                code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+                if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from error
+                raise
+        self.blobs.remove(unwanted)
+
+    def _one(self, sql: str, *values: object) -> Stored | None:
+        with self.lock:
+            row = self.index.execute(f"SELECT {ROW} FROM versions WHERE {sql}", values).fetchone()
+        return _stored(row) if row else None
+
+    def latest(self, bucket: str, key: str) -> Stored | None:
+        """The newest version of an object, which may be a delete marker."""
+        return self._one("bucket=? AND key=? AND latest", bucket, key)
+
+    def version(self, bucket: str, key: str, version: str) -> Stored | None:
+        return self._one("bucket=? AND key=? AND version=?", bucket, key, version)
+
+    def put(
+        self,
+        bucket: str,
+        key: str,
+        versioned: bool,
+        segments: list[Segment],
+        etag: str,
+        fields: dict,
+        marker: bool = False,
+        upload: str | None = None,
+    ) -> Stored:
+        """Make a new version the newest one. versioned: older ones stay.
+
+        upload: the finished upload which these segments come from; it ends with this change.
+        """
+        version = uuid.uuid4().hex if versioned else NULL
+        size, modified = sum(size for _, size in segments), _now()
+        with self._change() as unwanted:
+            if upload:
+                kept = {name for name, _ in segments}
+                parts = [one for part in self.parts(upload) for one in part.segments]
+                unwanted += [one for one in parts if one[0] not in kept]
+                self._forget_upload(upload)
+            if not versioned:
+                self._remove(bucket, key, NULL, unwanted)
+            self.index.execute(
+                "UPDATE versions SET latest=0 WHERE bucket=? AND key=? AND latest", (bucket, key)
+            )
+            added = self.index.execute(
+                "INSERT INTO versions (bucket, key, version, latest, marker, modified, size, etag,"
+                " segments, fields) VALUES (?,?,?,1,?,?,?,?,?,?)",
+                (
+                    *(bucket, key, version, int(marker), modified, size, etag),
+                    *(json.dumps(segments), json.dumps(fields)),
+                ),
+            )
+        number = added.lastrowid or 0
+        return Stored(version, True, marker, modified, size, etag, segments, fields, key, number)
+
+    def remove(self, bucket: str, key: str, version: str) -> Stored | None:
+        """Remove one version for good; what it was, or None. The next newest becomes latest."""
+        with self._change() as unwanted:
+            return self._remove(bucket, key, version, unwanted)
+
+    def _remove(
+        self, bucket: str, key: str, version: str, unwanted: list[Segment]
+    ) -> Stored | None:
+        found = self.version(bucket, key, version)
+        if found is None:
+            return None
+        unwanted += found.segments
+        self.index.execute("DELETE FROM versions WHERE number=?", (found.number,))
+        if found.latest:
+            self.index.execute(
+                "UPDATE versions SET latest=1 WHERE number=(SELECT number FROM versions "
+                "WHERE bucket=? AND key=? ORDER BY number DESC LIMIT 1)",
+                (bucket, key),
+            )
+        return found
+
+    def set_fields(self, bucket: str, key: str, version: str, fields: dict) -> None:
+        with self._change():
+            self.index.execute(
+                "UPDATE versions SET fields=? WHERE bucket=? AND key=? AND version=?",
+                (json.dumps(fields), bucket, key, version),
+            )
+
+    def has_any(self, bucket: str) -> bool:
+        """Whether a bucket holds a version or a delete marker of anything."""
+        return self._one("bucket=? LIMIT 1", bucket) is not None
+
+    def keys(self, bucket: str, prefix: str, after: str, first: str = "") -> Iterator[Stored]:
+        """Newest versions that are no delete marker, by key: > `after`, >= `first`."""
+        return self._walk(
+            f"SELECT {ROW} FROM versions WHERE bucket=? AND latest AND NOT marker"
+            f" AND key>? AND key>=? AND key>=? ORDER BY key LIMIT {PAGE}",
+            lambda last: (bucket, last.key if last else after, first, prefix),
+            prefix,
+        )
+
+    def versions(
+        self, bucket: str, prefix: str, after: str, number: int = 0, first: str = ""
+    ) -> Iterator[Stored]:
+        """All versions, by key and the newest first, from those after (`after`, `number`) on.
+
+        number: of the last version of key `after` that was seen; 0 for none left of it.
+        """
+        return self._walk(
+            f"SELECT {ROW} FROM versions WHERE bucket=? AND (key>? OR (key=? AND number<?))"
+            f" AND key>=? AND key>=? ORDER BY key, number DESC LIMIT {PAGE}",
+            lambda last: (
+                (bucket, last.key, last.key, last.number, first, prefix)
+                if last
+                else (bucket, after, after, number, first, prefix)
+            ),
+            prefix,
+        )
+
+    def _walk(self, sql: str, values, prefix: str) -> Iterator[Stored]:
+        last = None
+        while True:
+            with self.lock:
+                rows = self.index.execute(sql, values(last)).fetchall()
+            for row in rows:
+                last = _stored(row)
+                if not last.key.startswith(prefix):
+                    return
+                yield last
+            if len(rows) < PAGE:
+                return
+
+    def begin_upload(self, bucket: str, key: str, fields: dict) -> Upload:
+        one = Upload(uuid.uuid4().hex, bucket, key, _now(), fields)
+        with self._change():
+            self.index.execute(
+                "INSERT INTO uploads VALUES (?,?,?,?,?)",
+                (one.id, bucket, key, one.started, json.dumps(fields)),
+            )
+        return one
+
+    def upload(self, upload: str) -> Upload | None:
+        with self.lock:
+            row = self.index.execute("SELECT * FROM uploads WHERE id=?", (upload,)).fetchone()
+        return Upload(*row[:4], json.loads(row[4])) if row else None
+
+    def uploads(self, bucket: str, prefix: str = "") -> list[Upload]:
+        with self.lock:
+            rows = self.index.execute(
+                "SELECT * FROM uploads WHERE bucket=? AND substr(key, 1, ?)=?"
+                " ORDER BY key, started",
+                (bucket, len(prefix), prefix),
+            ).fetchall()
+        return [Upload(*row[:4], json.loads(row[4])) for row in rows]
+
+    def put_part(
+        self, upload: str, number: int, segment: Segment, etag: str, fields: dict
+    ) -> Stored:
+        with self._change() as unwanted:
+            old = self.index.execute(
+                "SELECT segments FROM parts WHERE upload=? AND number=?", (upload, number)
+            ).fetchone()
+            unwanted += [tuple(one) for one in json.loads(old[0])] if old else []
+            now = _now()
+            self.index.execute(
+                "INSERT OR REPLACE INTO parts VALUES (?,?,?,?,?,?,?)",
+                (
+                    *(upload, number, now, segment[1], etag),
+                    *(json.dumps([segment]), json.dumps(fields)),
+                ),
+            )
+        return Stored("", True, False, now, segment[1], etag, [segment], fields, "", number)
+
+    def parts(self, upload: str) -> list[Stored]:
+        with self.lock:
+            rows = self.index.execute(
+                "SELECT '', 1, 0, modified, size, etag, segments, fields, '', number FROM parts"
+                " WHERE upload=? ORDER BY number",
+                (upload,),
+            ).fetchall()
+        return [_stored(row) for row in rows]
+
+    def end_upload(self, upload: str) -> None:
+        """Forget an upload that was given up, and its parts."""
+        with self._change() as unwanted:
+            unwanted += [one for part in self.parts(upload) for one in part.segments]
+            self._forget_upload(upload)
+
+    def _forget_upload(self, upload: str) -> None:
+        self.index.execute("DELETE FROM uploads WHERE id=?", (upload,))
+        self.index.execute("DELETE FROM parts WHERE upload=?", (upload,))
+
+    def forget_bucket(self, bucket: str) -> None:
+        """The bucket is gone: so are the uploads that nobody finished in it."""
+        for one in self.uploads(bucket):
+            self.end_upload(one.id)
+
+
+def _now() -> float:
+    return int(time.time() * 1000) / 1000
+
+
+def _stored(row: tuple) -> Stored:
+    version, latest, marker, modified, size, etag, segments, fields, key, number = row
+    found = [(name, length) for name, length in json.loads(segments)]
+    return Stored(
+        version,
+        bool(latest),
+        bool(marker),
+        modified,
+        size,
+        etag,
+        found,
+        json.loads(fields),
+        key,
+        number,
+    )

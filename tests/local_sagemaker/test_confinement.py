@@ -1,0 +1,119 @@
+"""What a job can do to the machine that it runs on, and to the endpoint."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+from botocore.exceptions import ClientError
+
+from endpoint_harness import Endpoint, estimator, request, start
+from local_sagemaker.cluster import probe, processes
+
+needs_namespaces = pytest.mark.skipif(
+    probe.isolation()[0] != "namespaces", reason="this machine refuses namespaces"
+)
+HARMLESS = {
+    "writes into its own /etc",
+    "writes to its temporary directory",
+    "writes to its home",
+    "reaches the endpoint",
+}
+
+
+def tried(endpoint, sdk, **more) -> set[str]:
+    """What worked of what the script reach_out.py tries."""
+    home = os.path.expanduser("~")
+    targets = {"home": home, "state": str(endpoint.state), "port": endpoint.running.port}
+    one = estimator(
+        sdk,
+        "reach_out.py",
+        instance_count=1,
+        environment={"TARGETS": json.dumps(targets)},
+        **more,
+    )
+    job = endpoint.wait(start(one))
+    assert job.status == "Completed", job.description.get("FailureReason")
+    (found,) = job.lines("TRIED")
+    return {name for name, worked in json.loads(found).items() if worked}
+
+
+@pytest.mark.namespaces
+@needs_namespaces
+def test_a_job_changes_nothing_but_its_own(endpoint, sdk):
+    before = Path("/etc/environment").read_bytes() if Path("/etc/environment").exists() else None
+    assert tried(endpoint, sdk) == HARMLESS
+    after = Path("/etc/environment").read_bytes() if Path("/etc/environment").exists() else None
+    assert before == after
+
+
+@pytest.mark.namespaces
+@needs_namespaces
+def test_an_isolated_job_does_not_reach_the_endpoint(endpoint, sdk):
+    assert tried(endpoint, sdk, enable_network_isolation=True) == HARMLESS - {
+        "reaches the endpoint"
+    }
+
+
+def test_a_failure_file_of_gigabytes(endpoint, sdk):
+    """It is sparse: only whoever reads all of it pays for it."""
+    job = endpoint.wait(start(estimator(sdk, "fails_at_length.py", instance_count=1)))
+    reason = job.description["FailureReason"]
+    assert "the beginning" in reason and "the end" in reason
+    assert len(reason) <= 1024
+
+
+def test_more_instances_than_the_limit(tmp_path):
+    one = Endpoint(tmp_path / "state", ["--grace", "1", "--max-instances", "3"])
+    try:
+        one.client("s3").create_bucket(Bucket="lessons-data")
+        one.put("data/part-0.txt", "x")
+        api = one.client("sagemaker")
+        body = request("first")
+        body["ResourceConfig"]["InstanceCount"] = 4
+        with pytest.raises(ClientError) as caught:
+            api.create_training_job(**body)
+        told = caught.value.response["Error"]
+        assert told["Code"] == "ResourceLimitExceeded"
+        assert (
+            "is 3 Instances, with current utilization of 0 Instances and a request delta of 4"
+            in (told["Message"])
+        )
+        assert "--max-instances" in told["Message"]
+    finally:
+        one.down()
+
+
+def test_two_endpoints_leave_each_others_work_alone(endpoint, tmp_path):
+    """Both have a job of the same name."""
+    other = Endpoint(tmp_path / "state", ["--grace", "1"])
+    try:
+        ours, theirs = endpoint.aws().mark("same-name"), other.aws().mark("same-name")
+        assert ours != theirs
+        env = {"PATH": os.environ["PATH"], processes.MARK: theirs}
+        pid = os.spawnvpe(os.P_NOWAIT, "sleep", ["sleep", "60"], env)
+        try:
+            time.sleep(0.2)
+            assert processes.kill_strays(ours) == 0
+            assert processes.kill_strays(theirs) == 1
+        finally:
+            with contextlib.suppress(ChildProcessError):  # psutil has waited for it
+                os.waitpid(pid, 0)
+    finally:
+        other.down()
+
+
+def test_an_endpoint_that_hangs_is_killed(tmp_path, monkeypatch):
+    import signal
+
+    from local_sagemaker import daemon
+
+    monkeypatch.setattr(daemon, "STOP_SECONDS", 1)
+    one = Endpoint(tmp_path / "state", ["--grace", "1"])
+    os.kill(one.running.pid, signal.SIGSTOP)
+    assert daemon.stop(one.state) is True
+    assert daemon.running(one.state) is None

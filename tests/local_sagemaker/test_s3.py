@@ -1,0 +1,328 @@
+"""S3's calls on objects, by boto3: what a client of AWS gets."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import uuid
+
+import pytest
+from botocore.exceptions import ClientError
+
+PART = 5 * 1024**2
+
+
+@pytest.fixture(scope="module")
+def s3(endpoint):
+    return endpoint.client("s3")
+
+
+@pytest.fixture
+def bucket(s3):
+    name = f"bucket-{uuid.uuid4().hex}"
+    s3.create_bucket(Bucket=name)
+    return name
+
+
+def refused(call, **members) -> tuple[str, int]:
+    """(code, status) of a call that must fail."""
+    with pytest.raises(ClientError) as caught:
+        call(**members)
+    told = caught.value.response
+    return told["Error"]["Code"], told["ResponseMetadata"]["HTTPStatusCode"]
+
+
+def body(s3, bucket: str, key: str, **more) -> bytes:
+    return s3.get_object(Bucket=bucket, Key=key, **more)["Body"].read()
+
+
+def test_what_is_said_of_an_object_is_told_again(s3, bucket):
+    said = {
+        "ContentType": "text/plain",
+        "CacheControl": "no-cache",
+        "ContentDisposition": "inline",
+        "ContentEncoding": "gzip",
+        "ContentLanguage": "de",
+        "Metadata": {"rank": "3"},
+        "Expires": datetime.datetime(2030, 1, 2, tzinfo=datetime.UTC),
+    }
+    s3.put_object(Bucket=bucket, Key="a b+é/ü.txt", Body=b"hello", **said)
+    for call in (s3.get_object, s3.head_object):
+        told = call(Bucket=bucket, Key="a b+é/ü.txt")
+        assert {name: told[name] for name in said} == said
+        assert told["ContentLength"] == 5
+        assert told["ETag"] == '"5d41402abc4b2a76b9719d911017c592"'
+        assert told["ServerSideEncryption"] == "AES256"
+    override = body(s3, bucket, "a b+é/ü.txt", ResponseContentType="text/html")
+    assert override == b"hello"
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ("bytes=0-0", b"0"),
+        ("bytes=2-4", b"234"),
+        ("bytes=7-", b"789"),
+        ("bytes=-3", b"789"),
+        ("bytes=5-100", b"56789"),
+        ("bytes=0-2,4-5", b"0123456789"),  # several: all of it, as S3 does
+        ("rows=0-2", b"0123456789"),
+    ],
+)
+def test_ranges(s3, bucket, asked, expected):
+    s3.put_object(Bucket=bucket, Key="digits", Body=b"0123456789")
+    told = s3.get_object(Bucket=bucket, Key="digits", Range=asked)
+    assert told["Body"].read() == expected
+    whole = expected == b"0123456789"
+    assert told["ResponseMetadata"]["HTTPStatusCode"] == (200 if whole else 206)
+    assert ("ContentRange" in told) != whole
+
+
+@pytest.mark.parametrize("asked", ["bytes=10-", "bytes=12-20", "bytes=-0"])
+def test_a_range_outside_the_object(s3, bucket, asked):
+    s3.put_object(Bucket=bucket, Key="digits", Body=b"0123456789")
+    wanted = {"Bucket": bucket, "Key": "digits", "Range": asked}
+    assert refused(s3.get_object, **wanted) == ("InvalidRange", 416)
+
+
+def test_conditions(s3, bucket):
+    etag = s3.put_object(Bucket=bucket, Key="key", Body=b"1")["ETag"]
+    where = {"Bucket": bucket, "Key": "key"}
+    assert body(s3, **{"bucket": bucket, "key": "key"}, IfMatch=etag) == b"1"
+    assert refused(s3.get_object, **where, IfMatch='"other"') == ("PreconditionFailed", 412)
+    assert refused(s3.get_object, **where, IfNoneMatch=etag)[1] == 304
+    later = datetime.datetime.now(datetime.UTC) + datetime.timedelta(hours=1)
+    assert refused(s3.get_object, **where, IfModifiedSince=later)[1] == 304
+    put = {**where, "Body": b"2"}
+    assert refused(s3.put_object, **put, IfNoneMatch="*") == ("PreconditionFailed", 412)
+    assert refused(s3.put_object, **put, IfMatch='"other"') == ("PreconditionFailed", 412)
+    s3.put_object(**put, IfMatch=etag)
+    assert body(s3, bucket, "key") == b"2"
+
+
+@pytest.mark.parametrize("call", ["list_objects", "list_objects_v2"])
+def test_listing(s3, bucket, call):
+    keys = ["a", "b/1", "b/2", "b/c/3", "d e", "f+g", "ü"]
+    for key in reversed(keys):
+        s3.put_object(Bucket=bucket, Key=key, Body=key.encode())
+
+    def listed(page: int, **asked) -> tuple[list[str], list[str]]:
+        pages = s3.get_paginator(call).paginate(
+            Bucket=bucket, PaginationConfig={"PageSize": page}, **asked
+        )
+        found, folded = [], []
+        for one in pages:
+            found += [each["Key"] for each in one.get("Contents", [])]
+            folded += [each["Prefix"] for each in one.get("CommonPrefixes", [])]
+            assert len(one.get("Contents", [])) + len(one.get("CommonPrefixes", [])) <= page
+        return found, folded
+
+    for page in (1, 2, 100):
+        assert listed(page) == (keys, [])
+        assert listed(page, Prefix="b/") == (["b/1", "b/2", "b/c/3"], [])
+        assert listed(page, Prefix="b/", Delimiter="/") == (["b/1", "b/2"], ["b/c/"])
+        assert listed(page, Delimiter="/") == (["a", "d e", "f+g", "ü"], ["b/"])
+        assert listed(page, Prefix="nothing") == ([], [])
+
+
+def test_where_a_listing_starts(s3, bucket):
+    for key in "abc":
+        s3.put_object(Bucket=bucket, Key=key, Body=b"")
+    told = s3.list_objects_v2(Bucket=bucket, StartAfter="a", MaxKeys=1, FetchOwner=True)
+    assert [one["Key"] for one in told["Contents"]] == ["b"]
+    assert told["IsTruncated"] and told["KeyCount"] == 1 and told["Contents"][0]["Owner"]
+    assert s3.list_objects_v2(Bucket=bucket, MaxKeys=0)["IsTruncated"] is False
+    wrong = {"Bucket": bucket, "ContinuationToken": "é"}
+    assert refused(s3.list_objects_v2, **wrong) == ("InvalidArgument", 400)
+
+
+def test_versions(s3, bucket):
+    s3.put_object(Bucket=bucket, Key="old", Body=b"0")
+    s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
+    first, second = (
+        s3.put_object(Bucket=bucket, Key="key", Body=text)["VersionId"] for text in (b"1", b"2")
+    )
+    marker = s3.delete_object(Bucket=bucket, Key="key")
+    assert marker["DeleteMarker"] is True
+    assert refused(s3.get_object, Bucket=bucket, Key="key") == ("NoSuchKey", 404)
+    assert body(s3, bucket, "key", VersionId=first) == b"1"
+    where = {"Bucket": bucket, "Key": "key", "VersionId": marker["VersionId"]}
+    assert refused(s3.get_object, **where) == ("MethodNotAllowed", 405)
+    for page in (1, 2, 100):
+        pages = s3.get_paginator("list_object_versions").paginate(
+            Bucket=bucket, PaginationConfig={"PageSize": page}
+        )
+        rows = [
+            row
+            for one in pages
+            for row in (*one.get("Versions", []), *one.get("DeleteMarkers", []))
+        ]
+        told = {(row["Key"], row["VersionId"]): row["IsLatest"] for row in rows}
+        assert told == {
+            ("key", marker["VersionId"]): True,
+            ("key", second): False,
+            ("key", first): False,
+            ("old", "null"): True,
+        }
+    s3.delete_object(**where)
+    assert body(s3, bucket, "key") == b"2"
+    s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Suspended"})
+    s3.put_object(Bucket=bucket, Key="key", Body=b"3")
+    s3.put_object(Bucket=bucket, Key="key", Body=b"4")
+    versions = s3.list_object_versions(Bucket=bucket, Prefix="key")["Versions"]
+    assert [one["VersionId"] for one in versions] == ["null", second, first]
+
+
+def test_deleting_many(s3, bucket):
+    for key in "abc":
+        s3.put_object(Bucket=bucket, Key=key, Body=b"")
+    wanted = {"Objects": [{"Key": "a"}, {"Key": "b"}, {"Key": "never there"}]}
+    told = s3.delete_objects(Bucket=bucket, Delete=wanted)
+    assert [one["Key"] for one in told["Deleted"]] == ["a", "b", "never there"]
+    assert [one["Key"] for one in s3.list_objects_v2(Bucket=bucket)["Contents"]] == ["c"]
+    quiet = s3.delete_objects(Bucket=bucket, Delete={"Objects": [{"Key": "c"}], "Quiet": True})
+    assert "Deleted" not in quiet
+
+
+def test_a_bucket_with_objects_is_not_deleted(s3, bucket):
+    s3.put_object(Bucket=bucket, Key="key", Body=b"")
+    assert refused(s3.delete_bucket, Bucket=bucket) == ("BucketNotEmpty", 409)
+    s3.delete_object(Bucket=bucket, Key="key")
+    s3.delete_bucket(Bucket=bucket)
+    where = {"Bucket": bucket, "Key": "key"}
+    assert refused(s3.put_object, **where, Body=b"") == ("NoSuchBucket", 404)
+    assert refused(s3.get_object, **where) == ("NoSuchBucket", 404)
+
+
+def test_copies(s3, bucket):
+    s3.put_object(Bucket=bucket, Key="a/ü", Body=b"body", Metadata={"a": "1"}, Tagging="t=1")
+    source = {"Bucket": bucket, "Key": "a/ü"}
+    s3.copy_object(Bucket=bucket, Key="copy", CopySource=source)
+    assert s3.head_object(Bucket=bucket, Key="copy")["Metadata"] == {"a": "1"}
+    tags = s3.get_object_tagging(Bucket=bucket, Key="copy")["TagSet"]
+    assert tags == [{"Key": "t", "Value": "1"}]
+    s3.copy_object(
+        Bucket=bucket,
+        Key="copy",
+        CopySource=source,
+        Metadata={"b": "2"},
+        MetadataDirective="REPLACE",
+    )
+    assert s3.head_object(Bucket=bucket, Key="copy")["Metadata"] == {"b": "2"}
+    itself = {"Bucket": bucket, "Key": "a/ü", "CopySource": source}
+    assert refused(s3.copy_object, **itself) == ("InvalidRequest", 400)
+    missing = {"Bucket": bucket, "Key": "x", "CopySource": {"Bucket": bucket, "Key": "y"}}
+    assert refused(s3.copy_object, **missing) == ("NoSuchKey", 404)
+
+
+def test_an_upload_in_parts(s3, bucket):
+    upload = s3.create_multipart_upload(Bucket=bucket, Key="big", Metadata={"a": "b"})["UploadId"]
+    whole = {"Bucket": bucket, "Key": "big", "UploadId": upload}
+    assert [one["UploadId"] for one in s3.list_multipart_uploads(Bucket=bucket)["Uploads"]] == [
+        upload
+    ]
+    first, last = os.urandom(PART), os.urandom(7)
+    s3.upload_part(**whole, PartNumber=1, Body=first)
+    s3.upload_part(**whole, PartNumber=2, Body=last)
+    listed = s3.list_parts(**whole)["Parts"]
+    parts = [{"PartNumber": one["PartNumber"], "ETag": one["ETag"]} for one in listed]
+    complete = s3.complete_multipart_upload
+    for wrong, code in (
+        (parts[::-1], "InvalidPartOrder"),
+        ([parts[0], parts[1] | {"ETag": '"0"'}], "InvalidPart"),
+        ([], "MalformedXML"),
+    ):
+        assert refused(complete, **whole, MultipartUpload={"Parts": wrong}) == (code, 400)
+    told = complete(**whole, MultipartUpload={"Parts": parts})
+    assert told["ETag"].endswith('-2"')
+    assert body(s3, bucket, "big") == first + last
+    assert body(s3, bucket, "big", Range=f"bytes={PART - 1}-{PART}") == first[-1:] + last[:1]
+    assert body(s3, bucket, "big", PartNumber=2) == last
+    assert s3.head_object(Bucket=bucket, Key="big")["Metadata"] == {"a": "b"}
+    again = {**whole, "MultipartUpload": {"Parts": parts}}
+    assert refused(complete, **again) == ("NoSuchUpload", 404)
+
+
+def test_parts_that_are_too_small(s3, bucket):
+    upload = s3.create_multipart_upload(Bucket=bucket, Key="big")["UploadId"]
+    whole = {"Bucket": bucket, "Key": "big", "UploadId": upload}
+    etags = [s3.upload_part(**whole, PartNumber=n, Body=b"x")["ETag"] for n in (1, 2)]
+    parts = {"Parts": [{"PartNumber": n + 1, "ETag": etag} for n, etag in enumerate(etags)]}
+    wrong = {**whole, "MultipartUpload": parts}
+    assert refused(s3.complete_multipart_upload, **wrong) == ("EntityTooSmall", 400)
+    s3.abort_multipart_upload(**whole)
+    assert "Uploads" not in s3.list_multipart_uploads(Bucket=bucket)
+
+
+def test_a_part_from_another_object(s3, bucket):
+    s3.put_object(Bucket=bucket, Key="digits", Body=b"0123456789")
+    upload = s3.create_multipart_upload(Bucket=bucket, Key="big")["UploadId"]
+    whole = {"Bucket": bucket, "Key": "big", "UploadId": upload}
+    source = {"Bucket": bucket, "Key": "digits"}
+    told = s3.upload_part_copy(
+        **whole, PartNumber=1, CopySource=source, CopySourceRange="bytes=2-4"
+    )
+    parts = {"Parts": [{"PartNumber": 1, "ETag": told["CopyPartResult"]["ETag"]}]}
+    s3.complete_multipart_upload(**whole, MultipartUpload=parts)
+    assert body(s3, bucket, "big") == b"234"
+
+
+def test_files_by_boto3s_transfer_manager(s3, bucket, tmp_path):
+    (tmp_path / "up").write_bytes(os.urandom(20 * 1024**2 + 3))
+    s3.upload_file(str(tmp_path / "up"), bucket, "file")
+    s3.download_file(bucket, "file", str(tmp_path / "down"))
+    assert (tmp_path / "up").read_bytes() == (tmp_path / "down").read_bytes()
+    told = s3.get_object_attributes(
+        Bucket=bucket, Key="file", ObjectAttributes=["ObjectSize", "ObjectParts", "Checksum"]
+    )
+    assert told["ObjectSize"] == 20 * 1024**2 + 3
+    assert told["ObjectParts"]["TotalPartsCount"] == 3
+    assert told["Checksum"]["ChecksumCRC32"].endswith("-3")
+
+
+def test_tags(s3, bucket):
+    s3.put_object(Bucket=bucket, Key="key", Body=b"")
+    where = {"Bucket": bucket, "Key": "key"}
+    tags = [{"Key": "a", "Value": "1"}, {"Key": "b", "Value": ""}]
+    s3.put_object_tagging(**where, Tagging={"TagSet": tags})
+    assert s3.get_object_tagging(**where)["TagSet"] == tags
+    assert s3.head_object(**where)["TagCount"] == 2
+    s3.delete_object_tagging(**where)
+    assert s3.get_object_tagging(**where)["TagSet"] == []
+    twice = {**where, "Tagging": {"TagSet": [tags[0], tags[0]]}}
+    assert refused(s3.put_object_tagging, **twice) == ("InvalidTag", 400)
+
+
+@pytest.mark.parametrize(
+    ("promise", "code"),
+    [
+        ({"ContentMD5": "1B2M2Y8AsgTpgAmY7PhCfg=="}, "BadDigest"),
+        ({"ChecksumCRC32": "AAAAAA=="}, "BadDigest"),
+        ({"ChecksumSHA256": "A" * 43 + "="}, "BadDigest"),
+    ],
+)
+def test_bytes_that_are_not_what_was_promised(s3, bucket, promise, code):
+    where = {"Bucket": bucket, "Key": "key"}
+    assert refused(s3.put_object, **where, Body=b"x", **promise) == (code, 400)
+    assert refused(s3.get_object, **where) == ("NoSuchKey", 404)
+
+
+@pytest.mark.parametrize(
+    ("call", "members", "code", "status"),
+    [
+        ("get_object", {"Key": "missing"}, "NoSuchKey", 404),
+        ("head_object", {"Key": "missing"}, "404", 404),
+        ("get_object", {"Key": "missing", "VersionId": "x"}, "NoSuchVersion", 404),
+        ("put_object", {"Key": "k" * 1025}, "KeyTooLongError", 400),
+        ("put_object", {"Key": "k", "ACL": "public-read"}, "AccessControlListNotSupported", 400),
+        ("put_object", {"Key": "k", "ExpectedBucketOwner": "1" * 12}, "AccessDenied", 403),
+        ("list_parts", {"Key": "k", "UploadId": "x"}, "NoSuchUpload", 404),
+        ("upload_part", {"Key": "k", "UploadId": "x", "PartNumber": 0}, "InvalidArgument", 400),
+        ("list_objects_v2", {"MaxKeys": -1}, "InvalidArgument", 400),
+        ("put_object_retention", {"Key": "k"}, "NotImplemented", 501),
+        ("restore_object", {"Key": "k"}, "NotImplemented", 501),
+        ("get_object_torrent", {"Key": "k"}, "NotImplemented", 501),
+    ],
+)
+def test_what_is_refused(s3, bucket, call, members, code, status):
+    assert refused(getattr(s3, call), Bucket=bucket, **members) == (code, status)
