@@ -52,7 +52,6 @@ NOT_RUN = {
     "CreateAutoMLJob": "Autopilot. Train with an estimator.",
     "CreateAutoMLJobV2": "Autopilot. Train with an estimator.",
     "CreateInferenceRecommendationsJob": "recommendation jobs. Time invoke_endpoint yourself.",
-    "CreateLabelingJob": "labeling jobs: they need people.",
     "CreateMonitoringSchedule": "monitoring schedules.",
     "CreateCluster": "HyperPod clusters. Start training jobs.",
     "CreateEdgePackagingJob": "edge packaging jobs.",

@@ -22,4 +22,4 @@ def test_lesson_08(lesson_run):
     assert found["broke"] == {"ranks-overwrite": True}
     assert found["endpoints_left"] == 0
     assert 0 < found["usd"] < found["usd_at_most"] < 1 and found["usd_a_month"] > 50
-    assert "No endpoint of this seat is left." in run.printed
+    assert "0 endpoints of this seat are left." in run.printed

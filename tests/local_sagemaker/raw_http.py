@@ -80,7 +80,7 @@ def error(endpoint, target: str, body: object = b"", service: str = "sagemaker",
 
 def raw(endpoint, head: str, body: bytes = b"", end: bool = False) -> str:
     """Send these very bytes; what comes back within 60 s. end: then close our side."""
-    lines = "\r\n".join(head.strip().splitlines())
+    lines = "\r\n".join([*head.strip().splitlines(), "Connection: close"])
     with socket.create_connection((HOST, endpoint.running.port), timeout=60) as connection:
         connection.sendall(lines.encode() + b"\r\n\r\n" + body)
         if end:

@@ -53,7 +53,7 @@ def test_a_restart_does_not_bring_it_back(own):
         ended(own, name)
     own.client("sagemaker").delete_training_job(TrainingJobName="before")
     # What an endpoint that starts now would read.
-    found = JobManager(own.state / "jobs", None, "processes", 1.0)
+    found = JobManager(own.state / "jobs", own.aws(), "processes", 1.0)
     assert "kept" in found.records and "before" not in found.records
 
 

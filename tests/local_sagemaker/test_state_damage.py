@@ -7,13 +7,15 @@ import os
 from pathlib import Path
 
 import pytest
-from moto import mock_aws
+from botocore.credentials import Credentials
 from moto_life import lives
+from raw_http import signed
 
 from local_sagemaker.server import files
 from local_sagemaker.server.app import Application
 from local_sagemaker.server.files import replace
-from local_sagemaker.server.moto_state import MotoState, StateError
+from local_sagemaker.server.moto_state import StateError
+from local_sagemaker.server.signatures import Verifier
 
 FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -59,14 +61,18 @@ def test_the_state_of_the_release_before(life, tmp_path):
     assert "`workshop down --forget`" in str(caught.value)
 
 
-def test_a_write_that_cannot_be_kept_is_refused(tmp_path, monkeypatch):
+def test_a_write_that_cannot_be_kept_is_refused(life, monkeypatch):
     """Over HTTP: an error in S3's form, and nothing that claims to have worked."""
-    application = Application({}, MotoState(tmp_path))
-    _fill_the_disk(monkeypatch)
-    started = []
-    environ = {"REQUEST_METHOD": "PUT", "PATH_INFO": "/a-bucket", "HTTP_HOST": "127.0.0.1"}
+    key = Credentials("KEY", "secret")
+    env = {"AWS_ACCESS_KEY_ID": key.access_key, "AWS_SECRET_ACCESS_KEY": key.secret_key}
+    environ = {"REQUEST_METHOD": "PUT", "PATH_INFO": "/a-bucket", "RAW_URI": "/a-bucket"}
     environ |= {"SERVER_NAME": "127.0.0.1", "SERVER_PORT": "1", "wsgi.url_scheme": "http"}
-    with mock_aws():
+    for name, value in signed(env, "s3", b"", "PUT", "/a-bucket").items():
+        environ["HTTP_" + name.upper().replace("-", "_")] = value
+    started = []
+    with life() as now:
+        application = Application({}, now.state, Verifier(key))
+        _fill_the_disk(monkeypatch)
         body = b"".join(application(environ, lambda *told: started.append(told)))
     assert [status for status, _ in started] == ["507 InsufficientStorage"]
     assert b"<Code>InsufficientStorage</Code><Message>The local endpoint cannot write" in body

@@ -88,7 +88,7 @@ def test_measures_links_and_all_reduces(as_two_instances):
 def test_a_wrong_algorithm_is_not_measured(as_two_instances):
     command = [HERE / "broken_two_tier.py", "--algorithms", "two_tier"]
     done = as_two_instances(*command, ranks=1, check=False)
-    assert done.code == 1
+    assert done.code != 0  # gloo may abort a rank whose peer has ended
     assert re.search(r"error: two_tier is wrong in \d+ of 1001 x 2 elements", done.stderr)
     assert done.events("all_reduce") == []
 

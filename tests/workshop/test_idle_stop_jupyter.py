@@ -99,7 +99,7 @@ def test_a_running_cell_is_use_and_afterwards_its_end_counts(jupyter, tmp_path):
     client = BlockingKernelClient()
     client.load_connection_file(str(tmp_path / f"runtime/kernel-{identifier}.json"))
     client.start_channels()
-    client.execute("import time; time.sleep(3)")
+    client.execute("import time; time.sleep(10)")
     until(lambda: last_use(jupyter, 5.0, now + 1e6) == now + 1e6, 30)  # busy: use is now
     until(lambda: last_use(jupyter, 5.0, now + 1e6) < now + 1e6, 30)
     ended = time.time()
