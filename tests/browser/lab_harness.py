@@ -211,9 +211,17 @@ class Page:
         said = [one.text for one in self.all('[data-mime-type="application/vnd.jupyter.stderr"]')]
         return [one for one in said if "Traceback (most recent call last)" in one]
 
+    def has_begun(self) -> bool:
+        """Whether a cell runs, or has run."""
+        return any(one not in ("", "[ ]:") for one in self.prompts())
+
     def run_all(self, seconds: float) -> None:
         """Run > Run All Cells, and wait until all have run or one has failed."""
-        self.menu("Run", "runmenu:run-all")
+        for _ in range(3):  # a page that is still busy may lose a click, as people see it do
+            self.menu("Run", "runmenu:run-all")
+            with contextlib.suppress(TimeoutError):
+                wait_for("a cell runs", self.has_begun, 20)
+                break
 
         def ended() -> bool:
             waits = any("*" in one or one in ("", "[ ]:") for one in self.prompts())
