@@ -7,8 +7,8 @@ SHELL := /bin/sh
 # Another Python for .venv:  make setup PYTHON=/path/to/python3.11
 PYTHON ?=
 BIN := .venv/bin
-# Tests that run at once:  make test WORKERS=4
-WORKERS ?= 2
+# Tests that run at once:  make test WORKERS=2
+WORKERS ?= 3
 # What a target starts finds mpirun, torchrun and python in .venv first.
 INSIDE := PATH="$$PWD/$(BIN):$$PATH"; export PATH; exec
 BOOTSTRAP := python=$$(command -v python3 || command -v python3.11 || command -v python3.12) \
@@ -35,7 +35,7 @@ lint: ready ## check style, types and the course's texts, in seconds
 	@$(BIN)/mypy
 	@$(BIN)/python tests/lint
 
-test: ready ## run the tests, two at a time (WORKERS=4: four)
+test: ready ## run the tests, three at a time (WORKERS=2: two)
 	@$(INSIDE) $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 soak: ready ## the tests that repeat for minutes: kills, hundreds of jobs, a fuzzer
