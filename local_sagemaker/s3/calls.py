@@ -22,6 +22,7 @@ from moto.s3.models import FakeBucket, s3_backends
 from local_sagemaker.s3 import listing
 from local_sagemaker.s3.blobs import Segment
 from local_sagemaker.s3.bodies import ALGORITHMS, CHECKSUMS, Body
+from local_sagemaker.s3.listing import OWNER, modified
 from local_sagemaker.s3.store import NULL, ObjectStore, Stored, Upload
 from local_sagemaker.server.errors import AwsError
 
@@ -41,7 +42,6 @@ ANSWERED = ("ServerSideEncryption", "SSEKMSKeyId", "BucketKeyEnabled")
 OVERRIDES = (
     *("ContentType", "CacheControl", "ContentDisposition", "ContentEncoding", "ContentLanguage"),
 )
-OWNER = {"ID": "0" * 64}
 
 Answer = dict[str, Any]
 
@@ -173,7 +173,7 @@ class ObjectCalls:
             fields["Tags"] = asked.get("Tags", {})
         segments = self.store.blobs.link(source.segments)
         found = self._store(request, segments, source.etag, fields)
-        result = {"ETag": f'"{found.etag}"', "LastModified": _time(found)}
+        result = {"ETag": f'"{found.etag}"', "LastModified": modified(found)}
         result |= {name: value for name, value in fields.items() if name.startswith("Checksum")}
         told = self._put_answer(found) | {"CopyObjectResult": result}
         return told | {"CopySourceVersionId": _version_id(source)}
@@ -239,7 +239,7 @@ class ObjectCalls:
         told = {name: fields.get(name) for name in SYSTEM}
         told |= {
             "ETag": f'"{found.etag}"',
-            "LastModified": _time(found),
+            "LastModified": modified(found),
             "AcceptRanges": "bytes",
             "ContentType": fields.get("ContentType", "binary/octet-stream"),
             "VersionId": _version_id(found),
@@ -261,7 +261,7 @@ class ObjectCalls:
             "ObjectParts": {"TotalPartsCount": len(found.segments)} if "-" in found.etag else None,
         }
         told = {name: everything.get(name) for name in request.get("ObjectAttributes", [])}
-        return told | {"LastModified": _time(found), "VersionId": _version_id(found)}
+        return told | {"LastModified": modified(found), "VersionId": _version_id(found)}
 
     def get_acl(self, request: Answer) -> Answer:
         self._find(request)
@@ -388,7 +388,7 @@ class ObjectCalls:
         finally:
             reading.close()
         part = self._store_part(request, segment, digest.hexdigest(), {})
-        told = {"ETag": f'"{part.etag}"', "LastModified": _time(part)}
+        told = {"ETag": f'"{part.etag}"', "LastModified": modified(part)}
         return {"CopyPartResult": told, "CopySourceVersionId": _version_id(source)}
 
     @staticmethod
@@ -482,7 +482,7 @@ class ObjectCalls:
                     "PartNumber": one.number,
                     "ETag": f'"{one.etag}"',
                     "Size": one.size,
-                    "LastModified": _time(one),
+                    "LastModified": modified(one),
                 }
                 | one.fields
                 for one in shown
@@ -663,10 +663,6 @@ def _whole_checksum(upload: Upload, parts: list[Stored], request: Answer) -> Ans
 
 def _version_id(found: Stored) -> str | None:
     return None if found.version == NULL else found.version
-
-
-def _time(found: Stored) -> datetime.datetime:
-    return datetime.datetime.fromtimestamp(found.modified, datetime.UTC)
 
 
 def _number(value: object, default: int, name: str) -> int:

@@ -72,7 +72,7 @@ def versions(store: ObjectStore, bucket: FakeBucket, request: Answer) -> Answer:
             if not one.marker
         ],
         "DeleteMarkers": [
-            {"Key": encode(one.key), "LastModified": _time(one), "Owner": OWNER} | _version(one)
+            {"Key": encode(one.key), "LastModified": modified(one), "Owner": OWNER} | _version(one)
             for one in found
             if one.marker
         ],
@@ -147,7 +147,7 @@ def _head(bucket: FakeBucket, request: Answer, most: int) -> Answer:
 def _object(one: Stored, encode: Callable[[str], str]) -> Answer:
     return {
         "Key": encode(one.key),
-        "LastModified": _time(one),
+        "LastModified": modified(one),
         "ETag": f'"{one.etag}"',
         "Size": one.size,
         "StorageClass": one.fields.get("StorageClass", "STANDARD"),
@@ -179,5 +179,6 @@ def _from_token(token: str) -> str:
         raise AwsError("InvalidArgument", message) from error
 
 
-def _time(one: Stored) -> datetime.datetime:
+def modified(one: Stored) -> datetime.datetime:
+    """When a version was made."""
     return datetime.datetime.fromtimestamp(one.modified, datetime.UTC)
