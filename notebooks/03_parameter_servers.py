@@ -514,7 +514,8 @@ shown.columns.name = "accuracy %"
 # job knows what it saw and nothing else. You have paid for two instances and thrown one model away.
 
 # %%
-known = (digits_known > 0.5).sum(axis=1)
+# A model that never saw a digit gets none of its images right; one that guesses, a tenth.
+known = (digits_known > 0.25).sum(axis=1)
 good, alone = result.metrics["test_accuracy"], broken.table("epoch")["test_accuracy"]
 guess.compare(status=broken.status, known=int(known.iloc[0]))
 
@@ -522,7 +523,7 @@ guess.compare(status=broken.status, known=int(known.iloc[0]))
 synced = known[[name for name in known.index if name.startswith("servers")]]
 assert (synced == 10).all(), (
     f"The job's models know {list(synced)} of 10 digits: its workers did not train one model. "
-    "Does the script use a strategy?"
+    f"Does the script use a strategy? Accuracy on each digit: {digits_known.values.round(2)}"
 )
 assert good >= expected_accuracy, f"{good:.1%} is too low; {expected_accuracy:.0%} expected"
 assert alone.max() < 0.6, "The hosts of the broken job know too much: did they see all digits?"
