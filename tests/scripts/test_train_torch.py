@@ -1,0 +1,424 @@
+"""The PyTorch files of scripts/train, each copied alone and started as its docstring says."""
+
+import ast
+import importlib.util
+import json
+import re
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from script_harness import mpirun, torchrun
+from train_harness import TRAIN, alone, changed, channels, copied, pictures, start
+
+FILES = sorted(path.name for path in TRAIN.glob("*torch*.py"))
+STAND_IN = TRAIN.parents[1] / "local_sagemaker" / "image" / "site"
+# 22 steps an epoch: 30 steps need the second epoch's order too.
+STEPS = ["--max-steps", "30"]
+# Float32 sums in another order differ by an ulp a step: 3e-8 was measured on weights up to 0.34.
+TOLERANCE = 3e-7
+pytestmark = pytest.mark.timeout(600)  # a busy machine needs a minute to start two ranks
+
+
+def weights(folder: Path) -> dict[str, np.ndarray]:
+    """The weights of a saved model."""
+    import torch
+
+    state = torch.load(folder / "model" / "model.pt", weights_only=True)["state_dict"]
+    return {name: value.numpy() for name, value in state.items()}
+
+
+def difference(one: Path, other: Path) -> float:
+    """The largest difference of any weight of two saved models."""
+    first, second = weights(one), weights(other)
+    assert first.keys() == second.keys()
+    return max(float(np.abs(first[name] - second[name]).max()) for name in first)
+
+
+def module(name: str, folder: Path):
+    """A script as a module of this process, where torch is loaded already."""
+    found = importlib.util.spec_from_file_location(f"copied_{Path(name).stem}", folder / name)
+    loaded = importlib.util.module_from_spec(found)
+    found.loader.exec_module(loaded)
+    return loaded
+
+
+def losses(done) -> list[float]:
+    return [one["train_loss"] for kind in ("step", "epoch") for one in done.events(kind)]
+
+
+@pytest.fixture(scope="module")
+def one(digits, tmp_path_factory):
+    """train_torch.py after 30 steps: what it printed, and its folder."""
+    folder = tmp_path_factory.mktemp("one")
+    script = copied("train_torch.py", folder)
+    return start(alone(), script, *STEPS, *channels(digits)), folder
+
+
+@pytest.fixture(scope="module")
+def ddp(digits, tmp_path_factory):
+    """train_torch_ddp.py on two ranks after 30 steps: what it printed, and its folder."""
+    folder = tmp_path_factory.mktemp("ddp")
+    script = copied("train_torch_ddp.py", folder)
+    return start(torchrun(2), script, *STEPS, *channels(digits)), folder
+
+
+def test_two_ranks_train_what_one_process_trains(one, ddp):
+    assert [e["world_size"] for e in ddp[0].events("start")] == [2]
+    assert ddp[0].events("start")[0]["local_batch_size"] == 32
+    assert len(ddp[0].hashes) == 2 and len(set(ddp[0].hashes.values())) == 1
+    assert difference(one[1], ddp[1]) <= TOLERANCE
+    assert len(losses(one[0])) == 5  # steps 10, 20, 30 and two epochs
+    assert losses(ddp[0]) == pytest.approx(losses(one[0]), abs=5e-6)
+
+
+def test_reaches_the_accuracy_and_is_served(digits, tmp_path):
+    import torch
+
+    done = start(torchrun(2), copied("train_torch_ddp.py", tmp_path), *channels(digits))
+    assert done.accuracy >= 0.96
+    copied("inference.py", tmp_path)
+    serving = module("inference.py", tmp_path)
+    model = serving.model_fn(str(tmp_path / "model"))
+    with np.load(digits / "test" / "part-00000.npz") as part:
+        images, labels = part["images"], part["labels"]
+    body, accept = serving.output_fn(np.zeros((1, 10), np.float32), "application/x-npy")
+    assert accept == "application/x-npy" and body[:6] == b"\x93NUMPY"
+    request = serving.input_fn(json.dumps(images.tolist()), "application/json")
+    answer = json.loads(serving.output_fn(serving.predict_fn(request, model), "*/*")[0])
+    right = float((np.argmax(answer, axis=1) == labels).mean())
+    assert right == pytest.approx(done.accuracy, abs=1e-6)
+    assert np.allclose(np.sum(answer, axis=1), 1, atol=1e-5)
+    assert torch.is_grad_enabled()
+    with pytest.raises(ValueError, match="content type text/csv"):
+        serving.input_fn("", "text/csv")
+
+
+def test_one_process_reaches_the_accuracy(digits, tmp_path):
+    done = start(alone(), copied("train_torch.py", tmp_path), *channels(digits))
+    assert done.accuracy >= 0.96
+    assert len(done.events("epoch")) == 20 and len(done.events("step")) == 44
+    rates = [e["samples_per_second"] for e in done.events("epoch")]
+    assert min(rates) > 0
+
+
+@pytest.mark.parametrize(
+    "edits",
+    [
+        pytest.param([("DistributedDataParallel(model)", "model")], id="no wrap"),
+        pytest.param(
+            [("        sampler.set_epoch(epoch)", "        # forgotten")], id="no set_epoch"
+        ),
+        pytest.param(
+            [
+                ("torch.manual_seed(args.seed)", "torch.manual_seed(args.seed + rank)"),
+                (
+                    "DistributedDataParallel(model)",
+                    "DistributedDataParallel(model, init_sync=False)",
+                ),
+            ],
+            id="no broadcast",
+        ),
+    ],
+)
+def test_what_is_left_out_is_noticed(digits, one, tmp_path, edits):
+    script = copied("train_torch_ddp.py", tmp_path, *edits)
+    done = start(torchrun(2), script, *STEPS, *channels(digits))
+    apart = len(set(done.hashes.values())) == 2
+    assert apart or difference(one[1], tmp_path) > 1000 * TOLERANCE
+
+
+def test_ddp_starts_under_mpirun_and_alone(digits, one, ddp, tmp_path):
+    script = copied("train_torch_ddp.py", tmp_path / "alone")
+    start(alone(), script, *STEPS, *channels(digits))
+    assert difference(one[1], tmp_path / "alone") == 0
+    if not Path(mpirun(2)[0]).exists():
+        pytest.skip("no mpirun beside the Python")
+    script = copied("train_torch_ddp.py", tmp_path / "mpirun")
+    done = start(mpirun(2), script, *STEPS, *channels(digits), MASTER_PORT=free_port())
+    assert done.hashes == ddp[0].hashes
+
+
+def free_port() -> str:
+    import socket
+
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return str(one.getsockname()[1])
+
+
+def test_fsdp_trains_what_ddp_trains(digits, ddp, tmp_path):
+    done = start(torchrun(2), copied("train_torch_fsdp.py", tmp_path), *STEPS, *channels(digits))
+    assert losses(done) == losses(ddp[0])
+    assert done.hashes == ddp[0].hashes
+    assert difference(ddp[1], tmp_path) == 0
+
+
+def test_smddp_trains_what_ddp_trains(digits, ddp, tmp_path):
+    script = copied("train_torch_smddp.py", tmp_path)
+    stand_in = {"PYTHONPATH": str(STAND_IN)}
+    done = start(torchrun(2), script, *STEPS, *channels(digits), **stand_in)
+    assert done.hashes == ddp[0].hashes
+
+
+def test_data_parallel_trains_what_one_process_trains(digits, one, tmp_path):
+    done = start(alone(), copied("train_torch_dp.py", tmp_path), *STEPS, *channels(digits))
+    assert done.events("parallel")[0]["replicas"] >= 1
+    assert done.hashes == one[0].hashes
+
+
+# Counts the bytes that DDP gives to its all-reduce.
+COUNT = """    from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
+    sent = []
+    def hook(group, bucket):
+        sent.append(bucket.buffer().nbytes)
+        return allreduce_hook(group, bucket)
+    parallel_model.register_comm_hook(None, hook)
+    step = resume("""
+SHOW = '    emit("sent", bytes=sum(sent))\n    dist.barrier()'
+
+
+def options(digits, folder, *flags, edits=()):
+    """Run train_torch_ddp_options.py; return what it printed and the bytes sent for 30 steps."""
+    counted = [("    step = resume(", COUNT), ("    dist.barrier()", SHOW), *edits]
+    script = copied("train_torch_ddp_options.py", folder, *counted)
+    done = start(torchrun(2), script, *STEPS, *channels(digits), *flags)
+    assert len(set(done.hashes.values())) == 1
+    return done, done.events("sent")[0]["bytes"]
+
+
+def test_accumulation_sends_one_part_in_k_and_bf16_stays_close(digits, one, tmp_path):
+    done, sent = options(digits, tmp_path / "no_sync", "--accumulate", "4")
+    assert difference(one[1], tmp_path / "no_sync") <= TOLERANCE
+    assert sent == 30 * done.events("start")[0]["gradient_bytes"]
+    without = [("parallel_model.no_sync()", "nullcontext()")]
+    folder = tmp_path / "sync"
+    done, every = options(digits, folder, "--accumulate", "4", "--bf16", "1", edits=without)
+    assert every == 4 * sent
+    # bfloat16 has 8 bits of mantissa: 0.4 % of a loss of 2.3 is 0.009.
+    assert losses(done) == pytest.approx(losses(one[0]), abs=0.009)
+    assert losses(done) != losses(one[0])
+    assert difference(one[1], folder) > 1000 * TOLERANCE
+
+
+DIES = """            step += 1
+            if step == {step} and {first_life}:
+                os.kill(os.getpid(), 9)
+"""
+
+
+def test_ddp_goes_on_when_torchrun_starts_it_again(digits, tmp_path):
+    """One rank of three dies in step 36. The others end, all start again and resume at step 35."""
+    flags = [*channels(digits), "--max-steps", "44", "--checkpoint-every", "7"]
+    flags += ["--global_batch_size", "63"]
+    script = copied("train_torch_ddp.py", tmp_path / "whole")
+    whole = start(torchrun(3), script, *flags)
+    life = 'rank == 1 and os.environ["TORCHELASTIC_RESTART_COUNT"] == "0"'
+    dies = ("            step += 1\n", DIES.format(step=36, first_life=life))
+    script = copied("train_torch_ddp.py", tmp_path / "cut", dies)
+    again = [*torchrun(3), "--max-restarts", "1"]
+    done = start(again, script, *flags, "--checkpoint-dir", "kept")
+    assert [e["step"] for e in done.events("resumed")] == [35]
+    assert set(done.hashes.values()) == set(whole.hashes.values())
+    assert len(list((tmp_path / "cut" / "kept").iterdir())) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "command"), [("train_torch.py", alone()), ("train_torch_fsdp.py", torchrun(2))]
+)
+def test_resumes_to_the_same_weights(request, digits, tmp_path, name, command):
+    """Killed in step 26, and started again with the same command."""
+    dies = (
+        "            step += 1\n",
+        DIES.format(step=26, first_life='not Path("second").exists()'),
+    )
+    script = copied(name, tmp_path, dies)
+    flags = [*STEPS, *channels(digits), "--checkpoint-dir", "kept", "--checkpoint-every", "5"]
+    assert start(command, script, *flags, check=False).code != 0
+    (tmp_path / "second").touch()
+    done = start(command, script, *flags)
+    assert [e["step"] for e in done.events("resumed")] == [25]
+    whole = request.getfixturevalue("one" if name == "train_torch.py" else "ddp")[0]
+    assert done.hashes == whole.hashes
+
+
+def functions(name: str) -> dict[str, str]:
+    tree = ast.parse((TRAIN / name).read_text())
+    return {part.name: ast.unparse(part) for part in tree.body if hasattr(part, "name")}
+
+
+@pytest.mark.parametrize(
+    ("name", "like"),
+    [
+        ("train_torch_dp.py", "train_torch.py"),
+        ("train_torch_smddp.py", "train_torch_ddp.py"),
+        ("train_torch_ddp_options.py", "train_torch_ddp.py"),
+    ],
+)
+def test_resumes_by_the_same_lines(name, like):
+    """Whose resuming is not run here has the functions of a file whose resuming is."""
+    here, there = functions(name), functions(like)
+    assert {f: here[f] for f in ("save_checkpoint", "resume")} == {
+        f: there[f] for f in ("save_checkpoint", "resume")
+    }
+
+
+def test_the_deep_model_trains_on_colour(tmp_path):
+    """32 x 32 x 3, CIFAR-10's form: many tensors of 25 to 100 MB together, and the loss falls."""
+    data = pictures(tmp_path / "data", (32, 32, 3), 16)
+    flags = ["--model", "deep", "--global-batch-size", "8", "--epochs", "3", "--log-every", "1"]
+    script = copied("train_torch.py", tmp_path / "deep")
+    done = start(alone(), script, *flags, *channels(data), "--learning-rate", "0.01")
+    assert 25e6 < done.events("start")[0]["gradient_bytes"] < 100e6
+    assert len(weights(tmp_path / "deep")) > 50
+    steps = [e["train_loss"] for e in done.events("step")]
+    assert steps[-1] < steps[0]
+    copied("inference.py", tmp_path)
+    serving = module("inference.py", tmp_path)
+    model = serving.model_fn(tmp_path / "deep" / "model")
+    assert serving.predict_fn(np.zeros((2, 32, 32, 3), np.uint8), model).shape == (2, 10)
+
+
+@pytest.mark.parametrize("shape", [(4, 4, 1), (28, 28, 1), (32, 32, 3), (7, 9, 2)])
+@pytest.mark.parametrize("kind", ["small", "deep"])
+def test_images_of_any_size(shape, kind):
+    import torch
+
+    model = module("train_torch.py", TRAIN).Classifier(kind, shape, 16)
+    logits = model(torch.zeros((2, *shape), dtype=torch.uint8))
+    assert logits.shape == (2, 10)
+    logits.sum().backward()
+    assert all(p.grad is not None for p in model.parameters())
+
+
+@pytest.mark.parametrize(
+    ("name", "flags", "said"),
+    [
+        (
+            "train_torch.py",
+            ["--training", "absent"],
+            "no part-*.npz in absent. Run `python -m data",
+        ),
+        ("train_torch.py", ["--global-batch-size", "99999"], "expected at most the 1437 examples"),
+        ("train_torch.py", ["--max_step", "3"], None),  # no abbreviations
+        ("train_torch.py", ["--epochs", "0"], None),
+        ("train_torch_ddp.py", ["--global-batch-size", "64"], "a multiple of the 3 ranks"),
+        ("train_torch_smddp.py", [], "SMDDP is not here"),
+        ("train_torch_dp.py", [], "take train_torch_ddp.py"),
+        ("train_torch_ddp_options.py", ["--accumulate", "5"], "a divisor of each rank's 22"),
+    ],
+)
+def test_wrong_input_is_one_sentence(monkeypatch, digits, tmp_path, name, flags, said):
+    script = module(name, TRAIN)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", [name, *map(str, channels(digits)), *flags])
+    if name == "train_torch_dp.py":
+        monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "2")
+    if name in ("train_torch_ddp.py", "train_torch_ddp_options.py"):
+        ranks = SimpleNamespace(get_rank=lambda: 0, get_world_size=lambda: 3)
+        monkeypatch.setattr(script, "dist", ranks)
+        monkeypatch.setattr(script, "join_ranks", lambda args: "cpu")
+        monkeypatch.setattr(script, "DistributedSampler", lambda dataset, **options: None)
+        if "--accumulate" in flags:
+            sys.argv += ["--global-batch-size", "66"]
+    for variable in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR"):
+        monkeypatch.setenv(variable, {"MASTER_ADDR": "127.0.0.1"}.get(variable, "1"))
+    if name == "train_torch_dp.py":
+        monkeypatch.delenv("WORLD_SIZE")
+    with pytest.raises(SystemExit) as ended:
+        script.main()
+    if said is None:
+        assert ended.value.code == 2
+    else:
+        assert said in ended.value.code and ended.value.code.startswith("error: ")
+
+
+def test_ranks_of_several_instances_meet_on_the_first(monkeypatch):
+    script = module("train_torch_ddp.py", TRAIN)
+    monkeypatch.setattr(script.dist, "init_process_group", lambda backend: None)
+    monkeypatch.setattr(script.torch, "set_num_threads", lambda threads: None)
+    for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR"):
+        monkeypatch.setenv(name, "")  # so that what join_ranks sets is gone after the test
+        monkeypatch.delenv(name)
+    mpi = {"RANK": "3", "SIZE": "4", "LOCAL_RANK": "1", "LOCAL_SIZE": "2"}
+    for name, value in mpi.items():
+        monkeypatch.setenv(f"OMPI_COMM_WORLD_{name}", value)
+    monkeypatch.setenv("SM_HOSTS", '["algo-1", "algo-2"]')
+    monkeypatch.setenv("MASTER_PORT", "1")
+    script.join_ranks(SimpleNamespace(threads_per_rank=1))
+    env = script.os.environ
+    assert (env["RANK"], env["WORLD_SIZE"], env["LOCAL_RANK"]) == ("3", "4", "1")
+    assert env["MASTER_ADDR"] == "algo-1"
+    # Where all ranks are on one machine its name need not be known to it.
+    monkeypatch.delenv("MASTER_ADDR")
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "4")
+    script.join_ranks(SimpleNamespace(threads_per_rank=1))
+    assert env["MASTER_ADDR"] == "127.0.0.1"
+
+
+@pytest.mark.parametrize("name", [*FILES, "inference.py"])
+def test_needs_nothing_but_torch_and_numpy(name):
+    tree = ast.walk(ast.parse((TRAIN / name).read_text()))
+    found = set()
+    for node in tree:
+        if isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0
+            found.add(node.module.split(".")[0])
+    others = {"smdistributed"} if name == "train_torch_smddp.py" else set()
+    assert found - set(sys.stdlib_module_names) == {"torch", "numpy"} | others
+
+
+# file -> the file it is to be read beside, and the most lines that it may add to it.
+DIFFS = {
+    "train_torch_dp.py": ("train_torch.py", 14),
+    "train_torch_ddp.py": ("train_torch.py", 62),
+    "train_torch_smddp.py": ("train_torch_ddp.py", 20),
+    "train_torch_ddp_options.py": ("train_torch_ddp.py", 26),
+    "train_torch_fsdp.py": ("train_torch_ddp.py", 36),
+}
+
+
+def test_every_file_differs_by_little():
+    assert set(FILES) == {"train_torch.py", *DIFFS}
+    assert {
+        n: changed(like, n)[0] for n, (like, most) in DIFFS.items() if changed(like, n)[0] > most
+    } == {}
+    model = re.search(r"def conv\(.*?(?=@torch)", (TRAIN / "train_torch.py").read_text(), re.DOTALL)
+    assert all(model.group() in (TRAIN / name).read_text() for name in [*FILES, "inference.py"])
+
+
+DEMO = TRAIN.parent / "demos" / "uneven_data_torch.py"
+
+
+def uneven(how, tmp_path):
+    script = tmp_path / DEMO.name
+    script.write_text(DEMO.read_text())
+    import subprocess
+
+    command = [*torchrun(2), str(script), "--how", how]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    return done.returncode, lines
+
+
+def test_uneven_data_hangs_and_join_helps(tmp_path):
+    code, lines = uneven("hang", tmp_path)
+    assert code == 1
+    (waiting,) = [e for e in lines if e["event"] == "hung" and e["rank"] == 1]
+    assert waiting["step"] == 3 and "Timed out" in waiting["reason"]
+    code, lines = uneven("join", tmp_path)
+    assert code == 0
+    done = {e["rank"]: e for e in lines if e["event"] == "done"}
+    assert (done[0]["step"], done[1]["step"]) == (3, 5)
+    assert done[0]["weight"] == done[1]["weight"]
+    own = [e["gradient"] for e in lines if e["event"] == "step" and e["rank"] == 1]
+    assert own == [6, 6, 6, 4, 4]  # (4 x 1 + 4 x 2) / 2, then (0 + 4 x 2) / 2
+
+
+def test_a_sampler_deals_out_equal_parts(tmp_path):
+    code, lines = uneven("sampler", tmp_path)
+    assert code == 0 and [e["step"] for e in lines if e["event"] == "done"] == [4, 4]
