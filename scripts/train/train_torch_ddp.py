@@ -75,7 +75,13 @@ def join_ranks(args):
     if own_gpu:
         torch.cuda.set_device(local_rank)
     torch.set_num_threads(args.threads_per_rank or max(1, os.cpu_count() // ranks_here))
-    dist.init_process_group("nccl" if own_gpu else "gloo")
+    store, restarts = None, env.get("TORCHELASTIC_RESTART_COUNT", "0")
+    if restarts != "0" and env.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
+        # torchrun's store still has the addresses of the ranks that ended: names beside those.
+        store = dist.TCPStore(env["MASTER_ADDR"], int(env["MASTER_PORT"]), is_master=False)
+        store = dist.PrefixStore(f"restart-{restarts}", store)
+    place = {"rank": int(env["RANK"]), "world_size": int(env["WORLD_SIZE"]), "store": store}
+    dist.init_process_group("nccl" if own_gpu else "gloo", **place)
     return torch.device("cuda", local_rank) if own_gpu else torch.device("cpu")
 
 

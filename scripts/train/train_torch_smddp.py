@@ -76,6 +76,12 @@ def join_ranks(args):
     if own_gpu:
         torch.cuda.set_device(local_rank)
     torch.set_num_threads(args.threads_per_rank or max(1, os.cpu_count() // ranks_here))
+    store, restarts = None, env.get("TORCHELASTIC_RESTART_COUNT", "0")
+    if restarts != "0" and env.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
+        # torchrun's store still has the addresses of the ranks that ended: names beside those.
+        store = dist.TCPStore(env["MASTER_ADDR"], int(env["MASTER_PORT"]), is_master=False)
+        store = dist.PrefixStore(f"restart-{restarts}", store)
+    place = {"rank": int(env["RANK"]), "world_size": int(env["WORLD_SIZE"]), "store": store}
     if args.backend == "smddp":
         try:
             import smdistributed.dataparallel.torch.torch_smddp  # noqa: F401  adds the backend
@@ -84,7 +90,7 @@ def join_ranks(args):
                 "error: SMDDP is not here. It comes with SageMaker's PyTorch images, for ml.p4d "
                 "and ml.p4de instances; elsewhere give --backend gloo, or take train_torch_ddp.py"
             )
-    dist.init_process_group(args.backend)
+    dist.init_process_group(args.backend, **place)
     return torch.device("cuda", local_rank) if own_gpu else torch.device("cpu")
 
 
