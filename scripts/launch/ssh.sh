@@ -12,7 +12,7 @@ HOSTS="${HOSTS:?name the machines: HOSTS=\"node-1 node-2\"}"
 RANKS_PER_HOST="${RANKS_PER_HOST:-1}"
 FOLDER="${FOLDER:-$PWD}"
 PORT="${PORT:-29500}"
-REMOTE="${REMOTE:-ssh}" # called as: ssh HOST COMMAND
+REMOTE="${REMOTE:-ssh -tt}" # -tt: what is ended here ends there too
 read -ra hosts <<< "$HOSTS"
 
 pids=()
@@ -21,9 +21,10 @@ for number in "${!hosts[@]}"; do
     command=(torchrun --nnodes "${#hosts[@]}" --node_rank "$number" --nproc_per_node
         "$RANKS_PER_HOST" --master_addr "${hosts[0]}" --master_port "$PORT"
         train_torch_ddp.py "$@")
-    $REMOTE "${hosts[$number]}" "cd $(printf %q "$FOLDER") && $(printf '%q ' "${command[@]}")" &
+    $REMOTE "${hosts[$number]}" "cd $(printf %q "$FOLDER") && exec $(printf '%q ' "${command[@]}")" &
     pids+=($!)
 done
-for pid in "${pids[@]}"; do
-    wait -n "${pids[@]}" # the first that fails ends the script, and the trap the others
+for _ in "${pids[@]}"; do
+    wait -n # whichever ends: the first that fails ends the script, and the trap the others
 done
+pids=()
