@@ -87,7 +87,7 @@ def set_up(args, local_rank=0, local_size=1):
     threads = args.threads_per_rank or max(1, os.cpu_count() // local_size)
     tf.config.threading.set_intra_op_parallelism_threads(threads)
     if gpus := tf.config.list_physical_devices("GPU"):
-        tf.config.set_visible_devices(gpus[local_rank % len(gpus)], "GPU")
+        tf.config.set_visible_devices(gpus[local_rank % len(gpus) :: local_size], "GPU")
     tf.keras.utils.set_random_seed(args.seed)
 
 
@@ -140,7 +140,8 @@ def resume(args, model, optimizer):
                 f"error: {manager.latest_checkpoint} doesn't fit this model, or is damaged: "
                 f"{error}. Choose another --checkpoint-dir"
             ) from error
-        emit(event="resumed", step=int(optimizer.iterations), file=manager.latest_checkpoint)
+        step = int(optimizer.iterations.numpy())
+        emit(event="resumed", step=step, file=manager.latest_checkpoint)
     return manager
 
 
@@ -189,7 +190,7 @@ def main():
         gradient_bytes=4 * model.count_params(),
     )
     last = min(args.epochs * per_epoch, args.max_steps or args.epochs * per_epoch)
-    step = first = int(optimizer.iterations)
+    step = first = int(optimizer.iterations.numpy())
     while step < last:
         losses, clock, timed_from = [], time.perf_counter(), step
         for batch in batches(args, images, labels, step).take(last - step):
