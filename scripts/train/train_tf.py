@@ -2,7 +2,7 @@
 
     python train_tf.py --training data/digits/training --test data/digits/test
 
-SageMaker: sagemaker.tensorflow.TensorFlow(entry_point="train_tf.py", instance_count=1, ...)
+SageMaker: TensorFlow(entry_point="train_tf.py", instance_count=1, ...)
 """
 
 import argparse

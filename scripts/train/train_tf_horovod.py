@@ -2,8 +2,7 @@
 
     mpirun -np 2 python train_tf_horovod.py --training data/digits/training --test data/digits/test
 
-SageMaker: sagemaker.tensorflow.TensorFlow(entry_point="train_tf_horovod.py", instance_count=2,
-    distribution={"mpi": {"enabled": True, "processes_per_host": 1}}, ...)
+SageMaker: TensorFlow(..., distribution={"mpi": {"enabled": True, "processes_per_host": 1}})
 """
 
 import argparse

@@ -3,7 +3,7 @@
     python train_tf_mirrored.py --training data/digits/training --test data/digits/test
 
 Without GPUs it trains on --devices logical CPUs, which share the cores: as a trial, not for speed.
-SageMaker: sagemaker.tensorflow.TensorFlow(entry_point="train_tf_mirrored.py", instance_count=1,
+SageMaker: TensorFlow(entry_point="train_tf_mirrored.py", instance_count=1,
     instance_type=one with several GPUs, ...), no distribution
 """
 

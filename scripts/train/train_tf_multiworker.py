@@ -4,7 +4,7 @@
     each with its TF_CONFIG: {"cluster": {"worker": ["host:port", "host:port"]},
                               "task": {"type": "worker", "index": 0}}
 
-SageMaker: sagemaker.tensorflow.TensorFlow(entry_point="train_tf_multiworker.py", instance_count=2,
+SageMaker: TensorFlow(entry_point="train_tf_multiworker.py", instance_count=2,
     distribution={"multi_worker_mirrored_strategy": {"enabled": True}}, ...), which sets TF_CONFIG
 """
 

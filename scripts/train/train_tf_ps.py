@@ -2,7 +2,7 @@
 
     python local_tf_cluster.py --workers 2 --ps 1 train_tf_ps.py --training DIR --test DIR
 
-SageMaker: sagemaker.tensorflow.TensorFlow(entry_point="train_tf_ps.py", instance_count=3,
+SageMaker: TensorFlow(entry_point="train_tf_ps.py", instance_count=3,
     distribution={"parameter_server": {"enabled": True}}, ...): the first host coordinates, the
     others train, and the launcher starts a parameter server on each.
 
@@ -106,9 +106,9 @@ def serve(args, images, labels, cluster):
         os.chdir(folder)  # so the file has one name, relative, on all workers
         pixels = images[mine].reshape(len(mine), -1)
         np.hstack([labels[mine, None].astype(np.uint8), pixels]).tofile("shard.bin")
-        threads = tf.compat.v1.ConfigProto(
-            inter_op_parallelism_threads=len(addresses["worker"]) + 2
-        )
+        # Who waits for another host holds a thread, also on a single core.
+        threads = len(addresses["worker"]) + 2
+        threads = tf.compat.v1.ConfigProto(inter_op_parallelism_threads=threads)
         tf.distribute.Server(cluster.cluster_spec(), "worker", index, "grpc", threads)
         host, port = addresses["chief"][0].split(":")
         for serving in (False, True):  # until the coordinator is there; then until it has ended
@@ -200,7 +200,6 @@ def main():
             f"error: {workers} workers in TF_CONFIG; --global-batch-size has to be a multiple of "
             "their number. Start with local_tf_cluster.py --ps 1, on SageMaker 2 or more instances"
         )
-    # Who waits for another host holds a thread, also on a single core.
     tf.config.threading.set_inter_op_parallelism_threads(workers + 2)
     images, labels = load(args.training)
     test = load(args.test)
