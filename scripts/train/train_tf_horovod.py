@@ -188,7 +188,7 @@ def main():
         tape = hvd.DistributedGradientTape(tape)  # the all-reduce: the mean over all ranks
         gradients = tape.gradient(loss, model.trainable_variables)
         optimizer.apply_gradients(zip(gradients, model.trainable_variables))  # noqa: B905
-        return hvd.allreduce(loss, name="loss")
+        return loss
 
     emit(
         event="start",
@@ -207,12 +207,13 @@ def main():
             losses.append(train_step(*batch))
             step += 1
             if args.log_every and step % args.log_every == 0:
-                emit(event="step", step=step, train_loss=round(float(losses[-1]), 6))
+                loss = float(hvd.allreduce(losses[-1], name="loss"))
+                emit(event="step", step=step, train_loss=round(loss, 6))
             if manager and args.checkpoint_every and step % args.checkpoint_every == 0:
                 manager.save(step)
             if step == first + 1:  # this one traced the function: not timed
                 clock, timed_from = time.perf_counter(), step
-        train_loss = float(np.mean(losses))  # waits for the last step
+        train_loss = float(hvd.allreduce(np.mean(losses), name="loss"))
         timed = step - timed_from
         seconds = (time.perf_counter() - clock) / timed if timed else None
         emit(

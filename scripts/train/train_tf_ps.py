@@ -263,7 +263,8 @@ def main():
             stale += [staleness for _, staleness in results]
             step += 1
             if args.log_every and step % args.log_every == 0:
-                emit(event="step", step=step, train_loss=round(float(losses[-1]), 6))
+                loss = float(losses[-1])
+                emit(event="step", step=step, train_loss=round(loss, 6))
             if manager and args.checkpoint_every and step % args.checkpoint_every == 0:
                 manager.save(step, options=HERE)
             if step == first + 1:  # this one traced the function: not timed

@@ -21,8 +21,10 @@ SYNCHRONOUS = ["train_tf_horovod.py", "train_tf_multiworker.py", "train_tf_mirro
 EPOCHS = ["--epochs", 4, "--log_every", 0, "--checkpoint-dir", "checkpoints"]
 ACCURACY = 0.85  # after 4 epochs
 FEW = ["--max-steps", 24, "--log-every", 0]  # 24 steps reach into the second epoch
-# Float32 sums in another order differ by an ulp or so a step. FIXME measured
-TOLERANCE = 1e-5
+# Float32 sums in another order differ by an ulp or so a step: 9e-8 was measured after these 24
+# steps, on weights up to 0.46. Ten times more is allowed. It isn't asked after all epochs: an ulp
+# can turn a ReLU on or off, and 6e-5 was measured after 88 steps.
+TOLERANCE = 9e-7
 
 
 @pytest.fixture(scope="module")
@@ -74,9 +76,8 @@ def test_one_process_learns_and_its_model_serves(trained, digits):
 def test_two_ranks_train_what_one_process_trains(trained, name):
     alone, done = trained(name, 2, EPOCHS)
     check_trained(alone, done, 2)
-    found = difference(alone.weights(), trained(ONE, 1, EPOCHS)[0].weights())
-    print("DIFF", name, found, done.accuracy)
-    assert found <= TOLERANCE
+    few, one = trained(name, 2, FEW)[0], trained(ONE, 1, FEW)[0]
+    assert difference(few.weights(), one.weights()) <= TOLERANCE
 
 
 RESUMED = [
@@ -84,7 +85,7 @@ RESUMED = [
     ("train_tf_horovod.py", 2),
     ("train_tf_multiworker.py", 2),
     pytest.param("train_tf_mirrored.py", 2, marks=pytest.mark.soak),
-    ("train_tf_fit.py", 2),
+    pytest.param("train_tf_fit.py", 2, marks=pytest.mark.soak),
 ]
 
 
@@ -219,7 +220,7 @@ def test_bad_input_ends_with_one_line(digits, tmp_path, name, ranks, arguments, 
 
 
 FRAMEWORK = {"tensorflow", "horovod", "smdistributed", "numpy"}
-LINES = {"horovod": 22, "mirrored": 40, "multiworker": 70, "ps": 97}
+LINES = {"horovod": 23, "mirrored": 40, "multiworker": 70, "ps": 98}
 
 
 @pytest.mark.parametrize("path", sorted(TRAIN.glob("train_tf*.py")), ids=lambda path: path.name)
