@@ -1,0 +1,241 @@
+"""The TensorFlow files of scripts/train, each copied alone into an empty folder."""
+
+import ast
+import difflib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from script_harness import Run, needs_horovod
+from train_tf_harness import TRAIN, Alone, difference
+
+import data_prep
+
+needs_horovod()
+pytestmark = [pytest.mark.horovod, pytest.mark.slow]
+
+ONE = "train_tf.py"
+SYNCHRONOUS = ["train_tf_horovod.py", "train_tf_multiworker.py", "train_tf_mirrored.py"]
+# Both spellings of a flag are used: SageMaker's hyperparameters come in both.
+EPOCHS = ["--epochs", 4, "--log_every", 0, "--checkpoint-dir", "checkpoints"]
+ACCURACY = 0.85  # after 4 epochs
+FEW = ["--max-steps", 24, "--log-every", 0]  # 24 steps reach into the second epoch
+# Float32 sums in another order differ by an ulp or so a step: 9e-8 was measured after these 24
+# steps, on weights up to 0.46. Ten times more is allowed. It isn't asked after all epochs: an ulp
+# can turn a ReLU on or off, and 6e-5 was measured after 88 steps.
+TOLERANCE = 9e-7
+
+
+@pytest.fixture(scope="module")
+def trained(digits, tmp_path_factory):
+    """A function: the copy of a script that has trained, and what it printed. Each trains once."""
+    done: dict = {}
+
+    def trained(name: str, ranks: int, arguments: list) -> tuple[Alone, Run]:
+        key = (name, *arguments)
+        if key not in done:
+            alone = Alone(tmp_path_factory.mktemp("alone") / "run", name, digits)
+            done[key] = alone, alone.run(ranks, *arguments)
+        return done[key]
+
+    return trained
+
+
+def check_trained(alone: Alone, done: Run, ranks: int) -> None:
+    """It learned, all ranks have the same weights, and its model answers with probabilities."""
+    assert done.accuracy >= ACCURACY
+    assert sorted(done.hashes) == list(range(ranks)) and len(set(done.hashes.values())) == 1
+    (start,) = done.events("start")
+    assert (start["world_size"], start["local_batch_size"]) == (ranks, 64 // ranks)
+    assert (start["parameters"], start["gradient_bytes"]) == (13_706, 4 * 13_706)
+    epochs = done.events("epoch")
+    assert [epoch["epoch"] for epoch in epochs] == [1, 2, 3, 4]
+    assert all(epoch["samples_per_second"] > 0 for epoch in epochs)
+    assert [path.name for path in (alone.folder / "model").iterdir()] == ["1"]
+    assert len(list((alone.folder / "checkpoints").glob("*.index"))) == 2
+
+
+def test_one_process_learns_and_its_model_serves(trained, digits):
+    alone, done = trained(ONE, 1, EPOCHS)
+    check_trained(alone, done, 1)
+    code = (
+        "import sys, numpy as np, tensorflow as tf\n"
+        "serve = tf.saved_model.load(sys.argv[1]).signatures['serving_default']\n"
+        "part = np.load(sys.argv[2])\n"
+        "out = serve(images=tf.constant(part['images'], tf.float32))['probabilities'].numpy()\n"
+        "assert out.shape == (360, 10) and np.allclose(out.sum(1), 1, atol=1e-5)\n"
+        "print(np.mean(out.argmax(1) == part['labels']))\n"
+    )
+    model, part = alone.folder / "model" / "1", digits / "test" / "part-00000.npz"
+    served = subprocess.check_output([sys.executable, "-c", code, model, part], text=True)
+    assert float(served) == pytest.approx(done.accuracy, abs=1e-5)
+
+
+@pytest.mark.parametrize("name", SYNCHRONOUS)
+def test_two_ranks_train_what_one_process_trains(trained, name):
+    alone, done = trained(name, 2, EPOCHS)
+    check_trained(alone, done, 2)
+    few, one = trained(name, 2, FEW)[0], trained(ONE, 1, FEW)[0]
+    assert difference(few.weights(), one.weights()) <= TOLERANCE
+
+
+RESUMED = [
+    (ONE, 1),
+    ("train_tf_horovod.py", 2),
+    ("train_tf_multiworker.py", 2),
+    pytest.param("train_tf_mirrored.py", 2, marks=pytest.mark.soak),
+    pytest.param("train_tf_fit.py", 2, marks=pytest.mark.soak),
+]
+
+
+@pytest.mark.parametrize(("name", "ranks"), RESUMED)
+def test_killed_and_started_again_it_ends_with_the_same_weights(
+    trained, digits, tmp_path, name, ranks
+):
+    alone = Alone(tmp_path / "run", name, digits)
+    # 30 is in the second epoch; --checkpoint-every puts the newest checkpoint into it, too.
+    inside = [] if "fit" in name else ["--checkpoint-every", 7]
+    alone.run_until_step(30, ranks, *EPOCHS, *inside)
+    done = alone.run(ranks, *EPOCHS, *inside)
+    (resumed,) = done.events("resumed")
+    assert resumed["step"] >= (22 if "fit" in name else 28)
+    assert done.events("epoch")[0]["epoch"] >= 2
+    assert done.hashes == trained(name, ranks, EPOCHS)[1].hashes
+
+
+# The first is no mistake, if rank 0's weights are copied: that is what the next one shows.
+SEEDS = {"set_random_seed(args.seed)": "set_random_seed(args.seed + local_rank)"}
+BROADCAST = "    hvd.broadcast_variables([*model.variables, *optimizer.variables], root_rank=0)\n"
+APART = {
+    "no wrap": {"        tape = hvd.DistributedGradientTape(tape)": "        #"},
+    "no broadcast": SEEDS | {BROADCAST: ""},
+}
+ELSEWHERE = {
+    "one order for all epochs": {"seed=args.seed + step // per_epoch": "seed=args.seed"},
+    "no shard": {"dataset.shard(hvd.size(), hvd.rank()).batch(": "dataset.batch("},
+}
+
+
+@pytest.mark.parametrize("mistake", APART)
+def test_a_mistake_leaves_the_ranks_apart(digits, tmp_path, mistake):
+    alone = Alone(tmp_path / "run", "train_tf_horovod.py", digits, APART[mistake])
+    assert len(set(alone.run(2, *FEW).hashes.values())) == 2
+
+
+@pytest.mark.soak
+def test_ranks_that_start_apart_end_alike(digits, tmp_path):
+    alone = Alone(tmp_path / "run", "train_tf_horovod.py", digits, SEEDS)
+    assert len(set(alone.run(2, *FEW).hashes.values())) == 1
+
+
+@pytest.mark.parametrize("mistake", ELSEWHERE)
+def test_a_mistake_trains_something_else(trained, digits, tmp_path, mistake):
+    alone = Alone(tmp_path / "run", "train_tf_horovod.py", digits, ELSEWHERE[mistake])
+    ranks = 1 if mistake == "one order for all epochs" else 2
+    assert len(set(alone.run(ranks, *FEW).hashes.values())) == 1, "the hash alone doesn't tell"
+    assert difference(alone.weights(), trained(ONE, 1, FEW)[0].weights()) > 100 * TOLERANCE
+
+
+def test_workers_without_the_mean_train_something_else(trained, digits, tmp_path):
+    sums = {"tf.reduce_mean(losses) / replicas": "tf.reduce_mean(losses)"}
+    alone = Alone(tmp_path / "run", "train_tf_mirrored.py", digits, sums)
+    alone.run(2, *FEW)
+    assert difference(alone.weights(), trained(ONE, 1, FEW)[0].weights()) > 100 * TOLERANCE
+
+
+BY_CLASS = ["--shard-by", "class", "--log-every", 0, "--checkpoint-dir", "checkpoints"]
+
+
+def check_every_worker_taught(done: Run) -> None:
+    """A model that saw half of the ten classes can be right on half of the test set at most."""
+    assert done.accuracy >= 0.85, f"accuracy {done.accuracy}: some digits never reached the model"
+
+
+def test_updates_of_all_workers_reach_the_parameter_server(digits, tmp_path):
+    alone = Alone(tmp_path / "run", "train_tf_ps.py", digits)
+    done = alone.run(2, *BY_CLASS, "--epochs", 8)
+    check_every_worker_taught(done)
+    shards = {shard["worker"]: shard["classes"] for shard in done.events("shard")}
+    assert shards == {0: [0, 2, 4, 6, 8], 1: [1, 3, 5, 7, 9]}
+    assert min(done.events("classes")[0]["accuracy"]) > 0.5
+    assert all(epoch["mean_staleness"] >= 0 for epoch in done.events("epoch"))
+    assert sum(variable["bytes"] for variable in done.events("variable")) == 4 * 13_706
+    assert len(list((alone.folder / "checkpoints").glob("*.index"))) == 2
+    again = alone.run(2, *BY_CLASS, "--epochs", 9)
+    assert [resumed["step"] for resumed in again.events("resumed")] == [2 * 8 * 22]
+    assert [epoch["epoch"] for epoch in again.events("epoch")] == [9]
+    check_every_worker_taught(again)
+
+
+@pytest.mark.soak
+def test_the_check_finds_a_worker_whose_updates_are_missing(digits, tmp_path):
+    deaf = {'% len(addresses["worker"]) == index': '% len(addresses["worker"]) == 0'}
+    alone = Alone(tmp_path / "run", "train_tf_ps.py", digits, deaf)
+    with pytest.raises(AssertionError, match="never reached the model"):
+        check_every_worker_taught(alone.run(2, *BY_CLASS, "--epochs", 8))
+
+
+@pytest.fixture(scope="module")
+def photographs(tmp_path_factory):
+    """Generated images of CIFAR-10's size, as .npz and as TFRecord files."""
+    rng = np.random.default_rng(0)
+    images = rng.integers(0, 256, (64, 32, 32, 3), dtype=np.uint8)
+    labels = rng.integers(0, 10, 64)
+    folder = tmp_path_factory.mktemp("photographs")
+    for kind in ("npz", "tfrecord"):
+        for channel in ("training", "test"):
+            (folder / kind / channel).mkdir(parents=True)
+            path = folder / kind / channel / f"part-00000.{kind}"
+            if kind == "npz":
+                np.savez(path, images=images, labels=labels)
+            else:
+                data_prep.tfrecord.write(path, images, labels)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "model"), [(ONE, "npz", "deep"), ("train_tf_fit.py", "tfrecord", "small")]
+)
+def test_trains_on_images_of_cifar10s_size(photographs, tmp_path, name, kind, model):
+    alone = Alone(tmp_path / "run", name, photographs / kind)
+    batch = ["--global-batch-size", 16, "--learning-rate", 0.01]
+    done = alone.run(1, *batch, "--model", model, "--max-steps", 2, "--log-every", 1)
+    assert [step["step"] for step in done.events("step")] == [1, 2]
+    assert model == "small" or 25e6 < done.events("start")[0]["gradient_bytes"] < 100e6
+
+
+@pytest.mark.parametrize(
+    ("name", "ranks", "arguments", "said"),
+    [
+        (ONE, 1, ["--training", "nowhere"], "error: no part-*.npz in nowhere. Make some with"),
+        (ONE, 1, ["--global-batch-size", 2000], "error: 1437 examples: lower"),
+        ("train_tf_horovod.py", 2, ["--global-batch-size", 65], "a multiple of 2 ranks"),
+    ],
+)
+def test_bad_input_ends_with_one_line(digits, tmp_path, name, ranks, arguments, said):
+    done = Alone(tmp_path / "run", name, digits).run(ranks, *arguments, check=False)
+    assert done.code == 1
+    assert said in done.stderr and "Traceback" not in done.stderr
+
+
+FRAMEWORK = {"tensorflow", "horovod", "smdistributed", "numpy"}
+LINES = {"horovod": 23, "mirrored": 40, "multiworker": 70, "ps": 98}
+
+
+@pytest.mark.parametrize("path", sorted(TRAIN.glob("train_tf*.py")), ids=lambda path: path.name)
+def test_imports_nothing_of_this_project(path):
+    imported = set()
+    for node in ast.walk(ast.parse(path.read_text(), feature_version=(3, 9))):
+        if isinstance(node, ast.Import):
+            imported |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            imported.add((node.module or "").split(".")[0])
+    assert imported - FRAMEWORK <= sys.stdlib_module_names
+
+
+@pytest.mark.parametrize(("way", "most"), LINES.items())
+def test_a_way_adds_few_lines_to_one_process(way, most):
+    one, other = ((TRAIN / name).read_text().splitlines() for name in (ONE, f"train_tf_{way}.py"))
+    added = [line for line in difflib.ndiff(one, other) if line.startswith("+ ")]
+    assert len(added) <= most
