@@ -31,14 +31,18 @@ class NoTimeline(Exception):
     """The file is missing, empty or no timeline; the message says what to do."""
 
 
-def read(path: Path | str):
+def read(path: Path | str, step: int | None = None):
     """A pandas table, a row for each phase of each all-reduce, in order of time.
 
     Columns: tensor; step, from 1 (the how-manieth all-reduce of that tensor); phase, one of
-    PHASES; start_ms, since the file's first all-reduce; ms; kilobytes, where the file says it,
-    else NaN.
+    PHASES; start_ms, since the first of them; ms; kilobytes, where the file says it, else NaN.
 
-    A file that a killed run did not finish is read as far as it goes. Raises NoTimeline.
+    Args:
+        step: that one only, with the tensors of the model. (Metrics are all-reduced too, but not
+            in every step.)
+
+    A file that a killed run did not finish is read as far as it goes. Raises NoTimeline, and
+    ValueError for a step that the file does not have.
     """
     import pandas as pd
 
@@ -47,39 +51,15 @@ def read(path: Path | str):
     if not rows:
         raise NoTimeline(f"{Path(path).name} holds no all-reduce: did the ranks train a step?")
     table = pd.DataFrame(rows).sort_values("start_ms", kind="stable", ignore_index=True)
+    if step is not None:
+        last = table.groupby("tensor")["step"].max()
+        model = last.index[last >= last.mode().max()]
+        found = table[(table["step"] == step) & table["tensor"].isin(model)]
+        if found.empty:
+            raise ValueError(f"The timeline has no step {step}; it has 1 to {table['step'].max()}.")
+        table = found.reset_index(drop=True)
     table["start_ms"] -= table["start_ms"].min()
     return table
-
-
-def one_step(table, step: int):
-    """The rows of one step, its time counted from its first row; the tensors of the model only.
-
-    Metrics are all-reduced too, but not in every step: such tensors are left out. Raises
-    ValueError for a step that the table does not have.
-    """
-    last = table.groupby("tensor")["step"].max()
-    model = last.index[last >= last.mode().max()]
-    found = table[(table["step"] == step) & table["tensor"].isin(model)].copy()
-    if found.empty:
-        raise ValueError(f"The timeline has no step {step}; it has 1 to {table['step'].max()}.")
-    found["start_ms"] -= found["start_ms"].min()
-    return found.reset_index(drop=True)
-
-
-def seconds_by_phase(step):
-    """Milliseconds that each phase spans in one step, from its first start to its last end.
-
-    Phases of different tensors overlap, so the spans may add up to more than the step.
-    """
-    import pandas as pd
-
-    spans = {}
-    for phase in PHASES:
-        rows = step[step["phase"] == phase]
-        if len(rows):
-            end = (rows["start_ms"] + rows["ms"]).max()
-            spans[phase] = {"ms": end - rows["start_ms"].min(), "tensors": rows["tensor"].nunique()}
-    return pd.DataFrame(spans).T.rename_axis("phase").astype({"tensors": int})
 
 
 def _events(path: Path):
