@@ -15,9 +15,9 @@ from rich.console import Console
 from rich.table import Table
 
 from bench import jobs
-from workshop.events import events
 from workshop.jobs import bandwidth
 from workshop.measure import alpha_beta
+from workshop.output import events
 
 SCRIPTS = Path(__file__).parent.parent / "scripts"
 INSTANCES, RANKS_PER_INSTANCE = 2, 4

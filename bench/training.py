@@ -16,9 +16,9 @@ from rich.table import Table
 from bench import jobs
 from bench.links import SCRIPTS
 from data_prep import digits
-from workshop.events import events
 from workshop.jobs import bandwidth
 from workshop.measure import alpha_beta
+from workshop.output import events
 
 INSTANCES, RANKS_PER_INSTANCE = 2, 2
 MBIT = 50

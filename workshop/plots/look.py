@@ -8,8 +8,6 @@ from contextlib import contextmanager
 import matplotlib.pyplot as plt
 import numpy as np
 
-from workshop.display import in_notebook
-
 # Okabe and Ito's palette, without yellow, which is hard to see on white.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#000000")
 IMAGE_COLUMNS = 6
@@ -77,7 +75,7 @@ def images(pictures: np.ndarray, captions: Sequence[str], title: str) -> None:
 
 def show_figure(figure, title: str) -> None:
     """In a notebook with twice the pixels, so that it is sharp on every screen."""
-    if not in_notebook():
+    if not plt.get_backend().endswith("inline"):  # no notebook draws it
         plt.show()
         return
     from IPython.display import display
