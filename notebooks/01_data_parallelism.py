@@ -571,7 +571,8 @@ compared.round(2)
 # %% jupyter={"source_hidden": true} tags=["figure"]
 counts = [2**power for power in range(7)]
 title = "Lines: formula. Points: measured."
-with plots.canvas(title, "ranks", "speed-up over 1 rank", size=(7, 4)) as axes:
+label = "ranks (shaded: formula only, nothing was measured there)"
+with plots.canvas(title, label, "speed-up over 1 rank", size=(7, 4)) as axes:
     axes.plot(counts, counts, color="grey", linestyle=":", label="ideal: N ranks, N times")
     for colour, style, marker, (name, cost) in zip(
         plots.COLOURS, ("-", "--"), "os", costs.items(), strict=False
@@ -580,8 +581,6 @@ with plots.canvas(title, "ranks", "speed-up over 1 rank", size=(7, 4)) as axes:
         axes.plot(counts, formula, style, color=colour, label=f"{name}, formula")
         axes.plot([1, 2], [1, real[name]], marker, color=colour, label=f"{name}, measured")
     axes.axvspan(2.4, 70, color="grey", alpha=0.1)
-    nothing = "formula only: nothing measured here"
-    axes.text(2.6, 0.04, nothing, color="dimgrey", transform=axes.get_xaxis_transform())
     axes.set_xscale("log", base=2)
     axes.set_yscale("log", base=2)
     axes.set_xticks(counts, counts)

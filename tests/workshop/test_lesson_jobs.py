@@ -163,7 +163,10 @@ def test_stacks_that_are_not_there_are_named(own_endpoint):
         (["00", "second"], "no job 'second'. It has: 1 'first'"),
         (["00", "2"], "no job '2'"),
         (["00", "-p", "epoch=3"], "no parameter epoch"),
-        (["05", "-p", "instance_count=yes"], "expected a whole number, such as 2"),
+        (
+            ["05", "-p", "instance_count=yes"],
+            "expected a whole number that is not below 0, such as 2",
+        ),
         (["00", "--seat", "A B"], "seat is 'A B'"),
         (["00", "--target", "moon"], "Invalid value for '--target'"),
     ],

@@ -53,8 +53,6 @@ def test_tensors_steps_phases_and_milliseconds(trace):
     assert list(row.index) == ["negotiate", "copy in", "all-reduce"]
     assert row["ms"].tolist() == pytest.approx([1.5, 0.01, 2.0])
     assert row["start_ms"].tolist() == pytest.approx([10.0, 11.6, 11.61])
-    assert set(row["kilobytes"]) == {2.56}
-    assert table.set_index("tensor").loc["mean", "kilobytes"].iloc[0] == pytest.approx(0.004)
 
 
 def test_one_step_has_the_gradients_alone(trace):

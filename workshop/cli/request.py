@@ -42,6 +42,8 @@ def previewed(lesson: str, target: str, seat: str, given: dict, network=None, **
     from workshop.jobs.lesson_jobs import UnknownLesson, lesson_jobs
     from workshop.jobs.session import SessionError
 
+    own = {key: given[key] for key in ("subnets", "security_group_ids") if given.get(key)}
+    network = own if len(own) == 2 else network
     try:
         session = preview_session(target, seat, **names)
         return preview(lesson_jobs(lesson, given), session, network)

@@ -35,7 +35,7 @@ def read(path: Path | str, step: int | None = None):
     """A pandas table, a row for each phase of each all-reduce, in order of time.
 
     Columns: tensor; step, from 1 (the how-manieth all-reduce of that tensor); phase, one of
-    PHASES; start_ms, since the first of them; ms; kilobytes, where the file says it, else NaN.
+    PHASES; start_ms, since the first of them; ms.
 
     Args:
         step: that one only, with the tensors of the model. (Metrics are all-reduced too, but not
@@ -101,8 +101,7 @@ def _from_horovod(events: list[dict]) -> list[dict]:
                 row = _row(names.get(tensor, "?"), count[tensor], began, event["ts"])
                 current[tensor].append(row)
             elif began["name"] == "ALLREDUCE":
-                for row in current.pop(tensor, []):
-                    rows.append(row | {"kilobytes": _kilobytes(event.get("args", {}))})
+                rows += current.pop(tensor, [])
     return rows
 
 
@@ -122,8 +121,7 @@ def _from_torch(trace: dict) -> list[dict]:
     rows = []
     for number, one in enumerate(sorted(found, key=lambda one: one["ts"])):
         step, tensor = divmod(number, TORCH_TENSORS)
-        row = _row(f"tensor {tensor + 1}", step + 1, one, one["ts"] + one["dur"])
-        rows.append(row | {"kilobytes": float("nan")})
+        rows.append(_row(f"tensor {tensor + 1}", step + 1, one, one["ts"] + one["dur"]))
     return rows
 
 
@@ -136,14 +134,3 @@ def _short(name: str) -> str:
     if found := _GRADIENT.search(last):
         return f"{found[1]} {'bias' if 'Bias' in found[2] else 'kernel'}"
     return last
-
-
-def _kilobytes(arguments: dict) -> float:
-    """From {"dtype": "float32", "shape": "[64, 10]"}."""
-    bits = re.search(r"(\d+)$", arguments.get("dtype", ""))
-    if not bits:
-        return float("nan")
-    elements = 1
-    for size in re.findall(r"\d+", arguments.get("shape", "")):
-        elements *= int(size)
-    return elements * int(bits[1]) / 8 / 1000
