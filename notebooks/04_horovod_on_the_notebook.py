@@ -175,7 +175,8 @@ found[columns]
 hosts = found.groupby("host", sort=False)
 title = f"{len(found)} ranks on {len(hosts)} host(s)"
 with plots.canvas(title, "", size=(1.3 * len(found) + 1, 2.3)) as axes:
-    axes.scatter(found.index, [0] * len(found), s=1100, c=found["local_rank"], cmap="cividis_r")
+    colours = [plots.COLOURS[local_rank] for local_rank in found["local_rank"]]
+    axes.scatter(found.index, [0] * len(found), s=1100, c=colours)
     for at, one in found.iterrows():
         axes.text(at, 0, one["rank"], ha="center", va="center", size=15, color="white")
         where = f"local_rank {one['local_rank']}\ncross_rank {one['cross_rank']}"
