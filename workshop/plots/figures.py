@@ -38,6 +38,7 @@ def bars(
         kinds: bars of the same kind have one colour and hatch; its name and values are explained.
     """
     names, ends = list(map(str, values.index)), values if spread is None else spread["highest"]
+    ends = list(ends if bounds is None else np.maximum(list(ends), list(bounds)))
     if isinstance(texts, str):
         texts = [texts.format(value) for value in values]
     styles = pd.Series(range(len(values)) if kinds is None else pd.factorize(kinds)[0])
