@@ -144,6 +144,7 @@ def test_a_parameter_and_a_region_are_taken_over():
 
 
 def test_with_stacks_it_has_their_names(session, own_endpoint):
+    assert session.bucket  # made, if they are not there yet
     result = CliRunner().invoke(main, ["request", "00", "1", "--stacks", "--seat", "tests"])
     assert result.exit_code == 0, result.output
     request = json.loads(result.output)

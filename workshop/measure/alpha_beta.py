@@ -5,7 +5,7 @@ time, rounds follow each other. So an algorithm (all_reduces.py) is a list of ro
 is sums:
 
     link = Link.through((8, 40e-6), (8_000_000, 4e-3))           # two measured points
-    estimated_seconds("ring", 1_000_000, world_size=4, links=link)
+    estimated_seconds("ring", 1_000_000, 4, link)
 
 Where ranks live on instances there are two tiers: inside an instance, and across, where all
 messages share the instance's one link to the network:
@@ -31,7 +31,6 @@ from workshop.measure.all_reduces import (
     Message,
     Placement,
     bytes_by_instance,
-    placement,
     rounds,
 )
 
@@ -181,22 +180,18 @@ def _link(tier: str, pairs: int, by_bytes: dict[int, float]) -> Link:
 def estimated_seconds(
     algorithm: str,
     n_bytes: float,
-    world_size: int | None = None,
-    links: Link | SharedLinks | TwoTiers | None = None,
-    *,
+    ranks_per_instance: int,
+    links: Link | SharedLinks | TwoTiers,
     instances: int = 1,
-    ranks_per_instance: int | None = None,
 ) -> float:
     """Seconds of one all-reduce of n_bytes.
 
     links: a Link if every rank has one to itself; SharedLinks if messages of the same round
     hinder each other; TwoTiers if ranks live on instances. The rest is as for `rounds`, and so
-    are its errors. Raises TypeError without links.
+    are its errors.
     """
-    if links is None:
-        raise TypeError("estimated_seconds() needs links: a Link, SharedLinks or TwoTiers.")
-    place = placement(world_size, instances, ranks_per_instance)
-    found = rounds(algorithm, n_bytes, place.world_size, instances=instances)
+    place = Placement(instances, ranks_per_instance)
+    found = rounds(algorithm, n_bytes, ranks_per_instance, instances)
     # An algorithm repeats its rounds: each different one is worked out once.
     kept: dict[int, float] = {}
     for messages in found:
