@@ -15,9 +15,8 @@ from rich.console import Console
 from rich.table import Table
 
 from bench import jobs
-from workshop.events import events
-from workshop.jobs import bandwidth
 from workshop.measure import alpha_beta
+from workshop.output import events
 
 SCRIPTS = Path(__file__).parent.parent / "scripts"
 INSTANCES, RANKS_PER_INSTANCE = 2, 4
@@ -58,7 +57,7 @@ def measure(endpoint: jobs.JobsEndpoint, source: str, mbit: int, blocks: int) ->
             "bytes": f"{LARGE},{SMALL}",
             "blocks": blocks,
         },
-        environment=bandwidth.environment(f"{mbit}mbit"),
+        environment={"LOCAL_SAGEMAKER_LINKS": f"{mbit}mbit"},
     )
     tiers = alpha_beta.TwoTiers.from_measurements(events(lines, "link"))
     rows = []

@@ -16,9 +16,8 @@ from rich.table import Table
 from bench import jobs
 from bench.links import SCRIPTS
 from data_prep import digits
-from workshop.events import events
-from workshop.jobs import bandwidth
 from workshop.measure import alpha_beta
+from workshop.output import events
 
 INSTANCES, RANKS_PER_INSTANCE = 2, 2
 MBIT = 50
@@ -43,7 +42,7 @@ def run(runs: int) -> None:
                 instances=INSTANCES,
                 processes=RANKS_PER_INSTANCE,
                 hyperparameters={**HYPERPARAMETERS, "epochs": epochs, "all-reduce": way},
-                environment=bandwidth.environment(f"{MBIT}mbit"),
+                environment={"LOCAL_SAGEMAKER_LINKS": f"{MBIT}mbit"},
                 channels=data,
             )
             found[way] = events(lines, "start")[0], events(lines, "epoch")

@@ -292,8 +292,9 @@ result = workshop.follow(estimator)
 # ## Where the time went
 
 # %%
-plots.phases(result)
-pd.DataFrame({"seconds": result.phases}).round(2)
+seconds = pd.Series(result.phases)
+plots.bars(seconds, "Where the job's time went", "seconds", texts="{:.1f} s")
+seconds.to_frame("seconds").round(2)
 
 # %%
 longest = max(phases, key=lambda phase: result.phases.get(phase, 0))
@@ -367,8 +368,10 @@ for line in result.lines:
 # table. `test_accuracy` is measured on images that training never saw.
 
 # %%
-epochs_table = result.table("epoch")
-plots.loss(result)
+epochs_table, steps = result.table("epoch"), result.table("step")
+loss = {"one step": steps.set_index("step")["train_loss"]}
+loss["mean of an epoch"] = epochs_table.set_index("step")["train_loss"]
+plots.lines(loss, "The loss falls", "step (one global batch)", "training loss (cross-entropy)")
 epochs_table[["epoch", "train_loss", "test_accuracy", "samples_per_second"]].tail()
 
 # %% [markdown]

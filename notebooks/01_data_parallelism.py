@@ -65,7 +65,6 @@ import pandas as pd
 import data_prep
 import workshop
 from workshop import plots
-from workshop.measure import scaling
 
 all_images, all_labels = data_prep.digits.load()
 training = all_images[:-360], all_labels[:-360]
@@ -337,12 +336,13 @@ for rate in (0.5, 2.5):
         done = ranks.run_each("parallel.stale:train", parts, wait, updates, rate, pause)[0]
         loss = ranks.run("parallel.stale:losses", done, pixels, labels)[0]
         stale = [one["staleness"] for one in done]
-        curves[f"{way}, rate {rate}"] = loss
+        curves[f"{way}, rate {rate}"] = pd.Series(loss, index=range(1, len(loss) + 1))
         speed = updates * (workers if wait else 1) / done[-1]["seconds"]
         table.append((way, rate, speed, np.mean(stale), max(stale), max(loss[10:])))
 columns = ["way", "rate", "gradients/s", "mean staleness", "most", "highest loss after update 10"]
 table = pd.DataFrame(table, columns=columns)
-plots.loss_by_update(curves, "Equally many updates: stale gradients can throw the loss up")
+title = "Equally many updates: stale gradients can throw the loss up"
+plots.lines(curves, title, "updates of the weights", "loss on all training images")
 table.round(2)
 
 # %% [markdown]
@@ -422,13 +422,25 @@ def ratio(measured, above, below):
     return (measured[above] / measured[below]).median()
 
 
+def speedups(measured, base):
+    """A row for each setting: samples per second, and its speed-up over `base`."""
+    table = measured.agg(["median", "min", "max"]).T
+    table.columns = ["samples per second", "lowest", "highest"]
+    return table.assign(**{"speed-up": [ratio(measured, name, base) for name in measured]})
+
+
 # %%
 small_model = {"side": 28, "hidden_units": 64}  # 28 x 28 pixels
 good_ways = ways_to_take(timed_batch_size, small_model)
 measure(good_ways["2 ranks together"])  # the first call loads libraries
 good = interleave(good_ways, repeats)
-speeds = scaling.speedups(good, "1 rank")
-plots.speedup_bars(speeds)
+speeds = speedups(good.drop(columns="1 rank, part"), "1 rank")
+speeds["efficiency"] = speeds["speed-up"] / [1, 2, 2]  # of each rank
+said = [
+    f"{row['speed-up']:.2f} x, efficiency {row['efficiency']:.0%}" for _, row in speeds.iterrows()
+]
+label = "samples per second, median and range"
+plots.bars(speeds["samples per second"], "Samples per second", label, texts=said, spread=speeds)
 speeds.round(2)
 
 # %%
@@ -472,7 +484,7 @@ threads = {
 }
 threads = {name: setting | small_model for name, setting in threads.items()}
 measured = interleave(threads, max(1, repeats // 2))
-by_threads = scaling.speedups(measured, "1 rank, 1 thread", dict.fromkeys(threads, 1))
+by_threads = speedups(measured, "1 rank, 1 thread")
 by_threads[["samples per second", "speed-up"]].round(2)
 
 # %% jupyter={"source_hidden": true} tags=["results"]
@@ -510,17 +522,21 @@ large_model = {"side": 8, "hidden_units": 20_000}
 bad_ways = ways_to_take(8, large_model)
 bad = interleave(bad_ways, repeats)
 
-costs, exchange = {}, "parallel.speed:exchange"
-for name, ways, found in (
-    ("large batch, small model", good_ways, good),
-    ("small batch, large model", bad_ways, bad),
-):
-    seconds = statistics.median(pair.seconds(exchange, ways["1 rank"], repeats=15))
-    costs[name] = scaling.step_cost(found, ways, seconds)
-parts = {
-    name: [1000 * one.divided, 1000 * one.fixed, 1000 * one.exchange] for name, one in costs.items()
+configurations = {
+    "large batch, small model": (good_ways, good),
+    "small batch, large model": (bad_ways, bad),
 }
-pd.DataFrame(parts, index=["divided, ms", "fixed, ms", "exchange, ms"]).T.round(2)
+costs = {}
+for name, (ways, found) in configurations.items():
+    whole, part = (ways[way]["batch"] / found[way].median() for way in ("1 rank", "1 rank, part"))
+    share = ways["1 rank, part"]["batch"] / ways["1 rank"]["batch"]  # of the batch, in `part`
+    divided = min(max(0, (whole - part) / (1 - share)), whole)  # what does not shrink is fixed
+    exchange = statistics.median(
+        pair.seconds("parallel.speed:exchange", ways["1 rank"], repeats=15)
+    )
+    costs[name] = {"divided": divided, "fixed": whole - divided, "exchange": exchange}
+parts = pd.DataFrame(costs).T
+(1000 * parts).add_suffix(", ms").round(2)
 
 # %% [markdown]
 # Two ranks halve the first column, keep the second and pay the third. On `N` ranks a step takes
@@ -530,22 +546,47 @@ pd.DataFrame(parts, index=["divided, ms", "fixed, ms", "exchange, ms"]).T.round(
 # %%
 guess = workshop.guess(bad="8 images, 2.8 million weights: how many times as fast are 2 ranks?")
 
+
 # %%
-runs = dict(zip(costs, (good, bad), strict=True))
-real = {name: ratio(one, "2 ranks together", "1 rank") for name, one in runs.items()}
-amdahl = {name: 1 / (one.fixed_share + (1 - one.fixed_share) / 2) for name, one in costs.items()}
+def speedup(cost, n, with_exchange=True):
+    """How many times as fast n ranks are, each with a core and a link of its own: the formula."""
+    ring = 2 * (n - 1) / n if with_exchange else 0
+    step = cost["fixed"] + cost["divided"] / n + cost["exchange"] * ring
+    return (cost["fixed"] + cost["divided"]) / step
+
+
+real = {name: ratio(run, "2 ranks together", "1 rank") for name, (_, run) in configurations.items()}
+ceilings = [ratio(run, "2 ranks apart", "1 rank") for _, run in configurations.values()]
 compared = pd.DataFrame(
     {
-        "Amdahl alone (formula)": amdahl,
-        "with the exchange (formula)": {name: c.speedup(2) for name, c in costs.items()},
-        "ceiling (measured)": {
-            name: ratio(one, "2 ranks apart", "1 rank") for name, one in runs.items()
-        },
-        "2 ranks together (measured)": real,
-    }
+        "Amdahl alone (formula)": [speedup(cost, 2, False) for cost in costs.values()],
+        "with the exchange (formula)": [speedup(cost, 2) for cost in costs.values()],
+        "ceiling (measured)": ceilings,
+        "2 ranks together (measured)": real.values(),
+    },
+    index=list(costs),
 )
-plots.predicted_speedup(costs, real, most=64)
 compared.round(2)
+
+# %% jupyter={"source_hidden": true} tags=["figure"]
+counts = [2**power for power in range(7)]
+title = "Lines: formula. Points: measured."
+label = "ranks (shaded: formula only, nothing was measured there)"
+with plots.canvas(title, label, "speed-up over 1 rank", size=(7, 4)) as axes:
+    axes.plot(counts, counts, color="grey", linestyle=":", label="ideal: N ranks, N times")
+    for colour, style, marker, (name, cost) in zip(
+        plots.COLOURS, ("-", "--"), "os", costs.items(), strict=False
+    ):
+        formula = [speedup(cost, n) for n in counts]
+        axes.plot(counts, formula, style, color=colour, label=f"{name}, formula")
+        axes.plot([1, 2], [1, real[name]], marker, color=colour, label=f"{name}, measured")
+    axes.axvspan(2.4, 70, color="grey", alpha=0.1)
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log", base=2)
+    axes.set_xticks(counts, counts)
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.set_xlim(0.9, 70)
+    axes.legend(frameon=False, loc="upper left", fontsize=9)
 
 # %% [markdown]
 # From the three times of the first table the formula predicts the speed-up of two ranks, and of
@@ -566,8 +607,8 @@ guess.compare(bad=real[small])
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert real[small] < real[large], "More work per weight must scale better: measure again."
-predicted = {name: cost.speedup(2) for name, cost in costs.items()}
-limit = {name: cost.limit for name, cost in costs.items()}
+predicted = {name: speedup(cost, 2) for name, cost in costs.items()}
+limit = {name: speedup(cost, 1e9) for name, cost in costs.items()}  # of ever more ranks
 workshop.save_results(real=real, predicted=predicted, limit=limit)
 
 # %% [markdown]
@@ -610,8 +651,17 @@ for name, numbers in settings.items():
         results += [{"setting": name, **one} for one in found]
 results = pd.DataFrame(results)
 by_setting = results.groupby("setting", sort=False)
-plots.accuracy_by_setting(results)
 by_setting.agg(updates=("updates", "first"), accuracy=("accuracy", "median")).round(3)
+
+# %% jupyter={"source_hidden": true} tags=["figure"]
+label = "test images right, %; a point for each seed, a line at the median"
+with plots.canvas("Accuracy after equally many epochs", label, size=(7, 4)) as axes:
+    for row, (name, runs) in enumerate(by_setting["accuracy"]):
+        found, colour = 100 * runs, plots.COLOURS[row]
+        axes.plot(found, [name] * len(found), "o", color=colour, alpha=0.6)
+        axes.plot([found.median()] * 2, [row - 0.3, row + 0.3], color=colour, linewidth=3)
+    axes.set(xlim=(0, 103), ylim=(len(by_setting) - 0.5, -0.5))
+    axes.grid(axis="y", visible=False)
 
 # %% [markdown]
 # With the same rate, an eighth of the updates moves the weights an eighth as far: the model is

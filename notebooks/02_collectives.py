@@ -49,7 +49,9 @@ epochs = 12
 global_batch_size = 256
 
 # %%
+import math
 import os
+import socket
 import sys
 
 import numpy as np
@@ -59,8 +61,6 @@ import data_prep
 import workshop
 from workshop import plots
 from workshop.launch import processes
-from workshop.measure import all_reduces, alpha_beta, collectives, scaling
-from workshop.plots import collectives as pictures
 
 print(f"{world_size} ranks on {os.cpu_count()} cores.")
 
@@ -225,7 +225,7 @@ workshop.show_function("collectives/ring.py", "reduce_scatter")
 
 # %%
 recorded = ranks.run("collectives.tour:watched_ring")
-pictures.ring_steps(recorded)
+plots.ring_steps(recorded)
 
 # %% [markdown]
 # Follow one chunk, say the first column, from frame to frame. It moves down one rank in each
@@ -252,23 +252,45 @@ workshop.save_results(steps=len(recorded[0]) - 1, halfway=halfway)
 
 # %% tags=["deterministic"]
 lengths, check = [1, world_size - 1, world_size + 1, 1001], "collectives.timing:different_elements"
+algorithms = ("naive", "tree", "ring")
 differing = pd.DataFrame(
-    {name: [sum(ranks.run(check, name, n)) for n in lengths] for name in all_reduces.ALGORITHMS},
+    {name: [sum(ranks.run(check, name, n)) for n in lengths] for name in algorithms},
     index=pd.Index(lengths, name="wrong elements, of"),
 )
 differing
 
 # %% [markdown]
 # Zeros: each algorithm gives the same integers as torch, on every rank. Now the traffic, counted
-# on the real ranks, beside what the formulas of `workshop/measure/all_reduces.py` say.
+# on the real ranks, beside formulas. Messages of one round travel at the same time; rounds follow
+# each other. So an algorithm is two things: how large its messages are, and how many each round
+# has. In the naive one and in the tree rank 0 is the busiest: it takes part in every round.
+
+
+# %%
+def messages(algorithm, n_bytes, n):
+    """Bytes of one message, and how many travel at once in each round, for n ranks."""
+    levels = [2**level for level in range(math.ceil(math.log2(n)))]
+    pairs = [len(range(distance, n, 2 * distance)) for distance in levels]  # that add up, by level
+    return {
+        "naive": (n_bytes, [1] * 2 * (n - 1)),
+        "tree": (n_bytes, pairs + pairs[::-1]),
+        "ring": (n_bytes / n, [n] * 2 * (n - 1)),
+    }[algorithm]
+
+
+def busiest_rank(algorithm, n_bytes, n):
+    """Bytes in and out of the busiest rank. In a ring each one sends and receives in each round."""
+    size, rounds = messages(algorithm, n_bytes, n)
+    return size * len(rounds) * (2 if algorithm == "ring" else 1)
+
 
 # %% tags=["deterministic"]
 traffic = {}
-for name in all_reduces.ALGORITHMS:
-    passed, formula = megabytes(name, world_size), all_reduces.bytes_by_rank(name, 1, world_size)
-    traffic[name] = {"rounds": len(all_reduces.rounds(name, 1, world_size))}
+for name in algorithms:
+    passed = megabytes(name, world_size)
+    traffic[name] = {"rounds": len(messages(name, 1, world_size)[1])}
     traffic[name] |= {"all ranks, MB": f"{sum(passed):g}", "busiest rank, MB": max(passed)}
-    traffic[name]["by formula, MB"] = max(map(sum, formula))
+    traffic[name]["by formula, MB"] = busiest_rank(name, 1, world_size)
 pd.DataFrame.from_dict(traffic, orient="index")
 
 # %%
@@ -289,13 +311,14 @@ workshop.save_results(different_elements=int(differing.sum(axis=None)), busiest_
 # are the formulas, beyond what runs here.
 
 # %%
+look = {"naive": ("#D55E00", "s"), "tree": ("#E69F00", "^"), "ring": ("#0072B2", "o")}
+look["gloo"] = ("#009E73", "x")  # colour and mark, in this and the next picture
 sizes = range(2, 17)
 with plots.canvas("The load of the busiest rank", "ranks", "MB, for a tensor of 1 MB") as axes:
-    for name, colour in pictures.COLOUR_OF.items():
-        if name in all_reduces.ALGORITHMS:
-            passed = [max(map(sum, all_reduces.bytes_by_rank(name, 1, size))) for size in sizes]
-            axes.plot(sizes, passed, color=colour, label=name)
-            axes.plot(world_size, busiest[name], "o", color=colour)
+    for name in algorithms:
+        colour, mark = look[name]
+        axes.plot(sizes, [busiest_rank(name, 1, n) for n in sizes], color=colour)
+        axes.plot(world_size, busiest[name], mark, color=colour, label=name)
     axes.legend(frameon=False)
 
 # %% [markdown]
@@ -306,15 +329,29 @@ with plots.canvas("The load of the busiest rank", "ranks", "MB, for a tensor of 
 # messages, one tiny and one large, give both.
 #
 # The ranks measure them twice: with one message on its way, and with every rank sending at once.
-# Other programs only ever add time, so the *least* of several repeats is what the link can do.
+# A measurement ends when the slowest rank is done. Other programs only ever add time, so the
+# *least* of several repeats is what the link can do.
+
 
 # %%
-links = collectives.measure_alpha_beta(ranks, largest_bytes, blocks)
-link = {"one message": links.alone, f"{world_size} messages at once": links.busy}
-table = pd.DataFrame({"α, µs": {name: 1e6 * one.alpha for name, one in link.items()}})
-table["β, ns per byte"] = [1e9 * one.beta for one in link.values()]
-table["1 / β, GB/s"] = 1 / table["β, ns per byte"]
-table.round(2)
+def least_seconds(names, n_bytes):
+    """Seconds of one call of each, measured in turn; the least of `blocks` measurements."""
+    calls = max(1, min(10, 1_000_000 // n_bytes))  # in one measurement: a single one is too short
+    timer = "collectives.timing:interleaved_seconds"
+    by_rank = ranks.run(timer, list(names), n_bytes, calls, blocks, timeout=300)
+    return pd.Series({name: np.max([one[name] for one in by_rank], axis=0).min() for name in names})
+
+
+kinds, tiny_bytes = ["one way", "all at once"], 8
+tiny, large = (least_seconds(kinds, n_bytes) for n_bytes in (tiny_bytes, largest_bytes))
+while (tiny >= large).any():  # a busy machine: look for a quiet moment
+    tiny = np.minimum(tiny, least_seconds(kinds, tiny_bytes))
+beta = (large - tiny) / (largest_bytes - tiny_bytes)
+alpha = (tiny - beta * tiny_bytes).clip(lower=0)
+table = pd.DataFrame(
+    {"α, µs": 1e6 * alpha, "β, ns per byte": 1e9 * beta, "1 / β, GB/s": 1e-9 / beta}
+)
+table.set_axis(["one message", f"{world_size} messages at once"]).round(2)
 
 # %% [markdown]
 # On a cluster the two rows would be nearly the same, because every instance has a link of its
@@ -335,13 +372,23 @@ table.round(2)
 # What does that mean on a network? Take 50 µs and 10 Gbit/s. These two are chosen, and the next
 # table is *computed*, not measured.
 
+
 # %% tags=["deterministic"]
-network, computed = alpha_beta.Link(alpha=50e-6, beta=8 / 10e9), pd.DataFrame()
+def estimate(algorithm, n_bytes, n, link):
+    """Seconds of an all-reduce. link(bytes, at_once): of so many messages at the same time."""
+    size, rounds = messages(algorithm, n_bytes, n)
+    return sum(link(size, at_once) for at_once in rounds)
+
+
+def network(n_bytes, at_once):
+    """A link for each rank: messages do not hinder each other."""
+    return 50e-6 + 8 / 10e9 * n_bytes
+
+
+computed = pd.DataFrame()
 for n_bytes, size in [(4e3, "4 kB"), (100e6, "100 MB")]:
     for n in (4, 256):
-        cost = {
-            a: alpha_beta.estimated_seconds(a, n_bytes, n, network) for a in all_reduces.ALGORITHMS
-        }
+        cost = {name: estimate(name, n_bytes, n, network) for name in algorithms}
         computed[f"{size}, {n} ranks"] = 1000 * pd.Series(cost)
 computed.rename_axis("milliseconds").round(1)
 
@@ -350,29 +397,51 @@ computed.rename_axis("milliseconds").round(1)
 # loses to the tree: it pays α for many rounds. Libraries therefore choose by size, and glue many
 # small gradients into a few large **buckets** before they reduce them.
 #
-# Now this machine, with *its* two pairs of α and β. Will the ring win here, too?
+# Now this machine, with *its* two pairs of α and β. With one message, and with all at once, a
+# message's time was measured; between them we take a straight line. Will the ring win here, too?
+
 
 # %%
+def here(n_bytes, at_once):
+    """On this machine messages hinder each other: they share its cores."""
+    one, all_at_once = alpha + beta * n_bytes
+    return one + (at_once - 1) / (world_size - 1) * (all_at_once - one)
+
+
 sizes = [largest_bytes // 8**power for power in (4, 3, 2, 1, 0)]
-sweep = collectives.measure_all_reduces(ranks, sizes, links, blocks)
-pictures.seconds_by_size(sweep, world_size)
-by_size = sweep.pivot(index="bytes", columns="algorithm", values=["measured", "predicted"])
-by_size = by_size.drop(columns=("predicted", "gloo"))
+measured = pd.DataFrame({n: least_seconds([*algorithms, "gloo"], n) for n in sizes}).T
+predicted = pd.DataFrame({a: [estimate(a, n, world_size, here) for n in sizes] for a in algorithms})
+predicted.index = measured.index
+by_size = pd.concat({"measured": measured, "predicted": predicted}, axis=1).rename_axis("bytes")
 (1000 * by_size).rename_axis(columns=["milliseconds", ""]).round(2)
 
+# %% jupyter={"source_hidden": true} tags=["figure"]
+title = f"All-reduce on {world_size} ranks: measured (marks), the model (lines)"
+axes_names = ("size of the tensor (bytes)", "milliseconds")
+with plots.canvas(title, *axes_names, size=(7.5, 4.6)) as axes:
+    for name in measured:
+        colour, mark = look[name]
+        axes.plot(sizes, 1000 * measured[name], mark, color=colour, markersize=7, label=name)
+        if name in predicted:
+            axes.plot(sizes, 1000 * predicted[name], color=colour)
+    axes.set(xscale="log", yscale="log")
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.legend(frameon=False)
+
 # %%
-last, off = by_size["measured"].iloc[-1], (sweep["measured"] / sweep["predicted"]).dropna()
+last, off = measured.iloc[-1], (measured / predicted).stack().dropna()
 alone = [
-    alpha_beta.estimated_seconds(a, sizes[-1], world_size, links.alone) for a in ("naive", "ring")
+    estimate(name, sizes[-1], world_size, lambda n, _: here(n, 1)) for name in ("naive", "ring")
 ]
 print(f"Ring against naive, largest tensor: {last['naive'] / last['ring']:.1f} times as fast.")
 print(f"The model for ranks with a link each says {alone[0] / alone[1]:.1f} times.")
 print(f"Measured / predicted: {off.min():.1f} to {off.max():.1f}, median {off.median():.1f}.")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
-assert off.median() < 20, "The machine was too busy: run again from `measure_alpha_beta` on."
+assert off.median() < 20, "The machine was too busy: run again from `least_seconds` on."
 workshop.save_results(sizes=sizes, gain=last["naive"] / last["ring"], off=off.median())
-workshop.save_results(alpha=links.alone.alpha, beta=links.alone.beta, busy_beta=links.busy.beta)
+found = {"alpha": alpha["one way"], "beta": beta["one way"], "busy_beta": beta["all at once"]}
+workshop.save_results(**found)
 
 # %% [markdown]
 # Be honest about what you see. All three move the same bytes in all. The ring's gain is that
@@ -441,7 +510,9 @@ workshop.save_results(furthest_apart=apart)
 # processes each** (here both are this machine). It calls a host a `node`.
 
 # %%
-meet = ["--master-addr", "127.0.0.1", "--master-port", str(processes.free_port())]
+with socket.create_server(("127.0.0.1", 0)) as server:
+    free_port = server.getsockname()[1]  # the kernel knows one
+meet = ["--master-addr", "127.0.0.1", "--master-port", str(free_port)]
 shape = ["--nnodes", "2", "--nproc-per-node", "2"]
 script = workshop.SCRIPTS / "show_ranks.py"
 nodes = [[*processes.TORCHRUN, *shape, "--node-rank", n, *meet, script] for n in (0, 1)]
@@ -551,8 +622,16 @@ scripts = {
 }
 options = ["--training", digits / "training", "--test", digits / "test", "--epochs", epochs]
 options += ["--global-batch-size", global_batch_size, "--threads-per-rank", 1]
-speeds = scaling.compare_scripts(scripts, options, folder=workshop.SCRIPTS)
-speeds
+speeds = pd.DataFrame()
+for name, command in scripts.items():
+    printed = processes.run_together([*command, *options], timeout=300, folder=workshop.SCRIPTS)
+    seen = [one["samples_per_second"] for one in printed if one["event"] == "epoch"]
+    hashes = [one["weights_sha256"] for one in printed if one["event"] == "weights"]
+    speeds.loc[name, "processes"] = len(hashes)
+    speeds.loc[name, "images/s"] = round(max(filter(None, seen)))  # the fastest epoch's
+    speeds.loc[name, "different weights"] = len(set(hashes))
+    speeds.loc[name, "SHA-256 of the weights"] = hashes[0][:12] + "…"
+speeds.convert_dtypes()
 
 # %% [markdown]
 # Look at the weights first. On a machine without GPUs, `DataParallel` gave *bit for bit* what the

@@ -63,7 +63,7 @@ import pandas as pd
 
 import data_prep
 import workshop
-from workshop.plots import parameter_server as pictures
+from workshop import plots
 
 session = workshop.session(target=target, seat=seat)
 digits = data_prep.digits.prepare(workshop.DATA / "digits", quiet=True)
@@ -179,7 +179,15 @@ guess = workshop.guess(
 
 # %%
 quick = train("async")
-pictures.staleness({"sync": sync["pushes"], "async": quick["pushes"]})
+most = 8  # what is at least so stale is one group
+shares = {
+    name: run["pushes"]["staleness"].clip(upper=most).value_counts(normalize=True)
+    for name, run in {"sync": sync, "async": quick}.items()
+}
+table = 100 * pd.DataFrame(shares).reindex(range(most + 1)).fillna(0)
+table.index = [*map(str, range(most)), f"{most} or more"]
+label = "staleness: updates by others between a worker's pull and its push"
+plots.groups(table, "How stale the gradients were", label, "share of the gradients, %")
 mean_staleness = quick["pushes"]["staleness"].mean()
 guess.compare(mean=round(mean_staleness, 2), updates=len(quick["pushes"]))
 
@@ -206,12 +214,20 @@ guess = workshop.guess(
 
 # %%
 slow = {mode: train(mode, slow_ms=slow_ms) for mode in ("sync", "async")}
-pictures.progress({mode: run["pushes"] for mode, run in slow.items()}, slow=workers)
 by_worker = slow["async"]["pushes"].groupby("worker")["staleness"].agg(["count", "mean", "max"])
 by_worker.rename(columns={"count": "gradients", "mean": "mean staleness", "max": "most"}).round(1)
 
+# %% jupyter={"source_hidden": true} tags=["figure"]
+progress = {}
+for mode, run in slow.items():
+    for who, worker in {"another worker": 1, "the slow worker": workers}.items():
+        at = run["pushes"].set_index("worker").loc[worker, "seconds"]
+        progress[f"{mode}: {who}"] = pd.Series(range(1, len(at) + 1), index=at)
+title = "One slow worker holds up all who wait for it"
+plots.lines(progress, title, "seconds", "gradients pushed by a worker")
+
 # %% [markdown]
-# In sync mode all lines lie on each other: everybody goes at the pace of the slowest. In async
+# In sync mode both lines lie on each other: everybody goes at the pace of the slowest. In async
 # mode the others go on. The price is in the table: the few gradients of the slow worker are the
 # stalest. The mean over all gradients is still the number of the others; it is shared unevenly.
 
@@ -256,8 +272,14 @@ accuracy.columns.name = "accuracy %, by learning rate"
 
 # %%
 high = learning_rates[-1]
-at_high = {way: run["pushes"] for (way, rate), run in runs.items() if rate == high}
-pictures.losses(at_high, over=4 * workers)
+at_high = {
+    way: run["pushes"]["loss"].rolling(4 * workers, min_periods=1).mean()
+    for (way, rate), run in runs.items()
+    if rate == high
+}
+label = "gradients that reached the server"
+title = "Stale gradients at a high learning rate"
+plots.lines(at_high, title, label, "loss (cross-entropy)", top=3)
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert accuracy.loc["sync"].max() >= expected_accuracy, "Sync must learn at one of the rates."
@@ -294,7 +316,11 @@ table.columns.name = "kB in a step"
 table.round(1)
 
 # %%
-pictures.traffic(table["measured"], model_kb=4 * parameters / 1e3)
+more, model_kb = pd.Series(range(1, 17), index=range(1, 17)), 4 * parameters / 1e3
+traffic = {"server, computed": 2 * model_kb * more, "server, measured": table["measured"]}
+traffic["each rank of a ring, computed"] = 4 * model_kb * (more - 1) / more
+title, label = "The server carries everybody's bytes", "kB in and out, in one step"
+plots.lines(traffic, title, "workers", label, points=["server, measured"])
 ranks.stop()
 guess.compare(kb=round(table["measured"].iloc[-1]))
 

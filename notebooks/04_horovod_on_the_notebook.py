@@ -60,15 +60,13 @@ import pandas as pd
 import data_prep
 import workshop
 from workshop import SCRIPTS, plots
-from workshop.launch.horovod_fallback import script_with_steps
+from workshop.launch.horovod_fallback import horovod_script
 from workshop.launch.mpirun import mpirun
 from workshop.lesson import ablation
 from workshop.measure import interleaved, timeline
-from workshop.plots.ranks import ranks_on_hosts
-from workshop.plots.ranks import timeline as draw_timeline
 
 session = workshop.session(target=target, seat=seat)
-choice = script_with_steps()
+choice = horovod_script("train_tf_horovod_steps.py")
 print(choice.explanation)
 digits = data_prep.digits.prepare(workshop.DATA / "digits", quiet=True)
 data = ["--training", digits / "training", "--test", digits / "test"]
@@ -171,8 +169,24 @@ job = workshop.follow(estimator)
 # %%
 columns = ["rank", "host", "local_rank", "local_size", "cross_rank"]
 found = job.table("place").sort_values("rank", ignore_index=True)
-ranks_on_hosts(found, f"{len(found)} ranks on {found['host'].nunique()} host(s)")
 found[columns]
+
+# %% jupyter={"source_hidden": true} tags=["figure"]
+hosts = found.groupby("host", sort=False)
+title = f"{len(found)} ranks on {len(hosts)} host(s)"
+with plots.canvas(title, "", size=(1.3 * len(found) + 1, 2.3)) as axes:
+    colours = [plots.COLOURS[local_rank] for local_rank in found["local_rank"]]
+    axes.scatter(found.index, [0] * len(found), s=1100, c=colours)
+    for at, one in found.iterrows():
+        axes.text(at, 0, one["rank"], ha="center", va="center", size=15, color="white")
+        where = f"local_rank {one['local_rank']}\ncross_rank {one['cross_rank']}"
+        axes.text(at, -0.55, where, ha="center", va="top", size=8)
+    for host, ranks in hosts.groups.items():
+        left, width = ranks.min() - 0.45, len(ranks) - 0.1
+        axes.broken_barh([(left, width)], (-1.2, 1.9), facecolor="none", edgecolor="0.5")
+        axes.text(left + width / 2, 0.8, f"host {host}", ha="center")
+    axes.set(xlim=(-0.6, len(found) - 0.4), ylim=(-1.3, 1.2))
+    axes.axis("off")
 
 # %% [markdown]
 # You should see ranks 0 and 1 on the first host, 2 and 3 on the second: the slots of one host are
@@ -398,11 +412,26 @@ workshop.save_results(hashes=hashes, optimizer_variables=late[0])
 # when.
 
 # %%
-table = timeline.read(trace)
-one = timeline.one_step(table, max_steps - 2)
-draw_timeline(one)
-spans = timeline.seconds_by_phase(one)
-spans.round(3)
+one = timeline.read(trace, step=max_steps - 2)  # a row for each gradient and phase
+with_ends = one.assign(end_ms=one["start_ms"] + one["ms"]).groupby("phase", sort=False)
+spans = with_ends.agg(
+    start=("start_ms", "min"), end=("end_ms", "max"), tensors=("tensor", "nunique")
+)
+spans.insert(0, "ms", spans["end"] - spans["start"])  # phases of several gradients overlap
+spans[["ms", "tensors"]].round(3)
+
+# %% jupyter={"source_hidden": true} tags=["figure"]
+tensors = list(dict.fromkeys(one["tensor"]))
+title, hatches = "One step: what happened to each gradient", ("", "//", "..", "xx")
+with plots.canvas(title, "milliseconds", size=(7.5, 0.32 * len(tensors) + 1.6)) as axes:
+    for at, (phase, rows) in enumerate(one.groupby("phase", sort=False)):
+        look = {"color": plots.COLOURS[at], "hatch": hatches[at], "edgecolor": "white"}
+        rows_at = rows["tensor"].map(tensors.index)
+        axes.barh(rows_at, rows["ms"], left=rows["start_ms"], height=0.7, label=phase, **look)
+    axes.set_yticks(range(len(tensors)), tensors)
+    axes.invert_yaxis()
+    axes.grid(axis="y", visible=False)
+    axes.legend(frameon=False, ncols=4, loc="upper center", bbox_to_anchor=(0.45, -0.22))
 
 # %% [markdown]
 # You should see a bar for each gradient of the model. Bars that begin and end together were

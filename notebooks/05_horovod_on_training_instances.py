@@ -65,7 +65,7 @@ import data_prep
 import workshop
 from workshop import plots
 from workshop.jobs import vpc
-from workshop.launch.horovod_fallback import script_for_job
+from workshop.launch.horovod_fallback import horovod_script
 from workshop.launch.mpirun import mpirun
 
 session = workshop.session(target=target, seat=seat)
@@ -81,7 +81,7 @@ channels = {"training": f"{data}/training", "test": f"{data}/test"}
 # the same way. The measurements below are real in both cases.
 
 # %%
-choice = script_for_job(session)
+choice = horovod_script("train_tf_horovod.py", session)
 print(choice.explanation)
 
 # %% [markdown]
@@ -424,7 +424,12 @@ comparison["last loss"] = [rows[name].table("epoch")["train_loss"].iloc[-1] for 
 comparison.drop(columns="global_batch_size")
 
 # %%
-plots.throughput(comparison)
+title, label = (
+    "Samples per second, and the time of a step",
+    "samples per second, all ranks together",
+)
+times = [f"{ms:.1f} ms" for ms in comparison["step ms"]]
+plots.bars(comparison["samples/s"], title, label, texts=times, kinds=comparison["world_size"])
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 same = comparison["last loss"] if "torch" not in choice.script else comparison["last loss"][:-1]

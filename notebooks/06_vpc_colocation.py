@@ -64,23 +64,26 @@ make_network = True
 max_run = 900
 
 # %%
+import itertools
+
+import numpy as np
 import pandas as pd
 
 import data_prep
 import workshop
+from workshop import plots
 from workshop.account import stacks
 from workshop.jobs import bandwidth, vpc
-from workshop.launch.horovod_fallback import script_for_job
+from workshop.launch.horovod_fallback import horovod_script
 from workshop.lesson import reference_results
-from workshop.measure import alpha_beta, scaling
-from workshop.plots import collectives as pictures
+from workshop.measure import alpha_beta
 
 session = workshop.session(target=target, seat=seat)
 digits = data_prep.digits.prepare(workshop.DATA / "digits", quiet=True)
 data = f"s3://{session.bucket}/data/digits"
 data_prep.upload(digits, data, client=session.client("s3"))
 channels = {"training": f"{data}/training", "test": f"{data}/test"}
-choice = script_for_job(session)
+choice = horovod_script("train_tf_horovod.py", session)
 print(choice.explanation)
 
 # %% [markdown]
@@ -145,7 +148,17 @@ network
 # %%
 groups = session.client("ec2").describe_security_groups(GroupIds=network["security_group_ids"])
 (group,) = groups["SecurityGroups"]
-rules = vpc.rules_of(group)
+rules = []
+for direction, key in {"in": "IpPermissions", "out": "IpPermissionsEgress"}.items():
+    for rule in group[key]:
+        everything = rule["IpProtocol"] == "-1"  # every protocol, and so every port
+        ports = "all" if everything else f"{rule.get('FromPort')} to {rule.get('ToPort')}"
+        peers = [pair["GroupId"] for pair in rule.get("UserIdGroupPairs", [])]
+        peers += [one["CidrIp"] for one in rule.get("IpRanges", [])]
+        peers += [one["PrefixListId"] for one in rule.get("PrefixListIds", [])]
+        for peer in peers:
+            who = "itself" if peer == group["GroupId"] else peer
+            rules.append({"direction": direction, "ports": ports, "with": who})
 pd.DataFrame(rules)
 
 # %% jupyter={"source_hidden": true} tags=["results"]
@@ -200,8 +213,14 @@ workshop.save_results(usd=total, usd_at_most=most)
 # bytes really queue here, as they do on a busy network. A job asks for it with one variable in
 # its request. AWS sets that variable too, and nobody there reads it.
 
+
 # %%
-print(bandwidth.environment("200mbit"))
+def between(link):
+    """What a request has in `environment`, so that the endpoint gives its instances such links."""
+    return {"LOCAL_SAGEMAKER_LINKS": link}
+
+
+print(between("200mbit"))
 
 # %% [markdown]
 # The script that trains is that of lesson 02's last part, PyTorch's DDP, and of lesson 05,
@@ -239,7 +258,7 @@ def two_ways(instances: int, narrowed: str) -> dict:
     return {
         "instance_count": instances,
         "distribution": {"mpi": {"enabled": True} | options},
-        "environment": bandwidth.environment(narrowed),
+        "environment": between(narrowed),
         "hyperparameters": dict(training),
     } | job
 
@@ -289,20 +308,51 @@ narrowing.pivot(index="link", columns="name", values="step_seconds").loc[
     narrowing["link"].unique()
 ] * 1000
 
-# %%
-pictures.step_time_by_bandwidth(narrowing, alone)
 
 # %%
+def crossing(rows, one_instance):
+    """The link (Mbit/s) at which two instances become slower than one; None if at none."""
+    widest_first = rows.sort_values("mbit", ascending=False)[["mbit", "step_seconds"]].to_numpy()
+    for (wider, quick), (link, slow) in itertools.pairwise(widest_first):
+        if quick <= one_instance < slow:
+            if wider == np.inf:
+                return link  # somewhere above it
+            share = np.log(one_instance / quick) / np.log(slow / quick)  # on logarithmic axes
+            return wider * (link / wider) ** share
+    return None
+
+
 by_name = dict(tuple(narrowing.groupby("name", sort=False)))
-lines = {
-    name: (list(rows["mbit"]), list(rows["step_seconds"]), alone[name])
-    for name, rows in by_name.items()
-}
-crossings = {name: scaling.break_even(*line) for name, line in lines.items()}
+crossings = {name: crossing(rows, alone[name]) for name, rows in by_name.items()}
 gradient_bytes = int(results["DDP, one"].table("start").iloc[0]["gradient_bytes"])
 print(f"{gradient_bytes / 1e6:.2f} MB of gradients")
-for name, line in lines.items():
-    print(f"{name}: two instances are {scaling.break_even_in_words(*line)}")
+for name, mbit in crossings.items():
+    everywhere = "slower" if by_name[name]["step_seconds"].min() > alone[name] else "no slower"
+    where = f"slower from {mbit:.0f} Mbit/s on" if mbit else f"{everywhere} at every link"
+    print(f"{name}: two instances are {where}")
+
+# %% jupyter={"source_hidden": true} tags=["figure"]
+rates = sorted({mbit for mbit in narrowing["mbit"] if np.isfinite(mbit)}, reverse=True)
+unshaped = 2 * rates[0] if rates else 1  # its place on the axis
+x, y = "bandwidth of each instance (Mbit/s), falling to the right", "milliseconds for a step"
+with plots.canvas("A step, as the bandwidth falls", x, y, size=(7.5, 4.2)) as axes:
+    for colour, mark, (name, rows) in zip(plots.COLOURS, "os", by_name.items(), strict=False):
+        rows = rows.replace(np.inf, unshaped).sort_values("mbit")
+        milliseconds = 1000 * rows["step_seconds"]
+        axes.plot(rows["mbit"], milliseconds, f"{mark}-", color=colour, label=name)
+        axes.axhline(
+            1000 * alone[name], color=colour, linestyle="--", label=f"{name}, one instance"
+        )
+        if crossings[name]:
+            circle = {"color": colour, "markersize": 13, "fillstyle": "none", "mew": 2}
+            circle["label"] = f"equal at {crossings[name]:.0f} Mbit/s"
+            axes.plot(crossings[name], 1000 * alone[name], "o", linestyle="none", **circle)
+    axes.set(xscale="log", yscale="log", xlim=(1.15 * unshaped, min([*rates, unshaped]) / 1.15))
+    axes.set_xticks([unshaped, *rates], ["unshaped", *(f"{rate:g}" for rate in rates)])
+    axes.xaxis.set_minor_formatter("")
+    for which in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
+        which("{x:g}")
+    axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 measured_steps = narrowing.drop(columns="mbit").to_dict("records")
@@ -365,7 +415,7 @@ def measuring(instances: int) -> PyTorch:
         entry_point="measure_all_reduce.py",
         instance_count=instances,
         distribution={"mpi": processes},
-        environment=bandwidth.environment(layout_link),
+        environment=between(layout_link),
         hyperparameters={"algorithms": "gloo,two_tier", "bytes": layout_megabytes * 1_000_000},
         **torch_image,
         **job | {"instance_type": layout_instance_type},
@@ -394,15 +444,18 @@ if kept:
     print(f"All but {', '.join(layouts)}: {kept.caption}")
     placed += [one for one in kept.results["placed"] if one["placement"] not in layouts]
 placed = pd.DataFrame(placed)
-pictures.by_placement(placed, f"{layout_megabytes} MB, eight ranks, links of {layout_link}")
-
-# %%
-milliseconds = 1000 * placed.pivot(index="placement", columns="algorithm", values="measured")
-milliseconds.loc[placed["placement"].unique()].round(1)
-
-# %%
-flat, off = milliseconds["gloo"], (placed["predicted"] / placed["measured"] - 1).abs().median()
 order = list(placed["placement"].unique())
+measured_ms, predicted_ms = (
+    1000 * placed.pivot(index="placement", columns="algorithm", values=which).loc[order]
+    for which in ("measured", "predicted")
+)
+title = f"{layout_megabytes} MB, eight ranks, links of {layout_link}"
+where = "instances x ranks on each"
+plots.groups(measured_ms, title, where, "milliseconds", marks=predicted_ms)
+measured_ms.round(1)
+
+# %%
+flat, off = measured_ms["gloo"], (placed["predicted"] / placed["measured"] - 1).abs().median()
 guess.compare(one=flat[order[0]], two=flat[order[1]], eight=flat[order[-1]])
 
 # %% jupyter={"source_hidden": true} tags=["results"]
@@ -421,33 +474,28 @@ workshop.save_results(placed=placed.to_dict("records"), off=float(off))
 #
 # No laptop has eight A100s. The model can be asked, with the figures that are published: NVLink
 # inside, the network across, and no α at all. So this is a **prediction**, and a lower bound. The
-# gradients are those of a model with 350 million parameters, in float32.
+# gradients are those of a model with 350 million parameters, in float32. A GPU of p4d sends 300
+# GB/s over NVLink and receives as many
+# ([p4d](https://gist.github.com/shashankprasanna/10ebe6dc1ba1d8d93db17da4e2cc890e)), one of p5 450
+# ([p5](https://www.fibermall.com/blog/nvidia-nvlink-and-nvswitch-evolution.htm), both read on
+# 2026-11-21).
 
 # %%
-predictions = [
-    {
-        "type": kind,
-        "placement": f"{n} x {8 // n}",
-        "algorithm": algorithm,
-        "predicted": alpha_beta.estimated_seconds(
-            algorithm,
-            1.4e9,
-            instances=n,
-            ranks_per_instance=8 // n,
-            links=alpha_beta.TwoTiers.of_instance_type(kind),
-        ),
-    }
-    for kind in ("ml.p4d.24xlarge", "ml.p5.48xlarge")
-    for n in (1, 2, 4, 8)
-    for algorithm in ("ring", "two_tier")
-]
-predictions = pd.DataFrame(predictions)
-p4d = predictions[predictions["type"] == "ml.p4d.24xlarge"]
-pictures.by_placement(p4d, "1.4 GB, eight GPUs of p4d instances", measured=False)
-
-# %%
-in_ms = predictions.assign(predicted=1000 * predictions["predicted"])
-in_ms.pivot_table(index=["type", "placement"], columns="algorithm", values="predicted").round(1)
+nvlink = {"ml.p4d.24xlarge": 300, "ml.p5.48xlarge": 450}  # GB/s in each direction
+gigabytes, rows = 1.4, []
+for kind, inside in nvlink.items():
+    outside = bandwidth.network_performance(kind).gbit / 8  # GB/s of an instance's network
+    for n in (1, 2, 4, 8):
+        each = 8 // n  # GPUs of an instance
+        ring = 2 * 7 / 8 * gigabytes / (inside if n == 1 else min(inside, outside))
+        within, across = 2 * (each - 1) / each / inside, 2 * (n - 1) / n / outside
+        rows.append((kind, f"{n} x {each}", 1000 * ring, 1000 * gigabytes * (within + across)))
+predictions = pd.DataFrame(rows, columns=["type", "placement", "ring", "two_tier"])
+predictions = predictions.set_index(["type", "placement"])
+title = "1.4 GB, eight GPUs of p4d instances"
+label = "milliseconds (a prediction, nothing measured)"
+plots.groups(predictions.loc["ml.p4d.24xlarge"], title, where, label, measured=False)
+predictions.round(1)
 
 # %% [markdown]
 # So the answer to the old question is: the narrowest link on the way decides, and the rest hardly

@@ -74,10 +74,9 @@ import workshop
 from workshop import plots
 from workshop.account import preflight
 from workshop.jobs import bandwidth
-from workshop.launch.horovod import horovod_status
+from workshop.launch.horovod_fallback import horovod_script
 from workshop.lesson import reference_results
-from workshop.measure import all_reduces, alpha_beta
-from workshop.plots import collectives as pictures
+from workshop.measure import alpha_beta
 
 session = workshop.session(target=target, seat=seat)
 digits = data_prep.digits.prepare(workshop.DATA / "digits", quiet=True)
@@ -107,10 +106,9 @@ print(stay_wide or "Links between instances can be narrowed here.")
 # is a bound: nothing that only changes the order of messages can gain more here.
 
 # %%
-across = {
-    name: all_reduces.bytes_by_instance(name, megabytes, 2, ranks_each)[0][0]
-    for name in ("blind_ring", "ring", "two_tier")
-}
+world_size = 2 * ranks_each
+ring = 2 * (world_size - 1) / world_size * megabytes
+across = {"ring": ring, "blind_ring": ranks_each * ring, "two_tier": 2 * 1 / 2 * megabytes}
 bound = across["ring"] / across["two_tier"]
 pd.Series(across, name="MB over each instance's link").to_frame()
 
@@ -182,7 +180,7 @@ measuring = PyTorch(
     entry_point="measure_all_reduce.py",
     instance_count=2,
     distribution=mpi,
-    environment=bandwidth.environment(between),
+    environment={"LOCAL_SAGEMAKER_LINKS": between},
     hyperparameters={
         "algorithms": ",".join(algorithms),
         "bytes": megabytes * 1_000_000,
@@ -202,12 +200,15 @@ if kept:
 records = [one for one in events if one["event"] == "all_reduce"]
 times = pd.DataFrame({one["algorithm"]: one["seconds"] for one in records})  # a row for each block
 medians = times.median()
-where = {"instances": 2, "ranks_per_instance": ranks_each}
 on_aws = 1000 * bandwidth.network_performance(instance_type).gbit  # Mbit/s
 rate = 1e6 * (bandwidth.mbit(between) if target == "local" else on_aws)
-bounds = [alpha_beta.bound(a, megabytes * 1e6, bits_per_second=rate, **where) for a in algorithms]
-bars = pd.DataFrame({"algorithm": algorithms, "measured": medians.to_list(), "bound": bounds})
-pictures.all_reduce_bars(bars, f"{megabytes} MB, 2 instances x {ranks_each} ranks")
+sent = across | {"gloo": across["ring"], "herring": across["two_tier"]}  # rings; sums, one each
+bounds = pd.Series({name: 8e6 * sent[name] / rate for name in medians.index})
+bounds.name, title = (
+    "bound: bytes over the link",
+    f"{megabytes} MB, 2 instances x {ranks_each} ranks",
+)
+plots.bars(1000 * medians, title, "milliseconds", texts="{:,.0f} ms", bounds=1000 * bounds)
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 workshop.save_results(events=events, recorded=bool(kept))
@@ -239,15 +240,16 @@ workshop.save_results(gain=gain, loss=loss, bound=bound, medians=medians.to_dict
 
 # %%
 tiers = alpha_beta.TwoTiers.from_measurements(events)
-predicted = [
-    alpha_beta.estimated_seconds(one, megabytes * 1e6, links=tiers, **where) for one in algorithms
+where = {"instances": 2, "ranks_per_instance": ranks_each, "links": tiers}
+checked = medians.to_frame("measured")
+checked["predicted"] = [
+    alpha_beta.estimated_seconds(name, megabytes * 1e6, **where) for name in checked.index
 ]
-checked = bars[["algorithm", "measured"]].assign(predicted=predicted)
 checked["off by"] = checked["predicted"] / checked["measured"] - 1
+title = f"{len(checked)} all-reduces: median error {checked['off by'].abs().median():.0%}"
+ms = 1000 * checked
+plots.bars(ms["measured"], title, "milliseconds", texts="{:,.0f} ms", bounds=ms["predicted"])
 checked
-
-# %%
-pictures.predicted_against_measured(checked)
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 workshop.save_results(off=float(checked["off by"].abs().median()))
@@ -320,7 +322,7 @@ def training(all_reduce: str, bucket_megabytes: float = 25) -> PyTorch:
         entry_point="train_torch_links.py",
         instance_count=2,
         distribution={"mpi": {"enabled": True, "processes_per_host": 2}},
-        environment=bandwidth.environment(training_between),
+        environment={"LOCAL_SAGEMAKER_LINKS": training_between},
         hyperparameters=shared | how,
         **torch_image,
         **job,
@@ -382,7 +384,7 @@ smddp = PyTorch(
     entry_point="train_torch_links.py",
     instance_count=2,
     distribution={"smdistributed": {"dataparallel": {"enabled": True}}},
-    environment=bandwidth.environment(training_between),
+    environment={"LOCAL_SAGEMAKER_LINKS": training_between},
     hyperparameters=dict(shared) | {"backend": "smddp"},
     **torch_image,
     **job | {"instance_type": instance_type if target == "local" else "ml.p4d.24xlarge"},
@@ -420,7 +422,7 @@ asked = {
 
 def against(kind: str, version: str, python: str) -> list[str]:
     """What speaks against two instances of this type with SMDDP and this PyTorch."""
-    configuration = preflight.JobConfiguration(
+    findings = preflight.check(
         framework="pytorch",
         instance_type=kind,
         instance_count=2,
@@ -428,7 +430,7 @@ def against(kind: str, version: str, python: str) -> list[str]:
         py_version=python,
         distribution={"smdistributed": {"dataparallel": {"enabled": True}}},
     )
-    return [one.reason for one in preflight.check(configuration) if one.ok is False]
+    return [one.reason for one in findings if one.ok is False]
 
 
 said = {what: against(*job_of) for what, job_of in asked.items()}
@@ -562,9 +564,10 @@ def with_library(library: str) -> TensorFlow:
 
 # %%
 libraries = ["horovod", "smddp"] if target == "local" else ["horovod"]
-if not horovod_status().available and target == "local":
-    libraries = []
-    print(f"TensorFlow needs Horovod for this, also under SMDDP's name. {horovod_status()}")
+choice = horovod_script("train_tf_horovod.py", session)
+if choice.library != "tensorflow":
+    libraries, why = [], choice.explanation.splitlines()[0]
+    print(f"TensorFlow needs Horovod for this, also under SMDDP's name. {why}")
 switched = workshop.run_jobs({name: with_library(name) for name in libraries}, fast)
 
 # %%

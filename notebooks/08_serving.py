@@ -147,7 +147,7 @@ workshop.show_function("common/model_tf.py", "save_model")
 # does not. A forgotten one is the classic bill of such a course:
 
 # %%
-a_month = prices.idle_price("endpoint ml.m5.large").per_month()
+a_month = prices.idle_table().loc["endpoint ml.m5.large", "USD a month"]
 print(f"One forgotten ml.m5.large: {a_month:.0f} USD a month.")
 
 # %% jupyter={"source_hidden": true} tags=["results"]

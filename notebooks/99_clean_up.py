@@ -49,7 +49,7 @@ max_run = 600
 # %%
 import workshop
 from data_prep import digits, upload
-from workshop.account import cleanup, prices, stacks
+from workshop.account import cleanup, prices
 
 print(workshop.versions())
 
@@ -73,15 +73,15 @@ session
 # **Predict, then run.** The second question is about the job that you will run below.
 
 # %%
-amounts = {"endpoint ml.m5.large": 1, "nat-gateway": 1, "interface-endpoint": 1}
-amounts["s3"] = 10 * prices.GB
+asked = ["endpoint ml.m5.large", "nat-gateway", "interface-endpoint", "s3"]
 guess = workshop.guess(
-    dearest=("Which costs most in a month? (s3: 10 GB)", list(amounts)),
+    dearest=("Which costs most in a month? (s3: 10 GB)", asked),
     things="How many things does one small job leave?",
 )
 
 # %%
-prices.idle_table()
+idle = prices.idle_table()
+idle
 
 # %% [markdown]
 # Each price is a list price of us-east-1 with its date; `workshop/account/prices.toml` names the
@@ -94,10 +94,10 @@ prices.idle_table()
 # story, and the remedy is the same in any case: look what is there.
 
 # %%
-dearest = max(amounts, key=lambda name: prices.idle_price(name).per_month(amounts[name]))
+dearest = idle.loc[asked, "USD a month"].idxmax()
 
 # %% jupyter={"source_hidden": true} tags=["results"]
-assert prices.idle_price("s3").per_month(amounts["s3"]) < 1, "Look at the price of S3 again."
+assert idle.loc["s3", "USD a month"] < 1, "Look at the price of S3 again."
 workshop.save_results(dearest=dearest)
 
 # %% [markdown]
@@ -140,7 +140,8 @@ entry = {
 }
 mine, theirs = f"{session.job_prefix}digits", f"{session.job_prefix}of-a-colleague"
 there = {one["ModelName"] for one in api.list_models(NameContains=session.job_prefix)["Models"]}
-for name, tags in ((mine, stacks.tags(practice)), (theirs, [])):
+ours = [{"Key": "workshop", "Value": "data-parallel"}, {"Key": "seat", "Value": practice}]
+for name, tags in ((mine, ours), (theirs, [])):
     if name not in there:  # a run of this lesson that was broken off may have left it
         api.create_model(ModelName=name, Tags=tags, **entry)
 

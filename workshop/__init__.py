@@ -10,23 +10,8 @@ Names are loaded when they are first used: `workshop --help` need not wait for b
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from workshop.account.compare import compare
-    from workshop.account.prices import cost, cost_table
-    from workshop.account.stacks import deploy
-    from workshop.jobs.follow import follow, run_jobs
-    from workshop.jobs.session import session
-    from workshop.launch.ranks import RankFailed, start_ranks
-    from workshop.lesson.check import check
-    from workshop.lesson.guess import guess
-    from workshop.lesson.quiz import quiz
-    from workshop.lesson.results import save_results
-    from workshop.lesson.show import show_diff, show_function, versions
-    from workshop.paths import DATA, SCRIPTS
-
-_HOME = {
+_HOME = {  # name -> the module that it comes from
     "DATA": "workshop.paths",
     "RankFailed": "workshop.launch.ranks",
     "SCRIPTS": "workshop.paths",
@@ -46,27 +31,6 @@ _HOME = {
     "start_ranks": "workshop.launch.ranks",
     "versions": "workshop.lesson.show",
 }
-
-__all__ = [
-    "DATA",
-    "SCRIPTS",
-    "RankFailed",
-    "check",
-    "compare",
-    "cost",
-    "cost_table",
-    "deploy",
-    "follow",
-    "guess",
-    "quiz",
-    "run_jobs",
-    "save_results",
-    "session",
-    "show_diff",
-    "show_function",
-    "start_ranks",
-    "versions",
-]
 
 
 def __getattr__(name: str):

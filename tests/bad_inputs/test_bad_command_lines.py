@@ -10,10 +10,6 @@ from bad_inputs_helpers import Preloaded, Row, check
 
 WORKSHOP = Path(sys.executable).parent / "workshop"
 MODULES = ("papermill", "sagemaker.pytorch", "sagemaker.tensorflow", "matplotlib.font_manager")
-PREFLIGHT = (
-    "workshop preflight --offline --framework pytorch --framework-version 2.2.0 --py-version py310 "
-    "--instance-type ml.c5.xlarge"
-)
 
 
 def a_file(here: Path) -> None:
@@ -60,22 +56,8 @@ ROWS = [
         make=a_broken_setting,
     ),
     Row("a port to look at", "workshop doctor --port 99999", ("--port", "0<=x<=65535")),
-    Row("nothing to check", "workshop preflight", ("Name a LESSON", "--framework")),
-    Row(
-        "a lesson and a job",
-        "workshop preflight 05 --offline --framework pytorch",
-        ("LESSON and --framework do not go together", "-p NAME=VALUE"),
-    ),
+    Row("nothing to check", "workshop preflight", ("Missing argument 'LESSON'",)),
     Row("no such lesson", "workshop preflight 77 --offline", ("77", "05")),
-    Row(
-        "no such framework",
-        "workshop preflight --offline --framework mxnet --instance-type ml.c5.xlarge",
-        ("framework is 'mxnet'", "tensorflow, pytorch"),
-    ),
-    Row("half of JSON", f"{PREFLIGHT} --distribution {{", ("--distribution {", "expected JSON")),
-    Row("a list", f"{PREFLIGHT} --distribution [1]", ("distribution is [1]", "a dictionary")),
-    Row("no instances", f"{PREFLIGHT} --instance-count 0", ("count is 0", "Give 1 or more")),
-    Row("less than none", f"{PREFLIGHT} --instance-count -2", ("count is -2", "Give 1")),
     Row(
         "a parameter without a value",
         "workshop preflight 05 --offline -p epochs",

@@ -151,15 +151,17 @@ def test_recorded_results_are_not_shown(written):
     assert "secret_name" not in text
 
 
-@pytest.mark.parametrize("hidden", [True, False])
-def test_a_folded_cell_is_folded_on_the_page(written, hidden):
+@pytest.mark.parametrize(
+    ("hidden", "tag", "said"),
+    [(True, "results", "Results"), (True, "figure", "How it is drawn"), (False, "results", "")],
+)
+def test_a_folded_cell_is_folded_on_the_page(written, hidden, tag, said):
     cell = nbformat.v4.new_code_cell("assert secret_name == 1")
-    cell.metadata["jupyter"] = {"source_hidden": hidden}
+    cell.metadata |= {"jupyter": {"source_hidden": hidden}, "tags": [tag]}
     text, _ = written(cell)
-    folded = re.search(
-        r"<details[^>]*><summary>Results.*?secret_name.*?</details>", text, re.DOTALL
-    )
+    folded = re.search(r"<details[^>]*><summary>(.*?)</summary>.*secret_name", text, re.DOTALL)
     assert "secret_name" in text and bool(folded) == hidden
+    assert not hidden or folded[1].startswith(said)
 
 
 def test_a_plot_is_sharp_and_described(write_notebook, tmp_path, endpoint_up):

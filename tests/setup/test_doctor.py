@@ -141,8 +141,6 @@ def test_horovod_missing_says_what_the_set_up_found(monkeypatch, tmp_path):
     (tmp_path / "horovod.json").write_text(json.dumps(left))
     status = horovod.horovod_status()
     assert not status.available and status.why == left["reason"] and status.do == "X"
-    with pytest.raises(RuntimeError, match=r"This lesson needs Horovod.*its build failed.*X"):
-        horovod.require_horovod()
 
 
 @pytest.mark.horovod
@@ -150,4 +148,4 @@ def test_horovod_here_is_found():
     status = horovod.horovod_status()
     if not status.available:
         pytest.skip(str(status))
-    assert status.version == "0.28.1" == horovod.require_horovod()
+    assert status.version == "0.28.1"

@@ -50,9 +50,7 @@ def test_one_instance_sends_nothing_over_the_network(algorithm, ranks_per_instan
 
 @given(algorithm=everywhere, instances=counts, ranks_per_instance=counts, seed=st.integers(0, 99))
 def test_nobody_sends_or_receives_twice_in_a_round(algorithm, instances, ranks_per_instance, seed):
-    found = all_reduces.rounds(
-        algorithm, seed, instances=instances, ranks_per_instance=ranks_per_instance
-    )
+    found = all_reduces.rounds(algorithm, seed, ranks_per_instance, instances)
     for messages in found:
         assert messages, "a round without a message"
         assert all(one.source != one.to for one in messages)
@@ -171,34 +169,12 @@ def test_lines_that_say_too_little_are_refused():
         estimated_seconds("ring", 80, 4, one_instance, instances=2)
 
 
-def test_counts_that_do_not_go_together_are_refused():
+def test_counts_that_make_no_sense_are_refused():
     for wrong, said in [
-        ({"world_size": 8, "instances": 3}, "8 ranks on 3 instance"),
-        ({"world_size": 8, "instances": 2, "ranks_per_instance": 2}, "2 x 2 ranks are 4"),
         ({"instances": 0, "ranks_per_instance": 2}, "instances is 0"),
         ({"instances": 2, "ranks_per_instance": 1.5}, "ranks_per_instance is 1.5"),
-        ({"instances": 2}, "How many ranks"),
     ]:
         with pytest.raises(ValueError, match=said):
             all_reduces.rounds("ring", 1, **wrong)
     with pytest.raises(ValueError, match="rate above 0"):
         alpha_beta.bound("ring", 1, instances=2, ranks_per_instance=1, bits_per_second=0)
-    with pytest.raises(TypeError, match="needs links"):
-        estimated_seconds("ring", 1, 2)
-
-
-def test_large_instances_from_documented_figures():
-    p4d = TwoTiers.of_instance_type("ml.p4d.24xlarge")
-    assert p4d.inside.seconds(300e9, 8) == pytest.approx(1.0), "300 GB/s each way, for every GPU"
-    assert p4d.across.seconds(50e9, 1) == pytest.approx(1.0), "400 Gbit/s"
-    assert p4d.across.seconds(50e9, 8) == pytest.approx(8.0), "all GPUs share them"
-    p5 = TwoTiers.of_instance_type("ml.p5.48xlarge", alpha_across=1e-5)
-    assert p5.across.seconds(400e9, 1) == pytest.approx(1.0 + 1e-5)
-    # 7 rounds inside, 14 across, 7 inside, an eighth of the tensor in each: from every GPU inside,
-    # from all GPUs of an instance together across.
-    for tiers, inside, across in [(p4d, 300e9, 50e9), (p5, 450e9, 400e9)]:
-        found = estimated_seconds("two_tier", 8e9, instances=8, ranks_per_instance=8, links=tiers)
-        delay = 14 * tiers.across.alone.alpha
-        assert found == pytest.approx(14 * 1e9 / inside + 14 * 1e9 / across + delay)
-    with pytest.raises(ValueError, match=r"one ml\.c5\.xlarge .* documented: measure it"):
-        TwoTiers.of_instance_type("ml.c5.xlarge")

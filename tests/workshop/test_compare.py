@@ -4,12 +4,10 @@ import json
 import math
 from datetime import datetime, timedelta
 
-import matplotlib
 import pytest
 from job_harness import estimator
 
 import workshop
-from workshop import plots
 from workshop.account.prices import cost
 from workshop.jobs.follow import JobFailed, JobResult
 from workshop.jobs.logs import parse
@@ -82,18 +80,6 @@ def test_nothing_to_compare_is_said():
         workshop.compare({})
     with pytest.raises(ValueError, match=r"one-step has no timed step.*more steps"):
         workshop.compare({"one-step": job(1, 1, [None])})
-
-
-def test_the_plot_shows_samples_and_step_times(monkeypatch):
-    matplotlib.use("Agg")
-    seen = []
-    monkeypatch.setattr("matplotlib.pyplot.show", lambda: seen.append(matplotlib.pyplot.gcf()))
-    plots.throughput(workshop.compare({"1 x 1": job(1, 1, [0.04]), "2 x 2": job(2, 4, [0.016])}))
-    axes = seen[0].axes[0]
-    assert [round(bar.get_width()) for bar in axes.patches[:2]] == [1600, 4000]
-    assert axes.patches[0].get_facecolor() != axes.patches[1].get_facecolor()
-    assert {"40.0 ms", "16.0 ms"} <= {text.get_text() for text in axes.texts}
-    assert "samples per second" in axes.get_xlabel()
 
 
 def test_jobs_run_one_after_the_other(session, capsys):

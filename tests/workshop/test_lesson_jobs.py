@@ -144,6 +144,7 @@ def test_a_parameter_and_a_region_are_taken_over():
 
 
 def test_with_stacks_it_has_their_names(session, own_endpoint):
+    assert session.bucket  # made, if they are not there yet
     result = CliRunner().invoke(main, ["request", "00", "1", "--stacks", "--seat", "tests"])
     assert result.exit_code == 0, result.output
     request = json.loads(result.output)
@@ -163,7 +164,10 @@ def test_stacks_that_are_not_there_are_named(own_endpoint):
         (["00", "second"], "no job 'second'. It has: 1 'first'"),
         (["00", "2"], "no job '2'"),
         (["00", "-p", "epoch=3"], "no parameter epoch"),
-        (["05", "-p", "instance_count=yes"], "expected a whole number, such as 2"),
+        (
+            ["05", "-p", "instance_count=yes"],
+            "expected a whole number that is not below 0, such as 2",
+        ),
         (["00", "--seat", "A B"], "seat is 'A B'"),
         (["00", "--target", "moon"], "Invalid value for '--target'"),
     ],

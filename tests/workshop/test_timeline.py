@@ -53,24 +53,14 @@ def test_tensors_steps_phases_and_milliseconds(trace):
     assert list(row.index) == ["negotiate", "copy in", "all-reduce"]
     assert row["ms"].tolist() == pytest.approx([1.5, 0.01, 2.0])
     assert row["start_ms"].tolist() == pytest.approx([10.0, 11.6, 11.61])
-    assert set(row["kilobytes"]) == {2.56}
-    assert table.set_index("tensor").loc["mean", "kilobytes"].iloc[0] == pytest.approx(0.004)
 
 
 def test_one_step_has_the_gradients_alone(trace):
-    step = timeline.one_step(timeline.read(trace), 3)
+    step = timeline.read(trace, step=3)
     assert set(step["tensor"]) == {"dense_1 kernel", "conv2d bias"}
     assert step["start_ms"].min() == 0 and len(step) == 6
     with pytest.raises(ValueError, match="no step 4; it has 1 to 3"):
-        timeline.one_step(timeline.read(trace), 4)
-
-
-def test_spans_run_from_the_first_start_to_the_last_end(trace):
-    spans = timeline.seconds_by_phase(timeline.one_step(timeline.read(trace), 1))
-    assert spans["ms"].to_dict() == pytest.approx(
-        {"negotiate": 1.501, "copy in": 0.011, "all-reduce": 2.001}
-    )
-    assert set(spans["tensors"]) == {2}
+        timeline.read(trace, step=4)
 
 
 @pytest.mark.parametrize("cut", [1, 30, 400])
@@ -89,7 +79,7 @@ def test_the_stand_ins_trace(tmp_path):
         at = 1000.0 * number
         events.append({"name": "gloo:all_reduce", "ph": "X", "ts": at, "dur": 250.0})
     path.write_text(json.dumps({"traceEvents": events}))
-    step = timeline.one_step(timeline.read(path), 2)
+    step = timeline.read(path, step=2)
     assert step["tensor"].tolist() == [f"tensor {n}" for n in range(1, 9)]
     assert set(step["ms"]) == {0.25} and set(step["phase"]) == {"all-reduce"}
 

@@ -183,7 +183,10 @@ def usd_per_month(name: str, amount: float = 1) -> float | None:
 
 
 def idle_table():
-    """A pandas table of all that costs money while it is there: the dearest of a month first."""
+    """A pandas table of all that costs money while it is there: the dearest of a month first.
+
+    Its index is the names of prices.toml. Of what is stored, USD a month are for 10 GB.
+    """
     import pandas as pd
 
     rows = []
@@ -192,10 +195,10 @@ def idle_table():
         monthly = price.per_month(price.example)
         what = price.what if price.per == "hour" else f"10 GB of {price.what}"
         given = f"{price.usd:g} per {price.per}"
-        rows.append((what, given, round(monthly, 2), str(price.price_date)))
-    columns = ["what is there", "USD", "USD a month", "price of"]
-    frame = pd.DataFrame(rows, columns=columns)
-    return frame.sort_values("USD a month", ascending=False).set_index(columns[0])
+        rows.append((name, what, given, round(monthly, 2), str(price.price_date)))
+    columns = ["name", "what is there", "USD", "USD a month", "price of"]
+    frame = pd.DataFrame(rows, columns=columns).set_index("name")
+    return frame.sort_values("USD a month", ascending=False)
 
 
 @dataclass(frozen=True)

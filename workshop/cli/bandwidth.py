@@ -24,7 +24,7 @@ def links(between, latency, by_type, wide) -> None:
 
     Every instance sends at most RATE and receives at most RATE, at the same time. It holds for
     jobs that are started from now on, until it is changed. A job can ask for links of its own:
-    environment=workshop.jobs.bandwidth.environment("200mbit").
+    environment={"LOCAL_SAGEMAKER_LINKS": "200mbit"}.
 
     Without an option: what holds, and what AWS documents of each instance type.
     """

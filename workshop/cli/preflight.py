@@ -8,7 +8,6 @@ import os
 from collections.abc import Iterator
 
 import click
-import yaml
 
 from workshop.cli.request import previewed
 from workshop.cli.run import parameter
@@ -18,45 +17,24 @@ MARKS = {True: ("OK", "green"), False: ("NO", "red"), None: ("?", "yellow")}
 
 
 @click.command()
-@click.argument("lesson", required=False)
+@click.argument("lesson")
 @click.option("--target", type=click.Choice(["aws", "local"]), default="aws", show_default=True)
 @click.option("--seat", default="me", show_default=True, help="Whose network a LESSON's jobs use.")
 @click.option("--offline", is_flag=True, help="Ask nobody: only what is known beforehand.")
 @click.option("--region", default="", help="Default: your shell's, or us-east-1.")
 @click.option("-p", "given", multiple=True, metavar="NAME=VALUE", help="A parameter of LESSON.")
-@click.option("--framework", help="tensorflow or pytorch.")
-@click.option("--framework-version", metavar="VERSION")
-@click.option("--py-version", metavar="pyNNN")
-@click.option("--image-uri", metavar="URI", help="An image of your own.")
-@click.option("--distribution", metavar="JSON", help='As the SDK takes it, or "mpi".')
-@click.option("--instance-type", metavar="TYPE")
-@click.option("--instance-count", type=int, help="Default: 1.")
-@click.option("--subnet", multiple=True, metavar="ID", help="Once for each.")
-@click.option("--security-group", multiple=True, metavar="ID")
-def preflight(lesson, target, seat, offline, region, given, **fields) -> None:
-    """Check a job that the options describe, or all jobs of LESSON (00, 05...).
+def preflight(lesson, target, seat, offline, region, given) -> None:
+    """Check all jobs of LESSON (00, 05...).
 
     Makes nothing and starts nothing. Exit status 0 if nothing speaks against the jobs; 2 if
-    something does not go together, or AWS cannot be asked. Spot, warm pools and limits of a job of
-    your own are checked in Python: preflight.check(preflight.of(estimator)).
+    something does not go together, or AWS cannot be asked. A job of your own is checked in Python,
+    by workshop.account.preflight: preflight.check(preflight.of(estimator)).
     """
     from workshop.account import preflight as checks
 
-    described = {name: value for name, value in fields.items() if value not in (None, ())}
-    if lesson and described:
-        option = next(iter(described)).replace("_", "-")
-        raise click.UsageError(
-            f"LESSON and --{option} do not go together: a lesson describes its own jobs. Its "
-            "parameters are set with -p NAME=VALUE."
-        )
-    if not lesson and not {"framework", "instance_type"} <= described.keys():
-        raise click.UsageError(
-            "Name a LESSON, or describe a job: --framework, --framework-version, --py-version "
-            "and --instance-type at least."
-        )
     with _shell_region(region):
         session = None if offline else _session(target, seat)
-        jobs = _of_lesson(lesson, session, given) if lesson else [_described(described, session)]
+        jobs = _of_lesson(lesson, session, given)
     good = True
     for number, job in enumerate(jobs):
         found = checks.check(job) + (_ask(job, session) if session else [])
@@ -130,30 +108,6 @@ def _network(session) -> dict | None:
         return of_stack(session)
     except (StackError, BotoCoreError, ClientError):
         return None  # then the jobs' network is reported as not checked
-
-
-def _described(given: dict, session):
-    """The job that the options describe."""
-    from workshop.account.preflight import BadConfiguration, JobConfiguration
-    from workshop.jobs.job_preview import region_of_shell
-    from workshop.jobs.session import quiet
-
-    quiet()
-    given["distribution"] = _distribution(given.get("distribution", ""))
-    given["subnets"] = given.pop("subnet", ())
-    given["security_group_ids"] = given.pop("security_group", ())
-    try:
-        return JobConfiguration(region=session.region if session else region_of_shell(), **given)
-    except BadConfiguration as error:
-        raise WrongUse(str(error)) from error
-
-
-def _distribution(text: str):
-    try:
-        found = yaml.safe_load(text) or {}
-    except yaml.YAMLError as error:
-        raise click.UsageError(f"--distribution {text}: expected JSON. {error}") from error
-    return {found: {"enabled": True}} if isinstance(found, str) else found
 
 
 def _ask(job, session) -> list:

@@ -26,25 +26,31 @@ def request(lesson, job, target, seat, region, given, stacks) -> None:
     credentials nor a running endpoint are needed.
     """
     own = _own(target, seat) if stacks else {"region": region}
-    jobs = previewed(lesson, target, seat, dict(map(parameter, given)), **own)
-    found = {job.name: job.request for job in jobs}
+    jobs = previewed(lesson, target, seat, dict(map(parameter, given)), only=job, **own)
+    found = {one.name: one.request for one in jobs}
     if not found:
         click.echo(f"Lesson {lesson} starts no job on SageMaker.", err=True)
-    click.echo(json.dumps(found[_chosen(job, list(found))] if job else found, indent=2))
+    click.echo(json.dumps(jobs[0].request if job else found, indent=2))
 
 
-def previewed(lesson: str, target: str, seat: str, given: dict, network=None, **names) -> list:
-    """The lesson's jobs as PreviewedJobs. given: parameters. names: as preview_session takes them.
+def previewed(
+    lesson: str, target: str, seat: str, given: dict, network=None, only=None, **names
+) -> list:
+    """The lesson's jobs as PreviewedJobs.
 
-    Raises WrongUse for a lesson, a parameter or a seat that cannot be.
+    given: parameters. only: the name or number of one job. names: as preview_session takes them.
+    Raises WrongUse for a lesson, a job, a parameter or a seat that cannot be.
     """
     from workshop.jobs.job_preview import preview, preview_session
     from workshop.jobs.lesson_jobs import UnknownLesson, lesson_jobs
     from workshop.jobs.session import SessionError
 
+    own = {key: given[key] for key in ("subnets", "security_group_ids") if given.get(key)}
+    network = own if len(own) == 2 else network
     try:
         session = preview_session(target, seat, **names)
-        return preview(lesson_jobs(lesson, given), session, network)
+        jobs = lesson_jobs(lesson, given)
+        return preview([_chosen(only, jobs)] if only else jobs, session, network)
     except (UnknownLesson, SessionError) as error:
         raise WrongUse(str(error)) from error
 
@@ -65,10 +71,10 @@ def _own(target: str, seat: str) -> dict:
         raise WrongUse(str(error)) from error
 
 
-def _chosen(job: str, names: list[str]) -> str:
-    if job in names:
-        return job
-    if job.isdecimal() and 1 <= int(job) <= len(names):
-        return names[int(job) - 1]
-    listed = ", ".join(f"{number} {name!r}" for number, name in enumerate(names, 1))
-    raise WrongUse(f"The lesson has no job {job!r}. It has: {listed or 'none'}.")
+def _chosen(wanted: str, jobs: list):
+    """The job of this name, or of this number from 1. Raises WrongUse."""
+    for number, job in enumerate(jobs, 1):
+        if wanted in (job.name, str(number)):
+            return job
+    listed = ", ".join(f"{number} {job.name!r}" for number, job in enumerate(jobs, 1))
+    raise WrongUse(f"The lesson has no job {wanted!r}. It has: {listed or 'none'}.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import math
 import os
 import re
 import sys
@@ -14,9 +13,10 @@ import papermill
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from papermill.exceptions import PapermillExecutionError
 
+from workshop.jobs.lesson_jobs import wanted
+
 ERROR_LINES = 8
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
-KINDS = {str: "a text", bool: "true or false", list: "a list", dict: "a mapping"}
 
 
 class NotebookFailed(Exception):
@@ -59,24 +59,16 @@ def check_parameters(notebook: Path, parameters: dict) -> None:
             f"{', '.join(sorted(known)) or 'none'}."
         )
     for name, value in parameters.items():
-        if (wanted := _wanted(value, known[name]["default"])) is not None:
-            raise WrongParameter(f"{notebook.name}: {name} is {value!r}; expected {wanted}.")
+        if (expected := _wanted(value, known[name]["default"])) is not None:
+            raise WrongParameter(f"{notebook.name}: {name} is {value!r}; expected {expected}.")
 
 
 def _wanted(value: object, default: str) -> str | None:
-    """What a parameter has to be, with the cell's own value as example; None if it is that."""
+    """What a parameter has to be, in words; None if it is that."""
     try:
-        own = ast.literal_eval(default)
+        return wanted(value, ast.literal_eval(default))
     except (ValueError, SyntaxError):  # an expression: nothing is known of it
         return None
-    if isinstance(own, int | float) and not isinstance(own, bool):
-        kinds = (int,) if isinstance(own, int) else (int, float)
-        fits = type(value) in kinds and 0 <= value < math.inf
-        kind = "a whole number" if isinstance(own, int) else "a number"
-        return None if fits else f"{kind} that is not below 0, such as {own}"
-    if own is None or type(value) is type(own):
-        return None
-    return f"{KINDS.get(type(own), type(own).__name__)}, such as {own!r}"
 
 
 def execute(

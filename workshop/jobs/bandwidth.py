@@ -1,8 +1,6 @@
 """The bandwidth between a job's instances, on this machine.
 
-    from workshop.jobs import bandwidth
-
-    estimator = TensorFlow(..., environment=bandwidth.environment("200mbit"))
+    estimator = TensorFlow(..., environment={"LOCAL_SAGEMAKER_LINKS": "200mbit"})
     bandwidth.network_performance("ml.c5.xlarge").gbit
 
 Every instance sends at most the rate, and receives at most the rate, at the same time. Processes
@@ -16,32 +14,15 @@ from local_sagemaker import daemon
 from local_sagemaker.cluster import probe
 from local_sagemaker.cluster.links import BY_TYPE, WIDE, parse
 from local_sagemaker.cluster.spec import PROCESSES
-from local_sagemaker.jobs.links import VARIABLE
-from local_sagemaker.jobs.network import SCALE, Performance, performance, table
-
-__all__ = [
-    "SCALE",
-    "Performance",
-    "environment",
-    "known_types",
-    "mbit",
-    "network_performance",
-    "why_unshaped",
-]
-
-
-def environment(between: str, latency: str | None = None) -> dict[str, str]:
-    """What an estimator's `environment=` needs for such links; merge it with your own variables.
-
-    between: "200mbit" (kbit, mbit or gbit), "wide", or "by-type" (what the job's instance type
-    has on AWS, divided by SCALE). latency: one way, such as "1ms", where the kernel can delay.
-    Raises ValueError, with what was expected.
-    """
-    return {VARIABLE: words(between, latency)}
+from local_sagemaker.jobs.network import Performance, performance
 
 
 def words(between: str, latency: str | None = None) -> str:
-    """The setting as one string. Raises ValueError, with what was expected."""
+    """The setting of such links as one string. Raises ValueError, with what was expected.
+
+    between: "200mbit" (kbit, mbit or gbit), "wide", or "by-type" (what the job's instance type
+    has on AWS, scaled down). latency: one way, such as "1ms", where the kernel can delay.
+    """
     if latency is None:
         parse(between)
         return between
@@ -76,8 +57,3 @@ def network_performance(instance_type: str) -> Performance:
     Raises ValueError for a type that is not in the table, with those that are.
     """
     return performance(instance_type)
-
-
-def known_types() -> list[str]:
-    """The instance types whose network performance is known here."""
-    return list(table())

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from workshop.display import Progress
 from workshop.jobs.logs import Line, LogReader
+from workshop.output import Progress
 
 FINAL = ("Completed", "Failed", "Stopped")
 POLL_SECONDS = {True: 0.5, False: 5.0}  # local; AWS, which limits how often one may ask

@@ -12,6 +12,7 @@ requests that an executed lesson sends with this list (tests/notebooks/conftest.
 from __future__ import annotations
 
 import ast
+import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -30,13 +31,7 @@ PYTORCH = {"framework": "pytorch", "framework_version": "2.2.0", "py_version": "
 DIGITS = {"training": {"folder": "digits/training"}, "test": {"folder": "digits/test"}}
 # What the Horovod lessons give to mpirun: a rank that waits gives its core to others.
 YIELD = "-x OMPI_MCA_mpi_yield_when_idle=1"
-KINDS = {
-    int: "a whole number",
-    float: "a number",
-    str: "a text",
-    bool: "true or false",
-    list: "a list",
-}
+KINDS = {str: "a text", bool: "true or false", list: "a list", dict: "a mapping"}
 OWN = ("label", "framework", "channels", "spot", "in_vpc")  # fields of a LessonJob
 PARAMETERS_CELL = re.compile(r'^# %% tags=\["parameters"\]\n(.*?)(?=^# %%|\Z)', re.M | re.S)
 
@@ -93,12 +88,22 @@ def lesson_jobs(lesson: str, given: Mapping[str, Any] | None = None) -> list[Les
             f"{', '.join(sorted(parameters))}."
         )
     for name, value in (given or {}).items():
-        own = parameters[name]
-        if type(value) is not type(own) and (type(value), type(own)) != (int, float):
-            expected = f"{KINDS[type(own)]}, such as {own!r}"
+        if expected := wanted(value, parameters[name]):
             raise UnknownLesson(f"Lesson {lesson}: {name} is {value!r}; expected {expected}.")
     parameters |= given or {}
     return list(JOBS[lesson](SimpleNamespace(**parameters))) if lesson in JOBS else []
+
+
+def wanted(value: object, own: object) -> str | None:
+    """What a parameter must be, with the lesson's `own` value as example; None if it is that."""
+    if isinstance(own, int | float) and not isinstance(own, bool):
+        kinds = (int,) if isinstance(own, int) else (int, float)
+        fits = type(value) in kinds and 0 <= value < math.inf
+        kind = "a whole number" if isinstance(own, int) else "a number"
+        return None if fits else f"{kind} that is not below 0, such as {own}"
+    if own is None or type(value) is type(own):
+        return None
+    return f"{KINDS.get(type(own), type(own).__name__)}, such as {own!r}"
 
 
 def lesson_parameters(lesson: str) -> dict[str, Any]:

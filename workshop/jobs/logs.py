@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from workshop.events import event
+from workshop.output import event
 
 LOG_GROUP = "/aws/sagemaker/TrainingJobs"
 # The toolkit writes before what a rank said under mpirun: [1,mpirank:2,algo-2]<stdout>: ...

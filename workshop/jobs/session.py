@@ -15,10 +15,9 @@ from botocore import exceptions
 from botocore.config import Config
 
 from local_sagemaker import daemon
-from workshop.credentials import remedy
-from workshop.display import in_notebook
 from workshop.jobs import local_server
 from workshop.jobs.seat import STACKS, MissingStack, create_or_update, outputs, tags
+from workshop.output import in_notebook
 from workshop.paths import SCRIPTS
 
 TARGETS = ("local", "aws")
@@ -220,5 +219,23 @@ def _aws() -> boto3.Session:
         config = Config(connect_timeout=10, read_timeout=20, retries={"max_attempts": 2})
         found.client("sts", config=config).get_caller_identity()
     except (exceptions.BotoCoreError, exceptions.ClientError) as error:
-        raise SessionError(remedy(error)) from error
+        raise SessionError(_remedy(error)) from error
     return found
+
+
+def _remedy(error: Exception) -> str:
+    """What went wrong when somebody signed in to AWS, and what to do."""
+    missing = (exceptions.NoCredentialsError, exceptions.PartialCredentialsError)
+    if isinstance(error, missing):
+        return (
+            f"AWS credentials are missing ({error}). Sign in with `aws configure` or `aws sso "
+            'login`, or work without AWS: target="local".'
+        )
+    if isinstance(error, exceptions.ProfileNotFound):
+        return f"{error}. Correct AWS_PROFILE; `aws configure list-profiles` shows what there is."
+    code = error.response["Error"]["Code"] if isinstance(error, exceptions.ClientError) else ""
+    if "Expired" in code or "SSO" in type(error).__name__ or "Token" in type(error).__name__:
+        return f"Your AWS sign-in has expired ({error}). Sign in again, for example: aws sso login"
+    if code in ("InvalidClientTokenId", "SignatureDoesNotMatch", "UnrecognizedClientException"):
+        return f"AWS does not know these credentials ({error}). Check them with `aws configure`."
+    return f"AWS does not answer as expected: {error}"

@@ -58,43 +58,6 @@ def of_stack(session) -> dict[str, list[str]] | None:
     return {"subnets": [made["SubnetId"]], "security_group_ids": [made["SecurityGroupId"]]}
 
 
-def rules_of(group: dict) -> list[dict[str, str]]:
-    """A security group's rules, a row each, in words: direction, protocol, ports, with.
-
-    group: as EC2's DescribeSecurityGroups gives it. with: "itself", another group's id, or
-    addresses.
-    """
-    both = {"in": group["IpPermissions"], "out": group["IpPermissionsEgress"]}
-    return [
-        {
-            "direction": direction,
-            "protocol": "all" if rule["IpProtocol"] == "-1" else rule["IpProtocol"],
-            "ports": _ports(rule),
-            "with": peer,
-        }
-        for direction, rules in both.items()
-        for rule in rules
-        for peer in _peers(rule, group["GroupId"])
-    ]
-
-
-def _ports(rule: dict) -> str:
-    first, last = rule.get("FromPort", -1), rule.get("ToPort", -1)
-    if rule["IpProtocol"] == "-1" or first == -1:
-        return "all"
-    return str(first) if first == last else f"{first} to {last}"
-
-
-def _peers(rule: dict, own: str) -> list[str]:
-    groups = [pair["GroupId"] for pair in rule.get("UserIdGroupPairs", [])]
-    return [
-        *("itself" if one == own else one for one in groups),
-        *(one["CidrIp"] for one in rule.get("IpRanges", [])),
-        *(one["CidrIpv6"] for one in rule.get("Ipv6Ranges", [])),
-        *(one["PrefixListId"] for one in rule.get("PrefixListIds", [])),
-    ]
-
-
 def _found(describe, session, many: str, name: str) -> str:
     """The id of what this seat has already; empty if nothing."""
     filters = [

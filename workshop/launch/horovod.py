@@ -41,14 +41,3 @@ def horovod_status() -> HorovodStatus:
         return HorovodStatus(False, why=content["reason"], do=content["do"])
     except (OSError, ValueError, KeyError):
         return HorovodStatus(False, why="Horovod is not installed", do=INSTALL_COMPILER)
-
-
-def require_horovod() -> str:
-    """Horovod's version, for a lesson that cannot do without it.
-
-    Raises RuntimeError with why it is missing and what to install.
-    """
-    status = horovod_status()
-    if not status.available:
-        raise RuntimeError(f"This lesson needs Horovod. {status}.")
-    return status.version

@@ -11,6 +11,10 @@ from workshop.launch.loopback import INTERFACE, free_port
 # A rank that waits gives its core to others. By default it spins, which is right only where
 # every rank has a core of its own.
 YIELD = "-x OMPI_MCA_mpi_yield_when_idle=1"
+INSTEAD = {
+    "train_tf_horovod.py": "train_torch_ddp.py",
+    "train_tf_horovod_steps.py": "train_torch_steps.py",
+}
 
 
 @dataclass(frozen=True)
@@ -27,39 +31,31 @@ class ScriptChoice:
     environment: dict[str, str] = field(default_factory=dict)
 
 
-def script_for_job(session) -> ScriptChoice:
-    """The Horovod script, or a PyTorch one that mpirun starts alike if Horovod is missing here.
+def horovod_script(script: str, session=None) -> ScriptChoice:
+    """The Horovod script, or where Horovod is missing a PyTorch one that mpirun starts alike.
 
-    On AWS the container image has Horovod, whatever this machine has.
+    Args:
+        script: in scripts/: train_tf_horovod.py or train_tf_horovod_steps.py.
+        session: what workshop.session returned, for a job; None for ranks on this machine. On AWS
+            the container image has Horovod, whatever this machine has.
     """
     status = horovod_status()
-    if session.target == "aws" or status.available:
-        here = "in the container image" if session.target == "aws" else str(status)
-        script = "train_tf_horovod.py"
-        return ScriptChoice(script, "tensorflow", f"The job uses Horovod: {here}.", YIELD)
+    on_aws = session is not None and session.target == "aws"
+    if on_aws or status.available:
+        whose = "in the container image" if on_aws else str(status)
+        options = YIELD if session else ""
+        return ScriptChoice(script, "tensorflow", f"The ranks use Horovod: {whose}.", options)
+    instead = INSTEAD[script]
+    explanation = (
+        f"Horovod is missing here. {status}.\n"
+        f"PyTorch averages the gradients instead: scripts/{instead}, with the same steps. Where "
+        "the text says hvd, read dist."
+    )
+    if session is None:
+        own = {"MASTER_PORT": str(free_port()), "GLOO_SOCKET_IFNAME": INTERFACE}
+        return ScriptChoice(instead, "torch", explanation, environment=own)
     found = daemon.running(daemon.state_directory())
     # PyTorch's ranks meet at an address; plain processes meet on loopback, its default.
     own_hosts = found is not None and found.isolation == "namespaces"
-    return ScriptChoice(
-        "train_torch_ddp.py",
-        "torch",
-        f"Horovod is missing here. {status}.\n"
-        "This run uses scripts/train_torch_ddp.py instead: PyTorch averages the gradients.",
-        "-x MASTER_ADDR=algo-1" if own_hosts else "",
-    )
-
-
-def script_with_steps() -> ScriptChoice:
-    """The Horovod script in nine marked steps, or the PyTorch one if Horovod is missing here."""
-    status = horovod_status()
-    if status.available:
-        script = "train_tf_horovod_steps.py"
-        return ScriptChoice(script, "tensorflow", f"The ranks use {status}: scripts/{script}.")
-    return ScriptChoice(
-        "train_torch_steps.py",
-        "torch",
-        f"Horovod is missing here. {status}.\n"
-        "The ranks use PyTorch instead: scripts/train_torch_steps.py has the same nine steps. "
-        "Where the text says hvd, read dist.",
-        environment={"MASTER_PORT": str(free_port()), "GLOO_SOCKET_IFNAME": INTERFACE},
-    )
+    options = "-x MASTER_ADDR=algo-1" if own_hosts else ""
+    return ScriptChoice(instead, "torch", explanation, options)

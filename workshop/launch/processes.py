@@ -6,9 +6,9 @@ import os
 import sys
 from pathlib import Path
 
-from workshop.events import event
 from workshop.launch.loopback import INTERFACE, free_port
 from workshop.launch.supervisor import Processes, ProcessFailed
+from workshop.output import event
 
 __all__ = ["TORCHRUN", "ProcessFailed", "free_port", "run_together"]
 

@@ -13,8 +13,8 @@ import numbers
 
 import pandas as pd
 
-from workshop.display import in_notebook
 from workshop.lesson.results import save_results
+from workshop.output import in_notebook
 
 NO_GUESS = "-"
 

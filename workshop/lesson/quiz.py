@@ -17,7 +17,7 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-from workshop.display import in_notebook
+from workshop.output import in_notebook
 from workshop.paths import QUIZZES
 
 LETTERS = "abcd"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from workshop.display import in_notebook
+from workshop.output import in_notebook
 
 MIME = "application/vnd.workshop.results+json"
 

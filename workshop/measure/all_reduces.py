@@ -1,7 +1,7 @@
 """The all-reduces as rounds of messages: who sends what to whom, and the bytes that each passes.
 
-    rounds("ring", 1_000_000, world_size=4)
-    bytes_by_rank("naive", 1_000_000, world_size=4)
+    rounds("ring", 1_000_000, 4)
+    bytes_by_rank("naive", 1_000_000, 4)
     bytes_by_instance("two_tier", 1_000_000, instances=2, ranks_per_instance=4)
 
 `ALGORITHMS` look at ranks alone. `PLACED` are those in which it matters where the ranks live, and
@@ -171,21 +171,13 @@ PLACED: dict[str, Callable[[float, Placement], Rounds]] = {
 }
 
 
-def rounds(
-    algorithm: str,
-    n_bytes: float,
-    world_size: int | None = None,
-    *,
-    instances: int = 1,
-    ranks_per_instance: int | None = None,
-) -> Rounds:
+def rounds(algorithm: str, n_bytes: float, ranks_per_instance: int, instances: int = 1) -> Rounds:
     """An algorithm's messages, round by round.
 
     Args:
         algorithm: of ALGORITHMS or PLACED.
         n_bytes: of the tensor that is reduced.
-        world_size: ranks in all; or give ranks_per_instance.
-        instances, ranks_per_instance: where the ranks live. One instance unless said.
+        ranks_per_instance, instances: where the ranks live; on one instance unless said.
 
     Raises ValueError for an unknown name, and for counts that make no sense.
     """
@@ -193,7 +185,7 @@ def rounds(
         raise ValueError(
             f"{algorithm!r} is not known. There are: {', '.join((*ALGORITHMS, *PLACED))}."
         )
-    place = placement(world_size, instances, ranks_per_instance)
+    place = Placement(instances, ranks_per_instance)
     if n_bytes < 0:
         raise ValueError(f"{n_bytes} bytes: a tensor has 0 or more.")
     if algorithm in ALGORITHMS:
@@ -201,40 +193,13 @@ def rounds(
     return PLACED[algorithm](n_bytes, place)
 
 
-def placement(
-    world_size: int | None, instances: int = 1, ranks_per_instance: int | None = None
-) -> Placement:
-    """Where the ranks live. Raises ValueError if the three counts do not go together."""
-    if world_size is None and ranks_per_instance is None:
-        raise ValueError("How many ranks? Give world_size, or instances and ranks_per_instance.")
-    if ranks_per_instance is None:
-        if world_size < 1 or world_size % max(1, instances):
-            raise ValueError(
-                f"{world_size} ranks on {instances} instance(s): give at least one rank, and as "
-                "many on each instance."
-            )
-        ranks_per_instance = world_size // max(1, instances)
-    place = Placement(instances, ranks_per_instance)
-    if world_size not in (None, place.world_size):
-        raise ValueError(
-            f"{instances} x {ranks_per_instance} ranks are {place.world_size}, and world_size is "
-            f"{world_size}: leave one of them out."
-        )
-    return place
-
-
 def bytes_by_rank(
-    algorithm: str,
-    n_bytes: float,
-    world_size: int | None = None,
-    *,
-    instances: int = 1,
-    ranks_per_instance: int | None = None,
+    algorithm: str, n_bytes: float, ranks_per_instance: int, instances: int = 1
 ) -> list[tuple[float, float]]:
     """(bytes sent, bytes received) of every rank in one all-reduce of n_bytes."""
-    place = placement(world_size, instances, ranks_per_instance)
-    sent, received = [0.0] * place.world_size, [0.0] * place.world_size
-    for messages in rounds(algorithm, n_bytes, place.world_size, instances=instances):
+    world_size = instances * ranks_per_instance
+    sent, received = [0.0] * world_size, [0.0] * world_size
+    for messages in rounds(algorithm, n_bytes, ranks_per_instance, instances):
         for one in messages:
             sent[one.source] += one.n_bytes
             received[one.to] += one.n_bytes
@@ -247,7 +212,7 @@ def bytes_by_instance(
     """(bytes out, bytes in) over every instance's link to the network, in one all-reduce."""
     place = Placement(instances, ranks_per_instance)
     out, into = [0.0] * instances, [0.0] * instances
-    for messages in rounds(algorithm, n_bytes, place.world_size, instances=instances):
+    for messages in rounds(algorithm, n_bytes, ranks_per_instance, instances):
         for one in filter(place.crosses, messages):
             out[place.instance_of(one.source)] += one.n_bytes
             into[place.instance_of(one.to)] += one.n_bytes

@@ -5,7 +5,7 @@ time, rounds follow each other. So an algorithm (all_reduces.py) is a list of ro
 is sums:
 
     link = Link.through((8, 40e-6), (8_000_000, 4e-3))           # two measured points
-    estimated_seconds("ring", 1_000_000, world_size=4, links=link)
+    estimated_seconds("ring", 1_000_000, 4, link)
 
 Where ranks live on instances there are two tiers: inside an instance, and across, where all
 messages share the instance's one link to the network:
@@ -27,12 +27,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from local_sagemaker.jobs.network import performance
 from workshop.measure.all_reduces import (
     Message,
     Placement,
     bytes_by_instance,
-    placement,
     rounds,
 )
 
@@ -89,11 +87,6 @@ class SharedLinks:
         """A wire that all messages must pass: n of them take n times the bytes' time."""
         return cls(alone=link, busy=Link(link.alpha, 2 * link.beta), at_once=2)
 
-    @classmethod
-    def one_each(cls, link: Link) -> SharedLinks:
-        """A link for every rank: messages do not hinder each other."""
-        return cls(alone=link, busy=link, at_once=1)
-
 
 @dataclass(frozen=True)
 class TwoTiers:
@@ -142,21 +135,6 @@ class TwoTiers:
             )
         return cls(**{tier: _shared(tier, by_pairs) for tier, by_pairs in measured.items()})
 
-    @classmethod
-    def of_instance_type(
-        cls, instance_type: str, alpha_inside: float = 0.0, alpha_across: float = 0.0
-    ) -> TwoTiers:
-        """An estimate from documented bandwidths, for one rank on each GPU.
-
-        instance_type: such as "ml.p4d.24xlarge". alpha_inside, alpha_across: seconds that even an
-        empty message takes; not documented, so 0 unless you know better: what comes out is the
-        least time, for large tensors. The figures with their sources: NVLINKS below, and
-        local_sagemaker/jobs/network.toml.
-
-        Raises ValueError for a type without documented figures.
-        """
-        return cls(*_documented(instance_type, alpha_inside, alpha_across))
-
 
 def _by_place(messages: list[Message], place: Placement) -> tuple[list, list]:
     """The messages that share something: inside an instance; out of one; into one."""
@@ -199,73 +177,21 @@ def _link(tier: str, pairs: int, by_bytes: dict[int, float]) -> Link:
     return Link.through((few, by_bytes[few]), (many, by_bytes[many]))
 
 
-@dataclass(frozen=True)
-class NVLink:
-    """What a GPU of an instance type sends plus what it receives, GB/s, and who says so."""
-
-    gpus: int
-    gigabytes_per_second: float
-    source: str
-    date: str
-
-
-_A100 = NVLink(
-    gpus=8,
-    gigabytes_per_second=600,  # 12 links of 25 GB/s each way, through NVSwitch
-    source="NVLink of the third generation, as listed for p4d at "
-    "https://gist.github.com/shashankprasanna/10ebe6dc1ba1d8d93db17da4e2cc890e; each way half: "
-    "https://naddod.com/blog/high-performance-gpu-server-hardware-topology",
-    date="2026-11-21",
-)
-_H100 = NVLink(
-    gpus=8,
-    gigabytes_per_second=900,  # 18 links of 25 GB/s each way, through NVSwitch
-    source="NVLink of the fourth generation: "
-    "https://www.fibermall.com/blog/nvidia-nvlink-and-nvswitch-evolution.htm; p5's 8 together: "
-    "https://agenticdaily.ai/articles/aws-maps-open-source-ml-stack-to-its-accelerated-instances",
-    date="2026-11-21",
-)
-NVLINKS = {"ml.p4d.24xlarge": _A100, "ml.p4de.24xlarge": _A100, "ml.p5.48xlarge": _H100}
-
-
-def _documented(
-    instance_type: str, alpha_inside: float, alpha_across: float
-) -> tuple[SharedLinks, SharedLinks]:
-    """(inside, across) of an instance type with a rank on each GPU. Raises ValueError.
-
-    Inside, NVSwitch gives every GPU its whole rate whoever else sends. Across, all GPUs share
-    the instance's network; one ring is taken to fill it, as NCCL does with several channels.
-    """
-    if instance_type not in NVLINKS:
-        raise ValueError(
-            f"How fast ranks of one {instance_type} talk is not documented: measure it with "
-            f"scripts/measure_all_reduce.py. Documented are: {', '.join(NVLINKS)}."
-        )
-    each_way = NVLINKS[instance_type].gigabytes_per_second * 1e9 / 2
-    network = performance(instance_type).gbit * 1e9 / 8
-    inside = SharedLinks.one_each(Link(alpha_inside, 1 / each_way))
-    return inside, SharedLinks.one_wire(Link(alpha_across, 1 / network))
-
-
 def estimated_seconds(
     algorithm: str,
     n_bytes: float,
-    world_size: int | None = None,
-    links: Link | SharedLinks | TwoTiers | None = None,
-    *,
+    ranks_per_instance: int,
+    links: Link | SharedLinks | TwoTiers,
     instances: int = 1,
-    ranks_per_instance: int | None = None,
 ) -> float:
     """Seconds of one all-reduce of n_bytes.
 
     links: a Link if every rank has one to itself; SharedLinks if messages of the same round
     hinder each other; TwoTiers if ranks live on instances. The rest is as for `rounds`, and so
-    are its errors. Raises TypeError without links.
+    are its errors.
     """
-    if links is None:
-        raise TypeError("estimated_seconds() needs links: a Link, SharedLinks or TwoTiers.")
-    place = placement(world_size, instances, ranks_per_instance)
-    found = rounds(algorithm, n_bytes, place.world_size, instances=instances)
+    place = Placement(instances, ranks_per_instance)
+    found = rounds(algorithm, n_bytes, ranks_per_instance, instances)
     # An algorithm repeats its rounds: each different one is worked out once.
     kept: dict[int, float] = {}
     for messages in found:

@@ -23,7 +23,6 @@ from typing import Any
 
 import pandas as pd
 
-from workshop.display import Progress
 from workshop.launch.mpirun import full_words, line_of_rank, mpirun_command
 from workshop.launch.supervisor import Processes, ProcessFailed
 from workshop.paths import SCRIPTS
@@ -112,14 +111,10 @@ def training_speeds(
             for ranks, more in ((1, ["first"]), (1, ["second"]), (2, ["ranks", "--together"]))
         ]
         with (
-            Progress() as progress,
             _listener(path) as listener,
             Processes(commands, environment, line_of=line_of_rank) as all_,
         ):
-            progress.update("starting four processes")
-            found = _measure(listener, all_, batch * steps, steps, rounds)
-            progress.finish(f"{rounds} rounds of {len(GROUPS)} measurements, {steps} steps each")
-            return found
+            return _measure(listener, all_, batch * steps, steps, rounds)
 
 
 def _measure(listener, processes: Processes, images: int, steps: int, rounds: int) -> pd.DataFrame:

@@ -31,14 +31,18 @@ class NoTimeline(Exception):
     """The file is missing, empty or no timeline; the message says what to do."""
 
 
-def read(path: Path | str):
+def read(path: Path | str, step: int | None = None):
     """A pandas table, a row for each phase of each all-reduce, in order of time.
 
     Columns: tensor; step, from 1 (the how-manieth all-reduce of that tensor); phase, one of
-    PHASES; start_ms, since the file's first all-reduce; ms; kilobytes, where the file says it,
-    else NaN.
+    PHASES; start_ms, since the first of them; ms.
 
-    A file that a killed run did not finish is read as far as it goes. Raises NoTimeline.
+    Args:
+        step: that one only, with the tensors of the model. (Metrics are all-reduced too, but not
+            in every step.)
+
+    A file that a killed run did not finish is read as far as it goes. Raises NoTimeline, and
+    ValueError for a step that the file does not have.
     """
     import pandas as pd
 
@@ -47,39 +51,15 @@ def read(path: Path | str):
     if not rows:
         raise NoTimeline(f"{Path(path).name} holds no all-reduce: did the ranks train a step?")
     table = pd.DataFrame(rows).sort_values("start_ms", kind="stable", ignore_index=True)
+    if step is not None:
+        last = table.groupby("tensor")["step"].max()
+        model = last.index[last >= last.mode().max()]
+        found = table[(table["step"] == step) & table["tensor"].isin(model)]
+        if found.empty:
+            raise ValueError(f"The timeline has no step {step}; it has 1 to {table['step'].max()}.")
+        table = found.reset_index(drop=True)
     table["start_ms"] -= table["start_ms"].min()
     return table
-
-
-def one_step(table, step: int):
-    """The rows of one step, its time counted from its first row; the tensors of the model only.
-
-    Metrics are all-reduced too, but not in every step: such tensors are left out. Raises
-    ValueError for a step that the table does not have.
-    """
-    last = table.groupby("tensor")["step"].max()
-    model = last.index[last >= last.mode().max()]
-    found = table[(table["step"] == step) & table["tensor"].isin(model)].copy()
-    if found.empty:
-        raise ValueError(f"The timeline has no step {step}; it has 1 to {table['step'].max()}.")
-    found["start_ms"] -= found["start_ms"].min()
-    return found.reset_index(drop=True)
-
-
-def seconds_by_phase(step):
-    """Milliseconds that each phase spans in one step, from its first start to its last end.
-
-    Phases of different tensors overlap, so the spans may add up to more than the step.
-    """
-    import pandas as pd
-
-    spans = {}
-    for phase in PHASES:
-        rows = step[step["phase"] == phase]
-        if len(rows):
-            end = (rows["start_ms"] + rows["ms"]).max()
-            spans[phase] = {"ms": end - rows["start_ms"].min(), "tensors": rows["tensor"].nunique()}
-    return pd.DataFrame(spans).T.rename_axis("phase").astype({"tensors": int})
 
 
 def _events(path: Path):
@@ -121,8 +101,7 @@ def _from_horovod(events: list[dict]) -> list[dict]:
                 row = _row(names.get(tensor, "?"), count[tensor], began, event["ts"])
                 current[tensor].append(row)
             elif began["name"] == "ALLREDUCE":
-                for row in current.pop(tensor, []):
-                    rows.append(row | {"kilobytes": _kilobytes(event.get("args", {}))})
+                rows += current.pop(tensor, [])
     return rows
 
 
@@ -142,8 +121,7 @@ def _from_torch(trace: dict) -> list[dict]:
     rows = []
     for number, one in enumerate(sorted(found, key=lambda one: one["ts"])):
         step, tensor = divmod(number, TORCH_TENSORS)
-        row = _row(f"tensor {tensor + 1}", step + 1, one, one["ts"] + one["dur"])
-        rows.append(row | {"kilobytes": float("nan")})
+        rows.append(_row(f"tensor {tensor + 1}", step + 1, one, one["ts"] + one["dur"]))
     return rows
 
 
@@ -156,14 +134,3 @@ def _short(name: str) -> str:
     if found := _GRADIENT.search(last):
         return f"{found[1]} {'bias' if 'Bias' in found[2] else 'kernel'}"
     return last
-
-
-def _kilobytes(arguments: dict) -> float:
-    """From {"dtype": "float32", "shape": "[64, 10]"}."""
-    bits = re.search(r"(\d+)$", arguments.get("dtype", ""))
-    if not bits:
-        return float("nan")
-    elements = 1
-    for size in re.findall(r"\d+", arguments.get("shape", "")):
-        elements *= int(size)
-    return elements * int(bits[1]) / 8 / 1000

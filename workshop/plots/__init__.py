@@ -1,26 +1,12 @@
-"""Plots of the lessons: one look, units on the axes, colours for colour-blind readers too.
+"""Plots of the lessons: one look, units on the axes, to be read without colour too.
 
-`plots.canvas` gives a figure of that look; each module here draws what its name says.
+`canvas` gives axes of that look, to draw on with plain matplotlib. `bars`, `groups` and `lines`
+are the three figures that most lessons need; `images` shows small pictures; `ring_steps` is lesson
+02's.
 """
 
-from workshop.plots.jobs import loss, phases, throughput
+from workshop.plots.figures import bars, groups, lines
 from workshop.plots.look import COLOURS, canvas, images
-from workshop.plots.scaling import (
-    accuracy_by_setting,
-    loss_by_update,
-    predicted_speedup,
-    speedup_bars,
-)
+from workshop.plots.ring import ring_steps
 
-__all__ = [
-    "COLOURS",
-    "accuracy_by_setting",
-    "canvas",
-    "images",
-    "loss",
-    "loss_by_update",
-    "phases",
-    "predicted_speedup",
-    "speedup_bars",
-    "throughput",
-]
+__all__ = ["COLOURS", "bars", "canvas", "groups", "images", "lines", "ring_steps"]

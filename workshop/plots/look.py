@@ -8,8 +8,6 @@ from contextlib import contextmanager
 import matplotlib.pyplot as plt
 import numpy as np
 
-from workshop.display import in_notebook
-
 # Okabe and Ito's palette, without yellow, which is hard to see on white.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#000000")
 IMAGE_COLUMNS = 6
@@ -45,9 +43,10 @@ def canvas(title: str, x: str, y: str = "", size: tuple[float, float] = (7, 3.2)
 
 
 def images(pictures: np.ndarray, captions: Sequence[str], title: str) -> None:
-    """Show grey pictures, six in a row, each with its caption.
+    """Show pictures, six in a row, each with its caption.
 
-    pictures: uint8 (n, height, width, 1), 0 black to 255 white. captions: n texts.
+    pictures: uint8 (n, height, width, channels), 0 black to 255 white; 1 channel is grey, 3 are
+    red, green and blue. captions: n texts.
     Nothing is shown for no picture.
     """
     if len(pictures) != len(captions):
@@ -67,7 +66,7 @@ def images(pictures: np.ndarray, captions: Sequence[str], title: str) -> None:
             for axes in grid.flat:
                 axes.axis("off")
             for axes, picture, caption in zip(grid.flat, pictures, captions, strict=False):
-                axes.imshow(picture[..., 0], cmap="gray", vmin=0, vmax=255)
+                axes.imshow(picture, cmap="gray", vmin=0, vmax=255)
                 axes.set_title(caption, fontsize=9)
             show_figure(figure, title)
         finally:
@@ -76,7 +75,7 @@ def images(pictures: np.ndarray, captions: Sequence[str], title: str) -> None:
 
 def show_figure(figure, title: str) -> None:
     """In a notebook with twice the pixels, so that it is sharp on every screen."""
-    if not in_notebook():
+    if not plt.get_backend().endswith("inline"):  # no notebook draws it
         plt.show()
         return
     from IPython.display import display

@@ -28,11 +28,13 @@ NOT_OURS = ("modelparallel",)  # model parallel training, which this course does
 ACCELERATED = ("p", "g", "trn")  # families of instances with GPUs or Trainium chips
 
 
-def check(configuration: JobConfiguration) -> list[Finding]:
+def check(configuration: JobConfiguration | None = None, **fields) -> list[Finding]:
     """What can be said of a job without asking AWS: a finding or more for each kind of rule.
 
+    fields: those of JobConfiguration, in place of one. Raises BadConfiguration as it does.
     A kind of rule with which all is well has one finding, with ok=True.
     """
+    configuration = configuration or JobConfiguration(**fields)
     job, found = Job(configuration), []
     for what, describe in ALL_IS_WELL.items():
         against = _findings(job, what)

@@ -1,8 +1,13 @@
-"""Progress in a notebook's cell or at a terminal, and whether somebody can fill in a field."""
+"""What scripts print, read; and a text shown to people, in a cell or at a terminal.
+
+Scripts print records, one JSON object a line: {"event": "epoch", "epoch": 1, ...}.
+"""
 
 from __future__ import annotations
 
+import json
 import sys
+from collections.abc import Iterable
 
 from rich.console import Console
 from rich.live import Live
@@ -63,3 +68,20 @@ def in_notebook() -> bool:
 
     shell = get_ipython()
     return shell is not None and hasattr(shell, "kernel")
+
+
+def event(text: str) -> dict | None:
+    """The record in a line, or None where the line is none."""
+    if not text.startswith("{"):
+        return None
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) and "event" in found else None
+
+
+def events(lines: Iterable[str], kind: str) -> list[dict]:
+    """The records of one kind among these lines, in their order."""
+    found = filter(None, map(event, lines))
+    return [one for one in found if one["event"] == kind]

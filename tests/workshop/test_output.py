@@ -1,12 +1,16 @@
-"""Progress: one text that changes at a terminal, the last one elsewhere."""
+"""Records among what a script prints; a text that changes at a terminal, the last one elsewhere."""
 
 import os
 import pty
 import subprocess
 import sys
 
+import pytest
+
+from workshop.output import event, events
+
 PROGRAM = """
-from workshop.display import Progress
+from workshop.output import Progress
 with Progress() as progress:
     progress.update("Starting, 1 s\\nsecond line")
     progress.update("Training, 2 s")
@@ -52,3 +56,17 @@ def test_an_interrupt_leaves_a_terminal_with_its_cursor():
     written = at_terminal(PROGRAM.format("raise KeyboardInterrupt"))
     assert "Completed" not in written
     assert written.rindex(SHOW) > written.rindex(HIDE)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "x", '{"event": broken', "[1]", '"event"', '{"epoch": 1}', " {}"]
+)
+def test_other_lines_are_no_records(text):
+    assert event(text) is None
+
+
+def test_records_of_one_kind_in_their_order():
+    lines = ['{"event": "epoch", "epoch": 1}', "x", '{"event": "start"}']
+    lines.append('{"event": "epoch", "epoch": 2}')
+    assert [one["epoch"] for one in events(lines, "epoch")] == [1, 2]
+    assert events(lines, "nothing") == []

@@ -1,0 +1,98 @@
+"""The figures show what they were given, and can be read without colour."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from workshop import plots
+
+
+def explained(axes):
+    """What the legend says."""
+    return [one.get_text() for one in axes.get_legend().get_texts()]
+
+
+def test_bars_with_texts_a_range_bounds_and_kinds(shown):
+    values = pd.Series({"one": 100.0, "two": 180.0, "four": 200.0})
+    spread = pd.DataFrame({"lowest": [90, 170, 150], "highest": [110, 190, 250]}, values.index)
+    plots.bars(
+        values,
+        "Speed",
+        "images per second",
+        texts=["a", "b", "c"],
+        spread=spread,
+        bounds=pd.Series([50, 60, 70], name="the least"),
+        kinds=pd.Series([1, 2, 2], name="world_size"),
+    )
+    (axes,) = shown
+    assert (axes.get_title(), axes.get_xlabel()) == ("Speed", "images per second")
+    assert [bar.get_width() for bar in axes.patches] == [100, 180, 200]
+    assert [text.get_text() for text in axes.texts] == ["a", "b", "c"]
+    assert [tick.get_text() for tick in axes.get_yticklabels()] == ["one", "two", "four"]
+    assert explained(axes) == ["world_size 1", "world_size 2", "the least"]
+    first, second, third = axes.patches
+    assert first.get_hatch() != second.get_hatch() == third.get_hatch()
+    bounds = [line.get_xdata()[0] for line in axes.lines if line.get_xdata()[0] in (50, 60, 70)]
+    assert bounds == [50, 60, 70]
+    (ranges,) = (one for one in axes.collections if hasattr(one, "get_segments"))
+    assert [[point[0] for point in one] for one in ranges.get_segments()] == [
+        [90, 110],
+        [170, 190],
+        [150, 250],
+    ]
+    assert axes.get_xlim()[1] > 250
+
+
+def test_bars_say_their_values(shown):
+    plots.bars(pd.Series({"Training": 3.14}), "Time", "seconds", texts="{:.1f} s")
+    (axes,) = shown
+    assert [text.get_text() for text in axes.texts] == ["3.1 s"] and axes.get_legend() is None
+
+
+def test_groups_with_marks_or_as_predictions(shown):
+    table = pd.DataFrame({"gloo": [2.0, 4.0], "two_tier": [1.0, np.nan]}, ["1 x 8", "8 x 1"])
+    plots.groups(table, "title", "placement", "milliseconds", marks=table / 2)
+    plots.groups(table, "title", "placement", "a prediction", measured=False)
+    measured, predicted = shown
+    assert [bar.get_height() for bar in measured.patches[:3]] == [2, 4, 1]
+    assert measured.lines[0].get_ydata().tolist() == [1, 2]
+    assert explained(measured) == ["gloo", "two_tier", "predicted"]
+    assert measured.patches[0].get_hatch() != measured.patches[2].get_hatch()
+    assert predicted.patches[0].get_facecolor()[3] == 0 and not predicted.lines
+
+
+def test_lines_and_points(shown):
+    curve = pd.Series([3.0, 9.0], index=[1, 2])
+    curves = {"computed": curve, "measured": curve, "other": curve}
+    plots.lines(curves, "title", "workers", "kB", points=["measured"], top=5)
+    (axes,) = shown
+    assert [line.get_ydata().tolist() for line in axes.lines] == [[3, 9]] * 3
+    styles = [(line.get_linestyle(), line.get_marker()) for line in axes.lines]
+    assert len(set(styles)) == 3 and styles[1][0] == "None" != styles[1][1]
+    assert axes.get_ylim() == (0, 5) and explained(axes) == list(curves)
+
+
+def test_a_rings_steps_show_whose_parts_are_in_each_sum(shown):
+    held = [np.array([[1.0, 1.0], [1.0, 11.0]]), np.array([[10.0, 10.0], [11.0, 10.0]])]
+    plots.ring_steps(held)
+    texts = [text.get_text() for text in shown[0].texts]
+    assert texts[0] == "before" and "step 1: reduce-scatter" in texts
+    assert texts.count("11") == 2 and texts.count("01") == 3
+
+
+@pytest.mark.parametrize("count", [1, 6, 7])
+def test_each_picture_has_its_caption(shown, count):
+    pictures = np.arange(count * 4, dtype=np.uint8).reshape(count, 2, 2, 1)
+    plots.images(pictures, [f"number {one}" for one in range(count)], "Numbers")
+    drawn = [one for one in shown if one.images]
+    assert [one.get_title() for one in drawn] == [f"number {one}" for one in range(count)]
+    for axes, picture in zip(drawn, pictures, strict=True):
+        assert np.array_equal(axes.images[0].get_array(), picture[..., 0])
+        assert axes.images[0].get_clim() == (0, 255), "each picture by the same scale"
+
+
+def test_no_picture_shows_nothing_and_a_missing_caption_is_said(shown):
+    plots.images(np.zeros((0, 2, 2, 1), np.uint8), [], "None")
+    assert shown == []
+    with pytest.raises(ValueError, match="2 pictures have 1 captions"):
+        plots.images(np.zeros((2, 2, 2, 1), np.uint8), ["one"], "Two")

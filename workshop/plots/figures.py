@@ -1,0 +1,134 @@
+"""Figures for many subjects: bars with their numbers, groups of bars, lines."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from workshop.plots.look import COLOURS, canvas
+
+# One for each series, so that a figure can be read without its colours.
+HATCHES = ("", "//", "..", "xx", "\\\\", "++", "oo")
+DASHES = ("-", "--", ":", "-.")
+MARKERS = "o^sxvDP"
+
+
+def bars(
+    values: pd.Series,
+    title: str,
+    x: str,
+    texts: str | Sequence[str] = "{:,.0f}",
+    spread: pd.DataFrame | None = None,
+    bounds: pd.Series | None = None,
+    kinds: pd.Series | None = None,
+) -> None:
+    """A bar for each row of `values`, named by its index; what each says stands at its end.
+
+    Args:
+        values: numbers above 0.
+        title, x: as canvas takes them; x names the unit.
+        texts: one for each bar, or a format for its value.
+        spread: columns lowest and highest, in the unit of `values`, drawn as a range.
+        bounds: a black line across each bar, in the unit of `values`; its name is explained below.
+        kinds: bars of the same kind have one colour and hatch; its name and values are explained.
+    """
+    names, ends = list(map(str, values.index)), values if spread is None else spread["highest"]
+    ends = list(ends if bounds is None else np.maximum(list(ends), list(bounds)))
+    if isinstance(texts, str):
+        texts = [texts.format(value) for value in values]
+    styles = pd.Series(range(len(values)) if kinds is None else pd.factorize(kinds)[0])
+    styles %= len(COLOURS)
+    with canvas(title, x, size=(7.5, 0.5 * len(values) + 1.4)) as axes:
+        drawn = axes.barh(names, values, color=[COLOURS[style] for style in styles], alpha=0.85)
+        if spread is not None:
+            reach = [values - spread["lowest"], spread["highest"] - values]
+            axes.errorbar(values, names, xerr=reach, fmt="none", ecolor="black", capsize=3)
+        for row, (end, text) in enumerate(zip(ends, texts, strict=True)):
+            axes.annotate(text, (end, row), (5, 0), textcoords="offset points", va="center")
+        handles = []
+        if kinds is not None:
+            for bar, style in zip(drawn, styles, strict=True):
+                bar.set(hatch=HATCHES[style], edgecolor="white")
+            for style, kind in enumerate(pd.unique(kinds)):
+                look = {"facecolor": COLOURS[style], "hatch": HATCHES[style], "edgecolor": "white"}
+                handles.append(Patch(label=f"{kinds.name} {kind}", **look))
+        if bounds is not None:
+            for row, bound in enumerate(bounds):
+                axes.plot([bound] * 2, [row - 0.45, row + 0.45], color="black", linewidth=2.5)
+            handles.append(Line2D([], [], color="black", linewidth=2.5, label=str(bounds.name)))
+        axes.set_xlim(0, 1.3 * max(ends))
+        axes.invert_yaxis()
+        axes.grid(axis="y", visible=False)
+        _legend(axes, handles)
+
+
+def groups(
+    table: pd.DataFrame,
+    title: str,
+    x: str,
+    y: str,
+    marks: pd.DataFrame | None = None,
+    marked: str = "predicted",
+    measured: bool = True,
+) -> None:
+    """A group of bars for each row of `table`, a bar in it for each column; gaps for what is NaN.
+
+    Args:
+        table: numbers; its index names the groups, its columns are explained in the legend.
+        title, x, y: as canvas takes them.
+        marks: of the same shape, a short black line each; `marked` says what they are.
+        measured: False draws outlines only, for what was computed.
+    """
+    width = 0.8 / len(table.columns)
+    with canvas(title, x, y, size=(7.5, 3.6)) as axes:
+        for index, name in enumerate(table):
+            at = np.arange(len(table)) + (index - (len(table.columns) - 1) / 2) * width
+            look = {"color": COLOURS[index], "alpha": 0.85}
+            if not measured:
+                look = {"edgecolor": COLOURS[index], "facecolor": "none"}
+            else:
+                look["edgecolor"] = "white"
+            axes.bar(at, table[name], 0.92 * width, label=name, hatch=HATCHES[index], **look)
+            if marks is not None:
+                axes.plot(at, marks[name], "_", color="black", markersize=14, markeredgewidth=2)
+        axes.set_xticks(range(len(table)), list(map(str, table.index)))
+        axes.grid(axis="x", visible=False)
+        handles = axes.get_legend_handles_labels()[0]
+        if marks is not None:
+            handles.append(Line2D([], [], color="black", linewidth=2, label=marked))
+        _legend(axes, handles)
+
+
+def lines(
+    curves: Mapping[str, pd.Series],
+    title: str,
+    x: str,
+    y: str,
+    points: Collection[str] = (),
+    top: float | None = None,
+) -> None:
+    """A line for each curve, from its index (to the right) to its values (up), from 0 on.
+
+    points: names of curves that are drawn as points, because nothing lies between them. top: where
+    the picture ends, for curves that run away.
+    """
+    with canvas(title, x, y, size=(7, 3.6)) as axes:
+        for index, (name, curve) in enumerate(curves.items()):
+            style = {"linestyle": DASHES[index % len(DASHES)]}
+            if name in points:
+                style = {"linestyle": "none", "marker": MARKERS[index % len(MARKERS)]}
+            colour = COLOURS[index % len(COLOURS)]
+            axes.plot(curve.index, curve, color=colour, label=name, **style)
+        axes.set_ylim(0, top)
+        axes.legend(frameon=False)
+
+
+def _legend(axes: Axes, handles: list) -> None:
+    """Beside the axes, where it covers nothing."""
+    if handles:
+        axes.legend(handles=handles, frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
