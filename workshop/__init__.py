@@ -9,8 +9,12 @@
 Names are loaded when they are first used: `workshop --help` need not wait for boto3.
 """
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
+
+# jsonschema tries to import this, and nothing here checks IRIs: it compiles a grammar for 1.5 s.
+sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 
 if TYPE_CHECKING:
     from workshop.account.compare import compare
