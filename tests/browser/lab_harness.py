@@ -81,8 +81,13 @@ class Lab:
     state: Path
 
     def address(self, notebook: str) -> str:
-        """Where a notebook is opened. notebook: its path below the root."""
-        return f"{self.url}/lab/tree/{notebook}?token={self.token}"
+        """Where a notebook is opened. notebook: its path below the root.
+
+        In a workspace of its own: else JupyterLab first opens again what was open last, and what
+        a test looks at, or runs, is for a while that other notebook.
+        """
+        workspace = Path(notebook).stem
+        return f"{self.url}/lab/workspaces/{workspace}/tree/{notebook}?token={self.token}"
 
 
 def start_lab(folder: Path, root: Path) -> Lab:
@@ -160,6 +165,7 @@ class Page:
     def __init__(self, driver, lab: Lab, notebook: str) -> None:
         self.driver, self.path = driver, lab.root / notebook
         driver.get(lab.address(notebook))
+        wait_for(f"{notebook} is shown", self.shown, PATIENCE)
         wait_for("the kernel is idle", self.idle, PATIENCE)
 
     def all(self, selector: str) -> list:
@@ -174,6 +180,12 @@ class Page:
         """Scroll to an element and click it."""
         self.driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", element)
         element.click()
+
+    def shown(self) -> bool:
+        """Whether this notebook is the one whose tab is in front."""
+        current = "#jp-main-dock-panel .lm-TabBar-tab.lm-mod-current .lm-TabBar-tabLabel"
+        tabs = self.driver.find_elements(By.CSS_SELECTOR, current)
+        return [one.text for one in tabs] == [self.path.name]
 
     def idle(self) -> bool:
         """Whether the kernel is there and has nothing to do. RuntimeError for a window."""

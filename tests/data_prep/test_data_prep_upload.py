@@ -122,7 +122,7 @@ def test_a_silent_server_is_not_waited_for_without_end(folder, monkeypatch):
         started = time.monotonic()
         with pytest.raises(data_prep.DataError, match="S3 does not answer"):
             data_prep.upload(folder, "s3://kit/data")
-    assert time.monotonic() - started < 20
+    assert time.monotonic() - started < 60
 
 
 def test_no_credentials(folder, tmp_path, monkeypatch):

@@ -12,7 +12,7 @@ def test_lesson_03(lesson_run):
     assert found["sync_difference"] < 1e-4
     assert found["sync_staleness"] == 0
     assert found["async_staleness"] == pytest.approx(3, abs=0.2)
-    assert found["most_stale"] > 3
+    assert found["most_stale"] >= 3
     assert found["slow_share"] < 0.25 and found["speed_up"] > 1
     slowest = found["stale_by_worker"].pop("4")
     assert slowest > max(found["stale_by_worker"].values())

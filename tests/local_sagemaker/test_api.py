@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import base64
 import datetime
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 from botocore.exceptions import ClientError
 
-from endpoint_harness import BUCKET, estimator, request, start
+from endpoint_harness import request
 
 
 @pytest.fixture(scope="module")
@@ -99,97 +94,6 @@ def test_tags_of_a_model_are_motos(endpoint):
     assert api.list_tags(ResourceArn=arn)["Tags"] == [_tag("lesson", "08")]
     api.delete_tags(ResourceArn=arn, TagKeys=["lesson"])
     assert api.list_tags(ResourceArn=arn)["Tags"] == []
-
-
-@pytest.fixture(scope="module")
-def job(endpoint):
-    """A job that has completed, of the SDK's own estimator."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in endpoint.env.items():
-            patch.setenv(name, value)
-        import sagemaker
-
-        session = sagemaker.Session(default_bucket=BUCKET)
-        metric = [{"Name": "loss", "Regex": "train_loss: ([0-9.]+)"}]
-        one = estimator(
-            session,
-            "show.py",
-            instance_count=1,
-            hyperparameters={"epochs": 3},
-            metric_definitions=metric,
-            environment={"FOO": "bar"},
-            tags=[_tag("lesson", "05")],
-            checkpoint_s3_uri=f"s3://{BUCKET}/checkpoints",
-        )
-        name = start(one)
-    done = endpoint.wait(name)
-    assert done.status == "Completed", done.description.get("FailureReason")
-    return done
-
-
-def test_describe_tells_what_was_asked_for(job):
-    told = job.description
-    assert told["Environment"] == {"FOO": "bar"}
-    assert told["HyperParameters"]["epochs"] == "3"
-    assert told["ResourceConfig"]["InstanceType"] == "ml.m5.xlarge"
-    assert told["InputDataConfig"][0]["ChannelName"] == "training"
-    assert told["CheckpointConfig"]["S3Uri"] == f"s3://{BUCKET}/checkpoints"
-    assert told["StoppingCondition"]["MaxRuntimeInSeconds"] == 86400
-    assert told["EnableManagedSpotTraining"] is False
-    assert "Tags" not in told
-
-
-def test_describe_fits_the_documented_shape(endpoint, job):
-    """Each member is of the model's type, and none is unknown to it."""
-    api = endpoint.client("sagemaker")
-    shape = api.meta.service_model.operation_model("DescribeTrainingJob").output_shape
-    told = {key: value for key, value in job.description.items() if key != "ResponseMetadata"}
-    _conforms(shape, told, "answer")
-    ended = {"TrainingStartTime", "TrainingEndTime", "ModelArtifacts", "FinalMetricDataList"}
-    assert ended | set(shape.required_members) <= set(told)
-
-
-PYTHON_TYPES = {"string": str, "integer": int, "long": int, "float": float, "boolean": bool}
-PYTHON_TYPES |= {"timestamp": datetime.datetime, "structure": dict, "map": dict, "list": list}
-
-
-def _conforms(shape, value, where: str) -> None:
-    assert isinstance(value, PYTHON_TYPES[shape.type_name]), where
-    if shape.type_name == "structure":
-        assert set(value) <= set(shape.members), where
-        assert set(shape.required_members) <= set(value), where
-        for name, one in value.items():
-            _conforms(shape.members[name], one, f"{where}.{name}")
-    elif shape.type_name == "list":
-        for one in value:
-            _conforms(shape.member, one, where)
-    elif shape.type_name == "string" and shape.enum:
-        assert value in shape.enum, where
-
-
-def test_attach(job, sdk):
-    from sagemaker.tensorflow import TensorFlow
-
-    again = TensorFlow.attach(job.name, sagemaker_session=sdk)
-    assert again.model_data == job.description["ModelArtifacts"]["S3ModelArtifacts"]
-    assert again.hyperparameters()["epochs"] == "3"
-    assert again.latest_training_job.describe()["TrainingJobStatus"] == "Completed"
-
-
-def test_the_aws_command_line(endpoint, job):
-    aws = Path(sys.executable).parent / "aws"
-    if not aws.exists():
-        pytest.skip("the AWS CLI is not installed beside this Python")
-    command = ["sagemaker", "describe-training-job", "--training-job-name", job.name]
-    done = subprocess.run(
-        [str(aws), *command, "--output", "json"],
-        env={"PATH": os.environ["PATH"], "HOME": str(endpoint.state), **endpoint.env},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["TrainingJobArn"] == job.description["TrainingJobArn"]
 
 
 def test_listing_while_jobs_begin(endpoint):

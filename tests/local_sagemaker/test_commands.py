@@ -10,10 +10,10 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
+from botocore.exceptions import ClientError
 from test_failures import until_log
 
 from endpoint_harness import BUCKET, Endpoint, estimator, request, start
@@ -150,14 +150,17 @@ def test_logs_follow_and_stop(up, session):
         stdout=subprocess.PIPE,
         text=True,
     )
-    until_log(up, name, "BEGUN")
-    time.sleep(0.5)
+    until_log(up, name, "WAITS")
     assert follower.poll() is None
     assert ok(workshop(up.state, "stop", name)) == f"{name}: Stopped\n"
     said, _ = follower.communicate(timeout=30)
     assert follower.returncode == 0
     assert said.count("algo-1  BEGUN algo-1\n") == 1
     assert said.endswith("Stopped\n")
+    told = up.wait(name).description  # and the script had time to save
+    assert told["ModelArtifacts"]["S3ModelArtifacts"].endswith("model.tar.gz")
+    with pytest.raises(ClientError, match="is in status Stopped"):
+        up.client("sagemaker").stop_training_job(TrainingJobName=name)
 
 
 @pytest.mark.parametrize("command", ["logs", "stop"])

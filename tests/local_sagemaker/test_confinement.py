@@ -5,18 +5,17 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import signal
 import time
 from pathlib import Path
 
 import pytest
 from botocore.exceptions import ClientError
 
-from endpoint_harness import Endpoint, estimator, request, start
-from local_sagemaker.cluster import probe, processes
+from endpoint_harness import Endpoint, estimator, processes_with, request, start
+from local_sagemaker import daemon
+from local_sagemaker.cluster import processes
 
-needs_namespaces = pytest.mark.skipif(
-    probe.isolation()[0] != "namespaces", reason="this machine refuses namespaces"
-)
 HARMLESS = {
     "writes into its own /etc",
     "writes to its temporary directory",
@@ -43,7 +42,6 @@ def tried(endpoint, sdk, **more) -> set[str]:
 
 
 @pytest.mark.namespaces
-@needs_namespaces
 def test_a_job_changes_nothing_but_its_own(endpoint, sdk):
     before = Path("/etc/environment").read_bytes() if Path("/etc/environment").exists() else None
     assert tried(endpoint, sdk) == HARMLESS
@@ -52,7 +50,6 @@ def test_a_job_changes_nothing_but_its_own(endpoint, sdk):
 
 
 @pytest.mark.namespaces
-@needs_namespaces
 def test_an_isolated_job_does_not_reach_the_endpoint(endpoint, sdk):
     assert tried(endpoint, sdk, enable_network_isolation=True) == HARMLESS - {
         "reaches the endpoint"
@@ -67,53 +64,47 @@ def test_a_failure_file_of_gigabytes(endpoint, sdk):
     assert len(reason) <= 1024
 
 
-def test_more_instances_than_the_limit(tmp_path):
-    one = Endpoint(tmp_path / "state", ["--grace", "1", "--max-instances", "3"])
-    try:
-        one.client("s3").create_bucket(Bucket="lessons-data")
-        one.put("data/part-0.txt", "x")
-        api = one.client("sagemaker")
-        body = request("first")
-        body["ResourceConfig"]["InstanceCount"] = 4
-        with pytest.raises(ClientError) as caught:
-            api.create_training_job(**body)
-        told = caught.value.response["Error"]
-        assert told["Code"] == "ResourceLimitExceeded"
-        assert (
-            "is 3 Instances, with current utilization of 0 Instances and a request delta of 4"
-            in (told["Message"])
-        )
-        assert "--max-instances" in told["Message"]
-    finally:
-        one.down()
+@pytest.fixture(scope="module")
+def other(tmp_path_factory):
+    """Another endpoint beside the usual one; the last test here kills it."""
+    one = Endpoint(tmp_path_factory.mktemp("other"), ["--grace", "1", "--max-instances", "3"])
+    yield one
+    one.down()
 
 
-def test_two_endpoints_leave_each_others_work_alone(endpoint, tmp_path):
+def test_more_instances_than_the_limit(other):
+    body = request("first")
+    body["ResourceConfig"]["InstanceCount"] = 4
+    with pytest.raises(ClientError) as caught:
+        other.client("sagemaker").create_training_job(**body)
+    told = caught.value.response["Error"]
+    assert told["Code"] == "ResourceLimitExceeded"
+    limit = "is 3 Instances, with current utilization of 0 Instances and a request delta of 4"
+    assert limit in told["Message"] and "--max-instances" in told["Message"]
+
+
+def test_two_endpoints_leave_each_others_work_alone(endpoint, other):
     """Both have a job of the same name."""
-    other = Endpoint(tmp_path / "state", ["--grace", "1"])
+    ours, theirs = endpoint.aws().mark("same-name"), other.aws().mark("same-name")
+    assert ours != theirs
+    env = {"PATH": os.environ["PATH"], processes.MARK: theirs}
+    pid = os.spawnvpe(os.P_NOWAIT, "sleep", ["sleep", "600"], env)
     try:
-        ours, theirs = endpoint.aws().mark("same-name"), other.aws().mark("same-name")
-        assert ours != theirs
-        env = {"PATH": os.environ["PATH"], processes.MARK: theirs}
-        pid = os.spawnvpe(os.P_NOWAIT, "sleep", ["sleep", "60"], env)
-        try:
-            time.sleep(0.2)
-            assert processes.kill_strays(ours) == 0
-            assert processes.kill_strays(theirs) == 1
-        finally:
-            with contextlib.suppress(ChildProcessError):  # psutil has waited for it
-                os.waitpid(pid, 0)
+        deadline = time.monotonic() + 60
+        while not processes_with(theirs):  # it has not become `sleep` yet
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        assert processes.kill_strays(ours) == 0
+        assert processes.kill_strays(theirs) == 1
     finally:
-        other.down()
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):  # psutil has waited for it
+            os.waitpid(pid, 0)
 
 
-def test_an_endpoint_that_hangs_is_killed(tmp_path, monkeypatch):
-    import signal
-
-    from local_sagemaker import daemon
-
+def test_an_endpoint_that_hangs_is_killed(other, monkeypatch):
     monkeypatch.setattr(daemon, "STOP_SECONDS", 1)
-    one = Endpoint(tmp_path / "state", ["--grace", "1"])
-    os.kill(one.running.pid, signal.SIGSTOP)
-    assert daemon.stop(one.state) is True
-    assert daemon.running(one.state) is None
+    os.kill(other.running.pid, signal.SIGSTOP)
+    assert daemon.stop(other.state) is True
+    assert daemon.running(other.state) is None

@@ -42,7 +42,7 @@ def _pids() -> set[int]:
     return {process.pid for process in alive}
 
 
-def test_kill_9_in_the_middle_of_a_job(mortal):
+def test_kill_9_in_the_middle_of_a_job_and_then_down(mortal):
     earlier = mortal.wait(start(estimator(mortal.session, "show.py", instance_count=1)))
     model = mortal.get(earlier.description["ModelArtifacts"]["S3ModelArtifacts"])
     mortal.client("iam").create_role(RoleName="kept", AssumeRolePolicyDocument="{}")
@@ -70,9 +70,11 @@ def test_kill_9_in_the_middle_of_a_job(mortal):
     assert mortal.client("iam").get_role(RoleName="kept")["Role"]["RoleName"] == "kept"
     assert earlier.log == again.log
     assert not list((mortal.state / "jobs" / name).glob("algo-*"))
+    down_ends_jobs_and_up_goes_on(mortal)
 
 
-def test_down_ends_jobs_and_up_goes_on(mortal):
+def down_ends_jobs_and_up_goes_on(mortal):
+    """On the same endpoint: each start of one takes seconds."""
     name = start(estimator(mortal.session, "fail.py", hyperparameters={"mode": "stubborn"}))
     until_log(mortal, name, "BEGUN")
     mortal.down()

@@ -83,7 +83,7 @@ def test_a_job_that_runs_is_kept(own):
     asked = {"sagemaker_program": '"wait.py"', "sagemaker_submit_directory": where}
     s3.create_bucket(Bucket="lessons-data")
     api.create_training_job(**request("runs", HyperParameters=asked))
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 180
     while api.describe_training_job(TrainingJobName="runs")["SecondaryStatus"] != "Training":
         assert time.monotonic() < deadline
         time.sleep(0.1)

@@ -21,13 +21,14 @@ NOWHERE = "mount -t tmpfs -o ro tmpfs /tmp && mount -t tmpfs -o ro tmpfs /var/tm
 pytestmark = [pytest.mark.namespaces, needs_mounts()]
 
 
-@pytest.fixture
-def small(tmp_path, request):
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
     """An endpoint on a disk of 8 megabytes."""
-    one = EndpointThere(f"mount -t tmpfs -o size=8m tmpfs {tmp_path}", f"{tmp_path}/state")
-    request.addfinalizer(one.end)
-    one.disk = one.inside(str(tmp_path))
-    return one
+    folder = tmp_path_factory.mktemp("small")
+    one = EndpointThere(f"mount -t tmpfs -o size=8m tmpfs {folder}", f"{folder}/state")
+    one.disk = one.inside(str(folder))
+    yield one
+    one.end()
 
 
 def fill(s3) -> ClientError:
@@ -36,6 +37,30 @@ def fill(s3) -> ClientError:
         for number in range(20):
             s3.put_object(Bucket="bucket", Key=f"filler-{number}", Body=bytes(MEGABYTE))
     return caught.value
+
+
+def test_a_job_on_a_full_disk_fails_and_says_why(small):
+    api, s3 = small.client("sagemaker"), small.client("s3")
+    s3.create_bucket(Bucket="lessons-data")
+    s3.put_object(Bucket="lessons-data", Key="data/large", Body=bytes(3 * MEGABYTE))
+    for number in range(2):  # so that there is no room for a second copy
+        s3.put_object(Bucket="lessons-data", Key=f"filler-{number}", Body=bytes(MEGABYTE))
+    name = f"needs-room-{uuid.uuid4().hex[:8]}"
+    source = {"S3DataType": "S3Prefix", "S3Uri": "s3://lessons-data/data/"}
+    channel = {"ChannelName": "training", "DataSource": {"S3DataSource": source}}
+    api.create_training_job(**request(name, InputDataConfig=[channel]))
+    deadline = time.monotonic() + 120
+    while (told := api.describe_training_job(TrainingJobName=name))["TrainingJobStatus"] in (
+        "InProgress",
+        "Stopping",
+    ):
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    assert told["TrainingJobStatus"] == "Failed"
+    assert "No space left on device" in told["FailureReason"]
+    assert not list((small.disk / "state" / "jobs" / name).glob("algo-*"))
+    for key in ("data/large", "filler-0", "filler-1"):  # room for the next test
+        s3.delete_object(Bucket="lessons-data", Key=key)
 
 
 def test_a_full_disk_refuses_and_keeps_what_was_there(small, tmp_path_factory):
@@ -66,28 +91,6 @@ def test_a_full_disk_refuses_and_keeps_what_was_there(small, tmp_path_factory):
         assert body == b"precious"
     finally:
         again.down()
-
-
-def test_a_job_on_a_full_disk_fails_and_says_why(small):
-    api, s3 = small.client("sagemaker"), small.client("s3")
-    s3.create_bucket(Bucket="lessons-data")
-    s3.put_object(Bucket="lessons-data", Key="data/large", Body=bytes(3 * MEGABYTE))
-    for number in range(2):  # so that there is no room for a second copy
-        s3.put_object(Bucket="lessons-data", Key=f"filler-{number}", Body=bytes(MEGABYTE))
-    name = f"needs-room-{uuid.uuid4().hex[:8]}"
-    source = {"S3DataType": "S3Prefix", "S3Uri": "s3://lessons-data/data/"}
-    channel = {"ChannelName": "training", "DataSource": {"S3DataSource": source}}
-    api.create_training_job(**request(name, InputDataConfig=[channel]))
-    deadline = time.monotonic() + 120
-    while (told := api.describe_training_job(TrainingJobName=name))["TrainingJobStatus"] in (
-        "InProgress",
-        "Stopping",
-    ):
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
-    assert told["TrainingJobStatus"] == "Failed"
-    assert "No space left on device" in told["FailureReason"]
-    assert not list((small.disk / "state" / "jobs" / name).glob("algo-*"))
 
 
 @pytest.mark.soak

@@ -17,6 +17,7 @@ from local_sagemaker.cluster.namespaces import BRIDGE_ADDRESS
 
 MPI = {"mpi": {"enabled": True, "processes_per_host": 2}}
 HOSTS = ["algo-1", "algo-2"]
+NARROW = {"LOCAL_SAGEMAKER_LINKS": "1mbit"}
 
 
 def seen(job) -> list[dict]:
@@ -45,24 +46,18 @@ def plain_sdk(without, monkeypatch):
 
 
 @pytest.mark.namespaces
-def test_nothing_of_a_job_is_left(endpoint, sdk):
+def test_nothing_of_a_job_is_left_and_the_learners_environment_is_as_it_was(endpoint, sdk):
     links = Path("/sys/class/net")
     before = sorted(os.listdir(links)), Path("/proc/self/mounts").read_text()
-    name = start(estimator(sdk, "show.py", distribution=MPI))
-    endpoint.wait(name)
+    job = endpoint.wait(start(estimator(sdk, "meddle.py", distribution=MPI)))
+    assert job.lines("WROTE") == ["True"] * 4
+    assert not Path(sys.prefix, "meddled.txt").exists()
     assert (sorted(os.listdir(links)), Path("/proc/self/mounts").read_text()) == before
-    until_gone(name)
-    folder, deadline = endpoint.state / "jobs" / name, time.monotonic() + 60
+    until_gone(job.name)
+    folder, deadline = endpoint.state / "jobs" / job.name, time.monotonic() + 60
     while os.listdir(folder) != ["job.json"]:  # removed just after the job has ended
         assert time.monotonic() < deadline, os.listdir(folder)
         time.sleep(0.1)
-
-
-@pytest.mark.namespaces
-def test_a_job_cannot_change_the_learners_environment(endpoint, sdk):
-    job = endpoint.wait(start(estimator(sdk, "meddle.py", instance_count=1)))
-    assert job.lines("WROTE") == ["True"]
-    assert not Path(sys.prefix, "meddled.txt").exists()
 
 
 @pytest.mark.namespaces
@@ -85,26 +80,26 @@ def test_an_ordinary_user_gets_namespaces_too(tmp_path):
     assert done.stdout.split()[:2] == ["65534", "namespaces"], done.stdout + done.stderr
 
 
-def test_without_namespaces_variables_are_the_same(without, plain_sdk):
-    job = without.wait(start(estimator(plain_sdk, "show.py", hyperparameters={"epochs": 3})))
+def test_without_namespaces_variables_are_the_same_and_tf_configs_ports_exist(without, plain_sdk):
+    """A link that cannot be narrowed here stays wide, and the log says so."""
+    options = {"distribution": {"parameter_server": {"enabled": True}}, "environment": NARROW}
+    job = without.wait(start(estimator(plain_sdk, "show.py", **options)))
     found = sorted(seen(job), key=lambda one: one["SM_CURRENT_HOST"])
     assert [one["SM_CURRENT_HOST"] for one in found] == HOSTS
     assert [json.loads(one["SM_HOSTS"]) for one in found] == [HOSTS, HOSTS]
     for one in found:
         assert one["SM_MODEL_DIR"].endswith("/ml/model")
         assert one["channel"] == ["part-0.txt"]
-    assert any("instances are plain processes here" in line for line in job.lines("[local]"))
-    until_gone(job.name)
-
-
-def test_without_namespaces_links_stay_wide_and_the_log_says_so(without, plain_sdk):
-    asked = {"environment": {"LOCAL_SAGEMAKER_LINKS": "1mbit"}}
-    job = without.wait(start(estimator(plain_sdk, "show.py", **asked)))
-    alone = without.wait(start(estimator(plain_sdk, "show.py", instance_count=1, **asked)))
+    first, second = (json.loads(one["TF_CONFIG"])["cluster"] for one in found)
+    assert first == second
+    addresses = first["master"] + first["worker"] + first["ps"]
+    assert len(set(addresses)) == 4
+    assert all(address.startswith("localhost:") for address in addresses)
+    notes = job.lines("[local]")
+    assert any("instances are plain processes here" in line for line in notes)
     wide = "links are wide: instances are plain processes here and share the loopback"
-    assert [line for line in job.lines("[local]") if line.startswith("links")] == [wide]
-    assert seen(job) and seen(alone)
-    assert not any(line.startswith("links") for line in alone.lines("[local]"))
+    assert [line for line in notes if line.startswith("links")] == [wide]
+    until_gone(job.name)
 
 
 def test_without_namespaces_mpi_has_its_ranks(without, plain_sdk):
@@ -127,18 +122,10 @@ def test_without_namespaces_torchrun_finds_its_master(without, plain_sdk):
     assert {tuple(one["total"]) for one in seen(job)} == {(3.0, 3.0)}
 
 
-def test_without_namespaces_tf_config_names_ports_that_exist(without, plain_sdk):
-    distribution = {"parameter_server": {"enabled": True}}
-    job = without.wait(start(estimator(plain_sdk, "show.py", distribution=distribution)))
-    clusters = [json.loads(one["TF_CONFIG"])["cluster"] for one in seen(job)]
-    assert clusters[0] == clusters[1]
-    addresses = clusters[0]["master"] + clusters[0]["worker"] + clusters[0]["ps"]
-    assert len(set(addresses)) == 4
-    assert all(address.startswith("localhost:") for address in addresses)
-
-
 def test_without_namespaces_a_stubborn_job_ends(without, plain_sdk):
-    options = {"hyperparameters": {"mode": "child"}, "instance_count": 1}
-    job = without.wait(start(estimator(plain_sdk, "fail.py", **options)), 60)
+    """It is one instance, which has no link: of links nothing is said."""
+    options = {"hyperparameters": {"mode": "raise"}, "instance_count": 1, "environment": NARROW}
+    job = without.wait(start(estimator(plain_sdk, "fail.py", **options)))
     assert job.status == "Failed"
+    assert not any(line.startswith("links") for line in job.lines("[local]"))
     until_gone(job.name)

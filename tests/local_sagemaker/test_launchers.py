@@ -1,9 +1,18 @@
-"""Each launcher, two instances, an unmodified SDK: what the script sees is SageMaker's."""
+"""Each launcher, two instances, an unmodified SDK: what the script sees is SageMaker's.
+
+Variables, arguments and command are compared with what AWS's unmodified toolkit makes of the same
+request. Its input files are written as AWS documents them (docs.aws.amazon.com/sagemaker/latest/
+dg/your-algorithms-training-algo-running-container.html), from DescribeTrainingJob's answer.
+"""
 
 from __future__ import annotations
 
+import datetime
 import io
 import json
+import os
+import subprocess
+import sys
 import tarfile
 from pathlib import Path
 
@@ -11,6 +20,7 @@ import pytest
 
 from endpoint_harness import BUCKET, estimator, start
 
+TOOLKIT_SAYS = Path(__file__).parent / "oracle" / "toolkit_says.py"
 ORACLE = json.loads((Path(__file__).parent / "oracle" / "tf_config.json").read_text())
 HOSTS = ["algo-1", "algo-2"]
 MPI = {"mpi": {"enabled": True, "processes_per_host": 2, "custom_mpi_options": "-x FOO=bar"}}
@@ -39,7 +49,14 @@ def jobs(endpoint):
         session = sagemaker.Session(default_bucket=BUCKET)
         metric = [{"Name": "loss", "Regex": "train_loss: ([0-9.]+)"}]
         plain = estimator(
-            session, "show.py", hyperparameters={"epochs": 3}, metric_definitions=metric
+            session,
+            "show.py",
+            distribution={"horovod": {"enabled": True}},  # a key that SageMaker does not know
+            hyperparameters={"epochs": 3},
+            metric_definitions=metric,
+            environment={"FOO": "bar"},
+            tags=[{"Key": "lesson", "Value": "05"}],
+            checkpoint_s3_uri=f"s3://{BUCKET}/checkpoints",
         )
         names = {"plain": start(plain)}
         for key, kind in (
@@ -49,7 +66,9 @@ def jobs(endpoint):
             names[key] = start(
                 estimator(session, "show.py", distribution={kind: {"enabled": True}})
             )
-        names["mpi"] = start(estimator(session, "show.py", distribution=MPI))
+        asked = {"epochs": 3, "learning-rate": 0.25, "name": "a b", "verbose": True}
+        mpi = estimator(session, "show.py", distribution=MPI, hyperparameters=asked)
+        names["mpi"] = start(mpi)
         names["torch_distributed"] = start(
             estimator(
                 session,
@@ -95,9 +114,14 @@ def test_plain_every_host_runs_the_script(jobs):
         assert one["channel"] == [f"part-{number}.txt" for number in range(4)]
 
 
-def test_plain_says_that_nothing_synchronises(jobs):
-    notes = jobs("plain").lines("[local]")
-    assert any("nothing synchronises them" in line for line in notes)
+def test_a_launcher_that_sagemaker_does_not_know_is_ignored_and_said(jobs):
+    """The hosts ran all the same, as on AWS."""
+    (note,) = [n for n in jobs("plain").lines("[local]") if "no launcher that SageMaker knows" in n]
+    assert "nothing synchronises them" in note
+
+
+def test_a_line_that_was_written_in_pieces_is_whole_in_the_log(jobs):
+    assert jobs("plain").lines("one") == ["two three"] * 2
 
 
 def test_model_output_metrics_and_log_streams(jobs, endpoint):
@@ -157,6 +181,130 @@ def test_smddp_has_a_stand_in_that_says_so(jobs):
     assert any("SMDDP exists only on AWS" in line for line in job.lines("[local]"))
 
 
-def test_a_torn_line_is_whole_in_the_log(endpoint, sdk):
-    job = endpoint.wait(start(estimator(sdk, "torn.py", instance_count=1)))
-    assert job.lines("one") == ["two three"]
+@pytest.fixture(scope="module")
+def toolkit(jobs, tmp_path_factory):
+    """The toolkit's answers for the first host, from files made as AWS makes them."""
+    job = jobs("mpi")
+    told, base = job.description, tmp_path_factory.mktemp("opt") / "ml"
+    kind = told["ResourceConfig"]["InstanceType"]
+    group = {"instance_group_name": "homogeneousCluster", "instance_type": kind, "hosts": HOSTS}
+    files = {
+        "hyperparameters": told["HyperParameters"],
+        "resourceconfig": {
+            "current_host": "algo-1",
+            "current_instance_type": kind,
+            "current_group_name": "homogeneousCluster",
+            "hosts": HOSTS,
+            "instance_groups": [group],
+            "network_interface_name": "eth0",
+        },
+        "inputdataconfig": {
+            "training": {
+                "TrainingInputMode": "File",
+                "S3DistributionType": "FullyReplicated",
+                "RecordWrapperType": "None",
+            }
+        },
+    }
+    (base / "input" / "config").mkdir(parents=True)
+    for name, content in files.items():
+        (base / "input" / "config" / f"{name}.json").write_text(json.dumps(content))
+    env = {name: "local" for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")}
+    env |= {"PATH": os.environ["PATH"], "TRAINING_JOB_NAME": job.name}
+    # The image says which framework module the toolkit calls; the local endpoint has its own.
+    env["SAGEMAKER_TRAINING_MODULE"] = "local_sagemaker.image.training:main"
+    done = subprocess.run(
+        [sys.executable, TOOLKIT_SAYS, base], env=env, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_every_variable_is_the_toolkits(jobs, toolkit):
+    log = jobs("mpi").log["algo-1"]
+    lines = dict(line.split("=", 1) for line in log if line.startswith("SM_"))
+    assert len(toolkit["variables"]) > 30
+    for name, value in toolkit["variables"].items():
+        assert lines[name] == value, name
+
+
+def test_the_arguments_are_the_toolkits(jobs, toolkit):
+    seen = [json.loads(line) for line in jobs("mpi").lines("SEEN")]
+    assert len(seen) == 4
+    for one in seen:
+        assert one["arguments"] == toolkit["arguments"]
+
+
+def test_the_mpi_command_is_the_toolkits(jobs, toolkit):
+    log = jobs("mpi").log["algo-1"]
+    logged = [line for line in log if line.startswith("mpirun --host")]
+    # The log has the words of the command with spaces between them, unquoted.
+    assert logged == [" ".join(toolkit["command"])]
+
+
+def test_describe_tells_what_was_asked_for(jobs):
+    told = jobs("plain").description
+    assert told["Environment"] == {"FOO": "bar"}
+    assert told["HyperParameters"]["epochs"] == "3"
+    assert told["ResourceConfig"]["InstanceType"] == "ml.m5.xlarge"
+    assert told["InputDataConfig"][0]["ChannelName"] == "training"
+    assert told["CheckpointConfig"]["S3Uri"] == f"s3://{BUCKET}/checkpoints"
+    assert told["StoppingCondition"]["MaxRuntimeInSeconds"] == 86400
+    assert told["EnableManagedSpotTraining"] is False
+    assert "Tags" not in told
+
+
+def test_describe_fits_the_documented_shape(endpoint, jobs):
+    """Each member is of the model's type, and none is unknown to it."""
+    api = endpoint.client("sagemaker")
+    shape = api.meta.service_model.operation_model("DescribeTrainingJob").output_shape
+    job = jobs("plain")
+    told = {key: value for key, value in job.description.items() if key != "ResponseMetadata"}
+    _conforms(shape, told, "answer")
+    ended = {"TrainingStartTime", "TrainingEndTime", "ModelArtifacts", "FinalMetricDataList"}
+    assert ended | set(shape.required_members) <= set(told)
+
+
+PYTHON_TYPES = {"string": str, "integer": int, "long": int, "float": float, "boolean": bool}
+PYTHON_TYPES |= {"timestamp": datetime.datetime, "structure": dict, "map": dict, "list": list}
+
+
+def _conforms(shape, value, where: str) -> None:
+    assert isinstance(value, PYTHON_TYPES[shape.type_name]), where
+    if shape.type_name == "structure":
+        assert set(value) <= set(shape.members), where
+        assert set(shape.required_members) <= set(value), where
+        for name, one in value.items():
+            _conforms(shape.members[name], one, f"{where}.{name}")
+    elif shape.type_name == "list":
+        for one in value:
+            _conforms(shape.member, one, where)
+    elif shape.type_name == "string" and shape.enum:
+        assert value in shape.enum, where
+
+
+def test_attach(jobs, sdk):
+    from sagemaker.tensorflow import TensorFlow
+
+    job = jobs("plain")
+    again = TensorFlow.attach(job.name, sagemaker_session=sdk)
+    assert again.model_data == job.description["ModelArtifacts"]["S3ModelArtifacts"]
+    assert again.hyperparameters()["epochs"] == "3"
+    assert again.latest_training_job.describe()["TrainingJobStatus"] == "Completed"
+
+
+def test_the_aws_command_line(endpoint, jobs):
+    aws = Path(sys.executable).parent / "aws"
+    if not aws.exists():
+        pytest.skip("the AWS CLI is not installed beside this Python")
+    job = jobs("plain")
+    command = ["sagemaker", "describe-training-job", "--training-job-name", job.name]
+    done = subprocess.run(
+        [str(aws), *command, "--output", "json"],
+        env={"PATH": os.environ["PATH"], "HOME": str(endpoint.state), **endpoint.env},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["TrainingJobArn"] == job.description["TrainingJobArn"]

@@ -66,7 +66,7 @@ def test_an_expression_that_never_ends_is_given_up():
     begun = time.monotonic()
     for _ in range(3):
         reader.read("loss: " + "1" * 60 + "x")
-    assert time.monotonic() - begun < 20
+    assert time.monotonic() - begun < 60
     assert len(said) == 1 and "metric m: its regular expression took over" in said[0]
     assert set(reader.values) == {"good"}
 

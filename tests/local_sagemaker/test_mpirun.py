@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.machinery
 import importlib.util
+import shlex
 from pathlib import Path
 
 PATH = Path(__file__).parent.parent.parent / "local_sagemaker" / "image" / "bin" / "mpirun"
@@ -11,50 +12,13 @@ loader = importlib.machinery.SourceFileLoader("mpirun", str(PATH))
 mpirun = importlib.util.module_from_spec(importlib.util.spec_from_loader("mpirun", loader))
 loader.exec_module(mpirun)
 
-TOOLKIT = [
-    "--host",
-    "algo-1:2,algo-2:2",
-    "-np",
-    "4",
-    "--allow-run-as-root",
-    "--display-map",
-    "--tag-output",
-    "-mca",
-    "btl_tcp_if_include",
-    "eth0",
-    "-mca",
-    "oob_tcp_if_include",
-    "eth0",
-    "-mca",
-    "plm_rsh_no_tree_spawn",
-    "1",
-    "-bind-to",
-    "none",
-    "-map-by",
-    "slot",
-    "-mca",
-    "pml",
-    "ob1",
-    "-mca",
-    "btl",
-    "^openib",
-    "-mca",
-    "orte_abort_on_non_zero_status",
-    "1",
-    "-mca",
-    "btl_vader_single_copy_mechanism",
-    "none",
-    "-x",
-    "NCCL_DEBUG=INFO",
-    "-x",
-    "LD_PRELOAD=/x/gethostname.so",
-    "/bin/python",
-    "-m",
-    "mpi4py",
-    "train.py",
-    "-mca",
-    "1",
-]
+TOOLKIT = shlex.split(
+    "--host algo-1:2,algo-2:2 -np 4 --allow-run-as-root --display-map --tag-output "
+    "-mca btl_tcp_if_include eth0 -mca oob_tcp_if_include eth0 -mca plm_rsh_no_tree_spawn 1 "
+    "-bind-to none -map-by slot -mca pml ob1 -mca btl ^openib "
+    "-mca orte_abort_on_non_zero_status 1 -mca btl_vader_single_copy_mechanism none "
+    "-x NCCL_DEBUG=INFO -x LD_PRELOAD=/x/gethostname.so /bin/python -m mpi4py train.py -mca 1"
+)
 
 
 def test_the_toolkits_options_are_spelled_as_open_mpi_5_does():
@@ -69,11 +33,8 @@ def test_the_toolkits_options_are_spelled_as_open_mpi_5_does():
 
 
 def test_what_the_script_gets_is_never_translated():
-    assert mpirun.translate(["-np", "1", "prog", "-bind-to", "--oversubscribe"])[2:] == [
-        "prog",
-        "-bind-to",
-        "--oversubscribe",
-    ]
+    words = ["prog", "-bind-to", "--oversubscribe"]
+    assert mpirun.translate(["-np", "1", *words])[2:] == words
 
 
 def test_ranks_are_placed_host_by_host_and_yield():

@@ -15,10 +15,15 @@ from local_sagemaker.jobs import instance_types
 FULL_ACCESS = "arn:aws:iam::aws:policy/AmazonSageMakerFullAccess"
 
 
-def test_keras_2_where_the_image_has_it(endpoint, sdk):
-    job = endpoint.wait(start(estimator(sdk, "keras_2_script.py", instance_count=1)))
+def test_keras_2_where_the_image_has_it_and_a_model_without_compression(endpoint, sdk):
+    """The second is the SDK's disable_output_compression=True."""
+    options = {"instance_count": 1, "disable_output_compression": True}
+    job = endpoint.wait(start(estimator(sdk, "keras_2_script.py", **options)))
     assert job.status == "Completed", job.description.get("FailureReason")
     assert job.lines("RATE") == ["0.01"]
+    uri = job.description["ModelArtifacts"]["S3ModelArtifacts"]
+    assert uri.endswith(f"/{job.name}/output/model/")
+    assert endpoint.get(f"{uri}weights.h5").startswith(b"\x89HDF")
 
 
 def test_an_archive_of_another_user_and_a_shell_entry_point(endpoint, sdk):
@@ -33,17 +38,6 @@ def test_an_archive_of_another_user_and_a_shell_entry_point(endpoint, sdk):
     job = endpoint.wait(start(training, {"training": f"s3://{BUCKET}/{prefix}"}))
     assert job.status == "Completed", job.description.get("FailureReason")
     assert job.lines("UNPACKED") == ["hello"]
-
-
-def test_a_model_without_compression(endpoint, sdk):
-    """The SDK's disable_output_compression=True."""
-    training = estimator(
-        sdk, "keras_2_script.py", instance_count=1, disable_output_compression=True
-    )
-    job = endpoint.wait(start(training))
-    uri = job.description["ModelArtifacts"]["S3ModelArtifacts"]
-    assert uri.endswith(f"/{job.name}/output/model/")
-    assert endpoint.get(f"{uri}weights.h5").startswith(b"\x89HDF")
 
 
 @pytest.mark.parametrize(

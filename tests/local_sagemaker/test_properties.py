@@ -14,7 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from raw_http import call, head
 
-from endpoint_harness import Endpoint, request
+from endpoint_harness import request
 
 BUCKET = "searched"
 SCRIPTS = Path(__file__).parent / "scripts"
@@ -39,11 +39,10 @@ variables = st.from_regex(r"[A-Z][A-Z0-9_]{0,20}_ECHO", fullmatch=True)
 
 
 @pytest.fixture(scope="module")
-def searched(tmp_path_factory):
-    one = Endpoint(tmp_path_factory.mktemp("searched") / "state", ["--grace", "1"])
-    one.client("s3").create_bucket(Bucket=BUCKET)
-    yield one
-    one.down()
+def searched(endpoint):
+    """The usual endpoint, with a bucket of this module's own."""
+    endpoint.client("s3").create_bucket(Bucket=BUCKET)
+    return endpoint
 
 
 @settings(max_examples=MANY, **COMMON)

@@ -74,7 +74,7 @@ def test_without_them_tests_skip_with_the_reason_and_none_fails(tmp_path):
         capture_output=True,
         text=True,
         cwd=REPOSITORY,
-        timeout=120,
+        timeout=280,
         env=os.environ | {"PATH": str(tmp_path), "PYTHONPATH": str(REPOSITORY)},
     )
     assert done.returncode == 0, done.stdout + done.stderr

@@ -102,7 +102,7 @@ def test_finished_set_up_is_recognised_at_once(finished):
         seconds.append(sum(spent))
         assert done.stdout == ""
     # 0.2 s is the promise on an idle machine. Seconds of the processor: others use this one too.
-    assert min(seconds) < 0.5, seconds
+    assert min(seconds) < 1, seconds
 
 
 @pytest.mark.parametrize(
@@ -215,14 +215,15 @@ def test_an_interrupted_step_leaves_no_process(tmp_path):
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         stderr=subprocess.DEVNULL,
     )
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not (pid_file.exists() and pid_file.read_text().strip()):
         assert time.monotonic() < deadline
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=20) != 0
-    time.sleep(0.2)
-    assert not alive(int(pid_file.read_text()))
+    assert process.wait(timeout=60) != 0
+    while alive(int(pid_file.read_text())):
+        assert time.monotonic() < deadline + 60
+        time.sleep(0.05)
 
 
 def test_nothing_of_make_or_another_python_reaches_a_tool(monkeypatch):

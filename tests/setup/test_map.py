@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 from pathlib import Path
@@ -12,6 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
 TARGET = re.compile(r"^([a-z][a-z0-9-]*):", re.MULTILINE)
 BLOCK = re.compile(r"```\w*\n(.*?)```", re.DOTALL)
+TEST = re.compile(r"`(tests/[\w/]+\.py)::(test_\w+)`")
 PATH = re.compile(r"\.?[\w-]+(/[\w.-]+)*/?")
 page = pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
 
@@ -79,3 +81,20 @@ def test_paths_exist(page):
     found = paths((ROOT / page).read_text())
     assert {"workshop/", "notebooks/"} <= found
     assert [one for one in found if not (ROOT / one).exists()] == []
+
+
+def test_the_tests_that_contributing_names_are_there_and_run_in_make_test():
+    table = (ROOT / "CONTRIBUTING.md").read_text().split("| behaviour | its test |\n", 1)[1]
+    rows = table.split("\n\n", 1)[0].splitlines()[1:]
+    named = [found for row in rows for found in TEST.findall(row)]
+    assert len(named) == len(rows) > 10, "a row without a test, or a test of another form"
+    assert [f"{path}::{name}" for path, name in named if not runs(ROOT / path, name)] == []
+
+
+def runs(path: Path, name: str) -> bool:
+    """Whether a file has this test, and it is no soak."""
+    tests = ast.walk(ast.parse(path.read_text())) if path.exists() else ()
+    for one in tests:
+        if isinstance(one, ast.FunctionDef) and one.name == name:
+            return "pytest.mark.soak" not in map(ast.unparse, one.decorator_list)
+    return False

@@ -4,6 +4,7 @@ import argparse
 import os
 import signal
 import socket
+import subprocess
 import sys
 import time
 
@@ -15,14 +16,11 @@ args = parser.parse_args()
 print("BEGUN", socket.gethostname(), flush=True)
 if args.where and socket.gethostname() != args.where:
     time.sleep(600)
-if args.mode == "raise":
+if args.mode == "raise":  # and what it has started lives on
+    subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     raise ValueError("the batch size must divide the data")
-if args.mode == "exit":
-    sys.exit(3)
 if args.mode == "killed":
     os.kill(os.getpid(), signal.SIGKILL)
-if args.mode == "channel":
-    print(os.environ["SM_CHANNEL_VALIDATION"])
 if args.mode == "stubborn":
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 if args.mode == "saves":
@@ -33,9 +31,5 @@ if args.mode == "saves":
         sys.exit(0)
 
     signal.signal(signal.SIGTERM, save)
-if args.mode == "child":
-    import subprocess
-
-    subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-    raise ValueError("my child lives on")
+    print("WAITS", flush=True)
 time.sleep(600)

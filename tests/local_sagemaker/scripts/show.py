@@ -5,6 +5,7 @@ import os
 import pathlib
 import socket
 import sys
+import time
 
 NAMES = ("SM_HOSTS", "SM_CURRENT_HOST", "SM_NUM_GPUS", "SM_CHANNELS", "SM_CHANNEL_TRAINING")
 NAMES += ("SM_MODEL_DIR", "SM_OUTPUT_DATA_DIR", "SM_NETWORK_INTERFACE_NAME", "TF_CONFIG")
@@ -23,6 +24,10 @@ if "OMPI_COMM_WORLD_RANK" in os.environ:
     seen["size"] = MPI.COMM_WORLD.allreduce(1)
     seen["local_rank"] = int(os.environ["OMPI_COMM_WORLD_LOCAL_RANK"])
 print("SEEN " + json.dumps(seen), flush=True)
+for piece in ("one", " ", "two three", "\n"):  # a line in pieces, as print does without a buffer
+    sys.stdout.write(piece)
+    sys.stdout.flush()
+    time.sleep(0.05)
 print(f"train_loss: {0.5 if seen['hostname'] == 'algo-1' else 0.25}", flush=True)
 model = pathlib.Path(os.environ["SM_MODEL_DIR"])
 (model / f"weights-{seen['hostname']}.txt").write_text("w")
