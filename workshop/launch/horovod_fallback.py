@@ -49,6 +49,15 @@ def script_for_job(session) -> ScriptChoice:
     )
 
 
+def script_here() -> ScriptChoice:
+    """The same for plain ranks of this machine: what a job's image has does not help them."""
+    status = horovod_status()
+    if status.available:
+        script = "train_tf_horovod.py"
+        return ScriptChoice(script, "tensorflow", f"The ranks use {status}.")
+    return ScriptChoice("train_torch_ddp.py", "torch", f"Horovod is missing here. {status}.")
+
+
 def script_with_steps() -> ScriptChoice:
     """The Horovod script in nine marked steps, or the PyTorch one if Horovod is missing here."""
     status = horovod_status()
