@@ -21,6 +21,7 @@ import workshop
 from workshop.account import cleanup, seat_stacks, stacks
 from workshop.account.prices import idle_price as price
 from workshop.jobs.logs import LOG_GROUP
+from workshop.jobs.session import Session
 
 KINDS = [
     "endpoints",
@@ -122,7 +123,8 @@ def test_a_name_alone_proves_nothing(session):
 
 
 def test_a_seat_whose_name_goes_on_is_another_seat(session):
-    neighbour = workshop.session("local", seat=f"{session.seat}-b")
+    # No seat has a hyphen, but the cleaner does not trust in that.
+    neighbour = Session("local", f"{session.seat}-b", session.boto_session)
     host(neighbour, "x", stacks.tags(neighbour.seat))
     notebook(neighbour)
     job(neighbour, "done")
