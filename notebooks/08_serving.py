@@ -401,8 +401,9 @@ transformer.transform(
 try:
     transformer.wait(logs=False)
 finally:  # also where you interrupt this cell: a transform has no max_run
-    if transformer.latest_transform_job.describe()["TransformJobStatus"] == "InProgress":
-        transformer.stop_transform_job(wait=False)
+    transform = {"TransformJobName": transformer.latest_transform_job.name}
+    if sagemaker.describe_transform_job(**transform)["TransformJobStatus"] == "InProgress":
+        sagemaker.stop_transform_job(**transform)
     transformer.delete_model()
 written = session.client("s3").get_object(Bucket=session.bucket, Key=f"{folder}/out/test.jsonl.out")
 rows = [json.loads(line)["predictions"] for line in written["Body"].read().decode().splitlines()]

@@ -1,5 +1,9 @@
 """What a seat's roles must not do: to another seat, to strangers, and beyond the limits."""
 
+import copy
+import dataclasses
+import json
+
 import pytest
 from aws_calls import ACCOUNT, LOGS, REGION, SAGEMAKER, Call, World, in_the_vpc
 from deployed_policies import standing
@@ -211,15 +215,89 @@ def attempts(ann, ann2):
     return found
 
 
+def let_through(seat, tried):
+    """What of it the seat's policies allow."""
+    return [what for what, (role, asked) in tried.items() if not seat.refused(role, asked)]
+
+
 def test_what_must_be_refused_is(seats):
     tried = attempts(seats["ann"], seats["ann2"])
-    let_through = []
-    for what, (role, requests) in tried.items():
-        assert requests, what
-        if not seats["ann"].refused(role, requests):
-            let_through.append(what)
-    assert let_through == []
-    assert len(tried) >= 40
+    assert len(tried) >= 40 and all(requests for _, requests in tried.values())
+    assert let_through(seats["ann"], tried) == []
+
+
+def without(*keys, of=None):
+    """A function that takes condition keys out of a policy. of: operators; None: all."""
+
+    def change(document):
+        for statement in document["Statement"]:
+            for operator, conditions in statement.get("Condition", {}).items():
+                if of is None or operator in of:
+                    left = {key: one for key, one in conditions.items() if key not in keys}
+                    statement["Condition"][operator] = left
+        return document
+
+    return change
+
+
+def replaced(old, new):
+    """A function that replaces a text everywhere in a policy."""
+    return lambda document: json.loads(json.dumps(document).replace(old, new))
+
+
+# A defect that was once there -> how it comes back, and one of the attempts that finds it.
+DEFECTS = {
+    "a name is enough": (
+        without("aws:ResourceTag/workshop", "aws:ResourceTag/seat"),
+        "notebook: DeleteEndpoint, ann's name, ann2's tags",
+    ),
+    "a prefix without its hyphen": (
+        replaced("workshop-ann-*", "workshop-ann*"),
+        "notebook: read ann2's job",
+    ),
+    "stacks by their prefix": (
+        replaced("stack/workshop-ann-roles/*", "stack/workshop-ann-*/*"),
+        "notebook: read the stack workshop-ann-roles2",
+    ),
+    "tags can be added later": (
+        without("sagemaker:TaggingAction"),
+        "notebook: claim an untagged endpoint",
+    ),
+    "jobs need no tags": (
+        without("aws:RequestTag/workshop", "aws:RequestTag/seat"),
+        "notebook: job without tags",
+    ),
+    "any instance type": (without("sagemaker:InstanceTypes"), "notebook: job on p4d"),
+    "ForAllValues alone": (
+        without("sagemaker:InstanceTypes", of=("Null",)),
+        "notebook: endpoint without instances",
+    ),
+    "any time": (without("sagemaker:MaxRuntimeInSeconds"), "notebook: job of a day"),
+    "jobs write everywhere": (
+        replaced("us-east-1/jobs/*", "us-east-1/*"),
+        "job: overwrite the kit, which the notebook executes",
+    ),
+    "any VPC": (
+        without("ec2:Vpc"),
+        "job: ec2:DeleteNetworkInterface in ann2's VPC: network-interface/eni-1",
+    ),
+    "logs of all": (
+        replaced("log-stream:workshop-ann-*", "log-stream:*"),
+        "job: write ann2's log",
+    ),
+}
+
+
+@pytest.mark.parametrize("defect", DEFECTS)
+def test_a_defect_that_comes_back_is_found(seats, defect):
+    ann = seats["ann"]
+    change, found_by = DEFECTS[defect]
+    policies = {
+        role: [change(copy.deepcopy(one)) for one in documents]
+        for role, documents in ann.policies.items()
+    }
+    worse = dataclasses.replace(ann, policies=policies)
+    assert found_by in let_through(worse, attempts(ann, seats["ann2"]))
 
 
 def test_the_same_with_its_own_is_allowed(seats):
@@ -257,3 +335,30 @@ def test_nobody_is_forbidden_by_accident(seats):
         effects = {one["Effect"] for document in documents for one in document["Statement"]}
         assert effects == {"Allow"}
         assert decision(documents, Request("s3:GetObject", "arn:aws:s3:::x/y")) == "denied"
+
+
+@pytest.mark.parametrize(
+    ("change", "asked"),
+    [
+        (
+            replaced("/NotebookInstances:*", "/NotebookInstances"),
+            logs("CreateLogGroup", "/aws/sagemaker/NotebookInstances"),
+        ),
+        (
+            replaced("sagemaker:DescribeNotebookInstance", "sagemaker:DescribeApp"),
+            [
+                Request(
+                    "sagemaker:DescribeNotebookInstance",
+                    f"{SAGEMAKER}:notebook-instance/workshop-ann",
+                )
+            ],
+        ),
+        (replaced("sagemaker:AddTags", "sagemaker:DeleteTags"), World().asked(transform())),
+    ],
+    ids=["a log group by its name alone", "stacks status", "tags"],
+)
+def test_a_permission_that_was_missing_once_is_missed(seats, change, asked):
+    ann = seats["ann"]
+    documents = [change(copy.deepcopy(one)) for one in ann.policies["NotebookRole"]]
+    worse = dataclasses.replace(ann, policies={"NotebookRole": documents})
+    assert ann.refused("NotebookRole", asked) == [] != worse.refused("NotebookRole", asked)
