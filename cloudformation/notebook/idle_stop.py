@@ -1,8 +1,9 @@
 """Stops the notebook instance that it runs on when nobody has used it for a while.
 
 Asks Jupyter's own API: a kernel that runs a cell is use, and so is anything that a kernel or a
-terminal did lately, and the set-up as long as it runs. A page that is merely open is not. A Jupyter
-that does not answer does nothing either. Python's standard library and boto3; the instance's role must allow StopNotebookInstance.
+terminal did lately, and the set-up as long as it runs. A page that is merely open is not. A
+Jupyter that does not answer does nothing either. Python's standard library and boto3; the
+instance's role must allow StopNotebookInstance.
 """
 
 import argparse
