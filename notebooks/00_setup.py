@@ -235,6 +235,11 @@ print("\n".join(line.strip() for line in parser if 'env("SM_' in line))
 # `framework_version` chooses a container image on AWS. The local endpoint pulls no image: it
 # runs what is installed here, and says so in the job's log. `instance_type` is one without a
 # GPU: for models as small as ours a CPU is enough, and costs a fraction.
+#
+# > The images of these lessons are old on purpose: TensorFlow 2.12 is the last with Horovod inside.
+# > They get **no security patches** any more
+# > ([which do](https://aws.github.io/deep-learning-containers/reference/support_policy)). For your
+# > own work take a current one: TensorFlow 2.21 is patched until 2027-07-10 (read 2026-11-22).
 
 # %%
 from sagemaker.tensorflow import TensorFlow

@@ -33,7 +33,7 @@
 #
 # **Cost on AWS:** about 0.21 USD: four jobs of one or two `ml.c5.xlarge`, three of up to four
 # `ml.c5.2xlarge`, 3 minutes each (us-east-1, price list of 2026-09-27). At most 1.16 USD, whatever
-# goes wrong. And 0.05 USD an hour while the network stands. Locally nothing.
+# goes wrong. The network costs nothing. Locally nothing.
 
 # %% [markdown]
 # ## Set up
@@ -44,7 +44,9 @@
 #   send; a larger batch means more to compute before they are sent.
 # - `layout_link`, `layout_ranks`, `layout_instances`, `layout_megabytes`: the second measurement,
 #   of one all-reduce of the same ranks on few or many instances.
-# - `make_network`: whether the lesson creates the network stack. It is deleted in *Clean up*.
+# - `make_network`: whether the lesson creates the network stack, if there is none. What it made it
+#   deletes in *Clean up*. The kit's notebook instance may make no stacks: there, make it before,
+#   from the machine on which you made the others (`workshop stacks up network --target aws`).
 # - `max_run`: seconds after which SageMaker ends a job, whatever it does.
 
 # %% tags=["parameters"]
@@ -116,7 +118,8 @@ print(stay_wide or "Links between instances can be narrowed here.")
 # The next cell makes a network: the stack `network`, from `cloudformation/network.yaml`.
 
 # %%
-if make_network:
+made = make_network and vpc.of_stack(session) is None
+if made:
     workshop.deploy(session, ("network",))
 network = vpc.network(session)
 network
@@ -131,7 +134,7 @@ network
 # | **subnet**, in one zone | addresses | two zones: a longer way, paid by the GB |
 # | **security group**, open to its own members | ranks reach each other | two instances wait |
 # | S3 **gateway endpoint** | data in, model out | the download fails |
-# | **interface endpoints**: SageMaker, STS, Logs, ECR | what *your script* asks AWS | no answer |
+# | **interface endpoints** (off here) | what *your script* asks AWS | no answer |
 # | **NAT gateway** (off here) | `pip`, data from the web | `requirements.txt` times out |
 # | 2 free addresses an instance, 5 with EFA | network cards | the job does not start |
 #
@@ -585,11 +588,13 @@ workshop.quiz("06")
 # %% [markdown]
 # ## Clean up
 #
-# The jobs' instances are gone. The network stack stands, and on AWS its endpoints cost money by
-# the hour. So it is deleted now. `workshop stacks status` and lesson 99 would find it, too.
+# The jobs' instances are gone. The network stack stands. As it is it costs nothing; with a NAT
+# gateway or interface endpoints it would, by the hour. What this lesson made is deleted now. On AWS
+# that can take minutes, until SageMaker has removed the jobs' network cards. `workshop stacks
+# status` and lesson 99 would find it, too.
 
 # %%
-if make_network:
+if made:
     stacks.delete(session, ("network",))
 
 # %% [markdown]

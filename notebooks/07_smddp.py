@@ -542,15 +542,18 @@ switch = {
     "horovod": {"mpi": {"enabled": True, "processes_per_host": 1}},
     "smddp": {"smdistributed": {"dataparallel": {"enabled": True}}},
 }
+image = {  # the last TensorFlow images that have the one and the other
+    "horovod": {"framework_version": "2.12.0", "py_version": "py310"},
+    "smddp": {"framework_version": "2.11.0", "py_version": "py39"},
+}
 
 
 def with_library(library: str) -> TensorFlow:
     """The same script with one library or the other."""
     return TensorFlow(
         entry_point="train_tf_fit.py",
-        framework_version="2.11.0",  # the last image that has both
-        py_version="py39",
         instance_count=2,
+        **image[library],
         distribution=switch[library],
         hyperparameters={
             "library": library,

@@ -38,7 +38,8 @@
 # ## Set up
 #
 # - `instance_type`: of the training jobs. `serving_type`: of the endpoint and the batch transform.
-# - `in_vpc`: put the endpoint into the subnet of lesson 06. On AWS that needs its network stack.
+# - `in_vpc`: put the endpoint into the seat's network. On AWS, without a network stack, it stands
+#   in SageMaker's own.
 # - `epochs`: of the training. `requests`: how many answers are timed.
 # - `spot_epochs`: of the training that is interrupted. `interrupt_after`: seconds after its start
 #   at which the local endpoint takes its instance away.
@@ -69,7 +70,7 @@ from IPython.display import display
 import data_prep
 import workshop
 from workshop import failures, plots
-from workshop.account import prices
+from workshop.account import prices, stacks
 from workshop.jobs import inference, vpc
 
 session = workshop.session(target=target, seat=seat)
@@ -161,12 +162,17 @@ guess = workshop.guess(
 )
 
 # %% [markdown]
-# `vpc_config` puts the endpoint's instances into your subnet, as lesson 06 did with a job's. Then
+# `vpc_config` puts the endpoint's instances into your subnets, as lesson 06 did with a job's, here
+# in two zones: a job is to be in one, an endpoint is to survive the loss of one. Then
 # your own programs reach it without the internet, if there is an interface endpoint for
 # `sagemaker.runtime`; and the instances reach what your network reaches.
 
 # %%
-network = vpc.network(session) if in_vpc else None
+try:
+    network = vpc.network(session, serving=True) if in_vpc else None
+except vpc.NoNetwork:
+    network = None
+    print("No network stack: the endpoint's instances are in a network of SageMaker's own.")
 where = network and {
     "Subnets": network["subnets"],
     "SecurityGroupIds": network["security_group_ids"],
@@ -330,6 +336,32 @@ workshop.save_results(median_ms=median, slowest_ms=slowest)
 # What you measured is the way there and back, the signing of the request, JSON, and the model. The
 # model alone is the smallest part. `make bench` measures the same with 32 clients at once.
 #
+# ## Take it away
+#
+# Nothing below asks the endpoint, and on AWS it costs until it is deleted. So it is deleted
+# **now**, and not at the end of the lesson, which somebody may never reach. The model goes first,
+# because the SDK asks the endpoint which one it has.
+
+# %%
+predictor.delete_model()
+predictor.delete_endpoint()
+sagemaker = session.client("sagemaker")
+mine = {"NameContains": session.job_prefix}
+left = [
+    one
+    for one in sagemaker.list_endpoints(**mine)["Endpoints"]
+    if one["EndpointStatus"] != "Deleting"
+]
+print(f"{len(left)} endpoints of this seat are left.")
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+assert not left, f"Still there, and billed: {[one['EndpointName'] for one in left]}"
+workshop.save_results(endpoints_left=len(left))
+
+# %% [markdown]
+# If a cell above failed, its endpoint is still there: run the cell that deletes it now.
+# [Lesson 99](99_clean_up.ipynb) finds it, too, and all else.
+#
 # ## A whole file: batch transform
 #
 # For questions that are all there already, an endpoint is the wrong thing. **Batch transform** is
@@ -337,12 +369,13 @@ workshop.save_results(median_ms=median, slowest_ms=slowest)
 # and gives the instances back. It cannot be forgotten.
 
 # %%
-folder = f"{session.job_prefix}questions"
+folder = f"jobs/{session.job_prefix}questions"
 lines = "\n".join(json.dumps({"images": one.tolist()}) for one in images)
 session.client("s3").put_object(
     Bucket=session.bucket, Key=f"{folder}/in/test.jsonl", Body=lines.encode()
 )
 transformer = estimator.transformer(
+    tags=stacks.tags(seat),  # the SDK gives the job's own to neither model nor transform
     instance_count=1,
     instance_type=serving_type,
     strategy="MultiRecord",
@@ -365,7 +398,13 @@ transformer.transform(
     split_type="Line",
     wait=False,
 )
-transformer.wait(logs=False)
+try:
+    transformer.wait(logs=False)
+finally:  # also where you interrupt this cell: a transform has no max_run
+    transform = {"TransformJobName": transformer.latest_transform_job.name}
+    if sagemaker.describe_transform_job(**transform)["TransformJobStatus"] == "InProgress":
+        sagemaker.stop_transform_job(**transform)
+    transformer.delete_model()
 written = session.client("s3").get_object(Bucket=session.bucket, Key=f"{folder}/out/test.jsonl.out")
 rows = [json.loads(line)["predictions"] for line in written["Body"].read().decode().splitlines()]
 batch = np.concatenate(rows)
@@ -525,24 +564,8 @@ workshop.quiz("08")
 # %% [markdown]
 # ## Clean up
 #
-# This lesson made something that costs while it stands there. Delete it **now**: the model first,
-# because the SDK asks the endpoint which one it has.
-
-# %%
-predictor.delete_model()
-predictor.delete_endpoint()
-transformer.delete_model()
-client = session.client("sagemaker")
-left = client.list_endpoints(NameContains=session.job_prefix)["Endpoints"]
-print(f"{len(left)} endpoints of this seat are left.")
-
-# %% jupyter={"source_hidden": true} tags=["results"]
-assert not left, f"Still there, and billed: {[one['EndpointName'] for one in left]}"
-workshop.save_results(endpoints_left=len(left))
-
-# %% [markdown]
-# If the lesson stopped half way, its endpoint is still there. [Lesson 99](99_clean_up.ipynb) finds
-# it, and all else, and deletes it.
+# The endpoint and the models are deleted; jobs and the batch transform have ended. What is left is
+# in S3 and in the logs, and [lesson 99](99_clean_up.ipynb) finds it.
 #
 # ## Next
 #

@@ -180,8 +180,8 @@ for foreign in found.foreign:
     print(f"{foreign.kind}: {foreign.name}: {foreign.why}")
 
 # %% [markdown]
-# **A name proves nothing.** `workshop-a-b-storage` begins like the things of seat `a`, and belongs
-# to seat `a-b`. So only the tags count. What has the name and not the tags is shown, and stays.
+# **A name proves nothing.** `workshop-a-b-storage` begins like the things of seat `a`, and may be
+# somebody else's. So only the tags count. What has the name and not the tags is shown, and stays.
 #
 # Log streams cannot have tags. They are yours if the job that wrote them is. Keep that in mind for
 # the next section: **what proves who owns a thing must be deleted after it.**

@@ -1,12 +1,14 @@
 """Stops the notebook instance that it runs on when nobody has used it for a while.
 
 Asks Jupyter's own API: a kernel that runs a cell is use, and so is anything that a kernel or a
-terminal did lately. A page that is merely open is not. A Jupyter that does not answer does nothing
-either. Python's standard library and boto3; the instance's role must allow StopNotebookInstance.
+terminal did lately, and the set-up as long as it runs. A page that is merely open is not. A
+Jupyter that does not answer does nothing either. Python's standard library and boto3; the
+instance's role must allow StopNotebookInstance.
 """
 
 import argparse
 import datetime
+import fcntl
 import json
 import ssl
 import time
@@ -39,6 +41,18 @@ def last_use(jupyter, known, now):
     return max([known, *(seconds(one["last_activity"]) for one in used)])
 
 
+def works(lock):
+    """Whether a program holds the lock. It lets go when it ends, however that happens."""
+    try:
+        with open(lock) as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:  # nobody has made it yet
+        return False
+    return False
+
+
 def stop(metadata):
     """Stop this instance. Its disk stays; so do the files under /home/ec2-user/SageMaker."""
     import boto3  # not before it is needed: the tests of the rest have no need of it
@@ -56,10 +70,13 @@ def main():
     parser.add_argument("--every", type=float, default=60, help="seconds from look to look")
     parser.add_argument("--jupyter", default=JUPYTER)
     parser.add_argument("--metadata", default=METADATA)
+    parser.add_argument("--working", default="", help="a lock file: held is use")
     given = parser.parse_args()
     used = time.time()  # a fresh start is use
     while True:
         now = time.time()
+        if works(given.working):
+            used = now
         try:
             used = last_use(given.jupyter, used, now)
         except (OSError, ValueError, KeyError) as error:

@@ -1,11 +1,15 @@
 #!/bin/bash
 # Fetches the kit and makes its environment, both on the disk that outlives a stop.
 # Usage: set_up.sh KIT FOLDER     KIT: s3://...tar.gz, or an address for git clone
-# Running it again goes on where it was interrupted.
+# Running it again goes on where it was interrupted; while it runs, a second one does nothing.
 set -euo pipefail
 source_of_kit=$1 folder=$2
 kit=$folder/workshop-kit environment=$folder/workshop-env
 conda=${CONDA:-/home/ec2-user/anaconda3/bin/conda}
+
+# idle_stop.py looks at this lock: what holds it is use.
+exec 9>"$folder/.set_up.lock"
+flock -n 9 || exit 0
 
 fetch() {
   rm -rf "$kit.part"
@@ -24,7 +28,18 @@ make_environment() {
   touch "$environment/.whole"
 }
 
+# Lessons 04 to 06 want it; without it they go on with a stand-in, and say so.
+build_horovod() {
+  "$conda" install --yes --quiet --prefix "$environment" --channel conda-forge gxx make &&
+    cd "$kit" && PATH="$environment/bin:$PATH" "$environment/bin/python" -m bootstrap \
+    --horovod-here && touch "$environment/.horovod"
+}
+
 [ -d "$kit" ] || fetch
 [ -e "$environment/.whole" ] || make_environment
 "$environment/bin/python" -m ipykernel install --user --name workshop --display-name Workshop
+[ -e "$environment/.horovod" ] || (build_horovod) || {
+  echo "Horovod could not be built here; the reasons are above. Lessons 04 to 06 say what they do" \
+    "without it. To try again: $0 $source_of_kit $folder"
+}
 echo "The kit is in $kit. In JupyterLab choose the kernel Workshop."

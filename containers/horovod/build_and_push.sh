@@ -43,8 +43,8 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
-printf %s "$seat" | grep -Eq '^[a-z0-9]([a-z0-9-]{0,14}[a-z0-9])?$' ||
-    fail "--seat is '$seat'; it must be 1 to 16 small letters, digits or hyphens."
+printf %s "$seat" | grep -Eq '^[a-z0-9]{1,16}$' ||
+    fail "--seat is '$seat'; it must be 1 to 16 small letters or digits."
 
 kit=$(cd "$(dirname "$0")/../.." && pwd)
 python=$kit/.venv/bin/python

@@ -21,6 +21,7 @@ import workshop
 from workshop.account import cleanup, seat_stacks, stacks
 from workshop.account.prices import idle_price as price
 from workshop.jobs.logs import LOG_GROUP
+from workshop.jobs.session import Session
 
 KINDS = [
     "endpoints",
@@ -122,7 +123,8 @@ def test_a_name_alone_proves_nothing(session):
 
 
 def test_a_seat_whose_name_goes_on_is_another_seat(session):
-    neighbour = workshop.session("local", seat=f"{session.seat}-b")
+    # No seat has a hyphen, but the cleaner does not trust in that.
+    neighbour = Session("local", f"{session.seat}-b", session.boto_session)
     host(neighbour, "x", stacks.tags(neighbour.seat))
     notebook(neighbour)
     job(neighbour, "done")
@@ -192,12 +194,14 @@ def test_a_bucket_in_another_region_is_told_and_kept(session):
 
 
 def test_what_stands_in_a_network_has_its_price(session):
-    workshop.deploy(session, ("network",), say=quiet, parameters={"Nat": "yes"})
-    (found,) = cleanup.find(session).of("stacks")
+    both = {"Nat": "yes", "InterfaceEndpoints": "yes"}
+    workshop.deploy(session, ("storage", "roles", "network"), say=quiet, parameters=both)
+    found, *others = cleanup.find(session).of("stacks")
+    assert not any(one.usd_per_month for one in others)
     hourly = price("nat-gateway").usd + price("public-ipv4").usd
-    hourly += 5 * price("interface-endpoint").usd  # the gateway endpoint to S3 is free
+    hourly += 6 * price("interface-endpoint").usd  # the gateway endpoint to S3 is free
     assert found.usd_per_month == pytest.approx(730 * hourly)
-    assert "5 x interface-endpoint" in found.note
+    assert "6 x interface-endpoint" in found.note
     assert cleanup.clean(session, quiet).nothing_left
 
 

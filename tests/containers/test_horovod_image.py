@@ -39,6 +39,8 @@ def test_horovod_is_built_as_for_the_kit_itself():
     for name, value in FLAGS.items():
         assert f"{name}={value}" in text, name
     assert {"horovod.txt", "horovod-build.txt"} <= set(re.findall(r"[\w-]+\.txt", text))
+    stubs = text.index("ldconfig /usr/local/cuda/targets/x86_64-linux/lib/stubs")
+    assert stubs < text.index("pip install") < text.index(" && ldconfig")
 
 
 def test_a_dry_run_prints_every_command_and_runs_none(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,17 +51,25 @@ SMALL: dict[str, dict] = {
     "99": {},
 }
 CELL_SECONDS = 280
+RECORDING = Path(__file__).parents[1] / "aws" / "recording"
 OWN_BUCKET = f"workshop-{SEAT}-own"
 
 
 @dataclass(frozen=True)
 class LessonRun:
-    """An executed lesson. results: what it recorded. state: its endpoint's state directory."""
+    """An executed lesson. results: what it recorded. state: its endpoint's state directory.
+
+    calls: a file with the calls that it made of AWS (see tests/aws/recording).
+    """
 
     results: dict
     notebook: nbformat.NotebookNode
     path: Path
     state: Path
+
+    @property
+    def calls(self) -> Path:
+        return self.path.with_suffix(".calls")
 
     @property
     def printed(self) -> str:
@@ -103,11 +112,22 @@ def run_once(number: str, shared: Path) -> LessonRun:
                 if number == "99":
                     make_own_bucket(state)
                 try:
-                    run(lesson, shared / lesson.name, **SMALL[number])
+                    with recorded((shared / lesson.name).with_suffix(".calls")):
+                        run(lesson, shared / lesson.name, **SMALL[number])
                 except NotebookFailed as error:
                     failure.write_text(str(error))
                     raise
     return read(shared / lesson.name, state)
+
+
+@contextlib.contextmanager
+def recorded(calls: Path) -> Iterator[None]:
+    """The processes that are started meanwhile note their calls of AWS in a file."""
+    with pytest.MonkeyPatch.context() as patch:
+        path = [str(RECORDING), *filter(None, [os.environ.get("PYTHONPATH")])]
+        patch.setenv("PYTHONPATH", os.pathsep.join(path))
+        patch.setenv("RECORD_AWS_CALLS", str(calls))
+        yield
 
 
 def run(lesson: Path, copy: Path, **parameters) -> None:

@@ -16,14 +16,30 @@ from pathlib import Path
 import psutil
 
 BIN = Path(sys.executable).parent
-# conda env create --quiet --prefix PREFIX --file FILE: its programs only say that they were run
+# What set_up.sh asks of conda, and no other arguments. The programs that it installs only say that
+# they were run, and where.
 CONDA = """
+case "$*" in
+  "env create --quiet --prefix $FOLDER/workshop-env --file $FOLDER/workshop-kit/environment.yml") ;;
+  "install --yes --quiet --prefix $FOLDER/workshop-env --channel conda-forge gxx make")
+    [ ! -e "$ROOT/no-compiler" ]; exit ;;
+  *) echo "conda: what is $*?" >&2; exit 9 ;;
+esac
 [ -e "$7" ] || exit 9
 [ ! -e "$ROOT/conda-fails" ] || exit 1
 while [ -e "$ROOT/conda-takes-long" ]; do sleep 0.1; done
 mkdir -p "$5/bin"
 cp "$ROOT/bin/tool" "$5/bin/python"
 cp "$ROOT/bin/tool" "$5/bin/pip"
+"""
+# The environment's python and pip: what they are run for, and nothing else.
+TOOL = """
+case "$*" in
+  "install --quiet --no-deps --editable $FOLDER/workshop-kit") ;;
+  "-m ipykernel install --user --name workshop --display-name Workshop") ;;
+  "-m bootstrap --horovod-here") [ "$PWD" = "$FOLDER/workshop-kit" ] || exit 8 ;;
+  *) echo "$0: what is $*?" >&2; exit 9 ;;
+esac
 """
 
 
@@ -39,7 +55,7 @@ def kit_archive() -> bytes:
 
 
 def lifecycle(session) -> dict[str, str]:
-    """ "OnCreate" and "OnStart" of the seat's notebook stack, in base64, as SageMaker has them."""
+    """ "OnStart" of the seat's notebook stack, in base64, as SageMaker has it."""
     pages = session.client("cloudformation").list_stack_resources(
         StackName=f"workshop-{session.seat}-notebook"
     )
@@ -51,7 +67,8 @@ def lifecycle(session) -> dict[str, str]:
     found = session.client("sagemaker").describe_notebook_instance_lifecycle_config(
         NotebookInstanceLifecycleConfigName=arn.rsplit("/", 1)[-1]
     )
-    return {name: found[name][0]["Content"] for name in ("OnCreate", "OnStart")}
+    assert not found.get("OnCreate")
+    return {name: found[name][0]["Content"] for name in ("OnStart",)}
 
 
 class Machine:
@@ -62,12 +79,15 @@ class Machine:
         self.bin, self.calls = root / "bin", root / "calls"
         for folder in (self.folder, self.bin, root / "var/log"):
             folder.mkdir(parents=True)
-        self.program("sudo", 'shift 3\nexec "$@"')  # sudo -u ec2-user -H COMMAND
-        self.program("tool", "")
+        self.program("sudo", '[ "$1 $2 $3" = "-u ec2-user -H" ] || exit 9\nshift 3\nexec "$@"')
+        self.program("tool", TOOL)
+        copy = '[ "$1 $2 $3 $5" = "s3 cp --only-show-errors -" ] || exit 9'
+        self.program("aws", f'{copy}\nexec "{BIN}/aws" "$@"')
         self.program("conda", CONDA)
         self.env = {
             **os.environ,
             "ROOT": str(root),
+            "FOLDER": str(self.folder),
             "CONDA": str(self.bin / "conda"),
             "PATH": f"{self.bin}:{BIN}:{os.environ['PATH']}",
         }

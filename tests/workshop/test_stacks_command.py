@@ -46,16 +46,15 @@ def test_up_status_and_down_of_all(run):
     code, out = run("status", "--seat", "cmd")
     assert code == 0
     assert row(out, "workshop-cmd-storage").endswith(" 0.000 │")
-    assert row(out, "workshop-cmd-network").endswith(" 0.100 │")
+    assert row(out, "workshop-cmd-network").endswith(" 0.050 │")
     assert row(out, "workshop-cmd-notebook").endswith(" 0.230 │")
     for part in (
-        "5 interface-endpoint",
         "1 nat-gateway",
         "1 public-ipv4",
         "1 notebook ml.m5.xlarge",
     ):
         assert part in out
-    assert "On AWS this would be 0.330 USD an hour." in out
+    assert "On AWS this would be 0.280 USD an hour." in out
     code, out = run("down", "network", "notebook", "--seat", "cmd")
     assert (code, out.count(": deleted")) == (0, 2)
     code, out = run("status", "--seat", "cmd")

@@ -6,10 +6,11 @@ import stacks_harness
 
 from workshop.account import stacks
 from workshop.account.prices import hourly_cost
+from workshop.jobs import vpc
 from workshop.jobs.seat import template_resources
 
 REGION = stacks_harness.REGION
-SERVICES = {"s3", "sagemaker.api", "sts", "logs", "ecr.api", "ecr.dkr"}
+SERVICES = {"s3", "sagemaker.api", "sagemaker.runtime", "sts", "logs", "ecr.api", "ecr.dkr"}
 ITSELF = "-1"  # every protocol
 
 
@@ -26,7 +27,8 @@ def ec2():
 
 def up(**parameters):
     session = stacks_harness.session("net")
-    (done,) = stacks.deploy(session, ("network",), lambda _: None, parameters)
+    names = ("storage", "roles", "network")
+    *_, done = stacks.deploy(session, names, lambda _: None, parameters)
     return session, done
 
 
@@ -74,14 +76,29 @@ def test_private_names_of_endpoints_resolve_in_the_vpc():
     assert vpc["EnableDnsSupport"] is True and vpc["EnableDnsHostnames"] is True
 
 
-def test_another_zone_can_be_named(ec2):
-    _, done = up(AvailabilityZone=f"{REGION}c")
-    (subnet,) = ec2.describe_subnets(SubnetIds=[done.outputs["SubnetId"]])["Subnets"]
-    assert subnet["AvailabilityZone"] == f"{REGION}c"
+def zones(ec2, done):
+    """The zones of the subnets for training and for serving."""
+    wanted = [done.outputs["SubnetId"], done.outputs["ServingSubnetId"]]
+    found = ec2.describe_subnets(SubnetIds=wanted)["Subnets"]
+    return [one["AvailabilityZone"] for one in sorted(found, key=lambda one: one["CidrBlock"])]
+
+
+def test_an_endpoint_has_subnets_in_two_zones_with_a_way_to_s3(ec2):
+    session, done = up()
+    assert zones(ec2, done) == [f"{REGION}a", f"{REGION}b"]
+    wanted = [done.outputs["SubnetId"], done.outputs["ServingSubnetId"]]
+    assert vpc.network(session, serving=True)["subnets"] == wanted
+    assert vpc.network(session)["subnets"] == wanted[:1], "a job in two zones pays by the GB"
+    assert routes(ec2, wanted[1]) == routes(ec2, wanted[0])
+
+
+def test_other_zones_can_be_named(ec2):
+    _, done = up(AvailabilityZone=f"{REGION}c", ServingZone=f"{REGION}d")
+    assert zones(ec2, done) == [f"{REGION}c", f"{REGION}d"]
 
 
 def test_the_services_that_a_job_or_a_notebook_calls_have_an_endpoint(ec2):
-    session, done = up()
+    session, done = up(InterfaceEndpoints="yes")
     found = {
         one["ServiceName"].removeprefix(f"com.amazonaws.{REGION}."): one for one in endpoints(ec2)
     }
@@ -97,12 +114,12 @@ def test_the_services_that_a_job_or_a_notebook_calls_have_an_endpoint(ec2):
         assert (rule["FromPort"], rule["ToPort"]) == (443, 443)
         assert rule["UserIdGroupPairs"][0]["GroupId"] == done.outputs["SecurityGroupId"]
     cost = usd_an_hour(session)
-    assert cost.parts == {"interface-endpoint": 5}
-    assert cost.usd == pytest.approx(0.05)
+    assert cost.parts == {"interface-endpoint": 6}
+    assert cost.usd == pytest.approx(0.06)
 
 
 def test_the_nat_comes_and_goes_with_its_parameter_and_its_cost(ec2):
-    session, done = up(InterfaceEndpoints="no")
+    session, done = up()
     assert len(endpoints(ec2)) == 1 and usd_an_hour(session).usd == 0
     _, changed = up(Nat="yes")
     assert changed.change == "updated" and changed.outputs == done.outputs

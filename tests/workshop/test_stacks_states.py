@@ -6,7 +6,7 @@ from cloudformation_helpers import FakeCloudFormation
 from workshop.account import stacks
 from workshop.jobs import seat
 
-BODY = seat.template("network")
+BODY = seat.template("storage")
 
 
 @pytest.fixture(autouse=True)
@@ -15,7 +15,7 @@ def at_once(monkeypatch):
 
 
 def up(fake, **options):
-    (done,) = stacks.deploy(fake.session(), ("network",), lambda _: None, **options)
+    (done,) = stacks.deploy(fake.session(), ("storage",), lambda _: None, **options)
     return done.change
 
 
@@ -108,13 +108,37 @@ def test_down_deletes_from_any_state_and_waits(state):
     assert fake.changes == ["DeleteStack"]
 
 
+IN_USE = ("TrainingSubnet", "DELETE_FAILED", "has dependencies and cannot be deleted")
+
+
+def deletion(*after, reason=IN_USE):
+    """A network stack, and its states after a deletion: DELETE_FAILED, or None where it is gone."""
+    states = [None, None, "CREATE_COMPLETE", None, "CREATE_COMPLETE", *after]
+    return FakeCloudFormation(*states, events=[("me", "CREATE_COMPLETE", "")], later=[reason])
+
+
 def test_a_failed_deletion_tells_the_cause():
-    events = [("me", "CREATE_COMPLETE", "")]
-    new = [("TrainingSubnet", "DELETE_FAILED", "has dependencies and cannot be deleted")]
-    states = [None, None, "CREATE_COMPLETE", None, "CREATE_COMPLETE", "DELETE_FAILED"]
-    fake = FakeCloudFormation(*states, events=events, later=new)
+    fake = deletion("DELETE_FAILED", reason=("S3Endpoint", "DELETE_FAILED", "not allowed"))
+    with pytest.raises(stacks.StackError, match="S3Endpoint: not allowed"):
+        down(fake)
+    assert fake.changes == ["DeleteStack"]
+
+
+def test_what_is_still_in_use_is_deleted_once_it_is_free(monkeypatch):
+    """SageMaker removes a job's network interfaces minutes after its end."""
+    slept = []
+    monkeypatch.setattr(stacks.time, "sleep", slept.append)
+    fake = deletion("DELETE_FAILED", "DELETE_FAILED", None)
+    assert down(fake) == ["workshop-me-network"]
+    assert fake.changes == ["DeleteStack"] * 3 and slept == [stacks.PAUSE_SECONDS] * 2
+
+
+def test_what_stays_in_use_is_told(monkeypatch):
+    monkeypatch.setattr(stacks.time, "sleep", lambda _: None)
+    fake = deletion("DELETE_FAILED")
     with pytest.raises(stacks.StackError, match="TrainingSubnet: has dependencies"):
         down(fake)
+    assert len(fake.changes) == stacks.TRIES
 
 
 def test_down_waits_for_what_is_under_way_before_it_deletes():

@@ -4,7 +4,7 @@
     report = cleanup.clean(session)     # deletes; report.left is what a second look found
 
 Only what carries the two tags of the kit, `workshop` and `seat`, is ever deleted. A name proves
-nothing: `workshop-a-b-storage` begins like the resources of seat `a`, and is seat `a-b`'s.
+nothing: `workshop-a-b-storage` begins like the resources of seat `a`, and may be somebody else's.
 
 Nothing is remembered between two runs: each looks for itself, so a second run finishes what a
 first one left.

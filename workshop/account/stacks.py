@@ -54,6 +54,10 @@ __all__ = [
 ]
 
 
+TRIES, PAUSE_SECONDS = 20, 60  # of a deletion that EC2 refuses for what is still in use
+STILL_IN_USE = re.compile("dependen|in use", re.IGNORECASE)  # EC2: "has a dependent object"
+
+
 @dataclass(frozen=True)
 class Deployed:
     """One stack after `deploy`. change: "created", "updated" or "no change"."""
@@ -206,11 +210,21 @@ def _check_empty(session, stack: dict) -> None:
 
 
 def _delete_one(client, full: str) -> None:
+    """Delete a stack, again while something in its VPC is in use.
+
+    SageMaker takes minutes to remove a job's or an endpoint's network interfaces after its end,
+    and EC2 deletes no subnet and no security group before.
+    """
     if settled(client, full) is None:  # an operation that still runs ends first
         return
-    client.delete_stack(StackName=full)
-    if stack := settled(client, full):
-        raise StackError(
-            f"The stack {full} could not be deleted: {stack['StackStatus']}. "
-            f"{failure_reason(client, stack['StackId'])} Run the same again when that is solved."
-        )
+    for last in [False] * (TRIES - 1) + [True]:
+        client.delete_stack(StackName=full)
+        if not (stack := settled(client, full)):
+            return
+        why = failure_reason(client, stack["StackId"])
+        if last or not STILL_IN_USE.search(why):
+            raise StackError(
+                f"The stack {full} could not be deleted: {stack['StackStatus']}. {why} "
+                "Run the same again when that is solved."
+            )
+        time.sleep(PAUSE_SECONDS)

@@ -22,8 +22,8 @@ def run(notebooks: list[Path], out: Path, target: str, parameters: dict) -> bool
 
     Writes out/NN_name.ipynb, out/NN_name.html and out/index.html. parameters: for each of the
     notebooks, besides `target`. Returns whether all ran to their end. Raises UnknownParameter
-    and SessionError (a seat's name) before anything runs. An interrupt ends the kernel and the
-    jobs that were started.
+    and SessionError (a seat's name) before anything runs. An interrupt or a failure ends the
+    kernel, and the jobs and endpoints that were started.
     """
     parameters = {"target": target} | parameters
     for notebook in notebooks:
@@ -39,12 +39,12 @@ def run(notebooks: list[Path], out: Path, target: str, parameters: dict) -> bool
         try:
             good = _run_all(notebooks, out, target, parameters, rows)
         except KeyboardInterrupt:
-            _stop_jobs(target, parameters, began)
+            _end_what_costs(target, parameters, began)
             raise
         finally:
             index = pages.write_index(out, list(rows.values()), target)
         if not good:
-            _stop_jobs(target, parameters, began)
+            _end_what_costs(target, parameters, began)
     print(f"Pages: {index}")
     return good
 
@@ -78,18 +78,28 @@ def _remove_earlier(notebooks: list[Path], out: Path) -> None:
     (out / "index.html").unlink(missing_ok=True)
 
 
-def _stop_jobs(target: str, parameters: dict, began: datetime.datetime) -> None:
-    """Stop what this run's notebooks have started and left running."""
+def _end_what_costs(target: str, parameters: dict, began: datetime.datetime) -> None:
+    """End what this run's notebooks have started and left: endpoints, transforms, training jobs."""
     opened = session(target, parameters.get("seat", "me"))
     client = opened.client("sagemaker")
-    found = client.get_paginator("list_training_jobs").paginate(
-        StatusEquals="InProgress", NameContains=opened.job_prefix, CreationTimeAfter=began
-    )
-    names = [one["TrainingJobName"] for page in found for one in page["TrainingJobSummaries"]]
-    for name in names:
+    ours = {"NameContains": opened.job_prefix, "CreationTimeAfter": began}
+
+    def names(operation: str, kind: str, **more) -> list[str]:
+        pages = client.get_paginator(operation).paginate(**ours, **more)
+        key = f"{kind}s" if kind == "Endpoint" else f"{kind}Summaries"
+        return [one[f"{kind}Name"] for page in pages for one in page[key]]
+
+    for name in names("list_endpoints", "Endpoint"):
+        client.delete_endpoint(EndpointName=name)
+        print(f"Deleting the endpoint {name}", flush=True)
+    for name in names("list_transform_jobs", "TransformJob", StatusEquals="InProgress"):
+        client.stop_transform_job(TransformJobName=name)
+        print(f"Stopping {name}", flush=True)
+    jobs = names("list_training_jobs", "TrainingJob", StatusEquals="InProgress")
+    for name in jobs:
         client.stop_training_job(TrainingJobName=name)
         print(f"Stopping {name}", flush=True)
-    for name in names:
+    for name in jobs:
         while client.describe_training_job(TrainingJobName=name)["TrainingJobStatus"] in (
             "InProgress",
             "Stopping",

@@ -288,7 +288,7 @@ def _lesson_07(lesson) -> Iterator[LessonJob]:
             for name in ("training", "test")
         },
         **common,
-        **TENSORFLOW | {"framework_version": "2.11.0", "py_version": "py39"},
+        **TENSORFLOW,
     )
 
 

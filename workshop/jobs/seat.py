@@ -20,10 +20,14 @@ from botocore.exceptions import BotoCoreError, ClientError, WaiterError
 from workshop.paths import CLOUDFORMATION
 
 STACKS = ("storage", "roles")  # what every lesson needs; costs nothing while nothing is stored
-# Each may use the exports of those before it. The last two cost money by the hour, so they are
-# made only when they are named.
+# Each may use the exports of those before it. The last two may cost money by the hour, so they
+# are made only when they are named.
 ALL = (*STACKS, "network", "notebook")
-NEEDS = {"roles": ("storage",), "notebook": ("storage", "roles")}  # whose exports a stack imports
+NEEDS = {  # whose exports a stack imports
+    "roles": ("storage",),
+    "network": ("storage", "roles"),
+    "notebook": ("storage", "roles"),
+}
 
 NOT_THERE = "not there"
 DONE = ("CREATE_COMPLETE", "UPDATE_COMPLETE")

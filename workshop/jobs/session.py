@@ -21,7 +21,8 @@ from workshop.output import in_notebook
 from workshop.paths import SCRIPTS
 
 TARGETS = ("local", "aws")
-SEAT = re.compile(r"[a-z0-9]([a-z0-9-]{0,14}[a-z0-9])?")
+# No hyphen: names such as workshop-a-... would be those of seat "a-b", too.
+SEAT = re.compile(r"[a-z0-9]{1,16}")
 MAX_RUN_SECONDS = 30 * 60  # what a job may cost at most: far above any lesson's job
 WAIT_FACTOR = 2  # a spot job may wait as long as it may run
 WARM_POOLS = "https://docs.aws.amazon.com/sagemaker/latest/dg/train-warm-pools.html"
@@ -64,8 +65,7 @@ def check_names(target: str, seat: str) -> None:
         raise SessionError(f'target is {target!r}; it must be "local" or "aws".')
     if not SEAT.fullmatch(seat):
         raise SessionError(
-            f"seat is {seat!r}; it must be 1 to 16 small letters, digits or hyphens, with no "
-            "hyphen at either end."
+            f"seat is {seat!r}; it must be 1 to 16 small letters or digits, such as me or ann2."
         )
 
 

@@ -11,7 +11,9 @@ class NoNetwork(Exception):
     """There is no network for the job; the message says what to give."""
 
 
-def network(session, subnets=(), security_group_ids=()) -> dict[str, list[str]]:
+def network(
+    session, subnets=(), security_group_ids=(), serving: bool = False
+) -> dict[str, list[str]]:
     """Where a job's instances are: `subnets` and `security_group_ids`, as an estimator takes them.
 
     Args:
@@ -19,6 +21,7 @@ def network(session, subnets=(), security_group_ids=()) -> dict[str, list[str]]:
         subnets, security_group_ids: ids that exist; both or none. Without them the seat's network
             stack is taken. If it has none, a VPC with one subnet is made on the local endpoint,
             once for each seat. On AWS none is made.
+        serving: for an endpoint and not for a job: of the stack, subnets in two zones.
 
     Raises:
         NoNetwork: the ids are needed, or one of the two lists is missing.
@@ -27,15 +30,16 @@ def network(session, subnets=(), security_group_ids=()) -> dict[str, list[str]]:
         raise NoNetwork("Give both, subnets and security_group_ids, or neither.")
     if subnets:
         return {"subnets": list(subnets), "security_group_ids": list(security_group_ids)}
-    if found := of_stack(session):
+    if found := of_stack(session, serving):
         return found
     if session.target == "aws":
         raise NoNetwork(
             "On AWS a job in a VPC needs a network that is there. Make the seat's own, which costs "
-            f"money by the hour: workshop stacks up network --target aws --seat {session.seat}. Or "
-            "set the parameters subnets and security_group_ids. The subnet needs a way to S3 (a "
-            "gateway endpoint), and the group must let its own members reach each other on every "
-            "port."
+            f"nothing: workshop stacks up network --target aws --seat {session.seat}. Or set the "
+            "parameters subnets and security_group_ids. The subnet needs a way to S3 (a gateway "
+            "endpoint), the group must let its own members reach each other on every port, and "
+            "the training role must be allowed to use that VPC, as cloudformation/network.yaml "
+            "allows it for its own."
         )
     ec2 = session.client("ec2")
     vpc = _found(ec2.describe_vpcs, session, "Vpcs", "VpcId") or _make_vpc(ec2, session)
@@ -49,13 +53,17 @@ def network(session, subnets=(), security_group_ids=()) -> dict[str, list[str]]:
     }
 
 
-def of_stack(session) -> dict[str, list[str]] | None:
-    """The subnet and the group of the seat's network stack; None if it has none to be used."""
+def of_stack(session, serving: bool = False) -> dict[str, list[str]] | None:
+    """The subnet and the group of the seat's network stack; None if it has none to be used.
+
+    serving: with the subnet of a second zone, which endpoints want and jobs must not have.
+    """
     (stack,) = status(session, ("network",))
     if not stack.usable:
         return None
     made = stack.outputs
-    return {"subnets": [made["SubnetId"]], "security_group_ids": [made["SecurityGroupId"]]}
+    subnets = [made["SubnetId"], *([made["ServingSubnetId"]] if serving else [])]
+    return {"subnets": subnets, "security_group_ids": [made["SecurityGroupId"]]}
 
 
 def _found(describe, session, many: str, name: str) -> str:

@@ -141,6 +141,12 @@ class Job:
         # The oldest versions have a row for each Python in place of a list.
         return row.get("py_versions") or list(row)
 
+    @property
+    def python(self) -> Version | None:
+        """The Python of the job's image: "py310" is 3.10; None for an image of the user's own."""
+        digits = (self.py_version or "").removeprefix("py")
+        return Version(f"{digits[:1]}.{digits[1:] or 0}") if digits.isdecimal() else None
+
     @cached_property
     def image(self) -> str:
         """The image's address, as the SDK resolves it. ValueError if it has none."""

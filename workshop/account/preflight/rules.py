@@ -185,6 +185,10 @@ def _no_python(job: Job) -> Iterator[dict]:
         yield {"pythons": " or ".join(map(repr, job.pythons))}
 
 
+def _first_python() -> Version:
+    return Version(facts()["scripts"]["first_python"])
+
+
 def _unresolved_image(job: Job) -> Iterator[dict]:
     if job.py_version in job.pythons:
         try:
@@ -329,6 +333,9 @@ WHEN: dict[str, Callable[[Job], object]] = {
     # image
     "no image": _no_image,
     "no Python": _no_python,
+    "old Python": lambda job: (
+        "from common" in job.script and job.python and job.python < _first_python()
+    ),
     "unresolved image": _unresolved_image,
     # distribution
     "unknown key": _unknown_keys,
@@ -353,6 +360,13 @@ WHEN: dict[str, Callable[[Job], object]] = {
         and job.version < Version(facts()["limits"]["first_multi_worker_mirrored"])
     ),
     "no Horovod": _no_horovod,
+    "Horovod on CPUs": lambda job: (
+        _on(job, "mpi", "pytorch")
+        and "horovod" in job.script
+        and not job.image_uri
+        and not _newer(job, job.last_horovod)
+        and job.places[1] == "vCPU"
+    ),
     "MPI options": lambda job: not isinstance(job.mpi_options, str),
     "NCCL_DEBUG": lambda job: "--NCCL_DEBUG" in str(job.mpi_options),
     "torchrun for TensorFlow": lambda job: _on(job, "torch_distributed", "tensorflow"),

@@ -1,0 +1,56 @@
+"""The policies of seats as the stacks deploy them: made by moto in this process, read back."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+import stacks_harness
+from linting_helpers import role_policies
+from policy_evaluator import ALLOWED, Request, decision
+
+from workshop.account import notebook_instance, stacks
+
+NAMES = ("storage", "roles", "network")
+
+
+@dataclass(frozen=True)
+class Seat:
+    """A seat that stands. policies: "NotebookRole", "TrainingRole" -> documents."""
+
+    name: str
+    outputs: Mapping[str, str]
+    policies: Mapping[str, list[dict]]
+
+    def refused(self, role: str, requests: Iterable[Request]) -> list[Request]:
+        """Those of the requests that a role's policies do not allow."""
+        documents = self.policies[role]
+        return [one for one in requests if decision(documents, one) != ALLOWED]
+
+
+@contextlib.contextmanager
+def standing(monkeypatch, *names: str, stacks_of: Iterable[str] = NAMES) -> Iterator[list[Seat]]:
+    """Seats with these names and stacks, on moto."""
+    monkeypatch.setattr(notebook_instance, "upload_kit", lambda session: None)
+    with stacks_harness.aws(monkeypatch):
+        yield [deployed(name, stacks_of) for name in names]
+
+
+def deployed(name: str, stacks_of: Iterable[str] = NAMES) -> Seat:
+    session = stacks_harness.session(name)
+    stacks.deploy(session, stacks_of, say=lambda _: None)
+    policies: dict[str, list[dict]] = {}
+    for place, text in role_policies(session, f"workshop-{name}-roles").items():
+        policies.setdefault(place.split("/")[0], []).append(_document(text))
+    return Seat(name, stacks.outputs(session, stacks_of), policies)
+
+
+def _document(text: str) -> dict:
+    """A policy as `role_policies` has it: the text of a dictionary, or of JSON."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return ast.literal_eval(text)

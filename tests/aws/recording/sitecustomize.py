@@ -1,0 +1,45 @@
+"""Notes every call that this process makes of AWS by botocore, in the order in which it makes them.
+
+Put this folder in PYTHONPATH and a file's path in RECORD_AWS_CALLS: a line of JSON a call.
+"""
+
+import importlib.abc
+import importlib.util
+import json
+import os
+import sys
+
+
+class Watcher(importlib.abc.MetaPathFinder):
+    """Waits for botocore, which most processes never import."""
+
+    def find_spec(self, name, path, target=None):
+        if name != "botocore.client":
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        execute = spec.loader.exec_module
+
+        def then_watch(module):
+            execute(module)
+            watch(module.BaseClient)
+
+        spec.loader.exec_module = then_watch
+        return spec
+
+
+def watch(client_class):
+    call = client_class._make_api_call
+
+    def noted(self, operation, request):
+        service = self.meta.service_model.service_name
+        line = {"service": service, "operation": operation, "request": request}
+        with open(os.environ["RECORD_AWS_CALLS"], "a") as file:
+            file.write(json.dumps(line, default=lambda value: f"<{type(value).__name__}>") + "\n")
+        return call(self, operation, request)
+
+    client_class._make_api_call = noted
+
+
+if "RECORD_AWS_CALLS" in os.environ:
+    sys.meta_path.insert(0, Watcher())
