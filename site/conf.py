@@ -2,7 +2,7 @@
 
 project = "Data-parallel training"
 author = "the workshop's contributors"
-copyright = "free to copy: MIT No Attribution"  # noqa: A001
+copyright = "free to copy: MIT No Attribution"
 html_title = "Data-parallel training, on SageMaker and on your own machine"
 
 extensions = ["myst_nb"]

@@ -7,7 +7,6 @@ so a link from a lesson to a file leads to the same place in both.
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import subprocess
 import sys
