@@ -44,10 +44,11 @@ PATIENCE = 240  # seconds for what takes one or two on a machine with nothing el
 
 
 @contextlib.contextmanager
-def chromium(folder: Path, *more: str):
+def chromium(folder: Path, *more: str, log_requests: bool = False):
     """A headless Chromium with a profile of its own in `folder`, steered by chromedriver.
 
-    more: flags besides the usual ones.
+    more: flags besides the usual ones. log_requests: keep what pages ask for, as the driver's
+    "performance" log.
     """
     options = webdriver.ChromeOptions()
     options.binary_location = CHROMIUM
@@ -55,6 +56,8 @@ def chromium(folder: Path, *more: str):
         options.add_argument(flag)
     if os.geteuid() == 0:  # Chromium's sandbox refuses to run for root
         options.add_argument("--no-sandbox")
+    if log_requests:
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     options.ignore_local_proxy_environment_variables()
     # Both paths are given, so that Selenium does not look for downloads.
     driver = webdriver.Chrome(options=options, service=Service(DRIVER))

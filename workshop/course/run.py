@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import json
+import os
+import platform
+import re
 import signal
+import subprocess
 import time
 from pathlib import Path
 
@@ -12,6 +17,8 @@ from workshop.course import pages
 from workshop.course.execute import NotebookFailed, check_parameters, execute
 from workshop.jobs import local_server
 from workshop.jobs.session import check_names, session
+from workshop.lesson.show import versions
+from workshop.paths import ROOT
 
 CELL_SECONDS = {"local": 15 * 60, "aws": 60 * 60}
 POLL_SECONDS = {"local": 0.5, "aws": 5}
@@ -20,7 +27,8 @@ POLL_SECONDS = {"local": 0.5, "aws": 5}
 def run(notebooks: list[Path], out: Path, target: str, parameters: dict) -> bool:
     """Execute notebooks in order; stop at the first that fails.
 
-    Writes out/NN_name.ipynb, out/NN_name.html and out/index.html. parameters: for each of the
+    Writes out/NN_name.ipynb, out/NN_name.html, out/index.html and out/run.json, which says when
+    and on what machine they ran; the site shows it. parameters: for each of the
     notebooks, besides `target`. Returns whether all ran to their end. Raises UnknownParameter
     and SessionError (a seat's name) before anything runs. An interrupt or a failure ends the
     kernel, and the jobs and endpoints that were started.
@@ -43,6 +51,7 @@ def run(notebooks: list[Path], out: Path, target: str, parameters: dict) -> bool
             raise
         finally:
             index = pages.write_index(out, list(rows.values()), target)
+            (out / "run.json").write_text(json.dumps(_about(target, began, rows), indent=1))
         if not good:
             _end_what_costs(target, parameters, began)
     print(f"Pages: {index}")
@@ -70,12 +79,44 @@ def _run_all(
     return True
 
 
+def _about(target: str, began: datetime.datetime, rows: dict[str, pages.Row]) -> dict:
+    """What a reader of a number has to know of the run: date, commit, machine, versions."""
+    return {
+        "date": began.strftime("%Y-%m-%d"),
+        "commit": _commit(),
+        "machine": _machine(),
+        "target": target,
+        "versions": versions(),
+        "lessons": [{"name": row.name, "seconds": row.seconds or 0} for row in rows.values()],
+    }
+
+
+def _commit() -> str:
+    """The commit of the kit, "changed" if files differ from it; "unknown" without git."""
+    git = ["git", "-C", str(ROOT), "describe", "--always", "--dirty=, changed"]
+    try:
+        return subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
+def _machine() -> str:
+    """Processor, cores and memory of this machine, in one line."""
+    cpu = platform.processor() or platform.machine()
+    with contextlib.suppress(OSError):
+        models = re.findall(r"model name\s*: (.+)", Path("/proc/cpuinfo").read_text())
+        cpu = models[0] if models else cpu
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return f"{cpu}, {os.cpu_count()} cores, {memory:.0f} GiB of memory, {platform.system()}"
+
+
 def _remove_earlier(notebooks: list[Path], out: Path) -> None:
     """A page of an earlier run must not look like one of this run."""
     for notebook in notebooks:
         for suffix in (".ipynb", ".html"):
             (out / notebook.name).with_suffix(suffix).unlink(missing_ok=True)
-    (out / "index.html").unlink(missing_ok=True)
+    for name in ("index.html", "run.json"):
+        (out / name).unlink(missing_ok=True)
 
 
 def _end_what_costs(target: str, parameters: dict, began: datetime.datetime) -> None:

@@ -1,0 +1,146 @@
+"""The site, built from lessons and looked at in a real browser: nothing from outside, nothing cut.
+
+`make test` builds it from the lessons as they are committed, and opens a few pages; `make soak`
+opens every page of the site that `make site` built from a run.
+"""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+
+from lab_harness import CHROMIUM, DRIVER, MISSING, chromium
+from workshop.course import site
+from workshop.course.lessons import lessons
+
+AXE = "axe-core@4.14.1"
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]
+RUN = {"date": "-", "commit": "-", "machine": "-", "target": "local", "versions": "-"}
+WIDER_THAN_THE_PAGE = """
+const scrolls = e => { for (let a = e.parentElement; a && a !== document.body; a = a.parentElement)
+  if (getComputedStyle(a).overflowX !== "visible") return true; return false };
+return document.documentElement.scrollWidth <= innerWidth ? [] :
+  [...document.querySelectorAll("body *")].filter(
+    e => e.getBoundingClientRect().right > innerWidth + 1 && !scrolls(e)).map(e => e.outerHTML)"""
+HITS = "return document.querySelectorAll('#search-results li').length"
+BROKEN_IMAGES = "return [...document.images].filter(i => !i.naturalWidth).map(i => i.src)"
+NO_TEXT = "return [...document.querySelectorAll('main img:not([alt])')].map(i => i.src)"
+AXE_RUN = """
+const done = arguments[arguments.length - 1];
+axe.run(document, {preload: false, runOnly: arguments[0]}).then(r => done(
+  r.violations.map(v => v.id + ": " + v.nodes.map(n => n.target).slice(0, 3))));"""
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """The site of lessons without outputs."""
+    folder = tmp_path_factory.mktemp("site")
+    executed = folder / "executed"
+    executed.mkdir()
+    for lesson in lessons():
+        shutil.copy(lesson, executed)
+    run = RUN | {"lessons": [{"name": one.stem, "seconds": 1} for one in lessons()]}
+    (executed / "run.json").write_text(json.dumps(run))
+    return site.build(executed, folder / "source", folder / "site").parent
+
+
+@pytest.fixture(scope="module")
+def looked_at(tmp_path_factory):
+    """A Chromium that notes what pages ask for, and axe-core's program."""
+    if not (CHROMIUM and DRIVER):
+        pytest.skip(MISSING)
+    with chromium(tmp_path_factory.mktemp("chromium"), log_requests=True) as driver:
+        yield driver
+
+
+def axe(folder: Path) -> str:
+    """axe-core from npm, fetched once."""
+    if not shutil.which("npm"):
+        pytest.skip("npm is missing, which brings axe-core: apt-get install npm")
+    with FileLock(folder / "axe.lock"):
+        if not (folder / "package").exists():
+            command = ["npm", "pack", AXE, "--silent"]
+            packed = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+            if packed.returncode:
+                pytest.skip(f"npm has no {AXE} here: {packed.stderr[-200:]}")
+            shutil.unpack_archive(folder / packed.stdout.split()[-1], folder)
+    return (folder / "package" / "axe.min.js").read_text()
+
+
+def test_without_a_run_it_says_what_to_do(tmp_path):
+    with pytest.raises(site.NoRun, match="run `make run` first"):
+        site.build(tmp_path, tmp_path / "source", tmp_path / "site")
+
+
+@pytest.mark.slow
+def test_the_site_is_whole_without_a_network(built, looked_at, common_folder):
+    pages = ["index", "notebooks/01_data_parallelism", "local_sagemaker/README", "search"]
+    look([built / f"{page}.html" for page in pages], looked_at, axe(common_folder))
+
+
+@pytest.mark.slow
+def test_search_finds_the_fields_words_in_an_opened_folder(built, looked_at):
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    for word in ("all-reduce", "TF_CONFIG", "spot"):
+        looked_at.get(f"{(built / 'search.html').as_uri()}?q={word}")
+        WebDriverWait(looked_at, 20).until(lambda driver: driver.execute_script(HITS))
+
+
+@pytest.mark.soak
+def test_every_page_of_the_built_site(looked_at, common_folder):
+    if not site.SITE.exists():
+        pytest.skip("build/site is missing: `make run`, then `make site`")
+    pages = [page for page in sorted(site.SITE.rglob("*.html")) if "_static" not in page.parts]
+    look(pages, looked_at, axe(common_folder))
+
+
+def look(pages, driver, axe_program) -> None:
+    """Open pages at two widths, light and dark; fail with all that is wrong."""
+    wrong = []
+    for page in pages:
+        for width in (1280, 360):
+            for mode in ("light", "dark"):
+                set_screen(driver, width, mode)
+                driver.get(page.as_uri())
+                found = {
+                    "console": errors(driver),
+                    "asks another host for": outside(driver),
+                    "wider than the page": driver.execute_script(WIDER_THAN_THE_PAGE),
+                    "broken image": driver.execute_script(BROKEN_IMAGES),
+                    "image without a text": driver.execute_script(NO_TEXT),
+                }
+                driver.execute_script(axe_program)
+                found["axe"] = driver.execute_async_script(AXE_RUN, RULES)
+                wrong += [
+                    f"{page.name} {width} {mode}: {what}: {str(one)[:300]}"
+                    for what, some in found.items()
+                    for one in some
+                ]
+    assert not wrong, "\n".join(wrong)
+
+
+def set_screen(driver, width: int, mode: str) -> None:
+    screen = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+    wishes = {"prefers-color-scheme": mode, "prefers-reduced-motion": "reduce"}
+    features = [{"name": name, "value": value} for name, value in wishes.items()]
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+
+
+def errors(driver) -> list[str]:
+    return [one["message"] for one in driver.get_log("browser") if one["level"] == "SEVERE"]
+
+
+def outside(driver) -> list[str]:
+    """Addresses that the page asked for and that are not files of the site."""
+    messages = [json.loads(one["message"])["message"] for one in driver.get_log("performance")]
+    asked = [
+        one["params"]["request"]["url"]
+        for one in messages
+        if one["method"] == "Network.requestWillBeSent"
+    ]
+    return [one for one in asked if not one.startswith(("file:", "data:", "blob:", "chrome:"))]
