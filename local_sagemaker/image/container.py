@@ -33,6 +33,9 @@ def main() -> None:
         with open(failure, "w") as stream:
             stream.write(NO_SSHD)
         sys.exit(f"[local] {NO_SSHD}")
+    if not os.access(".", os.W_OK):
+        # An image's working directory is its own to write; @remote unpacks its workspace there.
+        os.chdir(os.environ["HOME"])
     try:
         os.execvp(command[0], command)
     except OSError as error:

@@ -63,6 +63,7 @@ class Handler(MotoRequestHandler):
 
     timeout = IDLE_SECONDS
     disable_nagle_algorithm = True  # else the last packet of an answer waits for a client's ACK
+    wbufsize = 64 * 1024  # headers and a short body leave in one packet
 
     def handle_one_request(self) -> None:
         with self.server.lock:
@@ -71,6 +72,11 @@ class Handler(MotoRequestHandler):
             super().handle_one_request()
         finally:
             self._no_longer_waits()
+
+    def handle_expect_100(self) -> bool:
+        found = super().handle_expect_100()
+        self.wfile.flush()  # the client waits for it
+        return found
 
     def parse_request(self) -> bool:
         self._no_longer_waits()
@@ -119,6 +125,7 @@ class Handler(MotoRequestHandler):
         self.end_headers()
         for piece in () if bodyless else answer:
             self.wfile.write(piece)
+        self.wfile.flush()
         self._drain()
 
     def _drain(self) -> None:
@@ -152,6 +159,7 @@ class Handler(MotoRequestHandler):
         """What http.server says to bad HTTP, in S3's form in place of a page."""
         self.close_connection = True
         self.wfile.write(http_error(code, message or self.responses.get(code, ("Error",))[0]))
+        self.wfile.flush()
 
 
 def room_for_clients() -> None:

@@ -33,6 +33,7 @@ from local_sagemaker.server.errors import AwsError
 
 ALGORITHM = "AWS4-HMAC-SHA256"
 TIME = "%Y%m%dT%H%M%SZ"
+TIME_FORM = re.compile(r"\d{8}T\d{6}Z")
 SKEW = timedelta(minutes=15)
 LONGEST = 7 * 24 * 3600  # seconds that a presigned URL may hold
 UNSIGNED = ("UNSIGNED-PAYLOAD", "STREAMING-UNSIGNED-PAYLOAD-TRAILER")
@@ -356,7 +357,9 @@ def _time(environ: dict) -> str:
 
 def _check_time(claim: Claim, environ: dict) -> None:
     try:
-        signed = datetime.strptime(claim.time, TIME).replace(tzinfo=UTC)
+        if not TIME_FORM.fullmatch(claim.time):
+            raise ValueError(claim.time)
+        signed = datetime.fromisoformat(claim.time)  # strptime takes fifty times as long
     except ValueError as error:
         raise _refusal(
             "malformed", "X-Amz-Date is missing, or no time.", environ, claim.service
