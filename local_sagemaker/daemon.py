@@ -23,11 +23,10 @@ from pathlib import Path
 import psutil
 
 from local_sagemaker import credentials
-from local_sagemaker.jobs.aws import LocalAws
+from local_sagemaker.jobs.aws import REGION, LocalAws
 from local_sagemaker.server.files import remove
 
 DEFAULT_PORT = 4600
-REGION = "us-east-1"
 LOOPBACK = ("127.0.0.1", "localhost")
 EVERYWHERE = ("0.0.0.0", "")
 IN_THE_WAY = (

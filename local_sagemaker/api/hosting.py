@@ -83,12 +83,12 @@ class HostingApi:
         return description(run)
 
     def list(self, request: dict, region: str) -> dict:
-        records = [run.record for run in self.endpoints.all()]
+        records = [run.record for run in self.endpoints.all() if run.region == region]
         found, token = listing.page(records, request, _summary)
         return {"Endpoints": found} | ({"NextToken": token} if token else {})
 
     def delete(self, request: dict, region: str) -> dict:
-        if not self.endpoints.delete(request["EndpointName"]):
+        if not self.endpoints.delete(request["EndpointName"], region):
             raise _not_found(request["EndpointName"], region)
         return {}
 
@@ -100,7 +100,7 @@ class HostingApi:
         )
 
     def _find(self, name: str, region: str) -> EndpointRun:
-        run = self.endpoints.find(name)
+        run = self.endpoints.find(name, region)
         if run is None:
             raise _not_found(name, region)
         return run

@@ -20,6 +20,7 @@ from moto.core import DEFAULT_ACCOUNT_ID
 from local_sagemaker.jobs.failure import shorten
 from local_sagemaker.server.bodies import whole_body
 from local_sagemaker.server.errors import AwsError
+from local_sagemaker.server.signatures import Signature
 from local_sagemaker.serving import worker
 from local_sagemaker.serving.endpoint_run import GROUP, EndpointRun, NotServing
 from local_sagemaker.serving.endpoints import EndpointManager
@@ -68,16 +69,13 @@ class RuntimeApi:
         name: str,
         environ: dict,
         start_response: Callable,
-        check_body: Callable[[bytes], None],
+        signature: Signature,
     ) -> list[bytes]:
-        """Answer a request. Its body is not read yet.
-
-        check_body: raises AwsError for a body other than the one that was signed.
-        """
+        """Answer a request. Its body is not read yet, and its signature not checked with it."""
         try:
             body = _body(environ)
-            check_body(body)
-            answer, variant = self._ask(name, body, environ)
+            signature.check_body(body)
+            answer, variant = self._ask(name, signature.region, body, environ)
         except AwsError as error:
             return _refuse(start_response, error)
         headers = [
@@ -89,8 +87,8 @@ class RuntimeApi:
         start_response("200 OK", headers)
         return [answer.body]
 
-    def _ask(self, name: str, body: bytes, environ: dict) -> tuple[worker.Answer, str]:
-        run = self._find(name, environ)
+    def _ask(self, name: str, region: str, body: bytes, environ: dict) -> tuple[worker.Answer, str]:
+        run = self._find(name, region, environ)
         try:
             answer = run.ask(body, _headers(environ))
         except NotServing as error:
@@ -108,8 +106,8 @@ class RuntimeApi:
             raise _model_error(run, answer.status, told)
         return answer, run.record.data["variant"]["VariantName"]
 
-    def _find(self, name: str, environ: dict) -> EndpointRun:
-        run = self.endpoints.find(name)
+    def _find(self, name: str, region: str, environ: dict) -> EndpointRun:
+        run = self.endpoints.find(name, region)
         if run is None or run.record.status not in SERVED:
             raise _invalid(f"Endpoint {name} of account {DEFAULT_ACCOUNT_ID} not found.")
         variant = environ.get("HTTP_X_AMZN_SAGEMAKER_TARGET_VARIANT")

@@ -16,6 +16,16 @@ from local_sagemaker.server.errors import AwsError, validation
 from local_sagemaker.server.validation import operation
 
 MOST_INSTANCES = 64
+RULES = "leave the estimator's rules out, and check the logged metrics in the script"
+NOT_OFFERED = {
+    "DebugRuleConfigurations": RULES,
+    "ProfilerRuleConfigurations": RULES,
+    "ExperimentConfig": "leave experiment_config out, and compare jobs by their metrics",
+    "ServerlessJobConfig": "give ResourceConfig instances",
+    "ModelPackageConfig": "create a model from the job's model.tar.gz",
+    "MlflowConfig": "start an MLflow server, and name it in Environment",
+    "SessionChainingConfig": "jobs have the endpoint's own key",
+}
 OUTPUT_DEFAULTS = {"KmsKeyId": "", "CompressionType": "GZIP"}
 STOPPING_DEFAULTS = {"MaxRuntimeInSeconds": DAY}
 
@@ -38,6 +48,7 @@ class TrainingApi:
 
     def create(self, request: dict, region: str) -> dict:
         _check(request, self.jobs.isolation)
+        _check_offered(request)
         renting.check(request)
         spot.check(request)
         artifacts.check(request)
@@ -51,19 +62,19 @@ class TrainingApi:
         return {"TrainingJobArn": record.data["arn"]}
 
     def describe(self, request: dict, region: str) -> dict:
-        return description(self.jobs.find(request["TrainingJobName"]))
+        return description(self.jobs.find(request["TrainingJobName"], region))
 
     def stop(self, request: dict, region: str) -> dict:
-        self.jobs.stop(request["TrainingJobName"])
+        self.jobs.stop(request["TrainingJobName"], region)
         return {}
 
     def delete(self, request: dict, region: str) -> dict:
-        self.jobs.delete(request["TrainingJobName"])
+        self.jobs.delete(request["TrainingJobName"], region)
         return {}
 
     def list(self, request: dict, region: str) -> dict:
         # Nothing stays warm here: a question for warm pools finds none.
-        records = [] if "WarmPoolStatusEquals" in request else self.jobs.all()
+        records = [] if "WarmPoolStatusEquals" in request else self.jobs.all(region)
         found, token = listing.page(records, request, _summary)
         return {"TrainingJobSummaries": found} | ({"NextToken": token} if token else {})
 
@@ -92,6 +103,18 @@ def _check(request: dict, isolation: str) -> None:
         _check_own_command(isolation)
     else:
         _check_script_mode(request.get("HyperParameters", {}), algorithm)
+
+
+def _check_offered(request: dict) -> None:
+    """Refuse what would be left out in silence."""
+    for member, instead in NOT_OFFERED.items():
+        if request.get(member):
+            raise validation(f"{member}: the local endpoint does not offer that; {instead}.")
+    if request.get("DebugHookConfig", {}).get("CollectionConfigurations"):
+        raise validation(
+            "DebugHookConfig has CollectionConfigurations, and nothing here saves tensors: write "
+            "what you want to see with TensorBoard (TensorBoardOutputConfig)."
+        )
 
 
 def _check_own_command(isolation: str) -> None:

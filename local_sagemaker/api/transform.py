@@ -44,18 +44,18 @@ class TransformApi:
         return {"TransformJobArn": arn}
 
     def describe(self, request: dict, region: str) -> dict:
-        return description(self._find(request["TransformJobName"]))
+        return description(self._find(request["TransformJobName"], region))
 
     def list(self, request: dict, region: str) -> dict:
-        found, token = listing.page(self.transforms.all(), request, _summary)
+        found, token = listing.page(self.transforms.all(region), request, _summary)
         return {"TransformJobSummaries": found} | ({"NextToken": token} if token else {})
 
     def stop(self, request: dict, region: str) -> dict:
-        self.transforms.stop(self._find(request["TransformJobName"]))
+        self.transforms.stop(self._find(request["TransformJobName"], region))
         return {}
 
-    def _find(self, name: str) -> Record:
-        record = self.transforms.find(name)
+    def _find(self, name: str, region: str) -> Record:
+        record = self.transforms.find(name, region)
         if record is None:
             raise validation(f"Could not find requested job with name: {name}")
         return record

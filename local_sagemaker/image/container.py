@@ -13,6 +13,12 @@ import sys
 
 from local_sagemaker.image import notes
 
+NO_SSHD = (
+    "MPI of the SDK's ModelTrainer and of @remote(use_mpirun=True) connects instances by ssh, and "
+    "they have no ssh server here. Use an estimator with distribution={'mpi': {'enabled': True}}, "
+    "or Torchrun() and use_torchrun=True."
+)
+SDK_SCRIPT = "/opt/ml/input/data/sm_drivers/sm_train.sh"  # ModelTrainer's own
 CANNOT_RUN = 127  # a shell's exit status for a command that it cannot find
 
 
@@ -22,6 +28,14 @@ def main() -> None:
         notes.say()
     sys.stdout.flush()
     command = sys.argv[1:]
+    if _needs_sshd(command):
+        failure = "/opt/ml/output/failure"
+        with open(failure, "w") as stream:
+            stream.write(NO_SSHD)
+        sys.exit(f"[local] {NO_SSHD}")
+    if not os.access(".", os.W_OK):
+        # An image's working directory is its own to write; @remote unpacks its workspace there.
+        os.chdir(os.environ["HOME"])
     try:
         os.execvp(command[0], command)
     except OSError as error:
@@ -30,6 +44,16 @@ def main() -> None:
             "image here: it has to be a program of this machine.\n"
         )
         sys.exit(CANNOT_RUN)
+
+
+def _needs_sshd(command: list[str]) -> bool:
+    if "mpirun" in command:  # --distribution mpirun, of @remote's bootstrap script
+        return "--distribution" in command
+    try:
+        with open(SDK_SCRIPT) as stream:
+            return "mpi_driver.py" in stream.read()
+    except OSError:
+        return False
 
 
 if __name__ == "__main__":

@@ -7,10 +7,14 @@ toolkit's.
 from __future__ import annotations
 
 import asyncio
+import os
 import tarfile
 
-from sagemaker_training import errors, files, process
+from sagemaker_training import errors, files, modules, process
 
+from local_sagemaker.image.requirements import constrained
+
+IMAGE = "LOCAL_SAGEMAKER_IMAGE"  # the variable that names the image asked for
 # The toolkit imports TensorFlow, for seconds, only to learn the names of its errors.
 TENSORFLOW_ERRORS = [
     "AbortedError",
@@ -124,4 +128,7 @@ def mend() -> None:
     """Put the mends in place, in this process."""
     process.run_async = _run_async
     files._safe_extractall = bounded(files._safe_extractall)
-    process.get_tensorflow_exception_classes = lambda: list(TENSORFLOW_ERRORS)
+    modules.install = constrained(modules.install)
+    modules.install_requirements = constrained(modules.install_requirements)
+    known = TENSORFLOW_ERRORS if "tensorflow" in os.environ.get(IMAGE, "") else []
+    process.get_tensorflow_exception_classes = lambda: known or [errors.ExecuteUserScriptError]

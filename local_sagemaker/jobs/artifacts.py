@@ -1,4 +1,4 @@
-"""What a job leaves in S3: model.tar.gz, output.tar.gz and checkpoints."""
+"""What a job leaves in S3: model.tar.gz, output.tar.gz, checkpoints, TensorBoard's files."""
 
 from __future__ import annotations
 
@@ -9,17 +9,36 @@ from local_sagemaker.jobs.aws import LocalAws, split_uri
 from local_sagemaker.jobs.channels import inside
 from local_sagemaker.server.errors import validation
 
-CHECKPOINTS = "/opt/ml/checkpoints"  # AWS's default, and the only place here
+# Member of the request -> AWS's default for its LocalPath, and the only place here.
+COPIED = {
+    "CheckpointConfig": "/opt/ml/checkpoints",
+    "TensorBoardOutputConfig": "/opt/ml/output/tensorboard",
+}
 
 
 def check(request: dict) -> None:
-    """Raise AwsError (ValidationException) for checkpoints in another place on the instances."""
-    place = request.get("CheckpointConfig", {}).get("LocalPath", CHECKPOINTS)
-    if place.rstrip("/") != CHECKPOINTS:
-        raise validation(
-            f"CheckpointConfig's LocalPath is '{place}'; the local endpoint copies {CHECKPOINTS} "
-            "only. Leave it out (of an estimator: checkpoint_local_path), and write there."
-        )
+    """Raise AwsError (ValidationException) for another place on the instances."""
+    for member, only in COPIED.items():
+        place = request.get(member, {}).get("LocalPath", only)
+        if place.rstrip("/") != only:
+            raise validation(
+                f"{member}'s LocalPath is '{place}'; the local endpoint copies {only} only. Leave "
+                "it out (of an estimator: checkpoint_local_path, container_local_output_path), "
+                "and write there."
+            )
+
+
+def syncs(aws: LocalAws, request: dict, region: str, hosts: dict[str, Path]) -> list[Sync]:
+    """What is copied to S3 while the job runs. hosts: name -> the instance's /opt/ml."""
+    found = []
+    if config := request.get("CheckpointConfig"):
+        folders = [directory / "checkpoints" for directory in hosts.values()]
+        found.append(Sync(aws, region, config["S3Uri"], folders))
+    if config := request.get("TensorBoardOutputConfig"):
+        uri = f"{config['S3OutputPath'].rstrip('/')}/{request['TrainingJobName']}"
+        folders = [directory / "output" / "tensorboard" for directory in hosts.values()]
+        found.append(Sync(aws, region, f"{uri}/tensorboard-output", folders))
+    return found
 
 
 def upload(aws: LocalAws, request: dict, region: str, hosts: dict[str, Path]) -> str | None:
@@ -72,30 +91,26 @@ def fetch_checkpoints(aws: LocalAws, request: dict, region: str, hosts: dict[str
             aws.client("s3", region).download_file(bucket, key, str(path))
 
 
-class CheckpointSync:
-    """Copies new and changed checkpoint files to S3, as SageMaker does while a job runs.
+class Sync:
+    """Copies new and changed files of some folders to S3, as SageMaker does while a job runs.
 
-    A file is taken once it has not changed for `settle` seconds, so that a checkpoint
-    that is being written is not uploaded half.
+    A file is taken once it has not changed between two calls, so that a checkpoint that is
+    being written is not uploaded half.
     """
 
-    def __init__(self, aws: LocalAws, request: dict, region: str, hosts: dict[str, Path]) -> None:
-        self.aws, self.region, self.hosts = aws, region, hosts
-        self.bucket, self.prefix = split_uri(request["CheckpointConfig"]["S3Uri"].rstrip("/") + "/")
+    def __init__(self, aws: LocalAws, region: str, uri: str, folders: list[Path]) -> None:
+        self.aws, self.region, self.folders = aws, region, folders
+        self.bucket, self.prefix = split_uri(uri.rstrip("/") + "/")
         # What was fetched is in S3 already. Sent again, it could replace what another instance
         # has written under the same name meanwhile.
         self.sent: dict[Path, tuple[int, int]] = {
-            path: _mark(path)
-            for directory in hosts.values()
-            for path in (directory / "checkpoints").rglob("*")
-            if path.is_file()
+            path: _mark(path) for folder in folders for path in folder.rglob("*") if path.is_file()
         }
         self.seen: dict[Path, tuple[int, int]] = {}
 
     def sync(self, final: bool = False) -> None:
         """Upload what has settled; everything if `final`."""
-        for directory in self.hosts.values():
-            folder = directory / "checkpoints"
+        for folder in self.folders:
             for path in sorted(folder.rglob("*")):
                 if path.is_file():
                     self._consider(path, folder, final)

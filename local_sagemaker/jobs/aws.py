@@ -12,6 +12,7 @@ from botocore.config import Config
 from botocore.credentials import Credentials
 from botocore.exceptions import BotoCoreError, ClientError
 
+REGION = "us-east-1"  # the endpoint's own; others are there as well
 LOG_GROUP = "/aws/sagemaker/TrainingJobs"
 AWS_ERRORS = (BotoCoreError, Boto3Error, ClientError)  # what a client raises
 
@@ -81,6 +82,14 @@ class LocalAws:
             logs.put_log_events(
                 logGroupName=group, logStreamName=stream, logEvents=events[start:][:10000]
             )
+
+
+def name_in(region: str, name: str) -> str:
+    """What a job or an endpoint of a region is called here: other regions may have the name, too.
+
+    It names a directory. A name that AWS takes has no dot.
+    """
+    return name if region == REGION else f"{name}.{region}"
 
 
 def split_uri(uri: str) -> tuple[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import traceback
 from pathlib import Path
 
@@ -12,6 +13,33 @@ LOG = logging.getLogger(__name__)
 SIGKILL_CODE = 137
 REASON_LIMIT = 1024  # characters; AWS's limit
 READ_LIMIT = 4096  # bytes of either end of the file
+
+
+# What a script meets here and not on AWS -> what to do. The first that is found is told first.
+HINTS = (
+    (
+        r"https://sts\.[\w.-]*amazonaws\.com",
+        "get_execution_role() and account_id() ask AWS's STS at a fixed address, which cannot be "
+        "led here: write the role's ARN, and name the bucket with Session(default_bucket=...)",
+    ),
+    (
+        r"No matching distribution found for torch(?:vision|audio)==\S+\+cpu",
+        "this machine's torch is built without CUDA, and the package index has no torchvision and "
+        "torchaudio of that kind: name PyTorch's own index for CPUs in requirements.txt "
+        "(--extra-index-url ...)",
+    ),
+    (r"torchvision::nms does not exist", "this torchvision is built for another torch"),
+    (
+        r"Extension horovod\.torch has not been built",
+        "this machine's Horovod is built without PyTorch: use torch's DistributedDataParallel, or "
+        "horovod.tensorflow",
+    ),
+    (
+        r"ModuleNotFoundError: No module named '([\w.]+)'",
+        "no image is pulled, and this machine's environment lacks {}: name its package in a "
+        "requirements.txt beside the script",
+    ),
+)
 
 
 def reason(opt_ml: Path, code: int) -> str:
@@ -27,7 +55,16 @@ def reason(opt_ml: Path, code: int) -> str:
     elif not text:
         text = "Please see job logs for more information"
     tail = f", exit code: {code}"
-    return "AlgorithmError: " + shorten(text, REASON_LIMIT - len(tail) - 16) + tail
+    hint = _hint(text)
+    return f"AlgorithmError: {hint}{shorten(text, REASON_LIMIT - len(tail) - len(hint) - 16)}{tail}"
+
+
+def _hint(text: str) -> str:
+    """The first line of a reason that has to do with what differs from AWS; else nothing."""
+    for pattern, what in HINTS:
+        if found := re.search(pattern, text):
+            return f"[local] {what.format(*found.groups())}.\n"
+    return ""
 
 
 def _ends(path: Path) -> str:

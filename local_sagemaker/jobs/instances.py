@@ -110,7 +110,7 @@ def environment(
         "LOCAL_SAGEMAKER_NOTES": json.dumps(_notes(record, isolation)),
         "LOCAL_SAGEMAKER_HOST": host,
         "TAR_OPTIONS": "--no-same-owner",  # an instance knows one user
-        MARK: aws.mark(record.name),
+        MARK: aws.mark(record.key),
     }
     if _has_keras_2(request["AlgorithmSpecification"].get("TrainingImage", "")):
         env["TF_USE_LEGACY_KERAS"] = "1"

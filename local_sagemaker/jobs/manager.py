@@ -10,7 +10,7 @@ from pathlib import Path
 from local_sagemaker.cluster import processes
 from local_sagemaker.cluster.links import Links
 from local_sagemaker.cluster.spec import MOST_INSTANCES
-from local_sagemaker.jobs.aws import LocalAws
+from local_sagemaker.jobs.aws import LocalAws, name_in
 from local_sagemaker.jobs.record import JobRecord
 from local_sagemaker.jobs.run import JobRun, clean
 from local_sagemaker.jobs.terms import Terms
@@ -46,18 +46,19 @@ class JobManager:
         self.records: dict[str, JobRecord] = {}
         directory.mkdir(parents=True, exist_ok=True)
         for record in readable(directory.glob("*/job.json"), JobRecord.read, "a job's record"):
-            self.records[record.name] = record
+            self.records[record.key] = record
             if not record.ended:
                 self._recover(record)
 
     def _recover(self, record: JobRecord) -> None:
-        strays = processes.kill_strays(self.aws.mark(record.name))
+        strays = processes.kill_strays(self.aws.mark(record.key))
         record.end("Failed", reason=CRASHED)
         LOG.warning("%s did not survive; %d processes were killed", record.name, strays)
         clean(record.path.parent)
 
-    def all(self) -> list[JobRecord]:
-        return list(self.records.values())
+    def all(self, region: str) -> list[JobRecord]:
+        """The jobs of a region."""
+        return [one for one in list(self.records.values()) if one.data["region"] == region]
 
     def create(
         self,
@@ -68,7 +69,7 @@ class JobManager:
         reach: Reach = EVERYTHING,
     ) -> JobRecord:
         """Start a job. Raises AwsError if the name is taken."""
-        name = request["TrainingJobName"]
+        name = name_in(region, request["TrainingJobName"])
         count = request["ResourceConfig"]["InstanceCount"]
         with self.lock:
             self._check_limit(count)
@@ -102,32 +103,33 @@ class JobManager:
                 "start the endpoint with a higher limit: workshop up --max-instances N",
             )
 
-    def find(self, name: str) -> JobRecord:
-        if name not in self.records:
+    def find(self, name: str, region: str) -> JobRecord:
+        if (found := self.records.get(name_in(region, name))) is None:
             raise validation(NOT_FOUND)
-        return self.records[name]
+        return found
 
     def by_arn(self, arn: str) -> JobRecord | None:
-        return next((one for one in self.all() if one.data["arn"] == arn), None)
+        return next((one for one in list(self.records.values()) if one.data["arn"] == arn), None)
 
-    def stop(self, name: str) -> None:
+    def stop(self, name: str, region: str) -> None:
         """Begin to stop a job. Raises AwsError if it has ended."""
-        record = self.find(name)
+        record = self.find(name, region)
         if record.stopping():
-            self.runs[name].stop()
+            self.runs[record.key].stop()
         elif record.ended:
             raise validation(
                 f"The request was rejected because the training job is in status {record.status}."
             )
 
-    def delete(self, name: str) -> None:
+    def delete(self, name: str, region: str) -> None:
         """Forget a job that has ended. Raises AwsError if there is none, or if it still runs."""
-        run = self.runs.get(name)
+        key = name_in(region, name)
+        run = self.runs.get(key)
         if run and run.record.ended:
             # The status is final a moment before the job's thread has put its files away.
             run.thread.join(JOIN_SECONDS)
         with self.lock:
-            record = self.records.get(name)
+            record = self.records.get(key)
             if record is None:
                 raise AwsError("ResourceNotFound", NOT_FOUND)
             if not record.ended or (run and run.thread.is_alive()):
@@ -137,8 +139,8 @@ class JobManager:
                     "Failed or Stopped can be deleted.",
                 )
             remove(record.path.parent)
-            self.records.pop(name)
-            self.runs.pop(name, None)
+            self.records.pop(key)
+            self.runs.pop(key, None)
 
     def shut_down(self) -> None:
         """Kill what runs, and say so in its record."""

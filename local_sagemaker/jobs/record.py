@@ -7,6 +7,7 @@ import threading
 import time
 from pathlib import Path
 
+from local_sagemaker.jobs.aws import name_in
 from local_sagemaker.jobs.failure import REASON_LIMIT
 from local_sagemaker.server.files import replace
 
@@ -62,6 +63,11 @@ class JobRecord:
     @property
     def name(self) -> str:
         return self.data["request"]["TrainingJobName"]
+
+    @property
+    def key(self) -> str:
+        """Its name among those of all regions."""
+        return name_in(self.data["region"], self.name)
 
     @property
     def request(self) -> dict:

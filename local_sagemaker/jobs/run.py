@@ -66,40 +66,38 @@ class JobRun:
             where = (self.directory, self.terms.isolation, self.aws)
             hosts = instances.prepare(self.record, *where, self.terms.reach)
             opt_ml = {host.name: host.path / "ml" for host in hosts}
-            checkpoints = self._download(opt_ml)
+            syncs = self._download(opt_ml)
             if not self.stop_wanted.is_set():
                 self.record.enter("Training")
-                self._train(hosts, checkpoints)
+                self._train(hosts, syncs)
             if not self.interrupted or self.out_of_time or self.stop_wanted.is_set():
                 break
-            self._lose(hosts, checkpoints)
+            self._lose(hosts, syncs)
             if self.stop_wanted.wait(spot.BACK_SECONDS):
                 self.record.end("Stopped")
                 return
             self.record.enter("Starting")
-        self._finish(opt_ml, checkpoints)
+        self._finish(opt_ml, syncs)
 
-    def _download(self, opt_ml: dict[str, Path]) -> artifacts.CheckpointSync | None:
+    def _download(self, opt_ml: dict[str, Path]) -> list[artifacts.Sync]:
         self.log.open(list(opt_ml))
         self.record.enter("Downloading")
         request = self.record.request
         if not self.terms.reach.s3 and {"InputDataConfig", "CheckpointConfig"} & {*request}:
             raise channels.DataError(f"Data download failed:{vpc.NO_S3}")
         channels.fetch(self.aws, request, self.region, opt_ml)
-        if "CheckpointConfig" not in request:
-            return None
-        artifacts.fetch_checkpoints(self.aws, request, self.region, opt_ml)
-        return artifacts.CheckpointSync(self.aws, request, self.region, opt_ml)
+        if "CheckpointConfig" in request:
+            artifacts.fetch_checkpoints(self.aws, request, self.region, opt_ml)
+        return artifacts.syncs(self.aws, request, self.region, opt_ml)
 
-    def _train(self, hosts: list, checkpoints: artifacts.CheckpointSync | None) -> None:
+    def _train(self, hosts: list, syncs: list[artifacts.Sync]) -> None:
         spec = self.terms.cluster(self.record, hosts, self.aws.port)
         self.training = Training(spec, self.directory, self.log)
         if self.stop_wanted.is_set():  # asked for while the supervisor was being started
             self.training.cluster.stop()
         began = time.monotonic()  # not the clock's time: it may be set
         beside = [(WATCH_SECONDS, partial(self._watch, began))]
-        if checkpoints:
-            beside.append((CHECKPOINT_SECONDS, partial(self._sync, checkpoints)))
+        beside += [(CHECKPOINT_SECONDS, partial(self._sync, one)) for one in syncs]
         self.training.run(beside)
 
     def _watch(self, began: float) -> None:
@@ -117,16 +115,16 @@ class JobRun:
             self.interrupted = True
             self.training.cluster.stop()
 
-    def _sync(self, checkpoints: artifacts.CheckpointSync) -> None:
+    def _sync(self, one: artifacts.Sync) -> None:
         try:
-            checkpoints.sync()
+            one.sync()
         except AWS_ERRORS as error:
-            LOG.warning("%s: checkpoint: %s", self.record.name, error)
+            LOG.warning("%s: %s: %s", self.record.name, one.prefix, error)
 
-    def _lose(self, hosts: list, checkpoints: artifacts.CheckpointSync | None) -> None:
+    def _lose(self, hosts: list, syncs: list[artifacts.Sync]) -> None:
         """The spot instances are gone. Of what was on them, only checkpoints are in S3."""
-        if checkpoints:
-            checkpoints.sync(final=True)
+        for one in syncs:
+            one.sync(final=True)
         self.log.say(hosts[0].name, INTERRUPTED)
         self.log.begin_again()
         self.record.enter("Interrupted")
@@ -134,26 +132,26 @@ class JobRun:
             remove(host.path)
         self.training, self.interrupted = None, False
 
-    def _finish(self, opt_ml: dict[str, Path], checkpoints) -> None:
+    def _finish(self, opt_ml: dict[str, Path], syncs: list[artifacts.Sync]) -> None:
         if self.killed:  # whoever would take the upload is going away
             self.record.end("Stopped")
             return
         try:
-            self._upload(opt_ml, checkpoints)
+            self._upload(opt_ml, syncs)
         except channels.DataError as error:
             if not (self.training and self.training.failed):
                 raise
             LOG.warning("%s: %s", self.record.name, error)  # the script's own failure tells more
         self._end(opt_ml)
 
-    def _upload(self, opt_ml: dict[str, Path], checkpoints) -> None:
+    def _upload(self, opt_ml: dict[str, Path], syncs: list[artifacts.Sync]) -> None:
         if self.record.status != "Stopping":
             self.record.enter("Uploading")
         if not self.terms.reach.s3:
             raise channels.DataError(f"Artifact upload failed:{vpc.NO_S3}")
         try:
-            if checkpoints:
-                checkpoints.sync(final=True)
+            for one in syncs:
+                one.sync(final=True)
             uri = artifacts.upload(self.aws, self.record.request, self.region, opt_ml)
         except (*AWS_ERRORS, OSError) as error:
             raise channels.DataError(f"Artifact upload failed: {error}") from error

@@ -6,15 +6,13 @@ import base64
 import hashlib
 import re
 import zlib
-from collections.abc import Iterator, Mapping
-from typing import BinaryIO
+from collections.abc import Generator, Iterator, Mapping
 
 from local_sagemaker.s3.blobs import PIECE
-from local_sagemaker.server.bodies import IN_CHUNKS
+from local_sagemaker.server.bodies import LINE, RequestBody, chunk_size
 from local_sagemaker.server.errors import AwsError
 from local_sagemaker.server.signatures import Signature
 
-LINE = 4096  # bytes of a line between chunks, at most
 SIGNED = re.compile(r"[0-9a-f]{64}")
 
 
@@ -109,7 +107,7 @@ class Body:
             self.checksums[f"Checksum{name}"] = value
 
     def _pieces(self, promised: str, trailers: dict[str, str]) -> Iterator[bytes]:
-        stream = _Stream(self.environ)
+        stream: RequestBody = self.environ["wsgi.input"]
         try:
             if not promised.startswith("STREAMING-"):
                 while piece := stream.read(PIECE):
@@ -117,18 +115,20 @@ class Body:
                 if stream.left:
                     raise AwsError("IncompleteBody", f"The body ended {stream.left} bytes early.")
                 return
-            yield from self._chunks(stream)
+            last = yield from self._chunks(stream)
             while line := stream.readline(LINE).strip():
                 name, _, value = line.decode("latin-1").partition(":")
                 trailers[name.strip().lower()] = value.strip()
+            self.signature.check_trailers(trailers, last)
         except TimeoutError as error:
             raise AwsError("RequestTimeout", "The body did not come: nothing was sent.") from error
 
-    def _chunks(self, stream: _Stream) -> Iterator[bytes]:
+    def _chunks(self, stream: RequestBody) -> Generator[bytes, None, str]:
+        """The content of AWS's own chunks. Returns the last one's signature, or ""."""
         before, size = "", 1
         while size:
             line = stream.readline(LINE)
-            size, digest = _chunk_size(line), hashlib.sha256()
+            size, digest = chunk_size(line), hashlib.sha256()
             left = size
             while left and (piece := stream.read(min(left, PIECE))):
                 digest.update(piece)
@@ -138,56 +138,7 @@ class Body:
                 raise AwsError("IncompleteBody", "A chunk is shorter than it says.")
             if self.signature.signs_chunks:
                 before = self.signature.check_chunk(line, digest.hexdigest(), before)
-
-
-class _Stream:
-    """The bytes of the request: as many as announced, or HTTP's own chunks unwrapped."""
-
-    def __init__(self, environ: dict) -> None:
-        self.chunked = IN_CHUNKS in environ
-        self.raw: BinaryIO = environ[IN_CHUNKS] if self.chunked else environ["wsgi.input"]
-        said = environ.get("CONTENT_LENGTH") or "0"
-        if not (said.isascii() and said.isdigit() and len(said) <= 18):
-            raise AwsError("InvalidRequest", f"Content-Length is not a number: {said[:40]}")
-        self.left = 0 if self.chunked else int(said)
-        self.more = self.chunked
-
-    def read(self, size: int) -> bytes:
-        self._next_chunk()
-        data = self.raw.read(min(size, self.left)) if self.left else b""
-        self._took(data)
-        return data
-
-    def readline(self, size: int) -> bytes:
-        line = b""
-        while len(line) < size and not line.endswith(b"\n"):
-            self._next_chunk()
-            data = self.raw.readline(min(size - len(line), self.left)) if self.left else b""
-            if not data:
-                break
-            self._took(data)
-            line += data
-        return line
-
-    def _took(self, data: bytes) -> None:
-        self.left -= len(data)
-        if self.chunked and self.more and not self.left and self.raw.readline(2).strip():
-            raise AwsError("IncompleteBody", "A chunk is not as long as it says.")
-
-    def _next_chunk(self) -> None:
-        if self.more and not self.left:
-            self.left = _chunk_size(self.raw.readline(LINE))
-            if not self.left:
-                self.more = False
-                while self.raw.readline(LINE).strip():  # trailers
-                    pass
-
-
-def _chunk_size(line: bytes) -> int:
-    digits = line.partition(b";")[0].strip()
-    if not re.fullmatch(rb"[0-9a-fA-F]{1,15}", digits):
-        raise AwsError("IncompleteBody", f"A chunk's size is not a number: {line[:40]!r}")
-    return int(digits, 16)
+        return before
 
 
 def _header(name: str) -> str:

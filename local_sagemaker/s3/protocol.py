@@ -36,9 +36,10 @@ class ObjectProtocol:
         self.calls = calls
         self.router = S3RestRouter(get_service_model("s3"))
 
-    def operation(self, environ: dict) -> tuple[OperationModel, dict] | None:
-        """The operation on objects that a request asks for, with what its address names; None
-        for one on a bucket, which moto answers. Raises AwsError for one that is not offered.
+    def operation(self, environ: dict) -> tuple[OperationModel, dict, Request] | None:
+        """The operation on objects that a request asks for, what its address names, and the
+        request; None for one on a bucket, which moto answers. Raises AwsError for one that is not
+        offered.
         """
         request = Request(environ)
         try:
@@ -48,7 +49,7 @@ class ObjectProtocol:
                 raise AwsError("NotImplemented", NOT_OFFERED.format("POST of forms"), 501) from None
             return None
         if operation.name in self.calls.by_name:
-            return operation, names
+            return operation, names, request
         if "Key" in names or operation.name == "PutObjectLockConfiguration":
             raise AwsError("NotImplemented", NOT_OFFERED.format(operation.name), 501)
         return None
@@ -57,18 +58,18 @@ class ObjectProtocol:
         self,
         operation: OperationModel,
         names: dict,
-        environ: dict,
+        request: Request,
         start_response: Callable,
         signature: Signature,
     ) -> Iterable[bytes]:
         """Do it. Raises AwsError."""
-        told = self.calls.by_name[operation.name](_members(operation, names, environ, signature))
+        told = self.calls.by_name[operation.name](_members(operation, names, request, signature))
         body = told.pop("Body", None)
         context = SerializationContext(request_id=uuid.uuid4().hex[:16].upper())
         response = S3Serializer(operation, context).serialize(told)
         raw = (response["body"] or "").encode()
         headers = {**response["headers"], "x-amz-request-id": context.request_id}
-        if body is None and environ["REQUEST_METHOD"] != "HEAD":
+        if body is None and request.method != "HEAD":
             headers["Content-Length"] = str(len(raw))
         if operation.name in ("GetObject", "HeadObject"):
             headers["Content-Type"] = told["ContentType"]
@@ -76,14 +77,15 @@ class ObjectProtocol:
         start_response(f"{status} OK", [(name, str(value)) for name, value in headers.items()])
         if body is not None:
             return body
-        return [] if environ["REQUEST_METHOD"] == "HEAD" else [raw]
+        return [] if request.method == "HEAD" else [raw]
 
 
-def _members(operation: OperationModel, names: dict, environ: dict, signature: Signature) -> dict:
+def _members(
+    operation: OperationModel, names: dict, request: Request, signature: Signature
+) -> dict:
     """The request's members. Body, where bytes are stored, is not read yet."""
-    request = Request(environ)
     streams = operation.name in ("PutObject", "UploadPart")
-    raw = b"" if streams else whole_body(environ, BODY_LIMIT)
+    raw = b"" if streams else whole_body(request.environ, BODY_LIMIT)
     if not streams:
         signature.check_body(raw)
     try:
@@ -104,5 +106,5 @@ def _members(operation: OperationModel, names: dict, environ: dict, signature: S
             "InvalidArgument", f"A member of the request is not valid: {error}"
         ) from error
     if streams:
-        members["Body"] = Body(environ, OBJECT_LIMIT, signature)
+        members["Body"] = Body(request.environ, OBJECT_LIMIT, signature)
     return {name: value for name, value in members.items() if value is not None}

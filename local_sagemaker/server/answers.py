@@ -43,6 +43,7 @@ def as_aws_shapes_it(status: str, body: list[bytes], environ: dict) -> None:
         return
     code, _, words = status.partition(" ")
     name = "".join(part.capitalize() for part in words.split()) or "InvalidRequest"
+    name = "AccessDenied" if name == "Forbidden" else name
     what = f"{environ['REQUEST_METHOD'][:40]} {environ['PATH_INFO'][:200]}"
     plain = "" if b"<" in told else told[:500].decode("utf-8", "replace")
     message = plain or f"{words}: {what} is no request of this service."

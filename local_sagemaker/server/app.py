@@ -17,7 +17,7 @@ from local_sagemaker.s3.protocol import ObjectProtocol
 from local_sagemaker.server import (
     cloudformation_gaps,
     deleted_stacks,
-    managed_policies,
+    iam_gaps,
     safe_templates,
     signatures,
     web_pages,
@@ -36,8 +36,9 @@ JOURNALED = {"PutLogEvents", "PutMetricData"}
 # Not "unknown": on AWS few people may do this, so clients know what to do without it. The
 # sagemaker SDK 3 asks before each job whether the role may do enough.
 NOT_ALLOWED = {
+    "GetFederationToken": "The local endpoint issues no federation tokens: call assume_role.",
     "SimulatePrincipalPolicy": "The local endpoint does not simulate policies: it allows "
-    "whatever is asked of it."
+    "whatever is asked of it.",
 }
 BODY_LIMIT = 6 * 1024 * 1024  # bytes of a request but for S3's objects; AWS's for SageMaker
 
@@ -55,6 +56,8 @@ NOT_RUN = {
     "CreateMonitoringSchedule": "monitoring schedules.",
     "CreateCluster": "HyperPod clusters. Start training jobs.",
     "CreateEdgePackagingJob": "edge packaging jobs.",
+    "Search": "searches. list_training_jobs finds jobs by name, status and time; boto3 filters "
+    "what else you look for.",
 }
 
 Handler = Callable[[dict, str], dict]
@@ -77,9 +80,9 @@ class Application:
         self.verifier = verifier
         cloudformation_gaps.fill()
         deleted_stacks.freeze()
-        managed_policies.offer()
+        iam_gaps.fill()
         safe_templates.guard()
-        self.moto = DomainDispatcherApplication(create_backend_app)
+        self.moto = DomainDispatcherApplication(_backend)
 
     def __call__(self, environ: dict, start_response: Callable) -> Iterable[bytes]:
         service = signatures.scope(environ)[1]
@@ -114,10 +117,9 @@ class Application:
         if target and "." not in target:
             raise unknown_operation(f"X-Amz-Target {target}")
         if self.runtime and service == "sagemaker" and endpoint_of(environ):
-            check = signature.check_body
-            return self.runtime.invoke(endpoint_of(environ), environ, start_response, check)
+            return self.runtime.invoke(endpoint_of(environ), environ, start_response, signature)
         if service == "s3" and (found := self.objects.operation(environ)):
-            return self.objects.answer(*found, environ, start_response, signature)
+            return self.objects.answer(*found, start_response, signature)
         prefix, _, operation = target.rpartition(".")
         ours = prefix == "SageMaker" or bool(target and service == "sagemaker")
         body = whole_body(environ, BODY_LIMIT)
@@ -158,6 +160,13 @@ class Application:
         as_aws_shapes_it(held[-1][0], body, environ)
         start_response(*held[-1])  # only now: the client is told of what is on disk
         return body
+
+
+def _backend(service: str | None) -> Callable:
+    """moto's application for a service. Raises NotImplementedError for one that it lacks."""
+    if service is None:
+        raise NotImplementedError("this service of AWS's.")
+    return create_backend_app(service)
 
 
 def _action(environ: dict) -> str:

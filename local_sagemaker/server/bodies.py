@@ -1,4 +1,4 @@
-"""A request's body, read whole and bounded, and what it says as JSON."""
+"""A request's body: as a stream, read whole and bounded, and what it says as JSON."""
 
 from __future__ import annotations
 
@@ -9,9 +9,66 @@ from typing import BinaryIO
 from local_sagemaker.server.errors import AwsError
 
 PIECE = 1024 * 1024
-LINE = 1024  # bytes of a line between chunks, at most
-IN_CHUNKS = "local_sagemaker.in_chunks"  # in environ: the stream that a body comes from so
+LINE = 4096  # bytes of a line between chunks, at most
 BAD_URI = "local_sagemaker.bad_uri"  # in environ: why the request's address is none
+
+
+class RequestBody:
+    """A body as it comes: as many bytes as announced, or HTTP's chunks unwrapped.
+
+    Not by werkzeug's own reader of chunks (3.1.9): one that ends early crashed the whole process.
+
+    left: bytes that nobody has read yet, of the body or of the current chunk. Reading raises
+    AwsError for a length that is no number and for chunks that are none, and OSError.
+    """
+
+    def __init__(self, stream: BinaryIO, announced: str, chunked: bool) -> None:
+        self.stream, self.chunked, self.announced = stream, chunked, announced
+        known = announced.isascii() and announced.isdigit() and len(announced) <= 18
+        self.valid = chunked or known
+        self.left = int(announced) if known and not chunked else 0
+        self.more = chunked  # another chunk follows
+
+    def read(self, size: int) -> bytes:
+        self._begin()
+        return self._took(self.stream.read(min(size, self.left)) if self.left else b"")
+
+    def readline(self, size: int) -> bytes:
+        line = b""
+        while len(line) < size and not line.endswith(b"\n"):
+            self._begin()
+            if not self.left:
+                break
+            data = self._took(self.stream.readline(min(size - len(line), self.left)))
+            if not data:
+                break
+            line += data
+        return line
+
+    def _begin(self) -> None:
+        """Come to bytes that can be read, if there are any more."""
+        if not self.valid:
+            raise AwsError("InvalidRequest", f"Content-Length is no number: {self.announced[:40]}")
+        if self.more and not self.left:
+            self.left = chunk_size(self.stream.readline(LINE))
+            if not self.left:
+                self.more = False
+                while self.stream.readline(LINE).strip():  # headers may follow
+                    pass
+
+    def _took(self, data: bytes) -> bytes:
+        self.left -= len(data)
+        if self.chunked and data and not self.left and self.stream.readline(2).strip():
+            raise AwsError("IncompleteBody", "A chunk is not as long as it says.")
+        return data
+
+
+def chunk_size(line: bytes) -> int:
+    """The size that the line before a chunk tells. Raises AwsError (IncompleteBody)."""
+    digits = line.partition(b";")[0].strip()
+    if not line.endswith(b"\n") or not re.fullmatch(rb"[0-9a-fA-F]{1,15}", digits):
+        raise AwsError("IncompleteBody", f"A chunk's size is no number: {line[:40]!r}")
+    return int(digits, 16)
 
 
 def whole_body(environ: dict, limit: int) -> bytes:
@@ -21,58 +78,25 @@ def whole_body(environ: dict, limit: int) -> bytes:
     Raises AwsError for one that is too long, shorter than its client said, too slow, or not in
     chunks although it says so; ConnectionError where the client is gone.
     """
+    body: RequestBody = environ["wsgi.input"]
+    pieces, length = [], 0
     try:
-        if IN_CHUNKS in environ:
-            return _chunks(environ[IN_CHUNKS], limit)
-        return _announced(environ, limit)
+        while body.left <= limit and (piece := body.read(PIECE)):
+            pieces.append(piece)
+            length += len(piece)
+            if length > limit:
+                break
     except ConnectionError:
         raise
     except TimeoutError as error:
         raise AwsError("RequestTimeout", "The body did not come: nothing was sent.") from error
-    except (OSError, ValueError) as error:  # a chunk that is none
+    except OSError as error:
         raise AwsError("IncompleteBody", f"The body cannot be read: {error}") from error
-
-
-def _announced(environ: dict, limit: int) -> bytes:
-    said = environ.get("CONTENT_LENGTH") or "0"
-    if not (said.isascii() and said.isdigit()):
-        raise AwsError("InvalidRequest", f"Content-Length is no number: {said[:40]}")
-    if len(said) > 18 or int(said) > limit:  # 10 ** 18 is above every limit
+    if length + body.left > limit:
         raise _too_large(limit)
-    length, pieces = int(said), []
-    while length and (piece := environ["wsgi.input"].read(min(length, PIECE))):
-        pieces.append(piece)
-        length -= len(piece)
-    if length:
-        raise AwsError("IncompleteBody", f"The body ended {length} bytes early.")
+    if body.left:
+        raise AwsError("IncompleteBody", f"The body ended {body.left} bytes early.")
     return b"".join(pieces)
-
-
-def _chunks(stream: BinaryIO, limit: int) -> bytes:
-    """A body in chunks: a line with each one's size in hexadecimal, its bytes, an empty line.
-
-    Not by werkzeug's own reader (3.1.9): a chunk that ends early crashed the whole process there.
-    """
-    pieces, length = [], 0
-    while size := _size_of_chunk(stream.readline(LINE)):
-        length += size
-        if length > limit:
-            raise _too_large(limit)
-        while size and (piece := stream.read(min(size, PIECE))):
-            pieces.append(piece)
-            size -= len(piece)
-        if size or stream.readline(2).strip():
-            raise ValueError("a chunk is not as long as it says")
-    while stream.readline(LINE).strip():  # headers may follow
-        pass
-    return b"".join(pieces)
-
-
-def _size_of_chunk(line: bytes) -> int:
-    digits = line.partition(b";")[0].strip()
-    if not line.endswith(b"\n") or not re.fullmatch(rb"[0-9a-fA-F]{1,15}", digits):
-        raise ValueError(f"a chunk's size is no number: {line[:40]!r}")
-    return int(digits, 16)
 
 
 def _too_large(limit: int) -> AwsError:

@@ -7,13 +7,13 @@ import resource
 import socket
 import threading
 from collections.abc import Iterable
-from typing import Any, BinaryIO
+from typing import Any
 
 from moto.moto_server.werkzeug_app import MotoRequestHandler
 from werkzeug.serving import ThreadedWSGIServer
 
 from local_sagemaker.server.answers import http_error
-from local_sagemaker.server.bodies import BAD_URI, IN_CHUNKS
+from local_sagemaker.server.bodies import BAD_URI, RequestBody
 from local_sagemaker.server.web_pages import LOCAL_ADDRESS
 
 IDLE_SECONDS = 60  # a client that sends nothing for so long is let go
@@ -63,6 +63,7 @@ class Handler(MotoRequestHandler):
 
     timeout = IDLE_SECONDS
     disable_nagle_algorithm = True  # else the last packet of an answer waits for a client's ACK
+    wbufsize = 64 * 1024  # headers and a short body leave in one packet
 
     def handle_one_request(self) -> None:
         with self.server.lock:
@@ -71,6 +72,11 @@ class Handler(MotoRequestHandler):
             super().handle_one_request()
         finally:
             self._no_longer_waits()
+
+    def handle_expect_100(self) -> bool:
+        found = super().handle_expect_100()
+        self.wfile.flush()  # the client waits for it
+        return found
 
     def parse_request(self) -> bool:
         self._no_longer_waits()
@@ -108,7 +114,7 @@ class Handler(MotoRequestHandler):
             headers = [*headers, ("Content-Length", str(sum(map(len, answer))))]
         elif "content-length" not in known and not bodyless:
             self.close_connection = True  # the end of the connection ends the answer
-        if IN_CHUNKS in self.environ or self.body.left:
+        if self.body.chunked or self.body.left:
             self.close_connection = True
         self.send_response(int(code), words)
         for name, value in headers:
@@ -119,6 +125,7 @@ class Handler(MotoRequestHandler):
         self.end_headers()
         for piece in () if bodyless else answer:
             self.wfile.write(piece)
+        self.wfile.flush()
         self._drain()
 
     def _drain(self) -> None:
@@ -140,12 +147,9 @@ class Handler(MotoRequestHandler):
             environ = super().make_environ()
         if why:
             environ[BAD_URI] = why
-        said = environ.get("CONTENT_LENGTH") or "0"
-        self.body = _Body(self.rfile, int(said) if said.isascii() and said.isdigit() else 0)
-        if environ.get("wsgi.input_terminated"):
-            environ[IN_CHUNKS] = self.rfile
-        else:
-            environ["wsgi.input"] = self.body
+        chunked = bool(environ.get("wsgi.input_terminated"))
+        self.body = RequestBody(self.rfile, environ.get("CONTENT_LENGTH") or "0", chunked)
+        environ["wsgi.input"] = self.body
         host, port = self.connection.getsockname()[:2]
         environ[LOCAL_ADDRESS] = host
         environ.setdefault("HTTP_HOST", f"{host}:{port}")  # moto looks at it, HTTP/1.0 lacks it
@@ -155,23 +159,7 @@ class Handler(MotoRequestHandler):
         """What http.server says to bad HTTP, in S3's form in place of a page."""
         self.close_connection = True
         self.wfile.write(http_error(code, message or self.responses.get(code, ("Error",))[0]))
-
-
-class _Body:
-    """A request's body of known length. left: bytes that nobody has read yet."""
-
-    def __init__(self, stream: BinaryIO, left: int) -> None:
-        self.stream, self.left = stream, left
-
-    def read(self, size: int = -1) -> bytes:
-        return self._took(self.stream.read(self.left if size < 0 else min(size, self.left)))
-
-    def readline(self, size: int = -1) -> bytes:
-        return self._took(self.stream.readline(self.left if size < 0 else min(size, self.left)))
-
-    def _took(self, data: bytes) -> bytes:
-        self.left -= len(data)
-        return data
+        self.wfile.flush()
 
 
 def room_for_clients() -> None:

@@ -17,6 +17,7 @@ from typing import Any
 import moto.logs.models as moto_logs
 from moto.cloudwatch.models import CloudWatchBackend, MetricAggregatedDatum, MetricDatum
 from moto.logs.exceptions import InvalidParameterException
+from moto.logs.responses import LogsResponse
 from moto.logs.utils import EventMessageFilter
 
 STREAM_LIMIT = 64 * 1024 * 1024  # characters of one log stream
@@ -82,6 +83,7 @@ def open_journal(path: Path) -> None:
     global _journal
     _journal = Journal(path)
     moto_logs.LogStream = StoredLogStream
+    LogsResponse.filter_log_events = _filter_log_events
     CloudWatchBackend.metric_data = property(_metrics, lambda *_: None)
 
 
@@ -165,6 +167,20 @@ class StoredLogStream(moto_logs.LogStream):
             for time, message, ingested, number in rows
             if wanted.matches(message)
         ]
+
+
+_moto_filter = LogsResponse.filter_log_events
+
+
+def _filter_log_events(self: LogsResponse) -> str:
+    """moto's, with the logStreamNamePrefix that it lacks."""
+    prefix = self._get_param("logStreamNamePrefix")
+    group = self.logs_backend.groups.get(self._get_param("logGroupName"))
+    if prefix and group:
+        found = [name for name in group.streams if name.startswith(prefix)]
+        # Where none is found, a name that no stream has: an empty list would mean all of them.
+        self.body = json.dumps(json.loads(self.body) | {"logStreamNames": found or ["*"]})
+    return _moto_filter(self)
 
 
 def forget_deleted_streams() -> None:

@@ -17,6 +17,8 @@ from yaml.constructor import ConstructorError
 
 from local_sagemaker.server.errors import AwsError
 
+SERVES = "AWS::SageMaker::Endpoint"  # moto would make one that answers nothing
+
 
 class TemplateLoader(yaml.SafeLoader):
     """YAML's own types, and tags that begin with one exclamation mark."""
@@ -37,8 +39,21 @@ def guard() -> None:
 
 def _load(template: Any, Loader: type) -> Any:
     try:
-        return yaml.load(template, Loader)  # a SafeLoader
+        found = yaml.load(template, Loader)  # a SafeLoader
     except ConstructorError as error:
         raise AwsError(
             "ValidationError", f"Template format error: YAML not well-formed. {error.problem}"
         ) from error
+    for name, one in _resources(found):
+        if isinstance(one, dict) and one.get("Type") == SERVES:
+            raise AwsError(
+                "ValidationError",
+                f"{name}: the local endpoint makes no {SERVES} of a template. Leave it out, and "
+                "call create_endpoint with the stack's EndpointConfig.",
+            )
+    return found
+
+
+def _resources(template: Any) -> list[tuple[str, Any]]:
+    found = template.get("Resources") if isinstance(template, dict) else None
+    return list(found.items()) if isinstance(found, dict) else []

@@ -27,7 +27,6 @@ from local_sagemaker.server.moto_state import MotoState, StateError
 from local_sagemaker.server.signatures import Verifier
 
 LOG = logging.getLogger(__name__)
-SAVE_SECONDS = 1.0
 DOWN_SECONDS = 30.0
 GRACE_SECONDS = 20.0
 LOCK_SECONDS = 1.0  # who only asks whether the lock is held may hold it for an instant
@@ -75,12 +74,10 @@ def _restore(state: Path, aws: LocalAws, kind: str, *limits: float) -> tuple[Mot
 
 
 def _serve_until_told(server, moto_state, kept, state: Path, kind: str, why: str) -> None:
-    done, told = threading.Event(), []
+    told: list[bool] = []
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: told.append(True))  # a handler takes no lock
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    saver = threading.Thread(target=_save_often, args=(moto_state, done), daemon=True)
-    saver.start()
     kept.start()
     info = {"pid": os.getpid(), "port": server.server_address[1], "started": time.time()}
     info |= {"host": server.server_address[0], "isolation": kind, "why": why}
@@ -89,10 +86,8 @@ def _serve_until_told(server, moto_state, kept, state: Path, kind: str, why: str
     while not told:
         time.sleep(0.1)
     _end_at_the_latest()
-    done.set()
     kept.shut_down()
     server.shutdown()
-    saver.join()
     moto_state.save()
     (state / "endpoint.json").unlink(missing_ok=True)
     # All is on disk. Leaving in the usual way waits for boto3's transfer threads, and one that
@@ -110,14 +105,6 @@ def _end_at_the_latest() -> None:
     timer = threading.Timer(DOWN_SECONDS, os._exit, (1,))
     timer.daemon = True
     timer.start()
-
-
-def _save_often(moto_state: MotoState, done: threading.Event) -> None:
-    while not done.wait(SAVE_SECONDS):
-        try:
-            moto_state.save()
-        except Exception as error:  # whatever it is: the next second may do better
-            LOG.error("the state could not be saved: %s: %s", type(error).__name__, error)
 
 
 def _make(state: Path) -> None:

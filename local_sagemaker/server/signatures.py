@@ -3,7 +3,7 @@
 A call is taken if its signature was made with the state directory's key, or with one that this
 endpoint issued (IAM's CreateAccessKey, STS's AssumeRole). AWS's forms are known: Signature
 Version 4 in the header or in a presigned URL, and S3's older presigned URL (HMAC-SHA1), which
-boto3's generate_presigned_url still makes. Forms for S3's browser uploads are refused.
+boto3's generate_presigned_url still makes. Forms (presigned POST) are refused.
 https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html
 https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-streaming.html
 """
@@ -33,6 +33,7 @@ from local_sagemaker.server.errors import AwsError
 
 ALGORITHM = "AWS4-HMAC-SHA256"
 TIME = "%Y%m%dT%H%M%SZ"
+TIME_FORM = re.compile(r"\d{8}T\d{6}Z")
 SKEW = timedelta(minutes=15)
 LONGEST = 7 * 24 * 3600  # seconds that a presigned URL may hold
 UNSIGNED = ("UNSIGNED-PAYLOAD", "STREAMING-UNSIGNED-PAYLOAD-TRAILER")
@@ -40,6 +41,7 @@ SIGNED_CHUNKS = (
     "STREAMING-AWS4-HMAC-SHA256-PAYLOAD",
     "STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER",
 )
+TRAILER_SIGNATURE = "x-amz-trailer-signature"
 CHUNK_LINE = re.compile(rb"([0-9a-fA-F]{1,15});chunk-signature=([0-9a-f]{64})\r\n")
 # What is wrong -> the code and status of S3, of the JSON protocols, of the query protocol, of EC2.
 CODES = {
@@ -86,6 +88,10 @@ CODES = {
         ("RequestExpired", 400),
     ),
 }
+NO_FORMS = (
+    "The local endpoint takes no forms (presigned POST): give out a presigned PUT instead, by "
+    "generate_presigned_url('put_object')."
+)
 REMEDY = "`workshop env` prints the keys of this endpoint."
 
 
@@ -119,6 +125,8 @@ class Verifier:
         query = dict(parse_qsl(environ.get("QUERY_STRING", ""), keep_blank_values=True))
         if "HTTP_AUTHORIZATION" not in environ and {"AWSAccessKeyId", "Signature"} <= {*query}:
             return self._old(environ, query)
+        if environ.get("CONTENT_TYPE", "").startswith("multipart/form-data"):
+            raise AwsError("NotImplemented", NO_FORMS, 501)
         claim = _claim(environ, query)
         secret = self._credentials(claim.key_id, claim.token, environ, claim.service)
         _check_time(claim, environ)
@@ -228,16 +236,28 @@ class Signature:
 
         line: the one that begins it. hashed: SHA-256 of its bytes, in hexadecimal. before: the
         signature of the chunk before; of the first one, "". Returns this one's.
-
-        A checksum that follows the last chunk is not signed with it.
         """
         found = CHUNK_LINE.match(line)
         if found is None:
             raise AwsError("IncompleteBody", "The body is not in signed chunks.")
-        text = [f"{ALGORITHM}-PAYLOAD", self.claim.time, self.signer.credential_scope(self.request)]
-        text += [before or self.claim.signature, EMPTY_SHA256_HASH, hashed]
-        expected = self.signer.signature("\n".join(text), self.request)
-        if not _equal(expected, found[2].decode()):
+        hashes = [EMPTY_SHA256_HASH, hashed]
+        return self._check_next("PAYLOAD", before or self.claim.signature, hashes, found[2])
+
+    def check_trailers(self, trailers: dict[str, str], before: str) -> None:
+        """Check the headers after the last chunk, where this signature is over them, too.
+
+        before: the last chunk's signature.
+        """
+        if self.stated == SIGNED_CHUNKS[1]:
+            said = trailers.pop(TRAILER_SIGNATURE, "").encode()
+            lines = "".join(f"{name}:{value}\n" for name, value in trailers.items())
+            self._check_next("TRAILER", before, [sha256(lines.encode("latin-1")).hexdigest()], said)
+
+    def _check_next(self, kind: str, before: str, hashes: list[str], said: bytes) -> str:
+        """Check a signature that follows another; returns it."""
+        text = [f"{ALGORITHM}-{kind}", self.claim.time, self.signer.credential_scope(self.request)]
+        expected = self.signer.signature("\n".join([*text, before, *hashes]), self.request)
+        if not _equal(expected, said.decode("latin-1")):
             raise _refusal("wrong", _WRONG, self.environ, self.service)
         return expected
 
@@ -337,7 +357,9 @@ def _time(environ: dict) -> str:
 
 def _check_time(claim: Claim, environ: dict) -> None:
     try:
-        signed = datetime.strptime(claim.time, TIME).replace(tzinfo=UTC)
+        if not TIME_FORM.fullmatch(claim.time):
+            raise ValueError(claim.time)
+        signed = datetime.fromisoformat(claim.time)  # strptime takes fifty times as long
     except ValueError as error:
         raise _refusal(
             "malformed", "X-Amz-Date is missing, or no time.", environ, claim.service

@@ -45,7 +45,7 @@ class EndpointRun:
     ) -> None:
         self.record, self.aws, self.directory = record, aws, directory
         self.region, self.seconds = record.data["region"], invocation_seconds
-        self.mark = aws.mark(mark(record.name))
+        self.mark = aws.mark(mark(record.key))
         self.log = StreamLog(aws, self.region, GROUP + record.name, record.data["stream"])
         self.lock = threading.Lock()
         self.worker: worker.Worker | None = None

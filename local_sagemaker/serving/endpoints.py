@@ -7,7 +7,7 @@ import uuid
 from pathlib import Path
 
 from local_sagemaker.cluster import processes
-from local_sagemaker.jobs.aws import LocalAws
+from local_sagemaker.jobs.aws import LocalAws, name_in
 from local_sagemaker.server.errors import validation
 from local_sagemaker.server.files import remove
 from local_sagemaker.server.records import readable
@@ -32,9 +32,9 @@ class EndpointManager:
 
     def _recover(self, record: Record) -> None:
         folder = record.path.parent
-        processes.kill_strays(self.aws.mark(endpoint_run.mark(record.name)))
+        processes.kill_strays(self.aws.mark(endpoint_run.mark(record.key)))
         remove_if_there(folder / "partial")
-        self.runs[record.name] = EndpointRun(record, self.aws, folder)
+        self.runs[record.key] = EndpointRun(record, self.aws, folder)
         if record.status in STARTED_AGAIN:
             record.enter("SystemUpdating")
 
@@ -52,29 +52,29 @@ class EndpointManager:
 
         data: name, arn, region, request, tags, config (its name) and variant (of the config).
         """
-        name = data["name"]
+        key = name_in(data["region"], data["name"])
         with self.lock:
-            if name in self.runs:
+            if key in self.runs:
                 # AWS's words: https://github.com/aws/amazon-sagemaker-examples/issues/2491
                 raise validation(f'Cannot create already existing endpoint "{data["arn"]}".')
             # CloudWatch's stream of a variant: <variant>/<instance id>
             stream = f"{data['variant']['VariantName']}/i-{uuid.uuid4().hex[:17]}"
             data = data | {"status": "Creating", "stream": stream}
-            record = Record.create(self.directory / name, data, container)
-            self.runs[name] = EndpointRun(record, self.aws, self.directory / name)
-        self.runs[name].thread.start()
+            record = Record.create(self.directory / key, data, container)
+            self.runs[key] = EndpointRun(record, self.aws, self.directory / key)
+        self.runs[key].thread.start()
         return record
 
-    def find(self, name: str) -> EndpointRun | None:
-        return self.runs.get(name)
+    def find(self, name: str, region: str) -> EndpointRun | None:
+        return self.runs.get(name_in(region, name))
 
     def by_arn(self, arn: str) -> Record | None:
         return next((one.record for one in self.all() if one.record.data["arn"] == arn), None)
 
-    def delete(self, name: str) -> bool:
+    def delete(self, name: str, region: str) -> bool:
         """End an endpoint and forget it; False if there is none."""
         with self.lock:
-            run = self.runs.get(name)
+            run = self.find(name, region)
             if run is None or run.record.status == "Deleting":
                 return run is not None
             run.record.enter("Deleting")
@@ -82,7 +82,7 @@ class EndpointManager:
             run.end()
         remove(run.directory)
         with self.lock:
-            self.runs.pop(name, None)
+            self.runs.pop(run.record.key, None)
         return True
 
     def shut_down(self) -> None:

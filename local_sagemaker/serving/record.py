@@ -7,6 +7,7 @@ import threading
 import time
 from pathlib import Path
 
+from local_sagemaker.jobs.aws import name_in
 from local_sagemaker.jobs.failure import REASON_LIMIT, shorten
 from local_sagemaker.server.files import replace
 from local_sagemaker.serving.model import Container
@@ -50,6 +51,11 @@ class Record:
     @property
     def name(self) -> str:
         return self.data["name"]
+
+    @property
+    def key(self) -> str:
+        """Its name among those of all regions."""
+        return name_in(self.data["region"], self.name)
 
     @property
     def status(self) -> str:

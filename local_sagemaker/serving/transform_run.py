@@ -85,7 +85,7 @@ class TransformRun:
         env = worker.environment(
             self.directory,
             self.record.container,
-            self.aws.mark(mark(self.record.name)),
+            self.aws.mark(mark(self.record.key)),
             self.region,
             self.aws,
         )

@@ -8,7 +8,7 @@ import uuid
 from pathlib import Path
 
 from local_sagemaker.cluster import processes
-from local_sagemaker.jobs.aws import LocalAws
+from local_sagemaker.jobs.aws import LocalAws, name_in
 from local_sagemaker.server.errors import AwsError, validation
 from local_sagemaker.server.records import readable
 from local_sagemaker.serving import transform_run
@@ -35,23 +35,24 @@ class TransformManager:
         directory.mkdir(parents=True, exist_ok=True)
         kind = "a transform job's record"
         for record in readable(directory.glob(f"*/{FILE}"), Record.read, kind):
-            self.records[record.name] = record
+            self.records[record.key] = record
             if record.status in RUNNING:
-                processes.kill_strays(aws.mark(transform_run.mark(record.name)))
+                processes.kill_strays(aws.mark(transform_run.mark(record.key)))
                 record.enter("Failed", CRASHED, ended=time.time())
                 clean(record.path.parent)
 
-    def all(self) -> list[Record]:
-        return list(self.records.values())
+    def all(self, region: str) -> list[Record]:
+        """The jobs of a region."""
+        return [one for one in list(self.records.values()) if one.data["region"] == region]
 
     def create(self, data: dict, container: Container) -> Record:
         """Start a job. Raises AwsError if the name is taken.
 
         data: name, arn, region, request, tags.
         """
-        name = data["name"]
+        name, key = data["name"], name_in(data["region"], data["name"])
         with self.lock:
-            if name in self.records:
+            if key in self.records:
                 raise AwsError(
                     "ResourceInUse",
                     "Job name must be unique within an AWS account and region, and a job with this "
@@ -60,17 +61,17 @@ class TransformManager:
             # CloudWatch's stream: <job>/<instance id>-<seconds>
             stream = f"{name}/i-{uuid.uuid4().hex[:17]}-{int(time.time())}"
             data = data | {"status": "InProgress", "stream": stream}
-            record = Record.create(self.directory / name, data, container)
-            run = TransformRun(record, self.aws, self.directory / name)
-            self.records[name], self.runs[name] = record, run
+            record = Record.create(self.directory / key, data, container)
+            run = TransformRun(record, self.aws, self.directory / key)
+            self.records[key], self.runs[key] = record, run
         run.thread.start()
         return record
 
-    def find(self, name: str) -> Record | None:
-        return self.records.get(name)
+    def find(self, name: str, region: str) -> Record | None:
+        return self.records.get(name_in(region, name))
 
     def by_arn(self, arn: str) -> Record | None:
-        return next((one for one in self.all() if one.data["arn"] == arn), None)
+        return next((one for one in list(self.records.values()) if one.data["arn"] == arn), None)
 
     def stop(self, record: Record) -> None:
         """Begin to stop a job. Raises AwsError if it has ended."""
@@ -82,7 +83,7 @@ class TransformManager:
                 )
             if record.status == "InProgress":
                 record.enter("Stopping")
-        self.runs[record.name].stop()
+        self.runs[record.key].stop()
 
     def shut_down(self) -> None:
         """Break off what runs, and say so in its record."""

@@ -57,11 +57,11 @@ class Endpoint:
     def down(self) -> None:
         daemon.stop(self.state)
 
-    def client(self, service: str):
+    def client(self, service: str, region: str | None = None):
         return boto3.client(
             service,
             endpoint_url=self.env["AWS_ENDPOINT_URL"],
-            region_name=self.env["AWS_DEFAULT_REGION"],
+            region_name=region or self.env["AWS_DEFAULT_REGION"],
             aws_access_key_id=self.env["AWS_ACCESS_KEY_ID"],
             aws_secret_access_key=self.env["AWS_SECRET_ACCESS_KEY"],
         )

@@ -45,8 +45,8 @@ class Job:
         raw = self.endpoint.get(f"s3://{BUCKET}/out/{self.name}/output/{name}.tar.gz")
         return tarfile.open(fileobj=io.BytesIO(raw))
 
-    def sync(self) -> artifacts.CheckpointSync:
-        return artifacts.CheckpointSync(self.aws, self.request, REGION, self.hosts)
+    def sync(self) -> artifacts.Sync:
+        return artifacts.syncs(self.aws, self.request, REGION, self.hosts)[0]
 
     def checkpoints(self) -> dict[str, str]:
         base = f"{self.name}/checkpoints/"

@@ -14,7 +14,7 @@ from botocore.credentials import Credentials
 
 from endpoint_harness import request
 from local_sagemaker.api.training import description
-from local_sagemaker.jobs.aws import LocalAws
+from local_sagemaker.jobs.aws import REGION, LocalAws
 from local_sagemaker.jobs.manager import JobManager
 from local_sagemaker.jobs.record import JobRecord
 from local_sagemaker.server import files
@@ -22,7 +22,7 @@ from local_sagemaker.server import files
 
 @pytest.fixture
 def record(tmp_path):
-    return JobRecord.create(tmp_path / "a-job", request("a-job"), "arn", "us-east-1")
+    return JobRecord.create(tmp_path / "a-job", request("a-job"), "arn", REGION)
 
 
 def steps(record: JobRecord) -> list[str]:
@@ -82,7 +82,7 @@ def test_a_record_that_was_ruined_takes_no_other_with_it(tmp_path, record, caplo
         (tmp_path / f"ruined-{number}").mkdir()
         (tmp_path / f"ruined-{number}" / "job.json").write_text(text)
     jobs = JobManager(tmp_path, LocalAws(1, Credentials("KEY", "s")), "processes", 1.0)
-    assert [one.name for one in jobs.all()] == ["a-job"]
+    assert [one.name for one in jobs.all(REGION)] == ["a-job"]
     assert caplog.text.count("is not a job's record") == 5
 
 
@@ -90,7 +90,7 @@ def test_what_a_crash_left_is_cleaned_up(tmp_path, record):
     (tmp_path / "a-job/algo-1/ml").mkdir(parents=True)
     (tmp_path / "a-job/cluster.json").write_text("{}")
     jobs = JobManager(tmp_path, LocalAws(1, Credentials("KEY", "s")), "processes", 1.0)
-    assert jobs.find("a-job").status == "Failed"
+    assert jobs.find("a-job", REGION).status == "Failed"
     assert os.listdir(tmp_path / "a-job") == ["job.json"]
     assert json.loads((tmp_path / "a-job/job.json").read_text())["status"] == "Failed"
 

@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 import boto3
 import botocore.auth
 import pytest
+import requests
 from botocore.config import Config
 from botocore.exceptions import ClientError
 from nobody_helpers import only_root, run_as_nobody
@@ -125,15 +126,29 @@ def test_keys_that_the_endpoint_issued(endpoint):
     assert "assumed-role/learner/test" in told.get_caller_identity()["Arn"]
     with pytest.raises(ClientError, match="InvalidClientTokenId"):
         client(endpoint, "sts", *pair, aws_session_token="other").get_caller_identity()
-    everybodys = sts.get_session_token()["Credentials"]
-    pair = (everybodys["AccessKeyId"], everybodys["SecretAccessKey"])
-    with pytest.raises(ClientError, match="InvalidAccessKeyId"):
+    given = sts.get_session_token()["Credentials"]
+    pair = (given["AccessKeyId"], given["SecretAccessKey"])
+    with pytest.raises(ClientError, match="InvalidAccessKeyId"):  # the token is a part of it
         client(endpoint, "s3", *pair).list_buckets()
+    client(endpoint, "s3", *pair, aws_session_token=given["SessionToken"]).list_buckets()
+    assert sts.get_session_token()["Credentials"]["AccessKeyId"] != given["AccessKeyId"]
+    with pytest.raises(ClientError, match="call assume_role"):
+        sts.get_federation_token(Name="somebody")
 
 
-def test_chunks_that_are_signed(endpoint):
-    """As AWS's Java SDK sends them."""
+def test_a_form_is_told_what_to_send_instead(endpoint):
+    form = endpoint.client("s3").generate_presigned_post(BUCKET, "form")
+    sent = {name: (None, value) for name, value in form["fields"].items()}
+    answer = requests.post(form["url"], files=sent | {"file": b"hello"}, timeout=10)
+    assert answer.status_code == 501
+    assert "generate_presigned_url('put_object')" in answer.text
+
+
+@pytest.mark.parametrize("trailer", [b"", b"x-amz-checksum-sha1:qvTGHdzF6KLavt4PO0gs2a6pQ00=\n"])
+def test_chunks_that_are_signed(endpoint, trailer):
+    """As AWS's Java SDK sends them, without a checksum after them and with one."""
     name, kind = f"/{BUCKET}/chunks", "STREAMING-AWS4-HMAC-SHA256-PAYLOAD"
+    kind += "-TRAILER" if trailer else ""
 
     class Chunked(botocore.auth.S3SigV4Auth):
         def payload(self, request):
@@ -152,10 +167,18 @@ def test_chunks_that_are_signed(endpoint):
         time, scope = request.context["timestamp"], signer.credential_scope(request)
         text = ["AWS4-HMAC-SHA256-PAYLOAD", time, scope, before, empty, own]
         before = signer.signature("\n".join(text), request)
-        body += b"%x;chunk-signature=%s\r\n%s\r\n" % (len(data), before.encode(), data)
+        end = b"" if trailer and not data else b"\r\n"
+        body += b"%x;chunk-signature=%s\r\n%s%s" % (len(data), before.encode(), data, end)
+    if trailer:
+        text = ["AWS4-HMAC-SHA256-TRAILER", time, scope, before]
+        last = signer.signature("\n".join([*text, hashlib.sha256(trailer).hexdigest()]), request)
+        body += trailer.replace(b"\n", b"\r\n")
+        body += b"x-amz-trailer-signature:%s\r\n\r\n" % last.encode()
     lines = "".join(f"{name}: {value}\r\n" for name, value in request.headers.items())
     lines = f"PUT {name} HTTP/1.1\r\nContent-Length: {len(body)}\r\n{lines}"
     assert "SignatureDoesNotMatch" in raw(endpoint, lines, body.replace(b"hello", b"jello"))
+    if trailer:
+        assert "SignatureDoesNotMatch" in raw(endpoint, lines, body.replace(b"sha1:q", b"sha1:r"))
     assert raw(endpoint, lines, body).startswith("HTTP/1.1 200")
     assert endpoint.get(f"s3://{BUCKET}/chunks") == b"hello"
 

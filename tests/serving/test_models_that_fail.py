@@ -7,6 +7,7 @@ import json
 import re
 import tarfile
 import time
+from types import SimpleNamespace
 
 import pytest
 from botocore.exceptions import ClientError
@@ -14,6 +15,7 @@ from serving_helpers import PATIENCE, TRIPLE, archive, no_retries, script
 
 from endpoint_harness import processes_with
 from local_sagemaker.api.runtime import RuntimeApi
+from local_sagemaker.server.bodies import RequestBody
 from local_sagemaker.serving import worker
 from local_sagemaker.serving.endpoint_run import MOST_RESTARTS, EndpointRun
 from local_sagemaker.serving.model import Container
@@ -135,7 +137,7 @@ class Only:
     def __init__(self, run: EndpointRun) -> None:
         self.run = run
 
-    def find(self, name: str) -> EndpointRun:
+    def find(self, name: str, region: str) -> EndpointRun:
         return self.run
 
 
@@ -146,9 +148,10 @@ def test_an_answer_that_takes_too_long(served):
         assert run.ask(b"0", {}).body == b"done"
         first, run.seconds = run.worker, 1.0
         said = []
-        environ = {"wsgi.input": io.BytesIO(b"500"), "CONTENT_LENGTH": "3"}
+        environ = {"wsgi.input": RequestBody(io.BytesIO(b"500"), "3", chunked=False)}
+        signature = SimpleNamespace(region="us-east-1", check_body=lambda _: None)
         (raw,) = RuntimeApi(Only(run)).invoke(
-            "hangs-1", environ, lambda *told: said.append(told), check_body=lambda _: None
+            "hangs-1", environ, lambda *told: said.append(told), signature
         )
         assert said[0][0] == "424 ModelError"
         told = json.loads(raw)

@@ -15,7 +15,7 @@ import traceback
 from pathlib import Path
 from types import SimpleNamespace
 
-from local_sagemaker.serving.runtime import codec, torch_defaults
+from local_sagemaker.serving.runtime import codec, sklearn_defaults, torch_defaults
 from local_sagemaker.serving.runtime.code import import_file
 from local_sagemaker.serving.runtime.messages import JSON, CannotLoad, Refused, Reply, Request
 
@@ -33,7 +33,9 @@ class Toolkit:
         self.folder, self.lock, self.port = folder, threading.Lock(), 0
         self.context = SimpleNamespace(system_properties={"model_dir": str(folder)})
         self.functions = _functions(_script(folder / "code"))
-        load = self.functions.get("model_fn") or torch_defaults.model
+        scikit = "scikit-learn" in os.environ.get("LOCAL_SAGEMAKER_IMAGE", "")
+        self.defaults = sklearn_defaults if scikit else torch_defaults
+        load = self.functions.get("model_fn") or self.defaults.model
         try:
             self.model = self._call(load, str(folder))
         except CannotLoad:
@@ -64,9 +66,9 @@ class Toolkit:
         functions = self.functions
         if "transform_fn" in functions:
             return self._call(functions["transform_fn"], self.model, data, kind, accept)
-        read = functions.get("input_fn") or torch_defaults.input
-        predict = functions.get("predict_fn") or torch_defaults.predict
-        write = functions.get("output_fn") or torch_defaults.output
+        read = functions.get("input_fn") or self.defaults.input
+        predict = functions.get("predict_fn") or self.defaults.predict
+        write = functions.get("output_fn") or self.defaults.output
         prediction = self._call(predict, self._call(read, data, kind), self.model)
         return self._call(write, prediction, accept)
 
