@@ -374,11 +374,11 @@ def test_needs_nothing_but_torch_and_numpy(name):
 
 # file -> the file it is to be read beside, and the most lines that it may add to it.
 DIFFS = {
-    "train_torch_dp.py": ("train_torch.py", 12),
-    "train_torch_ddp.py": ("train_torch.py", 62),
-    "train_torch_smddp.py": ("train_torch_ddp.py", 17),
-    "train_torch_ddp_options.py": ("train_torch_ddp.py", 20),
-    "train_torch_fsdp.py": ("train_torch_ddp.py", 30),
+    "train_torch_dp.py": ("train_torch.py", 14),
+    "train_torch_ddp.py": ("train_torch.py", 63),
+    "train_torch_smddp.py": ("train_torch_ddp.py", 18),
+    "train_torch_ddp_options.py": ("train_torch_ddp.py", 21),
+    "train_torch_fsdp.py": ("train_torch_ddp.py", 31),
 }
 
 
