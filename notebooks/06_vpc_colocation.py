@@ -329,10 +329,11 @@ by_name = dict(tuple(narrowing.groupby("name", sort=False)))
 crossings = {name: crossing(rows, alone[name]) for name, rows in by_name.items()}
 gradient_bytes = int(results["DDP, one"].table("start").iloc[0]["gradient_bytes"])
 print(f"{gradient_bytes / 1e6:.2f} MB of gradients")
+said = {}
 for name, mbit in crossings.items():
     everywhere = "slower" if by_name[name]["step_seconds"].min() > alone[name] else "no slower"
-    where = f"slower from {mbit:.0f} Mbit/s on" if mbit else f"{everywhere} at every link"
-    print(f"{name}: two instances are {where}")
+    said[name] = f"slower from {mbit:.0f} Mbit/s on" if mbit else f"{everywhere} at every link"
+    print(f"{name}: two instances are {said[name]}")
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
 rates = sorted({mbit for mbit in narrowing["mbit"] if np.isfinite(mbit)}, reverse=True)
@@ -346,10 +347,9 @@ with plots.canvas("A step, as the bandwidth falls", x, y, size=(7.5, 4.2)) as ax
         axes.axhline(
             1000 * alone[name], color=colour, linestyle="--", label=f"{name}, one instance"
         )
-        if crossings[name]:
-            circle = {"color": colour, "markersize": 13, "fillstyle": "none", "mew": 2}
-            circle["label"] = f"equal at {crossings[name]:.0f} Mbit/s"
-            axes.plot(crossings[name], 1000 * alone[name], "o", linestyle="none", **circle)
+        if meet := crossing(rows, alone[name]):  # the line and the dashed one
+            circle = {"markersize": 13, "fillstyle": "none", "mew": 2, "linestyle": "none"}
+            axes.plot(meet, 1000 * alone[name], "o", color=colour, label=said[name], **circle)
     axes.set(xscale="log", yscale="log", xlim=(1.15 * unshaped, min([*rates, unshaped]) / 1.15))
     axes.set_xticks([unshaped, *rates], ["unshaped", *(f"{rate:g}" for rate in rates)])
     axes.xaxis.set_minor_formatter("")

@@ -13,7 +13,7 @@ counts = st.integers(1, 6)
 everywhere = st.sampled_from([*all_reduces.ALGORITHMS, *all_reduces.PLACED])
 INSIDE = SharedLinks(Link(10e-6, 1e-9), Link(20e-6, 3e-9), at_once=4)
 NETWORK = Link(100e-6, 8 / 200e6)
-TIERS = TwoTiers(INSIDE, SharedLinks.one_wire(NETWORK))
+TIERS = TwoTiers(INSIDE, SharedLinks(NETWORK, Link(NETWORK.alpha, 2 * NETWORK.beta), at_once=2))
 
 
 def out_of_instances(algorithm, instances, ranks_per_instance, n_bytes=1.0):

@@ -82,11 +82,6 @@ class SharedLinks:
         share = (messages - 1) / (self.at_once - 1) if self.at_once > 1 else 0.0
         return one + share * (all_of_them - one)
 
-    @classmethod
-    def one_wire(cls, link: Link) -> SharedLinks:
-        """A wire that all messages must pass: n of them take n times the bytes' time."""
-        return cls(alone=link, busy=Link(link.alpha, 2 * link.beta), at_once=2)
-
 
 @dataclass(frozen=True)
 class TwoTiers:
