@@ -26,11 +26,11 @@ SMALL: dict[str, dict] = {
     "02": {"largest_bytes": 1_048_576, "blocks": 3, "epochs": 2},
     # A slow worker that is slower than what else a busy machine does to the others.
     "03": {"steps": 110, "slow_ms": 100, "epochs": 6, "expected_accuracy": 0.85},
-    "04": {"max_steps": 4, "batch": 256, "turn_steps": 4, "rounds": 3},
+    "04": {"max_steps": 6, "batch": 512, "turn_steps": 8, "rounds": 3},
     "05": {"epochs": 12, "expected_accuracy": 0.8},
     "06": {
         "links": ["wide", "50mbit"],
-        "epochs": 3,
+        "epochs": 5,
         "layout_instances": [1, 2],
         "layout_megabytes": 4,
     },

@@ -38,15 +38,19 @@ class Life:
         self.state.save()
 
 
+def leave_moto_as_it_was(patch: pytest.MonkeyPatch) -> None:
+    """Undo, when `patch` ends, what an endpoint in this process does to moto's classes."""
+    for place, name in PATCHED:
+        patch.setattr(place, name, getattr(place, name, None), raising=False)
+
+
 def lives(directory: Path):
     """Each `with begin() as now:` is another life of the same endpoint."""
 
     @contextlib.contextmanager
     def begin():
         with mock_aws(), pytest.MonkeyPatch.context() as patch:
-            # It starts from nothing, as a process does, and leaves moto as it was.
-            for place, name in PATCHED:
-                patch.setattr(place, name, getattr(place, name, None), raising=False)
+            leave_moto_as_it_was(patch)  # it starts from nothing, as a process does
             one = Life(directory)
             yield one
             one.state.objects.close()

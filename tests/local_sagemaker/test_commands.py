@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from botocore.exceptions import ClientError
+from moto_life import leave_moto_as_it_was
 from test_failures import until_log
 
 from endpoint_harness import BUCKET, Endpoint, estimator, request, start
@@ -219,7 +220,8 @@ def test_something_in_the_way_within_it(tmp_path):
     assert "The state directory cannot be used" in why and "WORKSHOP_STATE_DIR" in why
 
 
-def test_something_in_the_way_of_jobs_or_the_lock(tmp_path):
+def test_something_in_the_way_of_jobs_or_the_lock(tmp_path, monkeypatch):
+    leave_moto_as_it_was(monkeypatch)  # other tests use it in this process
     for name, use in (
         ("jobs", lambda: serve._restore(tmp_path, None, "processes", 1.0)),
         ("lock", lambda: serve._only_one(tmp_path).__enter__()),
