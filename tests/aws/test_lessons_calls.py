@@ -77,7 +77,7 @@ def test_its_jobs_may_do_what_sagemaker_does_for_them(number, lesson_run, seat):
 def test_lesson_08_takes_its_endpoint_away_in_the_cell_after_its_last_use(lesson_run):
     operations = [call.operation for call in read(lesson_run("08").calls)]
     last = len(operations) - operations[::-1].index("InvokeEndpoint")
-    assert "DeleteEndpoint" in operations[last : last + 4]
+    assert "DeleteEndpoint" in operations[last : last + 6]
     assert operations.index("DeleteEndpoint") < operations.index("CreateTransformJob")
     assert operations.count("DeleteModel") == operations.count("CreateModel")
 
