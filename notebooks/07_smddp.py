@@ -468,9 +468,10 @@ print(workshop.cost("ml.p4d.24xlarge", instance_count=4, seconds=3600, max_run=3
 # | Horovod | `{"mpi": {"enabled": True}}` | `--library horovod` |
 # | SMDDP | `{"smdistributed": {"dataparallel": {"enabled": True}}}` | `--library smddp` |
 #
-# And the image: TensorFlow 2.12.0 is the last with Horovod, 2.11.0 the last with SMDDP. That one has
-# Python 3.9, which does not read this kit's scripts. So for TensorFlow the second row is history.
-# For PyTorch the dictionary is enough up to 2.2.0; 2.5.1, the last with SMDDP, wants its `image_uri`.
+# And the image: TensorFlow 2.12.0 is the last with Horovod, 2.11.0 the last with SMDDP. That one
+# has Python 3.9, which does not read this kit's scripts. So for TensorFlow the second row is
+# history. For PyTorch the dictionary is enough up to 2.2.0; 2.5.1, the last with SMDDP, wants its
+# `image_uri`.
 
 # %%
 workshop.show_function("common/libraries_tf.py", "load_library")
