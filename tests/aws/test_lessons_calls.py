@@ -62,7 +62,6 @@ def test_the_notebook_may_do_what_the_lesson_does(number, lesson_run, seat):
         if (call.service, call.operation) not in LOCAL_NETWORK | BY_THE_OWNER | GOES_ON_WITHOUT:
             refused += seat.refused("NotebookRole", asked)
     assert refused == []
-    print(f"lesson {number}: {len(calls)} calls")
     assert len(calls) >= 1 or number in ("01", "02"), "nothing was recorded"
 
 
