@@ -469,6 +469,11 @@ print(workshop.cost("ml.p4d.24xlarge", instance_count=4, seconds=3600, max_run=3
 # |---|---|---|
 # | Horovod | `{"mpi": {"enabled": True}}` | `--library horovod` |
 # | SMDDP | `{"smdistributed": {"dataparallel": {"enabled": True}}}` | `--library smddp` |
+#
+# And the image: TensorFlow 2.12.0 is the last with Horovod, 2.11.0 the last with SMDDP. That one
+# has Python 3.9, which does not read this kit's scripts. So for TensorFlow the second row is
+# history. For PyTorch the dictionary is enough up to 2.2.0; 2.5.1, the last with SMDDP, wants its
+# `image_uri`.
 
 # %%
 workshop.show_function("common/libraries_tf.py", "load_library")
@@ -612,8 +617,8 @@ workshop.quiz("07")
 # - Two tiers give the same sums, so the same model. They gain where several ranks share a link.
 # - Four numbers, measured with single messages, predict every all-reduce.
 # - A hook puts another all-reduce under DDP. fp16 and PowerSGD send less and change what is sent.
-# - SMDDP: p4d and p4de, TensorFlow up to 2.11, PyTorch up to 2.5.1. A dictionary and one flag
-#   switch a script from Horovod to it. Elsewhere: NCCL with EFA.
+# - SMDDP: p4d and p4de, TensorFlow up to 2.11, PyTorch up to 2.5.1 (above 2.2.0 by `image_uri`). A
+#   dictionary and one flag switch a script from Horovod to it. Elsewhere: NCCL with EFA.
 # - Other people's figures are theirs. Repeat your own: placement differs from job to job.
 
 # %% [markdown]

@@ -8,6 +8,7 @@ from moto import mock_aws
 
 from workshop.account.preflight import all_ok, ask, asking
 from workshop.account.preflight.derived import Job
+from workshop.cli.preflight import _serving_type
 from workshop.jobs.session import Session
 
 ACCOUNT = "0" * 12
@@ -79,6 +80,27 @@ def test_what_the_quotas_allow(changes, quotas, ok, said):
     if "The quota" in found[-1].reason:
         assert "Request an increase" in found[-1].remedy and "12 to 24 hours" in found[-1].remedy
         assert found[-1].source.startswith("https://")
+
+
+@pytest.mark.parametrize(
+    ("quotas", "ok"),
+    [
+        ({"endpoint": 1.0, "transform job": 2.0}, [True, True]),
+        ({"endpoint": 0.0, "transform job": 2.0}, [False, True]),
+        ({"endpoint": 1.0}, [True, False]),
+    ],
+)
+def test_what_serves_has_quotas_of_its_own(quotas, ok):
+    named = {f"ml.m5.large for {what} usage": value for what, value in quotas.items()}
+    found = asking.serving("ml.m5.large", Quotas(**named))
+    assert [one.ok for one in found] == ok
+    assert all("ml.m5.large" in one.reason for one in found)
+
+
+def test_the_lesson_that_serves_is_known_by_its_parameter():
+    assert _serving_type("8", ()) == "ml.m5.large"
+    assert _serving_type("08", ("serving_type=ml.c5.large",)) == "ml.c5.large"
+    assert _serving_type("05", ()) == "" == _serving_type(None, ())
 
 
 def test_quotas_are_read_once_for_all_jobs_of_a_session():

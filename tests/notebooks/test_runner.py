@@ -5,6 +5,8 @@ import signal
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
+from unittest import mock
 
 import nbformat
 import pytest
@@ -12,6 +14,7 @@ from click.testing import CliRunner
 
 from local_sagemaker import daemon
 from workshop.cli.run import run
+from workshop.course import run as course_run
 from workshop.course.execute import NotebookFailed, UnknownParameter, execute
 from workshop.lesson.results import read_results
 
@@ -172,3 +175,54 @@ def test_an_interrupt_leaves_nothing(write_notebook, tmp_path, own_state, number
     assert (daemon.running(own_state) is not None) == was_up
     assert not list(build.glob(".partial*"))
     daemon.stop(own_state)
+
+
+class Left:
+    """SageMaker with what an interrupted lesson left; notes what is ended."""
+
+    def __init__(self):
+        self.stands = {
+            "list_endpoints": {"Endpoints": [{"EndpointName": "workshop-me-e"}]},
+            "list_transform_jobs": {
+                "TransformJobSummaries": [{"TransformJobName": "workshop-me-b"}]
+            },
+            "list_training_jobs": {"TrainingJobSummaries": [{"TrainingJobName": "workshop-me-j"}]},
+        }
+        self.asked, self.ended, self.job_prefix = [], [], "workshop-me-"
+
+    def client(self, service):
+        return self
+
+    def get_paginator(self, operation):
+        def paginate(**filters):
+            self.asked.append(filters)
+            return [self.stands[operation]]
+
+        return SimpleNamespace(paginate=paginate)
+
+    def delete_endpoint(self, **name):
+        self.ended.append(name)
+
+    stop_transform_job = stop_training_job = delete_endpoint
+
+    def describe_training_job(self, **name):
+        return {"TrainingJobStatus": "Stopped"}
+
+
+@pytest.mark.parametrize("error", [NotebookFailed("cell 30 failed"), KeyboardInterrupt()])
+def test_what_a_failed_lesson_left_is_ended(tmp_path, monkeypatch, write_notebook, error):
+    """After a failure or an interrupt in any cell: no endpoint, no transform, no job."""
+    left = Left()
+    monkeypatch.setattr(course_run, "session", lambda target, seat: left)
+    monkeypatch.setattr(course_run, "execute", mock.Mock(side_effect=error))
+    try:
+        assert not course_run.run([write_notebook("01_x", "pass")], tmp_path / "out", "aws", {})
+    except KeyboardInterrupt:
+        assert isinstance(error, KeyboardInterrupt)
+    assert left.ended == [
+        {"EndpointName": "workshop-me-e"},
+        {"TransformJobName": "workshop-me-b"},
+        {"TrainingJobName": "workshop-me-j"},
+    ]
+    assert all(one["NameContains"] == "workshop-me-" for one in left.asked)
+    assert all("CreationTimeAfter" in one for one in left.asked), "not what stood before"

@@ -42,10 +42,24 @@ def preflight(lesson, target, seat, offline, region, given) -> None:
         for finding in found:
             _show(finding)
         good = good and checks.all_ok(found)
+    if session and (serving_type := _serving_type(lesson, given)):
+        found = checks.serving(serving_type, session)
+        click.echo("\n" + click.style(f"endpoint and batch transform: {serving_type}", bold=True))
+        for finding in found:
+            _show(finding)
+        good = good and checks.all_ok(found)
     if len(jobs) > 1:
         click.echo(f"\n{_together(jobs)}")
     if not good:
         raise SystemExit(2)
+
+
+def _serving_type(lesson: str | None, given: tuple[str, ...]) -> str:
+    """The instance type on which a lesson serves; empty if it does not."""
+    from workshop.jobs.lesson_jobs import lesson_parameters
+
+    known = lesson_parameters(lesson.zfill(2)) if lesson else {}
+    return (known | dict(map(parameter, given))).get("serving_type", "") if known else ""
 
 
 def _together(jobs: list) -> str:

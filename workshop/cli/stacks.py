@@ -32,7 +32,7 @@ def stacks() -> None:
     \b
     storage    the seat's bucket
     roles      what jobs and the notebook instance may do
-    network    a VPC for jobs; costs money by the hour
+    network    a VPC for jobs; costs nothing without its parameters Nat, InterfaceEndpoints
     notebook   a notebook instance with the kit; costs money by the hour
     """
 

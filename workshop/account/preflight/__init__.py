@@ -9,7 +9,7 @@
 asks AWS (or the local endpoint) what only they know: quotas, images, subnets.
 """
 
-from workshop.account.preflight.asking import ask
+from workshop.account.preflight.asking import ask, serving
 from workshop.account.preflight.facts import Finding, all_ok
 from workshop.account.preflight.job import BadConfiguration, JobConfiguration, of
 from workshop.account.preflight.rules import check, most_usd
@@ -23,4 +23,5 @@ __all__ = [
     "check",
     "most_usd",
     "of",
+    "serving",
 ]

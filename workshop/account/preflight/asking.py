@@ -56,26 +56,38 @@ def quota(job: Job, session) -> Iterator[Finding]:
     usages += ["training warm pool usage"] * bool(job.keep_alive)
     names = [f"{job.instance_type} for {usage}" for usage in usages]
     for name in [*names, *({ALL_INSTANCES} & quotas.keys())]:
-        allowed = quotas.get(name)
-        if allowed is None:
-            yield bad(
-                "quota",
-                f'Service Quotas has no "{name}" in {job.region}: SageMaker does not seem to '
-                f"offer {job.instance_type} there.",
-                "Take another region or another type.",
-                "region-message",
-            )
-        elif allowed < job.instance_count:
-            yield bad(
-                "quota",
-                f'The quota "{name}" is {allowed:g} in {job.region}; this job takes '
-                f"{job.instance_count}.",
-                INCREASE,
-                "quota-wait",
-            )
-        else:
-            said = f'"{name}" is {allowed:g}; this job takes {job.instance_count}.'
-            yield Finding("quota", True, said)
+        yield _enough(quotas, name, job.instance_count, job.region, "this job takes")
+
+
+def serving(instance_type: str, session) -> list[Finding]:
+    """Whether one instance of a type may serve: as an endpoint, and in a batch transform."""
+    try:
+        quotas = _quotas(session)
+    except (ClientError, BotoCoreError) as error:
+        return [unknown("quota", _why(error))]
+    if not quotas:
+        return [unknown("quota", "Service Quotas lists no quota of SageMaker here.")]
+    return [
+        _enough(quotas, f"{instance_type} for {usage}", 1, session.region, "this lesson takes")
+        for usage in ("endpoint usage", "transform job usage")
+    ]
+
+
+def _enough(quotas: dict[str, float], name: str, wanted: int, region: str, who: str) -> Finding:
+    """Whether a quota is there, and large enough."""
+    allowed = quotas.get(name)
+    if allowed is None:
+        return bad(
+            "quota",
+            f'Service Quotas has no "{name}" in {region}: SageMaker does not seem to '
+            f"offer {name.split()[0]} there.",
+            "Take another region or another type.",
+            "region-message",
+        )
+    if allowed < wanted:
+        said = f'The quota "{name}" is {allowed:g} in {region}; {who} {wanted}.'
+        return bad("quota", said, INCREASE, "quota-wait")
+    return Finding("quota", True, f'"{name}" is {allowed:g}; {who} {wanted}.')
 
 
 def image(job: Job, session) -> Iterator[Finding]:
