@@ -1,7 +1,7 @@
 """The scripts on the Pythons of the images that the lessons name.
 
-No such interpreter is at hand here, so this reads: every file of scripts/ in the grammar of the
-oldest of them, and every name that it takes from the standard library.
+Few machines have such an interpreter, so this reads: every file of scripts/ in the grammar of the
+oldest of them, and the names that it takes from the standard library.
 """
 
 import ast
