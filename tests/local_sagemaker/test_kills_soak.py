@@ -139,10 +139,11 @@ def test_nothing_acknowledged_is_lost(tmp_path, request):
     one.client("logs").create_log_group(**GROUP)
     one.client("logs").create_log_stream(**GROUP, logStreamName="stream")
     writers = Writers(one)
-    for _ in range(KILLS):
+    for number in range(KILLS):
         writers.until_killed(random.uniform(0.5, 2.5))
         one.up()
         writers.check()
+        counts = (len(one) for one in (writers.objects, writers.lines, writers.roles, writers.jobs))
+        print(f"kill {number + 1}: objects, lines, roles, jobs", *counts)
     kept = [hashed for hashed in writers.objects.values() if hashed]
-    print(len(kept), len(writers.lines), len(writers.roles), len(writers.jobs))
     assert len(kept) > KILLS and len(writers.lines) > KILLS and len(writers.roles) > KILLS
