@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import tarfile
+from collections.abc import Callable
 
 from sagemaker_training import errors, files, modules, process
 
 from local_sagemaker.image.requirements import constrained
 
+SOURCE = "sourcedir.tar.gz"  # jobs/channels.py puts it there
 IMAGE = "LOCAL_SAGEMAKER_IMAGE"  # the variable that names the image asked for
 # The toolkit imports TensorFlow, for seconds, only to learn the names of its errors.
 TENSORFLOW_ERRORS = [
@@ -124,10 +127,24 @@ def bounded(extract, limit: int = UNPACKED_LIMIT):
     return extract_bounded
 
 
+def brought(download: Callable[[str, str], None]) -> Callable[[str, str], None]:
+    """The toolkit's download of source_dir, which the endpoint has put into TMPDIR already."""
+
+    def fetch(url: str, path: str) -> None:
+        archive = os.path.join(os.environ.get("TMPDIR", ""), SOURCE)
+        if os.path.isfile(archive):
+            shutil.move(archive, path)
+        else:
+            download(url, path)
+
+    return fetch
+
+
 def mend() -> None:
     """Put the mends in place, in this process."""
     process.run_async = _run_async
     files._safe_extractall = bounded(files._safe_extractall)
+    files.s3_download = brought(files.s3_download)
     modules.install = constrained(modules.install)
     modules.install_requirements = constrained(modules.install_requirements)
     known = TENSORFLOW_ERRORS if "tensorflow" in os.environ.get(IMAGE, "") else []

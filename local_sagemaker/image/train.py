@@ -1,7 +1,7 @@
 """The command of every instance: `python -m local_sagemaker.image.train`.
 
 AWS's images run the command `train` of the sagemaker-training toolkit. This is the same
-command, with two differences that a container runtime would make for it.
+command, with three differences that a container runtime would make for it.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
+
+from local_sagemaker.image import later
 
 
 def main() -> None:
@@ -18,6 +20,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: None)
     if os.environ.get("LOCAL_SAGEMAKER_NO_LAYER"):
         _install_beside_the_job()
+    later.put_off()
     from sagemaker_training import trainer
 
     trainer.train()

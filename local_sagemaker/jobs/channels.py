@@ -6,6 +6,7 @@ a script cannot tell, but for the time to the first byte).
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -13,9 +14,10 @@ from pathlib import Path
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from local_sagemaker.jobs.aws import LocalAws, split_uri
+from local_sagemaker.jobs.aws import AWS_ERRORS, LocalAws, split_uri
 from local_sagemaker.server.errors import AwsError, validation
 
+SOURCE = "sourcedir.tar.gz"  # image/toolkit.py looks for it
 KINDS = ("S3Prefix", "ManifestFile")
 Object = tuple[str, str, str]  # bucket, key, path below the channel's directory
 
@@ -97,6 +99,19 @@ def fetch(aws: LocalAws, request: dict, region: str, hosts: dict[str, Path]) -> 
                     shutil.copyfile(inside(first, path, key), place)
                 else:
                     _download(aws, region, bucket, key, place)
+
+
+def fetch_source(aws: LocalAws, request: dict, region: str, folders: list[Path]) -> None:
+    """Put the script's archive into each folder, if S3 has it: else the instance says so itself."""
+    uri = request.get("HyperParameters", {}).get("sagemaker_submit_directory", "").strip('"')
+    if not uri.startswith("s3://"):
+        return
+    bucket, key = split_uri(uri)
+    first = folders[0] / SOURCE
+    with contextlib.suppress(*AWS_ERRORS, OSError):
+        aws.client("s3", region).download_file(bucket, key, str(first))
+        for folder in folders[1:]:
+            shutil.copyfile(first, folder / SOURCE)
 
 
 def objects_of(aws: LocalAws, source: dict, region: str) -> list[Object]:

@@ -86,6 +86,9 @@ class JobRun:
         if not self.terms.reach.s3 and {"InputDataConfig", "CheckpointConfig"} & {*request}:
             raise channels.DataError(f"Data download failed:{vpc.NO_S3}")
         channels.fetch(self.aws, request, self.region, opt_ml)
+        if self.terms.reach.endpoint:
+            folders = [folder.parent / "tmp" for folder in opt_ml.values()]
+            channels.fetch_source(self.aws, request, self.region, folders)
         if "CheckpointConfig" in request:
             artifacts.fetch_checkpoints(self.aws, request, self.region, opt_ml)
         return artifacts.syncs(self.aws, request, self.region, opt_ml)
