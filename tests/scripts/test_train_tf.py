@@ -10,7 +10,7 @@ import pytest
 from script_harness import Run, needs_horovod
 from train_tf_harness import TRAIN, Alone, difference
 
-import data_prep
+from data_prep import tfrecord
 
 needs_horovod()
 pytestmark = [pytest.mark.horovod, pytest.mark.slow]
@@ -138,7 +138,9 @@ def test_ranks_that_start_apart_end_alike(digits, tmp_path):
     assert len(set(alone.run(2, *FEW).hashes.values())) == 1
 
 
-@pytest.mark.parametrize("mistake", ELSEWHERE)
+@pytest.mark.parametrize(
+    "mistake", ["one order for all epochs", pytest.param("no shard", marks=pytest.mark.soak)]
+)
 def test_a_mistake_trains_something_else(trained, digits, tmp_path, mistake):
     alone = Alone(tmp_path / "run", "train_tf_horovod.py", digits, ELSEWHERE[mistake])
     ranks = 1 if mistake == "one order for all epochs" else 2
@@ -172,6 +174,12 @@ def test_updates_of_all_workers_reach_the_parameter_server(digits, tmp_path):
     assert all(epoch["mean_staleness"] >= 0 for epoch in done.events("epoch"))
     assert sum(variable["bytes"] for variable in done.events("variable")) == 4 * 13_706
     assert len(list((alone.folder / "checkpoints").glob("*.index"))) == 2
+
+
+@pytest.mark.soak
+def test_parameter_servers_resume(digits, tmp_path):
+    alone = Alone(tmp_path / "run", "train_tf_ps.py", digits)
+    alone.run(2, *BY_CLASS, "--epochs", 8)
     again = alone.run(2, *BY_CLASS, "--epochs", 9)
     assert [resumed["step"] for resumed in again.events("resumed")] == [2 * 8 * 22]
     assert [epoch["epoch"] for epoch in again.events("epoch")] == [9]
@@ -200,7 +208,7 @@ def photographs(tmp_path_factory):
             if kind == "npz":
                 np.savez(path, images=images, labels=labels)
             else:
-                data_prep.tfrecord.write(path, images, labels)
+                tfrecord.write(path, images, labels)
     return folder
 
 
@@ -220,7 +228,13 @@ def test_trains_on_images_of_cifar10s_size(photographs, tmp_path, name, kind, mo
     [
         (ONE, 1, ["--training", "nowhere"], "error: no part-*.npz in nowhere. Make some with"),
         (ONE, 1, ["--global-batch-size", 2000], "error: 1437 examples: lower"),
-        ("train_tf_horovod.py", 2, ["--global-batch-size", 65], "a multiple of 2 ranks"),
+        pytest.param(
+            "train_tf_horovod.py",
+            2,
+            ["--global-batch-size", 65],
+            "a multiple of 2 ranks",
+            marks=pytest.mark.soak,
+        ),
     ],
 )
 def test_bad_input_ends_with_one_line(digits, tmp_path, name, ranks, arguments, said):
