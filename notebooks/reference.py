@@ -150,8 +150,8 @@ client = session.client("sagemaker")
 
 # %% [markdown]
 # Version 3 cannot share an environment with version 2. Its cells are shown here and run in the
-# appendix ([sdk_v3.ipynb](../appendix/sdk_v3/sdk_v3.ipynb), `make sdk-v3`), which also records the
-# requests that they make.
+# appendix ([sdk_v3.ipynb](../appendix/sdk_v3/sdk_v3.ipynb), `make sdk-v3`): DDP, MultiWorkerMirrored
+# and the parameter server as jobs; of the others it records the requests, which botocore checked.
 
 
 # %%
@@ -272,6 +272,8 @@ workshop.save_results(ddp=hashes, ddp_ranks=ddp_ranks)
 
 # %%
 keeper = preview_session(target, seat, region, session.outputs)
+unreported = {"SageMaker": {"PythonSDK": {"Modules": {"TelemetryOptOut": True}}}}
+keeper.sagemaker_session.sagemaker_config = unreported  # no telemetry of jobs that are not sent
 keeper.boto_session.events.register("before-parameter-build.sagemaker.CreateTrainingJob", keep)
 sends_horovod = horovod_status().available or target == "aws"
 if not sends_horovod:
@@ -751,6 +753,7 @@ answer = client.create_training_job(**request)
 # %% [markdown]
 # Version 3 has no key: the command writes `TF_CONFIG` itself, as the toolkit in the image does for
 # version 2. With a `command`, hyperparameters are no flags: write them into it.
+# And it is made one line: the first try, without semicolons, was a syntax error on the instances.
 
 # %%
 show_v3("multiworker")

@@ -160,11 +160,11 @@ def horovod(role, bucket, image, source_dir, session):
 
 def multiworker(role, bucket, image, source_dir, session):
     """MultiWorkerMirrored: no key, so the command sets TF_CONFIG."""
-    command = r"""export TF_CONFIG=$(python -c '
-import json, os
-hosts = json.loads(os.environ["SM_HOSTS"])
-task = {"type": "worker", "index": hosts.index(os.environ["SM_CURRENT_HOST"])}
-print(json.dumps({"cluster": {"worker": [f"{host}:8890" for host in hosts]}, "task": task}))')
+    # Version 3 makes one line of it: every statement needs its semicolon.
+    command = r"""export TF_CONFIG=$(python -c 'import json, os;
+hosts = json.loads(os.environ["SM_HOSTS"]);
+task = {"type": "worker", "index": hosts.index(os.environ["SM_CURRENT_HOST"])};
+print(json.dumps({"cluster": {"worker": [f"{host}:8890" for host in hosts]}, "task": task}))');
 python train_tf_multiworker.py --epochs 2"""
     return ModelTrainer(
         source_code=SourceCode(source_dir=source_dir, command=command),
@@ -185,24 +185,23 @@ python train_tf_multiworker.py --epochs 2"""
 
 def parameter_server(role, bucket, image, source_dir, session):
     """Parameter servers: no key, so the command starts them, one on each host."""
-    command = r"""tf_config() { python -c '
-import json, os, sys
-hosts, here = json.loads(os.environ["SM_HOSTS"]), os.environ["SM_CURRENT_HOST"]
-cluster = {"master": [f"{hosts[0]}:2222"], "worker": [f"{host}:2222" for host in hosts[1:]]}
-cluster["ps"] = [f"{host}:2223" for host in hosts]
-kind = "ps" if sys.argv[1:] else "master" if here == hosts[0] else "worker"
-index = [address.split(":")[0] for address in cluster[kind]].index(here)
-print(json.dumps({"cluster": cluster, "environment": "cloud",
-                  "task": {"type": kind, "index": index}}))' "$@"; }
-TF_CONFIG=$(tf_config ps) CUDA_VISIBLE_DEVICES="" python -c '
-import json, os, tensorflow as tf
-config = json.loads(os.environ["TF_CONFIG"])
-cluster, index = config["cluster"], config["task"]["index"]
-waiting = sum(map(len, cluster.values()))  # a thread for each process that may wait here
-threads = tf.compat.v1.ConfigProto(inter_op_parallelism_threads=waiting)
+    # Version 3 makes one line of it: every statement needs its semicolon.
+    command = r"""tf_config() { python -c 'import json, os, sys;
+hosts, here = json.loads(os.environ["SM_HOSTS"]), os.environ["SM_CURRENT_HOST"];
+cluster = {"master": [f"{hosts[0]}:2222"], "worker": [f"{host}:2222" for host in hosts[1:]]};
+cluster["ps"] = [f"{host}:2223" for host in hosts];
+kind = "ps" if sys.argv[1:] else "master" if here == hosts[0] else "worker";
+index = [address.split(":")[0] for address in cluster[kind]].index(here);
+task = {"type": kind, "index": index};
+print(json.dumps({"cluster": cluster, "environment": "cloud", "task": task}))' "$@"; };
+TF_CONFIG=$(tf_config ps) CUDA_VISIBLE_DEVICES="" python -c 'import json, os, tensorflow as tf;
+config = json.loads(os.environ["TF_CONFIG"]);
+cluster, index = config["cluster"], config["task"]["index"];
+waiting = sum(map(len, cluster.values()));
+threads = tf.compat.v1.ConfigProto(inter_op_parallelism_threads=waiting);
 tf.distribute.Server(cluster, "ps", index, "grpc", threads).join()' &
-server=$!
-TF_CONFIG=$(tf_config) python train_tf_ps.py --epochs 2
+server=$!;
+TF_CONFIG=$(tf_config) python train_tf_ps.py --epochs 2;
 kill $server"""
     return ModelTrainer(
         source_code=SourceCode(source_dir=source_dir, command=command),
