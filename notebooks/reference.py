@@ -150,8 +150,9 @@ client = session.client("sagemaker")
 
 # %% [markdown]
 # Version 3 cannot share an environment with version 2. Its cells are shown here and run in the
-# appendix ([sdk_v3.ipynb](../appendix/sdk_v3/sdk_v3.ipynb), `make sdk-v3`): DDP, MultiWorkerMirrored
-# and the parameter server as jobs; of the others it records the requests, which botocore checked.
+# appendix ([sdk_v3.ipynb](../appendix/sdk_v3/sdk_v3.ipynb), `make sdk-v3`): DDP, the parameter
+# server and MultiWorkerMirrored as jobs; of the others it records the requests, which botocore has
+# checked.
 
 
 # %%
