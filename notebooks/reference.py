@@ -273,10 +273,10 @@ workshop.save_results(ddp=hashes, ddp_ranks=ddp_ranks)
 
 # %%
 keeper = preview_session(target, seat, region, session.outputs)
+keeper.boto_session.events.register("before-parameter-build.sagemaker.CreateTrainingJob", keep)
 modules = {"Modules": {"TelemetryOptOut": True}}  # no telemetry of jobs that are not sent
 config = {"SchemaVersion": "1.0", "SageMaker": {"PythonSDK": modules}}
 keeper.sagemaker_session.sagemaker_config = config
-keeper.boto_session.events.register("before-parameter-build.sagemaker.CreateTrainingJob", keep)
 sends_horovod = horovod_status().available or target == "aws"
 if not sends_horovod:
     sagemaker_session, client = keeper.sagemaker_session, keeper.client("sagemaker")
