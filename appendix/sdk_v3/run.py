@@ -33,7 +33,7 @@ def main() -> int:
                 return 1
             local_server.point_here(found)
             try:
-                return run()
+                return run() or record()
             finally:
                 local_server.point_back()
     except DaemonError as error:
@@ -70,6 +70,12 @@ def run() -> int:
         row = page.Row(NOTEBOOK.stem, status, seconds)
         print(f"Page: {page.write_html(copy, row, 'local', NOTEBOOK.parent)}")
     return int(status != "ok")
+
+
+def record() -> int:
+    """Write the requests of recipes.py to requests.json, if version 3 makes others now."""
+    command = [str(ENVIRONMENT / "bin" / "python"), str(NOTEBOOK.with_name("recipes.py"))]
+    return subprocess.run(command, check=False).returncode
 
 
 if __name__ == "__main__":

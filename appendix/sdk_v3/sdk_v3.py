@@ -231,6 +231,29 @@ assert start["world_size"] == 2, "mpirun was to start two ranks that know of eac
 assert last["test_accuracy"] > 0.8, "It did not learn: was the data of lesson 00 there?"
 
 # %% [markdown]
+# ## The recipes of the reference
+#
+# [The reference](../../notebooks/reference.ipynb) shows each way to train for version 3, from
+# [recipes.py](recipes.py). Three of them as jobs: torchrun, and the two whose key is missing, where
+# the command writes `TF_CONFIG` and starts the servers.
+
+# %%
+import recipes
+
+jobs = {}
+for recipe in (recipes.ddp, recipes.multiworker, recipes.parameter_server):
+    trainer = recipe(role, bucket, image, str(recipes.SCRIPTS), common["sagemaker_session"])
+    jobs[recipe.__name__] = run(trainer)
+
+# %%
+for name, job in jobs.items():
+    assert job["TrainingJobStatus"] == "Completed", f"{name}: its reason stands above."
+    (start,), weights = records(job, "start"), records(job, "weights")
+    print(name, start["world_size"], "ranks,", weights[0]["weights_sha256"][:16])
+    assert start["world_size"] == 2, f"{name}: its ranks do not know of each other."
+    assert len({one["weights_sha256"] for one in weights}) == 1, f"{name}: several models."
+
+# %% [markdown]
 # ## Summary
 #
 # - Version 2 ends on 2027-07-05; version 3 is where development goes on.

@@ -14,7 +14,7 @@ from filelock import FileLock
 
 from lab_harness import CHROMIUM, DRIVER, MISSING, chromium
 from workshop.course import site
-from workshop.course.lessons import lessons
+from workshop.course.lessons import chosen
 
 AXE = "axe-core@4.14.1"
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]
@@ -40,9 +40,9 @@ def built(tmp_path_factory):
     folder = tmp_path_factory.mktemp("site")
     executed = folder / "executed"
     executed.mkdir()
-    for lesson in lessons():
+    for lesson in chosen(()):
         shutil.copy(lesson, executed)
-    run = RUN | {"lessons": [{"name": one.stem, "seconds": 1} for one in lessons()]}
+    run = RUN | {"lessons": [{"name": one.stem, "seconds": 1} for one in chosen(())]}
     (executed / "run.json").write_text(json.dumps(run))
     return site.build(executed, folder / "source", folder / "site").parent
 

@@ -92,7 +92,7 @@ class LessonRun:
 
 @pytest.fixture(scope="session")
 def lesson_run(common_folder):
-    """A function: number -> that lesson's run, executed once for all tests and all workers."""
+    """A function: number (or "reference") -> its run, executed once for all tests and workers."""
     return lambda number: run_once(number, common_folder / "lessons")
 
 
@@ -113,7 +113,7 @@ def run_once(number: str, shared: Path) -> LessonRun:
                     make_own_bucket(state)
                 try:
                     with recorded((shared / lesson.name).with_suffix(".calls")):
-                        run(lesson, shared / lesson.name, **SMALL[number])
+                        run(lesson, shared / lesson.name, **SMALL.get(number, {}))
                 except NotebookFailed as error:
                     failure.write_text(str(error))
                     raise

@@ -12,6 +12,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = ROOT / "notebooks"
 GLOSSARY = NOTEBOOKS / "glossary.md"
+REFERENCE = NOTEBOOKS / "reference.py"
 COVERAGE = NOTEBOOKS / "instructor" / "coverage.md"
 GUIDE = NOTEBOOKS / "instructor" / "guide.md"
 TAGS = re.compile(r"tags=\[([^\]]*)\]")

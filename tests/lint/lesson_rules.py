@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from course_text import NOTEBOOKS, ROOT, Cell, Finding, cells, lessons, matches, read
+from course_text import NOTEBOOKS, REFERENCE, ROOT, Cell, Finding, cells, lessons, matches, read
 
 LONGEST_CELL = 25
 FORBIDDEN = re.compile(r"%%writefile|^[ \t]*[!%]\s*(pip|conda|cat)\b|\bpip install\b", re.MULTILINE)
@@ -123,8 +123,8 @@ def markdown(text: str) -> Iterable[Cell]:
 
 
 Rule = Callable[[Path, str], Iterator[Finding]]
-OF_LESSONS: tuple[Rule, ...] = (one_parameters_cell, short_cells, assertions_explain_themselves)
-OF_LESSONS += (header, quiz_and_exercises)
+OF_ALL: tuple[Rule, ...] = (one_parameters_cell, short_cells, assertions_explain_themselves)
+OF_LESSONS: tuple[Rule, ...] = (*OF_ALL, header, quiz_and_exercises)
 OF_NOTEBOOKS: tuple[Rule, ...] = (nothing_private_or_installed, no_formulas, links_and_images)
 
 
@@ -135,6 +135,8 @@ def findings() -> Iterator[Finding]:
     for path in lessons().values():
         for rule in (*OF_LESSONS, *OF_NOTEBOOKS):
             yield from rule(path, read(path))
+    for rule in (*OF_ALL, *OF_NOTEBOOKS):  # the reference teaches nothing: no quiz, no exercises
+        yield from rule(REFERENCE, read(REFERENCE))
     for path in sorted(NOTEBOOKS.glob("solutions/*.py")):
         for rule in OF_NOTEBOOKS:
             yield from rule(path, read(path))

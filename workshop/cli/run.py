@@ -14,7 +14,7 @@ from workshop.paths import BUILD, NOTEBOOKS
 
 
 @click.command()
-@click.argument("numbers", nargs=-1, metavar="[NN]...")
+@click.argument("numbers", nargs=-1, metavar="[NN | reference]...")
 @click.option("--target", type=click.Choice(["local", "aws"]), default="local", show_default=True)
 @click.option("--out", type=click.Path(path_type=Path), default=BUILD, help="Default: build/")
 @click.option("-p", "given", multiple=True, metavar="NAME=VALUE", help="Set a parameter.")
@@ -27,8 +27,8 @@ from workshop.paths import BUILD, NOTEBOOKS
 def run(numbers, target, out, given, notebooks) -> None:
     """Execute lessons in order (all, or those with the numbers NN) and write their pages.
 
-    Stops at the first that fails, with exit status 1. Ends what it started: kernels, jobs,
-    and the local endpoint if that was down.
+    `reference` is the notebook of that name. Stops at the first that fails, with exit status 1.
+    Ends what it started: kernels, jobs, and the local endpoint if that was down.
     """
     parameters = dict(map(parameter, given))
     if "target" in parameters:

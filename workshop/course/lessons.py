@@ -1,4 +1,7 @@
-"""Which lessons there are."""
+"""Which lessons there are, and the reference: a notebook to copy from, which is run with them.
+
+It has no number, so nobody asks it for what every lesson has: exercises, a quiz, a place in a plan.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,8 @@ from pathlib import Path
 from workshop.paths import NOTEBOOKS
 
 NAME = re.compile(r"(\d\d)_[a-z0-9_]+")
+REFERENCE = "reference"
+CLEAN_UP = "99"
 
 
 class NoSuchLesson(Exception):
@@ -25,11 +30,19 @@ def number(path: Path) -> str:
 
 
 def chosen(numbers: tuple[str, ...], folder: Path = NOTEBOOKS) -> list[Path]:
-    """The lessons with these numbers ("5" or "05"), in their order; all if none is given."""
+    """The lessons with these numbers ("5" or "05"), in their order; all if none is given.
+
+    "reference" is the reference notebook, which comes before the clean-up.
+    """
     found = {number(path): path for path in lessons(folder)}
     if not found:
         raise NoSuchLesson(f"There are no lessons (NN_name.ipynb) in {folder}.")
-    wanted = sorted({one.zfill(2) for one in numbers}) or list(found)
+    reference = folder / f"{REFERENCE}.ipynb"
+    if reference.exists():
+        found[REFERENCE] = reference
+    wanted = sorted(
+        {one.zfill(2) for one in numbers} or found, key=lambda one: (one == CLEAN_UP, one)
+    )
     unknown = [one for one in wanted if one not in found]
     if unknown:
         raise NoSuchLesson(f"No lesson {', '.join(unknown)}. There are: {', '.join(found)}.")

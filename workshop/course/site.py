@@ -14,7 +14,7 @@ from pathlib import Path
 
 import nbformat
 
-from workshop.course.lessons import lessons
+from workshop.course.lessons import chosen, lessons
 from workshop.lesson.results import MIME
 from workshop.paths import BUILD, NOTEBOOKS, ROOT, SCRIPTS
 
@@ -37,7 +37,15 @@ PAGES = (
 )
 # What pages link to besides: copied as it is, so that each link leads somewhere.
 FILES = ("scripts", "cloudformation", "containers", "tests", "workshop", "local_sagemaker", "bench")
-FILES += ("data_prep", "notebooks", "LICENSE", "environment.yml", "Makefile", "pyproject.toml")
+FILES += (
+    "data_prep",
+    "notebooks",
+    "appendix",
+    "LICENSE",
+    "environment.yml",
+    "Makefile",
+    "pyproject.toml",
+)
 NOT_FILES = (".md", ".ipynb", ".pyc")  # pages, or made by a program
 HIDDEN = {"results", "injected-parameters"}
 LONG_INPUT = 25  # lines; a longer cell is folded
@@ -53,14 +61,14 @@ def build(executed: Path = BUILD, source: Path = SOURCE, site: Path = SITE) -> P
     Raises NoRun when a lesson was not executed, and CalledProcessError when Sphinx complains:
     a warning is an error.
     """
-    missing = [path.stem for path in lessons() if not (executed / path.name).exists()]
+    missing = [path.stem for path in chosen(()) if not (executed / path.name).exists()]
     if missing:
         raise NoRun(f"{executed} has no executed {', '.join(missing)}: run `make run` first.")
     for folder in (source, site):
         shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(TEXTS, source)
     _write_start(source)
-    for lesson in lessons():
+    for lesson in chosen(()):
         _write_lesson(executed / lesson.name, source / "notebooks" / lesson.name)
     for folder in ("exercises", "solutions"):
         for notebook in sorted((NOTEBOOKS / folder).glob("*.ipynb")):
@@ -79,7 +87,7 @@ def _write_start(source: Path) -> None:
     page = source / "index.md"
     text = page.read_text()
     for word, folder in (("LESSONS", ""), ("EXERCISES", "exercises/"), ("SOLUTIONS", "solutions/")):
-        found = [f"notebooks/{folder}{lesson.stem}" for lesson in lessons()]
+        found = [f"notebooks/{folder}{one.stem}" for one in (lessons() if folder else chosen(()))]
         text = text.replace(word, "\n".join(found))
     page.write_text(text)
 

@@ -1,0 +1,1093 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Reference · Every way to train, to copy
+#
+# For each way to train: the lines that it adds to the script of one process, the command that
+# starts it on one machine, and three equal ways to start it on SageMaker, written out whole:
+# version 2 of the SDK, version 3, and the plain request of boto3, which is under both.
+#
+# **Copy:** a file of [scripts/train](../scripts/train/train_torch.py) (each stands alone), and one
+# cell of its section. The cells share the names of *Set up*: put your own there.
+#
+# **Time:** 2 minutes to run; to look things up in, not to be read from top to bottom.
+#
+# **Where it runs:** anywhere. Four small jobs are sent, two of DDP and two of Horovod; of the other
+# ways the requests are made, checked and kept, but not sent.
+#
+# **Cost on AWS:** about 0.15 USD: four jobs of 2 `ml.c5.xlarge`, 5 minutes planned for each
+# (us-east-1, price list of 2026-09-27). Locally nothing.
+
+# %% [markdown]
+# ## Which way
+#
+# | way | on how many machines | image, at most | instances | what it costs you |
+# |---|---|---|---|---|
+# | one process | 1 | any | any | nothing: begin here |
+# | DDP | 1 or more | PyTorch: no end known | any | an all-reduce in each step |
+# | DataParallel | 1 | PyTorch: no end known | GPUs | the model copied in each step |
+# | FSDP | 1 or more | PyTorch 2.6 or newer | GPUs | more traffic, 1/N of the memory |
+# | SMDDP | 2 or more | PyTorch 2.5.1, TensorFlow 2.11.0 | p4d, p4de | large instances, old images |
+# | Horovod | 1 or more | TensorFlow 2.12.0, PyTorch 1.13.1 | any | old images; no new release |
+# | MultiWorkerMirrored | 1 or more | TensorFlow 2.9 or newer | any | Keras 2 for `fit` |
+# | parameter server | 2 or more | TensorFlow; v2 knows 2.19.0 | any | stale gradients; Keras 2 |
+# | MirroredStrategy | 1 | TensorFlow: no end known | GPUs | ends at the machine's edge |
+# | Keras `fit` | 1 or more | as Horovod or SMDDP | as theirs | checkpoints at epochs' ends only |
+#
+# Sources: the SDK's own lists (2.257.7), the Dockerfiles of
+# [aws/deep-learning-containers](https://github.com/aws/deep-learning-containers), and for SMDDP
+# [AWS's table](https://docs.aws.amazon.com/sagemaker/latest/dg/distributed-data-parallel-support.html),
+# all read on 2026-11-21. `workshop preflight` checks your own choice against them.
+
+# %% [markdown]
+# ## Set up
+
+# %% tags=["parameters"]
+target = "local"
+seat = "me"
+epochs = 2
+
+# %%
+import io
+import json
+import re
+import tarfile
+import time
+
+import pandas as pd
+
+import data_prep
+import workshop
+from workshop.jobs.job_preview import preview_session
+from workshop.launch.horovod import horovod_status
+from workshop.lesson.show import function_source, in_markdown
+from workshop.paths import APPENDIX
+
+# %% [markdown]
+# What is yours: the role that jobs take on, a bucket, the folder of the scripts. Here they come
+# from your stacks (lesson 00). The tags are for [lesson 99](99_clean_up.ipynb), which finds by them
+# what to delete.
+
+# %%
+session = workshop.session(target=target, seat=seat)
+role, bucket, region = session.role, session.bucket, session.region
+source_dir = str(workshop.SCRIPTS / "train")
+
+import sagemaker  # with a session open, it keeps its remarks to itself
+from sagemaker import image_uris
+from sagemaker.pytorch import PyTorch
+from sagemaker.tensorflow import TensorFlow
+
+tags = [{"Key": "workshop", "Value": "data-parallel"}, {"Key": "seat", "Value": seat}]
+print(f"role = {role!r}\nbucket = {bucket!r}\nregion = {region!r}")
+
+# %%
+digits = data_prep.digits.prepare(workshop.DATA / "digits", quiet=True)
+data_prep.upload(digits, f"s3://{bucket}/data/digits", client=session.client("s3"))
+channels = {
+    "training": f"s3://{bucket}/data/digits/training",
+    "test": f"s3://{bucket}/data/digits/test",
+}
+
+# %% [markdown]
+# The plain request names the same channels in full. And it needs what `fit()` does unseen: the
+# scripts, packed and uploaded.
+
+# %%
+input_data = [
+    {
+        "ChannelName": name,
+        "DataSource": {
+            "S3DataSource": {
+                "S3DataType": "S3Prefix",
+                "S3Uri": uri,
+                "S3DataDistributionType": "FullyReplicated",
+            }
+        },
+    }
+    for name, uri in channels.items()
+]
+packed = io.BytesIO()
+with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+    archive.add(source_dir, arcname=".")
+session.client("s3").put_object(
+    Bucket=bucket, Key="jobs/reference/sourcedir.tar.gz", Body=packed.getvalue()
+)
+source = f"s3://{bucket}/jobs/reference/sourcedir.tar.gz"
+
+# %% [markdown]
+# Both SDKs and boto3 end in one call, `CreateTrainingJob`. boto3 shows it to whoever asks, before
+# it is sent: so this page keeps every request, to compare them at the end.
+
+# %%
+requests = {}
+
+
+def keep(params, **_):
+    name = re.sub(r"-\d{4}-\d\d-.*", "", params["TrainingJobName"])  # without the time
+    requests[name] = json.loads(json.dumps(params))
+
+
+def started(name):
+    """The name of a new job: the SDK would put the time there, too."""
+    return f"workshop-{seat}-{name}-boto3-{time.strftime('%Y-%m-%d-%H-%M-%S')}"
+
+
+session.boto_session.events.register("before-parameter-build.sagemaker.CreateTrainingJob", keep)
+sagemaker_session = sagemaker.Session(boto_session=session.boto_session, default_bucket=bucket)
+client = session.client("sagemaker")
+
+# %% [markdown]
+# Version 3 cannot share an environment with version 2. Its cells are shown here and run in the
+# appendix ([sdk_v3.ipynb](../appendix/sdk_v3/sdk_v3.ipynb), `make sdk-v3`): DDP, the parameter
+# server and MultiWorkerMirrored as jobs; of the others it records the requests, which botocore has
+# checked.
+
+
+# %%
+def show_v3(way):
+    """Show a recipe for version 3, from appendix/sdk_v3/recipes.py."""
+    path = "../appendix/sdk_v3/recipes.py"
+    text, line = function_source(path, way)
+    return in_markdown("python", text, f"Version 3: [recipes.py, line {line}]({path}#L{line})")
+
+
+# %% [markdown]
+# ## DistributedDataParallel (PyTorch)
+#
+# The way to begin with: one process for each GPU, on one machine or many. Each rank meets the
+# others (`init_process_group`), takes its part of each batch (`DistributedSampler`), and
+# `backward()` averages the gradients.
+
+# %%
+workshop.show_diff("train/train_torch.py", "train/train_torch_ddp.py")
+
+# %% [markdown]
+# On one machine:
+#
+# ```
+# torchrun --standalone --nproc_per_node 2 train_torch_ddp.py
+# ```
+#
+# On SageMaker `torch_distributed` starts torchrun on each instance. Version 2 takes it for GPUs and
+# Trainium only, unless the image is named: so here it is.
+
+# %%
+image = image_uris.retrieve(
+    "pytorch",
+    region,
+    version="2.2.0",
+    py_version="py310",
+    instance_type="ml.c5.xlarge",
+    image_scope="training",
+)
+
+# %%
+estimator = PyTorch(
+    entry_point="train_torch_ddp.py",
+    source_dir=source_dir,
+    distribution={"torch_distributed": {"enabled": True}},
+    hyperparameters={"epochs": epochs},
+    image_uri=image,
+    role=role,
+    instance_type="ml.c5.xlarge",
+    instance_count=2,
+    volume_size=30,
+    max_run=1800,
+    output_path=f"s3://{bucket}/jobs",
+    code_location=f"s3://{bucket}/jobs",
+    base_job_name=f"workshop-{seat}-ddp",
+    disable_profiler=True,
+    debugger_hook_config=False,
+    tags=tags,
+    sagemaker_session=sagemaker_session,
+)
+estimator.fit(channels, wait=False)
+
+# %%
+v2_ddp = workshop.follow(estimator)
+
+# %%
+request = {
+    "TrainingJobName": started("ddp"),
+    "RoleArn": role,
+    "AlgorithmSpecification": {"TrainingImage": image, "TrainingInputMode": "File"},
+    "HyperParameters": {
+        "sagemaker_program": "train_torch_ddp.py",
+        "sagemaker_submit_directory": source,
+        "sagemaker_torch_distributed_enabled": "true",
+        "sagemaker_instance_type": "ml.c5.xlarge",
+        "epochs": str(epochs),
+    },
+    "InputDataConfig": input_data,
+    "OutputDataConfig": {"S3OutputPath": f"s3://{bucket}/jobs"},
+    "ResourceConfig": {"InstanceType": "ml.c5.xlarge", "InstanceCount": 2, "VolumeSizeInGB": 30},
+    "StoppingCondition": {"MaxRuntimeInSeconds": 1800},
+    "Tags": tags,
+}
+answer = client.create_training_job(**request)
+
+# %%
+boto3_ddp = workshop.follow(request["TrainingJobName"], session)
+
+# %% [markdown]
+# Version 3's `train(wait=True)` asks how the job goes with the shell's own credentials, not with
+# those of the session that you gave: three more such regressions stand in
+# [#5765](https://github.com/aws/sagemaker-python-sdk/issues/5765), open when read on 2026-11-22. So
+# the recipes wait with boto3. One client serves a whole process: until
+# [#6120](https://github.com/aws/sagemaker-python-sdk/pull/6120) it was built without your session.
+
+# %%
+show_v3("ddp")
+
+# %% [markdown]
+# Two ways to say it, one job. Every rank printed a hash of its weights at the end:
+
+# %%
+hashes = {
+    name: sorted(set(job.table("weights")["weights_sha256"]))
+    for name, job in {"v2": v2_ddp, "boto3": boto3_ddp}.items()
+}
+pd.DataFrame({name: [one[:16] + "…" for one in found] for name, found in hashes.items()})
+
+# %% tags=["results"] jupyter={"source_hidden": true}
+ddp_ranks = [len(job.table("weights")) for job in (v2_ddp, boto3_ddp)]
+assert ddp_ranks == [2, 2], f"{ddp_ranks} ranks; expected two in each job."
+assert len(hashes["v2"]) == 1, "The ranks ended with different weights."
+assert hashes["v2"] == hashes["boto3"], "The requests of v2 and boto3 trained different models."
+workshop.save_results(ddp=hashes, ddp_ranks=ddp_ranks)
+
+# %% [markdown]
+# Without Horovod on this machine (`make doctor`), its requests are made and not sent.
+
+# %%
+keeper = preview_session(target, seat, region, session.outputs)
+keeper.boto_session.events.register("before-parameter-build.sagemaker.CreateTrainingJob", keep)
+modules = {"Modules": {"TelemetryOptOut": True}}  # no telemetry of jobs that are not sent
+config = {"SchemaVersion": "1.0", "SageMaker": {"PythonSDK": modules}}
+keeper.sagemaker_session.sagemaker_config = config
+sends_horovod = horovod_status().available or target == "aws"
+if not sends_horovod:
+    sagemaker_session, client = keeper.sagemaker_session, keeper.client("sagemaker")
+
+# %% [markdown]
+# ## Horovod (TensorFlow)
+#
+# One process for each GPU, started by mpirun. `DistributedGradientTape` averages the gradients, and
+# rank 0 broadcasts its weights before the first step.
+
+# %%
+workshop.show_diff("train/train_tf.py", "train/train_tf_horovod.py")
+
+# %% [markdown]
+# On one machine:
+#
+# ```
+# mpirun -np 2 python train_tf_horovod.py
+# ```
+
+# %%
+image = image_uris.retrieve(
+    "tensorflow",
+    region,
+    version="2.12.0",
+    py_version="py310",
+    instance_type="ml.c5.xlarge",
+    image_scope="training",
+)
+
+# %%
+estimator = TensorFlow(
+    entry_point="train_tf_horovod.py",
+    source_dir=source_dir,
+    distribution={"mpi": {"enabled": True, "processes_per_host": 1}},
+    hyperparameters={"epochs": epochs},
+    framework_version="2.12.0",
+    py_version="py310",
+    role=role,
+    instance_type="ml.c5.xlarge",
+    instance_count=2,
+    volume_size=30,
+    max_run=1800,
+    output_path=f"s3://{bucket}/jobs",
+    code_location=f"s3://{bucket}/jobs",
+    base_job_name=f"workshop-{seat}-horovod",
+    disable_profiler=True,
+    debugger_hook_config=False,
+    tags=tags,
+    sagemaker_session=sagemaker_session,
+)
+estimator.fit(channels, wait=False)
+
+# %%
+if sends_horovod:
+    v2_horovod = workshop.follow(estimator)
+
+# %%
+request = {
+    "TrainingJobName": started("horovod"),
+    "RoleArn": role,
+    "AlgorithmSpecification": {"TrainingImage": image, "TrainingInputMode": "File"},
+    "HyperParameters": {
+        "sagemaker_program": "train_tf_horovod.py",
+        "sagemaker_submit_directory": source,
+        "sagemaker_mpi_enabled": "true",
+        "sagemaker_mpi_num_of_processes_per_host": "1",
+        "sagemaker_mpi_custom_mpi_options": "",
+        "epochs": str(epochs),
+    },
+    "InputDataConfig": input_data,
+    "OutputDataConfig": {"S3OutputPath": f"s3://{bucket}/jobs"},
+    "ResourceConfig": {"InstanceType": "ml.c5.xlarge", "InstanceCount": 2, "VolumeSizeInGB": 30},
+    "StoppingCondition": {"MaxRuntimeInSeconds": 1800},
+    "Tags": tags,
+}
+answer = client.create_training_job(**request)
+
+# %%
+if sends_horovod:
+    boto3_horovod = workshop.follow(request["TrainingJobName"], session)
+
+# %% [markdown]
+# **Trap.** `process_count_per_node` of version 3's `MPI` is not the number for a node: its driver
+# gives it to `mpirun -np` without multiplying by the nodes (read in 3.27.0, `mpi_driver.py`). 1 on
+# two instances starts one rank, and nobody complains. The recipe gives the number of all ranks and
+# lets `--map-by node` deal them out. The driver needs `sshd` in the image, as AWS's have; the local
+# endpoint's instances have none, so this recipe's request was checked and the job not run.
+
+# %%
+show_v3("horovod")
+
+# %%
+horovod_hashes = {}
+if sends_horovod:
+    jobs = {"v2": v2_horovod, "boto3": boto3_horovod}
+    for name, job in jobs.items():
+        horovod_hashes[name] = sorted(set(job.table("weights")["weights_sha256"]))
+horovod_hashes
+
+# %% tags=["results"] jupyter={"source_hidden": true}
+if sends_horovod:
+    horovod_ranks = [len(job.table("weights")) for job in jobs.values()]
+    assert horovod_ranks == [2, 2], f"{horovod_ranks} ranks; expected two in each job."
+    assert len(horovod_hashes["v2"]) == 1, "The ranks ended with different weights."
+    assert horovod_hashes["v2"] == horovod_hashes["boto3"], "v2 and boto3 trained different models."
+workshop.save_results(horovod=horovod_hashes)
+
+# %% [markdown]
+# ## From here on nothing is sent
+#
+# The cells are the same, but their session keeps requests in place of sending them, after the SDK
+# has written them and botocore has checked them. Leave the next cell out to send them.
+
+# %%
+sagemaker_session, client = keeper.sagemaker_session, keeper.client("sagemaker")
+
+# %% [markdown]
+# ## One process (PyTorch)
+#
+# What all others are compared with. TensorFlow's is
+# [train_tf.py](../scripts/train/train_tf.py), with `TensorFlow(framework_version="2.18.0",
+# py_version="py310", ...)`.
+
+# %% [markdown]
+# On one machine:
+#
+# ```
+# python train_torch.py
+# ```
+
+# %%
+image = image_uris.retrieve(
+    "pytorch",
+    region,
+    version="2.2.0",
+    py_version="py310",
+    instance_type="ml.c5.xlarge",
+    image_scope="training",
+)
+
+# %%
+estimator = PyTorch(
+    entry_point="train_torch.py",
+    source_dir=source_dir,
+    hyperparameters={"epochs": epochs},
+    framework_version="2.2.0",
+    py_version="py310",
+    role=role,
+    instance_type="ml.c5.xlarge",
+    instance_count=1,
+    volume_size=30,
+    max_run=1800,
+    output_path=f"s3://{bucket}/jobs",
+    code_location=f"s3://{bucket}/jobs",
+    base_job_name=f"workshop-{seat}-one-process",
+    disable_profiler=True,
+    debugger_hook_config=False,
+    tags=tags,
+    sagemaker_session=sagemaker_session,
+)
+estimator.fit(channels, wait=False)
+
+# %%
+request = {
+    "TrainingJobName": started("one-process"),
+    "RoleArn": role,
+    "AlgorithmSpecification": {"TrainingImage": image, "TrainingInputMode": "File"},
+    "HyperParameters": {
+        "sagemaker_program": "train_torch.py",
+        "sagemaker_submit_directory": source,
+        "epochs": str(epochs),
+    },
+    "InputDataConfig": input_data,
+    "OutputDataConfig": {"S3OutputPath": f"s3://{bucket}/jobs"},
+    "ResourceConfig": {"InstanceType": "ml.c5.xlarge", "InstanceCount": 1, "VolumeSizeInGB": 30},
+    "StoppingCondition": {"MaxRuntimeInSeconds": 1800},
+    "Tags": tags,
+}
+answer = client.create_training_job(**request)
+
+# %%
+show_v3("one_process")
+
+# %% [markdown]
+# ## DataParallel (PyTorch): a warning
+#
+# The shortest diff, and the wrong choice: one Python process feeds all GPUs, the model is copied at
+# every step, and it ends at the machine's edge. PyTorch's own advice is DDP, on one machine too.
+
+# %%
+workshop.show_diff("train/train_torch.py", "train/train_torch_dp.py")
+
+# %% [markdown]
+# On one machine:
+#
+# ```
+# python train_torch_dp.py
+# ```
+
+# %%
+image = image_uris.retrieve(
+    "pytorch",
+    region,
+    version="2.2.0",
+    py_version="py310",
+    instance_type="ml.g5.12xlarge",
+    image_scope="training",
+)
+
+# %%
+estimator = PyTorch(
+    entry_point="train_torch_dp.py",
+    source_dir=source_dir,
+    hyperparameters={"epochs": epochs},
+    framework_version="2.2.0",
+    py_version="py310",
+    role=role,
+    instance_type="ml.g5.12xlarge",
+    instance_count=1,
+    volume_size=30,
+    max_run=1800,
+    output_path=f"s3://{bucket}/jobs",
+    code_location=f"s3://{bucket}/jobs",
+    base_job_name=f"workshop-{seat}-dp",
+    disable_profiler=True,
+    debugger_hook_config=False,
+    tags=tags,
+    sagemaker_session=sagemaker_session,
+)
+estimator.fit(channels, wait=False)
+
+# %%
+request = {
+    "TrainingJobName": started("dp"),
+    "RoleArn": role,
+    "AlgorithmSpecification": {"TrainingImage": image, "TrainingInputMode": "File"},
+    "HyperParameters": {
+        "sagemaker_program": "train_torch_dp.py",
+        "sagemaker_submit_directory": source,
+        "epochs": str(epochs),
+    },
+    "InputDataConfig": input_data,
+    "OutputDataConfig": {"S3OutputPath": f"s3://{bucket}/jobs"},
+    "ResourceConfig": {"InstanceType": "ml.g5.12xlarge", "InstanceCount": 1, "VolumeSizeInGB": 30},
+    "StoppingCondition": {"MaxRuntimeInSeconds": 1800},
+    "Tags": tags,
+}
+answer = client.create_training_job(**request)
+
+# %%
+show_v3("dp")
+
+# %% [markdown]
+# ## FSDP (PyTorch)
+#
+# When the model does not fit: weights, gradients and momentum are divided among the ranks. Started
+# like DDP. Version 2 knows PyTorch up to 2.8.0; newer images need `image_uri`.
+
+# %%
+workshop.show_diff("train/train_torch_ddp.py", "train/train_torch_fsdp.py")
+
+# %% [markdown]
+# On one machine:
+#
+# ```
+# torchrun --standalone --nproc_per_node 2 train_torch_fsdp.py --model deep
+# ```
+#
+# The diff above is from DDP.
+
+# %%
+image = image_uris.retrieve(
+    "pytorch",
+    region,
+    version="2.8.0",
+    py_version="py312",
+    instance_type="ml.g5.12xlarge",
+    image_scope="training",
+)
+
+# %%
+estimator = PyTorch(
+    entry_point="train_torch_fsdp.py",
+    source_dir=source_dir,
+    distribution={"torch_distributed": {"enabled": True}},
+    hyperparameters={"epochs": epochs, "model": "deep"},
+    framework_version="2.8.0",
+    py_version="py312",
+    role=role,
+    instance_type="ml.g5.12xlarge",
+    instance_count=2,
+    volume_size=30,
+    max_run=1800,
+    output_path=f"s3://{bucket}/jobs",
+    code_location=f"s3://{bucket}/jobs",
+    base_job_name=f"workshop-{seat}-fsdp",
+    disable_profiler=True,
+    debugger_hook_config=False,
+    tags=tags,
+    sagemaker_session=sagemaker_session,
+)
+estimator.fit(channels, wait=False)
+
+# %%
+request = {
+    "TrainingJobName": started("fsdp"),
+    "RoleArn": role,
+    "AlgorithmSpecification": {"TrainingImage": image, "TrainingInputMode": "File"},
+    "HyperParameters": {
+        "sagemaker_program": "train_torch_fsdp.py",
+        "sagemaker_submit_directory": source,
+        "sagemaker_torch_distributed_enabled": "true",
+        "sagemaker_instance_type": "ml.g5.12xlarge",
+        "epochs": str(epochs),
+        "model": "deep",
+    },
+    "InputDataConfig": input_data,
+    "OutputDataConfig": {"S3OutputPath": f"s3://{bucket}/jobs"},
+    "ResourceConfig": {"InstanceType": "ml.g5.12xlarge", "InstanceCount": 2, "VolumeSizeInGB": 30},
+    "StoppingCondition": {"MaxRuntimeInSeconds": 1800},
+    "Tags": tags,
+}
+answer = client.create_training_job(**request)
+
+# %%
+show_v3("fsdp")
+
+# %% [markdown]
+# ## SMDDP (PyTorch)
+#
+# AWS's own all-reduce, on p4d and p4de only, in images up to PyTorch 2.5.1. The script is that of
+# DDP with another backend. Elsewhere: NCCL, as DDP takes it.
+
+# %%
+workshop.show_diff("train/train_torch_ddp.py", "train/train_torch_smddp.py")
+
+# %% [markdown]
+# On one machine:
+#
+# ```
+# torchrun --standalone --nproc_per_node 2 train_torch_smddp.py --backend gloo
+# ```
+#
+# The diff above is from DDP. The library itself exists only on AWS.
+
+# %%
+image = image_uris.retrieve(
+    "pytorch",
+    region,
+    version="2.2.0",
+    py_version="py310",
+    instance_type="ml.p4d.24xlarge",
+    image_scope="training",
+)
+
+# %%
+estimator = PyTorch(
+    entry_point="train_torch_smddp.py",
+    source_dir=source_dir,
+    distribution={"smdistributed": {"dataparallel": {"enabled": True}}},
+    hyperparameters={"epochs": epochs},
+    framework_version="2.2.0",
+    py_version="py310",
+    role=role,
+    instance_type="ml.p4d.24xlarge",
+    instance_count=2,
+    volume_size=30,
+    max_run=1800,
+    output_path=f"s3://{bucket}/jobs",
+    code_location=f"s3://{bucket}/jobs",
+    base_job_name=f"workshop-{seat}-smddp",
+    disable_profiler=True,
+    debugger_hook_config=False,
+    tags=tags,
+    sagemaker_session=sagemaker_session,
+)
+estimator.fit(channels, wait=False)
+
+# %%
+request = {
+    "TrainingJobName": started("smddp"),
+    "RoleArn": role,
+    "AlgorithmSpecification": {"TrainingImage": image, "TrainingInputMode": "File"},
+    "HyperParameters": {
+        "sagemaker_program": "train_torch_smddp.py",
+        "sagemaker_submit_directory": source,
+        "sagemaker_distributed_dataparallel_enabled": "true",
+        "sagemaker_distributed_dataparallel_custom_mpi_options": "",
+        "sagemaker_instance_type": "ml.p4d.24xlarge",
+        "epochs": str(epochs),
+    },
+    "InputDataConfig": input_data,
+    "OutputDataConfig": {"S3OutputPath": f"s3://{bucket}/jobs"},
+    "ResourceConfig": {"InstanceType": "ml.p4d.24xlarge", "InstanceCount": 2, "VolumeSizeInGB": 30},
+    "StoppingCondition": {"MaxRuntimeInSeconds": 1800},
+    "Tags": tags,
+}
+answer = client.create_training_job(**request)
+
+# %% [markdown]
+# Version 3 has no key for it. It needs none: `torchrun` starts the ranks, and the script names the
+# backend. Not run: it needs the library, which is in AWS's images alone.
+
+# %%
+show_v3("smddp")
+
+# %% [markdown]
+# ## MultiWorkerMirroredStrategy (TensorFlow)
+#
+# TensorFlow's own all-reduce: the same program on each machine, told by `TF_CONFIG` who the
+# others are.
+
+# %%
+workshop.show_diff("train/train_tf.py", "train/train_tf_multiworker.py")
+
+# %% [markdown]
+# On one machine:
+#
+# ```
+# python ../launch/local_tf_cluster.py --workers 2 train_tf_multiworker.py
+# ```
+
+# %%
+image = image_uris.retrieve(
+    "tensorflow",
+    region,
+    version="2.14.1",
+    py_version="py310",
+    instance_type="ml.c5.xlarge",
+    image_scope="training",
+)
+
+# %%
+estimator = TensorFlow(
+    entry_point="train_tf_multiworker.py",
+    source_dir=source_dir,
+    distribution={"multi_worker_mirrored_strategy": {"enabled": True}},
+    hyperparameters={"epochs": epochs},
+    framework_version="2.14.1",
+    py_version="py310",
+    role=role,
+    instance_type="ml.c5.xlarge",
+    instance_count=2,
+    volume_size=30,
+    max_run=1800,
+    output_path=f"s3://{bucket}/jobs",
+    code_location=f"s3://{bucket}/jobs",
+    base_job_name=f"workshop-{seat}-multiworker",
+    disable_profiler=True,
+    debugger_hook_config=False,
+    tags=tags,
+    sagemaker_session=sagemaker_session,
+)
+estimator.fit(channels, wait=False)
+
+# %%
+request = {
+    "TrainingJobName": started("multiworker"),
+    "RoleArn": role,
+    "AlgorithmSpecification": {"TrainingImage": image, "TrainingInputMode": "File"},
+    "HyperParameters": {
+        "sagemaker_program": "train_tf_multiworker.py",
+        "sagemaker_submit_directory": source,
+        "sagemaker_multi_worker_mirrored_strategy_enabled": "true",
+        "epochs": str(epochs),
+    },
+    "InputDataConfig": input_data,
+    "OutputDataConfig": {"S3OutputPath": f"s3://{bucket}/jobs"},
+    "ResourceConfig": {"InstanceType": "ml.c5.xlarge", "InstanceCount": 2, "VolumeSizeInGB": 30},
+    "StoppingCondition": {"MaxRuntimeInSeconds": 1800},
+    "Tags": tags,
+}
+answer = client.create_training_job(**request)
+
+# %% [markdown]
+# Version 3 has no key: the command writes `TF_CONFIG` itself, as the toolkit in the image does for
+# version 2. With a `command`, hyperparameters are no flags: write them into it.
+# And it is made one line: the first try, without semicolons, was a syntax error on the instances.
+
+# %%
+show_v3("multiworker")
+
+# %% [markdown]
+# ## Parameter servers (TensorFlow)
+#
+# Asynchronous: the first host coordinates, the others train, and a server on each host holds a part
+# of the weights. No two runs are the same. [Lesson 03](03_parameter_servers.ipynb) says why it is
+# seldom the right choice.
+
+# %%
+workshop.show_diff("train/train_tf.py", "train/train_tf_ps.py")
+
+# %% [markdown]
+# On one machine:
+#
+# ```
+# python ../launch/local_tf_cluster.py --workers 2 --ps 1 train_tf_ps.py
+# ```
+
+# %%
+image = image_uris.retrieve(
+    "tensorflow",
+    region,
+    version="2.14.1",
+    py_version="py310",
+    instance_type="ml.c5.xlarge",
+    image_scope="training",
+)
+
+# %%
+estimator = TensorFlow(
+    entry_point="train_tf_ps.py",
+    source_dir=source_dir,
+    distribution={"parameter_server": {"enabled": True}},
+    hyperparameters={"epochs": epochs},
+    framework_version="2.14.1",
+    py_version="py310",
+    role=role,
+    instance_type="ml.c5.xlarge",
+    instance_count=3,
+    volume_size=30,
+    max_run=1800,
+    output_path=f"s3://{bucket}/jobs",
+    code_location=f"s3://{bucket}/jobs",
+    base_job_name=f"workshop-{seat}-parameter-server",
+    disable_profiler=True,
+    debugger_hook_config=False,
+    tags=tags,
+    sagemaker_session=sagemaker_session,
+)
+estimator.fit(channels, wait=False)
+
+# %%
+request = {
+    "TrainingJobName": started("parameter-server"),
+    "RoleArn": role,
+    "AlgorithmSpecification": {"TrainingImage": image, "TrainingInputMode": "File"},
+    "HyperParameters": {
+        "sagemaker_program": "train_tf_ps.py",
+        "sagemaker_submit_directory": source,
+        "sagemaker_parameter_server_enabled": "true",
+        "epochs": str(epochs),
+    },
+    "InputDataConfig": input_data,
+    "OutputDataConfig": {"S3OutputPath": f"s3://{bucket}/jobs"},
+    "ResourceConfig": {"InstanceType": "ml.c5.xlarge", "InstanceCount": 3, "VolumeSizeInGB": 30},
+    "StoppingCondition": {"MaxRuntimeInSeconds": 1800},
+    "Tags": tags,
+}
+answer = client.create_training_job(**request)
+
+# %% [markdown]
+# Version 3 has no key: the command starts the servers, one on each host (port 2223), and ends each
+# when its own host's work is done.
+
+# %%
+show_v3("parameter_server")
+
+# %% [markdown]
+# ## MirroredStrategy (TensorFlow)
+#
+# All GPUs of one machine from one process.
+
+# %%
+workshop.show_diff("train/train_tf.py", "train/train_tf_mirrored.py")
+
+# %% [markdown]
+# On one machine:
+#
+# ```
+# python train_tf_mirrored.py
+# ```
+
+# %%
+image = image_uris.retrieve(
+    "tensorflow",
+    region,
+    version="2.14.1",
+    py_version="py310",
+    instance_type="ml.g5.12xlarge",
+    image_scope="training",
+)
+
+# %%
+estimator = TensorFlow(
+    entry_point="train_tf_mirrored.py",
+    source_dir=source_dir,
+    hyperparameters={"epochs": epochs},
+    framework_version="2.14.1",
+    py_version="py310",
+    role=role,
+    instance_type="ml.g5.12xlarge",
+    instance_count=1,
+    volume_size=30,
+    max_run=1800,
+    output_path=f"s3://{bucket}/jobs",
+    code_location=f"s3://{bucket}/jobs",
+    base_job_name=f"workshop-{seat}-mirrored",
+    disable_profiler=True,
+    debugger_hook_config=False,
+    tags=tags,
+    sagemaker_session=sagemaker_session,
+)
+estimator.fit(channels, wait=False)
+
+# %%
+request = {
+    "TrainingJobName": started("mirrored"),
+    "RoleArn": role,
+    "AlgorithmSpecification": {"TrainingImage": image, "TrainingInputMode": "File"},
+    "HyperParameters": {
+        "sagemaker_program": "train_tf_mirrored.py",
+        "sagemaker_submit_directory": source,
+        "epochs": str(epochs),
+    },
+    "InputDataConfig": input_data,
+    "OutputDataConfig": {"S3OutputPath": f"s3://{bucket}/jobs"},
+    "ResourceConfig": {"InstanceType": "ml.g5.12xlarge", "InstanceCount": 1, "VolumeSizeInGB": 30},
+    "StoppingCondition": {"MaxRuntimeInSeconds": 1800},
+    "Tags": tags,
+}
+answer = client.create_training_job(**request)
+
+# %%
+show_v3("mirrored")
+
+# %% [markdown]
+# ## Keras `fit`, with Horovod or SMDDP
+#
+# If your training is `model.fit`: an optimizer is wrapped and callbacks are added. One script for
+# both libraries; `--library smddp` needs p4d, TensorFlow 2.11.0 and
+# `{"smdistributed": {"dataparallel": {"enabled": True}}}`.
+
+# %%
+workshop.show_diff("train/train_tf.py", "train/train_tf_fit.py")
+
+# %% [markdown]
+# On one machine:
+#
+# ```
+# mpirun -np 2 python train_tf_fit.py
+# ```
+
+# %%
+image = image_uris.retrieve(
+    "tensorflow",
+    region,
+    version="2.12.0",
+    py_version="py310",
+    instance_type="ml.c5.xlarge",
+    image_scope="training",
+)
+
+# %%
+estimator = TensorFlow(
+    entry_point="train_tf_fit.py",
+    source_dir=source_dir,
+    distribution={"mpi": {"enabled": True, "processes_per_host": 1}},
+    hyperparameters={"epochs": epochs, "library": "horovod"},
+    framework_version="2.12.0",
+    py_version="py310",
+    role=role,
+    instance_type="ml.c5.xlarge",
+    instance_count=2,
+    volume_size=30,
+    max_run=1800,
+    output_path=f"s3://{bucket}/jobs",
+    code_location=f"s3://{bucket}/jobs",
+    base_job_name=f"workshop-{seat}-fit",
+    disable_profiler=True,
+    debugger_hook_config=False,
+    tags=tags,
+    sagemaker_session=sagemaker_session,
+)
+estimator.fit(channels, wait=False)
+
+# %%
+request = {
+    "TrainingJobName": started("fit"),
+    "RoleArn": role,
+    "AlgorithmSpecification": {"TrainingImage": image, "TrainingInputMode": "File"},
+    "HyperParameters": {
+        "sagemaker_program": "train_tf_fit.py",
+        "sagemaker_submit_directory": source,
+        "sagemaker_mpi_enabled": "true",
+        "sagemaker_mpi_num_of_processes_per_host": "1",
+        "sagemaker_mpi_custom_mpi_options": "",
+        "epochs": str(epochs),
+        "library": "horovod",
+    },
+    "InputDataConfig": input_data,
+    "OutputDataConfig": {"S3OutputPath": f"s3://{bucket}/jobs"},
+    "ResourceConfig": {"InstanceType": "ml.c5.xlarge", "InstanceCount": 2, "VolumeSizeInGB": 30},
+    "StoppingCondition": {"MaxRuntimeInSeconds": 1800},
+    "Tags": tags,
+}
+answer = client.create_training_job(**request)
+
+# %%
+show_v3("fit")
+
+# %% [markdown]
+# ## What differs between the three requests
+#
+# What is left out: names, seat, bucket, role and image, which are yours; the quotes that version 2
+# puts around the values of hyperparameters (the image reads them with and without).
+
+
+# %%
+def values(request):
+    """Each value of a request by its path, names of one's own replaced."""
+    text = json.dumps(request)
+    own = {"ROLE": request["RoleArn"], "NAME": request.get("TrainingJobName", "NAME")}
+    own["IMAGE"] = request["AlgorithmSpecification"]["TrainingImage"]
+    own["BUCKET"] = request["OutputDataConfig"]["S3OutputPath"].split("/")[2]
+    for name, value in own.items():
+        text = text.replace(value, name)
+    found, todo = {}, [("", json.loads(text))]
+    while todo:
+        path, value = todo.pop()
+        if isinstance(value, dict):
+            todo += [(f"{path}.{key}" if path else key, one) for key, one in value.items()]
+        elif path == "InputDataConfig":
+            todo += [(f"{path}.{one['ChannelName']}", one) for one in value]
+        elif path == "Tags":
+            todo += [(f"{path}.{one['Key']}", one["Value"]) for one in value]
+        elif path not in ("TrainingJobName", "Tags.seat"):
+            found[path] = value.strip('"') if isinstance(value, str) else value
+    return found
+
+
+# %%
+def compare(one, other):
+    """The paths that only the first has, only the second, and those whose values differ."""
+    one, other = values(one), values(other)
+    differ = {path for path in one.keys() & other.keys() if one[path] != other[path]}
+    return [
+        sorted(paths) for paths in (one.keys() - other.keys(), other.keys() - one.keys(), differ)
+    ]
+
+
+recorded = json.loads((APPENDIX / "sdk_v3" / "requests.json").read_text())
+prefix = f"workshop-{seat}-"
+v2 = {way: requests[prefix + way.replace("_", "-")] for way in recorded["requests"]}
+plain = {way: requests[f"{prefix}{way.replace('_', '-')}-boto3"] for way in recorded["requests"]}
+print(f"v3: sagemaker {recorded['sagemaker']}, recorded on {recorded['date']} by `make sdk-v3`")
+
+# %% [markdown]
+# **Version 2 and boto3.** What version 2 sends besides is about logs, metrics, the profiler, the
+# region and the job's own name (and TensorFlow's `model_dir`). Only the place of the packed scripts
+# differs.
+
+# %%
+from_v2 = {way: compare(v2[way], plain[way]) for way in v2}
+pd.set_option("display.max_colwidth", None)
+rows = {way: map(", ".join, found) for way, found in from_v2.items()}
+pd.DataFrame(rows, index=["only v2", "only boto3", "another value"]).T
+
+# %% [markdown]
+# **Version 3 and boto3.** Version 3 sends no `sagemaker_` hyperparameter: nothing in the image is
+# to read them. Scripts and drivers come as channels, and a shell script is the container's command.
+# What starts the ranks (torchrun, mpirun, a command) is inside the channel `sm_drivers`, so two
+# jobs that train differently can have the same request.
+
+# %%
+from_v3 = {way: compare(recorded["requests"][way], plain[way]) for way in plain}
+
+
+def short(paths):
+    """The first two parts of paths, each once."""
+    return ", ".join(dict.fromkeys(".".join(path.split(".")[:2]) for path in paths))
+
+
+rows = {way: map(short, found) for way, found in from_v3.items()}
+pd.DataFrame(rows, index=["only v3", "only boto3", "another value"]).T
+
+# %% tags=["results"] jupyter={"source_hidden": true}
+for way in plain:
+    more, less, differ = from_v2[way]
+    hidden = {"container_log_level", "job_name", "region", "model_dir"}
+    hidden |= {"EnableSageMakerMetricsTimeSeries", "DisableProfiler"}
+    extra = {path.split(".")[-1].removeprefix("sagemaker_") for path in more}
+    assert extra <= hidden, f"{way}: version 2 sends more: {extra - hidden}"
+    assert not less, f"{way}: version 2 does not send {less}"
+    assert differ == ["HyperParameters.sagemaker_submit_directory"], f"{way}: {differ}"
+for way, (_, less, differ) in from_v3.items():
+    own = [path for path in less if not path.startswith("HyperParameters.")]
+    assert not own and not differ, f"{way}: version 3 sends another {own + differ}"
+workshop.save_results(from_v2=from_v2, from_v3=from_v3)
+
+# %% [markdown]
+# ## Traps of version 3
+#
+# - **Tuning.** A tuner of version 3 dropped the drivers from its jobs: each ran as one process, on
+#   one GPU ([#5610](https://github.com/aws/sagemaker-python-sdk/issues/5610), closed by
+#   [#5634](https://github.com/aws/sagemaker-python-sdk/pull/5634) in 2026-03). Look at
+#   `world_size` in the first job's log.
+# - **The migration guide.** Three of its imports do not exist in 3.27.0 (tried on 2026-11-22):
+#   `sagemaker.mlops.processing`, `sagemaker.mlops.pipeline`, and `InferenceSpec` in
+#   `sagemaker.serve.configs`. And `sagemaker.train.configs`, which it names, warns that it has
+#   moved to `sagemaker.core.training.configs`.
+# - **STS.** `Session()` without `default_bucket` asks STS at an address of its own, whatever
+#   `AWS_ENDPOINT_URL` says (`session_helper.py`; version 2 does so too). Give it the bucket.
+# - **Other accounts.** From 3.13.0 on, jobs were sent with the shell's credentials, not the
+#   session's ([#5986](https://github.com/aws/sagemaker-python-sdk/issues/5986)); mended by
+#   [#6107](https://github.com/aws/sagemaker-python-sdk/pull/6107) and #6120 in 2026-07, and with a
+#   second session in one process still open when read on 2026-11-22
+#   ([#6273](https://github.com/aws/sagemaker-python-sdk/pull/6273)).
+#
+# ## Clean up
+#
+# The jobs have ended and cost nothing more. [Lesson 99](99_clean_up.ipynb) finds what they left by
+# its tags.

@@ -1,0 +1,98 @@
+"""The reference notebook, executed; and what it shows of version 3 and of the scripts."""
+
+import ast
+import json
+import re
+
+import pytest
+
+from workshop.course.lessons import chosen
+from workshop.launch.horovod import horovod_status
+from workshop.paths import APPENDIX, NOTEBOOKS, SCRIPTS
+
+SOURCE = NOTEBOOKS / "reference.py"
+RECIPES = APPENDIX / "sdk_v3" / "recipes.py"
+RECORDED = json.loads((APPENDIX / "sdk_v3" / "requests.json").read_text())
+# What version 2 sends and a plain request can leave out.
+ONLY_V2 = {
+    "AlgorithmSpecification.EnableSageMakerMetricsTimeSeries",
+    "HyperParameters.model_dir",
+    "HyperParameters.sagemaker_container_log_level",
+    "HyperParameters.sagemaker_job_name",
+    "HyperParameters.sagemaker_region",
+    "ProfilerConfig.DisableProfiler",
+}
+# What version 3 sends besides: its command, and scripts and drivers as channels.
+ONLY_V3 = ("AlgorithmSpecification.Container", "InputDataConfig.code", "InputDataConfig.sm_drivers")
+
+
+@pytest.fixture(scope="module")
+def recipes():
+    """The functions of recipes.py that return a trainer, by name."""
+    tree = ast.parse(RECIPES.read_text())
+    functions = [one for one in tree.body if isinstance(one, ast.FunctionDef)]
+    return {one.name: ast.unparse(one) for one in functions if "ModelTrainer" in ast.unparse(one)}
+
+
+def test_it_is_run_with_the_lessons_and_before_the_clean_up():
+    names = [path.stem for path in chosen(())]
+    assert names[-2:] == ["reference", "99_clean_up"]
+    assert [path.stem for path in chosen(("reference",))] == ["reference"]
+
+
+def test_every_recipe_is_recorded_and_shown(recipes):
+    assert list(recipes) == list(RECORDED["requests"])
+    shown = re.findall(r'^show_v3\("(\w+)"\)', SOURCE.read_text(), re.MULTILINE)
+    assert sorted(shown) == sorted(recipes)
+
+
+def test_the_recording_is_of_the_appendixs_version():
+    pinned = (RECIPES.parent / "requirements.txt").read_text()
+    assert f"sagemaker=={RECORDED['sagemaker']}\n" in pinned
+
+
+def test_the_recording_is_of_the_recipes_as_they_are(recipes):
+    """Who changes a recipe runs `make sdk-v3`, which records it again."""
+    for name, text in recipes.items():
+        request = RECORDED["requests"][name]
+        resources = request["ResourceConfig"]
+        assert f"instance_type='{resources['InstanceType']}'" in text, name
+        assert f"instance_count={resources['InstanceCount']}," in text, name
+        found = re.search(r"hyperparameters=(\{.*?\})", text)
+        written = ast.literal_eval(found[1]) if found else {}
+        sent = {key: value.strip('"') for key, value in request.get("HyperParameters", {}).items()}
+        assert sent == {key: str(value) for key, value in written.items()}, name
+
+
+def test_every_script_of_a_recipe_exists(recipes):
+    for name, text in recipes.items():
+        (script,) = set(re.findall(r"\b(train_\w+\.py)", text))
+        assert (SCRIPTS / "train" / script).is_file(), name
+        assert f'entry_point="{script}"' in SOURCE.read_text(), name
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_reference(lesson_run):
+    run = lesson_run("reference")
+    assert run.complaints == []
+    found = run.results
+    ways = ["ddp"] + (["horovod"] if horovod_status().available else [])
+    for way in ways:
+        (v2,), (boto3,) = found[way]["v2"], found[way]["boto3"]
+        assert v2 == boto3 and re.fullmatch("[0-9a-f]{64}", v2), way
+    assert found["ddp_ranks"] == [2, 2]
+    assert list(found["from_v2"]) == list(found["from_v3"]) == list(RECORDED["requests"])
+    for way, (only_v2, only_boto3, differ) in found["from_v2"].items():
+        assert set(only_v2) <= ONLY_V2, way
+        assert only_boto3 == [], way
+        assert differ == ["HyperParameters.sagemaker_submit_directory"], way
+    for way, (only_v3, only_boto3, differ) in found["from_v3"].items():
+        defaults = ("OutputDataConfig.CompressionType", "InputDataConfig.t")
+        assert all(path.startswith(ONLY_V3 + defaults) for path in only_v3), way
+        own = {path for path in only_boto3 if "sagemaker_" not in path}
+        commanded = (
+            {"HyperParameters.epochs"} if way in ("multiworker", "parameter_server") else set()
+        )
+        assert own == commanded, way
+        assert differ == [], way
