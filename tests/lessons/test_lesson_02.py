@@ -23,7 +23,8 @@ def test_the_ring_is_right_and_spreads_the_load(lesson):
     assert found["steps"] == 6 and found["halfway"] == [1111] * 4
     assert found["different_elements"] == 0
     assert found["through_rank_0"] == [2, 4, 6]
-    assert found["busiest_rank_mb"] == {"naive": 6, "tree": 4, "ring": 3}
+    busiest = {"naive": 6, "tree": 4, "ring": 3}
+    assert busiest.items() <= found["busiest_rank_mb"].items()
 
 
 def test_measured_seconds_stand_beside_predicted_ones(lesson):

@@ -10,7 +10,6 @@ from workshop.measure import all_reduces
 from workshop.measure.alpha_beta import Link, SharedLinks, estimated_seconds
 
 sizes = st.integers(1, 40)
-algorithms = st.sampled_from(sorted(all_reduces.ALGORITHMS))
 LINK = Link(alpha=50e-6, beta=1e-9)
 
 
@@ -42,8 +41,8 @@ def test_the_formulas_of_the_lesson(n_bytes, world_size):
         assert estimated_seconds(name, n_bytes, n, link) == pytest.approx(seconds)
 
 
-@given(algorithm=algorithms, world_size=sizes)
-def test_all_algorithms_move_the_same_bytes_in_all(algorithm, world_size):
+@given(algorithm=st.sampled_from(["naive", "tree", "ring"]), world_size=sizes)
+def test_naive_tree_and_ring_move_the_same_bytes_in_all(algorithm, world_size):
     passed = all_reduces.bytes_by_rank(algorithm, 1000, world_size)
     assert sum(sent for sent, _ in passed) == pytest.approx(2 * (world_size - 1) * 1000)
     assert sum(received for _, received in passed) == pytest.approx(2 * (world_size - 1) * 1000)
