@@ -26,7 +26,7 @@ DETERMINISTIC = [
 ]
 # A path, an object's address, an account, a time: another one on another machine or day.
 OF_ONE_RUN = re.compile(r"/home/|/root/|/tmp/|0x[0-9a-f]{6}|\d{12}|\bseconds\b|\d\d:\d\d:\d\d")
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 
 
 def shown(notebook: nbformat.NotebookNode) -> str:

@@ -5,7 +5,7 @@ from lesson_runs import SMALL
 
 from workshop.launch.horovod import horovod_status
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 
 
 def check_what_any_library_must_show(found, endpoint_hosts=(1, 2)):

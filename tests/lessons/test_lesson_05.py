@@ -4,7 +4,7 @@ import pytest
 
 from workshop.launch.horovod import horovod_status
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 
 # Instances and processes on each: the ancestor's four, one process alone, TensorFlow's own way.
 ROWS = {

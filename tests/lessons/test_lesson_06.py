@@ -3,7 +3,7 @@
 import pytest
 from lesson_runs import SMALL
 
-pytestmark = [pytest.mark.slow, pytest.mark.shaping, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.shaping, pytest.mark.timeout(1500)]
 
 
 def test_lesson_06(lesson_run):

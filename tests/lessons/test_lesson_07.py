@@ -4,7 +4,7 @@ import pytest
 
 from workshop.launch.horovod import horovod_status
 
-pytestmark = [pytest.mark.slow, pytest.mark.shaping, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.shaping, pytest.mark.timeout(1500)]
 
 KINDS = {"default", "two_tier", "fp16", "powersgd", "default, small buckets"}
 

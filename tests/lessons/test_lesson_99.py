@@ -13,7 +13,7 @@ from workshop.account import cleanup, stacks
 from workshop.course.lessons import chosen
 from workshop.jobs import local_server
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 ROLE = "arn:aws:iam::" + "0" * 12 + ":role/workshop"
 
 

@@ -12,7 +12,7 @@ from workshop.launch.horovod import horovod_status
 from workshop.lesson import ablation
 from workshop.paths import SCRIPTS
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 needs_horovod = pytest.mark.skipif(not horovod_status().available, reason=str(horovod_status()))
 # Prints what the right script prints for the lesson, and then trains as the broken one.
 PRETENDS = """

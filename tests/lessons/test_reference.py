@@ -72,7 +72,7 @@ def test_every_script_of_a_recipe_exists(recipes):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1500)
 def test_reference(lesson_run):
     run = lesson_run("reference")
     assert run.complaints == []
