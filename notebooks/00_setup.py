@@ -189,7 +189,7 @@ assert len(uploaded.sent) + len(uploaded.skipped) >= 5, "Some files are missing:
 # %% [markdown]
 # ## The script
 #
-# This is the part of `scripts/train_tf.py` that does the work: one step of training. Read it
+# This is the part of `scripts/train/train_tf.py` that does the work: one step of training. Read it
 # from the top. Take a batch, compute the loss, compute the gradients, apply them.
 
 # %%
@@ -214,7 +214,7 @@ workshop.show_function("train_tf.py", "make_train_step")
 #    name: `1`.
 #
 # All scripts here share one parser. These are its lines that know of an instance. Each has a
-# default, so that `python scripts/train_tf.py` runs on a laptop, too.
+# default, so that `python scripts/train/train_tf.py` runs on a laptop, too.
 
 # %%
 parser = (workshop.SCRIPTS / "common" / "arguments.py").read_text().splitlines()

@@ -236,8 +236,8 @@ workshop.save_results(
 # ## The change in the script
 #
 # Nobody calls `all_reduce` by hand in a training script. PyTorch's `DistributedDataParallel`
-# (**DDP**) does it during `backward()`. Below is all that `scripts/train_torch_ddp.py` has and
-# `scripts/train_torch.py` has not. Lines with `-` are only in the one-process script.
+# (**DDP**) does it during `backward()`. Below is all that `scripts/train/train_torch_ddp.py` has and
+# `scripts/train/train_torch.py` has not. Lines with `-` are only in the one-process script.
 
 # %%
 workshop.show_diff("train_torch.py", "train_torch_ddp.py")

@@ -93,7 +93,7 @@ channels = {"training": f"{data}/training", "test": f"{data}/test"}
 # You will read that in synchronous training *the new model is sent to everybody*. That is a
 # parameter server. All-reduce sends gradients only.
 #
-# What follows is one: `scripts/parameter_server.py`, a few lines over `send` and `recv` of lesson
+# What follows is one: `scripts/demos/parameter_server.py`, a few lines over `send` and `recv` of lesson
 # 02. Rank 0 is the server. This is all that a worker does:
 
 # %%
@@ -379,7 +379,7 @@ except SyntaxError as error:
     print(f"SyntaxError: {error.msg}")
 
 # %% [markdown]
-# Now the script. Below is what `scripts/train_tf_ps.py` has and the one-process script has not.
+# Now the script. Below is what `scripts/train/train_tf_ps.py` has and the one-process script has not.
 
 # %%
 workshop.show_diff("train_tf.py", "train_tf_ps.py")

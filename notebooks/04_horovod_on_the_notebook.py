@@ -260,7 +260,7 @@ workshop.save_results(strangers=len(trainings), strangers_weights=alone["weights
 # ## Six steps
 #
 # Every Horovod script has the same six. Each diff below is cut from the script that runs further
-# down, `scripts/train_tf_horovod_steps.py`: lines with `+` are new in that step.
+# down, `scripts/demos/train_tf_horovod_steps.py`: lines with `+` are new in that step.
 #
 # **1. Start Horovod. 2. Pin the GPU.** `hvd.init()` meets the others. From here on a process knows
 # its rank. Then each takes the GPU with the number of its local_rank; without that, all ranks of a

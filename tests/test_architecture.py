@@ -68,7 +68,7 @@ def test_the_rule_would_catch_a_wrong_import(tmp_path):
 # Where modules are found that Python names from there: `workshop.paths`, `common.data`.
 PLACES = {
     ".": ("workshop", "local_sagemaker", "data_prep", "bench", "bootstrap"),
-    "scripts": (".",),
+    "scripts/demos": (".",),
 }
 
 

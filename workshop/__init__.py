@@ -18,7 +18,9 @@ sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 _HOME = {  # name -> the module that it comes from
     "DATA": "workshop.paths",
     "RankFailed": "workshop.launch.ranks",
+    "DEMOS": "workshop.paths",
     "SCRIPTS": "workshop.paths",
+    "TRAIN": "workshop.paths",
     "check": "workshop.lesson.check",
     "compare": "workshop.account.compare",
     "cost": "workshop.account.prices",

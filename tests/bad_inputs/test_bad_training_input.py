@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from bad_inputs_helpers import SCRIPTS, Preloaded, Row, check
+from bad_inputs_helpers import DEMOS, Preloaded, Row, check
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (64, 8, 8, 1), np.uint8)
 LABELS = np.arange(64) % 10
@@ -73,7 +73,7 @@ def a_file_in_the_way(here: Path) -> None:
     (here / "file").write_text("not a folder")
 
 
-def torch_script(flags: str = "", script: str = "train_torch.py") -> str:
+def torch_script(flags: str = "", script: str = "train_torch_links.py") -> str:
     places = "--training {here}/training --test {here}/test --save-to {here}/model"
     return f"{script} {places} {flags}".strip()
 
@@ -201,7 +201,7 @@ def ids(row: Row) -> str:
 @pytest.mark.parametrize("row", [*FLAGS, *DATA], ids=ids)
 def test_training_that_is_refused(row, preloaded, tmp_path):
     def run(argv, *where):
-        return preloaded.run([str(SCRIPTS / argv[0]), *argv[1:]], *where)
+        return preloaded.run([str(DEMOS / argv[0]), *argv[1:]], *where)
 
     check(row, run, tmp_path)
 
@@ -211,7 +211,7 @@ def test_the_same_row_with_right_input_trains(preloaded, tmp_path):
     right = Row("right", torch_script("--max-steps 1"), ("weights_sha256",), code=0)
 
     def run(argv, *where):
-        return preloaded.run([str(SCRIPTS / argv[0]), *argv[1:]], *where)
+        return preloaded.run([str(DEMOS / argv[0]), *argv[1:]], *where)
 
     one = Row(right.what, right.command, right.words, 0, channels(), writes=("model",))
     check(one, run, tmp_path)

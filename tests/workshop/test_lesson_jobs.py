@@ -8,6 +8,7 @@ import os
 import re
 import socket
 from functools import cache
+from pathlib import Path
 
 import botocore.session
 import pytest
@@ -23,7 +24,6 @@ from workshop.account import preflight
 from workshop.cli import main
 from workshop.jobs.job_preview import preview, preview_session
 from workshop.jobs.lesson_jobs import JOBS, lesson_jobs, lesson_parameters
-from workshop.paths import SCRIPTS
 
 TIME = re.compile(r"\d{4}(?:-\d\d){5}-(?:[0-9a-f]{8}|\d{3})")  # of a job's name
 
@@ -53,7 +53,7 @@ def test_a_request_says_what_the_list_says(lesson):
         )
         assert ("VpcConfig" in request) is job.in_vpc
         assert request.get("EnableManagedSpotTraining", False) is job.spot
-        assert (SCRIPTS / job.arguments["entry_point"]).is_file()
+        assert Path(built.estimator.source_dir, job.arguments["entry_point"]).is_file()
 
 
 def test_parameters_are_those_of_the_lesson_or_given():

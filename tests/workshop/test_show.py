@@ -39,8 +39,8 @@ def test_a_view_links_to_file_and_line(monkeypatch):
     monkeypatch.chdir(NOTEBOOKS)  # a notebook's process runs in its folder
     _, line = function_source("train_tf.py", "make_train_step")
     view = show_function("train_tf.py", "make_train_step").data
-    assert view.startswith(f"[scripts/train_tf.py, line {line}](../scripts/train_tf.py#L{line})")
-    text = (NOTEBOOKS / "../scripts/train_tf.py").read_text().splitlines()[line - 1]
+    assert view.startswith(f"[scripts/train/train_tf.py, line {line}](../scripts/train/train_tf.py#L{line})")
+    text = (NOTEBOOKS / "../scripts/train/train_tf.py").read_text().splitlines()[line - 1]
     assert text.startswith(("def make_train_step", "@"))
     both = show_diff("train_tf.py", "train_tf_horovod.py").data
-    assert "(../scripts/train_tf.py)" in both and "(../scripts/train_tf_horovod.py)" in both
+    assert "(../scripts/train/train_tf.py)" in both and "(../scripts/train/train_tf_horovod.py)" in both
