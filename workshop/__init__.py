@@ -16,10 +16,10 @@ from importlib import import_module
 sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 
 _HOME = {  # name -> the module that it comes from
+    "BUILD": "workshop.paths",
     "DATA": "workshop.paths",
-    "RankFailed": "workshop.launch.ranks",
     "DEMOS": "workshop.paths",
-    "SCRIPTS": "workshop.paths",
+    "RankFailed": "workshop.launch.ranks",
     "TRAIN": "workshop.paths",
     "check": "workshop.lesson.check",
     "compare": "workshop.account.compare",

@@ -5,8 +5,8 @@
     torchrun --standalone --nproc_per_node 2 scripts/demos/break_training.py rank_hangs --fixed
 
 (mpirun wants --allow-run-as-root when you are root, and --oversubscribe for more ranks than
-cores.) Each way is a file in scripts/demos/breaking/: a short script with one mistake. What is to be
-seen, and why: `workshop break`.
+cores.) Each way is a file in scripts/demos/breaking/: a short script with one mistake. What is to
+be seen, and why: `workshop break`.
 """
 
 import argparse

@@ -2,7 +2,7 @@
 
     python scripts/demos/look_at_channels.py
 
-SageMaker: entry_point="look_at_channels.py", source_dir="scripts/demos". With no `distribution` every
+SageMaker: entry_point="look_at_channels.py", source_dir=this folder. With no `distribution` every
 instance runs it by itself.
 """
 

@@ -1,7 +1,7 @@
 """A parameter server from scratch: rank 0 holds the weights, the other ranks train.
 
     torchrun --standalone --nproc_per_node 5 scripts/demos/parameter_server.py --mode sync
-    torchrun --standalone --nproc_per_node 5 scripts/demos/parameter_server.py --mode async --slow-ms 20
+    torchrun --standalone --nproc_per_node 5 scripts/demos/parameter_server.py --mode async
 
 A worker pulls the weights, computes the gradient of a batch of its own part of the data, and
 pushes it. In sync mode the server waits for a gradient of every worker and applies their mean: an
@@ -120,7 +120,7 @@ def own_batches(args, workers: int, number: int, batch: int) -> Iterator:
     sampler = DistributedSampler(dataset, workers, number, seed=args.seed, drop_last=True)
     loader = DataLoader(dataset, batch, sampler=sampler, drop_last=True)
     for epoch in count(1):
-        sampler.set_epoch(epoch)
+        sampler.set_epoch(epoch - 1)  # from 0, as in scripts/train
         yield from loader
 
 

@@ -2,7 +2,7 @@
 
     mpirun -np 2 python scripts/demos/show_places.py
 
-SageMaker: entry_point="show_places.py", source_dir="scripts/demos", distribution={"mpi": {"enabled":
+SageMaker: entry_point="show_places.py", source_dir=this folder, distribution={"mpi": {"enabled":
 True, "processes_per_host": 2}}. The numbers come from Horovod; where it is not installed, or
 with --library mpi4py, which starts much faster, from MPI itself, grouped as Horovod does it.
 """

@@ -1,7 +1,7 @@
 """Train with DistributedDataParallel, and choose how gradients travel between the ranks.
 
-    torchrun --standalone --nproc_per_node 4 scripts/demos/train_torch_links.py --all-reduce two_tier
-    mpirun -np 4 python scripts/demos/train_torch_links.py --all-reduce fp16 --bucket-megabytes 1
+    torchrun --standalone --nproc_per_node 4 scripts/demos/train_torch_links.py --all-reduce fp16
+    mpirun -np 4 python scripts/demos/train_torch_links.py --bucket-megabytes 1
 
 SageMaker: entry_point="train_torch_links.py", source_dir="scripts/demos", distribution={"mpi":
 {"enabled": True, "processes_per_host": 2}}. It is worth while with two instances or more, and with
@@ -50,7 +50,7 @@ def main() -> None:
     report = Report(args, weights_of(model), rank, world_size, mean_over_ranks)
     sent = LinkBytes()  # what this instance sends
     for epoch, steps in epochs_and_steps(args, len(labels)):
-        sampler.set_epoch(epoch)
+        sampler.set_epoch(epoch - 1)  # from 0, as in scripts/train
         for batch_images, batch_labels in islice(loader, steps):
             logits = parallel_model(batch_images.to(device))
             loss = cross_entropy(logits, batch_labels.to(device))

@@ -1,6 +1,6 @@
 """The site: `make site` builds it from the notebooks that `make run` executed, and runs nothing.
 
-The pages lie as the files do in the repository (notebooks/00_setup.html, scripts/train/train_torch.py),
+The pages lie as the files do in the repository (notebooks/00_setup.html, scripts/train/x.py),
 so a link from a lesson to a file leads to the same place in both.
 """
 

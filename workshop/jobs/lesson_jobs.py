@@ -154,6 +154,15 @@ def _lesson_01(lesson) -> Iterator[LessonJob]:
     }
     script = "demos/look_at_channels.py"
     yield _job("channels", script, "2 x ml.c5.xlarge", channels=channels, **PYTORCH)
+    yield _job(
+        "ddp",
+        "train_torch_ddp.py",
+        "2 x ml.c5.xlarge",
+        distribution={"torch_distributed": {"enabled": True}},
+        hyperparameters={"epochs": 3, "threads-per-rank": 1},
+        channels=DIGITS,
+        **PYTORCH,
+    )
 
 
 def _lesson_03(lesson) -> Iterator[LessonJob]:

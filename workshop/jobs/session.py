@@ -8,6 +8,7 @@ import re
 import sys
 from datetime import UTC, datetime
 from functools import cached_property
+from pathlib import Path
 from uuid import uuid4
 
 import boto3
