@@ -753,12 +753,19 @@ workshop.save_results(
 #
 # The script from above, on two instances. `torch_distributed` starts `torchrun` on each of them,
 # which tells every rank of the others. The channels are whole this time: the sampler cuts.
+#
+# > *Currently torch_distributed is supported only for GPU and Trainium instances*, says the SDK for
+# > an instance without a GPU. The image's toolkit knows better: where there is no GPU it starts one
+# > rank. The SDK does not ask if you name the image yourself, so `image_uri` is here.
 
 # %%
+from sagemaker import image_uris
+
+version = {"version": "2.2.0", "py_version": "py310", "instance_type": "ml.c5.xlarge"}
+region = session.boto_session.region_name
 ddp = PyTorch(
     entry_point="train_torch_ddp.py",
-    framework_version="2.2.0",
-    py_version="py310",
+    image_uri=image_uris.retrieve("pytorch", region, image_scope="training", **version),
     instance_type="ml.c5.xlarge",
     instance_count=2,
     distribution={"torch_distributed": {"enabled": True}},

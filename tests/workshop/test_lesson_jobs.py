@@ -82,13 +82,13 @@ def test_preflight_has_nothing_against_a_job(lesson):
 
 @pytest.mark.parametrize("lesson", JOBS)
 def test_the_image_is_the_one_that_the_sdk_resolves(lesson):
-    for job in on_aws(lesson):
-        one = job.estimator
+    for listed, job in zip(lesson_jobs(lesson), on_aws(lesson), strict=True):
+        one, arguments = job.estimator, listed.arguments
         expected = image_uris.retrieve(
             one._framework_name,
             "us-east-1",
-            version=one.framework_version,
-            py_version=one.py_version,
+            version=arguments["framework_version"],
+            py_version=arguments["py_version"],
             instance_type=one.instance_type,
             image_scope="training",
         )

@@ -32,7 +32,7 @@ DIGITS = {"training": {"folder": "digits/training"}, "test": {"folder": "digits/
 # What the Horovod lessons give to mpirun: a rank that waits gives its core to others.
 YIELD = "-x OMPI_MCA_mpi_yield_when_idle=1"
 KINDS = {str: "a text", bool: "true or false", list: "a list", dict: "a mapping"}
-OWN = ("label", "framework", "channels", "spot", "in_vpc")  # fields of a LessonJob
+OWN = ("label", "framework", "channels", "spot", "in_vpc", "names_image")  # fields of a LessonJob
 PARAMETERS_CELL = re.compile(r'^# %% tags=\["parameters"\]\n(.*?)(?=^# %%|\Z)', re.M | re.S)
 
 
@@ -48,6 +48,7 @@ class LessonJob:
     framework: "tensorflow" or "pytorch". arguments: the estimator's, by their names in the SDK;
     session.job_settings adds the rest. channels: name -> folder below data/ in the seat's bucket,
     and what TrainingInput takes. in_vpc: the estimator gets subnets and security_group_ids, too.
+    names_image: it gets the image_uri of its framework_version in place of the version.
     """
 
     name: str
@@ -57,6 +58,7 @@ class LessonJob:
     channels: dict[str, dict[str, str]]
     spot: bool = False
     in_vpc: bool = False
+    names_image: bool = False
 
     @property
     def instance_type(self) -> str:
@@ -161,6 +163,7 @@ def _lesson_01(lesson) -> Iterator[LessonJob]:
         distribution={"torch_distributed": {"enabled": True}},
         hyperparameters={"epochs": 3, "threads-per-rank": 1},
         channels=DIGITS,
+        names_image=True,
         **PYTORCH,
     )
 
