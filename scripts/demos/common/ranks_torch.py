@@ -20,10 +20,10 @@ _LAUNCHERS = (  # rank, world_size, local_rank, ranks on this machine
 )
 
 
-def join_ranks() -> tuple[int, int]:
+def join_ranks(backend: str | None = None) -> tuple[int, int]:
     """Join the other ranks; return (local_rank, ranks on this machine).
 
-    The backend is NCCL where every rank of this machine has a GPU to itself, else Gloo. Alone,
+    backend: None takes NCCL where every rank of this machine has a GPU to itself, else Gloo. Alone,
     without a launcher, it is rank 0 of 1. Under mpirun, which names no meeting point, the ranks
     meet at MASTER_ADDR:MASTER_PORT: by default the job's first instance or, if all ranks are
     here, 127.0.0.1, and port 29500.
@@ -38,7 +38,7 @@ def join_ranks() -> tuple[int, int]:
     os.environ.setdefault("MASTER_ADDR", first or here)
     os.environ.setdefault("MASTER_PORT", "29500" if world_size > 1 else "0")
     own_gpu = torch.cuda.is_available() and torch.cuda.device_count() >= ranks_here
-    backend = "nccl" if own_gpu else "gloo"
+    backend = backend or ("nccl" if own_gpu else "gloo")
     dist.init_process_group(backend, rank=rank, world_size=world_size, store=_store_of_restart())
     return local_rank, ranks_here
 
