@@ -1,4 +1,4 @@
-"""Wrong flags and wrong data: a training script says in a line what to mend, and saves nothing."""
+"""Wrong flags and data: a demonstration that trains says in a line what to mend, saves nothing."""
 
 from __future__ import annotations
 
@@ -96,7 +96,6 @@ FLAGS = [
         ("--log-every x", ("--log-every", "invalid int value: 'x'")),
         ("--learnig-rate 1", ("unrecognized arguments: --learnig-rate 1",)),
         ("a-word", ("unrecognized arguments: a-word",)),
-        ("--checkpoint-every -1", ("--checkpoint-every", "at least 0 expected")),
     )
 ]
 FLAGS += [
@@ -174,7 +173,7 @@ DATA += [
     ),
     Row(
         "a model's folder that is a file",
-        "train_torch.py --training {here}/training --test {here}/test --save-to {here}/file",
+        "train_torch_links.py --training {here}/training --test {here}/test --save-to {here}/file",
         ("--save-to", "{here}/file is a file, a folder expected"),
         make=a_file_in_the_way,
     ),

@@ -54,7 +54,8 @@ def jobs(endpoint) -> dict[str, Job]:
         started = {}
         for name, (key, more) in LAUNCHERS.items():
             options = {"distribution": {key: {"enabled": True}}, "source_dir": str(TRAIN)} | more
-            one = estimator(session, name, hyperparameters=SETTINGS, **options)
+            settings = dict(SETTINGS)  # the SDK writes its own entries into it
+            one = estimator(session, name, hyperparameters=settings, **options)
             started[name] = start(one, channels)
     return {name: endpoint.wait(job, JOB_SECONDS) for name, job in started.items()}
 
