@@ -1,7 +1,7 @@
 """All-reduces over narrow links, 2 instances of 4 ranks: how much topology matters, and whether
 the cost model knows.
 
-Each rate is one job of scripts/measure_all_reduce.py, which first measures the links of both
+Each rate is one job of scripts/demos/measure_all_reduce.py, which first measures the links of both
 tiers. The model predicts from those alone. The bound of a ratio is that of the bytes over an
 instance's link.
 """
@@ -18,7 +18,7 @@ from bench import jobs
 from workshop.measure import alpha_beta
 from workshop.output import events
 
-SCRIPTS = Path(__file__).parent.parent / "scripts"
+DEMOS = Path(__file__).parent.parent / "scripts" / "demos"
 INSTANCES, RANKS_PER_INSTANCE = 2, 4
 ALGORITHMS = ("gloo", "ring", "blind_ring", "two_tier")
 MBITS = (100, 200, 400)
@@ -33,7 +33,7 @@ def run(runs: int) -> None:
     """Measure and print. runs: blocks of each all-reduce, at least 5."""
     blocks, rows = max(runs, LEAST_BLOCKS), []
     with jobs.endpoint() as (endpoint, _):
-        source = endpoint.put_source("scripts.tar.gz", jobs.sources(SCRIPTS))
+        source = endpoint.put_source("scripts.tar.gz", jobs.sources(DEMOS))
         for mbit in sorted(MBITS, key=lambda one: one != FIRST_MBIT):
             found = measure(endpoint, source, mbit, blocks)
             rows += found

@@ -35,7 +35,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench import jobs
-from workshop.paths import SCRIPTS
+from workshop.paths import DEMOS
 
 REQUESTS = 960  # counted, of all clients together, in a run
 WARM_UP = 20
@@ -96,7 +96,7 @@ def percentile(values: list[float], percent: int) -> float:
 
 def _in_process(folder: Path, calls: int) -> list[float]:
     command = [sys.executable, "-c", IN_PROCESS, str(folder), str(calls + WARM_UP)]
-    done = subprocess.run(command, cwd=SCRIPTS, capture_output=True, text=True, check=True)
+    done = subprocess.run(command, cwd=DEMOS, capture_output=True, text=True, check=True)
     lines = [line for line in done.stdout.splitlines() if line.startswith("TOOK ")]
     return [float(line.split()[1]) for line in lines][WARM_UP:]
 

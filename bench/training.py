@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench import jobs
-from bench.links import SCRIPTS
+from bench.links import DEMOS
 from data_prep import digits
 from workshop.measure import alpha_beta
 from workshop.output import events
@@ -31,7 +31,7 @@ def run(runs: int) -> None:
     """Measure and print. runs: epochs of each job, at least 5; one goes before, uncounted."""
     epochs, found = 1 + max(runs, LEAST_EPOCHS), {}
     with jobs.endpoint() as (endpoint, folder):
-        source = endpoint.put_source("scripts.tar.gz", jobs.sources(SCRIPTS))
+        source = endpoint.put_source("scripts.tar.gz", jobs.sources(DEMOS))
         made = Path(digits.prepare(folder / "digits", quiet=True))
         data = {name: endpoint.put_folder(name, made / name) for name in ("training", "test")}
         for way in WAYS:

@@ -189,11 +189,11 @@ assert len(uploaded.sent) + len(uploaded.skipped) >= 5, "Some files are missing:
 # %% [markdown]
 # ## The script
 #
-# This is the part of `scripts/train_tf.py` that does the work: one step of training. Read it
+# This is the part of `scripts/train/train_tf.py` that does the work: one step of training. Read it
 # from the top. Take a batch, compute the loss, compute the gradients, apply them.
 
 # %%
-workshop.show_function("train_tf.py", "make_train_step")
+workshop.show_function("train/train_tf.py", "train_step")
 
 # %% [markdown]
 # Nothing in it knows of SageMaker. Keep these lines in mind. In lesson 05 four processes train
@@ -213,12 +213,14 @@ workshop.show_function("train_tf.py", "make_train_step")
 #    there. For TensorFlow's server it must be a SavedModel in a folder with a **number** as its
 #    name: `1`.
 #
-# All scripts here share one parser. These are its lines that know of an instance. Each has a
-# default, so that `python scripts/train_tf.py` runs on a laptop, too.
+# These are the lines of the script that know of an instance. Each has a default, so that
+# `python scripts/train/train_tf.py` runs on a laptop, too. The whole file needs nothing but
+# TensorFlow and numpy: copy it, and make it yours. So are all files in `scripts/train/`, one for
+# each way to train.
 
 # %%
-parser = (workshop.SCRIPTS / "common" / "arguments.py").read_text().splitlines()
-print("\n".join(line.strip() for line in parser if 'env("SM_' in line))
+lines = (workshop.TRAIN / "train_tf.py").read_text().splitlines()
+print("\n".join(line.strip() for line in lines if 'env("SM_' in line))
 
 # %% [markdown]
 # A script that needs a library which the image lacks brings a file `requirements.txt`, beside the
@@ -229,8 +231,8 @@ print("\n".join(line.strip() for line in parser if 'env("SM_' in line))
 # ## Describe the job
 #
 # An **estimator** describes a job: which script, on what, with which framework. The last line
-# adds what all jobs of this course share: `source_dir` (the folder `scripts/`), the role, the
-# bucket, the names of the metrics, and a limit of 30 minutes after which a job is ended.
+# adds what all jobs of this course share: `source_dir` (the folder `scripts/train/`), the role,
+# the bucket, the names of the metrics, and a limit of 30 minutes after which a job is ended.
 #
 # `framework_version` chooses a container image on AWS. The local endpoint pulls no image: it
 # runs what is installed here, and says so in the job's log. `instance_type` is one without a
@@ -253,6 +255,14 @@ estimator = TensorFlow(
     hyperparameters={"epochs": epochs},
     **session.job_settings("first"),
 )
+
+# %% [markdown]
+# In a script of your own that last line is not there. This is all that it stands for, here and in
+# every lesson:
+
+# %%
+for name, value in session.job_settings("first").items():
+    print(f"{name}={value!r},")
 
 # %% [markdown]
 # What will it cost on AWS? Ask **before** you start it. 300 seconds are an estimate; the second

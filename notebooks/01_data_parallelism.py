@@ -26,11 +26,11 @@
 #
 # **Time:** 40 minutes.
 #
-# **Where it runs:** the ranks are processes of the computer that runs this notebook. One small
-# job at the end goes to this machine (`target = "local"`) or to AWS (`target = "aws"`).
+# **Where it runs:** the ranks are processes of the computer that runs this notebook. Two small
+# jobs at the end go to this machine (`target = "local"`) or to AWS (`target = "aws"`).
 #
-# **Cost on AWS:** one job on two `ml.c5.xlarge` for a few minutes. The lesson prints the price,
-# with its date, before the job starts.
+# **Cost on AWS:** two jobs on two `ml.c5.xlarge` for a few minutes each. The lesson prints the
+# price, with its date, before they start.
 
 # %% [markdown]
 # ## Set up
@@ -121,7 +121,7 @@ assert started["process"].nunique() == world_size, "Ranks must be different proc
 # `run` calls a function on every rank with the same arguments; `run_each` gives rank r the r-th
 # one. Both return a list, one result for each rank. The function is sent to other processes, so it
 # imports what it needs by itself. A name such as `"parallel.stages:one_step"` means a function of a
-# file in `scripts/`.
+# file in `scripts/demos/`.
 #
 # ## The average of the gradients
 #
@@ -236,15 +236,15 @@ workshop.save_results(
 # ## The change in the script
 #
 # Nobody calls `all_reduce` by hand in a training script. PyTorch's `DistributedDataParallel`
-# (**DDP**) does it during `backward()`. Below is all that `scripts/train_torch_ddp.py` has and
-# `scripts/train_torch.py` has not. Lines with `-` are only in the one-process script.
+# (**DDP**) does it during `backward()`. Below is all that `scripts/train/train_torch_ddp.py` has
+# and `scripts/train/train_torch.py` has not. Lines with `-` are only in the one-process script.
 
 # %%
-workshop.show_diff("train_torch.py", "train_torch_ddp.py")
+workshop.show_diff("train/train_torch.py", "train/train_torch_ddp.py")
 
 # %% [markdown]
-# Few lines, and only three ideas: meet the others (`join_ranks`), take your own part
-# (`DistributedSampler`, with `global_batch_size` divided by `world_size`), average
+# Only three ideas: meet the others (`init_process_group`, with what the launcher says), take your
+# own part (`DistributedSampler`, with `global_batch_size` divided by `world_size`), average
 # (`DistributedDataParallel`). `optimizer.step()` is unchanged and sends nothing: when
 # `backward()` returns, the gradients are averaged already. Is DDP's gradient ours? Two new ranks
 # are enough to see it; the timings below use them too.
@@ -699,7 +699,7 @@ session = workshop.session(target=target, seat=seat)
 digits = data_prep.digits.prepare(workshop.DATA / "digits", quiet=True)
 data = f"s3://{session.bucket}/data/digits"
 data_prep.upload(digits, data, client=session.client("s3"))
-print(workshop.cost("ml.c5.xlarge", instance_count=2, seconds=180))
+print("For each of two jobs:", workshop.cost("ml.c5.xlarge", instance_count=2, seconds=180))
 
 # %%
 from sagemaker.inputs import TrainingInput
@@ -715,7 +715,7 @@ estimator = PyTorch(
     py_version="py310",
     instance_type="ml.c5.xlarge",
     instance_count=2,
-    **session.job_settings("channels"),
+    **session.job_settings("channels", source_dir=workshop.DEMOS),
 )
 estimator.fit(channels, wait=False)
 result = workshop.follow(estimator)
@@ -736,7 +736,7 @@ seen[["channel", "host", "files", "images", "world_size"]]
 # - Look at `world_size`: nobody told these two processes of each other. The estimator has
 #   `instance_count=2` and no `distribution`. A training script started so would train two models,
 #   and you would pay for both. **Instances do not make training distributed. The launcher and the
-#   script do.**
+#   script do.** The last job of this lesson has both.
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 training_seen = seen[seen["channel"] == "training"]
@@ -747,6 +747,47 @@ assert training_seen["images"].sum() == len(training[0]), "Training images are m
 workshop.save_results(
     images_seen=seen.groupby("channel")["images"].apply(list).to_dict(), files_seen=files
 )
+
+# %% [markdown]
+# ## DDP as a job
+#
+# The script from above, on two instances. `torch_distributed` starts `torchrun` on each of them,
+# which tells every rank of the others. The channels are whole this time: the sampler cuts.
+#
+# > *Currently torch_distributed is supported only for GPU and Trainium instances*, says the SDK for
+# > an instance without a GPU. The image's toolkit knows better: where there is no GPU it starts one
+# > rank. The SDK does not ask if you name the image yourself, so `image_uri` is here.
+
+# %%
+from sagemaker import image_uris
+
+version = {"version": "2.2.0", "py_version": "py310", "instance_type": "ml.c5.xlarge"}
+region = session.boto_session.region_name
+ddp = PyTorch(
+    entry_point="train_torch_ddp.py",
+    image_uri=image_uris.retrieve("pytorch", region, image_scope="training", **version),
+    instance_type="ml.c5.xlarge",
+    instance_count=2,
+    distribution={"torch_distributed": {"enabled": True}},
+    hyperparameters={"epochs": 3, "threads-per-rank": 1},
+    **session.job_settings("ddp"),
+)
+ddp.fit({"training": f"{data}/training", "test": f"{data}/test"}, wait=False)
+trained = workshop.follow(ddp)
+
+# %% [markdown]
+# Each rank prints a SHA-256 hash of its weights at the end. One bit more or less in one weight
+# would give another hash.
+
+# %%
+weights = trained.table("weights").sort_values("rank", ignore_index=True)
+weights[["rank", "host", "weights_sha256"]]
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+assert list(weights["rank"]) == [0, 1], f"Two ranks were to train: {list(weights['rank'])}"
+assert weights["host"].nunique() == 2, "Both ranks ran on one instance."
+assert weights["weights_sha256"].nunique() == 1, "The ranks trained two models: see distribution."
+workshop.save_results(ddp_weights=weights["weights_sha256"])
 
 # %% [markdown]
 # ## Exercises
@@ -782,7 +823,7 @@ print(f"Gradient off by {difference:.0e}; 2 ranks reach {price:.2f} of the machi
 # %% [markdown]
 # ## Clean up
 #
-# The ranks are stopped. The job has ended and its two instances were given back. `workshop down`
+# The ranks are stopped. The jobs have ended and their instances were given back. `workshop down`
 # ends the local endpoint.
 #
 # ## Next

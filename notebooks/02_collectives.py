@@ -142,7 +142,7 @@ workshop.save_results(notes=notes, both_send_first=outcome)
 # starts with 10, 11, 12, 13, rank 1 with 20, 21, 22, 23, and so on.
 
 # %%
-workshop.show_function("collectives/tour.py", "one_of_each")
+workshop.show_function("demos/collectives/tour.py", "one_of_each")
 
 # %%
 ranks = workshop.start_ranks(world_size)
@@ -175,7 +175,7 @@ workshop.save_results(sums=sums, pieces=pieces)
 # torch's, and count what passes them.
 
 # %%
-workshop.show_function("collectives/naive.py", "all_reduce")
+workshop.show_function("demos/collectives/naive.py", "all_reduce")
 
 # %%
 guess = workshop.guess(
@@ -212,7 +212,7 @@ workshop.save_results(through_rank_0=[one[0] for one in through.values()])
 # The first half is a reduce-scatter:
 
 # %%
-workshop.show_function("collectives/ring.py", "reduce_scatter")
+workshop.show_function("demos/collectives/ring.py", "reduce_scatter")
 
 # %% [markdown]
 # In each step a rank sends the chunk that it has just added to. `exchange` begins to send, then
@@ -514,7 +514,7 @@ with socket.create_server(("127.0.0.1", 0)) as server:
     free_port = server.getsockname()[1]  # the kernel knows one
 meet = ["--master-addr", "127.0.0.1", "--master-port", str(free_port)]
 shape = ["--nnodes", "2", "--nproc-per-node", "2"]
-script = workshop.SCRIPTS / "show_ranks.py"
+script = workshop.DEMOS / "show_ranks.py"
 nodes = [[*processes.TORCHRUN, *shape, "--node-rank", n, *meet, script] for n in (0, 1)]
 found = pd.DataFrame(processes.run_together(*nodes)).drop(columns="event")
 found.sort_values("RANK", ignore_index=True)
@@ -605,7 +605,7 @@ workshop.save_results(reads=reads, seen=seen)
 # to measure on the CPU, here are DP's steps with threads:
 
 # %%
-workshop.show_function("common/threads_torch.py", "ThreadParallel")
+workshop.show_function("demos/train_torch_threads.py", "ThreadParallel")
 
 # %% [markdown]
 # We run four scripts: the plain one, DP, DP's steps in two threads, and DDP in two processes. Each
@@ -615,16 +615,17 @@ workshop.show_function("common/threads_torch.py", "ThreadParallel")
 digits = data_prep.digits.prepare(workshop.DATA / "digits", quiet=True)
 python, two = [sys.executable], ["--standalone", "--nproc-per-node", "2"]
 scripts = {
-    "one process": [*python, "train_torch.py"],
-    "DataParallel": [*python, "train_torch_dp.py"],
-    "its steps, 2 threads": [*python, "train_torch_dp.py", "--cpu-replicas", "2"],
-    "DDP, 2 processes": [*processes.TORCHRUN, *two, "train_torch_ddp.py"],
+    "one process": [*python, workshop.TRAIN / "train_torch.py"],
+    "DataParallel": [*python, workshop.TRAIN / "train_torch_dp.py"],
+    "its steps, 2 threads": [*python, workshop.DEMOS / "train_torch_threads.py"],
+    "DDP, 2 processes": [*processes.TORCHRUN, *two, workshop.TRAIN / "train_torch_ddp.py"],
 }
 options = ["--training", digits / "training", "--test", digits / "test", "--epochs", epochs]
 options += ["--global-batch-size", global_batch_size, "--threads-per-rank", 1]
+options += ["--save-to", workshop.BUILD / "model"]
 speeds = pd.DataFrame()
 for name, command in scripts.items():
-    printed = processes.run_together([*command, *options], timeout=300, folder=workshop.SCRIPTS)
+    printed = processes.run_together([*command, *options], timeout=300)
     seen = [one["samples_per_second"] for one in printed if one["event"] == "epoch"]
     hashes = [one["weights_sha256"] for one in printed if one["event"] == "weights"]
     speeds.loc[name, "processes"] = len(hashes)

@@ -93,25 +93,25 @@ channels = {"training": f"{data}/training", "test": f"{data}/test"}
 # You will read that in synchronous training *the new model is sent to everybody*. That is a
 # parameter server. All-reduce sends gradients only.
 #
-# What follows is one: `scripts/parameter_server.py`, a few lines over `send` and `recv` of lesson
-# 02. Rank 0 is the server. This is all that a worker does:
+# What follows is one: `scripts/demos/parameter_server.py`, some lines over `send` and `recv` of
+# lesson 02. Rank 0 is the server. This is all that a worker does:
 
 # %%
-workshop.show_function("parameter_server.py", "work")
+workshop.show_function("demos/parameter_server.py", "work")
 
 # %% [markdown]
 # And this is the server. It holds one long vector and knows no layer. It notes for each gradient
 # who sent it and how many updates came since that worker's pull. It also counts its bytes.
 
 # %%
-workshop.show_function("parameter_server.py", "Server")
+workshop.show_function("demos/parameter_server.py", "Server")
 
 # %% [markdown]
 # What is left is the order of the calls. In this one the server waits for a gradient of *every*
 # worker, and then makes one update with their mean.
 
 # %%
-workshop.show_function("parameter_server.py", "serve_sync")
+workshop.show_function("demos/parameter_server.py", "serve_sync")
 
 # %% [markdown]
 # Now start the processes, a server and the workers, and train.
@@ -158,7 +158,7 @@ workshop.save_results(sync_difference=difference, sync_staleness=sync["pushes"][
 # Now the other order of the calls:
 
 # %%
-workshop.show_function("parameter_server.py", "serve_async")
+workshop.show_function("demos/parameter_server.py", "serve_async")
 
 # %% [markdown]
 # `receive_gradient()` without a number takes the gradient of whoever comes first. It is applied
@@ -379,16 +379,17 @@ except SyntaxError as error:
     print(f"SyntaxError: {error.msg}")
 
 # %% [markdown]
-# Now the script. Below is what `scripts/train_tf_ps.py` has and the one-process script has not.
+# Now the script. Below is what `scripts/train/train_tf_ps.py` has and the one-process script has
+# not.
 
 # %%
-workshop.show_diff("train_tf.py", "train_tf_ps.py")
+workshop.show_diff("train/train_tf.py", "train/train_tf_ps.py")
 
 # %% [markdown]
 # Look for these four:
 #
-# 1. A worker starts a server for requests and waits for work (`serve_until_coordinator_ends`).
-#    Only the chief goes on to the lines below it.
+# 1. A worker starts a server for requests and waits for work (`serve`). Only the chief goes on to
+#    the lines below it.
 # 2. `with strategy.scope()`: variables made in it live on the parameter servers.
 # 3. `coordinator.schedule` hands out an update to whichever worker is free and does not wait.
 #    TensorFlow 2's strategy is asynchronous.
@@ -496,7 +497,7 @@ workshop.save_results(variables_by_ps=variables["ps"].value_counts().to_dict())
 # `model.fit` with no strategy, started with `parameter_server`. Here is one of this form:
 
 # %%
-workshop.show_function("train_tf_ps_broken.py", "main")
+workshop.show_function("demos/train_tf_ps_broken.py", "main")
 
 # %% [markdown]
 # Parameter servers will run beside it, and nothing in it speaks to one. It trains on all hosts, so
@@ -511,7 +512,9 @@ guess = workshop.guess(
 
 # %%
 settings = {"entry_point": "train_tf_ps_broken.py", "instance_count": 2}
-broken_estimator = TensorFlow(**settings, **job, **session.job_settings("broken"))
+broken_estimator = TensorFlow(
+    **settings, **job, **session.job_settings("broken", source_dir=workshop.DEMOS)
+)
 broken_estimator.fit(channels, wait=False)
 broken = workshop.follow(broken_estimator)
 

@@ -59,7 +59,7 @@ import pandas as pd
 
 import data_prep
 import workshop
-from workshop import SCRIPTS, plots
+from workshop import DEMOS, TRAIN, plots
 from workshop.launch.horovod_fallback import horovod_script
 from workshop.launch.mpirun import mpirun
 from workshop.lesson import ablation
@@ -133,7 +133,7 @@ workshop.save_results(ranks_that_knew_the_sum=len(sums))
 # several of: GPUs. On the notebook there is only one host. So are local_rank and rank the same?
 
 # %%
-here = mpirun(4, SCRIPTS / "show_places.py", "--library", "mpi4py", show=False)
+here = mpirun(4, DEMOS / "show_places.py", "--library", "mpi4py", show=False)
 here.table("place").drop(columns="library")
 
 # %% [markdown]
@@ -161,7 +161,7 @@ estimator = TensorFlow(
     instance_type="ml.c5.xlarge",
     instance_count=instance_count,
     distribution={"mpi": {"enabled": True, "processes_per_host": processes_per_host}},
-    **session.job_settings("places"),
+    **session.job_settings("places", source_dir=DEMOS),
 )
 estimator.fit(wait=False)
 job = workshop.follow(estimator)
@@ -260,7 +260,7 @@ workshop.save_results(strangers=len(trainings), strangers_weights=alone["weights
 # ## Six steps
 #
 # Every Horovod script has the same six. Each diff below is cut from the script that runs further
-# down, `scripts/train_tf_horovod_steps.py`: lines with `+` are new in that step.
+# down, `scripts/demos/train_tf_horovod_steps.py`: lines with `+` are new in that step.
 #
 # **1. Start Horovod. 2. Pin the GPU.** `hvd.init()` meets the others. From here on a process knows
 # its rank. Then each takes the GPU with the number of its local_rank; without that, all ranks of a
@@ -347,7 +347,7 @@ guess = workshop.guess(
 folder = tempfile.TemporaryDirectory(prefix="workshop-04-")  # goes with the notebook
 trace = Path(folder.name) / "timeline.json"
 variables = choice.environment | {"HOROVOD_TIMELINE": trace}
-runs = {"complete": mpirun(2, SCRIPTS / choice.script, *short, show=False, **variables)}
+runs = {"complete": mpirun(2, DEMOS / choice.script, *short, show=False, **variables)}
 for name, step in {"no_tape": 4, "no_broadcast": 5, "no_shard": 7}.items():
     with ablation.without(choice.script, step) as copy:
         print(f"without step {step}: ", end="")
@@ -521,11 +521,14 @@ workshop.save_results(ceiling=ceiling, speedup=speedup, share=share)
 # device. This machine has perhaps no GPU, so the script divides the CPU into two logical devices.
 
 # %%
-workshop.show_function("train_tf_mirrored.py", "make_train_step")
+workshop.show_function("train/train_tf_mirrored.py", "train_step")
+
+# %%
+workshop.show_function("train/train_tf_mirrored.py", "all_replicas_step")
 
 # %%
 few = [*data, "--max-steps", max_steps, "--log-every", 0, "--save-to", Path(folder.name) / "model"]
-mirrored = mpirun(1, SCRIPTS / "train_tf_mirrored.py", "--devices", 2, *few, show=False)
+mirrored = mpirun(1, TRAIN / "train_tf_mirrored.py", "--devices", 2, *few, show=False)
 replicas = pd.DataFrame([one for one in mirrored.events if one["event"] == "weights"])
 replicas = replicas.rename(columns={"rank": "replica"}).drop(columns="event")
 replicas.assign(weights_sha256=replicas["weights_sha256"].str[:16] + "…")

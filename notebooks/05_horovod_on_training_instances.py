@@ -152,7 +152,7 @@ guess = workshop.guess(
 
 # %%
 one_process = "train_torch.py" if "torch" in choice.script else "train_tf.py"
-workshop.show_diff(one_process, choice.script)
+workshop.show_diff(f"train/{one_process}", f"train/{choice.script}")
 
 # %% [markdown]
 # ## Ask for the job
@@ -234,9 +234,9 @@ workshop.save_results(status=result.status, world_size=int(start["world_size"]))
 # %% [markdown]
 # ## What `fit()` sent
 #
-# `fit()` packed `scripts/` into a file, put it into S3, and sent one `CreateTrainingJob` request.
-# The request has no field for `distribution`. Everything travels as **hyperparameters**: yours,
-# and others whose names begin with `sagemaker_`.
+# `fit()` packed `scripts/train/` into a file, put it into S3, and sent one `CreateTrainingJob`
+# request. The request has no field for `distribution`. Everything travels as
+# **hyperparameters**: yours, and others whose names begin with `sagemaker_`.
 
 # %%
 pd.DataFrame({"value": {name: str(value) for name, value in result.hyperparameters.items()}})
@@ -302,7 +302,9 @@ workshop.save_results(losses=losses, accuracy=accuracy, different_weights=differ
 
 # %%
 flags = [f"--{name}={value}" for name, value in hyperparameters.items()]
-script_here = workshop.SCRIPTS / horovod_script("train_tf_horovod.py").script
+flags += ["--training", digits / "training", "--test", digits / "test"]
+flags += ["--save-to", workshop.BUILD / "model"]
+script_here = workshop.TRAIN / horovod_script("train_tf_horovod.py").script
 here = mpirun(processes_per_host, script_here, *flags, show=False)
 print(f"{here.ranks} ranks, {here.seconds:.1f} s from start to end")
 
@@ -358,7 +360,7 @@ network
 # Below is all that this script has and the one-process script has not.
 
 # %%
-workshop.show_diff("train_tf.py", "train_tf_multiworker.py")
+workshop.show_diff("train/train_tf.py", "train/train_tf_multiworker.py")
 
 # %% [markdown]
 # Compare it with the Horovod script, line of thought by line of thought:
@@ -367,9 +369,9 @@ workshop.show_diff("train_tf.py", "train_tf_multiworker.py")
 # |---|---|---|
 # | meet the others | `hvd.init()`; `mpirun` says who | the strategy is made; `TF_CONFIG` says who |
 # | each its own data | `dataset.shard(size, rank)` | batch globally; the strategy shards |
-# | average gradients | `DistributedGradientTape` | `all_reduce(MEAN)`: by itself it sums |
+# | average gradients | `DistributedGradientTape` | the loss `/ replicas`: by itself it sums |
 # | start equal | `broadcast_variables` | variables made in `strategy.scope()` |
-# | save | rank 0 alone | **all**, rank 0's is kept |
+# | save | rank 0 alone | rank 0 alone; all wait for it (`leave`) |
 #
 # How the strategy shards is an option. `DATA`: every worker reads all, and keeps its part. `FILE`:
 # each worker reads whole files, good for many large ones. `OFF`: every worker gets everything.

@@ -421,7 +421,7 @@ def measuring(instances: int) -> PyTorch:
         environment=between(layout_link),
         hyperparameters={"algorithms": "gloo,two_tier", "bytes": layout_megabytes * 1_000_000},
         **torch_image,
-        **job | {"instance_type": layout_instance_type},
+        **job | {"source_dir": str(workshop.DEMOS), "instance_type": layout_instance_type},
     )
 
 

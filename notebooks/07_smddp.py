@@ -140,7 +140,7 @@ guess = workshop.guess(
 # > `--autotune` tries whether it is faster. NCCL chooses between rings and trees by itself.
 
 # %%
-workshop.show_function("collectives/two_tier.py", "all_reduce")
+workshop.show_function("demos/collectives/two_tier.py", "all_reduce")
 
 # %% [markdown]
 # ## The cost, before it runs
@@ -175,6 +175,7 @@ from sagemaker.pytorch import PyTorch
 algorithms = ["gloo", "ring", "blind_ring", "two_tier", "herring"]
 torch_image = {"framework_version": "2.2.0", "py_version": "py310"}
 job = session.job_settings("two-tier") | {"instance_type": instance_type, "max_run": max_run}
+demo = job | {"source_dir": str(workshop.DEMOS)}
 mpi = {"mpi": {"enabled": True, "processes_per_host": ranks_each}}
 measuring = PyTorch(
     entry_point="measure_all_reduce.py",
@@ -187,7 +188,7 @@ measuring = PyTorch(
         "blocks": blocks,
     },
     **torch_image,
-    **job,
+    **demo,
 )
 measuring.fit(wait=False)
 measured = workshop.follow(measuring)
@@ -273,7 +274,7 @@ workshop.save_results(off=float(checked["off by"].abs().median()))
 # Those are its authors' figures, on their machines. Yours stand in the table above.
 
 # %%
-workshop.show_function("collectives/herring.py", "all_reduce")
+workshop.show_function("demos/collectives/herring.py", "all_reduce")
 
 # %% [markdown]
 # ## Under DDP
@@ -281,10 +282,11 @@ workshop.show_function("collectives/herring.py", "all_reduce")
 # DDP packs gradients into **buckets**, 25 MB each unless you say otherwise, and starts an
 # all-reduce for a bucket as soon as its last gradient is there, while `backward()` still works on
 # others. A **communication hook** is a function that DDP calls in place of its own all-reduce. So
-# another all-reduce needs one line, and the training script stays as it was:
+# another all-reduce needs one line, `register_comm_hook`, and the training script stays as it was.
+# `train_torch_links.py` is lesson 01's DDP with a flag for it:
 
 # %%
-workshop.show_diff("train_torch_ddp.py", "train_torch_links.py")
+workshop.show_function("demos/common/hooks_torch.py", "register")
 
 # %% [markdown]
 # Two instances with two ranks each, a narrow link, and the same model four times:
@@ -325,7 +327,7 @@ def training(all_reduce: str, bucket_megabytes: float = 25) -> PyTorch:
         environment={"LOCAL_SAGEMAKER_LINKS": training_between},
         hyperparameters=shared | how,
         **torch_image,
-        **job,
+        **demo,
     )
 
 
@@ -368,10 +370,11 @@ workshop.save_results(steps=comparison["step ms"].to_dict(), faster=faster.to_di
 # ## SMDDP itself
 #
 # **SMDDP** is AWS's library of this kind: `torch.distributed` gets one more backend. In the script
-# that is one import and one word, and `train_torch_links.py` has both behind its flag `--backend`:
+# that is one import and one word. This is all that `train_torch_smddp.py` has and
+# `train_torch_ddp.py` has not:
 
 # %%
-workshop.show_function("common/ranks_torch.py", "join_ranks")
+workshop.show_diff("train/train_torch_ddp.py", "train/train_torch_smddp.py")
 
 # %% [markdown]
 # The launcher is another, too: `smdistributed` in `distribution`. The job below asks for it. On
@@ -381,11 +384,11 @@ workshop.show_function("common/ranks_torch.py", "join_ranks")
 
 # %%
 smddp = PyTorch(
-    entry_point="train_torch_links.py",
+    entry_point="train_torch_smddp.py",
     instance_count=2,
     distribution={"smdistributed": {"dataparallel": {"enabled": True}}},
     environment={"LOCAL_SAGEMAKER_LINKS": training_between},
-    hyperparameters=dict(shared) | {"backend": "smddp"},
+    hyperparameters=dict(shared),
     **torch_image,
     **job | {"instance_type": instance_type if target == "local" else "ml.p4d.24xlarge"},
 )
@@ -476,17 +479,17 @@ print(workshop.cost("ml.p4d.24xlarge", instance_count=4, seconds=3600, max_run=3
 # `image_uri`.
 
 # %%
-workshop.show_function("common/libraries_tf.py", "load_library")
+workshop.show_function("train/train_tf_fit.py", "main")
 
 # %% [markdown]
-# Its callback copies rank 0's variables after the *first* step. Keras makes the optimizer's
-# variables in that step: what does not exist cannot be copied.
+# `optimizer.build` makes the momentum before `fit` begins: what does not exist cannot be copied.
+# (Without it Keras makes it in the first step, and the broadcast has to wait for that.)
 #
 # > `optimizer.variables()` in older scripts is a call. Since TensorFlow 2.11 it is an attribute,
-# > and the call fails with *'list' object is not callable*. The script takes both.
+# > and the call fails with *'list' object is not callable*.
 
 # %%
-workshop.show_function("train_tf_fit.py", "BroadcastAfterFirstStep.on_train_batch_end")
+workshop.show_function("train/train_tf_fit.py", "DataParallelModel.train_step")
 
 # %% [markdown]
 # ## Files for it: TFRecord and FastFile
@@ -516,8 +519,8 @@ fast = {
 # %% [markdown]
 # Four mistakes of a well-known example for this, all silent:
 #
-# - **Every worker reads everything.** Then N workers train on the same images at the same time. The
-#   script gives each rank files of its own.
+# - **Every worker trains on everything.** Then N workers train on the same images at the same
+#   time. The script gives each rank its own part of each global batch (`dataset.shard`).
 # - **A glob that mixes training and evaluation files**, `*.tfrecord` over one folder: accuracy is
 #   then measured on what was learned. Two channels, two folders.
 # - **A global batch of 32,768** with the learning rate of a small one. Scale it, and warm up

@@ -131,7 +131,7 @@ result = workshop.follow(estimator)
 # **wrong answers from a right model**.
 
 # %%
-workshop.show_function("common/model_tf.py", "save_model")
+workshop.show_function("train/train_tf.py", "save")
 
 # %% [markdown]
 # ## Three names for one thing that runs
@@ -277,7 +277,7 @@ workshop.save_results(refused=refused)
 # defaults but the first. This one serves the model of `train_torch.py`:
 
 # %%
-workshop.show_function("inference.py", "model_fn")
+workshop.show_function("train/inference.py", "model_fn")
 
 # %% [markdown]
 # ## What it gets wrong
@@ -435,14 +435,15 @@ workshop.save_results(batch_apart=apart, batch_answers=len(batch))
 #   (`checkpoint_s3_uri`);
 # - the script, when it starts, looks there first.
 #
-# The weights alone are not enough. SGD's momentum, the place in the order of the images and the
-# state of the random numbers belong to it, or what resumes is another training. And a checkpoint is
-# written **atomically**: under another name, then renamed, so that whoever is interrupted while
-# writing leaves the one before.
+# The weights alone are not enough. SGD's momentum and the place in the order of the images belong
+# to it, or what resumes is another training. Here the step says that place: the order of an epoch
+# follows from the seed and the epoch's number. (A model with dropout would have to keep the state
+# of its random numbers, too.) And a checkpoint is written **atomically**: under another name, then
+# renamed, so that whoever is interrupted while writing leaves the one before.
 
 # %%
-workshop.show_function("common/checkpoint_torch.py", "_save")
-workshop.show_function("common/checkpoint_torch.py", "_write")
+display(workshop.show_function("train/train_torch.py", "save_checkpoint"))
+workshop.show_function("train/train_torch.py", "resume")
 
 # %% [markdown]
 # Now one job that is left alone, and one whose instance is taken away in the middle. On AWS nobody
@@ -503,7 +504,7 @@ workshop.save_results(way=way, resumed=[one["step"] for one in again], hashes=ha
 #
 # The same weights, to the last bit. (On a GPU, where sums are added in another order each time,
 # they would be close.) With several ranks it is the same, with one rule: **rank 0 alone writes**,
-# and every rank resumes from what rank 0 read. Lesson 04's scripts do that; look for `Checkpoints`.
+# and every rank resumes from what rank 0 read: `resume` in `train_torch_ddp.py` broadcasts it.
 #
 # ## When it breaks
 #

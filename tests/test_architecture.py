@@ -26,10 +26,13 @@ STAND_INS = {
     "local_sagemaker/serving/runtime/torch_defaults.py": {"torch"},
     "workshop/launch/rank_process.py": {"torch"},
 }
+TRAIN = {path.stem for path in (ROOT / "scripts" / "train").glob("*.py")}
 # folder -> what it must not import
 RULES = {
     "local_sagemaker": (OURS - {"local_sagemaker"}) | FRAMEWORKS | {"sagemaker"},
     "scripts": OURS - {"common"} | {"sagemaker", "boto3", "local_sagemaker"},
+    # Each file is complete in itself, so that somebody can take it alone.
+    "scripts/train": OURS | {"sagemaker", "boto3"} | TRAIN,
     "data_prep": OURS - {"data_prep"} | {"sagemaker", "torch", "horovod"},
     "workshop": {"scripts", "common", "bench", "bootstrap"} | FRAMEWORKS,
 }
@@ -68,7 +71,7 @@ def test_the_rule_would_catch_a_wrong_import(tmp_path):
 # Where modules are found that Python names from there: `workshop.paths`, `common.data`.
 PLACES = {
     ".": ("workshop", "local_sagemaker", "data_prep", "bench", "bootstrap"),
-    "scripts": (".",),
+    "scripts/demos": (".",),
 }
 
 

@@ -16,9 +16,11 @@ from importlib import import_module
 sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 
 _HOME = {  # name -> the module that it comes from
+    "BUILD": "workshop.paths",
     "DATA": "workshop.paths",
+    "DEMOS": "workshop.paths",
     "RankFailed": "workshop.launch.ranks",
-    "SCRIPTS": "workshop.paths",
+    "TRAIN": "workshop.paths",
     "check": "workshop.lesson.check",
     "compare": "workshop.account.compare",
     "cost": "workshop.account.prices",

@@ -99,11 +99,11 @@ assert ways == ["MPI", "Torchrun"], "This version knows other ways: the table ab
 #
 # ## DDP on two instances
 #
-# The script is the one of lesson 02, unchanged. Where version 2 has one class for each framework,
+# The script is the one of lesson 01, unchanged. Where version 2 has one class for each framework,
 # version 3 has `ModelTrainer`, and small classes for each part of the request.
 
 # %%
-scripts = str(Path("../../scripts").resolve())
+scripts = str(Path("../../scripts/train").resolve())
 assert Path(scripts, "train_torch_ddp.py").is_file(), "Run it where it lies: appendix/sdk_v3."
 common = {
     "sagemaker_session": Session(default_bucket=bucket),

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-SCRIPTS = REPOSITORY / "scripts"
+DEMOS = REPOSITORY / "scripts" / "demos"
 SERVER = Path(__file__).with_name("preloaded_server.py")
 SECONDS = 120  # for one program, on a busy machine
 # A learner's own variables that would send a program elsewhere.
@@ -48,7 +48,7 @@ class Preloaded:
             stdout=subprocess.PIPE,
             text=True,
             cwd=REPOSITORY,
-            env={**os.environ, "PYTHONPATH": f"{REPOSITORY}{os.pathsep}{SCRIPTS}"},
+            env={**os.environ, "PYTHONPATH": f"{REPOSITORY}{os.pathsep}{DEMOS}"},
         )
         assert self.process.stdout.readline() == "ready\n"
 

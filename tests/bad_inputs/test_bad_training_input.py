@@ -1,4 +1,4 @@
-"""Wrong flags and wrong data: a training script says in a line what to mend, and saves nothing."""
+"""Wrong flags and data: a demonstration that trains says in a line what to mend, saves nothing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from bad_inputs_helpers import SCRIPTS, Preloaded, Row, check
+from bad_inputs_helpers import DEMOS, Preloaded, Row, check
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (64, 8, 8, 1), np.uint8)
 LABELS = np.arange(64) % 10
@@ -73,7 +73,7 @@ def a_file_in_the_way(here: Path) -> None:
     (here / "file").write_text("not a folder")
 
 
-def torch_script(flags: str = "", script: str = "train_torch.py") -> str:
+def torch_script(flags: str = "", script: str = "train_torch_links.py") -> str:
     places = "--training {here}/training --test {here}/test --save-to {here}/model"
     return f"{script} {places} {flags}".strip()
 
@@ -96,7 +96,6 @@ FLAGS = [
         ("--log-every x", ("--log-every", "invalid int value: 'x'")),
         ("--learnig-rate 1", ("unrecognized arguments: --learnig-rate 1",)),
         ("a-word", ("unrecognized arguments: a-word",)),
-        ("--checkpoint-every -1", ("--checkpoint-every", "at least 0 expected")),
     )
 ]
 FLAGS += [
@@ -174,7 +173,7 @@ DATA += [
     ),
     Row(
         "a model's folder that is a file",
-        "train_torch.py --training {here}/training --test {here}/test --save-to {here}/file",
+        "train_torch_links.py --training {here}/training --test {here}/test --save-to {here}/file",
         ("--save-to", "{here}/file is a file, a folder expected"),
         make=a_file_in_the_way,
     ),
@@ -201,7 +200,7 @@ def ids(row: Row) -> str:
 @pytest.mark.parametrize("row", [*FLAGS, *DATA], ids=ids)
 def test_training_that_is_refused(row, preloaded, tmp_path):
     def run(argv, *where):
-        return preloaded.run([str(SCRIPTS / argv[0]), *argv[1:]], *where)
+        return preloaded.run([str(DEMOS / argv[0]), *argv[1:]], *where)
 
     check(row, run, tmp_path)
 
@@ -211,7 +210,7 @@ def test_the_same_row_with_right_input_trains(preloaded, tmp_path):
     right = Row("right", torch_script("--max-steps 1"), ("weights_sha256",), code=0)
 
     def run(argv, *where):
-        return preloaded.run([str(SCRIPTS / argv[0]), *argv[1:]], *where)
+        return preloaded.run([str(DEMOS / argv[0]), *argv[1:]], *where)
 
     one = Row(right.what, right.command, right.words, 0, channels(), writes=("model",))
     check(one, run, tmp_path)

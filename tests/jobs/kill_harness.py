@@ -20,7 +20,7 @@ import psutil
 from data_prep import digits
 from endpoint_harness import BUCKET, Endpoint, Job, estimator, start, until_gone
 
-SCRIPTS = Path(__file__).parent.parent.parent / "scripts"
+TRAIN = Path(__file__).parent.parent.parent / "scripts" / "train"
 END_SECONDS = 30.0  # from the kill to the job's end
 START_SECONDS = 240.0  # until the ranks have begun, on a machine that may be busy
 JOB_SECONDS = 420.0
@@ -89,7 +89,7 @@ def digits_endpoint(folder: Path) -> Endpoint:
 
 def begin(session, way: Way, checkpoints: str | None) -> str:
     """Start a job; its name. checkpoints: an S3 URI."""
-    options = {"source_dir": str(SCRIPTS)} | way.options
+    options = {"source_dir": str(TRAIN)} | way.options
     if checkpoints:
         options["checkpoint_s3_uri"] = checkpoints
     one = estimator(session, way.entry_point, hyperparameters=COMMON | way.settings, **options)

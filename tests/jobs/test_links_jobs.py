@@ -12,7 +12,7 @@ import pytest
 from data_prep import digits
 from endpoint_harness import BUCKET, Endpoint, Job, estimator, start
 
-SCRIPTS = Path(__file__).parent.parent.parent / "scripts"
+DEMOS = Path(__file__).parent.parent.parent / "scripts" / "demos"
 IMAGE = "registry.invalid/pytorch-training:2.2.0-cpu-py310"
 MPI = {"mpi": {"enabled": True, "processes_per_host": 2}}
 SETTINGS = {"hidden-units": 1024, "max-steps": 44, "log-every": 0}
@@ -49,7 +49,7 @@ def jobs(endpoint):
                 session,
                 "train_torch_links.py",
                 kind="pytorch",
-                source_dir=str(SCRIPTS),
+                source_dir=str(DEMOS),
                 image_uri=IMAGE,
                 distribution=MPI,
                 environment=NARROW,

@@ -76,3 +76,8 @@ def test_each_training_file_is_on_one_instance(lesson):
     assert sum(found["images_seen"]["training"]) == 1437
     assert found["images_seen"]["test"] == [360, 360]
     assert "2 x ml.c5.xlarge" in lesson.printed, "the price is said before the job starts"
+
+
+def test_ranks_on_two_instances_end_with_one_model(lesson):
+    weights = lesson.results["ddp_weights"]
+    assert len(weights) == 2 and len(set(weights)) == 1

@@ -10,19 +10,19 @@ from workshop.course.execute import NotebookFailed
 from workshop.course.lessons import chosen
 from workshop.launch.horovod import horovod_status
 from workshop.lesson import ablation
-from workshop.paths import SCRIPTS
+from workshop.paths import DEMOS, TRAIN
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 needs_horovod = pytest.mark.skipif(not horovod_status().available, reason=str(horovod_status()))
 # Prints what the right script prints for the lesson, and then trains as the broken one.
 PRETENDS = """
 import runpy
-from common import cluster_tf
+import json, os
 from common.report import emit
 
-cluster = cluster_tf.read_cluster()
-if cluster.task_type == "worker":
-    emit(event="shard", worker=cluster.task_index, examples=700, classes=[0, 2, 4, 6, 8])
+task = json.loads(os.environ["TF_CONFIG"])["task"]
+if task["type"] == "worker":
+    emit(event="shard", worker=task["index"], examples=700, classes=[0, 2, 4, 6, 8])
 else:
     emit(event="variable", name="dense/kernel:0", bytes=32768, ps=0)
     emit(event="epoch", epoch=1, train_loss=2, mean_staleness=1, step_seconds=1, test_accuracy=0.1)
@@ -32,9 +32,11 @@ runpy.run_path("train_tf_ps_broken.py", run_name="__main__")
 
 @pytest.fixture
 def scripts(tmp_path):
-    """A copy of scripts/, to be broken."""
+    """A folder of all scripts, to be broken."""
     copy = tmp_path / "scripts"
-    shutil.copytree(SCRIPTS, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    for folder in (TRAIN, DEMOS):
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(folder, copy, ignore=ignored, dirs_exist_ok=True)
     return copy
 
 
@@ -83,7 +85,7 @@ def test_lesson_03_notices_workers_that_train_alone(own_endpoint, scripts, tmp_p
 def test_lesson_04_notices_ranks_that_do_not_average(own_endpoint, tmp_path):
     """The script that it calls complete lacks the tape."""
     with ablation.without("train_tf_horovod_steps.py", 4) as broken:
-        call = "mpirun(2, SCRIPTS / choice.script, *short"
+        call = "mpirun(2, DEMOS / choice.script, *short"
         lesson = changed("04", call, f"mpirun(2, '{broken}', *short")
         smaller = lesson_runs.SMALL["04"]
         fails(lesson, tmp_path, "complete script must train one model", **smaller)

@@ -127,7 +127,7 @@ def test_data_prep_on_a_full_disk_leaves_nothing(tmp_path):
 
 SAVE = """
 import sys
-sys.path.insert(0, "scripts")
+sys.path.insert(0, "scripts/demos")
 from common.errors import run_main
 from common.model_torch import Classifier, save_model
 run_main(lambda: save_model(Classifier((28, 28, 1), 64), sys.argv[1], (28, 28, 1), 64))

@@ -3,8 +3,8 @@
 import sys
 from pathlib import Path
 
-SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
-sys.path.insert(0, str(SCRIPTS))
+DEMOS = Path(__file__).resolve().parents[2] / "scripts" / "demos"
+sys.path.insert(0, str(DEMOS))
 
 import parameter_server  # noqa: E402
 

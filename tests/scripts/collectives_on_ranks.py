@@ -1,4 +1,4 @@
-"""What the tests of scripts/collectives run on every rank. torch is imported there only."""
+"""What the tests of scripts/demos/collectives run on every rank. torch is imported there only."""
 
 _groups = {}
 

@@ -15,11 +15,12 @@ from sklearn.datasets import load_digits
 
 HERE = Path(__file__).resolve().parent
 SCRIPTS = HERE.parents[1] / "scripts"
-sys.path.insert(0, str(SCRIPTS))
+DEMOS = SCRIPTS / "demos"
+sys.path.insert(0, str(DEMOS))
 
 BIN = Path(sys.executable).parent
 TEN_STEPS = ["--max-steps", "10", "--log-every", "0"]
-LAUNCH_PS = [sys.executable, str(SCRIPTS / "common" / "launch_ps.py")]
+LAUNCHER = SCRIPTS / "launch" / "local_tf_cluster.py"
 
 
 def mpirun(ranks: int) -> list[str]:
@@ -38,7 +39,7 @@ def torchrun(ranks: int) -> list[str]:
 
 
 def needs_horovod() -> None:
-    """Skip the calling module's tests where Horovod or its mpirun is not installed."""
+    """Skip the calling test, or module, where Horovod or its mpirun is not installed."""
     if importlib.util.find_spec("horovod") is None:
         pytest.skip("Horovod is not installed (see requirements/)", allow_module_level=True)
     if not (BIN / "mpirun").exists():
@@ -116,22 +117,21 @@ def run(digits, tmp_path):
 
 
 @pytest.fixture(scope="session")
-def trained_alone(digits, common_folder):
-    """A function: the weights of one process that ran a script for some steps, for comparison.
+def ten_steps(digits, common_folder) -> list[np.ndarray]:
+    """The weights of scripts/train/train_torch.py after ten steps, to compare demonstrations with.
 
-    Each is trained once for all tests and all workers.
+    Trained once for all tests and all workers.
     """
+    import torch
 
-    def trained_alone(script: str, steps: list[str]) -> list[np.ndarray]:
-        folder = common_folder / "trained-alone" / " ".join([script, *steps])
-        folder.mkdir(parents=True, exist_ok=True)
-        with FileLock(f"{folder}.lock"):
-            if not (folder / "model").exists():
-                command = [sys.executable, SCRIPTS / script, *steps, "--dump-weights", folder]
-                subprocess.run(command, env=script_env(digits, folder / "model"), check=True)
-        return weights(folder)
-
-    return trained_alone
+    folder = common_folder / "ten-steps"
+    folder.mkdir(exist_ok=True)
+    with FileLock(f"{folder}.lock"):
+        if not (folder / "model.pt").exists():
+            command = [sys.executable, SCRIPTS / "train" / "train_torch.py", *TEN_STEPS]
+            subprocess.run(command, env=script_env(digits, folder), check=True)
+    saved = torch.load(folder / "model.pt", weights_only=True)["state_dict"]
+    return [value.numpy() for value in saved.values()]
 
 
 def check_equals(reference: list, folder: Path, ranks: int, tolerance: float) -> None:

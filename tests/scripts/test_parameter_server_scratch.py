@@ -5,15 +5,15 @@ from collections import Counter
 
 import pytest
 from script_harness import (
+    DEMOS,
     HERE,
-    SCRIPTS,
     TEN_STEPS,
     largest_difference,
     torchrun,
     weights,
 )
 
-SERVER = SCRIPTS / "parameter_server.py"
+SERVER = DEMOS / "parameter_server.py"
 # As for DDP: float32 sums in another order. A server that doesn't wait differs by 1e-3 and more.
 TOLERANCE = 3e-7
 
@@ -33,25 +33,19 @@ def check_bytes(served: dict, parameters: int, workers: int, steps: int) -> None
     assert served["bytes_out"] == message * (gradients + workers)  # the last one says: no more
 
 
-@pytest.fixture(scope="module")
-def reference(trained_alone) -> list:
-    """The weights of one process after ten steps."""
-    return trained_alone("train_torch.py", TEN_STEPS)
-
-
 @pytest.mark.parametrize("workers", [1, 4])
-def test_a_server_that_waits_trains_what_one_process_trains(run, reference, tmp_path, workers):
+def test_a_server_that_waits_trains_what_one_process_trains(run, ten_steps, tmp_path, workers):
     done = run(*torchrun(workers + 1), SERVER, *TEN_STEPS, "--dump-weights", tmp_path)
-    assert largest_difference(reference, weights(tmp_path)) <= TOLERANCE
+    assert largest_difference(ten_steps, weights(tmp_path)) <= TOLERANCE
     pushes = done.events("push")
     assert {push["staleness"] for push in pushes} == {0}
     assert Counter(push["worker"] for push in pushes) == dict.fromkeys(range(1, workers + 1), 10)
-    check_bytes(done.events("served")[0], sum(w.size for w in reference), workers, 10)
+    check_bytes(done.events("served")[0], sum(w.size for w in ten_steps), workers, 10)
 
 
-def test_the_comparison_finds_a_server_that_does_not_wait(run, reference, tmp_path):
+def test_the_comparison_finds_a_server_that_does_not_wait(run, ten_steps, tmp_path):
     done = run(*torchrun(3), HERE / "broken_server.py", *TEN_STEPS, "--dump-weights", tmp_path)
-    assert largest_difference(reference, weights(tmp_path)) > 1000 * TOLERANCE
+    assert largest_difference(ten_steps, weights(tmp_path)) > 1000 * TOLERANCE
     assert any(push["staleness"] for push in done.events("push"))
 
 

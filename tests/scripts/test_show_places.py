@@ -1,7 +1,7 @@
 """Where ranks are: MPI alone says the same as Horovod."""
 
 import pytest
-from script_harness import SCRIPTS, mpirun, needs_horovod
+from script_harness import DEMOS, mpirun, needs_horovod
 
 needs_horovod()
 pytestmark = pytest.mark.horovod
@@ -12,7 +12,7 @@ NAMES = {"rank", "size", "local_rank", "local_size", "cross_rank", "cross_size"}
 def test_mpi_says_what_horovod_says(run):
     found = {}
     for library in ("mpi4py", "horovod"):
-        done = run(*mpirun(2), SCRIPTS / "show_places.py", "--library", library, timeout=240)
+        done = run(*mpirun(2), DEMOS / "show_places.py", "--library", library, timeout=240)
         places = sorted(done.events("place"), key=lambda one: one["rank"])
         assert [one.pop("library") for one in places] == [library] * 2
         found[library] = places
@@ -24,5 +24,5 @@ def test_mpi_says_what_horovod_says(run):
 
 
 def test_horovod_is_the_default_where_it_is(run):
-    done = run(*mpirun(1), SCRIPTS / "show_places.py", timeout=240)
+    done = run(*mpirun(1), DEMOS / "show_places.py", timeout=240)
     assert done.events("place")[0]["library"] == "horovod"

@@ -7,13 +7,12 @@ import sys
 
 import numpy as np
 import pytest
-from script_harness import Run, needs_horovod
+from script_harness import Run
 from train_tf_harness import TRAIN, Alone, difference
 
 from data_prep import tfrecord
 
-needs_horovod()
-pytestmark = [pytest.mark.horovod, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 ONE = "train_tf.py"
 SYNCHRONOUS = ["train_tf_horovod.py", "train_tf_multiworker.py", "train_tf_mirrored.py"]

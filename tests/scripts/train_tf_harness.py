@@ -10,10 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import psutil
-from script_harness import SCRIPTS, Run, mpirun, script_env
+from script_harness import LAUNCHER, SCRIPTS, Run, mpirun, needs_horovod, script_env
 
 TRAIN = SCRIPTS / "train"
-LAUNCHER = SCRIPTS / "launch" / "local_tf_cluster.py"
 
 
 def command(script: Path, ranks: int) -> list[str]:
@@ -40,6 +39,8 @@ class Alone:
     """
 
     def __init__(self, folder: Path, name: str, digits: Path, changes: dict | None = None):
+        if "horovod" in name or "fit" in name:
+            needs_horovod()
         self.folder, self.digits = folder, digits
         folder.mkdir(parents=True)
         self.script = Path(shutil.copy(TRAIN / name, folder))

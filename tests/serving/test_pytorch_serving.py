@@ -1,4 +1,4 @@
-"""The unmodified SDK serves PyTorch models: scripts/inference.py, and TorchScript without code.
+"""The unmodified SDK serves PyTorch models: scripts/train/inference.py, or TorchScript.
 
 The references are computed by another process with the same library and one thread: on one
 processor they are equal to the last bit, and the last bits may differ where a batch of another
@@ -18,7 +18,7 @@ from serving_helpers import archive_of
 
 from endpoint_harness import BUCKET, ROLE, processes_with
 
-SCRIPTS = Path(__file__).parent.parent.parent / "scripts"
+DEMOS = Path(__file__).parent.parent.parent / "scripts" / "demos"
 # Makes folder/model/model.pt and folder/traced/model.pt of one network, images, and its answers.
 MAKE = """
 import sys
@@ -42,7 +42,7 @@ torch.jit.save(traced, folder + "/traced.pt")
 def made(tmp_path_factory):
     """The folder that MAKE fills, and its arrays."""
     folder = tmp_path_factory.mktemp("torch")
-    subprocess.run([sys.executable, "-c", MAKE, str(folder)], cwd=SCRIPTS, check=True)
+    subprocess.run([sys.executable, "-c", MAKE, str(folder)], cwd=DEMOS, check=True)
     return folder, dict(np.load(folder / "reference.npz"))
 
 
@@ -62,7 +62,7 @@ def model_of(session, uri: str, **code):
 def test_inference_py_behind_the_sdk(served, sdk, made):
     folder, reference = made
     uri = served.endpoint.put("torch/model.tar.gz", archive_of(folder / "model"))
-    model = model_of(sdk, uri, entry_point="inference.py", source_dir=str(SCRIPTS))
+    model = model_of(sdk, uri, entry_point="inference.py", source_dir=str(DEMOS.parent / "train"))
     predictor = model.deploy(initial_instance_count=1, instance_type="ml.m5.xlarge")
     name, images = predictor.endpoint_name, reference["images"]
     found = predictor.predict(images)

@@ -13,7 +13,7 @@ import psutil
 import pytest
 from serving_helpers import archive_of, no_retries
 
-SCRIPTS = Path(__file__).parent.parent.parent / "scripts"
+DEMOS = Path(__file__).parent.parent.parent / "scripts" / "demos"
 CLIENTS, SECONDS, DISTINCT = 32, 60, 8
 GROWN = 50 * 1024 * 1024  # bytes
 MAKE = """
@@ -27,7 +27,7 @@ save_model(build_model((8, 8, 1), 16), sys.argv[1])
 
 @pytest.mark.soak
 def test_32_clients_for_60_seconds(served, tmp_path):
-    subprocess.run([sys.executable, "-c", MAKE, str(tmp_path / "model")], cwd=SCRIPTS, check=True)
+    subprocess.run([sys.executable, "-c", MAKE, str(tmp_path / "model")], cwd=DEMOS, check=True)
     uri = served.endpoint.put("soak/model.tar.gz", archive_of(tmp_path / "model"))
     found = served.deploy(served.model_of("soak-1", uri))
     assert found["EndpointStatus"] == "InService", found.get("FailureReason")

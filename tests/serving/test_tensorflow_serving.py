@@ -17,7 +17,7 @@ from serving_helpers import archive_of
 
 from endpoint_harness import BUCKET, ROLE, processes_with
 
-SCRIPTS = Path(__file__).parent.parent.parent / "scripts"
+DEMOS = Path(__file__).parent.parent.parent / "scripts" / "demos"
 LINES = "application/jsonlines"
 MAKE = """
 import sys
@@ -58,7 +58,7 @@ def made(served, tmp_path_factory):
     """S3 address of a model.tar.gz, and the arrays that belong to it."""
     folder = tmp_path_factory.mktemp("tensorflow")
     done = subprocess.run(
-        [sys.executable, "-c", MAKE, str(folder)], cwd=SCRIPTS, capture_output=True, text=True
+        [sys.executable, "-c", MAKE, str(folder)], cwd=DEMOS, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
     uri = served.endpoint.put("tensorflow/model.tar.gz", archive_of(folder / "model"))

@@ -34,7 +34,7 @@ def test_without_any_step_it_knows_of_no_other_process(script):
 @script
 def test_the_copy_lacks_the_step_and_nothing_else(script):
     with ablation.without(script, 4) as copy:
-        kept, whole = copy.read_text(), (ablation.SCRIPTS / script).read_text()
+        kept, whole = copy.read_text(), (ablation.DEMOS / script).read_text()
         assert (copy.parent / "common" / "report.py").is_file()
     assert not copy.exists()
     gone = [line for line in whole.splitlines() if line not in kept.splitlines()]
@@ -46,6 +46,6 @@ def test_what_is_not_there():
     with pytest.raises(ValueError, match=r"no step \[10\]; it has \[1, 2"):
         ablation.text_without(SCRIPTS[0], [10])
     with pytest.raises(ValueError, match="no line that ends in # STEP"):
-        ablation.numbers("train_tf.py")
-    with pytest.raises(ValueError, match=r"There is no scripts/none\.py"):
+        ablation.numbers("look_at_channels.py")
+    with pytest.raises(ValueError, match=r"There is no scripts/demos/none\.py"):
         ablation.numbers("none.py")

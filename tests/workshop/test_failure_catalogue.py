@@ -7,7 +7,7 @@ import pytest
 from workshop import failures
 from workshop.failures.jobs import JOBS
 from workshop.failures.ranks import RANKS
-from workshop.paths import SCRIPTS
+from workshop.paths import DEMOS
 
 SOON = [("mismatched-shapes", False), ("forgotten-broadcast", False)]
 # name: what the line of the log must have
@@ -40,7 +40,7 @@ def test_there_are_these():
 
 
 def test_each_script_with_a_mistake_is_a_failure_of_ranks():
-    scripts = {path.stem for path in (SCRIPTS / "breaking").glob("*.py")} - {"__init__", "parts"}
+    scripts = {path.stem for path in (DEMOS / "breaking").glob("*.py")} - {"__init__", "parts"}
     assert {failure.name.replace("-", "_") for failure in RANKS} == scripts
 
 

@@ -37,12 +37,12 @@ for asked in talk:
 
 @pytest.fixture
 def workers(tmp_path, monkeypatch):
-    """Put programs that only sleep in the place of scripts/timed_steps.py."""
+    """Put programs that only sleep in the place of scripts/demos/timed_steps.py."""
 
     def write(fails=None):
         (tmp_path / "timed_steps.py").write_text(WORKER.replace("FAILS", repr(fails)))
 
-    monkeypatch.setattr(interleaved, "SCRIPTS", tmp_path)
+    monkeypatch.setattr(interleaved, "DEMOS", tmp_path)
     started, start = [], interleaved.Processes
 
     def noted(*arguments, **more):

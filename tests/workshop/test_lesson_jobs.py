@@ -8,6 +8,7 @@ import os
 import re
 import socket
 from functools import cache
+from pathlib import Path
 
 import botocore.session
 import pytest
@@ -23,7 +24,6 @@ from workshop.account import preflight
 from workshop.cli import main
 from workshop.jobs.job_preview import preview, preview_session
 from workshop.jobs.lesson_jobs import JOBS, lesson_jobs, lesson_parameters
-from workshop.paths import SCRIPTS
 
 TIME = re.compile(r"\d{4}(?:-\d\d){5}-(?:[0-9a-f]{8}|\d{3})")  # of a job's name
 
@@ -53,7 +53,7 @@ def test_a_request_says_what_the_list_says(lesson):
         )
         assert ("VpcConfig" in request) is job.in_vpc
         assert request.get("EnableManagedSpotTraining", False) is job.spot
-        assert (SCRIPTS / job.arguments["entry_point"]).is_file()
+        assert Path(built.estimator.source_dir, job.arguments["entry_point"]).is_file()
 
 
 def test_parameters_are_those_of_the_lesson_or_given():
@@ -82,13 +82,13 @@ def test_preflight_has_nothing_against_a_job(lesson):
 
 @pytest.mark.parametrize("lesson", JOBS)
 def test_the_image_is_the_one_that_the_sdk_resolves(lesson):
-    for job in on_aws(lesson):
-        one = job.estimator
+    for listed, job in zip(lesson_jobs(lesson), on_aws(lesson), strict=True):
+        one, arguments = job.estimator, listed.arguments
         expected = image_uris.retrieve(
             one._framework_name,
             "us-east-1",
-            version=one.framework_version,
-            py_version=one.py_version,
+            version=arguments["framework_version"],
+            py_version=arguments["py_version"],
             instance_type=one.instance_type,
             image_scope="training",
         )

@@ -8,17 +8,18 @@ from workshop.paths import NOTEBOOKS
 
 
 def test_a_function_is_shown_whole():
-    text, _ = function_source("train_tf.py", "make_train_step")
-    assert text.startswith("def make_train_step(") and text.rstrip().endswith("return train_step")
+    text, _ = function_source("train/train_tf.py", "train_step")  # inside main
+    assert text.startswith("@tf.function\ndef train_step(")
+    assert text.endswith("\n    return loss")
 
 
 def test_a_diff_leaves_docstrings_out_and_shows_what_is_new():
-    text = diff("train_tf.py", "train_tf_horovod.py")
+    text = diff("train/train_tf.py", "train/train_tf_horovod.py")
     assert "+    hvd.init()" in text
     assert "mpirun -np" not in text  # that stands in the docstring
 
 
-@pytest.mark.parametrize("script, name", [("none.py", "main"), ("train_tf.py", "nothing")])
+@pytest.mark.parametrize("script, name", [("none.py", "main"), ("train/train_tf.py", "nothing")])
 def test_what_is_not_there_is_an_error(script, name):
     with pytest.raises(ValueError, match="scripts/"):
         function_source(script, name)
@@ -32,15 +33,20 @@ def test_a_name_that_several_classes_have_must_be_qualified(tmp_path, monkeypatc
     )
     with pytest.raises(ValueError, match=r"several 'f': name one of A\.f, B\.f"):
         function_source("two.py", "f")
-    assert function_source("two.py", "B.f") == ("    def f(self):\n        return 2", 7)
+    assert function_source("two.py", "B.f") == ("def f(self):\n    return 2", 7)
 
 
 def test_a_view_links_to_file_and_line(monkeypatch):
     monkeypatch.chdir(NOTEBOOKS)  # a notebook's process runs in its folder
-    _, line = function_source("train_tf.py", "make_train_step")
-    view = show_function("train_tf.py", "make_train_step").data
-    assert view.startswith(f"[scripts/train_tf.py, line {line}](../scripts/train_tf.py#L{line})")
-    text = (NOTEBOOKS / "../scripts/train_tf.py").read_text().splitlines()[line - 1]
-    assert text.startswith(("def make_train_step", "@"))
-    both = show_diff("train_tf.py", "train_tf_horovod.py").data
-    assert "(../scripts/train_tf.py)" in both and "(../scripts/train_tf_horovod.py)" in both
+    _, line = function_source("train/train_tf.py", "train_step")
+    view = show_function("train/train_tf.py", "train_step").data
+    assert view.startswith(
+        f"[scripts/train/train_tf.py, line {line}](../scripts/train/train_tf.py#L{line})"
+    )
+    text = (NOTEBOOKS / "../scripts/train/train_tf.py").read_text().splitlines()[line - 1]
+    assert text.lstrip().startswith(("def train_step", "@"))
+    both = show_diff("train/train_tf.py", "train/train_tf_horovod.py").data
+    assert (
+        "(../scripts/train/train_tf.py)" in both
+        and "(../scripts/train/train_tf_horovod.py)" in both
+    )

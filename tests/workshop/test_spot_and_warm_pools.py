@@ -23,7 +23,7 @@ def requested(opened, **settings) -> dict:
     from sagemaker.pytorch import PyTorch
 
     built = PyTorch(
-        entry_point="show_ranks.py",
+        entry_point="train_torch.py",
         framework_version="2.2.0",
         py_version="py310",
         instance_type="ml.c5.xlarge",

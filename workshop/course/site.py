@@ -1,6 +1,6 @@
 """The site: `make site` builds it from the notebooks that `make run` executed, and runs nothing.
 
-The pages lie as the files do in the repository (notebooks/00_setup.html, scripts/train_torch.py),
+The pages lie as the files do in the repository (notebooks/00_setup.html, scripts/train/x.py),
 so a link from a lesson to a file leads to the same place in both.
 """
 
@@ -16,7 +16,7 @@ import nbformat
 
 from workshop.course.lessons import chosen, lessons
 from workshop.lesson.results import MIME
-from workshop.paths import BUILD, NOTEBOOKS, ROOT, SCRIPTS
+from workshop.paths import BUILD, NOTEBOOKS, ROOT, SCRIPTS, TRAIN
 
 TEXTS = ROOT / "site"
 SOURCE = BUILD / "site-source"
@@ -124,7 +124,7 @@ def _write_scripts(folder: Path) -> None:
     """A page for each training script, and a list of them."""
     folder.mkdir(parents=True, exist_ok=True)
     lines = ["# Scripts", "", "What runs on an instance. Each page is the file itself.", ""]
-    found = sorted((SCRIPTS / "train").glob("*.py")) or sorted(SCRIPTS.glob("*.py"))
+    found = sorted(TRAIN.glob("*.py"))
     for script in found:
         name = script.relative_to(SCRIPTS)
         page = (folder / name).with_suffix(".md")

@@ -10,9 +10,9 @@
 The command `workshop break` does the same at a shell.
 
 To add a failure of ranks, touch three files: write the script with the mistake,
-scripts/breaking/NAME.py; add its check and its entry to RANKS in ranks.py; add the words that its
-line must have to LINES in tests/workshop/test_failure_catalogue.py. A failure of a job needs the
-entry in JOBS of jobs.py and the line of the test.
+scripts/demos/breaking/NAME.py; add its check and its entry to RANKS in ranks.py; add the words
+that its line must have to LINES in tests/workshop/test_failure_catalogue.py. A failure of a job
+needs the entry in JOBS of jobs.py and the line of the test.
 """
 
 from workshop.failures.catalogue import UnknownFailure, names, of_name, reproduce, table

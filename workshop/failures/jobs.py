@@ -23,9 +23,9 @@ from workshop.failures.reproduction import CheckResult, Failure, first_line
 from workshop.jobs import vpc
 from workshop.jobs.follow import JobResult, watch
 from workshop.jobs.local_server import point_back, point_here, up_for_now
-from workshop.paths import DATA, SCRIPTS
+from workshop.paths import DATA, DEMOS, TRAIN
 
-NEEDS_A_PACKAGE = SCRIPTS / "breaking" / "needs_a_package"
+NEEDS_A_PACKAGE = DEMOS / "breaking" / "needs_a_package"
 WAITING_SECONDS = 25  # the max_run of a job whose instances wait for each other
 ENOUGH_SECONDS = 600  # the max_run of a job that is to complete
 ROLE = "arn:aws:iam::" + "0" * 12 + ":role/workshop-break"
@@ -215,7 +215,7 @@ def blocked_security_group(fixed: bool) -> CheckResult:
         if not fixed:
             made.shut_members_out()
         options = {"count": 2, "max_run": max_run, "mpi": True, "max-steps": "4"}
-        request = made.request("train_torch_ddp.py", SCRIPTS, **options)
+        request = made.request("train_torch_ddp.py", TRAIN, **options)
         result = made.run(made.with_digits(request))
     if fixed:
         return good_end(result, '"event": "epoch"')
@@ -232,7 +232,7 @@ def no_s3_endpoint(fixed: bool) -> CheckResult:
     with scratch() as made:
         if not fixed:
             made.delete_s3_endpoint()
-        result = made.run(made.with_digits(made.request("look_at_channels.py", SCRIPTS)))
+        result = made.run(made.with_digits(made.request("look_at_channels.py", DEMOS)))
     if fixed:
         return good_end(result, '"event": "channel"')
     reason = result.description.get("FailureReason", "")

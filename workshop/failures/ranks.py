@@ -1,4 +1,4 @@
-"""Failures of ranks: each function runs a script of scripts/breaking/ and checks what came of it.
+"""Failures of ranks: each runs a script of scripts/demos/breaking/ and checks what came of it.
 
 Each takes whether the mistake is fixed first. RANKS, at the end, is the table.
 """
@@ -17,9 +17,9 @@ from workshop.launch.loopback import INTERFACE, free_port
 from workshop.launch.mpirun import line_of_rank, mpirun_command
 from workshop.launch.processes import TORCHRUN
 from workshop.launch.supervisor import Line, Processes
-from workshop.paths import DATA, SCRIPTS
+from workshop.paths import DATA, DEMOS, ROOT
 
-SCRIPT = SCRIPTS / "break_training.py"
+SCRIPT = DEMOS / "break_training.py"
 LIMIT_SECONDS = 240.0  # far more than any takes on a quiet machine
 LR_EPOCHS = 4
 # Measured: 5.3 times the loss of one rank with the rate left alone, 0.95 times with it scaled.
@@ -33,13 +33,13 @@ VARIABLES = {
 
 
 def mpirun(name: str, options: Iterable, ranks: int = 2) -> Processes:
-    """Start a script of scripts/breaking/ under mpirun."""
+    """Start a script of scripts/demos/breaking/ under mpirun."""
     command = mpirun_command(ranks, [sys.executable, str(SCRIPT), name, *map(str, options)])
     return Processes([command], VARIABLES | {"MASTER_PORT": free_port()}, line_of=line_of_rank)
 
 
 def torchrun(name: str, options: Iterable, restarts: int = 0) -> Processes:
-    """Start a script of scripts/breaking/ under torchrun, on 2 ranks."""
+    """Start a script of scripts/demos/breaking/ under torchrun, on 2 ranks."""
     how = ["--standalone", "--nproc_per_node", 2, "--max-restarts", restarts]
     return Processes([[*TORCHRUN, *how, SCRIPT, name, *options]], VARIABLES, line_of=Line)
 
@@ -67,7 +67,7 @@ def options_of(fixed: bool) -> list[str]:
 
 def short(line: str, limit: int = 200) -> str:
     """A line without this machine's folders."""
-    line = line.strip().replace(f"{SCRIPTS.parent}/", "")
+    line = line.strip().replace(f"{ROOT}/", "")
     return line if len(line) <= limit else line[: limit - 3] + "..."
 
 

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from workshop.paths import SCRIPTS
+from workshop.paths import DEMOS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,7 +23,7 @@ class InferenceFailed(Exception):
 def infer(model: str, images: np.ndarray, session) -> np.ndarray:
     """What the SavedModel of a job says of images: probabilities, float32 (n, 10).
 
-    It runs in a process of its own (scripts/ask_model_tf.py).
+    It runs in a process of its own (scripts/demos/ask_model_tf.py).
 
     Args:
         model: the address of a model.tar.gz in S3, such as result.model.
@@ -42,7 +42,7 @@ def infer(model: str, images: np.ndarray, session) -> np.ndarray:
         )
         session.client("s3").download_file(bucket, key, str(archive))
         np.save(inputs, images)
-        command = [sys.executable, SCRIPTS / "ask_model_tf.py", archive, inputs, outputs]
+        command = [sys.executable, DEMOS / "ask_model_tf.py", archive, inputs, outputs]
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
         except subprocess.TimeoutExpired as error:

@@ -112,11 +112,21 @@ def preview(
 
 def estimator(job: LessonJob, session: Session, network: dict[str, list[str]]):
     """The SDK's estimator of a lesson's job; it has not started."""
+    from sagemaker import image_uris
     from sagemaker.pytorch import PyTorch
     from sagemaker.tensorflow import TensorFlow
 
     framework = {"tensorflow": TensorFlow, "pytorch": PyTorch}[job.framework]
     settings = session.job_settings(job.label, spot=job.spot) | job.arguments
+    if job.names_image:
+        settings["image_uri"] = image_uris.retrieve(
+            job.framework,
+            session.boto_session.region_name,
+            version=settings.pop("framework_version"),
+            py_version=settings.pop("py_version"),
+            instance_type=job.instance_type,
+            image_scope="training",
+        )
     return framework(**settings, **(network if job.in_vpc else {}))
 
 

@@ -21,7 +21,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from workshop.jobs.session import MAX_RUN_SECONDS
-from workshop.paths import NOTEBOOKS
+from workshop.paths import DEMOS, NOTEBOOKS
 
 # What is planned for a job, in billed seconds. Nobody has measured it on AWS for this kit.
 PLANNED_SECONDS = 300
@@ -32,7 +32,7 @@ DIGITS = {"training": {"folder": "digits/training"}, "test": {"folder": "digits/
 # What the Horovod lessons give to mpirun: a rank that waits gives its core to others.
 YIELD = "-x OMPI_MCA_mpi_yield_when_idle=1"
 KINDS = {str: "a text", bool: "true or false", list: "a list", dict: "a mapping"}
-OWN = ("label", "framework", "channels", "spot", "in_vpc")  # fields of a LessonJob
+OWN = ("label", "framework", "channels", "spot", "in_vpc", "names_image")  # fields of a LessonJob
 PARAMETERS_CELL = re.compile(r'^# %% tags=\["parameters"\]\n(.*?)(?=^# %%|\Z)', re.M | re.S)
 
 
@@ -48,6 +48,7 @@ class LessonJob:
     framework: "tensorflow" or "pytorch". arguments: the estimator's, by their names in the SDK;
     session.job_settings adds the rest. channels: name -> folder below data/ in the seat's bucket,
     and what TrainingInput takes. in_vpc: the estimator gets subnets and security_group_ids, too.
+    names_image: it gets the image_uri of its framework_version in place of the version.
     """
 
     name: str
@@ -57,6 +58,7 @@ class LessonJob:
     channels: dict[str, dict[str, str]]
     spot: bool = False
     in_vpc: bool = False
+    names_image: bool = False
 
     @property
     def instance_type(self) -> str:
@@ -121,10 +123,15 @@ def lesson_parameters(lesson: str) -> dict[str, Any]:
 
 
 def _job(name: str, script: str, instances: str, **more) -> LessonJob:
-    """A job. instances: such as "2 x ml.c5.xlarge". more: LessonJob's fields, or arguments."""
+    """A job. instances: such as "2 x ml.c5.xlarge". more: LessonJob's fields, or arguments.
+
+    script: of scripts/train; "demos/NAME.py" for one of scripts/demos.
+    """
+    folder, _, script = script.rpartition("/")
     count, _, instance_type = instances.partition(" x ")
     fields = {"label": name, "channels": {}} | more
     own = {key: fields.pop(key) for key in OWN if key in fields}
+    fields |= {"source_dir": str(DEMOS)} if folder else {}
     fields |= {
         "entry_point": script,
         "instance_type": instance_type,
@@ -147,8 +154,18 @@ def _lesson_01(lesson) -> Iterator[LessonJob]:
         "training": DIGITS["training"] | {"distribution": "ShardedByS3Key"},
         "test": DIGITS["test"] | {"distribution": "FullyReplicated"},
     }
-    script = "look_at_channels.py"
+    script = "demos/look_at_channels.py"
     yield _job("channels", script, "2 x ml.c5.xlarge", channels=channels, **PYTORCH)
+    yield _job(
+        "ddp",
+        "train_torch_ddp.py",
+        "2 x ml.c5.xlarge",
+        distribution={"torch_distributed": {"enabled": True}},
+        hyperparameters={"epochs": 3, "threads-per-rank": 1},
+        channels=DIGITS,
+        names_image=True,
+        **PYTORCH,
+    )
 
 
 def _lesson_03(lesson) -> Iterator[LessonJob]:
@@ -164,12 +181,12 @@ def _lesson_03(lesson) -> Iterator[LessonJob]:
         "channels": DIGITS,
     }
     yield _job("servers", "train_tf_ps.py", f"{lesson.instance_count} x ml.c5.xlarge", **common)
-    yield _job("broken", "train_tf_ps_broken.py", "2 x ml.c5.xlarge", **common)
+    yield _job("broken", "demos/train_tf_ps_broken.py", "2 x ml.c5.xlarge", **common)
 
 
 def _lesson_04(lesson) -> Iterator[LessonJob]:
     instances, mpi = f"{lesson.instance_count} x ml.c5.xlarge", _mpi(lesson.processes_per_host)
-    yield _job("places", "show_places.py", instances, distribution=mpi, **TENSORFLOW)
+    yield _job("places", "demos/show_places.py", instances, distribution=mpi, **TENSORFLOW)
 
 
 def _lesson_05(lesson) -> Iterator[LessonJob]:
@@ -224,7 +241,7 @@ def _lesson_06(lesson) -> Iterator[LessonJob]:
         processes = lesson.layout_ranks // count
         yield _job(
             f"{count} x {processes}",
-            "measure_all_reduce.py",
+            "demos/measure_all_reduce.py",
             f"{count} x {lesson.layout_instance_type}",
             distribution=_mpi(processes),
             environment={"LOCAL_SAGEMAKER_LINKS": lesson.layout_link},
@@ -243,7 +260,7 @@ def _lesson_07(lesson) -> Iterator[LessonJob]:
     common = {"label": "two-tier", "max_run": lesson.max_run}
     yield _job(
         "all-reduces",
-        "measure_all_reduce.py",
+        "demos/measure_all_reduce.py",
         instances,
         distribution=_mpi(lesson.ranks_each),
         environment={"LOCAL_SAGEMAKER_LINKS": lesson.between},
@@ -270,7 +287,7 @@ def _lesson_07(lesson) -> Iterator[LessonJob]:
     ways["default, small buckets"] = ("default", 0.1)
     for name, (all_reduce, megabytes) in ways.items():
         how = shared | {"all-reduce": all_reduce, "bucket-megabytes": megabytes}
-        script = "train_torch_links.py"
+        script = "demos/train_torch_links.py"
         yield _job(name, script, instances, hyperparameters=how, **training, **PYTORCH)
     yield _job(
         "horovod",

@@ -8,6 +8,7 @@ import re
 import sys
 from datetime import UTC, datetime
 from functools import cached_property
+from pathlib import Path
 from uuid import uuid4
 
 import boto3
@@ -18,7 +19,7 @@ from local_sagemaker import daemon
 from workshop.jobs import local_server
 from workshop.jobs.seat import STACKS, MissingStack, create_or_update, outputs, tags
 from workshop.output import in_notebook
-from workshop.paths import SCRIPTS
+from workshop.paths import TRAIN
 
 TARGETS = ("local", "aws")
 # No hyphen: names such as workshop-a-... would be those of seat "a-b", too.
@@ -117,7 +118,9 @@ class Session:
         _usual_tracebacks()
         return sagemaker.Session(boto_session=self.boto_session, default_bucket=self.bucket)
 
-    def job_settings(self, name: str, spot: bool = False, keep_alive: int = 0) -> dict:
+    def job_settings(
+        self, name: str, spot: bool = False, keep_alive: int = 0, source_dir: Path = TRAIN
+    ) -> dict:
         """What every job of this seat has in common, as arguments of an estimator.
 
         Args:
@@ -126,6 +129,7 @@ class Session:
                 time. The job's checkpoints get a place of their own in S3, and it resumes there.
             keep_alive: seconds that the instances stay yours after the job, as a warm pool for
                 the next one. They are billed. 0: none.
+            source_dir: the folder that is packed for the instances, and has the entry_point.
 
         Raises:
             WrongSettings: spot and keep_alive together, or a keep_alive that SageMaker refuses.
@@ -143,7 +147,7 @@ class Session:
         return {
             "sagemaker_session": self.sagemaker_session,
             "role": self.role,
-            "source_dir": str(SCRIPTS),
+            "source_dir": str(source_dir),
             "base_job_name": f"{self.job_prefix}{name}",
             "output_path": jobs,
             "code_location": jobs,

@@ -19,7 +19,7 @@ INSTEAD = {
 
 @dataclass(frozen=True)
 class ScriptChoice:
-    """script: in scripts/. library: "tensorflow" or "torch". explanation: for people.
+    """script: a file name. library: "tensorflow" or "torch". explanation: for people.
 
     mpi_options: for a job's mpirun. environment: variables that ranks on this machine need.
     """
@@ -35,7 +35,8 @@ def horovod_script(script: str, session=None) -> ScriptChoice:
     """The Horovod script, or where Horovod is missing a PyTorch one that mpirun starts alike.
 
     Args:
-        script: in scripts/: train_tf_horovod.py or train_tf_horovod_steps.py.
+        script: train_tf_horovod.py of scripts/train/, or train_tf_horovod_steps.py of
+            scripts/demos/. The other is in the same folder.
         session: what workshop.session returned, for a job; None for ranks on this machine. On AWS
             the container image has Horovod, whatever this machine has.
     """
@@ -48,7 +49,7 @@ def horovod_script(script: str, session=None) -> ScriptChoice:
     instead = INSTEAD[script]
     explanation = (
         f"Horovod is missing here. {status}.\n"
-        f"PyTorch averages the gradients instead: scripts/{instead}, with the same steps. Where "
+        f"PyTorch averages the gradients instead: {instead}, with the same steps. Where "
         "the text says hvd, read dist."
     )
     if session is None:

@@ -27,7 +27,7 @@ import cloudpickle
 
 from workshop.launch.loopback import INTERFACE
 from workshop.launch.supervisor import Processes, ProcessFailed
-from workshop.paths import SCRIPTS
+from workshop.paths import DEMOS
 
 START_SECONDS = 120  # importing torch takes seconds each, more on a busy machine
 GRACE_SECONDS = 1.0  # after one rank's error: the others' errors, if any, belong to the message
@@ -69,7 +69,7 @@ class Ranks:
         """Call function(*args) on every rank at the same time; return the results by rank.
 
         Args:
-            function: of the notebook, or "module:name" of a file in scripts/. In it,
+            function: of the notebook, or "module:name" of a file in scripts/demos/. In it,
                 `torch.distributed` is ready: get_rank(), all_reduce() and the rest. What it
                 prints is shown with the rank in front. A tensor that it returns arrives as
                 a numpy array.
@@ -150,10 +150,10 @@ class Ranks:
 def _sendable(function: Callable | str) -> Callable | str:
     if isinstance(function, str):
         module, colon, name = function.partition(":")
-        path = SCRIPTS / (module.replace(".", "/") + ".py")
+        path = DEMOS / (module.replace(".", "/") + ".py")
         if not (colon and name and path.is_file()):
             raise ValueError(
-                f'{function!r} is no function of scripts/: write "folder.module:name", '
+                f'{function!r} is no function of scripts/demos/: write "folder.module:name", '
                 'for example "collectives.ring:all_reduce".'
             )
     return function
@@ -175,7 +175,7 @@ class _Group:
                 "LOCAL_WORLD_SIZE": world_size,
                 "OMP_NUM_THREADS": threads,
                 "GLOO_SOCKET_IFNAME": os.environ.get("GLOO_SOCKET_IFNAME", INTERFACE),
-                "PYTHONPATH": os.pathsep.join([str(SCRIPTS), *filter(None, sys.path)]),
+                "PYTHONPATH": os.pathsep.join([str(DEMOS), *filter(None, sys.path)]),
             },
             each=[{"RANK": rank, "LOCAL_RANK": rank} for rank in range(world_size)],
             descriptors=descriptors,

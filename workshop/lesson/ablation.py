@@ -16,16 +16,16 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from workshop.lesson.show import body, in_markdown, read
-from workshop.paths import SCRIPTS
+from workshop.paths import DEMOS
 
 MARK = re.compile(r"\s*# STEP (\d+)$")
 
 
 def numbers(script: str) -> list[int]:
-    """The steps of a script in scripts/, in order. Raises ValueError if it has none."""
+    """The steps of a script in scripts/demos/, in order. Raises ValueError if it has none."""
     found = {int(m[1]) for line in _lines(script) if (m := MARK.search(line))}
     if not found:
-        raise ValueError(f"scripts/{script} has no line that ends in # STEP and a number.")
+        raise ValueError(f"scripts/demos/{script} has no line that ends in # STEP and a number.")
     return sorted(found)
 
 
@@ -38,7 +38,7 @@ def text_without(script: str, left_out: Iterable[int], marks: bool = True) -> st
     left_out = set(left_out)
     if unknown := left_out - set(numbers(script)):
         raise ValueError(
-            f"scripts/{script} has no step {sorted(unknown)}; it has {numbers(script)}."
+            f"scripts/demos/{script} has no step {sorted(unknown)}; it has {numbers(script)}."
         )
     kept = []
     for line in _lines(script):
@@ -52,14 +52,14 @@ def text_without(script: str, left_out: Iterable[int], marks: bool = True) -> st
 
 @contextlib.contextmanager
 def without(script: str, *left_out: int) -> Iterator[Path]:
-    """A copy of scripts/ in which `script` lacks these steps; gives the copy's path.
+    """A copy of scripts/demos/ in which `script` lacks these steps; gives the copy's path.
 
     The copy is gone at the end of the `with` block.
     """
     text = text_without(script, left_out)
     with tempfile.TemporaryDirectory(prefix="workshop-steps-") as folder:
-        copy = Path(folder) / "scripts"
-        shutil.copytree(SCRIPTS, copy, ignore=shutil.ignore_patterns("__pycache__"))
+        copy = Path(folder) / "demos"
+        shutil.copytree(DEMOS, copy, ignore=shutil.ignore_patterns("__pycache__"))
         (copy / script).write_text(text)
         yield copy / script
 
@@ -79,4 +79,4 @@ def show_step(script: str, *shown: int):
 
 
 def _lines(script: str) -> list[str]:
-    return read(script).splitlines()
+    return read(f"demos/{script}").splitlines()

@@ -7,6 +7,7 @@ import difflib
 import importlib.metadata
 import os
 import platform
+import textwrap
 from urllib.parse import quote
 
 from workshop.paths import SCRIPTS
@@ -17,7 +18,8 @@ PACKAGES = ("sagemaker", "sagemaker-training", "tensorflow", "horovod", "torch",
 def show_function(script: str, name: str):
     """A notebook's view of one function or class of a file in scripts/, with a link to its line.
 
-    name: "main", "Model", or "Model.fit" for a method. Raises ValueError for a file or name that
+    script: such as "train/train_torch.py". name: "main", "Model", "Model.fit" for a method, or
+    "main.step" for a function in another. Raises ValueError for a file or name that
     is not there, and for a method's bare name that several classes have.
     """
     text, line = function_source(script, name)
@@ -42,7 +44,8 @@ def function_source(script: str, name: str) -> tuple[str, int]:
         raise ValueError(f"scripts/{script} has several {name!r}: name one of {', '.join(found)}.")
     node = defined[found[0]]
     first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-    return "\n".join(text.splitlines()[first - 1 : node.end_lineno]), first
+    shown = "\n".join(text.splitlines()[first - 1 : node.end_lineno])
+    return textwrap.dedent(shown), first
 
 
 def _definitions(node: ast.AST, prefix: str = ""):

@@ -129,7 +129,7 @@ def two_tier(n_bytes: float, place: Placement) -> Rounds:
 def herring(n_bytes: float, place: Placement) -> Rounds:
     """A server on each instance: sums inside, a bucket to each server and back, out to the ranks.
 
-    As scripts/collectives/herring.py does it: up and down inside an instance along a tree.
+    As scripts/demos/collectives/herring.py does it: up and down inside an instance along a tree.
     """
     instances = range(place.instances)
     servers = [place.rank_of(instance, 0) for instance in instances]

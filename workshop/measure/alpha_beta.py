@@ -10,7 +10,7 @@ is sums:
 Where ranks live on instances there are two tiers: inside an instance, and across, where all
 messages share the instance's one link to the network:
 
-    tiers = TwoTiers.from_measurements(job.events)               # scripts/measure_all_reduce.py
+    tiers = TwoTiers.from_measurements(job.events)         # scripts/demos/measure_all_reduce.py
     estimated_seconds("two_tier", 1_000_000, instances=2, ranks_per_instance=4, links=tiers)
     bound("two_tier", 1_000_000, instances=2, ranks_per_instance=4, bits_per_second=200e6)
 
@@ -107,7 +107,7 @@ class TwoTiers:
 
     @classmethod
     def from_measurements(cls, lines: Iterable[Mapping]) -> TwoTiers:
-        """The tiers from the "link" records that scripts/measure_all_reduce.py printed.
+        """The tiers from the "link" records that scripts/demos/measure_all_reduce.py printed.
 
         lines: such as a JobResult's `events`; those of other kinds are passed over. Each has
         tier ("inside" or "across"), pairs (how many messages travelled at once in an instance,
@@ -126,7 +126,8 @@ class TwoTiers:
             measured[one["tier"]][int(one["pairs"])][int(one["bytes"])] = median
         if not any(measured.values()):
             raise ValueError(
-                'There is no record {"event": "link", ...}: run scripts/measure_all_reduce.py.'
+                'There is no record {"event": "link", ...}: run measure_all_reduce.py of '
+                "scripts/demos."
             )
         return cls(**{tier: _shared(tier, by_pairs) for tier, by_pairs in measured.items()})
 

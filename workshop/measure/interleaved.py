@@ -25,7 +25,7 @@ import pandas as pd
 
 from workshop.launch.mpirun import full_words, line_of_rank, mpirun_command
 from workshop.launch.supervisor import Processes, ProcessFailed
-from workshop.paths import SCRIPTS
+from workshop.paths import DEMOS
 
 ONE, INDEPENDENT, RANKS = "one process", "two independent", "two ranks"
 GROUPS = {ONE: ["first"], INDEPENDENT: ["first", "second"], RANKS: ["ranks"]}
@@ -105,7 +105,7 @@ def training_speeds(
     options += ["--threads-per-rank", 1, "--library", library]
     with tempfile.TemporaryDirectory(prefix="workshop-interleaved-") as folder:
         path = Path(folder) / "socket"
-        command = (SCRIPTS / "timed_steps.py", *options, "--socket", path, "--kind")
+        command = (DEMOS / "timed_steps.py", *options, "--socket", path, "--kind")
         commands = [
             mpirun_command(ranks, full_words((*command, *more)))
             for ranks, more in ((1, ["first"]), (1, ["second"]), (2, ["ranks", "--together"]))

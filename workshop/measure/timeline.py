@@ -3,7 +3,7 @@
     HOROVOD_TIMELINE=/tmp/trace.json mpirun -np 2 python train.py
 
 Rank 0 writes the file, in the format of Chrome's tracing page. `read` makes a table of it. It
-also reads the trace that scripts/train_torch_steps.py writes where Horovod is missing.
+also reads the trace that scripts/demos/train_torch_steps.py writes where Horovod is missing.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def _from_torch(trace: dict) -> list[dict]:
     return rows
 
 
-TORCH_TENSORS = 8  # of the model in scripts/common/model_torch.py: four layers, two each
+TORCH_TENSORS = 8  # of the model in scripts/demos/common/model_torch.py: four layers, two each
 
 
 def _short(name: str) -> str:

@@ -1,4 +1,0 @@
-"""Short scripts with one mistake each: `if args.fixed` is where the right ones differ.
-
-scripts/break_training.py starts them; `workshop break` runs them and says what is to be seen.
-"""

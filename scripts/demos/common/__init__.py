@@ -1,0 +1,1 @@
+"""Helpers of the demonstrations; they travel with them in SageMaker's source_dir."""

@@ -1,0 +1,115 @@
+"""How DistributedDataParallel adds up gradients over the ranks: its communication hooks.
+
+DDP collects gradients in buckets. As soon as a bucket is full, while backward() still computes
+others, it gives it to its hook, which returns a Future of the bucket averaged over all ranks.
+"""
+
+import argparse
+from concurrent.futures import ThreadPoolExecutor
+
+import torch
+import torch.distributed as dist
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
+from torch.nn.parallel import DistributedDataParallel
+
+from collectives import two_tier
+from common.arguments import add_flag, number
+from common.errors import ScriptError
+
+NAMES = ("default", "two_tier", "fp16", "powersgd")
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Add --all-reduce, --bucket-megabytes and PowerSGD's two dials to an argument parser."""
+    add_flag(
+        parser,
+        "--all-reduce",
+        choices=NAMES,
+        default="default",
+        help="how gradients are added up over the ranks",
+    )
+    add_flag(
+        parser,
+        "--bucket-megabytes",
+        type=number(float, 0, exclusive=True),
+        default=25,
+        help="DDP sends gradients together once it has so many (MiB)",
+    )
+    add_flag(
+        parser,
+        "--powersgd-rank",
+        type=number(int, 1),
+        default=2,
+        help="width of the thin matrices: the larger, the more exact, and the more bytes",
+    )
+    add_flag(
+        parser,
+        "--powersgd-start",
+        type=number(int, 2),
+        default=10,
+        help="PowerSGD leaves so many first steps as they are",
+    )
+
+
+def register(ddp_model: DistributedDataParallel, args: argparse.Namespace) -> None:
+    """Let `ddp_model` average its gradients as the flags say. Call it before the first step.
+
+    args.all_reduce is one of NAMES:
+        default: the backend's own all-reduce.
+        two_tier: collectives/two_tier.py, for parameters on the CPU and the backend gloo.
+        fp16: the backend's own, in 16 bits. Small gradients become 0, large ones infinite.
+        powersgd: the backend's own; each large weight's gradient travels as two thin matrices
+            of width args.powersgd_rank, after args.powersgd_start steps as they are.
+
+    Raises ScriptError where the backend cannot do it.
+    """
+    group, backend = ddp_model.process_group, dist.get_backend()
+    if args.all_reduce == "two_tier":
+        if backend != "gloo":
+            raise ScriptError(
+                "--all-reduce two_tier sends tensors of the CPU, and here the backend is "
+                f"{backend}: take --all-reduce default"
+            )
+        ddp_model.register_comm_hook(TwoTier(group), averaged)
+    elif args.all_reduce == "fp16":
+        ddp_model.register_comm_hook(group, default_hooks.fp16_compress_hook)
+    elif args.all_reduce == "powersgd":
+        state = powerSGD_hook.PowerSGDState(
+            group,
+            matrix_approximation_rank=args.powersgd_rank,
+            start_powerSGD_iter=args.powersgd_start,
+        )
+        ddp_model.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
+
+
+class TwoTier:
+    """The two-tier all-reduce in a thread of its own, so that backward() can go on meanwhile.
+
+    There is one thread: buckets are added up one after the other, in DDP's order, which is the
+    same on every rank. With more threads a rank could take another rank's next bucket for this
+    one.
+    """
+
+    def __init__(self, group: dist.ProcessGroup) -> None:
+        self._group = group
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="two_tier")
+
+    def average(self, values: torch.Tensor) -> torch.futures.Future:
+        """Begin to average `values`, a vector, over all ranks; return the Future of it."""
+        future = torch.futures.Future()
+        self._thread.submit(self._work, values, future)
+        return future
+
+    def _work(self, values: torch.Tensor, future: torch.futures.Future) -> None:
+        try:
+            values /= dist.get_world_size(self._group)  # first, as DDP does: sums stay small
+            two_tier.all_reduce(values, self._group)
+        except Exception as error:  # whatever it is, backward() must raise it and not wait
+            future.set_exception(error)
+        else:
+            future.set_result(values)
+
+
+def averaged(state: TwoTier, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
+    """The hook itself, in the form that DDP expects."""
+    return state.average(bucket.buffer())

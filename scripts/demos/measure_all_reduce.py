@@ -1,0 +1,127 @@
+"""Measure a job's links, inside an instance and across, and what all-reduces take on them.
+
+    mpirun -np 4 python scripts/demos/measure_all_reduce.py --algorithms gloo,ring --bytes 1048576
+
+SageMaker: entry_point="measure_all_reduce.py", source_dir="scripts/demos", instance_count=2,
+distribution={"mpi": {"enabled": True, "processes_per_host": 4}}. Rank 0 prints JSON lines:
+
+    {"event": "places", "instances": 2, "ranks_per_instance": 4}
+    {"event": "link", "tier": "across", "pairs": 4, "bytes": 1048576, "seconds": [...]}
+    {"event": "all_reduce", "algorithm": "ring", "bytes": 8388608, "seconds": [...]}
+
+seconds: of one call, by block, on the slowest rank. A link line is one message one way. With 1
+pair nothing else moves; with more, so many ranks of each instance send at the same time. An
+algorithm that does not give what torch's all-reduce gives is not measured: the script fails.
+"""
+
+import argparse
+
+import torch
+import torch.distributed as dist
+
+from collectives import placement, tiers, timing
+from common.arguments import add_flag, number, threads_per_rank
+from common.errors import ScriptError, run_main
+from common.ranks_torch import join_ranks, leave_ranks
+from common.report import emit
+
+ODD_LENGTH = 1001  # elements, in the comparison with torch's own
+
+
+def arguments() -> argparse.Namespace:
+    """Read the flags; lists are written with commas."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
+    every = "gloo,ring,blind_ring,two_tier"
+    add_flag(parser, "--algorithms", type=_list_of(_algorithm, "names"), default=every)
+    sizes, count = _list_of(_size, "sizes"), number(int, 1)
+    add_flag(parser, "--bytes", type=sizes, default="8388608,1048576", help="of float32 tensors")
+    add_flag(parser, "--link-bytes", type=sizes, default="8,1048576", help="of single messages")
+    add_flag(parser, "--blocks", type=count, default=5, help="measurements of each")
+    add_flag(parser, "--calls", type=count, default=1, help="calls in a row in each of them")
+    parser.add_argument("--model_dir", help="accepted because the SDK's estimator always sends it")
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Join the ranks, check the algorithms, measure links and all-reduces."""
+    args = arguments()
+    _, ranks_here = join_ranks("gloo")
+    torch.set_num_threads(threads_per_rank(0, ranks_here))
+    try:
+        instances = placement.equal_instances()
+    except ValueError as error:
+        raise ScriptError(str(error)) from error
+    say(event="places", instances=len(instances), ranks_per_instance=len(instances[0]))
+    for algorithm in args.algorithms:
+        check(algorithm)
+    measure_links(args, len(instances[0]))
+    measure_all_reduces(args)
+    leave_ranks()
+
+
+def measure_links(args: argparse.Namespace, ranks_per_instance: int) -> None:
+    """Print a line for each tier, number of pairs and size of a message."""
+    for tier in tiers.TIERS:
+        for pairs in sorted({1, ranks_per_instance}):
+            for n_bytes in args.link_bytes:
+                # A small message is over sooner than the ranks can begin together.
+                calls = args.calls if n_bytes >= 65536 else max(args.calls, 20)
+                seconds = tiers.message_seconds(tier, pairs, n_bytes, calls, args.blocks)
+                if seconds is not None:
+                    say(event="link", tier=tier, pairs=pairs, bytes=n_bytes, seconds=seconds)
+
+
+def measure_all_reduces(args: argparse.Namespace) -> None:
+    """Print a line for each size and algorithm; algorithms alternate, block by block."""
+    for n_bytes in args.bytes:
+        found = timing.interleaved_seconds(args.algorithms, n_bytes, args.calls, args.blocks)
+        for algorithm, seconds in found.items():
+            slowest = tiers.slowest(seconds)
+            say(event="all_reduce", algorithm=algorithm, bytes=n_bytes, seconds=slowest)
+
+
+def check(algorithm: str) -> None:
+    """Raise ScriptError, on all ranks, if any rank's result is not torch's."""
+    different = torch.tensor(timing.different_elements(algorithm, ODD_LENGTH))
+    dist.all_reduce(different)
+    if different:
+        raise ScriptError(
+            f"{algorithm} is wrong in {different.item()} of {ODD_LENGTH} x {dist.get_world_size()}"
+            " elements: nothing was measured. Compare it with dist.all_reduce on a few numbers"
+        )
+
+
+def say(**record) -> None:
+    """Print a line on rank 0 alone; seconds to the microsecond."""
+    if "seconds" in record:
+        record["seconds"] = [round(one, 6) for one in record["seconds"]]
+    if dist.get_rank() == 0:
+        emit(**record)
+
+
+def _list_of(kind, name: str):
+    """Return an argparse type: values of `kind` with commas between, each once."""
+
+    def parse(text: str) -> list:
+        return list(dict.fromkeys(kind(one.strip()) for one in text.split(",")))
+
+    parse.__name__ = name  # argparse says "invalid sizes value"
+    return parse
+
+
+def _algorithm(name: str) -> str:
+    if name not in timing.ALGORITHMS:
+        known = ", ".join(timing.ALGORITHMS)
+        raise argparse.ArgumentTypeError(f"no algorithm {name!r}; there are {known}")
+    return name
+
+
+def _size(text: str) -> int:
+    n_bytes = number(int, 4)(text)
+    if n_bytes % 4:
+        raise argparse.ArgumentTypeError(f"{text} given; a float32 has 4 bytes: give a multiple")
+    return n_bytes
+
+
+if __name__ == "__main__":
+    run_main(main)

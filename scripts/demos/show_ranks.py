@@ -1,0 +1,29 @@
+"""The smallest program of several ranks: meet, add up one number, say who one is.
+
+    torchrun --standalone --nproc_per_node 2 scripts/demos/show_ranks.py
+
+It prints the five variables that torchrun sets, from which torch.distributed knows all it needs.
+"""
+
+import os
+
+import torch
+import torch.distributed as dist
+
+from common.ranks_torch import leave_ranks
+from common.report import emit
+
+VARIABLES = ("MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE", "LOCAL_RANK")
+
+
+def main() -> None:
+    """Sum every rank's number plus one with an all-reduce, and print it with the variables."""
+    dist.init_process_group("gloo")  # meets the others at MASTER_ADDR:MASTER_PORT
+    total = torch.tensor(dist.get_rank() + 1)
+    dist.all_reduce(total)
+    emit(event="rank", sum=total.item(), **{name: os.environ[name] for name in VARIABLES})
+    leave_ranks()
+
+
+if __name__ == "__main__":
+    main()
