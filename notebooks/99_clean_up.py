@@ -58,7 +58,7 @@ print(workshop.versions())
 # made in other lessons is touched by it.
 
 # %%
-practice = f"{seat[:13].rstrip('-')}-99"
+practice = f"{seat[:14]}99"
 session = workshop.session(target=target, seat=practice)
 session
 

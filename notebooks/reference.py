@@ -82,7 +82,7 @@ from workshop.paths import APPENDIX
 # %%
 session = workshop.session(target=target, seat=seat)
 role, bucket, region = session.role, session.bucket, session.region
-source_dir = str(workshop.SCRIPTS / "train")
+source_dir = str(workshop.TRAIN)
 
 import sagemaker  # with a session open, it keeps its remarks to itself
 from sagemaker import image_uris

@@ -6,6 +6,8 @@
 TF_CONFIG is what SageMaker's TensorFlow toolkit sets, with free ports of 127.0.0.1 in place of
 algo-N. With --ps there is a `master` too, and this program starts the parameter servers, as the
 toolkit does. When a process fails, or this program ends, the rest is stopped.
+
+RUN: with 2 workers, with and without servers, on the CPUs of one machine; the tests do so.
 """
 
 import argparse

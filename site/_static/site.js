@@ -1,7 +1,8 @@
 // What the theme's buttons lack for a screen reader: a name that holds the text one sees.
 document.addEventListener("DOMContentLoaded", () => {
   for (const summary of document.querySelectorAll("summary")) {
-    if (!summary.textContent.trim()) summary.setAttribute("aria-label", "Show or hide the pages below");
+    if (summary.textContent.trim()) summary.removeAttribute("aria-label");
+    else summary.setAttribute("aria-label", "Show or hide the pages below");
   }
   for (const search of document.querySelectorAll(".search-button__button[aria-label]")) {
     const text = search.textContent.replace(/\s+/g, " ").trim();

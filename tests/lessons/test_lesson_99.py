@@ -36,13 +36,13 @@ def own_seat(**parameters):
 def test_a_run_that_was_broken_off_can_be_run_again(own_endpoint):
     """The cell that makes entries of models makes those that are not there, each once."""
     (cell,) = (one for one in jupytext.read(lessons()["99"]).cells if "create_model(" in one.source)
-    api, prefix = lesson_runs.client(own_endpoint, "sagemaker"), "workshop-broken-99-"
+    api, prefix = lesson_runs.client(own_endpoint, "sagemaker"), "workshop-broken99-"
     names = {
         "session": SimpleNamespace(client=lambda _: api, job_prefix=prefix, role=ROLE),
         "estimator": SimpleNamespace(training_image_uri=lambda: "image"),
         "result": SimpleNamespace(model="s3://bucket/model.tar.gz"),
         "stacks": stacks,
-        "practice": "broken-99",
+        "practice": "broken99",
     }
     made = [prefix + "digits", prefix + "of-a-colleague"]
     # AWS refuses a name that is there; the endpoint writes over it. So the calls are counted.
@@ -80,7 +80,7 @@ def test_lesson_99(lesson_run):
     assert found["dearest"] == "endpoint ml.m5.large"
     assert 0 < found["usd_per_month"] < 0.01
     assert "Left: nothing." in printed
-    assert f"models: workshop-{SEAT}-99-of-a-colleague: not tagged as this" in printed
+    assert f"models: workshop-{SEAT}99-of-a-colleague: not tagged as this" in printed
     # Nobody said delete: the learner's own things are shown, and left as they were.
     assert found["own_before"] == found["own_after"] == 2, "a bucket, and an object in it"
     assert f"workshop clean --seat {SEAT} --target local" in printed

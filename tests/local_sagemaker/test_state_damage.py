@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from raw_http import signed
 
 from local_sagemaker.server import files
 from local_sagemaker.server.app import Application
+from local_sagemaker.server.bodies import RequestBody
 from local_sagemaker.server.files import replace
 from local_sagemaker.server.moto_state import StateError
 from local_sagemaker.server.signatures import Verifier
@@ -67,6 +69,7 @@ def test_a_write_that_cannot_be_kept_is_refused(life, monkeypatch):
     env = {"AWS_ACCESS_KEY_ID": key.access_key, "AWS_SECRET_ACCESS_KEY": key.secret_key}
     environ = {"REQUEST_METHOD": "PUT", "PATH_INFO": "/a-bucket", "RAW_URI": "/a-bucket"}
     environ |= {"SERVER_NAME": "127.0.0.1", "SERVER_PORT": "1", "wsgi.url_scheme": "http"}
+    environ["wsgi.input"] = RequestBody(io.BytesIO(), "0", chunked=False)
     for name, value in signed(env, "s3", b"", "PUT", "/a-bucket").items():
         environ["HTTP_" + name.upper().replace("-", "_")] = value
     started = []

@@ -18,16 +18,18 @@ from serving_helpers import archive_of
 
 from endpoint_harness import BUCKET, ROLE, processes_with
 
-DEMOS = Path(__file__).parent.parent.parent / "scripts" / "demos"
+TRAIN = Path(__file__).parent.parent.parent / "scripts" / "train"
 # Makes folder/model/model.pt and folder/traced/model.pt of one network, images, and its answers.
 MAKE = """
-import sys
+import os, sys
 import numpy as np, torch
-from common.model_torch import Classifier, save_model
+from train_torch import Classifier
 torch.set_num_threads(1)
 torch.manual_seed(1)
-folder, model = sys.argv[1], Classifier((8, 8, 1), 16).eval()
-save_model(model, folder + "/model", (8, 8, 1), 16)
+folder, model = sys.argv[1], Classifier("small", (8, 8, 1), 16).eval()
+os.mkdir(folder + "/model")
+about = {"model": "small", "image_shape": [8, 8, 1], "hidden_units": 16}
+torch.save(about | {"state_dict": model.state_dict()}, folder + "/model/model.pt")
 images = np.random.default_rng(1).integers(0, 256, (40, 8, 8, 1)).astype(np.uint8)
 with torch.no_grad():
     logits = model(torch.from_numpy(images))
@@ -42,7 +44,7 @@ torch.jit.save(traced, folder + "/traced.pt")
 def made(tmp_path_factory):
     """The folder that MAKE fills, and its arrays."""
     folder = tmp_path_factory.mktemp("torch")
-    subprocess.run([sys.executable, "-c", MAKE, str(folder)], cwd=DEMOS, check=True)
+    subprocess.run([sys.executable, "-c", MAKE, str(folder)], cwd=TRAIN, check=True)
     return folder, dict(np.load(folder / "reference.npz"))
 
 
@@ -62,7 +64,7 @@ def model_of(session, uri: str, **code):
 def test_inference_py_behind_the_sdk(served, sdk, made):
     folder, reference = made
     uri = served.endpoint.put("torch/model.tar.gz", archive_of(folder / "model"))
-    model = model_of(sdk, uri, entry_point="inference.py", source_dir=str(DEMOS.parent / "train"))
+    model = model_of(sdk, uri, entry_point="inference.py", source_dir=str(TRAIN))
     predictor = model.deploy(initial_instance_count=1, instance_type="ml.m5.xlarge")
     name, images = predictor.endpoint_name, reference["images"]
     found = predictor.predict(images)

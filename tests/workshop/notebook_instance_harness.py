@@ -110,7 +110,7 @@ class Machine:
         return self.calls.read_text() if self.calls.exists() else ""
 
 
-def until(true, seconds: float = 20) -> None:
+def until(true, seconds: float = 90) -> None:
     """Wait for a condition. Fails the test after `seconds`."""
     deadline = time.monotonic() + seconds
     while not true():

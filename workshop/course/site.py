@@ -27,6 +27,7 @@ PAGES = (
     "notebooks/glossary.md",
     "notebooks/instructor/guide.md",
     "notebooks/instructor/coverage.md",
+    "notebooks/instructor/first_run_on_aws.md",
     "notebooks/instructor/quiz_answers.md",
     "local_sagemaker/README.md",
     "appendix/sdk_v3/README.md",
