@@ -144,6 +144,8 @@ def test_the_next_start_resumes_a_set_up_that_a_stop_cut_off(session, machine):
     watched(machine).run(lifecycle(session)["OnStart"])
     until(lambda: "conda env create" in machine.said())
     end_processes_of(machine.root)
+    # A `sleep` of the one that was ended holds its lock for a moment more.
+    subprocess.run(["flock", machine.folder / ".set_up.lock", "true"], check=True, timeout=60)
     takes_long.unlink()
     assert not (machine.folder / "workshop-env/.whole").exists()
     start(session, machine)
