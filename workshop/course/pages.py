@@ -47,13 +47,10 @@ def write_html(
     row: how its run went. folder: where the notebook came from; links to files are relative to
     it. pages: the stems of the lessons whose pages lie beside this one; links to them lead there.
     """
-    notebook = nbformat.read(executed, as_version=4)
+    notebook = read_for_people(executed)
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    for cell in code:  # saved results are for programs, and no browser shows them
-        cell.outputs = [one for one in cell.outputs if MIME not in one.get("data", {})]
     notebook.cells = [cell for cell in notebook.cells if not _repeats(cell, code)]
     notebook.metadata["title"] = executed.stem
-    notebook.metadata.pop("widgets", None)
     exporter = nbconvert.HTMLExporter(
         template_name="lesson",
         extra_template_basedirs=[str(TEMPLATES)],
@@ -65,6 +62,16 @@ def write_html(
     page = executed.with_suffix(".html")
     page.write_text(HREF.sub(lambda found: _moved(found, page.parent, folder, pages), body))
     return page
+
+
+def read_for_people(executed: Path) -> nbformat.NotebookNode:
+    """An executed notebook without what only programs read: saved results, widgets' state."""
+    notebook = nbformat.read(executed, as_version=4)
+    notebook.metadata.pop("widgets", None)
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs = [one for one in cell.outputs if MIME not in one.get("data", {})]
+    return notebook
 
 
 def _repeats(cell, code: list) -> bool:

@@ -15,7 +15,7 @@ from pathlib import Path
 import nbformat
 
 from workshop.course.lessons import chosen, lessons
-from workshop.lesson.results import MIME
+from workshop.course.pages import read_for_people
 from workshop.paths import BUILD, NOTEBOOKS, ROOT, SCRIPTS, TRAIN
 
 TEXTS = ROOT / "site"
@@ -95,8 +95,7 @@ def _write_start(source: Path) -> None:
 
 def _write_lesson(executed: Path, page: Path) -> None:
     """A lesson's page: its outputs, without what only programs read."""
-    notebook = nbformat.read(executed, as_version=4)
-    notebook.metadata.pop("widgets", None)
+    notebook = read_for_people(executed)
     notebook.cells = [
         cell for cell in notebook.cells if not HIDDEN & set(cell.metadata.get("tags", []))
     ]
@@ -107,18 +106,10 @@ def _write_lesson(executed: Path, page: Path) -> None:
             "source_hidden"
         ):
             cell.metadata["tags"] = [*cell.metadata.get("tags", []), "hide-input"]
-        cell.outputs = [_without_widgets(one) for one in cell.outputs if _is_shown(one)]
+        for output in cell.outputs:
+            output.get("data", {}).pop("application/vnd.jupyter.widget-view+json", None)
     page.parent.mkdir(parents=True, exist_ok=True)
     nbformat.write(notebook, page)
-
-
-def _is_shown(output) -> bool:
-    return MIME not in output.get("data", {})
-
-
-def _without_widgets(output):
-    output.get("data", {}).pop("application/vnd.jupyter.widget-view+json", None)
-    return output
 
 
 def _write_scripts(folder: Path) -> None:
