@@ -5,11 +5,23 @@ Training jobs are real processes; S3, IAM, CloudFormation and the other services
 moto's. Clients are the unmodified sagemaker SDK, boto3 or AWS CLI, pointed here by
 `AWS_ENDPOINT_URL`.
 
-This package knows nothing of the lessons and could be a project of its own.
+This package knows nothing of the lessons and could be a project of its own. No folder imports one
+that stands above it here:
 
-    server/   the HTTP face: dispatch, validation, errors, state on disk
-    api/      SageMaker's calls that are answered here
-    jobs/     the life of a training job, from request to model.tar.gz
-    cluster/  instances: Linux namespaces, or plain processes where those are refused
-    image/    what stands in for the container image: it runs ON an instance
+    server/         the HTTP server: who answers a request, and what a wrong one gets
+    api/            SageMaker's calls that are answered here
+    serving/        endpoints and batch transforms: workers that load a model and answer
+    jobs/           the life of a training job, from request to model.tar.gz
+    cluster/        instances: Linux namespaces, or plain processes where those are refused
+    moto_services/  moto's services: their state on disk, and what moto lacks
+    s3/             S3's objects
+    protocol/       signatures, bodies, validation, errors
+    disk/           files that are whole or not there, archives
+    image/          what replaces the container image: it runs ON an instance
 """
+
+import sys
+
+# moto's imports reach jsonschema, whose check of international addresses compiles a grammar: half
+# of the seconds until the endpoint answers, for a check that nothing here asks for.
+sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]

@@ -7,13 +7,9 @@ import logging
 import sys
 from pathlib import Path
 
-# moto's imports reach jsonschema, whose check of international addresses compiles a grammar: half
-# of the seconds until the endpoint answers, for a check that nothing here asks for.
-sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
-
-from local_sagemaker import daemon  # noqa: E402
-from local_sagemaker.cluster.spec import MOST_INSTANCES  # noqa: E402
-from local_sagemaker.server.serve import GRACE_SECONDS, CannotServe, serve  # noqa: E402
+from local_sagemaker import daemon
+from local_sagemaker.cluster.spec import MOST_INSTANCES
+from local_sagemaker.server.serve import GRACE_SECONDS, CannotServe, serve
 
 
 def main() -> int:

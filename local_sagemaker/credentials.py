@@ -1,7 +1,7 @@
 """The access key of a state directory: random, and readable by its owner alone.
 
 Loopback is shared by all users of a machine. What keeps the others out is that every call is
-signed with this key (server/signatures.py) and that nobody else can read it.
+signed with this key (protocol/signatures.py) and that nobody else can read it.
 """
 
 from __future__ import annotations

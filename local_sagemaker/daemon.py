@@ -23,8 +23,8 @@ from pathlib import Path
 import psutil
 
 from local_sagemaker import credentials
+from local_sagemaker.disk.files import remove
 from local_sagemaker.jobs.aws import REGION, LocalAws
-from local_sagemaker.server.files import remove
 
 DEFAULT_PORT = 4600
 LOOPBACK = ("127.0.0.1", "localhost")

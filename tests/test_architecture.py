@@ -239,3 +239,43 @@ def test_contributing_tells_the_same_rooms():
     told = {row[0].strip("`").split("/")[1]: set(filter(None, row[2].split(", "))) for row in rows}
     below = set(ROOMS) - {"cli"}
     assert {room: below if may == {"all below"} else may for room, may in told.items()} == ROOMS
+
+
+# local_sagemaker/: a folder imports only those after it (local_sagemaker/__init__.py says what
+# each is). image/ runs on an instance and imports none of them.
+LAYERS = ("server", "moto_services", "api", "serving", "jobs", "cluster", "s3", "protocol", "disk")
+
+
+def upward(known: dict[str, Path]) -> set[tuple[str, str]]:
+    """(module of local_sagemaker/, module that it imports from a folder before its own)."""
+    layer = {
+        name: LAYERS.index(name.split(".")[1])
+        for name in known
+        if name.startswith("local_sagemaker.") and name.split(".")[1] in LAYERS
+    }
+    return {
+        (name, one)
+        for name in layer
+        for one in imported(name, known) & layer.keys()
+        if layer[one] < layer[name]
+    }
+
+
+def test_no_folder_of_the_endpoint_reaches_up(tmp_path):
+    assert upward(modules()) == set()
+    for name, text in {
+        "jobs/run": "from local_sagemaker.server import app",
+        "server/app": "",
+    }.items():
+        path = tmp_path / "local_sagemaker" / f"{name}.py"
+        path.parent.mkdir(parents=True)
+        path.write_text(text)
+    known = modules(tmp_path, {".": ("local_sagemaker",)})
+    assert upward(known) == {("local_sagemaker.jobs.run", "local_sagemaker.server.app")}
+
+
+def test_the_image_imports_no_folder_of_the_endpoint():
+    known = modules()
+    ours = {name for name in known if name.startswith("local_sagemaker.image")}
+    met = {one for name in ours for one in imported(name, known)} - ours
+    assert {one for one in met if one.split(".")[1] in LAYERS} == set()

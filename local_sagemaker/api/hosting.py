@@ -13,7 +13,7 @@ from moto.core import DEFAULT_ACCOUNT_ID
 
 from local_sagemaker.api import listing
 from local_sagemaker.jobs.aws import LocalAws
-from local_sagemaker.server.errors import AwsError, validation
+from local_sagemaker.protocol.errors import AwsError, validation
 from local_sagemaker.serving import model
 from local_sagemaker.serving.endpoint_run import EndpointRun
 from local_sagemaker.serving.endpoints import EndpointManager

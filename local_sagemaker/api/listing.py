@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable
 
-from local_sagemaker.server.errors import validation
+from local_sagemaker.protocol.errors import validation
 
 PAGE = 100
 

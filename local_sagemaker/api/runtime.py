@@ -18,9 +18,9 @@ import botocore.session
 from moto.core import DEFAULT_ACCOUNT_ID
 
 from local_sagemaker.jobs.failure import shorten
-from local_sagemaker.server.bodies import whole_body
-from local_sagemaker.server.errors import AwsError
-from local_sagemaker.server.signatures import Signature
+from local_sagemaker.protocol.bodies import whole_body
+from local_sagemaker.protocol.errors import AwsError
+from local_sagemaker.protocol.signatures import Signature
 from local_sagemaker.serving import worker
 from local_sagemaker.serving.endpoint_run import GROUP, EndpointRun, NotServing
 from local_sagemaker.serving.endpoints import EndpointManager

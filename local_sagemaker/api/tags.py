@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from local_sagemaker.server.errors import NOT_FOUND, validation
+from local_sagemaker.protocol.errors import NOT_FOUND, validation
 
 # A thing of these kinds that nobody here knows was deleted: moto never knew it.
 OURS = (":training-job/", ":transform-job/", ":endpoint/")

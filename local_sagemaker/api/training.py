@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 from moto.core import DEFAULT_ACCOUNT_ID
 
-from local_sagemaker.api import listing, renting
+from local_sagemaker.api import listing
 from local_sagemaker.cluster.spec import NAMESPACES
 from local_sagemaker.jobs import artifacts, channels, links, metrics, spot, vpc
 from local_sagemaker.jobs.manager import JobManager
 from local_sagemaker.jobs.record import JobRecord
 from local_sagemaker.jobs.spot import DAY
-from local_sagemaker.server.errors import AwsError, validation
-from local_sagemaker.server.validation import operation
+from local_sagemaker.protocol.errors import AwsError, validation
+from local_sagemaker.protocol.validation import operation
 
 MOST_INSTANCES = 64
 RULES = "leave the estimator's rules out, and check the logged metrics in the script"
@@ -49,7 +49,6 @@ class TrainingApi:
     def create(self, request: dict, region: str) -> dict:
         _check(request, self.jobs.isolation)
         _check_offered(request)
-        renting.check(request)
         spot.check(request)
         artifacts.check(request)
         metrics.check(request)

@@ -8,8 +8,8 @@ from moto.core import DEFAULT_ACCOUNT_ID
 
 from local_sagemaker.api import listing
 from local_sagemaker.jobs.channels import KINDS
-from local_sagemaker.server.errors import validation
-from local_sagemaker.server.validation import operation
+from local_sagemaker.protocol.errors import validation
+from local_sagemaker.protocol.validation import operation
 from local_sagemaker.serving import model
 from local_sagemaker.serving.record import Record
 from local_sagemaker.serving.transforms import TransformManager

@@ -140,8 +140,8 @@ def brought(download: Callable[[str, str], None]) -> Callable[[str, str], None]:
     return fetch
 
 
-def mend() -> None:
-    """Put the mends in place, in this process."""
+def patch() -> None:
+    """Apply the patches in this process."""
     process.run_async = _run_async
     files._safe_extractall = bounded(files._safe_extractall)
     files.s3_download = brought(files.s3_download)

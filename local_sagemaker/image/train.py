@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 
-from local_sagemaker.image import later
+from local_sagemaker.image import lazy_imports
 
 
 def main() -> None:
@@ -20,7 +20,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: None)
     if os.environ.get("LOCAL_SAGEMAKER_NO_LAYER"):
         _install_beside_the_job()
-    later.put_off()
+    lazy_imports.install()
     from sagemaker_training import trainer
 
     trainer.train()

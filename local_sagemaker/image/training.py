@@ -12,6 +12,8 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from sagemaker_training import (
     entry_point,
@@ -24,34 +26,28 @@ from sagemaker_training import (
 
 from local_sagemaker.image import hosts, launchers, notes, tf_config, toolkit
 
-PARAMETER_SERVER = "sagemaker_parameter_server_enabled"
-MULTI_WORKER_MIRRORED = "sagemaker_multi_worker_mirrored_strategy_enabled"
-MPI = "sagemaker_mpi_enabled"
-TORCH_DISTRIBUTED = "sagemaker_torch_distributed_enabled"
-SMDDP = "sagemaker_distributed_dataparallel_enabled"
-LAUNCHERS = (PARAMETER_SERVER, MULTI_WORKER_MIRRORED, MPI, TORCH_DISTRIBUTED, SMDDP)
-
 logger = logging_config.get_logger()
 
 
 def main() -> None:
     """Run the user's script on this instance. Called by the toolkit."""
-    toolkit.mend()
+    toolkit.patch()
     env = environment.Environment()
-    _say_what_differs(env)
-    enabled = [key for key in LAUNCHERS if env.additional_framework_parameters.get(key)]
-    launcher = enabled[0] if enabled else None
+    launcher = next((one for one in LAUNCHERS if _enabled(env, one)), None)
+    _say_what_differs(env, launcher)
     if "pytorch" in os.environ.get("LOCAL_SAGEMAKER_IMAGE", ""):
         _pytorch_variables(env)
-    if launcher == PARAMETER_SERVER and len(env.hosts) > 1:
-        _with_parameter_servers(env)
-    elif launcher == MULTI_WORKER_MIRRORED:
-        config = tf_config.for_multi_worker_mirrored(env.hosts, env.current_host)
-        _run(env, runner.ProcessRunnerType, {"TF_CONFIG": json.dumps(config)})
-    elif launcher in (MPI, SMDDP, TORCH_DISTRIBUTED):
-        _run(env, _runner(env, launcher))
-    else:
-        _run(env, runner.ProcessRunnerType)
+    start = LAUNCHERS[launcher].start if launcher else _script
+    start(env)
+
+
+def _enabled(env: environment.Environment, launcher: str) -> bool:
+    return bool(env.additional_framework_parameters.get(launcher))
+
+
+def _script(env: environment.Environment, variables: dict | None = None) -> None:
+    """The script by itself, with `variables` beside the toolkit's."""
+    _run(env, runner.ProcessRunnerType, variables)
 
 
 def _run(env: environment.Environment, runner_type: object, extra: dict | None = None) -> None:
@@ -65,20 +61,52 @@ def _run(env: environment.Environment, runner_type: object, extra: dict | None =
     )
 
 
-def _runner(env: environment.Environment, launcher: str) -> object:
-    """The toolkit's runner for `launcher`, given the way this machine reaches its peers."""
+def _parameter_server(env: environment.Environment) -> None:
+    """One parameter server beside the script on every host; workers outlive the master."""
+    if len(env.hosts) == 1:
+        return _script(env)
+    config = tf_config.for_parameter_server(env.hosts, env.current_host)
+    index = env.hosts.index(env.current_host)
+    logger.info("Launching parameter server process")
+    module = "local_sagemaker.image.ps_server"
+    server = [sys.executable, "-m", module, json.dumps(config["cluster"]), str(index)]
+    process = subprocess.Popen(server, env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"})
+    logger.info("Launching worker process")
+    try:
+        _script(env, {"TF_CONFIG": json.dumps(config)})
+        if env.current_host != env.hosts[0]:
+            _wait_until_down(config["cluster"]["master"][0])
+    finally:
+        process.kill()
+
+
+def _multi_worker_mirrored(env: environment.Environment) -> None:
+    config = tf_config.for_multi_worker_mirrored(env.hosts, env.current_host)
+    _script(env, {"TF_CONFIG": json.dumps(config)})
+
+
+def _mpi(env: environment.Environment) -> None:
+    _run(env, _runner(env, runner.MPIRunnerType))
+
+
+def _smddp(env: environment.Environment) -> None:
+    _run(env, _runner(env, runner.SMDataParallelRunnerType, _processes_per_host()))
+
+
+def _torchrun(env: environment.Environment) -> None:
+    _run(env, _runner(env, runner.TorchDistributedRunnerType, _processes_per_host()))
+
+
+def _processes_per_host() -> dict:
+    """The toolkit starts one process per GPU. This machine need not have the GPUs of the instance
+    type that was asked for: the number of processes stays the request's."""
+    gpus = int(os.environ.get("LOCAL_SAGEMAKER_GPUS", "0"))
+    return {params.MPI_PROCESSES_PER_HOST: gpus or None}
+
+
+def _runner(env: environment.Environment, kind: object, options: dict | None = None) -> object:
+    """The toolkit's runner, given the way this machine reaches its peers."""
     args, variables = mapping.to_cmd_args(env.hyperparameters), env.to_env_vars()
-    # The toolkit starts one process per GPU. This machine need not have the GPUs of the
-    # instance type that was asked for: the number of processes stays the request's.
-    per_host = int(os.environ.get("LOCAL_SAGEMAKER_GPUS", "0")) or None
-    options = {params.MPI_PROCESSES_PER_HOST: per_host}
-    if launcher == MPI:
-        options = None
-    kind = {
-        MPI: runner.MPIRunnerType,
-        SMDDP: runner.SMDataParallelRunnerType,
-        TORCH_DISTRIBUTED: runner.TorchDistributedRunnerType,
-    }[launcher]
     made = runner.get(kind, env.user_entry_point, args, variables, options)
     swaps = {
         "MasterRunner": launchers.MpiMaster,
@@ -89,23 +117,6 @@ def _runner(env: environment.Environment, launcher: str) -> object:
         swaps["TorchDistributedRunner"] = launchers.TorchrunOnLoopback
     made.__class__ = swaps.get(type(made).__name__, type(made))
     return made
-
-
-def _with_parameter_servers(env: environment.Environment) -> None:
-    """One parameter server beside the script on every host; workers outlive the master."""
-    config = tf_config.for_parameter_server(env.hosts, env.current_host)
-    index = env.hosts.index(env.current_host)
-    logger.info("Launching parameter server process")
-    module = "local_sagemaker.image.ps_server"
-    server = [sys.executable, "-m", module, json.dumps(config["cluster"]), str(index)]
-    process = subprocess.Popen(server, env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"})
-    logger.info("Launching worker process")
-    try:
-        _run(env, runner.ProcessRunnerType, {"TF_CONFIG": json.dumps(config)})
-        if env.current_host != env.hosts[0]:
-            _wait_until_down(config["cluster"]["master"][0])
-    finally:
-        process.kill()
 
 
 def _wait_until_down(master: str) -> None:
@@ -129,15 +140,35 @@ def _pytorch_variables(env: environment.Environment) -> None:
     os.environ["NCCL_DEBUG"] = "WARN"
 
 
-def _say_what_differs(env: environment.Environment) -> None:
+@dataclass(frozen=True)
+class Launcher:
+    """key: the SDK's, in `distribution=`. start: runs the script so, on this instance."""
+
+    key: str
+    start: Callable[[environment.Environment], None]
+
+
+# The hyperparameter that asks for it -> the launcher. Where two are asked for, the first runs.
+LAUNCHERS = {
+    "sagemaker_parameter_server_enabled": Launcher("parameter_server", _parameter_server),
+    "sagemaker_multi_worker_mirrored_strategy_enabled": Launcher(
+        "multi_worker_mirrored_strategy", _multi_worker_mirrored
+    ),
+    "sagemaker_mpi_enabled": Launcher("mpi", _mpi),
+    "sagemaker_torch_distributed_enabled": Launcher("torch_distributed", _torchrun),
+    "sagemaker_distributed_dataparallel_enabled": Launcher("smdistributed", _smddp),
+}
+
+
+def _say_what_differs(env: environment.Environment, launcher: str | None) -> None:
     """Say once, in the log of the first host, how this job differs from one on AWS."""
     if env.current_host != env.hosts[0]:
         return
     notes.say()
-    if env.additional_framework_parameters.get(SMDDP):
+    if launcher and LAUNCHERS[launcher].start is _smddp:
         print(
             "[local] SMDDP exists only on AWS (ml.p4d, ml.p4de). Here backend 'smddp' is a "
-            "two-tier all-reduce over gloo: the same result, and not its speed."
+            "two-tier all-reduce over gloo: the same result, but not its speed."
         )
     unknown = [
         key
@@ -146,13 +177,11 @@ def _say_what_differs(env: environment.Environment) -> None:
     ]
     if unknown:
         print(f"[local] unknown launcher {', '.join(unknown)}: ignored, as on AWS.")
-    elif len(env.hosts) > 1 and not any(
-        env.additional_framework_parameters.get(key) for key in LAUNCHERS
-    ):
+    elif len(env.hosts) > 1 and not launcher:
+        known = ", ".join(one.key for one in LAUNCHERS.values())
         print(
             f"[local] {len(env.hosts)} instances and no launcher that SageMaker knows: every "
             "host runs the script by itself, and nothing synchronises them. `distribution=` "
-            "takes parameter_server, mpi, torch_distributed, multi_worker_mirrored_strategy "
-            "or smdistributed."
+            f"takes one of {known}."
         )
     sys.stdout.flush()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from local_sagemaker.jobs.aws import LocalAws, split_uri
 from local_sagemaker.jobs.channels import inside
-from local_sagemaker.server.errors import validation
+from local_sagemaker.protocol.errors import validation
 
 # Member of the request -> AWS's default for its LocalPath, and the only place here.
 COPIED = {

@@ -15,7 +15,7 @@ from pathlib import Path
 from botocore.exceptions import BotoCoreError, ClientError
 
 from local_sagemaker.jobs.aws import AWS_ERRORS, LocalAws, split_uri
-from local_sagemaker.server.errors import AwsError, validation
+from local_sagemaker.protocol.errors import AwsError, validation
 
 SOURCE = "sourcedir.tar.gz"  # image/toolkit.py looks for it
 KINDS = ("S3Prefix", "ManifestFile")

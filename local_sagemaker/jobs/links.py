@@ -10,9 +10,9 @@ import dataclasses
 from pathlib import Path
 
 from local_sagemaker.cluster.links import BY_TYPE, WIDE, Links, parse
+from local_sagemaker.disk.files import replace
 from local_sagemaker.jobs import network
-from local_sagemaker.server.errors import validation
-from local_sagemaker.server.files import replace
+from local_sagemaker.protocol.errors import validation
 
 VARIABLE = "LOCAL_SAGEMAKER_LINKS"
 FILE = "links"

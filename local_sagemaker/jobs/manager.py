@@ -10,14 +10,14 @@ from pathlib import Path
 from local_sagemaker.cluster import processes
 from local_sagemaker.cluster.links import Links
 from local_sagemaker.cluster.spec import MOST_INSTANCES
+from local_sagemaker.disk.files import remove
+from local_sagemaker.disk.records import readable
 from local_sagemaker.jobs.aws import LocalAws, name_in
+from local_sagemaker.jobs.cluster_options import ClusterOptions
 from local_sagemaker.jobs.record import JobRecord
 from local_sagemaker.jobs.run import JobRun, clean
-from local_sagemaker.jobs.terms import Terms
 from local_sagemaker.jobs.vpc import EVERYTHING, Reach
-from local_sagemaker.server.errors import NOT_FOUND, AwsError, validation
-from local_sagemaker.server.files import remove
-from local_sagemaker.server.records import readable
+from local_sagemaker.protocol.errors import NOT_FOUND, AwsError, validation
 
 LOG = logging.getLogger(__name__)
 JOIN_SECONDS = 15  # all jobs together
@@ -81,8 +81,8 @@ class JobManager:
                 )
             directory = self.directory / name
             record = JobRecord.create(directory, request, arn, region)
-            terms = Terms(self.isolation, self.grace_seconds, links, reach)
-            run = JobRun(record, self.aws, directory, terms)
+            options = ClusterOptions(self.isolation, self.grace_seconds, links, reach)
+            run = JobRun(record, self.aws, directory, options)
             self.records[name], self.runs[name] = record, run
         run.thread.start()
         return record

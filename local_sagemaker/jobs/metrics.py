@@ -9,7 +9,7 @@ from collections.abc import Callable
 import regex
 
 from local_sagemaker.jobs.aws import LocalAws
-from local_sagemaker.server.errors import validation
+from local_sagemaker.protocol.errors import validation
 
 NAMESPACE = "/aws/sagemaker/TrainingJobs"
 # Seconds for one expression on one line: "(a|aa)+$" on sixty letters could take years.

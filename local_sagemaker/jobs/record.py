@@ -7,9 +7,9 @@ import threading
 import time
 from pathlib import Path
 
+from local_sagemaker.disk.files import replace
 from local_sagemaker.jobs.aws import name_in
 from local_sagemaker.jobs.failure import REASON_LIMIT
-from local_sagemaker.server.files import replace
 
 # What AWS says at each step (SecondaryStatusTransitions[].StatusMessage).
 MESSAGES = {

@@ -8,13 +8,13 @@ import time
 from functools import partial
 from pathlib import Path
 
+from local_sagemaker.disk.files import empty, remove
 from local_sagemaker.jobs import artifacts, channels, failure, instances, spot, vpc
 from local_sagemaker.jobs.aws import AWS_ERRORS, LocalAws
+from local_sagemaker.jobs.cluster_options import ClusterOptions
 from local_sagemaker.jobs.log import JobLog
 from local_sagemaker.jobs.record import JobRecord
-from local_sagemaker.jobs.terms import Terms
 from local_sagemaker.jobs.training import Training
-from local_sagemaker.server.files import empty, remove
 
 LOG = logging.getLogger(__name__)
 CHECKPOINT_SECONDS = 1.0
@@ -25,8 +25,10 @@ INTERRUPTED = "The spot instances were interrupted; the job starts again on othe
 class JobRun:
     """A job while it runs. directory: the job's own; its instances live there."""
 
-    def __init__(self, record: JobRecord, aws: LocalAws, directory: Path, terms: Terms) -> None:
-        self.record, self.aws, self.directory, self.terms = record, aws, directory, terms
+    def __init__(
+        self, record: JobRecord, aws: LocalAws, directory: Path, options: ClusterOptions
+    ) -> None:
+        self.record, self.aws, self.directory, self.options = record, aws, directory, options
         self.region = record.data["region"]
         self.log = JobLog(aws, record)
         self.training: Training | None = None
@@ -63,8 +65,8 @@ class JobRun:
 
     def _phases(self) -> None:
         while True:
-            where = (self.directory, self.terms.isolation, self.aws)
-            hosts = instances.prepare(self.record, *where, self.terms.reach)
+            where = (self.directory, self.options.isolation, self.aws)
+            hosts = instances.prepare(self.record, *where, self.options.reach)
             opt_ml = {host.name: host.path / "ml" for host in hosts}
             syncs = self._download(opt_ml)
             if not self.stop_wanted.is_set():
@@ -83,10 +85,10 @@ class JobRun:
         self.log.open(list(opt_ml))
         self.record.enter("Downloading")
         request = self.record.request
-        if not self.terms.reach.s3 and {"InputDataConfig", "CheckpointConfig"} & {*request}:
+        if not self.options.reach.s3 and {"InputDataConfig", "CheckpointConfig"} & {*request}:
             raise channels.DataError(f"Data download failed:{vpc.NO_S3}")
         channels.fetch(self.aws, request, self.region, opt_ml)
-        if self.terms.reach.endpoint:
+        if self.options.reach.endpoint:
             folders = [folder.parent / "tmp" for folder in opt_ml.values()]
             channels.fetch_source(self.aws, request, self.region, folders)
         if "CheckpointConfig" in request:
@@ -94,7 +96,7 @@ class JobRun:
         return artifacts.syncs(self.aws, request, self.region, opt_ml)
 
     def _train(self, hosts: list, syncs: list[artifacts.Sync]) -> None:
-        spec = self.terms.cluster(self.record, hosts, self.aws.port)
+        spec = self.options.cluster(self.record, hosts, self.aws.port)
         self.training = Training(spec, self.directory, self.log)
         if self.stop_wanted.is_set():  # asked for while the supervisor was being started
             self.training.cluster.stop()
@@ -150,7 +152,7 @@ class JobRun:
     def _upload(self, opt_ml: dict[str, Path], syncs: list[artifacts.Sync]) -> None:
         if self.record.status != "Stopping":
             self.record.enter("Uploading")
-        if not self.terms.reach.s3:
+        if not self.options.reach.s3:
             raise channels.DataError(f"Artifact upload failed:{vpc.NO_S3}")
         try:
             for one in syncs:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from local_sagemaker.server.errors import validation
+from local_sagemaker.protocol.errors import validation
 
 VARIABLE = "LOCAL_SAGEMAKER_INTERRUPT"
 FILE = "interrupt"  # in the job's directory: whoever makes it asks for an interruption
@@ -38,7 +38,9 @@ def after(request: dict) -> float | None:
 
 
 def check(request: dict) -> None:
-    """Raise AwsError (ValidationException) if the job cannot be interrupted as it asks."""
+    """Raise AwsError (ValidationException) for a request for spot instances, for a warm pool or
+    for an interruption that contradicts itself."""
+    _check_limits(request)
     try:
         wanted = after(request)
     except ValueError as error:
@@ -47,6 +49,28 @@ def check(request: dict) -> None:
         raise validation(
             f"Environment's {VARIABLE} takes spot instances away, and this job has none: "
             "set EnableManagedSpotTraining (an estimator's use_spot_instances=True, max_wait=...)."
+        )
+
+
+def _check_limits(request: dict) -> None:
+    stopping = request.get("StoppingCondition") or {}
+    spot = request.get("EnableManagedSpotTraining") or False
+    longest, wait = stopping.get("MaxRuntimeInSeconds", DAY), stopping.get("MaxWaitTimeInSeconds")
+    if not spot and wait is not None:
+        # AWS's own words: https://github.com/Kenza-AI/sagify/issues/111, read 2026-11-21
+        raise validation(
+            "Invalid MaxWaitTimeInSeconds. It is only supported when EnableManagedSpotTraining is "
+            "set to true"
+        )
+    if spot and (wait is None or wait < longest):
+        raise validation(
+            "Invalid MaxWaitTimeInSeconds. With EnableManagedSpotTraining it must be given, and "
+            f"not be below MaxRuntimeInSeconds, which is {longest}."
+        )
+    if spot and (request.get("ResourceConfig") or {}).get("KeepAlivePeriodInSeconds"):
+        raise validation(
+            "Invalid KeepAlivePeriodInSeconds. A warm pool cannot be made of spot instances "
+            "(EnableManagedSpotTraining)."
         )
 
 

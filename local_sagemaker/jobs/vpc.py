@@ -17,7 +17,7 @@ import ipaddress
 from botocore.exceptions import ClientError
 
 from local_sagemaker.jobs.aws import LocalAws
-from local_sagemaker.server.errors import validation
+from local_sagemaker.protocol.errors import validation
 
 ANYWHERE = "0.0.0.0/0"
 HTTPS = 443

@@ -8,10 +8,10 @@ import re
 import zlib
 from collections.abc import Generator, Iterator, Mapping
 
+from local_sagemaker.protocol.bodies import LINE, RequestBody, chunk_size
+from local_sagemaker.protocol.errors import AwsError
+from local_sagemaker.protocol.signatures import Signature
 from local_sagemaker.s3.blobs import PIECE
-from local_sagemaker.server.bodies import LINE, RequestBody, chunk_size
-from local_sagemaker.server.errors import AwsError
-from local_sagemaker.server.signatures import Signature
 
 SIGNED = re.compile(r"[0-9a-f]{64}")
 

@@ -19,12 +19,12 @@ from moto.core import DEFAULT_ACCOUNT_ID
 from moto.s3.exceptions import S3ClientError
 from moto.s3.models import FakeBucket, s3_backends
 
+from local_sagemaker.protocol.errors import AwsError
 from local_sagemaker.s3 import listing
 from local_sagemaker.s3.blobs import Segment
 from local_sagemaker.s3.bodies import ALGORITHMS, CHECKSUMS, Body
 from local_sagemaker.s3.listing import OWNER, modified
 from local_sagemaker.s3.store import NULL, ObjectStore, Stored, Upload
-from local_sagemaker.server.errors import AwsError
 
 OBJECT_LIMIT = 5 * 1024**3  # bytes; S3's limit for one PUT, and for one part
 PART_MINIMUM = 5 * 1024**2  # bytes; of every part but the last

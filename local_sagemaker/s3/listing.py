@@ -11,8 +11,8 @@ from urllib.parse import quote
 
 from moto.s3.models import FakeBucket
 
+from local_sagemaker.protocol.errors import AwsError
 from local_sagemaker.s3.store import NULL, ObjectStore, Stored
-from local_sagemaker.server.errors import AwsError
 
 MOST = 1000  # keys and folded prefixes of one page
 LAST = "\U0010ffff"  # sorts after every other character

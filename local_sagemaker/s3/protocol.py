@@ -16,11 +16,11 @@ from moto.core.serialize import S3Serializer, SerializationContext
 from moto.core.utils import get_service_model
 from werkzeug.exceptions import NotFound
 
+from local_sagemaker.protocol.bodies import whole_body
+from local_sagemaker.protocol.errors import AwsError
+from local_sagemaker.protocol.signatures import Signature
 from local_sagemaker.s3.bodies import Body
 from local_sagemaker.s3.calls import OBJECT_LIMIT, ObjectCalls
-from local_sagemaker.server.bodies import whole_body
-from local_sagemaker.server.errors import AwsError
-from local_sagemaker.server.signatures import Signature
 
 BODY_LIMIT = 4 * 1024 * 1024  # bytes of a request that is XML: a thousand keys, ten thousand parts
 NOT_OFFERED = (

@@ -12,21 +12,21 @@ from botocore.model import OperationNotFoundError
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 
 from local_sagemaker.api.runtime import RuntimeApi, endpoint_of
-from local_sagemaker.s3.calls import ObjectCalls
-from local_sagemaker.s3.protocol import ObjectProtocol
-from local_sagemaker.server import (
+from local_sagemaker.moto_services import (
     cloudformation_gaps,
     deleted_stacks,
     iam_gaps,
     safe_templates,
-    signatures,
-    web_pages,
 )
-from local_sagemaker.server.answers import answer, as_aws_shapes_it, refuse
-from local_sagemaker.server.bodies import BAD_URI, json_object, whole_body
-from local_sagemaker.server.errors import AwsError, disk_trouble, unknown_operation, validation
-from local_sagemaker.server.moto_state import MotoState
-from local_sagemaker.server.validation import check, exists
+from local_sagemaker.moto_services.state import MotoState
+from local_sagemaker.protocol import signatures
+from local_sagemaker.protocol.answers import answer, as_aws_shapes_it, refuse
+from local_sagemaker.protocol.bodies import BAD_URI, json_object, whole_body
+from local_sagemaker.protocol.errors import AwsError, disk_trouble, unknown_operation, validation
+from local_sagemaker.protocol.validation import check, exists
+from local_sagemaker.s3.calls import ObjectCalls
+from local_sagemaker.s3.protocol import ObjectProtocol
+from local_sagemaker.server import web_pages
 
 LOG = logging.getLogger(__name__)
 CBOR_OPERATION = re.compile(r"^/service/[^/]+/operation/(\w+)$")  # CloudWatch's newest protocol

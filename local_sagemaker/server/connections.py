@@ -12,8 +12,8 @@ from typing import Any
 from moto.moto_server.werkzeug_app import MotoRequestHandler
 from werkzeug.serving import ThreadedWSGIServer
 
-from local_sagemaker.server.answers import http_error
-from local_sagemaker.server.bodies import BAD_URI, RequestBody
+from local_sagemaker.protocol.answers import http_error
+from local_sagemaker.protocol.bodies import BAD_URI, RequestBody
 from local_sagemaker.server.web_pages import LOCAL_ADDRESS
 
 IDLE_SECONDS = 60  # a client that sends nothing for so long is let go

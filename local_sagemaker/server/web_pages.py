@@ -11,7 +11,7 @@ import re
 from urllib.parse import parse_qsl
 
 from local_sagemaker.cluster.spec import GATEWAY
-from local_sagemaker.server.errors import AwsError
+from local_sagemaker.protocol.errors import AwsError
 
 HOSTS = {"127.0.0.1", "localhost", "[::1]", GATEWAY}  # GATEWAY: as a job sees the endpoint
 LOCAL_ADDRESS = "local_sagemaker.local_address"  # in environ: where the connection was accepted

@@ -8,9 +8,9 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from local_sagemaker.disk.files import remove
 from local_sagemaker.jobs import failure
 from local_sagemaker.jobs.aws import LocalAws
-from local_sagemaker.server.files import remove
 from local_sagemaker.serving import model, worker
 from local_sagemaker.serving.log import StreamLog
 from local_sagemaker.serving.model import ModelDataError

@@ -7,10 +7,10 @@ import uuid
 from pathlib import Path
 
 from local_sagemaker.cluster import processes
+from local_sagemaker.disk.files import remove
+from local_sagemaker.disk.records import readable
 from local_sagemaker.jobs.aws import LocalAws, name_in
-from local_sagemaker.server.errors import validation
-from local_sagemaker.server.files import remove
-from local_sagemaker.server.records import readable
+from local_sagemaker.protocol.errors import validation
 from local_sagemaker.serving import endpoint_run
 from local_sagemaker.serving.endpoint_run import EndpointRun
 from local_sagemaker.serving.model import Container

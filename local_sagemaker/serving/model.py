@@ -8,10 +8,10 @@ from pathlib import Path
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from local_sagemaker.disk.archives import unpack
 from local_sagemaker.jobs.aws import LocalAws, split_uri
 from local_sagemaker.jobs.channels import DataError, inside
-from local_sagemaker.server.archives import unpack
-from local_sagemaker.server.errors import AwsError, validation
+from local_sagemaker.protocol.errors import AwsError, validation
 
 UNPACKED_LIMIT = 20 * 1024**3  # bytes
 SUBMIT_DIRECTORY = "SAGEMAKER_SUBMIT_DIRECTORY"

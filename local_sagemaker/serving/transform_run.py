@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from local_sagemaker.disk.files import empty
 from local_sagemaker.jobs import channels, failure
 from local_sagemaker.jobs.aws import AWS_ERRORS, LocalAws, split_uri
-from local_sagemaker.server.files import empty
 from local_sagemaker.serving import model, worker
 from local_sagemaker.serving.endpoint_run import START_SECONDS
 from local_sagemaker.serving.log import StreamLog

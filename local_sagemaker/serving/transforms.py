@@ -8,9 +8,9 @@ import uuid
 from pathlib import Path
 
 from local_sagemaker.cluster import processes
+from local_sagemaker.disk.records import readable
 from local_sagemaker.jobs.aws import LocalAws, name_in
-from local_sagemaker.server.errors import AwsError, validation
-from local_sagemaker.server.records import readable
+from local_sagemaker.protocol.errors import AwsError, validation
 from local_sagemaker.serving import transform_run
 from local_sagemaker.serving.model import Container
 from local_sagemaker.serving.record import FILE, Record

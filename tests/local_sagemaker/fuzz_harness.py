@@ -12,7 +12,7 @@ from botocore.model import ListShape, MapShape, Shape, StructureShape
 from raw_http import head, signed
 
 from endpoint_harness import request
-from local_sagemaker.server.validation import operation
+from local_sagemaker.protocol.validation import operation
 
 ANSWER_SECONDS = 60
 OPERATIONS = (

@@ -12,7 +12,7 @@ from moto import mock_aws
 from moto.cloudwatch.models import CloudWatchBackend
 from moto.s3.models import S3Backend
 
-from local_sagemaker.server.moto_state import MotoState
+from local_sagemaker.moto_services.state import MotoState
 
 PATCHED = (
     (moto.logs.models, "LogStream"),

@@ -6,7 +6,7 @@ import tarfile
 
 import pytest
 
-from local_sagemaker.server import archives
+from local_sagemaker.disk import archives
 
 
 def member(name, kind=tarfile.REGTYPE, link=""):

@@ -14,7 +14,7 @@ from botocore.exceptions import ClientError
 from endpoint_harness import BUCKET, estimator, request, start
 from local_sagemaker.jobs import artifacts
 from local_sagemaker.jobs.channels import DataError
-from local_sagemaker.server.errors import AwsError
+from local_sagemaker.protocol.errors import AwsError
 
 REGION = "us-east-1"
 

@@ -12,7 +12,7 @@ from endpoint_harness import BUCKET, request
 from local_sagemaker.jobs import channels
 from local_sagemaker.jobs.aws import split_uri
 from local_sagemaker.jobs.channels import DataError
-from local_sagemaker.server.errors import AwsError
+from local_sagemaker.protocol.errors import AwsError
 
 REGION = "us-east-1"
 

@@ -15,8 +15,8 @@ from local_sagemaker.cluster import linux, shaping
 from local_sagemaker.cluster.links import BY_TYPE, WIDE, Links, parse
 from local_sagemaker.cluster.spec import ClusterSpec, Host
 from local_sagemaker.jobs import links, network
-from local_sagemaker.server.errors import AwsError
-from local_sagemaker.server.validation import operation
+from local_sagemaker.protocol.errors import AwsError
+from local_sagemaker.protocol.validation import operation
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from endpoint_harness import request
 from local_sagemaker.jobs import metrics
-from local_sagemaker.server.errors import AwsError
+from local_sagemaker.protocol.errors import AwsError
 
 
 def body(*definitions: tuple[str, str]) -> dict:

@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 
 from endpoint_harness import IMAGE, request
 from local_sagemaker.api.training import TrainingApi
-from local_sagemaker.server.errors import AwsError
+from local_sagemaker.protocol.errors import AwsError
 
 
 def commanded(name: str, command: str, instances: int = 1, **more) -> dict:

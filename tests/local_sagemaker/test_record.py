@@ -14,10 +14,10 @@ from botocore.credentials import Credentials
 
 from endpoint_harness import request
 from local_sagemaker.api.training import description
+from local_sagemaker.disk import files
 from local_sagemaker.jobs.aws import REGION, LocalAws
 from local_sagemaker.jobs.manager import JobManager
 from local_sagemaker.jobs.record import JobRecord
-from local_sagemaker.server import files
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from test_failures import until_log
 from endpoint_harness import BUCKET, estimator, request, start, until_gone
 from local_sagemaker.jobs import spot
 from local_sagemaker.jobs.record import JobRecord
-from local_sagemaker.server.errors import AwsError
+from local_sagemaker.protocol.errors import AwsError
 
 SPOT = {"use_spot_instances": True, "max_run": 600, "max_wait": 900}
 

@@ -8,8 +8,8 @@ import time
 import pytest
 from moto_life import lives
 
-from local_sagemaker.server import journal
-from local_sagemaker.server.pickling import StatePickler
+from local_sagemaker.moto_services import journal
+from local_sagemaker.moto_services.pickling import StatePickler
 
 START = int(time.time() * 1000) - 60_000  # Unix milliseconds
 

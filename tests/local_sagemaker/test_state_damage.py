@@ -12,12 +12,12 @@ from botocore.credentials import Credentials
 from moto_life import lives
 from raw_http import signed
 
-from local_sagemaker.server import files
+from local_sagemaker.disk import files
+from local_sagemaker.disk.files import replace
+from local_sagemaker.moto_services.state import StateError
+from local_sagemaker.protocol.bodies import RequestBody
+from local_sagemaker.protocol.signatures import Verifier
 from local_sagemaker.server.app import Application
-from local_sagemaker.server.bodies import RequestBody
-from local_sagemaker.server.files import replace
-from local_sagemaker.server.moto_state import StateError
-from local_sagemaker.server.signatures import Verifier
 
 FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 

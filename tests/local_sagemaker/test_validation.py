@@ -6,8 +6,8 @@ import pytest
 from botocore.exceptions import ClientError
 
 from endpoint_harness import BUCKET, request
-from local_sagemaker.server.errors import AwsError
-from local_sagemaker.server.validation import check
+from local_sagemaker.protocol.errors import AwsError
+from local_sagemaker.protocol.validation import check
 
 
 def refused(body: object, name: str = "CreateTrainingJob") -> AwsError:

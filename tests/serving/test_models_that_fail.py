@@ -15,7 +15,7 @@ from serving_helpers import PATIENCE, TRIPLE, archive, no_retries, script
 
 from endpoint_harness import processes_with
 from local_sagemaker.api.runtime import RuntimeApi
-from local_sagemaker.server.bodies import RequestBody
+from local_sagemaker.protocol.bodies import RequestBody
 from local_sagemaker.serving import worker
 from local_sagemaker.serving.endpoint_run import MOST_RESTARTS, EndpointRun
 from local_sagemaker.serving.model import Container

@@ -9,7 +9,7 @@ import boto3
 import moto
 from botocore.exceptions import EndpointConnectionError
 
-from local_sagemaker.server import cloudformation_gaps, deleted_stacks
+from local_sagemaker.moto_services import cloudformation_gaps, deleted_stacks
 
 REGION = "us-east-1"
 

@@ -19,7 +19,7 @@ from sagemaker import image_uris
 from sagemaker.estimator import EstimatorBase
 
 from local_sagemaker import daemon
-from local_sagemaker.server.validation import check as check_as_the_service
+from local_sagemaker.protocol.validation import check as check_as_the_service
 from workshop.account import preflight
 from workshop.cli import main
 from workshop.jobs.job_preview import preview, preview_session

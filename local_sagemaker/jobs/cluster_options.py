@@ -1,4 +1,4 @@
-"""On what terms a job's instances run, and what runs on them."""
+"""How a job's instances run: isolation, links, what they reach; and their command."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CONTAINER = [sys.executable, "-m", "local_sagemaker.image.container"]
 
 
 @dataclass(frozen=True)
-class Terms:
+class ClusterOptions:
     """How a job's instances run.
 
     isolation: `namespaces` or `processes`. grace_seconds: from SIGTERM to SIGKILL.

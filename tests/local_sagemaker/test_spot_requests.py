@@ -6,8 +6,8 @@ import pytest
 from botocore.exceptions import ClientError
 
 from endpoint_harness import request
-from local_sagemaker.api import renting
-from local_sagemaker.server.errors import AwsError
+from local_sagemaker.jobs import spot
+from local_sagemaker.protocol.errors import AwsError
 
 RESOURCES = request("a")["ResourceConfig"]
 SPOT = {"EnableManagedSpotTraining": True}
@@ -30,13 +30,13 @@ REFUSED = {
 def test_what_contradicts_itself_is_refused(name):
     changes, said = REFUSED[name]
     with pytest.raises(AwsError) as caught:
-        renting.check(request("a-job", **changes))
+        spot.check(request("a-job", **changes))
     assert caught.value.code == "ValidationException" and said in caught.value.message
 
 
 @pytest.mark.parametrize("changes", [{}, WARM, SPOT | stopping(60, 60), SPOT | stopping(60, 61)])
 def test_the_rest_is_taken(changes):
-    renting.check(request("a-job", **changes))
+    spot.check(request("a-job", **changes))
 
 
 def test_the_endpoint_asks_this(endpoint):

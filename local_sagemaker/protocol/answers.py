@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable
 from xml.sax.saxutils import escape
 
-from local_sagemaker.server.errors import AwsError
+from local_sagemaker.protocol.errors import AwsError
 
 JSON_TYPE = "application/x-amz-json-1.1"
 

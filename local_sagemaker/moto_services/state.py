@@ -26,11 +26,11 @@ import moto
 from moto.backends import get_backend
 from moto.core.base_backend import BackendDict
 
+from local_sagemaker.disk.files import replace
+from local_sagemaker.moto_services import journal
+from local_sagemaker.moto_services.pickling import StatePickler
 from local_sagemaker.s3 import buckets
 from local_sagemaker.s3.store import ObjectStore, StoreError
-from local_sagemaker.server import journal
-from local_sagemaker.server.files import replace
-from local_sagemaker.server.pickling import StatePickler
 
 LOG = logging.getLogger(__name__)
 WRITE_TRIES = 20

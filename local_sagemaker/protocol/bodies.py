@@ -6,7 +6,7 @@ import json
 import re
 from typing import BinaryIO
 
-from local_sagemaker.server.errors import AwsError
+from local_sagemaker.protocol.errors import AwsError
 
 PIECE = 1024 * 1024
 LINE = 4096  # bytes of a line between chunks, at most

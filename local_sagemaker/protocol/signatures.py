@@ -28,8 +28,8 @@ from moto.core.utils import utcnow
 from moto.iam.models import iam_backends
 from moto.sts.models import sts_backends
 
-from local_sagemaker.server.answers import protocol
-from local_sagemaker.server.errors import AwsError
+from local_sagemaker.protocol.answers import protocol
+from local_sagemaker.protocol.errors import AwsError
 
 ALGORITHM = "AWS4-HMAC-SHA256"
 TIME = "%Y%m%dT%H%M%SZ"

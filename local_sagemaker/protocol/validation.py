@@ -21,7 +21,7 @@ from botocore.model import (
     StructureShape,
 )
 
-from local_sagemaker.server.errors import AwsError, validation
+from local_sagemaker.protocol.errors import AwsError, validation
 
 SHOWN = 1024  # characters of a wrong value that its message repeats
 JSON_TYPES = {

@@ -15,7 +15,7 @@ from moto.cloudformation import models, responses
 from moto.cloudformation.utils import yaml_tag_constructor
 from yaml.constructor import ConstructorError
 
-from local_sagemaker.server.errors import AwsError
+from local_sagemaker.protocol.errors import AwsError
 
 SERVES = "AWS::SageMaker::Endpoint"  # moto would make one that answers nothing
 

@@ -1,0 +1,1 @@
+"""What AWS's protocols ask of every call: signatures, bodies, validation, answers, errors."""
