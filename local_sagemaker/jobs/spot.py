@@ -40,7 +40,6 @@ def after(request: dict) -> float | None:
 def check(request: dict) -> None:
     """Raise AwsError (ValidationException) for a request for spot instances, for a warm pool or
     for an interruption that contradicts itself."""
-    _check_limits(request)
     try:
         wanted = after(request)
     except ValueError as error:
@@ -50,6 +49,7 @@ def check(request: dict) -> None:
             f"Environment's {VARIABLE} takes spot instances away, and this job has none: "
             "set EnableManagedSpotTraining (an estimator's use_spot_instances=True, max_wait=...)."
         )
+    _check_limits(request)
 
 
 def _check_limits(request: dict) -> None:
