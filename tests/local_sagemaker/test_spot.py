@@ -154,7 +154,8 @@ def test_an_interruption_is_asked_for_by_spot_jobs_only():
     body = request("spot-none", Environment={spot.VARIABLE: "after 1s"})
     with pytest.raises(AwsError, match="set EnableManagedSpotTraining"):
         spot.check(body)
-    spot.check(body | {"EnableManagedSpotTraining": True})
+    limits = {"MaxRuntimeInSeconds": 60, "MaxWaitTimeInSeconds": 60}
+    spot.check(body | {"EnableManagedSpotTraining": True, "StoppingCondition": limits})
     spot.check(request("spot-other"))
 
 
