@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -213,18 +213,23 @@ def of_the_job(sent: dict) -> list[Request]:
     return [*found, Request("cloudwatch:PutMetricData", "*", metrics)]
 
 
-def in_the_vpc(vpc: str) -> list[Request]:
-    """What SageMaker does with a role before and after a job in a VPC."""
+def in_the_vpc(outputs: Mapping[str, str]) -> list[Request]:
+    """What SageMaker does with a role before and after a job in a VPC.
+
+    outputs: those of the stack that made the subnet. Seats of a class have no VPC of their own.
+    """
     ec2 = f"arn:aws:ec2:{REGION}:{ACCOUNT}"
-    there = {"ec2:Vpc": f"{ec2}:vpc/{vpc}"}
+    subnet, group = outputs["SubnetId"], outputs["SecurityGroupId"]
+    there = {"ec2:Vpc": f"{ec2}:vpc/{outputs.get('VpcId', 'vpc-of-the-class')}"}
     made = f"{ec2}:network-interface/eni-1"
     found = [Request("ec2:CreateNetworkInterface", f"{ec2}:network-interface/*")]
-    for part in ("subnet/subnet-1", "security-group/sg-1"):
+    for part in (f"subnet/{subnet}", f"security-group/{group}"):
         found.append(Request("ec2:CreateNetworkInterface", f"{ec2}:{part}", there))
-    lent = {**there, "ec2:AuthorizedUser": "arn:aws:iam::1:root"}
+    placed = {**there, "ec2:Subnet": f"{ec2}:subnet/{subnet}"}
+    lent = {**placed, "ec2:AuthorizedUser": "arn:aws:iam::1:root"}
     found.append(Request("ec2:CreateNetworkInterfacePermission", made, lent))
     found += [
-        Request(f"ec2:{action}", made, there)
+        Request(f"ec2:{action}", made, placed)
         for action in ("DeleteNetworkInterface", "DeleteNetworkInterfacePermission")
     ]
     looks = ("NetworkInterfaces", "Vpcs", "DhcpOptions", "Subnets", "SecurityGroups")

@@ -19,6 +19,7 @@ from workshop.account.resources import (
     writers,
 )
 
+MAY_COST = ("network", "notebook")  # the stacks that can cost by the hour
 NOTEBOOK_LOGS = "/aws/sagemaker/NotebookInstances"
 BATCH = 1000  # most keys of one DeleteObjects
 DEFAULT_REGION = "us-east-1"  # S3 names every other region of a bucket, and not this one
@@ -54,7 +55,11 @@ def cost(account: Account, name: str) -> dict[str, Any]:
     note = ", ".join(
         part if count == 1 else f"{count} x {part}" for part, count in found.parts.items()
     )
-    return {"usd_per_month": found.usd * HOURS_PER_MONTH, "note": note}
+    return {
+        "usd_per_month": found.usd * HOURS_PER_MONTH,
+        "usd_per_hour": found.usd,
+        "note": note,
+    }
 
 
 # Buckets, and the objects in them

@@ -27,6 +27,7 @@ COMMANDS = {
     "request": "workshop.cli.request:request",
     "clean": "workshop.cli.clean:clean",
     "stacks": "workshop.cli.stacks:stacks",
+    "class": "workshop.cli.classroom:class_",
     "run": "workshop.cli.run:run",
     "lab": "workshop.cli.lab:lab",
 }
