@@ -41,11 +41,12 @@ WITHOUT_RESOURCES = {"ec2": "ec2", "sts": "sts", "service-quotas": "servicequota
 
 @dataclass(frozen=True)
 class Call:
-    """A call as botocore makes it."""
+    """A call as botocore makes it. cell: of the notebook that made it, the number in brackets."""
 
     service: str
     operation: str
     request: dict[str, Any]
+    cell: int | None = None
 
 
 def read(path: Path) -> list[Call]:
