@@ -118,6 +118,8 @@ def up(
     if len(everyone) > MOST_SEATS:
         raise StackError(f"The class would have {len(everyone)} seats; {MOST_SEATS} is the most.")
     room, *seats = _seats(session, [CLASS, *everyone])
+    if have:  # who joins later gets the limits of those who are there
+        given = _given_to(seats[0], kinds) | given
     shared = _of((stacks.ROOM,), given) | {"Seats": ",".join(everyone)}
     stacks.deploy(room, (stacks.ROOM,), say, shared)
 
@@ -233,6 +235,14 @@ def _of(kinds: Iterable[str], parameters: Mapping[str, str]) -> dict[str, str]:
     """Those of the parameters that the templates of these stacks have."""
     known = set().union(*(template_parameters(kind) for kind in kinds))
     return {key: value for key, value in parameters.items() if key in known}
+
+
+def _given_to(seat: SeatSession, kinds: Iterable[str]) -> dict[str, str]:
+    """The parameters with which a seat's stacks were made, but for those that are its own."""
+    found: dict[str, str] = {}
+    for stack in stacks.status(seat, kinds):
+        found |= stack.parameters
+    return {key: value for key, value in found.items() if key not in OWN_PARAMETERS}
 
 
 def _seats(session, names: Iterable[str]) -> list[SeatSession]:

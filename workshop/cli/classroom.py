@@ -39,6 +39,9 @@ def status(target) -> None:
 
         with work("class status", session):
             found = classroom.status(session)
+    if len(found) == 1 and found[classroom.CLASS][0].state == NOT_THERE:
+        click.echo(f"There is no class in {session.region}. Make one: workshop stacks up --seats N")
+        return
     rows = {
         seat: [one for one in rows if one.name != "notebook" or one.state != NOT_THERE]
         for seat, rows in found.items()
