@@ -36,8 +36,8 @@ def file(offer, *rows, columns=COLUMNS):
 
 SAGEMAKER = file(
     "AmazonSageMaker",
-    row("EUW1-Train:ml.c5.xlarge", "0.2310000000"),
     row("EUW1-Train:ml.c5.xlarge", "0.15", term="Reserved"),
+    row("EUW1-Train:ml.c5.xlarge", "0.2310000000"),
     row("EUW1-SpotTrain:ml.c5.xlarge", "0.07"),
     row("EUW1-Host:ml.m5.large", "0.128"),
     row("EUW1-Notebk:ml.m5.xlarge", "0.2570000000"),

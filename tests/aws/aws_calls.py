@@ -70,6 +70,8 @@ class World:
             "cloudformation": _cloudformation,
             "ecr": _ecr,
         }
+        if call.operation == "GetCallerIdentity":
+            return []  # "No permissions are required to perform this operation" (STS's API reference)
         if call.service in WITHOUT_RESOURCES:
             name = f"{WITHOUT_RESOURCES[call.service]}:{call.operation}"
             return [Request(name, "*")]
