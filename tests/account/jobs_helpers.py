@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from workshop.account.preflight import JobConfiguration
+from workshop.paths import TRAIN
 
+TRAIN_SCRIPT = (TRAIN / "train_tf.py").read_text(encoding="utf-8")
 # A job that is right. Each of the others differs from it.
 RIGHT = {
     "framework": "tensorflow",
@@ -101,7 +103,7 @@ BAD = [
     ("no Python", job(py_version="py38")),
     (
         "old Python",
-        job(framework_version="2.11.0", py_version="py39", script="from common import arguments"),
+        job(framework_version="2.11.0", py_version="py39", script=TRAIN_SCRIPT),
     ),
     ("unresolved image", job(region="eusc-de-east-1")),
     ("unknown key", distribution(horovod={"enabled": True})),

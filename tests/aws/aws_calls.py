@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -41,11 +41,12 @@ WITHOUT_RESOURCES = {"ec2": "ec2", "sts": "sts", "service-quotas": "servicequota
 
 @dataclass(frozen=True)
 class Call:
-    """A call as botocore makes it."""
+    """A call as botocore makes it. cell: of the notebook that made it, the number in brackets."""
 
     service: str
     operation: str
     request: dict[str, Any]
+    cell: int | None = None
 
 
 def read(path: Path) -> list[Call]:
@@ -69,6 +70,8 @@ class World:
             "cloudformation": _cloudformation,
             "ecr": _ecr,
         }
+        if call.operation == "GetCallerIdentity":
+            return []  # "No permissions are required to perform this operation" (STS's API reference)
         if call.service in WITHOUT_RESOURCES:
             name = f"{WITHOUT_RESOURCES[call.service]}:{call.operation}"
             return [Request(name, "*")]
@@ -213,18 +216,23 @@ def of_the_job(sent: dict) -> list[Request]:
     return [*found, Request("cloudwatch:PutMetricData", "*", metrics)]
 
 
-def in_the_vpc(vpc: str) -> list[Request]:
-    """What SageMaker does with a role before and after a job in a VPC."""
+def in_the_vpc(outputs: Mapping[str, str]) -> list[Request]:
+    """What SageMaker does with a role before and after a job in a VPC.
+
+    outputs: those of the stack that made the subnet. Seats of a class have no VPC of their own.
+    """
     ec2 = f"arn:aws:ec2:{REGION}:{ACCOUNT}"
-    there = {"ec2:Vpc": f"{ec2}:vpc/{vpc}"}
+    subnet, group = outputs["SubnetId"], outputs["SecurityGroupId"]
+    there = {"ec2:Vpc": f"{ec2}:vpc/{outputs.get('VpcId', 'vpc-of-the-class')}"}
     made = f"{ec2}:network-interface/eni-1"
     found = [Request("ec2:CreateNetworkInterface", f"{ec2}:network-interface/*")]
-    for part in ("subnet/subnet-1", "security-group/sg-1"):
+    for part in (f"subnet/{subnet}", f"security-group/{group}"):
         found.append(Request("ec2:CreateNetworkInterface", f"{ec2}:{part}", there))
-    lent = {**there, "ec2:AuthorizedUser": "arn:aws:iam::1:root"}
+    placed = {**there, "ec2:Subnet": f"{ec2}:subnet/{subnet}"}
+    lent = {**placed, "ec2:AuthorizedUser": "arn:aws:iam::1:root"}
     found.append(Request("ec2:CreateNetworkInterfacePermission", made, lent))
     found += [
-        Request(f"ec2:{action}", made, there)
+        Request(f"ec2:{action}", made, placed)
         for action in ("DeleteNetworkInterface", "DeleteNetworkInterfacePermission")
     ]
     looks = ("NetworkInterfaces", "Vpcs", "DhcpOptions", "Subnets", "SecurityGroups")

@@ -42,6 +42,12 @@ def standing(monkeypatch, *names: str, stacks_of: Iterable[str] = NAMES) -> Iter
 def deployed(name: str, stacks_of: Iterable[str] = NAMES) -> Seat:
     session = stacks_harness.session(name)
     stacks.deploy(session, stacks_of, say=lambda _: None)
+    return seat_of(session, stacks_of)
+
+
+def seat_of(session, stacks_of: Iterable[str]) -> Seat:
+    """A seat whose stacks are there."""
+    name = session.seat
     policies: dict[str, list[dict]] = {}
     for place, text in role_policies(session, f"workshop-{name}-roles").items():
         policies.setdefault(place.split("/")[0], []).append(_document(text))

@@ -12,9 +12,10 @@ import sys
 import pytest
 from packaging.version import Version
 
+from workshop.account.preflight import JobConfiguration, check
 from workshop.account.preflight.facts import facts
 from workshop.jobs.lesson_jobs import JOBS, lesson_jobs
-from workshop.paths import ROOT, SCRIPTS
+from workshop.paths import ROOT, SCRIPTS, TRAIN
 
 FIRST = Version(facts()["scripts"]["first_python"])
 FILES = sorted(SCRIPTS.rglob("*.py"))
@@ -93,3 +94,17 @@ def test_no_lesson_names_an_image_with_an_older_python():
         for job in lesson_jobs(number):
             digits = re.fullmatch(r"py(\d)(\d+)", job.arguments["py_version"])
             assert Version(".".join(digits.groups())) >= FIRST, f"{number}: {job.name}"
+
+
+@pytest.mark.parametrize("path", sorted(TRAIN.glob("*.py")), ids=lambda path: path.name)
+def test_preflight_refuses_a_script_of_ours_in_an_image_with_an_older_python(path):
+    job = JobConfiguration(
+        framework="tensorflow",
+        framework_version="2.11.0",
+        py_version="py39",
+        instance_type="ml.c5.xlarge",
+        instance_count=1,
+        script=path.read_text(encoding="utf-8"),
+    )
+    told = [one.reason for one in check(job) if one.ok is False]
+    assert any("needs Python 3.10; the image of tensorflow 2.11.0 has 3.9" in one for one in told)

@@ -208,7 +208,7 @@ def attempts(ann, ann2):
     image = f"arn:aws:ecr:{REGION}:{ACCOUNT}:repository"
     job("pull ann2's image", [Request("ecr:BatchGetImage", f"{image}/workshop-ann2-horovod")])
     job("push an image", [Request("ecr:PutImage", f"{image}/workshop-ann-horovod")])
-    for request in in_the_vpc(ann2.outputs["VpcId"]):
+    for request in in_the_vpc(ann2.outputs):
         if request.context:
             what = request.resource.split(":")[-1]
             job(f"{request.action} in ann2's VPC: {what}", [request])
@@ -324,7 +324,7 @@ def test_the_same_with_its_own_is_allowed(seats):
         ),
     ]
     assert [ann.refused("NotebookRole", requests) for requests in good] == [[]] * len(good)
-    assert ann.refused("TrainingRole", in_the_vpc(ann.outputs["VpcId"])) == []
+    assert ann.refused("TrainingRole", in_the_vpc(ann.outputs)) == []
     own = s3("PutObject", bucket, "jobs/x/model.tar.gz")
     assert ann.refused("TrainingRole", own) == []
 

@@ -1,5 +1,6 @@
 """`workshop run`: what it writes, and what it says when a notebook fails."""
 
+import datetime
 import os
 import signal
 import subprocess
@@ -177,52 +178,24 @@ def test_an_interrupt_leaves_nothing(write_notebook, tmp_path, own_state, number
     daemon.stop(own_state)
 
 
-class Left:
-    """SageMaker with what an interrupted lesson left; notes what is ended."""
-
-    def __init__(self):
-        self.stands = {
-            "list_endpoints": {"Endpoints": [{"EndpointName": "workshop-me-e"}]},
-            "list_transform_jobs": {
-                "TransformJobSummaries": [{"TransformJobName": "workshop-me-b"}]
-            },
-            "list_training_jobs": {"TrainingJobSummaries": [{"TrainingJobName": "workshop-me-j"}]},
-        }
-        self.asked, self.ended, self.job_prefix = [], [], "workshop-me-"
-
-    def client(self, service):
-        return self
-
-    def get_paginator(self, operation):
-        def paginate(**filters):
-            self.asked.append(filters)
-            return [self.stands[operation]]
-
-        return SimpleNamespace(paginate=paginate)
-
-    def delete_endpoint(self, **name):
-        self.ended.append(name)
-
-    stop_transform_job = stop_training_job = delete_endpoint
-
-    def describe_training_job(self, **name):
-        return {"TrainingJobStatus": "Stopped"}
-
-
 @pytest.mark.parametrize("error", [NotebookFailed("cell 30 failed"), KeyboardInterrupt()])
-def test_what_a_failed_lesson_left_is_ended(tmp_path, monkeypatch, write_notebook, error):
-    """After a failure or an interrupt in any cell: no endpoint, no transform, no job."""
-    left = Left()
-    monkeypatch.setattr(course_run, "session", lambda target, seat: left)
+def test_what_a_failed_lesson_left_is_ended_and_the_rest_named(
+    tmp_path, monkeypatch, write_notebook, capsys, error
+):
+    """After a failure or an interrupt in any cell. What exactly: tests/account/test_billing.py."""
+    opened, ended = object(), []
+    monkeypatch.setattr(course_run, "session", lambda target, seat: opened)
     monkeypatch.setattr(course_run, "execute", mock.Mock(side_effect=error))
+    cleanup = SimpleNamespace(
+        end_what_runs=lambda session, since: ended.append((session, since)),
+        still_billed=lambda session: ["STILL BILLED: a NAT gateway"],
+    )
+    monkeypatch.setattr(course_run, "cleanup", cleanup)
+    before = datetime.datetime.now(datetime.UTC)
     try:
         assert not course_run.run([write_notebook("01_x", "pass")], tmp_path / "out", "aws", {})
     except KeyboardInterrupt:
         assert isinstance(error, KeyboardInterrupt)
-    assert left.ended == [
-        {"EndpointName": "workshop-me-e"},
-        {"TransformJobName": "workshop-me-b"},
-        {"TrainingJobName": "workshop-me-j"},
-    ]
-    assert all(one["NameContains"] == "workshop-me-" for one in left.asked)
-    assert all("CreationTimeAfter" in one for one in left.asked), "not what stood before"
+    ((session, since),) = ended
+    assert session is opened and since >= before, "not what was there before"
+    assert "STILL BILLED: a NAT gateway" in capsys.readouterr().out

@@ -37,11 +37,12 @@ def test_the_commands_names_are_those_of_the_stacks():
 
 
 def test_up_status_and_down_of_all(run):
-    code, out = run("up", *stacks.ALL, "--seat", "cmd", "-p", "Nat=yes")
+    own = [name for name in stacks.ALL if name != "subnets"]  # those are a class's
+    code, out = run("up", *own, "--seat", "cmd", "-p", "Nat=yes")
     assert code == 0
-    for name in stacks.ALL:
+    for name in own:
         assert re.search(rf"^workshop-cmd-{name}: created, [\d.]+ s$", out, re.MULTILINE)
-    code, out = run("up", *stacks.ALL, "--seat", "cmd")
+    code, out = run("up", *own, "--seat", "cmd")
     assert code == 0 and out.count("no change") == 4
     code, out = run("status", "--seat", "cmd")
     assert code == 0
@@ -77,7 +78,7 @@ def test_down_of_nothing_is_done(run):
 @pytest.mark.parametrize(
     "arguments, told",
     [
-        (["up", "vpc"], "'vpc' is not one of 'storage', 'roles', 'network', 'notebook'"),
+        (["up", "vpc"], "'vpc' is not one of 'storage', 'roles', 'network', 'subnets'"),
         (["up", "network", "-p", "Nat"], "is not KEY=VALUE"),
         (["up", "network", "-p", "Nat=on"], "it must be one of: yes, no"),
         (["up", "storage", "-p", "Nat=yes"], "no parameter 'Nat'"),

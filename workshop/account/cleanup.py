@@ -2,6 +2,7 @@
 
     found = cleanup.find(session)       # looks, and changes nothing
     report = cleanup.clean(session)     # deletes; report.left is what a second look found
+    cleanup.end_what_runs(session, began)   # only what is billed by the hour, and is new
 
 Only what carries the two tags of the kit, `workshop` and `seat`, is ever deleted. A name proves
 nothing: `workshop-a-b-storage` begins like the resources of seat `a`, and may be somebody else's.
@@ -14,9 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any
 
-from workshop.account import resources, seat_stacks
+from workshop.account import resources, seat_stacks, stacks
+from workshop.account.prices import hourly_cost
 from workshop.account.resources import (
     REFUSALS,
     RUNNING,
@@ -121,6 +124,9 @@ KINDS = (
 )
 
 
+WHAT_RUNS = KINDS[:4]  # all but stacks that is billed by the hour
+
+
 @dataclass(frozen=True)
 class ForeignResource:
     """Something with a name like the seat's that is not proved to be the seat's."""
@@ -155,6 +161,16 @@ class Inventory:
     def of(self, kind: str) -> list[OwnedResource]:
         """The resources of one kind."""
         return [resource for resource in self.owned if resource.kind == kind]
+
+    @property
+    def by_the_hour(self) -> list[OwnedResource]:
+        """What is billed by the hour while it is there, used or not."""
+        return [resource for resource in self.owned if resource.usd_per_hour != 0]
+
+    @property
+    def usd_per_hour(self) -> float:
+        """What that costs an hour, as far as prices are known."""
+        return sum(resource.usd_per_hour or 0.0 for resource in self.by_the_hour)
 
     def table(self):
         """A pandas table: a row for each kind, with how many, bytes, and USD a month."""
@@ -231,6 +247,43 @@ def clean(session, say: Callable[[str], None] = print, report: Report | None = N
     return report
 
 
+def end_what_runs(session, since: datetime, say: Callable[[str], None] = print) -> None:
+    """End the jobs, transforms, warm pools and endpoints of a seat that were made after `since`."""
+    account, report = Account(session, since), Report()
+    for kind in WHAT_RUNS:
+        try:
+            for resource in look(account, kind)[0]:
+                say(_delete(account, kind, resource, report))
+        except REFUSALS as error:
+            say(f"{kind.name}: could not be looked at: {why(error)}")
+
+
+def still_billed(session) -> list[str]:
+    """What a seat has that is billed by the hour, a line for each with its price; then the remedy.
+
+    Asks for no more than a seat's own role may look at.
+    """
+    account, lines = Account(session), []
+    for kind in WHAT_RUNS:
+        try:
+            lines += [_billed(kind.name, one) for one in look(account, kind)[0]]
+        except REFUSALS as error:
+            lines.append(f"STILL BILLED? {kind.name}: could not be looked at: {why(error)}")
+    for stack in stacks.status(session, seat_stacks.MAY_COST):
+        usd = hourly_cost(session, stack).usd
+        lines += [f"STILL BILLED: {stack.stack}: {usd:.3f} USD an hour"] if usd else []
+    if lines:
+        where = f"--seat {session.seat} --target {session.target}"
+        lines.append(f"To remove all of it: workshop clean {where}")
+    return lines
+
+
+def _billed(kind: str, resource: OwnedResource) -> str:
+    usd = resource.usd_per_hour
+    price = "price not known here" if usd is None else f"{usd:.3f} USD an hour"
+    return f"STILL BILLED: {kind}: {resource.name}: {price}"
+
+
 def look(account: Account, kind: Kind) -> tuple[list[OwnedResource], list[ForeignResource]]:
     """One kind's resources: the seat's, and those that nobody's tags claim. Raises REFUSALS."""
     owned, foreign, seat = [], [], account.session.seat
@@ -271,7 +324,8 @@ def _priced(account: Account, kind: Kind, resource: OwnedResource) -> OwnedResou
         return replace(resource, **kind.cost(account, resource.name))
     except REFUSALS as error:
         note = f"its cost cannot be asked: {why(error)}"
-        return replace(resource, usd_per_month=None, note=note)
+        hourly = 0.0 if kind.name == "image repositories" else None
+        return replace(resource, usd_per_month=None, usd_per_hour=hourly, note=note)
 
 
 def _delete(account: Account, kind: Kind, resource: OwnedResource, report: Report) -> str:

@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -19,7 +20,7 @@ from botocore.exceptions import BotoCoreError, ClientError, WaiterError
 from botocore.waiter import WaiterModel, create_waiter_with_client
 
 from workshop.account import stacks
-from workshop.account.prices import PriceNotKnown, cost, usd_per_month
+from workshop.account.prices import HOURS_PER_MONTH, PriceNotKnown, cost, usd_per_month
 from workshop.jobs.follow import POLL_SECONDS
 from workshop.jobs.logs import LOG_GROUP as TRAINING_LOGS
 
@@ -81,7 +82,8 @@ class OwnedResource:
 
     kind: what it is, in the plural. count: how many, where one entry stands for several.
     size: bytes; None: AWS does not tell. usd_per_month: what it costs while it stays; None: not
-    known.
+    known. usd_per_hour: for what is billed by the hour, used or not; None: by the hour, at a price
+    that is not known.
     """
 
     kind: str
@@ -89,14 +91,18 @@ class OwnedResource:
     count: int = 1
     size: int | None = 0
     usd_per_month: float | None = 0.0
+    usd_per_hour: float | None = 0.0
     note: str = ""
 
 
 class Account:
-    """A session's account. Clients are made once: a run asks some of them dozens of times."""
+    """A session's account. Clients are made once: a run asks some of them dozens of times.
 
-    def __init__(self, session) -> None:
-        self.session, self.prefix = session, session.job_prefix
+    since: of jobs and endpoints, only those that were made after it.
+    """
+
+    def __init__(self, session, since: datetime | None = None) -> None:
+        self.session, self.prefix, self.since = session, session.job_prefix, since
         self.client = cache(session.client)
 
     def entries(self, service: str, operation: str, key: str, **request) -> Iterator[dict]:
@@ -161,9 +167,9 @@ def wait(account: Account, waiter: str, word: str, name: str) -> None:
 def named(account: Account, word: str) -> dict[str, dict]:
     """Name -> summary of each whose name begins like the seat's."""
     key, name = SUMMARIES.get(word, f"{word}s"), f"{word}Name"
-    found = account.entries(
-        "sagemaker", xform_name(f"List{word}s"), key, NameContains=account.prefix
-    )
+    which = {"NameContains": account.prefix}
+    which |= {"CreationTimeAfter": account.since} if account.since else {}
+    found = account.entries("sagemaker", xform_name(f"List{word}s"), key, **which)
     return {one[name]: one for one in found if one[name].startswith(account.prefix)}
 
 
@@ -204,22 +210,31 @@ def stop(word: str) -> Callable:
 def training_cost(account: Account, name: str) -> dict[str, Any]:
     """What a running job can cost at most, if nobody stops it."""
     found = account.sagemaker("DescribeTrainingJob", TrainingJobName=name)
-    instances, limit = found["ResourceConfig"], found["StoppingCondition"]
-    try:
-        most = cost(
-            instances["InstanceType"],
-            instances["InstanceCount"],
-            seconds=0,
-            max_run=limit["MaxRuntimeInSeconds"],
-        ).most_usd
-    except (PriceNotKnown, KeyError):
-        return {"usd_per_month": None, "note": "costs until it ends; no price is known here"}
-    return {"usd_per_month": None, "note": f"at most {most:.2f} USD until max_run ends it"}
+    limit = found["StoppingCondition"].get("MaxRuntimeInSeconds", 86400)  # AWS's default
+    instances = found["ResourceConfig"]
+    priced = {"usd_per_month": None, "usd_per_hour": _hourly(instances)}
+    if priced["usd_per_hour"] is None:
+        return priced | {"note": "costs until it ends; no price is known here"}
+    most = cost(instances["InstanceType"], instances["InstanceCount"], 0, limit).most_usd
+    return priced | {"note": f"at most {most:.2f} USD until max_run ends it"}
 
 
 def transform_cost(account: Account, name: str) -> dict[str, Any]:
     """A transform job has no limit of its own: nobody knows what it will cost."""
-    return {"usd_per_month": None, "note": "costs until it ends"}
+    found = account.sagemaker("DescribeTransformJob", TransformJobName=name)
+    hourly = _hourly(found["TransformResources"])
+    return {"usd_per_month": None, "usd_per_hour": hourly, "note": "costs until it ends"}
+
+
+def _hourly(instances: Mapping[str, Any]) -> float | None:
+    """USD an hour of a job's instances; None where no price is known.
+
+    A transform's are priced as training instances: prices.toml has no row of their own.
+    """
+    try:
+        return cost(instances["InstanceType"], instances["InstanceCount"], 3600).usd
+    except (PriceNotKnown, KeyError):  # instance groups have no one type
+        return None
 
 
 def is_warm(job: dict) -> bool:
@@ -229,8 +244,13 @@ def is_warm(job: dict) -> bool:
 
 def warm_pool_cost(account: Account, name: str) -> dict[str, Any]:
     """Instances that SageMaker keeps for a next job are billed meanwhile."""
+    found = account.sagemaker("DescribeTrainingJob", TrainingJobName=name)
     note = "billed like a running job until its time is over"
-    return {"usd_per_month": None, "note": note}
+    return {
+        "usd_per_month": None,
+        "usd_per_hour": _hourly(found.get("ResourceConfig", {})),
+        "note": note,
+    }
 
 
 def end_warm_pool(account: Account, name: str) -> None:
@@ -268,7 +288,9 @@ def endpoint_cost(account: Account, name: str) -> dict[str, Any]:
     ]
     costs = [usd_per_month(f"endpoint {kind}", count) for kind, count in instances]
     note = ", ".join(f"{count} x {kind}" for kind, count in instances) or "serverless"
-    return {"usd_per_month": None if None in costs else sum(costs), "note": note}
+    monthly = None if None in costs else sum(costs)
+    hourly = None if monthly is None else monthly / HOURS_PER_MONTH
+    return {"usd_per_month": monthly, "usd_per_hour": hourly, "note": note}
 
 
 # Logs. Streams carry no tags: they are the seat's when their job or notebook instance is.
@@ -342,14 +364,14 @@ def _claim_log(account: Account, endpoint: str) -> None:
     """Tag the endpoint's log group as ours, while the endpoint's own tags can prove it."""
     logs, own = account.client("logs"), as_dict(stacks.tags(account.session.seat))
     name = ENDPOINT_LOGS + endpoint
-    for group in logs.describe_log_groups(logGroupNamePrefix=name)["logGroups"]:
-        if group["logGroupName"] == name:
-            try:
+    try:
+        for group in logs.describe_log_groups(logGroupNamePrefix=name)["logGroups"]:
+            if group["logGroupName"] == name:
                 logs.tag_resource(resourceArn=_arn(group), tags=own)
-            except ClientError as error:
-                # An endpoint that stays costs more than a log that stays.
-                if error.response["Error"]["Code"] not in DENIED:
-                    raise
+    except ClientError as error:
+        # An endpoint that stays costs more than a log that stays.
+        if error.response["Error"]["Code"] not in DENIED:
+            raise
 
 
 def _arn(group: dict) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from workshop.account import stacks
-from workshop.account.prices import HOURS_PER_MONTH, hourly_cost, usd_per_month
+from workshop.account.prices import GB, HOURS_PER_MONTH, hourly_cost, idle_price, usd_per_month
 from workshop.account.resources import (
     Account,
     Listed,
@@ -19,6 +19,7 @@ from workshop.account.resources import (
     writers,
 )
 
+MAY_COST = ("network", "notebook")  # the stacks that can cost by the hour
 NOTEBOOK_LOGS = "/aws/sagemaker/NotebookInstances"
 BATCH = 1000  # most keys of one DeleteObjects
 DEFAULT_REGION = "us-east-1"  # S3 names every other region of a bucket, and not this one
@@ -54,7 +55,16 @@ def cost(account: Account, name: str) -> dict[str, Any]:
     note = ", ".join(
         part if count == 1 else f"{count} x {part}" for part, count in found.parts.items()
     )
-    return {"usd_per_month": found.usd * HOURS_PER_MONTH, "note": note}
+    disk = int(stack.parameters.get("VolumeSizeInGB", 0)) if stack.name == "notebook" else 0
+    monthly = found.usd * HOURS_PER_MONTH
+    if disk and stack.usable:  # billed also while the instance is stopped
+        monthly += idle_price("notebook-volume").per_month(disk * GB)
+        note = ", ".join(filter(None, [note, f"{disk} GB of disk"]))
+    return {
+        "usd_per_month": monthly,
+        "usd_per_hour": found.usd,
+        "note": note,
+    }
 
 
 # Buckets, and the objects in them

@@ -16,7 +16,9 @@ from workshop.account import notebook_instance
 from workshop.jobs.seat import (
     ALL,
     NEEDS,
+    NETWORKS,
     NOT_THERE,
+    ROOM,
     STACKS,
     MissingStack,
     StackError,
@@ -39,6 +41,7 @@ from workshop.jobs.seat import (
 __all__ = [
     "ALL",
     "NOT_THERE",
+    "ROOM",
     "STACKS",
     "Deployed",
     "MissingStack",
@@ -118,7 +121,7 @@ def delete(
     client, seat = session.client("cloudformation"), session.seat
     wanted = in_order(ALL if names is None else names)
     found = {}
-    for name in ALL:
+    for name in in_order([*ALL, *wanted]):
         with explained(stack_name(seat, name)):
             if stack := describe(client, stack_name(seat, name)):
                 found[name] = stack
@@ -180,6 +183,15 @@ def _check_needs(session, names: list[str]) -> None:
             raise MissingStack(
                 f"The stack {stack.stack} is {stack.state}, and {', '.join(names)} cannot be made "
                 f"without it. Name it, too: workshop stacks up {' '.join((stack.name, *names))}"
+            )
+    for name in set(names) & set(NETWORKS):
+        (other,) = set(NETWORKS) - {name}
+        (there,) = status(session, (other,))
+        if there.state != NOT_THERE or other in names:
+            raise StackError(
+                f"A seat has one network: {stack_name(session.seat, name)} cannot be made beside "
+                f"{there.stack}. Use that one, or delete it first: workshop stacks down {other} "
+                f"--seat {session.seat}"
             )
 
 

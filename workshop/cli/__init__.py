@@ -23,10 +23,12 @@ COMMANDS = {
     "stop": "workshop.cli.jobs:stop",
     "interrupt": "workshop.cli.jobs:interrupt",
     "doctor": "workshop.cli.doctor:doctor",
+    "prices": "workshop.cli.prices:prices",
     "preflight": "workshop.cli.preflight:preflight",
     "request": "workshop.cli.request:request",
     "clean": "workshop.cli.clean:clean",
     "stacks": "workshop.cli.stacks:stacks",
+    "class": "workshop.cli.classroom:class_",
     "run": "workshop.cli.run:run",
     "lab": "workshop.cli.lab:lab",
 }

@@ -9,13 +9,13 @@ import click
 
 from workshop.cli.shared import INTERRUPTED, WrongUse, opened
 
-ALL = ("storage", "roles", "network", "notebook")  # account.stacks.ALL; that import is slow
+ALL = ("storage", "roles", "network", "subnets", "notebook")  # account.stacks.ALL, a slow import
 
 
 def of_a_seat(command):
     """The options that the three commands share."""
     for option in (
-        click.argument("names", nargs=-1, type=click.Choice(ALL), metavar="[NAME]..."),
+        click.argument("names", nargs=-1, type=click.Choice([*ALL, "room"]), metavar="[NAME]..."),
         click.option("--seat", default="me", show_default=True, help="Whose stacks."),
         click.option(
             "--target", type=click.Choice(["local", "aws"]), default="local", show_default=True
@@ -34,6 +34,11 @@ def stacks() -> None:
     roles      what jobs and the notebook instance may do
     network    a VPC for jobs; costs nothing without its parameters Nat, InterfaceEndpoints
     notebook   a notebook instance with the kit; costs money by the hour
+
+    \b
+    Of a class (up --seats 20):
+    room       the VPC that its seats share, a budget, policies for people
+    subnets    a seat's place in that VPC
     """
 
 
@@ -42,12 +47,20 @@ def stacks() -> None:
 @click.option(
     "-p", "--parameter", "given", multiple=True, metavar="KEY=VALUE", help="For a template."
 )
-def up(names, seat, target, given) -> None:
+@click.option("--seats", metavar="N|NAMES", help="A class: 20 makes s01 to s20; or ann,bob,chi.")
+def up(names, seat, target, given, seats) -> None:
     """Create or update stacks: those named, or storage and roles.
+
+    With --seats those of a whole class: the room, and for each seat storage, roles and subnets, and
+    notebook if you name it. On AWS it needs -p Email=..., for the budget's alarms; -p BudgetUsd,
+    InstanceTypes, MaxRunSeconds and other parameters hold for all seats.
 
     Doing it again changes nothing, and finishes what was interrupted. Exit status: 0 done, 1 a
     stack cannot be made, 2 wrong use.
     """
+    if seats is not None:
+        _up_class(seats, names, target, _parameters(given))
+        return
     with opened(target, seat) as session:
         from workshop.account.stacks import STACKS, StackError, check_parameters, deploy
 
@@ -57,8 +70,32 @@ def up(names, seat, target, given) -> None:
             check_parameters(names, parameters)
         except StackError as error:
             raise WrongUse(str(error)) from error
-        with _work(f"up {' '.join(names)}", session), _spinner():
+        with work(f"stacks up {' '.join(names)}", session), _spinner():
             deploy(session, names, click.echo, parameters)
+
+
+def _up_class(seats: str, also: tuple[str, ...], target: str, parameters: dict[str, str]) -> None:
+    if target == "aws" and not parameters.get("Email"):
+        raise WrongUse(
+            "A class on AWS needs an address for its budget's alarms: -p Email=you@example.org, "
+            "and -p BudgetUsd=N if 100 USD a month is not your limit."
+        )
+    with opened(target, "class") as session:
+        from workshop.account import classroom
+        from workshop.account.stacks import StackError
+
+        try:
+            names = classroom.seat_names(seats)
+            classroom.check([*classroom.PER_SEAT, *also], parameters)
+        except (ValueError, StackError) as error:
+            raise WrongUse(str(error)) from error
+        command = f"stacks up {' '.join([*also, '--seats', seats])}"
+        with work(command, session), _spinner():
+            everyone = classroom.up(session, names, parameters, also, click.echo)
+        made = classroom.status(session)[classroom.CLASS][0].outputs
+    click.echo(f"The class has {len(everyone)} seats: {', '.join(everyone)}.")
+    click.echo(f"Attach to whoever teaches: {made['InstructorPolicyArn']}")
+    click.echo(f"Attach to learners, tagged seat=NAME: {made['LearnerPolicyArn']}")
 
 
 @stacks.command()
@@ -71,8 +108,13 @@ def status(names, seat, target) -> None:
     with opened(target, seat) as session:
         from workshop.account import stacks as account
 
-        with _work("status", session):
+        with work("stacks status", session):
             rows = account.status(session, names or ALL)
+            rows = [
+                row
+                for row in rows
+                if row.state != account.NOT_THERE or row.name in names or row.name != "subnets"
+            ]
             _show(session, rows)
     if any(row.state != account.NOT_THERE and not row.usable for row in rows):
         raise SystemExit(1)
@@ -91,7 +133,7 @@ def down(names, seat, target, yes) -> None:
     with opened(target, seat) as session:
         from workshop.account import stacks as account
 
-        with _work(f"down {' '.join(names)}".strip(), session):
+        with work(f"stacks down {' '.join(names)}".strip(), session):
             rows = account.status(session, names or ALL)
             there = [row for row in rows if row.state != account.NOT_THERE]
             if not there:
@@ -104,7 +146,7 @@ def down(names, seat, target, yes) -> None:
 
 
 @contextlib.contextmanager
-def _work(command: str, session) -> Iterator[None]:
+def work(command: str, session) -> Iterator[None]:
     """Failures and Ctrl-C as a sentence that says what to do."""
     from workshop.account.stacks import StackError
 
@@ -113,10 +155,10 @@ def _work(command: str, session) -> Iterator[None]:
     except StackError as error:
         raise click.ClickException(str(error)) from error
     except KeyboardInterrupt:
+        of = "" if session.seat == "class" else f" --seat {session.seat}"
         click.echo(
             "\nInterrupted. What CloudFormation has begun, it finishes without this program. The "
-            f"rest is done by the same again: workshop stacks {command} --seat {session.seat} "
-            f"--target {session.target}",
+            f"rest is done by the same again: workshop {command}{of} --target {session.target}",
             err=True,
         )
         raise SystemExit(INTERRUPTED) from None

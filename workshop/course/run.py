@@ -13,6 +13,7 @@ import subprocess
 import time
 from pathlib import Path
 
+from workshop.account import cleanup
 from workshop.course import pages
 from workshop.course.execute import NotebookFailed, check_parameters, execute
 from workshop.jobs import local_server
@@ -21,7 +22,6 @@ from workshop.lesson.show import versions
 from workshop.paths import ROOT
 
 CELL_SECONDS = {"local": 15 * 60, "aws": 60 * 60}
-POLL_SECONDS = {"local": 0.5, "aws": 5}
 
 
 def run(notebooks: list[Path], out: Path, target: str, parameters: dict) -> bool:
@@ -120,32 +120,11 @@ def _remove_earlier(notebooks: list[Path], out: Path) -> None:
 
 
 def _end_what_costs(target: str, parameters: dict, began: datetime.datetime) -> None:
-    """End what this run's notebooks have started and left: endpoints, transforms, training jobs."""
+    """End what this run's notebooks have started and left; name what is still billed."""
     opened = session(target, parameters.get("seat", "me"))
-    client = opened.client("sagemaker")
-    ours = {"NameContains": opened.job_prefix, "CreationTimeAfter": began}
-
-    def names(operation: str, kind: str, **more) -> list[str]:
-        pages = client.get_paginator(operation).paginate(**ours, **more)
-        key = f"{kind}s" if kind == "Endpoint" else f"{kind}Summaries"
-        return [one[f"{kind}Name"] for page in pages for one in page[key]]
-
-    for name in names("list_endpoints", "Endpoint"):
-        client.delete_endpoint(EndpointName=name)
-        print(f"Deleting the endpoint {name}", flush=True)
-    for name in names("list_transform_jobs", "TransformJob", StatusEquals="InProgress"):
-        client.stop_transform_job(TransformJobName=name)
-        print(f"Stopping {name}", flush=True)
-    jobs = names("list_training_jobs", "TrainingJob", StatusEquals="InProgress")
-    for name in jobs:
-        client.stop_training_job(TrainingJobName=name)
-        print(f"Stopping {name}", flush=True)
-    for name in jobs:
-        while client.describe_training_job(TrainingJobName=name)["TrainingJobStatus"] in (
-            "InProgress",
-            "Stopping",
-        ):
-            time.sleep(POLL_SECONDS[target])
+    cleanup.end_what_runs(opened, began)
+    for line in cleanup.still_billed(opened):
+        print(line, flush=True)
 
 
 @contextlib.contextmanager

@@ -24,6 +24,7 @@ from workshop.account.prices import (
     idle_price,
     price_table,
 )
+from workshop.account.quotas import at_once
 from workshop.course import plan
 from workshop.course.lessons import lessons, number
 from workshop.course.plan import BadPlan
@@ -115,13 +116,9 @@ def sections() -> str:
 
 def quotas() -> str:
     """How many instances of each type are needed at once, by a seat and by a room."""
-    most: dict[str, int] = {}
-    for job in (job for path in lessons() for job in lesson_jobs(number(path))):
-        kind = job.instance_type
-        most[kind] = max(most.get(kind, 0), job.instance_count)
     rows = ["| type | one seat, at once | 10 seats | 20 seats |", "|---|---|---|---|"]
     rows += [
-        f"| `{kind}` | {count} | {10 * count} | {20 * count} |" for kind, count in most.items()
+        f"| `{kind}` | {count} | {10 * count} | {20 * count} |" for kind, count in at_once().items()
     ]
     return "\n".join(rows)
 

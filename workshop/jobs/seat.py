@@ -20,12 +20,15 @@ from botocore.exceptions import BotoCoreError, ClientError, WaiterError
 from workshop.paths import CLOUDFORMATION
 
 STACKS = ("storage", "roles")  # what every lesson needs; costs nothing while nothing is stored
-# Each may use the exports of those before it. The last two may cost money by the hour, so they
-# are made only when they are named.
-ALL = (*STACKS, "network", "notebook")
-NEEDS = {  # whose exports a stack imports
+# What a seat can have. Each may use the exports of those before it, and is made only when it is
+# named. A seat has a network of its own, or subnets in the VPC of a class; their outputs are alike.
+ALL = (*STACKS, "network", "subnets", "notebook")
+NETWORKS = ("network", "subnets")
+ROOM = "room"  # what the seats of a class share, under the class's own name
+NEEDS = {  # whose exports of the same seat a stack imports
     "roles": ("storage",),
     "network": ("storage", "roles"),
+    "subnets": ("roles",),
     "notebook": ("storage", "roles"),
 }
 
@@ -89,9 +92,10 @@ def tags(seat: str) -> list[dict[str, str]]:
 def in_order(names: Iterable[str]) -> list[str]:
     """The names, each once, in the order in which they are made. Raises StackError."""
     wanted = set(names)
-    if unknown := sorted(wanted - set(ALL)):
-        raise StackError(f"There is no stack {unknown[0]!r}. There are: {', '.join(ALL)}.")
-    return [name for name in ALL if name in wanted]
+    known = (*ALL, ROOM)
+    if unknown := sorted(wanted - set(known)):
+        raise StackError(f"There is no stack {unknown[0]!r}. There are: {', '.join(known)}.")
+    return [name for name in known if name in wanted]
 
 
 def status(session, names: Iterable[str] = ALL) -> list[StackStatus]:

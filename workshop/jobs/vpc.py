@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from workshop.jobs.seat import status, tags
+from workshop.jobs.seat import NETWORKS, status, tags
 
 CIDR, SUBNET = "10.10.0.0/16", "10.10.0.0/20"
 
@@ -54,14 +54,14 @@ def network(
 
 
 def of_stack(session, serving: bool = False) -> dict[str, list[str]] | None:
-    """The subnet and the group of the seat's network stack; None if it has none to be used.
+    """The subnet and the group of the seat's network or subnets stack; None if it has neither.
 
     serving: with the subnet of a second zone, which endpoints want and jobs must not have.
     """
-    (stack,) = status(session, ("network",))
-    if not stack.usable:
+    usable = [stack for stack in status(session, NETWORKS) if stack.usable]
+    if not usable:
         return None
-    made = stack.outputs
+    made = usable[0].outputs
     subnets = [made["SubnetId"], *([made["ServingSubnetId"]] if serving else [])]
     return {"subnets": subnets, "security_group_ids": [made["SecurityGroupId"]]}
 

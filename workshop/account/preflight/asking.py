@@ -48,7 +48,7 @@ def quota(job: Job, session) -> Iterator[Finding]:
 
     Whether other jobs use a part of them at this moment, Service Quotas does not say.
     """
-    quotas = _quotas(session)
+    quotas = all_quotas(session)
     if not quotas:
         yield unknown("quota", "Service Quotas lists no quota of SageMaker here.")
         return
@@ -62,7 +62,7 @@ def quota(job: Job, session) -> Iterator[Finding]:
 def serving(instance_type: str, session) -> list[Finding]:
     """Whether one instance of a type may serve: as an endpoint, and in a batch transform."""
     try:
-        quotas = _quotas(session)
+        quotas = all_quotas(session)
     except (ClientError, BotoCoreError) as error:
         return [unknown("quota", _why(error))]
     if not quotas:
@@ -215,7 +215,7 @@ def _open_to_itself(group: dict, way: str) -> bool:
     )
 
 
-def _quotas(session) -> dict[str, float]:
+def all_quotas(session) -> dict[str, float]:
     """Quota name -> value: AWS's defaults, and over them what the account has."""
     if session not in _read:
         client, found = session.client("service-quotas"), {}

@@ -21,6 +21,7 @@ from workshop.account.preflight.facts import (
 )
 from workshop.account.preflight.job import JobConfiguration
 from workshop.account.prices import Cost, PriceNotKnown, cost
+from workshop.paths import SCRIPTS
 
 RULES = Path(__file__).with_name("rules.toml")
 LOCAL_MODE = ("local", "local_gpu")
@@ -189,6 +190,12 @@ def _first_python() -> Version:
     return Version(facts()["scripts"]["first_python"])
 
 
+@cache
+def _own_scripts() -> frozenset[str]:
+    """The texts of the kit's scripts. One that somebody has changed is not known here."""
+    return frozenset(path.read_text(encoding="utf-8") for path in SCRIPTS.rglob("*.py"))
+
+
 def _unresolved_image(job: Job) -> Iterator[dict]:
     if job.py_version in job.pythons:
         try:
@@ -334,7 +341,7 @@ WHEN: dict[str, Callable[[Job], object]] = {
     "no image": _no_image,
     "no Python": _no_python,
     "old Python": lambda job: (
-        "from common" in job.script and job.python and job.python < _first_python()
+        job.script in _own_scripts() and job.python and job.python < _first_python()
     ),
     "unresolved image": _unresolved_image,
     # distribution

@@ -1,0 +1,78 @@
+"""Strict mode itself: what the seat's roles allow gets through, the rest is refused as AWS does."""
+
+import json
+import os
+import subprocess
+import sys
+
+import as_aws
+import pytest
+from aws_calls import read
+from lesson_runs import recorded
+
+CALLS = """
+import json, boto3
+from botocore.exceptions import ClientError
+api, s3, cfn = (boto3.client(name) for name in ("sagemaker", "s3", "cloudformation"))
+tags = [{"Key": "workshop", "Value": "data-parallel"}, {"Key": "seat", "Value": "tests"}]
+model = dict(ModelName="workshop-tests-m", ExecutionRoleArn=ROLE)
+tried = {
+    "list jobs": lambda: api.list_training_jobs(),
+    "model without tags": lambda: api.create_model(**model),
+    "model with another role": lambda: api.create_model(
+        **{**model, "ExecutionRoleArn": "arn:aws:iam::123456789012:role/Admin"}, Tags=tags),
+    "model": lambda: api.create_model(**model, Tags=tags),
+    "delete it": lambda: api.delete_model(ModelName="workshop-tests-m"),
+    "own bucket": lambda: s3.list_objects_v2(Bucket=BUCKET),
+    "all buckets": lambda: s3.list_buckets(),
+    "a stack": lambda: cfn.delete_stack(StackName="workshop-tests-roles"),
+}
+for name, call in tried.items():
+    try:
+        call()
+        print(json.dumps([name, "done"]))
+    except ClientError as error:
+        print(json.dumps([name, error.response["Error"]["Code"]]))
+"""
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory):
+    """What came of each call, the recorded calls, the refusals, and the stacks that are left."""
+    folder = tmp_path_factory.mktemp("strict")
+    with as_aws.empty_account(folder) as patch:
+        opened = as_aws.owner()
+        refused = as_aws.enforce(patch, opened, folder)
+        before = f"ROLE, BUCKET = {opened.role!r}, {opened.bucket!r}\n"
+        with recorded(folder / "calls"):
+            done = subprocess.run(
+                [sys.executable, "-c", before + CALLS],
+                env=dict(os.environ),
+                capture_output=True,
+                text=True,
+            )
+        assert done.returncode == 0, done.stderr
+        answers = dict(json.loads(line) for line in done.stdout.splitlines())
+        patch.delenv("STRICT_POLICIES")
+        stacks = opened.client("cloudformation").describe_stacks()["Stacks"]
+        yield answers, read(folder / "calls"), refused.read_text(), stacks
+
+
+def test_what_the_role_allows_is_done_and_the_rest_refused(told):
+    assert told[0] == {
+        "list jobs": "done",
+        "model without tags": "AccessDeniedException",
+        "model with another role": "AccessDeniedException",
+        "model": "done",
+        "delete it": "done",  # it is known to have the seat's tags
+        "own bucket": "done",
+        "all buckets": "AccessDenied",
+        "a stack": "AccessDeniedException",
+    }
+
+
+def test_a_refused_call_was_never_made(told):
+    _, calls, refused, stacks = told
+    assert [call.operation for call in calls].count("CreateModel") == 1
+    assert "DeleteStack" not in [call.operation for call in calls] and len(stacks) == 3
+    assert "iam:PassRole on resource: arn:aws:iam::123456789012:role/Admin" in refused

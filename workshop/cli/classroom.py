@@ -1,0 +1,198 @@
+"""workshop class: the seats of a class together: what there is, what it costs, quotas, clean-up."""
+
+from __future__ import annotations
+
+import datetime
+
+import click
+
+from workshop.cli.clean import at_terminal
+from workshop.cli.shared import WrongUse, opened
+from workshop.cli.stacks import work
+
+
+def of_a_class(command):
+    """The option that all have."""
+    return click.option(
+        "--target", type=click.Choice(["local", "aws"]), default="local", show_default=True
+    )(command)
+
+
+@click.group(name="class")
+def class_() -> None:
+    """Look at, price and delete a class. `workshop stacks up --seats 20` makes it."""
+
+
+@class_.command()
+@of_a_class
+def status(target) -> None:
+    """Show the class's seats, and whether their stacks can be used.
+
+    Exit status: 0 all can be used, 1 something cannot, 2 wrong use.
+    """
+    from rich.console import Console
+    from rich.table import Table
+
+    with opened(target, "class") as session:
+        from workshop.account import classroom
+        from workshop.account.stacks import NOT_THERE
+
+        with work("class status", session):
+            found = classroom.status(session)
+    if len(found) == 1 and found[classroom.CLASS][0].state == NOT_THERE:
+        click.echo(f"There is no class in {session.region}. Make one: workshop stacks up --seats N")
+        return
+    rows = {
+        seat: [one for one in rows if one.name != "notebook" or one.state != NOT_THERE]
+        for seat, rows in found.items()
+    }
+    table = Table()
+    for name in ("seat", "stacks", "bucket", "not usable"):
+        table.add_column(name, overflow="fold")
+    for seat, stacks in rows.items():
+        good = [one.name for one in stacks if one.usable]
+        bad = [f"{one.name}: {one.reason or one.state}" for one in stacks if not one.usable]
+        bucket = next((one.outputs.get("BucketName", "") for one in stacks), "")
+        table.add_row(seat, " ".join(good), bucket, "\n".join(bad))
+    Console().print(table)
+    wrong = sum(not one.usable for stacks in rows.values() for one in stacks)
+    click.echo(f"{len(rows) - 1} seats, {wrong} stacks that cannot be used.")
+    if wrong:
+        raise SystemExit(1)
+
+
+@class_.command()
+@of_a_class
+@click.option("--days", type=click.IntRange(1, 365), default=30, show_default=True)
+@click.option(
+    "--activate-tags", is_flag=True, help="Let Cost Explorer tell seats apart, from tomorrow on."
+)
+def cost(target, days, activate_tags) -> None:
+    """Show what each seat has cost, and what is billed by the hour now.
+
+    From the account itself: billed seconds of jobs, at our price table. With --target aws also what
+    AWS has billed, if Cost Explorer may be asked (0.01 USD a question, some hours late).
+    """
+    with opened(target, "class") as session:
+        from workshop.account import classroom
+
+        if activate_tags:
+            if target == "local":
+                raise WrongUse("--activate-tags is for --target aws: nothing is billed here.")
+            click.echo(classroom.activate_tags(session))
+            return
+        with work("class cost", session):
+            found = classroom.costs(session)
+        bill = _billed(session, days) if target == "aws" else None
+    _show_costs(found, bill, target)
+
+
+def _billed(session, days: int) -> dict[str, float] | None:
+    """What AWS has billed by seat; None, and a sentence, where nobody may ask."""
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    from workshop.account import classroom, cleanup
+
+    today = datetime.datetime.now(datetime.UTC).date()
+    until = today + datetime.timedelta(days=1)
+    try:
+        found = classroom.billed(session, today - datetime.timedelta(days=days), until)
+    except (ClientError, BotoCoreError) as error:
+        click.echo(f"Cost Explorer was not asked with success: {cleanup.why(error)}")
+        return None
+    if not found:
+        click.echo(
+            "Cost Explorer tells no cost with the tag workshop. If the tags are not activated: "
+            "workshop class cost --target aws --activate-tags"
+        )
+        return None
+    return found
+
+
+def _show_costs(found: list, bill: dict[str, float] | None, target: str) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from workshop.account.prices import price_table
+
+    table = Table()
+    names = ["seat", "jobs", "USD of jobs", "USD an hour now", "billed by the hour"]
+    names += ["USD billed by AWS"] if bill is not None else []
+    for name in names:
+        table.add_column(name, overflow="fold", justify="right" if "USD" in name else "left")
+    for one in found:
+        row = [one.seat, str(one.jobs), f"{one.usd:.2f}", f"{one.usd_per_hour:.3f}"]
+        row.append("\n".join(one.by_the_hour))
+        row += [f"{bill.get(one.seat, 0.0):.2f}"] if bill is not None else []
+        table.add_row(*row)
+    Console().print(table)
+    jobs, now = sum(one.usd for one in found), sum(one.usd_per_hour for one in found)
+    text = f"{len(found)} seats: {jobs:.2f} USD of training jobs, {now:.3f} USD an hour now"
+    if bill is not None:
+        text += f"; {sum(bill.values()):.2f} USD billed by AWS"
+    click.echo(f"{text} (list prices of {price_table()['region']}).")
+    if unknown := sum(one.unknown for one in found):
+        click.echo(f"{unknown} entries have no price that is known here.")
+    click.echo(
+        "Not in the jobs' column: endpoints, transforms and notebook instances that are gone, "
+        "gigabytes, tax." + (" On this machine nothing costs anything." * (target == "local"))
+    )
+
+
+@class_.command()
+@click.argument("seats", type=click.IntRange(1, 100))
+@click.option("--notebooks", is_flag=True, help="Each seat has a notebook instance, too.")
+@click.option("--region", default="us-east-1", show_default=True)
+@click.option("--target", type=click.Choice(["aws"]), default=None, help="Compare with yours.")
+def quotas(seats, notebooks, region, target) -> None:
+    """Print the quotas that SEATS learners need, as a request that can be pasted.
+
+    With --target aws only those that your account lacks, in your region.
+    """
+    from workshop.account import quotas as needs
+
+    have = None
+    if target:
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        from workshop.account.preflight.asking import all_quotas
+
+        with opened(target, "class") as session:
+            region = session.region
+            try:
+                have = all_quotas(session)
+            except (ClientError, BotoCoreError) as error:
+                raise click.ClickException(f"Service Quotas does not answer: {error}") from error
+    click.echo(needs.request(needs.needed(seats, notebooks), seats, region, have))
+
+
+@class_.command()
+@of_a_class
+@click.option("--yes", is_flag=True, help="Do not ask. For programs.")
+def clean(target, yes) -> None:
+    """Delete all that the seats of the class have, then the class, and prove that nothing is left.
+
+    Exit status: 0 nothing is left, 1 something is left, 2 wrong use.
+    """
+    if not (yes or at_terminal()):
+        raise WrongUse("This is no terminal, so nobody can be asked. Add --yes.")
+    with opened(target, "class") as session:
+        from workshop.account import classroom
+
+        with work("class clean", session):
+            names = classroom.members(session)
+            click.echo(f"{len(names)} seats in {session.region}: {', '.join(names) or 'no class'}")
+            if not yes:
+                click.confirm("Delete all that they have? It cannot be brought back", abort=True)
+            reports, failed = classroom.clean(session, click.echo)
+    for seat, report in reports.items():
+        for line in report.lines():
+            if not report.nothing_left or not line.startswith("Left: nothing"):
+                click.echo(f"{seat}: {line}")
+    for seat, why in failed.items():
+        click.echo(f"{seat}: could not be cleaned: {why}")
+    zero = sum(report.nothing_left for report in reports.values())
+    if failed or zero < len(reports) or classroom.CLASS not in reports:
+        click.echo(f"Something is left. {zero} of {len(names)} seats have nothing. Run it again.")
+        raise SystemExit(1)
+    click.echo(f"Left: nothing, of {len(names)} seats and of the class.")
