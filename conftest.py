@@ -16,6 +16,8 @@ from local_sagemaker.cluster.spec import NAMESPACES
 
 # jsonschema tries to import this, and no test checks IRIs: it compiles a grammar for 1.5 s.
 sys.modules.setdefault("rfc3987_syntax", None)
+# Nor does any look for a machine image: moto makes 1,300 of them in each region.
+os.environ.setdefault("MOTO_EC2_LOAD_DEFAULT_AMIS", "false")
 
 # `make test` gives its workers one file after the other: a long one must not be the last.
 LONGEST_FIRST = (
@@ -87,6 +89,17 @@ def why_no_namespaces() -> str | None:
 def why_no_shaping() -> str | None:
     """None where this machine can give links a rate, else the reason. Tries it once."""
     return why_no_namespaces() or probe.why_no_shaping()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def models_of_services_read_once() -> Iterator[None]:
+    """Each boto3 session reads the models of its services anew, megabytes of JSON."""
+    from botocore.loaders import JSONFileLoader
+
+    with pytest.MonkeyPatch.context() as patch:
+        read = functools.cache(JSONFileLoader().load_file)
+        patch.setattr(JSONFileLoader, "load_file", lambda self, path: read(path))
+        yield
 
 
 @pytest.fixture(autouse=True)
