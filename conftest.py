@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -92,16 +93,29 @@ def why_no_shaping() -> str | None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def models_of_services_read_once() -> Iterator[None]:
-    """Each boto3 session reads the models of its services anew, megabytes of JSON."""
+def libraries_repeat_nothing() -> Iterator[None]:
+    """What else takes minutes of all tests together.
+
+    Each boto3 session reads the models of its services anew, megabytes of JSON. The SageMaker SDK
+    checks the schema of its settings twenty times for an estimator.
+    """
     try:
         from botocore.loaders import JSONFileLoader
+        from jsonschema import Draft202012Validator
     except ModuleNotFoundError:  # `make test-matrix`: the frameworks alone
         yield
         return
+    read, check = functools.cache(JSONFileLoader().load_file), Draft202012Validator.check_schema
+    checked: dict[int, dict] = {}
+
+    def check_once(schema: dict, *rest: Any, **named: Any) -> None:
+        if id(schema) not in checked:
+            check(schema, *rest, **named)
+            checked[id(schema)] = schema  # kept: else another may get its id
+
     with pytest.MonkeyPatch.context() as patch:
-        read = functools.cache(JSONFileLoader().load_file)
         patch.setattr(JSONFileLoader, "load_file", lambda self, path: read(path))
+        patch.setattr(Draft202012Validator, "check_schema", staticmethod(check_once))
         yield
 
 
