@@ -22,9 +22,16 @@ os.environ.setdefault("MOTO_EC2_LOAD_DEFAULT_AMIS", "false")
 
 # `make test` gives its workers one file after the other: a long one must not be the last.
 LONGEST_FIRST = (
-    *(f"test_lesson_{number}.py" for number in ("05", "07", "04", "08", "06", "03", "02", "01")),
-    *("test_exercises.py", "test_train_tf.py", "test_isolation.py", "test_launchers.py"),
-    *("test_lessons_notice.py", "test_jupyterlab.py", "test_kills_torch.py"),
+    *(f"test_lesson_{number}.py" for number in ("05", "07", "04", "08", "03")),
+    *("test_train_torch.py", "test_train_tf.py", "test_lesson_06.py", "test_lesson_02.py"),
+    *("test_lesson_01.py", "test_reference.py", "test_lesson_00.py", "test_exercises.py"),
+    *("test_isolation.py", "test_launchers.py", "test_lessons_notice.py", "test_jupyterlab.py"),
+    *("test_kills_torch.py", "test_lesson_99.py"),
+)
+# They read what executed lessons left, and would wait for one that another worker executes.
+LAST = (
+    *("test_lesson_page.py", "test_lessons_calls.py", "test_jobs_as_declared.py"),
+    "test_every_lesson.py",
 )
 
 
@@ -55,10 +62,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest files first, and last what only reads the results of others."""
 
     def place(item: pytest.Item) -> int:
-        name = item.path.name
-        if name == "test_every_lesson.py":
-            return len(LONGEST_FIRST) + 1
-        return LONGEST_FIRST.index(name) if name in LONGEST_FIRST else len(LONGEST_FIRST)
+        name, longest = item.path.name, len(LONGEST_FIRST)
+        if name in LAST:
+            return longest + 1 + LAST.index(name)
+        return LONGEST_FIRST.index(name) if name in LONGEST_FIRST else longest
 
     items.sort(key=place)
 
