@@ -85,7 +85,7 @@ class Endpoint:
             if found["TrainingJobStatus"] in FINAL:
                 return Job(name, found, self.log(name))
             assert time.monotonic() < deadline, f"{name}: {found['SecondaryStatus']}"
-            time.sleep(0.1)
+            time.sleep(0.25)
 
     def log(self, name: str) -> dict[str, list[str]]:
         group, logs = "/aws/sagemaker/TrainingJobs", self.client("logs")
