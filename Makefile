@@ -39,7 +39,7 @@ lint: ready ## check style, types and the course's texts, in seconds
 	@$(BIN)/python tests/lint
 
 test: ready ## run the tests, three at a time (WORKERS=2: two)
-	@$(INSIDE) $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+	@unset PYTHONDONTWRITEBYTECODE; $(INSIDE) $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 soak: ready ## the tests that repeat for minutes: kills, hundreds of jobs, a fuzzer
 	@$(INSIDE) $(BIN)/pytest -m soak --timeout 3600

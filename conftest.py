@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -16,12 +17,21 @@ from local_sagemaker.cluster.spec import NAMESPACES
 
 # jsonschema tries to import this, and no test checks IRIs: it compiles a grammar for 1.5 s.
 sys.modules.setdefault("rfc3987_syntax", None)
+# Nor does any look for a machine image: moto makes 1,300 of them in each region.
+os.environ.setdefault("MOTO_EC2_LOAD_DEFAULT_AMIS", "false")
 
 # `make test` gives its workers one file after the other: a long one must not be the last.
 LONGEST_FIRST = (
-    *(f"test_lesson_{number}.py" for number in ("05", "07", "04", "08", "06", "03", "02", "01")),
-    *("test_exercises.py", "test_train_tf.py", "test_isolation.py", "test_launchers.py"),
-    *("test_lessons_notice.py", "test_jupyterlab.py", "test_kills_torch.py"),
+    *(f"test_lesson_{number}.py" for number in ("05", "07", "04", "08", "03")),
+    *("test_train_torch.py", "test_train_tf.py", "test_lesson_06.py", "test_lesson_02.py"),
+    *("test_lesson_01.py", "test_reference.py", "test_lesson_00.py", "test_exercises.py"),
+    *("test_isolation.py", "test_launchers.py", "test_lessons_notice.py", "test_jupyterlab.py"),
+    *("test_kills_torch.py", "test_lesson_99.py"),
+)
+# They read what executed lessons left, and would wait for one that another worker executes.
+LAST = (
+    *("test_lesson_page.py", "test_lessons_calls.py", "test_jobs_as_declared.py"),
+    "test_every_lesson.py",
 )
 
 
@@ -52,10 +62,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest files first, and last what only reads the results of others."""
 
     def place(item: pytest.Item) -> int:
-        name = item.path.name
-        if name == "test_every_lesson.py":
-            return len(LONGEST_FIRST) + 1
-        return LONGEST_FIRST.index(name) if name in LONGEST_FIRST else len(LONGEST_FIRST)
+        name, longest = item.path.name, len(LONGEST_FIRST)
+        if name in LAST:
+            return longest + 1 + LAST.index(name)
+        return LONGEST_FIRST.index(name) if name in LONGEST_FIRST else longest
 
     items.sort(key=place)
 
@@ -87,6 +97,33 @@ def why_no_namespaces() -> str | None:
 def why_no_shaping() -> str | None:
     """None where this machine can give links a rate, else the reason. Tries it once."""
     return why_no_namespaces() or probe.why_no_shaping()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def libraries_repeat_nothing() -> Iterator[None]:
+    """What else takes minutes of all tests together.
+
+    Each boto3 session reads the models of its services anew, megabytes of JSON. The SageMaker SDK
+    checks the schema of its settings twenty times for an estimator.
+    """
+    try:
+        from botocore.loaders import JSONFileLoader
+        from jsonschema import Draft202012Validator
+    except ModuleNotFoundError:  # `make test-matrix`: the frameworks alone
+        yield
+        return
+    read, check = functools.cache(JSONFileLoader().load_file), Draft202012Validator.check_schema
+    checked: dict[int, dict] = {}
+
+    def check_once(schema: dict, *rest: Any, **named: Any) -> None:
+        if id(schema) not in checked:
+            check(schema, *rest, **named)
+            checked[id(schema)] = schema  # kept: else another may get its id
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(JSONFileLoader, "load_file", lambda self, path: read(path))
+        patch.setattr(Draft202012Validator, "check_schema", staticmethod(check_once))
+        yield
 
 
 @pytest.fixture(autouse=True)

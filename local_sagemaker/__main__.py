@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 import sys
 from pathlib import Path
 
@@ -33,6 +34,8 @@ def main() -> int:
     except daemon.DaemonError as error:
         print(f"local_sagemaker: {error}", file=sys.stderr)
         return 2
+    # moto's EC2 begins with 1,300 images in each region, and all would be written with each change.
+    os.environ.setdefault("MOTO_EC2_LOAD_DEFAULT_AMIS", "false")
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     logging.getLogger("werkzeug").setLevel(logging.WARNING)
     try:

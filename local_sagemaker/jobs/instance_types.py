@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from moto.ec2.models.instance_types import INSTANCE_TYPES
+from moto.utilities.utils import load_resource
 
 # Retired, so moto has them no more; scripts and notebooks still name them.
 # https://aws.amazon.com/ec2/instance-types/p3/ and .../p2/, read before they were retired.
@@ -25,5 +25,11 @@ def gpus(instance_type: str) -> int:
     name = instance_type.removeprefix("ml.")
     if name in RETIRED:
         return RETIRED[name]
-    info = INSTANCE_TYPES.get(name, {})
+    info = _types().get(name, {})
     return sum(one.get("Count", 0) for one in info.get("GpuInfo", {}).get("Gpus", []))
+
+
+@cache
+def _types() -> dict:
+    """moto's file alone: its EC2 takes a second to import."""
+    return load_resource("ec2/resources/instance_types.json")

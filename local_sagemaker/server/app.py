@@ -12,12 +12,7 @@ from botocore.model import OperationNotFoundError
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 
 from local_sagemaker.api.runtime import RuntimeApi, endpoint_of
-from local_sagemaker.moto_services import (
-    cloudformation_gaps,
-    deleted_stacks,
-    iam_gaps,
-    safe_templates,
-)
+from local_sagemaker.moto_services import iam_gaps
 from local_sagemaker.moto_services.state import MotoState
 from local_sagemaker.protocol import signatures
 from local_sagemaker.protocol.answers import answer, as_aws_shapes_it, refuse
@@ -78,10 +73,7 @@ class Application:
         self.operations, self.state, self.runtime = operations, state, runtime
         self.objects = ObjectProtocol(ObjectCalls(state.objects))
         self.verifier = verifier
-        cloudformation_gaps.fill()
-        deleted_stacks.freeze()
         iam_gaps.fill()
-        safe_templates.guard()
         self.moto = DomainDispatcherApplication(_backend)
 
     def __call__(self, environ: dict, start_response: Callable) -> Iterable[bytes]:
@@ -166,7 +158,22 @@ def _backend(service: str | None) -> Callable:
     """moto's application for a service. Raises NotImplementedError for one that it lacks."""
     if service is None:
         raise NotImplementedError("this service of AWS's.")
+    if service == "cloudformation":
+        _teach_cloudformation()
     return create_backend_app(service)
+
+
+def _teach_cloudformation() -> None:
+    """At its first call: moto's CloudFormation and EC2 take a second to import."""
+    from local_sagemaker.moto_services import (
+        cloudformation_gaps,
+        deleted_stacks,
+        safe_templates,
+    )
+
+    cloudformation_gaps.fill()
+    deleted_stacks.freeze()
+    safe_templates.guard()
 
 
 def _action(environ: dict) -> str:

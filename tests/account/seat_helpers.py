@@ -167,12 +167,13 @@ def names_left(session) -> list[str]:
 
 
 class Calls:
-    """Sees a session's calls, and refuses some. Made before the session's clients."""
+    """Sees a session's calls, and refuses some."""
 
     def __init__(self, session) -> None:
         self.made: list[str] = []
         self.refused: dict[str, int] = {}
         session.boto_session.events.register_first("before-call", self._before)
+        session.clients.clear()  # they have the events of the time when they were made
 
     @property
     def writes(self) -> list[str]:

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
-from sklearn.datasets import load_digits
 
 Answer = Callable[[BaseHTTPRequestHandler, threading.Event], None]
 
@@ -87,6 +86,8 @@ def idx(array: np.ndarray) -> bytes:
 
 def mnist_arrays() -> dict[str, np.ndarray]:
     """40 training and 12 test digits, enlarged from 8 x 8 to 28 x 28 pixels."""
+    from sklearn.datasets import load_digits  # slow: not for all who collect tests
+
     digits = load_digits()
     small = (digits.images[:52] * 15).astype(np.uint8)
     large = np.pad(np.kron(small, np.ones((1, 3, 3), np.uint8)), ((0, 0), (2, 2), (2, 2)))

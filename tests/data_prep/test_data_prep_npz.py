@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from data_prep_helpers import mnist_arrays, mnist_files, serve, sums
-from sklearn.datasets import load_digits
 
 import data_prep
 from data_prep import mnist
@@ -71,6 +70,8 @@ def test_digits_are_all_there_and_belong_to_their_labels(tmp_path):
     made = [
         (image.tobytes(), int(label)) for c in channels for image, label in zip(*c, strict=True)
     ]
+    from sklearn.datasets import load_digits
+
     raw = load_digits()
     scaled = [[[int(v) * 255 // 16 for v in row] for row in image] for image in raw.images]
     true = [(np.uint8(i).tobytes(), int(t)) for i, t in zip(scaled, raw.target, strict=True)]

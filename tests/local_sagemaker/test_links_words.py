@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from botocore.exceptions import ClientError
-from moto.ec2.models.instance_types import INSTANCE_TYPES
+from moto.utilities.utils import load_resource
 
 from endpoint_harness import request
 from local_sagemaker.cluster import linux, shaping
@@ -121,7 +121,9 @@ def test_the_supervisor_is_told(tmp_path):
 @pytest.mark.parametrize("known", network.table().values(), ids=lambda one: one.instance_type)
 def test_the_table_says_what_ec2_says(known):
     """moto carries EC2's own answers for every type that is still to be had."""
-    info = INSTANCE_TYPES.get(known.instance_type.removeprefix("ml."))
+    info = load_resource("ec2/resources/instance_types.json").get(
+        known.instance_type.removeprefix("ml.")
+    )
     assert known.source.startswith("https://") and isinstance(known.date, datetime.date)
     if info is None:
         assert "karpenter" in known.source

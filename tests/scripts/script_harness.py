@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from filelock import FileLock
-from sklearn.datasets import load_digits
 
 HERE = Path(__file__).resolve().parent
 SCRIPTS = HERE.parents[1] / "scripts"
@@ -82,6 +81,8 @@ def script_env(digits: Path, save_to: Path, **more: str) -> dict[str, str]:
 @pytest.fixture(scope="session")
 def digits(tmp_path_factory) -> Path:
     """The real digits as two channels, one of them in two parts, as data_prep writes them."""
+    from sklearn.datasets import load_digits  # slow: not for all who collect tests
+
     data = load_digits()
     images = (data.images.astype(np.int64) * 255 // 16).astype(np.uint8)[..., None]
     order = np.random.default_rng(0).permutation(len(images))

@@ -9,14 +9,14 @@ import boto3
 import moto
 from botocore.exceptions import EndpointConnectionError
 
-from local_sagemaker.moto_services import cloudformation_gaps, deleted_stacks
-
 REGION = "us-east-1"
 
 
 @contextmanager
 def aws(monkeypatch):
     """moto instead of AWS, with what the local endpoint adds to it."""
+    from local_sagemaker.moto_services import cloudformation_gaps, deleted_stacks  # slow
+
     cloudformation_gaps.fill()
     deleted_stacks.freeze()
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):

@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from cfnlint.decode import cfn_yaml
 from linting_helpers import policy_findings, role_policies
 
 import workshop
@@ -19,6 +18,13 @@ TEMPLATES = sorted(CLOUDFORMATION.glob("*.yaml"))
 IMPORT = re.compile(r"Fn::ImportValue: !Sub \"?workshop-\$\{Seat\}-(\w+)")
 EXPORT = re.compile(r"Export:\n +Name: !Sub \"?workshop-\$\{Seat\}-(\w+)")
 each_template = pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.name)
+
+
+def load(path):
+    """A template. cfn-lint is slow to import: not for all who collect tests."""
+    from cfnlint.decode import cfn_yaml
+
+    return cfn_yaml.load(str(path))
 
 
 def statements(template):
@@ -62,7 +68,7 @@ def test_cfn_lint_finds_nothing():
 
 @each_template
 def test_statements_are_named_and_narrow(path):
-    for one in statements(cfn_yaml.load(str(path))):
+    for one in statements(load(path)):
         assert one.get("Sid"), f"a statement without Sid: {one}"
         actions = one["Action"] if isinstance(one["Action"], list) else [one["Action"]]
         if one["Effect"] == "Allow":
@@ -84,7 +90,7 @@ def test_a_star_without_a_reason_would_be_found():
 
 @each_template
 def test_a_role_is_passed_to_one_service_only(path):
-    for one in statements(cfn_yaml.load(str(path))):
+    for one in statements(load(path)):
         if "iam:PassRole" in one["Action"]:
             assert one["Condition"] == {
                 "StringEquals": {"iam:PassedToService": "sagemaker.amazonaws.com"}
@@ -121,7 +127,7 @@ def test_parliament_would_find_a_wrong_policy():
 
 @each_template
 def test_parameters_are_few_and_described(path):
-    parameters = cfn_yaml.load(str(path))["Parameters"]
+    parameters = load(path)["Parameters"]
     assert len(parameters) <= 5
     for name, one in parameters.items():
         assert one["Description"] and "Default" in one, name

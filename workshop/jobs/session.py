@@ -79,13 +79,16 @@ class Session:
     def __init__(self, target: str, seat: str, boto_session: boto3.Session) -> None:
         self.target, self.seat, self.boto_session = target, seat, boto_session
         self.region: str = boto_session.region_name
+        self.clients: dict = {}
 
     def __repr__(self) -> str:
         return f"Session(target={self.target!r}, seat={self.seat!r}, region={self.region!r})"
 
     def client(self, service: str):
-        """A boto3 client."""
-        return self.boto_session.client(service)
+        """A boto3 client. Each is made once: that takes a tenth of a second."""
+        if service not in self.clients:
+            self.clients[service] = self.boto_session.client(service)
+        return self.clients[service]
 
     @cached_property
     def outputs(self) -> dict[str, str]:
