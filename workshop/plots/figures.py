@@ -133,7 +133,7 @@ def lines(
             colour = COLOURS[index % len(COLOURS)]
             axes.plot(curve.index, curve, color=colour, label=name, **style)
         axes.set_ylim(0, top)
-        axes.legend(frameon=False)
+        _legend(axes, axes.get_legend_handles_labels()[0])
 
 
 def _in_words(table: pd.DataFrame) -> str:
