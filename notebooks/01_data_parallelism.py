@@ -365,7 +365,7 @@ for way, by_worker in computed.items():
 spans = pd.DataFrame(rows, columns=["row", "kind", "start", "length"])
 spans[["start", "length"]] *= 1000
 first = spans[spans["start"] < 90]
-plots.gantt(first, "The first 90 ms of the last two runs (measured)", "milliseconds")
+plots.gantt(first, "How the last two runs began (measured)", "milliseconds")
 
 # %%
 middle = by_way["gradients/s"].median()
@@ -654,7 +654,7 @@ compared = pd.DataFrame(
 )
 compared.round(2)
 
-# %% jupyter={"source_hidden": true} tags=["figure"]
+# %% jupyter={"source_hidden": true} tags=["figure", "readme"]
 counts = [2**power for power in range(7)]
 title = "Speed-up: the formula (lines), measured with 2 ranks (marks)"
 with plots.canvas(title, "ranks", "times as fast as 1 rank", size=(7.5, 3.8)) as axes:

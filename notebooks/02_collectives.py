@@ -226,7 +226,7 @@ workshop.show_function("demos/collectives/ring.py", "reduce_scatter")
 # come from the last rank: the ring closes.)
 
 
-# %%
+# %% tags=["readme"]
 recorded = ranks.run("collectives.tour:watched_ring")
 plots.ring_steps(recorded)
 

@@ -69,6 +69,24 @@ def test_groups_with_marks_or_as_predictions(shown):
     assert predicted.patches[0].get_facecolor()[3] == 0 and not predicted.lines
 
 
+def test_bars_in_time(shown):
+    rows = [("rank 0", "compute", 0, 3), ("rank 0", "wait", 3, 2), ("rank 1", "compute", 0, 5)]
+    spans = pd.DataFrame(rows, columns=["row", "kind", "start", "length"])
+    plots.gantt(spans, "A step", "milliseconds")
+    (axes,) = shown
+    bars = [
+        (bar.get_x(), bar.get_width(), bar.get_y() + bar.get_height() / 2) for bar in axes.patches
+    ]
+    assert bars == [(0, 3, 0), (0, 5, 1), (3, 2, 0)]
+    assert axes.patches[0].get_hatch() != axes.patches[2].get_hatch()
+    assert [tick.get_text() for tick in axes.get_yticklabels()] == ["rank 0", "rank 1"]
+    assert explained(axes) == ["compute", "wait"] and axes.get_xlabel() == "milliseconds"
+    assert axes.alt == (
+        "A step. Bars in time; their lengths in all (milliseconds). "
+        "rank 0: compute 3, wait 2. rank 1: compute 5, wait 0."
+    )
+
+
 def test_lines_and_points(shown):
     curve = pd.Series([3.0, 9.0], index=[1, 2])
     curves = {"computed": curve, "measured": curve, "other": curve}
