@@ -135,8 +135,8 @@ session
 # - a **role**. A job doesn't run as you. It acts under a role of its own, with a list of what that
 #   role may do. Everything else is refused.
 #
-# Nobody should click these together in a web console: nobody else could repeat it, and nobody
-# would know what to delete. They are written down in two files,
+# Nobody should click these together in a web console: clicks can't be repeated, reviewed or
+# cleanly undone. They are written down in two files,
 # `cloudformation/storage.yaml` and `cloudformation/roles.yaml`. Such a file is a **template** for
 # CloudFormation, the service that creates what a template says. What it creates from one template
 # is a **stack**: things that are created, changed and deleted together.

@@ -473,11 +473,12 @@ found = {"alpha": alpha["one way"], "beta": beta["one way"], "busy_beta": beta["
 workshop.save_results(**found)
 
 # %% [markdown]
-# Compare the second and the third line. All three algorithms move the same bytes in all. The ring
-# gains because *different links work at the same time*. Where a few cores carry every message,
-# there is less to gain. The model knows that only because we measured what happens when all send at
-# once. It leaves out the additions, fresh memory, and the time a rank waits for a free core. So
-# expect it to be right within a factor, not within a percent; the last line says which factor.
+# Compare the measured gain with what the model says for ranks that have a link each. All three
+# algorithms move the same bytes in all. The ring gains because *different links work at the same
+# time*. Where a few cores carry every message, there is less to gain. The model knows that only
+# because we measured what happens when all send at once. It leaves out the additions, fresh
+# memory, and the time a rank waits for a free core. So expect it to be right within a factor, not
+# within a percent; the last line says which factor.
 #
 # gloo's own all-reduce is a ring too, in C++. It cuts the chunks further, and adds one piece while
 # the next is on its way. Use the library's; you now know what it does. Lesson 06 repeats this
@@ -697,8 +698,8 @@ print(f"{1000 * global_batch_size / middle['DDP, 2 processes']:.1f} ms.")
 # a time run its own code. DDP's ranks are whole processes that share nothing but gradients. But
 # each step of these small models is only milliseconds long, and every rank pays the whole of the
 # fixed part of a step that you measured in lesson 01: reading the batch, starting each operation,
-# updating all weights. If DDP gains little here, that is why; with more work in each step, lesson
-# 01 saw it gain more. PyTorch's documentation recommends DDP over DP on one machine too.
+# updating all weights. If DDP gains little here, that is why: compare with lesson 01, whose steps
+# have more work. PyTorch's documentation recommends DDP over DP on one machine too.
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert list(speeds["processes"]) == [1, 1, 1, 2], "DP is one process; DDP was to have two."

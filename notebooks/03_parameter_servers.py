@@ -99,9 +99,8 @@ channels = {"training": f"{data}/training", "test": f"{data}/test"}
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
 alt = (
-    f"Left, a parameter server with {workers} workers around it: to each worker go the weights, "
-    f"from each comes a gradient. Right, a ring of {workers} ranks: each sends chunks of "
-    "gradients to the next."
+    f"Left, a parameter server and {workers} workers: weights go to each, a gradient comes from "
+    f"each. Right, a ring of {workers} ranks: each sends gradients to the next."
 )
 turns = [2 * np.pi * number / workers for number in range(workers)]
 circle = [(np.sin(angle), np.cos(angle)) for angle in turns]

@@ -34,7 +34,7 @@ from common.report import emit, report_weights
 
 
 class Server:
-    """Holds the weights as one vector. It sees no image and knows no layer.
+    """Holds the weights as one vector. It never sees an image, and knows nothing of layers.
 
     Attributes: weights, version (updates applied so far), bytes_in, bytes_out, and pushes: for
     each gradient received, the worker, its staleness (updates), its loss, when it came (seconds).
@@ -60,7 +60,7 @@ class Server:
         self.version_at[worker] = self.version
 
     def receive_gradient(self, worker: int | None = None) -> tuple[int, torch.Tensor]:
-        """Return (worker, gradient): of that worker, or of whoever comes first."""
+        """Return (worker, gradient): of that worker, or of the first whose gradient arrives."""
         message = torch.empty(self.weights.numel() + 1)
         worker = dist.recv(message, worker)
         self.bytes_in += message.nbytes
@@ -88,7 +88,7 @@ def serve_sync(server: Server, workers: list[int], steps: int) -> None:
 
 
 def serve_async(server: Server, workers: list[int], steps: int) -> None:
-    """Each gradient is an update, as soon as it comes. Nobody waits for another worker."""
+    """Each gradient is applied as soon as it arrives. No worker waits for another."""
     for worker in workers:
         server.send_weights(worker)
     for _ in range(steps * len(workers)):
