@@ -237,7 +237,8 @@ uploaded = data_prep.upload(digits, data, client=session.client("s3"))
 #
 # How the files get there is the **input mode**. `File` copies all of them before the script
 # starts. `FastFile` fetches each file when the script opens it, which pays off with many GB. Older
-# texts teach a third mode, `Pipe`, for which a script needs special reading code. It is legacy.
+# texts teach a third mode, `Pipe`, for which a script needs special reading code such as
+# `PipeModeDataset`. It is legacy.
 
 # %%
 channels = {"training": f"{data}/training", "test": f"{data}/test"}

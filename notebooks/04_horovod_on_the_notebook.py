@@ -331,12 +331,12 @@ ablation.show_step(choice.script, 7, 8, 9)
 
 # %% [markdown]
 # Older examples look different. `AdamOptimizer(lr=…)`, `tf.Session` hooks and
-# `BroadcastGlobalVariablesHook` are TensorFlow 1, and no longer exist in TensorFlow 2. Scripts
-# that import `keras.engine` use a private module that was removed. Under `model.fit`,
-# `hvd.DistributedOptimizer` and `BroadcastGlobalVariablesCallback` do steps 4 and 5, the latter
-# after the first batch, for the reason above. `MetricAverageCallback` fails with tf-keras: it
-# looks for Keras 2 where Keras 3 is. `DistributedGradientTape` doesn't depend on Keras at all, so
-# this course uses it.
+# `BroadcastGlobalVariablesHook` are TensorFlow 1; TensorFlow 2 has them only in `tf.compat.v1`, if
+# at all. Scripts that import `keras.engine` use a private module that was removed. Under
+# `model.fit`, `hvd.DistributedOptimizer` and `BroadcastGlobalVariablesCallback` do steps 4 and 5,
+# the latter after the first batch, for the reason above. `MetricAverageCallback` fails with
+# tf-keras: it looks for Keras 2 where Keras 3 is. `DistributedGradientTape` doesn't depend on
+# Keras at all, so this course uses it.
 
 # %% [markdown]
 # ## Leave one out
