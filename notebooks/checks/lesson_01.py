@@ -103,7 +103,7 @@ def _compare(total, right, plain_mean, sizes: list[int]) -> None:
     )
 
 
-@exercise("01.3", seconds=180)
+@exercise("01.3", seconds=300)
 def train_together(answer) -> str:
     """Train on real ranks, and compare with one process on the same images."""
     for world_size in (2, 3):
@@ -114,7 +114,8 @@ def train_together(answer) -> str:
 
 def _trained(ranks, answer) -> list[dict]:
     try:
-        return ranks.run("parallel.practice:call", answer, timeout=15)
+        ranks.run("parallel.practice:warm_up", timeout=120)
+        return ranks.run("parallel.practice:call", answer, timeout=30)
     except RankFailed as error:
         if unanswered("01.3") in str(error):
             raise
