@@ -9,6 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
 
 from workshop.plots.look import COLOURS, canvas
 
@@ -125,7 +126,7 @@ def lines(
     points: names of curves that are drawn as points, because nothing lies between them. top: where
     the picture ends, for curves that run away.
     """
-    with canvas(title, x, y, size=(7, 3.6)) as axes:
+    with canvas(title, x, y, size=(8, 3.6)) as axes:
         for index, (name, curve) in enumerate(curves.items()):
             style = {"linestyle": DASHES[index % len(DASHES)]}
             if name in points:
@@ -133,6 +134,8 @@ def lines(
             colour = COLOURS[index % len(COLOURS)]
             axes.plot(curve.index, curve, color=colour, label=name, **style)
         axes.set_ylim(0, top)
+        if all(pd.api.types.is_integer_dtype(curve.index) for curve in curves.values()):
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         _legend(axes, axes.get_legend_handles_labels()[0])
 
 
