@@ -495,8 +495,8 @@ price = ratio(good, "2 ranks together", "2 ranks apart")
 ceiling = speeds.loc["2 ranks apart", "speed-up"]
 guess.compare(ceiling=ceiling, price=price)
 print(f"2 ranks together reach {price:.0%} of this machine's ceiling, which is {ceiling:.2f} x.")
-if price < 0.8:
-    print("Something disturbs the ranks: close other programs, and measure again.")
+if not 0.8 < price < 1.05:
+    print("Something else uses the cores, so don't trust these numbers: measure again later.")
 elif ceiling < 1.8:
     print("So it is this machine that limits the speed-up, more than data parallelism does.")
 
