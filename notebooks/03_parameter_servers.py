@@ -29,8 +29,9 @@
 # **Where it runs:** the first half in processes of the machine that this notebook runs on. The two
 # jobs of the second half on this machine (`target = "local"`) or on AWS (`target = "aws"`).
 #
-# **Cost on AWS:** one job on three `ml.c5.xlarge` and one on two, a few minutes each. The lesson
-# prints the price, with its date, before the first starts.
+# **Cost on AWS:** about 0.07 USD: one job on three `ml.c5.xlarge` and one on two, for an estimated
+# 4 minutes each (us-east-1, price list of 2026-09-27). The lesson computes it before the first
+# starts.
 
 # %% [markdown]
 # ## Set up
@@ -38,7 +39,8 @@
 # - `workers`: processes that train in the first half. One more is the server.
 # - `steps`: global batches in each training of the first half.
 # - `slow_ms`: how long the slow worker pauses in each batch, milliseconds.
-# - `learning_rates`: for the experiment on stale gradients.
+# - `learning_rates`, `seeds`: for the experiment on stale gradients. Each setting is trained with
+#   `seeds` different first weights and orders of the images.
 # - `instance_count`, `epochs`: of the TensorFlow jobs of the second half.
 # - `global_batch_size`: images per step, over all workers together.
 # - `expected_accuracy`: the share of test images that the trained model must get right.
@@ -50,6 +52,7 @@ workers = 4
 steps = 220
 slow_ms = 20
 learning_rates = [0.05, 0.1]
+seeds = 2
 instance_count = 3
 epochs = 10
 global_batch_size = 64
@@ -74,7 +77,7 @@ channels = {"training": f"{data}/training", "test": f"{data}/test"}
 # %% [markdown]
 # ## One process holds the weights
 #
-# In lesson 02 all ranks were alike. Each held the weights, and an all-reduce kept them equal.
+# In lesson 02 all ranks did the same. Each held the weights, and an all-reduce kept them equal.
 # There is an older way: give the weights to one process, the **parameter server**. The other
 # processes are **workers**. A worker repeats three things:
 #
@@ -82,7 +85,7 @@ channels = {"training": f"{data}/training", "test": f"{data}/test"}
 # 2. compute the gradient of a batch of its own part of the data;
 # 3. **push**: send that gradient to the server.
 #
-# The server repeats one: take a gradient and update the weights. It sees no image.
+# The server repeats one thing: take a gradient and update the weights. It never sees an image.
 #
 # | | all-reduce | parameter server |
 # |---|---|---|
@@ -90,25 +93,55 @@ channels = {"training": f"{data}/training", "test": f"{data}/test"}
 # | what travels | gradients | gradients to the server, weights from it |
 # | who updates | every rank, the same update | the server |
 #
-# You will read that in synchronous training *the new model is sent to everybody*. That is a
-# parameter server. All-reduce sends gradients only.
-#
-# What follows is one: `scripts/demos/parameter_server.py`, some lines over `send` and `recv` of
-# lesson 02. Rank 0 is the server. This is all that a worker does:
+# Some texts say that in synchronous training *the new model is sent to everybody*. That describes
+# a parameter server. All-reduce sends gradients only. (And what workers send to a server are
+# gradients, too, not "trained parameters".)
+
+# %% jupyter={"source_hidden": true} tags=["figure"]
+alt = (
+    f"Left, a parameter server and {workers} workers: weights go to each, a gradient comes from "
+    f"each. Right, a ring of {workers} ranks: each sends gradients to the next."
+)
+turns = [2 * np.pi * number / workers for number in range(workers)]
+circle = [(np.sin(angle), np.cos(angle)) for angle in turns]
+box = {"boxstyle": "round", "facecolor": "white", "edgecolor": "0.4"}
+style = {"arrowstyle": "-|>", "shrinkA": 24, "shrinkB": 24, "color": "black"}
+with plots.canvas("The same job, two ways", "", size=(8.5, 4.2), alt=alt) as axes:
+    for number, (x, y) in enumerate(circle):
+        # At the server: weights go out, gradients come in, side by side.
+        for start, end, line in (((0, 0), (x, y), "-"), ((x, y), (0, 0), "--")):
+            look = style | {"linestyle": line, "connectionstyle": "arc3,rad=0.18"}
+            axes.annotate("", end, start, arrowprops=look)
+        axes.text(x, y, f"worker\n{number + 1}", ha="center", va="center", size=9, bbox=box)
+        left, after = (x + 3.4, y), circle[(number + 1) % workers]
+        to = after[0] + 3.4, after[1]
+        look = style | {"linestyle": "--", "connectionstyle": "arc3,rad=-0.3"}
+        axes.annotate("", to, left, arrowprops=look)
+        axes.text(*left, f"rank\n{number}", ha="center", va="center", size=9, bbox=box)
+    axes.text(0, 0, "server:\nweights", ha="center", va="center", size=9, bbox=box, weight="bold")
+    axes.text(3.4, 0, "every rank\nhas the weights", ha="center", va="center", size=9)
+    axes.text(1.7, -1.5, "solid: weights      dashed: gradients", ha="center", size=9)
+    axes.set(xlim=(-1.5, 4.9), ylim=(-1.6, 1.4), aspect="equal")
+    axes.axis("off")
+
+# %% [markdown]
+# What follows is a real parameter server: `scripts/demos/parameter_server.py`, built on `send` and
+# `recv` of lesson 02. Rank 0 is the server. This is all that a worker does:
 
 # %%
 workshop.show_function("demos/parameter_server.py", "work")
 
 # %% [markdown]
-# And this is the server. It holds one long vector and knows no layer. It notes for each gradient
-# who sent it and how many updates came since that worker's pull. It also counts its bytes.
+# And this is the server. To it the model is one long vector; it knows nothing of layers. It notes
+# for each gradient who sent it, and how many updates came since that worker's pull. It also counts
+# its bytes.
 
 # %%
 workshop.show_function("demos/parameter_server.py", "Server")
 
 # %% [markdown]
-# What is left is the order of the calls. In this one the server waits for a gradient of *every*
-# worker, and then makes one update with their mean.
+# What is left is the order of the calls. In the following one the server waits for a gradient from
+# *every* worker, and then makes one update with their mean.
 
 # %%
 workshop.show_function("demos/parameter_server.py", "serve_sync")
@@ -135,11 +168,11 @@ sync["pushes"].head(6).round(3)
 
 # %% [markdown]
 # You should see the workers in turn, again and again, and no staleness. So a parameter server
-# *can* be synchronous. "Synchronous is all-reduce, asynchronous is parameter server" is usual and
-# no law.
+# *can* be synchronous. "Synchronous means all-reduce, asynchronous means parameter server" is
+# common, but it need not be so.
 #
 # Is the training right? If the server really averages over the whole batch, then one worker that
-# takes the whole batch alone must get the same weights.
+# takes the whole batch alone must get the same weights, up to rounding.
 
 # %%
 alone = train("sync", workers=1)
@@ -161,25 +194,25 @@ workshop.save_results(sync_difference=difference, sync_staleness=sync["pushes"][
 workshop.show_function("demos/parameter_server.py", "serve_async")
 
 # %% [markdown]
-# `receive_gradient()` without a number takes the gradient of whoever comes first. It is applied
-# *as it comes*. You will read that a parameter server averages gradients: this one does not.
+# `receive_gradient()` without a number takes the gradient that arrives first. It is applied
+# at once. It is often said that a parameter server averages gradients: this one does not.
 #
-# While a worker computes, others change the weights. So its gradient belongs to weights that are
-# gone. How many updates it has missed is its **staleness**.
+# While a worker computes, others change the weights. So its gradient was computed for weights that
+# have changed since. The number of updates that it missed is its **staleness**.
 #
-# Something that did *not* change: each worker still has its own part of the data. You will read
-# that asynchronous workers each go through the whole data set. When updates are applied and who
-# reads which data are two different questions.
+# What did *not* change: each worker still has its own part of the data. (Some texts say that
+# asynchronous workers each go through the whole data set. But when updates are applied, and who
+# reads which data, are two different questions.)
 
 # %%
 guess = workshop.guess(
     mean=f"The mean staleness with {workers} asynchronous workers:",
-    updates=f"Sync made {steps} updates. How many does async make of as many gradients?",
+    updates=f"Sync made {steps} updates. How many does async make from as many gradients?",
 )
 
 # %%
 quick = train("async")
-most = 8  # what is at least so stale is one group
+most = 8  # this stale or more is one group
 shares = {
     name: run["pushes"]["staleness"].clip(upper=most).value_counts(normalize=True)
     for name, run in {"sync": sync, "async": quick}.items()
@@ -190,30 +223,37 @@ label = "staleness: updates by others between a worker's pull and its push"
 plots.groups(table, "How stale the gradients were", label, "share of the gradients, %")
 mean_staleness = quick["pushes"]["staleness"].mean()
 guess.compare(mean=round(mean_staleness, 2), updates=len(quick["pushes"]))
+print(f"Mean staleness {mean_staleness:.2f}; {workers - 1} other workers.")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert abs(mean_staleness - (workers - 1)) < 0.5, "The mean must be close to workers - 1."
 workshop.save_results(async_staleness=mean_staleness, most_stale=quick["pushes"]["staleness"].max())
 
 # %% [markdown]
-# The mean is close to the number of *other* workers, and that is no accident. Between two pushes
-# of one worker lie all pushes of the others in that time; each of them pushes once, on average.
-# So more workers always mean staler gradients.
+# The mean is close to the number of *other* workers. That must be so: between two pushes of one
+# worker come the pushes of all others in that time, and on average each of them pushes once. So
+# more workers always mean staler gradients.
 #
 # ## One slow worker
 #
-# Why would anybody want stale gradients? Because of this. Let the last worker pause for `slow_ms`
-# in each of its batches, as if its computer were busy with something else.
+# Why would anybody accept stale gradients? Because workers are never equally fast. Let the last
+# worker pause for `slow_ms` in each of its batches, as if its computer were busy with something
+# else.
 
 # %%
 print(f"A sync step without a pause: {1000 * sync['seconds'] / steps:.1f} ms; pause: {slow_ms} ms.")
 guess = workshop.guess(
     ratio="One worker pauses. How many times faster is async than sync?",
-    share="Which share of all gradients does the slow worker push in async mode, %?",
+    share="What percentage of all gradients does the slow worker push in async mode?",
 )
 
 # %%
-slow = {mode: train(mode, slow_ms=slow_ms) for mode in ("sync", "async")}
+short = min(steps, 80)
+repeated = [
+    {mode: train(mode, slow_ms=slow_ms, max_steps=short) for mode in ("sync", "async")}
+    for _ in range(3)
+]
+slow = repeated[-1]
 by_worker = slow["async"]["pushes"].groupby("worker")["staleness"].agg(["count", "mean", "max"])
 by_worker.rename(columns={"count": "gradients", "mean": "mean staleness", "max": "most"}).round(1)
 
@@ -223,18 +263,20 @@ for mode, run in slow.items():
     for who, worker in {"another worker": 1, "the slow worker": workers}.items():
         at = run["pushes"].set_index("worker").loc[worker, "seconds"]
         progress[f"{mode}: {who}"] = pd.Series(range(1, len(at) + 1), index=at)
-title = "One slow worker holds up all who wait for it"
+title = "One slow worker holds up all who wait for it (measured)"
 plots.lines(progress, title, "seconds", "gradients pushed by a worker")
 
 # %% [markdown]
-# In sync mode both lines lie on each other: everybody goes at the pace of the slowest. In async
-# mode the others go on. The price is in the table: the few gradients of the slow worker are the
-# stalest. The mean over all gradients is still the number of the others; it is shared unevenly.
+# In sync mode the lines coincide: everybody goes at the pace of the slowest. In async mode the
+# others continue. (Lesson 01 drew the same as bars in time.) The price is in the table: the few
+# gradients of the slow worker are the stalest.
 
 # %%
-speed_up = slow["sync"]["seconds"] / slow["async"]["seconds"]
+ratios = [one["sync"]["seconds"] / one["async"]["seconds"] for one in repeated]
+speed_up = float(np.median(ratios))
 share = by_worker.loc[workers, "count"] / by_worker["count"].sum()
 guess.compare(ratio=round(speed_up, 1), share=round(100 * share))
+print(f"Async was {min(ratios):.1f} to {max(ratios):.1f} times as fast in {len(ratios)} repeats.")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 stale = by_worker["mean"]
@@ -245,41 +287,58 @@ workshop.save_results(slow_share=share, speed_up=speed_up, stale_by_worker=stale
 # %% [markdown]
 # ## What staleness does to learning
 #
-# Train with equally many examples at two learning rates, sync and async. (The script divides the
-# learning rate by the number of workers in async mode: so many small updates, each of a part of
-# the batch, go as far together as one update of the whole batch.)
+# Train with equally many examples at two learning rates, sync and async. (In async mode the script
+# divides the learning rate by the number of workers. Then the small updates, each from a part of
+# the batch, together go as far as one update from the whole batch.)
 #
-# A third line is for fairness. Async differs from sync in *two* things: updates are smaller and
-# gradients are stale. So let one worker do those same small updates alone: nothing is stale then.
+# A third way makes the comparison fair. Async differs from sync in *two* things: updates are
+# smaller, and gradients are stale. So let one worker do the same small updates alone: then nothing
+# is stale.
+
+# %%
+guess = workshop.guess(
+    stale=f"Async at the rate {learning_rates[-1]}: what percentage of test images is right?"
+)
 
 
 # %%
-def one_worker(rate):
+def one_worker(**options):
     """The updates of async training, by a single worker: the same sizes, and never stale."""
+    options["learning_rate"] /= workers
     batch = global_batch_size // workers
-    small = {"global_batch_size": batch, "learning_rate": rate / workers}
-    return train("sync", workers=1, max_steps=steps * workers, **small)
+    return train("sync", workers=1, max_steps=steps * workers, global_batch_size=batch, **options)
 
 
 runs = {}
 for rate in learning_rates:
-    runs["sync", rate] = train("sync", learning_rate=rate)
-    runs["async", rate] = train("async", learning_rate=rate)
-    runs["small updates, not stale", rate] = one_worker(rate)
-accuracy = pd.Series({key: run["accuracy"] for key, run in runs.items()}).unstack(sort=False)
-accuracy.columns.name = "accuracy %, by learning rate"
-(100 * accuracy).round(1)
+    for seed in range(seeds):
+        options = {"learning_rate": rate, "seed": seed}
+        runs["sync", rate, seed] = train("sync", **options)
+        runs["async", rate, seed] = train("async", **options)
+        runs["small updates, not stale", rate, seed] = one_worker(**options)
+found = pd.Series({key: 100 * run["accuracy"] for key, run in runs.items()})
+found.index.names = ["accuracy %", "learning rate", "seed"]
+found.unstack([1, 2], sort=False).round(1)
 
 # %%
 high = learning_rates[-1]
 at_high = {
     way: run["pushes"]["loss"].rolling(4 * workers, min_periods=1).mean()
-    for (way, rate), run in runs.items()
-    if rate == high
+    for (way, rate, seed), run in runs.items()
+    if rate == high and seed == 0
 }
 label = "gradients that reached the server"
-title = "Stale gradients at a high learning rate"
+title = "Stale gradients at a high learning rate (measured, seed 0)"
 plots.lines(at_high, title, label, "loss (cross-entropy)", top=3)
+
+# %%
+accuracy = (found / 100).groupby(level=[0, 1], sort=False).median().unstack(sort=False)
+guess.compare(stale=100 * accuracy.loc["async", high])
+for rate in learning_rates:
+    said = [f"{way} {100 * value:.0f} %" for way, value in accuracy[rate].items()]
+    print(f"rate {rate}: {', '.join(said)}")
+apart = found.groupby(level=[0, 1]).agg(np.ptp).max()
+print(f"Seeds differ by up to {apart:.0f} points: trust only larger differences.")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert accuracy.loc["sync"].max() >= expected_accuracy, "Sync must learn at one of the rates."
@@ -287,22 +346,20 @@ assert accuracy.loc["async", high] < accuracy.loc["sync", high], "Raise the high
 workshop.save_results(accuracy_by_way={way: list(row) for way, row in accuracy.iterrows()})
 
 # %% [markdown]
-# At the lower rate all three learn. At the higher one sync still learns and so do the small
-# updates of one worker, but async does not, or badly. Size and number of its updates are those of
-# the third line; the main difference is the age of the gradients. (Each setting ran once here, so
-# trust only large differences.) A stale gradient points downhill from where the weights *were*.
-# With large steps they are far from there by now, and it may point uphill. So asynchronous
-# training needs smaller learning rates: that is the price of not waiting.
+# Compare the columns of the higher rate. The second and the third way make equally many updates of
+# equal size; what differs is mainly the age of the gradients. A stale gradient points downhill
+# from where the weights *were*. After large steps the weights are far from there, and it may point
+# uphill. So asynchronous training needs smaller learning rates: that is the price of not waiting.
 #
 # ## Bytes at the server
 #
-# All weights go out to every worker and a gradient of the same size comes back: in every step
-# 2 × workers × the bytes of the model pass through *one* network link. With all-reduce over a
-# ring less than 2 × the bytes of the model go out of each rank, and as much comes in, however
-# many ranks there are (lesson 02).
+# All weights go out to every worker, and a gradient of the same size comes back. So in every step
+# workers × the bytes of the model go out through *one* network link, and as much comes in. With
+# all-reduce over a ring less than 2 × the bytes of the model go out of each rank, and as much comes
+# in, however many ranks there are (lesson 02). Below, both directions are added.
 
 # %%
-guess = workshop.guess(kb="A model of 55 kB, 4 workers: kB in and out of the server, in one step")
+guess = workshop.guess(kb="A model of 55 kB, 4 workers: kB in plus out at the server, in one step")
 
 # %% tags=["deterministic"]
 parameters = sum(weight.size for weight in sync["weights"])
@@ -319,7 +376,7 @@ table.round(1)
 more, model_kb = pd.Series(range(1, 17), index=range(1, 17)), 4 * parameters / 1e3
 traffic = {"server, computed": 2 * model_kb * more, "server, measured": table["measured"]}
 traffic["each rank of a ring, computed"] = 4 * model_kb * (more - 1) / more
-title, label = "The server carries everybody's bytes", "kB in and out, in one step"
+title, label = "The server carries everybody's bytes", "kB in plus out, in one step"
 plots.lines(traffic, title, "workers", label, points=["server, measured"])
 ranks.stop()
 guess.compare(kb=round(table["measured"].iloc[-1]))
@@ -331,30 +388,30 @@ assert (table["measured"] / table["computed"] - 1).abs().max() < 0.1, "Measured 
 workshop.save_results(kb_at_server=table["measured"], computed_kb=table["computed"])
 
 # %% [markdown]
-# The measured bytes are a few per cent above the formula: each worker also gets the last weights,
-# and each message carries one number more. The server's bytes grow in line with the workers. The
-# ring's settle (they are counted in and out as well). Beyond what was measured here the lines are
-# the two formulas.
+# The measured bytes are slightly above the formula: each worker also gets the last weights, and
+# each message carries one number more. The server's bytes grow in proportion to the workers. Those
+# of a ring approach a limit. Where there are no marks, the lines are the two formulas.
 #
-# It does not hurt a model of 55 kB. Take 25 million weights (100 MB), 8 workers and a link of 10
-# Gbit/s: 800 MB out in each step take 0.64 s at least, whatever the workers do. This is arithmetic
-# and not measured here.
+# With 55 kB nobody notices. Take 25 million weights (100 MB), 8 workers and a link that carries 10
+# Gbit/s in each direction. Then 800 MB go out in each step, which takes 0.64 s at least, whatever
+# the workers do; 800 MB come in. (Computed, not measured here.)
 #
 # The remedy is **several servers**, each with a part of the weights. Then each carries a part of
 # the bytes. But each worker now talks to each server: the connections are workers × servers.
-#
-# | servers | MB of weights on each | MB through each, in a step | connections |
-# |---|---|---|---|
-# | 1 | 100 | 1600 | 8 |
-# | 2 | 50 | 800 | 16 |
-# | 4 | 25 | 400 | 32 |
-# | 8 | 12.5 | 200 | 64 |
+
+# %% tags=["deterministic"]
+sharded = pd.DataFrame(index=pd.Index([1, 2, 4, 8], name="servers"))
+sharded["MB of weights on each"] = 100 / sharded.index
+sharded["MB out of each"] = sharded["MB in to each"] = 8 * 100 / sharded.index
+sharded["connections"] = 8 * sharded.index
+sharded.columns.name = "computed, in a step"
+sharded
 
 # %% [markdown]
 # ## The same in TensorFlow, as a job
 #
-# TensorFlow has a parameter server built in, `tf.distribute.ParameterServerStrategy`. It knows
-# four roles, and each process of a job has one:
+# TensorFlow has parameter servers built in, `tf.distribute.ParameterServerStrategy`. There are
+# four roles, and each process of a job has one of them:
 #
 # | role | what it does |
 # |---|---|
@@ -363,12 +420,13 @@ workshop.save_results(kb_at_server=table["measured"], computed_kb=table["compute
 # | **ps** | a parameter server: holds a part of the weights |
 # | **evaluator** | optional: measures saved models, beside the training |
 #
-# The chief has more names: the script calls it the coordinator, SageMaker `master`. It is the first
-# host. (Where a strategy has workers only, and no chief is named, worker 0 does its saving.)
+# The chief has other names, too: the script calls it the coordinator, SageMaker `master`. It is the
+# first host. (Where a strategy has only workers, and no chief is named, worker 0 saves the model.)
 #
-# Who has which role stands in a variable, **TF_CONFIG**, a JSON text: the addresses of each role
-# (TensorFlow calls that a ClusterSpec) and this process's own task. SageMaker sets it when you
-# ask for `parameter_server`. Mind the form: the second one below, from a tutorial, is no Python.
+# A variable says who has which role: **TF_CONFIG**, a JSON text with the addresses of each role and
+# this process's own task. (From the addresses TensorFlow makes a `tf.train.ClusterSpec`.) SageMaker
+# sets it when you ask for `parameter_server`. Mind the form: the second one below, from a tutorial,
+# isn't Python.
 
 # %%
 distribution = {"parameter_server": {"enabled": True}}
@@ -379,8 +437,7 @@ except SyntaxError as error:
     print(f"SyntaxError: {error.msg}")
 
 # %% [markdown]
-# Now the script. Below is what `scripts/train/train_tf_ps.py` has and the one-process script has
-# not.
+# Now the script. The diff shows what `scripts/train/train_tf_ps.py` adds to the one-process script.
 
 # %%
 workshop.show_diff("train/train_tf.py", "train/train_tf_ps.py")
@@ -388,29 +445,29 @@ workshop.show_diff("train/train_tf.py", "train/train_tf_ps.py")
 # %% [markdown]
 # Look for these four:
 #
-# 1. A worker starts a server for requests and waits for work (`serve`). Only the chief goes on to
+# 1. A worker starts a server for requests and waits for work (`serve`). Only the chief continues to
 #    the lines below it.
 # 2. `with strategy.scope()`: variables made in it live on the parameter servers.
-# 3. `coordinator.schedule` hands out an update to whichever worker is free and does not wait.
+# 3. `coordinator.schedule` gives an update to whichever worker is free, and doesn't wait for it.
 #    TensorFlow 2's strategy is asynchronous.
 # 4. The learning rate is divided by the workers, as before.
 #
-# Two more things cost us hours. Keras 3 has no parameter servers and refuses them, so the first
-# import chooses Keras 2 (`TF_USE_LEGACY_KERAS=1`). And each TensorFlow server needs a thread for
-# each process that may wait in it: with one thread, as on a single core, all wait for ever. The
-# scripts and SageMaker's servers here set enough.
+# Two more things are worth knowing. Keras 3 doesn't support parameter servers, so the first import
+# chooses Keras 2 (`TF_USE_LEGACY_KERAS=1`). And each TensorFlow server needs a thread for each
+# process that may wait in it: with one thread, as on a single core, all wait forever. The scripts
+# and SageMaker's servers here set enough.
 
 # %%
 guess = workshop.guess(
     workers=f"{instance_count} instances: how many processes compute gradients?",
-    servers="How many are parameter servers?",
+    servers="On how many of the instances does a parameter server run?",
 )
 workshop.cost("ml.c5.xlarge", instance_count=instance_count, seconds=240)
 
 # %% [markdown]
 # `shard-by` is there for the proof below: `class` gives each worker only some of the ten digits.
-# With two workers one sees the even digits and the other the odd ones. Nobody would train so; but
-# what a worker has never seen it can only know from the others.
+# With two workers one sees the even digits and the other the odd ones. Nobody would train like
+# that. But what a worker has never seen, its model can know only from the others.
 
 # %%
 from sagemaker.tensorflow import TensorFlow
@@ -437,11 +494,11 @@ columns = ["epoch", "train_loss", "test_accuracy", "mean_staleness", "step_secon
 result.table("epoch")[columns].iloc[[0, 1, -1]]
 
 # %% [markdown]
-# It learns, and its gradients are stale, though less than the number of other workers. In our
-# server a worker holds weights all the time. TensorFlow's worker reads them only when it gets
-# work; while it waits for work nothing grows stale.
+# Compare `mean_staleness` with the number of other workers. In our server a worker always has a
+# copy of the weights that ages. TensorFlow's worker reads them only when it gets work; while it
+# waits for work nothing grows stale.
 #
-# The log also holds the TF_CONFIG that SageMaker set on each host. This is the first one's:
+# The log also contains the TF_CONFIG that SageMaker set on each host. This is the first host's:
 
 # %%
 configs = {
@@ -452,8 +509,8 @@ print(json.dumps(configs["algo-1"], indent=1))
 
 # %% [markdown]
 # SageMaker writes `master`, TensorFlow 1's name. TensorFlow 2 says `chief`, and the script renames
-# it (your first exercise). Note also that *every* host is in the list `ps`. Three kinds of lines of
-# the log show who really did what:
+# it (your first exercise). Note that *every* host is in the list `ps`. The log shows who really
+# did what:
 
 # %%
 started = {line.host for line in result.matching("Launching parameter server process")}
@@ -466,10 +523,12 @@ roles
 
 # %% [markdown]
 # So instances are not divided into "worker instances" and "server instances": each runs a server
-# *and* the script. In this job N instances train with N − 1 workers; the first one has no training
-# image and computes no gradient. But that is the script's choice, not SageMaker's, as the next job
-# will show. It also explains an advice that you will meet, instances of 8 cores or more: these
-# servers use the CPU only, and each shares its instance with a training process.
+# *and* the script. In this job N instances train with N − 1 workers; the first has no training
+# images and computes no gradients. But that is the script's choice, not SageMaker's, as the next
+# job will show. It also explains common advice, to take instances of 8 cores or more: these
+# servers use the CPU only, and each shares its instance with a training process. And there is one
+# worker per instance because that worker's process uses all of the instance's cores or GPUs
+# itself.
 #
 # Which server holds which weights? TensorFlow deals whole variables out in turn, like cards. So
 # the servers carry unequal parts:
@@ -491,18 +550,18 @@ workshop.save_results(variables_by_ps=variables["ps"].value_counts().to_dict())
 # %% [markdown]
 # ## One model, or many?
 #
-# Several processes that never speak to each other would *also* end well, with falling losses and
+# Several processes that exchange nothing would *also* end as `Completed`, with falling losses and
 # a model in S3. A well-known example does just that
 # ([the issue](https://github.com/aws-samples/amazon-sagemaker-script-mode/issues/10)): a plain
-# `model.fit` with no strategy, started with `parameter_server`. Here is one of this form:
+# `model.fit` with no strategy, started with `parameter_server`. This script does the same:
 
 # %%
 workshop.show_function("demos/train_tf_ps_broken.py", "main")
 
 # %% [markdown]
-# Parameter servers will run beside it, and nothing in it speaks to one. It trains on all hosts, so
-# two instances are two training processes, as many as before. One sees the even digits, the other
-# the odd ones.
+# Parameter servers will run beside it, and it never contacts them. It trains on all hosts, so two
+# instances are two training processes, as many as before. One sees the even digits, the other the
+# odd ones.
 
 # %%
 guess = workshop.guess(
@@ -519,8 +578,8 @@ broken_estimator.fit(channels, wait=False)
 broken = workshop.follow(broken_estimator)
 
 # %% [markdown]
-# Nothing looks wrong: `Completed`, a small loss, a model. Now the accuracy of each model on each
-# digit. The test images are the same for all and have all ten digits.
+# Nothing looks wrong: `Completed`, a small loss, a model. Now look at the accuracy of each model on
+# each digit. The test images are the same for all, and show all ten digits.
 
 
 # %%
@@ -538,15 +597,17 @@ shown.columns.name = "accuracy %"
 (100 * shown).round().astype(int)
 
 # %% [markdown]
-# This is the proof. No worker of the first job has seen more than half of the digits, and its
-# model knows all ten: what each worker learned reached the same weights. Each host of the broken
-# job knows what it saw and nothing else. You have paid for two instances and thrown one model away.
+# This is the proof. No worker of the first job saw more than half of the digits, and yet its model
+# knows digits of both halves: what each worker learned reached the same weights. Each model of the
+# broken job knows what its host saw. You would have paid for two instances and thrown one model
+# away.
 
 # %%
-# A model that never saw a digit gets none of its images right; one that guesses, a tenth.
+# A model that never saw a digit gets none of its images right; a model that guesses, a tenth.
 known = (digits_known > 0.25).sum(axis=1)
 good, alone = result.metrics["test_accuracy"], broken.table("epoch")["test_accuracy"]
 guess.compare(status=broken.status, known=int(known.iloc[0]))
+print(f"Digits that each model knows: {', '.join(f'{n} {k}' for n, k in known.items())}.")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 synced = known[[name for name in known.index if name.startswith("servers")]]
@@ -562,9 +623,9 @@ workshop.save_results(
 workshop.save_results(broken_weights=broken.table("weights")["weights_sha256"].nunique())
 
 # %% [markdown]
-# Keep two habits. Ask of every distributed job: *what does it show that one process alone could
-# not?* And look for what should be there: the broken job's log has no `variable` record, because
-# no server ever held one.
+# Take two habits with you. Ask of every distributed job: *what does it show that one process alone
+# could not?* And look for what should be there: the broken job's log has no `variable` record,
+# because no server ever held a variable.
 #
 # ## The strategies of TensorFlow
 #
@@ -575,7 +636,7 @@ workshop.save_results(broken_weights=broken.table("weights")["weights_sha256"].n
 # | `ParameterServerStrategy` | the servers | no | 03 |
 #
 # Today most training uses all-reduce: it has no bottleneck in the middle and no stale gradients.
-# Parameter servers are for models whose largest part, tables of embeddings, fits in no single
+# Parameter servers are for models whose largest part, tables of embeddings, is too large for any
 # worker, and for workers that come and go.
 #
 # ## Exercises
@@ -595,12 +656,13 @@ workshop.quiz("03")
 # ## Summary
 #
 # - A parameter server holds the weights; workers pull them and push gradients.
-# - Sync waits for the slowest. Async applies each gradient as it comes; it does not average.
-# - Staleness is about the number of other workers, and it takes away high learning rates.
+# - Sync waits for the slowest. Async applies each gradient as it arrives; it doesn't average.
+# - The mean staleness is about the number of other workers. It rules out high learning rates.
 # - The server's bytes grow with the workers. Several servers share them and add connections.
 # - On SageMaker every host runs a parameter server. The first host is `master` (TensorFlow 2:
 #   `chief`); who trains is up to the script.
-# - `Completed` and a falling loss prove nothing. A model that knows what no single worker saw does.
+# - `Completed` and a falling loss prove nothing. A model that knows what no single worker saw is
+#   proof.
 #
 # ## Clean up
 #

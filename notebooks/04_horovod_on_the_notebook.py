@@ -20,7 +20,7 @@
 # - turn a one-process script into a Horovod script, step by step;
 # - say what goes wrong when a step is missing, and prove it;
 # - read a Horovod Timeline;
-# - measure what a second rank brings, against what the machine can give.
+# - measure what a second rank brings, compared with what the machine can give.
 #
 # **Before:** [lesson 01](01_data_parallelism.ipynb) and [lesson 02](02_collectives.ipynb): you
 # know why ranks average gradients, and what an all-reduce is.
@@ -30,13 +30,14 @@
 # **Where it runs:** the ranks run where this notebook runs: on your machine, or on a SageMaker
 # notebook instance. One small job runs where `target` says, `"local"` or `"aws"`.
 #
-# **Cost on AWS:** that job takes two `ml.c5.xlarge` for a few minutes. A cell below says what that
-# is in dollars, before the job starts. A notebook instance costs as long as it is on.
+# **Cost on AWS:** about 0.02 USD: that job takes two `ml.c5.xlarge` for an estimated 3 minutes
+# (us-east-1, price list of 2026-09-27). A cell below computes it before the job starts. A notebook
+# instance costs money as long as it is on.
 
 # %% [markdown]
 # ## Set up
 #
-# - `max_steps`: how many steps each small training run has. Proofs need few.
+# - `max_steps`: how many steps each small training run has. The proofs below need few.
 # - `instance_count`, `processes_per_host`: of the one job.
 # - `batch`: images per rank and step when speed is measured.
 # - `turn_steps`, `rounds`: how long and how often speed is measured.
@@ -75,19 +76,20 @@ short = [*data, "--max-steps", max_steps, "--log-every", 0, "--no-save"]
 # %% [markdown]
 # ## Processes that meet
 #
-# Horovod 0.28.1, of June 2023, is its last release. Nobody maintains it any more; new projects
-# take PyTorch's DDP or TensorFlow's own strategies. Why learn it? Much training code still in use
-# is Horovod code. And its handful of calls name the ideas more plainly than what came after: you
-# see every step that the others do behind your back.
+# **Horovod** is a library that adds all-reduce to training scripts: those of TensorFlow, Keras,
+# PyTorch and MXNet. Its last release is 0.28.1, of June 2023; new projects take PyTorch's DDP or
+# TensorFlow's own strategies. Why learn it? Much training code still in use is Horovod code. And
+# you write every step yourself that newer libraries do behind the scenes.
 #
 # Start a script twice and you have two processes. Neither knows that the other exists. To work
 # together they need three things: a number each, the count of all, and a way to send messages.
 #
-# **MPI** is a standard for this (since 1994): it says what such messages look like to a program.
-# Open MPI is a library that implements it. **`mpirun -np 2 COMMAND`** starts the command twice,
-# gives each copy its number, and ends all when one fails. Horovod uses MPI for two things: to
-# meet, and, on CPUs, to send gradients. It can do both without MPI, through a library called Gloo
-# (`horovodrun --gloo`). This kit builds it with MPI alone, which is how SageMaker starts it.
+# **MPI** is a standard for this (since 1994): it defines the calls by which a program sends and
+# receives messages. Open MPI is a library that implements it. **`mpirun -np 2 COMMAND`** starts the
+# command twice, gives each copy its number, and ends all when one fails. Horovod uses MPI for two
+# things: so that the processes find each other, and, on CPUs, to send gradients. It can do both
+# without MPI, through a library called Gloo (`horovodrun --gloo`). This kit builds it with MPI
+# alone, which is how SageMaker starts it.
 #
 # Here is a program of two lines. Every rank says who it is and adds up all ranks' numbers.
 
@@ -102,17 +104,17 @@ assert len(sums) == 4, f"{len(sums)} of 4 ranks knew the sum: run `make doctor`.
 workshop.save_results(ranks_that_knew_the_sum=len(sums))
 
 # %% [markdown]
-# You should see four lines, in any order: nobody decides who prints first. The sum is 6 on each,
+# You should see four lines, in any order: the ranks run at the same time. The sum is 6 on each,
 # which no process could know by itself. The first line is the command; you can type it in a
 # terminal. Its options:
 #
 # | option | why |
 # |---|---|
 # | `--map-by :OVERSUBSCRIBE` | allow more ranks than cores |
-# | `--bind-to none` | tie no rank to one core |
-# | `--mca mpi_yield_when_idle 1` | who waits gives its core away, and does not spin on it |
+# | `--bind-to none` | don't tie a rank to one core |
+# | `--mca mpi_yield_when_idle 1` | a rank that waits gives its core to others |
 # | `--output tag` | say which rank printed a line |
-# | `--allow-run-as-root` | only if you are root, who is refused otherwise |
+# | `--allow-run-as-root` | only if you are root: otherwise mpirun refuses to run |
 #
 # `mpirun(...)` in this notebook is a thin helper around that command. The stop button ends every
 # rank.
@@ -129,15 +131,16 @@ workshop.save_results(ranks_that_knew_the_sum=len(sums))
 # | **local_rank** | `hvd.local_rank()` | the number of a process on its own host, from 0 |
 # | **cross_rank** | `hvd.cross_rank()` | the number of its host, from 0 (of equal hosts) |
 #
-# Rank is for all that must happen once: printing, saving. local_rank is for what hosts have
-# several of: GPUs. On the notebook there is only one host. So are local_rank and rank the same?
+# Use rank for what must happen only once, such as printing and saving. Use local_rank to choose
+# among the things that a host has several of: its GPUs. On the notebook there is only one host. So
+# are local_rank and rank the same?
 
 # %%
 here = mpirun(4, DEMOS / "show_places.py", "--library", "mpi4py", show=False)
 here.table("place").drop(columns="library")
 
 # %% [markdown]
-# Here, yes: rank and local_rank are equal, and cross_rank is 0. That is why code that mixes them
+# On one host rank and local_rank are equal, and cross_rank is 0. That is why code that mixes them
 # up works on a notebook and fails on two instances. To see them differ you need two hosts. So run
 # the same script as a job on two instances with two processes each. What `fit()` does to start it
 # is the subject of [lesson 05](05_horovod_on_training_instances.ipynb).
@@ -216,11 +219,11 @@ workshop.save_results(
 # ## mpirun alone makes nothing parallel
 #
 # Take a script that trains in one process, and change nothing in it. Start it with `mpirun -np 2`.
-# (`ablation.without` below writes a copy of a Horovod script without its nine steps, which you will
-# meet soon. What is left trains in one process.)
+# (`ablation.without` below makes a copy of this lesson's Horovod script that lacks all nine steps
+# that come next. What is left is a one-process script.)
 #
-# At its end each process prints hashes: of its weights, and of the images that it saw. Equal hash
-# means: equal to the last bit.
+# At its end each process prints hashes: of its weights, and of the images that it saw. Equal hashes
+# mean: equal to the last bit.
 
 # %%
 guess = workshop.guess(
@@ -237,24 +240,29 @@ def kinds(run, column: str) -> int:
 
 
 with ablation.without(choice.script, *range(1, 10)) as unchanged:
-    strangers = mpirun(2, unchanged, *short, show=False)
-trainings = strangers.table("start")
+    independent = mpirun(2, unchanged, *short, show=False)
+trainings = independent.table("start")
 trainings[["world_size", "global_batch_size", "parameters"]]
 
 # %% [markdown]
-# Two trainings, each of world_size 1: two strangers who did the same work twice. Both used the
-# same seed and took the same images, so both ended with the *same weights*, without a word
-# between them. Remember this: **equal weights prove nothing unless the ranks saw different
-# images.**
+# Each of the two has world_size 1: they are independent, and the same work was done twice.
 
 # %%
-alone = {"weights": kinds(strangers, "weights_at_end"), "images": kinds(strangers, "images_seen")}
+alone = {"weights": kinds(independent, "weights_at_end")}
+alone["images"] = kinds(independent, "images_seen")
 guess.compare(trainings=len(trainings), **alone)
+
+# %% [markdown]
+# Both used the same seed and took the same images. So both end with the *same weights*, although
+# they never exchanged anything. Remember this: **equal weights prove nothing unless the ranks saw
+# different images.**
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert (trainings["world_size"] == 1).all(), "The script without steps must not know of others."
-assert alone == {"weights": 1, "images": 1}, "Two strangers with one seed must do the same work."
-workshop.save_results(strangers=len(trainings), strangers_weights=alone["weights"])
+assert alone == {"weights": 1, "images": 1}, (
+    "Two independent processes with one seed must do the same work."
+)
+workshop.save_results(independent=len(trainings), independent_weights=alone["weights"])
 
 # %% [markdown]
 # ## Six steps
@@ -262,42 +270,45 @@ workshop.save_results(strangers=len(trainings), strangers_weights=alone["weights
 # Every Horovod script has the same six. Each diff below is cut from the script that runs further
 # down, `scripts/demos/train_tf_horovod_steps.py`: lines with `+` are new in that step.
 #
-# **1. Start Horovod. 2. Pin the GPU.** `hvd.init()` meets the others. From here on a process knows
-# its rank. Then each takes the GPU with the number of its local_rank; without that, all ranks of a
-# host would crowd on GPU 0. Memory growth: by default TensorFlow takes the whole memory of every
-# GPU that it sees. On a CPU, `prepare` shares out the cores instead.
+# **1. Start Horovod. 2. Pin the GPU.** `hvd.init()` connects to the other processes. From here on a
+# process knows its rank. Then each takes the GPU with the number of its local_rank; otherwise all
+# ranks of a host would use GPU 0. Memory growth: by default TensorFlow takes the whole memory of
+# every GPU that it sees. On a CPU, `prepare` divides the cores among the ranks instead.
 #
-# **3. Scale the learning rate.** Horovod's recipe keeps each rank's batch. So with `size` ranks
-# the global batch is `size` times as large, and there are as many times fewer steps in an epoch.
-# A larger batch has a less noisy gradient and bears a larger step; the rule of thumb multiplies
-# the learning rate by `size` too. If you divide a fixed global batch among the ranks, as lesson
-# 05's script does, you leave the rate alone.
+# **3. Scale the learning rate.** In Horovod's recipe each rank keeps the batch size that one
+# process had. So with `size` ranks the global batch is `size` times as large, and an epoch has
+# `size` times fewer steps. The gradient of a larger batch is less noisy, and allows a larger step:
+# the rule of thumb for SGD multiplies the learning rate by `size` (lesson 01 showed where that
+# ends). If you divide a fixed global batch among the ranks, as lesson 05's script does, leave the
+# rate alone.
 
 # %%
 ablation.show_step(choice.script, 1, 2, 3)
 
 # %% [markdown]
-# **4. Average the gradients.** The heart. What `tape.gradient` returns is now the mean over all
-# ranks: the all-reduce of lesson 02. All ranks apply the same numbers.
+# **4. Average the gradients.** This is the heart of it. What `tape.gradient` returns is now the
+# mean over all ranks: the all-reduce of lesson 02. All ranks apply the same numbers.
 
 # %%
 ablation.show_step(choice.script, 4)
 
 # %% [markdown]
 # **5. Broadcast.** Equal updates keep weights equal only if they were equal before. So rank 0
-# sends its own to all. *When* matters: variables must exist first. Keras creates some only when
-# the first batch comes, an optimizer's momentum for example. A broadcast before that leaves them
-# out, in silence. So broadcast once, **after the first step**. Whatever each rank did in that
-# step is overwritten. (Lesson 05's script builds its optimizer first, by `optimizer.build`; then
-# everything exists, and the broadcast may come before the first step.)
+# sends its weights to all. *When* matters, because only variables that exist can be sent. Keras
+# creates some as late as the first step, such as the optimizer's momentum. A broadcast before that
+# leaves them out, without an error. So this script broadcasts once, **after the first step**.
+# Whatever each rank did in that step is overwritten. (There is another way: create the variables
+# early, with `optimizer.build`. Then you may broadcast before the first step. Lesson 05's script
+# does that.)
 
 # %%
 ablation.show_step(choice.script, 5)
 
 # %% [markdown]
-# **6. One rank writes.** The weights are equal, so one copy is enough, and several ranks writing
-# one file destroy it. Only rank 0 saves. A rank must never skip an all-reduce in this way: the
-# others would wait for it for ever.
+# **6. One rank writes.** The weights are equal, so one copy is enough, and concurrent writes
+# corrupt the file. So only rank 0 saves. But never put an all-reduce, or any other call that all
+# ranks must make, behind such an `if`: the others would wait for it forever. Exercise 1 is about
+# such hangs.
 
 # %%
 ablation.show_step(choice.script, 6)
@@ -305,35 +316,36 @@ ablation.show_step(choice.script, 6)
 # %% [markdown]
 # ## Three steps that most people forget
 #
-# **7. Shard the data.** Nothing in Horovod splits your data. All ranks shuffle in the same order,
+# **7. Shard the data.** Horovod doesn't split your data. All ranks shuffle in the same order,
 # then rank r takes image r, r + size, and so on.
 #
-# **8. Warm up.** Fresh weights change fast, and a learning rate of many ranks may throw them off.
-# So begin with the rate of one rank and grow to the full one over the first steps.
+# **8. Warm up.** At first the weights change fast, and the scaled learning rate may be too large
+# for them. So begin with the rate of one rank and raise it over the first steps.
 #
-# **9. Average the metrics.** What rank 0 prints is the loss on *its* images. The loss of the
-# model is the mean over all ranks.
+# **9. Average the metrics.** What rank 0 computes is the loss on *its* images. The loss of the
+# model is the mean over all ranks. (If every rank printed its own, a log reader such as SageMaker's
+# would keep whichever came last.)
 
 # %%
 ablation.show_step(choice.script, 7, 8, 9)
 
 # %% [markdown]
-# On the web you will meet older forms. `AdamOptimizer(lr=…)`, `tf.Session` hooks and
-# `BroadcastGlobalVariablesHook` are TensorFlow 1: gone. Scripts that import `keras.engine` use a
-# private module: gone. Under `model.fit`, `hvd.DistributedOptimizer` and
-# `BroadcastGlobalVariablesCallback` do steps 4 and 5, the latter after the first batch, for the
-# reason above. `MetricAverageCallback` fails with tf-keras, as it looks for Keras 2 in Keras 3's
-# place. `DistributedGradientTape` does not depend on Keras at all. That is why this course uses
-# it.
+# Older examples look different. `AdamOptimizer(lr=…)`, `tf.Session` hooks and
+# `BroadcastGlobalVariablesHook` are TensorFlow 1; TensorFlow 2 has them only in `tf.compat.v1`, if
+# at all. Scripts that import `keras.engine` use a private module that was removed. Under
+# `model.fit`, `hvd.DistributedOptimizer` and `BroadcastGlobalVariablesCallback` do steps 4 and 5,
+# the latter after the first batch, for the reason above. `MetricAverageCallback` fails with
+# tf-keras: it looks for Keras 2 where Keras 3 is. `DistributedGradientTape` doesn't depend on
+# Keras at all, so this course uses it.
 
 # %% [markdown]
 # ## Leave one out
 #
 # Now the proof. First the complete script on two ranks; then three copies, each without one step.
-# `HOROVOD_TIMELINE` tells Horovod to note what it does; you will read that below.
+# `HOROVOD_TIMELINE` makes Horovod write down what it does; you will read that below.
 #
-# **Predict.** Each rank starts with random numbers of its own, so with other weights, as in
-# scripts that use dropout.
+# **Predict.** Each rank has a random seed of its own, as scripts with dropout need. So each starts
+# with different weights.
 
 # %%
 guess = workshop.guess(
@@ -365,22 +377,23 @@ table.rename_axis("how many different …")
 # %% [markdown]
 # All four ended without an error. Read the table row by row: 1 means that both ranks had the same,
 # 2 that each had its own. The last column counts the images that both ranks saw.
-#
-# - **complete**: they start apart, are equal after the first step, stay equal, and saw different
-#   images. This is one training, with twice as many images in each step.
-# - **no_tape**: equal after the broadcast, then they drift apart: two trainings.
-# - **no_broadcast**: they add the same update to different weights, and stay apart for ever. The
-#   gradients that they average belong to different models. Had all ranks used one seed, you would
-#   not have noticed, until the day on which only rank 0 loads a checkpoint.
-# - **no_shard**: equal weights, and yet a waste: both ranks computed the same gradients.
-#
-# The columns of images are worth a look even with step 7. In a first version of this script each
-# rank had set its own seed *above* the data set. So each shuffled in its own order, the shards
-# overlapped, and only the images told.
 
 # %%
 ends = table["weights_at_end"]
 guess.compare(**ends)
+
+# %% [markdown]
+# - **complete**: the weights differ at the start, are equal after the first step, and stay equal,
+#   while the ranks see different images. This is one training, with twice as many images in each
+#   step.
+# - **no_tape**: equal after the broadcast, then they drift apart: two trainings.
+# - **no_broadcast**: the ranks add the same update to different weights, so the weights never
+#   become equal. The gradients that they average belong to different models. If all ranks had the
+#   same seed, you wouldn't notice, until one day only rank 0 loads a checkpoint.
+# - **no_shard**: equal weights, and yet a waste: both ranks computed the same gradients.
+#
+# Look at the images even if step 7 is there. If each rank sets its own seed *before* it builds the
+# data set, each shuffles in its own order and the shards overlap. No other column shows that.
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert list(table.loc["complete"]) == [2, 1, 1, 2, 0], "The complete script must train one model."
@@ -405,11 +418,11 @@ workshop.save_results(hashes=hashes, optimizer_variables=late[0])
 # %% [markdown]
 # ## The Timeline
 #
-# How does Horovod know which gradients to average, if ranks compute them in different order? A
-# thread in each rank wakes up every millisecond (`HOROVOD_CYCLE_TIME`) and they **negotiate**:
-# which gradients are ready on *all* ranks? Those are copied into one buffer (**tensor fusion**:
-# one large message instead of many small ones), all-reduced, and copied back. Rank 0 wrote down
-# when.
+# How does Horovod know which gradients to average, if ranks compute them in a different order? In
+# each rank a thread wakes up every millisecond (`HOROVOD_CYCLE_TIME`), and the threads
+# **negotiate**: which gradients are ready on *all* ranks? Those are copied into one buffer
+# (**tensor fusion**: one large message instead of many small ones), all-reduced, and copied back.
+# Rank 0 wrote down when.
 
 # %%
 one = timeline.read(trace, step=max_steps - 2)  # a row for each gradient and phase
@@ -421,24 +434,15 @@ spans.insert(0, "ms", spans["end"] - spans["start"])  # phases of several gradie
 spans[["ms", "tensors"]].round(3)
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
-tensors = list(dict.fromkeys(one["tensor"]))
-title, hatches = "One step: what happened to each gradient", ("", "//", "..", "xx")
-with plots.canvas(title, "milliseconds", size=(7.5, 0.32 * len(tensors) + 1.6)) as axes:
-    for at, (phase, rows) in enumerate(one.groupby("phase", sort=False)):
-        look = {"color": plots.COLOURS[at], "hatch": hatches[at], "edgecolor": "white"}
-        rows_at = rows["tensor"].map(tensors.index)
-        axes.barh(rows_at, rows["ms"], left=rows["start_ms"], height=0.7, label=phase, **look)
-    axes.set_yticks(range(len(tensors)), tensors)
-    axes.invert_yaxis()
-    axes.grid(axis="y", visible=False)
-    axes.legend(frameon=False, ncols=4, loc="upper center", bbox_to_anchor=(0.45, -0.22))
+bars = one.rename(columns={"tensor": "row", "phase": "kind", "start_ms": "start", "ms": "length"})
+plots.gantt(bars, "One step: what happened to each gradient (measured)", "milliseconds")
 
 # %% [markdown]
-# You should see a bar for each gradient of the model. Bars that begin and end together were
+# You should see a row for each gradient of the model. Bars that begin and end together were
 # fused. `negotiate` is mostly waiting: for the end of a cycle, and for the other rank to be
 # ready. A long `negotiate` means that one rank is late, so look at the computation; a long
-# `all-reduce` means that the network is slow. With the PyTorch stand-in only the all-reduces are
-# known.
+# `all-reduce` means that the network is slow. (Without Horovod, PyTorch replaces it here, and only
+# the all-reduces are known.)
 #
 # You can open the same file in a browser (chrome://tracing). For many hosts Horovod can also
 # reduce in two tiers (`HOROVOD_HIERARCHICAL_ALLREDUCE=1`) and search for good settings by itself
@@ -455,17 +459,17 @@ workshop.save_results(gradients=gradients, phases=list(spans.index), phase_ms=sp
 #
 # Two ranks do twice the work in the same time, if nothing holds them up. Two things do: they wait
 # for each other, and the machine may not have two whole cores to give (a virtual core is often
-# half of a real one). To tell these apart, measure three things:
+# half of a real one). To tell these apart, measure three things, as in lesson 01:
 #
 # - **one process**, training alone;
-# - **two independent**: two processes that know nothing of each other, side by side, as "2 ranks
-#   apart" in lesson 01. This is the *machine's own ceiling*: no library can beat it;
+# - **two independent** processes, which exchange nothing. This is the *ceiling of this machine*: no
+#   library can beat it;
 # - **two ranks**, which average their gradients in every step.
 #
-# Each computes with one thread and 1,024 images per step. There are four processes: one that
-# trains alone and also in "two independent", its partner there, and two ranks. All are started
-# first. Then they are measured alternately, under a second each, and the others are paused. So a
-# busy moment of the machine hits all alike.
+# Each computes with one thread and 1,024 images per step. `training_speeds` below does what you
+# saw in lesson 01: it measures in turn (A B C, A B C, ...), times several steps at once, and
+# leaves out the first. All processes are started before, and those that aren't being measured are
+# paused.
 
 # %%
 guess = workshop.guess(
@@ -481,12 +485,9 @@ speeds.round().astype(int)
 
 # %%
 median = speeds.median()
-with plots.canvas("What a second rank brings", "", "images per second") as axes:
-    axes.bar(range(3), median, color=plots.COLOURS[:3], width=0.55)
-    axes.set_xticks(range(3), [f"{name}\n{value:,.0f}" for name, value in median.items()])
-    for at, name in enumerate(speeds):
-        axes.plot([at] * len(speeds), speeds[name], "o", color="0.25", markersize=3)
-    axes.grid(axis="x", visible=False)
+spread = pd.DataFrame({"lowest": speeds.min(), "highest": speeds.max()})
+label = "images per second: median, and range of the rounds"
+plots.bars(median, "What a second rank brings (measured)", label, spread=spread)
 
 # %%
 ceiling = (speeds[interleaved.INDEPENDENT] / speeds[interleaved.ONE]).median()
@@ -494,31 +495,28 @@ speedup = (speeds[interleaved.RANKS] / speeds[interleaved.ONE]).median()
 share = (speeds[interleaved.RANKS] / speeds[interleaved.INDEPENDENT]).median()
 print(f"Two independent: {ceiling:.2f} x one process. Two ranks: {speedup:.2f} x.")
 print(f"So two ranks reach {share:.0%} of what this machine can give to two processes.")
-if share < 0.8:
-    print("Another program probably uses the cores. Go on, and measure again later.")
+if not 0.8 < share < 1.05:
+    print("Something else uses the cores, so don't trust these numbers: measure again later.")
 guess.compare(ceiling=ceiling, speedup=speedup)
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 workshop.save_results(ceiling=ceiling, speedup=speedup, share=share)
 
 # %% [markdown]
-# The dots are single rounds, the bars their medians. On a quiet machine you should see a share of
-# 90 % or more; on a busy one less, because in each step both wait for the one that was disturbed.
-#
-# Judge Horovod by the share, not by the
-# speed-up: if two strangers together are only 1.6 times as fast as one, the machine is full, and
-# no library is to blame. What is missing to 100 % is the price of averaging: the Timeline showed
-# it, some milliseconds in each step, and the slower rank of each step. That price does not grow
-# with the batch. So large steps scale, and small ones do not: set `batch` to 64 and measure
-# again.
+# Judge Horovod by the share, not by the speed-up. If two independent processes together are only
+# 1.6 times as fast as one, the machine is full, and no library is to blame. What is missing to 100
+# % is the price of averaging. You saw it in the Timeline: the messages of each step, and the wait
+# for the slower rank. That price doesn't grow with the batch. So large steps scale, and small ones
+# don't: set `batch` to 64 and measure again.
 
 # %% [markdown]
 # ## One process, several devices
 #
 # On *one* machine with several GPUs TensorFlow needs neither MPI nor Horovod.
-# `tf.distribute.MirroredStrategy` keeps a copy of the model on each device, in a single process,
-# and averages between them. There is no rank: the process gives a part of each batch to every
-# device. This machine has perhaps no GPU, so the script divides the CPU into two logical devices.
+# `tf.distribute.MirroredStrategy` keeps a copy of the model (a **replica**) on each device, in a
+# single process, and averages between them. There are no ranks: the process gives a part of each
+# batch to every device. Your machine may have no GPU, so the script divides the CPU into two
+# logical devices.
 
 # %%
 workshop.show_function("train/train_tf_mirrored.py", "train_step")
@@ -540,28 +538,29 @@ workshop.save_results(replicas=len(replicas))
 
 # %% [markdown]
 # Note the division by `replicas`: here `apply_gradients` *sums* over the devices. Forget it and
-# you train with twice the learning rate. It ends at the machine's edge; for more machines
+# you train with twice the learning rate. MirroredStrategy works on one machine only; for several
 # TensorFlow has MultiWorkerMirroredStrategy (lesson 05).
 #
 # ## Four ways to run Horovod on SageMaker
 #
 # | way | where the ranks run | lesson |
 # |---|---|---|
-# | 1 | on the notebook instance itself, by `mpirun` | this one |
+# | 1 | on the notebook instance itself, by `mpirun` | 04, this lesson |
 # | 2 | on training instances, one process each, by `fit()` | 05 |
 # | 3 | on training instances, several processes each | 05 |
 # | 4 | the same in your own VPC | 05 |
 #
-# Way 1 is for trying things out. The instance is paid for while you read and think, it has one
-# size, and when the browser closes nobody watches. A job takes what it needs, for as long as it
-# needs it.
+# Way 1 is for trying things out. You pay for the notebook instance while you read and think, and
+# you can't change its size for one run. A job takes the instances that it needs, for as long as it
+# needs them.
 
 # %% [markdown]
 # ## Exercises
 #
 # In [exercises/04_horovod_on_the_notebook.ipynb](exercises/04_horovod_on_the_notebook.ipynb):
 #
-# 1. *Who is where?* (5 minutes, easy): compute host and local_rank from slots.
+# 1. *Diagnose a hang* (10 minutes, medium): find the rank at fault in the log of a run that
+#    stopped.
 # 2. *Warm up* (5 minutes, medium): the learning rate of a step.
 # 3. *Which step is missing?* (10 minutes, hard): find it from the evidence.
 
@@ -575,18 +574,19 @@ workshop.quiz("04")
 # ## Summary
 #
 # - `mpirun` starts processes and lets them meet. It splits no data and averages nothing.
-# - rank counts all processes, local_rank those of one host. They differ from two hosts on.
+# - rank counts all processes, local_rank those of one host. With two or more hosts they differ.
 # - Six steps: init, pin, scale the rate, wrap the tape, broadcast after the first step, save on
 #   rank 0. Three more: shard, warm up, average metrics.
-# - A script that lacks a step ends well. Equal weights *and* different images are the proof.
-# - Measure a speed-up against what the machine can give to strangers.
+# - A script that lacks a step raises no error. Equal weights *and* different images are the proof.
+# - Compare a speed-up with that of two independent processes.
 #
 # ## Clean up
 #
-# Every rank has ended, the job too; the copies of the script are gone. The Timeline and the model
-# of this run go with the notebook's process. A notebook instance on AWS costs until you stop it.
+# Every rank has ended, and the job too; the copies of the script are gone. The Timeline and the
+# model of this run are deleted when the notebook's process ends. A notebook instance on AWS costs
+# money until you stop it.
 #
 # ## Next
 #
 # [05 · Horovod on training instances](05_horovod_on_training_instances.ipynb): the same nine
-# steps, on computers that you rent for minutes.
+# steps, on instances that you rent for minutes.

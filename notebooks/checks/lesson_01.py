@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
-import numbers
 from collections import Counter
 
 import numpy as np
 
-from workshop.lesson.check import Wrong, exercise
+from workshop.launch.ranks import RankFailed, start_ranks
+from workshop.lesson.check import Wrong, exercise, unanswered
 
 SIZES = [(8, 4), (1437, 4), (10, 3), (7, 1), (3, 4), (64, 64), (1000, 7)]  # images, ranks
 PARTS = [[16, 16, 16, 16], [40, 8, 8, 8], [1, 6], [5], [3, 2, 9]]  # images of each rank
@@ -104,42 +103,75 @@ def _compare(total, right, plain_mean, sizes: list[int]) -> None:
     )
 
 
-@exercise("01.3")
-def learning_rate(answer) -> str:
-    """Start, line, end and plateau; no warm-up; nothing to scale."""
-    for base, base_batch, batch, warmup in [(0.02, 32, 256, 15), (0.1, 256, 8192, 100)]:
-        scaled = base * batch / base_batch
-
-        def rate(step, warmup=warmup, base=base, base_batch=base_batch, batch=batch) -> float:
-            return _number(answer(step, base, base_batch, batch, warmup))
-
-        given = f"base_rate {base}, {base_batch} -> {batch} images"
-        none, given = f"{given}, no warm-up", f"{given}, {warmup} warm-up steps"
-        _is(rate(warmup), scaled, f"{given}: at step {warmup}", _scaling(base, scaled))
-        _is(rate(0), base, f"{given}: at step 0", "The warm-up begins at base_rate.")
-        for step in (1, warmup // 2, warmup - 1):
-            value = base + step / warmup * (scaled - base)
-            _is(rate(step), value, f"{given}: at step {step}", "The line must be straight.")
-        for step in (warmup + 1, 10 * warmup):
-            _is(rate(step), scaled, f"{given}: at step {step}", "After the warm-up it stays.")
-        for step in (0, 1, 50):
-            hint = "Without a warm-up it is the scaled rate from the first step on."
-            _is(rate(step, warmup=0), scaled, f"{none}: at step {step}", hint)
-    _is(_number(answer(5, 0.3, 64, 64, 10)), 0.3, "With an unchanged batch", "k is 1 then.")
-    return "It starts at base_rate, reaches the scaled rate in a straight line, and stays."
+@exercise("01.3", seconds=300)
+def train_together(answer) -> str:
+    """Train on real ranks, and compare with one process on the same images."""
+    for world_size in (2, 3):
+        with start_ranks(world_size) as ranks:
+            _check_trained(_trained(ranks, answer), world_size)
+    return "2 and 3 real ranks trained what one process trains, each on images of its own."
 
 
-def _scaling(base: float, scaled: float) -> str:
-    k = scaled / base
-    return f"The batch is {k:g} times as large, so the rate is {k:g} times base_rate."
+def _trained(ranks, answer) -> list[dict]:
+    try:
+        ranks.run("parallel.practice:warm_up", timeout=120)
+        return ranks.run("parallel.practice:call", answer, timeout=30)
+    except RankFailed as error:
+        if unanswered("01.3") in str(error):
+            raise
+        if "had not returned" in str(error):
+            raise Wrong(
+                "Your ranks wait for each other forever. Every rank must make each broadcast and "
+                "each all_reduce, in the same order and equally often."
+            ) from error
+        raise Wrong(f"A rank stopped:\n{error}") from error
 
 
-def _is(found: float, right: float, where: str, hint: str) -> None:
-    if not math.isclose(found, right, rel_tol=1e-6):
-        raise Wrong(f"{where} it is {found:g}; it must be {right:g}. {hint}")
+def _check_trained(found: list[dict], world_size: int) -> None:
+    where = f"On {world_size} ranks:"
+    images = [set(one["images"]) for one in found]
+    if not all(images):
+        raise Wrong(f"{where} a rank never called loss_of. Each must train on its part.")
+    shared = set.intersection(*images)
+    if len(shared) == found[0]["all_images"]:
+        raise Wrong(f"{where} every rank took all {len(shared)} images. Give each rank a part.")
+    twice = [one for one, count in Counter(n for part in images for n in part).items() if count > 1]
+    if twice:
+        raise Wrong(
+            f"{where} {len(twice)} images were taken by more than one rank. Let the part depend "
+            "on the rank."
+        )
+    if (left := found[0]["all_images"] - sum(map(len, images))) > 0:
+        raise Wrong(f"{where} {left} images were taken by no rank.")
+    first = np.array([one["first_weights"] for one in found])
+    if not np.allclose(first, first[0]):
+        raise Wrong(
+            f"{where} at the first step the ranks have different weights, so they would average "
+            "gradients of different models. Broadcast rank 0's weights first."
+        )
+    if not np.allclose(first[0], found[0]["given_weights"]):
+        raise Wrong(f"{where} the training doesn't begin with rank 0's weights.")
+    _check_end_weights(found, where, world_size)
 
 
-def _number(found) -> float:
-    if isinstance(found, bool) or not isinstance(found, numbers.Real):
-        raise Wrong(f"It returned {found!r}. Return the learning rate, a number.")
-    return float(found)
+def _check_end_weights(found: list[dict], where: str, world_size: int) -> None:
+    end = np.array([one["weights"] for one in found])
+    if np.allclose(end, found[0]["expected"], atol=1e-5):
+        return
+    if not np.allclose(end, end[0], atol=1e-6):
+        raise Wrong(
+            f"{where} the ranks end with different weights: their gradients were not averaged "
+            "between backward() and step()."
+        )
+    moved = end[0] - np.array(found[0]["given_weights"])
+    if np.allclose(end[0], found[0]["expected_of_the_sum"], atol=1e-5):
+        raise Wrong(
+            f"{where} each update is {world_size} times too long: all_reduce adds. Divide by the "
+            "number of ranks."
+        )
+    raise Wrong(
+        f"{where} all ranks end with the same weights, but one process gets others. They moved "
+        f"by {np.linalg.norm(moved):.3g}; one process moves by "
+        f"{np.linalg.norm(np.array(found[0]['expected']) - found[0]['given_weights']):.3g}. Is "
+        "every gradient averaged, in each step?"
+    )

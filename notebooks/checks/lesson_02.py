@@ -96,7 +96,7 @@ def _on_ranks(ranks, answer, length: int, kind: str) -> list[dict]:
             raise
         if "had not returned" in told:
             raise Wrong(
-                "Your ranks wait for each other for ever. If all of them send first, nobody "
+                "Your ranks wait for each other forever. If all of them send first, nobody "
                 "receives: begin with dist.isend, then dist.recv, then wait() for the send. And "
                 "each message needs one send and one receive."
             ) from error

@@ -53,7 +53,7 @@ def _check_renamed(answer, config: dict) -> None:
     if task.get("type") != expected["task"]["type"]:
         raise Wrong(
             f"On the host with the task {config['task']} your task is of type "
-            f"{task.get('type')!r}; it must be {expected['task']['type']!r}. The name stands in "
+            f"{task.get('type')!r}; it must be {expected['task']['type']!r}. The name is in "
             "two places, and a worker stays a worker."
         )
     if found != expected:
@@ -104,7 +104,7 @@ def serve(answer) -> str:
     rng = random.Random(3)
     for workers in (1, 2, 3, 5):
         _check_served(answer, 1.0, _random_story(workers, 12, rng), 0.1)
-    return "Nothing is averaged, nobody waits, and each gradient is as old as it is."
+    return "Nothing is averaged, no worker waits, and each gradient has its own staleness."
 
 
 def _random_story(workers: int, pushes: int, rng: random.Random) -> list[tuple]:

@@ -1,41 +1,70 @@
-"""The checks of lesson 04: places of ranks, warm-up, evidence of a missing step."""
+"""The checks of lesson 04: a hang, warm-up, evidence of a missing step."""
 
 from __future__ import annotations
 
 import copy
 import math
+import random
 
 from workshop.lesson.check import Wrong, exercise
 
-SLOTS = ([1], [4], [2, 2], [2, 1], [1, 3, 2], [4, 4, 4])
+REASONS = {
+    "stuck": "Its last line is the end of an earlier call, so it is in its own code.",
+    "other call": "Its last line begins a call, but not the one in which the others wait.",
+    "left early": "Its last line is `done`: it makes no more calls.",
+}
 
 
 @exercise("04.1")
-def place(answer) -> str:
-    """Every rank of hosts with equal and with unequal numbers of slots."""
-    for slots in SLOTS:
-        places = [(host, at, here) for host, here in enumerate(slots) for at in range(here)]
-        for rank, expected in enumerate(places):
-            found = answer(rank, list(slots))
-            if not isinstance(found, (tuple, list)) or len(found) != 3:
-                raise Wrong(f"You returned {found!r}; return host, local_rank and local_size.")
-            if tuple(found) != expected:
-                raise Wrong(_which_differs(rank, slots, tuple(found), expected))
-    return "Hosts are filled one after the other, and local_rank begins at 0 on each."
+def diagnose(answer) -> str:
+    """Logs of 3 to 5 ranks; each rank is at fault once in each way."""
+    random.seed(1)
+    for size in (3, 4, 5):
+        for rank in reversed(range(size)):
+            for reason in REASONS:
+                _check_diagnosis(answer, _log(size, rank, reason), rank, reason)
+    return "You found the rank at fault in 36 logs. The others are only waiting for it."
 
 
-def _which_differs(rank: int, slots: list[int], found: tuple, expected: tuple) -> str:
-    names = ("host", "local_rank", "local_size")
-    at = next(i for i in range(3) if found[i] != expected[i])
-    advice = {
-        "host": "Ranks fill one host before they fill the next.",
-        "local_rank": "It counts the ranks of one host, from 0.",
-        "local_size": "It is the number of ranks on that rank's own host, not of all.",
-    }[names[at]]
-    return (
-        f"With slots {slots}, rank {rank} has {names[at]} {expected[at]}, and you said "
-        f"{found[at]!r}. {advice}"
-    )
+def _log(size: int, at_fault: int, reason: str) -> list[str]:
+    """What the ranks print until they hang in step 4; each rank's lines in order, else mixed."""
+    by_rank = []
+    for rank in range(size):
+        lines = [
+            f"rank {rank}: step {step} allreduce {what}"
+            for step in (1, 2, 3)
+            for what in ("begins", "ends")
+        ]
+        end = "step 4 allreduce begins"
+        if rank == at_fault:
+            end = {"stuck": None, "other call": "step 4 broadcast begins", "left early": "done"}[
+                reason
+            ]
+        by_rank.append([*lines, *([f"rank {rank}: {end}"] if end else [])])
+    log: list[str] = []
+    while any(by_rank):
+        log.append(random.choice([lines for lines in by_rank if lines]).pop(0))
+    return log
+
+
+def _check_diagnosis(answer, log: list[str], rank: int, reason: str) -> None:
+    found = answer(list(log))
+    if not isinstance(found, (tuple, list)) or len(found) != 2:
+        raise Wrong(f"You returned {found!r}; return a rank and one of {', '.join(REASONS)}.")
+    if tuple(found) == (rank, reason):
+        return
+    last = {line.split(":")[0]: line for line in log}
+    shown = "\n".join(f"  {last[name]}" for name in sorted(last))
+    said, why = found
+    where = f"The last line of each rank:\n{shown}\n"
+    if said == rank:
+        raise Wrong(f"{where}Rank {rank} is at fault, and you said {why!r}. {REASONS[reason]}")
+    if f"rank {said}" not in last:
+        raise Wrong(f"{where}You said rank {said!r}: there is no such rank. Return its number.")
+    hint = "It waits in the call in which most ranks wait."
+    if log[-1].startswith(f"rank {said}:"):
+        hint += " It only printed last: the order of the lines says nothing about the fault."
+    raise Wrong(f"{where}You said rank {said}, and it is rank {rank}. {hint}")
 
 
 @exercise("04.2")
@@ -81,7 +110,7 @@ def missing_step(answer) -> str:
                     f"This run lacks {step or 'nothing'}, and you said {found!r}:\n{table}\n"
                     f"{_WHY[step]}"
                 )
-    return "Equal weights prove synchronisation only where the ranks saw different images."
+    return "Equal weights prove averaging only if the ranks saw different images."
 
 
 _WHY = {

@@ -14,8 +14,7 @@
 # %% [markdown]
 # # 01 · Exercises: data parallelism
 #
-# Three small functions that every data-parallel script needs. A mistake in any of them raises no
-# error.
+# Three small functions. The mistakes that people make in them raise no error.
 
 # %%
 import workshop
@@ -23,17 +22,17 @@ import workshop
 # %% [markdown]
 # ## Exercise 01.1 · Equal shards (5 minutes, easy)
 #
-# 1,437 images cannot be cut into four equal parts. But the parts must be equal: unequal ones give
-# another gradient, and a rank with one batch more than the others waits for ever in its last
+# 1,437 images can't be cut into four equal parts. But the parts must be equal: unequal ones give
+# another gradient, and a rank with one batch more than the others waits forever in its last
 # all-reduce.
 #
-# Write `shard`. It returns the numbers of the images that a rank takes. All ranks get equally
-# many, no image goes to two ranks, and as few as possible are left out.
+# Write `shard`. It returns the numbers of the images that a rank takes. All ranks get the same
+# number of images, no image goes to two ranks, and as few as possible are left out.
 #
 # <details><summary>Hint</summary>
 #
-# How many can each rank have at most? `//` divides and drops the rest. Then leave out what is too
-# much *before* you deal the images out.
+# How many can each rank have at most? `//` divides and drops the remainder. Leave out the
+# surplus *before* you deal the images out.
 #
 # </details>
 
@@ -53,7 +52,7 @@ workshop.check("01.1", shard)
 # %% [markdown]
 # ## Exercise 01.2 · Unequal shards, the right gradient (8 minutes, medium)
 #
-# Sometimes no image may be left out, and shards stay unequal. Then the mean of the ranks'
+# Sometimes no image may be left out, so the shards are unequal. Then the mean of the ranks'
 # gradients is wrong. But the ranks can put something else into the all-reduce.
 #
 # Each rank knows its own gradient (the *mean* over its own images), how many images it has, and
@@ -80,34 +79,55 @@ def put_in(gradient, own_images, all_images):
 workshop.check("01.2", put_in)
 
 # %% [markdown]
-# ## Exercise 01.3 · A learning rate with warm-up (8 minutes, medium)
+# ## Exercise 01.3 · One process becomes several (12 minutes, hard)
 #
-# `base_rate` was found with a batch of `base_batch` images. Now `global_batch_size` is larger.
-# Write `learning_rate`: it returns the rate of a step (counted from 0).
+# This trains a model in one process, in place. `loss_of(model, images, labels)` returns the mean
+# loss of these images:
 #
-# - At step 0 it is `base_rate`.
-# - It rises in a straight line and reaches the scaled rate (the linear scaling rule) at step
-#   `warmup_steps`.
-# - From there on it stays.
-# - With `warmup_steps=0` it is the scaled rate from the first step on.
+#     def train_alone(model, loss_of, images, labels, steps):
+#         optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+#         for _ in range(steps):
+#             optimizer.zero_grad()
+#             loss_of(model, images, labels).backward()
+#             optimizer.step()
+#
+# Turn it into a data-parallel training. `train_together` is called on every rank, with the same
+# images. Each rank's `model` starts with random weights *of its own*. At the end the weights of
+# all ranks must be those that one process gets from rank 0's first weights, and no two ranks may
+# have computed with the same image. The number of images can be divided by the number of ranks.
+#
+# The check runs your answer on two real ranks, then on three. Use `torch.distributed`, or DDP.
 #
 # <details><summary>Hint</summary>
 #
-# Compute the scaled rate first. Then: what part of the warm-up is done at this step? It is never
-# more than 1. And what must not be divided by?
+# Three things are missing: equal weights at the start (`dist.broadcast(weight.data, src=0)` for
+# each weight), a part of the images for each rank, and the mean of the gradients between
+# `backward()` and `step()` (`dist.all_reduce(weight.grad)`, then divide).
 #
 # </details>
 
 
 # %% tags=["answer"]
-def learning_rate(step, base_rate, base_batch, global_batch_size, warmup_steps):
-    """Return the learning rate of this step."""
+def train_together(model, loss_of, images, labels, steps):
+    """Train `model` in place, together with the other ranks. images, labels: all of them."""
+    import torch
+    import torch.distributed as dist
+
+    rank, world_size = dist.get_rank(), dist.get_world_size()
     # BEGIN SOLUTION
-    scaled = base_rate * global_batch_size / base_batch
-    done = min(1, step / warmup_steps) if warmup_steps else 1
-    return base_rate + done * (scaled - base_rate)
+    for weight in model.parameters():
+        dist.broadcast(weight.data, src=0)
+    images, labels = images[rank::world_size], labels[rank::world_size]
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        loss_of(model, images, labels).backward()
+        for weight in model.parameters():
+            dist.all_reduce(weight.grad)
+            weight.grad /= world_size
+        optimizer.step()
     # END SOLUTION
 
 
 # %% tags=["check"]
-workshop.check("01.3", learning_rate)
+workshop.check("01.3", train_together)

@@ -40,7 +40,7 @@ import workshop
 #
 # <details><summary>Hint</summary>
 #
-# The name stands in two places: as a key of `cluster`, and, on one host only, as the type of the
+# The name is in two places: as a key of `cluster`, and, on one host only, as the type of the
 # `task`. `copy.deepcopy` makes a copy that shares nothing with the original.
 #
 # </details>

@@ -15,56 +15,70 @@
 # # 04 · Horovod on the notebook: exercises
 
 # %%
+from collections import Counter
+
 import workshop
 
 # %% [markdown]
-# ## Exercise 04.1 · Who is where? (5 minutes, easy)
+# ## Exercise 04.1 · Diagnose a hang (10 minutes, medium)
 #
-# Hosts have slots, and `mpirun` fills them host by host: with `slots = [2, 1]`, ranks 0 and 1 run
-# on the first host and rank 2 on the second. Return the place of one rank as a tuple of three:
+# A run has stopped: no error, no progress. Each rank had printed a line before and after every
+# collective call, and a last line when it had left the training loop:
 #
-# 1. the number of its host, from 0;
-# 2. its `local_rank`;
-# 3. the `local_size` of its host, when every slot is taken.
+#     rank 0: step 3 allreduce begins
+#     rank 2: step 3 allreduce begins
+#     rank 1: step 2 allreduce ends
 #
-# Hosts need not have equally many slots.
+# Here ranks 0 and 2 wait in step 3's all-reduce, and rank 1 never came to it. One rank is at fault.
+# All others wait in the same call. Write `diagnose`. It gets the log, a list of such lines as they
+# came, and returns the number of the rank at fault and what it did:
+#
+# - `"stuck"`: it is still in its own code, between two calls. (It reads a file that never comes,
+#   for example.)
+# - `"other call"`: it waits in another call than the others. (A call behind `if rank == 0`.)
+# - `"left early"`: it left the loop; its last line is `rank 1: done`. (Its shard had a batch less.)
+#
+# There are at least three ranks.
 #
 # <details><summary>Hint</summary>
 #
-# Walk through the hosts. As long as the rank does not fit on a host, take that host's slots off
-# and go on to the next.
+# Keep only the last line of each rank. Most of these lines are equal, except for the rank: that is
+# the call in which the others wait. `collections.Counter(...).most_common(1)` finds it.
 #
 # </details>
 
 
 # %% tags=["answer"]
-def place(rank, slots):
-    """(host, local_rank, local_size) of a rank; slots: a number for each host."""
+def diagnose(log):
+    """(rank at fault, "stuck", "other call" or "left early"). log: lines in order."""
     # BEGIN SOLUTION
-    left = rank
-    for host, here in enumerate(slots):
-        if left < here:
-            return host, left, here
-        left -= here
-    raise ValueError(f"There is no rank {rank}: only {sum(slots)} slots.")
+    last = {}
+    for line in log:
+        rank, event = line.removeprefix("rank ").split(": ")
+        last[int(rank)] = event
+    waiting = Counter(last.values()).most_common(1)[0][0]
+    (rank,) = [rank for rank, event in last.items() if event != waiting]
+    if last[rank] == "done":
+        return rank, "left early"
+    return rank, "other call" if last[rank].endswith("begins") else "stuck"
     # END SOLUTION
 
 
 # %% tags=["check"]
-workshop.check("04.1", place)
+workshop.check("04.1", diagnose)
 
 # %% [markdown]
 # ## Exercise 04.2 · Warm up (5 minutes, medium)
 #
 # `single` is the learning rate that suits one rank. `size` ranks, each with a batch as large as
-# before, want `single * size`, but not at once. Return the learning rate of a step, counted from
+# before, need `single * size`, but not at once. Return the learning rate of a step, counted from
 # 0. It is `single` at step 0, grows by the same amount in every step, is `single * size` at step
 # `warmup_steps`, and stays there. `warmup_steps` may be 0: then it is the full rate at once.
 #
 # <details><summary>Hint</summary>
 #
-# Which share of the way has been gone at step 0, at half the steps, and long after? A share is
-# never more than 1. Begin with the case in which you would divide by zero.
+# Which share of the warm-up is over at step 0, at half the steps, and long after? A share is never
+# more than 1. Begin with the case in which you would divide by zero.
 #
 # </details>
 
@@ -84,7 +98,7 @@ workshop.check("04.2", learning_rate)
 # %% [markdown]
 # ## Exercise 04.3 · Which step is missing? (10 minutes, hard)
 #
-# Somebody shows you the evidence of a run: one dictionary for each rank, with hashes under the
+# You are shown the evidence of a run: one dictionary for each rank, with hashes under the
 # keys `weights_after_first_step`, `weights_at_end` and `images_seen`. The script does every step of
 # the lesson, or lacks exactly one of these three. Return which: `"broadcast"`, `"tape"`,
 # `"shard"`, or `None` if nothing is missing.
@@ -94,8 +108,8 @@ workshop.check("04.2", learning_rate)
 #
 # <details><summary>Hint</summary>
 #
-# For each of the three keys ask: is it the same on all ranks, or not? A table with three rows, one
-# for each step that may be missing, settles it. Two ranks of three may agree: look at all.
+# For each of the three keys ask: is it the same on all ranks, or not? Make a table with a row for
+# each step that may be missing. Two ranks of three may agree, so look at all.
 #
 # </details>
 

@@ -34,7 +34,7 @@ from common.report import emit, report_weights
 
 
 class Server:
-    """Holds the weights as one vector. It sees no image and knows no layer.
+    """Holds the weights as one vector. It never sees an image, and knows nothing of layers.
 
     Attributes: weights, version (updates applied so far), bytes_in, bytes_out, and pushes: for
     each gradient received, the worker, its staleness (updates), its loss, when it came (seconds).
@@ -60,7 +60,7 @@ class Server:
         self.version_at[worker] = self.version
 
     def receive_gradient(self, worker: int | None = None) -> tuple[int, torch.Tensor]:
-        """Return (worker, gradient): of that worker, or of whoever comes first."""
+        """Return (worker, gradient): of that worker, or of the first whose gradient arrives."""
         message = torch.empty(self.weights.numel() + 1)
         worker = dist.recv(message, worker)
         self.bytes_in += message.nbytes
@@ -88,7 +88,7 @@ def serve_sync(server: Server, workers: list[int], steps: int) -> None:
 
 
 def serve_async(server: Server, workers: list[int], steps: int) -> None:
-    """Each gradient is an update, as soon as it comes. Nobody waits for another worker."""
+    """Each gradient is applied as soon as it arrives. No worker waits for another."""
     for worker in workers:
         server.send_weights(worker)
     for _ in range(steps * len(workers)):
@@ -97,19 +97,24 @@ def serve_async(server: Server, workers: list[int], steps: int) -> None:
         server.send_weights(worker)
 
 
-def work(model: torch.nn.Module, batches: Iterator, pause: float) -> None:
-    """Be a worker: pull, compute, push, until the server wants no more. pause: seconds."""
-    size = parameters_to_vector(model.parameters()).numel()
+def work(model: torch.nn.Module, batches: Iterator, pause: float) -> list[tuple[float, float]]:
+    """Be a worker: pull, compute, push, until the server wants no more. pause: seconds.
+
+    Returns: for each gradient, when its computation began and ended (seconds of time.perf_counter).
+    """
+    size, computed = parameters_to_vector(model.parameters()).numel(), []
     while True:
         message = torch.empty(size + 1)
         dist.recv(message, 0)
         if not message[-1]:
-            return
+            return computed
+        began = time.perf_counter()
         vector_to_parameters(message[:-1], model.parameters())
         images, labels = next(batches)
         loss = cross_entropy(model(images), labels)
         gradient = parameters_to_vector(torch.autograd.grad(loss, list(model.parameters())))
         time.sleep(pause)
+        computed.append((began, time.perf_counter()))
         dist.send(torch.cat([gradient, loss.detach()[None]]), 0)
 
 

@@ -14,33 +14,44 @@ def changes_its_input(gradient, own_images, all_images):
     return gradient
 
 
-def from_zero(step, base_rate, base_batch, global_batch_size, warmup_steps):
-    """Starts the warm-up at zero."""
-    scaled = base_rate * global_batch_size / base_batch
-    return scaled * min(1, step / warmup_steps) if warmup_steps else scaled
+def trained(model, loss_of, images, labels, steps, **how):
+    """The solution, with one thing wrong. how: what is not as it should be."""
+    import torch
+    import torch.distributed as dist
+
+    rank, world_size = dist.get_rank(), dist.get_world_size()
+    if how.get("broadcast", True):
+        for weight in model.parameters():
+            dist.broadcast(weight.data, src=how.get("root", 0))
+    part = how.get("part", lambda one, rank, n: one[rank::n])
+    images, labels = part(images, rank, world_size), part(labels, rank, world_size)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+    for step in range(steps):
+        optimizer.zero_grad()
+        loss_of(model, images, labels).backward()
+        for weight in model.parameters():
+            if how.get("reduce", lambda rank, step: True)(rank, step):
+                dist.all_reduce(weight.grad)
+                weight.grad /= how.get("divisor", world_size)
+        optimizer.step()
 
 
-def never_stops(step, base_rate, base_batch, global_batch_size, warmup_steps):
-    scaled = base_rate * global_batch_size / base_batch
-    done = step / warmup_steps if warmup_steps else 1
-    return base_rate + done * (scaled - base_rate)
+def unchanged(*given):
+    """mpirun alone makes nothing parallel."""
+    never = {"broadcast": False, "reduce": lambda rank, step: False}
+    return trained(*given, part=lambda one, rank, n: one, **never)
 
 
-def divides_by_no_warm_up(step, base_rate, base_batch, global_batch_size, warmup_steps):
-    scaled = base_rate * global_batch_size / base_batch
-    return base_rate + min(1, step / warmup_steps) * (scaled - base_rate)
+def with_ddp_on_all_images(model, loss_of, images, labels, steps):
+    import torch
+    from torch.nn.parallel import DistributedDataParallel
 
-
-def square_root(step, base_rate, base_batch, global_batch_size, warmup_steps):
-    """Another rule, used with other optimizers."""
-    scaled = base_rate * (global_batch_size / base_batch) ** 0.5
-    done = min(1, step / warmup_steps) if warmup_steps else 1
-    return base_rate + done * (scaled - base_rate)
-
-
-def geometric(step, base_rate, base_batch, global_batch_size, warmup_steps):
-    k = global_batch_size / base_batch
-    return base_rate * k ** (min(1, step / warmup_steps) if warmup_steps else 1)
+    model = DistributedDataParallel(model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        loss_of(model, images, labels).backward()
+        optimizer.step()
 
 
 WRONG = {
@@ -61,12 +72,28 @@ WRONG = {
         (changes_its_input, "changes the gradient that it gets"),
     ],
     "01.3": [
-        (from_zero, "at step 0 it is 0; it must be 0.02"),
-        (never_stops, "at step 16 .* After the warm-up it stays"),
-        (divides_by_no_warm_up, "ZeroDivisionError"),
-        (square_root, "The batch is 8 times as large"),
-        (geometric, "The line must be straight"),
-        (lambda step, base, *_: base, "so the rate is 8 times base_rate"),
-        (lambda *_: None, "Return the learning rate"),
+        (unchanged, "every rank took all 60 images"),
+        (with_ddp_on_all_images, "every rank took all 60 images"),
+        (
+            lambda *given: trained(*given, part=lambda one, rank, n: one[: len(one) // n]),
+            "30 images were taken by more than one rank",
+        ),
+        (
+            lambda *given: trained(*given, part=lambda one, rank, n: one[rank :: n + 1]),
+            "20 images were taken by no rank",
+        ),
+        (lambda *given: trained(*given, broadcast=False), "Broadcast rank 0's weights first"),
+        (lambda *given: trained(*given, root=1), "doesn't begin with rank 0's weights"),
+        (
+            lambda *given: trained(*given, reduce=lambda rank, step: False),
+            r"not averaged between backward\(\) and step",
+        ),
+        (lambda *given: trained(*given, divisor=1), "2 times too long: all_reduce adds"),
+        (
+            lambda *given: trained(*given, reduce=lambda rank, step: rank == 0),
+            "wait for each other forever",
+        ),
+        (lambda *given: trained(*given, divisor=3), "one process gets others"),
+        (lambda *given: None, "never called loss_of"),
     ],
 }

@@ -80,7 +80,7 @@ def since_anybodys_pull(weights, messages, learning_rate):
 WRONG = {
     "03.1": [
         (rename_in_place, "deep copy"),
-        (forget_the_task, "it must be 'chief'. The name stands in two places"),
+        (forget_the_task, "it must be 'chief'. The name is in two places"),
         (every_host_is_chief, "a worker stays a worker"),
         (keep_the_master, "and no master"),
     ],

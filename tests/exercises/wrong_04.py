@@ -1,28 +1,48 @@
 """Wrong answers that people really give to the exercises of lesson 04."""
 
 
-def as_if_all_hosts_were_equal(rank, slots):
-    return rank // slots[0], rank % slots[0], slots[0]
+def last_events(log):
+    """{rank: its last line, without the rank}."""
+    found = {}
+    for line in log:
+        rank, event = line.removeprefix("rank ").split(": ")
+        found[int(rank)] = event
+    return found
 
 
-def round_robin(rank, slots):
-    host = rank % len(slots)
-    return host, rank // len(slots), slots[host]
+def reason_of(event):
+    if event == "done":
+        return "left early"
+    return "other call" if event.endswith("begins") else "stuck"
 
 
-def size_of_all(rank, slots):
-    for host, here in enumerate(slots):
-        if rank < here:
-            return host, rank, sum(slots)
-        rank -= here
+def blames_who_printed_last(log):
+    rank = int(log[-1].split(":")[0].removeprefix("rank "))
+    return rank, reason_of(last_events(log)[rank])
 
 
-def rank_is_local_rank(rank, slots):
-    before = 0
-    for host, here in enumerate(slots):
-        if rank < before + here:
-            return host, rank, here
-        before += here
+def blames_who_printed_first(log):
+    return int(log[0].split(":")[0].removeprefix("rank ")), "stuck"
+
+
+def trusts_rank_0(log):
+    """Whoever differs from rank 0 is at fault."""
+    last = last_events(log)
+    rank = next(rank for rank in sorted(last) if last[rank] != last[0])
+    return rank, reason_of(last[rank])
+
+
+def looks_for_the_fewest_lines(log):
+    """Overlooks a rank that waits in another call: it printed as many lines."""
+    counts = {rank: sum(line.startswith(f"rank {rank}:") for line in log) for rank in range(5)}
+    rank = min((rank for rank in counts if counts[rank]), key=counts.get)
+    return rank, reason_of(last_events(log)[rank])
+
+
+def at_fault(log):
+    last = last_events(log)
+    events = list(last.values())
+    return next(rank for rank in last if events.count(last[rank]) == 1)
 
 
 def from_zero(step, single, size, warmup_steps):
@@ -71,10 +91,14 @@ def trusts_equal_weights(ranks):
 
 WRONG = {
     "04.1": [
-        (as_if_all_hosts_were_equal, r"slots \[2, 1\], rank 2 has local_size 1, and you said 2"),
-        (round_robin, "fill one host before"),
-        (size_of_all, "not of all"),
-        (rank_is_local_rank, "counts the ranks of one host"),
+        (blames_who_printed_last, "only printed last"),
+        (blames_who_printed_first, "waits in the call in which most ranks wait"),
+        (trusts_rank_0, "it is rank 0. It waits in the call in which most"),
+        (looks_for_the_fewest_lines, "waits in the call in which most ranks wait"),
+        (lambda log: (at_fault(log), "stuck"), "you said 'stuck'. Its last line begins a call"),
+        (lambda log: (at_fault(log), "other call"), "you said 'other call'. .* in its own code"),
+        (lambda log: (f"rank {at_fault(log)}", "stuck"), "there is no such rank"),
+        (lambda log: at_fault(log), "return a rank and one of stuck, other call"),
     ],
     "04.2": [
         (from_zero, "learns nothing"),

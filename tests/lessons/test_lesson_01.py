@@ -38,7 +38,6 @@ def test_async_is_stale(lesson):
     found = lesson.results
     assert found["staleness"]["sync"] == 0 and found["staleness"]["async"] > 0.5
     assert min(found["gradients_per_second"].values()) > 0
-    assert found["jump"]["async"] > found["jump"]["sync"]
 
 
 def test_speed_is_measured_three_ways(lesson):
@@ -58,26 +57,28 @@ def test_the_formula_tells_the_good_configuration_from_the_bad(lesson):
     # They are far apart, about 1.8 and 0.4 on a quiet machine, and were measured alternately.
     assert found["real"][bad] < found["real"][good]
     assert found["limit"][bad] < found["limit"][good]
+    assert found["communicating"][good] < found["communicating"][bad] < 1
 
 
 def test_the_learning_rate_makes_up_for_fewer_updates(lesson):
     found = lesson.results
     right = found["accuracies"]
-    assert sorted(found["updates"].values()) == [20, 100, 100, 100, 880]
+    assert sorted(found["updates"].values()) == [20, 20, 100, 100, 100, 880]
     assert found["updates"]["1 x 32 images"] == 880
     assert right["1 x 32 images"] > 0.95
     assert right["1 x 32 images"] > right["8 x 32, rate x 8"] > right["8 x 32, same rate"] + 0.05
-    assert right["32 x 32, rate x 32, warm-up"] < 0.5
-
-
-def test_each_training_file_is_on_one_instance(lesson):
-    found = lesson.results
-    assert sorted(found["files_seen"]) == [f"part-0000{number}.npz" for number in range(4)]
-    assert sum(found["images_seen"]["training"]) == 1437
-    assert found["images_seen"]["test"] == [360, 360]
-    assert "2 x ml.c5.xlarge" in lesson.printed, "the price is said before the job starts"
+    # With as many updates at a smaller rate it learns more: the rate broke it, not the batch alone.
+    far, calm = "32 x 32, rate x 32, warm-up", "32 x 32, rate x 8, warm-up"
+    assert right[far] < 0.5 and right[calm] > right[far]
+    assert found["last_losses"][far] > found["last_losses"][calm]
 
 
 def test_ranks_on_two_instances_end_with_one_model(lesson):
+    texts = [
+        output.get("data", {}).get("text/plain", "")
+        for cell in lesson.notebook.cells
+        for output in cell.get("outputs", [])
+    ]
+    assert any("2 x ml.c5.xlarge" in text for text in texts), "the price is said before the job"
     weights = lesson.results["ddp_weights"]
     assert len(weights) == 2 and len(set(weights)) == 1

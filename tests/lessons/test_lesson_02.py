@@ -13,7 +13,7 @@ def lesson(lesson_run):
 def test_the_ranks_share_as_they_should(lesson):
     found = lesson.results
     assert found["notes"] == [42, 42]
-    assert found["both_send_first"] == "both wait for ever"
+    assert found["both_send_first"] == "both wait forever"
     assert found["sums"] == [[100, 104, 108, 112]] * 4
     assert found["pieces"] == [100, 104, 108, 112]
 

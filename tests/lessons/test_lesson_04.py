@@ -13,7 +13,7 @@ def check_what_any_library_must_show(found, endpoint_hosts=(1, 2)):
     assert found["hosts"] in endpoint_hosts
     if found["hosts"] == 2:
         assert found["local_ranks"] == [0, 1, 0, 1] and found["cross_ranks"] == [0, 0, 1, 1]
-    assert found["strangers"] == 2 and found["strangers_weights"] == 1
+    assert found["independent"] == 2 and found["independent_weights"] == 1
     # different weights at the start, after the first step and at the end; different images;
     # images in common
     assert found["complete"] == [2, 1, 1, 2, 0]

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from course_text import NOTEBOOKS, REFERENCE, ROOT, Cell, Finding, cells, lessons, matches, read
 
+from workshop.lesson import quiz
+
 LONGEST_CELL = 25
 FORBIDDEN = re.compile(r"%%writefile|^[ \t]*[!%]\s*(pip|conda|cat)\b|\bpip install\b", re.MULTILINE)
 PRIVATE = re.compile(r"(?<!\d)\d{12}(?!\d)|/home/|/root/")
@@ -111,6 +113,21 @@ def links_and_images(path: Path, text: str) -> Iterator[Finding]:
                 yield Finding(path, line, f"an image without alternative text: {match[0]}")
 
 
+def quiz_lengths(folder: Path) -> Iterator[Finding]:
+    """The right choice must not stick out: it is the longest of its question in a third at most."""
+    questions, longest = 0, []
+    for number in quiz.lessons(folder):
+        for question in quiz.load(number, folder):
+            questions += 1
+            lengths = [len(choice) for choice in question.choices]
+            if lengths[question.answer] == max(lengths):
+                longest.append(number)
+    if 3 * len(longest) > questions:
+        counts = ", ".join(f"{one}: {longest.count(one)}" for one in sorted(set(longest)))
+        said = f"the right choice is the longest in {len(longest)} of {questions} questions"
+        yield Finding(folder, 1, f"{said} ({counts}); at most a third may be")
+
+
 def no_outputs(path: Path, text: str) -> Iterator[Finding]:
     """What a notebook shows is of the run that shows it."""
     for number, cell in enumerate(json.loads(text)["cells"], start=1):
@@ -142,5 +159,6 @@ def findings() -> Iterator[Finding]:
             yield from rule(path, read(path))
     for path in (ROOT / "README.md", *sorted(NOTEBOOKS.rglob("*.md"))):
         yield from links_and_images(path, read(path))
+    yield from quiz_lengths(NOTEBOOKS / "quiz")
     for path in sorted(NOTEBOOKS.rglob("*.ipynb")):
         yield from no_outputs(path, read(path))

@@ -52,6 +52,18 @@ def test_a_fault_of_a_lesson_is_seen(rule, text, said):
     assert all(one.startswith("notebooks/00_setup.py:") for one in findings)
 
 
+@pytest.mark.parametrize("wrong_ones, seen", [(2, True), (1, False)])
+def test_a_quiz_whose_right_choices_are_the_longest_is_seen(tmp_path, wrong_ones, seen):
+    short = 'text = "Why?"\nchoices = ["one", "no", "maybe"]\nanswer = 0\nwhy = "So."\n'
+    long = short.replace("one", "because of this")
+    parts = [long] * wrong_ones + [short] * (3 - wrong_ones)
+    text = "".join(f"[[question]]\n{part}" for part in parts)
+    (tmp_path / "lesson_00.toml").write_text(text)
+    findings = list(lesson_rules.quiz_lengths(tmp_path))
+    assert bool(findings) == seen
+    assert all("the longest in 2 of 3 questions (00: 2)" in one.message for one in findings)
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -150,12 +150,6 @@ def _lesson_00(lesson) -> Iterator[LessonJob]:
 
 
 def _lesson_01(lesson) -> Iterator[LessonJob]:
-    channels = {
-        "training": DIGITS["training"] | {"distribution": "ShardedByS3Key"},
-        "test": DIGITS["test"] | {"distribution": "FullyReplicated"},
-    }
-    script = "demos/look_at_channels.py"
-    yield _job("channels", script, "2 x ml.c5.xlarge", channels=channels, **PYTORCH)
     yield _job(
         "ddp",
         "train_torch_ddp.py",

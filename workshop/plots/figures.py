@@ -9,6 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
 
 from workshop.plots.look import COLOURS, canvas
 
@@ -41,9 +42,14 @@ def bars(
     ends = list(ends if bounds is None else np.maximum(list(ends), list(bounds)))
     if isinstance(texts, str):
         texts = [texts.format(value) for value in values]
+    said = "; ".join(f"{name}: {text}" for name, text in zip(names, texts, strict=True))
+    alt = f"{title} ({x}). Bars: {said}."
+    if bounds is not None:
+        said = "; ".join(f"{name}: {bound:.4g}" for name, bound in zip(names, bounds, strict=True))
+        alt += f" {bounds.name}: {said}."
     styles = pd.Series(range(len(values)) if kinds is None else pd.factorize(kinds)[0])
     styles %= len(COLOURS)
-    with canvas(title, x, size=(7.5, 0.5 * len(values) + 1.4)) as axes:
+    with canvas(title, x, size=(7.5, 0.5 * len(values) + 1.4), alt=alt) as axes:
         drawn = axes.barh(names, values, color=[COLOURS[style] for style in styles], alpha=0.85)
         if spread is not None:
             reach = [values - spread["lowest"], spread["highest"] - values]
@@ -85,7 +91,10 @@ def groups(
         measured: False draws outlines only, for what was computed.
     """
     width = 0.8 / len(table.columns)
-    with canvas(title, x, y, size=(7.5, 3.6)) as axes:
+    alt = f"{title} ({y}). {_in_words(table)}"
+    if marks is not None:
+        alt += f" {marked}: {_in_words(marks)}"
+    with canvas(title, x, y, size=(7.5, 3.6), alt=alt) as axes:
         for index, name in enumerate(table):
             at = np.arange(len(table)) + (index - (len(table.columns) - 1) / 2) * width
             look = {"color": COLOURS[index], "alpha": 0.85}
@@ -117,7 +126,7 @@ def lines(
     points: names of curves that are drawn as points, because nothing lies between them. top: where
     the picture ends, for curves that run away.
     """
-    with canvas(title, x, y, size=(7, 3.6)) as axes:
+    with canvas(title, x, y, size=(8, 3.6)) as axes:
         for index, (name, curve) in enumerate(curves.items()):
             style = {"linestyle": DASHES[index % len(DASHES)]}
             if name in points:
@@ -125,7 +134,17 @@ def lines(
             colour = COLOURS[index % len(COLOURS)]
             axes.plot(curve.index, curve, color=colour, label=name, **style)
         axes.set_ylim(0, top)
-        axes.legend(frameon=False)
+        if all(pd.api.types.is_integer_dtype(curve.index) for curve in curves.values()):
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        _legend(axes, axes.get_legend_handles_labels()[0])
+
+
+def _in_words(table: pd.DataFrame) -> str:
+    """Each number of a table, by its row."""
+    return " ".join(
+        f"{group}: {', '.join(f'{name} {value:.4g}' for name, value in row.dropna().items())}."
+        for group, row in table.iterrows()
+    )
 
 
 def _legend(axes: Axes, handles: list) -> None:

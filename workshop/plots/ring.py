@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.patches import Rectangle
+from matplotlib.patches import Circle, Rectangle
 
 from workshop.plots.look import COLOURS, canvas
 
@@ -16,18 +17,32 @@ def ring_steps(recorded: Sequence[np.ndarray]) -> None:
 
     recorded: for each rank an array (steps + 1, world_size), a number for each chunk, in which
     rank r's own contribution was 10 to the power r: digits that are 1 name the ranks in a sum.
+
+    An arrow and a black frame mark what arrived in a step; complete sums are bold and green. The
+    last place shows who sends to whom.
     """
     world_size, frames = recorded[0].shape[1], len(recorded[0])
-    across, width, height = world_size, 1.25 * world_size + 1.3, world_size + 1.3
+    across, width, height = world_size, 1.25 * world_size + 1.3, world_size + 1.5
     down = -(-frames // across)
     size = (9, 9 * down * height / (across * width))
-    with canvas("A ring all-reduce, step by step", "", size=size) as axes:
+    everything = (10**world_size - 1) // 9  # a digit for each rank
+    ready = sum(int((ranks[-1] == everything).sum()) for ranks in recorded)
+    alt = (
+        f"A ring all-reduce of {world_size} ranks in {frames - 1} steps: a table for each step, a "
+        f"row for each rank, a column for each chunk. In each step a chunk arrives at each rank, "
+        f"from the rank before it; rank 0 receives from rank {world_size - 1}. After the last step "
+        f"{ready} of {world_size**2} chunks hold the contributions of all ranks."
+    )
+    with canvas("A ring all-reduce, step by step", "", size=size, alt=alt) as axes:
         for frame in range(frames):
             left, top = (frame % across) * width, -(frame // across) * height
             held = np.array([one[frame] for one in recorded])
-            _frame(axes, held, left, top, _step_name(frame, world_size))
+            before = np.array([one[max(0, frame - 1)] for one in recorded])
+            _frame(axes, held, held != before, left, top, _step_name(frame, world_size))
+        last = (across - 1) * width, -(down - 1) * height
+        _who_sends(axes, world_size, *last)
         axes.set_xlim(-1.2, across * width - 0.9)
-        axes.set_ylim(-down * height + 1, 1.1)
+        axes.set_ylim(-down * height + 1, 1.3)
         axes.set_axis_off()
 
 
@@ -38,10 +53,12 @@ def _step_name(frame: int, world_size: int) -> str:
     return f"step {frame}: {phase}"
 
 
-def _frame(axes: Axes, held: np.ndarray, left: float, top: float, title: str) -> None:
-    """One table, a row for each rank, a column for each chunk."""
+def _frame(
+    axes: Axes, held: np.ndarray, arrived: np.ndarray, left: float, top: float, title: str
+) -> None:
+    """One table, a row for each rank, a column for each chunk. arrived: which cells are new."""
     world_size = len(held)
-    axes.text(left, top + 0.55, title, fontsize=9, fontweight="bold")
+    axes.text(left, top + 0.72, title, fontsize=9, fontweight="bold")
     for rank, row in enumerate(held):
         y = top - rank
         axes.text(left - 0.15, y - 0.3, f"rank {rank}", fontsize=7, ha="right", va="center")
@@ -51,7 +68,30 @@ def _frame(axes: Axes, held: np.ndarray, left: float, top: float, title: str) ->
             colour = COLOURS[2] if ready else COLOURS[0]
             strength = 0.55 if ready else 0.1 + 0.4 * digits.count("1") / world_size
             place = (left + 1.25 * chunk, y - 0.75)
-            box = {"facecolor": colour, "alpha": strength, "edgecolor": "white", "linewidth": 1.5}
+            box = {"facecolor": (colour, strength), "edgecolor": "white", "linewidth": 1.5}
+            if arrived[rank, chunk]:
+                box |= {"edgecolor": "black", "zorder": 3}
             axes.add_patch(Rectangle(place, 1.25, 0.9, **box))
             style = {"fontsize": 8, "family": "monospace", "ha": "center", "va": "center"}
+            style |= {"fontweight": "bold" if ready else "normal", "zorder": 4}
             axes.text(place[0] + 0.625, y - 0.3, digits, **style)
+            if arrived[rank, chunk]:
+                arrow = {"arrowstyle": "-|>", "color": "black", "linewidth": 1}
+                x = place[0] + 0.18
+                ends = {"xy": (x, y - 0.02), "xytext": (x, y + (0.55 if rank else 0.5))}
+                axes.annotate("", **ends, arrowprops=arrow | {"shrinkA": 0, "shrinkB": 0}, zorder=5)
+
+
+def _who_sends(axes: Axes, world_size: int, left: float, top: float) -> None:
+    """The ranks in a circle, an arrow from each to the next."""
+    axes.text(left, top + 0.72, "in every step", fontsize=9, fontweight="bold")
+    radius = 0.4 * world_size - 0.1
+    middle = left + 0.6 * world_size, top - 0.45 * world_size
+    turns = [2 * math.pi * rank / world_size for rank in range(world_size)]
+    places = [(middle[0] + radius * math.sin(a), middle[1] + radius * math.cos(a)) for a in turns]
+    for rank, place in enumerate(places):
+        arrow = {"arrowstyle": "-|>", "color": "black", "shrinkA": 11, "shrinkB": 11}
+        arrow["connectionstyle"] = "arc3,rad=-0.25"
+        axes.annotate("", places[(rank + 1) % world_size], place, arrowprops=arrow)
+        axes.add_patch(Circle(place, 0.36, facecolor="white", edgecolor="black", zorder=3))
+        axes.text(*place, str(rank), fontsize=8, ha="center", va="center", zorder=4)

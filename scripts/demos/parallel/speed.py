@@ -1,7 +1,8 @@
-"""How long a training step takes: on one rank, on ranks that don't talk, and on ranks that do."""
+"""Training steps to be timed, on one rank or on several, and where the time of a step goes."""
 
 import functools
 import time
+from collections.abc import Callable
 
 import torch
 import torch.distributed as dist
@@ -10,39 +11,22 @@ from torch.nn.parallel import DistributedDataParallel
 
 from common.model_torch import Classifier
 
-WARM_UP = 2  # steps; DDP arranges its gradients anew after the first
+WARM_UP = 2  # steps; DDP rearranges its gradients after the first
 
 
-def step_seconds(setting: dict, steps: int) -> float | None:
-    """Time `steps` training steps on this rank; return the mean seconds of one.
+def training_step(setting: dict) -> Callable[[], None]:
+    """Return a function that runs one training step on this rank.
 
     Args:
-        setting: ranks: "one" (rank 0 alone), "apart" (every rank a model of its own: they
-            exchange nothing) or "together" (one model, DistributedDataParallel).
+        setting: ranks: "one" or "apart" (this rank has a model of its own and exchanges nothing)
+            or "together" (one model, DistributedDataParallel).
             batch: images per rank and step. side: their height and width in pixels.
             hidden_units: of the dense layer. threads (1 without it): CPU threads of a rank.
             onednn (True without it): whether torch may use that library.
-
-    Returns: None on a rank that has no part in it.
     """
-    if setting["ranks"] == "one" and dist.get_rank() > 0:
-        return None
     torch.set_num_threads(setting.get("threads", 1))
     torch.backends.mkldnn.enabled = setting.get("onednn", True)  # oneDNN's former name
-    try:
-        return _timed(_step_of(setting), steps, wait=setting["ranks"] != "one")
-    finally:
-        torch.set_num_threads(1)
-        torch.backends.mkldnn.enabled = True
-
-
-def _step_of(setting: dict):
-    """Return a function that runs one training step."""
-    torch.manual_seed(dist.get_rank())
-    side = setting["side"]
-    images = torch.randint(256, (setting["batch"], side, side, 1), dtype=torch.uint8)
-    labels = torch.randint(10, (setting["batch"],))
-    model = Classifier((side, side, 1), setting["hidden_units"])
+    model, images, labels = _model_and_batch(setting)
     if setting["ranks"] == "together":
         model = DistributedDataParallel(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.001, momentum=0.9)
@@ -56,23 +40,54 @@ def _step_of(setting: dict):
     return step
 
 
-def _timed(step, steps: int, wait: bool) -> float:
-    for _ in range(WARM_UP):
-        step()
-    if wait:
-        dist.barrier()  # begin together
-    began = time.perf_counter()
-    for _ in range(steps):
-        step()
-    return (time.perf_counter() - began) / steps
+def step_parts(setting: dict, steps: int) -> list[tuple[str, float, float]]:
+    """Run steps in which nothing overlaps, and return what this rank did when.
+
+    Every rank must call it. DDP begins to send while backward() still computes; here a rank first
+    computes the whole gradient, then waits until all have theirs, then sends.
+
+    Returns: for each part its name ("compute", "wait", "communicate" or "update") and the seconds
+        from the common start to its begin and to its end.
+    """
+    torch.set_num_threads(1)
+    model, images, labels = _model_and_batch(setting)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.001, momentum=0.9)
+    parts: list[tuple[str, float, float]] = []
+    for step in range(-WARM_UP, steps):
+        if step == 0:
+            parts.clear()
+            dist.barrier()
+            start = time.perf_counter()
+        times = [time.perf_counter()]
+        optimizer.zero_grad()
+        cross_entropy(model(images), labels).backward()
+        gradient = torch.cat([weight.grad.flatten() for weight in model.parameters()])
+        times.append(time.perf_counter())
+        dist.barrier()
+        times.append(time.perf_counter())
+        dist.all_reduce(gradient)
+        times.append(time.perf_counter())
+        optimizer.step()
+        times.append(time.perf_counter())
+        names = ("compute", "wait", "communicate", "update")
+        parts += list(zip(names, times, times[1:], strict=False))
+    return [(name, began - start, ended - start) for name, began, ended in parts]
+
+
+def exchange(setting: dict) -> None:
+    """All-reduce as many numbers as the model has weights: what ranks do in each step."""
+    dist.all_reduce(torch.ones(_weights(setting["side"], setting["hidden_units"])))
+
+
+def _model_and_batch(setting: dict) -> tuple[Classifier, torch.Tensor, torch.Tensor]:
+    torch.manual_seed(dist.get_rank())
+    side = setting["side"]
+    images = torch.randint(256, (setting["batch"], side, side, 1), dtype=torch.uint8)
+    labels = torch.randint(10, (setting["batch"],))
+    return Classifier((side, side, 1), setting["hidden_units"]), images, labels
 
 
 @functools.cache
 def _weights(side: int, hidden_units: int) -> int:
     model = Classifier((side, side, 1), hidden_units)
     return sum(one.numel() for one in model.parameters())
-
-
-def exchange(setting: dict) -> None:
-    """All-reduce as many numbers as the model has weights: what ranks do in each step."""
-    dist.all_reduce(torch.ones(_weights(setting["side"], setting["hidden_units"])))

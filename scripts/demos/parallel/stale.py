@@ -42,9 +42,10 @@ def train(shard: tuple, together: bool, updates: int, rate: float, pause: list[f
         rate: the learning rate.
         pause: seconds that rank r adds to each of its steps, to be a slower computer.
 
-    Returns: on rank 0 a record for each update, on the others None. seconds: since the first
-        weights went out. weights: after it, a vector. worker: whose gradient it was (0: of all).
-        staleness: how many updates came between taking the weights and applying the gradient.
+    Returns: on the workers what `parameter_server.work` returns: when each gradient was computed.
+        On rank 0 a record for each update. seconds: since the first weights went out. weights:
+        after it, a vector. worker: whose gradient it was (0: of all). staleness: how many updates
+        came between taking the weights and applying the gradient.
     """
     rank, workers, model = dist.get_rank(), list(range(1, dist.get_world_size())), layer()
     if rank > 0:
