@@ -568,7 +568,7 @@ compared = pd.DataFrame(
 )
 compared.round(2)
 
-# %% jupyter={"source_hidden": true} tags=["figure"]
+# %% jupyter={"source_hidden": true} tags=["figure", "readme"]
 counts = [2**power for power in range(7)]
 title = "Lines: formula. Points: measured."
 label = "ranks (shaded: formula only, nothing was measured there)"

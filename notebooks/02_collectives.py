@@ -223,9 +223,15 @@ workshop.show_function("demos/collectives/ring.py", "reduce_scatter")
 # ranks 1 and 2.
 
 
-# %%
+# %% tags=["readme"]
 recorded = ranks.run("collectives.tour:watched_ring")
 plots.ring_steps(recorded)
+
+# %% [markdown]
+# The same run, one step at a time. Move the slider with the mouse, or with the arrow keys.
+
+# %%
+plots.interactive.ring(recorded)
 
 # %% [markdown]
 # Follow one chunk, say the first column, from frame to frame. It moves down one rank in each

@@ -440,6 +440,13 @@ with plots.canvas(title, "milliseconds", size=(7.5, 0.32 * len(tensors) + 1.6)) 
 # `all-reduce` means that the network is slow. With the PyTorch stand-in only the all-reduces are
 # known.
 #
+# The same file says when each rank had its last gradient ready. So it says who waits for whom. Move
+# the slider to see the steps one by one.
+
+# %%
+plots.interactive.timeline(timeline.by_rank(trace))
+
+# %% [markdown]
 # You can open the same file in a browser (chrome://tracing). For many hosts Horovod can also
 # reduce in two tiers (`HOROVOD_HIERARCHICAL_ALLREDUCE=1`) and search for good settings by itself
 # (`HOROVOD_AUTOTUNE=1`).

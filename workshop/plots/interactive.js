@@ -358,7 +358,9 @@
       const said = el(
         "p", { class: "says" },
         `Your guess: ${number(guess)} ms. The model: ${number(answer)} ms on ${world} ranks, ` +
-          (factor < 1.1 ? "which is close." : `${number(factor)} times ${guess > answer ? "less" : "more"}.`)
+          (factor < 1.1
+            ? "which is close."
+            : `so your guess is ${number(factor)} times too ${guess > answer ? "high" : "low"}.`)
       );
       gate.replaceWith(said);
       open(host, data, config);
@@ -448,6 +450,7 @@
     const form = el("form", { class: "fields" }, ...Object.values(fields).map(([row]) => row));
     form.addEventListener("submit", (event) => event.preventDefault());
     form.addEventListener("input", update);
+    form.addEventListener("change", update);
     host.append(form, picture, table, says);
     update();
   };
