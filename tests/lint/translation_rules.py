@@ -11,5 +11,5 @@ from workshop.course import translations
 
 def findings() -> Iterator[Finding]:
     for one in translations.stale():
-        message = f"stale: run `make translations`, then translate again: {one.text[:60]!r}"
+        message = f"stale, run `make translations`: {one.text[:60]!r}"
         yield Finding(one.catalog, one.line, message)

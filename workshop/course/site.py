@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -49,6 +50,8 @@ FILES += (
     "pyproject.toml",
 )
 NOT_FILES = (".md", ".ipynb", ".pyc")  # pages, or made by a program
+# What outputs link to in scripts/ has a page of its own here; lines have no places there.
+SCRIPT_LINK = re.compile(r"(\.\./scripts/[\w/]+)\.py(?:#L\d+)?(?=[\")])")
 HIDDEN = {"results", "injected-parameters"}
 LONG_INPUT = 25  # lines; a longer cell is folded
 
@@ -140,7 +143,10 @@ def _write_lesson(executed: Path, page: Path) -> None:
         ):
             cell.metadata["tags"] = [*cell.metadata.get("tags", []), "hide-input"]
         for output in cell.outputs:
-            output.get("data", {}).pop("application/vnd.jupyter.widget-view+json", None)
+            data = output.get("data", {})
+            data.pop("application/vnd.jupyter.widget-view+json", None)
+            for kind in {"text/html", "text/markdown"} & data.keys():
+                data[kind] = SCRIPT_LINK.sub(r"\1.html", "".join(data[kind]))
     notebook.cells.append(nbformat.v4.new_markdown_cell(_files_of(executed.stem, notebook)))
     page.parent.mkdir(parents=True, exist_ok=True)
     nbformat.write(notebook, page)

@@ -6,8 +6,8 @@ English in every language; so is a message without a translation. To translate o
 
     python -m workshop.course.translations notebooks/01_data_parallelism
 
-sphinx-intl merges the messages: what is gone is kept as a comment, what has changed is marked fuzzy
-and not shown until somebody looks at it.
+sphinx-intl merges the messages. What is gone is kept as a comment; what has changed is English
+again, and listed, until somebody translates it.
 """
 
 from __future__ import annotations
@@ -97,10 +97,10 @@ def stale(locale: Path = LOCALE) -> Iterator[Stale]:
                         yield Stale(catalog, message.lineno or 1, text)
 
 
-def update(names: list[str]) -> None:
-    """Bring the catalogs of these pages up to date, in every language."""
+def update(names: list[str]) -> list[str]:
+    """Bring the catalogs of these pages up to date; return what lost its translation, by line."""
     from babel.messages.catalog import Catalog
-    from babel.messages.pofile import write_po
+    from babel.messages.pofile import read_po, write_po
     from sphinx_intl.basic import update as merge
 
     with tempfile.TemporaryDirectory() as templates:
@@ -113,9 +113,20 @@ def update(names: list[str]) -> None:
             with path.open("wb") as file:
                 write_po(file, catalog, width=0, omit_header=False)
         merge(str(LOCALE), templates, list(CATALOGS), line_width=0)
+    lost = []
+    for path in [LOCALE / one / "LC_MESSAGES" / f"{page}.po" for one in CATALOGS for page in names]:
+        with path.open("rb") as file:
+            catalog = read_po(file)
+        changed = [message for message in catalog if message.id and message.fuzzy]
+        for message in changed:
+            message.string = ""
+            message.flags.discard("fuzzy")
+            lost.append(f"{path.relative_to(SITE.parent)}: translate again: {message.id}")
+        if changed:
+            with path.open("wb") as file:
+                write_po(file, catalog, width=0)
+    return lost
 
 
 if __name__ == "__main__":
-    update(sorted({*pages(), *sys.argv[1:]}))
-    for one in stale():
-        print(f"{one.catalog.relative_to(ROOT)}:{one.line}: translate again: {one.text[:80]}")
+    print(*update(sorted({*pages(), *sys.argv[1:]})), sep="\n")

@@ -72,9 +72,10 @@ def by_rank(path: Path | str):
     from then until the last all-reduce ended; "communicate", while all-reduces ran, which may be
     at the same time as the other two.
 
-    Horovod's rank 0 notes when each rank was ready. The trace of train_torch_steps.py knows
-    rank 0 alone, which stops computing as soon as its first all-reduce begins.
-    Raises NoTimeline as `read` does, and where there is only one step.
+    Horovod's rank 0 notes when each rank was ready; with its cache it does so in the first step
+    alone, so run it with HOROVOD_CACHE_CAPACITY=0. The trace of train_torch_steps.py knows rank 0
+    alone, which stops computing as soon as its first all-reduce begins.
+    Raises NoTimeline as `read` does, and where there are no two steps of which that is known.
     """
     import pandas as pd
 
@@ -108,7 +109,10 @@ def by_rank(path: Path | str):
                 for kind, start, end in found
             ]
     if not rows:
-        raise NoTimeline(f"{Path(path).name} has no two steps in a row: train a few more.")
+        raise NoTimeline(
+            f"{Path(path).name} does not say of two steps in a row when each rank was ready. Train "
+            "at least two steps, with HOROVOD_CACHE_CAPACITY=0."
+        )
     return pd.DataFrame(rows)
 
 
