@@ -18,28 +18,29 @@
 #
 # - say whether your machine has what the course needs;
 # - choose where training runs: on this machine or on AWS;
-# - create the bucket and the role that a training job needs;
+# - create the bucket and the role that a training job needs, and say why the role is narrow;
 # - say what a script must do so that SageMaker can run it;
 # - put data into S3, start a job of one instance, find it again, and read its log and phases.
 #
 # **Before:** `make setup` has run. You can read Python and have trained a small neural network
-# once. You need no AWS account, and need not have run two processes at once.
+# once. You need no AWS account, and no experience with several processes.
 #
 # **Time:** 20 minutes, and 13 for the exercises.
 #
 # **Where it runs:** this machine (`target = "local"`) or AWS (`target = "aws"`), the same cells.
 #
 # **Cost on AWS:** about 0.02 USD: one `ml.c5.xlarge` for 5 minutes (us-east-1, price list of
-# 2026-09-27). The lesson computes it before it starts the job. Locally nothing.
+# 2026-09-27, as public projects quote it). The 5 minutes are an estimate: no job of this course
+# has been billed on AWS yet. Locally it costs nothing.
 
 # %% [markdown]
 # ## Set up
 #
-# Everything you may want to change stands in the next cell, and nowhere else.
+# Everything you may want to change is in the next cell, and nowhere else.
 #
 # - `target`: `"local"` or `"aws"`. It is the only switch.
-# - `seat`: your name in a shared AWS account. It becomes part of the name of all you create.
-# - `epochs`: how often the job goes through the data.
+# - `seat`: your name in a shared AWS account. It becomes part of the name of everything you create.
+# - `epochs`: how many times the job goes through the data.
 # - `expected_accuracy`: the share of test images that the trained model must get right.
 
 # %% tags=["parameters"]
@@ -62,29 +63,34 @@ print(workshop.versions())
 # %% [markdown]
 # ## What a training job is
 #
-# Without SageMaker you log in to a computer, copy your data there, and start
-# `python train.py`. A **training job** does the same, in this order:
+# To train on a rented computer by hand, you would log in, copy your data to it, start
+# `python train.py`, fetch the model and give the computer back. **SageMaker** is AWS's service
+# that does this for you. You describe what you want; SageMaker calls it a **training job**:
 #
-# 1. take one or more **instances** (computers);
-# 2. copy your script and your data from S3 to each;
+# 1. take one or more **instances**: computers that are rented by the second;
+# 2. copy your script and your data from S3 to each. **S3** is AWS's file store. It keeps files in
+#    **buckets**; a file has an address such as `s3://my-bucket/data/part-0.npz`;
 # 3. start the script;
-# 4. copy the model it leaves back to S3;
+# 4. copy the model that it leaves back to S3;
 # 5. give the instances back.
 #
-# You ask for a job with one request, `CreateTrainingJob`. The SageMaker Python SDK writes that
-# request for you when you call `fit()`.
+# All of it is in one **region**, a place such as `us-east-1` (Virginia). Buckets, instances and
+# prices belong to a region.
 #
-# Here is what makes this course run without an account. With `target = "local"` a **local
-# endpoint** answers that request. It is a program on this machine that understands the calls of
-# AWS. It takes no instances from AWS: it starts real processes here and gives each "instance"
-# its own host name, its own files and its own network address. Your script finds the same folders,
-# variables and host names as on AWS. Versions of libraries and speed are this machine's.
+# You ask for a job with one request over HTTP, `CreateTrainingJob`. The SageMaker Python SDK
+# writes that request for you when you call `fit()`.
+#
+# This course runs without an account, because with `target = "local"` a **local endpoint** answers
+# that request. It is a program on this machine that understands the same requests as AWS. It rents
+# nothing: it starts real processes here and gives each "instance" its own host name, files and
+# network address. Your script finds the same folders, variables and host names as on AWS. The
+# versions of libraries, and the speed, are this machine's.
 
 # %% [markdown]
 # ## Check the machine
 #
 # `make doctor` prints a line for each thing the course needs. The same checks can be called
-# from Python. They take a few seconds, because they really try: one starts two processes that
+# from Python. They take a few seconds, because they try things out: one starts two processes that
 # talk to each other.
 
 # %%
@@ -98,18 +104,23 @@ checks
 
 # %% [markdown]
 # You should see `OK` on most lines. `WARN` means that one lesson shows less here. `FAIL` means
-# that something must be mended first; `make doctor` says how.
+# that you must fix something first; `make doctor` says how.
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 failed = checks[checks["level"] == "FAIL"]
-assert failed.empty, f"Run `make doctor` and mend: {', '.join(failed['need'])}"
+assert failed.empty, f"Run `make doctor` and fix: {', '.join(failed['need'])}"
 workshop.save_results(python=sys.version.split()[0], needs_checked=len(checks))
 
 # %% [markdown]
 # ## Open a session
 #
 # A **session** knows the target, the region and your seat. Locally it starts the endpoint if it
-# is down. On AWS it checks your credentials, and stops with one clear sentence if there are none.
+# isn't running. On AWS it checks your credentials, and stops with one clear sentence if there are
+# none.
+#
+# On AWS the region is the one of your own configuration: the variable `AWS_DEFAULT_REGION`, or
+# what `aws configure` asked you. Choose it before the next cells create anything; what is created
+# in one region can't be seen from another. The prices in this course are those of `us-east-1`.
 
 # %%
 session = workshop.session(target=target, seat=seat)
@@ -120,42 +131,90 @@ session
 #
 # A job needs two things to exist before it starts:
 #
-# - a **bucket** in S3, for data, code and models;
-# - a **role**. A job is not you: it runs with a role of its own, which may read and write that
-#   one bucket, write logs, and little else.
+# - a **bucket** for data, code and models;
+# - a **role**. A job doesn't run as you. It acts under a role of its own, with a list of what that
+#   role may do. Everything else is refused.
 #
-# Nobody should click these together by hand. They are written down in two CloudFormation
-# templates, `cloudformation/storage.yaml` and `cloudformation/roles.yaml`. A template becomes a
-# **stack**: things that are created, changed and deleted together.
+# Nobody should click these together in a web console: nobody else could repeat it, and nobody
+# would know what to delete. They are written down in two files,
+# `cloudformation/storage.yaml` and `cloudformation/roles.yaml`. Such a file is a **template** for
+# CloudFormation, the service that creates what a template says. What it creates from one template
+# is a **stack**: things that are created, changed and deleted together.
+#
+# This is what the template allows the job's role to do with S3:
+
+# %%
+import re
+
+template = (workshop.TRAIN.parents[1] / "cloudformation" / "roles.yaml").read_text()
+statements = template.split("NotebookRole:")[0].split("- Sid: ")[1:]
+allowed = {}
+for statement in statements:
+    if calls := re.findall(r"s3:\w+", statement):
+        where = re.search(r'"\$\{BucketArn\}(/[^"]*)"', statement)
+        allowed[statement.split()[0]] = ", ".join(calls), "BUCKET" + (where[1] if where else "")
+pd.DataFrame(allowed.values(), index=list(allowed), columns=["Action", "Resource"])
+
+# %% [markdown]
+# `Action` lists the calls that are allowed, `Resource` on what: that one bucket, and writing only
+# below `jobs/`. (`BUCKET` stands for the bucket's full name.) So the role is narrow, and that
+# matters, because *your script runs with it*. Many tutorials attach policies such as
+# `AmazonSageMakerFullAccess`, or allow an action on `"*"`, which means everything in the account.
+# Such policies are too broad:
+#
+# - `s3:*` on `*`: a wrong path in a script, or a package with malicious code, reads or deletes
+#   *every* bucket of the account.
+# - `iam:PassRole` on `*`: whoever may start a job can give it the administrator's role, and so act
+#   as administrator.
+# - `sagemaker:*` on `*`: one learner stops another's job, or rents GPUs by mistake.
+# - `cloudformation:*` on `*`: one `delete-stack` with a wrong name removes another team's network.
+#
+# Now create both stacks. `workshop.deploy` does what you could type for each template:
+#
+#     aws cloudformation deploy --stack-name workshop-me-roles \
+#         --template-file cloudformation/roles.yaml --parameter-overrides Seat=me \
+#         --capabilities CAPABILITY_NAMED_IAM
+#
+# The last line says that you know that it creates roles: without it CloudFormation refuses.
 
 # %%
 deployed = workshop.deploy(session)
 
 # %% [markdown]
-# **Predict, then run.** The next cell deploys the same stacks again. What will it say?
+# **Predict, then run.** The cell after the next deploys the same two stacks again. What will it do?
+
+# %%
+outcomes = ["create a second bucket", "fail: they are there already", "change nothing"]
+guess = workshop.guess(again=("Deploy the same stacks again. It will ...", outcomes))
 
 # %%
 again = workshop.deploy(session)
+unchanged = all(stack.change == "no change" for stack in again)
+guess.compare(again=outcomes[2] if unchanged else outcomes[0])
 
 # %% [markdown]
-# `no change`. A template states what should be there, not what to do. Where it is there already,
-# nothing happens. So you can run this lesson again without harm.
+# A template states what should be there, not what to do. What is there already is left alone. So
+# you can run this lesson as often as you like.
+#
+# The next cell prints the two names. AWS identifies a role by its **ARN** (Amazon Resource Name), a
+# long address with your account's number in it; the last part is the role's name.
 
 # %%
 print(f"bucket: {session.bucket}")
 print(f"role:   {session.role.split('/')[-1]}")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
-assert all(stack.change == "no change" for stack in again), "Deploying twice must change nothing."
-assert session.role.startswith("arn:"), f"{session.role} is no role ARN: run the cells above again."
+assert unchanged, "Deploying twice must change nothing."
+assert session.role.startswith("arn:"), f"{session.role} isn't an ARN: run the cells above again."
 
 # %% [markdown]
 # ## Prepare the data
 #
 # The data are 1,797 real handwritten digits, 8 × 8 pixels each, which come with scikit-learn.
-# They are small enough to train on in seconds, and real enough to be got wrong.
+# They are small enough to train on in seconds, and hard enough that a model gets some wrong.
 #
-# `prepare` writes two folders: `training` and `test`. Files in a folder are all a script needs.
+# `prepare` writes two folders, `training` and `test`. The scripts need nothing but files in
+# folders.
 
 # %%
 digits = data_prep.digits.prepare(workshop.DATA / "digits")
@@ -163,22 +222,22 @@ sorted(str(path.relative_to(digits)) for path in digits.rglob("*.npz"))
 
 # %% [markdown]
 # The training images are in four files, not one. That matters later: data in several files can
-# be given to several instances.
+# be shared among several instances.
 #
-# Now they go to S3. A file that is there already is not sent again.
+# Now they go to S3. Files that are there already are not sent again.
 
 # %%
 data = f"s3://{session.bucket}/data/digits"
 uploaded = data_prep.upload(digits, data, client=session.client("s3"))
 
 # %% [markdown]
-# A job gets its data by **channels**. A channel is a name and a place in S3. On the instance it
-# is a folder, `/opt/ml/input/data/NAME`, and the script finds it in a variable: the channel
-# `training` in `SM_CHANNEL_TRAINING`.
+# A job gets its data through **channels**. A channel has a name and an address in S3. On the
+# instance it is a folder, `/opt/ml/input/data/NAME`, and a variable tells the script where: for
+# the channel `training` it is `SM_CHANNEL_TRAINING`.
 #
 # How the files get there is the **input mode**. `File` copies all of them before the script
-# starts. `FastFile` fetches each file when the script opens it, which pays off with many GB.
-# Older texts teach a third, `Pipe`, with a reader of its own in the script: it is legacy.
+# starts. `FastFile` fetches each file when the script opens it, which pays off with many GB. Older
+# texts teach a third mode, `Pipe`, for which a script needs special reading code. It is legacy.
 
 # %%
 channels = {"training": f"{data}/training", "test": f"{data}/test"}
@@ -196,43 +255,42 @@ assert len(uploaded.sent) + len(uploaded.skipped) >= 5, "Some files are missing:
 workshop.show_function("train/train_tf.py", "train_step")
 
 # %% [markdown]
-# Nothing in it knows of SageMaker. Keep these lines in mind. In lesson 05 four processes train
+# Nothing in it knows about SageMaker. Keep these lines in mind: in lesson 05 four processes train
 # one model together, and only a few lines differ.
 #
 # ## What a script must do for SageMaker
 #
-# A **container image** is a packed system with Python and TensorFlow in it. To hand in a script
-# and let one of AWS's images run it is called **script mode**. You will read that
-# it runs your script "without any modifications". That is true only of a script that already
-# does three things:
+# On the instance your script runs in a **container image**: a packed system with Python,
+# TensorFlow and everything they need. AWS offers such images; to have one of them run a script of
+# yours is called **script mode**. It is often said that script mode runs your script "without any
+# modifications". That is true only if the script already does three things:
 #
 # 1. It reads its data from the folders in `SM_CHANNEL_…`, and not from S3 or a fixed path.
 # 2. It takes **hyperparameters**, settings such as the number of epochs, as arguments:
 #    `{"epochs": 20}` arrives as `--epochs 20`.
-# 3. It saves its model to the folder in `SM_MODEL_DIR`, at the end. SageMaker uploads what lies
-#    there. For TensorFlow's server it must be a SavedModel in a folder with a **number** as its
-#    name: `1`.
+# 3. It saves its model to the folder in `SM_MODEL_DIR`, at the end. SageMaker uploads what is
+#    there. For TensorFlow's server it must be a **SavedModel** (TensorFlow's format on disk: the
+#    computation and the weights, in a folder) in a folder with a **number** as its name: `1`.
 #
-# These are the lines of the script that know of an instance. Each has a default, so that
-# `python scripts/train/train_tf.py` runs on a laptop, too. The whole file needs nothing but
-# TensorFlow and numpy: copy it, and make it yours. So are all files in `scripts/train/`, one for
-# each way to train.
+# Below are the lines of the script that know about an instance. Each has a default, so that
+# `python scripts/train/train_tf.py` runs on a laptop, too. The file needs nothing but TensorFlow
+# and numpy: copy it, and make it yours. The same goes for every file in `scripts/train/`; there is
+# one for each way to train.
 
 # %%
 lines = (workshop.TRAIN / "train_tf.py").read_text().splitlines()
 print("\n".join(line.strip() for line in lines if 'env("SM_' in line))
 
 # %% [markdown]
-# A script that needs a library which the image lacks brings a file `requirements.txt`, beside the
-# script in `source_dir`. Every instance installs it before the script starts. Pin the versions,
-# leave out what the image has (TensorFlow above all), and remember that an instance in a closed
-# network cannot reach the package index.
+# If a script needs a library that the image lacks, put a file `requirements.txt` beside the
+# script. Every instance installs it before the script starts. Pin the versions and leave out what
+# the image has (above all TensorFlow). An instance in a closed network can't reach the package
+# index at all.
 #
 # ## Describe the job
 #
-# An **estimator** describes a job: which script, on what, with which framework. The last line
-# adds what all jobs of this course share: `source_dir` (the folder `scripts/train/`), the role,
-# the bucket, the names of the metrics, and a limit of 30 minutes after which a job is ended.
+# An **estimator** describes a job: which script, on what, with which framework. Its last line adds
+# what all jobs of this course share. The cell below it shows what that is.
 #
 # `framework_version` chooses a container image on AWS. The local endpoint pulls no image: it
 # runs what is installed here, and says so in the job's log. `instance_type` is one without a
@@ -257,21 +315,28 @@ estimator = TensorFlow(
 )
 
 # %% [markdown]
-# In a script of your own that last line is not there. This is all that it stands for, here and in
-# every lesson:
+# In a script of your own you would write these lines in its place. `source_dir` is the folder that
+# is sent along, `metric_definitions` is explained below, and `max_run` is the limit in seconds
+# after which SageMaker ends the job, so that a script that hangs can't cost a weekend:
 
 # %%
 for name, value in session.job_settings("first").items():
     print(f"{name}={value!r},")
 
 # %% [markdown]
-# What will it cost on AWS? Ask **before** you start it. 300 seconds are an estimate; the second
-# number is what the limit allows at most, with the 120 seconds that a job gets to end.
+# What will it cost on AWS? Ask **before** you start it. The first number is for our estimate of
+# 300 seconds. The second is the most it can cost: `max_run`, and the 120 seconds that a job gets to
+# end.
 
 # %%
 workshop.cost("ml.c5.xlarge", instance_count=1, seconds=300)
 
 # %% [markdown]
+# Take both numbers for what they are. The price per hour has the date above; it was quoted from
+# public projects, which agree with each other, and prices change. The seconds are guesses: what
+# this kit measures are seconds *here*, and no job of it has been billed on AWS yet. Look at your
+# first bill.
+#
 # ## Run the job
 #
 # The job will pass through these phases: *Starting* (take the instance), *Downloading* (script
@@ -297,11 +362,13 @@ result = workshop.follow(estimator)
 # %% [markdown]
 # You should see `Completed`, the seconds of each phase, and four metrics.
 #
-# `billable` is what AWS would charge for: seconds, times instances, from the moment when the
-# instances begin to download until the model is uploaded. Waiting for instances is free. Where do
-# the metrics come
-# from? The script only prints them. SageMaker reads every line of the log with regular
-# expressions that came with the request, and keeps the last value of each.
+# `billable` is the time that AWS would charge for: the seconds from the moment when the instances
+# begin to download until the model is uploaded, times the instances. Waiting for instances is
+# free.
+#
+# Where do the metrics come from? The script only prints them. The request contained regular
+# expressions (`metric_definitions`); SageMaker applies them to every line of the log and keeps
+# the last value of each.
 
 # %% [markdown]
 # ## Where the time went
@@ -314,6 +381,7 @@ seconds.to_frame("seconds").round(2)
 # %%
 longest = max(phases, key=lambda phase: result.phases.get(phase, 0))
 guess.compare(longest=longest, accuracy=100 * result.metrics["test_accuracy"])
+print(f"{longest} took {seconds[longest] / seconds.sum():.0%} of this job's time.")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 workshop.save_results(
@@ -322,16 +390,16 @@ workshop.save_results(
 assert result.phases["Training"] > 0, "The job has no Training phase: look at result.why()."
 
 # %% [markdown]
-# The numbers above were measured in this run. Locally *Starting* is short, because an instance
-# is only a few processes. On AWS it takes minutes, while *Training* can be shorter. For a small
-# model, waiting for computers is most of the time. Remember this when somebody promises that
-# more computers will make a small job faster.
+# These numbers were measured in this run. With `target = "local"` an instance is only a few
+# processes, so *Starting* is short. On AWS it takes minutes: a computer is found, started, and
+# given its image (not measured here). For a small model, waiting for computers can then be most of
+# the time. Remember this when somebody promises that more computers will make a small job faster.
 #
 # ## Find a job again
 #
-# The job does not run in this notebook. If you close it, the job goes on. All you need to find
-# it again is its name, which `workshop jobs` and the AWS console list. `attach` makes an estimator
-# from it. For a job that still runs, `attach` waits until it has ended.
+# The job doesn't run in this notebook. If you close the notebook, the job continues. To find it
+# again you need only its name, which `workshop jobs` and the AWS console list. `attach` makes an
+# estimator from it. If the job is still running, `attach` waits until it ends.
 
 # %%
 attached = TensorFlow.attach(result.name, sagemaker_session=session.sagemaker_session)
@@ -346,8 +414,8 @@ workshop.save_results(attached=attached.latest_training_job.name == result.name)
 # %% [markdown]
 # ## What the job left
 #
-# SageMaker packed what lay in `SM_MODEL_DIR` when the script had ended, and put it into S3. It is
-# there once, at the end: a script that wants to keep more on the way writes checkpoints.
+# SageMaker packed what was in `SM_MODEL_DIR` when the script ended, and put it into S3. That
+# happens once, at the end. A script that wants to keep something earlier writes checkpoints.
 
 # %%
 import io
@@ -364,14 +432,14 @@ assert "1/saved_model.pb" in saved, "No SavedModel in a numeric folder: it could
 workshop.save_results(saved=saved)
 
 # %% [markdown]
-# The SavedModel lies in the folder `1`. A server that finds `1` and `2` takes the higher number:
-# the number is the model's version.
+# The SavedModel is in the folder `1`. The number is the model's version: a server that finds `1`
+# and `2` takes the higher one.
 #
 # ## Read the log
 #
-# All that the script prints goes to CloudWatch Logs, line by line. Each instance has its own
-# stream; the first instance is called `algo-1`. The log begins with what the instance is told
-# about itself: the `SM_…` variables.
+# All that the script prints goes to CloudWatch Logs, AWS's service for logs, line by line. Each
+# instance writes a log of its own; the first instance is called `algo-1`. The log begins with what
+# the instance is told about itself, the `SM_…` variables:
 
 # %%
 for line in result.lines:
@@ -380,24 +448,25 @@ for line in result.lines:
 
 # %% [markdown]
 # The script prints one JSON record for each epoch. Programs can read that, and so can you, as a
-# table. `test_accuracy` is measured on images that training never saw.
+# table. `test_accuracy` is measured on images that were never trained on.
 
 # %%
 epochs_table, steps = result.table("epoch"), result.table("step")
 loss = {"one step": steps.set_index("step")["train_loss"]}
 loss["mean of an epoch"] = epochs_table.set_index("step")["train_loss"]
-plots.lines(loss, "The loss falls", "step (one global batch)", "training loss (cross-entropy)")
+plots.lines(loss, "The training loss", "step (one global batch)", "training loss (cross-entropy)")
 epochs_table[["epoch", "train_loss", "test_accuracy", "samples_per_second"]].tail()
 
 # %% [markdown]
-# The loss of single steps jumps: each step sees only 64 images. The mean of an epoch falls.
+# The loss of single steps jumps, because each step sees only 64 images. Judge by the mean of an
+# epoch:
 
 # %%
-accuracy = result.metrics["test_accuracy"]
+accuracy, losses = result.metrics["test_accuracy"], epochs_table["train_loss"]
+print(f"Mean loss: {losses.iloc[0]:.3f} in the first epoch, {losses.iloc[-1]:.3f} in the last.")
 print(f"{accuracy:.1%} of the test images are right.")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
-losses = epochs_table["train_loss"]
 assert losses.iloc[-1] < losses.iloc[0], "The loss did not fall: look at the learning rate."
 assert accuracy >= expected_accuracy, f"{accuracy:.1%} is too low; {expected_accuracy:.0%} expected"
 workshop.save_results(
@@ -425,8 +494,8 @@ workshop.quiz("00")
 # - A training job takes instances, copies data and script there, runs the script, saves the
 #   model, and gives the instances back.
 # - `target` is the only switch between this machine and AWS.
-# - Bucket and role come from stacks. Their names are read, never pasted.
-# - A channel is a place in S3 and, on the instance, a folder.
+# - Bucket and role come from stacks. Your script acts under the role: keep it narrow.
+# - A channel is an address in S3 and, on the instance, a folder.
 # - A script reads its channels, takes hyperparameters as arguments, and saves to `SM_MODEL_DIR`.
 # - A job lives without the notebook; its name is enough to find it again.
 # - The log has everything the script printed; metrics are read from it.
@@ -440,8 +509,8 @@ assert result.model.endswith("model.tar.gz"), "The job left no model."
 # %% [markdown]
 # ## Clean up
 #
-# Nothing runs any more: the instance was given back when the job ended. The bucket and the role
-# stay, because the next lessons use them. `workshop down` ends the local endpoint;
+# Nothing is running any more: the instance was given back when the job ended. The bucket and the
+# role stay, because the next lessons use them. `workshop down` ends the local endpoint;
 # `workshop down --forget` also removes its jobs and buckets.
 #
 # ## Next

@@ -120,13 +120,15 @@ def _write_start(source: Path) -> None:
     pages = {
         "LESSONS": chosen(()),
         "EXERCISES": [NOTEBOOKS / "exercises" / one.name for one in lessons()],
-        "SOLUTIONS": [NOTEBOOKS / "solutions" / one.name for one in lessons()],
         "INSTRUCTOR": _instructors(),
     }
     for word, found in pages.items():
         names = [str(one.relative_to(ROOT).with_suffix("")) for one in found]
         text = text.replace(word, "\n".join(names))
     page.write_text(text)
+    names = [f"notebooks/solutions/{one.stem}" for one in lessons()]
+    lines = ["# Solutions of the exercises", "", "```{toctree}", ":maxdepth: 1", "", *names, "```"]
+    page.with_name("solutions.md").write_text("\n".join([*lines, ""]))
 
 
 def _write_lesson(executed: Path, page: Path) -> None:

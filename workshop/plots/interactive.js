@@ -279,10 +279,8 @@
   const timeline = (host, { spans }) => {
     const steps = [...new Set(spans.map((span) => span.step))].sort((a, b) => a - b);
     const ranks = [...new Set(spans.map((span) => span.rank))].sort((a, b) => a - b);
-    const most = Math.max(...spans.map((span) => span.start_ms + span.ms));
     const [left, right, lane] = [64, 410, 22];
     const height = ranks.length * (2 * lane + 18) + 34;
-    const across = (ms) => left + ((right - left) * ms) / most;
     const picture = svg("svg", { viewBox: `0 0 420 ${height}`, role: "img" });
     const says = el("p", { class: "says", "aria-live": "polite" });
     const legend = el("p", { class: "legend" });
@@ -295,9 +293,12 @@
     const draw = (at) => {
       const step = steps[at];
       const parts = [];
+      const shown = spans.filter((span) => span.step === step);
+      const most = Math.max(...shown.map((span) => span.start_ms + span.ms)); // each step its own scale
+      const across = (ms) => left + ((right - left) * ms) / most;
       const told = ranks.map((rank, row) => {
         const top = 8 + row * (2 * lane + 18);
-        const mine = spans.filter((span) => span.step === step && span.rank === rank);
+        const mine = shown.filter((span) => span.rank === rank);
         parts.push(svg("text", { x: 4, y: top + lane + 4 }, `rank ${rank}`));
         for (const span of mine) {
           const y = top + (span.kind === "communicate" ? lane : 0);
@@ -382,9 +383,9 @@
     const rates = [50, 100, 200, 400, 1000, 10000, 25000, 100000].map((mbit) => [
       String(mbit), mbit < 1000 ? `${mbit} Mbit/s` : `${mbit / 1000} Gbit/s`,
     ]);
-    const measured = [["", "as it was measured"]];
-    const cores = [["", "a core for each rank"]];
-    if (data.cores) cores.push([String(data.cores), `${data.cores} cores for all ranks together`]);
+    const measured = [["", "as measured"]];
+    const cores = [["", "one per rank"]];
+    if (data.cores) cores.push([String(data.cores), `${data.cores}, shared by all`]);
     const fields = {
       instances: choose("Instances", "instances", counts([1, 2, 4, 8, 16]), String(data.instances)),
       each: choose("Ranks on each", "each", counts([1, 2, 4, 8]), String(data.each)),
@@ -392,7 +393,7 @@
       algorithm: choose("All-reduce", "algorithm", counts(Object.keys(ALGORITHMS)), data.algorithm),
       megabytes: type("Gradients, MB", "megabytes", Number((data.bytes / 1e6).toPrecision(4)), 0.001, 100000),
       images: type("Images on each rank", "images", data.images, 1, 1000000),
-      overlap: type("Overlap, % of the computing", "overlap", 100 * data.overlap, 0, 100),
+      overlap: type("Overlap, %", "overlap", 100 * data.overlap, 0, 100),
       cores: choose("Cores", "cores", cores, ""),
     };
     const rows = el("tbody");
