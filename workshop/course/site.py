@@ -53,6 +53,12 @@ NOT_FILES = (".md", ".ipynb", ".pyc")  # pages, or made by a program
 # What outputs link to in scripts/ has a page of its own here; lines have no places there.
 SCRIPT_LINK = re.compile(r"(\.\./scripts/[\w/]+)\.py(?:#L\d+)?(?=[\")])")
 HIDDEN = {"results", "injected-parameters"}
+RECORDED = """```{note}
+This page is a recorded run: every output is what the cell above it gave. You can follow it without
+running anything. Where the lesson asks for a guess, write yours down before you read on; the table
+that follows shows what was measured, and no guess. "This machine" is the one that
+[How it was measured](../measured.md) names.
+```"""
 LONG_INPUT = 25  # lines; a longer cell is folded
 
 
@@ -149,6 +155,7 @@ def _write_lesson(executed: Path, page: Path) -> None:
             data.pop("application/vnd.jupyter.widget-view+json", None)
             for kind in {"text/html", "text/markdown"} & data.keys():
                 data[kind] = SCRIPT_LINK.sub(r"\1.html", "".join(data[kind]))
+    notebook.cells.insert(1, nbformat.v4.new_markdown_cell(RECORDED))
     notebook.cells.append(nbformat.v4.new_markdown_cell(_files_of(executed.stem, notebook)))
     page.parent.mkdir(parents=True, exist_ok=True)
     nbformat.write(notebook, page)
