@@ -105,7 +105,7 @@ def _write_source(executed: Path, source: Path) -> None:
     for folder in ("exercises", "solutions"):
         for notebook in sorted((NOTEBOOKS / folder).glob("*.ipynb")):
             _copy(notebook, source / notebook.relative_to(ROOT))
-    for page in [ROOT / name for name in PAGES] + _instructors():
+    for page in [ROOT / name for name in PAGES] + instructors():
         _copy(page, source / page.relative_to(ROOT))
     _write_scripts(source / "scripts")
     _write_field_guide(source / "field_guide.md")
@@ -113,7 +113,7 @@ def _write_source(executed: Path, source: Path) -> None:
     _copy_files(source)
 
 
-def _instructors() -> list[Path]:
+def instructors() -> list[Path]:
     """The instructor's part: the guide first."""
     found = (NOTEBOOKS / "instructor").glob("*.md")
     return sorted(found, key=lambda path: (path.stem != "guide", path))
@@ -126,7 +126,7 @@ def _write_start(source: Path) -> None:
     pages = {
         "LESSONS": chosen(()),
         "EXERCISES": [NOTEBOOKS / "exercises" / one.name for one in lessons()],
-        "INSTRUCTOR": _instructors(),
+        "INSTRUCTOR": instructors(),
     }
     for word, found in pages.items():
         names = [str(one.relative_to(ROOT).with_suffix("")) for one in found]

@@ -8,30 +8,27 @@ outputs of cells and in templates.
 
 from __future__ import annotations
 
+import html
+import re
 import sys
 from collections.abc import Iterator
-from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from workshop.paths import BUILD
 
+SCRIPT = re.compile(r"<script\b.*?</script>", re.DOTALL)
+LINK = re.compile(r'\b(?:href|src)="([^"]+)"')
+PLACE = re.compile(r'\b(?:id|name)="([^"]+)"')
 
-class _Page(HTMLParser):
+
+class _Page:
     """A page's links, and the places in it that one can link to."""
 
     def __init__(self, text: str) -> None:
-        super().__init__()
-        self.links: list[str] = []
-        self.places: set[str] = {"", "top"}
-        self.feed(text)
-
-    def handle_starttag(self, tag, attributes) -> None:
-        for name, value in attributes:
-            if name in ("href", "src") and value:
-                self.links.append(value)
-            elif name in ("id", "name") and value:
-                self.places.add(value)
+        text = SCRIPT.sub("", text)
+        self.links = [html.unescape(link) for link in LINK.findall(text)]
+        self.places = {"", "top", *map(html.unescape, PLACE.findall(text))}
 
 
 def broken(site: Path) -> Iterator[str]:
