@@ -23,7 +23,7 @@ from workshop.measure.step_time import Compute, at_bandwidth, step_seconds
 from workshop.output import events
 
 CALIBRATED_MBIT = 200
-MBITS = (50, 100, 400)
+MBITS = (100, 300, 800)
 PLACEMENTS = ((2, 1), (2, 2), (4, 1))  # instances, ranks on each
 HIDDEN_UNITS = (512, 1536, 4096)  # 1.1, 3.2 and 8.6 MB of gradients; the middle one only here
 IMAGES = 64  # of each rank
@@ -62,16 +62,17 @@ def run(runs: int) -> None:
         tiers = TwoTiers.from_measurements(links)
         known = measure("known", CALIBRATED_MBIT, 2, 2, **{"hidden-units": sizes, "images": IMAGES})
         overlap = best_overlap(known, compute, tiers)
-        print(f"\n{compute}\n{tiers}\noverlap {overlap:.2f}")
+        print(f"\n{compute}\n{tiers}\noverlap {overlap:.2f}", flush=True)
         rows = []
         for mbit in MBITS:
             for instances, ranks in PLACEMENTS:
                 name, sized = f"{mbit}-{instances}x{ranks}", {"hidden-units": sizes}
-                found = measure(name, mbit, instances, ranks, images=IMAGES, **sized)
+                found = measure(name, mbit, instances, ranks, images=IMAGES, steps=1, **sized)
                 for one in found:
                     place = {"instances": instances, "ranks_per_instance": ranks}
                     predicted = predict(one, compute, tiers, overlap, 1e6 * mbit, **place)
                     rows.append((mbit, f"{instances} x {ranks}", one, predicted))
+                print(f"{mbit} Mbit/s, {instances} x {ranks}: measured", flush=True)
     print_rows(rows)
 
 

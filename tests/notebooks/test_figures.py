@@ -16,8 +16,14 @@ from workshop.course.lessons import chosen
 from workshop.lesson.results import MIME
 
 COMPARISON = {
-    "1 x 1": {"world_size": 1, "step ms": 4.0, "samples/s": 64000},
-    "1 x 2": {"world_size": 2, "step ms": 3.2, "samples/s": 80000},
+    "2 x 1 in a VPC": {
+        "instances": 2,
+        "processes": 1,
+        "world_size": 2,
+        "step ms": 3.2,
+        "samples/s": 80000,
+    },
+    "1 x 1": {"instances": 1, "processes": 1, "world_size": 1, "step ms": 4.0, "samples/s": 64000},
 }
 
 
@@ -64,8 +70,12 @@ def test_the_readme_gets_the_runs_pictures_and_table(tmp_path, readme):
     assert reds == [0, 1, 2, 3], "each lesson's own picture"
     text = readme.read_text()
     assert text.startswith("before\n") and text.endswith("after\n") and "old" not in text
-    assert 'alt="Picture &quot;2&quot;"' in text
-    assert "| 1 x 2 | 2 | 3.2 | 80,000 | 1.25 |" in text
+    third = record["pictures"][2]
+    picture = f'[![Picture "2"](site/figures/{third["file"]})](notebooks/{third["lesson"]}.ipynb)'
+    assert picture in text
+    job, vpc = (line for line in text.splitlines() if line.startswith("| a job"))
+    assert job == "| a job | 1 x 1 | 1 | 4.0 | 64,000 | 1.00 |"
+    assert vpc == "| a job in your own VPC | 2 x 1 | 2 | 3.2 | 80,000 | 1.25 |"
     assert "Recorded on 2026-11-22 at commit abc1234, on a machine, 2 cores." in text
     assert figures.replaced(text, record) == text, "a second time changes nothing"
 

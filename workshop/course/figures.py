@@ -95,31 +95,50 @@ def replaced(text: str, record: dict) -> str:
 
 def section(record: dict) -> str:
     """The README's part: the pictures and the table, with date, commit and machine."""
-    lines = []
-    for picture in record["pictures"]:
-        alt = re.sub(r"[\[\]]", "", " ".join(picture["alt"].split()))
-        image = f'<img src="site/figures/{picture["file"]}" width="410" alt="{html.escape(alt)}">'
-        lines.append(f'<a href="notebooks/{picture["lesson"]}.ipynb">{image}</a>')
-    lines += ["", f"One training, in {len(record['comparison'])} ways (lesson 05):", ""]
+    pictures = [_linked(picture) for picture in record["pictures"]]
+    lines = ["", "| | |", "|---|---|"]
+    lines += [f"| {' | '.join(pictures[at : at + 2])} |" for at in range(0, len(pictures), 2)]
     lines += [
-        "| instances x processes | ranks | a step, ms | images per second | speed-up |",
-        "|---|---|---|---|---|",
+        "",
+        "One training in each of the four ways to run Horovod, and in TensorFlow's own (lesson 05):",
+        "",
+        "| where | instances x processes | ranks | a step, ms | images per second | speed-up |",
+        "|---|---|---|---|---|---|",
     ]
-    rows = record["comparison"]
-    first = next(iter(rows.values()))["samples/s"]
-    for name, row in rows.items():
+    rows = sorted(
+        record["comparison"].items(),
+        key=lambda row: (row[1]["world_size"], row[1]["instances"], row[0]),
+    )
+    first = rows[0][1]["samples/s"]
+    for name, row in rows:
         speed = row["samples/s"]
         lines.append(
-            f"| {name} | {row['world_size']} | {row['step ms']:.1f} | {speed:,.0f} | "
-            f"{speed / first:.2f} |"
+            f"| {_where(name)} | {row['instances']} x {row['processes']} | {row['world_size']} | "
+            f"{row['step ms']:.1f} | {speed:,.0f} | {speed / first:.2f} |"
         )
     lines += [
         "",
-        f"Recorded on {record['date']} at commit {record['commit']}, on {record['machine']}. All",
-        "ranks share the cores of that one machine. On AWS each instance brings its own.",
+        f"Recorded on {record['date']} at commit {record['commit']}, on {record['machine']}.",
+        "All ranks share the cores of that one machine. On AWS each instance brings its own.",
         "",
     ]
     return "\n".join(lines)
+
+
+def _linked(picture: dict) -> str:
+    """A picture that leads to its lesson, as a cell of a table."""
+    alt = re.sub(r"[\[\]|]", " ", " ".join(picture["alt"].split()))
+    return f"[![{alt}](site/figures/{picture['file']})](notebooks/{picture['lesson']}.ipynb)"
+
+
+def _where(name: str) -> str:
+    """What a row of lesson 05's table is, in words; its name says it."""
+    kinds = {
+        "mpirun": "the notebook's own machine, by `mpirun`",
+        "VPC": "a job in your own VPC",
+        "MultiWorker": "a job, without Horovod: MultiWorkerMirrored",
+    }
+    return next((text for word, text in kinds.items() if word in name), "a job")
 
 
 if __name__ == "__main__":
