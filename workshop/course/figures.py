@@ -100,7 +100,8 @@ def section(record: dict) -> str:
     lines += [f"| {' | '.join(pictures[at : at + 2])} |" for at in range(0, len(pictures), 2)]
     lines += [
         "",
-        "One training in each of the four ways to run Horovod, and in TensorFlow's own (lesson 05):",
+        "One training in each of the four ways to run Horovod, and in TensorFlow's own",
+        "(lesson 05):",
         "",
         "| where | instances x processes | ranks | a step, ms | images per second | speed-up |",
         "|---|---|---|---|---|---|",
