@@ -157,7 +157,12 @@
     made.append(...children);
     return made;
   };
-  const el = (tag, attributes = {}, ...children) => make(tag, attributes, children);
+  // JupyterLab's own shortcuts take the arrow keys, unless the focused element itself says this.
+  const OWN_KEYS = { "data-lm-suppress-shortcuts": "true" };
+  const el = (tag, attributes = {}, ...children) => {
+    const own = ["input", "select", "button"].includes(tag) ? OWN_KEYS : {};
+    return make(tag, { ...own, ...attributes }, children);
+  };
   const svg = (tag, attributes = {}, ...children) =>
     make(tag, attributes, children, "http://www.w3.org/2000/svg");
 

@@ -101,8 +101,7 @@ def as_html(piece: str, data: dict, about: str) -> str:
     style, program = ((HERE / f"interactive.{kind}").read_text() for kind in ("css", "js"))
     values = json.dumps(data, allow_nan=False).replace("</", "<\\/")
     return f"""<style>{style}</style>
-<div class="workshop-piece" id="{place}" role="group" aria-label="{html.escape(about)}"
-  data-lm-suppress-shortcuts="true">
+<div class="workshop-piece" id="{place}" role="group" aria-label="{html.escape(about)}">
 <p>{html.escape(about)} It needs JavaScript: trust the notebook (File > Trust Notebook).</p>
 </div>
 <script>
