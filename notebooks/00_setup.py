@@ -135,8 +135,8 @@ session
 # - a **role**. A job doesn't run as you. It acts under a role of its own, with a list of what that
 #   role may do. Everything else is refused.
 #
-# Nobody should click these together in a web console: nobody else could repeat it, and nobody
-# would know what to delete. They are written down in two files,
+# Nobody should click these together in a web console: clicks can't be repeated, reviewed or
+# cleanly undone. They are written down in two files,
 # `cloudformation/storage.yaml` and `cloudformation/roles.yaml`. Such a file is a **template** for
 # CloudFormation, the service that creates what a template says. What it creates from one template
 # is a **stack**: things that are created, changed and deleted together.
@@ -237,7 +237,8 @@ uploaded = data_prep.upload(digits, data, client=session.client("s3"))
 #
 # How the files get there is the **input mode**. `File` copies all of them before the script
 # starts. `FastFile` fetches each file when the script opens it, which pays off with many GB. Older
-# texts teach a third mode, `Pipe`, for which a script needs special reading code. It is legacy.
+# texts teach a third mode, `Pipe`, for which a script needs special reading code such as
+# `PipeModeDataset`. It is legacy.
 
 # %%
 channels = {"training": f"{data}/training", "test": f"{data}/test"}
