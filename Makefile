@@ -1,7 +1,7 @@
 # The whole kit from two commands: `make run`, `make test`. Both set .venv up first when it is
 # missing or out of date. `make` alone lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help setup ready run site lab lint test soak test-matrix sdk-v3 bench doctor lock clean distclean
+.PHONY: help setup ready run site figures translations lab lint test soak test-matrix sdk-v3 bench doctor lock clean distclean
 SHELL := /bin/sh
 
 # Another Python for .venv:  make setup PYTHON=/path/to/python3.11
@@ -28,6 +28,12 @@ run: ready ## run every lesson here, no AWS account; the pages go to build/
 
 site: ready ## build the site in build/site from the pages of the last `make run`
 	@$(INSIDE) $(BIN)/python -m workshop.course.site
+
+figures: ready ## renew the README's pictures and table from the last `make run`
+	@$(INSIDE) $(BIN)/python -m workshop.course.figures
+
+translations: ready ## bring the site's catalogs in site/locale up to date with the English texts
+	@$(INSIDE) $(BIN)/python -m workshop.course.translations
 
 lab: ready ## open the lessons in JupyterLab, with the local endpoint up
 	@$(INSIDE) $(BIN)/workshop lab

@@ -231,6 +231,12 @@ recorded = ranks.run("collectives.tour:watched_ring")
 plots.ring_steps(recorded)
 
 # %% [markdown]
+# The same run, one step at a time. Move the slider with the mouse, or with the arrow keys.
+
+# %%
+plots.interactive.ring(recorded)
+
+# %% [markdown]
 # Follow one chunk, say the first column, from frame to frame. It moves down one rank in each
 # step, and one more digit becomes 1. Bold and green means complete. After the reduce-scatter there
 # is one complete sum in each row; the all-gather copies it to all others.

@@ -342,7 +342,8 @@ ablation.show_step(choice.script, 7, 8, 9)
 # ## Leave one out
 #
 # Now the proof. First the complete script on two ranks; then three copies, each without one step.
-# `HOROVOD_TIMELINE` makes Horovod write down what it does; you will read that below.
+# `HOROVOD_TIMELINE` tells Horovod to note what it does; you will read that below. (Horovod
+# remembers what it has negotiated once. Without that cache it notes in every step who was late.)
 #
 # **Predict.** Each rank has a random seed of its own, as scripts with dropout need. So each starts
 # with different weights.
@@ -358,7 +359,7 @@ guess = workshop.guess(
 # %%
 folder = tempfile.TemporaryDirectory(prefix="workshop-04-")  # goes with the notebook
 trace = Path(folder.name) / "timeline.json"
-variables = choice.environment | {"HOROVOD_TIMELINE": trace}
+variables = choice.environment | {"HOROVOD_TIMELINE": trace, "HOROVOD_CACHE_CAPACITY": 0}
 runs = {"complete": mpirun(2, DEMOS / choice.script, *short, show=False, **variables)}
 for name, step in {"no_tape": 4, "no_broadcast": 5, "no_shard": 7}.items():
     with ablation.without(choice.script, step) as copy:
@@ -444,6 +445,13 @@ plots.gantt(bars, "One step: what happened to each gradient (measured)", "millis
 # `all-reduce` means that the network is slow. (Without Horovod, PyTorch replaces it here, and only
 # the all-reduces are known.)
 #
+# The same file says when each rank had its last gradient ready. So it says who waits for whom. Move
+# the slider to see the steps one by one.
+
+# %%
+plots.interactive.timeline(timeline.by_rank(trace))
+
+# %% [markdown]
 # You can open the same file in a browser (chrome://tracing). For many hosts Horovod can also
 # reduce in two tiers (`HOROVOD_HIERARCHICAL_ALLREDUCE=1`) and search for good settings by itself
 # (`HOROVOD_AUTOTUNE=1`).

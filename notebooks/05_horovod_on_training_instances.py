@@ -432,7 +432,7 @@ comparison = workshop.compare({name: rows[name] for name in order})
 comparison["last loss"] = [rows[name].table("epoch")["train_loss"].iloc[-1] for name in order]
 comparison.drop(columns="global_batch_size")
 
-# %%
+# %% tags=["readme"]
 title, label = (
     "Samples per second, and the time of a step",
     "samples per second, all ranks together",

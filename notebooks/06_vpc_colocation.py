@@ -335,7 +335,7 @@ for name, mbit in crossings.items():
     said[name] = f"slower from {mbit:.0f} Mbit/s on" if mbit else f"{everywhere} at every link"
     print(f"{name}: two instances are {said[name]}")
 
-# %% jupyter={"source_hidden": true} tags=["figure"]
+# %% jupyter={"source_hidden": true} tags=["figure", "readme"]
 rates = sorted({mbit for mbit in narrowing["mbit"] if np.isfinite(mbit)}, reverse=True)
 unshaped = 2 * rates[0] if rates else 1  # its place on the axis
 x, y = "bandwidth of each instance (Mbit/s), falling to the right", "milliseconds for a step"

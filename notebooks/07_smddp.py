@@ -66,6 +66,9 @@ epochs = 4
 max_run = 900
 
 # %%
+import os
+import sys
+
 import numpy as np
 import pandas as pd
 
@@ -74,9 +77,10 @@ import workshop
 from workshop import plots
 from workshop.account import preflight
 from workshop.jobs import bandwidth
+from workshop.launch import processes
 from workshop.launch.horovod_fallback import horovod_script
 from workshop.lesson import reference_results
-from workshop.measure import alpha_beta
+from workshop.measure import alpha_beta, step_time
 
 session = workshop.session(target=target, seat=seat)
 digits = data_prep.digits.prepare(workshop.DATA / "digits", quiet=True)
@@ -254,6 +258,18 @@ checked
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 workshop.save_results(off=float(checked["off by"].abs().median()))
+
+# %% [markdown]
+# A whole step computes, too. What one rank computes is measured here, on one core of the machine
+# that this notebook runs on. With that and the links from above the calculator predicts a step of
+# other placements, links and sizes. It opens when you have guessed.
+
+# %%
+alone = [sys.executable, workshop.DEMOS / "measure_steps.py", "--images", "32,128"]
+steps = processes.run_together(alone)
+compute = step_time.Compute.from_measurements(steps)
+size, cores = steps[0]["gradient_bytes"], os.cpu_count()
+plots.interactive.calculator(tiers, compute, size, images=64, cores=cores)
 
 # %% [markdown]
 # ## Herring: the servers come back

@@ -6,7 +6,7 @@ copyright = "free to copy: MIT No Attribution"
 html_title = "Data-parallel training, on SageMaker and on your own machine"
 
 extensions = ["myst_nb"]
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "locale"]
 nitpicky = False
 
 # Nothing is executed here: the pages show what `make run` recorded.
@@ -34,6 +34,16 @@ html_sourcelink_suffix = ""
 html_last_updated_fmt = "%Y-%m-%d"
 # From a folder opened in a browser a page may not read the others: results show titles alone.
 html_show_search_summary = False
+templates_path = ["_templates"]
+html_sidebars = {
+    "**": [
+        "navbar-logo.html",
+        "icon-links.html",
+        "search-button-field.html",
+        "languages.html",
+        "sbt-sidebar-nav.html",
+    ]
+}
 html_theme_options = {
     "show_toc_level": 2,
     "use_download_button": True,

@@ -149,7 +149,7 @@ def test_a_circle_would_be_found(tmp_path, back):
 # files beside the rooms, which import no room.
 ROOMS = {
     "cli": {"course", "failures", "account", "plots", "measure", "jobs", "launch", "lesson"},
-    "course": {"account", "jobs", "lesson"},
+    "course": {"account", "failures", "jobs", "lesson"},
     "failures": {"jobs", "launch", "lesson"},
     "account": {"jobs"},
     "plots": set(),
@@ -159,7 +159,7 @@ ROOMS = {
     "lesson": set(),
 }
 MOST_FILES = 3  # beside the rooms
-MOST_ARROWS = 23  # between rooms, and from rooms to the files beside them
+MOST_ARROWS = 24  # between rooms, and from rooms to the files beside them
 
 
 def wrong_arrows(known: dict[str, Path]) -> dict[str, set[str]]:

@@ -12,6 +12,7 @@ from pathlib import Path
 import nbformat
 import psutil
 import pytest
+from selenium.webdriver.common.keys import Keys
 
 from lab_harness import PATIENCE, Page, end_lab, wait_for
 from local_sagemaker import daemon
@@ -27,6 +28,9 @@ SHOWN = "return arguments[0].complete && arguments[0].naturalWidth > 0 ? argumen
 KEPT = re.compile(r"^import workshop$|workshop\.(session|predict|guess|quiz)\(", re.MULTILINE)
 PICTURE = """with plots.canvas("Two ranks", "step") as axes:
     axes.plot([1, 2])"""
+PIECE = """import numpy
+plots.interactive.ring([numpy.array([[1, 1], [1, 11], [11, 11]]),
+                        numpy.array([[10, 10], [11, 10], [11, 11]])])"""
 
 
 def shortened(lesson: Path) -> Path:
@@ -40,7 +44,8 @@ def shortened(lesson: Path) -> Path:
         and ("parameters" in cell.metadata.get("tags", []) or KEPT.search(cell.source))
     ]
     assert len(kept) >= 5, "parameters, set-up, session, guess and quiz"
-    whole.cells = [title, *kept, *(nbformat.v4.new_code_cell(PICTURE) for _ in range(2))]
+    more = (PICTURE, PICTURE, PIECE)
+    whole.cells = [title, *kept, *map(nbformat.v4.new_code_cell, more)]
     short = lesson.with_name("00_short.ipynb")
     nbformat.write(whole, short)
     return short
@@ -113,6 +118,17 @@ def test_the_quiz_says_at_once_whether_an_answer_is_right(page, right):
     word = "Right." if right else "No."
     wait_for(f"the quiz says {word}", lambda: word in page.text("details[open]"), PATIENCE)
     page.picture(choice, f"quiz-{'right' if right else 'wrong'}")
+
+
+def test_an_interactive_piece_moves_by_keyboard(page):
+    """The notebook's own shortcuts do not take the arrow keys away from the slider."""
+    if not (found := page.all(".workshop-piece input[type=range]")):
+        pytest.skip("this lesson has no interactive piece")
+    (says,) = page.all(".workshop-piece .says")
+    page.click(found[0])
+    found[0].send_keys(Keys.HOME, Keys.ARROW_RIGHT)
+    assert says.text.startswith("Step 1 of 2, reduce-scatter: ")
+    page.picture(says, "piece")
 
 
 def test_the_first_page_is_kept(page):

@@ -1,7 +1,7 @@
 """The site, built from lessons and looked at in a real browser: nothing from outside, nothing cut.
 
-`make test` builds it from the lessons as they are committed, and opens a few pages; `make soak`
-opens every page of the site that `make site` built from a run.
+`make test` builds it in English from the lessons as they are committed, and opens a few pages.
+`make soak` builds it in every language, and opens every page of the site that `make site` built.
 """
 
 import json
@@ -10,11 +10,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from babel.messages import pofile
 from filelock import FileLock
 
 from lab_harness import CHROMIUM, DRIVER, MISSING, chromium
-from workshop.course import site
+from workshop.course import site, translations
 from workshop.course.lessons import chosen
+from workshop.course.site_links import broken
 
 AXE = "axe-core@4.14.1"
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]
@@ -34,17 +36,27 @@ axe.run(document, {preload: false, runOnly: arguments[0]}).then(r => done(
   r.violations.map(v => v.id + ": " + v.nodes.map(n => n.target).slice(0, 3))));"""
 
 
-@pytest.fixture(scope="module")
-def built(tmp_path_factory):
-    """The site of lessons without outputs."""
-    folder = tmp_path_factory.mktemp("site")
+def build(folder: Path, languages) -> Path:
+    """Build the site of lessons without outputs in a folder."""
     executed = folder / "executed"
     executed.mkdir()
     for lesson in chosen(()):
         shutil.copy(lesson, executed)
     run = RUN | {"lessons": [{"name": one.stem, "seconds": 1} for one in chosen(())]}
     (executed / "run.json").write_text(json.dumps(run))
-    return site.build(executed, folder / "source", folder / "site").parent
+    return site.build(executed, folder / "source", folder / "site", languages).parent
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """The site of lessons without outputs, in English."""
+    return build(tmp_path_factory.mktemp("site"), ["en"])
+
+
+@pytest.fixture(scope="module")
+def translated(tmp_path_factory):
+    """The same in every language."""
+    return build(tmp_path_factory.mktemp("translated"), translations.LANGUAGES)
 
 
 @pytest.fixture(scope="module")
@@ -77,8 +89,79 @@ def test_without_a_run_it_says_what_to_do(tmp_path):
 
 @pytest.mark.slow
 def test_the_site_is_whole_without_a_network(built, looked_at, common_folder):
-    pages = ["index", "notebooks/01_data_parallelism", "local_sagemaker/README", "search"]
+    first, *_ = chosen(())
+    pages = ["index", f"notebooks/{first.stem}", "search"]
     look([built / f"{page}.html" for page in pages], looked_at, axe(common_folder))
+
+
+@pytest.mark.slow
+def test_every_link_leads_somewhere(built):
+    assert list(broken(built)) == []
+
+
+def test_a_link_that_leads_nowhere_is_found(tmp_path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "a.html").write_text(
+        '<h1 id="here"></h1><a href="b.html#there">1</a><a href="#here">2</a><a href="c.html">3</a>'
+        '<a href="b.html#gone">4</a><img src="x.png"><a href="folder/">5</a>'
+        '<a href="https://example.com/none">6</a><a href="../outside.html">7</a>'
+    )
+    (tmp_path / "b.html").write_text('<p id="there"></p>')
+    (tmp_path.parent / "outside.html").touch()
+    found = [one.split(": ")[1] for one in broken(tmp_path)]
+    assert found == ["c.html", "b.html#gone", "x.png", "folder/", "../outside.html"]
+
+
+@pytest.mark.slow
+def test_every_lesson_has_its_page_with_its_notebook_its_source_and_its_scripts(built):
+    for lesson in chosen(()):
+        text = (built / "notebooks" / f"{lesson.stem}.html").read_text()
+        files = text[text.index("Files of this page") :]
+        assert f"_sources/notebooks/{lesson.stem}.ipynb" in files
+        assert f"{lesson.stem}.py" in files
+    shown = (built / "notebooks" / f"{chosen(('02',))[0].stem}.html").read_text()
+    assert 'href="../scripts/demos/collectives/ring.html"' in shown
+    contents = (built / "index.html").read_text()
+    for page in ("notebooks/reference", "field_guide", "notebooks/glossary", "measured"):
+        assert f'href="{page}.html"' in contents, page
+    for page in (*site.instructors(), "local_sagemaker/README.md", *chosen(())):
+        page = page if isinstance(page, str) else str(page.relative_to(site.ROOT))
+        assert f'href="{page.rsplit(".", 1)[0]}.html"' in contents, page
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("language", translations.CATALOGS)
+def test_a_translated_page_leads_to_the_english_one_and_back(translated, looked_at, language):
+    set_screen(looked_at, 1280, "light")
+    assert list(broken(translated)) == []
+    for page in translations.pages():
+        looked_at.get((translated / f"{page}.html").as_uri())
+        english = looked_at.find_element("css selector", "h1").text
+        looked_at.find_element("css selector", f".languages a[lang|={language[:2]}]").click()
+        there = translated / language / f"{page}.html"
+        assert looked_at.current_url == there.as_uri()
+        assert looked_at.find_element("css selector", "h1").text != english
+        assert untranslated(page, language, there) == []
+        looked_at.find_element("css selector", ".languages a[lang=en]").click()
+        assert looked_at.find_element("css selector", "h1").text == english
+
+
+def untranslated(page: str, language: str, built: Path) -> list[str]:
+    """English texts without markup that have a translation and are on the page all the same."""
+    path = translations.LOCALE / language / "LC_MESSAGES" / f"{page}.po"
+    with path.open("rb") as file:
+        known = [one.id for one in pofile.read_po(file, locale=language) if one.string]
+    plain = [one for one in known if one and not set(one) & set("*`[]<>&'\"")]
+    text = " ".join(built.read_text().split())
+    return [one for one in plain if len(one) > 40 and one in text]
+
+
+@pytest.mark.soak
+def test_what_is_not_translated_is_english(translated):
+    page = f"notebooks/{chosen(('99',))[0].stem}"
+    assert page not in translations.pages()
+    text = (translated / "ko" / f"{page}.html").read_text()
+    assert "Clean up" in text[text.index("<h1") :][:200]
 
 
 @pytest.mark.slow
@@ -94,7 +177,14 @@ def test_search_finds_the_fields_words_in_an_opened_folder(built, looked_at):
 def test_every_page_of_the_built_site(looked_at, common_folder):
     if not site.SITE.exists():
         pytest.skip("build/site is missing: `make run`, then `make site`")
-    pages = [page for page in sorted(site.SITE.rglob("*.html")) if "_static" not in page.parts]
+    assert list(broken(site.SITE)) == []
+    others = set(translations.CATALOGS)
+    pages = [
+        page
+        for page in sorted(site.SITE.rglob("*.html"))
+        if not {"_static", *others} & set(page.relative_to(site.SITE).parts)
+    ]
+    pages += [site.SITE / one / f"{page}.html" for one in others for page in translations.pages()]
     look(pages, looked_at, axe(common_folder))
 
 

@@ -11,13 +11,14 @@ sys.path.insert(0, str(Path(__file__).parents[2]))  # the kit, where it is not i
 import glossary_rules
 import instructor_rules
 import lesson_rules
+import translation_rules
 
 
 def findings() -> list[str]:
     """Everything that the rules find, in the order of the files."""
     found = {
         finding
-        for rules in (lesson_rules, glossary_rules, instructor_rules)
+        for rules in (lesson_rules, glossary_rules, instructor_rules, translation_rules)
         for finding in rules.findings()
     }
     return [str(finding) for finding in sorted(found)]

@@ -8,6 +8,7 @@ import glossary_rules
 import instructor_rules
 import lesson_rules
 import pytest
+import translation_rules
 from course_text import COVERAGE, GUIDE, NOTEBOOKS, ROOT, cells, read, sections
 
 LESSON = NOTEBOOKS / "00_setup.py"
@@ -139,6 +140,14 @@ def test_a_fault_of_the_instructors_pages_is_seen():
     assert "row 12" in one.message
     said = list(instructor_rules.of_commands("Try `make lunch`, `workshop lunch`.", makefile, ""))
     assert [one.message[:12] for one in said] == ["there is no "] * 2
+
+
+def test_a_stale_translation_is_seen(monkeypatch):
+    assert list(translation_rules.findings()) == []
+    monkeypatch.setattr(translation_rules.translations, "messages", lambda path: [])
+    found = list(translation_rules.findings())
+    assert len(found) > 100 and found[0].path.suffix == ".po" and found[0].line > 1
+    assert found[0].message.startswith("stale, run `make translations`: ")
 
 
 def test_cells_and_sections_are_read_with_their_lines():

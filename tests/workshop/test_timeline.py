@@ -100,3 +100,53 @@ def test_what_is_no_timeline_says_what_to_do(tmp_path, text, said):
         path.write_text(text)
     with pytest.raises(NoTimeline, match=said):
         timeline.read(path)
+
+
+def ranks_ready(tensor, at, ready, ends):
+    """What Horovod writes for one tensor of several ranks; times in microseconds."""
+    yield {"ph": "B", "name": "NEGOTIATE_ALLREDUCE", "ts": at + min(ready), "pid": tensor}
+    for rank, when in enumerate(ready):
+        yield {"ph": "X", "name": str(rank), "ts": at + when, "pid": tensor, "dur": 0}
+    yield {"ph": "E", "ts": at + max(ready), "pid": tensor}
+    yield {"ph": "B", "name": "ALLREDUCE", "ts": at + max(ready) + 100, "pid": tensor}
+    yield {"ph": "E", "ts": at + ends, "pid": tensor}
+
+
+@pytest.fixture
+def two_ranks(tmp_path):
+    """Three steps of 10 ms of two ranks: rank 1 has its gradients 2 ms after rank 0."""
+    events = []
+    for step in range(3):
+        at = 5_000_000 + 10_000 * step
+        events += ranks_ready(1, at, (3000, 5000), 7000)
+        events += ranks_ready(2, at, (4000, 6000), 9000)
+    events += ranks_ready(3, 5_040_000, (0, 0), 500)  # a metric, once
+    path = tmp_path / "timeline.json"
+    path.write_text(json.dumps(events))
+    return path
+
+
+def test_each_rank_computes_waits_and_communicates(two_ranks):
+    table = timeline.by_rank(two_ranks)
+    assert sorted(set(table["step"])) == [2, 3], "nobody knows when the first step began"
+    for step in (2, 3):
+        rows = table[table["step"] == step].set_index(["rank", "kind"])["ms"].to_dict()
+        # A step begins where the one before ended, 1 ms before this one's events.
+        assert rows == pytest.approx(
+            {
+                (0, "compute"): 5.0,
+                (0, "wait"): 5.0,
+                (0, "communicate"): 3.9,
+                (1, "compute"): 7.0,
+                (1, "wait"): 3.0,
+                (1, "communicate"): 3.9,
+            }
+        ), "all-reduces that overlap are one span"
+
+
+def test_a_timeline_that_does_not_say_who_was_ready_says_what_to_do(two_ranks, tmp_path):
+    events = [one for one in json.loads(two_ranks.read_text()) if one["ph"] != "X"]
+    path = tmp_path / "cached.json"
+    path.write_text(json.dumps(events))
+    with pytest.raises(NoTimeline, match="with HOROVOD_CACHE_CAPACITY=0"):
+        timeline.by_rank(path)

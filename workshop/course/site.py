@@ -6,17 +6,22 @@ so a link from a lesson to a file leads to the same place in both.
 
 from __future__ import annotations
 
+import ast
 import json
+import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import nbformat
 
-from workshop.course.lessons import chosen, lessons
+from workshop.course.lessons import REFERENCE, chosen, lessons
 from workshop.course.pages import read_for_people
-from workshop.paths import BUILD, NOTEBOOKS, ROOT, SCRIPTS, TRAIN
+from workshop.course.translations import LANGUAGES
+from workshop.failures import catalogue
+from workshop.paths import BUILD, NOTEBOOKS, ROOT, SCRIPTS
 
 TEXTS = ROOT / "site"
 SOURCE = BUILD / "site-source"
@@ -25,10 +30,6 @@ RUN = BUILD / "run.json"
 PAGES = (
     "README.md",
     "notebooks/glossary.md",
-    "notebooks/instructor/guide.md",
-    "notebooks/instructor/coverage.md",
-    "notebooks/instructor/first_run_on_aws.md",
-    "notebooks/instructor/quiz_answers.md",
     "local_sagemaker/README.md",
     "appendix/sdk_v3/README.md",
     "appendix/sdk_v3/sdk_v3.ipynb",
@@ -39,6 +40,7 @@ PAGES = (
 # What pages link to besides: copied as it is, so that each link leads somewhere.
 FILES = ("scripts", "cloudformation", "containers", "tests", "workshop", "local_sagemaker", "bench")
 FILES += (
+    "bootstrap",
     "data_prep",
     "notebooks",
     "appendix",
@@ -48,7 +50,15 @@ FILES += (
     "pyproject.toml",
 )
 NOT_FILES = (".md", ".ipynb", ".pyc")  # pages, or made by a program
+# What outputs link to in scripts/ has a page of its own here; lines have no places there.
+SCRIPT_LINK = re.compile(r"(\.\./scripts/[\w/]+)\.py(?:#L\d+)?(?=[\")])")
 HIDDEN = {"results", "injected-parameters"}
+RECORDED = """```{note}
+This page is a recorded run: every output is what the cell above it gave. You can follow it without
+running anything. Where the lesson asks for a guess, write yours down before you read on; the table
+that follows shows what was measured, and no guess. "This machine" is the one that
+[How it was measured](../measured.md) names.
+```"""
 LONG_INPUT = 25  # lines; a longer cell is folded
 
 
@@ -56,9 +66,16 @@ class NoRun(Exception):
     """There are no executed lessons to build the site from; the message says what to do."""
 
 
-def build(executed: Path = BUILD, source: Path = SOURCE, site: Path = SITE) -> Path:
+def build(
+    executed: Path = BUILD,
+    source: Path = SOURCE,
+    site: Path = SITE,
+    languages: Iterable[str] = tuple(LANGUAGES),
+) -> Path:
     """Write the site from the lessons executed in a folder; return its first page.
 
+    languages: of translations.LANGUAGES. English is in `site` itself, another language in a folder
+    of its name there.
     Raises NoRun when a lesson was not executed, and CalledProcessError when Sphinx complains:
     a warning is an error.
     """
@@ -67,30 +84,57 @@ def build(executed: Path = BUILD, source: Path = SOURCE, site: Path = SITE) -> P
         raise NoRun(f"{executed} has no executed {', '.join(missing)}: run `make run` first.")
     for folder in (source, site):
         shutil.rmtree(folder, ignore_errors=True)
+    _write_source(executed, source)
+    names = ",".join(languages)
+    for language in names.split(","):
+        command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html"]
+        command += ["-D", f"language={language}", "-A", f"languages={names}"]
+        command += ["-d", str(source.parent / f"{source.name}-{language}")]
+        out = site if language == "en" else site / language
+        subprocess.run([*command, source, out], check=True)
+    return site / "index.html"
+
+
+def _write_source(executed: Path, source: Path) -> None:
+    """Write what Sphinx reads: the repository's texts, notebooks and files, at their places."""
     shutil.copytree(TEXTS, source)
+    shutil.copytree(TEXTS / "figures", source / "site" / "figures")  # where the README looks
     _write_start(source)
     for lesson in chosen(()):
         _write_lesson(executed / lesson.name, source / "notebooks" / lesson.name)
     for folder in ("exercises", "solutions"):
         for notebook in sorted((NOTEBOOKS / folder).glob("*.ipynb")):
             _copy(notebook, source / notebook.relative_to(ROOT))
-    for page in PAGES:
-        _copy(ROOT / page, source / page)
+    for page in [ROOT / name for name in PAGES] + instructors():
+        _copy(page, source / page.relative_to(ROOT))
     _write_scripts(source / "scripts")
+    _write_field_guide(source / "field_guide.md")
     _write_measured(executed / RUN.name, source / "measured.md")
     _copy_files(source)
-    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html"]
-    subprocess.run([*command, "-d", source.parent / "site-doctrees", source, site], check=True)
-    return site / "index.html"
+
+
+def instructors() -> list[Path]:
+    """The instructor's part: the guide first."""
+    found = (NOTEBOOKS / "instructor").glob("*.md")
+    return sorted(found, key=lambda path: (path.stem != "guide", path))
 
 
 def _write_start(source: Path) -> None:
+    """Fill in index.md which lessons, exercises and instructor's pages there are."""
     page = source / "index.md"
     text = page.read_text()
-    for word, folder in (("LESSONS", ""), ("EXERCISES", "exercises/"), ("SOLUTIONS", "solutions/")):
-        found = [f"notebooks/{folder}{one.stem}" for one in (lessons() if folder else chosen(()))]
-        text = text.replace(word, "\n".join(found))
+    pages = {
+        "LESSONS": chosen(()),
+        "EXERCISES": [NOTEBOOKS / "exercises" / one.name for one in lessons()],
+        "INSTRUCTOR": instructors(),
+    }
+    for word, found in pages.items():
+        names = [str(one.relative_to(ROOT).with_suffix("")) for one in found]
+        text = text.replace(word, "\n".join(names))
     page.write_text(text)
+    names = [f"notebooks/solutions/{one.stem}" for one in lessons()]
+    lines = ["# Solutions of the exercises", "", "```{toctree}", ":maxdepth: 1", "", *names, "```"]
+    page.with_name("solutions.md").write_text("\n".join([*lines, ""]))
 
 
 def _write_lesson(executed: Path, page: Path) -> None:
@@ -107,33 +151,99 @@ def _write_lesson(executed: Path, page: Path) -> None:
         ):
             cell.metadata["tags"] = [*cell.metadata.get("tags", []), "hide-input"]
         for output in cell.outputs:
-            output.get("data", {}).pop("application/vnd.jupyter.widget-view+json", None)
+            data = output.get("data", {})
+            data.pop("application/vnd.jupyter.widget-view+json", None)
+            for kind in {"text/html", "text/markdown"} & data.keys():
+                data[kind] = SCRIPT_LINK.sub(r"\1.html", "".join(data[kind]))
+    notebook.cells.insert(1, nbformat.v4.new_markdown_cell(RECORDED))
+    notebook.cells.append(nbformat.v4.new_markdown_cell(_files_of(executed.stem, notebook)))
     page.parent.mkdir(parents=True, exist_ok=True)
     nbformat.write(notebook, page)
 
 
+def _files_of(name: str, notebook: nbformat.NotebookNode) -> str:
+    """The last lines of a lesson's page: its notebook, its source, and the scripts it shows."""
+    links = [
+        f'<a href="../_sources/notebooks/{name}.ipynb" download>the notebook, as it ran here</a>',
+        f"[its source]({name}.py)",
+    ]
+    if name != REFERENCE:
+        links.append(f"[its exercises](exercises/{name}.ipynb)")
+    links += [f"[{path.name}](../scripts/{path})" for path in _scripts_in(notebook)]
+    return f"---\n\nFiles of this page: {', '.join(links)}."
+
+
+def _scripts_in(notebook: nbformat.NotebookNode) -> list[Path]:
+    """The pages of the scripts whose names stand in a notebook's code."""
+    known = {path.relative_to(SCRIPTS): path for path in _scripts()}
+    found = {}
+    for cell in notebook.cells:
+        if cell.cell_type != "code":
+            continue
+        for node in ast.walk(ast.parse(cell.source)):
+            text = getattr(node, "value", None) if isinstance(node, ast.Constant) else None
+            if isinstance(text, str) and text.endswith(".py"):
+                named = [path for path in known if f"/{path}".endswith(f"/{text.lstrip('/')}")]
+                found |= dict.fromkeys(path.with_suffix(".md") for path in named)
+    return sorted(found)
+
+
+def _scripts() -> list[Path]:
+    """Every script, without the empty files that make a folder a package."""
+    found = sorted(SCRIPTS.rglob("*.py"))
+    return [path for path in found if path.name != "__init__.py" and path.read_text().strip()]
+
+
 def _write_scripts(folder: Path) -> None:
-    """A page for each training script, and a list of them."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """A page for each script, and a list of them, folder by folder."""
     lines = ["# Scripts", "", "What runs on an instance. Each page is the file itself.", ""]
-    found = sorted(TRAIN.glob("*.py"))
-    for script in found:
+    heading = None
+    for script in _scripts():
         name = script.relative_to(SCRIPTS)
         page = (folder / name).with_suffix(".md")
         page.parent.mkdir(parents=True, exist_ok=True)
         page.write_text(
-            f"# {script.name}\n\n[The file]({script.name})\n\n"
+            f"---\norphan: true\n---\n# {script.name}\n\n[The file]({script.name})\n\n"
             f"```{{literalinclude}} {script.name}\n:language: python\n:linenos:\n```\n"
         )
-        purpose = _docstring_line(script)
-        lines.append(f"- [{script.name}]({name.with_suffix('.md')}): {purpose}")
-    lines += ["", "```{toctree}", ":hidden:", ""]
-    lines += [str(script.relative_to(SCRIPTS).with_suffix("")) for script in found]
-    (folder / "index.md").write_text("\n".join([*lines, "```", ""]))
+        if name.parent != heading:
+            heading = name.parent
+            lines += ["", f"## scripts/{heading}", ""]
+        lines.append(f"- [{script.name}]({name.with_suffix('.md')}): {_docstring_line(script)}")
+    (folder / "index.md").write_text("\n".join([*lines, ""]))
+
+
+def _write_field_guide(page: Path) -> None:
+    """Every failure of `workshop break`: what one sees, and what to do."""
+    lines = [
+        "# Field guide: from a symptom to its cause",
+        "",
+        "Ways in which distributed training breaks. Find what you see; the heading is the name. "
+        "`workshop break NAME` reproduces it on your machine and prints the line of the log that "
+        "tells it; with `--fixed` it runs without the mistake.",
+        "",
+        "| what you see | name |",
+        "|---|---|",
+    ]
+    failures = catalogue.ALL.values()
+    lines += [f"| {_cell(one.symptom)} | [{one.name}](#{one.name}) |" for one in failures]
+    by_number = {path.stem[:2]: path.stem for path in lessons()}
+    for one in failures:
+        lines += ["", f"({one.name})=", f"## {one.name}", ""]
+        lines += [f"**You see**: {one.symptom}", "", f"**Do**: {one.remedy}", ""]
+        if one.lesson in by_number:
+            target = f"notebooks/{by_number[one.lesson]}.ipynb"
+            lines += [f"[Lesson {one.lesson}]({target}) explains it."]
+    page.write_text("\n".join([*lines, ""]))
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
 
 
 def _docstring_line(script: Path) -> str:
-    return script.read_text().split('"""')[1].strip().splitlines()[0]
+    docstring = ast.get_docstring(ast.parse(script.read_text())) or "no description"
+    return docstring.splitlines()[0].strip()
 
 
 def _write_measured(run: Path, page: Path) -> None:

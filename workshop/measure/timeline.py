@@ -4,6 +4,7 @@
 
 Rank 0 writes the file, in the format of Chrome's tracing page. `read` makes a table of it. It
 also reads the trace that scripts/demos/train_torch_steps.py writes where Horovod is missing.
+`by_rank` says of each rank how long it computed and waited.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
+from dataclasses import dataclass
 from pathlib import Path
 
 NEGOTIATE, COPY_IN, REDUCE, COPY_OUT = "negotiate", "copy in", "all-reduce", "copy out"
@@ -60,6 +62,115 @@ def read(path: Path | str, step: int | None = None):
         table = found.reset_index(drop=True)
     table["start_ms"] -= table["start_ms"].min()
     return table
+
+
+def by_rank(path: Path | str):
+    """A pandas table of what each rank did in each step, in order of time.
+
+    Columns: step, from 2 (nobody knows when the first began); rank; kind; start_ms, since the end
+    of the step before; ms. The kinds: "compute", until the rank's last gradient was ready; "wait",
+    from then until the last all-reduce ended; "communicate", while all-reduces ran, which may be
+    at the same time as the other two.
+
+    Horovod's rank 0 notes when each rank was ready; with its cache it does so in the first step
+    alone, so run it with HOROVOD_CACHE_CAPACITY=0. The trace of train_torch_steps.py knows rank 0
+    alone, which stops computing as soon as its first all-reduce begins.
+    Raises NoTimeline as `read` does, and where there are no two steps of which that is known.
+    """
+    import pandas as pd
+
+    events = _events(Path(path))
+    reduced = _reduced(events) if isinstance(events, list) else _reduced_by_torch(events)
+    steps: dict[int, list[_Reduced]] = defaultdict(list)
+    last = Counter({one.tensor: one.step for one in sorted(reduced, key=lambda one: one.step)})
+    usual = max(Counter(last.values()).items(), key=lambda item: (item[1], item[0]), default=(0, 0))
+    for one in reduced:
+        if last[one.tensor] >= usual[0]:  # a gradient of the model, and no metric
+            steps[one.step].append(one)
+    rows = []
+    for step in sorted(steps)[1:]:
+        if step - 1 not in steps:
+            continue
+        began = max(one.end for one in steps[step - 1])
+        ended = max(one.end for one in steps[step])
+        spans = _merged([(one.start, one.end) for one in steps[step]])
+        for rank in sorted({rank for one in steps[step] for rank in one.ready}):
+            ready = max(one.ready[rank] for one in steps[step] if rank in one.ready)
+            found = [("compute", began, ready), ("wait", ready, ended)]
+            found += [("communicate", *span) for span in spans]
+            rows += [
+                {
+                    "step": step,
+                    "rank": rank,
+                    "kind": kind,
+                    "start_ms": (start - began) / 1000,
+                    "ms": (end - start) / 1000,
+                }
+                for kind, start, end in found
+            ]
+    if not rows:
+        raise NoTimeline(
+            f"{Path(path).name} does not say of two steps in a row when each rank was ready. Train "
+            "at least two steps, with HOROVOD_CACHE_CAPACITY=0."
+        )
+    return pd.DataFrame(rows)
+
+
+@dataclass(frozen=True)
+class _Reduced:
+    """One tensor's all-reduce in one step, microseconds. ready: when each rank had it."""
+
+    tensor: str
+    step: int
+    ready: dict[int, float]
+    start: float
+    end: float
+
+
+def _reduced(events: list[dict]) -> list[_Reduced]:
+    """From Horovod's events. It notes a rank that is ready as an event with the rank's number."""
+    count: Counter = Counter()
+    ready: dict[int, dict[int, float]] = defaultdict(dict)
+    open_phases: dict[int, list[dict]] = defaultdict(list)
+    found = []
+    for event in events:
+        kind, tensor = event.get("ph"), event.get("pid")
+        if kind == "X" and event["name"].isdigit():
+            ready[tensor][int(event["name"])] = event["ts"]
+        elif kind == "B":
+            open_phases[tensor].append(event)
+            if event["name"] == "NEGOTIATE_ALLREDUCE":
+                count[tensor] += 1
+                ready[tensor] = {}
+        elif kind == "E" and open_phases[tensor]:
+            began = open_phases[tensor].pop()
+            if began["name"] == "ALLREDUCE":
+                span = began["ts"], event["ts"]
+                found.append(_Reduced(str(tensor), count[tensor], ready[tensor], *span))
+    return found
+
+
+def _reduced_by_torch(trace: dict) -> list[_Reduced]:
+    """From torch's events, of rank 0: each step of the script has eight all-reduces."""
+    found = [one for one in trace["traceEvents"] if one.get("name") == "gloo:all_reduce"]
+    found.sort(key=lambda one: one["ts"])
+    rows = []
+    for number, one in enumerate(found):
+        step, tensor = divmod(number, TORCH_TENSORS)
+        ready = {0: found[step * TORCH_TENSORS]["ts"]}
+        rows.append(_Reduced(str(tensor), step + 1, ready, one["ts"], one["ts"] + one["dur"]))
+    return rows
+
+
+def _merged(spans: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Spans that overlap, or touch, as one."""
+    merged: list[tuple[float, float]] = []
+    for start, end in sorted(spans):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(end, merged[-1][1])
+        else:
+            merged.append((start, end))
+    return merged
 
 
 def _events(path: Path):

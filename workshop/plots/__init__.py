@@ -3,11 +3,13 @@
 `canvas` gives axes of that look, to draw on with plain matplotlib. `bars`, `groups` and `lines`
 are the three figures that most lessons need, and `gantt` draws bars in time; `images` shows small
 pictures; `ring_steps` is lesson 02's. `show_figure(figure, alt)` shows any other figure.
+`interactive` has what a reader moves: a ring, a timeline, a calculator.
 
 Every picture has an alternative text. The functions make it from what they draw; `alt="..."` of
 `canvas` replaces theirs.
 """
 
+from workshop.plots import interactive
 from workshop.plots.figures import bars, groups, lines
 from workshop.plots.gantt import gantt
 from workshop.plots.look import COLOURS, canvas, images, show_figure
@@ -20,6 +22,7 @@ __all__ = [
     "gantt",
     "groups",
     "images",
+    "interactive",
     "lines",
     "ring_steps",
     "show_figure",

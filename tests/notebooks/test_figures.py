@@ -1,0 +1,122 @@
+"""`make figures`: the README's pictures and table are those of the recorded run."""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+import json
+
+import nbformat
+import pytest
+from PIL import Image
+
+from workshop.course import figures
+from workshop.course.lessons import chosen
+from workshop.lesson.results import MIME
+
+COMPARISON = {
+    "2 x 1 in a VPC": {
+        "instances": 2,
+        "processes": 1,
+        "world_size": 2,
+        "step ms": 3.2,
+        "samples/s": 80000,
+    },
+    "1 x 1": {"instances": 1, "processes": 1, "world_size": 1, "step ms": 4.0, "samples/s": 64000},
+}
+
+
+def png(colour):
+    buffer = io.BytesIO()
+    Image.new("RGB", (40, 20), colour).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def executed(folder, pictures=4, comparison=COMPARISON):
+    """A run: its first lessons have a tagged cell with a picture; one saved the comparison."""
+    folder.mkdir()
+    about = {"date": "2026-11-22", "commit": "abc1234", "machine": "a machine, 2 cores"}
+    (folder / "run.json").write_text(json.dumps(about))
+    for count, lesson in enumerate(chosen(())):
+        data = base64.b64encode(png((count, 0, 0))).decode()
+        alt = html.escape(f'Picture "{count}"')
+        shown = {"text/html": f'<img alt="{alt}" width="40" src="data:image/png;base64,{data}">'}
+        outputs = [nbformat.v4.new_output("display_data", data=shown)]
+        tags = ["readme"] if count < pictures else ["figure"]
+        cell = nbformat.v4.new_code_cell("", outputs=outputs, metadata={"tags": tags})
+        saved = nbformat.v4.new_output("display_data", data={MIME: {"comparison": comparison}})
+        cells = [cell, nbformat.v4.new_code_cell("", outputs=[saved] if not count else [])]
+        nbformat.write(nbformat.v4.new_notebook(cells=cells), folder / lesson.name)
+    return folder
+
+
+@pytest.fixture
+def readme(tmp_path):
+    path = tmp_path / "README.md"
+    path.write_text(f"before\n{figures.BEGIN}\nold\n{figures.END}\nafter\n")
+    return path
+
+
+def test_the_readme_gets_the_runs_pictures_and_table(tmp_path, readme):
+    to = tmp_path / "figures"
+    to.mkdir()
+    (to / "old.png").touch()
+    record = figures.write(executed(tmp_path / "run"), to, readme)
+    assert json.loads((to / "run.json").read_text()) == record
+    files = [one["file"] for one in record["pictures"]]
+    assert sorted(path.name for path in to.iterdir()) == sorted(["run.json", *files])
+    reds = [Image.open(to / name).convert("RGB").getpixel((0, 0))[0] for name in files]
+    assert reds == [0, 1, 2, 3], "each lesson's own picture"
+    text = readme.read_text()
+    assert text.startswith("before\n") and text.endswith("after\n") and "old" not in text
+    third = record["pictures"][2]
+    picture = f'[![Picture "2"](site/figures/{third["file"]})](notebooks/{third["lesson"]}.ipynb)'
+    assert picture in text
+    job, vpc = (line for line in text.splitlines() if line.startswith("| a job"))
+    assert job == "| a job | 1 x 1 | 1 | 4.0 | 64,000 | 1.00 |"
+    assert vpc == "| a job in your own VPC | 2 x 1 | 2 | 3.2 | 80,000 | 1.25 |"
+    assert "Recorded on 2026-11-22 at commit abc1234, on a machine, 2 cores." in text
+    assert figures.replaced(text, record) == text, "a second time changes nothing"
+
+
+@pytest.mark.parametrize(
+    ("lacks", "said"),
+    [
+        ({"pictures": 3}, "3 pictures of cells tagged 'readme', and a comparison"),
+        ({"pictures": 5}, "5 pictures"),
+        ({"comparison": {}}, "4 pictures of cells tagged 'readme', and no comparison"),
+    ],
+)
+def test_a_run_that_lacks_something_changes_nothing(tmp_path, readme, lacks, said):
+    before = readme.read_text()
+    with pytest.raises(figures.NoFigures, match=said):
+        figures.write(executed(tmp_path / "run", **lacks), tmp_path / "figures", readme)
+    assert readme.read_text() == before and not (tmp_path / "figures").exists()
+
+
+def test_without_a_run_or_a_place_it_says_so(tmp_path, readme):
+    with pytest.raises(figures.NoFigures, match="run `make run` first"):
+        figures.write(tmp_path, tmp_path / "figures", readme)
+    with pytest.raises(figures.NoFigures, match="The README lacks the lines"):
+        figures.replaced("no marks", {})
+
+
+def test_the_readme_has_what_was_recorded():
+    """The committed README, its pictures and the recorded run."""
+    record = json.loads((figures.FIGURES / "run.json").read_text())
+    text = figures.README.read_text()
+    assert figures.replaced(text, record) == text, "run `make figures`"
+    assert len(record["pictures"]) == figures.PICTURES and len(record["comparison"]) >= 5
+    sizes = [(figures.FIGURES / one["file"]).stat().st_size for one in record["pictures"]]
+    assert sum(sizes) < 400_000
+
+
+def test_four_cells_of_the_lessons_are_tagged():
+    tagged = [
+        lesson.stem
+        for lesson in chosen(())
+        for cell in nbformat.read(lesson, as_version=4).cells
+        if figures.TAG in cell.metadata.get("tags", [])
+    ]
+    assert len(tagged) == figures.PICTURES, tagged

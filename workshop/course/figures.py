@@ -1,0 +1,151 @@
+"""`make figures`: the README's pictures and its table, from the lessons that `make run` executed.
+
+A cell tagged `readme` gives its picture. The table is lesson 05's comparison. What was taken,
+from which run, stands in site/figures/run.json; the README's part is made of that file alone.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+import json
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import nbformat
+from PIL import Image
+
+from workshop.course.lessons import chosen, number
+from workshop.lesson.results import read_results
+from workshop.paths import BUILD, ROOT
+
+FIGURES = ROOT / "site" / "figures"
+README = ROOT / "README.md"
+BEGIN, END = "<!-- made by `make figures` -->", "<!-- end of what `make figures` makes -->"
+IMAGE = re.compile(r'<img alt="([^"]*)" [^>]*src="data:image/png;base64,([^"]+)"')
+TAG, PICTURES = "readme", 4
+COMPARISON = "comparison"  # what lesson 05 saves: name -> step ms, samples/s, ...
+
+
+class NoFigures(Exception):
+    """The executed lessons lack something; the message says what."""
+
+
+def write(executed: Path = BUILD, figures: Path = FIGURES, readme: Path = README) -> dict:
+    """Write the pictures, figures/run.json and the README's part; return what run.json has.
+
+    Raises NoFigures, before anything is written, where the run lacks a picture or the table.
+    """
+    if not (executed / "run.json").exists():
+        raise NoFigures(f"There is no run in {executed}: run `make run` first.")
+    about = json.loads((executed / "run.json").read_text())
+    record = {key: about[key] for key in ("date", "commit", "machine")}
+    record |= {"comparison": {}, "pictures": []}
+    pngs = []
+    for lesson in chosen(()):
+        if not (executed / lesson.name).exists():
+            continue
+        record["comparison"] |= read_results(executed / lesson.name).get(COMPARISON, {})
+        for alt, png in _pictures(executed / lesson.name):
+            name = f"{number(lesson)}-{len(pngs) + 1}.png"
+            record["pictures"].append({"file": name, "alt": alt, "lesson": lesson.stem})
+            pngs.append(png)
+    if len(pngs) != PICTURES or not record["comparison"]:
+        raise NoFigures(
+            f"{executed} has {len(pngs)} pictures of cells tagged {TAG!r}, and "
+            f"{'a' if record['comparison'] else 'no'} comparison of lesson 05. Needed are "
+            f"{PICTURES}, and it: tag the cells in notebooks/*.py, then `make run`."
+        )
+    shutil.rmtree(figures, ignore_errors=True)
+    figures.mkdir(parents=True)
+    for picture, png in zip(record["pictures"], pngs, strict=True):
+        _smaller(png).save(figures / picture["file"], optimize=True)
+    (figures / "run.json").write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n")
+    readme.write_text(replaced(readme.read_text(), record))
+    return record
+
+
+def _pictures(executed: Path) -> list[tuple[str, bytes]]:
+    """(alternative text, PNG) of each tagged cell's first picture."""
+    found = []
+    for cell in nbformat.read(executed, as_version=4).cells:
+        if TAG in cell.metadata.get("tags", []):
+            shown = "".join(one.get("data", {}).get("text/html", "") for one in cell.outputs)
+            if picture := IMAGE.search(shown):
+                found.append((html.unescape(picture[1]), base64.b64decode(picture[2])))
+    return found
+
+
+def _smaller(png: bytes) -> Image.Image:
+    """With 64 colours: plots lose nothing that one sees, and most of their bytes."""
+    return Image.open(io.BytesIO(png)).convert("RGB").quantize(64)
+
+
+def replaced(text: str, record: dict) -> str:
+    """The README's text with this run's part. Raises NoFigures where the README has no place."""
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not (begin and end):
+        raise NoFigures(f"The README lacks the lines {BEGIN} and {END}.")
+    return f"{before}{BEGIN}\n{section(record)}{END}{after}"
+
+
+def section(record: dict) -> str:
+    """The README's part: the pictures and the table, with date, commit and machine."""
+    pictures = [_linked(picture) for picture in record["pictures"]]
+    lines = ["", "| | |", "|---|---|"]
+    lines += [f"| {' | '.join(pictures[at : at + 2])} |" for at in range(0, len(pictures), 2)]
+    lines += [
+        "",
+        "One training in each of the four ways to run Horovod, and in TensorFlow's own",
+        "(lesson 05):",
+        "",
+        "| where | instances x processes | ranks | a step, ms | images per second | speed-up |",
+        "|---|---|---|---|---|---|",
+    ]
+    rows = sorted(
+        record["comparison"].items(),
+        key=lambda row: (row[1]["world_size"], row[1]["instances"], row[0]),
+    )
+    first = rows[0][1]["samples/s"]
+    for name, row in rows:
+        speed = row["samples/s"]
+        lines.append(
+            f"| {_where(name)} | {row['instances']} x {row['processes']} | {row['world_size']} | "
+            f"{row['step ms']:.1f} | {speed:,.0f} | {speed / first:.2f} |"
+        )
+    lines += [
+        "",
+        f"Recorded on {record['date']} at commit {record['commit']}, on {record['machine']}.",
+        "All ranks share the cores of that one machine. On AWS each instance brings its own.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _linked(picture: dict) -> str:
+    """A picture that leads to its lesson, as a cell of a table."""
+    alt = re.sub(r"[\[\]|]", " ", " ".join(picture["alt"].split()))
+    return f"[![{alt}](site/figures/{picture['file']})](notebooks/{picture['lesson']}.ipynb)"
+
+
+def _where(name: str) -> str:
+    """What a row of lesson 05's table is, in words; its name says it."""
+    kinds = {
+        "mpirun": "the notebook's own machine, by `mpirun`",
+        "VPC": "a job in your own VPC",
+        "MultiWorker": "a job, without Horovod: MultiWorkerMirrored",
+    }
+    return next((text for word, text in kinds.items() if word in name), "a job")
+
+
+if __name__ == "__main__":
+    try:
+        taken = write()
+    except NoFigures as error:
+        sys.exit(f"error: {error}")
+    size = sum(path.stat().st_size for path in FIGURES.iterdir())
+    print(f"{len(taken['pictures'])} pictures, {size / 1000:.0f} kB in all: {FIGURES}")

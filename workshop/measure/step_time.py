@@ -1,0 +1,112 @@
+"""What a training step takes: computing, and the part of the all-reduce that nothing hides.
+
+    compute = Compute.from_measurements(records)    # scripts/demos/measure_steps.py
+    tiers = at_bandwidth(measured, 100e6)           # the same links, at 100 Mbit/s
+    step_seconds(compute, 64, 1_000_000, "gloo", tiers, instances=2, ranks_per_instance=2)
+
+The calculator in lesson 07 is the same functions in JavaScript (workshop/plots/interactive.js); a
+test holds the two equal.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from workshop.measure.alpha_beta import Link, SharedLinks, TwoTiers, estimated_seconds
+
+
+@dataclass(frozen=True)
+class Compute:
+    """What a rank computes in a step, on a core of its own.
+
+    fixed: seconds per step. per_image, per_byte: seconds for each image of the rank's batch, and
+    for each byte of gradients. per_image_byte: for each image and byte.
+    """
+
+    fixed: float
+    per_image: float
+    per_byte: float
+    per_image_byte: float
+
+    def seconds(self, images: float, gradient_bytes: float) -> float:
+        """Seconds of a step with so many images on this rank; never below 0."""
+        of_images = (self.per_image + self.per_image_byte * gradient_bytes) * images
+        return max(0.0, self.fixed + self.per_byte * gradient_bytes + of_images)
+
+    @classmethod
+    def from_measurements(cls, records: Iterable[Mapping]) -> Compute:
+        """From the "steps" records of measure_steps.py on one rank: two sizes, two batches.
+
+        The least of each record's seconds counts: other programs only ever add time.
+        Raises ValueError for other counts, and for records of more ranks.
+        """
+        found = [one for one in records if one.get("event") == "steps"]
+        sizes = {one["gradient_bytes"] for one in found}
+        batches = {one["images"] for one in found}
+        if len(sizes) != 2 or len(batches) != 2 or len(found) != 4:
+            raise ValueError(
+                f"{len(found)} records of {len(sizes)} sizes and {len(batches)} batches: give "
+                "measure_steps.py two of each, --hidden-units 512,4096 --images 32,128."
+            )
+        if any(one["world_size"] != 1 for one in found):
+            raise ValueError("The records are of several ranks: measure computing on one rank.")
+        rows = [(one["images"], one["gradient_bytes"]) for one in found]
+        terms = [[1, images, n_bytes, images * n_bytes] for images, n_bytes in rows]
+        values = np.linalg.solve(np.array(terms, float), [min(one["seconds"]) for one in found])
+        return cls(*map(float, values))
+
+
+def at_bandwidth(tiers: TwoTiers, bits_per_second: float | None) -> TwoTiers:
+    """The same links with another bandwidth between instances; None: as they were measured.
+
+    A message keeps its alpha. Its bytes take what they take on an instance's link, shared by
+    the messages that travel at once. Raises ValueError for a rate that is not above 0.
+    """
+    if bits_per_second is None:
+        return tiers
+    if not bits_per_second > 0:
+        raise ValueError(f"A link of {bits_per_second} bit/s: give a rate above 0.")
+    if tiers.across is None:
+        raise ValueError("No link across instances was measured: measure on two instances.")
+    alone, busy, at_once = tiers.across.alone, tiers.across.busy, tiers.across.at_once
+    beta = 8 / bits_per_second
+    across = SharedLinks(Link(alone.alpha, beta), Link(busy.alpha, at_once * beta), at_once)
+    return TwoTiers(tiers.inside, across)
+
+
+def step_seconds(
+    compute: Compute,
+    images: float,
+    gradient_bytes: float,
+    algorithm: str,
+    tiers: TwoTiers,
+    *,
+    instances: int,
+    ranks_per_instance: int,
+    overlap: float = 0.0,
+    cores: float = math.inf,
+) -> float:
+    """Seconds of a training step.
+
+    Args:
+        images: of each rank's batch.
+        algorithm, tiers: as for estimated_seconds.
+        overlap: the part of the computing, 0 to 1, during which gradients already travel.
+        cores: that all ranks share, as on one machine; by default each rank has its own.
+
+    Raises ValueError for an overlap outside 0 to 1, for cores below 1, and as `rounds` does.
+    """
+    if not 0 <= overlap <= 1:
+        raise ValueError(f"overlap is {overlap}: give a part of the computing, 0 to 1.")
+    if not cores >= 1:
+        raise ValueError(f"{cores} cores: give at least 1.")
+    world_size = instances * ranks_per_instance
+    computing = compute.seconds(images, gradient_bytes) * max(1.0, world_size / cores)
+    if world_size == 1:
+        return computing
+    travelling = estimated_seconds(algorithm, gradient_bytes, ranks_per_instance, tiers, instances)
+    return computing + max(0.0, travelling - overlap * computing)
