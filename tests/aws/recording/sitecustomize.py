@@ -3,6 +3,7 @@
 Put this folder in PYTHONPATH and a file's path in RECORD_AWS_CALLS: a line of JSON a call, with the
 number of the notebook's cell that made it. With STRICT_POLICIES, a file of policies, a call that
 they do not allow is refused as AWS refuses it, before it is made (strict.py).
+The schema of the SDK's settings is checked once: the SDK does it twenty times for an estimator.
 """
 
 import importlib.abc
@@ -13,24 +14,28 @@ import sys
 
 
 class Watcher(importlib.abc.MetaPathFinder):
-    """Waits for botocore, which most processes never import."""
+    """Waits for a module, which most processes never import, and changes it."""
+
+    def __init__(self, name, change):
+        self.name, self.change = name, change
 
     def find_spec(self, name, path, target=None):
-        if name != "botocore.client":
+        if name != self.name:
             return None
         sys.meta_path.remove(self)
         spec = importlib.util.find_spec(name)
         execute = spec.loader.exec_module
 
-        def then_watch(module):
+        def then_change(module):
             execute(module)
-            watch(module.BaseClient)
+            self.change(module)
 
-        spec.loader.exec_module = then_watch
+        spec.loader.exec_module = then_change
         return spec
 
 
-def watch(client_class):
+def watch(client_module):
+    client_class = client_module.BaseClient
     call = client_class._make_api_call
 
     def noted(self, operation, request):
@@ -55,5 +60,18 @@ def cell():
     return shell.execution_count if shell else None
 
 
+def check_schemas_once(validators):
+    kind, checked = validators.Draft202012Validator, {}
+    check = kind.check_schema
+
+    def check_once(schema, *rest, **named):
+        if id(schema) not in checked:
+            check(schema, *rest, **named)
+            checked[id(schema)] = schema  # kept: else another may get its id
+
+    kind.check_schema = staticmethod(check_once)
+
+
 if "RECORD_AWS_CALLS" in os.environ:
-    sys.meta_path.insert(0, Watcher())
+    sys.meta_path.insert(0, Watcher("botocore.client", watch))
+    sys.meta_path.insert(0, Watcher("jsonschema.validators", check_schemas_once))
