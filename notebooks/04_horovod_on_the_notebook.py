@@ -539,7 +539,7 @@ assert replicas["weights_sha256"].nunique() == 1, "The replicas differ: did they
 workshop.save_results(replicas=len(replicas))
 
 # %% [markdown]
-# Note the division by `replicas`: here `apply_gradients` *sums* over the devices. Forget it and
+# Note the division by `world_size`: here `apply_gradients` *sums* over the devices. Forget it and
 # you train with twice the learning rate. It ends at the machine's edge; for more machines
 # TensorFlow has MultiWorkerMirroredStrategy (lesson 05).
 #

@@ -28,8 +28,14 @@ LAUNCHERS = {
     "train_tf_multiworker.py": ("multi_worker_mirrored_strategy", {}),
     "train_tf_ps.py": ("parameter_server", {}),
 }
+# Started only by `make soak`: their launchers are those above, or none.
+MORE = {
+    "train_torch_fsdp.py": ("torch_distributed", PYTORCH),
+    "train_tf_fit.py": ("mpi", {}),
+    "train_tf_mirrored.py": (None, {"instance_count": 1}),  # two logical CPUs
+}
 if not horovod_status().available:
-    del LAUNCHERS["train_tf_horovod.py"]
+    del LAUNCHERS["train_tf_horovod.py"], MORE["train_tf_fit.py"]
 SYNCHRONOUS = [name for name in LAUNCHERS if name != "train_tf_ps.py"]
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -41,9 +47,8 @@ def endpoint(tmp_path_factory, request):
     return one
 
 
-@pytest.fixture(scope="module")
-def jobs(endpoint) -> dict[str, Job]:
-    """A job of each file, when it has ended."""
+def ended(endpoint, launchers: dict) -> dict[str, Job]:
+    """Start a job of each file, all at the same time; return them when they have ended."""
     import sagemaker
 
     with pytest.MonkeyPatch.context() as patch:
@@ -52,12 +57,20 @@ def jobs(endpoint) -> dict[str, Job]:
         session = sagemaker.Session(default_bucket=BUCKET)
         channels = {name: f"s3://{BUCKET}/digits/{name}" for name in ("training", "test")}
         started = {}
-        for name, (key, more) in LAUNCHERS.items():
-            options = {"distribution": {key: {"enabled": True}}, "source_dir": str(TRAIN)} | more
+        for name, (key, more) in launchers.items():
+            options = {"source_dir": str(TRAIN)} | more
+            if key:
+                options["distribution"] = {key: {"enabled": True}}
             settings = dict(SETTINGS)  # the SDK writes its own entries into it
-            one = estimator(session, name, hyperparameters=settings, **options)
-            started[name] = start(one, channels)
+            made = estimator(session, name, hyperparameters=settings, **options)
+            started[name] = start(made, channels)
     return {name: endpoint.wait(job, JOB_SECONDS) for name, job in started.items()}
+
+
+@pytest.fixture(scope="module")
+def jobs(endpoint) -> dict[str, Job]:
+    """A job of each file of LAUNCHERS."""
+    return ended(endpoint, LAUNCHERS)
 
 
 def by_hand(name: str, digits: Path, folder: Path) -> set[str]:
@@ -66,11 +79,11 @@ def by_hand(name: str, digits: Path, folder: Path) -> set[str]:
     command += ["--training", str(digits / "training"), "--test", str(digits / "test")]
     command += [f"--{key}={value}" for key, value in SETTINGS.items()]
     command += ["--save-to", str(folder / "model")]
-    if "ddp" in name:
+    if "torch" in name:
         command = [*TORCHRUN, "--standalone", "--nproc_per_node", "2", *command[1:]]
-    elif "horovod" in name:
+    elif "horovod" in name or "fit" in name:
         command = mpirun_command(2, command)
-    else:
+    elif "multiworker" in name:
         command = [sys.executable, str(LAUNCHER), "--workers", "2", *command[1:]]
     done = subprocess.run(
         list(map(str, command)), cwd=folder, env=os.environ, capture_output=True, text=True
@@ -82,10 +95,20 @@ def by_hand(name: str, digits: Path, folder: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("name", SYNCHRONOUS)
-def test_a_job_trains_what_the_file_trains_by_hand(endpoint, jobs, tmp_path, name):
+def test_a_job_trains_what_the_file_trains_by_hand(jobs, tmp_path, name):
+    check_same_weights(jobs[name], name, tmp_path)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", MORE)
+def test_a_job_of_the_other_files_trains_what_they_train_by_hand(endpoint, tmp_path, name):
+    check_same_weights(ended(endpoint, {name: MORE[name]})[name], name, tmp_path)
+
+
+def check_same_weights(job: Job, name: str, tmp_path: Path) -> None:
+    """Two ranks of the job, and two ranks started by hand, ended with the same weights."""
     from data_prep import digits
 
-    job = jobs[name]
     assert job.status == "Completed", job.description.get("FailureReason")
     assert sorted(hashes(job)) == [0, 1]
     made = digits.prepare(tmp_path / "digits", as_tfrecord=False, quiet=True)

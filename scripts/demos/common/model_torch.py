@@ -86,11 +86,3 @@ def save_model(model: nn.Module, folder: Path, image_shape, hidden_units: int) -
         partial.replace(folder / "model.pt")
     finally:
         partial.unlink(missing_ok=True)
-
-
-def load_model(folder: Path) -> Classifier:
-    """Return the Classifier that `save_model` wrote to folder/model.pt, on the CPU."""
-    saved = torch.load(Path(folder) / "model.pt", map_location="cpu", weights_only=True)
-    model = Classifier(tuple(saved["image_shape"]), saved["hidden_units"])
-    model.load_state_dict(saved["state_dict"])
-    return model.eval()
