@@ -25,7 +25,10 @@ def test_ray_trains_what_torchrun_trains(digits, tmp_path):
     script = copied("train_torch_ddp.py", tmp_path / "ray")
     command = [PYTHON, LAUNCH / "ray_train.py", "--workers", "2"]
     flags = [*FLAGS, *channels(digits), "--save-to", tmp_path / "ray" / "model"]
-    done = start(command, script, *flags, RAY_DEDUP_LOGS="0", RAY_USAGE_STATS_ENABLED="0")
+    # A busy machine needs more than Ray's 60 s to start two workers.
+    settings = {"RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S": "300", "RAY_DEDUP_LOGS": "0"}
+    settings["RAY_USAGE_STATS_ENABLED"] = "0"
+    done = start(command, script, *flags, timeout=400, **settings)
     told = done.stdout + done.stderr
     hashes = dict(re.findall(r'"rank": (\d+), "weights_sha256": "(\w+)"', told))
     assert {int(rank): value for rank, value in hashes.items()} == reference.hashes

@@ -439,7 +439,7 @@ def test_every_file_differs_by_little():
         n: changed(like, n)[0] for n, (like, most) in DIFFS.items() if changed(like, n)[0] > most
     } == {}
     model = re.search(
-        r"class ChannelsFirst.*?(?=@torch)", (TRAIN / "train_torch.py").read_text(), re.DOTALL
+        r"class Residual.*?(?=@torch)", (TRAIN / "train_torch.py").read_text(), re.DOTALL
     )
     assert all(model.group() in (TRAIN / name).read_text() for name in [*FILES, "inference.py"])
 
