@@ -79,7 +79,12 @@ def join_ranks():
     env.setdefault("MASTER_PORT", "29500" if world_size > 1 else "0")
     torch.set_num_threads(max(1, os.cpu_count() // ranks_here))
     own_gpu = torch.cuda.device_count() >= ranks_here
-    dist.init_process_group("nccl" if own_gpu else "gloo")
+    place = {"rank": int(env["RANK"]), "world_size": world_size}
+    if env.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
+        # With --max-restarts torchrun's store still has the addresses of the ranks that have ended.
+        store = dist.TCPStore(env["MASTER_ADDR"], int(env["MASTER_PORT"]), is_master=False)
+        place["store"] = dist.PrefixStore(env["TORCHELASTIC_RESTART_COUNT"], store)
+    dist.init_process_group("nccl" if own_gpu else "gloo", **place)
     return torch.device("cuda", int(env["LOCAL_RANK"])) if own_gpu else torch.device("cpu")
 
 

@@ -77,6 +77,11 @@ def join_ranks(backend):
     env.setdefault("MASTER_PORT", "29500" if world_size > 1 else "0")
     torch.set_num_threads(max(1, os.cpu_count() // ranks_here))
     own_gpu = torch.cuda.device_count() >= ranks_here
+    place = {"rank": int(env["RANK"]), "world_size": world_size}
+    if env.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
+        # With --max-restarts torchrun's store still has the addresses of the ranks that have ended.
+        store = dist.TCPStore(env["MASTER_ADDR"], int(env["MASTER_PORT"]), is_master=False)
+        place["store"] = dist.PrefixStore(env["TORCHELASTIC_RESTART_COUNT"], store)
     if backend == "smddp":
         try:
             import smdistributed.dataparallel.torch.torch_smddp  # noqa: F401  adds the backend
@@ -84,7 +89,7 @@ def join_ranks(backend):
             sys.exit(
                 "error: SMDDP is not installed: it is in SageMaker's images. Add --backend gloo"
             )
-    dist.init_process_group(backend)
+    dist.init_process_group(backend, **place)
     return torch.device("cuda", int(env["LOCAL_RANK"])) if own_gpu else torch.device("cpu")
 
 

@@ -344,7 +344,7 @@ def test_wrong_input_is_one_sentence(monkeypatch, digits, tmp_path, name, flags,
 
 def test_ranks_of_several_instances_meet_on_the_first(monkeypatch):
     script = module("train_torch_ddp.py", TRAIN)
-    monkeypatch.setattr(script.dist, "init_process_group", lambda backend: None)
+    monkeypatch.setattr(script.dist, "init_process_group", lambda backend, **place: None)
     monkeypatch.setattr(script.torch, "set_num_threads", lambda threads: None)
     for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR"):
         monkeypatch.setenv(name, "")  # so that what join_ranks sets is gone after the test
@@ -426,7 +426,7 @@ def test_needs_nothing_but_torch_and_numpy(name):
 # file -> the file it is to be read beside, and the most lines that it may add to it.
 DIFFS = {
     "train_torch_dp.py": ("train_torch.py", 13),
-    "train_torch_ddp.py": ("train_torch.py", 54),
+    "train_torch_ddp.py": ("train_torch.py", 59),
     "train_torch_smddp.py": ("train_torch_ddp.py", 18),
     "train_torch_ddp_options.py": ("train_torch_ddp.py", 21),
     "train_torch_fsdp.py": ("train_torch_ddp.py", 28),
