@@ -1,7 +1,7 @@
 # The whole kit from two commands: `make run`, `make test`. Both set .venv up first when it is
 # missing or out of date. `make` alone lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help setup ready run site figures translations lab lint test soak test-matrix sdk-v3 bench doctor lock clean distclean
+.PHONY: help setup ready run site figures translations lab lint test soak test-matrix sdk-v3 ray bench doctor lock clean distclean
 SHELL := /bin/sh
 
 # Another Python for .venv:  make setup PYTHON=/path/to/python3.11
@@ -59,6 +59,13 @@ sdk-v3: ready ## the appendix's lesson, with version 3 of the SDK (downloads it 
 		&& build/sdk-v3/bin/pip install -q -r appendix/sdk_v3/requirements.txt \
 		&& cp appendix/sdk_v3/requirements.txt build/sdk-v3/whole; }
 	@$(INSIDE) $(BIN)/python appendix/sdk_v3/run.py
+
+ray: ready ## Ray Train starts the DDP script (downloads Ray once, 1.5 GB)
+	@cmp -s tests/scripts/ray.txt build/ray/whole || { \
+		rm -f build/ray/whole && $(BIN)/python -m venv build/ray \
+		&& build/ray/bin/pip install -q -r tests/scripts/ray.txt \
+		&& cp tests/scripts/ray.txt build/ray/whole; }
+	@$(INSIDE) $(BIN)/pytest -m soak tests/scripts/test_ray.py
 
 bench: ready ## measure the endpoint, all-reduces on narrow links, a training step, serving
 	@$(INSIDE) $(BIN)/python -m bench

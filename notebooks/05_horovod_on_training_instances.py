@@ -369,7 +369,7 @@ workshop.show_diff("train/train_tf.py", "train/train_tf_multiworker.py")
 # |---|---|---|
 # | meet the others | `hvd.init()`; `mpirun` says who | the strategy is made; `TF_CONFIG` says who |
 # | each its own data | `dataset.shard(size, rank)` | batch globally; the strategy shards |
-# | average gradients | `DistributedGradientTape` | the loss `/ replicas`: by itself it sums |
+# | average gradients | `DistributedGradientTape` | the loss `/ world_size`: by itself it sums |
 # | start equal | `broadcast_variables` | variables made in `strategy.scope()` |
 # | save | rank 0 alone | rank 0 alone; all wait for it (`leave`) |
 #

@@ -14,17 +14,19 @@
 # %% [markdown]
 # # Reference · Every way to train, to copy
 #
-# For each way to train: the lines that it adds to the script of one process, the command that
-# starts it on one machine, and three equal ways to start it on SageMaker, written out whole:
-# version 2 of the SDK, version 3, and the plain request of boto3, which is under both.
+# Each section below has the same parts: what the way's script adds to the one-process script,
+# the command that starts it on one machine, and then three equal ways to start it on SageMaker,
+# with nothing hidden. You can write the job with version 2 of the SDK, with version 3, or as the
+# plain boto3 request that both of them end in.
 #
-# **Copy:** a file of [scripts/train](../scripts/train/train_torch.py) (each stands alone), and one
-# cell of its section. The cells share the names of *Set up*: put your own there.
+# **To use a way**, copy two things: its file from
+# [scripts/train](../scripts/train/train_torch_ddp.py), which needs no other file of this kit, and
+# one cell of its section. The cells use the names defined in *Set up*; put your own values there.
 #
-# **Time:** 2 minutes to run; to look things up in, not to be read from top to bottom.
+# **Time:** 2 minutes to run. It is for looking things up; the lessons explain.
 #
-# **Where it runs:** anywhere. Four small jobs are sent, two of DDP and two of Horovod; of the other
-# ways the requests are made, checked and kept, but not sent.
+# **Where it runs:** anywhere. Four small jobs run, two with DDP and two with Horovod. For the other
+# ways the requests are built and checked, but not sent.
 #
 # **Cost on AWS:** about 0.15 USD: four jobs of 2 `ml.c5.xlarge`, 5 minutes planned for each
 # (us-east-1, price list of 2026-09-27). Locally nothing.
@@ -32,18 +34,21 @@
 # %% [markdown]
 # ## Which way
 #
-# | way | on how many machines | image, at most | instances | what it costs you |
+# | way | machines | images that have it | instances | what it costs |
 # |---|---|---|---|---|
-# | one process | 1 | any | any | nothing: begin here |
-# | DDP | 1 or more | PyTorch: no end known | any | an all-reduce in each step |
-# | DataParallel | 1 | PyTorch: no end known | GPUs | the model copied in each step |
-# | FSDP | 1 or more | PyTorch 2.6 or newer | GPUs | more traffic, 1/N of the memory |
-# | SMDDP | 2 or more | PyTorch 2.5.1, TensorFlow 2.11.0 | p4d, p4de | large instances, old images |
-# | Horovod | 1 or more | TensorFlow 2.12.0, PyTorch 1.13.1 | any | old images; no new release |
-# | MultiWorkerMirrored | 1 or more | TensorFlow 2.9 or newer | any | Keras 2 for `fit` |
-# | parameter server | 2 or more | TensorFlow; v2 knows 2.19.0 | any | stale gradients; Keras 2 |
-# | MirroredStrategy | 1 | TensorFlow: no end known | GPUs | ends at the machine's edge |
-# | Keras `fit` | 1 or more | as Horovod or SMDDP | as theirs | checkpoints at epochs' ends only |
+# | one process | 1 | all | any | nothing: start here |
+# | DDP | 1 or more | all of PyTorch | any | an all-reduce in every step |
+# | DataParallel | 1 | all of PyTorch | GPUs | a copy of the model to every GPU in every step |
+# | FSDP | 1 or more | PyTorch 2.6 or later | GPUs | more traffic, for 1/N of the memory |
+# | SMDDP | 2 or more | up to PyTorch 2.5.1, TensorFlow 2.11.0 | p4d, p4de | large instances |
+# | Horovod | 1 or more | up to TensorFlow 2.12.0, PyTorch 1.13.1 | any | old images |
+# | MultiWorkerMirrored | 1 or more | TensorFlow 2.9 or later | any | Keras 2 for `fit` |
+# | parameter server | 2 or more | TensorFlow, up to 2.19.0 with SDK v2 | any | stale gradients |
+# | MirroredStrategy | 1 | all of TensorFlow 2 | GPUs | only one machine |
+# | Keras `fit` | 1 or more | those of Horovod or SMDDP | theirs | resumes only at an epoch's end |
+#
+# Not sure? With PyTorch take DDP; when the model doesn't fit on one GPU, FSDP. With TensorFlow take
+# MirroredStrategy on one machine and MultiWorkerMirroredStrategy on several.
 #
 # Sources: the SDK's own lists (2.257.7), the Dockerfiles of
 # [aws/deep-learning-containers](https://github.com/aws/deep-learning-containers), and for SMDDP
@@ -75,16 +80,16 @@ from workshop.lesson.show import function_source, in_markdown
 from workshop.paths import APPENDIX
 
 # %% [markdown]
-# What is yours: the role that jobs take on, a bucket, the folder of the scripts. Here they come
-# from your stacks (lesson 00). The tags are for [lesson 99](99_clean_up.ipynb), which finds by them
-# what to delete.
+# Replace these by your own: the role that jobs assume, a bucket, the folder with the scripts. Here
+# they come from your stacks (lesson 00). By the tags [lesson 99](99_clean_up.ipynb) finds what to
+# delete.
 
 # %%
 session = workshop.session(target=target, seat=seat)
 role, bucket, region = session.role, session.bucket, session.region
 source_dir = str(workshop.TRAIN)
 
-import sagemaker  # with a session open, it keeps its remarks to itself
+import sagemaker  # once a session is open, its log lines stay out of the notebook
 from sagemaker import image_uris
 from sagemaker.pytorch import PyTorch
 from sagemaker.tensorflow import TensorFlow
@@ -101,8 +106,8 @@ channels = {
 }
 
 # %% [markdown]
-# The plain request names the same channels in full. And it needs what `fit()` does unseen: the
-# scripts, packed and uploaded.
+# The plain request spells out the same channels. It also needs what `fit()` does behind the scenes:
+# the scripts, packed and uploaded.
 
 # %%
 input_data = [
@@ -127,20 +132,21 @@ session.client("s3").put_object(
 source = f"s3://{bucket}/jobs/reference/sourcedir.tar.gz"
 
 # %% [markdown]
-# Both SDKs and boto3 end in one call, `CreateTrainingJob`. boto3 shows it to whoever asks, before
-# it is sent: so this page keeps every request, to compare them at the end.
+# Both SDKs and boto3 end in the same call, `CreateTrainingJob`. boto3 can hand a request to a
+# function of ours before it sends it. This page keeps every request that way, and compares them at
+# the end.
 
 # %%
 requests = {}
 
 
 def keep(params, **_):
-    name = re.sub(r"-\d{4}-\d\d-.*", "", params["TrainingJobName"])  # without the time
+    name = re.sub(r"-\d{4}-\d\d-.*", "", params["TrainingJobName"])  # without its time
     requests[name] = json.loads(json.dumps(params))
 
 
 def started(name):
-    """The name of a new job: the SDK would put the time there, too."""
+    """The name of a new job. The SDK appends the time in the same way."""
     return f"workshop-{seat}-{name}-boto3-{time.strftime('%Y-%m-%d-%H-%M-%S')}"
 
 
@@ -149,15 +155,15 @@ sagemaker_session = sagemaker.Session(boto_session=session.boto_session, default
 client = session.client("sagemaker")
 
 # %% [markdown]
-# Version 3 cannot share an environment with version 2. Its cells are shown here and run in the
+# Version 3 can't be installed beside version 2. So its code is only shown here. It runs in the
 # appendix ([sdk_v3.ipynb](../appendix/sdk_v3/sdk_v3.ipynb), `make sdk-v3`): DDP, the parameter
-# server and MultiWorkerMirrored as jobs; of the others it records the requests, which botocore has
-# checked.
+# server and MultiWorkerMirrored as jobs. Of the other ways the appendix records the requests, which
+# botocore has checked.
 
 
 # %%
 def show_v3(way):
-    """Show a recipe for version 3, from appendix/sdk_v3/recipes.py."""
+    """Show how a way is started with version 3, from appendix/sdk_v3/recipes.py."""
     path = "../appendix/sdk_v3/recipes.py"
     text, line = function_source(path, way)
     return in_markdown("python", text, f"Version 3: [recipes.py, line {line}]({path}#L{line})")
@@ -166,9 +172,11 @@ def show_v3(way):
 # %% [markdown]
 # ## DistributedDataParallel (PyTorch)
 #
-# The way to begin with: one process for each GPU, on one machine or many. Each rank meets the
-# others (`init_process_group`), takes its part of each batch (`DistributedSampler`), and
-# `backward()` averages the gradients.
+# The usual way for PyTorch: one process for each GPU, on one machine or many. Each rank joins the
+# others (`init_process_group`) and takes its part of each batch (`DistributedSampler`), and
+# `backward()` averages the gradients. [Lesson 01](01_data_parallelism.ipynb) explains it.
+#
+# Lines with `+` are what you add to a one-process script, lines with `-` what they replace.
 
 # %%
 workshop.show_diff("train/train_torch.py", "train/train_torch_ddp.py")
@@ -180,8 +188,14 @@ workshop.show_diff("train/train_torch.py", "train/train_torch_ddp.py")
 # torchrun --standalone --nproc_per_node 2 train_torch_ddp.py
 # ```
 #
-# On SageMaker `torch_distributed` starts torchrun on each instance. Version 2 takes it for GPUs and
-# Trainium only, unless the image is named: so here it is.
+# Beside it lies [train_torch_ddp_options.py](../scripts/train/train_torch_ddp_options.py), with
+# bfloat16 (`--bf16 1`) and gradient accumulation (`--accumulate 4`). What uneven data does to DDP,
+# and what `join` does about it, is in
+# [uneven_data_torch.py](../scripts/demos/uneven_data_torch.py). For SLURM, Kubernetes, Ray and ssh
+# there are files in [scripts/launch](../scripts/launch/slurm.sbatch).
+#
+# On SageMaker, `torch_distributed` starts torchrun on each instance. Version 2 allows it only on
+# instances with GPUs or Trainium, unless you name the image. So this cell names it.
 
 # %%
 image = image_uris.retrieve(
@@ -242,17 +256,18 @@ answer = client.create_training_job(**request)
 boto3_ddp = workshop.follow(request["TrainingJobName"], session)
 
 # %% [markdown]
-# Version 3's `train(wait=True)` asks how the job goes with the shell's own credentials, not with
-# those of the session that you gave: three more such regressions stand in
-# [#5765](https://github.com/aws/sagemaker-python-sdk/issues/5765), open when read on 2026-11-22. So
-# the recipes wait with boto3. One client serves a whole process: until
-# [#6120](https://github.com/aws/sagemaker-python-sdk/pull/6120) it was built without your session.
+# **Trap.** With version 3, `train(wait=True)` polls the job with the shell's credentials, not with
+# those of the session that you passed. (More regressions of this kind are listed in
+# [#5765](https://github.com/aws/sagemaker-python-sdk/issues/5765), open on 2026-11-22.) So these
+# functions wait with boto3. Also, a process has a single client, and before
+# [#6120](https://github.com/aws/sagemaker-python-sdk/pull/6120) it was made without your session.
 
 # %%
 show_v3("ddp")
 
 # %% [markdown]
-# Two ways to say it, one job. Every rank printed a hash of its weights at the end:
+# The SDK and the plain request described the same job. Did the two jobs train the same model? Every
+# rank printed a hash of its weights at the end:
 
 # %%
 hashes = {
@@ -269,7 +284,8 @@ assert hashes["v2"] == hashes["boto3"], "The requests of v2 and boto3 trained di
 workshop.save_results(ddp=hashes, ddp_ranks=ddp_ranks)
 
 # %% [markdown]
-# Without Horovod on this machine (`make doctor`), its requests are made and not sent.
+# If Horovod is missing on this machine (`make doctor` says so), the next section's requests are
+# built but not sent.
 
 # %%
 keeper = preview_session(target, seat, region, session.outputs)
@@ -285,7 +301,8 @@ if not sends_horovod:
 # ## Horovod (TensorFlow)
 #
 # One process for each GPU, started by mpirun. `DistributedGradientTape` averages the gradients, and
-# rank 0 broadcasts its weights before the first step.
+# rank 0 broadcasts its weights before the first step. Explained in lessons
+# [04](04_horovod_on_the_notebook.ipynb) and [05](05_horovod_on_training_instances.ipynb).
 
 # %%
 workshop.show_diff("train/train_tf.py", "train/train_tf_horovod.py")
@@ -360,11 +377,11 @@ if sends_horovod:
     boto3_horovod = workshop.follow(request["TrainingJobName"], session)
 
 # %% [markdown]
-# **Trap.** `process_count_per_node` of version 3's `MPI` is not the number for a node: its driver
-# gives it to `mpirun -np` without multiplying by the nodes (read in 3.27.0, `mpi_driver.py`). 1 on
-# two instances starts one rank, and nobody complains. The recipe gives the number of all ranks and
-# lets `--map-by node` deal them out. The driver needs `sshd` in the image, as AWS's have; the local
-# endpoint's instances have none, so this recipe's request was checked and the job not run.
+# **Trap.** In version 3, `process_count_per_node` of `MPI` is not a number per node. Its driver
+# passes it to `mpirun -np` as it is (`mpi_driver.py` of 3.27.0): with 1 on two instances a single
+# rank starts, without any error. So this function gives the number of all ranks, and
+# `--map-by node` spreads them over the instances. The driver also needs `sshd` in the image. AWS's
+# images have it, the local endpoint's instances don't: so the request was checked, the job not run.
 
 # %%
 show_v3("horovod")
@@ -388,8 +405,8 @@ workshop.save_results(horovod=horovod_hashes)
 # %% [markdown]
 # ## From here on nothing is sent
 #
-# The cells are the same, but their session keeps requests in place of sending them, after the SDK
-# has written them and botocore has checked them. Leave the next cell out to send them.
+# The remaining cells have the same form. But their session stops each request after the SDK has
+# built it and botocore has checked it. To really send them, leave out the next cell.
 
 # %%
 sagemaker_session, client = keeper.sagemaker_session, keeper.client("sagemaker")
@@ -397,7 +414,7 @@ sagemaker_session, client = keeper.sagemaker_session, keeper.client("sagemaker")
 # %% [markdown]
 # ## One process (PyTorch)
 #
-# What all others are compared with. TensorFlow's is
+# What all other ways are compared with. For TensorFlow it is
 # [train_tf.py](../scripts/train/train_tf.py), with `TensorFlow(framework_version="2.18.0",
 # py_version="py310", ...)`.
 
@@ -464,8 +481,9 @@ show_v3("one_process")
 # %% [markdown]
 # ## DataParallel (PyTorch): a warning
 #
-# The shortest diff, and the wrong choice: one Python process feeds all GPUs, the model is copied at
-# every step, and it ends at the machine's edge. PyTorch's own advice is DDP, on one machine too.
+# The shortest diff, and the wrong choice: a single Python process feeds all GPUs, the model is
+# copied to every GPU in every step, and a second machine can't help. PyTorch itself recommends DDP,
+# on one machine too. [Lesson 02](02_collectives.ipynb) measures the difference.
 
 # %%
 workshop.show_diff("train/train_torch.py", "train/train_torch_dp.py")
@@ -533,8 +551,9 @@ show_v3("dp")
 # %% [markdown]
 # ## FSDP (PyTorch)
 #
-# When the model does not fit: weights, gradients and momentum are divided among the ranks. Started
-# like DDP. Version 2 knows PyTorch up to 2.8.0; newer images need `image_uri`.
+# For a model that doesn't fit on one GPU: weights, gradients and momentum are divided among the
+# ranks. It is started like DDP, and the diff below is from DDP. Version 2 of the SDK knows PyTorch
+# up to 2.8.0; for newer images set `image_uri`.
 
 # %%
 workshop.show_diff("train/train_torch_ddp.py", "train/train_torch_fsdp.py")
@@ -545,8 +564,6 @@ workshop.show_diff("train/train_torch_ddp.py", "train/train_torch_fsdp.py")
 # ```
 # torchrun --standalone --nproc_per_node 2 train_torch_fsdp.py --model deep
 # ```
-#
-# The diff above is from DDP.
 
 # %%
 image = image_uris.retrieve(
@@ -608,8 +625,9 @@ show_v3("fsdp")
 # %% [markdown]
 # ## SMDDP (PyTorch)
 #
-# AWS's own all-reduce, on p4d and p4de only, in images up to PyTorch 2.5.1. The script is that of
-# DDP with another backend. Elsewhere: NCCL, as DDP takes it.
+# AWS's own all-reduce, only on p4d and p4de, and only in images up to PyTorch 2.5.1. The script is
+# that of DDP with another backend; the diff below is from DDP. On other instances DDP uses NCCL.
+# [Lesson 07](07_smddp.ipynb) explains how it works.
 
 # %%
 workshop.show_diff("train/train_torch_ddp.py", "train/train_torch_smddp.py")
@@ -621,7 +639,7 @@ workshop.show_diff("train/train_torch_ddp.py", "train/train_torch_smddp.py")
 # torchrun --standalone --nproc_per_node 2 train_torch_smddp.py --backend gloo
 # ```
 #
-# The diff above is from DDP. The library itself exists only on AWS.
+# The library itself exists only on AWS.
 
 # %%
 image = image_uris.retrieve(
@@ -678,8 +696,8 @@ request = {
 answer = client.create_training_job(**request)
 
 # %% [markdown]
-# Version 3 has no key for it. It needs none: `torchrun` starts the ranks, and the script names the
-# backend. Not run: it needs the library, which is in AWS's images alone.
+# Version 3 has no option for SMDDP. It needs none: `torchrun` starts the ranks, and the script
+# names the backend. This job was not run, because only AWS's images have the library.
 
 # %%
 show_v3("smddp")
@@ -687,8 +705,8 @@ show_v3("smddp")
 # %% [markdown]
 # ## MultiWorkerMirroredStrategy (TensorFlow)
 #
-# TensorFlow's own all-reduce: the same program on each machine, told by `TF_CONFIG` who the
-# others are.
+# TensorFlow's own all-reduce. The same program runs on each machine, and `TF_CONFIG` tells it who
+# the others are. [Lesson 05](05_horovod_on_training_instances.ipynb) compares it with Horovod.
 
 # %%
 workshop.show_diff("train/train_tf.py", "train/train_tf_multiworker.py")
@@ -753,9 +771,9 @@ request = {
 answer = client.create_training_job(**request)
 
 # %% [markdown]
-# Version 3 has no key: the command writes `TF_CONFIG` itself, as the toolkit in the image does for
-# version 2. With a `command`, hyperparameters are no flags: write them into it.
-# And it is made one line: the first try, without semicolons, was a syntax error on the instances.
+# Version 3 has no option for it. So the command writes `TF_CONFIG` itself, as the toolkit in the
+# image does for version 2. Two things to know about `command`: hyperparameters don't become flags,
+# so write them into it; and its lines are joined into one, so end them with semicolons.
 
 # %%
 show_v3("multiworker")
@@ -764,8 +782,8 @@ show_v3("multiworker")
 # ## Parameter servers (TensorFlow)
 #
 # Asynchronous: the first host coordinates, the others train, and a server on each host holds a part
-# of the weights. No two runs are the same. [Lesson 03](03_parameter_servers.ipynb) says why it is
-# seldom the right choice.
+# of the weights. No two runs are the same. [Lesson 03](03_parameter_servers.ipynb) explains why it
+# is rarely the right choice.
 
 # %%
 workshop.show_diff("train/train_tf.py", "train/train_tf_ps.py")
@@ -830,8 +848,8 @@ request = {
 answer = client.create_training_job(**request)
 
 # %% [markdown]
-# Version 3 has no key: the command starts the servers, one on each host (port 2223), and ends each
-# when its own host's work is done.
+# Version 3 has no option for it. So the command starts a server on each host (port 2223), and stops
+# it when the script on that host has ended.
 
 # %%
 show_v3("parameter_server")
@@ -839,7 +857,8 @@ show_v3("parameter_server")
 # %% [markdown]
 # ## MirroredStrategy (TensorFlow)
 #
-# All GPUs of one machine from one process.
+# All GPUs of one machine, driven by one process. [Lesson 04](04_horovod_on_the_notebook.ipynb) runs
+# it.
 
 # %%
 workshop.show_diff("train/train_tf.py", "train/train_tf_mirrored.py")
@@ -907,9 +926,10 @@ show_v3("mirrored")
 # %% [markdown]
 # ## Keras `fit`, with Horovod or SMDDP
 #
-# If your training is `model.fit`: an optimizer is wrapped and callbacks are added. One script for
-# both libraries; `--library smddp` needs p4d, TensorFlow 2.11.0 and
-# `{"smdistributed": {"dataparallel": {"enabled": True}}}`.
+# For training with `model.fit`: the model gets a `train_step` that averages gradients, and a
+# callback prints and saves. The script serves both libraries; `--library smddp` needs p4d,
+# TensorFlow 2.11.0 and `{"smdistributed": {"dataparallel": {"enabled": True}}}`. It reads TFRecord
+# files, too.
 
 # %%
 workshop.show_diff("train/train_tf.py", "train/train_tf_fit.py")
@@ -982,13 +1002,13 @@ show_v3("fit")
 # %% [markdown]
 # ## What differs between the three requests
 #
-# What is left out: names, seat, bucket, role and image, which are yours; the quotes that version 2
-# puts around the values of hyperparameters (the image reads them with and without).
+# Not compared are names, seat, bucket, role and image, which are your own; and the quotes that
+# version 2 puts around the values of hyperparameters (the image accepts both forms).
 
 
 # %%
 def values(request):
-    """Each value of a request by its path, names of one's own replaced."""
+    """Each value of a request by its path; your own names are replaced."""
     text = json.dumps(request)
     own = {"ROLE": request["RoleArn"], "NAME": request.get("TrainingJobName", "NAME")}
     own["IMAGE"] = request["AlgorithmSpecification"]["TrainingImage"]
@@ -1026,9 +1046,9 @@ plain = {way: requests[f"{prefix}{way.replace('_', '-')}-boto3"] for way in reco
 print(f"v3: sagemaker {recorded['sagemaker']}, recorded on {recorded['date']} by `make sdk-v3`")
 
 # %% [markdown]
-# **Version 2 and boto3.** What version 2 sends besides is about logs, metrics, the profiler, the
-# region and the job's own name (and TensorFlow's `model_dir`). Only the place of the packed scripts
-# differs.
+# **Version 2 and boto3.** Version 2 adds settings of logs, metrics and the profiler, the region and
+# the job's own name (and for TensorFlow `model_dir`). The only value that differs is where the
+# packed scripts are.
 
 # %%
 from_v2 = {way: compare(v2[way], plain[way]) for way in v2}
@@ -1037,10 +1057,11 @@ rows = {way: map(", ".join, found) for way, found in from_v2.items()}
 pd.DataFrame(rows, index=["only v2", "only boto3", "another value"]).T
 
 # %% [markdown]
-# **Version 3 and boto3.** Version 3 sends no `sagemaker_` hyperparameter: nothing in the image is
-# to read them. Scripts and drivers come as channels, and a shell script is the container's command.
-# What starts the ranks (torchrun, mpirun, a command) is inside the channel `sm_drivers`, so two
-# jobs that train differently can have the same request.
+# **Version 3 and boto3.** Version 3 sends no `sagemaker_` hyperparameters, because it doesn't use
+# the toolkit in the image that reads them. The scripts and their launchers ("drivers") arrive as
+# channels, and a shell script is the container's command. What starts the ranks (torchrun, mpirun,
+# a command) is inside the channel `sm_drivers`: so two jobs that train differently can have the
+# same request.
 
 # %%
 from_v3 = {way: compare(recorded["requests"][way], plain[way]) for way in plain}
@@ -1071,23 +1092,23 @@ workshop.save_results(from_v2=from_v2, from_v3=from_v3)
 # %% [markdown]
 # ## Traps of version 3
 #
-# - **Tuning.** A tuner of version 3 dropped the drivers from its jobs: each ran as one process, on
-#   one GPU ([#5610](https://github.com/aws/sagemaker-python-sdk/issues/5610), closed by
+# - **Tuning.** The tuner of version 3 dropped the drivers from its jobs: each ran as one process on
+#   one GPU ([#5610](https://github.com/aws/sagemaker-python-sdk/issues/5610), fixed by
 #   [#5634](https://github.com/aws/sagemaker-python-sdk/pull/5634) in 2026-03). Look at
 #   `world_size` in the first job's log.
-# - **The migration guide.** Three of its imports do not exist in 3.27.0 (tried on 2026-11-22):
+# - **The migration guide.** Three of its imports don't exist in 3.27.0 (tried on 2026-11-22):
 #   `sagemaker.mlops.processing`, `sagemaker.mlops.pipeline`, and `InferenceSpec` in
-#   `sagemaker.serve.configs`. And `sagemaker.train.configs`, which it names, warns that it has
+#   `sagemaker.serve.configs`. It also names `sagemaker.train.configs`, which warns that it has
 #   moved to `sagemaker.core.training.configs`.
-# - **STS.** `Session()` without `default_bucket` asks STS at an address of its own, whatever
-#   `AWS_ENDPOINT_URL` says (`session_helper.py`; version 2 does so too). Give it the bucket.
-# - **Other accounts.** From 3.13.0 on, jobs were sent with the shell's credentials, not the
-#   session's ([#5986](https://github.com/aws/sagemaker-python-sdk/issues/5986)); mended by
-#   [#6107](https://github.com/aws/sagemaker-python-sdk/pull/6107) and #6120 in 2026-07, and with a
-#   second session in one process still open when read on 2026-11-22
+# - **STS.** `Session()` without `default_bucket` calls STS at AWS, whatever `AWS_ENDPOINT_URL` says
+#   (`session_helper.py`; version 2 does the same). So pass the bucket.
+# - **Other accounts.** Since 3.13.0 jobs were sent with the shell's credentials, not the session's
+#   ([#5986](https://github.com/aws/sagemaker-python-sdk/issues/5986)). That was fixed by
+#   [#6107](https://github.com/aws/sagemaker-python-sdk/pull/6107) and #6120 in 2026-07. For a
+#   second session in one process it was still open on 2026-11-22
 #   ([#6273](https://github.com/aws/sagemaker-python-sdk/pull/6273)).
 #
 # ## Clean up
 #
-# The jobs have ended and cost nothing more. [Lesson 99](99_clean_up.ipynb) finds what they left by
-# its tags.
+# The jobs have ended and cost nothing more. [Lesson 99](99_clean_up.ipynb) finds what they left
+# behind by its tags.

@@ -1,11 +1,10 @@
 """Start train_torch_ddp.py on the workers of a Ray cluster (TorchTrainer), or on this machine's.
 
     pip install "ray[train]"
-    python ray_train.py --workers 2 --script /shared/train_torch_ddp.py -- \\
-        --training /shared/digits/training --test /shared/digits/test --save-to /shared/model
+    python ray_train.py --workers 2 /shared/train_torch_ddp.py --training /shared/digits/training \\
+        --test /shared/digits/test --save-to /shared/model
 
-What follows `--` are the script's own flags. Workers run in folders of their own: give whole
-paths, which every machine of the cluster knows.
+Workers run in folders of their own: give whole paths, which every machine of the cluster knows.
 
 RUN: with Ray 2.60.0 and 2 workers on the CPUs of one machine; it gave the weights of torchrun.
 """
@@ -32,12 +31,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--gpu", action="store_true", help="a GPU for each worker")
-    beside = Path(__file__).resolve().parents[1] / "train" / "train_torch_ddp.py"
-    parser.add_argument("--script", default=str(beside))
-    parser.add_argument("flags", nargs="*", help="the script's own, after --")
+    parser.add_argument("script")
+    parser.add_argument("flags", nargs=argparse.REMAINDER, help="the script's own")
     args = parser.parse_args()
     scaling = ScalingConfig(num_workers=args.workers, use_gpu=args.gpu)
-    config = {"script": args.script, "flags": args.flags}
+    config = {"script": str(Path(args.script).resolve()), "flags": args.flags}
     TorchTrainer(train, train_loop_config=config, scaling_config=scaling).fit()
 
 

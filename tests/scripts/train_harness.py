@@ -25,7 +25,9 @@ def copied(name: str, folder: Path, *edits: tuple[str, str]) -> Path:
     return folder / name
 
 
-def start(command: list, script: Path, *flags, check: bool = True, **env: str) -> Run:
+def start(
+    command: list, script: Path, *flags, check: bool = True, timeout: float = 240, **env: str
+) -> Run:
     """Run a copied script to its end, in its folder, with one thread a rank.
 
     command: what starts it, such as torchrun(2). env: variables beside the environment's own,
@@ -39,7 +41,7 @@ def start(command: list, script: Path, *flags, check: bool = True, **env: str) -
         env=kept | env,
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=timeout,
     )
     if check and done.returncode:
         pytest.fail(f"status {done.returncode}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}")

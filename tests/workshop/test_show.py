@@ -49,4 +49,5 @@ def test_a_view_links_to_file_and_line(monkeypatch):
     assert (
         "(../scripts/train/train_tf.py)" in both
         and "(../scripts/train/train_tf_horovod.py)" in both
+        and "(reference.ipynb)" in both
     )

@@ -10,7 +10,7 @@ import platform
 import textwrap
 from urllib.parse import quote
 
-from workshop.paths import SCRIPTS
+from workshop.paths import NOTEBOOKS, SCRIPTS
 
 PACKAGES = ("sagemaker", "sagemaker-training", "tensorflow", "horovod", "torch", "moto")
 
@@ -27,8 +27,13 @@ def show_function(script: str, name: str):
 
 
 def show_diff(old: str, new: str):
-    """A notebook's view of `diff`: lines with - are only in `old`, lines with + only in `new`."""
-    return in_markdown("diff", diff(old, new), f"From {link(old)} to {link(new)}")
+    """A notebook's view of `diff`: lines with - are only in `old`, lines with + only in `new`.
+
+    Above it are links to both files, and to the reference, which says how to start the second.
+    """
+    reference = f"[the reference]({quote(os.path.relpath(NOTEBOOKS / 'reference.ipynb'))})"
+    source = f"From {link(old)} to {link(new)}. To copy it and start it: {reference}"
+    return in_markdown("diff", diff(old, new), source)
 
 
 def function_source(script: str, name: str) -> tuple[str, int]:

@@ -5,12 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from common.report import emit
-
-
-def weights_hash(weights: list[np.ndarray]) -> str:
-    """Return the SHA-256 of all weights: one different bit gives another hash."""
-    return hashlib.sha256(b"".join(np.ascontiguousarray(w).tobytes() for w in weights)).hexdigest()
+from common.report import emit, weights_hash
 
 
 class Evidence:

@@ -20,6 +20,11 @@ def emit(**record) -> None:
     sys.stdout.flush()
 
 
+def weights_hash(weights: list[np.ndarray]) -> str:
+    """Return the SHA-256 of all weights: one different bit gives another hash."""
+    return hashlib.sha256(b"".join(np.ascontiguousarray(w).tobytes() for w in weights)).hexdigest()
+
+
 class Report:
     """Collects the loss of each step; rank 0 prints means, speed and accuracy.
 
@@ -97,8 +102,7 @@ def report_weights(args, weights: list[np.ndarray], rank: int = 0) -> None:
 
     Ranks that trained one model together print the same hash.
     """
-    digest = hashlib.sha256(b"".join(np.ascontiguousarray(w).tobytes() for w in weights))
-    emit(event="weights", rank=rank, weights_sha256=digest.hexdigest())
+    emit(event="weights", rank=rank, weights_sha256=weights_hash(weights))
     if args.dump_weights:
         folder = Path(args.dump_weights)
         folder.mkdir(parents=True, exist_ok=True)
