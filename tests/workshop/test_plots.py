@@ -56,17 +56,33 @@ def test_bars_say_their_values(shown):
 def test_groups_with_marks_or_as_predictions(shown):
     table = pd.DataFrame({"gloo": [2.0, 4.0], "two_tier": [1.0, np.nan]}, ["1 x 8", "8 x 1"])
     plots.groups(table, "title", "placement", "milliseconds", marks=table / 2)
-    plots.groups(table, "title", "placement", "a prediction", measured=False)
+    plots.groups(table, "title", "placement", "a prediction", source="computed")
     measured, predicted = shown
     assert measured.alt == (
         "title (milliseconds). 1 x 8: gloo 2, two_tier 1. 8 x 1: gloo 4. "
-        "predicted: 1 x 8: gloo 1, two_tier 0.5. 8 x 1: gloo 2."
+        "computed: 1 x 8: gloo 1, two_tier 0.5. 8 x 1: gloo 2."
     )
     assert [bar.get_height() for bar in measured.patches[:3]] == [2, 4, 1]
     assert measured.lines[0].get_ydata().tolist() == [1, 2]
-    assert explained(measured) == ["gloo", "two_tier", "predicted"]
+    assert explained(measured) == ["gloo", "two_tier", "computed"]
     assert measured.patches[0].get_hatch() != measured.patches[2].get_hatch()
     assert predicted.patches[0].get_facecolor()[3] == 0 and not predicted.lines
+    assert predicted.get_title() == "title (computed)"
+
+
+def test_numbers_of_another_machine_look_unlike_ones_own(shown):
+    values = pd.Series({"one": 3.0})
+    for source in ("measured", "recorded", "computed"):
+        plots.bars(values, "Time", "seconds", source=source)
+    assert [one.get_title() for one in shown] == [
+        "Time",
+        "Time (recorded elsewhere)",
+        "Time (computed)",
+    ]
+    looks = {(one.patches[0].get_facecolor(), one.patches[0].get_linestyle()) for one in shown}
+    assert len(looks) == 3
+    with pytest.raises(ValueError, match="expected one of measured, recorded, computed"):
+        plots.bars(values, "Time", "seconds", source="guessed")
 
 
 def test_lines_and_points(shown):
