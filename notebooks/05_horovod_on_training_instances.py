@@ -31,7 +31,7 @@
 # **Where it runs:** this machine (`target = "local"`) or AWS (`target = "aws"`), the same cells.
 #
 # **Cost on AWS:** about 0.20 USD: twelve jobs, twenty `ml.c5.xlarge` in all, 3 minutes each
-# (us-east-1, price list of 2026-09-27). At most 1.20 USD, whatever goes wrong. The lesson computes
+# (us-east-1, price list of 2026-09-27). At most 1.16 USD, whatever goes wrong. The lesson computes
 # both before it starts anything. Locally the lesson is free.
 
 # %% [markdown]

@@ -116,16 +116,19 @@ print(unshaped or "This machine can limit the bandwidth between instances.")
 # and two sums need less traffic than eight gradients.
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
-place = all_reduces.Placement(2, ranks_each)
 n_bytes = megabytes * 1_000_000
+
+
+def hops(rounds) -> list[tuple[int, int]]:
+    """From which rank to which, of every message in some rounds of an all-reduce."""
+    return [(message.source, message.to) for messages in rounds for message in messages]
+
+
 titles = {"ring": "ring", "blind_ring": "ring, topology ignored", "two_tier": "two tiers"}
-hops = {
-    title: [
-        one for messages in all_reduces.rounds(name, n_bytes, ranks_each, 2) for one in messages
-    ]
-    for name, title in titles.items()
+panels = {
+    title: hops(all_reduces.rounds(name, n_bytes, ranks_each, 2)) for name, title in titles.items()
 }
-network.messages(hops, place, "Which messages leave their instance")
+network.messages(panels, 2, ranks_each, "Which messages leave their instance")
 
 # %%
 across = {
@@ -167,11 +170,8 @@ every_round = all_reduces.rounds("two_tier", n_bytes, ranks_each, 2)
 inside = ranks_each - 1  # rounds of the first step, and of the last
 parts = [every_round[:inside], every_round[inside:-inside], every_round[-inside:]]
 names = ["1. reduce-scatter inside", "2. all-reduce across", "3. all-gather inside"]
-panels = {
-    name: [one for messages in part for one in messages]
-    for name, part in zip(names, parts, strict=True)
-}
-network.messages(panels, place, "The two-tier all-reduce, step by step")
+panels = {name: hops(part) for name, part in zip(names, parts, strict=True)}
+network.messages(panels, 2, ranks_each, "The two-tier all-reduce, step by step")
 
 # %% [markdown]
 # This is the function that the jobs below run:

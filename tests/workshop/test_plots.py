@@ -3,8 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.patches import FancyArrowPatch
 
 from workshop import plots
+from workshop.plots import network, steps
 
 
 def explained(axes):
@@ -144,3 +146,32 @@ def test_no_picture_shows_nothing_and_a_missing_caption_is_said(shown):
     assert shown == []
     with pytest.raises(ValueError, match="2 pictures have 1 captions"):
         plots.images(np.zeros((2, 2, 2, 1), np.uint8), ["one"], "Two")
+
+
+def test_messages_name_the_hops_that_leave_an_instance(shown):
+    network.messages({"ring": [(0, 1), (1, 2), (2, 3), (3, 0), (0, 1)]}, 2, 2, "Hops")
+    (axes,) = shown
+    assert "over the network 1 to 2, 3 to 0" in axes.alt and "2 hops inside" in axes.alt
+    arrows = [one for one in axes.patches if isinstance(one, FancyArrowPatch)]
+    assert sorted(one.get_linewidth() for one in arrows) == [1.2, 1.2, 3.2, 3.2]
+
+
+def test_a_network_is_drawn_with_its_own_names(shown):
+    names = {"vpc": "vpc-1", "subnet": "subnet-2", "zone": "us-east-1a", "group": "sg-3"}
+    network.vpc(names | {"bucket": "mine"})
+    (axes,) = shown
+    said = " ".join(text.get_text() for text in axes.texts)
+    assert all(name in said for name in (*names.values(), "mine", "algo-2"))
+    assert all(name in axes.alt for name in names.values())
+
+
+def test_a_step_in_time_and_its_buckets(shown):
+    spans = [("a", 0, "backward", 1.0, 5.0), ("a", 0, "all-reduce", 4.0, 4.0)]
+    table = pd.DataFrame(spans, columns=["setting", "rank", "kind", "start_ms", "ms"])
+    steps.timelines(table, "A step")
+    steps.buckets([[("last", 1_000_000), ("middle", 500_000)], [("first", 2_000_000)]], "Buckets")
+    timeline, buckets = shown
+    assert timeline.alt.endswith("a, rank 0: backward from 1 to 6, all-reduce from 4 to 8.")
+    assert [(bar.get_x(), bar.get_width()) for bar in timeline.patches] == [(1, 5), (4, 4)]
+    assert "bucket 0: 2 tensors, 1.5 MB, from last to middle" in buckets.alt
+    assert [bar.get_width() for bar in buckets.patches] == [1, 0.5, 2]

@@ -7,85 +7,86 @@ from collections.abc import Iterable, Mapping
 from matplotlib.axes import Axes
 from matplotlib.patches import Circle, FancyArrowPatch, Rectangle
 
-from workshop.measure.all_reduces import Message, Placement
 from workshop.plots.look import COLOURS, canvas
 
 ACROSS, INSIDE = COLOURS[3], COLOURS[0]
 GAP = 2.9  # from one instance to the next; a rank is 1 below the rank before
 
 
-def messages(panels: Mapping[str, Iterable[Message]], place: Placement, title: str) -> None:
-    """Ranks as circles, instances as boxes, an arrow for each message; thick where one crosses.
+def messages(
+    panels: Mapping[str, Iterable[tuple[int, int]]], instances: int, ranks_each: int, title: str
+) -> None:
+    """Ranks as circles, instances as boxes, an arrow for each hop; thick where it leaves one.
 
-    panels: the title of each panel, and its messages, as `all_reduces.rounds` has them.
+    panels: the title of each panel, and its hops: from which rank to which.
     """
-    width = GAP * place.instances
-    size = (0.95 * width * len(panels), 0.8 * place.ranks_per_instance + 1.4)
-    with canvas(title, "", size=size, alt=_messages_in_words(panels, place, title)) as axes:
-        for panel, (name, sent) in enumerate(panels.items()):
+    hops = {name: list(dict.fromkeys(sent)) for name, sent in panels.items()}
+    width = GAP * instances
+    size = (0.95 * width * len(panels), 0.8 * ranks_each + 1.4)
+    alt = f"{title}. {instances} instances of {ranks_each} ranks. {_in_words(hops, ranks_each)}"
+    with canvas(title, "", size=size, alt=alt) as axes:
+        for panel, (name, sent) in enumerate(hops.items()):
             left = panel * (width + 0.6)
             axes.text(left - 0.6, 1.0, name, fontsize=10, fontweight="bold", va="bottom")
-            for instance in range(place.instances):
-                _instance(axes, place, instance, left)
-            for source, to in dict.fromkeys((one.source, one.to) for one in sent):
-                _hop(axes, place, source, to, left)
+            for instance in range(instances):
+                _instance(axes, instance, ranks_each, left)
+            for source, to in sent:
+                _hop(axes, source, to, ranks_each, left)
         axes.plot([], [], color=INSIDE, linewidth=1.2, label="inside an instance")
         axes.plot([], [], color=ACROSS, linewidth=3.2, label="over the network")
         axes.set(xlim=(-0.9, len(panels) * (width + 0.6) - 1.6))
-        axes.set(ylim=(-place.ranks_per_instance - 0.5, 1.7), aspect="equal")
+        axes.set(ylim=(-ranks_each - 0.5, 1.7), aspect="equal")
         axes.set_axis_off()
         axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, 0.02), ncols=2)
 
 
-def _where(place: Placement, rank: int, left: float) -> tuple[float, float]:
-    instance, local_rank = divmod(rank, place.ranks_per_instance)
+def _where(rank: int, ranks_each: int, left: float) -> tuple[float, float]:
+    instance, local_rank = divmod(rank, ranks_each)
     return left + GAP * instance, -float(local_rank)
 
 
-def _instance(axes: Axes, place: Placement, instance: int, left: float) -> None:
-    height = place.ranks_per_instance
-    corner = (left + GAP * instance - 0.75, -height + 0.35)
-    axes.add_patch(Rectangle(corner, 1.5, height + 0.1, fill=False, edgecolor="grey", zorder=1))
+def _instance(axes: Axes, instance: int, ranks_each: int, left: float) -> None:
+    corner = (left + GAP * instance - 0.75, -ranks_each + 0.35)
+    box = {"fill": False, "edgecolor": "grey", "zorder": 1}
+    axes.add_patch(Rectangle(corner, 1.5, ranks_each + 0.1, **box))
     axes.text(corner[0] + 0.75, 0.52, f"algo-{instance + 1}", ha="center", fontsize=9)
-    for local_rank in range(height):
-        rank = place.rank_of(instance, local_rank)
-        x, y = _where(place, rank, left)
+    for rank in range(instance * ranks_each, (instance + 1) * ranks_each):
+        x, y = _where(rank, ranks_each, left)
         axes.add_patch(Circle((x, y), 0.27, facecolor="white", edgecolor="black", zorder=3))
         axes.text(x, y, str(rank), ha="center", va="center", fontsize=9, zorder=4)
 
 
-def _hop(axes: Axes, place: Placement, source: int, to: int, left: float) -> None:
-    crosses = place.crosses(Message(source, to, 0))
-    (x, y), end = _where(place, source, left), _where(place, to, left)
-    far = not crosses and abs(y - end[1]) > 1  # around the ranks between them
-    look = {"color": ACROSS, "linewidth": 3.2} if crosses else {"color": INSIDE, "linewidth": 1.2}
-    bend = 0.32 if far else 0.12
-    axes.add_patch(
-        FancyArrowPatch(
-            (x, y),
-            end,
-            arrowstyle="-|>",
-            mutation_scale=13,
-            shrinkA=9,
-            shrinkB=9,
-            connectionstyle=f"arc3,rad={bend}",
-            zorder=2,
-            **look,
-        )
+def _hop(axes: Axes, source: int, to: int, ranks_each: int, left: float) -> None:
+    start, end = _where(source, ranks_each, left), _where(to, ranks_each, left)
+    look = {"color": INSIDE, "linewidth": 1.2}
+    if _crosses(source, to, ranks_each):
+        look = {"color": ACROSS, "linewidth": 3.2}
+    around = start[0] == end[0] and abs(start[1] - end[1]) > 1  # the ranks between the two
+    arrow = FancyArrowPatch(
+        start,
+        end,
+        arrowstyle="-|>",
+        mutation_scale=13,
+        shrinkA=9,
+        shrinkB=9,
+        connectionstyle=f"arc3,rad={0.32 if around else 0.12}",
+        zorder=2,
+        **look,
     )
+    axes.add_patch(arrow)
 
 
-def _messages_in_words(panels: Mapping, place: Placement, title: str) -> str:
+def _crosses(source: int, to: int, ranks_each: int) -> bool:
+    return source // ranks_each != to // ranks_each
+
+
+def _in_words(hops: Mapping[str, list[tuple[int, int]]], ranks_each: int) -> str:
     said = []
-    for name, sent in panels.items():
-        hops = dict.fromkeys((one.source, one.to) for one in sent)
-        crossing = [f"{a} to {b}" for a, b in hops if place.crosses(Message(a, b, 0))]
-        inside = len(hops) - len(crossing)
-        over = ", ".join(crossing) or "nothing"
+    for name, sent in hops.items():
+        crossing = [f"{a} to {b}" for a, b in sent if _crosses(a, b, ranks_each)]
+        inside, over = len(sent) - len(crossing), ", ".join(crossing) or "nothing"
         said.append(f"{name}: {inside} hops inside instances; over the network {over}.")
-    return f"{title}. {place.instances} instances of {place.ranks_per_instance} ranks. " + " ".join(
-        said
-    )
+    return " ".join(said)
 
 
 def vpc(network: Mapping[str, str], instances: int = 2) -> None:
