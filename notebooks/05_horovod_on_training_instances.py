@@ -223,7 +223,8 @@ job = session.job_settings("horovod") | {
     "instance_type": instance_type,
     "max_run": max_run,
 }
-pd.Series({name: job[name] for name in job if name not in ("sagemaker_session", "source_dir")})
+hidden = ("sagemaker_session", "source_dir")
+pd.Series({name: job[name] for name in job if name not in hidden}, name="value").to_frame()
 
 # %% [markdown]
 # `session.job_settings` gave the rows above `entry_point`: the role that the job takes on, its
@@ -586,7 +587,8 @@ alone = pd.DataFrame(alone).median()
 together = spread["median"][[f"{n} x 1", native]].set_axis(alone.index)
 parts = pd.DataFrame({"one worker": alone, f"{n} x 1": together}).round(1)
 gap = parts.loc["MultiWorker"] - parts.loc["Horovod"]
-print(f"MultiWorker takes {gap[f'{n} x 1']:.1f} ms longer; {gap['one worker']:.1f} ms with no peer")
+for workers, longer in gap.items():
+    print(f"{workers}: MultiWorker's step takes {longer:+.1f} ms compared with Horovod's")
 parts
 
 # %% jupyter={"source_hidden": true} tags=["results"]

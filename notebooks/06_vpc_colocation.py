@@ -138,8 +138,7 @@ ec2 = session.client("ec2")
 (subnet,) = ec2.describe_subnets(SubnetIds=network["subnets"])["Subnets"]
 (group,) = ec2.describe_security_groups(GroupIds=network["security_group_ids"])["SecurityGroups"]
 names = {"vpc": subnet["VpcId"], "subnet": subnet["SubnetId"], "group": group["GroupId"]}
-names |= {"zone": subnet["AvailabilityZone"], "bucket": session.bucket}
-diagrams.vpc(names)
+diagrams.vpc(names | {"zone": subnet["AvailabilityZone"]})
 
 # %% [markdown]
 # The picture is drawn with the names of the network you just got. It has six parts. Here is what
@@ -332,8 +331,9 @@ answers = {"two": 1000 * alone["DDP"] / ddp_ms["wide"], "longer": ddp_ms[middle]
 if kept:
     print(f"Without a limit, measured here:\n{narrowing.to_string()}\n\n{kept.caption}")
     narrowing, alone = pd.DataFrame(kept.results["narrowing"]), kept.results["alone"]
+    narrowing = narrowing.reindex(columns=["name", "link", "step_seconds", "lowest", "highest"])
 shown = narrowing.set_index(["name", "link"])[["lowest", "step_seconds", "highest"]] * 1000
-shown.round(1).add_suffix(f" (ms, {source})")
+shown.rename(columns={"step_seconds": "median"}).round(1).add_suffix(f" (ms, {source})")
 
 
 # %%
@@ -476,7 +476,6 @@ by_type = {
     kind: next(one["seconds"] for one in found.events if one["event"] == "all_reduce")
     for kind, found in compared.items()
 }
-by_type = by_type or (kept.results["by_type"] if kept else {})
 by_type = 1000 * pd.DataFrame(by_type)
 if len(by_type):
     ratio = by_type["ml.p3.2xlarge"] / by_type["ml.p3.8xlarge"]
@@ -492,10 +491,11 @@ by_type.agg(["min", "median", "max"]).T.round(0).add_suffix(f" ms ({source})")
 workshop.save_results(by_type={kind: list(one / 1000) for kind, one in by_type.items()})
 
 # %% [markdown]
-# (On AWS this lesson starts no P3, so there the table is empty.) The larger instances have four
-# times the bandwidth, and eight ranks in the ring send 2 · 7/8 times the gradients where two ranks
-# send 2 · 1/2. So the all-reduce gains less than four times, while computing gains four times: the
-# larger the instances, the more communication matters.
+# (On AWS this lesson starts no P3, and where bandwidth can't be limited there are no such links.
+# The table is empty then.) The larger instances have four times the bandwidth, and eight ranks in
+# the ring send 2 · 7/8 times the gradients where two ranks send 2 · 1/2. So the all-reduce gains
+# less than four times, while computing gains four times: the larger the instances, the more
+# communication matters.
 #
 # **The same number of ranks.** Eight ranks can be in one instance of eight, or in eight instances
 # of one. In a ring, each rank sends nearly twice its gradients wherever it is. What differs is
@@ -543,7 +543,8 @@ for name, count in layouts.items():
 placed = kept.results["placed"] if kept else here
 if kept:
     print(f"Measured here, one instance only:\n{pd.DataFrame(here)}\n\n{kept.caption}")
-placed = pd.DataFrame(placed)
+columns = ["placement", "algorithm", "predicted", "measured", "lowest", "highest"]
+placed = pd.DataFrame(placed).reindex(columns=columns)
 placed_here = {
     row["placement"]: 1000 * row["measured"] for row in here if row["algorithm"] == "gloo"
 }

@@ -442,9 +442,6 @@ guess = workshop.guess(hidden="What part of the sending will DDP's buckets hide,
 # %%
 overlapping.fit(wait=False)
 seen = [one for one in workshop.follow(overlapping).events if one["event"] != "start"]
-if kept:
-    print(kept.caption)
-    seen = kept.results["overlap"]
 tensors = [one["tensors"] for one in seen if one["event"] == "bucket"]
 spans = pd.DataFrame([one for one in seen if one["event"] == "span"])
 took = 1000 * pd.DataFrame({one["setting"]: one["seconds"] for one in seen if "seconds" in one})
@@ -458,7 +455,8 @@ steps.buckets(tensors, "How the tensors of ResNet-18 fall into DDP's buckets")
 # what it computes and what is being sent meanwhile, both recorded by `torch.profiler`.
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
-title = f"One step of ResNet-18 on two instances, {overlap_between} ({source})"
+link = "no limit" if unshaped else overlap_between
+title = f"One step of ResNet-18 on two instances, {link}"
 steps.timelines(spans, title)
 
 # %%
@@ -467,8 +465,8 @@ hidden = float(((one_bucket - own) / took["sending only"]).median())
 saved = float((one_bucket - own).median())
 overlap = "DDP's buckets saved" if saved > 0 else "in this run DDP's buckets lost"
 print(f"{overlap} {abs(saved):.0f} ms a step, {hidden:.0%} of the time that sending alone takes")
-guess.compare(source, hidden=100 * hidden)
-took.agg(["min", "median", "max"]).T.round(0).add_suffix(f" ms ({source})")
+guess.compare(hidden=100 * hidden)
+took.agg(["min", "median", "max"]).T.round(0).add_suffix(" ms (measured)")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 names = {one["kind"] for one in seen if one["event"] == "span"}

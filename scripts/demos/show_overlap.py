@@ -43,6 +43,7 @@ SPANS = {
     "gloo:all_reduce": "all-reduce",
     "nccl:all_reduce": "all-reduce",
 }
+COMPUTED = "autograd::engine::evaluate_function"
 
 
 def arguments() -> argparse.Namespace:
@@ -121,10 +122,15 @@ def show_spans(setting: str, step: Callable) -> None:
     dist.barrier()
     with torch.profiler.profile() as profile:
         step()
-    found = [one for one in profile.events() if one.name in SPANS]
+    events = profile.events()
+    found = [one for one in events if one.name in SPANS]
     first = min(one.time_range.start for one in found)
+    # backward() returns when the last bucket has arrived. It computes until its last function ends.
+    ends = [one.time_range.end for one in events if one.name.startswith(COMPUTED)]
     for one in found:
         start, end = one.time_range.start - first, one.time_range.end - first  # microseconds
+        if one.name == "backward":
+            end = max(ends) - first
         span = {"kind": SPANS[one.name], "start_ms": start / 1000, "ms": (end - start) / 1000}
         emit(event="span", setting=setting, rank=dist.get_rank(), **span)
 

@@ -92,7 +92,7 @@ def _in_words(hops: Mapping[str, list[tuple[int, int]]], ranks_each: int) -> str
 def vpc(network: Mapping[str, str], instances: int = 2) -> None:
     """A job's instances in a VPC: what is inside what, and which ways lead out.
 
-    network: texts for `vpc`, `subnet`, `zone`, `group`, `bucket`, to be written into the boxes.
+    network: the names of its `vpc`, `subnet`, `zone` and security `group`, written into the boxes.
     """
     ways = "a gateway endpoint to S3; off: interface endpoints and a NAT gateway"
     alt = (
@@ -116,7 +116,7 @@ def vpc(network: Mapping[str, str], instances: int = 2) -> None:
             _way(axes, (4.65, heights[0]), (4.65, heights[-1] + 0.75), COLOURS[3], "<|-|>", 3)
             axes.text(4.8, heights[-1] + 0.98, "gradients", fontsize=8, va="center")
         ends = {
-            "S3 gateway endpoint\n(free)": (f"S3\n{network['bucket']}", "-", 3.2),
+            "S3 gateway endpoint\n(free)": ("S3: your bucket", "-", 3.2),
             "interface endpoints\n(off: paid by the hour)": ("other AWS services", "--", 1.8),
             "NAT gateway\n(off: paid by the hour)": ("the internet", "--", 0.4),
         }
@@ -124,7 +124,7 @@ def vpc(network: Mapping[str, str], instances: int = 2) -> None:
             look = COLOURS[2] if line == "-" else "grey"
             _box(axes, (6.55, y), (1.4, 0.95), name, look, line, 7)
             _box(axes, (8.6, y), (1.6, 0.95), outside, look, line, 7)
-            _way(axes, (5.3, 1.5), (6.55, y + 0.45), look, line=line)
+            _way(axes, (6.3, 2.2), (6.55, y + 0.45), look, line=line)
             _way(axes, (7.95, y + 0.45), (8.6, y + 0.45), look, line=line)
         axes.set(xlim=(-0.1, 10.3), ylim=(-0.1, 5.35))
         axes.set_axis_off()

@@ -36,17 +36,20 @@ def timelines(spans: pd.DataFrame, title: str) -> None:
             if number == 0 or rows[number - 1][0] != setting:
                 axes.text(0, y - 0.62, setting, fontweight="bold", fontsize=9, va="bottom")
             mine = spans[(spans["setting"] == setting) & (spans["rank"] == rank)]
-            for one in mine[mine["kind"].isin(kinds)].sort_values("start_ms").itertuples():
+            mine = mine[mine["kind"].isin(kinds)].sort_values("start_ms")
+            for bucket, one in enumerate(mine.itertuples()):
                 colour, hatch = LOOKS[one.kind]
                 label = None if one.kind in said else one.kind
                 said.add(one.kind)
                 look = {"color": colour, "hatch": hatch, "edgecolor": "white", "label": label}
-                axes.barh(y, one.ms, left=one.start_ms, height=0.78, alpha=0.85, **look)
+                height = 0.78 if len(kinds) > 1 else 0.78 / len(mine)  # several travel at once
+                place = y if len(kinds) > 1 else y + (bucket - (len(mine) - 1) / 2) * height
+                axes.barh(place, one.ms, left=one.start_ms, height=height, alpha=0.85, **look)
             names.append(f"rank {rank}: {'computes' if len(kinds) > 1 else 'communicates'}")
             heights.append(y)
             y += 1 if len(kinds) > 1 else 1.15
         axes.set_yticks(heights, names)
-        axes.invert_yaxis()
+        axes.set_ylim(y - 0.5, -1.2)  # downwards
         axes.grid(axis="y", visible=False)
         axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
 
