@@ -557,8 +557,9 @@ guess.compare(speed_up=comparison["speed-up"][f"{n} x {m}"])
 #
 # **What does a rank of a job pay** that a rank of `mpirun` here doesn't? The script, its processes
 # and their threads are the same. But a job is also *followed*: the local endpoint collects its log
-# and answers this notebook, which asks every half second. That work needs CPU time, and averaging
-# makes everyone wait for the rank that lost it. The cell above measured this CPU time:
+# and answers this notebook, which asks every half second. That takes CPU time from the same cores,
+# and in a synchronised step every rank waits for the one that lost it. The cell above measured how
+# much it is; whether it shows in the step times, the verdicts say.
 
 # %%
 cores = os.cpu_count()

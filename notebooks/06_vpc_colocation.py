@@ -485,7 +485,9 @@ if len(by_type):
     print(f"by bytes and bandwidth: {ring['ml.p3.2xlarge'] / ring['ml.p3.8xlarge']:.2f} (computed)")
 if both:
     guess.compare(larger=float(ratio.median()))
-by_type.agg(["min", "median", "max"]).T.round(0).add_suffix(f" ms ({source})")
+else:
+    print("Not measured: this needs instances whose bandwidth can be limited.")
+by_type.agg(["min", "median", "max"]).T.round(0).add_suffix(" ms (measured)") if both else None
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 workshop.save_results(by_type={kind: list(one / 1000) for kind, one in by_type.items()})
