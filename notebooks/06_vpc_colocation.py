@@ -537,6 +537,7 @@ def placed_row(name: str, count: int, tiers, record: dict) -> dict:
     }
 
 
+# %%
 here = []
 for name, count in layouts.items():
     tiers = alpha_beta.TwoTiers.from_measurements(measured[name].events)
