@@ -17,37 +17,43 @@
 # **After this lesson you can**
 #
 # - create a network for training jobs, and say what each part of it is for;
-# - say what a VPC does to a job, and what it does not;
-# - show how the time of a step grows as the link between instances narrows, and find the link at
-#   which a second instance stops being worth its money;
+# - say what a VPC does to a job, and what it doesn't do;
+# - show how the time of a step grows as the link between instances gets slower, and find the
+#   bandwidth below which a second instance isn't worth its money;
 # - predict how long gradients travel, for one large instance or several small ones;
-# - choose an instance by its bandwidth, in the same zone, with or without EFA.
+# - choose an instance by its bandwidth, in one zone, with or without EFA.
 #
 # **Before:** [lesson 02](02_collectives.ipynb): all-reduce, α and β.
 # [Lesson 05](05_horovod_on_training_instances.ipynb): instances x processes.
 #
-# **Time:** 40 minutes, and 25 for the exercises. Of it about 4 minutes are measuring.
+# **Time:** 40 minutes, and 25 for the exercises. The jobs take about 2 of them.
 #
 # **Where it runs:** this machine (`target = "local"`) or AWS (`target = "aws"`), the same cells.
-# The links are narrowed here only. On AWS each job gets the link that its instance type has.
+# Only here can the bandwidth be limited. On AWS each job gets what its instance type has.
 #
 # **Cost on AWS:** about 0.21 USD: four jobs of one or two `ml.c5.xlarge`, three of up to four
 # `ml.c5.2xlarge`, 3 minutes each (us-east-1, price list of 2026-09-27). At most 1.16 USD, whatever
-# goes wrong. The network costs nothing. Locally nothing.
+# goes wrong. The network costs nothing. Locally the lesson is free.
 
 # %% [markdown]
 # ## Set up
 #
-# - `links`: the links between instances that are tried, in the notation of Linux's `tc`. `wide`
-#   means: as they are. Only the local endpoint can do that.
+# - `links`: the bandwidths to try between instances, in the notation of Linux's `tc`. `wide` means
+#   no limit. Only the local endpoint can limit bandwidth.
 # - `global_batch_size`, `hidden_units`: the training. More hidden units mean more gradients to
 #   send; a larger batch means more to compute before they are sent.
-# - `layout_link`, `layout_ranks`, `layout_instances`, `layout_megabytes`: the second measurement,
-#   of one all-reduce of the same ranks on few or many instances.
-# - `make_network`: whether the lesson creates the network stack, if there is none. What it made it
-#   deletes in *Clean up*. The kit's notebook instance may make no stacks: there, make it before,
-#   from the machine on which you made the others (`workshop stacks up network --target aws`).
-# - `max_run`: seconds after which SageMaker ends a job, whatever it does.
+# - `layout_link`, `layout_ranks`, `layout_instances`, `layout_megabytes`: a second measurement, one
+#   all-reduce with the same ranks on few or many instances.
+# - `make_network`: whether the lesson creates the network stack if there is none. What it created
+#   it deletes in *Clean up*. The kit's notebook instance isn't allowed to create stacks; if you
+#   work on it, create the network from the machine on which you created the other stacks (`workshop
+#   stacks up network --target aws`).
+# - `max_run`: the number of seconds after which SageMaker stops a job.
+#
+# In tables and pictures, **filled** bars and solid lines are measured on this machine. **Pale,
+# dashed** ones were recorded on another machine; they appear only where the kernel can't limit
+# bandwidth. **Outlined** bars and black marks are computed. Other people's figures come with a link
+# and a date.
 
 # %% tags=["parameters"]
 target = "local"
@@ -66,8 +72,6 @@ make_network = True
 max_run = 900
 
 # %%
-import itertools
-
 import numpy as np
 import pandas as pd
 
@@ -75,10 +79,12 @@ import data_prep
 import workshop
 from workshop import plots
 from workshop.account import stacks
+from workshop.account.preflight.facts import facts
 from workshop.jobs import bandwidth, vpc
 from workshop.launch.horovod_fallback import horovod_script
 from workshop.lesson import reference_results
 from workshop.measure import alpha_beta
+from workshop.plots import network as diagrams
 
 session = workshop.session(target=target, seat=seat)
 digits = data_prep.digits.prepare(workshop.DATA / "digits", quiet=True)
@@ -89,33 +95,36 @@ choice = horovod_script("train_tf_horovod.py", session)
 print(choice.explanation)
 
 # %% [markdown]
-# Narrow links need Linux, and a kernel that lets an ordinary user make namespaces. Where they are
-# not to be had, the next cell says why. The lesson then measures what it can. In place of the rest
-# it shows what was recorded on another machine, with its date.
+# To limit bandwidth the kit needs Linux, and a kernel that lets an ordinary user create namespaces.
+# Where that isn't possible, the next cell says why, and the lesson shows results that were recorded
+# on another machine, with their date.
 
 # %%
-stay_wide = bandwidth.why_unshaped(session)
-kept = reference_results.load("06") if stay_wide and target == "local" else None
-print(stay_wide or "Links between instances can be narrowed here.")
+unshaped = bandwidth.why_unshaped(session)
+kept = reference_results.load("06") if unshaped and target == "local" else None
+source = "recorded" if kept else "measured"
+print(unshaped or "This machine can limit the bandwidth between instances.")
 
 # %% [markdown]
 # ## Whose network?
 #
-# A training job's instances always live in a network. Normally it is one of SageMaker's own, and
+# A training job's instances always run in a network. By default it is one of SageMaker's own, and
 # you see nothing of it. With a **VPC**, a private network in your account, each instance gets one
-# more network card, with an address in *your* network, and whatever the script sends takes it.
+# more network card (an *elastic network interface*, ENI) with an address in *your* network, and
+# whatever the script sends goes through it.
 #
-# That buys control: who reaches the instances, and what they reach. It does not buy speed.
+# That gives you control over who reaches the instances and what they reach. It doesn't give you
+# speed.
 #
-# > "Training in a VPC lowers latency": whoever says so shows no number. A VPC is a set of rules
-# > and addresses. What lies under it is the same wire. Lesson 05 ran the same job inside and
-# > outside, and the difference was that run's noise.
+# > Some texts say that training in a VPC lowers latency. None of them shows a measurement. A VPC is
+# > a set of rules and addresses on top of the same cables. Lesson 05 runs one job inside a VPC and
+# > outside, and prints whether the two differ.
 #
-# What a VPC *does* fix, on the way, is **where**: a subnet belongs to one Availability Zone, one
-# or more data centres close together. Give a job one subnet, and all its instances are in one
-# zone. That is the *colocation* in this lesson's title.
+# What a VPC does determine is **where** instances are: a subnet belongs to one Availability Zone,
+# that is, one or more data centres close together. Give a job one subnet, and all its instances are
+# in one zone. That is the *colocation* in this lesson's title.
 #
-# The next cell makes a network: the stack `network`, from `cloudformation/network.yaml`.
+# The next cell creates a network: the stack `network`, from `cloudformation/network.yaml`.
 
 # %%
 made = make_network and vpc.of_stack(session) is None
@@ -124,41 +133,46 @@ if made:
 network = vpc.network(session)
 network
 
+# %%
+ec2 = session.client("ec2")
+(subnet,) = ec2.describe_subnets(SubnetIds=network["subnets"])["Subnets"]
+(group,) = ec2.describe_security_groups(GroupIds=network["security_group_ids"])["SecurityGroups"]
+names = {"vpc": subnet["VpcId"], "subnet": subnet["SubnetId"], "group": group["GroupId"]}
+diagrams.vpc(names | {"zone": subnet["AvailabilityZone"]})
+
 # %% [markdown]
-# Six parts, and what happens without each. All six are seen in real accounts, and most of them
-# look alike: the job stands in `Starting` or `Downloading`, or its ranks wait, until `max_run`
-# ends it.
+# The picture is drawn with the names of the network you just got. It has six parts. Here is what
+# happens without each of them. All six cases occur in real accounts, and most look alike: the job
+# hangs in `Starting` or `Downloading`, or its ranks wait, until `max_run` stops it.
 #
-# | part | it is for | without it |
+# | part | what it is for | without it |
 # |---|---|---|
-# | **subnet**, in one zone | addresses | two zones: a longer way, paid by the GB |
-# | **security group**, open to its own members | ranks reach each other | two instances wait |
+# | **subnet**, in one zone | addresses | two zones: a longer way, billed by the GB |
+# | **security group**, open to its own members | ranks reach each other | ranks wait forever |
 # | S3 **gateway endpoint** | data in, model out | the download fails |
-# | **interface endpoints** (off here) | what *your script* asks AWS | no answer |
+# | **interface endpoints** (off here) | calls to AWS in *your script* | no answer |
 # | **NAT gateway** (off here) | `pip`, data from the web | `requirements.txt` times out |
-# | 2 free addresses an instance, 5 with EFA | network cards | the job does not start |
+# | 2 free addresses per instance, 5 with EFA | network cards | the job doesn't start |
 #
-# The gateway endpoint is free. Interface endpoints are paid by the hour, each. The NAT gateway is
-# paid by the hour and by the GB.
+# The gateway endpoint is free. Each interface endpoint is billed by the hour; the NAT gateway is
+# billed by the hour and by the GB.
 #
 # (AWS: [training in a VPC](https://docs.aws.amazon.com/sagemaker/latest/dg/train-vpc.html), read
-# on 2026-11-21. `workshop preflight` asks for the subnet, its free addresses and the group's rules
-# before you pay; the ways out to AWS it does not know.)
+# on 2026-11-21. `workshop preflight` checks the subnet, its free addresses and the group's rules
+# before you pay. It doesn't check the endpoints and the NAT gateway.)
 #
-# The second row is the one that people get wrong. Here are the rules of this group. **Predict**
-# from the table: which line lets rank 0 reach rank 1 on another instance?
+# People get the second row wrong most often. Below are the rules of this group. Which line lets
+# rank 0 reach rank 1 on another instance?
 
 # %%
-groups = session.client("ec2").describe_security_groups(GroupIds=network["security_group_ids"])
-(group,) = groups["SecurityGroups"]
 rules = []
 for direction, key in {"in": "IpPermissions", "out": "IpPermissionsEgress"}.items():
     for rule in group[key]:
         everything = rule["IpProtocol"] == "-1"  # every protocol, and so every port
         ports = "all" if everything else f"{rule.get('FromPort')} to {rule.get('ToPort')}"
         peers = [pair["GroupId"] for pair in rule.get("UserIdGroupPairs", [])]
-        peers += [one["CidrIp"] for one in rule.get("IpRanges", [])]
-        peers += [one["PrefixListId"] for one in rule.get("PrefixListIds", [])]
+        peers += [addresses["CidrIp"] for addresses in rule.get("IpRanges", [])]
+        peers += [prefixes["PrefixListId"] for prefixes in rule.get("PrefixListIds", [])]
         for peer in peers:
             who = "itself" if peer == group["GroupId"] else peer
             rules.append({"direction": direction, "ports": ports, "with": who})
@@ -170,17 +184,18 @@ assert {rule["direction"] for rule in inside} == {"in", "out"}, "Ranks would not
 workshop.save_results(rules=rules, network=network)
 
 # %% [markdown]
-# Both directions are needed. "Everything out to 0.0.0.0/0" is the default of a new group, and is
-# enough for TCP. For EFA it is not: that needs a rule *to the group itself*
-# ([aws-ofi-nccl#663](https://github.com/aws/aws-ofi-nccl/issues/663)).
+# The lines with *itself* do, and both directions are needed. A new group lets everything out to
+# 0.0.0.0/0, and that is enough for TCP. It isn't enough for EFA, which needs a rule that names *the
+# group itself* ([aws-ofi-nccl#663](https://github.com/aws/aws-ofi-nccl/issues/663), read on
+# 2026-11-21).
 #
 # ## The cost, before it runs
 #
-# Where links stay as they are, the list of those to try has one entry. And new accounts on AWS may
-# not have eight instances at once, so there the largest layout is left out.
+# Where the bandwidth can't be limited, there is only one to try. And since new accounts on AWS may
+# not start eight instances at once, the largest layout is left out there.
 
 # %%
-tried = ["wide"] if stay_wide else links
+tried = ["wide"] if unshaped else links
 most_instances = 1 if kept else 8 if target == "local" else 4
 counts = [n for n in layout_instances if n <= most_instances]
 layouts = {f"{n} x {layout_ranks // n}": n for n in counts}
@@ -203,41 +218,47 @@ costs
 
 # %%
 total, most = costs["USD"].sum(), costs["USD at most"].sum()
-print(f"Together: about {total:.2f} USD on AWS, at most {most:.2f} USD. Here: nothing.")
+print(f"Together: about {total:.2f} USD on AWS, at most {most:.2f} USD. Locally nothing.")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 workshop.save_results(usd=total, usd_at_most=most)
 
 # %% [markdown]
-# ## A link, narrowed
+# ## A slower link
 #
-# On this machine an instance is a set of Linux namespaces, with a network card of its own. The
-# endpoint narrows what it sends and what it receives with `tc`, the kernel's traffic control. So
-# bytes really queue here, as they do on a busy network. A job asks for it with one variable in
-# its request. AWS sets that variable too, and nobody there reads it.
+# On this machine an instance is a set of Linux namespaces with a network card of its own. The
+# endpoint limits what that card sends and receives with `tc`, the kernel's traffic control. So
+# bytes really queue here, as they do in a busy network. A job asks for it with one variable in its
+# request, which nothing on AWS reads.
 
 
 # %%
 def between(link):
-    """What a request has in `environment`, so that the endpoint gives its instances such links."""
+    """What a request has in `environment`, so that the endpoint limits its instances' bandwidth."""
     return {"LOCAL_SAGEMAKER_LINKS": link}
 
 
 print(between("200mbit"))
 
 # %% [markdown]
-# The script that trains is that of lesson 02's last part, PyTorch's DDP, and of lesson 05,
-# Horovod. Both average gradients with a ring all-reduce. Two instances with one rank each: in a
-# ring of two, each rank sends as many bytes as it has gradients, and receives as many.
+# Two libraries train the same model: PyTorch's DDP from lesson 02, and Horovod from lesson 05. Here
+# DDP averages gradients with gloo's ring all-reduce. Horovod hands them to Open MPI, which chooses
+# an algorithm by the size of the message and the number of ranks. With two instances and one rank
+# on each, every algorithm has to send at least as many bytes as there are gradients, in both
+# directions.
 #
-# **Predict.** The model has about 1.1 MB of gradients. A link of 200 Mbit/s carries 25 MB in a
-# second. One instance alone takes the whole batch.
+# **Predict.** The model has about 1.1 MB of gradients. A link of 200 Mbit/s carries 25 MB per
+# second. A single instance takes the whole batch and sends nothing.
 
 # %%
-guess = workshop.guess(
-    milliseconds="How long do the gradients travel at 200 Mbit/s, in ms?",
-    crossing="At which link (Mbit/s) are two instances no faster than one?",
-)
+middle, never = tried[len(tried) // 2], "at none of them"
+questions = {"two": "How many times as fast as on one instance is a DDP step on two, no limit?"}
+if not unshaped:
+    questions |= {
+        "longer": f"How much longer does a DDP step take at {middle} than with no limit, in ms?",
+        "first": ("At which limit are two instances first slower than one?", [*tried[1:], never]),
+    }
+guess = workshop.guess(**questions)
 
 # %%
 from sagemaker.pytorch import PyTorch
@@ -255,263 +276,356 @@ torch_image = {"framework_version": "2.2.0", "py_version": "py310"}
 
 
 # %%
-def two_ways(instances: int, narrowed: str) -> dict:
+def two_ways(instances: int, link: str) -> dict:
     """What both libraries' jobs have in common: one rank on each instance, and the link."""
     options = {"processes_per_host": 1, "custom_mpi_options": choice.mpi_options}
     return {
         "instance_count": instances,
         "distribution": {"mpi": {"enabled": True} | options},
-        "environment": between(narrowed),
+        "environment": between(link),
         "hyperparameters": dict(training),
     } | job
 
 
-def ddp(instances: int, narrowed: str) -> PyTorch:
+def ddp(instances: int, link: str) -> PyTorch:
     """PyTorch's DDP."""
-    return PyTorch(entry_point="train_torch_ddp.py", **torch_image, **two_ways(instances, narrowed))
+    return PyTorch(entry_point="train_torch_ddp.py", **torch_image, **two_ways(instances, link))
 
 
-def horovod(instances: int, narrowed: str) -> TensorFlow:
+def horovod(instances: int, link: str) -> TensorFlow:
     """Horovod, with TensorFlow."""
     image = {"framework_version": "2.12.0", "py_version": "py310"}
-    return TensorFlow(entry_point=choice.script, **image, **two_ways(instances, narrowed))
+    return TensorFlow(entry_point=choice.script, **image, **two_ways(instances, link))
 
 
 # %%
 libraries = {"DDP": ddp, "Horovod": horovod}
 jobs = {f"{name}, one": make(1, "wide") for name, make in libraries.items()}
 for name, make in libraries.items():
-    jobs |= {f"{name}, two, {one}": make(2, one) for one in tried}
+    jobs |= {f"{name}, two, {link}": make(2, link) for link in tried}
 results = workshop.run_jobs(jobs, channels)
 
 # %% [markdown]
-# The picture has one line for each library, and a dashed one for its job on *one* instance. Where
-# the line crosses the dashed one, the second instance has become a loss: you pay twice, and wait
-# longer.
+# Each job timed every epoch by itself. The table has the median step and the range over the epochs.
+
 
 # %%
-comparison = workshop.compare(results)
-alone = {name: comparison["step ms"][f"{name}, one"] / 1000 for name in libraries}
-rows = [
-    {
-        "name": name,
-        "link": one,
-        "mbit": bandwidth.mbit(one),
-        "step_seconds": comparison["step ms"][f"{name}, two, {one}"] / 1000,
-    }
-    for name in libraries
-    for one in tried
-]
-narrowing = pd.DataFrame(rows)
+def steps_of(result) -> dict:
+    """Seconds of a step: the median of the epochs, the fastest and the slowest epoch."""
+    epochs_ = result.table("epoch")["step_seconds"].dropna()
+    seconds = {"step_seconds": epochs_.median(), "lowest": epochs_.min(), "highest": epochs_.max()}
+    return {name: float(value) for name, value in seconds.items()}
+
+
+narrowing = pd.DataFrame(
+    [
+        {"name": name, "link": link} | steps_of(results[f"{name}, two, {link}"])
+        for name in libraries
+        for link in tried
+    ]
+)
+alone = {name: steps_of(results[f"{name}, one"])["step_seconds"] for name in libraries}
+gradient_bytes = int(results["DDP, one"].table("start").iloc[0]["gradient_bytes"])
+ddp_ms = 1000 * narrowing[narrowing["name"] == "DDP"].set_index("link")["step_seconds"]
+answers = {"two": 1000 * alone["DDP"] / ddp_ms["wide"], "longer": ddp_ms[middle] - ddp_ms["wide"]}
 if kept:
-    print(kept.caption)
+    print(f"Without a limit, measured here:\n{narrowing.to_string()}\n\n{kept.caption}")
     narrowing, alone = pd.DataFrame(kept.results["narrowing"]), kept.results["alone"]
-    narrowing["mbit"] = narrowing["link"].map(bandwidth.mbit)
-narrowing.pivot(index="link", columns="name", values="step_seconds").loc[
-    narrowing["link"].unique()
-] * 1000
+    narrowing = narrowing.reindex(columns=["name", "link", "step_seconds", "lowest", "highest"])
+shown = narrowing.set_index(["name", "link"])[["lowest", "step_seconds", "highest"]] * 1000
+shown.rename(columns={"step_seconds": "median"}).round(1).add_suffix(f" (ms, {source})")
 
 
 # %%
-def crossing(rows, one_instance):
-    """The link (Mbit/s) at which two instances become slower than one; None if at none."""
-    widest_first = rows.sort_values("mbit", ascending=False)[["mbit", "step_seconds"]].to_numpy()
-    for (wider, quick), (link, slow) in itertools.pairwise(widest_first):
-        if quick <= one_instance < slow:
-            if wider == np.inf:
-                return link  # somewhere above it
-            share = np.log(one_instance / quick) / np.log(slow / quick)  # on logarithmic axes
-            return wider * (link / wider) ** share
-    return None
+def first_slower(rows, one_instance) -> str:
+    """The first limit, from fast to slow, at which two instances are slower than one."""
+    limited = rows[rows["link"] != "wide"]
+    slower = limited[limited["step_seconds"] > one_instance]
+    return slower["link"].iloc[0] if len(slower) else never
 
 
 by_name = dict(tuple(narrowing.groupby("name", sort=False)))
-crossings = {name: crossing(rows, alone[name]) for name, rows in by_name.items()}
-gradient_bytes = int(results["DDP, one"].table("start").iloc[0]["gradient_bytes"])
-print(f"{gradient_bytes / 1e6:.2f} MB of gradients")
-said = {}
-for name, mbit in crossings.items():
-    everywhere = "slower" if by_name[name]["step_seconds"].min() > alone[name] else "no slower"
-    said[name] = f"slower from {mbit:.0f} Mbit/s on" if mbit else f"{everywhere} at every link"
-    print(f"{name}: two instances are {said[name]}")
+crossings = {name: first_slower(rows, alone[name]) for name, rows in by_name.items()}
+for name, rows in by_name.items():
+    free = rows["step_seconds"][rows["link"] == "wide"].iloc[0]
+    worth = "faster" if free < alone[name] else "not faster"
+    one = f"one instance {1000 * alone[name]:.1f} ms"
+    print(f"{name}: {one}; two are {worth} without a limit, and slower first: {crossings[name]}")
+answers["first"] = crossings["DDP"]
 
 # %% jupyter={"source_hidden": true} tags=["figure", "readme"]
-rates = sorted({mbit for mbit in narrowing["mbit"] if np.isfinite(mbit)}, reverse=True)
-unshaped = 2 * rates[0] if rates else 1  # its place on the axis
-x, y = "bandwidth of each instance (Mbit/s), falling to the right", "milliseconds for a step"
-with plots.canvas("A step, as the bandwidth falls", x, y, size=(7.5, 4.2)) as axes:
-    for colour, mark, (name, rows) in zip(plots.COLOURS, "os", by_name.items(), strict=False):
-        rows = rows.replace(np.inf, unshaped).sort_values("mbit")
-        milliseconds = 1000 * rows["step_seconds"]
-        axes.plot(rows["mbit"], milliseconds, f"{mark}-", color=colour, label=name)
-        axes.axhline(
-            1000 * alone[name], color=colour, linestyle="--", label=f"{name}, one instance"
-        )
-        if meet := crossing(rows, alone[name]):  # the line and the dashed one
-            circle = {"markersize": 13, "fillstyle": "none", "mew": 2, "linestyle": "none"}
-            axes.plot(meet, 1000 * alone[name], "o", color=colour, label=said[name], **circle)
-    axes.set(xscale="log", yscale="log", xlim=(1.15 * unshaped, min([*rates, unshaped]) / 1.15))
-    axes.set_xticks([unshaped, *rates], ["unshaped", *(f"{rate:g}" for rate in rates)])
-    axes.xaxis.set_minor_formatter("")
+order = list(narrowing["link"].unique())
+labels = ["no limit" if link == "wide" else f"{bandwidth.mbit(link):g}" for link in order]
+x, y = "bandwidth of each instance (Mbit/s), slower to the right", "milliseconds for a step"
+title = f"A step on two instances, as the link gets slower ({source}; bars: range of epochs)"
+with plots.canvas(title, x, y, size=(8.5, 4.2)) as axes:
+    for at, (name, rows) in enumerate(by_name.items()):
+        rows = 1000 * rows.set_index("link").loc[order, ["step_seconds", "lowest", "highest"]]
+        ms, reach = rows["step_seconds"], [rows["step_seconds"] - rows["lowest"]]
+        reach += [rows["highest"] - ms]
+        places = np.arange(len(order)) + 0.08 * (at - 0.5)
+        look = {"color": plots.COLOURS[at], "marker": "os"[at], "capsize": 3}
+        axes.errorbar(places[1:], ms[1:], yerr=[r[1:] for r in reach], label=f"{name}, two", **look)
+        axes.errorbar(places[:1], ms[:1], yerr=[r[:1] for r in reach], **look)
+        look = {"color": plots.COLOURS[at], "linestyle": ["--", ":"][at]}
+        axes.axhline(1000 * alone[name], label=f"{name}, one instance", **look)
+    axes.axvline(0.5, color="grey", linewidth=0.8)
+    axes.set_yscale("log")
+    axes.set_xticks(range(len(order)), labels)
     for which in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
         which("{x:g}")
     axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
 
 # %% jupyter={"source_hidden": true} tags=["results"]
-measured_steps = narrowing.drop(columns="mbit").to_dict("records")
-workshop.save_results(narrowing=measured_steps, alone=alone, crossings=crossings)
+workshop.save_results(narrowing=narrowing.to_dict("records"), alone=alone, crossings=crossings)
 workshop.save_results(gradient_bytes=gradient_bytes, recorded=bool(kept))
 
 # %%
-guess.compare(
-    milliseconds=gradient_bytes * 8 / 200e6 * 1000, crossing=crossings["DDP"] or float("nan")
-)
+guess.compare(**{name: answers[name] for name in questions})
 
 # %% jupyter={"source_hidden": true} tags=["results"]
-at_least = narrowing["mbit"].map(lambda mbit: gradient_bytes * 8 / (mbit * 1e6))  # seconds
-quicker = narrowing[narrowing["step_seconds"] < 0.9 * at_least]
-assert quicker.empty, f"Faster than the link allows: is it narrow at all?\n{quicker}"
+rate = narrowing["link"].map(bandwidth.mbit)
+quicker = narrowing[narrowing["step_seconds"] < 0.9 * gradient_bytes * 8 / (rate * 1e6)]
+assert quicker.empty, f"Faster than the link allows: is it limited at all?\n{quicker}"
 hashes = {name: result.table("weights")["weights_sha256"] for name, result in results.items()}
 assert all(one.nunique() == 1 for one in hashes.values()), "Two ranks did not train one model."
 
 # %% [markdown]
-# How to read it:
+# How to read the picture: left of the grey line nothing is limited, and two instances have two
+# cores against one. To the right, each tick halves the bandwidth. Where the step time doubles from
+# tick to tick, only sending counts, and a faster processor would change nothing. Where a solid line
+# is above the dashed line of its colour, the second instance makes training slower: you pay twice
+# and wait longer.
 #
-# - **Wide** is what this machine's memory gives. Two instances then have two cores against one.
-#   If even that is slower than one instance, something else is using this machine's cores.
-# - **Where the lines rise as a straight line**, on these logarithmic axes, sending is all that
-#   counts: half the link, twice the time. A faster processor would change nothing there.
-# - **Between the two** lies the knee. DDP and Horovod start to send the first gradients while the
-#   last ones are still computed, and so hide some of it. What is left over is what you see.
-# - The knee moves. **Fewer bytes** (a smaller model, half precision) or **more work before they are
-#   sent** (a larger batch) move it to the right: a narrower link will do. Exercise 3 has the
-#   formula.
+# **Is any of the sending hidden behind computing?** DDP and Horovod can send the first gradients
+# while they still compute the last ones. If they hid nothing, a step would take its time without a
+# limit *plus* the bytes divided by the bandwidth. The next cell compares.
+
+# %%
+limited = narrowing[narrowing["link"] != "wide"].set_index(["name", "link"])
+free = narrowing[narrowing["link"] == "wide"].set_index("name")["step_seconds"]
+on_link = [gradient_bytes * 8e-6 / bandwidth.mbit(link) for _, link in limited.index]
+added_up = limited.index.get_level_values("name").map(free) + on_link
+hidden = pd.DataFrame({f"step ms ({source})": 1000 * limited["step_seconds"]})
+hidden["ms if nothing is hidden (computed)"] = 1000 * added_up
+hidden["hidden ms"] = hidden.iloc[:, 1] - hidden.iloc[:, 0]
+less = (hidden["hidden ms"] > 0.1 * hidden.iloc[:, 0]).sum()
+print(f"{less} of {len(hidden)} steps are clearly faster than that sum (by more than 10 %)")
+hidden.round(1)
+
+# %% [markdown]
+# This model leaves little to hide: one tensor, the dense layer's weights, has nine tenths of all
+# bytes, and it can't be sent before it is computed. Lesson 07 shows overlap on a model with many
+# layers.
 #
-# On AWS you cannot turn this dial. You choose an instance type, and with it a point on this axis.
+# **What moves the crossing?** With fewer bytes (a smaller model, half precision), or with more work
+# before they are sent (a larger batch), two instances keep up on a slower link. Exercise 3 has the
+# formula. On AWS you can't turn the bandwidth down. You choose an instance type, and with it a
+# place on this axis.
 #
 # ## One large instance or many small ones?
 #
-# Eight ranks, in one instance of eight, or in eight of one? An older text asks this of
-# `p2.8xlarge` and `p2.xlarge` and leaves it open. You can now take it apart. In a ring, every rank
-# sends nearly twice its gradients, wherever it is. What differs is **which links they take**:
+# This question has two readings. An older text asks it of `p2.xlarge` (1 GPU) and `p2.8xlarge` (8
+# GPUs) and leaves it open.
 #
-# - in one instance none of them takes the network;
-# - on several, each instance's link carries what its *last* rank sends, nearly twice the gradients,
-#   however many ranks the instance has.
-#
-# So from two instances to eight, a ring needs the same time on the link, and only 1 x 8 is
-# different in kind. **Predict** it: 8 MB on links of 200 Mbit/s.
+# **The same number of instances.** Are N large ones better than N small ones? In a ring, each
+# instance's link carries what its *last* rank sends, 2 (N - 1) / N times the gradients with N ranks
+# in all, however many ranks the instance has. And larger types have more bandwidth. The bandwidth
+# of P2 is in no source that this kit knows, so take P3: two `ml.p3.2xlarge` (1 GPU each) and two
+# `ml.p3.8xlarge` (4 GPUs each). With `by-type`, this machine gives each type a thousandth of the
+# bandwidth that AWS documents.
 
 # %%
-guess = workshop.guess(
-    one="How long does the all-reduce take in one instance, in ms?",
-    two="And on two instances with four ranks each?",
-    eight="And on eight instances with one rank each?",
-)
+types = {"ml.p3.2xlarge": 1, "ml.p3.8xlarge": 4}
+documented = {kind: bandwidth.network_performance(kind).gbit for kind in types}
+per_rank = {kind: documented[kind] / ranks for kind, ranks in types.items()}
+both = target == "local" and not kept  # where `by-type` works
+if both:
+    guess = workshop.guess(
+        larger="How many times as fast is the all-reduce with two ml.p3.8xlarge?"
+    )
+pd.DataFrame({"GPUs": types, "Gbit/s (AWS)": documented, "Gbit/s per GPU": per_rank})
 
 
 # %%
-def measuring(instances: int) -> PyTorch:
-    """One all-reduce, measured on so many instances; before it, the links themselves."""
-    processes = {"enabled": True, "processes_per_host": layout_ranks // instances}
+def measuring(instances: int, ranks_each: int, **more) -> PyTorch:
+    """One all-reduce, measured on so many instances; before it, single messages."""
+    processes = {"enabled": True, "processes_per_host": ranks_each}
+    settings = {"algorithms": "gloo,two_tier", "bytes": layout_megabytes * 1_000_000}
     return PyTorch(
         entry_point="measure_all_reduce.py",
         instance_count=instances,
         distribution={"mpi": processes},
-        environment=between(layout_link),
-        hyperparameters={"algorithms": "gloo,two_tier", "bytes": layout_megabytes * 1_000_000},
+        environment=between(more.pop("link", layout_link)),
+        hyperparameters=more.pop("settings", settings),
         **torch_image,
-        **job | {"source_dir": str(workshop.DEMOS), "instance_type": layout_instance_type},
+        **job | {"source_dir": str(workshop.DEMOS), "instance_type": layout_instance_type} | more,
     )
 
 
-measured = workshop.run_jobs({name: measuring(count) for name, count in layouts.items()})
-
-# %% [markdown]
-# Each of these jobs measured its links first, with single messages. From those two numbers a link,
-# α and β, the model of lesson 02 predicts the all-reduce. The black lines are its predictions.
+small = {"algorithms": "gloo", "bytes": 100_000, "link-bytes": "8,8000", "blocks": 3}
+of_types = {
+    kind: measuring(2, ranks, link="by-type", settings=small, instance_type=kind)
+    for kind, ranks in types.items()
+    if both
+}
+compared = workshop.run_jobs(of_types)
 
 # %%
-placed = []
+by_type = {
+    kind: next(one["seconds"] for one in found.events if one["event"] == "all_reduce")
+    for kind, found in compared.items()
+}
+by_type = 1000 * pd.DataFrame(by_type)
+if len(by_type):
+    ratio = by_type["ml.p3.2xlarge"] / by_type["ml.p3.8xlarge"]
+    low, high = ratio.min(), ratio.max()
+    print(f"two ml.p3.8xlarge: {ratio.median():.2f} times as fast ({low:.2f} to {high:.2f})")
+    ring = {kind: 2 * (2 * r - 1) / (2 * r) / documented[kind] for kind, r in types.items()}
+    print(f"by bytes and bandwidth: {ring['ml.p3.2xlarge'] / ring['ml.p3.8xlarge']:.2f} (computed)")
+if both:
+    guess.compare(larger=float(ratio.median()))
+else:
+    print("Not measured: this needs instances whose bandwidth can be limited.")
+by_type.agg(["min", "median", "max"]).T.round(0).add_suffix(" ms (measured)") if both else None
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+workshop.save_results(by_type={kind: list(one / 1000) for kind, one in by_type.items()})
+
+# %% [markdown]
+# (On AWS this lesson starts no P3, and where bandwidth can't be limited there are no such links.
+# The table is empty then.) The larger instances have four times the bandwidth, and eight ranks in
+# the ring send 2 · 7/8 times the gradients where two ranks send 2 · 1/2. So the all-reduce gains
+# less than four times, while computing gains four times: the larger the instances, the more
+# communication matters.
+#
+# **The same number of ranks.** Eight ranks can be in one instance of eight, or in eight instances
+# of one. In a ring, each rank sends nearly twice its gradients wherever it is. What differs is
+# **which links they take**: in one instance none of them uses the network. With two, four or eight
+# instances, each link carries the same amount. So a ring should need the same time on two instances
+# as on eight, and only 1 x 8 should stand out. **Predict** it for 8 MB at 200 Mbit/s.
+
+# %%
+guess = workshop.guess(
+    **{
+        f"layout_{count}": f"How long does the all-reduce of gloo take on {name}, in ms?"
+        for name, count in layouts.items()
+    }
+)
+measured = workshop.run_jobs(
+    {name: measuring(count, layout_ranks // count) for name, count in layouts.items()}
+)
+
+# %% [markdown]
+# Each of these jobs first timed single messages on its links. From these times, α and β, the model
+# of lesson 02 computes the all-reduce: the black marks.
+
+
+# %%
+def placed_row(name: str, count: int, tiers, record: dict) -> dict:
+    """A layout's all-reduce: its measured times in seconds, and what the model computes."""
+    algorithm = record["algorithm"]
+    where = {"instances": count, "ranks_per_instance": layout_ranks // count, "links": tiers}
+    seconds = pd.Series(record["seconds"])
+    return {
+        "placement": name,
+        "algorithm": algorithm,
+        "predicted": alpha_beta.estimated_seconds(algorithm, record["bytes"], **where),
+        "measured": float(seconds.median()),
+        "lowest": float(seconds.min()),
+        "highest": float(seconds.max()),
+    }
+
+
+# %%
+here = []
 for name, count in layouts.items():
     tiers = alpha_beta.TwoTiers.from_measurements(measured[name].events)
-    where = {"instances": count, "ranks_per_instance": layout_ranks // count}
     for record in measured[name].table("all_reduce").to_dict("records"):
-        algorithm, n_bytes = record["algorithm"], record["bytes"]
-        predicted = alpha_beta.estimated_seconds(algorithm, n_bytes, links=tiers, **where)
-        found = float(pd.Series(record["seconds"]).median())
-        placed.append(
-            {"placement": name, "algorithm": algorithm, "predicted": predicted, "measured": found}
-        )
+        here.append(placed_row(name, count, tiers, record))
+placed = kept.results["placed"] if kept else here
 if kept:
-    print(f"All but {', '.join(layouts)}: {kept.caption}")
-    placed += [one for one in kept.results["placed"] if one["placement"] not in layouts]
-placed = pd.DataFrame(placed)
+    print(f"Measured here, one instance only:\n{pd.DataFrame(here)}\n\n{kept.caption}")
+columns = ["placement", "algorithm", "predicted", "measured", "lowest", "highest"]
+placed = pd.DataFrame(placed).reindex(columns=columns)
+placed_here = {
+    row["placement"]: 1000 * row["measured"] for row in here if row["algorithm"] == "gloo"
+}
+
+# %%
 order = list(placed["placement"].unique())
-measured_ms, predicted_ms = (
+found_ms, computed_ms = (
     1000 * placed.pivot(index="placement", columns="algorithm", values=which).loc[order]
     for which in ("measured", "predicted")
 )
-title = f"{layout_megabytes} MB, eight ranks, links of {layout_link}"
-where = "instances x ranks on each"
-plots.groups(measured_ms, title, where, "milliseconds", marks=predicted_ms)
-measured_ms.round(1)
+title = f"{layout_megabytes} MB, eight ranks, {layout_link}"
+x = "instances x ranks on each"
+plots.groups(found_ms, title, x, "milliseconds", marks=computed_ms, source=source)
+ranges = placed.set_index(["placement", "algorithm"])[["lowest", "measured", "highest"]] * 1000
+ranges.rename(columns={"measured": "median"}).round(1).add_suffix(f" (ms, {source})")
 
 # %%
-flat, off = measured_ms["gloo"], (placed["predicted"] / placed["measured"] - 1).abs().median()
-guess.compare(one=flat[order[0]], two=flat[order[1]], eight=flat[order[-1]])
+flat, off = found_ms["gloo"], (placed["predicted"] / placed["measured"] - 1).abs().median()
+across = flat.iloc[1:]
+if len(across):
+    print(f"gloo on several instances: {across.min():.0f} to {across.max():.0f} ms")
+    print(f"that is {across.min() / flat.iloc[0]:.1f} times as long as in one, or more")
+for layout, row in found_ms.iterrows():
+    print(f"{layout}: two_tier is {row['gloo'] / row['two_tier']:.2f} times as fast as gloo")
+guess.compare(**{f"layout_{count}": placed_here[name] for name, count in layouts.items()})
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 workshop.save_results(placed=placed.to_dict("records"), off=float(off))
 
 # %% [markdown]
-# You should see three things. **One instance is in a class of its own.** Two, four and eight
-# instances are close to each other for gloo's ring. And *two_tier*, an all-reduce that adds inside
-# each instance before it sends, is faster on 2 x 4 and no better on 8 x 1, where there is nothing
-# to add inside. Lesson 07 is about it.
-#
-# (This machine has few cores for eight ranks. So the times of 1 x 8 are those of the cores, not of
-# a bus between GPUs.)
+# *two_tier* adds up gradients inside each instance before it sends anything, so it can only gain
+# where an instance has several ranks. Lesson 07 is about it. (This machine has few cores for eight
+# ranks. So the times of 1 x 8 are those of its cores, not of links between GPUs.)
 #
 # ## The same question for large GPUs
 #
-# No laptop has eight A100s. The model can be asked, with the figures that are published: NVLink
-# inside, the network across, and no α at all. So this is a **prediction**, and a lower bound. The
-# gradients are those of a model with 350 million parameters, in float32. A GPU of p4d sends 300
-# GB/s over NVLink and receives as many
-# ([p4d](https://gist.github.com/shashankprasanna/10ebe6dc1ba1d8d93db17da4e2cc890e)), one of p5 450
-# ([p5](https://www.fibermall.com/blog/nvidia-nvlink-and-nvswitch-evolution.htm), both read on
-# 2026-11-21).
+# No laptop has eight A100s, but we can compute with published figures: NVLink inside, the network
+# across, and no α at all. The result is a lower bound. The gradients are those of a model with 350
+# million parameters in float32. A GPU of p4d sends 300 GB/s over NVLink and receives as much at the
+# same time ([p4d](https://gist.github.com/shashankprasanna/10ebe6dc1ba1d8d93db17da4e2cc890e)), one
+# of p5 450 ([p5](https://www.fibermall.com/blog/nvidia-nvlink-and-nvswitch-evolution.htm), both
+# read on 2026-11-21).
 
 # %%
 nvlink = {"ml.p4d.24xlarge": 300, "ml.p5.48xlarge": 450}  # GB/s in each direction
 gigabytes, rows = 1.4, []
-for kind, inside in nvlink.items():
+for kind, within in nvlink.items():
     outside = bandwidth.network_performance(kind).gbit / 8  # GB/s of an instance's network
     for n in (1, 2, 4, 8):
         each = 8 // n  # GPUs of an instance
-        ring = 2 * 7 / 8 * gigabytes / (inside if n == 1 else min(inside, outside))
-        within, across = 2 * (each - 1) / each / inside, 2 * (n - 1) / n / outside
-        rows.append((kind, f"{n} x {each}", 1000 * ring, 1000 * gigabytes * (within + across)))
+        ring = 2 * 7 / 8 * gigabytes / (within if n == 1 else min(within, outside))
+        tiers_in, tiers_out = 2 * (each - 1) / each / within, 2 * (n - 1) / n / outside
+        rows.append((kind, f"{n} x {each}", 1000 * ring, 1000 * gigabytes * (tiers_in + tiers_out)))
 predictions = pd.DataFrame(rows, columns=["type", "placement", "ring", "two_tier"])
 predictions = predictions.set_index(["type", "placement"])
 title = "1.4 GB, eight GPUs of p4d instances"
-label = "milliseconds (a prediction, nothing measured)"
-plots.groups(predictions.loc["ml.p4d.24xlarge"], title, where, label, measured=False)
-predictions.round(1)
+p4d = predictions.loc["ml.p4d.24xlarge"]
+plots.groups(p4d, title, "instances x GPUs used on each", "milliseconds", source="computed")
+predictions.round(1).add_suffix(" ms (computed)")
+
+# %%
+for kind in nvlink:
+    ring = predictions.loc[kind]["ring"]
+    print(
+        f"{kind}: a ring over two instances takes {ring['2 x 4'] / ring['1 x 8']:.1f} times as long"
+    )
 
 # %% [markdown]
-# So the answer to the old question is: the narrowest link on the way decides, and the rest hardly
-# counts. **Fill an instance before you take a second one**, with p4d and with everything smaller:
-# the same eight GPUs need six times as long as soon as a network is between them. p5's network is
-# eight times as wide as p4d's, close to NVLink. There the model sees little difference, and the
-# latency that it leaves out will decide. And you pay for all GPUs of an instance, used or not.
+# So the slowest link on the way decides, and the others hardly matter. **Fill an instance before
+# you take a second one**, with p4d and everything smaller. With p5, whose network is nearly as fast
+# as its NVLink, this model sees little difference; there the latency that it leaves out will
+# decide. And you pay for all GPUs of an instance, used or not.
 #
 # ## Choose by bandwidth
 #
-# What AWS documents, for the types of this course: `Gbit/s` lasts, `burst` is there for minutes,
-# out of credits. "Up to 10 Gigabit" in a catalogue means the burst. NaN: no burst, or a price that
-# is not known here.
+# This is what AWS documents for the types of this course. `Gbit/s` is sustained; `burst` lasts for
+# minutes, until credits run out. "Up to 10 Gigabit" in a catalogue means the burst. NaN means that
+# there is no burst, or that the kit doesn't know the price.
 
 # %%
 names = [
@@ -530,35 +644,41 @@ of_type = [bandwidth.network_performance(name) for name in names]
 choose["Gbit/s"] = [one.gbit for one in of_type]
 choose["burst"] = [one.burst_gbit for one in of_type]
 choose["EFA"] = [one.efa for one in of_type]
-choose["ms for 100 MB"] = 100 * 8 / choose["Gbit/s"]
+choose["ms for 100 MB (computed)"] = 100 * 8 / choose["Gbit/s"]
 choose
 
+# %%
+with_efa = facts()["efa"]["types"]
+families = sorted({kind.split(".")[1] for kind in with_efa})
+print(f"{len(with_efa)} training types have EFA, of the families {', '.join(families)}")
+
 # %% [markdown]
-# The last column is what 100 MB of gradients need on that link, in one direction. Compare it with
-# the time that your step takes to compute: that is the picture above, for another machine.
+# The last column of the table is what 100 MB of gradients need on that link, in one direction.
+# Compare it with the time that your step takes to compute: that is the picture above for another
+# machine.
 #
-# Four more things decide about the link, and none of them is the VPC:
+# Four more things determine what a link gives you, and none of them is the VPC:
 #
-# - **One zone.** Between zones the way is longer, and each GB is billed. One subnet settles it.
-# - **One flow is not the whole link.** A single TCP connection gets at most 5 Gbit/s; 10 inside a
+# - **One zone.** Between zones the way is longer, and each GB is billed. One subnet avoids both.
+# - **One flow isn't the whole link.** A single TCP connection gets at most 5 Gbit/s, or 10 inside a
 #   *cluster placement group*
 #   ([EC2](https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-network-bandwidth.html),
-#   read on 2026-11-21). SageMaker places a job's instances itself; you cannot name a group. Several
+#   read on 2026-11-21). SageMaker places a job's instances itself; you can't name a group. Several
 #   connections at once help: NCCL's `NCCL_SOCKET_NTHREADS`, or EFA.
 # - **EFA**, the Elastic Fabric Adapter, lets ranks bypass the kernel and send over many paths. Only
-#   the types marked above have it, only inside one zone, and only if the group lets its members
-#   through in both directions.
-# - **Your quota.** For p4d and p5 it is 0 until you ask, and asking takes days.
+#   the types counted above have it (mostly the largest sizes of their families), only within one
+#   zone, and only if the group lets its members through in both directions.
+# - **Your quota.** For p4d and p5 it is 0 until you ask for more, and that takes days.
 #
-# > Measure a link more than once. Where your instances stand in the data centre differs from job to
+# > Measure a link more than once. Where your instances are in the data centre differs from job to
 # > job, and so do the times.
 #
-# Without Horovod in AWS's images after TensorFlow 2.12, some build an image of their own, with
-# `mpirun` in it: `containers/horovod` has such a Dockerfile, with its commands. And some leave
-# SageMaker for a cluster that stands all the time; further reading then is Dask
+# AWS's images have no Horovod after TensorFlow 2.12. Some people build an image of their own with
+# `mpirun` in it: `containers/horovod` has such a Dockerfile and its commands. Others leave
+# SageMaker for a cluster that runs permanently. Further reading on that: Dask
 # ([distributed.dask.org](https://distributed.dask.org)) and Ray
-# ([docs.ray.io](https://docs.ray.io/en/latest/train/train.html)), whose ranks still average
-# gradients as here, over the same links.
+# ([docs.ray.io](https://docs.ray.io/en/latest/train/train.html)). Their ranks average gradients in
+# the same way, over the same links.
 #
 # ## Exercises
 #
@@ -566,7 +686,8 @@ choose
 #
 # 1. *Does this group let ranks through?* (6 minutes, easy): read a security group's rules.
 # 2. *How long do gradients travel?* (8 minutes, medium): from bytes and ranks to seconds.
-# 3. *Where more instances stop paying* (11 minutes, hard): solve for the link, and be surprised.
+# 3. *Where more instances stop paying* (11 minutes, hard): solve for the bandwidth, with a
+#    surprise.
 #
 # ## Check yourself
 
@@ -576,22 +697,21 @@ workshop.quiz("06")
 # %% [markdown]
 # ## Summary
 #
-# - A VPC decides who reaches whom. It makes nothing faster; one subnet puts all instances into one
-#   zone, and that can help.
-# - The security group must let its own members in and out on every port. If it does not, nothing
+# - A VPC decides who reaches whom. One subnet puts all instances into one zone, and that can help.
+# - The security group must let its own members in and out on every port. If it doesn't, nothing
 #   fails: the ranks wait, and you pay.
-# - A step is computing and sending. Below a certain link, more instances make it slower, and that
-#   link follows from your bytes and your computing: measure both.
-# - Fill an instance before you take the next: inside, links are in a class of their own.
-# - Choose by the Gbit/s that last, not by "up to".
+# - A step is computing and sending. Below a certain bandwidth more instances make it slower. That
+#   bandwidth follows from your bytes and your computing, so measure both.
+# - Fill an instance before you take the next one: links inside an instance are the fastest.
+# - Choose by sustained Gbit/s, not by "up to".
 
 # %% [markdown]
 # ## Clean up
 #
-# The jobs' instances are gone. The network stack stands. As it is it costs nothing; with a NAT
-# gateway or interface endpoints it would, by the hour. What this lesson made is deleted now. On AWS
-# that can take minutes, until SageMaker has removed the jobs' network cards. `workshop stacks
-# status` and lesson 99 would find it, too.
+# The jobs' instances are gone. The network stack remains. As it is it costs nothing; a NAT gateway
+# or interface endpoints would be billed by the hour. The next cell deletes what this lesson
+# created. On AWS that can take minutes, until SageMaker has removed the jobs' network cards. If you
+# skip it, `workshop stacks status` and lesson 99 find the stack.
 
 # %%
 if made:
@@ -601,4 +721,4 @@ if made:
 # ## Next
 #
 # [Lesson 07](07_smddp.ipynb): an all-reduce that knows which ranks share an instance, and what it
-# gains on a narrow link.
+# gains on a slow link.

@@ -16,39 +16,42 @@
 #
 # **After this lesson you can**
 #
-# - say which bytes of an all-reduce must cross the network, and which only do because nobody
-#   thought about it;
-# - measure a flat, a topology-blind and a two-tier all-reduce on a narrow link, against a bound;
-# - put another all-reduce under DDP, and turn three dials: bucket size, half precision, low rank;
+# - tell which bytes of an all-reduce have to cross the network and which don't;
+# - measure a flat, a topology-blind and a two-tier all-reduce on a slow network, against a bound;
+# - hook your own all-reduce into DDP, and see how much communication its buckets hide;
 # - switch one script between Horovod and SMDDP with a dictionary and one flag;
-# - say where SMDDP runs, what it costs, and what to take elsewhere.
+# - say where SMDDP runs, what it costs, and what to use elsewhere.
 #
 # **Before:** [lesson 02](02_collectives.ipynb): ring, reduce-scatter, all-gather.
-# [Lesson 06](06_vpc_colocation.ipynb): links that are narrow.
+# [Lesson 06](06_vpc_colocation.ipynb): what a slow link between instances does to a step.
 #
-# **Time:** 45 minutes, and 27 for the exercises. Of it about 4 minutes are measuring.
+# **Time:** 45 minutes, and 27 for the exercises. The jobs take about 2 of them.
 #
 # **Where it runs:** this machine (`target = "local"`) or AWS (`target = "aws"`), the same cells.
-# SMDDP itself exists on AWS only. Here a stand-in of the same shape takes its name, and says so.
+# SMDDP itself exists only on AWS. Here a substitute with the same interface takes its place, and
+# the job's log says so.
 #
 # **Cost on AWS:** about 0.29 USD: seven jobs of two `ml.c5.2xlarge`, 3 minutes each (us-east-1,
 # price list of 2026-09-27). At most 1.62 USD, whatever goes wrong. The lesson computes both before
-# it starts anything. SMDDP's own `ml.p4d.24xlarge` is not started unless you ask. Locally nothing.
+# it starts anything. SMDDP's own `ml.p4d.24xlarge` is started only if you ask for it. Locally the
+# lesson is free.
 
 # %% [markdown]
 # ## Set up
 #
-# - `ranks_each`: ranks on each of two instances, for the measurements of one all-reduce.
-# - `between`: the link between the instances there, in the notation of `tc`. Only the local
-#   endpoint narrows links.
-# - `megabytes`, `blocks`: the size that is reduced, and how often each algorithm is measured.
-# - `start_p4d`: whether to start a job on two `ml.p4d.24xlarge` on AWS. Locally it has no meaning.
-# - `training_between`, `hidden_units`, `global_batch_size`, `epochs`: the training. More hidden
-#   units mean more gradients.
-# - `max_run`: seconds after which SageMaker ends a job, whatever it does.
+# - `ranks_each`: ranks on each of two instances while a single all-reduce is measured.
+# - `between`: bandwidth of each instance's link for that measurement, in the notation of Linux's
+#   `tc`. Only the local endpoint can limit it.
+# - `megabytes`, `blocks`: the size of the tensor, and how often each algorithm is measured.
+# - `overlap_between`: the bandwidth for the section about buckets.
+# - `training_between`, `hidden_units`, `global_batch_size`, `epochs`: the training jobs. More
+#   hidden units mean more gradients.
+# - `start_p4d`: whether to start a job on two `ml.p4d.24xlarge` on AWS. It has no effect locally.
+# - `max_run`: the number of seconds after which SageMaker stops a job.
 #
-# Where links cannot be narrowed, as in lesson 06, the lesson shows what was recorded on another
-# machine beside its own results, and says so.
+# In tables and pictures, **filled** bars are measured on this machine. **Pale, dashed** bars were
+# recorded on another machine; they appear only where the kernel can't limit bandwidth. **Outlined**
+# bars and black lines are computed. Other people's figures come with a link and a date.
 
 # %% tags=["parameters"]
 target = "local"
@@ -58,6 +61,7 @@ ranks_each = 4
 between = "200mbit"
 megabytes = 8
 blocks = 5
+overlap_between = "1gbit"
 training_between = "100mbit"
 start_p4d = False
 hidden_units = 2000
@@ -69,8 +73,10 @@ max_run = 900
 import os
 import sys
 
-import numpy as np
 import pandas as pd
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
 
 import data_prep
 import workshop
@@ -80,79 +86,116 @@ from workshop.jobs import bandwidth
 from workshop.launch import processes
 from workshop.launch.horovod_fallback import horovod_script
 from workshop.lesson import reference_results
-from workshop.measure import alpha_beta, step_time
+from workshop.measure import all_reduces, alpha_beta, step_time
+from workshop.plots import network, steps
 
 session = workshop.session(target=target, seat=seat)
 digits = data_prep.digits.prepare(workshop.DATA / "digits", quiet=True)
 data = f"s3://{session.bucket}/data/digits"
 data_prep.upload(digits, data, client=session.client("s3"))
 channels = {"training": f"{data}/training", "test": f"{data}/test"}
-stay_wide = bandwidth.why_unshaped(session)
-kept = reference_results.load("07") if stay_wide and target == "local" else None
-print(stay_wide or "Links between instances can be narrowed here.")
+unshaped = bandwidth.why_unshaped(session)
+kept = reference_results.load("07") if unshaped and target == "local" else None
+source = "recorded" if kept else "measured"
+print(unshaped or "This machine can limit the bandwidth between instances.")
 
 # %% [markdown]
 # ## Two kinds of links
 #
-# A rank that talks to a rank on its own instance uses memory, or NVLink between GPUs. A rank that
-# talks to one on another instance uses the network. On AWS the first is ten to a hundred times as
-# wide. So take two instances with four ranks each, 0 to 3 and 4 to 7, and ask of every message:
-# does it leave its instance?
+# Two ranks on the same instance exchange data through memory, or over NVLink between GPUs. Two
+# ranks on different instances use the network, which is slower, and which all ranks of an instance
+# share. On an `ml.p4d.24xlarge` a GPU sends 300 GB/s over NVLink, while the network carries 50 GB/s
+# for all eight GPUs together (both figures are from lesson 06).
 #
-# | all-reduce of n bytes | what crosses the network, from each instance |
+# So take two instances with four ranks each and ask of every message: does it leave its instance?
+# The picture shows each message that the three algorithms send. For n bytes of gradients:
+#
+# | all-reduce of n bytes | what crosses each instance's link |
 # |---|---|
-# | **ring in order**, 0 → 1 → … → 7 → 0 | only 3 → 4 and 7 → 0 cross: 2 · 7/8 · n |
-# | **ring that ignores the topology**, 0 → 4 → 1 → 5 → … | every message crosses: 4 times as much |
-# | **two tiers** | each instance's *sum* crosses, and not each rank's gradients: 2 · 1/2 · n |
+# | **ring in rank order**, 0 → 1 → … → 7 → 0 | only the hops 3 → 4 and 7 → 0: 2 · 7/8 · n |
+# | **ring that ignores the topology**, 0 → 4 → 1 → 5 → … | every hop: 4 times as much |
+# | **two tiers** | each instance's *sum*, not each rank's gradients: 2 · 1/2 · n |
 #
-# The third one adds inside each instance first. After that there is one sum for each instance, and
-# two sums need less traffic than eight gradients. The ratio of the first row to the third, 1.75,
-# is a bound: nothing that only changes the order of messages can gain more here.
+# The third row adds up the gradients inside each instance first. That leaves one sum per instance,
+# and two sums need less traffic than eight gradients.
+
+# %% jupyter={"source_hidden": true} tags=["figure"]
+n_bytes = megabytes * 1_000_000
+
+
+def hops(rounds) -> list[tuple[int, int]]:
+    """From which rank to which, of every message in some rounds of an all-reduce."""
+    return [(message.source, message.to) for messages in rounds for message in messages]
+
+
+titles = {"ring": "ring", "blind_ring": "ring, topology ignored", "two_tier": "two tiers"}
+panels = {
+    title: hops(all_reduces.rounds(name, n_bytes, ranks_each, 2)) for name, title in titles.items()
+}
+network.messages(panels, 2, ranks_each, "Which messages leave their instance")
 
 # %%
-world_size = 2 * ranks_each
-ring = 2 * (world_size - 1) / world_size * megabytes
-across = {"ring": ring, "blind_ring": ranks_each * ring, "two_tier": 2 * 1 / 2 * megabytes}
+across = {
+    name: all_reduces.bytes_by_instance(name, n_bytes, 2, ranks_each)[0][0] / 1e6
+    for name in ("ring", "blind_ring", "two_tier")
+}
 bound = across["ring"] / across["two_tier"]
-pd.Series(across, name="MB over each instance's link").to_frame()
+print(f"Ring against two tiers, by bytes: {bound:.2f}")
+pd.Series(across, name="MB sent over each instance's link (computed)").to_frame()
 
 # %% [markdown]
-# **Predict.** The link carries 200 Mbit/s, which is 25 MB in a second.
+# The ratio is a **bound**. On a link that is the only bottleneck, no other order of the same
+# additions can beat the ring by more.
+#
+# **Predict.** The link carries 200 Mbit/s, which is 25 MB per second.
 
 # %%
 guess = workshop.guess(
-    two_tier="How many times as fast as the ring in order is the two-tier all-reduce?",
+    two_tier="How many times as fast as the ring is the two-tier all-reduce?",
     blind="How many times as slow is the ring that ignores the topology?",
 )
 
 # %% [markdown]
 # ## Two tiers, in three steps
 #
-# The ranks of an instance are the *inside* group. The ranks with the same local_rank, one on each
-# instance, are an *across* group. Then:
+# Each rank belongs to two groups. The ranks of its instance are its *inside* group. The ranks with
+# the same local_rank, one per instance, are its *across* group. The all-reduce then takes three
+# steps:
 #
-# 1. **reduce-scatter inside**: each rank of an instance holds a quarter of that instance's sum;
-# 2. **all-reduce across**: each rank adds its quarter to the other instances' same quarter;
-# 3. **all-gather inside**: the four finished quarters go to all four ranks.
+# 1. **Reduce-scatter inside**: each rank ends up with a quarter of its instance's sum.
+# 2. **All-reduce across**: each rank adds its quarter to the same quarter of the other instances.
+# 3. **All-gather inside**: the finished quarters go to every rank of the instance.
 #
-# In step 2 all ranks of an instance use the network at the same time, each for its own quarter.
-# Nothing is sent twice.
-#
-# > You will read that an all-reduce *is* "reduce-scatter, all-reduce, gather". That is this one,
-# > the **hierarchical all-reduce**. A flat ring has no all-reduce inside it, and it ends with an
-# > all-*gather*. Horovod has one too (`HOROVOD_HIERARCHICAL_ALLREDUCE=1`, with NCCL inside), and
-# > `--autotune` tries whether it is faster. NCCL chooses between rings and trees by itself.
+# In step 2 all ranks of an instance use the network at the same time, each for its own quarter, so
+# nothing is sent twice.
+
+# %% jupyter={"source_hidden": true} tags=["figure"]
+every_round = all_reduces.rounds("two_tier", n_bytes, ranks_each, 2)
+inside = ranks_each - 1  # rounds of the first step, and of the last
+parts = [every_round[:inside], every_round[inside:-inside], every_round[-inside:]]
+names = ["1. reduce-scatter inside", "2. all-reduce across", "3. all-gather inside"]
+panels = {name: hops(part) for name, part in zip(names, parts, strict=True)}
+network.messages(panels, 2, ranks_each, "The two-tier all-reduce, step by step")
+
+# %% [markdown]
+# This is the function that the jobs below run:
 
 # %%
 workshop.show_function("demos/collectives/two_tier.py", "all_reduce")
 
 # %% [markdown]
+# > Many texts describe *every* all-reduce as "reduce-scatter, all-reduce, gather". Those are the
+# > steps of this **hierarchical all-reduce**. A flat ring consists of a reduce-scatter and an
+# > all-*gather* and has no all-reduce inside. Horovod has a hierarchical one, too
+# > (`HOROVOD_HIERARCHICAL_ALLREDUCE=1`, with NCCL inside), and `--autotune` tests whether it is
+# > faster. NCCL chooses between rings and trees by itself.
+#
 # ## The cost, before it runs
 #
-# On AWS nobody narrows links, and so the ratios will be others there.
+# On AWS nothing limits the bandwidth below what the instance type has, so the ratios will differ.
 
 # %%
-planned = {"all-reduces": 1, "DDP": 5, "Horovod": 1}
+planned = {"all-reduces": 1, "buckets": 1, "DDP": 4, "Horovod": 1}
 costs = workshop.cost_table(
     (
         {"jobs": name, "instance_type": instance_type, "instance_count": 2 * count, "seconds": 180}
@@ -161,7 +204,7 @@ costs = workshop.cost_table(
     max_run=max_run,
 ).set_index("jobs")
 total, most = costs["USD"].sum(), costs["USD at most"].sum()
-print(f"Seven jobs: about {total:.2f} USD on AWS, at most {most:.2f} USD. Here: nothing.")
+print(f"Seven jobs: about {total:.2f} USD on AWS, at most {most:.2f} USD. Locally nothing.")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 workshop.save_results(usd=total, usd_at_most=most)
@@ -169,9 +212,10 @@ workshop.save_results(usd=total, usd_at_most=most)
 # %% [markdown]
 # ## Measured
 #
-# One job measures all of them, in turns: what disturbs this machine for a while then disturbs all.
-# `gloo` is torch's own all-reduce, a ring in order. Before that the job measures its links: one
-# message inside an instance, and one across.
+# One job measures all algorithms in turn, so that a busy moment of this machine affects all of
+# them. `gloo` is PyTorch's own all-reduce on CPUs, a ring in rank order; `herring` is explained
+# below. Before the all-reduces, the job times single messages, one inside an instance and one
+# across. On this machine a second job repeats everything with unlimited bandwidth.
 
 # %%
 from sagemaker.pytorch import PyTorch
@@ -180,84 +224,108 @@ algorithms = ["gloo", "ring", "blind_ring", "two_tier", "herring"]
 torch_image = {"framework_version": "2.2.0", "py_version": "py310"}
 job = session.job_settings("two-tier") | {"instance_type": instance_type, "max_run": max_run}
 demo = job | {"source_dir": str(workshop.DEMOS)}
-mpi = {"mpi": {"enabled": True, "processes_per_host": ranks_each}}
-measuring = PyTorch(
-    entry_point="measure_all_reduce.py",
-    instance_count=2,
-    distribution=mpi,
-    environment={"LOCAL_SAGEMAKER_LINKS": between},
-    hyperparameters={
-        "algorithms": ",".join(algorithms),
-        "bytes": megabytes * 1_000_000,
-        "blocks": blocks,
-    },
-    **torch_image,
-    **demo,
-)
-measuring.fit(wait=False)
-measured = workshop.follow(measuring)
+
+
+def measuring(link: str) -> PyTorch:
+    """Each algorithm on instances with such links; before that, the links themselves."""
+    settings = {"algorithms": ",".join(algorithms), "bytes": n_bytes, "blocks": blocks}
+    return PyTorch(
+        entry_point="measure_all_reduce.py",
+        instance_count=2,
+        distribution={"mpi": {"enabled": True, "processes_per_host": ranks_each}},
+        environment={"LOCAL_SAGEMAKER_LINKS": link},
+        hyperparameters=settings,
+        **torch_image,
+        **demo,
+    )
+
+
+links = [between, "wide"] if target == "local" and not kept else [between]
+measured = workshop.run_jobs({link: measuring(link) for link in links})
+
 
 # %%
-events = [one for one in measured.events if one["event"] in ("link", "all_reduce")]
+def milliseconds(events: list[dict]) -> pd.DataFrame:
+    """A row for each block, a column for each algorithm."""
+    records = [one for one in events if one["event"] == "all_reduce"]
+    return 1000 * pd.DataFrame({one["algorithm"]: one["seconds"] for one in records})
+
+
+events = [one for one in measured[between].events if one["event"] in ("link", "all_reduce")]
+unlimited = milliseconds(measured[links[-1]].events)  # measured here, always
 if kept:
     print(kept.caption)
     events = kept.results["events"]
-records = [one for one in events if one["event"] == "all_reduce"]
-times = pd.DataFrame({one["algorithm"]: one["seconds"] for one in records})  # a row for each block
-medians = times.median()
+times = milliseconds(events)
 on_aws = 1000 * bandwidth.network_performance(instance_type).gbit  # Mbit/s
 rate = 1e6 * (bandwidth.mbit(between) if target == "local" else on_aws)
-sent = across | {"gloo": across["ring"], "herring": across["two_tier"]}  # rings; sums, one each
-bounds = pd.Series({name: 8e6 * sent[name] / rate for name in medians.index})
-bounds.name, title = (
-    "bound: bytes over the link",
-    f"{megabytes} MB, 2 instances x {ranks_each} ranks",
+sent = across | {"gloo": across["ring"], "herring": across["two_tier"]}
+bounds = pd.Series({name: 1000 * 8e6 * sent[name] / rate for name in times})
+bounds.name = "computed: bytes / bandwidth"
+
+# %% jupyter={"source_hidden": true} tags=["figure"]
+spread = pd.DataFrame({"lowest": times.min(), "highest": times.max()})
+plots.bars(
+    times.median(),
+    f"All-reduce of {megabytes} MB, 2 instances x {ranks_each} ranks, {between}",
+    "milliseconds (median, lowest and highest)",
+    texts="{:,.0f} ms",
+    spread=spread,
+    bounds=bounds,
+    source=source,
 )
-plots.bars(1000 * medians, title, "milliseconds", texts="{:,.0f} ms", bounds=1000 * bounds)
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 workshop.save_results(events=events, recorded=bool(kept))
 
-# %% [markdown]
-# You should see what the bytes said: the ring that ignores the topology is by far the slowest, and
-# two tiers are the fastest.
-
 # %%
-gain = float((times["gloo"] / times["two_tier"]).median())
-most_loss = across["blind_ring"] / across["ring"]
-loss = float((times["blind_ring"] / times["ring"]).median())
-print(f"two tiers against gloo: {gain:.2f} times as fast (bound {bound:.2f})")
-print(f"topology ignored: {loss:.2f} times as slow (its bytes say {most_loss:.0f})")
-guess.compare(two_tier=gain, blind=loss)
+ratios = {
+    "two_tier": times["gloo"] / times["two_tier"],
+    "blind": times["blind_ring"] / times["ring"],
+}
+gain, loss = (float(one.median()) for one in ratios.values())
+low, high = ratios["two_tier"].min(), ratios["two_tier"].max()
+print(f"two tiers: {gain:.2f} times as fast as gloo ({low:.2f} to {high:.2f}; bound {bound:.2f})")
+print(f"topology ignored: {loss:.2f} times as slow (by bytes: {ranks_each})")
+print(f"fastest: {times.median().idxmin()}, slowest: {times.median().idxmax()}")
+if target == "local":
+    here = float((unlimited["gloo"] / unlimited["two_tier"]).median())
+    print(f"two tiers with unlimited bandwidth, measured here: {here:.2f} times as fast as gloo")
+guess.compare(source, two_tier=gain, blind=loss)
 
 # %% jupyter={"source_hidden": true} tags=["results"]
-workshop.save_results(gain=gain, loss=loss, bound=bound, medians=medians.to_dict())
+medians = (times.median() / 1000).to_dict()
+workshop.save_results(gain=gain, loss=loss, bound=bound, medians=medians)
 
 # %% [markdown]
-# > Who orders the ranks? `mpirun` and `torchrun` number them instance by instance, and rings follow
-# > the numbers. So you get the good order for nothing, until somebody places ranks `--map-by node`,
-# > or makes groups of every second rank.
+# > **Does the slow ring exist in practice?** With gloo it does: its ring follows the rank numbers.
+# > `mpirun` and `torchrun` number ranks instance by instance, so you get the good order for free,
+# > until someone starts `mpirun --map-by node` or makes a group of every second rank. On GPUs with
+# > NCCL it hardly exists. NCCL first searches for a path through the GPUs inside each host, and
+# > then joins those paths into one ring
+# > ([NCCL's maintainer, 2021](https://github.com/NVIDIA/nccl/issues/471), read on 2026-11-22).
+# > Whatever the numbering, that ring enters and leaves each host once.
 #
-# ## Can it be said beforehand?
+# ## Can a model predict it?
 #
-# Lesson 02 predicted from two numbers, α and β, a link. Now there are two kinds of links, so there
-# are four numbers, and all four were measured at the beginning of the job. No all-reduce was.
+# Lesson 02 predicted the time of an all-reduce from two numbers for its link, α and β. Now there
+# are two kinds of links and so four numbers, all taken from the single messages that the job timed
+# first. No all-reduce went into the prediction.
 
 # %%
 tiers = alpha_beta.TwoTiers.from_measurements(events)
 where = {"instances": 2, "ranks_per_instance": ranks_each, "links": tiers}
-checked = medians.to_frame("measured")
-checked["predicted"] = [
-    alpha_beta.estimated_seconds(name, megabytes * 1e6, **where) for name in checked.index
+checked = times.median().to_frame(f"{source} ms")
+checked["computed ms"] = [
+    1000 * alpha_beta.estimated_seconds(name, n_bytes, **where) for name in times
 ]
-checked["off by"] = checked["predicted"] / checked["measured"] - 1
-title = f"{len(checked)} all-reduces: median error {checked['off by'].abs().median():.0%}"
-ms = 1000 * checked
-plots.bars(ms["measured"], title, "milliseconds", texts="{:,.0f} ms", bounds=ms["predicted"])
-checked
+checked["off by"] = checked["computed ms"] / checked[f"{source} ms"] - 1
+off = float(checked["off by"].abs().median())
+print(f"Median error of the {len(checked)} predictions: {off:.0%}")
+checked.round({f"{source} ms": 0, "computed ms": 0, "off by": 2})
 
 # %% jupyter={"source_hidden": true} tags=["results"]
-workshop.save_results(off=float(checked["off by"].abs().median()))
+workshop.save_results(off=off)
 
 # %% [markdown]
 # A whole step computes, too. What one rank computes is measured here, on one core of the machine
@@ -266,28 +334,30 @@ workshop.save_results(off=float(checked["off by"].abs().median()))
 
 # %%
 alone = [sys.executable, workshop.DEMOS / "measure_steps.py", "--images", "32,128"]
-steps = processes.run_together(alone)
-compute = step_time.Compute.from_measurements(steps)
-size, cores = steps[0]["gradient_bytes"], os.cpu_count()
+computed = processes.run_together(alone)
+compute = step_time.Compute.from_measurements(computed)
+size, cores = computed[0]["gradient_bytes"], os.cpu_count()
 plots.interactive.calculator(tiers, compute, size, images=64, cores=cores)
 
 # %% [markdown]
 # ## Herring: the servers come back
 #
-# SMDDP grew out of **Herring** (Thangakrishnan and others, SC20). Its authors looked again at the
-# parameter server of lesson 03. Its fault was one link: the server's. Herring takes it away:
+# SMDDP grew out of **Herring** (Thangakrishnan and others, SC20), whose authors reconsidered the
+# parameter server of lesson 03. The bottleneck there was the server's one link. Herring removes it:
 #
-# - there is a server on *every* instance, on its CPU, so that all links work;
-# - gradients are packed into **balanced fusion buffers**, equal for each server, whatever the size
-#   of the layers, so that all links work for as long as each other;
-# - each instance adds inside first. One sum for each instance goes to the servers.
+# - *Every* instance has a server, on its CPU, so every link carries a share.
+# - Gradients are packed into **balanced fusion buffers** that are cut by bytes. Each server gets an
+#   equal share, whatever the sizes of the layers, and all links are busy for the same time.
+# - Each instance adds up its own gradients first and sends one sum to the servers.
 #
-# So it is two tiers too. Only the middle step differs: a server adds, in place of a ring. Below is
-# that idea on send and receive; one rank of each instance plays its server.
+# So Herring has two tiers as well. In its middle step a server does the adding instead of a ring.
+# The function below is a small version of the idea, in which one rank of each instance plays the
+# server. It is the `herring` bar above.
 #
-# The paper reports a gradient reduction twice as fast as all-reduce, and 85 % scaling efficiency on
-# 2048 V100 GPUs ([SC20](https://sc20.supercomputing.org/proceedings/tech_paper/tech_paper_pages/pap487.html)).
-# Those are its authors' figures, on their machines. Yours stand in the table above.
+# The paper reports that this reduces gradients twice as fast as all-reduce, with 85 % scaling
+# efficiency on 2048 V100 GPUs
+# ([SC20](https://sc20.supercomputing.org/proceedings/tech_paper/tech_paper_pages/pap487.html), read
+# on 2026-11-21). Those are the authors' figures on their machines.
 
 # %%
 workshop.show_function("demos/collectives/herring.py", "all_reduce")
@@ -295,36 +365,163 @@ workshop.show_function("demos/collectives/herring.py", "all_reduce")
 # %% [markdown]
 # ## Under DDP
 #
-# DDP packs gradients into **buckets**, 25 MB each unless you say otherwise, and starts an
-# all-reduce for a bucket as soon as its last gradient is there, while `backward()` still works on
-# others. A **communication hook** is a function that DDP calls in place of its own all-reduce. So
-# another all-reduce needs one line, `register_comm_hook`, and the training script stays as it was.
-# `train_torch_links.py` is lesson 01's DDP with a flag for it:
+# DDP doesn't send gradients one tensor at a time. It collects them in **buckets**, and starts an
+# all-reduce as soon as a bucket is full. You can replace that all-reduce with a function of your
+# own, a **communication hook**. It takes one line, and the rest of the training script stays the
+# same.
+#
+# A popular hook sends each number in 16 bits instead of 32. PyTorch has one, `fp16_compress_hook`.
+# Here is one of ours, on two ranks of this machine. The largest 16-bit float is 65,504. The
+# gradient of rank 0 will be 72,000, that of rank 1 only 56,000, and their mean, 64,000, fits.
+
+
+# %%
+def halves(group, bucket):
+    """Average a bucket in 16 bits: divide first, then convert, so that the sum fits."""
+    small = (bucket.buffer() / group.size()).to(torch.float16)
+    done = dist.all_reduce(small, group=group, async_op=True).get_future()
+    return done.then(lambda future: future.value()[0].to(torch.float32))
+
+
+def mean_gradient(gradient, hook):
+    """Train one weight with DDP; return its averaged gradient. gradient: this rank's."""
+    model = DistributedDataParallel(torch.nn.Linear(1, 1, bias=False))
+    if hook:
+        model.register_comm_hook(dist.group.WORLD, hook)  # the one line
+    model(torch.tensor([[gradient]])).sum().backward()  # d(weight * x) / d(weight) = x
+    return float(model.module.weight.grad)
+
+
+# %% [markdown]
+# **Predict.**
+
+# %%
+from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook
+
+guess = workshop.guess(
+    torch_hook=("What mean will PyTorch's own 16-bit hook return?", ["64,000", "32,000", "inf"]),
+    our_hook=("And ours?", ["64,000", "32,000", "inf"]),
+)
+
+# %%
+hooks = {
+    "no hook (float32)": None,
+    "torch's fp16_compress_hook": fp16_compress_hook,
+    "ours": halves,
+}
+with workshop.start_ranks(2) as ranks:
+    gradients = {
+        name: ranks.run_each(mean_gradient, [72_000.0, 56_000.0], hook)[0]
+        for name, hook in hooks.items()
+    }
+in_words = {name: f"{value:,.0f}" for name, value in gradients.items()}
+guess.compare(
+    torch_hook=in_words["torch's fp16_compress_hook"],
+    our_hook=in_words["ours"],
+)
+pd.Series(gradients, name="mean gradient (measured)").to_frame()
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+assert gradients["ours"] == 64_000, "Our hook must divide before it converts."
+workshop.save_results(mean_gradients={name: str(one) for name, one in gradients.items()})
+
+# %% [markdown]
+# PyTorch's hook converts *before* it divides ([its
+# source](https://github.com/pytorch/pytorch/blob/main/torch/distributed/algorithms/ddp_comm_hooks/default_hooks.py),
+# read on 2026-11-22): 72,000 is already infinite by the time the division comes. Gradients that
+# large are rare, but a loss scaled for mixed precision produces them.
+#
+# ## Buckets, and what they hide
+#
+# A bucket holds up to 25 MiB, except the first, which DDP closes at 1 MiB so that sending can start
+# early. (If you pass `bucket_cap_mb=25` yourself, that small first bucket is gone: the limit then
+# holds for all of them.) `backward()` works from the last layer to the first, and so do the
+# buckets. While one travels, `backward()` computes the next: computing **hides** communicating.
+#
+# The next job shows it on a model with many layers, ResNet-18, on two instances with one rank each.
+# It alternates four kinds of steps: computing only, sending only, everything in one bucket that
+# leaves when `backward()` is done, and DDP's own buckets.
+
+# %%
+overlapping = PyTorch(
+    entry_point="show_overlap.py",
+    dependencies=[str(workshop.TRAIN / "train_torch_ddp.py")],  # the model is in there
+    instance_count=2,
+    distribution={"mpi": {"enabled": True, "processes_per_host": 1}},
+    environment={"LOCAL_SAGEMAKER_LINKS": overlap_between},
+    hyperparameters={"blocks": blocks},
+    **torch_image,
+    **demo,
+)
+guess = workshop.guess(hidden="What part of the sending will DDP's buckets hide, in percent?")
+
+# %%
+overlapping.fit(wait=False)
+seen = [one for one in workshop.follow(overlapping).events if one["event"] != "start"]
+tensors = [one["tensors"] for one in seen if one["event"] == "bucket"]
+spans = pd.DataFrame([one for one in seen if one["event"] == "span"])
+took = 1000 * pd.DataFrame({one["setting"]: one["seconds"] for one in seen if "seconds" in one})
+
+# %% jupyter={"source_hidden": true} tags=["figure"]
+steps.buckets(tensors, "How the tensors of ResNet-18 fall into DDP's buckets")
+
+# %% [markdown]
+# The first bucket is larger than its limit of 1 MiB, because DDP doesn't split tensors: it closes a
+# bucket with the tensor that fills it. Now the same step as a timeline. Each rank has two rows,
+# what it computes and what is being sent meanwhile, both recorded by `torch.profiler`.
+
+# %% jupyter={"source_hidden": true} tags=["figure"]
+link = "no limit" if unshaped else overlap_between
+title = f"One step of ResNet-18 on two instances, {link}"
+steps.timelines(spans, title)
+
+# %%
+own, one_bucket = took["DDP's buckets"], took["one bucket"]
+hidden = float(((one_bucket - own) / took["sending only"]).median())
+saved = float((one_bucket - own).median())
+overlap = "DDP's buckets saved" if saved > 0 else "in this run DDP's buckets lost"
+print(f"{overlap} {abs(saved):.0f} ms a step, {hidden:.0%} of the time that sending alone takes")
+guess.compare(hidden=100 * hidden)
+took.agg(["min", "median", "max"]).T.round(0).add_suffix(" ms (measured)")
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+names = {one["kind"] for one in seen if one["event"] == "span"}
+assert names == {"forward", "backward", "all-reduce"}, f"The profiler saw {names} only."
+assert len(tensors) > 1, "With one bucket there is nothing to overlap."
+workshop.save_results(overlap=seen, hidden=hidden)
+
+# %% [markdown]
+# How to read the timeline: in the upper half the all-reduce begins when `backward` is over, and
+# both ranks wait for it. In the lower half the first all-reduces run *during* `backward`. The last
+# bucket can never be hidden, because there is nothing left to compute. In lesson 06's model a
+# single tensor has nine tenths of all bytes, so there was nothing to hide its sending behind.
+#
+# ## Sending less, or in another order
+#
+# Back to that model, where sending dominates. Two instances with two ranks each train it four
+# times, with a different hook each time:
+#
+# | | what is sent |
+# |---|---|
+# | `default` | float32, DDP's own all-reduce |
+# | `two_tier` | float32, two tiers: the same sums in another order |
+# | `fp16` | 2 bytes for each number instead of 4 |
+# | `powersgd` | two thin matrices per weight, whose product comes close (Vogels and others, 2019) |
+#
+# This is where the script `train_torch_links.py` registers its hook:
 
 # %%
 workshop.show_function("demos/common/hooks_torch.py", "register")
 
 # %% [markdown]
-# Two instances with two ranks each, a narrow link, and the same model four times:
-#
-# | | what is sent |
-# |---|---|
-# | `default` | float32, DDP's own all-reduce |
-# | `two_tier` | float32, two tiers: the same sums, in another order |
-# | `fp16` | each number in 2 bytes in place of 4 |
-# | `powersgd` | two thin matrices for each, whose product comes close (Vogels and others, 2019) |
-#
-# The fifth job is `default` with small buckets. **Predict:** with two ranks on each instance the
-# ring sends 2 · 3/4 of the bytes over each link, two tiers 2 · 1/2.
+# **Predict.** With two ranks on each instance the ring sends 2 · 3/4 of the bytes over each link,
+# and two tiers send 2 · 1/2.
 
 # %%
 guess = workshop.guess(
     two_tier="How many times as fast is a step with two tiers?",
-    fp16="And one with half precision?",
+    fp16="And one with 16 bits?",
 )
-
-
-# %%
 shared = {
     "hidden-units": hidden_units,
     "global-batch-size": global_batch_size,
@@ -333,15 +530,14 @@ shared = {
 }
 
 
-def training(all_reduce: str, bucket_megabytes: float = 25) -> PyTorch:
-    """A training of 2 x 2 ranks whose gradients are averaged in this way."""
-    how = {"all-reduce": all_reduce, "bucket-megabytes": bucket_megabytes}
+def training(all_reduce: str) -> PyTorch:
+    """A training job of 2 x 2 ranks that averages gradients in this way."""
     return PyTorch(
         entry_point="train_torch_links.py",
         instance_count=2,
         distribution={"mpi": {"enabled": True, "processes_per_host": 2}},
         environment={"LOCAL_SAGEMAKER_LINKS": training_between},
-        hyperparameters=shared | how,
+        hyperparameters=shared | {"all-reduce": all_reduce},
         **torch_image,
         **demo,
     )
@@ -349,54 +545,70 @@ def training(all_reduce: str, bucket_megabytes: float = 25) -> PyTorch:
 
 # %%
 jobs = {name: training(name) for name in ("default", "two_tier", "fp16", "powersgd")}
-jobs["default, small buckets"] = training("default", 0.1)
 results = workshop.run_jobs(jobs, channels)
 
 # %%
-comparison = workshop.compare(results)
-losses = {name: result.table("epoch")["train_loss"] for name, result in results.items()}
-comparison["last loss"] = [one.iloc[-1] for one in losses.values()]
+own = {name: 1000 * one.table("epoch")["step_seconds"].dropna() for name, one in results.items()}
+losses = {name: one.table("epoch")["train_loss"] for name, one in results.items()}
+step_ms = {name: list(one) for name, one in (kept.results["steps"] if kept else own).items()}
 if kept:
-    print(f"The column 'on a narrow link': {kept.caption}")
-    comparison["on a narrow link"] = pd.Series(kept.results["steps"])
-comparison.filter(["step ms", "speed-up", "last loss", "on a narrow link"])
+    print(kept.caption)
+table = pd.DataFrame({name: pd.Series(one).describe() for name, one in step_ms.items()}).T
+table = table[["min", "50%", "max"]].set_axis(["lowest", "median", "highest"], axis=1)
+faster = table["median"]["default"] / table["median"]
+last = {name: one.iloc[-1] for name, one in losses.items()}
+title = f"A step of 2 x 2 ranks, {training_between}"
+label = "milliseconds (median, lowest and highest epoch)"
+plots.bars(table["median"], title, label, texts="{:.0f} ms", spread=table, source=source)
 
 # %%
-faster = comparison["speed-up"]
-guess.compare(two_tier=faster["two_tier"], fp16=faster["fp16"])
+for name in ("two_tier", "fp16", "powersgd"):
+    low = table["lowest"]["default"] / table["highest"][name]
+    high = table["highest"]["default"] / table["lowest"][name]
+    verdict = "faster" if low > 1 else "slower" if high < 1 else "not clearly different"
+    print(
+        f"{name}: {faster[name]:.2f} times as fast as default ({low:.2f} to {high:.2f}): {verdict}"
+    )
+guess.compare(source, two_tier=faster["two_tier"], fp16=faster["fp16"])
+pd.Series(last, name="last loss (measured here)").to_frame()
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 apart = float((losses["two_tier"] - losses["default"]).abs().max())
-assert apart < 1e-3, f"Two tiers must give the same sums; the losses are {apart} apart."
+assert apart < 1e-3, f"Two tiers must give the same sums; the losses differ by {apart}."
 assert all(one.iloc[-1] < one.iloc[0] for one in losses.values()), "A loss did not fall."
-workshop.save_results(steps=comparison["step ms"].to_dict(), faster=faster.to_dict(), apart=apart)
+workshop.save_results(steps=step_ms, faster=faster.to_dict(), apart=apart)
 
 # %% [markdown]
-# How to read it:
-#
-# - **two_tier** trains the same model: its losses are those of `default`, but for rounding. It is
-#   free speed, wherever several ranks share an instance's link.
-# - **fp16** sends half, and its losses differ in later digits. A gradient above 65,504 would become
-#   infinite: so the hook divides by the number of ranks *before* it adds.
-# - **powersgd** sends the least and computes the most, and changes what is learned, a little.
-#   Errors are kept and added to the next step's gradients. It pays where the link is very narrow.
-# - **small buckets** start sending earlier, but each message costs its α. Where the link is the
-#   bottleneck, they gain little. Where computing is, they hide more of the sending behind it.
+# - **two_tier** trains the same model: its losses equal those of `default` except for rounding. It
+#   pays where the link between instances is the bottleneck and several ranks share it. It isn't
+#   free: its three steps take more messages than one ring, which counts when bandwidth is
+#   plentiful (see the last line printed under *Measured*). And with one rank per instance there is
+#   nothing to add up inside.
+# - **fp16** sends half the bytes. Its losses differ from the third or fourth digit on.
+# - **powersgd** sends the fewest bytes and computes the most. It changes what is learned a little:
+#   what one step leaves out is added to the next step's gradients. It is for very slow links.
 #
 # ## SMDDP itself
 #
-# **SMDDP** is AWS's library of this kind: `torch.distributed` gets one more backend. In the script
-# that is one import and one word. This is all that `train_torch_smddp.py` has and
-# `train_torch_ddp.py` has not:
+# **SMDDP** is AWS's library of this kind. In `torch.distributed` it appears as one more backend, so
+# a script needs one import and one word. The diff below is everything that `train_torch_smddp.py`
+# adds to `train_torch_ddp.py`. It is part of the SageMaker service, which is why it may rely on how
+# p4d instances are connected: an algorithm for one known topology can beat a general one.
 
 # %%
 workshop.show_diff("train/train_torch_ddp.py", "train/train_torch_smddp.py")
 
 # %% [markdown]
-# The launcher is another, too: `smdistributed` in `distribution`. The job below asks for it. On
-# this machine its log says that SMDDP exists only on AWS, and a stand-in takes the name `smddp`:
-# the two tiers from above, over gloo. **Nothing measured here is SMDDP's speed.** On AWS the job
-# needs a type with 8 A100s, so there it is started only if you set `start_p4d`.
+# It has a second collective: an **all-gather** for FSDP (fully sharded data parallel), which has to
+# gather each layer's weights before it can use them. And it has two limits that DDP jobs run into:
+# no `torch.distributed.new_group()`, and no second backend such as gloo beside it
+# ([AWS](https://docs.aws.amazon.com/sagemaker/latest/dg/data-parallel-modify-sdp-pt.html), read on
+# 2026-11-22). A script that makes groups of its own, as exercise 3 does, can't use SMDDP.
+#
+# The launcher changes, too: `distribution` asks for `smdistributed`. On this machine the job's log
+# says that SMDDP exists only on AWS, and a substitute takes the name `smddp`: the two tiers from
+# above, over gloo. **Nothing measured here is SMDDP's speed.** On AWS the job needs 8 A100s per
+# instance, so it starts only if you set `start_p4d`.
 
 # %%
 smddp = PyTorch(
@@ -413,22 +625,21 @@ named_smddp = workshop.run_jobs(wanted, channels)
 
 # %%
 for name in wanted:
-    print(
-        "\n".join(line.text for line in named_smddp[name].matching("SMDDP exists only on AWS")[:1])
-    )
+    for line in named_smddp[name].matching("SMDDP exists only on AWS")[:1]:
+        print(line.text)
     ends = named_smddp[name].table("epoch")["train_loss"].iloc[-1], losses["default"].iloc[-1]
     print(f"last loss {ends[0]:.6f}, and with gloo {ends[1]:.6f}")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 if wanted:
-    assert abs(ends[0] - ends[1]) < 1e-3, "The stand-in must average the same gradients."
+    assert abs(ends[0] - ends[1]) < 1e-3, "The substitute must average the same gradients."
     workshop.save_results(standin_apart=abs(ends[0] - ends[1]))
 
 # %% [markdown]
 # ## Where it runs, and where not
 #
-# The SDK takes `smdistributed` for many types, and the job fails on the instance. `preflight` knows
-# more, and says why. Nothing is started or asked here.
+# The SDK accepts `smdistributed` for many instance types, and the job then fails on the instance.
+# `preflight` knows more and says why. The next cell starts nothing and calls nothing on AWS.
 
 # %% tags=["deterministic"]
 asked = {
@@ -461,27 +672,28 @@ assert all(said[name] for name in list(asked)[:3]), "Three of the four must be r
 workshop.save_results(refused=[name for name, why in said.items() if why])
 
 # %% [markdown]
-# - **p4d and p4de only**: 8 A100s, NVLink inside, 400 Gbit/s with EFA outside. Not P3 any more, not
-#   P5 ([sagemaker-python-sdk#4988](https://github.com/aws/sagemaker-python-sdk/issues/4988)).
-# - **TensorFlow up to 2.11, PyTorch up to the image of 2.5.1.** On everything newer, and on P5,
-#   take `torch_distributed` with NCCL and AWS's OFI plugin, which use EFA as well.
-# - **The quota of p4d is 0** until you ask for more.
+# - **p4d and p4de only**: 8 A100s, NVLink inside, 400 Gbit/s with EFA outside. P3 is no longer
+#   supported, and P5 never was
+#   ([sagemaker-python-sdk#4988](https://github.com/aws/sagemaker-python-sdk/issues/4988)).
+# - **TensorFlow up to 2.11, PyTorch up to the image of 2.5.1.** With anything newer, and on P5, use
+#   `torch_distributed` with NCCL and AWS's OFI plugin, which also use EFA.
+# - **The quota of p4d is 0** until you request more.
 #
-# What a lesson on SMDDP usually shows, **four p4d.24xlarge**, costs this:
+# Lessons on SMDDP usually show **four p4d.24xlarge**. For one hour they cost:
 
 # %%
 print(workshop.cost("ml.p4d.24xlarge", instance_count=4, seconds=3600, max_run=3600))
 
 # %% [markdown]
-# > An article of 2022 reports steps **about 20 % faster than Horovod's** on four p4d
-# > ([C. Rand](https://towardsdatascience.com/smart-distributed-training-on-amazon-sagemaker-with-smd-part-2-c833e7139b5f)).
-# > It is one author's measurement of one model. He adds what is easily left out: **results vary
-# > with placement**. So repeat; one run is an anecdote.
+# > An article of 2022 reports steps **about 20 % faster than Horovod's** on four p4d ([C.
+# > Rand](https://towardsdatascience.com/smart-distributed-training-on-amazon-sagemaker-with-smd-part-2-c833e7139b5f)).
+# > That is one author's measurement of one model. He adds what is easily left out: **results vary
+# > with placement**. So repeat your measurement; a single run proves little.
 #
 # ## One script, two libraries
 #
-# For TensorFlow, SMDDP has the calls of Horovod under another name. So one script can serve both:
-# `train_tf_fit.py` trains with `model.fit` and a `train_step` of its own. What you switch is a
+# For TensorFlow, SMDDP offers Horovod's calls under another module name, so one script can serve
+# both. `train_tf_fit.py` trains with `model.fit` and a `train_step` of its own. You switch with a
 # dictionary, and one flag:
 #
 # | | `distribution` | flag |
@@ -489,75 +701,24 @@ print(workshop.cost("ml.p4d.24xlarge", instance_count=4, seconds=3600, max_run=3
 # | Horovod | `{"mpi": {"enabled": True}}` | `--library horovod` |
 # | SMDDP | `{"smdistributed": {"dataparallel": {"enabled": True}}}` | `--library smddp` |
 #
-# And the image: TensorFlow 2.12.0 is the last with Horovod, 2.11.0 the last with SMDDP. That one
-# has Python 3.9, which does not read this kit's scripts. So for TensorFlow the second row is
-# history. For PyTorch the dictionary is enough up to 2.2.0; 2.5.1, the last with SMDDP, wants its
+# The image changes as well. TensorFlow 2.12.0 is the last with Horovod, 2.11.0 the last with SMDDP.
+# The latter has Python 3.9, on which this kit's scripts don't run, so for TensorFlow the second row
+# is history. For PyTorch the dictionary is enough up to 2.2.0; 2.5.1, the last with SMDDP, needs
 # `image_uri`.
 
 # %%
 workshop.show_function("train/train_tf_fit.py", "main")
 
 # %% [markdown]
-# `optimizer.build` makes the momentum before `fit` begins: what does not exist cannot be copied.
-# (Without it Keras makes it in the first step, and the broadcast has to wait for that.)
+# `optimizer.build` creates the momentum before `fit` begins, so that the broadcast can copy it.
+# Without this call, Keras creates it in the first step, and the broadcast has to wait until then.
 #
-# > `optimizer.variables()` in older scripts is a call. Since TensorFlow 2.11 it is an attribute,
-# > and the call fails with *'list' object is not callable*.
+# > `optimizer.variables()` in older scripts is a call. With tf-keras, the Keras 2 of this kit, it
+# > still works; with Keras 3 it raises *'list' object is not callable*. `optimizer.variables`,
+# > without brackets, works with both.
 
 # %%
 workshop.show_function("train/train_tf_fit.py", "DataParallelModel.train_step")
-
-# %% [markdown]
-# ## Files for it: TFRecord and FastFile
-#
-# **TFRecord** is a file of many small records, read in one go: one request to S3 in place of
-# thousands. **FastFile** is an input mode: files are read from S3 when they are opened, and the job
-# starts before everything is there. (Here FastFile copies first; the script sees the same files.)
-# Both help when the data are large. CIFAR-10 (170 MB) and the digits are not, but the code is the
-# same: `data_prep.cifar10.prepare` writes TFRecords where there is a network, or from a folder;
-# here the digits take their place.
-#
-# > `TrainingInput` is imported from `sagemaker.inputs`. `from sagemaker.session import
-# > TrainingInput`, which you may find, works by accident.
-
-# %%
-from sagemaker.inputs import TrainingInput
-
-records_of = data_prep.digits.prepare(
-    workshop.DATA / "digits-tfrecord", as_tfrecord=True, quiet=True
-)
-there = f"s3://{session.bucket}/data/digits-tfrecord"
-data_prep.upload(records_of, there, client=session.client("s3"))
-fast = {
-    name: TrainingInput(f"{there}/{name}", input_mode="FastFile") for name in ("training", "test")
-}
-
-# %% [markdown]
-# Four mistakes of a well-known example for this, all silent:
-#
-# - **Every worker trains on everything.** Then N workers train on the same images at the same
-#   time. The script gives each rank its own part of each global batch (`dataset.shard`).
-# - **A glob that mixes training and evaluation files**, `*.tfrecord` over one folder: accuracy is
-#   then measured on what was learned. Two channels, two folders.
-# - **A global batch of 32,768** with the learning rate of a small one. Scale it, and warm up
-#   (`--warmup-steps`).
-# - **Scrambled pixels.** CIFAR-10 stores 3 x 32 x 32; `reshape([32, 32, 3])` gives the right shape
-#   and noise. It still learns something. Below, with a photograph; exercise 1 puts it right.
-
-# %%
-from sklearn.datasets import load_sample_image
-
-photograph = load_sample_image("flower.jpg")[100:356:8, 220:476:8]  # 32 x 32 pixels of it
-as_stored = photograph.transpose(2, 0, 1).tobytes()  # as CIFAR-10's files have it
-images = {
-    "reshape(3, 32, 32).transpose(1, 2, 0)": (3, 32, 32),
-    "reshape(32, 32, 3)": (32, 32, 3),
-}
-for title, shape in images.items():
-    pixels = np.frombuffer(as_stored, np.uint8).reshape(shape)
-    with plots.canvas(title, "column (pixels)", "row (pixels)", size=(2.6, 2.6)) as axes:
-        axes.imshow(pixels.transpose(1, 2, 0) if shape[0] == 3 else pixels)
-        axes.grid(visible=False)
 
 # %%
 from sagemaker.tensorflow import TensorFlow
@@ -566,7 +727,7 @@ switch = {
     "horovod": {"mpi": {"enabled": True, "processes_per_host": 1}},
     "smddp": {"smdistributed": {"dataparallel": {"enabled": True}}},
 }
-image = {  # the last TensorFlow images that have the one and the other
+image = {  # the last TensorFlow image with each library
     "horovod": {"framework_version": "2.12.0", "py_version": "py310"},
     "smddp": {"framework_version": "2.11.0", "py_version": "py39"},
 }
@@ -574,17 +735,13 @@ image = {  # the last TensorFlow images that have the one and the other
 
 def with_library(library: str) -> TensorFlow:
     """The same script with one library or the other."""
+    settings = {"learning-rate": 0.1, "epochs": epochs, "warmup-steps": 20}
     return TensorFlow(
         entry_point="train_tf_fit.py",
         instance_count=2,
         **image[library],
         distribution=switch[library],
-        hyperparameters={
-            "library": library,
-            "learning-rate": 0.1,
-            "epochs": epochs,
-            "warmup-steps": 20,
-        },
+        hyperparameters={"library": library} | settings,
         **job,
     )
 
@@ -595,13 +752,13 @@ choice = horovod_script("train_tf_horovod.py", session)
 if choice.library != "tensorflow":
     libraries, why = [], choice.explanation.splitlines()[0]
     print(f"TensorFlow needs Horovod for this, also under SMDDP's name. {why}")
-switched = workshop.run_jobs({name: with_library(name) for name in libraries}, fast)
+switched = workshop.run_jobs({name: with_library(name) for name in libraries}, channels)
 
 # %%
 for name, result in switched.items():
-    ranks = result.table("weights")["weights_sha256"]
+    weights = result.table("weights")["weights_sha256"]
     accuracy = result.metrics["test_accuracy"]
-    print(f"{name}: {len(ranks)} ranks, {ranks.nunique()} set of weights, accuracy {accuracy:.1%}")
+    print(f"{name}: {len(weights)} ranks, {weights.nunique()} set of weights, {accuracy:.1%} right")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 weights = {name: one.table("weights")["weights_sha256"] for name, one in switched.items()}
@@ -611,15 +768,17 @@ workshop.save_results(
 )
 
 # %% [markdown]
-# Both train one model. (Locally both are Horovod: the module `smdistributed.dataparallel` of this
-# machine hands the calls on, and says so in the job's log. On AWS the second needs p4d, and so it
-# is not started there.)
+# (Locally both rows are Horovod: on this machine the module `smdistributed.dataparallel` passes the
+# calls on, and says so in the job's log. On AWS the second row needs p4d and isn't started here.)
+#
+# The article mentioned above also feeds CIFAR-10 as TFRecord files through FastFile. Those formats,
+# and four silent mistakes in reading them, are the subject of Lesson 09.
 #
 # ## Exercises
 #
 # In [exercises/07](exercises/07_smddp.ipynb), each with a check:
 #
-# 1. *Bytes of a picture* (6 minutes, easy): CIFAR-10's bytes, put right.
+# 1. *Half the bytes, no infinity* (6 minutes, easy): prepare gradients for a 16-bit all-reduce.
 # 2. *What two tiers can gain* (8 minutes, medium): the bound, for any number of instances.
 # 3. *Two tiers in three calls* (13 minutes, hard): write it, and run it on four real ranks.
 #
@@ -631,22 +790,25 @@ workshop.quiz("07")
 # %% [markdown]
 # ## Summary
 #
-# - Count what crosses the network. A ring in order sends 2 (N - 1) / N times the bytes over each
-#   instance's link, two tiers 2 (I - 1) / I; a ring in a bad order, many times that.
-# - Two tiers give the same sums, so the same model. They gain where several ranks share a link.
-# - Four numbers, measured with single messages, predict every all-reduce.
-# - A hook puts another all-reduce under DDP. fp16 and PowerSGD send less and change what is sent.
-# - SMDDP: p4d and p4de, TensorFlow up to 2.11, PyTorch up to 2.5.1 (above 2.2.0 by `image_uri`). A
-#   dictionary and one flag switch a script from Horovod to it. Elsewhere: NCCL with EFA.
-# - Other people's figures are theirs. Repeat your own: placement differs from job to job.
+# - Count what crosses the network. A ring in rank order sends 2 (N - 1) / N times the bytes over
+#   each instance's link, two tiers 2 (I - 1) / I, where N is the number of ranks and I that of
+#   instances.
+# - Two tiers compute the same sums, so they train the same model. They pay where several ranks
+#   share a slow link.
+# - DDP's buckets hide communication behind `backward()`, except for the last bucket. How much they
+#   hide depends on how the bytes are spread over the layers.
+# - A hook puts another all-reduce under DDP. fp16 and PowerSGD change what is sent; divide before
+#   you convert.
+# - SMDDP: p4d and p4de, TensorFlow up to 2.11, PyTorch up to 2.5.1 (above 2.2.0 with `image_uri`).
+#   Elsewhere: NCCL with EFA.
+# - Repeat every measurement: placement differs from job to job.
 
 # %% [markdown]
 # ## Clean up
 #
-# All instances were given back when their job ended; nothing runs. Models, data and logs stay until
-# you delete them: [lesson 99](99_clean_up.ipynb).
+# All instances were released when their jobs ended; nothing is running. Models, data and logs
+# remain until you delete them: [lesson 99](99_clean_up.ipynb).
 #
 # ## Next
 #
-# You have trained models in seven ways. [Lesson 08](08_serving.ipynb) asks one of them, lets a
-# training be interrupted, and breaks some on purpose.
+# [Lesson 08](08_serving.ipynb) deploys one of the models that you have trained.

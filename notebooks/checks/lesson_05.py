@@ -8,31 +8,33 @@ from workshop.lesson.check import Wrong, exercise
 
 
 @exercise("05.1")
-def place(answer) -> str:
-    """Every rank of several jobs, against the log of such a job."""
-    for hosts, each in ((2, 2), (1, 4), (4, 1), (3, 5), (5, 3)):
-        ranks = range(hosts * each)
-        expected = [(f"algo-{host + 1}", local) for host in range(hosts) for local in range(each)]
-        found = [answer(rank, each) for rank in ranks]
-        for rank, right, got in zip(ranks, expected, found, strict=True):
-            if got != right and list(got) != list(right):
-                raise Wrong(_misplaced(rank, hosts, each, right, got, found))
-    return "One host is filled before the next, and local_rank starts again at 0 on each."
-
-
-def _misplaced(rank, hosts, each, right, got, found) -> str:
-    said = f"place({rank}, {each}) is {right}, and you said {got}: {hosts} hosts, {each} ranks each"
-    if not (isinstance(got, tuple) and len(got) == 2):
-        return f"{said}. Return two things: the host's name and the local_rank."
-    if any(one[0] == "algo-0" for one in found):
-        return f"{said}. Hosts are counted from 1: the first is algo-1."
-    if got[0] == f"algo-{rank % hosts + 1}" and got[0] != right[0]:
-        return f"{said}. You deal the ranks out in turn; MPI fills one host before the next."
-    if got[1] == rank:
-        return f"{said}. local_rank starts again at 0 on each host; you gave the rank."
-    if got[1] == right[1] + 1:
-        return f"{said}. local_rank counts from 0."
-    return f"{said}."
+def most_instances(answer) -> str:
+    """Several budgets, against the bill of a job that hangs until max_run."""
+    for budget, price, max_run in (
+        (1.0, 0.204, 900),
+        (0.25, 0.204, 3600),
+        (100.0, 28.99, 3600),
+        (10.0, 1.408, 1800),
+        (0.05, 0.204, 900),
+        (0.01, 0.204, 900),
+    ):
+        at_most = price * max_run / 3600
+        right = int(budget / at_most)
+        asked = f"most_instances({budget}, {price}, {max_run})"
+        got = answer(budget, price, max_run)
+        if isinstance(got, bool) or not isinstance(got, int):
+            raise Wrong(f"{asked} gave {got!r}: instances are whole numbers. Return an int.")
+        if got == right:
+            continue
+        bill = f"{got} instances that hang cost {got * at_most:.3f} USD"
+        if right == 0 and got == 1:
+            raise Wrong(f"{asked} gave 1: {bill}, more than the budget. Then the answer is 0.")
+        if got == int(budget / price) and max_run != 3600:
+            raise Wrong(f"{asked} gave {got}: the price is for an hour, the job has {max_run} s.")
+        if got > right:
+            raise Wrong(f"{asked} gave {got}: {bill}, more than the budget of {budget}.")
+        raise Wrong(f"{asked} gave {got}: {bill}, and {right} still fit the budget of {budget}.")
+    return "max_run turns a price per hour into a bill that can't be exceeded."
 
 
 @exercise("05.2")
@@ -51,8 +53,8 @@ def _check_launcher(found) -> None:
         raise Wrong(f"Return a dictionary, not {found!r}.")
     if "parameter_server" in found:
         raise Wrong(
-            '"parameter_server" starts no mpirun: each instance would train alone, as rank 0 of '
-            '1. Horovod is started by "mpi".'
+            '"parameter_server" does not start mpirun: each instance would train alone, as rank 0 '
+            'of 1. What starts Horovod is "mpi".'
         )
     if set(found) != {"mpi"} or not isinstance(found["mpi"], dict):
         raise Wrong(f'The one key must be "mpi", its value a dictionary; yours: {found!r}.')
@@ -63,7 +65,7 @@ def _check_keys(inner: dict) -> None:
     for key in inner:
         if key not in right:
             raise Wrong(
-                f"The SDK does not know {key!r} and ignores it in silence. The three keys are "
+                f"The SDK does not know {key!r} and silently ignores it. The three keys are "
                 f"{', '.join(sorted(right))}."
             )
     if missing := right - set(inner):
@@ -76,7 +78,7 @@ def _check_values(inner: dict, slots: int) -> None:
     if inner["processes_per_host"] == slots - 1:
         raise Wrong(
             f"With {slots} slots you start {slots - 1} processes. processes_per_host is at most "
-            "the number of slots, not less than it: one slot, and its GPU, would stand idle."
+            "the number of slots, not less than it: one slot, and its GPU, would be idle."
         )
     if inner["processes_per_host"] != slots:
         raise Wrong(
@@ -86,7 +88,7 @@ def _check_values(inner: dict, slots: int) -> None:
     words = str(inner["custom_mpi_options"]).split()
     if any(word.startswith("--NCCL_DEBUG") for word in words):
         raise Wrong(
-            "--NCCL_DEBUG is no option of mpirun: only SageMaker's toolkit knows it. "
+            "--NCCL_DEBUG isn't an option of mpirun: only SageMaker's toolkit knows it. "
             "-x NAME=VALUE sets a variable on every rank, anywhere."
         )
     if words != ["-x", "NCCL_DEBUG=INFO"]:

@@ -94,7 +94,9 @@ def _why(got, right: float, instances: int, ranks: int) -> str:
     if not isinstance(got, int | float):
         return "Return a number of seconds."
     if right == 0:
-        return "With one instance nothing crosses its link: the ranks talk through its memory."
+        return (
+            "With one instance nothing crosses its link: the ranks communicate through its memory."
+        )
     if math.isclose(got * 8, right, rel_tol=1e-6):
         return "The link is in bits, the gradients are in bytes: 8 bits each."
     if math.isclose(got * 2, right, rel_tol=1e-6):

@@ -4,35 +4,53 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
+import torch
 
 from workshop.launch.ranks import RankFailed, start_ranks
 from workshop.lesson.check import Wrong, exercise, unanswered
 
-LABEL, SIDE, COLOURS = 1, 32, 3
-
 
 @exercise("07.1")
-def picture_of(answer) -> str:
-    """A picture whose every byte is known, as a CIFAR-10 file holds it."""
-    picture = np.random.default_rng(7).integers(0, 256, (SIDE, SIDE, COLOURS), dtype=np.uint8)
-    flat = picture.transpose(2, 0, 1).tobytes()
-    found = np.asarray(answer(bytes([3]) + flat))
-    if found.shape != picture.shape:
-        raise Wrong(f"The shape is {found.shape}; (32, 32, 3) was asked for: row, column, colour.")
-    if np.array_equal(found, picture):
-        return "Row, column, colour, and every pixel where it belongs."
-    pixels = np.frombuffer(flat, np.uint8)
-    if np.array_equal(found, pixels.reshape(SIDE, SIDE, COLOURS)):
+def prepare(answer) -> str:
+    """What several ranks prepare, added up in 16 bits as an all-reduce adds it."""
+    for by_rank in (
+        [[1.0, -2.5], [3.0, 0.5]],
+        [[70_000.0, 1.0], [60_000.0, 3.0]],
+        [[100_000.0], [-100_000.0], [40.0], [0.0]],
+    ):
+        world_size, asked = len(by_rank), f"With the gradients {by_rank} on {len(by_rank)} ranks, "
+        sent = [_prepared(answer, gradients, world_size) for gradients in by_rank]
+        total = sum(sent[1:], start=sent[0])
+        right = torch.tensor(by_rank).mean(0)
+        if torch.isfinite(total).all() and torch.allclose(total.float(), right, rtol=2e-3):
+            continue
+        got = total.tolist()
+        if not torch.isfinite(torch.stack(sent)).all():
+            raise Wrong(
+                f"{asked}a rank sends {[one.tolist() for one in sent]}: infinite before the sum. "
+                "The largest float16 is 65,504. Divide before you convert."
+            )
+        if torch.allclose(total.float(), right * world_size, rtol=2e-3) or got == [math.inf] * len(
+            got
+        ):
+            raise Wrong(f"{asked}the sum is {got}, and the mean is {right.tolist()}: who divides?")
+        raise Wrong(f"{asked}the sum is {got}, and the mean is {right.tolist()}.")
+    return "Divided first, so every part and the sum are finite, with half the bytes."
+
+
+def _prepared(answer, gradients: list[float], world_size: int) -> torch.Tensor:
+    given = torch.tensor(gradients)
+    found = answer(given, world_size)
+    if not isinstance(found, torch.Tensor):
+        raise Wrong(f"You returned {found!r}: return the tensor that this rank sends.")
+    if found.dtype != torch.float16:
+        raise Wrong(f"You returned {found.dtype}: that isn't float16, as 16 bits were asked for.")
+    if given.tolist() != gradients:
         raise Wrong(
-            "The shape is right and the pixels are scrambled: three neighbouring bytes are three "
-            "pixels of one colour, not the three colours of one pixel. Colour comes first."
+            f"Your function changed the gradients that it was given, from {gradients} to "
+            f"{given.tolist()}. They belong to DDP: make a new tensor."
         )
-    if np.array_equal(found, pixels.reshape(COLOURS, SIDE, SIDE).transpose(2, 1, 0)):
-        raise Wrong("Rows and columns are exchanged: the picture lies on its side.")
-    if np.array_equal(found[..., ::-1], picture):
-        raise Wrong("Red and blue are exchanged: the file has red first.")
-    raise Wrong("The pixels are not where they belong. Is the first byte, the label, left out?")
+    return found
 
 
 @exercise("07.2")

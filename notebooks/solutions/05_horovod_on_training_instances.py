@@ -14,7 +14,7 @@
 # %% [markdown]
 # # 05 · Exercises: Horovod on training instances
 #
-# Three exercises, easy, medium and hard. None of them starts a job.
+# Three exercises: easy, medium and hard. None of them starts a job.
 
 # %%
 import pandas as pd
@@ -22,38 +22,36 @@ import pandas as pd
 import workshop
 
 # %% [markdown]
-# ## Exercise 05.1 · Where a rank runs (5 minutes, easy)
+# ## Exercise 05.1 · A configuration for a budget (5 minutes, easy)
 #
-# A job has instances `algo-1`, `algo-2`, … and on each of them `processes_per_host` ranks. MPI
-# fills one host before it goes on to the next. Write the function that says, for any rank, on
-# which host it runs and what its `local_rank` is.
-#
-# With 2 processes on each host, rank 2 is the first process of the second host:
-# `place(2, 2)` is `("algo-2", 0)`.
+# You have `budget` USD for one job. An instance costs `usd_per_hour`, billed by the second, and
+# `max_run` is the number of seconds after which SageMaker stops the job. Return the largest number
+# of instances that can't cost more than the budget, **whatever goes wrong**. If even one instance
+# could cost more, return 0.
 #
 # <details><summary>Hint</summary>
-# How often does `processes_per_host` go into `rank`, and what is left over? Python's `divmod`
-# answers both. Ranks count from 0, hosts from 1.
+# What does one instance cost if the job hangs until it is stopped? How often does that fit into the
+# budget? Rounding up would spend more than you have.
 # </details>
 
 
 # %% tags=["answer"]
-def place(rank, processes_per_host):
-    """The host of a rank, such as "algo-1", and its local_rank."""
+def most_instances(budget, usd_per_hour, max_run):
+    """The largest instance_count whose bill stays within the budget. max_run: seconds."""
     # BEGIN SOLUTION
-    hosts_before, local_rank = divmod(rank, processes_per_host)
-    return f"algo-{hosts_before + 1}", local_rank
+    at_most = usd_per_hour * max_run / 3600  # USD, of one instance that hangs to the end
+    return int(budget / at_most)
     # END SOLUTION
 
 
 # %% tags=["check"]
-workshop.check("05.1", place)
+workshop.check("05.1", most_instances)
 
 # %% [markdown]
 # ## Exercise 05.2 · Six mistakes in one dictionary (10 minutes, medium)
 #
-# Somebody put this together from what the web says, for an instance with `slots` places for
-# processes. The SDK takes it without a word, and `fit()` ends well. It is wrong in six places:
+# Someone put this together from posts on the web, for an instance with `slots` places for
+# processes. The SDK accepts it silently, and the job completes. It is wrong in six places:
 #
 # ```python
 # {
@@ -65,12 +63,12 @@ workshop.check("05.1", place)
 # }
 # ```
 #
-# Write the function that returns what was meant: Horovod, a process in every slot, and the
-# variable `NCCL_DEBUG` set to `INFO` on every rank in the way that every `mpirun` understands.
+# Write a function that returns what was meant: Horovod, a process in every slot, and the variable
+# `NCCL_DEBUG` set to `INFO` on every rank, in the form that every `mpirun` understands.
 #
 # <details><summary>Hint</summary>
-# The lesson's own `distribution` has all three keys in their right spelling. For the option,
-# look at how the lesson sets a variable on every rank.
+# The lesson's own `distribution` has all three keys, correctly spelled. For the option, look at how
+# the lesson sets a variable on every rank.
 # </details>
 
 
@@ -94,18 +92,18 @@ workshop.check("05.2", distribution_for)
 # %% [markdown]
 # ## Exercise 05.3 · The cheapest that is ready in time (15 minutes, hard)
 #
-# You have measured some configurations, and you must train on `samples` samples within
-# `deadline` seconds. Which configuration is the cheapest that makes it?
+# You have measured some configurations, and you have to train on `samples` samples within
+# `deadline` seconds. Which is the cheapest configuration that meets the deadline?
 #
-# `table` has a row for each configuration, with the columns `instances`, `samples/s` (of all
-# ranks together), `USD per hour` (of **one** instance) and `overhead s` (seconds of each job
-# that no training happens in, billed all the same). Return the name of the row. Return `None`
-# if no configuration is ready in time. If two cost the same, take the faster one.
+# `table` has a row for each configuration, with the columns `instances`, `samples/s` (all ranks
+# together), `USD per hour` (for **one** instance) and `overhead s` (seconds of each job without any
+# training, which are billed as well). Return the name of the row. Return `None` if no configuration
+# meets the deadline. If two cost the same, choose the faster one.
 #
 # <details><summary>Hint</summary>
-# First the seconds of each row: the overhead, and the samples divided by samples/s. Then the
-# cost: instances × seconds / 3600 × USD per hour. Throw away the rows that are late before you
-# look for the cheapest, and sort by cost and then by seconds.
+# First compute the seconds of each row: the overhead plus the samples divided by samples/s. Then
+# the cost: instances × seconds / 3600 × USD per hour. Drop the rows that are late before you look
+# for the cheapest, and sort by cost and then by seconds.
 # </details>
 
 # %%

@@ -14,7 +14,7 @@
 # %% [markdown]
 # # 06 · Exercises: VPC colocation
 #
-# Three exercises, easy, medium and hard. None of them starts a job. The last one has a surprise.
+# Three exercises: easy, medium and hard. None of them starts a job. The last one has a surprise.
 
 # %%
 import workshop
@@ -37,15 +37,15 @@ import workshop
 # }
 # ```
 #
-# The protocol `"-1"` means every protocol on every port. Write the function that says whether the
-# instances of a job in this group reach each other on every port, **also with EFA**: members must
-# be let in *and* out, each by a rule that names the group itself.
+# The protocol `"-1"` means every protocol on every port. Write a function that returns whether the
+# instances of a job in this group reach each other on every port, **also with EFA**: members have
+# to be let in *and* out, each by a single rule with protocol `"-1"` that names the group itself.
 #
-# The group above lets its members in, and out only to port 443. So the answer is `False`.
+# The group above lets its members in, but out only to port 443. So the answer is `False`.
 #
 # <details><summary>Hint</summary>
-# Write a small function for one list of rules, and ask it twice. A rule counts if its protocol is
-# "-1" and one of its UserIdGroupPairs has this group's own GroupId.
+# Write a small function for one list of rules, and call it for both lists. A rule counts if its
+# protocol is "-1" and one of its UserIdGroupPairs has this group's own GroupId.
 # </details>
 
 
@@ -71,19 +71,18 @@ workshop.check("06.1", lets_ranks_through)
 # %% [markdown]
 # ## Exercise 06.2 · How long do gradients travel? (8 minutes, medium)
 #
-# `instances` instances with `ranks_each` ranks on each average `megabytes` MB of gradients, with a
-# ring over all ranks that fills one instance before it goes on to the next. Each instance has a
-# link of `gbit` Gbit/s, which sends and receives at the same time. How many seconds do the
-# gradients need on that link, in each step? Count only the link: no start of a message, no adding.
+# `instances` instances with `ranks_each` ranks on each average `megabytes` MB of gradients. They
+# use a ring over all ranks that visits one instance completely before the next. Each instance has a
+# link of `gbit` Gbit/s, which can send and receive at the same time. How many seconds per step do
+# the gradients need on that link? Count only the bytes: no latency, no time for adding.
 #
 # Lesson 02: in a ring of N ranks each rank sends 2 (N - 1) / N times the bytes. Of an instance's
 # ranks, only the last one sends to another instance.
 #
-# 1 MB is 1,000,000 bytes; 1 Gbit/s is 1,000,000,000 bits in a second.
+# 1 MB is 1,000,000 bytes; 1 Gbit/s is 1,000,000,000 bits per second.
 #
 # <details><summary>Hint</summary>
-# N counts ranks, not instances. A byte has 8 bits. And what crosses the link of an instance that
-# is alone?
+# N counts ranks, not instances. A byte has 8 bits. And what crosses the link of a single instance?
 # </details>
 
 
@@ -104,17 +103,18 @@ workshop.check("06.2", link_seconds)
 # %% [markdown]
 # ## Exercise 06.3 · Where more instances stop paying (11 minutes, hard)
 #
-# A step on one instance with one rank takes `fixed + divided` seconds. n instances with one rank
-# each divide `divided` among them, do `fixed` whole, and then send gradients around a ring:
+# A step on one instance with one rank takes `fixed + divided` seconds. With n instances of one rank
+# each, the work of `divided` seconds is shared among them, each of them still does that of `fixed`
+# seconds, and then the gradients go around a ring:
 #
 # fixed + divided / n + 2 (n - 1) / n · bytes / rate
 #
-# Write the function that returns the link, in **Mbit/s**, at which n instances are exactly as fast
-# as one. Below it they are slower. Then call it for 2, 4 and 8 instances, and look.
+# Write a function that returns the bandwidth, in **Mbit/s**, at which n instances are exactly as
+# fast as one. Below it they are slower. Then call it for 2, 4 and 8 instances and compare.
 #
 # <details><summary>Hint</summary>
 # Set the formula equal to fixed + divided and solve it for the rate. Much of it cancels. The rate
-# is in bytes per second then: times 8, divided by a million, makes Mbit/s.
+# is then in bytes per second: multiply by 8 and divide by a million to get Mbit/s.
 # </details>
 
 
@@ -132,7 +132,7 @@ def crossing_mbit(fixed, divided, megabytes, instances):
 workshop.check("06.3", crossing_mbit)
 
 # %% [markdown]
-# The surprise: the number of instances cancels. 2 · bytes / divided is all that is left. With a
-# link narrower than that, no number of instances helps; with a wider one, more of them help more.
-# What you can change is the numerator (send fewer bytes: lesson 07) and the denominator (compute
-# more before you send: a larger batch).
+# The surprise: the number of instances cancels, and 2 · bytes / divided is all that is left. On a
+# slower link, no number of instances helps; on a faster one, more of them help more. What you can
+# change is the numerator (send fewer bytes: lesson 07) and the denominator (compute more before you
+# send: a larger batch).

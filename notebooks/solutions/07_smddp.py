@@ -14,57 +14,55 @@
 # %% [markdown]
 # # 07 · Exercises: SMDDP
 #
-# Three exercises, easy, medium and hard. The last one runs on four real ranks of this machine.
+# Three exercises: easy, medium and hard. The last one runs on four real ranks of this machine.
 
 # %%
-import numpy as np
 import torch
 import torch.distributed as dist
 
 import workshop
 
 # %% [markdown]
-# ## Exercise 07.1 · Bytes of a picture (6 minutes, easy)
+# ## Exercise 07.1 · Half the bytes, no infinity (6 minutes, easy)
 #
-# CIFAR-10's binary files have 3,073 bytes for each picture: one for its label, then 1,024 for red,
-# 1,024 for green, 1,024 for blue. Each colour comes row by row, 32 rows of 32 pixels.
+# You want to average gradients over `world_size` ranks, with 16 bits for each number. Every rank
+# prepares its float32 gradients with your function. An all-reduce then *adds up* what all ranks
+# prepared, in 16 bits, and nothing is done after that.
 #
-# A well-known example reads them with `reshape([32, 32, 3])`. The result has the right shape and
-# the wrong pixels, and a network still learns something from it. So nobody noticed.
-#
-# Write the function that returns the picture as an array (32, 32, 3): row, column, colour.
+# Write the function. The sum must be the mean over the ranks, and it must be finite whenever that
+# mean fits into 16 bits. `torch.float16` ends at 65,504: with two ranks, gradients of 70,000 and
+# 60,000 have a mean that fits. The tensor that you are given belongs to DDP, so don't change it.
 #
 # <details><summary>Hint</summary>
-# reshape cannot change the order of bytes. First give it the shape that the bytes have, colour
-# first, and then move the axes with transpose.
+# A number that is already infinite stays infinite when you divide it. So what has to come first?
+# `tensor / 2` makes a new tensor, `tensor /= 2` changes the old one, and `.to(...)` converts.
 # </details>
 
 
 # %% tags=["answer"]
-def picture_of(record):
-    """The picture in 3,073 bytes, as an array of uint8 (32, 32, 3): row, column, colour."""
+def prepare(gradients, world_size):
+    """What this rank sends: 16-bit numbers whose sum over all ranks is the mean. A new tensor."""
     # BEGIN SOLUTION
-    pixels = np.frombuffer(record, np.uint8, offset=1)
-    return pixels.reshape(3, 32, 32).transpose(1, 2, 0)
+    return (gradients / world_size).to(torch.float16)
     # END SOLUTION
 
 
 # %% tags=["check"]
-workshop.check("07.1", picture_of)
+workshop.check("07.1", prepare)
 
 # %% [markdown]
 # ## Exercise 07.2 · What two tiers can gain (8 minutes, medium)
 #
-# The link between instances is the bottleneck, and nothing else counts. How many times as fast as
-# a ring in order is a two-tier all-reduce, at most? Write it as a function of the number of
-# instances and of the ranks on each.
+# Assume that the link between instances is the only bottleneck. At most how many times as fast as
+# a ring in rank order can a two-tier all-reduce be? Write it as a function of the number of
+# instances and the number of ranks on each.
 #
-# In the ring, each instance sends 2 (N - 1) / N times the bytes, with N ranks in all. In two
-# tiers, it sends 2 (I - 1) / I times the bytes, with I instances. On one instance there is no such
-# link: return 1.
+# With N ranks in all, a ring sends 2 (N - 1) / N times the bytes over each instance's link. With
+# I instances, two tiers send 2 (I - 1) / I times the bytes. A single instance has no such link:
+# return 1 for it.
 #
 # <details><summary>Hint</summary>
-# Divide the one by the other. For 2 instances with 4 ranks each the lesson says 1.75.
+# Divide one by the other. For 2 instances with 4 ranks each the lesson computes 1.75.
 # </details>
 
 
@@ -84,23 +82,23 @@ workshop.check("07.2", most_gain)
 
 # %% [markdown]
 # Try it: `most_gain(2, 8)`, `most_gain(8, 8)`, `most_gain(64, 8)`. The more instances there are,
-# the less the order alone can gain. What else a library of AWS's own can do is another matter:
-# overlap, EFA, servers on the CPUs.
+# the less two tiers can gain over a ring. A library such as SMDDP has other means besides: overlap,
+# EFA, servers on the CPUs.
 #
 # ## Exercise 07.3 · Two tiers in three calls (13 minutes, hard)
 #
-# `tensor` is a vector that can be cut into as many equal parts as an instance has ranks. `inside`
-# is the group of the ranks of this rank's instance, `across` the group of the ranks with the same
-# local_rank, one on each instance. Return the sum over **all** ranks, on every rank, and let only
-# what must be sent go across.
+# `tensor` is a vector whose length is a multiple of the number of ranks on an instance. `inside` is
+# the group of all ranks on this rank's instance. `across` is the group of the ranks with the same
+# local_rank, one per instance. Return the sum over **all** ranks, on every rank, and send no more
+# across than necessary.
 #
 # Use `dist.reduce_scatter(mine, parts, group=…)`, `dist.all_reduce(mine, group=…)` and
-# `dist.all_gather(parts, mine, group=…)`. `mine` is a tensor of one part, `parts` a list with a
-# part for each rank of the group. `dist.get_world_size(group)` says how many they are.
+# `dist.all_gather(parts, mine, group=…)`. `mine` is one part, `parts` a list with one part for each
+# rank of the group. `dist.get_world_size(group)` returns the size of a group.
 #
 # <details><summary>Hint</summary>
-# Cut with list(tensor.chunk(n)). Reduce-scatter inside leaves you one part of your instance's sum.
-# All-reduce that part across, and nothing more. Then gather the parts inside, and join them with
+# Cut with list(tensor.chunk(n)). The reduce-scatter inside leaves you with one part of your
+# instance's sum. All-reduce only that part across. Then gather the parts inside and join them with
 # torch.cat.
 # </details>
 

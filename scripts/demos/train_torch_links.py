@@ -43,7 +43,9 @@ def main() -> None:
     loader = DataLoader(dataset, local_batch, sampler=sampler, drop_last=True)
 
     model = Classifier(images.shape[1:], args.hidden_units).to(device)
-    parallel_model = DistributedDataParallel(model, bucket_cap_mb=args.bucket_megabytes)
+    # A limit that is given holds for the first bucket, too, which by default has 1 MiB.
+    limit = {"bucket_cap_mb": args.bucket_megabytes} if args.bucket_megabytes else {}
+    parallel_model = DistributedDataParallel(model, **limit)
     register(parallel_model, args)  # the communication hook
     optimizer = torch.optim.SGD(model.parameters(), args.learning_rate, momentum=0.9)
 

@@ -1,25 +1,26 @@
 """Plausible wrong answers to lesson 05's exercises, and what the check says of each."""
 
-
-def dealt_out(rank, processes_per_host):
-    hosts = 2
-    return f"algo-{rank % hosts + 1}", rank // hosts
+import math
 
 
-def from_zero(rank, processes_per_host):
-    return f"algo-{rank // processes_per_host}", rank % processes_per_host
+def hourly(budget, usd_per_hour, max_run):
+    return int(budget / usd_per_hour)
 
 
-def global_as_local(rank, processes_per_host):
-    return f"algo-{rank // processes_per_host + 1}", rank
+def rounded_up(budget, usd_per_hour, max_run):
+    return math.ceil(budget / (usd_per_hour * max_run / 3600))
 
 
-def from_one(rank, processes_per_host):
-    return f"algo-{rank // processes_per_host + 1}", rank % processes_per_host + 1
+def at_least_one(budget, usd_per_hour, max_run):
+    return max(1, int(budget / (usd_per_hour * max_run / 3600)))
 
 
-def only_the_host(rank, processes_per_host):
-    return f"algo-{rank // processes_per_host + 1}"
+def a_fraction(budget, usd_per_hour, max_run):
+    return budget / (usd_per_hour * max_run / 3600)
+
+
+def one_too_few(budget, usd_per_hour, max_run):
+    return max(0, int(budget / (usd_per_hour * max_run / 3600)) - 1)
 
 
 def mpi(slots, **other):
@@ -96,16 +97,16 @@ def first_of_equals(table, samples, deadline):
 
 WRONG = {
     "05.1": [
-        (dealt_out, "deal the ranks out in turn"),
-        (from_zero, "counted from 1"),
-        (global_as_local, "starts again at 0 on each host"),
-        (from_one, "counts from 0"),
-        (only_the_host, "Return two things"),
+        (hourly, "the price is for an hour"),
+        (rounded_up, "more than the budget of"),
+        (at_least_one, "Then the answer is 0"),
+        (a_fraction, "whole numbers"),
+        (one_too_few, "still fit the budget"),
     ],
     "05.2": [
-        (as_server, "starts no mpirun"),
+        (as_server, "does not start mpirun"),
         (one_slot_idle, "at most the number of slots"),
-        (misspelled, "ignores it in silence"),
+        (misspelled, "silently ignores it"),
         (toolkits_flag, "only SageMaker's toolkit knows it"),
         (always_two, "use every slot"),
         (nothing_set, "is missing"),

@@ -1,30 +1,32 @@
 """Plausible wrong answers to lesson 07's exercises, and what the check says of each."""
 
-import numpy as np
 import torch
 import torch.distributed as dist
 
 
-def scrambled(record):
-    return np.frombuffer(record, np.uint8, offset=1).reshape(32, 32, 3)
+def converted_first(gradients, world_size):
+    return gradients.to(torch.float16) / world_size
 
 
-def with_the_label(record):
-    return np.frombuffer(record[:-1], np.uint8).reshape(3, 32, 32).transpose(1, 2, 0)
+def not_divided(gradients, world_size):
+    return gradients.to(torch.float16)
 
 
-def on_its_side(record):
-    return np.frombuffer(record, np.uint8, offset=1).reshape(3, 32, 32).transpose()
+def in_32_bits(gradients, world_size):
+    return gradients / world_size
 
 
-def colour_first(record):
-    return np.frombuffer(record, np.uint8, offset=1).reshape(3, 32, 32)
+def brain_float(gradients, world_size):
+    return (gradients / world_size).to(torch.bfloat16)
 
 
-def blue_first(record):
-    return (
-        np.frombuffer(record, np.uint8, offset=1).reshape(3, 32, 32).transpose(1, 2, 0)[..., ::-1]
-    )
+def in_place(gradients, world_size):
+    gradients /= world_size
+    return gradients.to(torch.float16)
+
+
+def divided_by_two(gradients, world_size):
+    return (gradients / 2).to(torch.float16)
 
 
 def ratio(instances, ranks_each):
@@ -74,11 +76,12 @@ def nothing_returned(tensor, inside, across):
 
 WRONG = {
     "07.1": [
-        (scrambled, "pixels are scrambled"),
-        (with_the_label, "the label"),
-        (on_its_side, "exchanged"),
-        (colour_first, "The shape is"),
-        (blue_first, "Red and blue"),
+        (converted_first, "Divide before you convert"),
+        (not_divided, "who divides"),
+        (in_32_bits, "float32: that isn't float16"),
+        (brain_float, "bfloat16: that isn't float16"),
+        (in_place, "belong to DDP"),
+        (divided_by_two, "the mean is"),
     ],
     "07.2": [
         (upside_down, "upside down"),

@@ -36,8 +36,11 @@ def only_here(request: dict) -> bool:
     settings, links = request["HyperParameters"], request.get("Environment", {})
     narrowed = links.get("LOCAL_SAGEMAKER_LINKS", "wide") != "wide"
     lesson_06 = "-links-" in request["TrainingJobName"]
+    lesson_07 = "-two-tier-" in request["TrainingJobName"]
     return (
         (lesson_06 and narrowed and "algorithms" not in settings)
+        or (lesson_07 and not narrowed and "algorithms" in settings)
+        or links.get("LOCAL_SAGEMAKER_LINKS") == "by-type"
         or (lesson_06 and request["ResourceConfig"]["InstanceCount"] > 4)
         or "sagemaker_distributed_dataparallel_enabled" in settings
     )

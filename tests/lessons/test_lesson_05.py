@@ -27,6 +27,8 @@ def check_the_table(found):
         # Both are rounded; the batch is 256.
         assert row["samples/s"] == pytest.approx(256 / row["step ms"] * 1000, rel=0.05)
     assert found["loss_spread"] < 0.001
+    assert set(found["alone"]) == {"Horovod", "MultiWorker"} and min(found["alone"].values()) > 0
+    assert found["overhead"] > 0
     assert 0 < found["share_of_steps"] < 1
 
 

@@ -38,7 +38,7 @@ def test_lesson_04_without_horovod(run_again, without_horovod):
 
 def test_lesson_05_without_horovod(run_again, without_horovod):
     """The stand-in trains for real, and the lesson says what to install."""
-    run = run_again("05", expected_accuracy=0.5)
+    run = run_again("05", repeats=1, expected_accuracy=0.5)
     assert "Horovod is missing here" in run.printed
     assert "C++ compiler" in run.printed
     assert run.results["world_size"] == 4 and run.results["different_weights"] == 1
@@ -52,6 +52,12 @@ def test_lesson_07_without_horovod(run_again, without_horovod):
     assert run.results["switched"] == {} and set(run.results["steps"]) == KINDS
     assert "C++ compiler" in run.printed
     assert run.complaints == []
+
+
+def texts(run):
+    """What the cells show, in words: tables, and pictures' alternative texts."""
+    outputs = [output for cell in run.notebook.cells for output in cell.get("outputs", [])]
+    return "".join(one.get("data", {}).get("text/plain", "") for one in outputs)
 
 
 FEWER = {
@@ -71,6 +77,8 @@ def test_a_lesson_without_narrow_links(run_again, number):
     if number == "06":
         shown = {(row["placement"], row["algorithm"]) for row in run.results["placed"]}
         assert {("1 x 8", "gloo"), ("2 x 4", "gloo"), ("8 x 1", "two_tier")} <= shown
+        assert "recorded elsewhere" in texts(run), "the figures' titles"
     else:
         assert run.results["events"] == kept.results["events"]
+        assert "recorded elsewhere" in texts(run), "the answers to the guesses"
         assert run.results["apart"] < 1e-3  # its own training, on links as they are

@@ -60,6 +60,6 @@ def _ddp(flags):
     args = parser.parse_args(flags)
     torch.manual_seed(0)
     model = Classifier((8, 8, 1), hidden_units=256)
-    wrapped = DistributedDataParallel(model, bucket_cap_mb=args.bucket_megabytes)
+    wrapped = DistributedDataParallel(model, bucket_cap_mb=args.bucket_megabytes or 25)
     register(wrapped, args)
     return wrapped, torch.optim.SGD(model.parameters(), 0.05)

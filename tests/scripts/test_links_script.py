@@ -55,6 +55,24 @@ def test_measures_links_and_all_reduces(as_two_instances):
 
 
 @needs_mpirun
+def test_shows_how_buckets_overlap_with_computing(as_two_instances):
+    flags = ["--blocks", "1", "--local-batch-size", "16"]
+    done = as_two_instances(DEMOS / "show_overlap.py", *flags, ranks=1)
+    names = ["computing only", "sending only", "one bucket", "DDP's buckets"]
+    assert [one["setting"] for one in done.events("steps")] == names
+    assert all(one["seconds"][0] > 0 for one in done.events("steps"))
+    buckets = [one["tensors"] for one in done.events("bucket")]
+    assert sum(map(len, buckets)) == 62, "the tensors of ResNet-18"
+    sizes = [n_bytes for _, n_bytes in buckets[0]]
+    assert sum(sizes[:-1]) < 2**20 < sum(sizes), "DDP's first bucket closes at 1 MiB"
+    spans = [one for one in done.events("span") if one["kind"] == "all-reduce"]
+    counts = [(one["setting"], one["rank"]) for one in spans]
+    for rank in (0, 1):
+        assert counts.count(("one bucket", rank)) == 1
+        assert counts.count(("DDP's buckets", rank)) == len(buckets) > 1
+
+
+@needs_mpirun
 def test_a_wrong_algorithm_is_not_measured(as_two_instances):
     command = [HERE / "broken_two_tier.py", "--algorithms", "two_tier"]
     done = as_two_instances(*command, ranks=1, check=False)

@@ -136,6 +136,14 @@ def test_compare_shows_itself_wherever_it_stands(capsys):
     assert "How many ranks will there be?" in shown and "measured" in shown
 
 
+def test_the_head_of_the_column_says_where_an_answer_is_from():
+    guess = workshop.guess(**NUMBER)
+    for source, head in (("recorded", "recorded elsewhere"), ("computed", "computed")):
+        assert guess.table(source, ranks=4).columns.tolist() == ["your guess", head, "off by"]
+    with pytest.raises(ValueError, match="expected one of measured, recorded, computed"):
+        guess.table("guessed", ranks=4)
+
+
 def test_a_question_that_was_never_compared_is_found(monkeypatch):
     monkeypatch.setattr(module, "_compared", {})
     guess = workshop.guess(**NUMBER, **CHOICE)

@@ -57,9 +57,9 @@ def test_a_request_says_what_the_list_says(lesson):
 
 
 def test_parameters_are_those_of_the_lesson_or_given():
-    assert lesson_parameters("05")["epochs"] == 20
+    assert lesson_parameters("05")["epochs"] == 12
     one, *_, last = lesson_jobs("5", {"instance_count": 3})
-    assert (one.instance_count, last.name) == (3, "3 x 1 MultiWorker")
+    assert (one.instance_count, last.name) == (3, "3 x 1 MultiWorker, run 2")
     assert lesson_jobs("02") == [], "lesson 02 runs beside the notebook"
 
 

@@ -3,8 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.patches import FancyArrowPatch
 
 from workshop import plots
+from workshop.plots import network, steps
 
 
 def explained(axes):
@@ -56,17 +58,33 @@ def test_bars_say_their_values(shown):
 def test_groups_with_marks_or_as_predictions(shown):
     table = pd.DataFrame({"gloo": [2.0, 4.0], "two_tier": [1.0, np.nan]}, ["1 x 8", "8 x 1"])
     plots.groups(table, "title", "placement", "milliseconds", marks=table / 2)
-    plots.groups(table, "title", "placement", "a prediction", measured=False)
+    plots.groups(table, "title", "placement", "a prediction", source="computed")
     measured, predicted = shown
     assert measured.alt == (
         "title (milliseconds). 1 x 8: gloo 2, two_tier 1. 8 x 1: gloo 4. "
-        "predicted: 1 x 8: gloo 1, two_tier 0.5. 8 x 1: gloo 2."
+        "computed: 1 x 8: gloo 1, two_tier 0.5. 8 x 1: gloo 2."
     )
     assert [bar.get_height() for bar in measured.patches[:3]] == [2, 4, 1]
     assert measured.lines[0].get_ydata().tolist() == [1, 2]
-    assert explained(measured) == ["gloo", "two_tier", "predicted"]
+    assert explained(measured) == ["gloo", "two_tier", "computed"]
     assert measured.patches[0].get_hatch() != measured.patches[2].get_hatch()
     assert predicted.patches[0].get_facecolor()[3] == 0 and not predicted.lines
+    assert predicted.get_title() == "title (computed)"
+
+
+def test_numbers_of_another_machine_look_unlike_ones_own(shown):
+    values = pd.Series({"one": 3.0})
+    for source in ("measured", "recorded", "computed"):
+        plots.bars(values, "Time", "seconds", source=source)
+    assert [one.get_title() for one in shown] == [
+        "Time",
+        "Time (recorded elsewhere)",
+        "Time (computed)",
+    ]
+    looks = {(one.patches[0].get_facecolor(), one.patches[0].get_linestyle()) for one in shown}
+    assert len(looks) == 3
+    with pytest.raises(ValueError, match="expected one of measured, recorded, computed"):
+        plots.bars(values, "Time", "seconds", source="guessed")
 
 
 def test_bars_in_time(shown):
@@ -146,3 +164,32 @@ def test_no_picture_shows_nothing_and_a_missing_caption_is_said(shown):
     assert shown == []
     with pytest.raises(ValueError, match="2 pictures have 1 captions"):
         plots.images(np.zeros((2, 2, 2, 1), np.uint8), ["one"], "Two")
+
+
+def test_messages_name_the_hops_that_leave_an_instance(shown):
+    network.messages({"ring": [(0, 1), (1, 2), (2, 3), (3, 0), (0, 1)]}, 2, 2, "Hops")
+    (axes,) = shown
+    assert "over the network 1 to 2, 3 to 0" in axes.alt and "2 hops inside" in axes.alt
+    arrows = [one for one in axes.patches if isinstance(one, FancyArrowPatch)]
+    assert sorted(one.get_linewidth() for one in arrows) == [1.2, 1.2, 3.2, 3.2]
+
+
+def test_a_network_is_drawn_with_its_own_names(shown):
+    names = {"vpc": "vpc-1", "subnet": "subnet-2", "zone": "us-east-1a", "group": "sg-3"}
+    network.vpc(names)
+    (axes,) = shown
+    said = " ".join(text.get_text() for text in axes.texts)
+    assert all(name in said for name in (*names.values(), "algo-2"))
+    assert all(name in axes.alt for name in names.values())
+
+
+def test_a_step_in_time_and_its_buckets(shown):
+    spans = [("a", 0, "backward", 1.0, 5.0), ("a", 0, "all-reduce", 4.0, 4.0)]
+    table = pd.DataFrame(spans, columns=["setting", "rank", "kind", "start_ms", "ms"])
+    steps.timelines(table, "A step")
+    steps.buckets([[("last", 1_000_000), ("middle", 500_000)], [("first", 2_000_000)]], "Buckets")
+    timeline, buckets = shown
+    assert timeline.alt.endswith("a, rank 0: backward from 1 to 6, all-reduce from 4 to 8.")
+    assert [(bar.get_x(), bar.get_width()) for bar in timeline.patches] == [(1, 5), (4, 4)]
+    assert "bucket 0: 2 tensors, 1.5 MB, from last to middle" in buckets.alt
+    assert [bar.get_width() for bar in buckets.patches] == [1, 0.5, 2]

@@ -21,7 +21,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from workshop.jobs.session import MAX_RUN_SECONDS
-from workshop.paths import DEMOS, NOTEBOOKS
+from workshop.paths import DEMOS, NOTEBOOKS, TRAIN
 
 # What is planned for a job, in billed seconds. Nobody has measured it on AWS for this kit.
 PLANNED_SECONDS = 300
@@ -202,14 +202,19 @@ def _lesson_05(lesson) -> Iterator[LessonJob]:
         return _job(name, "train_tf_horovod.py", instances, distribution=mpi, **common, **more)
 
     n, m = lesson.instance_count, lesson.processes_per_host
-    yield horovod("horovod", n, m)
-    yield horovod("1 x 1", 1, 1)
-    yield horovod(f"1 x {m}", 1, m)
-    yield horovod(f"{n} x 1", n, 1)
-    yield horovod(f"{n} x {m} in a VPC", n, m, in_vpc=True)
     own_way = {"distribution": {"multi_worker_mirrored_strategy": {"enabled": True}}}
     instances = f"{n} x {lesson.instance_type}"
-    yield _job(f"{n} x 1 MultiWorker", "train_tf_multiworker.py", instances, **own_way, **common)
+    yield horovod("horovod", n, m)
+    for number in range(1, lesson.repeats + 1):
+        run = "" if number == 1 else f", run {number}"
+        yield horovod(f"1 x 1{run}", 1, 1)
+        yield horovod(f"1 x {m}{run}", 1, m)
+        yield horovod(f"{n} x 1{run}", n, 1)
+        if number > 1:
+            yield horovod(f"{n} x {m}{run}", n, m)
+        yield horovod(f"{n} x {m} in a VPC{run}", n, m, in_vpc=True)
+        name = f"{n} x 1 MultiWorker{run}"
+        yield _job(name, "train_tf_multiworker.py", instances, **own_way, **common)
 
 
 def _lesson_06(lesson) -> Iterator[LessonJob]:
@@ -277,10 +282,19 @@ def _lesson_07(lesson) -> Iterator[LessonJob]:
         "epochs": lesson.epochs,
         "threads-per-rank": 1,
     }
-    ways = {name: (name, 25) for name in ("default", "two_tier", "fp16", "powersgd")}
-    ways["default, small buckets"] = ("default", 0.1)
-    for name, (all_reduce, megabytes) in ways.items():
-        how = shared | {"all-reduce": all_reduce, "bucket-megabytes": megabytes}
+    yield _job(
+        "buckets",
+        "demos/show_overlap.py",
+        instances,
+        dependencies=[str(TRAIN / "train_torch_ddp.py")],
+        distribution=_mpi(1),
+        environment={"LOCAL_SAGEMAKER_LINKS": lesson.overlap_between},
+        hyperparameters={"blocks": lesson.blocks},
+        **common,
+        **PYTORCH,
+    )
+    for name in ("default", "two_tier", "fp16", "powersgd"):
+        how = shared | {"all-reduce": name}
         script = "demos/train_torch_links.py"
         yield _job(name, script, instances, hyperparameters=how, **training, **PYTORCH)
     yield _job(
@@ -294,10 +308,7 @@ def _lesson_07(lesson) -> Iterator[LessonJob]:
             "epochs": lesson.epochs,
             "warmup-steps": 20,
         },
-        channels={
-            name: {"folder": f"digits-tfrecord/{name}", "input_mode": "FastFile"}
-            for name in ("training", "test")
-        },
+        channels=DIGITS,
         **common,
         **TENSORFLOW,
     )

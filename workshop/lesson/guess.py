@@ -17,6 +17,12 @@ from workshop.lesson.results import save_results
 from workshop.output import in_notebook
 
 NO_GUESS = "-"
+# Where an answer is from -> the head of its column.
+SOURCES = {
+    "measured": "measured",
+    "recorded": "recorded elsewhere",
+    "computed": "computed",
+}
 
 _compared: dict[str, bool] = {}  # each question asked in this process: was it compared?
 
@@ -70,21 +76,29 @@ class Guess:
             self._check(name, value)
         self._answers[name] = value
 
-    def compare(self, **measured) -> None:
-        """Show each question with the guess, what was measured and how far off the guess was.
+    def compare(self, source: str = "measured", /, **found) -> None:
+        """Show each question with the guess, the answer and how far off the guess was.
 
-        measured: by the questions' names; the others are left out. It displays itself, wherever in
-        a cell it stands. Raises ValueError for a name that no question has.
+        It displays itself, wherever in a cell the call is.
+
+        Args:
+            source: where the answers come from, the head of their column: "measured" (here, in
+                this run), "recorded" (on another machine) or "computed".
+            found: the answers, by the questions' names; the others are left out.
+
+        Raises ValueError for a name that no question has, and for another source.
         """
         from IPython.display import display
 
-        display(self.table(**measured))
-        _note({self.texts[name]: True for name in measured})
+        display(self.table(source, **found))
+        _note({self.texts[name]: True for name in found})
 
-    def table(self, **measured) -> pd.DataFrame:
+    def table(self, source: str = "measured", /, **found) -> pd.DataFrame:
         """What `compare` shows."""
+        if source not in SOURCES:
+            raise ValueError(f"source is {source!r}; expected one of {', '.join(SOURCES)}.")
         rows = []
-        for name, value in measured.items():
+        for name, value in found.items():
             self._require(name)
             value = value.item() if hasattr(value, "item") else value  # numpy's number
             if self._choices[name]:
@@ -92,7 +106,7 @@ class Guess:
             answer = self._answers.get(name)
             row = (self.texts[name], _shown(answer), _shown(value), _off_by(answer, value))
             rows.append(row)
-        table = pd.DataFrame(rows, columns=["question", "your guess", "measured", "off by"])
+        table = pd.DataFrame(rows, columns=["question", "your guess", SOURCES[source], "off by"])
         # The index's name would take a line of the table's head to itself.
         return table.set_index("question").rename_axis(index=None, columns="question")
 

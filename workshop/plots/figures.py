@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgba
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
@@ -17,6 +18,27 @@ from workshop.plots.look import COLOURS, canvas
 HATCHES = ("", "//", "..", "xx", "\\\\", "++", "oo")
 DASHES = ("-", "--", ":", "-.")
 MARKERS = "o^sxvDP"
+# Where numbers are from -> how their bars look, in every figure: measured by this run, recorded on
+# another machine, or computed.
+SOURCES = ("measured", "recorded", "computed")
+
+
+def _look(source: str, colour: str, hatch: str = "") -> dict:
+    """How a bar looks. Raises ValueError for an unknown source."""
+    if source == "measured":
+        return {"facecolor": colour, "edgecolor": "white", "hatch": hatch, "alpha": 0.85}
+    if source == "recorded":
+        pale = to_rgba(colour, 0.3)
+        return {"facecolor": pale, "edgecolor": colour, "hatch": hatch, "linestyle": "--"}
+    if source == "computed":
+        return {"facecolor": "none", "edgecolor": colour, "hatch": hatch, "linewidth": 1.5}
+    raise ValueError(f"source is {source!r}; expected one of {', '.join(SOURCES)}.")
+
+
+def _titled(title: str, source: str) -> str:
+    """A title that says where the numbers are from, unless they are of this run."""
+    names = {"recorded": "recorded elsewhere"}
+    return title if source == "measured" else f"{title} ({names.get(source, source)})"
 
 
 def bars(
@@ -27,6 +49,7 @@ def bars(
     spread: pd.DataFrame | None = None,
     bounds: pd.Series | None = None,
     kinds: pd.Series | None = None,
+    source: str = "measured",
 ) -> None:
     """A bar for each row of `values`, named by its index; what each says stands at its end.
 
@@ -37,7 +60,9 @@ def bars(
         spread: columns lowest and highest, in the unit of `values`, drawn as a range.
         bounds: a black line across each bar, in the unit of `values`; its name is explained below.
         kinds: bars of the same kind have one colour and hatch; its name and values are explained.
+        source: one of SOURCES; the bars' look and the title say which.
     """
+    title = _titled(title, source)
     names, ends = list(map(str, values.index)), values if spread is None else spread["highest"]
     ends = list(ends if bounds is None else np.maximum(list(ends), list(bounds)))
     if isinstance(texts, str):
@@ -50,7 +75,9 @@ def bars(
     styles = pd.Series(range(len(values)) if kinds is None else pd.factorize(kinds)[0])
     styles %= len(COLOURS)
     with canvas(title, x, size=(7.5, 0.5 * len(values) + 1.4), alt=alt) as axes:
-        drawn = axes.barh(names, values, color=[COLOURS[style] for style in styles], alpha=0.85)
+        drawn = axes.barh(names, values)
+        for bar, style in zip(drawn, styles, strict=True):
+            bar.set(**_look(source, COLOURS[style], HATCHES[style] if kinds is not None else ""))
         if spread is not None:
             reach = [values - spread["lowest"], spread["highest"] - values]
             axes.errorbar(values, names, xerr=reach, fmt="none", ecolor="black", capsize=3)
@@ -58,10 +85,8 @@ def bars(
             axes.annotate(text, (end, row), (5, 0), textcoords="offset points", va="center")
         handles = []
         if kinds is not None:
-            for bar, style in zip(drawn, styles, strict=True):
-                bar.set(hatch=HATCHES[style], edgecolor="white")
             for style, kind in enumerate(pd.unique(kinds)):
-                look = {"facecolor": COLOURS[style], "hatch": HATCHES[style], "edgecolor": "white"}
+                look = _look(source, COLOURS[style], HATCHES[style])
                 handles.append(Patch(label=f"{kinds.name} {kind}", **look))
         if bounds is not None:
             for row, bound in enumerate(bounds):
@@ -79,8 +104,8 @@ def groups(
     x: str,
     y: str,
     marks: pd.DataFrame | None = None,
-    marked: str = "predicted",
-    measured: bool = True,
+    marked: str = "computed",
+    source: str = "measured",
 ) -> None:
     """A group of bars for each row of `table`, a bar in it for each column; gaps for what is NaN.
 
@@ -88,8 +113,9 @@ def groups(
         table: numbers; its index names the groups, its columns are explained in the legend.
         title, x, y: as canvas takes them.
         marks: of the same shape, a short black line each; `marked` says what they are.
-        measured: False draws outlines only, for what was computed.
+        source: one of SOURCES; the bars' look and the title say which.
     """
+    title = _titled(title, source)
     width = 0.8 / len(table.columns)
     alt = f"{title} ({y}). {_in_words(table)}"
     if marks is not None:
@@ -97,12 +123,8 @@ def groups(
     with canvas(title, x, y, size=(7.5, 3.6), alt=alt) as axes:
         for index, name in enumerate(table):
             at = np.arange(len(table)) + (index - (len(table.columns) - 1) / 2) * width
-            look = {"color": COLOURS[index], "alpha": 0.85}
-            if not measured:
-                look = {"edgecolor": COLOURS[index], "facecolor": "none"}
-            else:
-                look["edgecolor"] = "white"
-            axes.bar(at, table[name], 0.92 * width, label=name, hatch=HATCHES[index], **look)
+            look = _look(source, COLOURS[index], HATCHES[index])
+            axes.bar(at, table[name], 0.92 * width, label=name, **look)
             if marks is not None:
                 axes.plot(at, marks[name], "_", color="black", markersize=14, markeredgewidth=2)
         axes.set_xticks(range(len(table)), list(map(str, table.index)))

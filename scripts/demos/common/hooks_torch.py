@@ -31,9 +31,10 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add_flag(
         parser,
         "--bucket-megabytes",
-        type=number(float, 0, exclusive=True),
-        default=25,
-        help="DDP sends gradients together once it has so many (MiB)",
+        type=number(float, 0),
+        default=0,
+        help="DDP sends gradients together once it has so many (MiB); 0: DDP's own limits, "
+        "25 and for the first bucket 1",
     )
     add_flag(
         parser,

@@ -1,0 +1,153 @@
+"""Show where a step of DistributedDataParallel goes: computing, sending, and both at once.
+
+    torchrun --standalone --nproc_per_node 2 scripts/demos/show_overlap.py
+
+SageMaker: PyTorch(entry_point="show_overlap.py", source_dir="scripts/demos",
+dependencies=["scripts/train/train_torch_ddp.py"], instance_count=2, distribution={"mpi": ...}).
+The model is that file's ResNet-18 (62 tensors, 45 MB), on random images. JSON lines:
+
+    {"event": "bucket", "bucket": 0, "tensors": [[name, bytes], ...]}                 (rank 0)
+    {"event": "steps", "setting": "DDP's buckets", "seconds": [...]}                  (rank 0)
+    {"event": "span", "setting": ..., "rank": 0, "kind": "backward", "start_ms": ..., "ms": ...}
+
+Settings alternate, block by block: "computing only" (no all-reduce), "sending only" (an all-reduce
+of the same bytes, no computing), "one bucket" (sent when backward() is over), "DDP's buckets".
+seconds: of one step, by block, on the slowest rank. Spans are torch.profiler's, of one step.
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+from torch.nn.functional import cross_entropy
+from torch.nn.parallel import DistributedDataParallel
+
+from collectives import tiers
+from common.arguments import add_flag, number
+from common.errors import run_main
+from common.ranks_torch import join_ranks, leave_ranks
+from common.report import emit
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "train"))  # in a job it lies beside
+from train_torch_ddp import Classifier
+
+COMPUTE, SEND, ONE, OWN = "computing only", "sending only", "one bucket", "DDP's buckets"
+SPANS = {
+    "DistributedDataParallel.forward": "forward",
+    "backward": "backward",
+    "gloo:all_reduce": "all-reduce",
+    "nccl:all_reduce": "all-reduce",
+}
+COMPUTED = "autograd::engine::evaluate_function"
+
+
+def arguments() -> argparse.Namespace:
+    """Read the flags."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
+    add_flag(parser, "--local-batch-size", type=number(int, 1), default=32, help="images a rank")
+    add_flag(parser, "--blocks", type=number(int, 1), default=5, help="steps of each setting")
+    parser.add_argument("--model_dir", help="accepted because the SDK's estimator always sends it")
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Measure all settings alternately; then one step of each training under the profiler."""
+    args = arguments()
+    local_rank, _ = join_ranks()
+    torch.set_num_threads(1)
+    own_gpu = dist.get_backend() == "nccl"
+    device = torch.device("cuda", local_rank) if own_gpu else torch.device("cpu")
+    torch.manual_seed(0)  # the same weights on every rank
+    models = {ONE: ddp(device, bucket_cap_mb=1000), OWN: ddp(device)}
+    torch.manual_seed(dist.get_rank())
+    shape = (args.local_batch_size, 8, 8, 1)
+    images = torch.randint(256, shape, dtype=torch.uint8).to(device)
+    labels = torch.randint(10, shape[:1]).to(device)
+    gradients = torch.zeros(sum(one.numel() for one in models[OWN].parameters()), device=device)
+
+    def train(setting: str, synchronise: bool = True) -> None:
+        model = models[setting]
+        model.require_backward_grad_sync = synchronise  # what DDP's no_sync() sets
+        loss = cross_entropy(model(images), labels)
+        with torch.profiler.record_function("backward"):
+            loss.backward()
+        model.zero_grad()
+
+    settings: dict[str, Callable[[], object]] = {
+        COMPUTE: lambda: train(OWN, synchronise=False),
+        SEND: lambda: dist.all_reduce(gradients),
+        ONE: lambda: train(ONE),
+        OWN: lambda: train(OWN),
+    }
+    for setting, seconds in measure(settings, args.blocks).items():
+        slowest = [round(one, 6) for one in tiers.slowest(seconds)]
+        if dist.get_rank() == 0:
+            emit(event="steps", setting=setting, seconds=slowest)
+    for setting in (ONE, OWN):
+        show_spans(setting, settings[setting])
+    show_buckets(models[OWN], lambda: train(OWN))
+    leave_ranks()
+
+
+def ddp(device: torch.device, **options) -> DistributedDataParallel:
+    """Return a ResNet-18 for 8 x 8 grey images, whose gradients DDP averages."""
+    return DistributedDataParallel(Classifier("deep", (8, 8, 1), 64).to(device), **options)
+
+
+def measure(settings: dict[str, Callable], blocks: int) -> dict[str, list[float]]:
+    """Return the seconds of each setting's steps on this rank.
+
+    Two first ones are not counted: DDP orders its buckets anew after the first step.
+    """
+    found: dict[str, list[float]] = {name: [] for name in settings}
+    for block in range(-2, blocks):
+        for name, step in settings.items():
+            dist.barrier()
+            began = time.perf_counter()
+            step()
+            if torch.cuda.is_available():
+                torch.cuda.synchronize()
+            if block >= 0:
+                found[name].append(time.perf_counter() - began)
+    return found
+
+
+def show_spans(setting: str, step: Callable) -> None:
+    """Print what the profiler saw of one step, on every rank."""
+    dist.barrier()
+    with torch.profiler.profile() as profile:
+        step()
+    events = profile.events()
+    found = [one for one in events if one.name in SPANS]
+    first = min(one.time_range.start for one in found)
+    # backward() returns when the last bucket has arrived. It computes until its last function ends.
+    ends = [one.time_range.end for one in events if one.name.startswith(COMPUTED)]
+    for one in found:
+        start, end = one.time_range.start - first, one.time_range.end - first  # microseconds
+        if one.name == "backward":
+            end = max(ends) - first
+        span = {"kind": SPANS[one.name], "start_ms": start / 1000, "ms": (end - start) / 1000}
+        emit(event="span", setting=setting, rank=dist.get_rank(), **span)
+
+
+def show_buckets(model: DistributedDataParallel, step: Callable) -> None:
+    """Print which tensors share a bucket: what DDP hands to its communication hook."""
+    names = {id(parameter): name for name, parameter in model.module.named_parameters()}
+
+    def hook(state, bucket):
+        if dist.get_rank() == 0:
+            tensors = [(names[id(one)], 4 * one.numel()) for one in bucket.parameters()]
+            emit(event="bucket", bucket=bucket.index(), tensors=tensors)
+        return default_hooks.allreduce_hook(state, bucket)
+
+    model.register_comm_hook(dist.group.WORLD, hook)
+    step()
+
+
+if __name__ == "__main__":
+    run_main(main)
