@@ -82,10 +82,11 @@ def test_every_cell_ran_in_order_and_none_failed(page, saved):
 
 
 def test_every_picture_shows(page, saved, browser):
-    made = [one for one in outputs(saved) if "image/png" in one.get("data", {})]
-    shown = page.all(".jp-RenderedImage img")
+    made = [one for one in outputs(saved) if "<img " in one.get("data", {}).get("text/html", "")]
+    shown = page.all(".jp-OutputArea-output img")
     assert len(shown) == len(made) >= 2
     for number, picture in enumerate(shown, start=1):
+        assert len(picture.get_attribute("alt")) > 10, "JupyterLab shows its text, too"
         page.picture(picture, f"picture-{number}")
         assert browser.execute_script(SHOWN, picture) >= 300, f"picture {number} does not show"
 

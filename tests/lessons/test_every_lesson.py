@@ -26,6 +26,9 @@ DETERMINISTIC = [
 ]
 # A path, an object's address, an account, a time: another one on another machine or day.
 OF_ONE_RUN = re.compile(r"/home/|/root/|/tmp/|0x[0-9a-f]{6}|\d{12}|\bseconds\b|\d\d:\d\d:\d\d")
+IMAGE = re.compile(r"<(?:img|svg)\b[^>]*>")
+SAID = re.compile(r"""\b(?:alt|aria-label|aria-labelledby|aria-hidden)=(["'])(?!\s*\1)""")
+MARKDOWN_IMAGE = re.compile(r"!\[[^\]]*\]\(")
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 
 
@@ -44,9 +47,31 @@ def test_every_lesson_has_its_small_numbers():
     assert list(SMALL) == list(LESSONS)
 
 
+def pictures_without_text(notebook: nbformat.NotebookNode) -> list[str]:
+    """The pictures in outputs, and in texts, that say nothing to a screen reader.
+
+    A picture of image/png is one: JupyterLab shows it without a text. See workshop/plots/look.py.
+    """
+    found = []
+    for cell in notebook.cells:
+        data = [output.get("data", {}) for output in cell.get("outputs", [])]
+        found += [mime for one in data for mime in one if mime.startswith("image/")]
+        texts = ["".join(one.get("text/html", "")) for one in data]
+        texts += [cell.source] if cell.cell_type == "markdown" else []
+        for text in texts:
+            found += [tag[:80] for tag in IMAGE.findall(text) if not SAID.search(tag)]
+            found += [tag for tag in MARKDOWN_IMAGE.findall(text) if tag.startswith("![]")]
+    return found
+
+
 @pytest.mark.parametrize("number", LESSONS)
 def test_a_lesson_runs_to_its_end_without_complaint(lesson_run, number):
     assert lesson_run(number).complaints == []
+
+
+@pytest.mark.parametrize("number", LESSONS)
+def test_every_picture_has_a_text_for_those_who_cannot_see_it(lesson_run, number):
+    assert pictures_without_text(lesson_run(number).notebook) == []
 
 
 @pytest.mark.parametrize("number", LESSONS)
@@ -80,3 +105,25 @@ def test_another_output_is_another_text():
     cell.outputs = []
     with pytest.raises(AssertionError, match="shows nothing"):
         shown(notebook)
+
+
+@pytest.mark.parametrize(
+    ("data", "wrong"),
+    [
+        ({"image/png": "x"}, 1),
+        ({"text/html": '<img src="x">'}, 1),
+        ({"text/html": '<img alt=" " src="x">'}, 1),
+        ({"text/html": "<svg viewBox='0 0 1 1'></svg>"}, 1),
+        (
+            {"text/html": '<img alt="Two bars" src="x"><svg role="img" aria-label="A ring"></svg>'},
+            0,
+        ),
+        ({"text/html": "<table></table>", "text/plain": "<Figure>"}, 0),
+    ],
+)
+def test_a_picture_without_a_text_is_found(data, wrong):
+    output = nbformat.v4.new_output("display_data", data=data)
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("", outputs=[output])])
+    assert len(pictures_without_text(notebook)) == wrong
+    notebook.cells.append(nbformat.v4.new_markdown_cell("![](x.png) and ![A ring](y.png)"))
+    assert len(pictures_without_text(notebook)) == wrong + 1

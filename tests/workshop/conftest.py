@@ -42,13 +42,19 @@ def session(own_endpoint, clean_aws):
 
 @pytest.fixture
 def shown(monkeypatch):
-    """The axes of each picture that is shown; all figures must be closed at the end."""
+    """The axes of each picture that is shown, with `alt`; all figures must be closed at the end."""
     import matplotlib.pyplot as plt  # slow, and few tests draw
 
     from workshop.plots import look
 
     found = []
-    monkeypatch.setattr(look, "show_figure", lambda figure, title: found.extend(figure.axes))
+
+    def show_figure(figure, alt: str) -> None:
+        for axes in figure.axes:
+            axes.alt = alt
+            found.append(axes)
+
+    monkeypatch.setattr(look, "show_figure", show_figure)
     before = plt.get_fignums()
     yield found
     assert plt.get_fignums() == before, "a figure was not closed"

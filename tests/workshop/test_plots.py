@@ -41,6 +41,10 @@ def test_bars_with_texts_a_range_bounds_and_kinds(shown):
         [150, 250],
     ]
     assert axes.get_xlim()[1] > 250
+    assert axes.alt == (
+        "Speed (images per second). Bars: one: a; two: b; four: c. "
+        "the least: one: 50; two: 60; four: 70."
+    )
 
 
 def test_bars_say_their_values(shown):
@@ -54,6 +58,10 @@ def test_groups_with_marks_or_as_predictions(shown):
     plots.groups(table, "title", "placement", "milliseconds", marks=table / 2)
     plots.groups(table, "title", "placement", "a prediction", measured=False)
     measured, predicted = shown
+    assert measured.alt == (
+        "title (milliseconds). 1 x 8: gloo 2, two_tier 1. 8 x 1: gloo 4. "
+        "predicted: 1 x 8: gloo 1, two_tier 0.5. 8 x 1: gloo 2."
+    )
     assert [bar.get_height() for bar in measured.patches[:3]] == [2, 4, 1]
     assert measured.lines[0].get_ydata().tolist() == [1, 2]
     assert explained(measured) == ["gloo", "two_tier", "predicted"]
@@ -70,6 +78,7 @@ def test_lines_and_points(shown):
     styles = [(line.get_linestyle(), line.get_marker()) for line in axes.lines]
     assert len(set(styles)) == 3 and styles[1][0] == "None" != styles[1][1]
     assert axes.get_ylim() == (0, 5) and explained(axes) == list(curves)
+    assert axes.alt.startswith("title. Across: workers. Up: kB. computed: from (1, 3) to (2, 9).")
 
 
 def test_a_rings_steps_show_whose_parts_are_in_each_sum(shown):
@@ -78,6 +87,29 @@ def test_a_rings_steps_show_whose_parts_are_in_each_sum(shown):
     texts = [text.get_text() for text in shown[0].texts]
     assert texts[0] == "before" and "step 1: reduce-scatter" in texts
     assert texts.count("11") == 2 and texts.count("01") == 3
+    assert "2 ranks in 1 steps" in shown[0].alt and "2 of 4 chunks" in shown[0].alt
+
+
+def test_a_canvas_takes_a_text_of_its_own_and_none_that_is_empty(shown, monkeypatch):
+    with plots.canvas("Two ranks", "step", alt="A line that rises.") as axes:
+        axes.plot([1, 2])
+    assert axes.alt == "A line that rises."
+    with pytest.raises(ValueError, match="say in it what the picture shows"):
+        plots.show_figure(None, " ")
+
+
+def test_a_notebook_gets_an_image_with_its_text(monkeypatch):
+    from IPython import display
+
+    sent = []
+    monkeypatch.setattr(display, "display", lambda data, raw: sent.append(data))
+    monkeypatch.setattr("matplotlib.pyplot.get_backend", lambda: "inline")
+    with plots.canvas('"Fast" & slow', "seconds") as axes:
+        axes.plot([1, 2])
+    (data,) = sent
+    assert 'alt="&quot;Fast&quot; &amp; slow. Across: seconds."' in data["text/html"]
+    assert data["text/plain"] == 'Picture: "Fast" & slow. Across: seconds.'
+    assert 'src="data:image/png;base64,iVBOR' in data["text/html"]
 
 
 @pytest.mark.parametrize("count", [1, 6, 7])

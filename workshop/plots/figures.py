@@ -41,9 +41,14 @@ def bars(
     ends = list(ends if bounds is None else np.maximum(list(ends), list(bounds)))
     if isinstance(texts, str):
         texts = [texts.format(value) for value in values]
+    said = "; ".join(f"{name}: {text}" for name, text in zip(names, texts, strict=True))
+    alt = f"{title} ({x}). Bars: {said}."
+    if bounds is not None:
+        said = "; ".join(f"{name}: {bound:.4g}" for name, bound in zip(names, bounds, strict=True))
+        alt += f" {bounds.name}: {said}."
     styles = pd.Series(range(len(values)) if kinds is None else pd.factorize(kinds)[0])
     styles %= len(COLOURS)
-    with canvas(title, x, size=(7.5, 0.5 * len(values) + 1.4)) as axes:
+    with canvas(title, x, size=(7.5, 0.5 * len(values) + 1.4), alt=alt) as axes:
         drawn = axes.barh(names, values, color=[COLOURS[style] for style in styles], alpha=0.85)
         if spread is not None:
             reach = [values - spread["lowest"], spread["highest"] - values]
@@ -85,7 +90,10 @@ def groups(
         measured: False draws outlines only, for what was computed.
     """
     width = 0.8 / len(table.columns)
-    with canvas(title, x, y, size=(7.5, 3.6)) as axes:
+    alt = f"{title} ({y}). {_in_words(table)}"
+    if marks is not None:
+        alt += f" {marked}: {_in_words(marks)}"
+    with canvas(title, x, y, size=(7.5, 3.6), alt=alt) as axes:
         for index, name in enumerate(table):
             at = np.arange(len(table)) + (index - (len(table.columns) - 1) / 2) * width
             look = {"color": COLOURS[index], "alpha": 0.85}
@@ -126,6 +134,14 @@ def lines(
             axes.plot(curve.index, curve, color=colour, label=name, **style)
         axes.set_ylim(0, top)
         axes.legend(frameon=False)
+
+
+def _in_words(table: pd.DataFrame) -> str:
+    """Each number of a table, by its row."""
+    return " ".join(
+        f"{group}: {', '.join(f'{name} {value:.4g}' for name, value in row.dropna().items())}."
+        for group, row in table.iterrows()
+    )
 
 
 def _legend(axes: Axes, handles: list) -> None:

@@ -1,12 +1,17 @@
-"""The one look of all plots: axes, and small pictures beside each other."""
+"""The one look of all plots: axes, and small pictures beside each other.
+
+Each picture has an alternative text, for readers who cannot see it.
+"""
 
 from __future__ import annotations
 
+import html
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.axes import Axes
 
 # Okabe and Ito's palette, without yellow, which is hard to see on white.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#000000")
@@ -22,13 +27,21 @@ STYLE = {
 
 
 @contextmanager
-def canvas(title: str, x: str, y: str = "", size: tuple[float, float] = (7, 3.2)) -> Iterator:
+def canvas(
+    title: str,
+    x: str,
+    y: str = "",
+    size: tuple[float, float] = (7, 3.2),
+    alt: str = "",
+) -> Iterator[Axes]:
     """Give axes of the common look; at the end show the figure, once, and close it.
 
     Args:
         title: what the picture shows, as a short sentence.
         x, y: the axes' labels, with their units.
         size: width and height, inches.
+        alt: the alternative text: what the picture shows, for somebody who cannot see it. By
+            default the title, the axes' labels, and where each labelled line begins and ends.
     """
     with plt.rc_context(STYLE):
         figure, axes = plt.subplots(figsize=size, layout="constrained")
@@ -37,7 +50,7 @@ def canvas(title: str, x: str, y: str = "", size: tuple[float, float] = (7, 3.2)
             axes.set_xlabel(x)
             axes.set_ylabel(y)
             yield axes
-            show_figure(figure, title)
+            show_figure(figure, alt or description(axes))
         finally:
             plt.close(figure)
 
@@ -68,18 +81,50 @@ def images(pictures: np.ndarray, captions: Sequence[str], title: str) -> None:
             for axes, picture, caption in zip(grid.flat, pictures, captions, strict=False):
                 axes.imshow(picture, cmap="gray", vmin=0, vmax=255)
                 axes.set_title(caption, fontsize=9)
-            show_figure(figure, title)
+            show_figure(figure, f"{title}: {'; '.join(captions)}")
         finally:
             plt.close(figure)
 
 
-def show_figure(figure, title: str) -> None:
-    """In a notebook with twice the pixels, so that it is sharp on every screen."""
+def show_figure(figure, alt: str) -> None:
+    """Show a matplotlib figure with its alternative text. The caller closes it.
+
+    In a notebook it is an <img> with twice the pixels, so that it is sharp on every screen.
+    (JupyterLab ignores the text that image/png may have in its metadata.)
+    Raises ValueError without a text.
+    """
+    if not alt.strip():
+        raise ValueError("alt is empty: say in it what the picture shows.")
     if not plt.get_backend().endswith("inline"):  # no notebook draws it
         plt.show()
         return
+    from IPython.core.pylabtools import retina_figure
     from IPython.display import display
-    from matplotlib_inline.backend_inline import set_matplotlib_formats
 
-    set_matplotlib_formats("retina")
-    display(figure, metadata={"alt": title})
+    png, size = retina_figure(figure, base64=True, bbox_inches="tight")
+    image = (
+        f'<img alt="{html.escape(alt)}" width="{size["width"]}" height="{size["height"]}" '
+        f'src="data:image/png;base64,{png}">'
+    )
+    display({"text/html": image, "text/plain": f"Picture: {alt}"}, raw=True)
+
+
+def description(axes: Axes) -> str:
+    """What is drawn on axes, in words: title, labels, each labelled line's first and last point."""
+    parts = [axes.get_title()]
+    if axes.axison and axes.get_xlabel():
+        parts.append(f"Across: {axes.get_xlabel()}")
+    if axes.axison and axes.get_ylabel():
+        parts.append(f"Up: {axes.get_ylabel()}")
+    for line in axes.lines:
+        name, across, up = str(line.get_label()), line.get_xdata(), line.get_ydata()
+        if name.startswith("_") or not len(across):
+            continue
+        points = [f"{_number(x)}, {_number(y)}" for x, y in zip(across, up, strict=True)]
+        parts.append(f"{name}: from ({points[0]}) to ({points[-1]})")
+    said = (part.replace("\n", " ").rstrip(".") for part in parts)
+    return ". ".join(part for part in said if part) + "."
+
+
+def _number(value) -> str:
+    return f"{value:.3g}" if isinstance(value, float | np.floating) else str(value)

@@ -21,7 +21,14 @@ def ring_steps(recorded: Sequence[np.ndarray]) -> None:
     across, width, height = world_size, 1.25 * world_size + 1.3, world_size + 1.3
     down = -(-frames // across)
     size = (9, 9 * down * height / (across * width))
-    with canvas("A ring all-reduce, step by step", "", size=size) as axes:
+    everything = (10**world_size - 1) // 9  # a digit for each rank
+    ready = sum(int((ranks[-1] == everything).sum()) for ranks in recorded)
+    alt = (
+        f"A ring all-reduce of {world_size} ranks in {frames - 1} steps: a table for each step, a "
+        f"row for each rank, a column for each chunk. After the last step {ready} of "
+        f"{world_size**2} chunks hold the contributions of all ranks."
+    )
+    with canvas("A ring all-reduce, step by step", "", size=size, alt=alt) as axes:
         for frame in range(frames):
             left, top = (frame % across) * width, -(frame // across) * height
             held = np.array([one[frame] for one in recorded])
