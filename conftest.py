@@ -19,7 +19,7 @@ sys.modules.setdefault("rfc3987_syntax", None)
 
 # `make test` gives its workers one file after the other: a long one must not be the last.
 LONGEST_FIRST = (
-    *(f"test_lesson_{number}.py" for number in ("05", "07", "04", "08", "06", "03", "02", "01")),
+    *(f"test_lesson_{n}.py" for n in ("05", "07", "10", "04", "06", "09", "08", "03", "02", "01")),
     *("test_exercises.py", "test_train_tf.py", "test_isolation.py", "test_launchers.py"),
     *("test_lessons_notice.py", "test_jupyterlab.py", "test_kills_torch.py"),
 )
