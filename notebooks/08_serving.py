@@ -204,7 +204,10 @@ made = {
 }
 made = {name: at.timestamp() - began for name, at in made.items()}
 in_service = endpoint["LastModifiedTime"].timestamp() - began
-print(f"{endpoint['EndpointStatus']} after {in_service:.1f} s")
+waiting = (in_service - made["endpoint"]) / in_service
+print(
+    f"{endpoint['EndpointStatus']} after {in_service:.1f} s; {waiting:.0%} of them: waiting for it"
+)
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
 end, title = 1.25 * in_service, "What deploy() made, in order"
@@ -216,7 +219,9 @@ with plots.canvas(title, "seconds after deploy() was called", size=(7, 2.4), alt
         first = in_service if billed else at
         if billed:
             axes.barh(row, in_service - at, left=at, color="white", edgecolor="black", hatch="//")
-            axes.text((at + in_service) / 2, row - 0.62, "Creating", ha="center", fontsize=8)
+            box = {"facecolor": "white", "edgecolor": "none", "pad": 2}
+            middle = {"ha": "center", "va": "center", "fontsize": 8, "bbox": box}
+            axes.text((at + in_service) / 2, row, "Creating", **middle)
         axes.barh(row, end - first, left=first, color=plots.COLOURS[1 if billed else 4])
         text = "in service, billed" if billed else "free"
         axes.text((first + end) / 2, row, text, ha="center", va="center", fontsize=8)
@@ -232,9 +237,9 @@ workshop.save_results(
 )
 
 # %% [markdown]
-# Nearly all of it is the wait for the third object. Here a process of this machine loads the
-# SavedModel. On AWS an instance has to start and fetch the container image first, which takes
-# minutes.
+# The hatched part is the wait for the third object. Here a process of this machine loads the
+# SavedModel meanwhile. On AWS an instance has to start and fetch the container image first, which
+# takes minutes.
 #
 # ## Send it images
 #
@@ -390,7 +395,7 @@ with plots.canvas("Answers, one request at a time", "milliseconds", "share of an
     for name, value, style in (("median", median, "--"), ("99th percentile", slowest, ":")):
         axes.axvline(value, linestyle=style, color="black", label=f"{name}: {value:.1f} ms")
     axes.set(xlim=(0, None), ylim=(0, 1.02))
-    axes.legend(frameon=False)
+    axes.legend(frameon=False, loc="center right")
 guess.compare(median=median, slowest=slowest)
 
 # %% jupyter={"source_hidden": true} tags=["results"]

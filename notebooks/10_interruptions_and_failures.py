@@ -385,12 +385,14 @@ guess = workshop.guess(
 )
 
 # %% [markdown]
-# A stack has the innermost call first. The next cell finds it in the log, and looks for the rank
-# whose collective timed out:
+# A stack has the innermost call first. (If there are several stacks, look at the last one: an
+# earlier one may be of a rank that was still starting.) The next cell does that, and looks for the
+# rank whose collective timed out:
 
 # %%
-stack = [re.match(r"\[(\d+)\].* line \d+ in (\w+)", line) for line in hang.log]
-rank, function = next((frame[1], frame[2]) for frame in stack if frame)
+text = "\n".join(hang.log)
+_, last_stack = text.rsplit("(most recent call first):", 1)
+rank, function = re.search(r"\[(\d+)\] +File .* line \d+ in (\w+)", last_stack).groups()
 waiting = next(line for line in hang.log if "Timed out waiting" in line)
 print(f"rank {rank} is in {function}()")
 print(waiting[:160])

@@ -70,7 +70,7 @@ def _stack(rank: int, innermost: tuple[str, int, str], line: int) -> list[str]:
     """What a rank prints after SIGUSR1."""
     frames = [innermost, ("scripts/train.py", line, "train_step")]
     frames.append(("scripts/train.py", 131, "main"))
-    head = f"[{rank}] Current thread 0x00007f0{rank} (most recent call first):"
+    head = f"[{rank}] Stack (most recent call first):"
     return [head, *(f'[{rank}]   File "{f}", line {n} in {name}' for f, n, name in frames)]
 
 

@@ -76,9 +76,9 @@ workshop.check("10.1", done_twice)
 #
 # ```
 # [0] {"event": "step", "step": 120}
-# [0] Current thread 0x7f01 (most recent call first):
+# [0] Stack (most recent call first):
 # [0]   File "torch/distributed/distributed_c10d.py", line 2806 in all_reduce
-# [2] Current thread 0x7f02 (most recent call first):
+# [2] Stack (most recent call first):
 # [2]   File "scripts/train.py", line 61 in read_file
 # [0]   File "scripts/train.py", line 88 in train_step
 # [2]   File "scripts/train.py", line 84 in train_step

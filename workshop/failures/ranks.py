@@ -6,6 +6,7 @@ Each takes whether the mistake is fixed first. RANKS, at the end, is the table.
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 import tempfile
@@ -73,7 +74,8 @@ def short(line: str, limit: int = 200) -> str:
 
 def log_of(processes: Processes) -> tuple[str, ...]:
     """All lines, each after its rank in brackets, without this machine's folders."""
-    return tuple(str(line).replace(f"{ROOT}/", "") for line in processes.lines)
+    folders = re.compile(rf"/[^\"\s]*/site-packages/|{re.escape(str(ROOT))}/")
+    return tuple(folders.sub("", str(line)) for line in processes.lines)
 
 
 def good_end(processes: Processes) -> CheckResult:
