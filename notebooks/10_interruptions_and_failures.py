@@ -37,17 +37,16 @@
 # ## Set up
 #
 # - `epochs`: of the job that is interrupted. `checkpoint_every`: steps between two checkpoints.
-# - `interrupt_after`: seconds after the job's start at which the local endpoint takes its instance
-#   away.
+# - `interrupt_at`: the step after which the local endpoint takes the job's instance away.
 # - `instance_type`: of both jobs. `max_run`: seconds after which SageMaker ends a job.
 
 # %% tags=["parameters"]
 target = "local"
 seat = "me"
 instance_type = "ml.c5.xlarge"
-epochs = 300
+epochs = 150
 checkpoint_every = 100
-interrupt_after = 10
+interrupt_at = 500
 max_run = 600
 
 # %%
@@ -197,8 +196,10 @@ guess = workshop.guess(
 # %%
 from sagemaker.pytorch import PyTorch
 
+from workshop.jobs.interruption import interrupt_at_step
 
-def training(name: str, spot: bool, environment: dict) -> PyTorch:
+
+def training(name: str, spot: bool) -> PyTorch:
     """A training of one process that writes a checkpoint every `checkpoint_every` steps."""
     steps = {"epochs": epochs, "checkpoint-every": checkpoint_every, "threads-per-rank": 1}
     return PyTorch(
@@ -208,18 +209,24 @@ def training(name: str, spot: bool, environment: dict) -> PyTorch:
         instance_count=1,
         instance_type=instance_type,
         hyperparameters=steps,
-        environment=environment,
         **session.job_settings(name, spot=spot) | {"max_run": max_run},
     )
 
 
-interrupt = {"LOCAL_SAGEMAKER_INTERRUPT": f"after {interrupt_after}s"}
-trainings = {
-    "undisturbed": training("alone", spot=False, environment={}),
-    "interrupted": training("spot", spot=True, environment=interrupt),
-}
 channels = {"training": f"{data}/training", "test": f"{data}/test"}
-ended = workshop.run_jobs(trainings, channels)
+undisturbed = training("alone", spot=False)
+undisturbed.fit(channels, wait=False)
+ended = {"undisturbed": workshop.follow(undisturbed)}
+
+# %% [markdown]
+# The second job is watched until its log says that it has reached step `interrupt_at`. Then its
+# instance is taken away (in a terminal: `workshop interrupt JOB`), and it continues on another one.
+
+# %%
+spot = training("spot", spot=True)
+spot.fit(channels, wait=False)
+interrupt_at_step(spot.latest_training_job.name, interrupt_at, session)
+ended["interrupted"] = workshop.follow(spot)
 
 # %%
 transitions = ended["interrupted"].description["SecondaryStatusTransitions"]
@@ -269,8 +276,8 @@ with plots.canvas(title, across, size=(7.5, 2.6), alt=alt) as axes:
     axes.grid(axis="y", visible=False)
 
 # %% jupyter={"source_hidden": true} tags=["results"]
-assert target == "aws" or "Interrupted" in statuses, (
-    "The job had ended before it was interrupted: choose a smaller interrupt_after."
+assert target == "aws" or resumed, (
+    "The job had ended before it was interrupted: choose a smaller interrupt_at, or more epochs."
 )
 assert same, "The resumed training is another one: something is missing in the checkpoint."
 workshop.save_results(

@@ -353,10 +353,8 @@ def _lesson_10(lesson) -> Iterator[LessonJob]:
         "checkpoint-every": lesson.checkpoint_every,
         "threads-per-rank": 1,
     }
-    yield _job("undisturbed", "train_torch.py", instances, label="alone", environment={}, **common)
-    spot = {"label": "spot", "spot": True}
-    spot["environment"] = {"LOCAL_SAGEMAKER_INTERRUPT": f"after {lesson.interrupt_after}s"}
-    yield _job("interrupted", "train_torch.py", instances, **spot, **common)
+    yield _job("undisturbed", "train_torch.py", instances, label="alone", **common)
+    yield _job("interrupted", "train_torch.py", instances, label="spot", spot=True, **common)
 
 
 def _lesson_99(lesson) -> Iterator[LessonJob]:
