@@ -75,7 +75,7 @@ workshop.save_results(usd=2 * cost.usd, usd_at_most=2 * cost.most_usd)
 # %% [markdown]
 # ## What a checkpoint must hold
 #
-# A checkpoint is a file from which a training can go on. Besides the weights, two more things
+# A checkpoint is a file from which a training can continue. Besides the weights, two more things
 # decide the next step:
 #
 # - the **optimizer's state**. SGD with momentum remembers earlier gradients; Adam remembers more;
@@ -156,8 +156,8 @@ assert min(list(difference.values())[:2]) > 1e-4, (
 workshop.save_results(resumed_with=difference)
 
 # %% [markdown]
-# Nothing failed in any of them. With a part missing you get *another* training, and no message. (A
-# model with dropout also has to keep the state of its random numbers.)
+# None of them failed. If a part is missing you get a *different* training, and no message. (A model
+# with dropout also has to keep the state of its random numbers.)
 #
 # A checkpoint is also written **atomically**: first under another name, then renamed. If the
 # instance disappears while it is being written, the previous checkpoint is still whole. Here is how
@@ -315,8 +315,8 @@ with pd.option_context("display.max_colwidth", None):
     display(failures.table()[["symptom"]].reset_index(drop=True))
 
 # %% [markdown]
-# One of these was just caught in the act: two ranks, 20 steps, everything ends well. Read the log.
-# Each line begins with its rank in brackets. Compare the ranks, not the steps.
+# The next cell reproduces one of them: two ranks train for 20 steps, and the run ends without an
+# error. Read its log. Each line begins with its rank in brackets. Compare the ranks, not the steps.
 
 # %%
 quiet = failures.reproduce("forgotten-broadcast")
@@ -357,9 +357,10 @@ workshop.save_results(
 )
 
 # %% [markdown]
-# The images differ, as they should. The weights differ from the very start, and equal gradients
-# keep them apart to the end. So each rank trained a model of its own, and only rank 0's is saved.
-# The remedy is a broadcast before the first step ([lesson 04](04_horovod_on_the_notebook.ipynb)).
+# The images differ, as they should. The weights differ from the very start, and because both ranks
+# apply the same averaged gradients, they stay different to the end. So each rank trained a model of
+# its own; a job would save rank 0's and drop the other. The remedy is a broadcast before the first
+# step ([lesson 04](04_horovod_on_the_notebook.ipynb)).
 #
 # The log has a second trap: both ranks print a `train_loss`, and each is the loss of one rank's
 # images. `model.fit(verbose=2)` on every rank does the same. Average a metric over the ranks, and
@@ -373,9 +374,9 @@ workshop.save_results(
 #
 # The method is always the same: **ask each rank where it is, and look for the one that is somewhere
 # else.** Register `faulthandler` for a signal in your script; then `kill -USR1 PID` makes a process
-# print its stack. (For other scripts there is `py-spy dump --pid PID`.) On this log somebody did
-# that with one rank, and the timeout of the other rank's collective was set to 10 seconds instead
-# of PyTorch's 30 minutes for gloo:
+# print its stack. (For other scripts there is `py-spy dump --pid PID`.) In the next run that is
+# done for rank 1. The timeout of the collectives is 10 seconds, instead of PyTorch's 30 minutes for
+# gloo:
 
 # %%
 hang = failures.reproduce("rank-hangs")
@@ -411,7 +412,7 @@ assert not waiting.startswith(f"[{rank}]"), "The rank that waits is not the one 
 workshop.save_results(hang_rank=int(rank), hang_function=function, hang_waiting=waiting[:3])
 
 # %% [markdown]
-# Now read that function's caller. It is 30 lines:
+# Now read the function that called it:
 
 # %%
 workshop.show_function("demos/breaking/rank_hangs.py", "train")
@@ -424,15 +425,15 @@ workshop.show_function("demos/breaking/rank_hangs.py", "train")
 # changes:
 
 # %%
-mended = failures.reproduce("rank-hangs", fixed=True)
-print(f"{mended.verdict}: {mended.line}")
+corrected = failures.reproduce("rank-hangs", fixed=True)
+print(f"{corrected.verdict}: {corrected.line}")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
-assert mended.as_described, str(mended)
-workshop.save_results(fixed=mended.as_described, hang_seconds=hang.seconds)
+assert corrected.as_described, str(corrected)
+workshop.save_results(fixed=corrected.as_described, hang_seconds=hang.seconds)
 
 # %% [markdown]
-# Three habits make such failures short and cheap:
+# Three habits keep such failures short and cheap:
 #
 # 1. Give each job a `max_run` that isn't much longer than it needs. It is the only end that a
 #    silent job has.
