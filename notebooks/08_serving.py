@@ -453,9 +453,9 @@ workshop.save_results(endpoints_left=len(left))
 #
 # ## A whole file: batch transform
 #
-# If all the questions are there already, you don't need an endpoint. A **batch transform** is a
-# job: it starts instances, sends the records of a file to the model, writes the answers to S3 and
-# gives the instances back. Nobody can forget it.
+# If you have all the inputs already, you don't need an endpoint. A **batch transform** is a job: it
+# starts instances, sends the records of a file to the model, writes the answers to S3 and releases
+# the instances. There is nothing that you could forget to delete.
 
 # %%
 folder = f"jobs/{session.job_prefix}questions"
@@ -480,7 +480,7 @@ transformer = estimator.transformer(
 
 # %% [markdown]
 # `split_type="Line"` splits the file at its line ends. `MultiRecord` puts as many lines into one
-# request as fit into `max_payload`, 1 MB. The answers come in the order of the questions, in a file
+# request as fit into `max_payload`, 1 MB. The answers come in the order of the inputs, in a file
 # with the same name and `.out` at its end.
 
 
@@ -542,9 +542,9 @@ by_row = with_handlers.transformer(
 answered = transformed(by_row, "csv", "text/csv")
 
 # %% [markdown]
-# There is an answer per row, in the same order, so you can join answers to questions by their
-# position. (`transform(join_source="Input", …)` makes SageMaker write each answer behind its
-# question. The local endpoint doesn't offer that.)
+# There is one answer per row, in the same order, so you can join answers to inputs by their
+# position. (`transform(join_source="Input", …)` makes SageMaker write each answer next to its
+# input. The local endpoint doesn't support that.)
 
 # %%
 joined = pd.DataFrame(map(json.loads, answered)).assign(label=labels)
