@@ -93,7 +93,7 @@ workshop.save_results(usd=2 * cost.usd, usd_at_most=2 * cost.most_usd)
 # lesson does. A channel called `train` would set `SM_CHANNEL_TRAIN`, which no script here reads.
 #
 # And a bare address, `fit("s3://bucket/folder")`? **Predict** the name of its channel. The next
-# cell builds the request and sends nothing.
+# cell builds the request and starts no job.
 
 # %%
 guess = workshop.guess(
