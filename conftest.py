@@ -22,8 +22,15 @@ os.environ.setdefault("MOTO_EC2_LOAD_DEFAULT_AMIS", "false")
 
 # `make test` gives its workers one file after the other: a long one must not be the last.
 LONGEST_FIRST = (
-    *(f"test_lesson_{number}.py" for number in ("05", "07", "04", "08", "03")),
-    *("test_train_torch.py", "test_train_tf.py", "test_lesson_06.py", "test_lesson_02.py"),
+    *(f"test_lesson_{number}.py" for number in ("05", "07", "04", "10", "03")),
+    *(
+        "test_train_torch.py",
+        "test_train_tf.py",
+        "test_lesson_06.py",
+        "test_lesson_02.py",
+        "test_lesson_09.py",
+        "test_lesson_08.py",
+    ),
     *("test_lesson_01.py", "test_reference.py", "test_lesson_00.py", "test_exercises.py"),
     *("test_isolation.py", "test_launchers.py", "test_lessons_notice.py", "test_jupyterlab.py"),
     *("test_kills_torch.py", "test_lesson_99.py"),

@@ -12,39 +12,36 @@
 # ---
 
 # %% [markdown]
-# # 08 · Serving: ask the model, resume after an interruption, and what breaks
+# # 08 · Serving: put a model behind an address
 #
 # **After this lesson you can**
 #
-# - put a trained model behind an address, ask it in three forms, and take it away again;
-# - say how long an answer takes, in the middle and at worst, and which pictures it gets wrong;
-# - send a whole file through a model, without an endpoint;
-# - let a job be interrupted and resume, and prove that its weights are those of an undisturbed one;
-# - tell from a symptom and a line of the log what broke in a distributed job.
+# - say what `deploy()` makes, in which order, and which part of it costs money;
+# - send a model images in five forms, and write the two functions that add a form of your own;
+# - find the images that it gets wrong;
+# - report how long an answer takes, as a median and as a 99th percentile;
+# - run a whole file through a model without an endpoint.
 #
 # **Before:** [lesson 00](00_setup.ipynb): a job and the model it leaves.
 # [Lesson 06](06_vpc_colocation.ipynb): subnets and security groups.
 #
-# **Time:** 40 minutes, and 27 for the exercises. Of it about 3 minutes are computing.
+# **Time:** 30 minutes, and 14 for the exercises. About one minute of it is computing.
 #
 # **Where it runs:** this machine (`target = "local"`) or AWS (`target = "aws"`), the same cells.
 #
-# **Cost on AWS:** about 0.05 USD: three jobs of one `ml.c5.xlarge`, 5 minutes each (us-east-1,
-# price list of 2026-09-27). At most 0.12 USD, whatever goes wrong. Added to it are the batch
-# transform, some minutes, and the endpoint **for as long as it is there**: 0.115 USD an hour each.
-# Locally nothing.
+# **Cost on AWS:** about 0.02 USD: one job on one `ml.c5.xlarge`, planned at 5 minutes (us-east-1,
+# price list of 2026-09-27), at most 0.04 USD. Two batch transforms of a few minutes each and the
+# endpoint come on top; the endpoint costs 0.115 USD an hour **until you delete it**. Locally it is
+# free.
 
 # %% [markdown]
 # ## Set up
 #
-# - `instance_type`: of the training jobs. `serving_type`: of the endpoint and the batch transform.
-# - `in_vpc`: put the endpoint into the seat's network. On AWS, without a network stack, it stands
-#   in SageMaker's own.
+# - `instance_type`: for the training job. `serving_type`: for the endpoint and batch transforms.
+# - `in_vpc`: put the endpoint into the seat's network. On AWS without a network stack, SageMaker
+#   uses a network of its own.
 # - `epochs`: of the training. `requests`: how many answers are timed.
-# - `spot_epochs`: of the training that is interrupted. `interrupt_after`: seconds after its start
-#   at which the local endpoint takes its instance away.
-# - `breaks`: which failures the last section shows.
-# - `max_run`: seconds after which SageMaker ends a job, whatever it does.
+# - `max_run`: seconds after which SageMaker ends the job.
 
 # %% tags=["parameters"]
 target = "local"
@@ -54,9 +51,6 @@ serving_type = "ml.m5.large"
 in_vpc = True
 epochs = 20
 requests = 300
-spot_epochs = 300
-interrupt_after = 10
-breaks = ["forgotten-broadcast", "rank-dies"]
 max_run = 600
 
 # %%
@@ -65,11 +59,10 @@ import time
 
 import numpy as np
 import pandas as pd
-from IPython.display import display
 
 import data_prep
 import workshop
-from workshop import failures, plots
+from workshop import plots
 from workshop.account import prices, stacks
 from workshop.jobs import inference, vpc
 
@@ -78,27 +71,16 @@ digits = data_prep.digits.prepare(workshop.DATA / "digits", quiet=True)
 data = f"s3://{session.bucket}/data/digits"
 data_prep.upload(digits, data, client=session.client("s3"))
 channels = {"training": f"{data}/training", "test": f"{data}/test"}
+print(workshop.cost(instance_type, instance_count=1, seconds=300, max_run=max_run))
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+cost = workshop.cost(instance_type, instance_count=1, seconds=300, max_run=max_run)
+workshop.save_results(usd=cost.usd, usd_at_most=cost.most_usd)
 
 # %% [markdown]
 # ## Train something to serve
 #
-# The job of lesson 00. What it leaves is one file in S3, `model.tar.gz`. Two more jobs come later.
-# This is what the three cost on AWS; the endpoint is another matter, see below.
-
-# %%
-planned = ["model to serve", "left alone", "interrupted"]
-costs = workshop.cost_table(
-    (
-        {"job": name, "instance_type": instance_type, "instance_count": 1, "seconds": 300}
-        for name in planned
-    ),
-    max_run=max_run,
-).set_index("job")
-total, most = costs["USD"].sum(), costs["USD at most"].sum()
-print(f"Three jobs: about {total:.2f} USD on AWS, at most {most:.2f} USD. Here: nothing.")
-
-# %% jupyter={"source_hidden": true} tags=["results"]
-workshop.save_results(usd=total, usd_at_most=most)
+# This is the job of lesson 00. It leaves one file in S3, `model.tar.gz`.
 
 # %%
 from sagemaker.tensorflow import TensorFlow
@@ -116,36 +98,54 @@ estimator.fit(channels, wait=False)
 result = workshop.follow(estimator)
 
 # %% [markdown]
-# A server must find in that file what it is to load, and each framework's server looks for
-# something else:
+# The name `model.tar.gz` promises nothing. SageMaker packs whatever the script left in
+# `/opt/ml/model`. A well-known example accepts `--model_dir` and never saves anything: its job
+# ends as `Completed`, with an empty archive, and only `deploy()` fails, days later perhaps. So look
+# inside first:
+
+# %%
+import io
+import tarfile
+
+bucket, key = result.model.removeprefix("s3://").split("/", 1)
+packed = session.client("s3").get_object(Bucket=bucket, Key=key)["Body"].read()
+with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+    in_archive = sorted(member.name for member in archive if member.isfile())
+print("\n".join(in_archive))
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+assert any(name.endswith("1/saved_model.pb") for name in in_archive), "The script saved no model."
+workshop.save_results(in_archive=in_archive)
+
+# %% [markdown]
+# Each framework's server looks for something else in that archive:
 #
 # | in `model.tar.gz` | server | what it does |
 # |---|---|---|
 # | `1/saved_model.pb` | TensorFlow Serving | computes the function that was saved |
 # | `code/inference.py` and a model | PyTorch's, or TensorFlow's | calls your functions |
 #
-# The number is a version: of several, the highest is served. The function, `serving_default`,
-# was saved with the model, so nobody who asks needs your Python code. Its input has a name and a
-# type: `images`, float32, pixels 0 to 255. The division by 255 is a layer of the model. Were it a
-# line of the training script, everybody who asks would have to know of it, and some would not:
-# **wrong answers from a right model**.
+# The number is a version. If there are several, the server takes the highest. The saved function is
+# called `serving_default`, so clients need none of your Python code. Its input has a name, a shape
+# and a type: `images`, 8 x 8 x 1, float32, pixels from 0 to 255. Dividing by 255 is a layer of the
+# model. If it were a line of the training script, every client would have to do it as well, and
+# those that forgot would get **wrong answers from a correct model**.
 
 # %%
 workshop.show_function("train/train_tf.py", "save")
 
 # %% [markdown]
-# ## Three names for one thing that runs
+# ## Three objects, and only one costs money
 #
-# | | is | costs |
-# |---|---|---|
-# | **model** | a name for `model.tar.gz`, a container image and a role | nothing |
-# | **endpoint configuration** | which model, on how many instances of which type | nothing |
-# | **serving endpoint**, or endpoint | instances that answer | every second until you delete it |
+# `estimator.deploy()` makes three objects, in this order:
 #
-# `estimator.deploy()` makes all three. For a file of another day you need no estimator:
-# `TensorFlowModel(model_data="s3://…/model.tar.gz", role=…, framework_version=…).deploy(…)` does
-# the same. **An endpoint costs while nobody asks it anything.** A training job ends; an endpoint
-# does not. A forgotten one is the classic bill of such a course:
+# 1. a **model**: a name for a `model.tar.gz`, a container image and a role. Free.
+# 2. an **endpoint configuration**: which model, on how many instances of which type. Free.
+# 3. a **serving endpoint**: the instances themselves, with an address. You pay for every second
+#    until you delete it, **even if nobody sends a request**.
+#
+# A training job ends; an endpoint doesn't. That is why a forgotten endpoint is the classic bill
+# after a course:
 
 # %%
 a_month = prices.idle_table().loc["endpoint ml.m5.large", "USD a month"]
@@ -154,18 +154,21 @@ print(f"One forgotten ml.m5.large: {a_month:.0f} USD a month.")
 # %% jupyter={"source_hidden": true} tags=["results"]
 workshop.save_results(usd_a_month=a_month)
 
+# %% [markdown]
+# **Predict, then run.** You will check all three guesses below.
+
 # %%
 guess = workshop.guess(
     wrong="How many of the 360 test images will the model get wrong?",
-    median="How many milliseconds will an answer take, in the middle?",
-    slowest="And the slowest one in a hundred?",
+    median="How many milliseconds will the median answer take?",
+    slowest="And the 99th percentile: one answer in a hundred takes longer than how many ms?",
 )
 
 # %% [markdown]
-# `vpc_config` puts the endpoint's instances into your subnets, as lesson 06 did with a job's, here
-# in two zones: a job is to be in one, an endpoint is to survive the loss of one. Then
-# your own programs reach it without the internet, if there is an interface endpoint for
-# `sagemaker.runtime`; and the instances reach what your network reaches.
+# `vpc_config_override` puts the endpoint's instances into your subnets, as lesson 06 did with a
+# job's instances. There are two zones this time: a job wants its instances close together, an
+# endpoint should survive the loss of a zone. Your own programs can then reach it without the
+# internet, through an interface endpoint for `sagemaker.runtime`.
 
 # %%
 try:
@@ -177,28 +180,71 @@ where = network and {
     "Subnets": network["subnets"],
     "SecurityGroupIds": network["security_group_ids"],
 }
-began = time.monotonic()
+began = time.time()
 predictor = estimator.deploy(
     initial_instance_count=1, instance_type=serving_type, vpc_config_override=where
 )
-deploy_seconds = time.monotonic() - began
+deploy_seconds = time.time() - began
+
+# %% [markdown]
+# When was each object made? SageMaker keeps the times:
 
 # %%
-endpoint = session.client("sagemaker").describe_endpoint(EndpointName=predictor.endpoint_name)
-print(f"{endpoint['EndpointStatus']} after {deploy_seconds:.0f} s")
+sagemaker = session.client("sagemaker")
+endpoint = sagemaker.describe_endpoint(EndpointName=predictor.endpoint_name)
+configuration = sagemaker.describe_endpoint_config(
+    EndpointConfigName=endpoint["EndpointConfigName"]
+)
+model_name = configuration["ProductionVariants"][0]["ModelName"]
+model = sagemaker.describe_model(ModelName=model_name)
+made = {
+    "model": model["CreationTime"],
+    "endpoint configuration": configuration["CreationTime"],
+    "endpoint": endpoint["CreationTime"],
+}
+made = {name: at.timestamp() - began for name, at in made.items()}
+in_service = endpoint["LastModifiedTime"].timestamp() - began
+waiting = (in_service - made["endpoint"]) / in_service
+print(
+    f"{endpoint['EndpointStatus']} after {in_service:.1f} s; {waiting:.0%} of them: waiting for it"
+)
+
+# %% jupyter={"source_hidden": true} tags=["figure"]
+end, title = 1.25 * in_service, "What deploy() made, in order"
+story = ", then ".join(f"{name} at {at:.1f} s" for name, at in made.items())
+alt = f"{title}: {story}. The endpoint is in service at {in_service:.1f} s; only then it answers."
+with plots.canvas(title, "seconds after deploy() was called", size=(7, 2.4), alt=alt) as axes:
+    for row, (name, at) in enumerate(made.items()):
+        billed = name == "endpoint"
+        first = in_service if billed else at
+        if billed:
+            axes.barh(row, in_service - at, left=at, color="white", edgecolor="black", hatch="//")
+            box = {"facecolor": "white", "edgecolor": "none", "pad": 2}
+            middle = {"ha": "center", "va": "center", "fontsize": 8, "bbox": box}
+            axes.text((at + in_service) / 2, row, "Creating", **middle)
+        axes.barh(row, end - first, left=first, color=plots.COLOURS[1 if billed else 4])
+        text = "in service, billed" if billed else "free"
+        axes.text((first + end) / 2, row, text, ha="center", va="center", fontsize=8)
+    axes.set_yticks(range(3), [f"{row + 1} {name}" for row, name in enumerate(made)])
+    axes.set(xlim=(0, end), ylim=(2.5, -0.5))
+    axes.grid(axis="y", visible=False)
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert endpoint["EndpointStatus"] == "InService", endpoint.get("FailureReason")
-workshop.save_results(status=endpoint["EndpointStatus"], deploy_seconds=deploy_seconds)
+assert list(made.values()) == sorted(made.values()), f"deploy() made them in another order: {made}"
+workshop.save_results(
+    status=endpoint["EndpointStatus"], deploy_seconds=deploy_seconds, deploy_order=list(made)
+)
 
 # %% [markdown]
-# On AWS it takes minutes until the instance is there and has loaded the model. Here a process of
-# this machine loads the SavedModel and answers in TensorFlow Serving's form.
+# The hatched part is the wait for the third object. Here a process of this machine loads the
+# SavedModel meanwhile. On AWS an instance has to start and fetch the container image first, which
+# takes minutes.
 #
-# ## Ask
+# ## Send it images
 #
 # A request is a POST with JSON in it. `predict` writes the JSON, signs the request with your
-# credentials, and reads the answer. `instances` is a list with one entry for each image.
+# credentials and reads the answer. `instances` is a list with one entry per image.
 
 # %%
 with np.load(next((digits / "test").glob("*.npz"))) as file:
@@ -207,34 +253,39 @@ answer = predictor.predict({"instances": images[:2].tolist()})
 print({name: np.round(value, 2).tolist() for name, value in answer.items()})
 
 # %% [markdown]
-# Ten probabilities for each image. Is it what the model itself says? The next cell loads the same
-# SavedModel into this notebook and asks it directly. All 360 test images, in one request:
+# You get ten probabilities for each image. Are they the model's own? The next cell sends all 360
+# test images in one request. Then it loads the same SavedModel without any server and compares.
 
 # %%
-found = predictor.predict({"instances": images.tolist()})
-probabilities = np.array(found["predictions"])
+answer = predictor.predict({"instances": images.tolist()})
+probabilities = np.array(answer["predictions"])
 direct = inference.infer(result.model, images, session)
-apart = float(np.abs(probabilities - direct).max())
-print(f"{probabilities.shape[0]} answers; from the model's own at most {apart:.1e} apart")
+difference = float(np.abs(probabilities - direct).max())
+print(f"{len(probabilities)} answers; largest difference from the model itself: {difference:.1e}")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
-assert apart < 1e-6, "The endpoint serves another model than the job left."
-workshop.save_results(apart=apart)
+assert difference < 1e-6, "The endpoint serves another model than the job left."
+workshop.save_results(difference=difference)
 
 # %% [markdown]
-# ## Three forms of a question
+# ## Five forms of a request
 #
-# **JSON**, as above, is easy to read and large: a pixel in it takes about 4 bytes. `instances` has
-# an entry for each image, `inputs` a table for each input. **JSON lines** has one image in each
-# line, so that programs can cut and join files of questions. Below the same five images, with the
-# plain AWS client, which takes any text:
+# TensorFlow's server accepts these forms, and answers the first four alike:
+#
+# - **`instances`**: JSON with an entry per image, as above.
+# - **`inputs`**: JSON with one table per input of the model.
+# - **Simplified JSON**: just the list, without a name around it.
+# - **JSON lines**: one image in each line, so that programs can cut and join files of requests.
+# - **CSV**: a row of numbers per example.
+#
+# Below are the same five images in each form, sent with the plain AWS client, which takes any text:
 
 # %%
 runtime = session.client("sagemaker-runtime")
 
 
-def ask(body: str, content_type: str) -> dict:
-    """The answer to a request that is written by hand."""
+def invoke(body: str, content_type: str) -> dict:
+    """The answer to a request whose body you wrote yourself."""
     reply = runtime.invoke_endpoint(
         EndpointName=predictor.endpoint_name, ContentType=content_type, Body=body
     )
@@ -242,48 +293,60 @@ def ask(body: str, content_type: str) -> dict:
 
 
 five = images[:5].tolist()
-lines = "\n".join(json.dumps({"images": one}) for one in five)
+lines = "\n".join(json.dumps({"images": image}) for image in five)
 forms = {
     "instances": (json.dumps({"instances": five}), "application/json"),
     "inputs": (json.dumps({"inputs": five}), "application/json"),
+    "simplified JSON": (json.dumps(five), "application/json"),
     "JSON lines": (lines, "application/jsonlines"),
 }
-answers = {name: next(iter(ask(*form).values())) for name, form in forms.items()}
+answers = {name: next(iter(invoke(*form).values())) for name, form in forms.items()}
 pd.Series({name: len(body) for name, (body, _) in forms.items()}, name="bytes").to_frame()
 
 # %% jupyter={"source_hidden": true} tags=["results"]
-for name, one in answers.items():
-    assert np.allclose(one, probabilities[:5], atol=1e-6), f"{name} was answered otherwise."
-workshop.save_results(forms=list(answers))
+for name, found in answers.items():
+    assert np.allclose(found, probabilities[:5], atol=1e-6), f"{name} got another answer."
+workshop.save_results(forms=list(answers), bytes_of_five=len(forms["instances"][0]))
 
 # %% [markdown]
-# A wrong question gets an error, and not a guess. Two numbers are no image:
+# JSON is easy to read and large: five images have 320 pixels, and you see how many bytes they take.
+#
+# And CSV? A row is flat: 64 numbers. This model wants 8 x 8 x 1, so the server refuses. A bad
+# request gets an error with a reason, never a guess:
 
 # %%
+rows = "\n".join(",".join(map(str, image.ravel())) for image in images)
 try:
-    ask(json.dumps({"instances": [[1, 2]]}), "application/json")
+    invoke(rows.splitlines()[0], "text/csv")
 except runtime.exceptions.ModelError as error:
-    print(error.response["OriginalStatusCode"], error.response["OriginalMessage"])
     refused = error.response["OriginalStatusCode"]
+    print(refused, error.response["OriginalMessage"])
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 workshop.save_results(refused=refused)
 
 # %% [markdown]
-# Whoever wants another form writes **handlers**: functions in a file `inference.py`, which travels
-# in `model.tar.gz`. TensorFlow's server has two, before and after the model: `input_handler` and
-# `output_handler`. PyTorch has no server that reads a saved function. There `model_fn` loads the
-# model, and `input_fn`, `predict_fn` and `output_fn` take a question to its answer. All have
-# defaults but the first. This one serves the model of `train_torch.py`:
+# For a form of your own you write **handlers**: functions in a file `inference.py`, which travels
+# in `model.tar.gz`. TensorFlow's server calls two of them: `input_handler` turns the request into
+# TensorFlow Serving's JSON, and `output_handler` turns the answer into what your clients want.
+# These two accept CSV and answer with a digit. You will run them below, in a batch transform.
 
 # %%
-workshop.show_function("train/inference.py", "model_fn")
+from IPython.display import display
+
+display(workshop.show_function("demos/serve_csv/inference.py", "input_handler"))
+workshop.show_function("demos/serve_csv/inference.py", "output_handler")
 
 # %% [markdown]
-# ## What it gets wrong
+# PyTorch has no server for a saved function; there handlers do everything. `model_fn` loads the
+# model. `input_fn`, `predict_fn` and `output_fn` lead from the request to the answer, and these
+# three have defaults. See `scripts/train/inference.py`, which serves the models of
+# `train_torch.py`.
 #
-# An accuracy is one number. Look at the pictures behind it, always: a label may be wrong, a digit
-# cut off, a class mistaken for another one.
+# ## What the model gets wrong
+#
+# Accuracy is a single number. Always look at the images behind it: a label may be wrong, a digit
+# cut off, one class mistaken for another.
 
 # %%
 said = probabilities.argmax(axis=1)
@@ -294,20 +357,27 @@ plots.images(
     [f"{labels[n]}, read as {said[n]}\n{probabilities[n].max():.0%} sure" for n in wrong[:12]],
     "Test images that the model gets wrong",
 )
+guess.compare(wrong=len(wrong))
+
+# %%
+accuracy = 1 - len(wrong) / len(labels)
+logged = result.metrics["test_accuracy"]
+same = abs(accuracy - logged) < 1e-6
+print(f"Served: {accuracy:.4f}. In the job's log: {logged:.4f}. Equal: {same}.")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
-accuracy = 1 - len(wrong) / len(labels)
-assert abs(accuracy - result.metrics["test_accuracy"]) < 1e-6, "Not the model that was measured."
+assert same, "Not the model whose accuracy the job logged."
 workshop.save_results(wrong=len(wrong), accuracy=accuracy)
 
 # %% [markdown]
-# The accuracy is the one that the job's log said, to the last digit. If a served model is worse
-# than its log, something differs between training and serving: usually the preprocessing.
+# If a served model is worse than its log says, training and serving differ somewhere. Look at the
+# preprocessing first.
 #
-# ## How long it takes
+# ## How long an answer takes
 #
-# One image in each request, one after the other. A mean hides what people feel: the slow ones. So
-# take the **median**, and the **99th percentile**: one answer in a hundred takes longer.
+# Send one image per request, one request after the other. A mean hides what users notice: the slow
+# answers. So report the **median** and the **99th percentile**, which one answer in a hundred
+# exceeds.
 
 # %%
 body = {"instances": images[:1].tolist()}
@@ -316,233 +386,184 @@ for _ in range(requests):
     began = time.perf_counter()
     predictor.predict(body)
     milliseconds.append(1000 * (time.perf_counter() - began))
+median, slowest = np.percentile(milliseconds, [50, 99])
 
 # %%
-median, slowest = np.percentile(milliseconds, [50, 99])
 share = np.arange(1, requests + 1) / requests
-with plots.canvas("Answers, one at a time", "milliseconds", "share of answers") as axes:
+with plots.canvas("Answers, one request at a time", "milliseconds", "share of answers") as axes:
     axes.plot(np.sort(milliseconds), share, color=plots.COLOURS[0])
-    lines_at = (("median", median, "--"), ("99th percentile", slowest, ":"))
-    for name, value, style in lines_at:
+    for name, value, style in (("median", median, "--"), ("99th percentile", slowest, ":")):
         axes.axvline(value, linestyle=style, color="black", label=f"{name}: {value:.1f} ms")
     axes.set(xlim=(0, None), ylim=(0, 1.02))
-    axes.legend(frameon=False)
-guess.compare(wrong=len(wrong), median=median, slowest=slowest)
+    axes.legend(frameon=False, loc="center right")
+guess.compare(median=median, slowest=slowest)
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 workshop.save_results(median_ms=median, slowest_ms=slowest)
 
 # %% [markdown]
-# What you measured is the way there and back, the signing of the request, JSON, and the model. The
-# model alone is the smallest part. `make bench` measures the same with 32 clients at once.
+# You timed the round trip: signing, HTTP, JSON, and the model. How much of it is there once per
+# request, whatever the request holds? Send 360 images at once and divide. **Predict** first.
+
+# %%
+fewer = workshop.guess(factor="One request with 360 images: how many times less per image?")
+
+# %%
+together = []
+for _ in range(5):
+    began = time.perf_counter()
+    predictor.predict({"instances": images.tolist()})
+    together.append(1000 * (time.perf_counter() - began) / len(images))
+each = float(np.median(together))
+print(f"alone {median:.2f} ms an image, 360 at once {each:.2f} ms")
+print(f"(five requests: {min(together):.2f} to {max(together):.2f} ms an image)")
+fewer.compare(factor=median / each)
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+workshop.save_results(ms_each_of_360=each, per_image_factor=median / each)
+
+# %% [markdown]
+# The difference is what each request pays for itself. Clients that can wait should send several
+# images at once.
 #
-# ## Take it away
+# ## Delete the endpoint
 #
-# Nothing below asks the endpoint, and on AWS it costs until it is deleted. So it is deleted
-# **now**, and not at the end of the lesson, which somebody may never reach. The model goes first,
-# because the SDK asks the endpoint which one it has.
+# Nothing below needs the endpoint, and on AWS it costs money until it is deleted. So delete it
+# **now**, not at the end of a lesson that you may not reach. The model goes first, because the SDK
+# asks the endpoint which model it has.
 
 # %%
 predictor.delete_model()
 predictor.delete_endpoint()
-sagemaker = session.client("sagemaker")
 mine = {"NameContains": session.job_prefix}
 left = [
-    one
-    for one in sagemaker.list_endpoints(**mine)["Endpoints"]
-    if one["EndpointStatus"] != "Deleting"
+    found["EndpointName"]
+    for found in sagemaker.list_endpoints(**mine)["Endpoints"]
+    if found["EndpointStatus"] != "Deleting"
 ]
 print(f"{len(left)} endpoints of this seat are left.")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
-assert not left, f"Still there, and billed: {[one['EndpointName'] for one in left]}"
+assert not left, f"Still there, and billed: {left}"
 workshop.save_results(endpoints_left=len(left))
 
 # %% [markdown]
-# If a cell above failed, its endpoint is still there: run the cell that deletes it now.
-# [Lesson 99](99_clean_up.ipynb) finds it, too, and all else.
+# Did a cell above fail? Then the endpoint still exists: run the cell that deletes it now.
+# [Lesson 99](99_clean_up.ipynb) finds it, too.
 #
 # ## A whole file: batch transform
 #
-# For questions that are all there already, an endpoint is the wrong thing. **Batch transform** is
-# a job: it takes instances, sends each line of a file to the model, writes the answers to S3,
-# and gives the instances back. It cannot be forgotten.
+# If you have all the inputs already, you don't need an endpoint. A **batch transform** is a job: it
+# starts instances, sends the records of a file to the model, writes the answers to S3 and releases
+# the instances. There is nothing that you could forget to delete.
 
 # %%
 folder = f"jobs/{session.job_prefix}questions"
-lines = "\n".join(json.dumps({"images": one.tolist()}) for one in images)
-session.client("s3").put_object(
-    Bucket=session.bucket, Key=f"{folder}/in/test.jsonl", Body=lines.encode()
-)
+lines = "\n".join(json.dumps({"images": image.tolist()}) for image in images)
+for name, text in {"json/test.jsonl": lines, "csv/test.csv": rows}.items():
+    session.client("s3").put_object(
+        Bucket=session.bucket, Key=f"{folder}/{name}", Body=text.encode()
+    )
+common = {
+    "instance_count": 1,
+    "instance_type": serving_type,
+    "assemble_with": "Line",
+    "accept": "application/jsonlines",
+    "tags": stacks.tags(seat),  # the SDK doesn't copy the job's
+}
 transformer = estimator.transformer(
-    tags=stacks.tags(seat),  # the SDK gives the job's own to neither model nor transform
-    instance_count=1,
-    instance_type=serving_type,
     strategy="MultiRecord",
-    assemble_with="Line",
-    accept="application/jsonlines",
     max_payload=1,
-    output_path=f"s3://{session.bucket}/{folder}/out",
+    output_path=f"s3://{session.bucket}/{folder}/json-out",
+    **common,
 )
 
 # %% [markdown]
-# `split_type="Line"` cuts the file into lines, and `MultiRecord` puts as many lines into a request
-# as fit into `max_payload`, 1 MB. The answers come in the same order, a line for each request, in a
-# file of the same name with `.out` at its end.
+# `split_type="Line"` splits the file at its line ends. `MultiRecord` puts as many lines into one
+# request as fit into `max_payload`, 1 MB. The answers come in the order of the inputs, in a file
+# with the same name and `.out` at its end.
+
 
 # %%
-began = time.monotonic()
-transformer.transform(
-    f"s3://{session.bucket}/{folder}/in",
-    content_type="application/jsonlines",
-    split_type="Line",
-    wait=False,
-)
-try:
-    transformer.wait(logs=False)
-finally:  # also where you interrupt this cell: a transform has no max_run
-    transform = {"TransformJobName": transformer.latest_transform_job.name}
-    if sagemaker.describe_transform_job(**transform)["TransformJobStatus"] == "InProgress":
-        sagemaker.stop_transform_job(**transform)
-    transformer.delete_model()
-written = session.client("s3").get_object(Bucket=session.bucket, Key=f"{folder}/out/test.jsonl.out")
-rows = [json.loads(line)["predictions"] for line in written["Body"].read().decode().splitlines()]
-batch = np.concatenate(rows)
-print(f"{len(batch)} answers in {len(rows)} request(s), {time.monotonic() - began:.0f} s")
+def transformed(transformer, source: str, content_type: str) -> list[str]:
+    """Run a batch transform of a folder with one file; return the lines of its answers."""
+    place = f"s3://{session.bucket}/{folder}/{source}"
+    transformer.transform(place, content_type=content_type, split_type="Line", wait=False)
+    job = {"TransformJobName": transformer.latest_transform_job.name}
+    try:
+        transformer.wait(logs=False)
+    finally:  # also if you interrupt this cell: a transform has no max_run
+        if sagemaker.describe_transform_job(**job)["TransformJobStatus"] == "InProgress":
+            sagemaker.stop_transform_job(**job)
+        transformer.delete_model()
+    s3, prefix = session.client("s3"), transformer.output_path.split(f"{session.bucket}/")[1]
+    (found,) = s3.list_objects_v2(Bucket=session.bucket, Prefix=f"{prefix}/")["Contents"]
+    body = s3.get_object(Bucket=session.bucket, Key=found["Key"])["Body"].read()
+    return body.decode().splitlines()
+
 
 # %%
-apart = float(np.abs(batch - probabilities).max())
+answered = transformed(transformer, "json", "application/jsonlines")
+batch = np.concatenate([json.loads(line)["predictions"] for line in answered])
+batch_difference = float(np.abs(batch - probabilities).max())
+print(f"{len(batch)} answers in {len(answered)} request(s)")
+print(f"largest difference from the endpoint's: {batch_difference:.1e}")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert batch.shape == probabilities.shape, f"{batch.shape} came back: an image was lost."
-assert apart < 1e-6, f"Batch transform and endpoint are {apart:.1e} apart."
-workshop.save_results(batch_apart=apart, batch_answers=len(batch))
+assert batch_difference < 1e-6, f"The endpoint's answers differ by {batch_difference:.1e}."
+workshop.save_results(batch_difference=batch_difference, batch_answers=len(batch))
 
 # %% [markdown]
-# ## Resume after an interruption
+# ## Another day: from the file in S3, with handlers
 #
-# **Spot instances** are what AWS has to spare: up to 90 % cheaper
-# ([AWS](https://docs.aws.amazon.com/sagemaker/latest/dg/model-managed-spot-training.html)), and
-# taken away when AWS needs them back, [two minutes after a
-# notice](https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-interruptions.html).
+# You don't need the estimator. A `TensorFlowModel` serves any `model.tar.gz`, and it can add the
+# handlers from above to it. `deploy()` and `transformer()` are the same as the estimator's.
 #
-# > Nobody outbids you, as older texts say: a SageMaker job has no price to bid.
-#
-# So a spot job must be able to resume. Three things make that possible:
-#
-# - the script writes a **checkpoint** now and then, to `/opt/ml/checkpoints`;
-# - SageMaker copies that folder to S3 while the job runs, and back when it starts again
-#   (`checkpoint_s3_uri`);
-# - the script, when it starts, looks there first.
-#
-# The weights alone are not enough. SGD's momentum and the place in the order of the images belong
-# to it, or what resumes is another training. Here the step says that place: the order of an epoch
-# follows from the seed and the epoch's number. (A model with dropout would have to keep the state
-# of its random numbers, too.) And a checkpoint is written **atomically**: under another name, then
-# renamed, so that whoever is interrupted while writing leaves the one before.
+# This time each CSV row is a request of its own: `SingleRecord`.
 
 # %%
-display(workshop.show_function("train/train_torch.py", "save_checkpoint"))
-workshop.show_function("train/train_torch.py", "resume")
+from sagemaker.tensorflow import TensorFlowModel
 
-# %% [markdown]
-# Now one job that is left alone, and one whose instance is taken away in the middle. On AWS nobody
-# can order that; the local endpoint can. `max_wait` is how long the job may take with all waiting.
-# **Predict:** will the two end with the same weights, to the last bit?
-
-# %%
-from sagemaker.pytorch import PyTorch
-
-
-def training(name: str, spot: bool, environment: dict | None = None) -> PyTorch:
-    """A training of one process that keeps a checkpoint every 100 steps."""
-    return PyTorch(
-        entry_point="train_torch.py",
-        framework_version="2.2.0",
-        py_version="py310",
-        instance_count=1,
-        instance_type=instance_type,
-        hyperparameters={"epochs": spot_epochs, "checkpoint-every": 100, "threads-per-rank": 1},
-        environment=environment or {},
-        **session.job_settings(name, spot=spot) | {"max_run": max_run},
-    )
-
-
-interrupt = {"LOCAL_SAGEMAKER_INTERRUPT": f"after {interrupt_after}s"}
-trainings = {
-    "left alone": training("alone", spot=False),
-    "interrupted": training("spot", spot=True, environment=interrupt),
-}
-guess = workshop.guess(same=("Will both end with the same weights?", ["yes", "no"]))
-ended = workshop.run_jobs(trainings, channels)
-
-# %%
-way = [one["Status"] for one in ended["interrupted"].description["SecondaryStatusTransitions"]]
-print(" → ".join(way))
-again = [one for one in ended["interrupted"].events if one["event"] == "resumed"]
-for one in again:
-    print(f"resumed from step {one['step']}")
-
-# %% jupyter={"source_hidden": true} tags=["results"]
-assert target == "aws" or "Interrupted" in way, (
-    "It had ended by then: take a smaller interrupt_after."
+with_handlers = TensorFlowModel(
+    model_data=result.model,
+    entry_point="inference.py",
+    source_dir=str(workshop.DEMOS / "serve_csv"),
+    role=session.role,
+    framework_version="2.12.0",
+    sagemaker_session=session.sagemaker_session,
+    name=f"{session.job_prefix}handlers-{int(time.time())}",
 )
+by_row = with_handlers.transformer(
+    strategy="SingleRecord",
+    output_path=f"s3://{session.bucket}/{folder}/csv-out",
+    **common,
+)
+answered = transformed(by_row, "csv", "text/csv")
+
+# %% [markdown]
+# There is one answer per row, in the same order, so you can join answers to inputs by their
+# position. (`transform(join_source="Input", …)` makes SageMaker write each answer next to its
+# input. The local endpoint doesn't support that.)
 
 # %%
-hashes = {name: one.table("weights")["weights_sha256"].iloc[-1] for name, one in ended.items()}
-same = len(set(hashes.values())) == 1
-print("\n".join(f"{name}: {one[:16]}…" for name, one in hashes.items()))
-guess.compare(same="yes" if same else "no")
+joined = pd.DataFrame(map(json.loads, answered)).assign(label=labels)
+joined["right"] = joined["digit"] == joined["label"]
+print(f"{len(joined)} rows, {joined['right'].mean():.1%} right")
+joined.head()
 
 # %% jupyter={"source_hidden": true} tags=["results"]
-assert same, "The resumed training is another one: something is missing in the checkpoint."
-workshop.save_results(way=way, resumed=[one["step"] for one in again], hashes=hashes, same=same)
+assert list(joined["digit"]) == list(said), "The handlers' digits are not the endpoint's."
+assert np.allclose(joined["probability"], probabilities.max(axis=1), atol=1e-6), "Other answers."
+workshop.save_results(rows_joined=len(joined), by_handlers=float(joined["right"].mean()))
 
 # %% [markdown]
-# At most the steps since the last checkpoint were done twice: that is the price of an interruption,
-# and why `checkpoint-every` is a choice. A checkpoint each step would cost more than it saves.
-#
-# The same weights, to the last bit. (On a GPU, where sums are added in another order each time,
-# they would be close.) With several ranks it is the same, with one rule: **rank 0 alone writes**,
-# and every rank resumes from what rank 0 read: `resume` in `train_torch_ddp.py` broadcasts it.
-#
-# ## When it breaks
-#
-# A distributed job rarely breaks with a clear error. Usually one rank has a problem, and the
-# *others* show a symptom: they wait. So learn to read symptoms. `workshop break` reproduces the
-# common ones on this machine, one command each, and says what to look for in the log:
-
-# %%
-with pd.option_context("display.max_colwidth", None):
-    display(failures.table()[["symptom", "lesson"]])
-
-# %% [markdown]
-# Two of them now, really. Each trains for a moment with the mistake in it.
-
-# %%
-shown = {name: failures.reproduce(name) for name in breaks}
-for one in shown.values():
-    display(one)
-
-# %% jupyter={"source_hidden": true} tags=["results"]
-workshop.save_results(broke={name: one.as_described for name, one in shown.items()})
-
-# %% [markdown]
-# Without the mistake, with `fixed=True`, the same script ends well. Try others at a shell:
-# `workshop break rank-hangs`, `workshop break rank-hangs --fixed`.
-#
-# What all silent ones have in common: **no error, no new line in the log, and a bill that grows.**
-# Three habits end that. Give each job a `max_run` that is not much longer than it needs. Let every
-# rank print now and then that it lives. Give collectives a timeout, so that a rank that waits says
-# for what.
-#
 # ## Exercises
 #
 # In [exercises/08](exercises/08_serving.ipynb), each with a check:
 #
 # 1. *A file for batch transform* (6 minutes, easy): JSON lines from images.
-# 2. *A digit in place of ten numbers* (8 minutes, medium): what an `inference.py` answers.
-# 3. *A checkpoint that is never half* (13 minutes, hard): write it so that it may be interrupted.
+# 2. *A digit in place of ten numbers* (8 minutes, medium): what an `output_handler` answers.
 #
 # ## Check yourself
 
@@ -552,23 +573,19 @@ workshop.quiz("08")
 # %% [markdown]
 # ## Summary
 #
-# - A served model is a file, a configuration and instances. Only the last cost, and they cost until
-#   you delete them.
-# - What is done with the pixels before the model belongs into the model.
-# - Compare what the endpoint says with what the model says, and look at what it gets wrong.
-# - Report the median and the 99th percentile of an answer's time, not the mean.
-# - For a pile of questions take batch transform: it ends by itself.
-# - A checkpoint holds weights, optimizer, place in the data and random numbers, is written under
-#   another name first, and by rank 0 alone. Then an interrupted training is the same training.
-# - A rank that waits is a symptom; the cause is another rank.
+# - `deploy()` makes a model, an endpoint configuration and an endpoint. Only the endpoint costs
+#   money, and it does until you delete it.
+# - Preprocessing belongs in the model. Other forms of a request belong in handlers.
+# - Compare the endpoint's answers with the model's own, and look at the images it gets wrong.
+# - Report the median and the 99th percentile of the latency, not the mean.
+# - A batch transform answers a whole file and ends by itself.
 
 # %% [markdown]
 # ## Clean up
 #
-# The endpoint and the models are deleted; jobs and the batch transform have ended. What is left is
-# in S3 and in the logs, and [lesson 99](99_clean_up.ipynb) finds it.
+# The endpoint and the models are deleted; the job and the batch transforms have ended. S3 and the
+# logs still hold what they wrote; [lesson 99](99_clean_up.ipynb) finds it.
 #
 # ## Next
 #
-# You have trained models in seven ways, served one, and broken some. Lesson 99 deletes what is
-# left, and proves it.
+# [09 · Data](09_data.ipynb): which files an instance gets, and in which form.

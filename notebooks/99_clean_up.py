@@ -16,18 +16,18 @@
 #
 # **After this lesson you can**
 #
-# - say what costs money while nobody looks, and how much;
-# - see all that your seat has in an account, before anything is deleted;
-# - delete it, look again, and say: nothing is left;
-# - tell your own things from other people's, whatever their names are.
+# - say what costs money while nobody uses it, and how much;
+# - list everything that your seat has in an account before you delete any of it;
+# - delete it, look again, and prove that nothing is left;
+# - tell your own things from other people's, whatever they are called.
 #
 # **Before:** [lesson 00](00_setup.ipynb): stacks, bucket, job.
 #
 # **Time:** 10 minutes, and 13 for the exercises.
 #
 # **Where it runs:** this machine (`target = "local"`) or AWS (`target = "aws"`), the same cells.
-# For AWS take credentials of your own: the role of the course's notebook instance may neither make
-# nor delete stacks, least of all the one that it stands in.
+# On AWS use your own credentials: the role of the course's notebook instance may neither make nor
+# delete stacks, least of all its own.
 #
 # **Cost on AWS:** about 0.02 USD: one `ml.c5.xlarge` for 5 minutes (us-east-1, price list of
 # 2026-09-27), to have something to delete. Locally nothing.
@@ -35,9 +35,9 @@
 # %% [markdown]
 # ## Set up
 #
-# - `seat`: your seat, the one of the other lessons.
-# - `delete`: whether the last section deletes all that **your seat** has. As it stands it only
-#   shows that. Set it to `True` when you have finished the course.
+# - `seat`: your seat, as in the other lessons.
+# - `delete`: whether the section *Your own seat* deletes everything that **your seat** has. By
+#   default it only lists it. Set it to `True` when you have finished the course.
 # - `max_run`: seconds after which SageMaker ends the job of this lesson.
 
 # %% tags=["parameters"]
@@ -54,8 +54,8 @@ from workshop.account import cleanup, prices
 print(workshop.versions())
 
 # %% [markdown]
-# You will practise on a second seat, which this lesson makes, fills and deletes. Nothing that you
-# made in other lessons is touched by it.
+# You will practise on a second seat, which this lesson makes, fills and deletes. It touches nothing
+# that you made in other lessons.
 
 # %%
 practice = f"{seat[:14]}99"
@@ -63,20 +63,21 @@ session = workshop.session(target=target, seat=practice)
 session
 
 # %% [markdown]
-# ## What costs money while nobody looks
+# ## What costs money while nobody uses it
 #
-# A training job ends, and its instances are given back. Other things stay until somebody deletes
+# A training job ends, and its instances are released. Other things stay until somebody deletes
 # them. An **endpoint** is one or more instances that wait for requests to your model, day and
-# night. A **NAT gateway** is the way from a closed network to the internet, and an **interface
-# endpoint** is the way from it to one service of AWS. Both belong to a network, not to a job.
+# night. A **NAT gateway** connects a private network to the internet, and an **interface
+# endpoint** connects it to a single AWS service. Both belong to a network, not to a job.
 #
-# **Predict, then run.** The second question is about the job that you will run below.
+# **Predict, then run.** You will see the answer to the first question right below, and the answer
+# to the second one after a small job.
 
 # %%
-asked = ["endpoint ml.m5.large", "nat-gateway", "interface-endpoint", "s3"]
+asked = list(prices.idle_table().index)  # every row of the table that you see next
 guess = workshop.guess(
-    dearest=("Which costs most in a month? (s3: 10 GB)", asked),
-    things="How many things does one small job leave?",
+    dearest=("Which costs most in a month? (ecr, logs, s3: 10 GB each)", sorted(asked)),
+    things="How many things does one small job leave behind?",
 )
 
 # %%
@@ -84,17 +85,18 @@ idle = prices.idle_table()
 idle
 
 # %% [markdown]
-# Each price is a list price of us-east-1 with its date; `workshop/account/prices.toml` names the
-# sources. Your region and your day may differ.
+# These are list prices for us-east-1, each with its date; `workshop/account/prices.toml` names the
+# sources. Prices differ between regions and change. A month has 730 hours here.
 #
-# In this table a month is 730 hours. Whether anybody used the thing does not matter. In December
-# 2022 somebody [reported](https://github.com/amazon-science/alexa-teacher-models/issues/5) a bill
-# of more than 2,000 USD after a tutorial: they had not used what it set up, they wrote, and AWS's
-# support found the cost under "Hosting". That is how an endpoint is billed. It is one side of a
-# story, and the remedy is the same in any case: look what is there.
+# You pay whether you use the thing or not. In December 2022 somebody
+# [reported](https://github.com/amazon-science/alexa-teacher-models/issues/5) a bill of more than
+# 2,000 USD after a tutorial. They wrote that they hadn't used what it had set up, and that AWS's
+# support had found the cost under "Hosting", which is how an endpoint is billed. That is one side
+# of the story. The remedy is the same in any case: look at what is there.
 
 # %%
-dearest = idle.loc[asked, "USD a month"].idxmax()
+dearest = idle["USD a month"].idxmax()
+guess.compare(dearest=dearest)
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert idle.loc["s3", "USD a month"] < 1, "Look at the price of S3 again."
@@ -127,10 +129,11 @@ estimator.fit({"training": f"{data}/training", "test": f"{data}/test"}, wait=Fal
 result = workshop.follow(estimator)
 
 # %% [markdown]
-# To serve a model, SageMaker wants an entry of it: an image, and where its files are. You make one.
-# It has the two **tags** that all things of this course carry: `workshop` and `seat`.
+# Next you register the model, as `deploy()` did in [lesson 08](08_serving.ipynb). The model gets
+# the two **tags** that everything in this course carries: `workshop` and `seat`.
 #
-# You also make an entry with a very similar name and no tags. Let us say that it is a colleague's.
+# You also register one with a very similar name and no tags. Pretend that it belongs to a
+# colleague.
 
 # %%
 api = session.client("sagemaker")
@@ -148,7 +151,7 @@ for name, tags in ((mine, ours), (theirs, [])):
 # %% [markdown]
 # ## Look before you delete
 #
-# `cleanup.find` looks at everything a seat can have, and changes nothing. At a terminal this is
+# `cleanup.find` looks for everything that a seat can have, and changes nothing. In a terminal it is
 # `workshop clean --dry-run`, with `--seat NAME` and `--target aws`.
 
 # %%
@@ -156,12 +159,12 @@ found = cleanup.find(session)
 found.table()
 
 # %% [markdown]
-# You should see five kinds, all made by one job of a few seconds and what it needed. The objects
-# are the data, your packed code and the trained model. `not told` and `not known` stand where AWS
-# does not tell the size of a log stream; it is a few kilobytes.
+# One job of a few seconds made all of these, together with what it needed. The objects are the
+# data, your packed code and the trained model. `not told` and `not known` mean that AWS doesn't
+# report the size of a log stream; it is a few kilobytes.
 
 # %%
-guess.compare(dearest=dearest, things=found.count)
+guess.compare(things=found.count)
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert not found.unseen, f"Could not be looked at: {found.unseen}"
@@ -170,10 +173,10 @@ kinds = {kind: int(count) for kind, count in found.table()["how many"].items()}
 workshop.save_results(kinds=kinds, usd_per_month=found.usd_per_month)
 
 # %% [markdown]
-# Nothing here costs more than a cent a month. That is what the course is built for: its jobs end by
-# themselves, and the stacks that cost by the hour are not made unless you name them.
+# The course is built to leave cheap things only: jobs end by themselves, and the stacks that cost
+# money by the hour are made only if you name them.
 #
-# And the colleague's entry? It is not in the table. It was seen, and here is what was said of it:
+# And the colleague's model? It isn't in the table. The search did find it, and says this about it:
 
 # %%
 for foreign in found.foreign:
@@ -181,37 +184,38 @@ for foreign in found.foreign:
 
 # %% [markdown]
 # **A name proves nothing.** `workshop-a-b-storage` begins like the things of seat `a`, and may be
-# somebody else's. So only the tags count. What has the name and not the tags is shown, and stays.
+# somebody else's. So only the tags count. Something that has the name but not the tags is listed
+# and kept.
 #
-# Log streams cannot have tags. They are yours if the job that wrote them is. Keep that in mind for
-# the next section: **what proves who owns a thing must be deleted after it.**
+# Log streams can't have tags. They are yours if the job that wrote them is yours. Remember that for
+# the next section: **delete the proof of ownership after the thing itself.**
 #
 # ## Delete, and look again
 #
-# What runs goes first, since it costs most and goes on writing. Then logs before the jobs that
-# prove whose they are, and objects before the bucket's stack: CloudFormation deletes no bucket
-# that holds something.
+# Running things go first: they cost most, and they keep writing. Then come the logs, before the
+# records of the jobs that prove whose they are. Objects go before the bucket's stack, because
+# CloudFormation can't delete a bucket that isn't empty.
 
 # %%
 report = cleanup.clean(session)
 
 # %% [markdown]
-# The last step is the one that most clean-ups lack. After deleting, look again, at the account and
-# not at a list of what you meant to delete. Report what is left, and why.
+# Most clean-ups lack the last step: after deleting, look again. Look at the account, not at a list
+# of what you meant to delete. Then report what is left, and why.
 
 # %%
 for line in report.lines():
     print(line)
 
 # %% jupyter={"source_hidden": true} tags=["results"]
-assert report.nothing_left, "Read the lines above, mend the cause, and run this section again."
+assert report.nothing_left, "Read the lines above, fix the cause, and run this section again."
 assert not report.refused, f"Refused: {report.refused}"
 workshop.save_results(done=len(report.done), left=report.left.count)
 
 # %% [markdown]
-# `Left: nothing.` Had something been refused, for want of a permission, say, the rest would have
-# gone all the same, and the line would name the call that was refused. Doing it again is safe: a
-# second run finds what is there, whatever became of the first.
+# If a call is refused, for lack of a permission for instance, the clean-up deletes the rest and
+# names the call. You can always run it again: it starts from what is there, not from what the first
+# run did.
 
 # %%
 again = cleanup.clean(session)
@@ -224,19 +228,17 @@ assert again.done == [], "A second run found something: what still writes?"
 # %% [markdown]
 # ## What AWS keeps
 #
-# Some things you cannot delete, and need not:
+# Some things you can't delete, and needn't:
 #
-# - **CloudFormation** tells of a deleted stack for 90 days
+# - **CloudFormation** lists a deleted stack for 90 days
 #   ([ListStacks](https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_ListStacks.html)).
-# - **CloudTrail**, the record of who called what, keeps 90 days of calls
-#   ([event history](https://docs.aws.amazon.com/awscloudtrail/latest/userguide/view-cloudtrail-events.html)).
-# - The **bill** keeps its lines. Look at it two days later: that is the last proof, and it comes
-#   late.
+# - **CloudTrail**, the record of who called what, keeps the calls of 90 days ([event
+#   history](https://docs.aws.amazon.com/awscloudtrail/latest/userguide/view-cloudtrail-events.html)).
+# - The **bill** keeps its lines. Look at it two days later: it is the final proof, and a late one.
 #
-# All three cost nothing. Texts of some years ago add a fourth, the records of training jobs. Since
-# then SageMaker has got a call, `DeleteTrainingJob`, and the clean-up used it. With a record you
-# lose its metrics and its request: whoever wants to compare jobs next year keeps it, and it costs
-# nothing either.
+# All three are free. Older texts add a fourth, the records of training jobs. SageMaker now has a
+# call for them, `DeleteTrainingJob`, and the clean-up used it. A record holds a job's metrics and
+# its request, and is free too. If you want to compare jobs next year, keep the records.
 
 # %%
 jobs = api.list_training_jobs(NameContains=session.job_prefix)["TrainingJobSummaries"]
@@ -249,7 +251,7 @@ workshop.save_results(jobs_left=len(jobs))
 # %% [markdown]
 # ## Your own seat
 #
-# Now the seat that you used in the other lessons. First a look, as before.
+# Now the seat that you used in the other lessons. List first, as before.
 
 # %%
 own = workshop.session(target=target, seat=seat)
@@ -260,21 +262,23 @@ before.table() if before.count else print(f"There is nothing of seat {seat!r}.")
 if delete:
     print("\n".join(cleanup.clean(own).lines()))
 else:
-    print("To delete all of it: delete = True in the cell at the top, and run from there. Or:\n")
+    print("To delete it all, set delete = True at the top and run all cells. Or in a terminal:\n")
     print(f"    workshop clean --seat {seat} --target {target}")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 after = cleanup.find(own)
-assert delete or after.count >= before.count, "Things of your seat went away: who deletes?"
+assert delete or after.count >= before.count, (
+    "Things of your seat disappeared: what else deletes them?"
+)
 workshop.save_results(own_before=before.count, own_after=after.count)
 
 # %% [markdown]
 # ## Exercises
 #
-# Both are in [exercises/99_clean_up.ipynb](exercises/99_clean_up.ipynb), with a check for each.
+# In [exercises/99](exercises/99_clean_up.ipynb), each with a check:
 #
-# 1. **Whose is it?** (5 minutes, easy): what a clean-up may delete.
-# 2. **In which order?** (8 minutes, medium): users go before what they use.
+# 1. *Whose is it?* (5 minutes, easy): what a clean-up may delete.
+# 2. *In which order?* (8 minutes, medium): first the user of a thing, then the thing.
 
 # %% [markdown]
 # ## Check yourself
@@ -285,22 +289,23 @@ workshop.quiz("99")
 # %% [markdown]
 # ## Summary
 #
-# - Jobs end. Endpoints, notebook instances and parts of a network cost by the hour until they are
-#   deleted, used or not.
-# - Tags say whose a thing is; names do not.
-# - What proves who owns a thing goes after it, so that a broken-off clean-up can be finished.
-# - A clean-up ends with a look at the account: nothing is left, or what, and why.
+# - Jobs end. Endpoints, notebook instances and parts of a network cost money by the hour until you
+#   delete them, whether you use them or not.
+# - Tags say whose a thing is; names don't.
+# - Delete the proof of ownership last, so that an interrupted clean-up can be finished.
+# - A clean-up ends with a look at the account: either nothing is left, or it says what and why.
 
 # %%
 print(f"{found.count} things were made, {report.left.count} are left.")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
-assert cleanup.find(session).count == 0, "Something came back: which program still runs?"
+assert cleanup.find(session).count == 0, "Something came back: which process is still running?"
 
 # %% [markdown]
 # ## Clean up
 #
-# One thing is left, which no program may delete for you: the colleague's. You made it, so you may.
+# One thing is left that no program may delete for you: the colleague's model. You made it, so you
+# may.
 
 # %%
 survivors = [one["ModelName"] for one in api.list_models()["Models"]]
@@ -312,10 +317,14 @@ assert theirs in survivors, "The colleague's model is gone: that must never happ
 workshop.save_results(foreign_survived=theirs in survivors)
 
 # %% [markdown]
-# On this machine the endpoint keeps its state in one directory, which `workshop status` names.
-# `workshop down --forget` ends the endpoint and removes all of it, for every seat.
+# The local endpoint keeps its state in one directory; `workshop status` prints its name. `workshop
+# down --forget` ends the endpoint and removes that directory, for every seat.
 #
 # ## Next
 #
-# Your own model. Take [lesson 05](05_horovod_on_training_instances.ipynb) as it is, put your script
-# in the place of ours, and end with `workshop clean`.
+# Your own model. Copy [lesson 05](05_horovod_on_training_instances.ipynb), put your script in the
+# place of ours, and finish with `workshop clean`.
+#
+# Further reading: AWS's white paper [Power Machine Learning at
+# Scale](https://d1.awsstatic.com/whitepapers/aws-power-ml-at-scale.pdf), on Dask, Ray and
+# distributed deep learning. (A list of 2020 names it; we couldn't open it in November 2026.)

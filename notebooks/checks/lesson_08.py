@@ -3,17 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from unittest import mock
 
 import numpy as np
 
 from workshop.lesson.check import Wrong, exercise
-
-OLD, PIECES = b"the checkpoint of step 100", [b"the ", b"checkpoint ", b"of step 200"]
 
 
 @exercise("08.1")
@@ -94,75 +87,3 @@ def _why(found: dict, right: list) -> str:
     if got[2] is None and right[2] == 0:
         return "Exactly `sure` is sure enough. (And 0 is a digit: `if digit` is False for it.)"
     return "Take the class with the largest probability of each row."
-
-
-@exercise("08.3")
-def save(answer) -> str:
-    """Break off at each piece; watch the file and its folder while it is being written."""
-    for pieces_before_the_end in range(len(PIECES) + 1):
-        with tempfile.TemporaryDirectory() as folder:
-            _break_off(answer, Path(folder) / "latest", pieces_before_the_end)
-    synced: list[int] = []  # bytes that the file had at each call
-
-    def fsync(descriptor: int) -> None:
-        synced.append(os.fstat(descriptor).st_size)
-
-    with tempfile.TemporaryDirectory() as folder, mock.patch("os.fsync", fsync):
-        path = Path(folder) / "latest"
-        path.write_bytes(OLD)
-        answer(path, _watching(path, PIECES))
-        _whole(path, b"".join(PIECES), "At the end")
-        if len(b"".join(PIECES)) not in synced:
-            raise Wrong(
-                "Bytes may still be in memory when the name changes: after a power cut the file "
-                "would not be whole. When all is written, flush, then os.fsync, then rename."
-            )
-    return "The old one or the new one, whole, whenever it is taken away."
-
-
-def _break_off(answer: Callable, path: Path, count: int) -> None:
-    path.write_bytes(OLD)
-    try:
-        answer(path, _watching(path, PIECES[:count], breaks=True))
-    except _Taken:
-        pass
-    else:
-        raise Wrong("The error of `chunks` did not come out: the caller thinks all is well.")
-    _whole(path, OLD, f"After an error at piece {count + 1}")
-
-
-def _whole(path: Path, right: bytes, when: str) -> None:
-    if not path.exists():
-        raise Wrong(
-            f"{when} there is no file: the old one was removed before the new one was whole."
-        )
-    if (found := path.read_bytes()) != right:
-        raise Wrong(f"{when} the file holds {found!r}, not {right!r}.")
-    if others := [one.name for one in path.parent.iterdir() if one != path]:
-        raise Wrong(f"{when} {', '.join(others)} is left in the folder.")
-
-
-class _Taken(Exception):
-    """What `chunks` raises."""
-
-
-def _watching(path: Path, pieces: list[bytes], breaks: bool = False) -> Iterator[bytes]:
-    """Yield the pieces. Raise Wrong where somebody who reads now would find half a file."""
-    for piece in [*pieces, b""]:
-        if not path.exists() or path.read_bytes() != OLD:
-            raise Wrong(
-                "While it was being written, the old file was gone or changed. Who reads now, or "
-                "resumes from it now, finds half a checkpoint. Write to another name."
-            )
-        if (
-            not [one for one in path.parent.iterdir() if one != path]
-            and piece != (pieces or [b""])[0]
-        ):
-            raise Wrong(
-                "The new bytes are not in the file's own folder. Elsewhere may be another disk, "
-                "from which a rename is a copy; and in memory a model may not fit a second time."
-            )
-        if piece:
-            yield piece
-    if breaks:
-        raise _Taken("the instance was taken away")

@@ -144,3 +144,29 @@ def test_another_archive_is_refused_unopened(source, tmp_path):
 def test_validation_larger_than_the_data(source, tmp_path):
     with pytest.raises(data_prep.DataError, match="cannot put 100 of 100"):
         prepare(tmp_path / "out", source, validation_images=100)
+
+
+def test_the_sample_has_cifar10s_form_and_is_cut_from_the_photographs():
+    from sklearn.datasets import load_sample_images
+
+    images, labels = cifar10.decode(cifar10.sample_bytes())
+    assert images.shape == (2750, 32, 32, 3) and set(labels) == set(range(10))
+    (china, flower) = load_sample_images().images
+    for picture, label in zip(images[:20], labels[:20], strict=True):
+        photograph = china if label < 5 else flower
+        columns = [
+            left
+            for top in range(0, photograph.shape[0] - 31, cifar10.SAMPLE_STRIDE)
+            for left in range(0, photograph.shape[1] - 31, cifar10.SAMPLE_STRIDE)
+            if (photograph[top : top + 32, left : left + 32] == picture).all()
+        ]
+        assert label % 5 in {5 * left // photograph.shape[1] for left in columns}
+
+
+def test_the_sample_is_written_as_cifar10_is(tmp_path):
+    folder = data_prep.cifar10.prepare_sample(tmp_path / "sample", quiet=True)
+    counts = {name: len(read_channel(folder / name)[1]) for name in cifar10.SAMPLE_COUNTS}
+    assert counts == {"train": 2000, "validation": 250, "test": 500}
+    images, _ = read_channel(folder / "test")
+    expected, _ = cifar10.decode(cifar10.sample_bytes())
+    np.testing.assert_array_equal(np.array(images)[0], expected[2250])

@@ -1,9 +1,6 @@
 """Plausible wrong answers to lesson 08's exercises, and what the check says of each."""
 
 import json
-import os
-import tempfile
-from pathlib import Path
 
 import numpy as np
 
@@ -59,75 +56,6 @@ def probabilities(body, sure=0.5):
     return json.dumps({"digits": [float(r.max()) if r.max() >= sure else None for r in rows]})
 
 
-def in_place(path, chunks):
-    with open(path, "wb") as stream:
-        for chunk in chunks:
-            stream.write(chunk)
-        os.fsync(stream.fileno())
-
-
-def old_one_first(path, chunks):
-    Path(path).unlink()
-    partial = Path(f"{path}.new")
-    with partial.open("wb") as stream:
-        for chunk in chunks:
-            stream.write(chunk)
-    partial.rename(path)
-
-
-def leaves_its_parts(path, chunks):
-    partial = Path(f"{path}.new")
-    with partial.open("wb") as stream:
-        for chunk in chunks:
-            stream.write(chunk)
-        stream.flush()
-        os.fsync(stream.fileno())
-    partial.rename(path)
-
-
-def swallows(path, chunks):
-    partial = Path(f"{path}.new")
-    try:
-        with partial.open("wb") as stream:
-            for chunk in chunks:
-                stream.write(chunk)
-        partial.rename(path)
-    except Exception:
-        partial.unlink()
-
-
-def no_fsync(path, chunks):
-    partial = Path(f"{path}.new")
-    try:
-        with partial.open("wb") as stream:
-            for chunk in chunks:
-                stream.write(chunk)
-        partial.rename(path)
-    finally:
-        partial.unlink(missing_ok=True)
-
-
-def fsync_too_early(path, chunks):
-    partial = Path(f"{path}.new")
-    try:
-        with partial.open("wb") as stream:
-            os.fsync(stream.fileno())
-            for chunk in chunks:
-                stream.write(chunk)
-        partial.rename(path)
-    finally:
-        partial.unlink(missing_ok=True)
-
-
-def elsewhere(path, chunks):
-    with tempfile.NamedTemporaryFile(dir=tempfile.gettempdir()) as stream:
-        for chunk in chunks:
-            stream.write(chunk)
-        stream.flush()
-        os.fsync(stream.fileno())
-        Path(path).write_bytes(Path(stream.name).read_bytes())
-
-
 WRONG = {
     "08.1": [
         (one_list, "no list around them"),
@@ -143,14 +71,5 @@ WRONG = {
         (zero_is_false, "0 is a digit"),
         (not_a_text, "json.dumps"),
         (probabilities, "not its probability"),
-    ],
-    "08.3": [
-        (in_place, "Write to another name"),
-        (old_one_first, "Write to another name"),
-        (leaves_its_parts, "is left in the folder"),
-        (swallows, "did not come out"),
-        (no_fsync, "os.fsync"),
-        (fsync_too_early, "When all is written, flush, then os.fsync"),
-        (elsewhere, "own folder"),
     ],
 }

@@ -41,13 +41,9 @@ SMALL: dict[str, dict] = {
         "epochs": 2,
         "training_between": "50mbit",
     },
-    "08": {
-        "epochs": 8,
-        "requests": 40,
-        "breaks": ["ranks-overwrite"],
-        "spot_epochs": 150,
-        "interrupt_after": 6,
-    },
+    "08": {"epochs": 8, "requests": 40},
+    "09": {"epochs": 1},
+    "10": {"epochs": 80, "interrupt_at": 300},
     "99": {},
 }
 CELL_SECONDS = 600  # of a machine that is shared

@@ -77,7 +77,7 @@ def test_lesson_99(lesson_run):
     }
     assert found["done"] == 6 and found["left"] == 0 and found["again"] == 0
     assert found["jobs_left"] == 0 and found["foreign_survived"] is True
-    assert found["dearest"] == "endpoint ml.m5.large"
+    assert found["dearest"] == "notebook ml.m5.xlarge"
     assert 0 < found["usd_per_month"] < 0.01
     assert "Left: nothing." in printed
     assert f"models: workshop-{SEAT}99-of-a-colleague: not tagged as this" in printed

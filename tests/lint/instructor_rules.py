@@ -2,30 +2,96 @@
 
 from __future__ import annotations
 
+import ast
+import dataclasses
 import re
 from collections.abc import Iterator
 
-from course_text import COVERAGE, GUIDE, ROOT, Finding, lessons, matches, read, sections, table
+from course_text import (
+    COVERAGE,
+    GUIDE,
+    ROOT,
+    Cell,
+    Finding,
+    cells,
+    lessons,
+    matches,
+    read,
+    table,
+)
 
 # The source documents' own numbers; some were never given.
 CLAIMS = set(range(1, 101)) - {21, 22, 30, 61, 80, 81, 85}
 
 
-def wrong_place(lesson: str, section: str, says: str) -> str | None:
-    """What is wrong with a place where a claim is said to be taught; None if nothing is."""
+def wrong_place(lesson: str, section: str, shown: str) -> str | None:
+    """What is wrong with a place where a claim is said to be shown; None if nothing is.
+
+    shown: "result `NAME`" or "code `TEXT`". That an executed lesson has the result is
+    tests/lessons/test_coverage.py's.
+    """
     if lesson not in lessons():
         return f"there is no lesson {lesson}"
-    if section not in (found := sections(read(lessons()[lesson]))):
+    if section not in (found := cells_by_section(read(lessons()[lesson]))):
         return f"lesson {lesson} has no section {section!r}; it has: {', '.join(found)}"
-    if not says:
-        return "no word to look for"
-    if says.strip("`").casefold() not in " ".join(found[section].split()).casefold():
-        return f"section {section!r} of lesson {lesson} never says {says!r}"
-    return None
+    kind, _, text = shown.partition(" ")
+    text = text.removeprefix("`").removesuffix("`")
+    if kind == "result" and text:
+        saved = [name for cell in found[section] for name in saved_results(cell)]
+        if text not in saved:
+            return f"no cell of {section!r} in lesson {lesson} records {text!r}, only {saved}"
+        return None
+    if kind == "code" and text:
+        if text not in " ".join(" ".join(map(code_of, found[section])).split()):
+            return f"section {section!r} of lesson {lesson} has no code {text!r}"
+        return None
+    return f"{shown!r} is neither result `NAME` nor code `TEXT`"
+
+
+def cells_by_section(text: str) -> dict[str, list[Cell]]:
+    """Second-level heading -> its cells; one in which several begin belongs to each of them."""
+    found: dict[str, list[Cell]] = {}
+    heading = None
+    for cell in cells(text):
+        begun = re.findall(r"^## (.*)$", cell.text, re.MULTILINE) if cell.kind != "code" else []
+        parts = re.split(r"^## .*$", cell.text, flags=re.MULTILINE) if begun else [cell.text]
+        for name, part in zip([heading, *begun], parts, strict=True):
+            if name is not None:
+                found.setdefault(name, []).append(dataclasses.replace(cell, text=part))
+        heading = begun[-1] if begun else heading
+    return found
+
+
+def saved_results(cell: Cell) -> list[str]:
+    """The names that a cell gives to workshop.save_results."""
+    if cell.kind != "code":
+        return []
+    calls = [node for node in ast.walk(ast.parse(cell.text)) if isinstance(node, ast.Call)]
+    saving = [one for one in calls if getattr(one.func, "attr", "") == "save_results"]
+    return [keyword.arg for one in saving for keyword in one.keywords if keyword.arg]
+
+
+def code_of(cell: Cell) -> str:
+    """A cell's code with that of the scripts it names; of prose, what is marked as code or a link.
+
+    So a word of the prose alone shows nothing.
+    """
+    if cell.kind != "code":
+        marked = re.findall(r"```.*?```|`[^`]+`|\]\(https?:[^)]+\)", cell.text, re.DOTALL)
+        return with_scripts(" ".join(marked), re.findall(r"`scripts/([\w/]+\.py)`", cell.text))
+    return with_scripts(cell.text, re.findall(r'"([\w/]+\.py)"', cell.text))
+
+
+def with_scripts(text: str, names: list[str]) -> str:
+    """The text, and the scripts of these names: below scripts/, its train/ or its demos/."""
+    paths = [
+        ROOT / "scripts" / folder / name for name in names for folder in ("", "train", "demos")
+    ]
+    return "\n".join([text, *(read(path) for path in paths if path.is_file())])
 
 
 def of_coverage(coverage: str) -> Iterator[Finding]:
-    """Each claim of the source documents once, with a section that says it."""
+    """Each claim of the source documents once, with a section and what in it shows the claim."""
     rows = table(coverage, "| row |")
     numbers = [int(row.cells[0]) for row in rows]
     for number in sorted(CLAIMS ^ set(numbers)):

@@ -4,7 +4,7 @@ from workshop.course.lessons import lessons
 from workshop.course.sync import as_notebook, everything, out_of_step
 from workshop.paths import NOTEBOOKS
 
-NUMBERS = {"00", "01", "02", "03", "04", "05", "06", "07", "08", "99"}
+NUMBERS = {"00", "01", "02", "03", "04", "05", "06", "07", "08", "09", "10", "99"}
 
 
 def test_all_lessons_are_there():

@@ -5,6 +5,7 @@
     failures.names()
     found = failures.reproduce("rank-hangs")        # about 20 seconds
     found.symptom, found.line, found.remedy, found.seconds
+    found.log                                       # what the ranks printed
     failures.reproduce("rank-hangs", fixed=True)    # the same without the mistake
 
 The command `workshop break` does the same at a shell.

@@ -60,4 +60,5 @@ def reproduce(name: str, fixed: bool = False) -> Reproduction:
         as_described=not found.impossible and found.failed != fixed,
         fixed=fixed,
         impossible=found.impossible,
+        log=found.log,
     )

@@ -6,6 +6,7 @@ Each takes whether the mistake is fixed first. RANKS, at the end, is the table.
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 import tempfile
@@ -71,10 +72,17 @@ def short(line: str, limit: int = 200) -> str:
     return line if len(line) <= limit else line[: limit - 3] + "..."
 
 
+def log_of(processes: Processes) -> tuple[str, ...]:
+    """All lines, each after its rank in brackets, without this machine's folders."""
+    folders = re.compile(rf"/[^\"\s]*/site-packages/|{re.escape(str(ROOT))}/")
+    return tuple(folders.sub("", str(line)) for line in processes.lines)
+
+
 def good_end(processes: Processes) -> CheckResult:
     """For a run with the mistake fixed: both ranks must come to their end."""
     failed = processes.statuses != [0] or len(processes.events("end")) != 2
-    return CheckResult(failed, first_line(processes.lines, '"event": "end"'))
+    line = first_line(processes.lines, '"event": "end"')
+    return CheckResult(failed, line, log=log_of(processes))
 
 
 def rank_dies(fixed: bool) -> CheckResult:
@@ -111,7 +119,8 @@ def rank_hangs(fixed: bool) -> CheckResult:
     timed_out = first_line(processes.lines, r"Timed out waiting \d+ms")
     where = first_line(processes.lines, r"line \d+ in wait_for$")
     failed = asked and bool(timed_out and where) and processes.failed == 0
-    return CheckResult(failed, f"{short(where)}  and then: {short(timed_out)}")
+    line = f"{short(where)}  and then: {short(timed_out)}"
+    return CheckResult(failed, line, log=log_of(processes))
 
 
 def _ask_for_stack(processes: Processes) -> bool:
@@ -139,7 +148,7 @@ def mismatched_shapes(fixed: bool) -> CheckResult:
     if fixed:
         return good_end(done)
     line = first_line(done.lines, r"params\[\d+\] in this process with sizes .* not to match")
-    return CheckResult(bool(line) and done.failed == 0, short(line))
+    return CheckResult(bool(line) and done.failed == 0, short(line), log=log_of(done))
 
 
 def forgotten_broadcast(fixed: bool) -> CheckResult:
@@ -150,7 +159,7 @@ def forgotten_broadcast(fixed: bool) -> CheckResult:
         return CheckResult(fixed, last_line(done))
     ends = [one["weights_at_end"][:12] for one in evidence]
     line = f'"weights_at_end" of rank 0: {ends[0]}..., of rank 1: {ends[1]}...'
-    return CheckResult(ends[0] != ends[1], line)
+    return CheckResult(ends[0] != ends[1], line, log=log_of(done))
 
 
 def forgotten_set_epoch(fixed: bool) -> CheckResult:
@@ -188,9 +197,9 @@ def ranks_overwrite(fixed: bool) -> CheckResult:
     broken = done.events("broken")
     if fixed:
         end = good_end(done)
-        return CheckResult(bool(broken) or end.failed, end.line)
+        return CheckResult(bool(broken) or end.failed, end.line, log=end.log)
     line = f"save {broken[0]['save']}: {broken[0]['error']}" if broken else ""
-    return CheckResult(bool(broken), short(line))
+    return CheckResult(bool(broken), short(line), log=log_of(done))
 
 
 RANKS = (
@@ -203,7 +212,7 @@ RANKS = (
         "checkpoints, so that the next job resumes. torchrun --max-restarts 1 starts all ranks "
         "again by itself (set TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1, or they may look for the dead "
         "ones: pytorch#135712); SageMaker's launcher and mpirun do not.",
-        "08",
+        "10",
         20,
         rank_dies,
     ),

@@ -15,12 +15,13 @@ class CheckResult:
 
     failed: whether the failure showed itself as described. line: the line of the log that shows
     it, or with the mistake fixed the one that shows the good end. impossible: why it could not
-    be tried on this machine.
+    be tried on this machine. log: all lines of the ranks, where a lesson shows them.
     """
 
     failed: bool
     line: str = ""
     impossible: str = ""
+    log: tuple[str, ...] = ()
 
 
 def first_line(lines: Iterable, pattern: str) -> str:
@@ -55,6 +56,7 @@ class Reproduction:
 
     line: of the log; with `fixed` that of the good end. seconds: how long it took. as_described:
     the failure showed itself, or with `fixed` it did not. impossible: why it could not be tried.
+    log: all lines of the ranks, each after its rank in brackets; empty for failures of a job.
     """
 
     name: str
@@ -67,6 +69,7 @@ class Reproduction:
     as_described: bool
     fixed: bool = False
     impossible: str = ""
+    log: tuple[str, ...] = ()
 
     @property
     def verdict(self) -> str:

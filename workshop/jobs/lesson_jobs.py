@@ -315,16 +315,51 @@ def _lesson_07(lesson) -> Iterator[LessonJob]:
 
 
 def _lesson_08(lesson) -> Iterator[LessonJob]:
+    settings = {"hyperparameters": {"epochs": lesson.epochs}, "max_run": lesson.max_run}
     instances = f"1 x {lesson.instance_type}"
-    common = {"max_run": lesson.max_run, "channels": DIGITS}
-    epochs = {"hyperparameters": {"epochs": lesson.epochs}}
-    yield _job("serving", "train_tf.py", instances, **epochs, **common, **TENSORFLOW)
-    settings = {"epochs": lesson.spot_epochs, "checkpoint-every": 100, "threads-per-rank": 1}
-    common |= PYTORCH | {"hyperparameters": settings}
-    yield _job("left alone", "train_torch.py", instances, label="alone", environment={}, **common)
-    spot = {"label": "spot", "spot": True}
-    spot["environment"] = {"LOCAL_SAGEMAKER_INTERRUPT": f"after {lesson.interrupt_after}s"}
-    yield _job("interrupted", "train_torch.py", instances, **spot, **common)
+    yield _job("serving", "train_tf.py", instances, channels=DIGITS, **settings, **TENSORFLOW)
+
+
+def _lesson_09(lesson) -> Iterator[LessonJob]:
+    instances = f"2 x {lesson.instance_type}"
+    channels = {
+        "training": DIGITS["training"] | {"distribution": "ShardedByS3Key"},
+        "test": DIGITS["test"] | {"distribution": "FullyReplicated"},
+    }
+    script, common = "demos/look_at_channels.py", {"max_run": lesson.max_run}
+    yield _job("channels", script, instances, channels=channels, **common, **PYTORCH)
+    pictures = "cifar10" if lesson.cifar10 else "cifar10-sample"
+    folders = {"training": f"{pictures}/train", "test": f"{pictures}/test"}
+    yield _job(
+        "pictures",
+        "train_tf_fit.py",
+        instances,
+        distribution=_mpi(1),
+        hyperparameters={
+            "library": "horovod",
+            "epochs": lesson.epochs,
+            "learning-rate": lesson.learning_rate,
+            "warmup-steps": 20,
+            "threads-per-rank": 1,
+        },
+        channels={
+            name: {"folder": folder, "input_mode": "FastFile"} for name, folder in folders.items()
+        },
+        **common,
+        **TENSORFLOW,
+    )
+
+
+def _lesson_10(lesson) -> Iterator[LessonJob]:
+    instances = f"1 x {lesson.instance_type}"
+    common = PYTORCH | {"max_run": lesson.max_run, "channels": DIGITS}
+    common["hyperparameters"] = {
+        "epochs": lesson.epochs,
+        "checkpoint-every": lesson.checkpoint_every,
+        "threads-per-rank": 1,
+    }
+    yield _job("undisturbed", "train_torch.py", instances, label="alone", **common)
+    yield _job("interrupted", "train_torch.py", instances, label="spot", spot=True, **common)
 
 
 def _lesson_99(lesson) -> Iterator[LessonJob]:
@@ -341,5 +376,7 @@ JOBS = {  # lesson -> its jobs, from its parameters; lesson 02 runs beside the n
     "06": _lesson_06,
     "07": _lesson_07,
     "08": _lesson_08,
+    "09": _lesson_09,
+    "10": _lesson_10,
     "99": _lesson_99,
 }

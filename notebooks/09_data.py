@@ -1,0 +1,537 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 09 · Data: which files an instance gets, and in which form
+#
+# **After this lesson you can**
+#
+# - say which environment variable a channel becomes, whatever its name;
+# - choose between `FullyReplicated` and `ShardedByS3Key`, and divide the data exactly once;
+# - say when TFRecord files pay off, and read one byte by byte;
+# - notice scrambled pixels, which no error message reports;
+# - train from TFRecord files through a FastFile channel.
+#
+# **Before:** [lesson 01](01_data_parallelism.ipynb): ranks and shards.
+# [Lesson 05](05_horovod_on_training_instances.ipynb): a Horovod job.
+#
+# **Time:** 30 minutes, and 15 for the exercises. About one minute of it is computing.
+#
+# **Where it runs:** this machine (`target = "local"`) or AWS (`target = "aws"`), the same cells.
+#
+# **Cost on AWS:** about 0.07 USD: two jobs on two `ml.c5.xlarge`, planned at 5 minutes each
+# (us-east-1, price list of 2026-09-27), at most 0.16 USD. Locally it is free.
+
+# %% [markdown]
+# ## Set up
+#
+# - `cifar10`: a folder with `cifar-10-binary.tar.gz`, or the address of one. Empty: the lesson cuts
+#   pictures of the same form from two photographs that come with scikit-learn, so it needs no
+#   network.
+# - `instance_type`: of both jobs. `epochs`, `learning_rate`: of the training.
+# - `max_run`: seconds after which SageMaker ends a job.
+
+# %% tags=["parameters"]
+target = "local"
+seat = "me"
+cifar10 = ""
+instance_type = "ml.c5.xlarge"
+epochs = 4
+learning_rate = 0.05
+max_run = 600
+
+# %%
+import statistics
+import struct
+import time
+
+import numpy as np
+import pandas as pd
+
+import data_prep
+import workshop
+from workshop import plots
+
+session = workshop.session(target=target, seat=seat)
+s3 = session.client("s3")
+digits = data_prep.digits.prepare(workshop.DATA / "digits", quiet=True)
+data = f"s3://{session.bucket}/data"
+data_prep.upload(digits, f"{data}/digits", client=s3)
+cost = workshop.cost(instance_type, instance_count=2, seconds=300, max_run=max_run)
+print(f"Two jobs: about {2 * cost.usd:.2f} USD on AWS, at most {2 * cost.most_usd:.2f} USD.")
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+workshop.save_results(usd=2 * cost.usd, usd_at_most=2 * cost.most_usd)
+
+# %% [markdown]
+# ## A channel is a folder with a name
+#
+# A **channel** is one input of a job: some objects in S3, and a name that you choose. On each
+# instance SageMaker puts the objects into a folder. The variable `SM_CHANNEL_` plus the name tells
+# the script where that folder is. `SM_CHANNELS` lists the names.
+#
+# So the name is a contract between `fit()` and the script. The data sets of this kit have
+#
+# | data set | pixels | folders | files |
+# |---|---|---|---|
+# | `data_prep.digits` | 8 x 8 | `training`, `test` | `.npz`, or TFRecord |
+# | `data_prep.mnist` | 28 x 28 | `training`, `test` | `.npz` |
+# | `data_prep.cifar10` | 32 x 32 x 3 | `train`, `validation`, `test` | TFRecord |
+#
+# All scripts read `SM_CHANNEL_TRAINING` and `SM_CHANNEL_TEST`. A folder's name doesn't matter, the
+# channel's does: give CIFAR-10's folder `train` to the channel `training`, as the last job of this
+# lesson does. A channel called `train` would set `SM_CHANNEL_TRAIN`, which no script here reads.
+#
+# And a bare address, `fit("s3://bucket/folder")`? **Predict** the name of its channel. The next
+# cell builds the request and starts no job.
+
+# %%
+guess = workshop.guess(
+    name=("Which channel does a bare address make?", ["training", "train", "data", "none"])
+)
+
+# %%
+from sagemaker.pytorch import PyTorch
+
+from workshop.jobs.job_preview import preview_session
+
+nobody = preview_session(target, seat)  # keeps requests in place of sending them
+bare = PyTorch(
+    entry_point="look_at_channels.py",
+    framework_version="2.2.0",
+    py_version="py310",
+    instance_type=instance_type,
+    instance_count=1,
+    **nobody.job_settings("bare", source_dir=workshop.DEMOS),
+)
+bare.fit(f"{data}/digits/training", wait=False)
+(made,) = nobody.requests[-1]["InputDataConfig"]
+print(made["ChannelName"], made["DataSource"]["S3DataSource"]["S3DataDistributionType"])
+guess.compare(name=made["ChannelName"])
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+workshop.save_results(bare_channel=made["ChannelName"])
+
+# %% [markdown]
+# There is one channel and no second one for a test. A script that measures accuracy then has only
+# the training data to measure it on.
+#
+# ## Which files an instance gets
+#
+# In lesson 01 the ranks divided the data themselves. A channel can also do it, for whole instances,
+# with its `distribution`:
+#
+# - `FullyReplicated`, the default: every instance gets every file;
+# - `ShardedByS3Key`: every file goes to exactly one instance.
+#
+# The job below has two instances and a channel of each kind. Its script only prints what it finds.
+# The training images are in four files, the test images in one. **Predict, then run.**
+
+# %%
+guess = workshop.guess(
+    sharded="Training files on each of the two instances (ShardedByS3Key)?",
+    whole="Test files on each of the two instances (FullyReplicated)?",
+    ranks=("What will each process be told about the world_size?", ["2", "1", "not told"]),
+)
+
+# %%
+from sagemaker.inputs import TrainingInput
+
+channels = {
+    "training": TrainingInput(f"{data}/digits/training", distribution="ShardedByS3Key"),
+    "test": TrainingInput(f"{data}/digits/test", distribution="FullyReplicated"),
+}
+settings = session.job_settings("channels", source_dir=workshop.DEMOS) | {"max_run": max_run}
+estimator = PyTorch(
+    entry_point="look_at_channels.py",
+    framework_version="2.2.0",
+    py_version="py310",
+    instance_type=instance_type,
+    instance_count=2,
+    **settings,
+)
+estimator.fit(channels, wait=False)
+result = workshop.follow(estimator)
+
+# %%
+seen = result.table("channel").sort_values(["channel", "host"], ignore_index=True)
+seen[["channel", "variable", "host", "files", "images", "world_size"]]
+
+# %%
+counts = seen.assign(number=seen["files"].map(len)).groupby("channel")["number"].max()
+guess.compare(
+    sharded=counts["training"], whole=counts["test"], ranks=str(seen["world_size"].iloc[0])
+)
+
+# %% jupyter={"source_hidden": true} tags=["figure"]
+hosts = sorted(seen["host"].unique())
+by_channel = seen.explode("files").groupby("channel")["files"].unique()
+files = [(c, f) for c in ("training", "test") for f in sorted(by_channel[c])]
+has = {(row.host, row.channel, f) for row in seen.itertuples() for f in row.files}
+title = "Which instance got which file"
+told = [f"{h}: " + ", ".join(f"{c} {f}" for c, f in files if (h, c, f) in has) for h in hosts]
+with plots.canvas(
+    title, "file", "instance", size=(7, 2.3), alt=f"{title}. {'; '.join(told)}."
+) as axes:
+    for x, (channel, name) in enumerate(files):
+        for y, host in enumerate(hosts):
+            there = (host, channel, name) in has
+            look = {"color": plots.COLOURS[4]} if there else {"color": "white", "ec": "grey"}
+            axes.barh(y, 0.9, left=x - 0.45, height=0.8, **look)
+            axes.text(x, y, "has it" if there else "–", ha="center", va="center", fontsize=8)
+    names = [f"{channel}\n{name.split('.')[0]}" for channel, name in files]
+    axes.set_xticks(range(len(files)), names, fontsize=8)
+    axes.set_yticks(range(len(hosts)), hosts)
+    axes.invert_yaxis()
+    axes.grid(visible=False)
+
+# %% [markdown]
+# Look at `world_size`. Nobody told these two processes about each other: the estimator has
+# `instance_count=2` and no `distribution`. A training script that was started like this would train
+# two models, and you would pay for both. **Instances don't make a training distributed. The
+# launcher and the script do.**
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+training_files = [name for found in seen[seen["channel"] == "training"]["files"] for name in found]
+assert len(training_files) == len(set(training_files)) == 4, f"Shared files: {training_files}"
+assert (seen["world_size"] == "not told").all(), "A launcher started the ranks: see distribution."
+workshop.save_results(
+    images_seen=seen.groupby("channel")["images"].apply(list).to_dict(),
+    files_seen=training_files,
+    variables=sorted(seen["variable"].unique()),
+    world_size=str(seen["world_size"].iloc[0]),
+)
+
+# %% [markdown]
+# ## Divide the data once
+#
+# Somebody has to divide the images among the ranks: the channel or the script. Here are the four
+# combinations, for two instances with a rank each. The cell counts how often each of the 1,437
+# training images is read in an epoch.
+#
+# **Predict:** what share of the images is never read if both the channel and the script divide?
+
+# %%
+guess = workshop.guess(never="Channel and script both divide: percent of the images never read?")
+
+
+# %%
+def reads(channel_divides: bool, script_divides: bool, ranks: int = 2) -> np.ndarray:
+    """How often each image is read in an epoch, by all ranks together."""
+    sizes = [len(np.load(path)["labels"]) for path in sorted((digits / "training").glob("*.npz"))]
+    parts = np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1])
+    times = np.zeros(sum(sizes), int)
+    for rank in range(ranks):
+        mine = np.concatenate(parts[rank::ranks] if channel_divides else parts)
+        times[mine[rank::ranks] if script_divides else mine] += 1
+    return times
+
+
+cases = {
+    "nobody divides": reads(False, False),
+    "the script divides": reads(False, True),
+    "the channel divides": reads(True, False),
+    "both divide": reads(True, True),
+}
+read = pd.DataFrame(
+    {name: [100 * np.mean(times == n) for n in (0, 1, 2)] for name, times in cases.items()},
+    index=["never", "once", "twice"],
+).T
+guess.compare(never=read.loc["both divide", "never"])
+read.round(1).rename_axis("% of the images read")
+
+# %% jupyter={"source_hidden": true} tags=["figure"]
+title = "How often an image is read in an epoch (2 instances, a rank each)"
+told = "; ".join(
+    f"{n}: {r['never']:.0f} % never, {r['once']:.0f} % once, {r['twice']:.0f} % twice"
+    for n, r in read.iterrows()
+)
+with plots.canvas(
+    title, "% of the training images", size=(7, 2.6), alt=f"{title}. {told}."
+) as axes:
+    left = np.zeros(len(read))
+    for colour, hatch, name in ((6, "", "never"), (4, "", "once"), (1, "//", "twice")):
+        look = {"color": plots.COLOURS[colour], "hatch": hatch, "edgecolor": "white"}
+        axes.barh(list(read.index), read[name], left=left, label=name, **look)
+        left += read[name]
+    axes.invert_yaxis()
+    axes.grid(axis="y", visible=False)
+    axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+assert read.loc["the script divides", "once"] == 100, "The script must read each image once."
+workshop.save_results(read=read.T.to_dict())
+
+# %% [markdown]
+# None of the four raises an error.
+#
+# - **Nobody divides** is what a well-known SMDDP example does. Every worker trains on everything:
+#   it calls `get_dataset(rank=dist.local_rank())`, so it passes the *local* rank under the name
+#   `rank`, and then the function ignores it. It costs N times as much and trains no better.
+# - **Both divide**: you pay for all the data and train on part of it.
+#
+# The scripts of this kit divide by rank, so their channels are `FullyReplicated`. `ShardedByS3Key`
+# saves disk and download time with large data. But the parts are only as even as the files, and if
+# each file holds a single class, each instance learns a single class.
+#
+# ## Many small files, or few large ones
+#
+# S3 answers a request for each object. So 100 small images cost 100 requests, and one file that
+# holds them all costs one. The next cell stores the same 100 pictures both ways and fetches them
+# three times. **Predict, then run.**
+
+# %%
+guess = workshop.guess(factor="One file: how many times faster than 100 files?")
+
+# %%
+if cifar10:
+    pictures = data_prep.cifar10.prepare(workshop.DATA / "cifar10", cifar10, quiet=True)
+else:
+    pictures = data_prep.cifar10.prepare_sample(workshop.DATA / "cifar10-sample", quiet=True)
+data_prep.upload(pictures, f"{data}/{pictures.name}", client=s3)
+
+some = data_prep.cifar10.sample_bytes()[: 100 * 3073]
+records = [some[start : start + 3073] for start in range(0, len(some), 3073)]
+large = [f"data/one-large/part-{0:05d}.bin"]
+small = [f"data/many-small/{number:05d}.bin" for number in range(len(records))]
+for key, body in zip(large + small, [some, *records], strict=True):
+    s3.put_object(Bucket=session.bucket, Key=key, Body=body)
+
+
+# %%
+def seconds_to_fetch(keys: list[str]) -> float:
+    """One after the other, as a loop over files does."""
+    began = time.perf_counter()
+    for key in keys:
+        s3.get_object(Bucket=session.bucket, Key=key)["Body"].read()
+    return time.perf_counter() - began
+
+
+ways = {"100 files": small, "1 file": large}
+timed = {name: [seconds_to_fetch(keys) for _ in range(3)] for name, keys in ways.items()}
+fetch = pd.DataFrame(timed).T.agg(["median", "min", "max"], axis=1)
+factor = fetch["median"].iloc[0] / fetch["median"].iloc[1]
+guess.compare(factor=factor)
+fetch.round(4).rename_axis("seconds")
+
+# %% jupyter={"source_hidden": true} tags=["figure"]
+spread = fetch.rename(columns={"min": "lowest", "max": "highest"})[["lowest", "highest"]]
+plots.bars(
+    1000 * fetch["median"],
+    "The same 100 pictures, fetched from S3",
+    "milliseconds, median of 3 and range",
+    "{:,.0f} ms",
+    spread=1000 * spread,
+)
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+workshop.save_results(factor=factor, fetch=fetch.T.to_dict())
+
+# %% [markdown]
+# The bytes are the same; the requests are not. That is all that **TFRecord** is about: a file of
+# many records, read from front to back. Its form is simple. Each record has its length in 8 bytes,
+# a checksum in 4, the data, and another checksum in 4. So you can count the records of a file
+# without TensorFlow:
+
+
+# %%
+def record_lengths(content: bytes) -> list[int]:
+    """The length in bytes of each record in a TFRecord file."""
+    lengths, at = [], 0
+    while at < len(content):
+        (length,) = struct.unpack("<Q", content[at : at + 8])
+        lengths.append(length)
+        at += 8 + 4 + length + 4
+    return lengths
+
+
+(part, *_) = sorted((pictures / "train").glob("*.tfrecord"))
+lengths = record_lengths(part.read_bytes())
+print(f"{part.name}: {len(lengths)} records of {min(lengths)} to {max(lengths)} bytes")
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+assert min(lengths) > 32 * 32 * 3, "A record is smaller than its picture."
+workshop.save_results(tfrecord_records=len(lengths), tfrecord_bytes=statistics.median(lengths))
+
+# %% [markdown]
+# Each record holds a picture of 3,072 bytes and a label, and a few bytes for their names.
+#
+# ## The order of the pixels
+#
+# CIFAR-10's own files store a picture as 3 x 32 x 32: first all red values, then green, then blue.
+# A well-known example reads them with `reshape([32, 32, 3])`. That gives the shape that the model
+# wants, so nothing complains. Here is a photograph, stored like CIFAR-10's and read both ways:
+
+# %%
+from sklearn.datasets import load_sample_image
+
+photograph = load_sample_image("flower.jpg")[100:356:8, 220:476:8]  # 32 x 32 pixels of it
+stored = photograph.transpose(2, 0, 1).tobytes()  # as CIFAR-10's files have it
+flat = np.frombuffer(stored, np.uint8)
+correct = flat.reshape(3, 32, 32).transpose(1, 2, 0)
+scrambled = flat.reshape(32, 32, 3)
+plots.images(
+    np.stack([correct, scrambled]),
+    ["reshape(3, 32, 32)\n.transpose(1, 2, 0)", "reshape(32, 32, 3)"],
+    "The same bytes, read in two ways",
+)
+
+# %% [markdown]
+# Would you have noticed from the accuracy? Train a simple linear classifier on 2,000 pictures, once
+# with the correct pixels and once with scrambled ones, and test each on 500 others of its kind.
+# **Predict, then run.**
+
+# %%
+guess = workshop.guess(
+    accuracy=("With scrambled pixels, the accuracy is", ["lower", "the same", "higher"])
+)
+
+# %%
+from sklearn.linear_model import RidgeClassifier
+
+record = np.frombuffer(data_prep.cifar10.sample_bytes(), np.uint8).reshape(-1, 3073)
+labels, planes = record[:, 0], record[:, 1:]
+readings = {
+    "correct": planes.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1),
+    "scrambled": planes.reshape(-1, 32, 32, 3),
+}
+accuracy = {}
+for name, found in readings.items():
+    inputs = found.reshape(len(found), -1) / 255
+    classifier = RidgeClassifier(100).fit(inputs[:2000], labels[:2000])
+    accuracy[name] = classifier.score(inputs[2250:], labels[2250:])
+    print(f"{name}: {accuracy[name]:.1%}")
+change = accuracy["scrambled"] - accuracy["correct"]
+guess.compare(accuracy="the same" if abs(change) < 0.005 else "lower" if change < 0 else "higher")
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+assert not np.array_equal(correct, scrambled), "Both readings give the same picture."
+workshop.save_results(
+    accuracy_of_readings=accuracy, pixels_misplaced=float(np.mean(correct != scrambled))
+)
+
+# %% [markdown]
+# A linear model has a weight of its own for each input and no idea which pixels are neighbours. So
+# it can't tell a scrambled picture from a correct one. A convolution does use neighbours, but it
+# also learns something from scrambled pixels. The accuracy doesn't tell. **Look at your inputs**,
+# after the last step that changes them.
+#
+# ## Train from TFRecord files
+#
+# Now train on these files, on two instances with Horovod. Each channel has
+# `input_mode="FastFile"`: SageMaker fetches a file from S3 when the script opens it, so training
+# starts before everything has arrived. (The local endpoint copies the files first; the script sees
+# the same folder.)
+#
+# > **Pipe mode** is FastFile's predecessor. The script reads a stream from a named pipe, in
+# > TensorFlow with `PipeModeDataset` from the package `sagemaker_tensorflow`. The
+# > [package](https://github.com/aws/sagemaker-tensorflow-extensions) names TensorFlow 2.14 as its
+# > last version (read in November 2026). With FastFile you read ordinary files and need none of it.
+#
+# `TrainingInput` is imported from `sagemaker.inputs`, as above. You may also find `from
+# sagemaker.session import TrainingInput`. It works only because that module happens to import the
+# class.
+
+# %%
+place = f"{data}/{pictures.name}"
+from_s3 = {  # channel: folder
+    "training": TrainingInput(f"{place}/train", input_mode="FastFile"),
+    "test": TrainingInput(f"{place}/test", input_mode="FastFile"),
+}
+
+# %% [markdown]
+# Two more silent mistakes of the same example, and how to avoid them:
+#
+# - **One glob for everything**, `*.tfrecord` over one folder, mixes training and evaluation files.
+#   The accuracy is then measured on what the model learned. Use two folders and two channels.
+# - **A global batch of 32,768** with the learning rate of a small one. Scale the rate, and raise it
+#   slowly at the start: `warmup-steps`, see [lesson 01](01_data_parallelism.ipynb).
+
+# %%
+from sagemaker.tensorflow import TensorFlow
+
+from workshop.launch.horovod_fallback import horovod_script
+
+trainer = TensorFlow(
+    entry_point="train_tf_fit.py",
+    framework_version="2.12.0",
+    py_version="py310",
+    instance_type=instance_type,
+    instance_count=2,
+    distribution={"mpi": {"enabled": True, "processes_per_host": 1}},
+    hyperparameters={
+        "library": "horovod",
+        "epochs": epochs,
+        "learning-rate": learning_rate,
+        "warmup-steps": 20,
+        "threads-per-rank": 1,
+    },
+    **session.job_settings("pictures") | {"max_run": max_run},
+)
+choice = horovod_script("train_tf_horovod.py", session)
+if choice.library == "tensorflow":
+    trainer.fit(from_s3, wait=False)
+    trained = workshop.follow(trainer)
+else:  # Horovod is missing on this machine
+    trained = None
+    print(choice.explanation.splitlines()[0])
+
+# %%
+if trained:
+    ranks = trained.table("weights")
+    print(f"{len(ranks)} ranks, {ranks['weights_sha256'].nunique()} set of weights")
+    print(f"test accuracy {trained.metrics['test_accuracy']:.1%}; guessing gives 10 %")
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+if trained:
+    assert ranks["weights_sha256"].nunique() == 1, "The ranks did not train one model."
+    workshop.save_results(
+        picture_ranks=len(ranks), picture_accuracy=trained.metrics["test_accuracy"]
+    )
+
+# %% [markdown]
+# If you left `cifar10` empty, that accuracy is about two photographs: the label says from which
+# part of which photograph a picture was cut. With the real CIFAR-10 the cells are the same and the
+# numbers are not.
+#
+# ## Exercises
+#
+# In [exercises/09](exercises/09_data.ipynb), each with a check:
+#
+# 1. *Bytes of a picture* (6 minutes, easy): read CIFAR-10's bytes in the correct order.
+# 2. *Every file exactly once* (9 minutes, medium): which files a rank reads, whoever divides.
+#
+# ## Check yourself
+
+# %%
+workshop.quiz("09")
+
+# %% [markdown]
+# ## Summary
+#
+# - A channel `name` becomes the variable `SM_CHANNEL_NAME`. A bare address becomes `training`.
+# - Divide the data once: by the channel or by the script.
+# - `instance_count=2` alone trains two models.
+# - Requests cost time: put many records into one file.
+# - Wrong data raises no error. Look at the inputs after the last step that changes them.
+
+# %% [markdown]
+# ## Clean up
+#
+# Both jobs have ended. Data, models and logs stay until you delete them:
+# [lesson 99](99_clean_up.ipynb).
+#
+# ## Next
+#
+# [10 · Interruptions and failures](10_interruptions_and_failures.ipynb): resume a training exactly
+# where it was, and find out what broke from its log.

@@ -1,0 +1,479 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 10 · Interruptions and failures: resume exactly, and find the cause
+#
+# **After this lesson you can**
+#
+# - say what a checkpoint must hold, and show what happens if a part is missing;
+# - let a spot job be interrupted, and prove that it ends with the same weights;
+# - say how much work an interruption costs;
+# - read a log that stopped, and find the rank that has the cause;
+# - find a failure that reports no error at all.
+#
+# **Before:** [lesson 02](02_collectives.ipynb): what a rank waits for in an all-reduce.
+# [Lesson 09](09_data.ipynb): channels.
+#
+# **Time:** 30 minutes, and 29 for the exercises. About two minutes of it are computing.
+#
+# **Where it runs:** this machine (`target = "local"`) or AWS (`target = "aws"`), the same cells.
+# The broken trainings always run on this machine.
+#
+# **Cost on AWS:** about 0.03 USD: two jobs on one `ml.c5.xlarge`, planned at 5 minutes each
+# (us-east-1, price list of 2026-09-27), at most 0.08 USD. Locally it is free.
+
+# %% [markdown]
+# ## Set up
+#
+# - `epochs`: of the job that is interrupted. `checkpoint_every`: steps between two checkpoints.
+# - `interrupt_at`: the step after which the local endpoint takes the job's instance away.
+# - `instance_type`: of both jobs. `max_run`: seconds after which SageMaker ends a job.
+
+# %% tags=["parameters"]
+target = "local"
+seat = "me"
+instance_type = "ml.c5.xlarge"
+epochs = 150
+checkpoint_every = 100
+interrupt_at = 500
+max_run = 600
+
+# %%
+import io
+import json
+import re
+
+import pandas as pd
+import torch
+from IPython.display import display
+
+import data_prep
+import workshop
+from workshop import failures, plots
+
+session = workshop.session(target=target, seat=seat)
+digits = data_prep.digits.prepare(workshop.DATA / "digits", quiet=True)
+data = f"s3://{session.bucket}/data/digits"
+data_prep.upload(digits, data, client=session.client("s3"))
+cost = workshop.cost(instance_type, instance_count=1, seconds=300, max_run=max_run)
+print(f"Two jobs: about {2 * cost.usd:.2f} USD on AWS, at most {2 * cost.most_usd:.2f} USD.")
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+workshop.save_results(usd=2 * cost.usd, usd_at_most=2 * cost.most_usd)
+
+# %% [markdown]
+# ## What a checkpoint must hold
+#
+# A checkpoint is a file from which a training can continue. Besides the weights, two more things
+# decide the next step:
+#
+# - the **optimizer's state**. SGD with momentum remembers earlier gradients; Adam remembers more;
+# - the **position in the data**: which batch comes next. Here the step says it, because the order
+#   of an epoch follows from the epoch's number.
+#
+# The next cell trains a small model for 60 steps. Then it does the same again, stops after step 30,
+# and resumes from a checkpoint, three times: with the weights only, with the optimizer's state as
+# well, and with all three. **Predict, then run.**
+
+# %%
+guess = workshop.guess(
+    equal="How many of the three resumed trainings end with exactly the same weights?"
+)
+
+
+# %%
+def new():
+    """A model of one layer, always with the same first weights, and its optimizer."""
+    torch.manual_seed(0)
+    model = torch.nn.Linear(64, 10)
+    return model, torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+
+
+images, labels = (torch.tensor(array) for array in data_prep.digits.load())
+images = images.reshape(-1, 64).float() / 255
+steps_per_epoch = len(images) // 64
+
+
+def train(model, optimizer, first: int, last: int) -> None:
+    """Train from step `first` up to step `last`, each with a batch of 64."""
+    for step in range(first, last):
+        epoch, position = divmod(step, steps_per_epoch)
+        order = torch.randperm(len(images), generator=torch.Generator().manual_seed(epoch))
+        batch = order[64 * position : 64 * (position + 1)]
+        loss = torch.nn.functional.cross_entropy(model(images[batch]), labels[batch])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+# %%
+whole = new()
+train(*whole, 0, 60)
+
+stopped = new()
+train(*stopped, 0, 30)
+parts = {"model": stopped[0].state_dict(), "optimizer": stopped[1].state_dict(), "step": 30}
+file = io.BytesIO()
+torch.save(parts, file)
+
+variants = {
+    "weights": ["model"],
+    "weights, optimizer": ["model", "optimizer"],
+    "weights, optimizer, step": ["model", "optimizer", "step"],
+}
+difference = {}
+for name, used in variants.items():
+    file.seek(0)
+    checkpoint = torch.load(file)
+    model, optimizer = new()
+    model.load_state_dict(checkpoint["model"])
+    if "optimizer" in used:
+        optimizer.load_state_dict(checkpoint["optimizer"])
+    first = checkpoint["step"] if "step" in used else 0
+    train(model, optimizer, first, first + 30)
+    difference[name] = (model.weight - whole[0].weight).abs().max().item()
+
+# %%
+guess.compare(equal=sum(value == 0 for value in difference.values()))
+pd.Series(difference, name="largest difference from the weights of the whole training").to_frame()
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+assert difference["weights, optimizer, step"] == 0, "Resuming with everything must be exact."
+assert min(list(difference.values())[:2]) > 1e-4, (
+    f"A part of the checkpoint is not used: {difference}"
+)
+workshop.save_results(resumed_with=difference)
+
+# %% [markdown]
+# None of them failed. If a part is missing you get a *different* training, and no message. (A model
+# with dropout also has to keep the state of its random numbers.)
+#
+# A checkpoint is also written **atomically**: first under another name, then renamed. If the
+# instance disappears while it is being written, the previous checkpoint is still whole. Here is how
+# this kit's script writes and reads one:
+
+# %%
+display(workshop.show_function("train/train_torch.py", "save_checkpoint"))
+workshop.show_function("train/train_torch.py", "resume")
+
+# %% [markdown]
+# ## A spot job, interrupted
+#
+# **Spot instances** are spare capacity: up to 90 % cheaper
+# ([AWS](https://docs.aws.amazon.com/sagemaker/latest/dg/model-managed-spot-training.html)). AWS
+# takes them back when it needs them, [two minutes after a
+# notice](https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-interruptions.html). (Older texts
+# say that somebody can outbid you. A SageMaker job has no price to bid.)
+#
+# So a spot job must be able to resume. Three parties make that possible:
+#
+# 1. the script writes checkpoints to `/opt/ml/checkpoints`;
+# 2. SageMaker copies that folder to S3 while the job runs, and back before it starts again: the
+#    estimator's `checkpoint_s3_uri`;
+# 3. the script looks there first when it starts.
+#
+# Below, a job runs undisturbed, and an equal one has its instance taken away. On AWS nobody can
+# order an interruption; the local endpoint can. `spot=True` sets `use_spot_instances`,
+# `checkpoint_s3_uri` and `max_wait`, the limit for the job with all its waiting.
+
+# %%
+guess = workshop.guess(
+    same=("Will both jobs end with the same weights, to the last bit?", ["yes", "no"]),
+    twice="How many steps will be done twice (there is a checkpoint every 100 steps)?",
+)
+
+# %%
+from sagemaker.pytorch import PyTorch
+
+from workshop.jobs.interruption import interrupt_at_step
+
+
+def training(name: str, spot: bool) -> PyTorch:
+    """A training of one process that writes a checkpoint every `checkpoint_every` steps."""
+    steps = {"epochs": epochs, "checkpoint-every": checkpoint_every, "threads-per-rank": 1}
+    return PyTorch(
+        entry_point="train_torch.py",
+        framework_version="2.2.0",
+        py_version="py310",
+        instance_count=1,
+        instance_type=instance_type,
+        hyperparameters=steps,
+        **session.job_settings(name, spot=spot) | {"max_run": max_run},
+    )
+
+
+channels = {"training": f"{data}/training", "test": f"{data}/test"}
+undisturbed = training("alone", spot=False)
+undisturbed.fit(channels, wait=False)
+ended = {"undisturbed": workshop.follow(undisturbed)}
+
+# %% [markdown]
+# The second job is watched until its log says that it has reached step `interrupt_at`. Then its
+# instance is taken away (in a terminal: `workshop interrupt JOB`), and it continues on another one.
+
+# %%
+spot = training("spot", spot=True)
+spot.fit(channels, wait=False)
+interrupt_at_step(spot.latest_training_job.name, interrupt_at, session)
+ended["interrupted"] = workshop.follow(spot)
+
+# %%
+transitions = ended["interrupted"].description["SecondaryStatusTransitions"]
+statuses = [transition["Status"] for transition in transitions]
+print(" → ".join(statuses))
+hashes = {name: job.table("weights")["weights_sha256"].iloc[-1] for name, job in ended.items()}
+for name, weights in hashes.items():
+    print(f"{name}: {weights[:16]}…")
+same = len(set(hashes.values())) == 1
+
+# %%
+events = ended["interrupted"].events
+resumed = next((event["step"] for event in events if event["event"] == "resumed"), None)
+before = events[: [event["event"] for event in events].index("resumed")] if resumed else []
+reached = max((event.get("step", 0) for event in before), default=0)
+twice = max(reached - (resumed or 0), 0)
+if resumed:
+    print(f"reached step {reached}, resumed from step {resumed}")
+guess.compare(same="yes" if same else "no", twice=twice)
+
+# %% jupyter={"source_hidden": true} tags=["figure"]
+last = max(event.get("step", 0) for event in ended["undisturbed"].events)
+spans = {
+    "undisturbed": (0, last),
+    "until the interruption": (0, reached or last),
+    "resumed": (resumed or 0, last),
+}
+title = "Around the interruption" if resumed else "The steps of both jobs"
+across = f"step of {last:,}; a black line is a checkpoint"
+told = "; ".join(f"{name}: from step {first} to step {end}" for name, (first, end) in spans.items())
+alt = f"{title}. {told}. {twice} steps are done twice."
+
+# %% jupyter={"source_hidden": true} tags=["figure"]
+with plots.canvas(title, across, size=(7.5, 2.6), alt=alt) as axes:
+    for row, (first, end) in enumerate(spans.values()):
+        axes.barh(row, end - first, left=first, height=0.5, color=plots.COLOURS[4])
+        kept = range(checkpoint_every * (first // checkpoint_every), end + 1, checkpoint_every)
+        axes.plot(list(kept), [row] * len(kept), "|", color="black", markersize=20)
+    if resumed:
+        look = {"color": "none", "hatch": "////", "edgecolor": "black", "height": 0.5}
+        axes.barh([1, 2], max(twice, 1), left=resumed, label=f"{twice} steps, done twice", **look)
+        axes.plot(reached, 1, "X", color="black", markersize=11, label="instance taken away")
+        axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+        axes.set_xlim(resumed - 2 * checkpoint_every, resumed + 5 * checkpoint_every)
+    axes.set_yticks(range(3), list(spans))
+    axes.set_ylim(2.5, -0.5)
+    axes.grid(axis="y", visible=False)
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+assert target == "aws" or resumed, (
+    "The job had ended before it was interrupted: choose a smaller interrupt_at, or more epochs."
+)
+assert same, "The resumed training is another one: something is missing in the checkpoint."
+workshop.save_results(
+    way=statuses,
+    resumed=[event["step"] for event in events if event["event"] == "resumed"],
+    hashes=hashes,
+    same=same,
+    twice=twice,
+    reached=reached,
+)
+
+# %% [markdown]
+# The steps after the last checkpoint are lost and done again. That is the price of an interruption,
+# at most `checkpoint_every` steps, and the reason why that number is a choice: a checkpoint after
+# each step would cost more than it saves. (The script logs every tenth step, so up to nine more may
+# have been done twice.)
+#
+# On a GPU the weights are close, but often not equal: some operations add in another order each
+# time.
+#
+# With several ranks there is one more rule: **rank 0 alone writes**, and every rank resumes from
+# what rank 0 read. On other instances the folder may be empty:
+
+# %%
+workshop.show_function("train/train_torch_ddp.py", "resume")
+
+# %% [markdown]
+# ## A log without an error
+#
+# Distributed jobs rarely break with a clear message. Here are the symptoms that `workshop break`
+# can reproduce on this machine:
+
+# %%
+with pd.option_context("display.max_colwidth", None):
+    display(failures.table()[["symptom"]].reset_index(drop=True))
+
+# %% [markdown]
+# The next cell reproduces one of them: two ranks train for 20 steps, and the run ends without an
+# error. Read its log. Each line begins with its rank in brackets. Compare the ranks, not the steps.
+
+# %%
+quiet = failures.reproduce("forgotten-broadcast")
+for line in quiet.log:
+    print(line[:230])
+
+# %%
+causes = [
+    "they read the same images",
+    "they started from different weights",
+    "they did not average their gradients",
+    "one of them stopped early",
+]
+guess = workshop.guess(cause=("What is wrong with these two ranks?", causes))
+
+# %% [markdown]
+# Now check your diagnosis. Each rank printed hashes: of its weights at the start and at the end,
+# and of the images it saw.
+
+# %%
+found = [json.loads(line.split(" ", 1)[1]) for line in quiet.log if '"evidence"' in line]
+ranks = pd.DataFrame(found).set_index("rank").sort_index()
+shown = ["weights_at_start", "weights_after_first_step", "weights_at_end", "images_seen"]
+display(ranks[shown].map(lambda text: text[:10]))
+differ = ranks[shown].nunique() > 1
+same_images = not differ["images_seen"]
+cause = causes[0] if same_images else causes[1] if differ["weights_at_start"] else causes[2]
+guess.compare(cause=cause)
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+losses = [json.loads(line.split(" ", 1)[1]) for line in quiet.log if '"step"' in line]
+first_losses = {one["rank"]: one["train_loss"] for one in losses if one.get("step") == 1}
+assert quiet.as_described and cause == causes[1], f"The log shows something else: {differ}"
+workshop.save_results(
+    quiet={name: bool(value) for name, value in differ.items()},
+    quiet_cause=cause,
+    losses_by_rank=first_losses,
+)
+
+# %% [markdown]
+# The images differ, as they should. The weights differ from the very start, and because both ranks
+# apply the same averaged gradients, they stay different to the end. So each rank trained a model of
+# its own; a job would save rank 0's and drop the other. The remedy is a broadcast before the first
+# step ([lesson 04](04_horovod_on_the_notebook.ipynb)).
+#
+# The log has a second trap: both ranks print a `train_loss`, and each is the loss of one rank's
+# images. `model.fit(verbose=2)` on every rank does the same. Average a metric over the ranks, and
+# print it on one.
+#
+# ## A log that stops
+#
+# The second case is a hang. A collective returns when *all* ranks have called it. So if one rank is
+# somewhere else, the others wait, silently: no error, no new line, and a bill that grows. What you
+# see is the symptom, on the ranks that are fine.
+#
+# The method is always the same: **ask each rank where it is, and look for the one that is somewhere
+# else.** Register `faulthandler` for a signal in your script; then `kill -USR1 PID` makes a process
+# print its stack. (For other scripts there is `py-spy dump --pid PID`.) In the next run that is
+# done for rank 1. The timeout of the collectives is 10 seconds, instead of PyTorch's 30 minutes for
+# gloo:
+
+# %%
+hang = failures.reproduce("rank-hangs")
+for line in hang.log:
+    print(line[:160])
+
+# %%
+guess = workshop.guess(
+    elsewhere=("Which rank is not in the collective?", ["rank 0", "rank 1"]),
+    where=(
+        "In which function is it?",
+        ["wait_for", "prepare", "barrier", "main", "leave_ranks"],
+    ),
+)
+
+# %% [markdown]
+# A stack has the innermost call first. (If there are several stacks, look at the last one: an
+# earlier one may be of a rank that was still starting.) The next cell does that, and looks for the
+# rank whose collective timed out:
+
+# %%
+text = "\n".join(hang.log)
+_, last_stack = text.rsplit("(most recent call first):", 1)
+rank, function = re.search(r"\[(\d+)\] +File .* line \d+ in (\w+)", last_stack).groups()
+waiting = next(line for line in hang.log if "Timed out waiting" in line)
+print(f"rank {rank} is in {function}()")
+print(waiting[:160])
+guess.compare(elsewhere=f"rank {rank}", where=function)
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+assert hang.as_described, str(hang)
+assert not waiting.startswith(f"[{rank}]"), "The rank that waits is not the one elsewhere."
+workshop.save_results(hang_rank=int(rank), hang_function=function, hang_waiting=waiting[:3])
+
+# %% [markdown]
+# Now read the function that called it:
+
+# %%
+workshop.show_function("demos/breaking/rank_hangs.py", "train")
+
+# %% [markdown]
+# Rank 1 waits for a file before it comes to the barrier. Rank 0 writes that file after the barrier.
+# Each waits for the other.
+#
+# **A diagnosis is proved by its fix.** With `fixed=True` rank 0 writes first, and nothing else
+# changes:
+
+# %%
+corrected = failures.reproduce("rank-hangs", fixed=True)
+print(f"{corrected.verdict}: {corrected.line}")
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+assert corrected.as_described, str(corrected)
+workshop.save_results(fixed=corrected.as_described, hang_seconds=hang.seconds)
+
+# %% [markdown]
+# Three habits keep such failures short and cheap:
+#
+# 1. Give each job a `max_run` that isn't much longer than it needs. It is the only end that a
+#    silent job has.
+# 2. Give collectives a timeout: `init_process_group(timeout=…)`. Then a waiting rank says what it
+#    waited for.
+# 3. Let every rank print a sign of life now and then, with its rank in it.
+#
+# Try others at a shell: `workshop break` lists them, `workshop break rank-dies` runs one, and
+# `--fixed` runs it without the mistake.
+#
+# ## Exercises
+#
+# In [exercises/10](exercises/10_interruptions_and_failures.ipynb), each with a check:
+#
+# 1. *What an interruption cost* (6 minutes, easy): count the steps done twice, from a log.
+# 2. *Diagnose a hang* (10 minutes, medium): find the rank with the cause in its log.
+# 3. *A checkpoint that is never half* (13 minutes, hard): write it so that it may be interrupted.
+#
+# ## Check yourself
+
+# %%
+workshop.quiz("10")
+
+# %% [markdown]
+# ## Summary
+#
+# - A checkpoint holds weights, optimizer and position in the data, and is written under another
+#   name first. Then an interrupted training is the same training, to the last bit.
+# - An interruption costs the steps since the last checkpoint.
+# - Failures of distributed training are mostly silent. Compare hashes between ranks.
+# - In a hang, the rank that is somewhere else has the cause.
+# - Prove a diagnosis with its fix.
+
+# %% [markdown]
+# ## Clean up
+#
+# Both jobs have ended, and nothing runs. Checkpoints, models and logs stay until you delete them:
+# [lesson 99](99_clean_up.ipynb).
+#
+# ## Next
+#
+# You have trained one model in seven ways, served it, and broken it. [Lesson
+# 99](99_clean_up.ipynb) deletes what is left, and proves it.

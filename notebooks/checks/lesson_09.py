@@ -1,0 +1,85 @@
+"""Checks of lesson 09's exercises."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from workshop.lesson.check import Wrong, exercise
+
+SIDE, COLOURS = 32, 3
+# (instances, ranks of each, files)
+LAYOUTS = ((2, 2, 8), (2, 2, 7), (3, 1, 7), (1, 4, 6), (4, 1, 9))
+
+
+@exercise("09.1")
+def picture_of(answer) -> str:
+    """A picture whose every byte is known, as a CIFAR-10 file holds it."""
+    picture = np.random.default_rng(7).integers(0, 256, (SIDE, SIDE, COLOURS), dtype=np.uint8)
+    flat = picture.transpose(2, 0, 1).tobytes()
+    found = np.asarray(answer(bytes([3]) + flat))
+    if found.shape != picture.shape:
+        raise Wrong(f"The shape is {found.shape}; (32, 32, 3) was asked for: row, column, colour.")
+    if np.array_equal(found, picture):
+        return "Row, column, colour, and every pixel where it belongs."
+    pixels = np.frombuffer(flat, np.uint8)
+    if np.array_equal(found, pixels.reshape(SIDE, SIDE, COLOURS)):
+        raise Wrong(
+            "The shape is right and the pixels are scrambled: three neighbouring bytes are three "
+            "pixels of one colour, not the three colours of one pixel. Colour comes first."
+        )
+    if np.array_equal(found, pixels.reshape(COLOURS, SIDE, SIDE).transpose(2, 1, 0)):
+        raise Wrong("Rows and columns are exchanged: the picture lies on its side.")
+    if np.array_equal(found[..., ::-1], picture):
+        raise Wrong("Red and blue are exchanged: the file has red first.")
+    raise Wrong("The pixels are not where they belong. Is the first byte, the label, left out?")
+
+
+@exercise("09.2")
+def files_of(answer) -> str:
+    """Both kinds of channel in several layouts; each instance lists its folder in another order."""
+    for instances, each, count in LAYOUTS:
+        for sharded in (False, True):
+            _check_layout(answer, instances, each, count, sharded)
+    return "Each file is read once, whoever divides."
+
+
+def _check_layout(answer, instances: int, each: int, count: int, sharded: bool) -> None:
+    files = [f"part-{number:05d}.npz" for number in range(count)]
+    kind = "ShardedByS3Key" if sharded else "FullyReplicated"
+    where = f"{kind}, {instances} instance(s) with {each} rank(s), {count} files"
+    read: Counter = Counter()
+    for instance in range(instances):
+        found = files[instance::instances] if sharded else list(files)
+        found = [*found[instance % len(found) :], *found[: instance % len(found)]]
+        for local_rank in range(each):
+            rank = instance * each + local_rank
+            got = answer(list(found), sharded, rank, instances * each, local_rank, each)
+            if not isinstance(got, list):
+                raise Wrong(f"It returned {type(got).__name__}; return a list of names.")
+            if foreign := set(got) - set(found):
+                raise Wrong(f"{where}: {min(foreign)} is not in this instance's folder.")
+            read.update(got)
+    if never := sorted(set(files) - set(read)):
+        raise Wrong(f"{where}: nobody reads {never[0]}. {_why_never(sharded)}")
+    if often := [name for name in files if read[name] > 1]:
+        raise Wrong(f"{where}: {often[0]} is read {read[often[0]]} times. {_why_often(sharded)}")
+
+
+def _why_never(sharded: bool) -> str:
+    if sharded:
+        return (
+            "The channel has divided among the instances already; divide only among the ranks of "
+            "this instance."
+        )
+    return (
+        "All instances must count the files in the same order (sort them), and a remainder must "
+        "not be left out."
+    )
+
+
+def _why_often(sharded: bool) -> str:
+    if sharded:
+        return "The ranks of one instance share its folder: divide among them."
+    return "Every instance has all files: divide by the rank among all ranks, in a sorted order."

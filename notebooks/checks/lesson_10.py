@@ -1,0 +1,205 @@
+"""Checks of lesson 10's exercises."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from unittest import mock
+
+from workshop.lesson.check import Wrong, exercise
+
+OLD, PIECES = b"the checkpoint of step 100", [b"the ", b"checkpoint ", b"of step 200"]
+COLLECTIVE = ("torch/distributed/distributed_c10d.py", 2806, "all_reduce")
+
+
+def _log(*pieces: int | tuple[int, int]) -> list[str]:
+    """A job's log: 40 is the step reached, (40, 30) an interruption after step 40."""
+    lines = ["Training-toolkit starts the script", json.dumps({"event": "start", "rank": 0})]
+    step = 0
+    for piece in pieces:
+        end, resumed = piece if isinstance(piece, tuple) else (piece, None)
+        while step < end:
+            step += 10
+            lines.append(json.dumps({"event": "step", "step": step, "train_loss": 1 / step}))
+        if resumed is not None:
+            lines += ["SIGTERM: the instance is taken away"]
+            lines += [json.dumps({"event": "resumed", "step": resumed})]
+            step = resumed
+    return lines
+
+
+@exercise("10.1")
+def done_twice(answer) -> str:
+    """No interruption, one, two, one without loss, and two at the same step."""
+    cases = (
+        (_log((340, 300), 500), 40, "one interruption"),
+        (_log(200), 0, "no interruption"),
+        (_log((340, 300), (320, 300), 400), 60, "two interruptions, the second before step 340"),
+        (_log((100, 100), 200), 0, "an interruption right after a checkpoint"),
+        (_log((150, 100), (290, 200), 300), 140, "two interruptions"),
+    )
+    for lines, right, what in cases:
+        try:
+            got = answer(list(lines))
+        except json.JSONDecodeError as error:
+            raise Wrong("Some lines are not JSON: skip those that don't begin with {.") from error
+        if type(got) is not int:
+            raise Wrong(f"With {what} it returned {got!r}; return a whole number.")
+        if got != right:
+            raise Wrong(f"With {what} it is {right}, you said {got}. {_why_twice(what)}")
+    return "Each interruption costs the steps since its checkpoint."
+
+
+def _why_twice(what: str) -> str:
+    return {
+        "one interruption": "Subtract the step it resumed from from the step it had reached.",
+        "no interruption": 'Without a line "resumed" nothing was done twice.',
+        "two interruptions, the second before step 340": (
+            "After a resume the training is back at that step: the highest step of the whole log "
+            "is not the step that was reached."
+        ),
+        "an interruption right after a checkpoint": "Nothing was lost there.",
+        "two interruptions": "Add up all interruptions.",
+    }[what]
+
+
+def _stack(rank: int, innermost: tuple[str, int, str], line: int) -> list[str]:
+    """What a rank prints after SIGUSR1."""
+    frames = [innermost, ("scripts/train.py", line, "train_step")]
+    frames.append(("scripts/train.py", 131, "main"))
+    head = f"[{rank}] Stack (most recent call first):"
+    return [head, *(f'[{rank}]   File "{f}", line {n} in {name}' for f, n, name in frames)]
+
+
+def _hang(innermost: dict[int, tuple[str, int, str]], mixed: bool = False) -> str:
+    """The log of a job that hangs. mixed: the ranks' lines come in turns."""
+    lines = [f'[{rank}] {{"event": "step", "step": 120}}' for rank in sorted(innermost)]
+    stacks = [_stack(rank, at, 80 + rank) for rank, at in innermost.items()]
+    lines += [line for group in zip(*stacks, strict=True) for line in group] if mixed else []
+    lines += [] if mixed else [line for stack in stacks for line in stack]
+    return "\n".join(lines)
+
+
+@exercise("10.2")
+def culprit(answer) -> str:
+    """Five logs: another rank and call each time, mixed lines, and one without a culprit."""
+    read = ("scripts/train.py", 61, "read_file")
+    other = ("torch/distributed/distributed_c10d.py", 2700, "broadcast")
+    waits = dict.fromkeys(range(4), COLLECTIVE)
+    cases = (
+        (_hang(waits | {2: read}), (2, "read_file"), "rank 2 reads a file"),
+        (_hang(waits | {0: read}), (0, "read_file"), "rank 0 reads a file"),
+        (_hang({3: read} | waits | {3: read}, mixed=True), (3, "read_file"), "mixed lines"),
+        (_hang(waits | {1: other}), (1, "broadcast"), "rank 1 calls another collective"),
+        (_hang(waits), None, "all ranks are in all_reduce"),
+    )
+    for log, right, what in cases:
+        got = answer(log)
+        if isinstance(got, list):
+            got = tuple(got)
+        if got != right:
+            raise Wrong(f"{what}: it is {right!r}, you said {got!r}. {_why_hang(got, right)}")
+    return "It finds the rank that is somewhere else, and says so if there is none."
+
+
+def _why_hang(got, right) -> str:
+    if right is None:
+        return "If all ranks are in the same call, nobody stands out: return None."
+    if got is None:
+        return "A rank is elsewhere. (0 is a rank: `if rank` is False for it.)"
+    if not isinstance(got, tuple) or len(got) != 2:
+        return "Return two things: the rank and the function."
+    if isinstance(got[0], str):
+        return "The rank is a number: int()."
+    if got[1] == COLLECTIVE[2]:
+        return "Ranks in the collective that most others are in show the symptom, not the cause."
+    if got[1] in ("main", "train_step"):
+        return "The innermost call is the first frame of a rank's stack, not the last one."
+    return "Whose innermost call is another one than that of the rest?"
+
+
+@exercise("10.3")
+def save(answer) -> str:
+    """Break off at each piece; watch the file and its folder while it is being written."""
+    for pieces_before_the_end in range(len(PIECES) + 1):
+        with tempfile.TemporaryDirectory() as folder:
+            _break_off(answer, Path(folder) / "latest", pieces_before_the_end)
+    synced: list[tuple[int, bool]] = []  # at each call: bytes in the file, and was it renamed?
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "latest"
+
+        def fsync(descriptor: int) -> None:
+            synced.append((os.fstat(descriptor).st_size, path.read_bytes() != OLD))
+
+        path.write_bytes(OLD)
+        with mock.patch("os.fsync", fsync):
+            answer(path, _watching(path, PIECES))
+        _whole(path, b"".join(PIECES), "At the end")
+        _check_synced(synced)
+    return "The old one or the new one, whole, whenever it is taken away."
+
+
+def _check_synced(synced: list[tuple[int, bool]]) -> None:
+    """Some call of fsync came after the last byte and before the new name."""
+    whole = [renamed for size, renamed in synced if size == len(b"".join(PIECES))]
+    if not whole:
+        raise Wrong(
+            "Bytes may still be in memory when the name changes: after a power cut the file "
+            "would not be whole. When all is written, flush, then os.fsync, then rename."
+        )
+    if all(whole):
+        raise Wrong(
+            "os.fsync came after the new name: in between, a power cut leaves half a file under "
+            "the checkpoint's name. First os.fsync, then rename."
+        )
+
+
+def _break_off(answer: Callable, path: Path, count: int) -> None:
+    path.write_bytes(OLD)
+    try:
+        answer(path, _watching(path, PIECES[:count], breaks=True))
+    except _Taken:
+        pass
+    else:
+        raise Wrong("The error of `chunks` did not come out: the caller thinks all is well.")
+    _whole(path, OLD, f"After an error at piece {count + 1}")
+
+
+def _whole(path: Path, right: bytes, when: str) -> None:
+    if not path.exists():
+        raise Wrong(
+            f"{when} there is no file: the old one was removed before the new one was whole."
+        )
+    if (found := path.read_bytes()) != right:
+        raise Wrong(f"{when} the file holds {found!r}, not {right!r}.")
+    if others := [one.name for one in path.parent.iterdir() if one != path]:
+        raise Wrong(f"{when} {', '.join(others)} is left in the folder.")
+
+
+class _Taken(Exception):
+    """What `chunks` raises."""
+
+
+def _watching(path: Path, pieces: list[bytes], breaks: bool = False) -> Iterator[bytes]:
+    """Yield the pieces. Raise Wrong where somebody who reads now would find half a file."""
+    for piece in [*pieces, b""]:
+        if not path.exists() or path.read_bytes() != OLD:
+            raise Wrong(
+                "While it was being written, the old file was gone or changed. Who reads now, or "
+                "resumes from it now, finds half a checkpoint. Write to another name."
+            )
+        if (
+            not [one for one in path.parent.iterdir() if one != path]
+            and piece != (pieces or [b""])[0]
+        ):
+            raise Wrong(
+                "The new bytes are not in the file's own folder. Elsewhere may be another disk, "
+                "from which a rename is a copy; and in memory a model may not fit a second time."
+            )
+        if piece:
+            yield piece
+    if breaks:
+        raise _Taken("the instance was taken away")

@@ -1,0 +1,82 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 09 · Exercises: data
+#
+# Two exercises, easy and medium. Neither needs a job.
+
+# %%
+import numpy as np
+
+import workshop
+
+# %% [markdown]
+# ## Exercise 09.1 · Bytes of a picture (6 minutes, easy)
+#
+# CIFAR-10's binary files have 3,073 bytes for each picture: one for its label, then 1,024 for red,
+# 1,024 for green, 1,024 for blue. Each colour comes row by row, 32 rows of 32 pixels.
+#
+# A well-known example reads them with `reshape([32, 32, 3])`. The result has the correct shape and
+# the wrong pixels. Models still learn something from it, so nobody noticed.
+#
+# Write the function that returns the picture as an array (32, 32, 3): row, column, colour.
+#
+# <details><summary>Hint</summary>
+# reshape cannot change the order of bytes. First give it the shape that the bytes have, colour
+# first, and then move the axes with transpose.
+# </details>
+
+
+# %% tags=["answer"]
+def picture_of(record):
+    """The picture in 3,073 bytes, as an array of uint8 (32, 32, 3): row, column, colour."""
+    # BEGIN SOLUTION
+    pixels = np.frombuffer(record, np.uint8, offset=1)
+    return pixels.reshape(3, 32, 32).transpose(1, 2, 0)
+    # END SOLUTION
+
+
+# %% tags=["check"]
+workshop.check("09.1", picture_of)
+
+# %% [markdown]
+# ## Exercise 09.2 · Every file exactly once (9 minutes, medium)
+#
+# A script should work with both kinds of channel. Write the function that chooses the files of one
+# rank, so that over all ranks **each file is read exactly once**.
+#
+# - `found`: the names of the files in the channel's folder on this rank's instance, in the order in
+#   which the file system lists them. That order may differ from instance to instance.
+# - `sharded`: `True` if the channel is `ShardedByS3Key`. The folder then holds only this instance's
+#   files. `False`: it holds all files, on every instance.
+# - `rank`, `world_size`: among all ranks. `local_rank`, `local_size`: among those of this instance.
+#
+# <details><summary>Hint</summary>
+# Who still has to divide? If the channel has divided among instances, only one instance's ranks
+# share the folder. A slice [start::step] takes every step-th element. Sort first, or two instances
+# count differently.
+# </details>
+
+
+# %% tags=["answer"]
+def files_of(found, sharded, rank, world_size, local_rank, local_size):
+    """The files that this rank reads: a list of names."""
+    # BEGIN SOLUTION
+    files = sorted(found)
+    return files[local_rank::local_size] if sharded else files[rank::world_size]
+    # END SOLUTION
+
+
+# %% tags=["check"]
+workshop.check("09.2", files_of)

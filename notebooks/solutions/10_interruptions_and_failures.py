@@ -1,0 +1,152 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 10 · Exercises: interruptions and failures
+#
+# Three exercises, easy, medium and hard. None of them needs a job.
+
+# %%
+import json
+import os
+import re
+from collections import Counter
+from pathlib import Path
+
+import workshop
+
+# %% [markdown]
+# ## Exercise 10.1 · What an interruption cost (6 minutes, easy)
+#
+# Here is the log of a job that was interrupted once, shortened:
+#
+# ```
+# {"event": "step", "step": 330, "train_loss": 0.41}
+# {"event": "step", "step": 340, "train_loss": 0.40}
+# SIGTERM: the instance is taken away
+# {"event": "resumed", "step": 300}
+# {"event": "step", "step": 310, "train_loss": 0.43}
+# ```
+#
+# It had reached step 340 and resumed from step 300: 40 steps were done twice. Write the function
+# that takes the lines of such a log and returns how many steps were done twice, over **all**
+# interruptions. Some lines aren't JSON.
+#
+# <details><summary>Hint</summary>
+# Remember the step that was reached last. At each "resumed" add the distance, and remember the
+# step from which it resumed.
+# </details>
+
+
+# %% tags=["answer"]
+def done_twice(lines):
+    """How many steps were done twice. Lines: texts, in the order of the log."""
+    # BEGIN SOLUTION
+    total = reached = 0
+    for line in lines:
+        if not line.startswith("{"):
+            continue
+        event = json.loads(line)
+        if event["event"] == "resumed":
+            total += reached - event["step"]
+        if event["event"] in ("resumed", "step"):
+            reached = event["step"]
+    return total
+    # END SOLUTION
+
+
+# %% tags=["check"]
+workshop.check("10.1", done_twice)
+
+# %% [markdown]
+# ## Exercise 10.2 · Diagnose a hang (10 minutes, medium)
+#
+# A job of four ranks hangs. Somebody sent SIGUSR1 to each rank, and each printed its stack, the
+# innermost call first. The ranks print at the same time, so their lines may be mixed:
+#
+# ```
+# [0] {"event": "step", "step": 120}
+# [0] Stack (most recent call first):
+# [0]   File "torch/distributed/distributed_c10d.py", line 2806 in all_reduce
+# [2] Stack (most recent call first):
+# [2]   File "scripts/train.py", line 61 in read_file
+# [0]   File "scripts/train.py", line 88 in train_step
+# [2]   File "scripts/train.py", line 84 in train_step
+# ```
+#
+# (and so on, for ranks 1 and 3). Write the function that takes such a log, a text, and returns the
+# rank that has the cause and the function in which it is: `(2, "read_file")`. That is the rank
+# whose **innermost** call is another one than that of the rest. If all ranks are in the same call,
+# the log doesn't show the cause: return `None`.
+#
+# <details><summary>Hint</summary>
+# re.match(r"\[(\d+)\] +File .* in (\w+)", line) reads a frame. The first frame of each rank is its
+# innermost. Count how often each function occurs: collections.Counter.
+# </details>
+
+
+# %% tags=["answer"]
+def culprit(log):
+    """(rank, function) of the rank that is somewhere else; None if there is no such rank."""
+    # BEGIN SOLUTION
+    innermost = {}
+    for line in log.splitlines():
+        if frame := re.match(r"\[(\d+)\] +File .* in (\w+)", line):
+            innermost.setdefault(int(frame[1]), frame[2])
+    counts = Counter(innermost.values())
+    if len(counts) < 2:
+        return None
+    rare = min(counts, key=counts.get)
+    return next((rank, function) for rank, function in innermost.items() if function == rare)
+    # END SOLUTION
+
+
+# %% tags=["check"]
+workshop.check("10.2", culprit)
+
+# %% [markdown]
+# ## Exercise 10.3 · A checkpoint that is never half (13 minutes, hard)
+#
+# A spot instance can be taken away while a checkpoint is being written. Then the file must be the
+# complete old one or the complete new one. Write `save(path, chunks)`: `chunks` yields the bytes of
+# the new checkpoint piece by piece, and may raise an error at any piece. Write each piece as it
+# comes. If there is an error, `save` must raise it too, leave the old file as it was, and leave
+# nothing else in its folder.
+#
+# <details><summary>Hint</summary>
+# Write to another name in the same folder. When everything is written and on the disk (flush, then
+# os.fsync), os.replace gives it its name in one step. On an error, remove what you wrote and raise
+# the error again. A rename from another folder isn't one step: that may be another disk.
+# </details>
+
+
+# %% tags=["answer"]
+def save(path, chunks):
+    """Replace the file `path` by the bytes of `chunks`, wholly or not at all."""
+    # BEGIN SOLUTION
+    path = Path(path)
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with partial.open("wb") as stream:
+            for chunk in chunks:
+                stream.write(chunk)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+    # END SOLUTION
+
+
+# %% tags=["check"]
+workshop.check("10.3", save)

@@ -1,0 +1,73 @@
+"""Plausible wrong answers to lesson 09's exercises, and what the check says of each."""
+
+import numpy as np
+
+
+def scrambled(record):
+    return np.frombuffer(record, np.uint8, offset=1).reshape(32, 32, 3)
+
+
+def with_the_label(record):
+    return np.frombuffer(record[:-1], np.uint8).reshape(3, 32, 32).transpose(1, 2, 0)
+
+
+def on_its_side(record):
+    return np.frombuffer(record, np.uint8, offset=1).reshape(3, 32, 32).transpose()
+
+
+def colour_first(record):
+    return np.frombuffer(record, np.uint8, offset=1).reshape(3, 32, 32)
+
+
+def blue_first(record):
+    return (
+        np.frombuffer(record, np.uint8, offset=1).reshape(3, 32, 32).transpose(1, 2, 0)[..., ::-1]
+    )
+
+
+def by_rank(found, sharded, rank, world_size, local_rank, local_size):
+    return sorted(found)[rank::world_size]
+
+
+def by_local_rank(found, sharded, rank, world_size, local_rank, local_size):
+    return sorted(found)[local_rank::local_size]
+
+
+def unsorted(found, sharded, rank, world_size, local_rank, local_size):
+    return found[local_rank::local_size] if sharded else found[rank::world_size]
+
+
+def everything(found, sharded, rank, world_size, local_rank, local_size):
+    return list(found)
+
+
+def no_remainder(found, sharded, rank, world_size, local_rank, local_size):
+    files, size, at = sorted(found), world_size, rank
+    if sharded:
+        size, at = local_size, local_rank
+    each = len(files) // size
+    return files[at * each : (at + 1) * each]
+
+
+def channel_is_enough(found, sharded, rank, world_size, local_rank, local_size):
+    return list(found) if sharded else sorted(found)[rank::world_size]
+
+
+WRONG = {
+    "09.1": [
+        (scrambled, "pixels are scrambled"),
+        (with_the_label, "the label"),
+        (on_its_side, "exchanged"),
+        (colour_first, "The shape is"),
+        (blue_first, "Red and blue"),
+    ],
+    "09.2": [
+        (by_rank, "ShardedByS3Key.*nobody reads.*divided among the instances already"),
+        (by_local_rank, "FullyReplicated.*times.*rank among all ranks"),
+        (unsorted, "FullyReplicated.*(sort|sorted)"),
+        (everything, "is read 4 times"),
+        (no_remainder, "a remainder must not be left out"),
+        (channel_is_enough, "ShardedByS3Key.*share its folder"),
+        (lambda *given: "part-00000.npz", "return a list"),
+    ],
+}

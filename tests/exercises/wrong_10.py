@@ -1,0 +1,229 @@
+"""Plausible wrong answers to lesson 10's exercises, and what the check says of each."""
+
+import json
+import os
+import re
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+
+def events(lines):
+    return [json.loads(line) for line in lines if line.startswith("{")]
+
+
+def of_all_lines(lines):
+    return sum(json.loads(line)["event"] == "resumed" for line in lines)
+
+
+def number_of_interruptions(lines):
+    return sum(event["event"] == "resumed" for event in events(lines))
+
+
+def from_the_highest(lines):
+    total = highest = 0
+    for event in events(lines):
+        if event["event"] == "resumed":
+            total += highest - event["step"]
+        highest = max(highest, event.get("step", 0))
+    return total
+
+
+def the_first_alone(lines):
+    reached = 0
+    for event in events(lines):
+        if event["event"] == "resumed":
+            return reached - event["step"]
+        reached = event.get("step", 0)
+    return 0
+
+
+def until_the_end(lines):
+    found = events(lines)
+    resumed = [event["step"] for event in found if event["event"] == "resumed"]
+    return found[-1]["step"] - resumed[-1] if resumed else 0
+
+
+def as_a_text(lines):
+    return "40"
+
+
+FRAME = re.compile(r"\[(\d+)\] +File .* in (\w+)")
+
+
+def frames(log, innermost=True):
+    found = {}
+    for line in log.splitlines():
+        if frame := FRAME.match(line):
+            if innermost:
+                found.setdefault(int(frame[1]), frame[2])
+            else:
+                found[int(frame[1])] = frame[2]
+    return found
+
+
+def blames_the_many(log):
+    found = frames(log)
+    (most, _), *_ = Counter(found.values()).most_common()
+    return next((rank, function) for rank, function in found.items() if function == most)
+
+
+def outermost(log):
+    found = frames(log, innermost=False)
+    return next(iter(found.items()))
+
+
+def the_rank_alone(log):
+    found = frames(log)
+    rare = min(Counter(found.values()).items(), key=lambda item: item[1])[0]
+    return next(rank for rank, function in found.items() if function == rare)
+
+
+def as_it_was_read(log):
+    found = frames(log)
+    rare = min(Counter(found.values()).items(), key=lambda item: item[1])[0]
+    return next((str(rank), function) for rank, function in found.items() if function == rare)
+
+
+def always_somebody(log):
+    found = frames(log)
+    rare = min(Counter(found.values()).items(), key=lambda item: item[1])[0]
+    return next((rank, function) for rank, function in found.items() if function == rare)
+
+
+def zero_is_nobody(log):
+    found = always_somebody(log)
+    return found if found[0] else None
+
+
+def only_not_all_reduce(log):
+    for rank, function in frames(log).items():
+        if function not in ("all_reduce", "broadcast"):
+            return rank, function
+    return None
+
+
+def in_place(path, chunks):
+    with open(path, "wb") as stream:
+        for chunk in chunks:
+            stream.write(chunk)
+        os.fsync(stream.fileno())
+
+
+def old_one_first(path, chunks):
+    Path(path).unlink()
+    partial = Path(f"{path}.new")
+    with partial.open("wb") as stream:
+        for chunk in chunks:
+            stream.write(chunk)
+    partial.rename(path)
+
+
+def leaves_its_parts(path, chunks):
+    partial = Path(f"{path}.new")
+    with partial.open("wb") as stream:
+        for chunk in chunks:
+            stream.write(chunk)
+        stream.flush()
+        os.fsync(stream.fileno())
+    partial.rename(path)
+
+
+def swallows(path, chunks):
+    partial = Path(f"{path}.new")
+    try:
+        with partial.open("wb") as stream:
+            for chunk in chunks:
+                stream.write(chunk)
+        partial.rename(path)
+    except Exception:
+        partial.unlink()
+
+
+def no_fsync(path, chunks):
+    partial = Path(f"{path}.new")
+    try:
+        with partial.open("wb") as stream:
+            for chunk in chunks:
+                stream.write(chunk)
+        partial.rename(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def fsync_too_early(path, chunks):
+    partial = Path(f"{path}.new")
+    try:
+        with partial.open("wb") as stream:
+            os.fsync(stream.fileno())
+            for chunk in chunks:
+                stream.write(chunk)
+        partial.rename(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def elsewhere(path, chunks):
+    with tempfile.NamedTemporaryFile(dir=tempfile.gettempdir()) as stream:
+        for chunk in chunks:
+            stream.write(chunk)
+        stream.flush()
+        os.fsync(stream.fileno())
+        Path(path).write_bytes(Path(stream.name).read_bytes())
+
+
+def no_flush(path, chunks):
+    partial = Path(f"{path}.new")
+    try:
+        with partial.open("wb") as stream:
+            for chunk in chunks:
+                stream.write(chunk)
+            os.fsync(stream.fileno())
+        partial.rename(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def fsync_too_late(path, chunks):
+    partial = Path(f"{path}.new")
+    try:
+        with partial.open("wb") as stream:
+            for chunk in chunks:
+                stream.write(chunk)
+            stream.flush()
+            partial.rename(path)
+            os.fsync(stream.fileno())
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+WRONG = {
+    "10.1": [
+        (of_all_lines, "Some lines are not JSON"),
+        (number_of_interruptions, "Subtract the step"),
+        (from_the_highest, "the highest step of the whole log"),
+        (the_first_alone, "two interruptions, the second .* you said 40"),
+        (until_the_end, "Subtract the step"),
+        (as_a_text, "return a whole number"),
+    ],
+    "10.2": [
+        (blames_the_many, "show the symptom, not the cause"),
+        (outermost, "first frame of a rank"),
+        (the_rank_alone, "Return two things"),
+        (as_it_was_read, "The rank is a number"),
+        (always_somebody, "nobody stands out"),
+        (zero_is_nobody, "0 is a rank"),
+        (only_not_all_reduce, "A rank is elsewhere"),
+    ],
+    "10.3": [
+        (in_place, "Write to another name"),
+        (old_one_first, "Write to another name"),
+        (leaves_its_parts, "is left in the folder"),
+        (swallows, "did not come out"),
+        (no_fsync, "os.fsync"),
+        (fsync_too_early, "When all is written, flush, then os.fsync"),
+        (no_flush, "When all is written, flush"),
+        (fsync_too_late, "First os.fsync, then rename"),
+        (elsewhere, "own folder"),
+    ],
+}

@@ -1,0 +1,65 @@
+"""What coverage.md calls a result is one: the executed lesson recorded it in the section named.
+
+The places, and what coverage.md calls code, are looked up by tests/lint/instructor_rules.py.
+"""
+
+import json
+import re
+
+import nbformat
+import pytest
+from course_text import COVERAGE, lessons, read, table
+from instructor_rules import wrong_place
+from lesson_runs import lesson_run
+
+from workshop.lesson.results import MIME
+
+__all__ = ["lesson_run"]
+ROWS = [row.cells for header in ("| row |", "| also |") for row in table(read(COVERAGE), header)]
+RESULTS = [row[-3:] for row in ROWS if row[-1].startswith("result ")]
+
+
+def recorded(notebook: nbformat.NotebookNode) -> dict[str, dict]:
+    """Second-level heading -> the results that its cells recorded."""
+    found, heading = {}, ""
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            titles = [line[3:] for line in cell.source.splitlines() if line.startswith("## ")]
+            heading = (titles or [heading])[-1]
+        for output in cell.get("outputs", []):
+            found.setdefault(heading, {}).update(output.get("data", {}).get(MIME, {}))
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1500)
+@pytest.mark.parametrize("number", [n for n in lessons() if any(r[0] == n for r in RESULTS)])
+def test_what_shows_a_claim_was_recorded_there(lesson_run, number):
+    found, missing = recorded(lesson_run(number).notebook), []
+    for _, section, shown in (row for row in RESULTS if row[0] == number):
+        name = shown.removeprefix("result ").strip("`")
+        if found.get(section, {}).get(name) in (None, [], {}, ""):
+            missing.append(f"{section}: {name}; recorded there: {json.dumps(found.get(section))}")
+    assert missing == []
+
+
+def test_most_claims_are_shown_by_a_result():
+    assert len(RESULTS) > len(ROWS) / 2
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        (("09", "Divide the data once", "result `read`"), None),
+        (("09", "Divide the data once", "result `files_seen`"), "only \\['read'\\]"),
+        (("09", "Divide the data once", "code `reads(True, True)`"), None),
+        (("09", "Divide the data once", "code `pay`"), "has no code 'pay'"),
+        (("09", "Divide the data once", "FullyReplicated"), "neither result"),
+        (("09", "Divide the data once", "result ``"), "neither result"),
+        (("09", "Nowhere", "result `read`"), "has no section"),
+        (("98", "Divide the data once", "result `read`"), "no lesson 98"),
+    ],
+)
+def test_a_word_of_the_prose_shows_nothing(place, said):
+    found = wrong_place(*place)
+    assert (found is None) if said is None else re.search(said, found), found

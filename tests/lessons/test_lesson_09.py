@@ -1,0 +1,28 @@
+"""Lesson 09, executed with smaller numbers; its recorded results are what is tested."""
+
+import pytest
+
+from workshop.launch.horovod import horovod_status
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
+
+
+def test_lesson_09(lesson_run):
+    found = lesson_run("09").results
+    assert found["bare_channel"] == "training"
+    assert found["variables"] == ["SM_CHANNEL_TEST", "SM_CHANNEL_TRAINING"]
+    assert len(set(found["files_seen"])) == 4 and sum(found["images_seen"]["training"]) == 1437
+    assert found["images_seen"]["test"] == [360, 360] and found["world_size"] == "not told"
+    assert found["read"]["both divide"]["never"] == pytest.approx(50, abs=0.5)
+    assert found["read"]["nobody divides"] == {"never": 0, "once": 0, "twice": 100}
+    assert found["factor"] > 5, "100 requests took hardly longer than one"
+    assert found["tfrecord_records"] == 250 and found["tfrecord_bytes"] > 3072
+    assert found["pixels_misplaced"] > 0.5
+    assert min(found["accuracy_of_readings"].values()) > 0.2
+    assert 0 < found["usd"] < found["usd_at_most"] < 1
+
+
+@pytest.mark.skipif(not horovod_status().available, reason=str(horovod_status()))
+def test_lesson_09_trains_from_tfrecord_files(lesson_run):
+    found = lesson_run("09").results
+    assert found["picture_ranks"] == 2 and found["picture_accuracy"] > 0.15
