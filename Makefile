@@ -1,7 +1,7 @@
 # The whole kit from two commands: `make run`, `make test`. Both set .venv up first when it is
 # missing or out of date. `make` alone lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help setup ready run site lab lint test soak test-matrix sdk-v3 bench doctor lock clean distclean
+.PHONY: help setup ready run site slides lab lint test soak test-matrix sdk-v3 bench doctor lock clean distclean
 SHELL := /bin/sh
 
 # Another Python for .venv:  make setup PYTHON=/path/to/python3.11
@@ -28,6 +28,9 @@ run: ready ## run every lesson here, no AWS account; the pages go to build/
 
 site: ready ## build the site in build/site from the pages of the last `make run`
 	@$(INSIDE) $(BIN)/python -m workshop.course.site
+
+slides: ready ## build a deck for each lesson in build/slides from the last `make run`
+	@$(INSIDE) $(BIN)/python -m workshop.course.slides
 
 lab: ready ## open the lessons in JupyterLab, with the local endpoint up
 	@$(INSIDE) $(BIN)/workshop lab
