@@ -1,7 +1,7 @@
 # The whole kit from two commands: `make run`, `make test`. Both set .venv up first when it is
 # missing or out of date. `make` alone lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help setup ready run site slides lab lint test soak test-matrix sdk-v3 bench doctor lock clean distclean
+.PHONY: help setup ready run site slides lab lint test soak test-matrix sdk-v3 bench doctor check-in lock clean distclean
 SHELL := /bin/sh
 
 # Another Python for .venv:  make setup PYTHON=/path/to/python3.11
@@ -62,6 +62,9 @@ bench: ready ## measure the endpoint, all-reduces on narrow links, a training st
 
 doctor: ready ## check this machine, a line per need
 	@$(INSIDE) $(BIN)/workshop doctor
+
+check-in: ready ## before a class: PASS or FAIL per need, and a code for the instructor
+	@$(INSIDE) $(BIN)/workshop class check-in
 
 lock: ready ## resolve requirements/*.in again (UPGRADE=1: newest versions)
 	@$(BIN)/python -m bootstrap.lock $(if $(UPGRADE),--upgrade)

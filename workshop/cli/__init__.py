@@ -23,6 +23,7 @@ COMMANDS = {
     "stop": "workshop.cli.jobs:stop",
     "interrupt": "workshop.cli.jobs:interrupt",
     "doctor": "workshop.cli.doctor:doctor",
+    "class": "workshop.cli.class_:class_",
     "preflight": "workshop.cli.preflight:preflight",
     "request": "workshop.cli.request:request",
     "clean": "workshop.cli.clean:clean",

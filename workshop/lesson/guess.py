@@ -19,6 +19,7 @@ from workshop.output import in_notebook
 NO_GUESS = "-"
 
 _compared: dict[str, bool] = {}  # each question asked in this process: was it compared?
+_answers: dict[str, dict[str, str]] = {}  # each compared question's row of the table
 
 
 def guess(**questions) -> Guess:
@@ -78,7 +79,9 @@ class Guess:
         """
         from IPython.display import display
 
-        display(self.table(**measured))
+        table = self.table(**measured)
+        display(table)
+        _answers.update(table.to_dict("index"))
         _note({self.texts[name]: True for name in measured})
 
     def table(self, **measured) -> pd.DataFrame:
@@ -161,7 +164,7 @@ def to_number(text: str) -> float | None:
 
 def _note(compared: dict[str, bool]) -> None:
     _compared.update(compared)
-    save_results(guesses=_compared)
+    save_results(guesses=_compared, answers=_answers)
 
 
 def _has_keyboard() -> bool:
