@@ -1,7 +1,7 @@
 # The whole kit from two commands: `make run`, `make test`. Both set .venv up first when it is
 # missing or out of date. `make` alone lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help setup ready run site figures translations lab lint test soak test-matrix sdk-v3 ray bench doctor lock clean distclean
+.PHONY: help setup ready run site slides figures translations lab lint test soak test-matrix sdk-v3 ray bench doctor check-in lock clean distclean
 SHELL := /bin/sh
 
 # Another Python for .venv:  make setup PYTHON=/path/to/python3.11
@@ -34,6 +34,8 @@ figures: ready ## renew the README's pictures and table from the last `make run`
 
 translations: ready ## bring the site's catalogs in site/locale up to date with the English texts
 	@$(INSIDE) $(BIN)/python -m workshop.course.translations
+slides: ready ## build a deck for each lesson in build/slides from the last `make run`
+	@$(INSIDE) $(BIN)/python -m workshop.course.slides
 
 lab: ready ## open the lessons in JupyterLab, with the local endpoint up
 	@$(INSIDE) $(BIN)/workshop lab
@@ -72,6 +74,9 @@ bench: ready ## measure the endpoint, all-reduces on narrow links, a training st
 
 doctor: ready ## check this machine, a line per need
 	@$(INSIDE) $(BIN)/workshop doctor
+
+check-in: ready ## before a class: PASS or FAIL per need, and a code for the instructor
+	@$(INSIDE) $(BIN)/workshop class check-in
 
 lock: ready ## resolve requirements/*.in again (UPGRADE=1: newest versions)
 	@$(BIN)/python -m bootstrap.lock $(if $(UPGRADE),--upgrade)

@@ -1,4 +1,4 @@
-"""workshop class: the seats of a class together: what there is, what it costs, quotas, clean-up."""
+"""workshop class: its seats in the account: what there is, what it costs, quotas, clean-up."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import datetime
 
 import click
 
+from workshop.cli.class_ import class_
 from workshop.cli.clean import at_terminal
 from workshop.cli.shared import WrongUse, opened
 from workshop.cli.stacks import work
@@ -16,11 +17,6 @@ def of_a_class(command):
     return click.option(
         "--target", type=click.Choice(["local", "aws"]), default="local", show_default=True
     )(command)
-
-
-@click.group(name="class")
-def class_() -> None:
-    """Look at, price and delete a class. `workshop stacks up --seats 20` makes it."""
 
 
 @class_.command()

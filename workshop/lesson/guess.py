@@ -25,6 +25,7 @@ SOURCES = {
 }
 
 _compared: dict[str, bool] = {}  # each question asked in this process: was it compared?
+_answers: dict[str, dict[str, str]] = {}  # each compared question's row of the table
 
 
 def guess(**questions) -> Guess:
@@ -90,7 +91,9 @@ class Guess:
         """
         from IPython.display import display
 
-        display(self.table(source, **found))
+        table = self.table(source, **found)
+        display(table)
+        _answers.update(table.to_dict("index"))
         _note({self.texts[name]: True for name in found})
 
     def table(self, source: str = "measured", /, **found) -> pd.DataFrame:
@@ -175,7 +178,7 @@ def to_number(text: str) -> float | None:
 
 def _note(compared: dict[str, bool]) -> None:
     _compared.update(compared)
-    save_results(guesses=_compared)
+    save_results(guesses=_compared, answers=_answers)
 
 
 def _has_keyboard() -> bool:

@@ -1,0 +1,286 @@
+"""The slides: `make slides` builds a deck for each lesson that `make run` executed.
+
+A deck is one HTML file that needs no network: reveal.js is inside it. Of each section it has
+
+- its question: the section's first paragraph, and the guesses that the lesson asks for;
+- its pictures;
+- its result: the last table, the last lines that were printed, and the answers to the guesses.
+
+So a lesson needs no marks for its slides. Change the lesson, run it, and build them again.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import jinja2
+import nbformat
+from bs4 import BeautifulSoup
+from nbconvert.filters import markdown2html
+
+from workshop.course.lessons import lessons
+from workshop.lesson.results import MIME
+from workshop.paths import BUILD
+
+TEMPLATES = Path(__file__).parent / "templates" / "slides"
+SLIDES = BUILD / "slides"
+# Sections of every lesson that a room does not look at together.
+LEFT_OUT = {"Set up", "Exercises", "Check yourself", "Clean up", "Next"}
+FOLDED = "results"  # the tag of cells that only save and check results
+ROWS, LINES, POINTS = 14, 14, 7  # of a table, of printed text and of a list on one slide
+PARTS = ("reveal.css", "slides.css", "reveal.js", "slides.js")
+PICTURES = ("image/svg+xml", "image/png", "image/jpeg")
+LINK = re.compile(r"(?<!!)\[([^\]]*)\]\([^)]*\)")  # where a slide leads nowhere
+TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
+# What a job prints of itself while it runs: a slide shows what came out.
+PROGRESS = re.compile(
+    r"^\s*$|^[.!\s]+$|: (created|deleted|no change|up to date|sent \d)", re.MULTILINE
+)
+
+
+class NoRun(Exception):
+    """No lesson was executed; the message says what to do."""
+
+
+@dataclass(frozen=True)
+class Slide:
+    """kind: "question", "picture", "result", "answer" or "summary". body: HTML."""
+
+    kind: str
+    heading: str
+    body: str
+
+
+def build(executed: Path = BUILD, out: Path = SLIDES) -> tuple[Path, list[str]]:
+    """Write out/NN_name.html for each executed lesson, and out/index.html.
+
+    Returns the index, and the names of the lessons that were not executed and have no deck.
+    Raises NoRun if none was.
+    """
+    found = [path for path in lessons() if (executed / path.name).exists()]
+    if not found:
+        raise NoRun(f"{executed} has no executed lesson: run `make run` first.")
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir(parents=True)
+    run, decks = _about(executed / "run.json"), []
+    for path in found:
+        title, count = write_deck(executed / path.name, out / f"{path.stem}.html", run)
+        decks.append((path.stem, title, count))
+    index = out / "index.html"
+    index.write_text(_template("index.html.j2").render(run=run, decks=decks), encoding="utf-8")
+    return index, [path.stem for path in lessons() if path not in found]
+
+
+def write_deck(executed: Path, page: Path, run: str) -> tuple[str, int]:
+    """Write one lesson's deck; returns its title and number of slides. run: a line on the run."""
+    notebook = nbformat.read(executed, as_version=4)
+    texts = (cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    head = next(filter(TITLE.search, texts))  # papermill puts a cell above a lesson that failed
+    title = TITLE.search(head)[1]
+    slides = list(slides_of(notebook))
+    parts = {name: (TEMPLATES / name).read_text(encoding="utf-8") for name in PARTS}
+    page.write_text(
+        _template("deck.html.j2").render(
+            title=title,
+            goals=_goals(head),
+            run=run,
+            slides=slides,
+            reveal_css=parts["reveal.css"],
+            css=parts["slides.css"],
+            reveal_js=parts["reveal.js"],
+            js=parts["slides.js"],
+        ),
+        encoding="utf-8",
+    )
+    return title, len(slides) + 1
+
+
+def slides_of(notebook: nbformat.NotebookNode) -> Iterator[Slide]:
+    """A lesson's slides, in the order of its sections."""
+    asked: set[str] = set()
+    for heading, cells in _sections(notebook.cells):
+        code = [cell for cell in cells if cell.cell_type == "code"]
+        saved = _saved(code)
+        questions = [one for one in saved.get("guesses", {}) if one not in asked]
+        answers = {one: row for one, row in saved.get("answers", {}).items() if one not in asked}
+        asked |= set(questions)
+        if heading == "Summary":
+            yield from _summary(heading, cells)
+        elif heading not in LEFT_OUT:
+            yield from _section(heading, cells, questions, answers)
+
+
+def _section(heading: str, cells: list, questions: list, answers: dict) -> Iterator[Slide]:
+    shown = [output for cell in cells if not _is_folded(cell) for output in cell.get("outputs", [])]
+    heading, text = _inline(heading), _first_paragraph(cells[0].source)
+    pictures = list(filter(None, map(_picture, shown)))
+    results = _results(shown)
+    if not (questions or pictures) and len(results) == 1:  # nothing to hold back: on one slide
+        text, results = text + results[0], []
+    if text or questions:
+        yield Slide("question", heading, text + _asked(questions))
+    for picture in pictures:
+        yield Slide("picture", heading, f'<div class="picture">{picture}</div>')
+    for result in results:
+        yield Slide("result", heading, result)
+    if answers:
+        yield Slide("answer", heading, _answer_table(answers))
+
+
+def _results(shown: list) -> list[str]:
+    """The last table of a section, and the last lines that it printed; in parts if it is long."""
+    tables = [one for one in map(_table, shown) if one and "your guess" not in one]
+    printed = [one for one in map(_printed, shown) if one]
+    parts = _split_table(tables[-1]) if tables else [""]
+    if printed:
+        parts[-1] += f"<pre>{html.escape(printed[-1])}</pre>"
+    return list(filter(None, parts))
+
+
+def _summary(heading: str, cells: list) -> Iterator[Slide]:
+    text = "\n\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+    soup = BeautifulSoup(_markdown(text.split("\n", 1)[-1]), "html.parser")
+    points = soup.find_all("li") or soup.find_all("p")
+    for first in range(0, len(points), POINTS):
+        body = "".join(
+            f"<li>{one.decode_contents()}</li>" for one in points[first : first + POINTS]
+        )
+        yield Slide("summary", heading, f"<ul>{body}</ul>")
+
+
+def _sections(cells: list) -> Iterator[tuple[str, list]]:
+    """(heading, cells) of each second-level section; what is before the first is left out."""
+    heading, found = None, []
+    for cell in cells:
+        if cell.cell_type == "markdown" and cell.source.startswith("## "):
+            if heading:
+                yield heading, found
+            heading, found = cell.source.splitlines()[0][3:].strip(), []
+        found.append(cell)
+    if heading:
+        yield heading, found
+
+
+def _is_folded(cell) -> bool:
+    return cell.cell_type != "code" or FOLDED in cell.metadata.get("tags", [])
+
+
+def _saved(code: list) -> dict:
+    """The results that these cells saved; of equal names the last."""
+    found: dict = {}
+    for output in (one for cell in code for one in cell.outputs):
+        found |= output.get("data", {}).get(MIME, {})
+    return found
+
+
+def _first_paragraph(source: str) -> str:
+    """The text below a section's heading: a paragraph, and the list that it announces."""
+    blocks = [one for one in re.split(r"\n\s*\n", source.strip()) if one.strip()]
+    blocks[0] = "\n".join(blocks[0].splitlines()[1:])  # the heading
+    blocks = [one for one in blocks if one.strip()]
+    for at, block in enumerate(blocks):
+        if not re.match(r"[>|#!-]|\d+\.", block):
+            announced = blocks[at + 1 : at + 2] if block.rstrip().endswith(":") else []
+            return "".join(map(_markdown, [block, *announced]))
+    return ""
+
+
+def _asked(questions: list[str]) -> str:
+    if not questions:
+        return ""
+    lines = "".join(f"<p>{html.escape(one)}</p>" for one in questions)
+    return f'<div class="asked"><b>Your guess?</b>{lines}</div>'
+
+
+def _answer_table(answers: dict[str, dict]) -> str:
+    rows = "".join(
+        f"<tr><th>{html.escape(one)}</th><td>{html.escape(str(row['measured']))}</td></tr>"
+        for one, row in answers.items()
+    )
+    return f"<table><thead><tr><th>You were asked</th><td>measured</td></tr></thead>{rows}</table>"
+
+
+def _picture(output) -> str:
+    """The picture in an output, as HTML; "" if there is none."""
+    data = output.get("data", {})
+    for kind in PICTURES:
+        if kind == "image/svg+xml" and kind in data:
+            return data[kind]
+        if kind in data:
+            alt = html.escape(output.get("metadata", {}).get("alt", "A picture"))
+            return f'<img alt="{alt}" src="data:{kind};base64,{data[kind].strip()}">'
+    page = data.get("text/html", "")
+    return page if re.search(r"<(img|svg)\b", page) and "<table" not in page else ""
+
+
+def _table(output) -> str:
+    page = output.get("data", {}).get("text/html", "")
+    return page if "<table" in page else ""
+
+
+def _split_table(page: str) -> list[str]:
+    """A table in parts of ROWS rows with the same head; whole where cells span rows."""
+    soup = BeautifulSoup(page, "html.parser")
+    rows = soup.select("tbody > tr")
+    if len(rows) <= ROWS or soup.select("tbody [rowspan]"):
+        return [page]
+    parts = []
+    for first in range(0, len(rows), ROWS):
+        part = BeautifulSoup(page, "html.parser")
+        for at, row in enumerate(part.select("tbody > tr")):
+            if not first <= at < first + ROWS:
+                row.decompose()
+        parts.append(str(part))
+    return parts
+
+
+def _printed(output) -> str:
+    """What was printed, if it is a result: neither long nor a report of progress."""
+    text = output.get("text", "") if output.get("name") == "stdout" else ""
+    short = 0 < len(text.strip().splitlines()) <= LINES
+    guess = text.startswith("What is your guess?")
+    return "" if not short or guess or PROGRESS.search(text.strip()) else text.strip()
+
+
+def _goals(head: str) -> str:
+    """The list of what one can do after the lesson."""
+    goals = re.search(r"\*\*After this lesson.*?\n\n((?:[-*] .*\n?(?:[ \t]+\S.*\n?)*)+)", head)
+    return _markdown(goals[0]) if goals else ""
+
+
+def _markdown(text: str) -> str:
+    return markdown2html(LINK.sub(r"\1", text))
+
+
+def _inline(text: str) -> str:
+    return _markdown(text).removeprefix("<p>").strip().removesuffix("</p>")
+
+
+def _about(run: Path) -> str:
+    """Where a deck's numbers come from, in one line."""
+    if not run.exists():
+        return "Measured in the last run of the lessons"
+    found = json.loads(run.read_text(encoding="utf-8"))
+    return f"Measured on {found['date']}, commit {found['commit']}, {found['machine']}"
+
+
+def _template(name: str) -> jinja2.Template:
+    loader = jinja2.FileSystemLoader(TEMPLATES)
+    return jinja2.Environment(loader=loader, autoescape=True).get_template(name)
+
+
+if __name__ == "__main__":
+    try:
+        index, missing = build()
+    except NoRun as error:
+        sys.exit(f"error: {error}")
+    if missing:
+        print(f"Not in the last run, so without a deck: {', '.join(missing)}", file=sys.stderr)
+    print(index)
