@@ -113,7 +113,9 @@ class Classifier(nn.Sequential):
         super().__init__(*layers)
 
     def forward(self, images):
-        return super().forward(images.permute(0, 3, 1, 2).contiguous() / 255)
+        # The layout is named: else torch keeps the permuted strides, and DDP copies gradients.
+        pixels = images.permute(0, 3, 1, 2).to(torch.float32, memory_format=torch.contiguous_format)
+        return super().forward(pixels / 255)
 
 
 @torch.no_grad()
