@@ -2,6 +2,7 @@
 
 import datetime
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -169,7 +170,8 @@ def test_an_interrupt_leaves_nothing(write_notebook, tmp_path, own_state, number
     finally:
         process.kill()
     assert process.returncode == 130, output
-    assert "Interrupted" in output and "Stopping workshop-me-long" in output
+    assert "Interrupted" in output
+    assert re.search(r"workshop-me-long\S*: stopped", output)
     kernel = int((tmp_path / "kernel").read_text())
     with pytest.raises(ProcessLookupError):
         os.kill(kernel, 0)

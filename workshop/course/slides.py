@@ -200,11 +200,14 @@ def _asked(questions: list[str]) -> str:
 
 
 def _answer_table(answers: dict[str, dict]) -> str:
-    rows = "".join(
-        f"<tr><th>{html.escape(one)}</th><td>{html.escape(str(row['measured']))}</td></tr>"
-        for one, row in answers.items()
-    )
-    return f"<table><thead><tr><th>You were asked</th><td>measured</td></tr></thead>{rows}</table>"
+    """Questions, the true answers, and where those are from: "measured", "computed"..."""
+    rows = []
+    for question, row in answers.items():
+        (source,) = row.keys() - {"your guess", "off by"}
+        cells = (html.escape(str(one)) for one in (question, row[source], source))
+        rows.append("<tr><th>{}</th><td>{}</td><td>{}</td></tr>".format(*cells))
+    head = "<thead><tr><th>You were asked</th><td>answer</td><td></td></tr></thead>"
+    return f"<table>{head}{''.join(rows)}</table>"
 
 
 def _picture(output) -> str:
