@@ -578,13 +578,10 @@ print(
 # %%
 scripts = {"Horovod": script_here, "MultiWorker": workshop.TRAIN / "train_tf_multiworker.py"}
 alone = {
-    name: [
-        1000 * mpirun(1, script, *flags, show=False).table("epoch")["step_seconds"].median()
-        for _ in range(repeats)
-    ]
+    name: 1000 * mpirun(1, script, *flags, show=False).table("epoch")["step_seconds"].median()
     for name, script in scripts.items()
 }
-alone = pd.DataFrame(alone).median()
+alone = pd.Series(alone)  # ms, one run each, the median of its epochs
 together = spread["median"][[f"{n} x 1", native]].set_axis(alone.index)
 parts = pd.DataFrame({"one worker": alone, f"{n} x 1": together}).round(1)
 gap = parts.loc["MultiWorker"] - parts.loc["Horovod"]

@@ -72,8 +72,12 @@ def test_a_pool_that_waits_is_found_and_one_that_is_over_is_not(sagemaker):
     listed = {"TrainingJobSummaries": [SUMMARY | warm("Available"), other, cold]}
     stub.add_response("list_training_jobs", listed, {"NameContains": "workshop-me-"})
     stub.add_response("list_tags", {"Tags": stacks.tags("me")}, {"ResourceArn": ARN})
+    two = {"ResourceConfig": {"InstanceType": "ml.m5.xlarge", "InstanceCount": 2}}
+    two["ResourceConfig"]["VolumeSizeInGB"] = 1
+    described(stub, two)
     ((found,), foreign) = cleanup.look(account, KINDS["warm pools"])
     assert (found.name, found.usd_per_month, foreign) == (NAME, None, [])
+    assert found.usd_per_hour == pytest.approx(2 * 0.23)
     assert "billed" in found.note
 
 

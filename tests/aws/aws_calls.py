@@ -71,7 +71,7 @@ class World:
             "ecr": _ecr,
         }
         if call.operation == "GetCallerIdentity":
-            return []  # STS: "No permissions are required to perform this operation"
+            return []  # STS's API reference: "No permissions are required"
         if call.service in WITHOUT_RESOURCES:
             name = f"{WITHOUT_RESOURCES[call.service]}:{call.operation}"
             return [Request(name, "*")]

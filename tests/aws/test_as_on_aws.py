@@ -4,20 +4,19 @@ In strict mode: policies are enforced, and only what `workshop stacks up` made i
 failure after every cell that makes something: what is then left, and billed.
 """
 
-import json
-
 import as_aws
 import nbformat
 import pytest
-from aws_calls import read
+from aws_calls import Call, read
 from course_text import lessons
-from lesson_runs import RECORDING, SEAT, SMALL, recorded
+from lesson_runs import SEAT, SMALL, lesson_run, recorded
 from test_lessons_calls import ALL_OF_A_SEAT, GOES_ON_WITHOUT
 
 from workshop.account import cleanup, prices, stacks
 from workshop.course import run as course_run
 from workshop.course.lessons import chosen
 
+__all__ = ["lesson_run"]
 MAKES = (  # what can be billed by the hour, or is a stack
     *("CreateTrainingJob", "CreateTransformJob", "CreateEndpoint", "CreateStack"),
     *("CreateModel", "CreateEndpointConfig"),
@@ -102,13 +101,13 @@ def look(opened):
     return found + [("stacks", name, usd) for name, usd in hourly if usd]
 
 
-def table(executed, calls, folder, parameters, capsys):
+def table(executed, cells, folder, parameters, capsys):
     """Break a lesson off after each creating cell.
 
     Rows: the cell's number, what it makes, what is left, what was said.
     """
     rows = []
-    for cell, made in creating_cells(calls).items():
+    for cell, made in cells.items():
         place = folder / f"cell-{cell}"
         place.mkdir()
         with as_aws.empty_account(place):
@@ -138,7 +137,7 @@ def check(rows):
 def test_a_failure_after_any_creating_cell_leaves_nothing_billed(number, strict, tmp_path, capsys):
     _, calls, path = strict[0][number]
     executed = next((path.parent / "out").glob(f"{number}_*.ipynb"))
-    rows = table(executed, calls, tmp_path, small(number), capsys)
+    rows = table(executed, creating_cells(calls), tmp_path, small(number), capsys)
     with capsys.disabled():
         for cell, made, left, _ in rows:
             print(f"{number} [{cell}] {' '.join(made)}: left by the hour: {left or 'nothing'}")
@@ -146,19 +145,25 @@ def test_a_failure_after_any_creating_cell_leaves_nothing_billed(number, strict,
     assert rows or number in ("01", "02"), "nothing was made"
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_failure_after_the_job_of_lesson_00_leaves_nothing_billed(lesson_run, tmp_path, capsys):
+    """One row of the table, in `make test`; the others are in `make soak`."""
+    whole = lesson_run("00")
+    cells = creating_cells(read(whole.calls))
+    last = {max(cells): cells[max(cells)]}
+    rows = table(whole.path, last, tmp_path, small("00"), capsys)
+    assert "TrainingJob" in rows[0][1]
+    check(rows)
+
+
 def test_a_cell_that_makes_something_is_found():
     lines = [
         {"service": "sagemaker", "operation": name, "request": {}, "cell": cell}
         for name, cell in [("CreateModel", 4), ("DescribeModel", 5), ("CreateEndpoint", 4)]
     ]
-    calls = [as_call(line) for line in lines]
+    calls = [Call(**line) for line in lines]
     assert creating_cells(calls) == {4: ["Model", "Endpoint"]}
-
-
-def as_call(line):
-    from aws_calls import Call
-
-    return Call(**json.loads(json.dumps(line)))
 
 
 def test_what_is_left_and_not_named_would_be_found():
@@ -178,6 +183,3 @@ def test_what_is_left_and_not_named_would_be_found():
         )
     said = "STILL BILLED: workshop-me-network: 0.050 USD an hour\n... workshop clean --seat me"
     check([(4, ["Stack"], left, said)])
-
-
-assert RECORDING.is_dir()

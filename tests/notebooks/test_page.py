@@ -172,7 +172,7 @@ def test_a_plot_is_sharp_and_described(write_notebook, tmp_path, endpoint_up):
     options = ["--notebooks", str(path.parent), "--out", str(build)]
     assert CliRunner().invoke(run, options).exit_code == 0
     (found,) = re.findall(r"<img[^>]*>", (build / "01_plot.html").read_text())
-    assert 'alt="Two ranks"' in found
+    assert 'alt="Two ranks. Across: step."' in found
     data = base64.b64decode(re.search(r'base64,([^"]+)"', found)[1])
     pixels = int.from_bytes(data[16:20], "big")  # the width in a PNG's header
     assert pixels // 2 == int(re.search(r'width="(\d+)"', found)[1]) > 500
