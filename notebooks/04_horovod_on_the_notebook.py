@@ -545,7 +545,7 @@ assert replicas["weights_sha256"].nunique() == 1, "The replicas differ: did they
 workshop.save_results(replicas=len(replicas))
 
 # %% [markdown]
-# Note the division by `world_size`: here `apply_gradients` *sums* over the devices. Forget it and
+# Note the division in the second one: here `apply_gradients` *sums* over the devices. Forget it and
 # you train with twice the learning rate. MirroredStrategy works on one machine only; for several
 # TensorFlow has MultiWorkerMirroredStrategy (lesson 05).
 #
