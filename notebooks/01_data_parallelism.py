@@ -393,7 +393,7 @@ workshop.save_results(gradients_per_second=middle.to_dict(), staleness=staleness
 #
 # - **1 rank** alone takes the whole batch;
 # - **2 ranks together** take half each, and average their gradients (DDP);
-# - **2 ranks apart** take half each, and never exchange anything.
+# - **2 independent ranks** take half each, and never exchange anything.
 #
 # The third trains nothing useful. It is the **ceiling of this machine**: what two processes reach
 # if nothing has to be exchanged. On shared virtual cores it may be well below 2 times one rank,
@@ -405,8 +405,8 @@ workshop.save_results(gradients_per_second=middle.to_dict(), staleness=staleness
 
 # %%
 guess = workshop.guess(
-    ceiling="2 ranks apart: how many times as fast as 1 rank?",
-    price="2 ranks together: what share of the speed of 2 ranks apart (0 to 1)?",
+    ceiling="2 independent ranks: how many times as fast as 1 rank?",
+    price="2 ranks together: what share of the speed of 2 independent ranks (0 to 1)?",
 )
 
 # %% [markdown]
@@ -471,7 +471,7 @@ def ways_to_take(batch, model):
     """Settings for one global batch. The last one is for a later section: a small part of it."""
     ways = {
         "1 rank": {"ranks": "one", "batch": batch},
-        "2 ranks apart": {"ranks": "apart", "batch": batch // 2},
+        "2 independent ranks": {"ranks": "independent", "batch": batch // 2},
         "2 ranks together": {"ranks": "together", "batch": batch // 2},
         "1 rank, part": {"ranks": "one", "batch": max(1, batch // 32)},
     }
@@ -491,8 +491,8 @@ label = "samples per second: median, and range of the repeats"
 plots.bars(speeds["samples per second"], "Speed (measured)", label, texts=said, spread=speeds)
 
 # %%
-price = ratio(good, "2 ranks together", "2 ranks apart")
-ceiling = speeds.loc["2 ranks apart", "speed-up"]
+price = ratio(good, "2 ranks together", "2 independent ranks")
+ceiling = speeds.loc["2 independent ranks", "speed-up"]
 guess.compare(ceiling=ceiling, price=price)
 print(f"2 ranks together reach {price:.0%} of this machine's ceiling, which is {ceiling:.2f} x.")
 if not 0.8 < price < 1.05:

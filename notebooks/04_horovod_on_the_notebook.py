@@ -177,7 +177,10 @@ found[columns]
 # %% jupyter={"source_hidden": true} tags=["figure"]
 hosts = found.groupby("host", sort=False)
 title = f"{len(found)} ranks on {len(hosts)} host(s)"
-with plots.canvas(title, "", size=(1.3 * len(found) + 1, 2.3)) as axes:
+places = zip(found["rank"], found["local_rank"], found["host"], strict=True)
+said = "; ".join(f"rank {rank} is local_rank {local} of {host}" for rank, local, host in places)
+size = (1.3 * len(found) + 1, 2.3)
+with plots.canvas(title, "", size=size, alt=f"{title}: {said}.") as axes:
     colours = [plots.COLOURS[local_rank] for local_rank in found["local_rank"]]
     axes.scatter(found.index, [0] * len(found), s=1100, c=colours)
     for at, one in found.iterrows():

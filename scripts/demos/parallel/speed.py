@@ -18,8 +18,8 @@ def training_step(setting: dict) -> Callable[[], None]:
     """Return a function that runs one training step on this rank.
 
     Args:
-        setting: ranks: "one" or "apart" (this rank has a model of its own and exchanges nothing)
-            or "together" (one model, DistributedDataParallel).
+        setting: ranks: "one" or "independent" (this rank has a model of its own and exchanges
+            nothing) or "together" (one model, DistributedDataParallel).
             batch: images per rank and step. side: their height and width in pixels.
             hidden_units: of the dense layer. threads (1 without it): CPU threads of a rank.
             onednn (True without it): whether torch may use that library.
