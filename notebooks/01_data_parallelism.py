@@ -520,7 +520,7 @@ workshop.save_results(
 # kind of CPU. Some guides tell you to switch it off. The last row does.
 
 # %%
-threads_guess = workshop.guess(
+guess = workshop.guess(
     onednn="Without oneDNN: how many times as fast as with it (1 rank, 1 thread)?"
 )
 
@@ -546,7 +546,7 @@ def wins(measured, one, other):
     return f"{(measured[one] > measured[other]).sum()} of {len(measured)} repeats"
 
 
-threads_guess.compare(onednn=by_threads["speed-up"].iloc[-1])
+guess.compare(onednn=by_threads["speed-up"].iloc[-1])
 print("2 ranks beat 2 threads in", wins(measured, *list(threads)[2:0:-1]), "here.")
 print("2 ranks of 1 thread beat 2 of 2 in", wins(measured, *list(threads)[2:4]), "here.")
 
