@@ -562,7 +562,7 @@ workshop.show_diff("train/train_torch_ddp.py", "train/train_torch_fsdp.py")
 # On one machine:
 #
 # ```
-# torchrun --standalone --nproc_per_node 2 train_torch_fsdp.py --model deep
+# torchrun --standalone --nproc_per_node 2 train_torch_fsdp.py --model deep --learning-rate 0.01
 # ```
 
 # %%
@@ -580,7 +580,7 @@ estimator = PyTorch(
     entry_point="train_torch_fsdp.py",
     source_dir=source_dir,
     distribution={"torch_distributed": {"enabled": True}},
-    hyperparameters={"epochs": epochs, "model": "deep"},
+    hyperparameters={"epochs": epochs, "model": "deep", "learning-rate": 0.01},
     framework_version="2.8.0",
     py_version="py312",
     role=role,
@@ -610,6 +610,7 @@ request = {
         "sagemaker_instance_type": "ml.g5.12xlarge",
         "epochs": str(epochs),
         "model": "deep",
+        "learning-rate": "0.01",
     },
     "InputDataConfig": input_data,
     "OutputDataConfig": {"S3OutputPath": f"s3://{bucket}/jobs"},

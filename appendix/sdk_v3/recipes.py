@@ -101,7 +101,7 @@ def fsdp(role, bucket, image, source_dir, session):
         source_code=SourceCode(source_dir=source_dir, entry_script="train_torch_fsdp.py"),
         distributed=Torchrun(),
         compute=Compute(instance_type="ml.g5.12xlarge", instance_count=2, volume_size_in_gb=30),
-        hyperparameters={"epochs": 2, "model": "deep"},
+        hyperparameters={"epochs": 2, "model": "deep", "learning-rate": 0.01},
         input_data_config=[
             InputData(channel_name="training", data_source=f"s3://{bucket}/data/digits/training"),
             InputData(channel_name="test", data_source=f"s3://{bucket}/data/digits/test"),

@@ -42,10 +42,11 @@ class Classifier(nn.Sequential):
             return nn.Conv2d(inputs, outputs, 3, stride, padding=1)
 
         height, width, channels = image_shape
-        if model == "deep":  # a ResNet of 20 convolutions: 56 MB in 76 tensors
-            layers = [conv(channels, 64)]
+        if model == "deep":  # a ResNet of 20 convolutions: 56 MB in 84 tensors
+            layers = [conv(channels, 64), nn.GroupNorm(8, 64)]
             for inputs, outputs in [(64, 64), (64, 128), (128, 256), (256, 512)]:
-                layers += [conv(inputs, outputs, stride=2)] if inputs < outputs else []
+                if inputs < outputs:
+                    layers += [conv(inputs, outputs, stride=2), nn.GroupNorm(8, outputs)]
                 for _ in range(2):
                     first = [nn.GroupNorm(8, outputs), nn.ReLU(), conv(outputs, outputs)]
                     second = [nn.GroupNorm(8, outputs), nn.ReLU(), conv(outputs, outputs)]

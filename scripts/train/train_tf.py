@@ -32,7 +32,7 @@ def parse_args():
         "seed": 0,
         "max_steps": 0,  # 0: no limit
         "log_every": 10,  # steps; 0: only at the end of each epoch
-        "model": "small",  # or deep
+        "model": "small",  # or deep, which wants a learning rate of 0.01
         "hidden_units": 64,  # of the small model
         "threads_per_rank": 0,  # 0: this machine's cores, divided among its ranks
         "training": env("SM_CHANNEL_TRAINING", "data/digits/training"),
@@ -102,10 +102,10 @@ def build_model(args, image_shape):
     layers = tf.keras.layers
     inputs = tf.keras.Input(image_shape)
     x = layers.Rescaling(1 / 255)(inputs)
-    if args.model == "deep":  # a ResNet of 20 convolutions: 56 MB in 76 tensors
-        x = layers.Conv2D(64, 3, padding="same")(x)
+    if args.model == "deep":  # a ResNet of 20 convolutions: 56 MB in 84 tensors
         for filters in (64, 128, 256, 512):
-            x = layers.Conv2D(filters, 3, 2, padding="same")(x) if filters > 64 else x
+            x = layers.Conv2D(filters, 3, 1 if filters == 64 else 2, padding="same")(x)
+            x = layers.GroupNormalization(8, epsilon=1e-5)(x)
             for _ in range(2):
                 y = x
                 for start in ("he_uniform", "zeros"):  # at first a block adds nothing: steadier
