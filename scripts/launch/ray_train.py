@@ -6,7 +6,7 @@
 
 Workers run in folders of their own: give whole paths, which every machine of the cluster knows.
 
-RUN: with Ray 2.60.0 and 2 workers on the CPUs of one machine; it gave the weights of torchrun.
+RUN: with Ray 2.60.0 and 2 workers on the CPUs of one machine: the weights of torchrun (`make ray`).
 """
 
 import argparse
