@@ -54,7 +54,7 @@ def lesson():
             shown(text_html=TABLE.format("your guess")),
             saved(guesses={"How many?": True}, answers={"How many?": row}),
         ),
-        text("## A line\n\nShort."),
+        text("So that was it.\n\n## A line\n\nShort."),
         code(printed("94 % right")),
         text("## Nothing\n\n"),
         text("## Summary\n\n" + "\n".join(f"- point {at}" for at in range(9))),

@@ -161,7 +161,7 @@ def test_a_hand_in_holds_what_the_notebooks_show(tmp_path, monkeypatch):
     answers = {"How many?": {"your guess": "3", "measured": "4", "off by": "25 % too low"}}
     data = {"application/vnd.workshop.results+json": {"answers": answers}}
     run = new.new_code_cell("1", execution_count=1, outputs=[new.new_output("display_data", data)])
-    cells = [new.new_markdown_cell("## The ring"), run]
+    cells = [new.new_markdown_cell("Before.\n\n## The ring"), run]
     cells += [new.new_markdown_cell("## Later"), new.new_code_cell("2")]
     nbformat.write(new.new_notebook(cells=cells), lesson)
     said = [

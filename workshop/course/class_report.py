@@ -62,8 +62,8 @@ def lesson_state(lesson: Path, exercises: Path | None) -> dict[str, Any]:
     run = cells = 0
     section = last = ""
     for cell in notebook.cells:
-        if cell.cell_type == "markdown" and cell.source.startswith("## "):
-            section = cell.source.splitlines()[0][3:]
+        if cell.cell_type == "markdown":
+            section = [section, *re.findall(r"^## (.+)$", cell.source, re.MULTILINE)][-1]
         elif cell.cell_type == "code":
             cells += 1
             if cell.execution_count is not None:

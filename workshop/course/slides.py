@@ -158,7 +158,7 @@ def _summary(heading: str, cells: list) -> Iterator[Slide]:
 def _sections(cells: list) -> Iterator[tuple[str, list]]:
     """(heading, cells) of each second-level section; what is before the first is left out."""
     heading, found = None, []
-    for cell in cells:
+    for cell in (part for cell in cells for part in _at_headings(cell)):
         if cell.cell_type == "markdown" and cell.source.startswith("## "):
             if heading:
                 yield heading, found
@@ -166,6 +166,14 @@ def _sections(cells: list) -> Iterator[tuple[str, list]]:
         found.append(cell)
     if heading:
         yield heading, found
+
+
+def _at_headings(cell) -> list:
+    """A cell of text that ends one section and begins another, as two."""
+    if cell.cell_type != "markdown":
+        return [cell]
+    parts = re.split(r"^(?=## )", cell.source, flags=re.MULTILINE)
+    return [nbformat.v4.new_markdown_cell(part) for part in parts if part.strip()]
 
 
 def _is_folded(cell) -> bool:
