@@ -158,7 +158,7 @@ def _summary(heading: str, cells: list) -> Iterator[Slide]:
 def _sections(cells: list) -> Iterator[tuple[str, list]]:
     """(heading, cells) of each second-level section; what is before the first is left out."""
     heading, found = None, []
-    for cell in (part for cell in cells for part in _at_headings(cell)):
+    for cell in (part for whole in cells for part in _at_headings(whole)):
         if cell.cell_type == "markdown" and cell.source.startswith("## "):
             if heading:
                 yield heading, found
