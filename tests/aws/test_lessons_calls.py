@@ -12,6 +12,8 @@ from course_text import lessons
 from deployed_policies import standing
 from lesson_runs import SEAT, lesson_run
 
+from workshop.jobs.job_preview import NOBODY
+
 __all__ = ["lesson_run"]
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 LESSONS = sorted(lessons())
@@ -54,9 +56,19 @@ def as_deployed(call: Call, seat) -> Call:
     return call
 
 
+def sent(run) -> list[Call]:
+    """The calls that a lesson sent: without those that a preview session kept (lesson 09).
+
+    Those name a bucket or a role of an account that nobody has.
+    """
+    kept = (f"-{NOBODY}-", f"::{NOBODY}:")
+    calls = [(call, json.dumps(call.request, default=str)) for call in read(run.calls)]
+    return [call for call, text in calls if not any(word in text for word in kept)]
+
+
 @pytest.mark.parametrize("number", sorted(set(LESSONS) - {ALL_OF_A_SEAT}))
 def test_the_notebook_may_do_what_the_lesson_does(number, lesson_run, seat):
-    calls, world, refused = read(lesson_run(number).calls), World(), []
+    calls, world, refused = sent(lesson_run(number)), World(), []
     for call in (as_deployed(call, seat) for call in calls):
         asked = world.asked(call)
         if (call.service, call.operation) not in LOCAL_NETWORK | BY_THE_OWNER | GOES_ON_WITHOUT:
@@ -67,7 +79,7 @@ def test_the_notebook_may_do_what_the_lesson_does(number, lesson_run, seat):
 
 @pytest.mark.parametrize("number", sorted(set(LESSONS) - {ALL_OF_A_SEAT}))
 def test_its_jobs_may_do_what_sagemaker_does_for_them(number, lesson_run, seat):
-    calls = read(lesson_run(number).calls)
+    calls = sent(lesson_run(number))
     jobs = [call.request for call in calls if call.operation == "CreateTrainingJob"]
     refused = [one for sent in jobs for one in seat.refused("TrainingRole", of_the_job(sent))]
     assert refused == []
