@@ -128,10 +128,12 @@ def test_another_spelling_is_seen_and_code_and_quotations_are_not():
 def test_a_fault_of_the_instructors_pages_is_seen():
     guide, coverage, makefile = read(GUIDE), read(COVERAGE), read(ROOT / "Makefile")
     place = instructor_rules.wrong_place
-    assert place("00", "Set up", "target") is None
-    assert "no lesson 42" in place("42", "Set up", "target")
-    assert "has no section" in place("00", "No such section", "target")
-    assert "never says" in place("00", "Set up", "xylophone")
+    assert place("00", "Set up", "code `target`") is None
+    assert "no lesson 42" in place("42", "Set up", "code `target`")
+    assert "has no section" in place("00", "No such section", "code `target`")
+    assert "has no code" in place("00", "Set up", "code `xylophone`")
+    assert "records" in place("00", "Set up", "result `xylophone`")
+    assert "neither" in place("00", "Set up", "target")
     missing = coverage.replace("\n| 16 |", "\n| 15 |")
     told = [one.message for one in instructor_rules.of_coverage(missing)]
     assert told == ["row 16 is missing, or was never given", "row 15 is there twice"]
