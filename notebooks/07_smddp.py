@@ -570,8 +570,8 @@ workshop.save_results(steps=step_ms, faster=faster.to_dict(), apart=apart)
 #   nothing to add up inside.
 # - **fp16** sends half the bytes, rounded to 16 bits. The last losses above show whether that is
 #   visible after so few steps.
-# - **powersgd** sends the fewest bytes and computes the most. It starts after ten ordinary steps, and
-#   it changes what is learned a little: what one step leaves out is added to the next step's
+# - **powersgd** sends the fewest bytes and computes the most. It starts after ten ordinary steps,
+#   and it changes what is learned a little: what one step leaves out is added to the next step's
 #   gradients. It is for very slow links.
 #
 # ## SMDDP itself
