@@ -584,9 +584,11 @@ workshop.save_results(steps=step_ms, faster=faster.to_dict(), apart=apart)
 #   free: its three steps take more messages than one ring, which counts when bandwidth is
 #   plentiful (see the last line printed under *Measured*). And with one rank per instance there is
 #   nothing to add up inside.
-# - **fp16** sends half the bytes. Its losses differ from the third or fourth digit on.
-# - **powersgd** sends the fewest bytes and computes the most. It changes what is learned a little:
-#   what one step leaves out is added to the next step's gradients. It is for very slow links.
+# - **fp16** sends half the bytes, rounded to 16 bits. The last losses above show whether that is
+#   visible after so few steps.
+# - **powersgd** sends the fewest bytes and computes the most. It starts after ten ordinary steps,
+#   and it changes what is learned a little: what one step leaves out is added to the next step's
+#   gradients. It is for very slow links.
 #
 # ## SMDDP itself
 #
