@@ -27,6 +27,10 @@ README = ROOT / "README.md"
 BEGIN, END = "<!-- made by `make figures` -->", "<!-- end of what `make figures` makes -->"
 IMAGE = re.compile(r'<img alt="([^"]*)" [^>]*src="data:image/png;base64,([^"]+)"')
 TAG, PICTURES = "readme", 4
+SLOWER = (
+    "So with this small model every way is slower here than one rank alone. Lessons 01, 05 and 06",
+    "measure why, and from which model and link on it turns round.",
+)
 COMPARISON = "comparison"  # what lesson 05 saves: name -> step ms, samples/s, ...
 
 
@@ -111,6 +115,7 @@ def section(record: dict) -> str:
         key=lambda row: (row[1]["world_size"], row[1]["instances"], row[0]),
     )
     first = rows[0][1]["samples/s"]
+    slower = all(row["samples/s"] < first for _, row in rows[1:])
     for name, row in rows:
         speed = row["samples/s"]
         lines.append(
@@ -121,6 +126,7 @@ def section(record: dict) -> str:
         "",
         f"Recorded on {record['date']} at commit {record['commit']}, on {record['machine']}.",
         "All ranks share the cores of that one machine. On AWS each instance brings its own.",
+        *(SLOWER if slower else ()),
         "",
     ]
     return "\n".join(lines)
