@@ -438,7 +438,7 @@ workshop.save_results(mean_gradients={name: str(one) for name, one in gradients.
 # holds for all of them.) `backward()` works from the last layer to the first, and so do the
 # buckets. While one travels, `backward()` computes the next: computing **hides** communicating.
 #
-# The next job shows it on a model with many layers, ResNet-18, on two instances with one rank each.
+# The next job shows it on a model with many layers, a ResNet, on two instances with one rank each.
 # It alternates four kinds of steps: computing only, sending only, everything in one bucket that
 # leaves when `backward()` is done, and DDP's own buckets.
 
@@ -463,7 +463,7 @@ spans = pd.DataFrame([one for one in seen if one["event"] == "span"])
 took = 1000 * pd.DataFrame({one["setting"]: one["seconds"] for one in seen if "seconds" in one})
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
-steps.buckets(tensors, "How the tensors of ResNet-18 fall into DDP's buckets")
+steps.buckets(tensors, "How the tensors of a ResNet fall into DDP's buckets")
 
 # %% [markdown]
 # The first bucket is larger than its limit of 1 MiB, because DDP doesn't split tensors: it closes a
@@ -472,7 +472,7 @@ steps.buckets(tensors, "How the tensors of ResNet-18 fall into DDP's buckets")
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
 link = "no limit" if unshaped else overlap_between
-title = f"One step of ResNet-18 on two instances, {link}"
+title = f"One step of a ResNet on two instances, {link}"
 steps.timelines(spans, title)
 
 # %%

@@ -4,7 +4,7 @@
 
 SageMaker: PyTorch(entry_point="show_overlap.py", source_dir="scripts/demos",
 dependencies=["scripts/train/train_torch_ddp.py"], instance_count=2, distribution={"mpi": ...}).
-The model is that file's ResNet-18 (62 tensors, 45 MB), on random images. JSON lines:
+The model is that file's deep one, a ResNet (84 tensors, 56 MB), on random images. JSON lines:
 
     {"event": "bucket", "bucket": 0, "tensors": [[name, bytes], ...]}                 (rank 0)
     {"event": "steps", "setting": "DDP's buckets", "seconds": [...]}                  (rank 0)
@@ -95,7 +95,7 @@ def main() -> None:
 
 
 def ddp(device: torch.device, **options) -> DistributedDataParallel:
-    """Return a ResNet-18 for 8 x 8 grey images, whose gradients DDP averages."""
+    """Return the deep model for 8 x 8 grey images, whose gradients DDP averages."""
     return DistributedDataParallel(Classifier("deep", (8, 8, 1), 64).to(device), **options)
 
 

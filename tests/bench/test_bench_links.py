@@ -83,4 +83,4 @@ def test_an_unknown_benchmark_is_wrong_use():
     command = [sys.executable, "-m", "bench", "linkz"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 2
-    assert "no benchmark linkz; there are overhead, links, training" in done.stderr
+    assert "no benchmark linkz; there are overhead, links, steps, training" in done.stderr

@@ -18,4 +18,4 @@ def test_lesson_00(lesson_run):
     assert {"1/saved_model.pb", "1/variables/variables.index"} <= set(found["saved"])
     printed = run.printed
     assert "no change" in printed
-    assert '"save-to": env("SM_MODEL_DIR"' in printed, "what a script must do is shown"
+    assert '"save_to": env("SM_MODEL_DIR"' in printed, "what a script must do is shown"

@@ -44,7 +44,9 @@ def test_compare_is_shown_in_the_middle_of_a_cell_and_its_result_is_kept(kernel)
     run(kernel, code, by_hand=False)
     shown = displayed(run(kernel, "guess.compare(ranks=4)\nx = 1", by_hand=False))
     assert "<table" in shown[0]["text/html"] and "How many?" in shown[0]["text/html"]
-    assert shown[1] == {MIME: {"guesses": {"How many?": True}}}
+    row = {"your guess": "-", "measured": "4", "off by": "-"}
+    saved = {"guesses": {"How many?": True}, "answers": {"How many?": row}}
+    assert shown[1] == {MIME: saved}
 
 
 def test_a_quiz_can_be_clicked(kernel):

@@ -131,7 +131,7 @@ def test_nothing_is_needed_and_nothing_starts(lesson, tmp_path, monkeypatch):
 
 def test_one_job_by_its_number_is_the_bare_request():
     result = CliRunner().invoke(main, ["request", "01", "1", "--target", "aws"])
-    assert json.loads(result.output)["TrainingJobName"].startswith("workshop-me-channels-")
+    assert json.loads(result.output)["TrainingJobName"].startswith("workshop-me-ddp-")
 
 
 def test_a_parameter_and_a_region_are_taken_over():

@@ -90,8 +90,8 @@ def test_a_lesson_is_checked_job_by_job():
     status, output = preflight("05", "--offline")
     assert status == 0, output
     jobs = [line for line in output.splitlines() if line and not line.startswith(" ")]
-    total = re.search(r"All 6 jobs together: at most (\d+\.\d\d) USD\.", jobs.pop())
-    assert total and float(total[1]) == pytest.approx(10 * 1020 / 3600 * 0.204, abs=0.005)
+    total = re.search(r"All 12 jobs together: at most (\d+\.\d\d) USD\.", jobs.pop())
+    assert total and float(total[1]) == pytest.approx(20 * 1020 / 3600 * 0.204, abs=0.005)
     assert [line.split(":")[0] for line in jobs] == [
         "horovod",
         "1 x 1",
