@@ -123,15 +123,17 @@ def libraries_repeat_nothing() -> Iterator[None]:
     read = functools.cache(lambda path: load(JSONFileLoader(), path))
     checked: dict[int, dict] = {}
 
+    def load_file(self: JSONFileLoader, path: str) -> Any:
+        # botocore changes its model of S3, and moto wants it as it was.
+        return load(self, path) if "s3" in Path(path).parts else read(path)
+
     def check_once(schema: dict, *rest: Any, **named: Any) -> None:
         if id(schema) not in checked:
             check(schema, *rest, **named)
             checked[id(schema)] = schema  # kept: else another may get its id
 
     with pytest.MonkeyPatch.context() as patch:
-        # botocore changes its model of S3, and moto wants it as it was.
-        anew = lambda self, path: load(self, path) if "s3" in Path(path).parts else read(path)
-        patch.setattr(JSONFileLoader, "load_file", anew)
+        patch.setattr(JSONFileLoader, "load_file", load_file)
         patch.setattr(Draft202012Validator, "check_schema", staticmethod(check_once))
         yield
 

@@ -59,8 +59,8 @@ def as_deployed(call: Call, seat) -> Call:
 def sent(run) -> list[Call]:
     """The calls that a lesson sends to AWS.
 
-    Without those that a preview session kept (lesson 09): they name a bucket or a role of an account
-    that nobody has. And without jobs on links `by-type`, which lesson 06 starts here alone.
+    Without those that a preview session kept (lesson 09): they name a bucket or a role of an
+    account that nobody has. And without jobs on links `by-type`, which lesson 06 starts here alone.
     """
     kept = (f"-{NOBODY}-", f"::{NOBODY}:", '"by-type"')
     calls = [(call, json.dumps(call.request, default=str)) for call in read(run.calls)]
