@@ -20,6 +20,13 @@ sys.modules.setdefault("rfc3987_syntax", None)
 # Nor does any look for a machine image: moto makes 1,300 of them in each region.
 os.environ.setdefault("MOTO_EC2_LOAD_DEFAULT_AMIS", "false")
 
+# A busy machine is no failure. (`make test-matrix` has the frameworks alone.)
+with contextlib.suppress(ModuleNotFoundError):
+    import hypothesis
+
+    hypothesis.settings.register_profile("no deadline", deadline=None)
+    hypothesis.settings.load_profile("no deadline")
+
 # `make test` gives its workers one file after the other: a long one must not be the last.
 LONGEST_FIRST = (
     *(f"test_lesson_{number}.py" for number in ("05", "07", "04", "10", "03")),

@@ -178,7 +178,9 @@ panels = {name: hops(part) for name, part in zip(names, parts, strict=True)}
 network.messages(panels, 2, ranks_each, "The two-tier all-reduce, step by step")
 
 # %% [markdown]
-# This is the function that the jobs below run:
+# Done with the whole tensor at once, the network would idle during steps 1 and 3. So the function
+# that the jobs below run cuts the tensor into chunks of 1 MiB. While one chunk crosses the network
+# in a thread of its own, the next is added up inside the instance:
 
 # %%
 workshop.show_function("demos/collectives/two_tier.py", "all_reduce")
@@ -326,6 +328,32 @@ checked.round({f"{source} ms": 0, "computed ms": 0, "off by": 2})
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 workshop.save_results(off=off)
+
+# %% [markdown]
+# The same model shows what the chunks are for. From the links that the job measured it computes
+# when each tier works, with the tensor in one piece and in chunks.
+
+# %% jupyter={"source_hidden": true} tags=["figure"]
+placed = {"ranks_per_instance": ranks_each, "instances": 2, "links": tiers}
+pieces = {
+    f"{count} piece{'s' * (count > 1)}": alpha_beta.two_tier_spans(n_bytes, chunks=count, **placed)
+    for count in (1, max(2, n_bytes // all_reduces.TWO_TIER_CHUNK_BYTES))
+}
+spans = pd.DataFrame(
+    {
+        "row": f"{name}, {one.tier}",
+        "kind": one.step,
+        "start": 1000 * one.start,
+        "length": 1000 * (one.end - one.start),
+    }
+    for name, found in pieces.items()
+    for one in found
+)
+plots.gantt(spans, "When each tier works (computed)", "milliseconds")
+
+# %%
+print(" and ".join(f"{name}: {1000 * found[-1].end:.0f} ms" for name, found in pieces.items()))
+print(f"The network alone needs {bounds['two_tier']:.0f} ms.")
 
 # %% [markdown]
 # A whole step computes, too. What one rank computes is measured here, on one core of the machine

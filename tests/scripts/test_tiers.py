@@ -59,6 +59,21 @@ def test_fractions_are_close_and_the_same_on_every_rank(ranks, algorithm, per_in
             assert ours.tobytes() == held[0][0].tobytes()
 
 
+@pytest.mark.parametrize("per_instance", (1, 2, 4, 8))
+@pytest.mark.parametrize("length", (1000, 1001, 7))
+def test_two_tiers_in_chunks_of_any_size(ranks, per_instance, length):
+    for chunk_bytes in (8, 1000, 4000):
+        assert check(ranks.run(on_ranks.compare_in_chunks, length, chunk_bytes, per_instance)) == 8
+
+
+def test_a_chunk_crosses_while_the_next_is_added_up_inside(ranks):
+    for spans in ranks.run(on_ranks.tiers_at_once):
+        inside, across = spans["reduce_scatter"], spans["all_reduce"]
+        assert len(inside) == len(across) == 4
+        assert inside[1][0] < across[0][1], "the second chunk waited for the first to cross"
+        assert across[0][0] >= inside[0][1], "it crossed before its instance had its sum"
+
+
 @pytest.mark.parametrize("members", [(1, 2, 5, 6), (4, 5, 6, 7), (3, 7)])
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_in_a_group_of_some_ranks(ranks, algorithm, members):

@@ -46,6 +46,51 @@ def compare_fractions(algorithm, per_instance, length, kind):
     return sums(algorithm, per_instance, numbers)
 
 
+def compare_in_chunks(length, chunk_bytes, per_instance):
+    """(ours, torch's) of a two-tier all-reduce, cut into chunks of so many bytes."""
+    import torch
+    import torch.distributed as dist
+    from collectives import two_tier
+
+    whole, two_tier.CHUNK_BYTES = two_tier.CHUNK_BYTES, chunk_bytes
+    try:
+        return sums("two_tier", per_instance, torch.arange(length) * (dist.get_rank() + 1))
+    finally:
+        two_tier.CHUNK_BYTES = whole
+
+
+def tiers_at_once():
+    """Whether a chunk was added up inside while another crossed, by (start, end) of each step."""
+    import time
+
+    import torch
+    from collectives import ring, two_tier
+    from collectives.tiers import placed
+
+    spans = {"reduce_scatter": [], "all_reduce": []}
+    kept = {name: getattr(ring, name) for name in spans}
+
+    def watched(name):
+        def step(*arguments, **named):
+            began = time.perf_counter()
+            if name == "all_reduce":
+                time.sleep(0.05)  # a slow network
+            kept[name](*arguments, **named)
+            spans[name].append((began, time.perf_counter()))
+
+        return step
+
+    for name in spans:
+        setattr(two_tier.ring, name, watched(name))
+    try:
+        with placed(4):
+            two_tier.all_reduce(torch.zeros(4 * two_tier.CHUNK_BYTES // 4))
+    finally:
+        for name, function in kept.items():
+            setattr(ring, name, function)
+    return spans
+
+
 def compare_in_a_group(algorithm, members, per_instance):
     """The same in a group whose ranks' numbers are not those among all."""
     import torch

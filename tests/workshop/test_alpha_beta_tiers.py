@@ -1,5 +1,9 @@
 """Ranks on instances: the messages of each algorithm, and what two tiers of links make of them."""
 
+import itertools
+import re
+from pathlib import Path
+
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -99,8 +103,45 @@ def test_all_messages_that_leave_an_instance_share_its_link():
     }
     assert seconds["ring"] == pytest.approx(14 * NETWORK.seconds(chunk))
     assert seconds["blind_ring"] == pytest.approx(14 * NETWORK.seconds(4 * chunk))
-    inside = 6 * INSIDE.busy.seconds(2e6)
-    assert seconds["two_tier"] == pytest.approx(inside + 2 * NETWORK.seconds(4 * chunk))
+    # 7 chunks: the network waits for the first chunk's sum, and the last one's copies for it.
+    inside, network = 6 * INSIDE.busy.seconds(2e6 / 7), 2 * NETWORK.seconds(4 * chunk / 7)
+    assert seconds["two_tier"] == pytest.approx(inside + 7 * network)
+
+
+@given(
+    chunks=st.integers(1, 9),
+    instances=counts,
+    ranks_per_instance=counts,
+    mbit=st.sampled_from([1, 100, 10_000]),
+)
+def test_chunks_overlap_and_no_tier_does_two_things_at_once(
+    chunks, instances, ranks_per_instance, mbit
+):
+    across = Link(NETWORK.alpha, 8e-6 / mbit)
+    tiers = TwoTiers(INSIDE, SharedLinks(across, Link(NETWORK.alpha, 16e-6 / mbit), at_once=2))
+    spans = alpha_beta.two_tier_spans(8e6, ranks_per_instance, instances, tiers, chunks)
+    assert len(spans) == 3 * chunks
+    for tier in ("inside", "across"):
+        mine = [one for one in spans if one.tier == tier]
+        assert all(one.end <= other.start + 1e-12 for one, other in itertools.pairwise(mine))
+    for chunk in range(chunks):
+        steps = [one for one in spans if one.chunk == chunk]
+        assert [one.step for one in steps] == ["reduce-scatter", "all-reduce", "all-gather"]
+        assert all(one.end <= other.start + 1e-12 for one, other in itertools.pairwise(steps))
+    total = sum(one.end - one.start for one in spans)
+    busiest = max(
+        sum(one.end - one.start for one in spans if one.tier == tier)
+        for tier in ("inside", "across")
+    )
+    assert busiest <= spans[-1].end + 1e-12 and spans[-1].end <= total + 1e-12
+
+
+def test_chunks_are_those_of_the_script():
+    text = (Path(__file__).parents[2] / "scripts/demos/collectives/two_tier.py").read_text()
+    (written,) = re.findall(r"^CHUNK_BYTES = (.*?)  #", text, re.M)
+    assert eval(written) == all_reduces.TWO_TIER_CHUNK_BYTES
+    text = (Path(__file__).parents[2] / "workshop/plots/interactive.js").read_text()
+    assert f"Math.floor(bytes / {all_reduces.TWO_TIER_CHUNK_BYTES})" in text
 
 
 def test_the_two_directions_of_a_link_do_not_hinder_each_other():

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 # gloo's own limit: kMaxSegmentSize in gloo/allreduce.h,
 # https://github.com/facebookincubator/gloo, read 2026-11-21.
 GLOO_SEGMENT_BYTES = 1024 * 1024
+# CHUNK_BYTES of scripts/demos/collectives/two_tier.py.
+TWO_TIER_CHUNK_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -117,7 +119,10 @@ def blind_ring(n_bytes: float, place: Placement) -> Rounds:
 
 
 def two_tier(n_bytes: float, place: Placement) -> Rounds:
-    """Reduce-scatter inside, all-reduce of each part across, all-gather inside."""
+    """Reduce-scatter inside, all-reduce of each part across, all-gather inside.
+
+    The rounds of one chunk; alpha_beta.two_tier_spans lets the chunks overlap.
+    """
     instances, local_ranks = range(place.instances), range(place.ranks_per_instance)
     within = [[place.rank_of(i, local) for local in local_ranks] for i in instances]
     peers = [[place.rank_of(i, local) for i in instances] for local in local_ranks]

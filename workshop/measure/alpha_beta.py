@@ -28,6 +28,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from workshop.measure.all_reduces import (
+    TWO_TIER_CHUNK_BYTES,
     Message,
     Placement,
     bytes_by_instance,
@@ -187,6 +188,8 @@ def estimated_seconds(
     are its errors.
     """
     place = Placement(instances, ranks_per_instance)
+    if algorithm == "two_tier" and isinstance(links, TwoTiers):
+        return two_tier_spans(n_bytes, ranks_per_instance, instances, links)[-1].end
     found = rounds(algorithm, n_bytes, ranks_per_instance, instances)
     # An algorithm repeats its rounds: each different one is worked out once.
     kept: dict[int, float] = {}
@@ -194,6 +197,51 @@ def estimated_seconds(
         if id(messages) not in kept:
             kept[id(messages)] = _round_seconds(messages, links, place)
     return sum(kept[id(messages)] for messages in found)
+
+
+@dataclass(frozen=True)
+class Span:
+    """What one tier does with one chunk, from start to end in seconds. tier: inside or across."""
+
+    tier: str
+    step: str
+    chunk: int
+    start: float
+    end: float
+
+
+def two_tier_spans(
+    n_bytes: float,
+    ranks_per_instance: int,
+    instances: int,
+    links: TwoTiers,
+    chunks: int | None = None,
+) -> list[Span]:
+    """What each tier does when in a two-tier all-reduce of n_bytes, in the order of the ends.
+
+    While a chunk crosses the network, the next one is added up inside its instance. chunks: how
+    many; None: as many as scripts/demos/collectives/two_tier.py makes. The rest, and the errors,
+    are as for estimated_seconds.
+    """
+    count = chunks or max(1, int(n_bytes // TWO_TIER_CHUNK_BYTES))
+    place = Placement(instances, ranks_per_instance)
+    found = rounds("two_tier", n_bytes / count, ranks_per_instance, instances)
+    seconds = [links.seconds(messages, place) for messages in found]
+    within = ranks_per_instance - 1  # rounds of the first step, and as many of the last
+    scatter, gather = sum(seconds[:within]), sum(seconds[len(seconds) - within :])
+    cross = sum(seconds[within : len(seconds) - within])
+    spans, inside, network = [], 0.0, 0.0
+    for chunk in range(count):
+        spans.append(Span("inside", "reduce-scatter", chunk, inside, inside + scatter))
+        inside += scatter
+        start = max(network, inside)
+        network = start + cross
+        spans.append(Span("across", "all-reduce", chunk, start, network))
+    for chunk, crossed in enumerate([one.end for one in spans if one.tier == "across"]):
+        start = max(inside, crossed)
+        inside = start + gather
+        spans.append(Span("inside", "all-gather", chunk, start, inside))
+    return sorted(spans, key=lambda one: one.end)
 
 
 def _round_seconds(messages: list[Message], links, place: Placement) -> float:

@@ -169,14 +169,6 @@ def _in_words(table: pd.DataFrame) -> str:
     )
 
 
-def _in_words(table: pd.DataFrame) -> str:
-    """Each number of a table, by its row."""
-    return " ".join(
-        f"{group}: {', '.join(f'{name} {value:.4g}' for name, value in row.dropna().items())}."
-        for group, row in table.iterrows()
-    )
-
-
 def _legend(axes: Axes, handles: list) -> None:
     """Beside the axes, where it covers nothing."""
     if handles:

@@ -111,8 +111,29 @@
     return seconds.length ? Math.max(...seconds) : 0;
   };
 
+  // While a chunk crosses the network, the next one is added up inside its instance.
+  const twoTierSeconds = (bytes, instances, each, tiers) => {
+    const count = Math.max(1, Math.floor(bytes / 1048576));
+    const rounds = ALGORITHMS.two_tier(bytes / count, instances, each);
+    const seconds = rounds.map((messages) => roundSeconds(messages, tiers, each));
+    const last = seconds.length - (each - 1); // where the rounds of the all-gather begin
+    const scatter = sum(seconds.slice(0, each - 1));
+    const cross = sum(seconds.slice(each - 1, last));
+    const gather = sum(seconds.slice(last));
+    let inside = 0;
+    let network = 0;
+    const crossed = range(0, count).map(() => {
+      inside += scatter;
+      network = Math.max(network, inside) + cross;
+      return network;
+    });
+    for (const at of crossed) inside = Math.max(inside, at) + gather;
+    return inside;
+  };
+
   const model = {
     allReduceSeconds({ algorithm, bytes, instances, each, tiers }) {
+      if (algorithm === "two_tier") return twoTierSeconds(bytes, instances, each, tiers);
       const known = new Map(); // an algorithm repeats its rounds: each is worked out once
       return sum(
         ALGORITHMS[algorithm](bytes, instances, each).map((messages) => {

@@ -6,6 +6,7 @@ A rank's number is its place in `group`, as torch.distributed.new_group made it;
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from threading import Lock
 
 import torch
 import torch.distributed as dist
@@ -24,6 +25,7 @@ class Traffic:
 
 
 traffic = Traffic()
+_counting = Lock()  # an algorithm may send from several threads
 sent_to: Counter[int] = Counter()  # bytes, by the receiver's number among all ranks
 
 
@@ -81,14 +83,16 @@ def start_counting() -> None:
 
 
 def _count_sent(tensor: torch.Tensor, to: int, group) -> None:
-    sent_to[_number_among_all(to, group)] += tensor.nbytes
-    traffic.sent_bytes += tensor.nbytes
-    traffic.messages_sent += 1
+    with _counting:
+        sent_to[_number_among_all(to, group)] += tensor.nbytes
+        traffic.sent_bytes += tensor.nbytes
+        traffic.messages_sent += 1
 
 
 def _count_received(tensor: torch.Tensor) -> None:
-    traffic.received_bytes += tensor.nbytes
-    traffic.messages_received += 1
+    with _counting:
+        traffic.received_bytes += tensor.nbytes
+        traffic.messages_received += 1
 
 
 def _number_among_all(rank: int, group) -> int:
