@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+from collections.abc import Iterator
 from functools import cache
 
 import boto3
@@ -67,9 +68,9 @@ class LocalAws:
     def open_log(self, region: str, stream: str, group: str = LOG_GROUP) -> None:
         """Create a log stream, and its group if that is missing: all training jobs share one."""
         logs = self.client("logs", region)
-        with contextlib.suppress(logs.exceptions.ResourceAlreadyExistsException):
+        with _if_missing():
             logs.create_log_group(logGroupName=group)
-        with contextlib.suppress(logs.exceptions.ResourceAlreadyExistsException):
+        with _if_missing():
             logs.create_log_stream(logGroupName=group, logStreamName=stream)
 
     def write_log(
@@ -82,6 +83,20 @@ class LocalAws:
             logs.put_log_events(
                 logGroupName=group, logStreamName=stream, logEvents=events[start:][:10000]
             )
+
+
+@contextlib.contextmanager
+def _if_missing() -> Iterator[None]:
+    """Let what exists already be.
+
+    By its code and not by `client.exceptions`: botocore makes those classes when they are first
+    asked for, and two threads that ask at once get different ones.
+    """
+    try:
+        yield
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "ResourceAlreadyExistsException":
+            raise
 
 
 def name_in(region: str, name: str) -> str:
