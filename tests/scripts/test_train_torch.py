@@ -338,8 +338,10 @@ def test_wrong_input_is_one_sentence(monkeypatch, digits, tmp_path, name, flags,
         monkeypatch.setattr(script, "DistributedSampler", lambda dataset, **options: None)
         if "--accumulate" in flags:
             sys.argv += ["--global-batch-size", "66"]
-    for variable in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR"):
-        monkeypatch.setenv(variable, {"MASTER_ADDR": "127.0.0.1"}.get(variable, "1"))
+    variables = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_PORT")
+    for variable in variables:
+        monkeypatch.setenv(variable, "1")
+    monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")
     if name == "train_torch_dp.py":
         monkeypatch.delenv("WORLD_SIZE")
     with pytest.raises(SystemExit) as ended:
