@@ -135,7 +135,8 @@ workshop.save_results(notes=notes, both_send_first=outcome)
 # It is the classic mistake with processes that send messages. (MPI usually lets small messages
 # through and hangs with large ones, which is harder to find.)
 #
-# The remedy is `isend`, which only *begins* to send. The ring below uses it.
+# The remedy is `isend` or `irecv`, which only *begin* to send or to receive. The ring below begins
+# all its receives first.
 #
 # ## Seven ways to share
 #
@@ -217,8 +218,9 @@ workshop.save_results(through_rank_0=[one[0] for one in through.values()])
 workshop.show_function("demos/collectives/ring.py", "reduce_scatter")
 
 # %% [markdown]
-# In each step a rank sends the chunk that it has just added to. `exchange` begins to send, then
-# receives: no deadlock. The second half, the all-gather, is the same walk without the addition.
+# All receives begin before the first send, so nobody waits for a rank that waits too: no deadlock.
+# Then, in each step, a rank sends the chunk that it has just added to. The second half, the
+# all-gather, is the same walk without the addition.
 #
 # Watch it. Rank r puts 10 to the power r into every chunk. So the digits of a number say whose
 # contributions it contains. Read from the right: the last digit is rank 0. So `0110` is the sum of

@@ -65,9 +65,9 @@ def test_tensors_of_more_dimensions_keep_their_shape(ranks, algorithm):
     check(ranks.run(on_ranks.compare, algorithm, None, (3, 1, 7), "float32", 0), "float32")
 
 
-@pytest.mark.parametrize("missing", range(2 * (RANKS - 1)))
-def test_a_ring_that_leaves_out_a_step_is_caught(ranks, missing):
-    found = ranks.run(on_ranks.compare_with_a_step_missing, missing, (11,), "int64", 0)
+@pytest.mark.parametrize("number", range(2 * (RANKS - 1)))
+def test_a_ring_with_an_empty_message_is_caught(ranks, number):
+    found = ranks.run(on_ranks.compare_with_an_empty_message, number, (11,), "int64", 0)
     with pytest.raises(AssertionError):
         check(found, "int64")
 

@@ -81,16 +81,16 @@ def test_in_a_group_of_some_ranks(ranks, algorithm, members):
     assert check(found) == len(members)
 
 
-@pytest.mark.parametrize("missing", range(8))
-def test_a_two_tier_all_reduce_without_one_of_its_steps_is_caught(ranks, missing):
-    found = ranks.run(on_ranks.compare_with_a_step_missing, "two_tier", missing, 4)
+@pytest.mark.parametrize("number", range(8))
+def test_a_two_tier_all_reduce_with_an_empty_message_is_caught(ranks, number):
+    found = ranks.run(on_ranks.compare_with_an_empty_message, "two_tier", number, 4)
     with pytest.raises(AssertionError):
         check(found)
 
 
-@pytest.mark.parametrize("missing", range(2))
-def test_herring_without_one_of_its_steps_is_caught(ranks, missing):
-    found = ranks.run(on_ranks.compare_with_a_step_missing, "herring", missing, 4)
+@pytest.mark.parametrize("number", range(2))
+def test_herring_with_an_empty_message_is_caught(ranks, number):
+    found = ranks.run(on_ranks.compare_with_an_empty_message, "herring", number, 4)
     with pytest.raises(AssertionError):
         check(found)
 

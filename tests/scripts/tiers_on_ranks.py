@@ -61,6 +61,7 @@ def compare_in_chunks(length, chunk_bytes, per_instance):
 
 def tiers_at_once():
     """Whether a chunk was added up inside while another crossed, by (start, end) of each step."""
+    import threading
     import time
 
     import torch
@@ -69,6 +70,7 @@ def tiers_at_once():
 
     spans = {"reduce_scatter": [], "all_reduce": []}
     kept = {name: getattr(ring, name) for name in spans}
+    inside = threading.current_thread()
 
     def watched(name):
         def step(*arguments, **named):
@@ -76,7 +78,8 @@ def tiers_at_once():
             if name == "all_reduce":
                 time.sleep(0.05)  # a slow network
             kept[name](*arguments, **named)
-            spans[name].append((began, time.perf_counter()))
+            if (name == "reduce_scatter") == (threading.current_thread() is inside):
+                spans[name].append((began, time.perf_counter()))
 
         return step
 
@@ -102,24 +105,25 @@ def compare_in_a_group(algorithm, members, per_instance):
     return sums(algorithm, per_instance, torch.arange(1001) * (dist.get_rank() + 1), group)
 
 
-def compare_with_a_step_missing(algorithm, missing, per_instance):
-    """compare_fractions with whole numbers, where every rank leaves out one exchange."""
+def compare_with_an_empty_message(algorithm, number, per_instance):
+    """compare_all with one case, where every rank's message of this number holds only zeros."""
     import torch
     import torch.distributed as dist
     from collectives import herring, ring
 
-    whole, steps = ring.exchange, []
+    whole, sent = ring.send, []
+    exchange = herring.exchange
 
-    def exchange(*arguments):
-        steps.append(None)
-        if len(steps) - 1 != missing:
-            whole(*arguments)
+    def emptied(tensor):
+        sent.append(None)
+        return tensor * 0 if len(sent) - 1 == number else tensor
 
-    ring.exchange = herring.exchange = exchange
+    ring.send = lambda tensor, *place: whole(emptied(tensor), *place)
+    herring.exchange = lambda tensor, *place: exchange(emptied(tensor), *place)
     try:
         return sums(algorithm, per_instance, torch.arange(24) * (dist.get_rank() + 1))
     finally:
-        ring.exchange = herring.exchange = whole
+        ring.send, herring.exchange = whole, exchange
 
 
 def refused(algorithm, variables):

@@ -217,7 +217,7 @@ def two_tier_spans(
     links: TwoTiers,
     chunks: int | None = None,
 ) -> list[Span]:
-    """What each tier does when in a two-tier all-reduce of n_bytes, in the order of the ends.
+    """What each tier does when in a two-tier all-reduce of n_bytes; the last span ends it.
 
     While a chunk crosses the network, the next one is added up inside its instance. chunks: how
     many; None: as many as scripts/demos/collectives/two_tier.py makes. The rest, and the errors,
@@ -241,7 +241,7 @@ def two_tier_spans(
         start = max(inside, crossed)
         inside = start + gather
         spans.append(Span("inside", "all-gather", chunk, start, inside))
-    return sorted(spans, key=lambda one: one.end)
+    return spans
 
 
 def _round_seconds(messages: list[Message], links, place: Placement) -> float:

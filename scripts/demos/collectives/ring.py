@@ -3,13 +3,16 @@
 The tensor is cut into world_size chunks. Reduce-scatter: in world_size - 1 steps the sums of the
 chunks grow while they travel; then rank r holds the whole sum of chunk r. All-gather: in as many
 steps each finished chunk travels once around. Every link works in every step.
+
+All receives begin before the first send. So no rank waits for one that waits for it, and a sender
+finds the next rank ready.
 """
 
 from collections.abc import Callable
 
 import torch
 
-from collectives.wire import Order, exchange, flat, place_in
+from collectives.wire import Order, begin_to_receive, flat, place_in, send
 
 
 def all_reduce(
@@ -18,7 +21,8 @@ def all_reduce(
     """Replace `tensor` on every rank of the ring by the sum over them, element by element.
 
     tensor: contiguous, on the CPU, of the same shape and type on every rank. Of any length:
-    chunks may differ by one element, or be empty. on_step: called after every step. order: the
+    chunks may differ by one element, or be empty. on_step: called after every step; the next
+    step's chunk may be arriving then, unless on_step waits for all ranks. order: the
     ranks of the group that make the ring, first to last; None: all of them, by number. Several
     rings may work at the same time if they share no rank.
     """
@@ -35,14 +39,15 @@ def reduce_scatter(
     """
     rank, ranks = place_in(order, group)
     world_size = len(ranks)
+    before, after = ranks[rank - 1], ranks[(rank + 1) % world_size]
     chunks = flat(tensor).tensor_split(world_size)
-    arriving = torch.empty_like(chunks[0])  # the first chunk is as long as any
-    for step in range(world_size - 1):
-        outgoing = chunks[(rank - step - 1) % world_size]
-        growing = chunks[(rank - step - 2) % world_size]
-        incoming = arriving[: len(growing)]
-        exchange(outgoing, ranks[(rank + 1) % world_size], incoming, ranks[rank - 1], group)
-        growing += incoming
+    coming = [(rank - step - 2) % world_size for step in range(world_size - 1)]
+    arriving = [torch.empty_like(chunks[chunk]) for chunk in coming]
+    received = [begin_to_receive(sums, before, group) for sums in arriving]
+    for step, chunk in enumerate(coming):
+        send(chunks[(chunk + 1) % world_size], after, group)
+        received[step].wait()
+        chunks[chunk].add_(arriving[step])
         on_step()
 
 
@@ -52,9 +57,11 @@ def all_gather(
     """Copy chunk r of rank r's tensor to every rank, for all r. `order` is as above."""
     rank, ranks = place_in(order, group)
     world_size = len(ranks)
+    before, after = ranks[rank - 1], ranks[(rank + 1) % world_size]
     chunks = flat(tensor).tensor_split(world_size)
-    for step in range(world_size - 1):
-        outgoing = chunks[(rank - step) % world_size]
-        incoming = chunks[(rank - step - 1) % world_size]
-        exchange(outgoing, ranks[(rank + 1) % world_size], incoming, ranks[rank - 1], group)
+    coming = [(rank - step - 1) % world_size for step in range(world_size - 1)]
+    received = [begin_to_receive(chunks[chunk], before, group) for chunk in coming]
+    for step, chunk in enumerate(coming):
+        send(chunks[(chunk + 1) % world_size], after, group)
+        received[step].wait()
         on_step()

@@ -45,7 +45,12 @@ def watched_ring() -> torch.Tensor:
     """
     tensor = torch.full((dist.get_world_size(),), 10 ** dist.get_rank())
     held = [tensor.clone()]
-    ring.all_reduce(tensor, on_step=lambda: held.append(tensor.clone()))
+
+    def look() -> None:
+        held.append(tensor.clone())
+        dist.barrier()  # or the next chunk might be here before all have looked
+
+    ring.all_reduce(tensor, on_step=look)
     return torch.stack(held)
 
 

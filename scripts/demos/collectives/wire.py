@@ -43,23 +43,29 @@ def receive(tensor: torch.Tensor, source: int, group=None) -> None:
         dist.recv(tensor, _number_among_all(source, group), group)
 
 
+def begin_to_receive(tensor: torch.Tensor, source: int, group=None):
+    """As receive, but return at once; what it returns has a wait(), until the tensor is here.
+
+    Begin early: gloo's sender waits for the receiver's word that it is ready, and over a slow link
+    that word waits behind everything that travels the same way.
+    """
+    if tensor.numel():
+        _count_received(tensor)
+        return dist.irecv(tensor, _number_among_all(source, group), group)
+    nothing = torch.futures.Future()
+    nothing.set_result(None)
+    return nothing
+
+
 def exchange(outgoing, to: int, incoming, source: int, group=None) -> None:
     """Send to one rank and receive from another at the same time.
 
     If all ranks first sent and then received, each would wait for ever for the next one to
-    receive. So both only begin here (the i of isend: "immediate"), and then both are waited for.
-    The receive begins first: gloo tells the sender that it may send, and if the other rank is the
-    same for both, that word would wait on their connection behind all that this rank sends.
+    receive. So the receive begins first, and is waited for after the send.
     """
-    begun = []
-    if incoming.numel():
-        _count_received(incoming)
-        begun += [dist.irecv(incoming, _number_among_all(source, group), group)]
-    if outgoing.numel():
-        _count_sent(outgoing, to, group)
-        begun += [dist.isend(outgoing, _number_among_all(to, group), group)]
-    for one in begun:
-        one.wait()
+    received = begin_to_receive(incoming, source, group)
+    send(outgoing, to, group)
+    received.wait()
 
 
 def place_in(order: Order, group=None) -> tuple[int, Sequence[int]]:
