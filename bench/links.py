@@ -99,4 +99,5 @@ def print_predictions(rows: list[dict]) -> None:
         table.add_row(str(one["mbit"]), size, one["algorithm"], *ms, off)
     Console(width=100).print(table)
     errors = [abs(one["predicted"] / one["measured"] - 1) for one in rows]
-    print(f"{len(rows)} points: median error {statistics.median(errors):.0%} (bound 20%)")
+    median, largest = statistics.median(errors), max(errors)
+    print(f"{len(rows)} points: median error {median:.0%}, largest {largest:.0%} (bound 25%)")

@@ -64,8 +64,9 @@ def measure_links(args: argparse.Namespace, ranks_per_instance: int) -> None:
     for tier in tiers.TIERS:
         for pairs in sorted({1, ranks_per_instance}):
             for n_bytes in args.link_bytes:
-                # A small message is over sooner than the ranks can begin together.
-                calls = args.calls if n_bytes >= 65536 else max(args.calls, 20)
+                # A short message is over sooner than the ranks can begin together.
+                short = n_bytes < 65536 or tier == "inside"
+                calls = max(args.calls, 20) if short else args.calls
                 seconds = tiers.message_seconds(tier, pairs, n_bytes, calls, args.blocks)
                 if seconds is not None:
                     say(event="link", tier=tier, pairs=pairs, bytes=n_bytes, seconds=seconds)

@@ -26,7 +26,7 @@ def message_seconds(
         tier: "inside": from a rank to the next one of its instance. "across": from a rank to
             the one with the same local_rank on the next instance.
         pairs: 1: a single message, there and back; half of it is given, all else is silent.
-            The number of ranks per instance: every rank sends one at the same time.
+            The number of ranks per instance: every rank sends one at the same time, as in a ring.
         n_bytes: of one message.
         calls, blocks: how many calls a block has, and how many blocks there are.
 
@@ -46,7 +46,15 @@ def message_seconds(
         return slowest([one / 2 for one in found])
     rank, order = wire.place_in(ring)
     to, source = order[(rank + 1) % len(order)], order[rank - 1]
-    return slowest(_seconds(lambda: wire.exchange(outgoing, to, incoming, source), calls, blocks))
+
+    def in_a_row() -> None:
+        """As a ring sends them: all receives begin first."""
+        received = [wire.begin_to_receive(incoming, source) for _ in range(calls)]
+        for one in received:
+            wire.send(outgoing, to)
+            one.wait()
+
+    return slowest([one / calls for one in _seconds(in_a_row, 1, blocks)])
 
 
 def slowest(seconds: list[float]) -> list[float]:
