@@ -99,8 +99,8 @@ result = workshop.follow(estimator)
 
 # %% [markdown]
 # The name `model.tar.gz` promises nothing. SageMaker packs whatever the script left in
-# `/opt/ml/model`. If the script saves nothing there, the job still ends as `Completed`, with an
-# empty archive. You notice when `deploy()` fails. So look inside first:
+# `/opt/ml/model`. A script can accept `--model_dir` and still save nothing there. Its job ends as
+# `Completed`, with an empty archive, and you notice when `deploy()` fails. So look inside first:
 
 # %%
 import io
@@ -333,7 +333,7 @@ workshop.save_results(refused=refused)
 # For a form of your own you write **handlers**: functions in a file `inference.py`, which travels
 # in `model.tar.gz`. TensorFlow's server calls two of them: `input_handler` turns the request into
 # TensorFlow Serving's JSON, and `output_handler` turns the answer into what your clients want.
-# These two accept CSV and answer with a digit. They run in the last section, in a batch transform.
+# These two accept CSV and answer with a digit. They run below, under *Another day*.
 
 # %%
 from IPython.display import display
