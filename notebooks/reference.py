@@ -418,9 +418,8 @@ sagemaker_session, client = keeper.sagemaker_session, keeper.client("sagemaker")
 # %% [markdown]
 # ## One process (PyTorch)
 #
-# The script to begin with. The other ways' scripts are shown by what they change in it. For
-# TensorFlow it is
-# [train_tf.py](../scripts/train/train_tf.py), with `TensorFlow(framework_version="2.18.0",
+# The script to begin with. Most other ways are shown by what they change in it. For TensorFlow it
+# is [train_tf.py](../scripts/train/train_tf.py), with `TensorFlow(framework_version="2.18.0",
 # py_version="py310", ...)`.
 
 # %% [markdown]
