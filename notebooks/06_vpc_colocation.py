@@ -201,10 +201,10 @@ workshop.save_results(rules=rules, network=network)
 # The lesson has two sets of jobs. The first trains on one instance and on two. The second places
 # eight ranks on 1, 2, 4 or 8 instances; `2 x 4` means 2 instances with 4 ranks on each.
 #
-# AWS runs fewer jobs than the local endpoint. Bandwidth can't be limited there, so two instances
-# are tried once with each library. And new accounts may not start eight instances at once, so `8 x
-# 1` is left out. In a local run the table has `8 x 1`, and its sum is higher than the cost given at
-# the top of this lesson.
+# On AWS the lesson starts fewer jobs than in a local run. Bandwidth can't be limited there, so each
+# library runs once on two instances. And new accounts may not start eight instances at once, so
+# `8 x 1` is left out. The table has the jobs of AWS. In a local run it also has `8 x 1`, so its sum
+# is higher than the cost given at the top of this lesson.
 
 # %%
 tried = ["wide"] if unshaped else links
@@ -437,10 +437,9 @@ hidden.round(1)
 # layers.
 #
 # **At which bandwidth are one and two instances equally fast?** You can move that point. With fewer
-# bytes (a smaller model, half precision), or with more work
-# before they are sent (a larger batch), two instances keep up on a slower link. Exercise 3 has the
-# formula. On AWS you don't set the bandwidth. You choose an instance type, and with it a place on
-# the picture's horizontal axis.
+# bytes (a smaller model, half precision), or with more work before they are sent (a larger batch),
+# two instances keep up on a slower link. Exercise 3 has the formula. On AWS you don't set the
+# bandwidth. You choose an instance type, and with it a place on the picture's horizontal axis.
 #
 # ## One large instance or many small ones?
 #
@@ -449,8 +448,8 @@ hidden.round(1)
 # **The same number of instances.** Are two large ones better than two small ones? Compare two
 # `ml.p3.2xlarge` (1 GPU each) with two `ml.p3.8xlarge` (4 GPUs each). In a ring, only the *last*
 # rank of an instance sends to another instance. So an instance's link carries 2 (N - 1) / N times
-# the gradients, where N is the number of ranks in all: with more ranks, hardly more bytes. And the
-# larger type has more bandwidth.
+# the gradients, where N is the number of ranks in all. That is less than twice the gradients,
+# however many ranks there are. And the larger type has more bandwidth.
 #
 # The setting `by-type` gives each instance a thousandth of the bandwidth that AWS documents for its
 # type. The jobs send 0.1 MB, so that they end soon. Only the ratio of their times matters here.
@@ -596,7 +595,7 @@ flat, off = found_ms["gloo"], (placed["predicted"] / placed["measured"] - 1).abs
 across = flat.iloc[1:]
 if len(across):
     print(f"gloo on several instances: {across.min():.0f} to {across.max():.0f} ms")
-    print(f"that is {across.min() / flat.iloc[0]:.1f} times as long as in one, or more")
+    print(f"that is at least {across.min() / flat.iloc[0]:.1f} times as long as in one")
 for layout, row in found_ms.iterrows():
     print(f"{layout}: two_tier is {row['gloo'] / row['two_tier']:.2f} times as fast as gloo")
 guess.compare(**{f"layout_{count}": placed_here[name] for name, count in layouts.items()})
@@ -615,10 +614,10 @@ workshop.save_results(placed=placed.to_dict("records"), off=float(off))
 # joined by **NVLink**, Nvidia's direct links between GPUs; between instances there is the network.
 # The model here leaves out α, the delay of each message, and `two_tier` finishes one tier before it
 # begins the next. The gradients are those of a model with 350 million parameters in float32, 1.4
-# GB. A GPU of p4d sends 300 GB/s over NVLink and receives as much at the
-# same time ([p4d](https://gist.github.com/shashankprasanna/10ebe6dc1ba1d8d93db17da4e2cc890e)), one
-# of p5 450 ([p5](https://www.fibermall.com/blog/nvidia-nvlink-and-nvswitch-evolution.htm), both
-# read on 2026-11-21).
+# GB. A GPU of p4d sends 300 GB/s over NVLink and receives as much at the same time
+# ([p4d](https://gist.github.com/shashankprasanna/10ebe6dc1ba1d8d93db17da4e2cc890e)), one of p5 450
+# ([p5](https://www.fibermall.com/blog/nvidia-nvlink-and-nvswitch-evolution.htm), both read on
+# 2026-11-21).
 
 # %%
 nvlink = {"ml.p4d.24xlarge": 300, "ml.p5.48xlarge": 450}  # GB/s in each direction

@@ -17,7 +17,8 @@
 # **After this lesson you can**
 #
 # - tell which bytes of an all-reduce have to cross the network and which don't;
-# - measure a flat, a topology-blind and a two-tier all-reduce on a slow network, against a bound;
+# - measure a ring, a ring in a bad order and a two-tier all-reduce on a slow network, against a
+#   bound;
 # - hook your own all-reduce into DDP, and see how much communication its buckets hide;
 # - switch one script between Horovod and SMDDP with a dictionary and one flag;
 # - say where SMDDP runs, what it costs, and what to use elsewhere.
@@ -313,9 +314,9 @@ workshop.save_results(gain=gain, loss=loss, bound=bound, medians=medians)
 # > `mpirun` and `torchrun` number ranks instance by instance, so you get the good order for free,
 # > until someone starts `mpirun --map-by node` or makes a group of every second rank. On GPUs with
 # > NCCL it hardly exists. NCCL first searches for a path through the GPUs inside each host, and
-# > then joins those paths into one ring
-# > ([NCCL's maintainer, 2021](https://github.com/NVIDIA/nccl/issues/471), read on 2026-11-22).
-# > Whatever the numbering, that ring enters and leaves each host once.
+# > then joins those paths into one ring ([NCCL's maintainer,
+# > 2021](https://github.com/NVIDIA/nccl/issues/471), read on 2026-11-22). Whatever the numbering,
+# > that ring enters and leaves each host once.
 #
 # ## Can a model predict it?
 #
@@ -432,7 +433,7 @@ def mean_gradient(gradient, hook):
 
 
 # %% [markdown]
-# **Predict** what each hook returns. One of them overflows.
+# **Predict** which mean each hook returns.
 
 # %%
 from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook
@@ -722,11 +723,10 @@ workshop.save_results(refused=[name for name, why in said.items() if why])
 #   supported, and P5 never was
 #   ([sagemaker-python-sdk#4988](https://github.com/aws/sagemaker-python-sdk/issues/4988)).
 # - **TensorFlow up to 2.11, PyTorch up to the image of 2.5.1.** With anything newer, and on P5, use
-#   the launcher `torch_distributed` and the backend NCCL. AWS's images contain the plugin (OFI)
-#   with which NCCL uses EFA.
+#   the launcher `torch_distributed` and the backend NCCL, which uses EFA through AWS's OFI plugin.
 # - **The quota of p4d is 0** until you request more.
 #
-# Lessons on SMDDP usually show **four p4d.24xlarge**. For one hour they cost:
+# The article named below used **four p4d.24xlarge**. For one hour they cost:
 
 # %%
 print(workshop.cost("ml.p4d.24xlarge", instance_count=4, seconds=3600, max_run=3600))

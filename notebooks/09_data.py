@@ -536,8 +536,8 @@ workshop.quiz("09")
 # %% [markdown]
 # ## Clean up
 #
-# Both jobs have ended. Data, models and logs stay until you delete them:
-# [lesson 99](99_clean_up.ipynb).
+# Both jobs have ended. Data, models and logs stay until you delete them: [lesson
+# 99](99_clean_up.ipynb).
 #
 # ## Next
 #

@@ -224,10 +224,10 @@ undisturbed.fit(channels, wait=False)
 ended = {"undisturbed": workshop.follow(undisturbed)}
 
 # %% [markdown]
-# Now the second job. In a terminal you would interrupt it with `workshop interrupt JOB`. The first
-# line printed below has the job's states: after `Interrupted` it starts again, on another instance.
-# The next two lines have the beginning of a hash of each job's final weights. Equal hashes mean
-# equal weights.
+# Now the second job. In a terminal you would interrupt it with `workshop interrupt JOB`. When it
+# has ended, the lesson prints its states, joined by arrows: after `Interrupted` it starts again, on
+# another instance. Then come two hashes, of each job's final weights. Equal hashes mean equal
+# weights.
 
 # %%
 spot = training("spot", spot=True)
@@ -299,8 +299,8 @@ workshop.save_results(
 # %% [markdown]
 # The steps after the last checkpoint are lost and done again. So an interruption costs at most
 # `checkpoint_every` steps, and the time of a new start. Frequent checkpoints make that loss
-# smaller, but each of them takes time, too. (The script logs every tenth step, so up to nine more
-# steps may have been done twice than the number says.)
+# smaller, but each of them takes time, too. (The script logs every tenth step only, so the real
+# number can be up to nine steps higher than the one in the picture.)
 #
 # On a GPU the weights are close, but often not equal: some operations add in another order each
 # time.
