@@ -38,12 +38,12 @@
 # %% [markdown]
 # ## Set up
 #
-# - `links`: the bandwidths to try between instances, in the notation of Linux's `tc`. `wide` means
-#   no limit. Only the local endpoint can limit bandwidth.
+# - `links`: the bandwidths to try between instances. `400mbit` is 400 Mbit/s, and `wide` means no
+#   limit. Only the local endpoint can limit bandwidth.
 # - `global_batch_size`, `hidden_units`: the training. More hidden units mean more gradients to
 #   send; a larger batch means more to compute before they are sent.
-# - `layout_link`, `layout_ranks`, `layout_instances`, `layout_megabytes`: a second measurement, one
-#   all-reduce with the same ranks on few or many instances.
+# - `layout_link`, `layout_ranks`, `layout_instances`, `layout_megabytes`: a second measurement. The
+#   same all-reduce runs with all its ranks on one instance, then on more and more instances.
 # - `make_network`: whether the lesson creates the network stack if there is none. What it created
 #   it deletes in *Clean up*. The kit's notebook instance isn't allowed to create stacks; if you
 #   work on it, create the network from the machine on which you created the other stacks (`workshop
@@ -95,8 +95,9 @@ choice = horovod_script("train_tf_horovod.py", session)
 print(choice.explanation)
 
 # %% [markdown]
-# To limit bandwidth the kit needs Linux, and a kernel that lets an ordinary user create namespaces.
-# Where that isn't possible, the next cell says why, and the lesson shows results that were recorded
+# To limit bandwidth the kit needs Linux and *namespaces*: the kernel's way to give a group of
+# processes network cards of its own. Not every machine lets an ordinary user create them. If yours
+# doesn't, the next cell says why, and the lesson shows results that were recorded
 # on another machine, with their date.
 
 # %%
@@ -141,18 +142,23 @@ names = {"vpc": subnet["VpcId"], "subnet": subnet["SubnetId"], "group": group["G
 diagrams.vpc(names | {"zone": subnet["AvailabilityZone"]})
 
 # %% [markdown]
-# The picture is drawn with the names of the network you just got. It has six parts. Here is what
-# happens without each of them. All six cases occur in real accounts, and most look alike: the job
-# hangs in `Starting` or `Downloading`, or its ranks wait, until `max_run` stops it.
+# The picture is drawn with the names of the network that this run used. Two ways out of it are off,
+# because they cost money: *interface endpoints* lead to other services of AWS, a *NAT gateway*
+# leads to the internet. Here is what each part is for, and what happens without it. All six cases
+# occur in real accounts, and most look alike: the job hangs in `Starting` or `Downloading`, or its
+# ranks wait, until `max_run` stops it.
 #
 # | part | what it is for | without it |
 # |---|---|---|
 # | **subnet**, in one zone | addresses | two zones: a longer way, billed by the GB |
 # | **security group**, open to its own members | ranks reach each other | ranks wait forever |
 # | S3 **gateway endpoint** | data in, model out | the download fails |
-# | **interface endpoints** (off here) | calls to AWS in *your script* | no answer |
+# | **interface endpoints** (off here) | *your script* calls AWS, beyond S3 | the call hangs |
 # | **NAT gateway** (off here) | `pip`, data from the web | `requirements.txt` times out |
-# | 2 free addresses per instance, 5 with EFA | network cards | the job doesn't start |
+# | free **addresses**: 2 per instance, 5 with EFA | network cards | the job doesn't start |
+#
+# (EFA is a faster kind of network card, which some instance types have. The end of this lesson
+# comes back to it.)
 #
 # The gateway endpoint is free. Each interface endpoint is billed by the hour; the NAT gateway is
 # billed by the hour and by the GB.
@@ -184,15 +190,21 @@ assert {rule["direction"] for rule in inside} == {"in", "out"}, "Ranks would not
 workshop.save_results(rules=rules, network=network)
 
 # %% [markdown]
-# The lines with *itself* do, and both directions are needed. A new group lets everything out to
-# 0.0.0.0/0, and that is enough for TCP. It isn't enough for EFA, which needs a rule that names *the
-# group itself* ([aws-ofi-nccl#663](https://github.com/aws/aws-ofi-nccl/issues/663), read on
-# 2026-11-21).
+# The lines with *itself* do: one lets members in, the other lets them out. The third line,
+# 0.0.0.0/0, lets everything out to any address; AWS gives it to every new group. For ordinary
+# connections (TCP) that third line would do instead of the second. For EFA it wouldn't: EFA needs a
+# rule that names *the group itself*
+# ([aws-ofi-nccl#663](https://github.com/aws/aws-ofi-nccl/issues/663), read on 2026-11-21).
 #
 # ## The cost, before it runs
 #
-# Where the bandwidth can't be limited, there is only one to try. And since new accounts on AWS may
-# not start eight instances at once, the largest layout is left out there.
+# The lesson has two sets of jobs. The first trains on one instance and on two. The second places
+# eight ranks on 1, 2, 4 or 8 instances; `2 x 4` means 2 instances with 4 ranks on each.
+#
+# On AWS the lesson starts fewer jobs than in a local run. Bandwidth can't be limited there, so each
+# library runs once on two instances. And new accounts may not start eight instances at once, so
+# `8 x 1` is left out. The table has the jobs of AWS. In a local run it also has `8 x 1`, so its sum
+# is higher than the cost given at the top of this lesson.
 
 # %%
 tried = ["wide"] if unshaped else links
@@ -218,7 +230,7 @@ costs
 
 # %%
 total, most = costs["USD"].sum(), costs["USD at most"].sum()
-print(f"Together: about {total:.2f} USD on AWS, at most {most:.2f} USD. Locally nothing.")
+print(f"These jobs: about {total:.2f} USD on AWS, at most {most:.2f} USD. Locally nothing.")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 workshop.save_results(usd=total, usd_at_most=most)
@@ -226,10 +238,10 @@ workshop.save_results(usd=total, usd_at_most=most)
 # %% [markdown]
 # ## A slower link
 #
-# On this machine an instance is a set of Linux namespaces with a network card of its own. The
-# endpoint limits what that card sends and receives with `tc`, the kernel's traffic control. So
-# bytes really queue here, as they do in a busy network. A job asks for it with one variable in its
-# request, which nothing on AWS reads.
+# In a local run, each instance is a group of processes with a network card of its own. The endpoint
+# limits what that card sends and receives with `tc`, the kernel's traffic control. So bytes really
+# queue, as they do in a busy network. A job asks for a limit with one environment variable. AWS
+# ignores that variable.
 
 
 # %%
@@ -243,12 +255,13 @@ print(between("200mbit"))
 # %% [markdown]
 # Two libraries train the same model: PyTorch's DDP from lesson 02, and Horovod from lesson 05. Here
 # DDP averages gradients with gloo's ring all-reduce. Horovod hands them to Open MPI, which chooses
-# an algorithm by the size of the message and the number of ranks. With two instances and one rank
-# on each, every algorithm has to send at least as many bytes as there are gradients, in both
-# directions.
+# an algorithm by the size of the message and the number of ranks. With one rank on each of two
+# instances the choice matters little: each instance has to send, and receive, at least as many
+# bytes as there are gradients.
 #
 # **Predict.** The model has about 1.1 MB of gradients. A link of 200 Mbit/s carries 25 MB per
-# second. A single instance takes the whole batch and sends nothing.
+# second. A single instance takes the whole batch and sends nothing. The bandwidths to try are in
+# `links`, under *Set up*.
 
 # %%
 middle, never = tried[len(tried) // 2], "at none of them"
@@ -307,6 +320,8 @@ results = workshop.run_jobs(jobs, channels)
 
 # %% [markdown]
 # Each job timed every epoch by itself. The table has the median step and the range over the epochs.
+# A `highest` far above the median is an epoch that was disturbed, for example by other programs on
+# the same cores. Go by the median.
 
 
 # %%
@@ -350,7 +365,8 @@ for name, rows in by_name.items():
     free = rows["step_seconds"][rows["link"] == "wide"].iloc[0]
     worth = "faster" if free < alone[name] else "not faster"
     one = f"one instance {1000 * alone[name]:.1f} ms"
-    print(f"{name}: {one}; two are {worth} without a limit, and slower first: {crossings[name]}")
+    print(f"{name}: {one}; two are {worth} without a limit.")
+    print(f"    The first limit at which two are slower than one: {crossings[name]}")
 answers["first"] = crossings["DDP"]
 
 # %% jupyter={"source_hidden": true} tags=["figure", "readme"]
@@ -372,8 +388,9 @@ with plots.canvas(title, x, y, size=(8.5, 4.2)) as axes:
     axes.axvline(0.5, color="grey", linewidth=0.8)
     axes.set_yscale("log")
     axes.set_xticks(range(len(order)), labels)
-    for which in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
-        which("{x:g}")
+    axes.yaxis.get_major_locator().set_params(subs=(1, 2, 5))
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_formatter("")
     axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
 
 # %% jupyter={"source_hidden": true} tags=["results"]
@@ -391,15 +408,16 @@ hashes = {name: result.table("weights")["weights_sha256"] for name, result in re
 assert all(one.nunique() == 1 for one in hashes.values()), "Two ranks did not train one model."
 
 # %% [markdown]
-# How to read the picture: left of the grey line nothing is limited, and two instances have two
-# cores against one. To the right, each tick halves the bandwidth. Where the step time doubles from
-# tick to tick, only sending counts, and a faster processor would change nothing. Where a solid line
-# is above the dashed line of its colour, the second instance makes training slower: you pay twice
-# and wait longer.
+# How to read the picture: left of the grey line nothing is limited, and two instances compute with
+# two cores where one has one. To the right, each tick halves the bandwidth. Where the step time
+# doubles from tick to tick, nearly all of it is sending, and a faster processor would help little.
+# The dashed or dotted line is one instance. Where a solid line is above the line of its colour, the
+# second instance makes training slower: you pay twice and wait longer.
 #
 # **Is any of the sending hidden behind computing?** DDP and Horovod can send the first gradients
 # while they still compute the last ones. If they hid nothing, a step would take its time without a
-# limit *plus* the bytes divided by the bandwidth. The next cell compares.
+# limit *plus* the bytes divided by the bandwidth. The table compares that sum with the measured
+# step. A negative number in its last column means that the step took even longer than the sum.
 
 # %%
 limited = narrowing[narrowing["link"] != "wide"].set_index(["name", "link"])
@@ -418,22 +436,24 @@ hidden.round(1)
 # bytes, and it can't be sent before it is computed. Lesson 07 shows overlap on a model with many
 # layers.
 #
-# **What moves the crossing?** With fewer bytes (a smaller model, half precision), or with more work
-# before they are sent (a larger batch), two instances keep up on a slower link. Exercise 3 has the
-# formula. On AWS you can't turn the bandwidth down. You choose an instance type, and with it a
-# place on this axis.
+# **At which bandwidth are one and two instances equally fast?** You can move that point. With fewer
+# bytes (a smaller model, half precision), or with more work before they are sent (a larger batch),
+# two instances keep up on a slower link. Exercise 3 has the formula. On AWS you don't set the
+# bandwidth. You choose an instance type, and with it a place on the picture's horizontal axis.
 #
 # ## One large instance or many small ones?
 #
-# This question has two readings. An older text asks it of `p2.xlarge` (1 GPU) and `p2.8xlarge` (8
-# GPUs) and leaves it open.
+# This question can mean two things.
 #
-# **The same number of instances.** Are N large ones better than N small ones? In a ring, each
-# instance's link carries what its *last* rank sends, 2 (N - 1) / N times the gradients with N ranks
-# in all, however many ranks the instance has. And larger types have more bandwidth. The bandwidth
-# of P2 is in no source that this kit knows, so take P3: two `ml.p3.2xlarge` (1 GPU each) and two
-# `ml.p3.8xlarge` (4 GPUs each). With `by-type`, this machine gives each type a thousandth of the
-# bandwidth that AWS documents.
+# **The same number of instances.** Are two large ones better than two small ones? Compare two
+# `ml.p3.2xlarge` (1 GPU each) with two `ml.p3.8xlarge` (4 GPUs each). In a ring, only the *last*
+# rank of an instance sends to another instance. So an instance's link carries 2 (N - 1) / N times
+# the gradients, where N is the number of ranks in all. That is less than twice the gradients,
+# however many ranks there are. And the larger type has more bandwidth.
+#
+# The setting `by-type` gives each instance a thousandth of the bandwidth that AWS documents for its
+# type. The jobs' script, `measure_all_reduce.py`, times an all-reduce of 0.1 MB, small enough to
+# end soon. Only the ratio of their times matters here.
 
 # %%
 types = {"ml.p3.2xlarge": 1, "ml.p3.8xlarge": 4}
@@ -499,11 +519,17 @@ workshop.save_results(by_type={kind: list(one / 1000) for kind, one in by_type.i
 # less than four times, while computing gains four times: the larger the instances, the more
 # communication matters.
 #
-# **The same number of ranks.** Eight ranks can be in one instance of eight, or in eight instances
-# of one. In a ring, each rank sends nearly twice its gradients wherever it is. What differs is
-# **which links they take**: in one instance none of them uses the network. With two, four or eight
-# instances, each link carries the same amount. So a ring should need the same time on two instances
-# as on eight, and only 1 x 8 should stand out. **Predict** it for 8 MB at 200 Mbit/s.
+# **The same number of ranks.** Should eight ranks be close together? Eight ranks can be in one
+# instance of eight, or in eight instances of one. In a ring, each rank sends nearly twice its
+# gradients wherever it is. What differs is **which links they take**: in one instance none of them
+# uses the network. With two, four or eight instances, each link carries the same amount. So a ring
+# should need the same time on two instances as on eight, and only 1 x 8 should be much faster.
+#
+# The jobs measure two algorithms: `gloo`, PyTorch's ring, and `two_tier`, the subject of lesson 07.
+# `two_tier` adds up gradients inside each instance before it sends anything, so it can only gain
+# where an instance shares its link among several ranks.
+#
+# **Predict** the times of `gloo` for 8 MB at 200 Mbit/s.
 
 # %%
 guess = workshop.guess(
@@ -517,8 +543,9 @@ measured = workshop.run_jobs(
 )
 
 # %% [markdown]
-# Each of these jobs first timed single messages on its links. From these times, α and β, the model
-# of lesson 02 computes the all-reduce: the black marks.
+# Each of these jobs first timed single messages on its links. Those times give α and β, and from
+# them lesson 02's model computes what an all-reduce should take. The picture has the measured times
+# as bars and the computed ones as black marks.
 
 
 # %%
@@ -558,7 +585,7 @@ found_ms, computed_ms = (
     1000 * placed.pivot(index="placement", columns="algorithm", values=which).loc[order]
     for which in ("measured", "predicted")
 )
-title = f"{layout_megabytes} MB, eight ranks, {layout_link}"
+title = f"All-reduce of {layout_megabytes} MB by {layout_ranks} ranks, {layout_link} links"
 x = "instances x ranks on each"
 plots.groups(found_ms, title, x, "milliseconds", marks=computed_ms, source=source)
 ranges = placed.set_index(["placement", "algorithm"])[["lowest", "measured", "highest"]] * 1000
@@ -569,7 +596,7 @@ flat, off = found_ms["gloo"], (placed["predicted"] / placed["measured"] - 1).abs
 across = flat.iloc[1:]
 if len(across):
     print(f"gloo on several instances: {across.min():.0f} to {across.max():.0f} ms")
-    print(f"that is {across.min() / flat.iloc[0]:.1f} times as long as in one, or more")
+    print(f"that is at least {across.min() / flat.iloc[0]:.1f} times as long as in one")
 for layout, row in found_ms.iterrows():
     print(f"{layout}: two_tier is {row['gloo'] / row['two_tier']:.2f} times as fast as gloo")
 guess.compare(**{f"layout_{count}": placed_here[name] for name, count in layouts.items()})
@@ -578,18 +605,20 @@ guess.compare(**{f"layout_{count}": placed_here[name] for name, count in layouts
 workshop.save_results(placed=placed.to_dict("records"), off=float(off))
 
 # %% [markdown]
-# *two_tier* adds up gradients inside each instance before it sends anything, so it can only gain
-# where an instance has several ranks. Lesson 07 is about it. (This machine has few cores for eight
-# ranks. So the times of 1 x 8 are those of its cores, not of links between GPUs.)
+# Read 1 x 8 with care. Nothing crosses the network there, and in a local run eight ranks compete
+# for this machine's few cores. Those bars show cores, not links between GPUs, and the model, which
+# knows only messages, can be far off.
 #
 # ## The same question for large GPUs
 #
-# No laptop has eight A100s, but we can compute with published figures: NVLink inside, the network
-# across, and no α at all. The result is a lower bound. The gradients are those of a model with 350
-# million parameters in float32. A GPU of p4d sends 300 GB/s over NVLink and receives as much at the
-# same time ([p4d](https://gist.github.com/shashankprasanna/10ebe6dc1ba1d8d93db17da4e2cc890e)), one
-# of p5 450 ([p5](https://www.fibermall.com/blog/nvidia-nvlink-and-nvswitch-evolution.htm), both
-# read on 2026-11-21).
+# No laptop has eight A100s, but we can compute with published figures. Inside an instance, GPUs are
+# joined by **NVLink**, Nvidia's direct links between GPUs; between instances there is the network.
+# The model here leaves out α, the delay of each message, and `two_tier` finishes one tier before it
+# begins the next. The gradients are those of a model with 350 million parameters in float32, 1.4
+# GB. A GPU of p4d sends 300 GB/s over NVLink and receives as much at the same time
+# ([p4d](https://gist.github.com/shashankprasanna/10ebe6dc1ba1d8d93db17da4e2cc890e)), one of p5 450
+# ([p5](https://www.fibermall.com/blog/nvidia-nvlink-and-nvswitch-evolution.htm), both read on
+# 2026-11-21).
 
 # %%
 nvlink = {"ml.p4d.24xlarge": 300, "ml.p5.48xlarge": 450}  # GB/s in each direction
@@ -603,7 +632,7 @@ for kind, within in nvlink.items():
         rows.append((kind, f"{n} x {each}", 1000 * ring, 1000 * gigabytes * (tiers_in + tiers_out)))
 predictions = pd.DataFrame(rows, columns=["type", "placement", "ring", "two_tier"])
 predictions = predictions.set_index(["type", "placement"])
-title = "1.4 GB, eight GPUs of p4d instances"
+title = "All-reduce of 1.4 GB by eight GPUs, p4d instances"
 p4d = predictions.loc["ml.p4d.24xlarge"]
 plots.groups(p4d, title, "instances x GPUs used on each", "milliseconds", source="computed")
 predictions.round(1).add_suffix(" ms (computed)")
@@ -617,15 +646,16 @@ for kind in nvlink:
 
 # %% [markdown]
 # So the slowest link on the way decides, and the others hardly matter. **Fill an instance before
-# you take a second one**, with p4d and everything smaller. With p5, whose network is nearly as fast
-# as its NVLink, this model sees little difference; there the latency that it leaves out will
-# decide. And you pay for all GPUs of an instance, used or not.
+# you take a second one.** The rule matters most where the network is much slower than NVLink, as
+# with p4d. With p5 the network is nearly as fast as NVLink. There a ring loses little, `two_tier`
+# gains nothing, and the latency that the model leaves out counts. In any case you pay for all GPUs
+# of an instance, used or not.
 #
 # ## Choose by bandwidth
 #
-# This is what AWS documents for the types of this course. `Gbit/s` is sustained; `burst` lasts for
-# minutes, until credits run out. "Up to 10 Gigabit" in a catalogue means the burst. NaN means that
-# there is no burst, or that the kit doesn't know the price.
+# This is what AWS documents for the types of this course. `Gbit/s` is what an instance can keep up.
+# `burst` is a higher rate that it can have for minutes only. "Up to 10 Gigabit" in a catalogue
+# means the burst. NaN means that there is no burst, or that the kit doesn't know the price.
 
 # %%
 names = [
@@ -654,14 +684,14 @@ print(f"{len(with_efa)} training types have EFA, of the families {', '.join(fami
 
 # %% [markdown]
 # The last column of the table is what 100 MB of gradients need on that link, in one direction.
-# Compare it with the time that your step takes to compute: that is the picture above for another
-# machine.
+# Compare it with the time that your step takes to compute. If sending takes longer than computing,
+# you are on the right-hand side of the picture under *A slower link*.
 #
 # Four more things determine what a link gives you, and none of them is the VPC:
 #
 # - **One zone.** Between zones the way is longer, and each GB is billed. One subnet avoids both.
-# - **One flow isn't the whole link.** A single TCP connection gets at most 5 Gbit/s, or 10 inside a
-#   *cluster placement group*
+# - **One connection can't fill the link.** A single TCP connection gets at most 5 Gbit/s, or 10
+#   inside a *cluster placement group*
 #   ([EC2](https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-network-bandwidth.html),
 #   read on 2026-11-21). SageMaker places a job's instances itself; you can't name a group. Several
 #   connections at once help: NCCL's `NCCL_SOCKET_NTHREADS`, or EFA.
@@ -673,9 +703,10 @@ print(f"{len(with_efa)} training types have EFA, of the families {', '.join(fami
 # > Measure a link more than once. Where your instances are in the data centre differs from job to
 # > job, and so do the times.
 #
-# AWS's images have no Horovod after TensorFlow 2.12. Some people build an image of their own with
-# `mpirun` in it: `containers/horovod` has such a Dockerfile and its commands. Others leave
-# SageMaker for a cluster that runs permanently. Further reading on that: Dask
+# One practical question remains: which software starts the ranks. AWS's images have no Horovod
+# after TensorFlow 2.12. Some people build an image of their own with `mpirun` in it:
+# `containers/horovod` has such a Dockerfile and its commands. Others leave SageMaker for a cluster
+# that runs permanently. Further reading on that: Dask
 # ([distributed.dask.org](https://distributed.dask.org)) and Ray
 # ([docs.ray.io](https://docs.ray.io/en/latest/train/train.html)). Their ranks average gradients in
 # the same way, over the same links.

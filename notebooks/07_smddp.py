@@ -17,7 +17,8 @@
 # **After this lesson you can**
 #
 # - tell which bytes of an all-reduce have to cross the network and which don't;
-# - measure a flat, a topology-blind and a two-tier all-reduce on a slow network, against a bound;
+# - measure a ring, a ring in a bad order and a two-tier all-reduce on a slow network, against a
+#   bound;
 # - hook your own all-reduce into DDP, and see how much communication its buckets hide;
 # - switch one script between Horovod and SMDDP with a dictionary and one flag;
 # - say where SMDDP runs, what it costs, and what to use elsewhere.
@@ -40,8 +41,8 @@
 # ## Set up
 #
 # - `ranks_each`: ranks on each of two instances while a single all-reduce is measured.
-# - `between`: bandwidth of each instance's link for that measurement, in the notation of Linux's
-#   `tc`. Only the local endpoint can limit it.
+# - `between`: bandwidth of each instance's link for that measurement; `200mbit` is 200 Mbit/s. Only
+#   the local endpoint can limit it.
 # - `megabytes`, `blocks`: the size of the tensor, and how often each algorithm is measured.
 # - `overlap_between`: the bandwidth for the section about buckets.
 # - `training_between`, `hidden_units`, `global_batch_size`, `epochs`: the training jobs. More
@@ -105,10 +106,12 @@ print(unshaped or "This machine can limit the bandwidth between instances.")
 # Two ranks on the same instance exchange data through memory, or over NVLink between GPUs. Two
 # ranks on different instances use the network, which is slower, and which all ranks of an instance
 # share. On an `ml.p4d.24xlarge` a GPU sends 300 GB/s over NVLink, while the network carries 50 GB/s
-# for all eight GPUs together (both figures are from lesson 06).
+# for all eight GPUs together (both figures are from lesson 06). Which links join which ranks, and
+# how fast each link is, is called the **topology**.
 #
 # So take two instances with four ranks each and ask of every message: does it leave its instance?
-# The picture shows each message that the three algorithms send. For n bytes of gradients:
+# The picture below shows each message of three algorithms; thick arrows leave an instance. For n
+# bytes of gradients:
 #
 # | all-reduce of n bytes | what crosses each instance's link |
 # |---|---|
@@ -116,8 +119,9 @@ print(unshaped or "This machine can limit the bandwidth between instances.")
 # | **ring that ignores the topology**, 0 → 4 → 1 → 5 → … | every hop: 4 times as much |
 # | **two tiers** | each instance's *sum*, not each rank's gradients: 2 · 1/2 · n |
 #
-# The third row adds up the gradients inside each instance first. That leaves one sum per instance,
-# and two sums need less traffic than eight gradients.
+# The first two are *flat*: they treat all ranks alike. The third adds up the gradients inside each
+# instance first. That leaves one sum per instance, and two sums need less traffic than eight sets
+# of gradients.
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
 n_bytes = megabytes * 1_000_000
@@ -144,8 +148,8 @@ print(f"Ring against two tiers, by bytes: {bound:.2f}")
 pd.Series(across, name="MB sent over each instance's link (computed)").to_frame()
 
 # %% [markdown]
-# The ratio is a **bound**. On a link that is the only bottleneck, no other order of the same
-# additions can beat the ring by more.
+# The ratio is a **bound**: if the link between instances is all that takes time, two tiers can be
+# this many times as fast as the ring, and not more.
 #
 # **Predict.** The link carries 200 Mbit/s, which is 25 MB per second.
 
@@ -162,7 +166,7 @@ guess = workshop.guess(
 # the same local_rank, one per instance, are its *across* group. The all-reduce then takes three
 # steps:
 #
-# 1. **Reduce-scatter inside**: each rank ends up with a quarter of its instance's sum.
+# 1. **Reduce-scatter inside**: each of the four ranks ends up with a quarter of its instance's sum.
 # 2. **All-reduce across**: each rank adds its quarter to the same quarter of the other instances.
 # 3. **All-gather inside**: the finished quarters go to every rank of the instance.
 #
@@ -178,23 +182,25 @@ panels = {name: hops(part) for name, part in zip(names, parts, strict=True)}
 network.messages(panels, 2, ranks_each, "The two-tier all-reduce, step by step")
 
 # %% [markdown]
-# Done with the whole tensor at once, the network would idle during steps 1 and 3. So the function
-# that the jobs below run cuts the tensor into chunks of 1 MiB. While one chunk crosses the network
-# in a thread of its own, the next is added up inside the instance:
+# If the whole tensor went through these steps at once, the network would be idle during steps 1 and
+# 3. So the jobs below cut the tensor into chunks of 1 MiB. A second thread sends one chunk over the
+# network while the next chunk is added up inside the instance. This is the function:
 
 # %%
 workshop.show_function("demos/collectives/two_tier.py", "all_reduce")
 
 # %% [markdown]
 # > Many texts describe *every* all-reduce as "reduce-scatter, all-reduce, gather". Those are the
-# > steps of this **hierarchical all-reduce**. A flat ring consists of a reduce-scatter and an
-# > all-*gather* and has no all-reduce inside. Horovod has a hierarchical one, too
-# > (`HOROVOD_HIERARCHICAL_ALLREDUCE=1`, with NCCL inside), and `--autotune` tests whether it is
-# > faster. NCCL chooses between rings and trees by itself.
+# > steps of the two-tier, or **hierarchical, all-reduce**. A flat ring consists of a reduce-scatter
+# > and an all-gather and has no all-reduce inside. Horovod has a **hierarchical all-reduce**, too:
+# > `HOROVOD_HIERARCHICAL_ALLREDUCE=1`. NCCL, Nvidia's library for GPUs, chooses an algorithm by
+# > itself.
 #
 # ## The cost, before it runs
 #
-# On AWS nothing limits the bandwidth below what the instance type has, so the ratios will differ.
+# There are seven jobs: one measures all-reduces, one DDP's buckets, four train with DDP and one
+# with Horovod. On AWS each link has the bandwidth of its instance type, so the ratios will differ
+# from those of a local run.
 
 # %%
 planned = {"all-reduces": 1, "buckets": 1, "DDP": 4, "Horovod": 1}
@@ -215,9 +221,13 @@ workshop.save_results(usd=total, usd_at_most=most)
 # ## Measured
 #
 # One job measures all algorithms in turn, so that a busy moment of this machine affects all of
-# them. `gloo` is PyTorch's own all-reduce on CPUs, a ring in rank order; `herring` is explained
-# below. Before the all-reduces, the job times single messages, one inside an instance and one
-# across. On this machine a second job repeats everything with unlimited bandwidth.
+# them. It measures the three algorithms of the table (`ring`, `blind_ring` and `two_tier`), and two
+# more: `gloo`, PyTorch's own all-reduce on CPUs, which is a ring in rank order, and `herring`,
+# which a later section explains. Before the all-reduces, the job times single messages, inside an
+# instance and across. In a local run a second job repeats everything with unlimited bandwidth.
+#
+# In the picture, a thin bar is the range of the measurements. A black line is what the bytes alone
+# would take on this link.
 
 # %%
 from sagemaker.pytorch import PyTorch
@@ -304,9 +314,9 @@ workshop.save_results(gain=gain, loss=loss, bound=bound, medians=medians)
 # > `mpirun` and `torchrun` number ranks instance by instance, so you get the good order for free,
 # > until someone starts `mpirun --map-by node` or makes a group of every second rank. On GPUs with
 # > NCCL it hardly exists. NCCL first searches for a path through the GPUs inside each host, and
-# > then joins those paths into one ring
-# > ([NCCL's maintainer, 2021](https://github.com/NVIDIA/nccl/issues/471), read on 2026-11-22).
-# > Whatever the numbering, that ring enters and leaves each host once.
+# > then joins those paths into one ring ([NCCL's maintainer,
+# > 2021](https://github.com/NVIDIA/nccl/issues/471), read on 2026-11-22). Whatever the numbering,
+# > that ring enters and leaves each host once.
 #
 # ## Can a model predict it?
 #
@@ -331,7 +341,8 @@ workshop.save_results(off=off)
 
 # %% [markdown]
 # The same model shows what the chunks are for. From the links that the job measured it computes
-# when each tier works, with the tensor in one piece and in chunks.
+# when each tier works: first with the tensor in one piece, then with the tensor in chunks. With
+# chunks, the two tiers can work at the same time.
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
 placed = {"ranks_per_instance": ranks_each, "instances": 2, "links": tiers}
@@ -356,9 +367,9 @@ print(" and ".join(f"{name}: {1000 * found[-1].end:.0f} ms" for name, found in p
 print(f"The network alone needs {bounds['two_tier']:.0f} ms.")
 
 # %% [markdown]
-# A whole step computes, too. What one rank computes is measured here, on one core of the machine
-# that this notebook runs on. With that and the links from above the calculator predicts a step of
-# other placements, links and sizes. It opens when you have guessed.
+# A training step also computes. The next cell measures how long one core of this machine computes
+# for a batch. From that and from the links above, the calculator predicts a step for other
+# placements, links and sizes. Enter a guess first; then it shows its result.
 
 # %%
 alone = [sys.executable, workshop.DEMOS / "measure_steps.py", "--images", "32,128"]
@@ -374,13 +385,14 @@ plots.interactive.calculator(tiers, compute, size, images=64, cores=cores)
 # parameter server of lesson 03. The bottleneck there was the server's one link. Herring removes it:
 #
 # - *Every* instance has a server, on its CPU, so every link carries a share.
-# - Gradients are packed into **balanced fusion buffers** that are cut by bytes. Each server gets an
-#   equal share, whatever the sizes of the layers, and all links are busy for the same time.
+# - Gradients are packed into buffers that are cut by bytes, not by layers (the paper calls them
+#   **balanced fusion buffers**). So each server gets an equal share, and all links are busy for the
+#   same time.
 # - Each instance adds up its own gradients first and sends one sum to the servers.
 #
 # So Herring has two tiers as well. In its middle step a server does the adding instead of a ring.
 # The function below is a small version of the idea, in which one rank of each instance plays the
-# server. It is the `herring` bar above.
+# server. It is the `herring` bar in the picture under *Measured*.
 #
 # The paper reports that this reduces gradients twice as fast as all-reduce, with 85 % scaling
 # efficiency on 2048 V100 GPUs
@@ -421,7 +433,7 @@ def mean_gradient(gradient, hook):
 
 
 # %% [markdown]
-# **Predict.**
+# **Predict** which mean each hook returns.
 
 # %%
 from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook
@@ -463,12 +475,16 @@ workshop.save_results(mean_gradients={name: str(one) for name, one in gradients.
 #
 # A bucket holds up to 25 MiB, except the first, which DDP closes at 1 MiB so that sending can start
 # early. (If you pass `bucket_cap_mb=25` yourself, that small first bucket is gone: the limit then
-# holds for all of them.) `backward()` works from the last layer to the first, and so do the
-# buckets. While one travels, `backward()` computes the next: computing **hides** communicating.
+# holds for all of them.) `backward()` computes gradients from the last layer to the first, so the
+# buckets fill in that order. While one bucket is being sent, `backward()` computes the next:
+# computing **hides** communicating.
 #
-# The next job shows it on a model with many layers, a ResNet, on two instances with one rank each.
-# It alternates four kinds of steps: computing only, sending only, everything in one bucket that
-# leaves when `backward()` is done, and DDP's own buckets.
+# The next job shows it on two instances with one rank each. Its model is a ResNet, a convolutional
+# network with many layers. The job alternates four kinds of steps: computing only; sending only;
+# all gradients in one bucket, sent when `backward()` is done; and DDP's own buckets.
+#
+# The difference between the last two is the time that DDP's buckets save. Divided by the time of
+# sending only, it is the part of the sending that is hidden. **Predict** it.
 
 # %%
 overlapping = PyTorch(
@@ -534,7 +550,7 @@ workshop.save_results(overlap=seen, hidden=hidden)
 # | `default` | float32, DDP's own all-reduce |
 # | `two_tier` | float32, two tiers: the same sums in another order |
 # | `fp16` | 2 bytes for each number instead of 4 |
-# | `powersgd` | two thin matrices per weight, whose product comes close (Vogels and others, 2019) |
+# | `powersgd` | two thin matrices, whose product is nearly the gradient (Vogels and others, 2019) |
 #
 # This is where the script `train_torch_links.py` registers its hook:
 
@@ -542,8 +558,9 @@ workshop.save_results(overlap=seen, hidden=hidden)
 workshop.show_function("demos/common/hooks_torch.py", "register")
 
 # %% [markdown]
-# **Predict.** With two ranks on each instance the ring sends 2 · 3/4 of the bytes over each link,
-# and two tiers send 2 · 1/2.
+# **Predict.** With two ranks on each instance the ring sends 2 · 3/4 times the bytes over each
+# link, and two tiers send 2 · 1/2 times. (Below, a hook counts as faster or slower only if *all*
+# its epochs are faster, or slower, than all those of `default`.)
 
 # %%
 guess = workshop.guess(
@@ -622,8 +639,8 @@ workshop.save_results(steps=step_ms, faster=faster.to_dict(), apart=apart)
 #
 # **SMDDP** is AWS's library of this kind. In `torch.distributed` it appears as one more backend, so
 # a script needs one import and one word. The diff below is everything that `train_torch_smddp.py`
-# adds to `train_torch_ddp.py`. It is part of the SageMaker service, which is why it may rely on how
-# p4d instances are connected: an algorithm for one known topology can beat a general one.
+# adds to `train_torch_ddp.py`. SMDDP is made for SageMaker's p4d instances, whose topology is
+# known: an algorithm for one known topology can beat a general one.
 
 # %%
 workshop.show_diff("train/train_torch_ddp.py", "train/train_torch_smddp.py")
@@ -706,10 +723,10 @@ workshop.save_results(refused=[name for name, why in said.items() if why])
 #   supported, and P5 never was
 #   ([sagemaker-python-sdk#4988](https://github.com/aws/sagemaker-python-sdk/issues/4988)).
 # - **TensorFlow up to 2.11, PyTorch up to the image of 2.5.1.** With anything newer, and on P5, use
-#   `torch_distributed` with NCCL and AWS's OFI plugin, which also use EFA.
+#   the launcher `torch_distributed` and the backend NCCL, which uses EFA through AWS's OFI plugin.
 # - **The quota of p4d is 0** until you request more.
 #
-# Lessons on SMDDP usually show **four p4d.24xlarge**. For one hour they cost:
+# The article named below used **four p4d.24xlarge**. For one hour they cost:
 
 # %%
 print(workshop.cost("ml.p4d.24xlarge", instance_count=4, seconds=3600, max_run=3600))
@@ -732,9 +749,12 @@ print(workshop.cost("ml.p4d.24xlarge", instance_count=4, seconds=3600, max_run=3
 # | SMDDP | `{"smdistributed": {"dataparallel": {"enabled": True}}}` | `--library smddp` |
 #
 # The image changes as well. TensorFlow 2.12.0 is the last with Horovod, 2.11.0 the last with SMDDP.
-# The latter has Python 3.9, on which this kit's scripts don't run, so for TensorFlow the second row
-# is history. For PyTorch the dictionary is enough up to 2.2.0; 2.5.1, the last with SMDDP, needs
-# `image_uri`.
+# That older image has Python 3.9, on which this kit's scripts don't run. So for TensorFlow the row
+# *SMDDP* can no longer be run on AWS with this script. A local run starts both rows: there the
+# module `smdistributed.dataparallel` passes each call on to Horovod, and says so in the job's log.
+#
+# For PyTorch, the dictionary is enough up to version 2.2.0. The last version with SMDDP, 2.5.1,
+# needs the estimator's argument `image_uri`.
 
 # %%
 workshop.show_function("train/train_tf_fit.py", "main")
@@ -798,11 +818,7 @@ workshop.save_results(
 )
 
 # %% [markdown]
-# (Locally both rows are Horovod: on this machine the module `smdistributed.dataparallel` passes the
-# calls on, and says so in the job's log. On AWS the second row needs p4d and isn't started here.)
-#
-# The article mentioned above also feeds CIFAR-10 as TFRecord files through FastFile. Those formats,
-# and four silent mistakes in reading them, are the subject of Lesson 09.
+# How a job reads its data, and four silent mistakes in reading it, are the subject of lesson 09.
 #
 # ## Exercises
 #
@@ -821,8 +837,8 @@ workshop.quiz("07")
 # ## Summary
 #
 # - Count what crosses the network. A ring in rank order sends 2 (N - 1) / N times the bytes over
-#   each instance's link, two tiers 2 (I - 1) / I, where N is the number of ranks and I that of
-#   instances.
+#   each instance's link. Two tiers send 2 (I - 1) / I times. N is the number of ranks, I the number
+#   of instances.
 # - Two tiers compute the same sums, so they train the same model. They pay where several ranks
 #   share a slow link.
 # - DDP's buckets hide communication behind `backward()`, except for the last bucket. How much they

@@ -38,7 +38,7 @@
 # ## Set up
 #
 # - `instance_type`: for the training job. `serving_type`: for the endpoint and batch transforms.
-# - `in_vpc`: put the endpoint into the seat's network. On AWS without a network stack, SageMaker
+# - `in_vpc`: put the endpoint into your network, lesson 06's stack. If there is none, SageMaker
 #   uses a network of its own.
 # - `epochs`: of the training. `requests`: how many answers are timed.
 # - `max_run`: seconds after which SageMaker ends the job.
@@ -99,9 +99,8 @@ result = workshop.follow(estimator)
 
 # %% [markdown]
 # The name `model.tar.gz` promises nothing. SageMaker packs whatever the script left in
-# `/opt/ml/model`. A well-known example accepts `--model_dir` and never saves anything: its job
-# ends as `Completed`, with an empty archive, and only `deploy()` fails, days later perhaps. So look
-# inside first:
+# `/opt/ml/model`. A script can accept `--model_dir` and still save nothing there. Its job ends as
+# `Completed`, with an empty archive, and you notice when `deploy()` fails. So look inside first:
 
 # %%
 import io
@@ -125,11 +124,12 @@ workshop.save_results(in_archive=in_archive)
 # | `1/saved_model.pb` | TensorFlow Serving | computes the function that was saved |
 # | `code/inference.py` and a model | PyTorch's, or TensorFlow's | calls your functions |
 #
-# The number is a version. If there are several, the server takes the highest. The saved function is
-# called `serving_default`, so clients need none of your Python code. Its input has a name, a shape
-# and a type: `images`, 8 x 8 x 1, float32, pixels from 0 to 255. Dividing by 255 is a layer of the
-# model. If it were a line of the training script, every client would have to do it as well, and
-# those that forgot would get **wrong answers from a correct model**.
+# The 1 in `1/saved_model.pb` is a version. If there are several, the server takes the highest. The
+# file holds a function, called `serving_default`, so the server needs none of your Python code. The
+# function's input has a name, a shape and a type: `images`, 8 x 8 x 1, float32, pixels from 0 to
+# 255. Dividing by 255 is a layer of the model. If it were a line of the training script, every
+# client would have to do it as well, and those that forgot would get **wrong answers from a correct
+# model**. Here is how this script saves its model:
 
 # %%
 workshop.show_function("train/train_tf.py", "save")
@@ -155,7 +155,8 @@ print(f"One forgotten ml.m5.large: {a_month:.0f} USD a month.")
 workshop.save_results(usd_a_month=a_month)
 
 # %% [markdown]
-# **Predict, then run.** You will check all three guesses below.
+# **Predict, then run.** The answers come further down: the first under *What the model gets wrong*,
+# the others under *How long an answer takes*.
 
 # %%
 guess = workshop.guess(
@@ -166,9 +167,10 @@ guess = workshop.guess(
 
 # %% [markdown]
 # `vpc_config_override` puts the endpoint's instances into your subnets, as lesson 06 did with a
-# job's instances. There are two zones this time: a job wants its instances close together, an
-# endpoint should survive the loss of a zone. Your own programs can then reach it without the
-# internet, through an interface endpoint for `sagemaker.runtime`.
+# job's instances. A job wants its instances close together, in one zone. An endpoint should survive
+# the loss of a zone, so it gets subnets in two. If programs in the same network are to call it
+# without the internet, the network also needs an interface endpoint for `sagemaker.runtime`; this
+# lesson creates none.
 
 # %%
 try:
@@ -205,9 +207,8 @@ made = {
 made = {name: at.timestamp() - began for name, at in made.items()}
 in_service = endpoint["LastModifiedTime"].timestamp() - began
 waiting = (in_service - made["endpoint"]) / in_service
-print(
-    f"{endpoint['EndpointStatus']} after {in_service:.1f} s; {waiting:.0%} of them: waiting for it"
-)
+print(f"{endpoint['EndpointStatus']} after {in_service:.1f} s")
+print(f"{waiting:.0%} of that time passed after the endpoint was created, until it was in service")
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
 end, title = 1.25 * in_service, "What deploy() made, in order"
@@ -237,8 +238,8 @@ workshop.save_results(
 )
 
 # %% [markdown]
-# The hatched part is the wait for the third object. Here a process of this machine loads the
-# SavedModel meanwhile. On AWS an instance has to start and fetch the container image first, which
+# The hatched part is the wait for the third object. In a local run, a process on this machine loads
+# the model meanwhile. On AWS an instance has to start and fetch the container image first, which
 # takes minutes.
 #
 # ## Send it images
@@ -270,15 +271,17 @@ workshop.save_results(difference=difference)
 # %% [markdown]
 # ## Five forms of a request
 #
-# TensorFlow's server accepts these forms, and answers the first four alike:
+# TensorFlow's server knows five forms:
 #
 # - **`instances`**: JSON with an entry per image, as above.
-# - **`inputs`**: JSON with one table per input of the model.
+# - **`inputs`**: JSON with one array per input of the model.
 # - **Simplified JSON**: just the list, without a name around it.
 # - **JSON lines**: one image in each line, so that programs can cut and join files of requests.
-# - **CSV**: a row of numbers per example.
+# - **CSV**: a row of numbers per image.
 #
-# Below are the same five images in each form, sent with the plain AWS client, which takes any text:
+# The next cell sends the same five images in each of the first four forms, and gets the same
+# answers. It uses AWS's plain client, because that takes any text. The table has the size of each
+# request.
 
 # %%
 runtime = session.client("sagemaker-runtime")
@@ -300,6 +303,7 @@ forms = {
     "simplified JSON": (json.dumps(five), "application/json"),
     "JSON lines": (lines, "application/jsonlines"),
 }
+# An answer is a dictionary with one entry: the probabilities.
 answers = {name: next(iter(invoke(*form).values())) for name, form in forms.items()}
 pd.Series({name: len(body) for name, (body, _) in forms.items()}, name="bytes").to_frame()
 
@@ -309,10 +313,10 @@ for name, found in answers.items():
 workshop.save_results(forms=list(answers), bytes_of_five=len(forms["instances"][0]))
 
 # %% [markdown]
-# JSON is easy to read and large: five images have 320 pixels, and you see how many bytes they take.
+# JSON is easy to read, and large: these five images are 320 bytes of pixels.
 #
-# And CSV? A row is flat: 64 numbers. This model wants 8 x 8 x 1, so the server refuses. A bad
-# request gets an error with a reason, never a guess:
+# And CSV? A row is flat: 64 numbers. This model wants 8 x 8 x 1, so the server refuses it. You get
+# a status and a reason:
 
 # %%
 rows = "\n".join(",".join(map(str, image.ravel())) for image in images)
@@ -329,7 +333,7 @@ workshop.save_results(refused=refused)
 # For a form of your own you write **handlers**: functions in a file `inference.py`, which travels
 # in `model.tar.gz`. TensorFlow's server calls two of them: `input_handler` turns the request into
 # TensorFlow Serving's JSON, and `output_handler` turns the answer into what your clients want.
-# These two accept CSV and answer with a digit. You will run them below, in a batch transform.
+# These two accept CSV and answer with a digit. They run below, under *Another day*.
 
 # %%
 from IPython.display import display
@@ -376,8 +380,11 @@ workshop.save_results(wrong=len(wrong), accuracy=accuracy)
 # ## How long an answer takes
 #
 # Send one image per request, one request after the other. A mean hides what users notice: the slow
-# answers. So report the **median** and the **99th percentile**, which one answer in a hundred
-# exceeds.
+# answers. So report two numbers. Half of the answers take longer than the **median**. One answer in
+# a hundred takes longer than the **99th percentile**.
+#
+# The curve below has all answers. Its height at 5 ms, for example, is the share of answers that
+# took at most 5 ms.
 
 # %%
 body = {"instances": images[:1].tolist()}
@@ -390,7 +397,8 @@ median, slowest = np.percentile(milliseconds, [50, 99])
 
 # %%
 share = np.arange(1, requests + 1) / requests
-with plots.canvas("Answers, one request at a time", "milliseconds", "share of answers") as axes:
+title, y = "How long answers take, one request at a time", "share of answers within that time"
+with plots.canvas(title, "milliseconds", y) as axes:
     axes.plot(np.sort(milliseconds), share, color=plots.COLOURS[0])
     for name, value, style in (("median", median, "--"), ("99th percentile", slowest, ":")):
         axes.axvline(value, linestyle=style, color="black", label=f"{name}: {value:.1f} ms")
@@ -402,11 +410,12 @@ guess.compare(median=median, slowest=slowest)
 workshop.save_results(median_ms=median, slowest_ms=slowest)
 
 # %% [markdown]
-# You timed the round trip: signing, HTTP, JSON, and the model. How much of it is there once per
-# request, whatever the request holds? Send 360 images at once and divide. **Predict** first.
+# You timed the round trip: signing, HTTP, JSON, and the model. Part of that time is the same for a
+# request with one image and for one with many. To see how much, send 360 images in one request and
+# divide its time by 360. **Predict** the result first.
 
 # %%
-fewer = workshop.guess(factor="One request with 360 images: how many times less per image?")
+fewer = workshop.guess(factor="One request with 360 images: how many times less time per image?")
 
 # %%
 together = []
@@ -423,8 +432,8 @@ fewer.compare(factor=median / each)
 workshop.save_results(ms_each_of_360=each, per_image_factor=median / each)
 
 # %% [markdown]
-# The difference is what each request pays for itself. Clients that can wait should send several
-# images at once.
+# The difference is the part that each request costs, whatever is in it. Clients that can wait
+# should send several images at once.
 #
 # ## Delete the endpoint
 #
@@ -455,7 +464,11 @@ workshop.save_results(endpoints_left=len(left))
 #
 # If you have all the inputs already, you don't need an endpoint. A **batch transform** is a job: it
 # starts instances, sends the records of a file to the model, writes the answers to S3 and releases
-# the instances. There is nothing that you could forget to delete.
+# the instances. No instance is left that you could forget.
+#
+# The next cell uploads the test images in two files, as JSON lines and as CSV, and describes the
+# transform. A record is one line. `accept` is the form in which the server should answer;
+# `assemble_with="Line"` writes each answer on a line of its own.
 
 # %%
 folder = f"jobs/{session.job_prefix}questions"
@@ -480,7 +493,7 @@ transformer = estimator.transformer(
 
 # %% [markdown]
 # `split_type="Line"` splits the file at its line ends. `MultiRecord` puts as many lines into one
-# request as fit into `max_payload`, 1 MB. The answers come in the order of the inputs, in a file
+# request as fit into `max_payload`, in MB. The answers come in the order of the inputs, in a file
 # with the same name and `.out` at its end.
 
 

@@ -35,9 +35,10 @@
 # %% [markdown]
 # ## Set up
 #
-# - `cifar10`: a folder with `cifar-10-binary.tar.gz`, or the address of one. Empty: the lesson cuts
-#   pictures of the same form from two photographs that come with scikit-learn, so it needs no
-#   network.
+# - `cifar10`: a folder with `cifar-10-binary.tar.gz`, or the address of one. CIFAR-10 is a public
+#   data set of small colour pictures. If the parameter is empty, the lesson needs no download: it
+#   cuts pictures of the same size from two photographs that come with scikit-learn. Their labels
+#   say from which part of which photograph a picture was cut.
 # - `instance_type`: of both jobs. `epochs`, `learning_rate`: of the training.
 # - `max_run`: seconds after which SageMaker ends a job.
 
@@ -80,7 +81,8 @@ workshop.save_results(usd=2 * cost.usd, usd_at_most=2 * cost.most_usd)
 # instance SageMaker puts the objects into a folder. The variable `SM_CHANNEL_` plus the name tells
 # the script where that folder is. `SM_CHANNELS` lists the names.
 #
-# So the name is a contract between `fit()` and the script. The data sets of this kit have
+# So `fit()` and the script have to use the same name. The data sets of this kit have these folders
+# and files. (TFRecord is a file format, explained below.)
 #
 # | data set | pixels | folders | files |
 # |---|---|---|---|
@@ -88,12 +90,13 @@ workshop.save_results(usd=2 * cost.usd, usd_at_most=2 * cost.most_usd)
 # | `data_prep.mnist` | 28 x 28 | `training`, `test` | `.npz` |
 # | `data_prep.cifar10` | 32 x 32 x 3 | `train`, `validation`, `test` | TFRecord |
 #
-# All scripts read `SM_CHANNEL_TRAINING` and `SM_CHANNEL_TEST`. A folder's name doesn't matter, the
-# channel's does: give CIFAR-10's folder `train` to the channel `training`, as the last job of this
-# lesson does. A channel called `train` would set `SM_CHANNEL_TRAIN`, which no script here reads.
+# All scripts of this kit read `SM_CHANNEL_TRAINING` and `SM_CHANNEL_TEST`. The folder's name
+# doesn't matter, the channel's does: the last job of this lesson gives the folder `train` to the
+# channel `training`. A channel called `train` would set `SM_CHANNEL_TRAIN`, which no script here
+# reads.
 #
-# And a bare address, `fit("s3://bucket/folder")`? **Predict** the name of its channel. The next
-# cell builds the request and starts no job.
+# You can also pass a bare address, without a name: `fit("s3://bucket/folder")`. **Predict** what
+# its channel is called. The cell after the guess builds the request and starts no job.
 
 # %%
 guess = workshop.guess(
@@ -123,8 +126,9 @@ guess.compare(name=made["ChannelName"])
 workshop.save_results(bare_channel=made["ChannelName"])
 
 # %% [markdown]
-# There is one channel and no second one for a test. A script that measures accuracy then has only
-# the training data to measure it on.
+# The printed line has the channel's name, and how its files are distributed, which comes next. With
+# a bare address there is no second channel for test data. A script that measures accuracy then has
+# only the training data to measure it on.
 #
 # ## Which files an instance gets
 #
@@ -141,7 +145,7 @@ workshop.save_results(bare_channel=made["ChannelName"])
 guess = workshop.guess(
     sharded="Training files on each of the two instances (ShardedByS3Key)?",
     whole="Test files on each of the two instances (FullyReplicated)?",
-    ranks=("What will each process be told about the world_size?", ["2", "1", "not told"]),
+    ranks=("Which world_size will SageMaker tell each process?", ["2", "1", "not told"]),
 )
 
 # %%
@@ -215,9 +219,9 @@ workshop.save_results(
 # %% [markdown]
 # ## Divide the data once
 #
-# Somebody has to divide the images among the ranks: the channel or the script. Here are the four
-# combinations, for two instances with a rank each. The cell counts how often each of the 1,437
-# training images is read in an epoch.
+# The images have to be divided among the ranks, by the channel or by the script. That makes four
+# combinations: neither divides, one of them, or both. For two instances with one rank each, the
+# cell below counts how often each of the 1,437 training images is read in an epoch.
 #
 # **Predict:** what share of the images is never read if both the channel and the script divide?
 
@@ -275,20 +279,23 @@ workshop.save_results(read=read.T.to_dict())
 # %% [markdown]
 # None of the four raises an error.
 #
-# - **Nobody divides** is what a well-known SMDDP example does. Every worker trains on everything:
-#   it calls `get_dataset(rank=dist.local_rank())`, so it passes the *local* rank under the name
-#   `rank`, and then the function ignores it. It costs N times as much and trains no better.
+# - **Nobody divides**: every rank trains on everything. N ranks cost N times as much and train no
+#   better. It happens to scripts that seem to divide. One published example calls
+#   `get_dataset(rank=dist.local_rank())`: it passes the *local* rank under the name `rank`, and the
+#   function then ignores it.
 # - **Both divide**: you pay for all the data and train on part of it.
 #
 # The scripts of this kit divide by rank, so their channels are `FullyReplicated`. `ShardedByS3Key`
-# saves disk and download time with large data. But the parts are only as even as the files, and if
-# each file holds a single class, each instance learns a single class.
+# saves disk space and download time with large data. But it divides files, not images. If the files
+# have different sizes, so do the parts, and if each file holds a single class, no instance sees all
+# classes.
 #
 # ## Many small files, or few large ones
 #
-# S3 answers a request for each object. So 100 small images cost 100 requests, and one file that
-# holds them all costs one. The next cell stores the same 100 pictures both ways and fetches them
-# three times. **Predict, then run.**
+# Each object in S3 needs a request of its own. So 100 small pictures cost 100 requests, and one
+# file that holds them all costs one. The lesson stores the same 100 pictures both ways and fetches
+# them three times. In a local run, S3 is a program on this machine, so a request has no network to
+# cross. **Predict, then run.**
 
 # %%
 guess = workshop.guess(factor="One file: how many times faster than 100 files?")
@@ -300,7 +307,7 @@ else:
     pictures = data_prep.cifar10.prepare_sample(workshop.DATA / "cifar10-sample", quiet=True)
 data_prep.upload(pictures, f"{data}/{pictures.name}", client=s3)
 
-some = data_prep.cifar10.sample_bytes()[: 100 * 3073]
+some = data_prep.cifar10.sample_bytes()[: 100 * 3073]  # 1 byte of label, 3,072 of pixels
 records = [some[start : start + 3073] for start in range(0, len(some), 3073)]
 large = [f"data/one-large/part-{0:05d}.bin"]
 small = [f"data/many-small/{number:05d}.bin" for number in range(len(records))]
@@ -341,7 +348,7 @@ workshop.save_results(factor=factor, fetch=fetch.T.to_dict())
 # The bytes are the same; the requests are not. That is all that **TFRecord** is about: a file of
 # many records, read from front to back. Its form is simple. Each record has its length in 8 bytes,
 # a checksum in 4, the data, and another checksum in 4. So you can count the records of a file
-# without TensorFlow:
+# without TensorFlow. (`"<Q"` stands for a whole number in 8 bytes, the lowest byte first.)
 
 
 # %%
@@ -369,8 +376,9 @@ workshop.save_results(tfrecord_records=len(lengths), tfrecord_bytes=statistics.m
 # ## The order of the pixels
 #
 # CIFAR-10's own files store a picture as 3 x 32 x 32: first all red values, then green, then blue.
-# A well-known example reads them with `reshape([32, 32, 3])`. That gives the shape that the model
-# wants, so nothing complains. Here is a photograph, stored like CIFAR-10's and read both ways:
+# A common mistake is to read them with `reshape([32, 32, 3])`. That gives the shape that the model
+# expects, so there is no error. Here is a photograph, stored as CIFAR-10 stores it and read both
+# ways:
 
 # %%
 from sklearn.datasets import load_sample_image
@@ -387,9 +395,9 @@ plots.images(
 )
 
 # %% [markdown]
-# Would you have noticed from the accuracy? Train a simple linear classifier on 2,000 pictures, once
-# with the correct pixels and once with scrambled ones, and test each on 500 others of its kind.
-# **Predict, then run.**
+# Would you have noticed from the accuracy? The next cells train a simple linear classifier twice on
+# 2,000 pictures: once with correct pixels, once with scrambled ones. Each is tested on 500 other
+# pictures that were read in the same way. **Predict, then run.**
 
 # %%
 guess = workshop.guess(
@@ -421,14 +429,14 @@ workshop.save_results(
 )
 
 # %% [markdown]
-# A linear model has a weight of its own for each input and no idea which pixels are neighbours. So
-# it can't tell a scrambled picture from a correct one. A convolution does use neighbours, but it
-# also learns something from scrambled pixels. The accuracy doesn't tell. **Look at your inputs**,
-# after the last step that changes them.
+# A linear model has a weight of its own for each input and doesn't know which pixels are
+# neighbours. So it can't tell a scrambled picture from a correct one. A convolution does use
+# neighbours, but even if its accuracy is lower, you don't know what it should have been. **Look at
+# your inputs**, after the last step that changes them.
 #
 # ## Train from TFRecord files
 #
-# Now train on these files, on two instances with Horovod. Each channel has
+# Now train on the pictures' TFRecord files, on two instances with Horovod. Each channel has
 # `input_mode="FastFile"`: SageMaker fetches a file from S3 when the script opens it, so training
 # starts before everything has arrived. (The local endpoint copies the files first; the script sees
 # the same folder.)
@@ -438,9 +446,9 @@ workshop.save_results(
 # > [package](https://github.com/aws/sagemaker-tensorflow-extensions) names TensorFlow 2.14 as its
 # > last version (read in November 2026). With FastFile you read ordinary files and need none of it.
 #
-# `TrainingInput` is imported from `sagemaker.inputs`, as above. You may also find `from
+# `TrainingInput` is imported from `sagemaker.inputs`, as above. In older scripts you may find `from
 # sagemaker.session import TrainingInput`. It works only because that module happens to import the
-# class.
+# class, so don't rely on it.
 
 # %%
 place = f"{data}/{pictures.name}"
@@ -450,12 +458,13 @@ from_s3 = {  # channel: folder
 }
 
 # %% [markdown]
-# Two more silent mistakes of the same example, and how to avoid them:
+# Before you run it, here are two more mistakes that raise no error, and how to avoid them:
 #
-# - **One glob for everything**, `*.tfrecord` over one folder, mixes training and evaluation files.
-#   The accuracy is then measured on what the model learned. Use two folders and two channels.
-# - **A global batch of 32,768** with the learning rate of a small one. Scale the rate, and raise it
-#   slowly at the start: `warmup-steps`, see [lesson 01](01_data_parallelism.ipynb).
+# - **One pattern for everything.** `*.tfrecord` over one folder mixes training and test files. The
+#   accuracy is then measured on pictures that the model has trained on. Use two folders and two
+#   channels.
+# - **A large global batch**, say 32,768, with the learning rate of a small one. Scale the rate, and
+#   raise it slowly at the start: `warmup-steps`, see [lesson 01](01_data_parallelism.ipynb).
 
 # %%
 from sagemaker.tensorflow import TensorFlow
@@ -500,9 +509,8 @@ if trained:
     )
 
 # %% [markdown]
-# If you left `cifar10` empty, that accuracy is about two photographs: the label says from which
-# part of which photograph a picture was cut. With the real CIFAR-10 the cells are the same and the
-# numbers are not.
+# If you left `cifar10` empty, that accuracy is about parts of two photographs, and says nothing
+# about CIFAR-10 itself.
 #
 # ## Exercises
 #
@@ -528,8 +536,8 @@ workshop.quiz("09")
 # %% [markdown]
 # ## Clean up
 #
-# Both jobs have ended. Data, models and logs stay until you delete them:
-# [lesson 99](99_clean_up.ipynb).
+# Both jobs have ended. Data, models and logs stay until you delete them: [lesson
+# 99](99_clean_up.ipynb).
 #
 # ## Next
 #

@@ -79,12 +79,14 @@ workshop.save_results(usd=2 * cost.usd, usd_at_most=2 * cost.most_usd)
 # decide the next step:
 #
 # - the **optimizer's state**. SGD with momentum remembers earlier gradients; Adam remembers more;
-# - the **position in the data**: which batch comes next. Here the step says it, because the order
-#   of an epoch follows from the epoch's number.
+# - the **position in the data**: which batch comes next. In this lesson the number of the step is
+#   enough: it gives the epoch and the batch, and the images' order in an epoch depends only on the
+#   epoch's number.
 #
-# The next cell trains a small model for 60 steps. Then it does the same again, stops after step 30,
-# and resumes from a checkpoint, three times: with the weights only, with the optimizer's state as
-# well, and with all three. **Predict, then run.**
+# The next cells train a small model for 60 steps. A second training stops after step 30 and saves a
+# checkpoint. It's resumed from that checkpoint three times: with the weights only, with the
+# optimizer's state as well, and with the step as well. Without the step it begins again with the
+# first batch. **Predict, then run.**
 
 # %%
 guess = workshop.guess(
@@ -156,12 +158,12 @@ assert min(list(difference.values())[:2]) > 1e-4, (
 workshop.save_results(resumed_with=difference)
 
 # %% [markdown]
-# None of them failed. If a part is missing you get a *different* training, and no message. (A model
-# with dropout also has to keep the state of its random numbers.)
+# None of the three raised an error. If a part is missing you get a *different* training, and no
+# message. (A model with dropout also has to keep the state of its random numbers.)
 #
-# A checkpoint is also written **atomically**: first under another name, then renamed. If the
-# instance disappears while it is being written, the previous checkpoint is still whole. Here is how
-# this kit's script writes and reads one:
+# A checkpoint should be written **atomically**, that is, completely or not at all: first under
+# another name, then renamed. If the instance disappears while it is being written, the previous
+# checkpoint is still whole. Here is how this kit's script writes and reads one:
 
 # %%
 display(workshop.show_function("train/train_torch.py", "save_checkpoint"))
@@ -176,21 +178,24 @@ workshop.show_function("train/train_torch.py", "resume")
 # notice](https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-interruptions.html). (Older texts
 # say that somebody can outbid you. A SageMaker job has no price to bid.)
 #
-# So a spot job must be able to resume. Three parties make that possible:
+# So a spot job must be able to resume. Three things make that possible:
 #
 # 1. the script writes checkpoints to `/opt/ml/checkpoints`;
 # 2. SageMaker copies that folder to S3 while the job runs, and back before it starts again: the
 #    estimator's `checkpoint_s3_uri`;
 # 3. the script looks there first when it starts.
 #
-# Below, a job runs undisturbed, and an equal one has its instance taken away. On AWS nobody can
-# order an interruption; the local endpoint can. `spot=True` sets `use_spot_instances`,
-# `checkpoint_s3_uri` and `max_wait`, the limit for the job with all its waiting.
+# Below, one job runs undisturbed. A second one, with the same settings, has its instance taken away
+# soon after its log has reached step `interrupt_at` (500, unless you changed it). On AWS you can't
+# order an interruption; the local endpoint can.
+#
+# `spot=True` sets three arguments of the estimator: `use_spot_instances`, `checkpoint_s3_uri`, and
+# `max_wait`, the limit for the job including the time in which it waits for an instance.
 
 # %%
 guess = workshop.guess(
     same=("Will both jobs end with the same weights, to the last bit?", ["yes", "no"]),
-    twice="How many steps will be done twice (there is a checkpoint every 100 steps)?",
+    twice=f"How many steps will be done twice (a checkpoint every {checkpoint_every} steps)?",
 )
 
 # %%
@@ -219,8 +224,10 @@ undisturbed.fit(channels, wait=False)
 ended = {"undisturbed": workshop.follow(undisturbed)}
 
 # %% [markdown]
-# The second job is watched until its log says that it has reached step `interrupt_at`. Then its
-# instance is taken away (in a terminal: `workshop interrupt JOB`), and it continues on another one.
+# Now the second job. In a terminal you would interrupt it with `workshop interrupt JOB`. When it
+# has ended, the lesson prints its states, joined by arrows: after `Interrupted` it starts again, on
+# another instance. Then come two hashes, of each job's final weights. Equal hashes mean equal
+# weights.
 
 # %%
 spot = training("spot", spot=True)
@@ -255,7 +262,7 @@ spans = {
     "resumed": (resumed or 0, last),
 }
 title = "Around the interruption" if resumed else "The steps of both jobs"
-across = f"step of {last:,}; a black line is a checkpoint"
+across = f"step (the last is {last:,}); a black line is a checkpoint"
 told = "; ".join(f"{name}: from step {first} to step {end}" for name, (first, end) in spans.items())
 alt = f"{title}. {told}. {twice} steps are done twice."
 
@@ -290,16 +297,17 @@ workshop.save_results(
 )
 
 # %% [markdown]
-# The steps after the last checkpoint are lost and done again. That is the price of an interruption,
-# at most `checkpoint_every` steps, and the reason why that number is a choice: a checkpoint after
-# each step would cost more than it saves. (The script logs every tenth step, so up to nine more may
-# have been done twice.)
+# The steps after the last checkpoint are lost and done again. So an interruption costs at most
+# `checkpoint_every` steps, and the time of a new start. Frequent checkpoints make that loss
+# smaller, but each of them takes time, too. (The script logs every tenth step only, so the real
+# number can be up to nine steps higher than the one in the picture.)
 #
 # On a GPU the weights are close, but often not equal: some operations add in another order each
 # time.
 #
 # With several ranks there is one more rule: **rank 0 alone writes**, and every rank resumes from
-# what rank 0 read. On other instances the folder may be empty:
+# what rank 0 read. On the other instances the folder with the checkpoint may be empty. So rank 0
+# reads it and sends its contents to all:
 
 # %%
 workshop.show_function("train/train_torch_ddp.py", "resume")
@@ -357,10 +365,10 @@ workshop.save_results(
 )
 
 # %% [markdown]
-# The images differ, as they should. The weights differ from the very start, and because both ranks
-# apply the same averaged gradients, they stay different to the end. So each rank trained a model of
-# its own; a job would save rank 0's and drop the other. The remedy is a broadcast before the first
-# step ([lesson 04](04_horovod_on_the_notebook.ipynb)).
+# The images differ, as they should. The weights differ from the very start. Both ranks then apply
+# the same averaged gradients, so the difference stays. Each rank trained a model of its own; a job
+# would save rank 0's and drop the other. The remedy is a broadcast before the first step ([lesson
+# 04](04_horovod_on_the_notebook.ipynb)).
 #
 # The log has a second trap: both ranks print a `train_loss`, and each is the loss of one rank's
 # images. `model.fit(verbose=2)` on every rank does the same. Average a metric over the ranks, and
@@ -374,9 +382,11 @@ workshop.save_results(
 #
 # The method is always the same: **ask each rank where it is, and look for the one that is somewhere
 # else.** Register `faulthandler` for a signal in your script; then `kill -USR1 PID` makes a process
-# print its stack. (For other scripts there is `py-spy dump --pid PID`.) In the next run that is
-# done for rank 1. The timeout of the collectives is 10 seconds, instead of PyTorch's 30 minutes for
-# gloo:
+# print its stack. (For scripts without it there is `py-spy dump --pid PID`.)
+#
+# The next cell reproduces a hang and makes rank 1 print its stack. The timeout of its collectives
+# is 10 seconds, instead of PyTorch's 30 minutes for gloo. Look for rank 1's stack, and for the rank
+# that timed out:
 
 # %%
 hang = failures.reproduce("rank-hangs")
@@ -393,9 +403,10 @@ guess = workshop.guess(
 )
 
 # %% [markdown]
-# A stack has the innermost call first. (If there are several stacks, look at the last one: an
-# earlier one may be of a rank that was still starting.) The next cell does that, and looks for the
-# rank whose collective timed out:
+# A stack has the innermost call first: the function in which the rank is now. (If there are several
+# stacks, look at the last one: an earlier one may be of a rank that was still starting.) The next
+# cell reads rank and function from the last stack. It also prints the line of the rank whose
+# collective timed out:
 
 # %%
 text = "\n".join(hang.log)
@@ -412,7 +423,7 @@ assert not waiting.startswith(f"[{rank}]"), "The rank that waits is not the one 
 workshop.save_results(hang_rank=int(rank), hang_function=function, hang_waiting=waiting[:3])
 
 # %% [markdown]
-# Now read the function that called it:
+# Now read the code that called this function:
 
 # %%
 workshop.show_function("demos/breaking/rank_hangs.py", "train")
@@ -439,7 +450,7 @@ workshop.save_results(fixed=corrected.as_described, hang_seconds=hang.seconds)
 #    silent job has.
 # 2. Give collectives a timeout: `init_process_group(timeout=…)`. Then a waiting rank says what it
 #    waited for.
-# 3. Let every rank print a sign of life now and then, with its rank in it.
+# 3. Let every rank print a line now and then, with its rank in it. Then you see which one stopped.
 #
 # Try others at a shell: `workshop break` lists them, `workshop break rank-dies` runs one, and
 # `--fixed` runs it without the mistake.
@@ -475,5 +486,5 @@ workshop.quiz("10")
 #
 # ## Next
 #
-# You have trained one model in seven ways, served it, and broken it. [Lesson
-# 99](99_clean_up.ipynb) deletes what is left, and proves it.
+# You have trained, served and broken models. [Lesson 99](99_clean_up.ipynb) deletes what is left,
+# and proves it.

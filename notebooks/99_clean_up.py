@@ -26,8 +26,8 @@
 # **Time:** 10 minutes, and 13 for the exercises.
 #
 # **Where it runs:** this machine (`target = "local"`) or AWS (`target = "aws"`), the same cells.
-# On AWS use your own credentials: the role of the course's notebook instance may neither make nor
-# delete stacks, least of all its own.
+# On AWS run it with your own credentials, not on the course's notebook instance, whose role isn't
+# allowed to create or delete stacks.
 #
 # **Cost on AWS:** about 0.02 USD: one `ml.c5.xlarge` for 5 minutes (us-east-1, price list of
 # 2026-09-27), to have something to delete. Locally nothing.
@@ -54,8 +54,9 @@ from workshop.account import cleanup, prices
 print(workshop.versions())
 
 # %% [markdown]
-# You will practise on a second seat, which this lesson makes, fills and deletes. It touches nothing
-# that you made in other lessons.
+# You will practise on a second seat, named after yours with 99 at its end. This lesson creates it,
+# fills it and deletes it. Until the section *Your own seat*, nothing that you made in other lessons
+# is touched.
 
 # %%
 practice = f"{seat[:14]}99"
@@ -70,14 +71,16 @@ session
 # night. A **NAT gateway** connects a private network to the internet, and an **interface
 # endpoint** connects it to a single AWS service. Both belong to a network, not to a job.
 #
-# **Predict, then run.** You will see the answer to the first question right below, and the answer
-# to the second one after a small job.
+# **Predict, then run.** The table below answers the first question. In it, `ecr` stands for
+# container images in AWS's registry, `logs` for log lines, and `s3` for objects in a bucket, 10 GB
+# of each. The second question is about a job of one instance, with its data, code and stacks. Its
+# answer comes under *Look before you delete*.
 
 # %%
 asked = list(prices.idle_table().index)  # every row of the table that you see next
 guess = workshop.guess(
     dearest=("Which costs most in a month? (ecr, logs, s3: 10 GB each)", sorted(asked)),
-    things="How many things does one small job leave behind?",
+    things="How many things does one small job leave behind, with its stacks and data?",
 )
 
 # %%
@@ -91,8 +94,8 @@ idle
 # You pay whether you use the thing or not. In December 2022 somebody
 # [reported](https://github.com/amazon-science/alexa-teacher-models/issues/5) a bill of more than
 # 2,000 USD after a tutorial. They wrote that they hadn't used what it had set up, and that AWS's
-# support had found the cost under "Hosting", which is how an endpoint is billed. That is one side
-# of the story. The remedy is the same in any case: look at what is there.
+# support had found the cost under "Hosting", which is how an endpoint is billed. So look at what is
+# there, and delete it.
 
 # %%
 dearest = idle["USD a month"].idxmax()
@@ -159,9 +162,9 @@ found = cleanup.find(session)
 found.table()
 
 # %% [markdown]
-# One job of a few seconds made all of these, together with what it needed. The objects are the
-# data, your packed code and the trained model. `not told` and `not known` mean that AWS doesn't
-# report the size of a log stream; it is a few kilobytes.
+# One small job and what it needed made all of these. The objects are the data, your packed code and
+# the trained model. `not told` and `not known` mean that AWS doesn't report the size of a log
+# stream; it is a few kilobytes. The answer to your guess is the sum of the column `how many`:
 
 # %%
 guess.compare(things=found.count)
@@ -176,32 +179,34 @@ workshop.save_results(kinds=kinds, usd_per_month=found.usd_per_month)
 # The course is built to leave cheap things only: jobs end by themselves, and the stacks that cost
 # money by the hour are made only if you name them.
 #
-# And the colleague's model? It isn't in the table. The search did find it, and says this about it:
+# The table counts one model, yours. The search also found the colleague's, and says why it isn't in
+# the table:
 
 # %%
 for foreign in found.foreign:
     print(f"{foreign.kind}: {foreign.name}: {foreign.why}")
 
 # %% [markdown]
-# **A name proves nothing.** `workshop-a-b-storage` begins like the things of seat `a`, and may be
-# somebody else's. So only the tags count. Something that has the name but not the tags is listed
-# and kept.
+# **A name proves nothing.** `workshop-a-b-storage` begins like the things of seat `a`, but may
+# belong to a seat called `a-b`. So only the tags count. Something that has the name but not the
+# tags is listed and kept.
 #
-# Log streams can't have tags. They are yours if the job that wrote them is yours. Remember that for
-# the next section: **delete the proof of ownership after the thing itself.**
+# Log streams can't have tags. They are yours if the job that wrote them is yours, and only the
+# job's record says that. So the next section deletes the record after the log: **delete the proof
+# of ownership after the thing itself.**
 #
 # ## Delete, and look again
 #
-# Running things go first: they cost most, and they keep writing. Then come the logs, before the
-# records of the jobs that prove whose they are. Objects go before the bucket's stack, because
-# CloudFormation can't delete a bucket that isn't empty.
+# The clean-up deletes running things first: they cost most, and they may still write something.
+# Then come the logs, and after them the records of the jobs. Objects go before the bucket's stack,
+# because CloudFormation can't delete a bucket that isn't empty.
 
 # %%
 report = cleanup.clean(session)
 
 # %% [markdown]
-# Most clean-ups lack the last step: after deleting, look again. Look at the account, not at a list
-# of what you meant to delete. Then report what is left, and why.
+# One step is easily forgotten: after deleting, look again. Look at the account, not at a list of
+# what you meant to delete. Then report what is left, and why.
 
 # %%
 for line in report.lines():
@@ -234,11 +239,11 @@ assert again.done == [], "A second run found something: what still writes?"
 #   ([ListStacks](https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_ListStacks.html)).
 # - **CloudTrail**, the record of who called what, keeps the calls of 90 days ([event
 #   history](https://docs.aws.amazon.com/awscloudtrail/latest/userguide/view-cloudtrail-events.html)).
-# - The **bill** keeps its lines. Look at it two days later: it is the final proof, and a late one.
+# - The **bill** keeps its lines. Look at it two days later: it is the final proof.
 #
-# All three are free. Older texts add a fourth, the records of training jobs. SageMaker now has a
-# call for them, `DeleteTrainingJob`, and the clean-up used it. A record holds a job's metrics and
-# its request, and is free too. If you want to compare jobs next year, keep the records.
+# All three are free. The records of training jobs can be deleted: SageMaker has a call for them,
+# `DeleteTrainingJob`, and the clean-up used it. A record holds a job's metrics and its request, and
+# is free, too. If you want to compare jobs next year, keep the records.
 
 # %%
 jobs = api.list_training_jobs(NameContains=session.job_prefix)["TrainingJobSummaries"]
@@ -251,7 +256,8 @@ workshop.save_results(jobs_left=len(jobs))
 # %% [markdown]
 # ## Your own seat
 #
-# Now the seat that you used in the other lessons. List first, as before.
+# Now the seat that you used in the other lessons. List first, as before. (On a published page the
+# list is that of the seat with which the page was made.)
 
 # %%
 own = workshop.session(target=target, seat=seat)
@@ -291,7 +297,7 @@ workshop.quiz("99")
 #
 # - Jobs end. Endpoints, notebook instances and parts of a network cost money by the hour until you
 #   delete them, whether you use them or not.
-# - Tags say whose a thing is; names don't.
+# - Tags say whose a thing is. Names don't.
 # - Delete the proof of ownership last, so that an interrupted clean-up can be finished.
 # - A clean-up ends with a look at the account: either nothing is left, or it says what and why.
 
@@ -304,8 +310,8 @@ assert cleanup.find(session).count == 0, "Something came back: which process is 
 # %% [markdown]
 # ## Clean up
 #
-# One thing is left that no program may delete for you: the colleague's model. You made it, so you
-# may.
+# One thing is left that the clean-up rightly kept: the model without tags. In this lesson there is
+# no colleague, and you created that model yourself. So delete it by hand.
 
 # %%
 survivors = [one["ModelName"] for one in api.list_models()["Models"]]
@@ -322,9 +328,9 @@ workshop.save_results(foreign_survived=theirs in survivors)
 #
 # ## Next
 #
-# Your own model. Copy [lesson 05](05_horovod_on_training_instances.ipynb), put your script in the
-# place of ours, and finish with `workshop clean`.
+# Train your own model. Copy [lesson 05](05_horovod_on_training_instances.ipynb), put your script in
+# the place of ours, and finish with `workshop clean`.
 #
 # Further reading: AWS's white paper [Power Machine Learning at
 # Scale](https://d1.awsstatic.com/whitepapers/aws-power-ml-at-scale.pdf), on Dask, Ray and
-# distributed deep learning. (A list of 2020 names it; we couldn't open it in November 2026.)
+# distributed deep learning. (The link comes from a list of 2020. It didn't open in November 2026.)

@@ -22,6 +22,7 @@
 # **To use a way**, copy two things: its file from
 # [scripts/train](../scripts/train/train_torch_ddp.py), which needs no other file of this kit, and
 # one cell of its section. The cells use the names defined in *Set up*; put your own values there.
+# Commands for one machine are meant for a shell in the folder `scripts/train`.
 #
 # **Time:** 2 minutes to run. It is for looking things up; the lessons explain.
 #
@@ -39,20 +40,21 @@
 # | one process | 1 | all | any | nothing: start here |
 # | DDP | 1 or more | all of PyTorch | any | an all-reduce in every step |
 # | DataParallel | 1 | all of PyTorch | GPUs | a copy of the model to every GPU in every step |
-# | FSDP | 1 or more | PyTorch 2.6 or later | GPUs | more traffic, for 1/N of the memory |
+# | FSDP | 1 or more | PyTorch 2.6 or later | GPUs | more traffic; each GPU stores less |
 # | SMDDP | 2 or more | up to PyTorch 2.5.1, TensorFlow 2.11.0 | p4d, p4de | large instances |
 # | Horovod | 1 or more | up to TensorFlow 2.12.0, PyTorch 1.13.1 | any | old images |
 # | MultiWorkerMirrored | 1 or more | TensorFlow 2.9 or later | any | Keras 2 for `fit` |
 # | parameter server | 2 or more | TensorFlow, up to 2.19.0 with SDK v2 | any | stale gradients |
 # | MirroredStrategy | 1 | all of TensorFlow 2 | GPUs | only one machine |
-# | Keras `fit` | 1 or more | those of Horovod or SMDDP | theirs | resumes only at an epoch's end |
+# | Keras `fit` | 1 or more | as Horovod or SMDDP | as for those | resumes only at an epoch's end |
 #
 # Not sure? With PyTorch take DDP; when the model doesn't fit on one GPU, FSDP. With TensorFlow take
 # MirroredStrategy on one machine and MultiWorkerMirroredStrategy on several.
 #
 # Sources: the SDK's own lists (2.257.7), the Dockerfiles of
 # [aws/deep-learning-containers](https://github.com/aws/deep-learning-containers), and for SMDDP
-# [AWS's table](https://docs.aws.amazon.com/sagemaker/latest/dg/distributed-data-parallel-support.html),
+# [AWS's
+# table](https://docs.aws.amazon.com/sagemaker/latest/dg/distributed-data-parallel-support.html),
 # all read on 2026-11-21. `workshop preflight` checks your own choice against them.
 
 # %% [markdown]
@@ -81,8 +83,8 @@ from workshop.paths import APPENDIX
 
 # %% [markdown]
 # Replace these by your own: the role that jobs assume, a bucket, the folder with the scripts. Here
-# they come from your stacks (lesson 00). By the tags [lesson 99](99_clean_up.ipynb) finds what to
-# delete.
+# they come from your stacks (lesson 00). The tags are how [lesson 99](99_clean_up.ipynb) finds what
+# to delete.
 
 # %%
 session = workshop.session(target=target, seat=seat)
@@ -132,9 +134,9 @@ session.client("s3").put_object(
 source = f"s3://{bucket}/jobs/reference/sourcedir.tar.gz"
 
 # %% [markdown]
-# Both SDKs and boto3 end in the same call, `CreateTrainingJob`. boto3 can hand a request to a
-# function of ours before it sends it. This page keeps every request that way, and compares them at
-# the end.
+# Both versions of the SDK, and boto3, end in the same call, `CreateTrainingJob`. This page keeps
+# every request, and compares them at the end: boto3 hands each request to the function `keep`
+# before it sends it. You don't need to copy that part.
 
 # %%
 requests = {}
@@ -155,10 +157,10 @@ sagemaker_session = sagemaker.Session(boto_session=session.boto_session, default
 client = session.client("sagemaker")
 
 # %% [markdown]
-# Version 3 can't be installed beside version 2. So its code is only shown here. It runs in the
-# appendix ([sdk_v3.ipynb](../appendix/sdk_v3/sdk_v3.ipynb), `make sdk-v3`): DDP, the parameter
-# server and MultiWorkerMirrored as jobs. Of the other ways the appendix records the requests, which
-# botocore has checked.
+# Version 3 can't be installed beside version 2. So its code is only shown here, and it runs in the
+# appendix ([sdk_v3.ipynb](../appendix/sdk_v3/sdk_v3.ipynb), `make sdk-v3`). There DDP, the
+# parameter server and MultiWorkerMirrored run as jobs. For the other ways, the request is built,
+# checked by botocore (the library below boto3, which knows the form of each call), and recorded.
 
 
 # %%
@@ -188,9 +190,9 @@ workshop.show_diff("train/train_torch.py", "train/train_torch_ddp.py")
 # torchrun --standalone --nproc_per_node 2 train_torch_ddp.py
 # ```
 #
-# Beside it lies [train_torch_ddp_options.py](../scripts/train/train_torch_ddp_options.py), with
-# bfloat16 (`--bf16 1`) and gradient accumulation (`--accumulate 4`). What uneven data does to DDP,
-# and what `join` does about it, is in
+# In the same folder is [train_torch_ddp_options.py](../scripts/train/train_torch_ddp_options.py),
+# with bfloat16 (`--bf16 1`) and gradient accumulation (`--accumulate 4`). What uneven data does to
+# DDP, and what `join` does about it, is in
 # [uneven_data_torch.py](../scripts/demos/uneven_data_torch.py). For SLURM, Kubernetes, Ray and ssh
 # there are files in [scripts/launch](../scripts/launch/slurm.sbatch).
 #
@@ -259,8 +261,8 @@ boto3_ddp = workshop.follow(request["TrainingJobName"], session)
 # **Trap.** With version 3, `train(wait=True)` polls the job with the shell's credentials, not with
 # those of the session that you passed. (More regressions of this kind are listed in
 # [#5765](https://github.com/aws/sagemaker-python-sdk/issues/5765), open on 2026-11-22.) So these
-# functions wait with boto3. Also, a process has a single client, and before
-# [#6120](https://github.com/aws/sagemaker-python-sdk/pull/6120) it was made without your session.
+# functions wait with boto3. Also, all of version 3's calls in a process share one client. Before
+# [#6120](https://github.com/aws/sagemaker-python-sdk/pull/6120) that client ignored your session.
 
 # %%
 show_v3("ddp")
@@ -377,11 +379,12 @@ if sends_horovod:
     boto3_horovod = workshop.follow(request["TrainingJobName"], session)
 
 # %% [markdown]
-# **Trap.** In version 3, `process_count_per_node` of `MPI` is not a number per node. Its driver
-# passes it to `mpirun -np` as it is (`mpi_driver.py` of 3.27.0): with 1 on two instances a single
-# rank starts, without any error. So this function gives the number of all ranks, and
-# `--map-by node` spreads them over the instances. The driver also needs `sshd` in the image. AWS's
-# images have it, the local endpoint's instances don't: so the request was checked, the job not run.
+# **Trap.** In version 3, `process_count_per_node` of `MPI` is not a number per node. Version 3
+# starts ranks with a program of its own, a *driver*, which passes that number to `mpirun -np` as it
+# is (`mpi_driver.py` of 3.27.0): with 1 on two instances a single rank starts, without any error.
+# So this function gives the number of all ranks, and `--map-by node` spreads them over the
+# instances. The driver also needs `sshd` in the image. AWS's images have it, the local endpoint's
+# instances don't: so the request was checked, the job not run.
 
 # %%
 show_v3("horovod")
@@ -405,8 +408,9 @@ workshop.save_results(horovod=horovod_hashes)
 # %% [markdown]
 # ## From here on nothing is sent
 #
-# The remaining cells have the same form. But their session stops each request after the SDK has
-# built it and botocore has checked it. To really send them, leave out the next cell.
+# The remaining cells have the same form. But the next cell replaces the session by one that stops
+# each request after the SDK has built it and botocore has checked it. To send the requests, leave
+# out the next cell.
 
 # %%
 sagemaker_session, client = keeper.sagemaker_session, keeper.client("sagemaker")
@@ -414,8 +418,8 @@ sagemaker_session, client = keeper.sagemaker_session, keeper.client("sagemaker")
 # %% [markdown]
 # ## One process (PyTorch)
 #
-# What all other ways are compared with. For TensorFlow it is
-# [train_tf.py](../scripts/train/train_tf.py), with `TensorFlow(framework_version="2.18.0",
+# The script to begin with. Most other ways are shown by what they change in it. For TensorFlow it
+# is [train_tf.py](../scripts/train/train_tf.py), with `TensorFlow(framework_version="2.18.0",
 # py_version="py310", ...)`.
 
 # %% [markdown]
@@ -1003,8 +1007,9 @@ show_v3("fit")
 # %% [markdown]
 # ## What differs between the three requests
 #
-# Not compared are names, seat, bucket, role and image, which are your own; and the quotes that
-# version 2 puts around the values of hyperparameters (the image accepts both forms).
+# The comparison leaves out what is your own: names, seat, bucket, role and image. It also leaves
+# out the quotes that version 2 puts around the values of hyperparameters; the image accepts both
+# forms.
 
 
 # %%
@@ -1101,8 +1106,9 @@ workshop.save_results(from_v2=from_v2, from_v3=from_v3)
 #   `sagemaker.mlops.processing`, `sagemaker.mlops.pipeline`, and `InferenceSpec` in
 #   `sagemaker.serve.configs`. It also names `sagemaker.train.configs`, which warns that it has
 #   moved to `sagemaker.core.training.configs`.
-# - **STS.** `Session()` without `default_bucket` calls STS at AWS, whatever `AWS_ENDPOINT_URL` says
-#   (`session_helper.py`; version 2 does the same). So pass the bucket.
+# - **STS.** `Session()` without `default_bucket` asks AWS's service STS for your account's number,
+#   whatever `AWS_ENDPOINT_URL` says (`session_helper.py`; version 2 does the same). So pass the
+#   bucket.
 # - **Other accounts.** Since 3.13.0 jobs were sent with the shell's credentials, not the session's
 #   ([#5986](https://github.com/aws/sagemaker-python-sdk/issues/5986)). That was fixed by
 #   [#6107](https://github.com/aws/sagemaker-python-sdk/pull/6107) and #6120 in 2026-07. For a

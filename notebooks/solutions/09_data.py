@@ -27,8 +27,7 @@ import workshop
 # CIFAR-10's binary files have 3,073 bytes for each picture: one for its label, then 1,024 for red,
 # 1,024 for green, 1,024 for blue. Each colour comes row by row, 32 rows of 32 pixels.
 #
-# A well-known example reads them with `reshape([32, 32, 3])`. The result has the correct shape and
-# the wrong pixels. Models still learn something from it, so nobody noticed.
+# `reshape([32, 32, 3])` gives the correct shape and the wrong pixels, and no error.
 #
 # Write the function that returns the picture as an array (32, 32, 3): row, column, colour.
 #
@@ -60,7 +59,8 @@ workshop.check("09.1", picture_of)
 #   which the file system lists them. That order may differ from instance to instance.
 # - `sharded`: `True` if the channel is `ShardedByS3Key`. The folder then holds only this instance's
 #   files. `False`: it holds all files, on every instance.
-# - `rank`, `world_size`: among all ranks. `local_rank`, `local_size`: among those of this instance.
+# - `rank`, `world_size`: this rank's number, and how many ranks there are, over all instances.
+#   `local_rank`, `local_size`: the same on this instance.
 #
 # <details><summary>Hint</summary>
 # Who still has to divide? If the channel has divided among instances, only one instance's ranks

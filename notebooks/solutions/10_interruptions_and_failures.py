@@ -85,8 +85,8 @@ workshop.check("10.1", done_twice)
 # ```
 #
 # (and so on, for ranks 1 and 3). Write the function that takes such a log, a text, and returns the
-# rank that has the cause and the function in which it is: `(2, "read_file")`. That is the rank
-# whose **innermost** call is another one than that of the rest. If all ranks are in the same call,
+# rank that has the cause and the function in which it is: `(2, "read_file")`. Compare the
+# **innermost** calls: that rank's differs from all the others'. If all ranks are in the same call,
 # the log doesn't show the cause: return `None`.
 #
 # <details><summary>Hint</summary>

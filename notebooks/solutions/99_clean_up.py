@@ -14,8 +14,8 @@
 # %% [markdown]
 # # 99 · Exercises: clean up
 #
-# The two rules of a clean-up that harms nobody and can be broken off: delete only what is yours,
-# and delete in the right order.
+# Two rules make a clean-up safe, even if it is interrupted: delete only what is yours, and delete
+# in the right order.
 
 # %%
 from graphlib import TopologicalSorter
@@ -25,14 +25,14 @@ import workshop
 # %% [markdown]
 # ## Exercise 99.1 · Whose is it? (5 minutes, easy)
 #
-# AWS tells the tags of a thing as a list:
+# AWS returns the tags of a thing as a list:
 #
 # `[{"Key": "workshop", "Value": "data-parallel"}, {"Key": "seat", "Value": "ada"}]`
 #
 # A thing without tags has an empty list. It may have more tags than these two, in any order.
 #
 # Write `may_delete`. It returns `True` if the thing carries both tags of the course, with the
-# value `data-parallel` and the seat that is asked for, and `False` for anything else.
+# value `data-parallel` and the given seat, and `False` for anything else.
 #
 # <details><summary>Hint</summary>
 #
@@ -64,7 +64,7 @@ workshop.check("99.1", may_delete)
 #
 # `{"endpoint": {"configuration"}, "configuration": {"model"}, "model": set()}`
 #
-# Write `deletion_order`. It returns a list of all things in which **each stands before everything
+# Write `deletion_order`. It returns a list of all things in which **each comes before everything
 # that it uses**: here `["endpoint", "configuration", "model"]`. A thing may be used without being
 # a key of the dictionary; it belongs in the list too. Where two things do not use each other,
 # either may come first.
