@@ -108,7 +108,8 @@ from sagemaker.pytorch import PyTorch
 
 from workshop.jobs.job_preview import preview_session
 
-nobody = preview_session(target, seat)  # keeps requests in place of sending them
+region = session.boto_session.region_name
+nobody = preview_session(target, seat, region, session.outputs)  # keeps requests, sends none
 bare = PyTorch(
     entry_point="look_at_channels.py",
     framework_version="2.2.0",

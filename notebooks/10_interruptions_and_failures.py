@@ -403,15 +403,16 @@ guess = workshop.guess(
 )
 
 # %% [markdown]
-# A stack has the innermost call first: the function in which the rank is now. (If there are several
-# stacks, look at the last one: an earlier one may be of a rank that was still starting.) The next
-# cell reads rank and function from the last stack. It also prints the line of the rank whose
-# collective timed out:
+# A stack has the innermost call first. The first line that belongs to the script is where the rank
+# is now; lines above it are inside Python's own library. (If there are several stacks, look at the
+# last one: an earlier one may be of a rank that was still starting.) The next cell reads rank and
+# function from the last stack. It also prints the line of the rank whose collective timed out:
 
 # %%
 text = "\n".join(hang.log)
 _, last_stack = text.rsplit("(most recent call first):", 1)
-rank, function = re.search(r"\[(\d+)\] +File .* line \d+ in (\w+)", last_stack).groups()
+in_script = r"\[(\d+)\] +File .*rank_hangs\.py.* line \d+ in (\w+)"
+rank, function = re.search(in_script, last_stack).groups()
 waiting = next(line for line in hang.log if "Timed out waiting" in line)
 print(f"rank {rank} is in {function}()")
 print(waiting[:160])
