@@ -613,12 +613,12 @@ workshop.save_results(placed=placed.to_dict("records"), off=float(off))
 #
 # No laptop has eight A100s, but we can compute with published figures. Inside an instance, GPUs are
 # joined by **NVLink**, Nvidia's direct links between GPUs; between instances there is the network.
-# The model here leaves out α, the delay of each message, and lets the tiers of `two_tier` work at the
-# same time, the best that chunks can do. The gradients are those of a model with 350 million parameters in float32, 1.4
-# GB. A GPU of p4d sends 300 GB/s over NVLink and receives as much at the same time
-# ([p4d](https://gist.github.com/shashankprasanna/10ebe6dc1ba1d8d93db17da4e2cc890e)), one of p5 450
-# ([p5](https://www.fibermall.com/blog/nvidia-nvlink-and-nvswitch-evolution.htm), both read on
-# 2026-11-21).
+# The model here leaves out α, the delay of each message, and lets the tiers of `two_tier` work at
+# the same time, the best that chunks can do. The gradients are those of a model with 350 million
+# parameters in float32, 1.4 GB. A GPU of p4d sends 300 GB/s over NVLink and receives as much at the
+# same time ([p4d](https://gist.github.com/shashankprasanna/10ebe6dc1ba1d8d93db17da4e2cc890e)), one
+# of p5 450 ([p5](https://www.fibermall.com/blog/nvidia-nvlink-and-nvswitch-evolution.htm), both
+# read on 2026-11-21).
 
 # %%
 nvlink = {"ml.p4d.24xlarge": 300, "ml.p5.48xlarge": 450}  # GB/s in each direction
