@@ -284,7 +284,7 @@ def loaded(name: str):
 
 
 FRAMEWORK = {"tensorflow", "horovod", "smdistributed", "numpy"}
-LINES = {"horovod": 19, "mirrored": 34, "multiworker": 68, "ps": 89}
+LINES = {"horovod": 19, "mirrored": 34, "multiworker": 68, "ps": 96}
 
 
 @pytest.mark.parametrize("path", sorted(TRAIN.glob("train_tf*.py")), ids=lambda path: path.name)
