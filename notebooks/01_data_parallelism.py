@@ -375,6 +375,8 @@ print(f"Async applied {ratio_async:.1f} times as many gradients per second here.
 print(f"Its gradients missed {by_way['mean staleness'].median()['async']:.1f} updates on average.")
 
 # %% [markdown]
+# In the table, *most* is the largest staleness of any gradient.
+#
 # In the picture, follow a fast worker. In sync mode it spends most of its time waiting for the
 # slow one; in async mode it hardly waits. That has a price: a gradient that missed several updates
 # points downhill from where the weights *were*. So async trades waiting for staleness. Lesson 03
@@ -506,6 +508,9 @@ workshop.save_results(
 )
 
 # %% [markdown]
+# (The speed-up is the median of the ratios, taken repeat by repeat. So it can differ from the ratio
+# of the two medians in the table.)
+#
 # With this much work in each step, the exchange of gradients weighs little. But in every step
 # the ranks wait for the slower of the two. So they suffer from every disturbance of either.
 #
@@ -711,6 +716,9 @@ workshop.save_results(real=real, predicted=predicted, limit=limit, communicating
 # with a batch of 8,192 on 256 GPUs in one hour, with no loss of accuracy; beyond 8,192 it fell
 # ([arXiv:1706.02677](https://arxiv.org/abs/1706.02677), 2017).
 #
+# A **seed** sets the random numbers of a training: the first weights and the order of the images.
+# Each setting is trained with several seeds, to show how much chance alone changes the result.
+#
 # You have shown that N ranks compute what one process computes with the whole batch. So here one
 # process stands for 8 or 32 ranks: same updates, same weights up to rounding. The last row keeps 32
 # ranks' batch, and takes the rate of 8.
@@ -807,8 +815,8 @@ workshop.cost("ml.c5.xlarge", instance_count=2, seconds=180)
 
 # %% [markdown]
 # > *Currently torch_distributed is supported only for GPU and Trainium instances*, says the SDK for
-# > an instance without a GPU. The image's toolkit knows better: where there is no GPU it starts one
-# > rank. The SDK doesn't ask if you name the image yourself, so `image_uri` is here.
+# > an instance without a GPU. But the image can do it: without a GPU it starts one rank on
+# > each instance. The SDK skips its check if you name the image, so the cell sets `image_uri`.
 
 # %%
 from sagemaker import image_uris
@@ -829,7 +837,9 @@ ddp.fit({"training": f"{data}/training", "test": f"{data}/test"}, wait=False)
 trained = workshop.follow(ddp)
 
 # %% [markdown]
-# Each rank prints a SHA-256 hash of its weights at the end. One bit more or less in one weight
+# Three epochs are too few for a good accuracy. The question here is another: do both ranks hold the
+# same model? Each rank prints a SHA-256 hash of its weights at the end.
+# One bit more or less in one weight
 # would give another hash.
 
 # %%
