@@ -67,9 +67,9 @@ print(f"{world_size} ranks on {os.cpu_count()} cores.")
 # %% [markdown]
 # ## Send and receive
 #
-# A **rank** is a process. Ranks share no memory: what one knows, another learns only from a
-# message. Everything in this lesson is built from two calls: `send(tensor, to)` and
-# `recv(tensor, from)`.
+# A **rank** is one process of the job, and also its number. Ranks share no memory: what one knows,
+# another learns only from a message. Everything in this lesson is built from two calls:
+# `send(tensor, to)` and `recv(tensor, from)`.
 #
 # `start_ranks` starts real processes and lets them meet. `run` makes each of them call a
 # function, at the same time, and returns their results in a list.
@@ -96,8 +96,8 @@ print(f"Rank 0 holds {notes[0]}, rank 1 holds {notes[1]}.")
 assert notes == [42, 42], f"The note did not arrive: {notes}."
 
 # %% [markdown]
-# One function, two roles: every rank runs all of it, and asks for its number to know its part.
-# The receiver provides the memory: a tensor of the right size and type, which is overwritten.
+# One function, two roles: every rank runs the same code, and `get_rank()` tells it which part to
+# do. The receiver provides the memory: a tensor of the right size and type, which is overwritten.
 #
 # Now both ranks send first, and then receive. What will happen?
 
@@ -117,11 +117,11 @@ def both_send_first():
 
 
 try:
-    pair.run(both_send_first, timeout=3)
+    pair.run(both_send_first, timeout=3)  # seconds; then the error says where each rank is
     outcome = "both notes arrive"
 except workshop.RankFailed as error:
     outcome = "both wait forever" if "had not returned" in str(error) else "one rank gets an error"
-    where = (":", "in send", "in both_send_first")
+    where = (":", "in send", "in both_send_first")  # of the error, print only these lines
     print(*[line for line in str(error).splitlines() if line.endswith(where)][1:], sep="\n")
 pair.stop()
 guess.compare(outcome=outcome)
@@ -130,10 +130,9 @@ guess.compare(outcome=outcome)
 workshop.save_results(notes=notes, both_send_first=outcome)
 
 # %% [markdown]
-# Above you see the line that each rank is stuck in. `send` returns only when the other side has
-# received, and neither side gets that far. This is a **deadlock**: no error, no progress, no end.
-# It is the classic mistake with processes that send messages. (MPI usually lets small messages
-# through and hangs with large ones, which is harder to find.)
+# After 3 seconds we asked each rank where it was: both are in `send`. It returns only when the
+# other side receives, and neither side gets that far. This is a **deadlock**: no error, no
+# progress, no end. It is the classic mistake with processes that send messages.
 #
 # The remedy is `isend` or `irecv`, which only *begin* to send or to receive. The ring below begins
 # all its receives first.
@@ -141,8 +140,12 @@ workshop.save_results(notes=notes, both_send_first=outcome)
 # ## Seven ways to share
 #
 # Some patterns of messages come up again and again. Each has a name and a call that **every
-# rank must make**: they are *collective*. The function below makes one of each; then real ranks run
-# it. Rank 0 starts with 10, 11, 12, 13, rank 1 with 20, 21, 22, 23, and so on.
+# rank must make**: they are *collective*. The function below makes one of each. Rank 0 starts with
+# 10, 11, 12, 13, rank 1 with 20, 21, 22, 23, and so on. For gather and all-gather each rank gives
+# only its first number, so that the result stays short.
+#
+# Then real ranks run it. `run` also takes a function's name: `"collectives.tour:one_of_each"` is
+# `one_of_each` in `scripts/demos/collectives/tour.py`.
 
 # %%
 workshop.show_function("demos/collectives/tour.py", "one_of_each")
@@ -170,15 +173,19 @@ workshop.save_results(sums=sums, pieces=pieces)
 # - **Reduce-scatter**: rank r has part r of the sum, and nothing else.
 # - **All-gather**: everybody has everybody's part.
 #
-# Remember the last two. One after the other, they make an all-reduce.
+# Remember the last two. Run a reduce-scatter, then an all-gather of the parts: every rank then has
+# the whole sum. That is an all-reduce.
 #
 # ## All-reduce the obvious way
 #
-# Everybody sends to rank 0, which adds and sends the sum back. `send` and `receive` below are
-# torch's, and also count the bytes.
+# Everybody sends to rank 0, which adds and sends the sum back. `send` and `receive` below call
+# torch's, and also count the bytes. `flat` views the tensor as a vector, without a copy.
 
 # %%
 workshop.show_function("demos/collectives/naive.py", "all_reduce")
+
+# %% [markdown]
+# Two guesses about bytes. The next table answers the first; the second has to wait for the ring.
 
 # %%
 guess = workshop.guess(
@@ -210,22 +217,26 @@ workshop.save_results(through_rank_0=[one[0] for one in through.values()])
 #
 # Two ideas take the load off rank 0. First, cut the tensor into as many **chunks** as there are
 # ranks, and let a different rank sum up each chunk. Second, let every rank send only to the next
-# rank, and receive only from the one before. Then all links work all the time.
+# rank, and receive only from the one before. The connection between two ranks is a **link**. In a
+# ring all links work all the time.
 #
-# The first half is a reduce-scatter:
+# The first half is a reduce-scatter. `coming` lists the chunks in the order in which they arrive.
+# Two arguments are not needed here: `order` puts the ranks in another order, and `on_step` is
+# called after each step (the picture below uses it).
 
 # %%
 workshop.show_function("demos/collectives/ring.py", "reduce_scatter")
 
 # %% [markdown]
 # All receives begin before the first send, so nobody waits for a rank that waits too: no deadlock.
-# Then, in each step, a rank sends the chunk that it has just added to. The second half, the
-# all-gather, is the same walk without the addition.
+# In its first step a rank sends a chunk of its own; in each later step, the chunk that it has just
+# added to. The second half, the all-gather, passes on the finished chunks in the same way, without
+# the addition.
 #
-# Watch it. Rank r puts 10 to the power r into every chunk. So the digits of a number say whose
-# contributions it contains. Read from the right: the last digit is rank 0. So `0110` is the sum of
-# ranks 1 and 2. An arrow and a black frame mark what arrived in a step. (The arrows into rank 0
-# come from the last rank: the ring closes.)
+# Watch it. Each rank puts a number of its own into all its chunks: rank 0 puts in 0001, rank 1
+# 0010, rank 2 0100. So `0110` is the sum of ranks 1 and 2. An arrow and a black frame mark what
+# arrived in a step. The darker the blue, the more ranks have contributed; bold and green is the
+# complete sum. (The arrows into rank 0 come from the last rank: the ring closes.)
 
 
 # %% tags=["readme"]
@@ -233,15 +244,15 @@ recorded = ranks.run("collectives.tour:watched_ring")
 plots.ring_steps(recorded)
 
 # %% [markdown]
-# The same run, one step at a time. Move the slider with the mouse, or with the arrow keys.
+# The same run, one step at a time, with a slider. It moves with the mouse or the arrow keys.
 
 # %%
 plots.interactive.ring(recorded)
 
 # %% [markdown]
-# Follow one chunk, say the first column, from frame to frame. It moves down one rank in each
-# step, and one more digit becomes 1. Bold and green means complete. After the reduce-scatter there
-# is one complete sum in each row; the all-gather copies it to all others.
+# Follow the black frame in one column, say the first, from step to step. It moves down one rank in
+# each step (and from the last rank to rank 0), and one more digit becomes 1. After the
+# reduce-scatter there is one complete sum in each row; the all-gather copies it to all others.
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 halfway = [int(one[world_size - 1][rank]) for rank, one in enumerate(recorded)]
@@ -251,15 +262,19 @@ assert all((one[-1] == complete).all() for one in recorded), "A chunk is not com
 workshop.save_results(steps=len(recorded[0]) - 1, halfway=halfway)
 
 # %% [markdown]
-# (Some texts say that all-reduce *is* "local reduce-scatter, remote all-reduce, local gather".
-# That is **hierarchical** all-reduce, one kind for machines with several ranks each, and it ends
-# with an all-*gather*: after a gather only one rank would know the result. Lesson 07 measures it.)
+# (There are other ways to all-reduce. You may read of reduce-scatter inside each machine,
+# all-reduce between machines, and all-gather inside each machine. That is the **hierarchical**
+# kind; lesson 07 measures it.)
 #
 # ## Is it right, and what does it move?
 #
 # A ring that skips a step gives wrong numbers, not an error. So compare with torch's own
-# all-reduce, at lengths that don't divide evenly. We add a third algorithm: `tree.py` adds up in
-# pairs, then pairs of pairs, so it needs only 2 · log2(ranks) rounds.
+# all-reduce, at lengths that the number of ranks doesn't divide.
+#
+# A third algorithm joins: the **tree**, in `tree.py`. Half of the ranks send their tensor to a
+# partner, which adds it. Then half of the partners do the same, until rank 0 has the sum. It comes
+# back the same way. Messages that travel at the same time are a **round**: with 4 ranks, the tree
+# has 2 rounds up and 2 down.
 
 # %% tags=["deterministic"]
 lengths, check = [1, world_size - 1, world_size + 1, 1001], "collectives.timing:different_elements"
@@ -271,10 +286,17 @@ differing = pd.DataFrame(
 differing
 
 # %% [markdown]
-# A zero means: the same integers as torch, on every rank. Now the traffic, counted on the real
-# ranks, beside formulas. Messages of one round travel at the same time; rounds follow each other.
-# So two things describe an algorithm: how large its messages are, and how many travel in each
-# round. In the naive algorithm and in the tree rank 0 is the busiest: it takes part in every round.
+# The rows are the tensor's lengths. A zero means: the same integers as torch, on every rank.
+#
+# Now the traffic, counted on the real ranks, beside formulas. Two things describe an algorithm: how
+# large a message is, and how many messages travel in each round. For n bytes on 4 ranks:
+#
+# - naive: messages of n bytes, one in each of 6 rounds, `[1, 1, 1, 1, 1, 1]`;
+# - tree: messages of n bytes, `[2, 1, 1, 2]`;
+# - ring: messages of n / 4 bytes, `[4, 4, 4, 4, 4, 4]`.
+#
+# `messages` below computes this for any number of ranks. In the naive algorithm and in the tree
+# rank 0 is the busiest: it takes part in every round.
 
 
 # %%
@@ -316,10 +338,13 @@ for name, one in traffic.items():
 workshop.save_results(different_elements=int(differing.sum(axis=None)), busiest_rank_mb=busiest)
 
 # %% [markdown]
-# All three move *the same number of bytes in all*. The ring only spreads them evenly: each rank
-# sends 2 · (N - 1) / N times the tensor, and receives as much. That stays below twice the tensor in
-# each direction, however many ranks there are; table and plot add both directions. The marks were
-# counted here; the lines are the formulas, for more ranks than run here.
+# All three move *the same number of bytes in all*. (The table counts each byte twice: where it is
+# sent and where it is received.) The ring only spreads them evenly. With N ranks, each sends
+# 2 · (N - 1) / N times the tensor, and receives as much. That stays below twice the tensor in each
+# direction, however many ranks there are.
+#
+# The picture shows the busiest rank. Its marks were counted here; its lines are the formulas, for
+# more ranks than run here.
 
 # %%
 look = {"naive": ("#D55E00", "s"), "tree": ("#E69F00", "^"), "ring": ("#0072B2", "o")}
@@ -341,9 +366,9 @@ with plots.canvas("The load of the busiest rank", "ranks", label) as axes:
 # message has. β (beta) is the time for each further byte: 1 / β is the bandwidth. Time a tiny
 # message and a large one, and you have both.
 #
-# The ranks time them twice: with one message on its way, and with every rank sending at once.
-# A measurement ends when the slowest rank is done. Other programs only ever add time, so the
-# *least* of several repeats is what the link can do; the rest of the repeats is the spread.
+# The ranks do this in two situations: with one message on its way, and with every rank sending at
+# once. A measurement ends when the slowest rank is done. It is repeated, and the *least* time
+# counts, because other programs on the machine can only add time.
 
 
 # %%
@@ -373,9 +398,9 @@ table = pd.DataFrame(
 table.set_axis(["one message", f"{world_size} messages at once"]).round(2)
 
 # %% [markdown]
-# On a cluster the two rows would be nearly the same, because every instance has a link of its
-# own. Here all ranks share this machine's cores, and a message between processes is *copied by a
-# core*. So messages that travel at once slow each other down.
+# Where every rank has a link of its own, as on instances in a cluster, the two rows should be
+# nearly the same. Here all ranks share this machine's cores, and a message between processes is
+# *copied by a core*. So messages that travel at once slow each other down.
 #
 # ## Predict, then measure
 #
@@ -388,13 +413,12 @@ table.set_axis(["one message", f"{world_size} messages at once"]).round(2)
 # | tree | 2 log2 N | n | 2 log2 N (α + β n) |
 # | ring | 2 (N - 1) | n / N | 2 (N - 1) (α + β n / N) |
 #
-# (This is the plain tree. NVIDIA's NCCL cuts the tensor into pieces and sends them through two
-# trees at once, so that all ranks send all the time. For large tensors it comes close to the
-# ring's bytes at the tree's number of rounds: [NCCL
+# (NCCL, NVIDIA's library for GPUs, improves on this plain tree: it cuts the tensor into pieces and
+# uses two trees at once: [NCCL
 # 2.4](https://developer.nvidia.com/blog/massively-scale-deep-learning-training-nccl-2-4/), 2019.)
 #
-# What does that mean on a network? Take 50 µs and 10 Gbit/s. These two numbers are chosen, and the
-# next table is *computed*, not measured.
+# What does that mean on a network? Take α = 50 µs, and a link of 10 Gbit/s, so β = 0.8 ns per byte.
+# These two numbers are chosen, and the next table is *computed*, not measured.
 
 
 # %% tags=["deterministic"]
@@ -417,12 +441,15 @@ for n_bytes, size in [(4e3, "4 kB"), (100e6, "100 MB")]:
 computed.rename_axis("milliseconds").round(1)
 
 # %% [markdown]
-# For large tensors the ring wins, and takes hardly longer with more ranks. For tiny ones it
-# loses to the tree: it pays α for many rounds. Libraries therefore choose by size, and pack many
-# small gradients into a few large **buckets** before they reduce them.
+# For 100 MB the ring wins. From 4 ranks to 256 its time grows by about half; the tree's grows
+# fourfold, and the naive way's 85-fold. For 4 kB on 256 ranks the ring loses to the tree: it pays α
+# for many rounds. Libraries therefore choose by size, and pack many small gradients into a few
+# large **buckets** before they reduce them.
 #
-# Now this machine, with *its* two pairs of α and β. With one message, and with all at once, a
-# message's time was measured; between the two we assume a straight line. Will the ring win here?
+# Now this machine. You have its α and β for one message, and for all ranks sending at once. A round
+# of the tree is between the two: there we take a value on the straight line between them. Then the
+# ranks run all three, and torch's own all-reduce. That one is called **gloo**, after the library
+# that torch uses on CPUs; we don't predict it. Will the ring win here?
 
 
 # %%
@@ -446,8 +473,13 @@ predicted.index = measured.index
 by_size = pd.concat({"measured": measured, "predicted": predicted}, axis=1).rename_axis("bytes")
 (1000 * by_size).rename_axis(columns=["milliseconds", ""]).round(2)
 
+# %% [markdown]
+# The same numbers as a picture; both axes are logarithmic. A mark is the least time of the repeats,
+# as in the table, and the bar above it ends at their median. The lines are the predictions. Marks
+# of one size are shifted a little, so that they don't cover each other.
+
 # %% jupyter={"source_hidden": true} tags=["figure"]
-title = f"All-reduce on {world_size} ranks: measured (marks: least and median), the model (lines)"
+title = f"All-reduce on {world_size} ranks: measured (marks; bars up to the median), model (lines)"
 axes_names = ("size of the tensor (bytes)", "milliseconds")
 with plots.canvas(title, *axes_names, size=(8.5, 4.6)) as axes:
     for shift, name in enumerate(measured):
@@ -462,6 +494,11 @@ with plots.canvas(title, *axes_names, size=(8.5, 4.6)) as axes:
     axes.set(xscale="log", yscale="log")
     axes.yaxis.set_major_formatter("{x:g}")
     axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+
+# %% [markdown]
+# Did the ring gain what you guessed? Three lines follow the comparison: the gain in each repeat,
+# the gain that the model predicts if each rank had a link of its own, and how far off the
+# predictions were.
 
 # %%
 last, off = measured.iloc[-1], (measured / predicted).stack().dropna()
@@ -481,22 +518,24 @@ found = {"alpha": alpha["one way"], "beta": beta["one way"], "busy_beta": beta["
 workshop.save_results(**found)
 
 # %% [markdown]
-# Compare the measured gain with what the model says for ranks that have a link each. All three
-# algorithms move the same bytes in all. The ring gains because *different links work at the same
-# time*. Where a few cores carry every message, there is less to gain. The model knows that only
-# because we measured what happens when all send at once. It leaves out the additions, fresh
-# memory, and the time a rank waits for a free core. So expect it to be right within a factor, not
-# within a percent; the last line says which factor.
+# All three algorithms move the same bytes in all. The ring gains because *different links work at
+# the same time*. Where a few cores carry every message, there is less to gain. The model knows that
+# only because we measured what happens when all send at once. It leaves out the additions,
+# allocating memory, and the time a rank waits for a free core. So expect it to be right within a
+# factor, not within a percent; the last line says which factor.
 #
-# gloo's own all-reduce is a ring too, in C++. It cuts the chunks further, and adds one piece while
-# the next is on its way. Use the library's; you now know what it does. Lesson 06 repeats this
-# between instances over a real, narrow link.
+# gloo's all-reduce is a ring too, in C++. It cuts the chunks further, and adds one piece while the
+# next is on its way. In your own scripts call the library's. Lesson 06 repeats this measurement
+# between instances, over a slower link.
 #
 # ## Train with your ring
 #
-# What does data-parallel training send? **Gradients.** A parameter server sends out a new model;
-# with all-reduce no weight travels after the start. Every rank gets the same mean gradient and
-# takes the same step. Train in three ways and compare.
+# What does data-parallel training send? **Gradients.** Every rank starts with the same weights,
+# gets the same mean gradient and takes the same step. So no weight need travel after the start.
+#
+# Train a small model in three ways and compare: every rank alone with the whole batch; each rank
+# with its part of the batch and your ring; and with torch's `DistributedDataParallel` (**DDP**),
+# which averages the gradients for you.
 
 
 # %%
@@ -537,16 +576,17 @@ workshop.save_results(furthest_apart=apart)
 # %% [markdown]
 # The same model, whether one process took the whole batch or four took a quarter each.
 #
-# `DistributedDataParallel` (DDP) does the work of the three lines with `ring.all_reduce`. It does
-# it inside `backward()`, while other gradients are still being computed (lesson 07 draws that). So
-# wrapping a model averages nothing by itself: without a forward pass through the *wrapped* model,
-# a `backward()` and a `step()` there is no training.
+# DDP does the work of the three lines around `ring.all_reduce`. It does it inside `backward()`,
+# while other gradients are still being computed (lesson 07 draws that). Call the *wrapped* model,
+# as `call(mine)` does here. If you call the model inside it, nothing is averaged, and there is no
+# error.
 #
 # ## Who am I? Five variables
 #
-# Processes that were started separately must find each other. torch.distributed reads five
-# environment variables, which `torchrun` sets. We start it twice, as on **two hosts with two
-# processes each** (here both are this machine). It calls a host a `node`.
+# Processes that were started separately must find each other. `torchrun` starts the processes of
+# one host, which it calls a `node`, and sets five environment variables for each. We start it
+# twice, as on **two hosts with two processes each** (here both are this machine). The script prints
+# its variables, and the `sum` of an all-reduce in which each rank gives its number plus one.
 
 # %%
 with socket.create_server(("127.0.0.1", 0)) as server:
@@ -564,17 +604,18 @@ workshop.save_results(torchrun=found.to_dict("records"))
 
 # %% [markdown]
 # - `WORLD_SIZE` is the number of **processes**, not of hosts: 4. `RANK` is the number of a
-#   *process* among all. Some texts explain both as if they counted hosts.
+#   *process* among all of them, from 0.
 # - `LOCAL_RANK` is its number on its own host: use it to choose a GPU.
-# - `MASTER_ADDR` and `MASTER_PORT` must be the same on *every* host: there rank 0 waits for all.
-# - `sum` is the script's all-reduce of 1, 2, 3 and 4. It is 10 on all, so they did meet.
+# - `MASTER_ADDR` and `MASTER_PORT` say where the ranks meet: a port on rank 0's host. They must be
+#   the same on *every* host.
+# - `sum` is 1 + 2 + 3 + 4. It is 10 on all, so they did meet.
 #
 # On SageMaker `distribution={"torch_distributed": {"enabled": True}}` runs `torchrun` on every
-# instance; `MASTER_ADDR` is then `algo-1`.
+# instance; `MASTER_ADDR` is then `algo-1`, the name of the first instance.
 #
 # The variables say who takes part. The **backend** says how they communicate:
-# `init_process_group("gloo")` for CPUs, `"nccl"` for NVIDIA GPUs. Examples with `"mpi"` fail with
-# the torch that pip installs, which is built without it. Ask yours:
+# `init_process_group("gloo")` for CPUs, `"nccl"` for NVIDIA GPUs. A third, `"mpi"`, is missing from
+# the torch that pip installs. This torch has:
 
 # %%
 here = ranks.run("collectives.tour:backends")[0]
@@ -590,6 +631,9 @@ workshop.save_results(backends=here)
 # `DistributedSampler` shuffles in the same way on all ranks and deals the examples out, like cards.
 # Two lines are often forgotten: the sampler must be **given to the loader**, and **`set_epoch`**
 # must be called before every epoch. Leaving one out raises no error.
+#
+# What happens if you do? Take a data set of 12 examples and batches of one. The first question
+# counts the reads of all ranks together.
 
 
 # %%
@@ -637,19 +681,21 @@ workshop.save_results(reads=reads, seen=seen)
 #
 # ## DataParallel is not DDP
 #
-# `torch.nn.DataParallel` (DP) has a similar name, and is often described as a cluster with a
-# parameter server. It is **one process with threads, on one machine**. In every step it scatters
-# the batch over the GPUs, copies the weights to each, runs a thread for each GPU, and gathers the
-# outputs on the first. Without GPUs it does none of this: it simply calls your model. To have
-# something to measure on the CPU, here are DP's steps with threads:
+# `torch.nn.DataParallel` (DP) has a similar name, but it is **one process with threads, on one
+# machine**. In every step it scatters the batch over the GPUs, copies the weights to each, runs a
+# thread for each GPU, and gathers the outputs on the first GPU. Without GPUs it does none of this:
+# it simply calls your model. To have something to measure on the CPU, here are DP's steps with
+# threads:
 
 # %%
 workshop.show_function("demos/train_torch_threads.py", "ThreadParallel")
 
 # %% [markdown]
 # We run four scripts: the plain one, DP, DP's steps in two threads, and DDP in two processes. Each
-# rank or thread computes on one core. All four run twice, the second time in reverse order. The
-# speed of every epoch counts.
+# rank or thread computes on one core. All four run twice, the second time in reverse order, so that
+# a machine that slows down meanwhile slows all of them. The table has the lowest, median and
+# highest speed of an epoch. Its last column is a hash of the weights: equal weights have equal
+# hashes.
 
 # %%
 guess = workshop.guess(
@@ -701,13 +747,14 @@ print(f"{1000 * global_batch_size / middle['DDP, 2 processes']:.1f} ms.")
 # must give *bit for bit* what the plain script gives. The other two add up in another order, so
 # their last bits differ; the two processes of DDP agree with each other.
 #
-# Then the speeds. Don't believe a difference that is no larger than the noise. The threads share
-# only the forward pass: on the CPU, `backward()` runs in one thread, and Python lets one thread at
-# a time run its own code. DDP's ranks are whole processes that share nothing but gradients. But
-# each step of these small models is only milliseconds long, and every rank pays the whole of the
-# fixed part of a step that you measured in lesson 01: reading the batch, starting each operation,
-# updating all weights. If DDP gains little here, that is why: compare with lesson 01, whose steps
-# have more work. PyTorch's documentation recommends DDP over DP on one machine too.
+# Then the speeds. Compare the columns "lowest" and "highest", too: where two ranges overlap, this
+# run doesn't say which script is faster.
+#
+# The threads share only the forward pass. On the CPU `backward()` runs in one thread, and Python's
+# own code runs in one thread at a time. DDP's ranks are whole processes that share nothing but
+# gradients. But a step of this small model takes only milliseconds, and part of it doesn't shrink
+# with the batch: starting each operation, updating all weights (lesson 01 measured it). Every rank
+# pays that part in full. If DDP gains little here, that is why; lesson 01's steps have more work.
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert list(speeds["processes"]) == [1, 1, 1, 2], "DP is one process; DDP was to have two."
@@ -735,7 +782,8 @@ workshop.quiz("02")
 # - Every rank must make a collective call, or the others wait forever.
 # - A ring all-reduce is a reduce-scatter and an all-gather: 2 (N - 1) steps, and less than twice
 #   the tensor into each rank and out of it, however many ranks there are.
-# - α + β n predicts: a ring for large tensors, few rounds for small ones.
+# - A message of n bytes takes α + β n seconds. So large tensors need small messages, as in a ring;
+#   small tensors need few rounds, as in a tree.
 # - The ring gains where links work at the same time, and less where all ranks share a few cores.
 # - All-reduce sends gradients. `WORLD_SIZE` counts processes. Give the sampler to the loader and
 #   call `set_epoch`. DP is one process, DDP is many.
