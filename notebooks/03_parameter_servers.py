@@ -93,9 +93,8 @@ channels = {"training": f"{data}/training", "test": f"{data}/test"}
 # | what travels | gradients | gradients to the server, weights from it |
 # | who updates | every rank, the same update | the server |
 #
-# Some texts say that in synchronous training *the new model is sent to everybody*. That describes
-# a parameter server. All-reduce sends gradients only. (And what workers send to a server are
-# gradients, too, not "trained parameters".)
+# Workers send gradients, never weights that they have trained. Only the server sends weights. The
+# picture compares the two: on the left the server, on the right the ring of lesson 02.
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
 alt = (
@@ -126,28 +125,34 @@ with plots.canvas("The same job, two ways", "", size=(8.5, 4.2), alt=alt) as axe
 
 # %% [markdown]
 # What follows is a real parameter server: `scripts/demos/parameter_server.py`, built on `send` and
-# `recv` of lesson 02. Rank 0 is the server. This is all that a worker does:
+# `recv` of lesson 02. Rank 0 is the server. It answers each gradient with the newest weights, so a
+# pull needs no request: the worker just receives. Each message carries one extra number at its end:
+# after the weights, whether another gradient is wanted; after a gradient, the loss.
+#
+# This is all that a worker does:
 
 # %%
 workshop.show_function("demos/parameter_server.py", "work")
 
 # %% [markdown]
 # And this is the server. To it the model is one long vector; it knows nothing of layers. It notes
-# for each gradient who sent it, and how many updates came since that worker's pull. It also counts
-# its bytes.
+# who sent each gradient, and how many updates it made between that worker's pull and its push. That
+# number is the gradient's **staleness**. It also counts its bytes.
 
 # %%
 workshop.show_function("demos/parameter_server.py", "Server")
 
 # %% [markdown]
-# What is left is the order of the calls. In the following one the server waits for a gradient from
-# *every* worker, and then makes one update with their mean.
+# What is left is the order of the calls. There are two. In the first, **synchronous** (sync), the
+# server waits for a gradient from *every* worker, and then makes one update with their mean.
 
 # %%
 workshop.show_function("demos/parameter_server.py", "serve_sync")
 
 # %% [markdown]
-# Now start the processes, a server and the workers, and train.
+# Now start the processes, a server and the workers, and train. The table has the first gradients
+# that reached the server, a row for each: who sent it, its staleness, the loss of its batch, and
+# when it came, in seconds since the start.
 
 # %%
 ranks = workshop.start_ranks(workers + 1)
@@ -167,9 +172,7 @@ sync = train("sync")
 sync["pushes"].head(6).round(3)
 
 # %% [markdown]
-# You should see the workers in turn, again and again, and no staleness. So a parameter server
-# *can* be synchronous. "Synchronous means all-reduce, asynchronous means parameter server" is
-# common, but it need not be so.
+# The workers come in turn, and every staleness is 0: no update came between a pull and its push.
 #
 # Is the training right? If the server really averages over the whole batch, then one worker that
 # takes the whole batch alone must get the same weights, up to rounding.
@@ -188,21 +191,17 @@ workshop.save_results(sync_difference=difference, sync_staleness=sync["pushes"][
 # %% [markdown]
 # ## Without waiting
 #
-# Now the other order of the calls:
+# Now the second order of the calls, **asynchronous** (async):
 
 # %%
 workshop.show_function("demos/parameter_server.py", "serve_async")
 
 # %% [markdown]
-# `receive_gradient()` without a number takes the gradient that arrives first. It is applied
-# at once. It is often said that a parameter server averages gradients: this one does not.
+# `receive_gradient()` without a number takes the gradient that arrives first. It is applied at
+# once, and not averaged with others. Each worker still reads only its own part of the data.
 #
-# While a worker computes, others change the weights. So its gradient was computed for weights that
-# have changed since. The number of updates that it missed is its **staleness**.
-#
-# What did *not* change: each worker still has its own part of the data. (Some texts say that
-# asynchronous workers each go through the whole data set. But when updates are applied, and who
-# reads which data, are two different questions.)
+# While a worker computes, the others' gradients change the weights. When its own gradient arrives,
+# it belongs to weights that are no longer there: it is stale.
 
 # %%
 guess = workshop.guess(
@@ -230,9 +229,9 @@ assert abs(mean_staleness - (workers - 1)) < 0.5, "The mean must be close to wor
 workshop.save_results(async_staleness=mean_staleness, most_stale=quick["pushes"]["staleness"].max())
 
 # %% [markdown]
-# The mean is close to the number of *other* workers. That must be so: between two pushes of one
-# worker come the pushes of all others in that time, and on average each of them pushes once. So
-# more workers always mean staler gradients.
+# The mean is close to the number of *other* workers. Workers of the same speed push equally often.
+# So between two pushes of one worker, each other worker pushes about once, and each push is an
+# update. More workers mean staler gradients.
 #
 # ## One slow worker
 #
@@ -255,7 +254,13 @@ repeated = [
 ]
 slow = repeated[-1]
 by_worker = slow["async"]["pushes"].groupby("worker")["staleness"].agg(["count", "mean", "max"])
-by_worker.rename(columns={"count": "gradients", "mean": "mean staleness", "max": "most"}).round(1)
+names = {"count": "gradients", "mean": "mean staleness", "max": "highest staleness"}
+by_worker.rename(columns=names).round(1)
+
+# %% [markdown]
+# The table is of async mode. The picture compares the modes; the steeper a line, the faster that
+# worker. Both runs end after the same number of gradients *in all*. In async mode the fast workers
+# push more of them.
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
 progress = {}
@@ -268,8 +273,8 @@ plots.lines(progress, title, "seconds", "gradients pushed by a worker")
 
 # %% [markdown]
 # In sync mode the lines coincide: everybody goes at the pace of the slowest. In async mode the
-# others continue. (Lesson 01 drew the same as bars in time.) The price is in the table: the few
-# gradients of the slow worker are the stalest.
+# others don't wait, so the run ends sooner. The price is in the table: the slow worker pushes few
+# gradients, and they are the stalest.
 
 # %%
 ratios = [one["sync"]["seconds"] / one["async"]["seconds"] for one in repeated]
@@ -287,13 +292,12 @@ workshop.save_results(slow_share=share, speed_up=speed_up, stale_by_worker=stale
 # %% [markdown]
 # ## What staleness does to learning
 #
-# Train with equally many examples at two learning rates, sync and async. (In async mode the script
-# divides the learning rate by the number of workers. Then the small updates, each from a part of
-# the batch, together go as far as one update from the whole batch.)
+# Train at two learning rates, sync and async, with the same number of examples. Where sync makes
+# one update, async makes one for each worker. To move the weights equally far, the script divides
+# the learning rate of async mode by the number of workers.
 #
-# A third way makes the comparison fair. Async differs from sync in *two* things: updates are
-# smaller, and gradients are stale. So let one worker do the same small updates alone: then nothing
-# is stale.
+# So async differs from sync in *two* things: updates are smaller, and gradients are stale. A third
+# run tells them apart. In it one worker makes the same small updates alone, so nothing is stale.
 
 # %%
 guess = workshop.guess(
@@ -320,9 +324,13 @@ found = pd.Series({key: 100 * run["accuracy"] for key, run in runs.items()})
 found.index.names = ["accuracy %", "learning rate", "seed"]
 found.unstack([1, 2], sort=False).round(1)
 
+# %% [markdown]
+# The picture shows how the loss fell at the higher rate, averaged over the last few gradients. The
+# lines after it give the accuracy of each way: the median of the seeds.
+
 # %%
 high = learning_rates[-1]
-at_high = {
+at_high = {  # the loss of one batch jumps: draw the mean of the last few
     way: run["pushes"]["loss"].rolling(4 * workers, min_periods=1).mean()
     for (way, rate, seed), run in runs.items()
     if rate == high and seed == 0
@@ -346,20 +354,25 @@ assert accuracy.loc["async", high] < accuracy.loc["sync", high], "Raise the high
 workshop.save_results(accuracy_by_way={way: list(row) for way, row in accuracy.iterrows()})
 
 # %% [markdown]
-# Compare the columns of the higher rate. The second and the third way make equally many updates of
-# equal size; what differs is mainly the age of the gradients. A stale gradient points downhill
-# from where the weights *were*. After large steps the weights are far from there, and it may point
-# uphill. So asynchronous training needs smaller learning rates: that is the price of not waiting.
+# Compare "async" with "small updates, not stale" at the higher rate. Both make equally many updates
+# of equal size; what differs is mainly the staleness. A stale gradient points downhill from where
+# the weights *were*. After large steps the weights are far from there, and it may point uphill.
+# That is the price of not waiting: here async needs the smaller learning rate.
 #
 # ## Bytes at the server
 #
 # All weights go out to every worker, and a gradient of the same size comes back. So in every step
 # workers × the bytes of the model go out through *one* network link, and as much comes in. With
 # all-reduce over a ring less than 2 × the bytes of the model go out of each rank, and as much comes
-# in, however many ranks there are (lesson 02). Below, both directions are added.
+# in, however many ranks there are (lesson 02).
 
 # %%
 guess = workshop.guess(kb="A model of 55 kB, 4 workers: kB in plus out at the server, in one step")
+
+# %% [markdown]
+# The table and the picture add both directions. "Computed" is the formula for the server:
+# 2 directions × 4 bytes for each weight × the weights × the workers. "Ring" is the formula for one
+# rank of a ring.
 
 # %% tags=["deterministic"]
 parameters = sum(weight.size for weight in sync["weights"])
@@ -388,16 +401,17 @@ assert (table["measured"] / table["computed"] - 1).abs().max() < 0.1, "Measured 
 workshop.save_results(kb_at_server=table["measured"], computed_kb=table["computed"])
 
 # %% [markdown]
-# The measured bytes are slightly above the formula: each worker also gets the last weights, and
-# each message carries one number more. The server's bytes grow in proportion to the workers. Those
-# of a ring approach a limit. Where there are no marks, the lines are the two formulas.
+# The server's bytes grow in proportion to the workers. Those of a ring's rank approach a limit. The
+# measured bytes are slightly above the formula: at the end each worker gets the weights once more,
+# and each message carries one extra number.
 #
 # With 55 kB nobody notices. Take 25 million weights (100 MB), 8 workers and a link that carries 10
 # Gbit/s in each direction. Then 800 MB go out in each step, which takes 0.64 s at least, whatever
 # the workers do; 800 MB come in. (Computed, not measured here.)
 #
 # The remedy is **several servers**, each with a part of the weights. Then each carries a part of
-# the bytes. But each worker now talks to each server: the connections are workers × servers.
+# the bytes. But each worker now talks to each server: the connections are workers × servers. The
+# table is for the same 100 MB and 8 workers.
 
 # %% tags=["deterministic"]
 sharded = pd.DataFrame(index=pd.Index([1, 2, 4, 8], name="servers"))
@@ -420,13 +434,13 @@ sharded
 # | **ps** | a parameter server: holds a part of the weights |
 # | **evaluator** | optional: measures saved models, beside the training |
 #
-# The chief has other names, too: the script calls it the coordinator, SageMaker `master`. It is the
-# first host. (Where a strategy has only workers, and no chief is named, worker 0 saves the model.)
+# The chief has two other names: the script calls it the coordinator, SageMaker calls it `master`.
+# It is the first host.
 #
-# A variable says who has which role: **TF_CONFIG**, a JSON text with the addresses of each role and
-# this process's own task. (From the addresses TensorFlow makes a `tf.train.ClusterSpec`.) SageMaker
-# sets it when you ask for `parameter_server`. Mind the form: the second one below, from a tutorial,
-# isn't Python.
+# An environment variable says who has which role: **TF_CONFIG**, a JSON text with the addresses of
+# each role and this process's own task. (TensorFlow keeps the addresses as a
+# `tf.train.ClusterSpec`.) SageMaker sets it when you pass `parameter_server` as below. You may also
+# find the form with `enabled = True` inside the braces; Python rejects it.
 
 # %%
 distribution = {"parameter_server": {"enabled": True}}
@@ -438,24 +452,21 @@ except SyntaxError as error:
 
 # %% [markdown]
 # Now the script. The diff shows what `scripts/train/train_tf_ps.py` adds to the one-process script.
+# It is long. Four things matter, and you can skip the rest:
+#
+# 1. A worker waits for work and does what the chief sends it (`serve`). Only the chief runs the
+#    rest of `main`.
+# 2. `with strategy.scope()`: variables made in it live on the parameter servers. A **variable** of
+#    TensorFlow is one array of weights, such as a layer's.
+# 3. `coordinator.schedule` gives an update to whichever worker is free, and doesn't wait for it:
+#    this training is asynchronous.
+# 4. The learning rate is divided by the number of workers, as before.
 
 # %%
 workshop.show_diff("train/train_tf.py", "train/train_tf_ps.py")
 
 # %% [markdown]
-# Look for these four:
-#
-# 1. A worker starts a server for requests and waits for work (`serve`). Only the chief continues to
-#    the lines below it.
-# 2. `with strategy.scope()`: variables made in it live on the parameter servers.
-# 3. `coordinator.schedule` gives an update to whichever worker is free, and doesn't wait for it.
-#    TensorFlow 2's strategy is asynchronous.
-# 4. The learning rate is divided by the workers, as before.
-#
-# Two more things are worth knowing. Keras 3 doesn't support parameter servers, so the first import
-# chooses Keras 2 (`TF_USE_LEGACY_KERAS=1`). And each TensorFlow server needs a thread for each
-# process that may wait in it: with one thread, as on a single core, all wait forever. The scripts
-# and SageMaker's servers here set enough.
+# Predict who does what on the job's instances. The cell also computes the cost on AWS.
 
 # %%
 guess = workshop.guess(
@@ -465,9 +476,10 @@ guess = workshop.guess(
 workshop.cost("ml.c5.xlarge", instance_count=instance_count, seconds=240)
 
 # %% [markdown]
-# `shard-by` is there for the proof below: `class` gives each worker only some of the ten digits.
-# With two workers one sees the even digits and the other the odd ones. Nobody would train like
-# that. But what a worker has never seen, its model can know only from the others.
+# How can you tell that the workers train *one* model? Give each only some of the ten digits:
+# `"shard-by": "class"`. With two workers, one sees the even digits and the other the odd ones.
+# Nobody would train like that. But if the model then knows all digits, it learned from both
+# workers.
 
 # %%
 from sagemaker.tensorflow import TensorFlow
@@ -494,9 +506,10 @@ columns = ["epoch", "train_loss", "test_accuracy", "mean_staleness", "step_secon
 result.table("epoch")[columns].iloc[[0, 1, -1]]
 
 # %% [markdown]
-# Compare `mean_staleness` with the number of other workers. In our server a worker always has a
-# copy of the weights that ages. TensorFlow's worker reads them only when it gets work; while it
-# waits for work nothing grows stale.
+# Compare `mean_staleness` with the number of other workers: 1 if you kept the three instances. With
+# our server it would be close to 1. There a worker gets the weights as soon as it has pushed. In
+# TensorFlow a worker first waits until the chief gives it work, and only then reads the weights.
+# What others update while it waits doesn't make its gradient stale.
 #
 # The log also contains the TF_CONFIG that SageMaker set on each host. This is the first host's:
 
@@ -509,8 +522,8 @@ print(json.dumps(configs["algo-1"], indent=1))
 
 # %% [markdown]
 # SageMaker writes `master`, TensorFlow 1's name. TensorFlow 2 says `chief`, and the script renames
-# it (your first exercise). Note that *every* host is in the list `ps`. The log shows who really
-# did what:
+# it (so will you, in the first exercise). *Every* host is in the list `ps`. The next table is made
+# from the log. It shows who really did what:
 
 # %%
 started = {line.host for line in result.matching("Launching parameter server process")}
@@ -523,19 +536,19 @@ roles
 
 # %% [markdown]
 # So instances are not divided into "worker instances" and "server instances": each runs a server
-# *and* the script. In this job N instances train with N − 1 workers; the first has no training
-# images and computes no gradients. But that is the script's choice, not SageMaker's, as the next
-# job will show. It also explains common advice, to take instances of 8 cores or more: these
-# servers use the CPU only, and each shares its instance with a training process. And there is one
-# worker per instance because that worker's process uses all of the instance's cores or GPUs
-# itself.
+# *and* the script, and the two share its cores. In this job N instances train with N − 1 workers;
+# the first has no training images and computes no gradients. But that is the script's choice, not
+# SageMaker's, as the next job will show.
 #
-# Which server holds which weights? TensorFlow deals whole variables out in turn, like cards. So
-# the servers carry unequal parts:
+# Which server holds which weights? TensorFlow gives whole variables to the servers in turn,
+# whatever their size. So the servers carry unequal parts:
 
 # %%
 variables = result.table("variable")
 variables.groupby("ps").agg(variables=("name", "count"), kB=("bytes", lambda b: b.sum() / 1e3))
+
+# %% [markdown]
+# Compare with what you predicted:
 
 # %%
 training = (roles["training images"] > 0).sum()
@@ -559,9 +572,9 @@ workshop.save_results(variables_by_ps=variables["ps"].value_counts().to_dict())
 workshop.show_function("demos/train_tf_ps_broken.py", "main")
 
 # %% [markdown]
-# Parameter servers will run beside it, and it never contacts them. It trains on all hosts, so two
-# instances are two training processes, as many as before. One sees the even digits, the other the
-# odd ones.
+# SageMaker starts parameter servers beside it, but the script never contacts them. It trains on the
+# first host, too. So two instances are enough for two training processes: again one sees the even
+# digits, the other the odd ones.
 
 # %%
 guess = workshop.guess(
@@ -579,7 +592,8 @@ broken = workshop.follow(broken_estimator)
 
 # %% [markdown]
 # Nothing looks wrong: `Completed`, a small loss, a model. Now look at the accuracy of each model on
-# each digit. The test images are the same for all, and show all ten digits.
+# each digit: two models of the broken job, and the one of the first job ("servers"). The test
+# images are the same for all, and show all ten digits.
 
 
 # %%
@@ -601,6 +615,8 @@ shown.columns.name = "accuracy %"
 # knows digits of both halves: what each worker learned reached the same weights. Each model of the
 # broken job knows what its host saw. You would have paid for two instances and thrown one model
 # away.
+#
+# The count below calls a digit known if more than a quarter of its images are right.
 
 # %%
 # A model that never saw a digit gets none of its images right; a model that guesses, a tenth.
@@ -623,21 +639,22 @@ workshop.save_results(
 workshop.save_results(broken_weights=broken.table("weights")["weights_sha256"].nunique())
 
 # %% [markdown]
-# Take two habits with you. Ask of every distributed job: *what does it show that one process alone
-# could not?* And look for what should be there: the broken job's log has no `variable` record,
-# because no server ever held a variable.
+# Two habits help. Ask of every distributed job: *what does it show that one process alone could
+# not?* And look in the log for what should be there. The first job's log said which server holds
+# which variable. The broken job's log doesn't, because no server ever held one.
 #
 # ## The strategies of TensorFlow
 #
-# | `tf.distribute.` | who holds the weights | waits | lesson |
+# | `tf.distribute.` | who holds the weights | workers wait for each other | lesson |
 # |---|---|---|---|
 # | `MirroredStrategy` | each GPU of *one* machine; all-reduce | yes | 04 |
 # | `MultiWorkerMirroredStrategy` | each worker, on many machines; all-reduce | yes | 05 |
 # | `ParameterServerStrategy` | the servers | no | 03 |
 #
-# Today most training uses all-reduce: it has no bottleneck in the middle and no stale gradients.
-# Parameter servers are for models whose largest part, tables of embeddings, is too large for any
-# worker, and for workers that come and go.
+# The next lessons use all-reduce: it has no bottleneck in the middle and no stale gradients.
+# Parameter servers suit two other cases. One is a model too large for any worker's memory, where a
+# batch needs only a few of the weights: a table with a row of weights for each product or word (an
+# **embedding**). The other is workers that come and go.
 #
 # ## Exercises
 #
@@ -657,7 +674,8 @@ workshop.quiz("03")
 #
 # - A parameter server holds the weights; workers pull them and push gradients.
 # - Sync waits for the slowest. Async applies each gradient as it arrives; it doesn't average.
-# - The mean staleness is about the number of other workers. It rules out high learning rates.
+# - With an asynchronous server like ours the mean staleness is about the number of other workers.
+#   At a high learning rate, stale gradients spoil the training.
 # - The server's bytes grow with the workers. Several servers share them and add connections.
 # - On SageMaker every host runs a parameter server. The first host is `master` (TensorFlow 2:
 #   `chief`); who trains is up to the script.
