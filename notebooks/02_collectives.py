@@ -479,7 +479,7 @@ by_size = pd.concat({"measured": measured, "predicted": predicted}, axis=1).rena
 # of one size are shifted a little, so that they don't cover each other.
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
-title = f"All-reduce on {world_size} ranks: measured (marks; bars up to the median), model (lines)"
+title = f"All-reduce on {world_size} ranks: measured (marks) and predicted (lines)"
 axes_names = ("size of the tensor (bytes)", "milliseconds")
 with plots.canvas(title, *axes_names, size=(8.5, 4.6)) as axes:
     for shift, name in enumerate(measured):
@@ -754,7 +754,8 @@ print(f"{1000 * global_batch_size / middle['DDP, 2 processes']:.1f} ms.")
 # own code runs in one thread at a time. DDP's ranks are whole processes that share nothing but
 # gradients. But a step of this small model takes only milliseconds, and part of it doesn't shrink
 # with the batch: starting each operation, updating all weights (lesson 01 measured it). Every rank
-# pays that part in full. If DDP gains little here, that is why; lesson 01's steps have more work.
+# pays that part in full. If DDP gains little here, or loses, that is why; lesson 01's steps have
+# more work.
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert list(speeds["processes"]) == [1, 1, 1, 2], "DP is one process; DDP was to have two."
