@@ -87,11 +87,12 @@ short = [*data, "--max-steps", max_steps, "--log-every", 0, "--no-save"]
 # **MPI** is a standard for this (since 1994): it defines the calls by which a program sends and
 # receives messages. Open MPI is a library that implements it. **`mpirun -np 2 COMMAND`** starts the
 # command twice, gives each copy its number, and ends all when one fails. Horovod uses MPI for two
-# things: so that the processes find each other, and, on CPUs, to send gradients. It can do both
-# without MPI, through a library called Gloo (`horovodrun --gloo`). This kit builds it with MPI
-# alone, which is how SageMaker starts it.
+# things: so that the processes find each other, and, on CPUs, to send gradients. (It can also do
+# both through another library, Gloo: `horovodrun --gloo`. SageMaker starts it with MPI, and so does
+# this course.)
 #
-# Here is a program of two lines. Every rank says who it is and adds up all ranks' numbers.
+# Here is a program of two lines. It uses `mpi4py`, the Python package for MPI. Every rank prints
+# who it is. Then `allreduce` adds up the numbers of all ranks, 0 + 1 + 2 + 3.
 
 # %%
 hello = """from mpi4py import MPI; ranks = MPI.COMM_WORLD
@@ -104,15 +105,15 @@ assert len(sums) == 4, f"{len(sums)} of 4 ranks knew the sum: run `make doctor`.
 workshop.save_results(ranks_that_knew_the_sum=len(sums))
 
 # %% [markdown]
-# You should see four lines, in any order: the ranks run at the same time. The sum is 6 on each,
-# which no process could know by itself. The first line is the command; you can type it in a
-# terminal. Its options:
+# You should see the command, which you can also type in a terminal, and then four lines in any
+# order: the ranks run at the same time. The sum is 6 on each, so they did exchange their numbers.
+# The options of the command:
 #
 # | option | why |
 # |---|---|
 # | `--map-by :OVERSUBSCRIBE` | allow more ranks than cores |
 # | `--bind-to none` | don't tie a rank to one core |
-# | `--mca mpi_yield_when_idle 1` | a rank that waits gives its core to others |
+# | `--mca mpi_yield_when_idle 1` | set a parameter of Open MPI: a waiting rank gives up its core |
 # | `--output tag` | say which rank printed a line |
 # | `--allow-run-as-root` | only if you are root: otherwise mpirun refuses to run |
 #
@@ -129,23 +130,23 @@ workshop.save_results(ranks_that_knew_the_sum=len(sums))
 # | **slot** | | a place for one process on a host; `mpirun` fills slots host by host |
 # | **local_size** | `hvd.local_size()` | how many processes run on this host |
 # | **local_rank** | `hvd.local_rank()` | the number of a process on its own host, from 0 |
-# | **cross_rank** | `hvd.cross_rank()` | the number of its host, from 0 (of equal hosts) |
+# | **cross_rank** | `hvd.cross_rank()` | the number of its host, from 0 |
 #
 # Use rank for what must happen only once, such as printing and saving. Use local_rank to choose
-# among the things that a host has several of: its GPUs. On the notebook there is only one host. So
-# are local_rank and rank the same?
+# a GPU among those of the host. On the notebook there is only one host. Are local_rank and rank the
+# same there?
 
 # %%
 here = mpirun(4, DEMOS / "show_places.py", "--library", "mpi4py", show=False)
 here.table("place").drop(columns="library")
 
 # %% [markdown]
-# On one host rank and local_rank are equal, and cross_rank is 0. That is why code that mixes them
-# up works on a notebook and fails on two instances. To see them differ you need two hosts. So run
-# the same script as a job on two instances with two processes each. What `fit()` does to start it
-# is the subject of [lesson 05](05_horovod_on_training_instances.ipynb).
+# On one host rank and local_rank are equal, and cross_rank is 0. That is why code that confuses
+# rank and local_rank works on a notebook and fails on two instances. To see them differ you need
+# two hosts. So run the same script as a job on two instances with two processes each.
+# [Lesson 05](05_horovod_on_training_instances.ipynb) explains how `fit()` starts it.
 #
-# **Predict, then run.**
+# **Predict, then run.** Remember that `mpirun` fills the slots of one host before the next.
 
 # %%
 guess = workshop.guess(
@@ -195,12 +196,12 @@ with plots.canvas(title, "", size=size, alt=f"{title}: {said}.") as axes:
     axes.axis("off")
 
 # %% [markdown]
-# You should see ranks 0 and 1 on the first host, 2 and 3 on the second: the slots of one host are
-# filled before the next. Rank 3 is local_rank 1 of host 1. With one GPU per slot it must take
-# the GPU with the number 1: its host has no GPU 3.
+# You should see ranks 0 and 1 on the first host, 2 and 3 on the second. The colour shows the
+# local_rank. Rank 3 has local_rank 1 on `algo-2`, the host with cross_rank 1. If each host had two
+# GPUs, rank 3 would have to take GPU 1: its host has no GPU 3.
 #
-# (If all four are on one host, this machine has no namespaces for instances: `make doctor` says
-# why, and lesson 05 what you miss.)
+# (If all four are on one host, this machine can't simulate separate instances: `make doctor` says
+# why.)
 
 # %%
 guess.compare(local_rank=found["local_rank"].iloc[-1], cross_rank=found["cross_rank"].iloc[-1])
@@ -222,11 +223,14 @@ workshop.save_results(
 # ## mpirun alone makes nothing parallel
 #
 # Take a script that trains in one process, and change nothing in it. Start it with `mpirun -np 2`.
-# (`ablation.without` below makes a copy of this lesson's Horovod script that lacks all nine steps
-# that come next. What is left is a one-process script.)
+# What happens?
 #
-# At its end each process prints hashes: of its weights, and of the images that it saw. Equal hashes
-# mean: equal to the last bit.
+# You'll turn this script into a Horovod script in nine steps. The kit has only the finished one.
+# `ablation.without` makes a copy of it that lacks the steps you name. Without all nine, what is
+# left is the one-process script.
+#
+# At its end each process prints hashes: of its weights, and of the images that it saw. If two
+# hashes are equal, so are the weights or images, to the last bit.
 
 # %%
 guess = workshop.guess(
@@ -256,9 +260,9 @@ alone["images"] = kinds(independent, "images_seen")
 guess.compare(trainings=len(trainings), **alone)
 
 # %% [markdown]
-# Both used the same seed and took the same images. So both end with the *same weights*, although
-# they never exchanged anything. Remember this: **equal weights prove nothing unless the ranks saw
-# different images.**
+# Both processes used the same seed and took the same images in the same order. So both end with the
+# *same weights*, although they never exchanged anything. Remember this: **equal weights prove
+# nothing unless the ranks saw different images.**
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert (trainings["world_size"] == 1).all(), "The script without steps must not know of others."
@@ -271,12 +275,16 @@ workshop.save_results(independent=len(trainings), independent_weights=alone["wei
 # ## Six steps
 #
 # Every Horovod script has the same six. Each diff below is cut from the script that runs further
-# down, `scripts/demos/train_tf_horovod_steps.py`: lines with `+` are new in that step.
+# down, `scripts/demos/train_tf_horovod_steps.py`: lines with `+` are new in that step, and `⋯`
+# stands for lines that are left out.
 #
-# **1. Start Horovod. 2. Pin the GPU.** `hvd.init()` connects to the other processes. From here on a
-# process knows its rank. Then each takes the GPU with the number of its local_rank; otherwise all
-# ranks of a host would use GPU 0. Memory growth: by default TensorFlow takes the whole memory of
-# every GPU that it sees. On a CPU, `prepare` divides the cores among the ranks instead.
+# **1. Start Horovod.** `hvd.init()` connects to the other processes. From here on a process knows
+# its rank.
+#
+# **2. Pin the GPU.** Each process takes the GPU with the number of its local_rank; otherwise all
+# ranks of a host would use GPU 0. By default TensorFlow takes the whole memory of every GPU that it
+# sees. `set_memory_growth` makes it take only what it needs. On a CPU, `prepare` divides the cores
+# among the ranks instead.
 #
 # **3. Scale the learning rate.** In Horovod's recipe each rank keeps the batch size that one
 # process had. So with `size` ranks the global batch is `size` times as large, and an epoch has
@@ -289,17 +297,19 @@ workshop.save_results(independent=len(trainings), independent_weights=alone["wei
 ablation.show_step(choice.script, 1, 2, 3)
 
 # %% [markdown]
-# **4. Average the gradients.** This is the heart of it. What `tape.gradient` returns is now the
-# mean over all ranks: the all-reduce of lesson 02. All ranks apply the same numbers.
+# **4. Average the gradients.** This is the heart of it. TensorFlow's *tape* records the computation
+# of the loss, and `tape.gradient` returns the gradients. Horovod wraps the tape: now
+# `tape.gradient` returns their mean over all ranks, by the all-reduce of lesson 02. So all ranks
+# update their weights by the same numbers.
 
 # %%
 ablation.show_step(choice.script, 4)
 
 # %% [markdown]
-# **5. Broadcast.** Equal updates keep weights equal only if they were equal before. So rank 0
-# sends its weights to all. *When* matters, because only variables that exist can be sent. Keras
-# creates some as late as the first step, such as the optimizer's momentum. A broadcast before that
-# leaves them out, without an error. So this script broadcasts once, **after the first step**.
+# **5. Broadcast.** Equal updates aren't enough: the weights must also be equal to begin with. So
+# rank 0 sends its weights to all. *When* matters, because only variables that exist can be sent.
+# Keras creates some as late as the first step, such as the optimizer's momentum. A broadcast before
+# that leaves them out, without an error. So this script broadcasts once, **after the first step**.
 # Whatever each rank did in that step is overwritten. (There is another way: create the variables
 # early, with `optimizer.build`. Then you may broadcast before the first step. Lesson 05's script
 # does that.)
@@ -333,23 +343,21 @@ ablation.show_step(choice.script, 6)
 ablation.show_step(choice.script, 7, 8, 9)
 
 # %% [markdown]
-# Older examples look different. `AdamOptimizer(lr=…)`, `tf.Session` hooks and
-# `BroadcastGlobalVariablesHook` are TensorFlow 1; TensorFlow 2 has them only in `tf.compat.v1`, if
-# at all. Scripts that import `keras.engine` use a private module that was removed. Under
-# `model.fit`, `hvd.DistributedOptimizer` and `BroadcastGlobalVariablesCallback` do steps 4 and 5,
-# the latter after the first batch, for the reason above. `MetricAverageCallback` fails with
-# tf-keras: it looks for Keras 2 where Keras 3 is. `DistributedGradientTape` doesn't depend on
-# Keras at all, so this course uses it.
+# > **If you read older examples:** `AdamOptimizer(lr=…)`, `tf.Session` hooks and
+# > `BroadcastGlobalVariablesHook` belong to TensorFlow 1. Scripts that import `keras.engine` use a
+# > private module that was removed. Scripts that train with `model.fit` do step 4 with
+# > `hvd.DistributedOptimizer` and step 5 with `BroadcastGlobalVariablesCallback`. This course uses
+# > `DistributedGradientTape`, which doesn't depend on Keras.
 
 # %% [markdown]
 # ## Leave one out
 #
 # Now the proof. First the complete script on two ranks; then three copies, each without one step.
-# `HOROVOD_TIMELINE` tells Horovod to note what it does; you will read that below. (Horovod
-# remembers what it has negotiated once. Without that cache it notes in every step who was late.)
+# (The first run also records what Horovod does, for the section on the Timeline.)
 #
-# **Predict.** Each rank has a random seed of its own, as scripts with dropout need. So each starts
-# with different weights.
+# **Predict.** In the run above both processes had the same seed, since each took itself for rank 0.
+# Now each rank adds its rank to the seed, so that random parts of a model, such as dropout, differ
+# between ranks. So each rank starts with different weights.
 
 # %%
 guess = workshop.guess(
@@ -379,8 +387,9 @@ table = table.astype(int)
 table.rename_axis("how many different …")
 
 # %% [markdown]
-# All four ended without an error. Read the table row by row: 1 means that both ranks had the same,
-# 2 that each had its own. The last column counts the images that both ranks saw.
+# All four ended without an error. Read the table row by row. In the first four columns, 1 means
+# that both ranks had the same, and 2 that each had its own. The last column counts the images that
+# both ranks saw.
 
 # %%
 ends = table["weights_at_end"]
@@ -390,7 +399,7 @@ guess.compare(**ends)
 # - **complete**: the weights differ at the start, are equal after the first step, and stay equal,
 #   while the ranks see different images. This is one training, with twice as many images in each
 #   step.
-# - **no_tape**: equal after the broadcast, then they drift apart: two trainings.
+# - **no_tape**: the weights are equal after the broadcast and differ at the end: two trainings.
 # - **no_broadcast**: the ranks add the same update to different weights, so the weights never
 #   become equal. The gradients that they average belong to different models. If all ranks had the
 #   same seed, you wouldn't notice, until one day only rank 0 loads a checkpoint.
@@ -406,7 +415,9 @@ assert table.loc["no_shard", "images_seen"] == 1, "Without step 7 all ranks see 
 workshop.save_results(**{name: list(table.loc[name]) for name in table.index})
 
 # %% [markdown]
-# Why after the first step? Count the optimizer's variables before it and after it.
+# Step 5 broadcasts after the first step, because Keras creates some variables only then. Is that
+# so? Count the optimizer's variables before the first step and after it. The ones that are new are
+# the momentum, one variable for each kernel and bias of the model.
 
 # %%
 evidence = runs["complete"].table("evidence").set_index("rank")
@@ -426,7 +437,12 @@ workshop.save_results(hashes=hashes, optimizer_variables=late[0])
 # each rank a thread wakes up every millisecond (`HOROVOD_CYCLE_TIME`), and the threads
 # **negotiate**: which gradients are ready on *all* ranks? Those are copied into one buffer
 # (**tensor fusion**: one large message instead of many small ones), all-reduced, and copied back.
-# Rank 0 wrote down when.
+#
+# The variable `HOROVOD_TIMELINE` made rank 0 write down when each of these began and ended.
+# Normally Horovod negotiates a gradient once and remembers the answer. `HOROVOD_CACHE_CAPACITY=0`
+# switched that off, so that every step shows the negotiation. The table has one step: how long each
+# phase took, from the first gradient's beginning to the last one's end, and for how many gradients
+# (*tensors*).
 
 # %%
 one = timeline.read(trace, step=max_steps - 2)  # a row for each gradient and phase
@@ -442,22 +458,25 @@ bars = one.rename(columns={"tensor": "row", "phase": "kind", "start_ms": "start"
 plots.gantt(bars, "One step: what happened to each gradient (measured)", "milliseconds")
 
 # %% [markdown]
-# You should see a row for each gradient of the model. Bars that begin and end together were
-# fused. `negotiate` is mostly waiting: for the end of a cycle, and for the other rank to be
-# ready. A long `negotiate` means that one rank is late, so look at the computation; a long
-# `all-reduce` means that the network is slow. (Without Horovod, PyTorch replaces it here, and only
-# the all-reduces are known.)
+# You should see a row for each gradient of the model, named after its layer and its variable
+# (kernel or bias). Bars that begin and end together were fused. The copies are so short that they
+# are thin lines. In the gaps Horovod does other things, which the picture leaves out.
 #
-# The same file says when each rank had its last gradient ready. So it says who waits for whom. Move
-# the slider to see the steps one by one.
+# How to use it: `negotiate` is mostly waiting, for the end of a cycle and for the other rank. If it
+# is long, one rank is late, so look at the computation. If `all-reduce` is long, look at the
+# network, or on one machine at the cores that the ranks share. (Without Horovod, PyTorch replaces
+# it here, and only the all-reduces are known.)
+#
+# The same file says when each rank had its last gradient ready. So it says who waits for whom. The
+# next picture shows that, step by step; its slider chooses the step.
 
 # %%
 plots.interactive.timeline(timeline.by_rank(trace))
 
 # %% [markdown]
-# You can open the same file in a browser (chrome://tracing). For many hosts Horovod can also
-# reduce in two tiers (`HOROVOD_HIERARCHICAL_ALLREDUCE=1`) and search for good settings by itself
-# (`HOROVOD_AUTOTUNE=1`).
+# You can open the same file in Chrome (chrome://tracing). Two settings to know for many hosts:
+# `HOROVOD_HIERARCHICAL_ALLREDUCE=1` reduces within each host first and then between the hosts, and
+# with `HOROVOD_AUTOTUNE=1` Horovod searches for good settings by itself.
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 gradients = one["tensor"].nunique()
@@ -470,17 +489,17 @@ workshop.save_results(gradients=gradients, phases=list(spans.index), phase_ms=sp
 #
 # Two ranks do twice the work in the same time, if nothing holds them up. Two things do: they wait
 # for each other, and the machine may not have two whole cores to give (a virtual core is often
-# half of a real one). To tell these apart, measure three things, as in lesson 01:
+# half of a real one). To separate the two causes, measure three things, as in lesson 01:
 #
 # - **one process**, training alone;
-# - **two independent** processes, which exchange nothing. This is the *ceiling of this machine*: no
-#   library can beat it;
+# - **two independent** processes, which exchange nothing. Together they show the *ceiling of this
+#   machine*: two ranks do the same work and communicate as well, so they can't be faster;
 # - **two ranks**, which average their gradients in every step.
 #
-# Each computes with one thread and 1,024 images per step. `training_speeds` below does what you
-# saw in lesson 01: it measures in turn (A B C, A B C, ...), times several steps at once, and
-# leaves out the first. All processes are started before, and those that aren't being measured are
-# paused.
+# Each process computes with one thread and takes `batch` images per step. `training_speeds` below
+# does what you saw in lesson 01: it measures the three in turn (A B C, A B C, ...), times several
+# steps at once, and leaves out the first. All processes are started before, and those that aren't
+# being measured are paused. The result has a row for each round, in images per second.
 
 # %%
 guess = workshop.guess(
@@ -514,11 +533,17 @@ guess.compare(ceiling=ceiling, speedup=speedup)
 workshop.save_results(ceiling=ceiling, speedup=speedup, share=share)
 
 # %% [markdown]
-# Judge Horovod by the share, not by the speed-up. If two independent processes together are only
-# 1.6 times as fast as one, the machine is full, and no library is to blame. What is missing to 100
-# % is the price of averaging. You saw it in the Timeline: the messages of each step, and the wait
-# for the slower rank. That price doesn't grow with the batch. So large steps scale, and small ones
-# don't: set `batch` to 64 and measure again.
+# Each factor is computed within a round, and then the median is taken. So it can differ from the
+# ratio of the bars above. Look at the black lines first: they reach from the slowest round to the
+# fastest. If they overlap widely, as on a busy machine, this run can't tell which bar is longer. A
+# share above 100% is noise of this kind, since two ranks can't beat the ceiling.
+#
+# On a quiet machine, judge Horovod by the share, not by the speed-up. If two independent processes
+# together are, say, only 1.6 times as fast as one, the machine is full, and no library is to blame.
+# What the share lacks to 100% is the price of averaging. You saw it in the Timeline: the messages
+# of each step, and the wait for the slower rank. The messages have the size of the model, however
+# large the batch is. So averaging takes a smaller part of a large step than of a small one. To see
+# that, set `batch` to 64 and measure again.
 
 # %% [markdown]
 # ## One process, several devices
@@ -548,9 +573,10 @@ assert replicas["weights_sha256"].nunique() == 1, "The replicas differ: did they
 workshop.save_results(replicas=len(replicas))
 
 # %% [markdown]
-# Note the division in the second one: here `apply_gradients` *sums* over the devices. Forget it and
-# you train with twice the learning rate. MirroredStrategy works on one machine only; for several
-# TensorFlow has MultiWorkerMirroredStrategy (lesson 05).
+# Both replicas have the same hash: their weights are equal. Note the division by `world_size` in
+# `train_step`: here `apply_gradients` *sums* over the devices. Forget the division, and you train
+# with twice the learning rate. MirroredStrategy works on one machine only; for several TensorFlow
+# has MultiWorkerMirroredStrategy (lesson 05).
 #
 # ## Four ways to run Horovod on SageMaker
 #

@@ -17,7 +17,8 @@
 # **After this lesson you can**
 #
 # - run one Horovod script in four ways: here with `mpirun`, on one instance, on several, in a VPC;
-# - say what `fit()` makes of `distribution`, and find mistakes in it that nothing reports;
+# - say which hyperparameters `fit()` turns `distribution` into, and find mistakes in it that
+#   nothing reports;
 # - see in the log which rank ran where, and prove that all ranks trained one model;
 # - do the same with TensorFlow's own MultiWorkerMirroredStrategy;
 # - compare configurations by step time, samples per second and cost.
@@ -43,9 +44,9 @@
 #   noise.
 # - `epochs`, `global_batch_size`, `learning_rate`: the training, the same in all configurations.
 # - `max_run`: the number of seconds after which SageMaker stops a job.
-# - `subnets`, `security_group_ids`: on AWS, the network for the job in a VPC. If they are empty,
-#   the lesson uses your seat's network stack, or leaves that job out if you have none. Locally
-#   leave them empty.
+# - `subnets`, `security_group_ids`: on AWS, the network for the job in a VPC (virtual private
+#   cloud: a network of your own). If they are empty, the lesson uses the network that lesson 06
+#   creates for your seat. If there is none, it leaves that job out. Locally leave them empty.
 
 # %% tags=["parameters"]
 target = "local"
@@ -85,9 +86,8 @@ channels = {"training": f"{data}/training", "test": f"{data}/test"}
 
 # %% [markdown]
 # Horovod has to be compiled, so it is missing if your machine had no C++ compiler during set-up.
-# The next cell tells you. If it is missing, the cell says what to install, and a PyTorch script
-# takes its place: `mpirun` starts it in the same way, and it averages gradients in the same way.
-# The measurements below are real in both cases.
+# Then the next cell prints what to install, and a PyTorch script takes the place of the Horovod
+# script. `mpirun` starts it in the same way, and it averages gradients in the same way.
 
 # %%
 choice = horovod_script("train_tf_horovod.py", session)
@@ -108,16 +108,19 @@ print(choice.explanation)
 # In all three, **world_size** is instances times processes, and the script is the same. It asks
 # Horovod for its rank and doesn't know what lies between it and the other ranks.
 #
-# > Some texts say that distributed training needs `instance_count > 1`. It doesn't: `1 x 4` is four
-# > ranks that average gradients. Others say that SageMaker offers two kinds, parameter server and
-# > Horovod. There are also `torch_distributed`, `smdistributed` and
-# > `multi_worker_mirrored_strategy`; you meet the last one below.
+# The table describes AWS. With `target = "local"` every "instance" is simulated on this machine:
+# it has a host name of its own, but it shares this machine's cores with the others. So a local run
+# shows *how* such a job works. It can't show what more instances gain.
+#
+# > Distributed training doesn't need `instance_count > 1`: `1 x 4` is four ranks that average
+# > gradients.
 #
 # ## The cost, before it runs
 #
 # These are the jobs of this lesson. The 180 seconds for each are an estimate for AWS, where a job
 # of this size mostly starts and stops. *USD at most* is a guarantee, because `max_run` stops a job
-# that hangs. Ranks that wait for each other forever are a common cause of large bills.
+# that hangs. Ranks that wait for each other would otherwise wait, and cost money, for much longer.
+# `instance_count` in the table is the sum over all repeats.
 
 # %%
 n, m = instance_count, processes_per_host
@@ -150,7 +153,8 @@ workshop.save_results(usd=total, usd_at_most=most)
 # %% [markdown]
 # ## Predict
 #
-# We look at one job in depth, with all instances and all processes. Then the others follow.
+# We first look at one job in depth, with all instances and all processes. The others follow. The
+# global batch, the images that all ranks together take in one step, has `global_batch_size` images.
 
 # %%
 guess = workshop.guess(
@@ -177,16 +181,17 @@ workshop.show_diff(f"train/{one_process}", f"train/{choice.script}")
 # on each instance by itself. Instead the first instance runs `mpirun`, which starts all ranks and
 # tells them about each other.
 #
-# `custom_mpi_options` is appended to that `mpirun` command. The value printed below sets a variable
-# on every rank (`-x NAME=VALUE`) that makes a waiting rank give up its core. Otherwise it waits in
-# a busy loop, and if two ranks share a core, it takes the core from the rank that it waits for.
+# `custom_mpi_options` is appended to that `mpirun` command. `-x NAME=VALUE` sets an environment
+# variable on every rank. The one printed below makes a waiting rank give up its core. Otherwise the
+# rank waits in a busy loop. If two ranks share a core, it then takes the core from the very rank
+# that it waits for.
 #
-# > `--NCCL_DEBUG INFO`, which some examples use, isn't an option of `mpirun`. Only SageMaker's
-# > toolkit understands it, and it sets INFO anyway. `-x NCCL_DEBUG=INFO` works with every `mpirun`.
+# > NCCL is NVIDIA's library for communication between GPUs. To see its messages, write
+# > `-x NCCL_DEBUG=INFO`. Some examples write `--NCCL_DEBUG INFO`, which isn't an option of
+# > `mpirun`: only SageMaker's toolkit understands it.
 #
-# > Some texts say `processes_per_host` must be *less than* the number of GPUs. It may be **at
-# > most** the number of slots, that is, places for a process: on an instance with 4 GPUs you want
-# > 4. On a CPU instance you decide; more than one process per core never helps.
+# > How large may `processes_per_host` be? On an instance with 4 GPUs take 4, one process for each.
+# > On a CPU instance you decide. Start with at most one process per core.
 
 # %%
 distribution = {
@@ -199,13 +204,13 @@ distribution = {
 print("custom_mpi_options:", choice.mpi_options)
 
 # %% [markdown]
-# `threads-per-rank` is 1, so that a rank means the same in every row of the table: one thread.
+# `threads-per-rank` is 1: in all configurations below a rank computes with one thread. Otherwise a
+# single rank would use all cores, and the configurations couldn't be compared.
 #
-# > Older texts say TensorFlow 2.2, Python 3.7, `ml.p2` or `ml.p3`: all retired, or about to be. The
-# > last of AWS's TensorFlow images with Horovod is **2.12** (`py310`), so that is the version here.
-# > With GPUs take `ml.g4dn` or `ml.g5` and as many processes as GPUs; the script needs no change.
-# > The class is `TensorFlow`, and the argument is `distribution`: `distributions` was its name in
-# > version 1.
+# > The last of AWS's TensorFlow images with Horovod is **2.12** (`py310`), so that is the version
+# > here. With GPUs take `ml.g4dn` or `ml.g5` (not the older `ml.p2` or `ml.p3`) and as many
+# > processes as GPUs; the script needs no change. In version 1 of the SDK the argument was called
+# > `distributions`.
 
 # %%
 from sagemaker.tensorflow import TensorFlow
@@ -267,7 +272,8 @@ pd.DataFrame({"value": {name: str(value) for name, value in result.hyperparamete
 # %% [markdown]
 # On the instance, AWS's toolkit reads the three `sagemaker_mpi_…` entries and builds a command from
 # them, which it also prints. It begins with the hosts, the slots on each, and the number of ranks.
-# Below it is MPI's own view of the slots: all of them are in use.
+# A slot is a place for one process. The `Num slots` lines are MPI's own view, one for each host:
+# all slots are in use.
 
 # %%
 command = result.matching("mpirun --host")[0].text
@@ -283,10 +289,10 @@ workshop.save_results(command=command.split(" --allow-run-as-root")[0])
 # ## One model, or four?
 #
 # Four processes that never communicate would *also* finish without an error and with a good
-# accuracy. A well-known example on the web does exactly that. So an accuracy proves nothing. Equal
-# weights do, but only because this script gives each rank different images (lesson 04): without
-# averaging, each rank would end with weights of its own. At the end each rank prints a SHA-256 hash
-# of its weights, which differs as soon as a single bit of them does.
+# accuracy. So an accuracy proves nothing. Equal weights are a proof here, because this script gives
+# each rank different images (`dataset.shard` in the diff above). Without averaging, each rank would
+# end with weights of its own. At the end each rank prints a SHA-256 hash of its weights. If a
+# single bit differs, so does the hash.
 #
 # In the log, each line of a rank starts with the rank's number and its host. So the same records
 # show where each rank ran.
@@ -351,18 +357,18 @@ def configured(instances: int, processes: int, **network) -> TensorFlow:
 
 # %% [markdown]
 # **In a VPC.** A job's instances normally use a network of SageMaker's own. With `subnets` and
-# `security_group_ids` they get an address in *your* network, a VPC, and the request has one more
-# field. The script, its arguments and the `mpirun` command stay the same.
+# `security_group_ids` they get an address in *your* network, and the request has one more field.
+# The script, its arguments and the `mpirun` command stay the same.
 #
 # What changes is who can reach whom. The instances reach what your network reaches: a private
-# database, for example. They reach S3 only through an endpoint that you created, and no package
-# index. The **security group** must let its members reach each other on every port, or the ranks
-# wait for each other until `max_run`. The **subnet** determines the availability zone: give one,
-# and all instances are in it.
+# database, for example. They reach S3 only through an endpoint that you created, and they can't
+# install packages from the internet unless you open a way. A **security group** is a set of
+# firewall rules. It must let its members reach each other on every port, or the ranks wait for each
+# other until `max_run`. A **subnet** is a part of the VPC in one availability zone, that is, a
+# group of data centres: give one subnet, and all instances are in one zone.
 #
-# > Some texts say that a VPC lowers latency. By itself it makes nothing faster, and none of them
-# > shows a measurement. Zone, placement and the instances' bandwidth do make a difference; lesson
-# > 06 measures it.
+# > A VPC by itself makes nothing faster. What matters is the link between the instances, which
+# > [lesson 06](06_vpc_colocation.ipynb) is about.
 
 # %%
 try:
@@ -377,8 +383,9 @@ network
 #
 # Horovod is a library beside TensorFlow, and `mpirun` a program beside Python. TensorFlow can do
 # the same without either. **MultiWorkerMirroredStrategy** keeps a copy of the model, a *replica*,
-# in each worker, and averages gradients with its own all-reduce over gRPC. There is no `mpirun`:
-# SageMaker starts the script on every instance and lists the workers in the variable `TF_CONFIG`.
+# in each worker, and averages gradients with its own all-reduce. Its messages travel over gRPC, a
+# protocol for calls between programs. There is no `mpirun`: SageMaker starts the script on every
+# instance and lists the workers in the environment variable `TF_CONFIG`.
 #
 # The diff shows what this script adds to the one-process script:
 
@@ -386,19 +393,20 @@ network
 workshop.show_diff("train/train_tf.py", "train/train_tf_multiworker.py")
 
 # %% [markdown]
-# The steps match those of the Horovod script one by one:
+# Each step of the Horovod script has its counterpart here:
 #
 # | | Horovod | MultiWorkerMirroredStrategy |
 # |---|---|---|
-# | meet the others | `hvd.init()`; `mpirun` lists them | the strategy; `TF_CONFIG` lists them |
-# | split the data | `dataset.shard(size, rank)` | batch globally; the strategy shards |
+# | meet the others | `hvd.init()`; `mpirun` lists them | create it; `TF_CONFIG` lists them |
+# | split the data | `dataset.shard(size, rank)` | the strategy splits each global batch |
 # | average gradients | `DistributedGradientTape` | loss `/ world_size`, since the strategy sums |
 # | start equal | `broadcast_variables` | variables created in `strategy.scope()` |
 # | save | rank 0 alone | rank 0 alone; all wait for it (`leave`) |
 #
-# How the strategy shards the data is an option. With `DATA`, every worker reads everything and
-# keeps its part. With `FILE`, each worker reads whole files, which suits many large ones. With
-# `OFF`, every worker gets everything. The default, `AUTO`, chooses between the first two.
+# The option `auto_shard_policy` in the diff says how the strategy splits the data. With `DATA`,
+# every worker reads everything and keeps its part. With `FILE`, each worker reads whole files,
+# which suits many large ones. With `OFF`, every worker gets everything. The default, `AUTO`,
+# chooses between the first two.
 
 
 # %%
@@ -418,7 +426,11 @@ def multi_worker() -> TensorFlow:
 # The jobs run one after the other, since two at once would share this machine's cores. Each
 # configuration runs `repeats` times, and a whole round is finished before the next begins. So a
 # busy minute of this machine doesn't hit one configuration alone. (The first run of the largest
-# configuration was the job above.) **Predict** the gain before you run them.
+# configuration was the job above.) Meanwhile `overhead` counts the CPU seconds that this notebook
+# and the local endpoint take from the jobs; you need the number further down.
+#
+# **Predict** before you run them: samples per second compared with one rank. Think of how many
+# cores the ranks share.
 
 # %%
 one_round = {
@@ -474,8 +486,8 @@ workshop.save_results(vpc_config=sent)
 
 # %% [markdown]
 # That was the request's extra field for the VPC. And here is the `TF_CONFIG` of the last worker of
-# TensorFlow's own way. Everyone is a `worker`. No chief is named, so worker 0 takes that role: it
-# prints the records and saves the model.
+# TensorFlow's own way: the list of all workers, and under `task` which of them this one is. Worker
+# 0 also prints the records and saves the model.
 
 # %%
 last = max(runs[native][0].matching("TF_CONFIG="), key=lambda line: line.host)
@@ -491,8 +503,10 @@ workshop.save_results(native_hashes=native_weights["weights_sha256"], tf_config=
 # ## The table
 #
 # All configurations trained on the same 256 images in each step, so all must have learned the same.
-# Compare the last column first: if it differs by more than rounding, speed is beside the point. NaN
-# means that there was no job, and so no bill by the second.
+# Check *last loss* first: if it differs by more than rounding, the speeds can't be compared.
+# *lowest* and *highest* are the shortest and the longest *step ms* of the runs. *speed-up* is
+# relative to `1 x 1`: below 1 means slower than one rank. NaN means that there was no job, and so
+# no bill by the second.
 
 # %%
 first = {name: found[0] for name, found in runs.items()}
@@ -536,7 +550,7 @@ workshop.save_results(comparison=measured.to_dict("index"), loss_spread=same.max
 
 # %%
 def verdict(one: str, other: str) -> str:
-    """How two configurations compare, in words; a difference counts if their ranges are apart."""
+    """How two configurations compare, in words; a difference counts if no ranges overlap."""
     a, b = spread.loc[one], spread.loc[other]
     times = f"{one} {a['median']:.1f} ms, {other} {b['median']:.1f} ms"
     if a["max"] < b["min"] or b["max"] < a["min"]:
@@ -551,15 +565,18 @@ for one, other in [*pairs, (f"{n} x 1", native)]:
 guess.compare(speed_up=comparison["speed-up"][f"{n} x {m}"])
 
 # %% [markdown]
-# **Why the rows can differ.** Locally all ranks share this machine's cores. Two ranks on two cores
-# can be nearly twice as fast as one; four can't be faster than two. On AWS each instance brings its
-# own cores, and the network between instances becomes the question (lesson 06).
+# **Is the speed-up below 1?** Then more ranks made the training slower. Locally that is to be
+# expected with this small model. All ranks share this machine's cores: with two cores, two ranks
+# can at best halve the time of a step, and four ranks have to take turns. Averaging comes on top,
+# in every step. A step of one rank takes only a few milliseconds here, so the messages and the
+# waiting can cost more than the shared work saves. On AWS each instance brings its own cores, and
+# the question becomes how fast the network between them is (lesson 06).
 #
-# **What does a rank of a job pay** that a rank of `mpirun` here doesn't? The script, its processes
-# and their threads are the same. But a job is also *followed*: the local endpoint collects its log
-# and answers this notebook, which asks every half second. That takes CPU time from the same cores,
-# and in a synchronised step every rank waits for the one that lost it. The cell above measured how
-# much it is; whether it shows in the step times, the verdicts say.
+# **Does a job cost speed** compared with `mpirun` here? The script, its processes and their threads
+# are the same. But a job is also *followed*: the local endpoint collects its log and answers this
+# notebook, which asks every half second. That takes CPU time from the same cores, and in each step
+# every rank waits for the slowest. The next cell prints how much CPU time it was. The verdict on
+# `mpirun here` above says whether it shows in the step times.
 
 # %%
 cores = os.cpu_count()
@@ -573,7 +590,9 @@ print(
 #
 # **And MultiWorkerMirroredStrategy?** Its step has two parts that differ from Horovod's: the
 # all-reduce over gRPC, and the strategy's own machinery. To separate them, run both scripts with
-# *one* worker, which has nobody to communicate with. What is slower even then isn't communication.
+# *one* worker, which has nobody to communicate with. A difference in the column `one worker` is
+# the strategy's own machinery. What the other column has in addition came with the second worker.
+# (With one worker there is one run each, so take small differences as noise.)
 
 # %%
 scripts = {"Horovod": script_here, "MultiWorker": workshop.TRAIN / "train_tf_multiworker.py"}
@@ -593,13 +612,15 @@ parts
 workshop.save_results(alone=alone.to_dict(), overhead=used / waited)
 
 # %% [markdown]
-# With this data set an epoch has five steps, and the strategy sets up its distributed data set
-# anew for each epoch, which a longer epoch would spread over more steps. Its step also sums up the
-# loss over all workers, a second all-reduce. (A copy of the script with more clocks in it, run for
-# this lesson on 2 busy cores on 2026-11-22: 65 to 230 ms to set up an epoch's data with one worker;
-# 5 to 10 ms for a step with one worker, and 16 to 28 with two.)
+# Two causes are known. First, the strategy sets up its distributed data set anew for each epoch.
+# Here an epoch has only five steps; a longer one would spread that cost over more steps. Second,
+# its step also sums up the loss over all workers, which is one more all-reduce. (A copy of the
+# script with more clocks in it, run for this lesson on 2 busy cores on 2026-11-22: 65 to 230 ms to
+# set up an epoch's data with one worker; 5 to 10 ms for a step with one worker, and 16 to 28 with
+# two.)
 #
-# The bill has such a fixed part as well:
+# A job's bill also has a part that doesn't depend on the number of steps. How much of the billed
+# time of the `n x m` job went into steps?
 
 # %%
 step_count = int(result.table("epoch")["step"].iloc[-1])
@@ -619,9 +640,8 @@ workshop.save_results(share_of_steps=share)
 # ## Mistakes that fail silently
 #
 # The SDK ignores a key of `distribution` that it doesn't know, and it can't know which launcher
-# your script needs. Two widespread mistakes go unnoticed because of this, and both jobs end as
-# `Completed`. The next cell builds estimators without starting them, and shows what each would
-# send.
+# your script needs. So two mistakes go unnoticed, and both jobs end as `Completed`. The next cell
+# builds estimators without starting them, and shows what each would send. NaN means: not sent.
 #
 # - `custom_mpi_option`, or `custum_mpi_option`, instead of `custom_mpi_options`.
 # - `parameter_server` instead of `mpi`, in a Horovod job.
@@ -678,7 +698,8 @@ workshop.quiz("05")
 # - Equal hashes of ranks that took different images prove that they synchronised. A good accuracy
 #   doesn't.
 # - MultiWorkerMirroredStrategy needs no `mpirun`: TF_CONFIG lists the workers.
-# - A VPC changes who can reach whom.
+# - A VPC changes who can reach whom. By itself it makes nothing faster.
+# - More ranks on the same cores can make a small training slower.
 # - Compare configurations with the same global batch and the same last loss, and repeat each of
 #   them: a difference counts when it shows in every run. Know the cost, and the most it can be,
 #   before you start.
