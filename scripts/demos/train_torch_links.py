@@ -45,6 +45,10 @@ def main() -> None:
     model = Classifier(images.shape[1:], args.hidden_units).to(device)
     # A limit that is given holds for the first bucket, too, which by default has 1 MiB.
     limit = {"bucket_cap_mb": args.bucket_megabytes} if args.bucket_megabytes else {}
+    if args.all_reduce == "powersgd":
+        # Of gloo's two threads each bucket's hook keeps one, waiting for an all-reduce that needs
+        # the other: two buckets at a time wait for ever. So all gradients go into one.
+        limit = {"bucket_cap_mb": 1e6}
     parallel_model = DistributedDataParallel(model, **limit)
     register(parallel_model, args)  # the communication hook
     optimizer = torch.optim.SGD(model.parameters(), args.learning_rate, momentum=0.9)

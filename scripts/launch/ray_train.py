@@ -23,7 +23,7 @@ def train(config):
     """Be one rank. Ray has set RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT."""
     dist.destroy_process_group()  # Ray's own: the script makes one from the same variables
     sys.argv = [config["script"], *config["flags"]]
-    runpy.run_path(config["script"], run_name="__main__")
+    runpy.run_path(config["script"])["main"]()
 
 
 def main():

@@ -88,6 +88,15 @@ def join_ranks():
     return torch.device("cuda", int(env["LOCAL_RANK"])) if own_gpu else torch.device("cpu")
 
 
+def leave_ranks():
+    """End this process here: gloo can hang while Python ends (seen with PyTorch 2.2)."""
+    dist.destroy_process_group()
+    if __name__ == "__main__":  # a program that has imported this one goes on
+        if mpi := sys.modules.get("mpi4py.MPI"):  # SageMaker: mpirun python -m mpi4py FILE
+            mpi.Finalize()
+        os._exit(0)
+
+
 def mean_over_ranks(value):
     """Return the mean of a tensor over all ranks, as a float. Every rank must call it."""
     total = value.detach().clone()
@@ -267,7 +276,7 @@ def main():
     emit("weights", rank=rank, weights_sha256=digest.hexdigest())
     if rank == 0:
         save_model(args, weights, image_shape)
-    dist.destroy_process_group()
+    leave_ranks()
 
 
 if __name__ == "__main__":

@@ -192,12 +192,12 @@ COUNT = """    from torch.distributed.algorithms.ddp_comm_hooks.default_hooks im
         return allreduce_hook(group, bucket)
     parallel_model.register_comm_hook(None, hook)
     step = resume("""
-SHOW = '    emit("sent", bytes=sum(sent))\n    dist.destroy_process_group()'
+SHOW = '    emit("sent", bytes=sum(sent))\n    leave_ranks()'
 
 
 def options(digits, folder, *flags, edits=()):
     """Run train_torch_ddp_options.py; return what it printed and the bytes sent for 30 steps."""
-    counted = [("    step = resume(", COUNT), ("    dist.destroy_process_group()", SHOW), *edits]
+    counted = [("    step = resume(", COUNT), ("    leave_ranks()", SHOW), *edits]
     script = copied("train_torch_ddp_options.py", folder, *counted)
     done = start(torchrun(2), script, *STEPS, *channels(digits), *flags)
     assert len(set(done.hashes.values())) == 1
@@ -447,8 +447,8 @@ def test_needs_nothing_but_torch_and_numpy(name):
 # file -> the file it is to be read beside, and the most lines that it may add to it.
 DIFFS = {
     "train_torch_dp.py": ("train_torch.py", 13),
-    "train_torch_ddp.py": ("train_torch.py", 59),
-    "train_torch_smddp.py": ("train_torch_ddp.py", 18),
+    "train_torch_ddp.py": ("train_torch.py", 68),
+    "train_torch_smddp.py": ("train_torch_ddp.py", 19),
     "train_torch_ddp_options.py": ("train_torch_ddp.py", 21),
     "train_torch_fsdp.py": ("train_torch_ddp.py", 28),
 }

@@ -34,7 +34,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         type=number(float, 0),
         default=0,
         help="DDP sends gradients together once it has so many (MiB); 0: DDP's own limits, "
-        "25 and for the first bucket 1",
+        "25 and for the first bucket 1 (powersgd: one bucket, always)",
     )
     add_flag(
         parser,
@@ -60,7 +60,8 @@ def register(ddp_model: DistributedDataParallel, args: argparse.Namespace) -> No
         two_tier: collectives/two_tier.py, for parameters on the CPU and the backend gloo.
         fp16: the backend's own, in 16 bits. Small gradients become 0, large ones infinite.
         powersgd: the backend's own; each large weight's gradient travels as two thin matrices
-            of width args.powersgd_rank, after args.powersgd_start steps as they are.
+            of width args.powersgd_rank, after args.powersgd_start steps as they are. On gloo
+            `ddp_model` must have a single bucket: two at a time would wait for ever.
 
     Raises ScriptError where the backend cannot do it.
     """
