@@ -103,8 +103,10 @@ checks = pd.DataFrame(
 checks
 
 # %% [markdown]
-# You should see `OK` on most lines. `WARN` means that one lesson shows less here. `FAIL` means
-# that you must fix something first; `make doctor` says how.
+# You should see `OK` on most lines. `WARN` means that the course works, but a lesson may show
+# less here, or you must choose another port. You don't need to know the names in the table:
+# lessons explain them where they are used. `FAIL` means that you must fix something first;
+# `make doctor` says how.
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 failed = checks[checks["level"] == "FAIL"]
@@ -118,9 +120,10 @@ workshop.save_results(python=sys.version.split()[0], needs_checked=len(checks))
 # isn't running. On AWS it checks your credentials, and stops with one clear sentence if there are
 # none.
 #
-# On AWS the region is the one of your own configuration: the variable `AWS_DEFAULT_REGION`, or
-# what `aws configure` asked you. Choose it before the next cells create anything; what is created
-# in one region can't be seen from another. The prices in this course are those of `us-east-1`.
+# On AWS the region is the one of your own configuration: the environment variable
+# `AWS_DEFAULT_REGION`, or what `aws configure` asked you. Choose it before the next cells create
+# anything; what is created in one region can't be seen from another. The prices in this course
+# are those of `us-east-1`.
 
 # %%
 session = workshop.session(target=target, seat=seat)
@@ -224,7 +227,8 @@ sorted(str(path.relative_to(digits)) for path in digits.rglob("*.npz"))
 # The training images are in four files, not one. That matters later: data in several files can
 # be shared among several instances.
 #
-# Now they go to S3. Files that are there already are not sent again.
+# Now they go to S3. With the five data files goes a sixth, `manifest.json`: it has every file's
+# checksum. Files that are there already are not sent again.
 
 # %%
 data = f"s3://{session.bucket}/data/digits"
@@ -236,9 +240,9 @@ uploaded = data_prep.upload(digits, data, client=session.client("s3"))
 # the channel `training` it is `SM_CHANNEL_TRAINING`.
 #
 # How the files get there is the **input mode**. `File` copies all of them before the script
-# starts. `FastFile` fetches each file when the script opens it, which pays off with many GB. Older
-# texts teach a third mode, `Pipe`, for which a script needs special reading code such as
-# `PipeModeDataset`. It is legacy.
+# starts. It is the SDK's default, and this job uses it. `FastFile` fetches each file when the
+# script opens it, which pays off with many GB. Older texts teach a third mode, `Pipe`, for which
+# a script needs special reading code such as `PipeModeDataset`. It is legacy.
 
 # %%
 channels = {"training": f"{data}/training", "test": f"{data}/test"}
@@ -274,9 +278,10 @@ workshop.show_function("train/train_tf.py", "train_step")
 #    computation and the weights, in a folder) in a folder with a **number** as its name: `1`.
 #
 # Below are the lines of the script that know about an instance. Each has a default, so that
-# `python scripts/train/train_tf.py` runs on a laptop, too. The file needs nothing but TensorFlow
-# and numpy: copy it, and make it yours. The same goes for every file in `scripts/train/`; there is
-# one for each way to train.
+# `python scripts/train/train_tf.py` runs on a laptop, too. The line with `SM_CHECKPOINT_DIR` is
+# optional: it is for checkpoints, copies of the training's state that a later lesson needs. The
+# file needs nothing but TensorFlow and numpy: copy it, and make it yours. The same goes for every
+# file in `scripts/train/`; there is one for each way to train.
 
 # %%
 lines = (workshop.TRAIN / "train_tf.py").read_text().splitlines()
@@ -333,10 +338,10 @@ for name, value in session.job_settings("first").items():
 workshop.cost("ml.c5.xlarge", instance_count=1, seconds=300)
 
 # %% [markdown]
-# Take both numbers for what they are. The price per hour has the date above; it was quoted from
-# public projects, which agree with each other, and prices change. The seconds are guesses: what
-# this kit measures are seconds *here*, and no job of it has been billed on AWS yet. Look at your
-# first bill.
+# Take both numbers for what they are. The price per hour has the date above; the link is AWS's
+# own list, but we read the price in public projects that quote that list and agree with each
+# other. Prices change. The seconds are guesses: what this kit measures are seconds *here*, and no
+# job of it has been billed on AWS yet. Look at your first bill.
 #
 # ## Run the job
 #
@@ -361,7 +366,8 @@ estimator.fit(channels, wait=False)
 result = workshop.follow(estimator)
 
 # %% [markdown]
-# You should see `Completed`, the seconds of each phase, and four metrics.
+# You should see `Completed`, the seconds of each phase, and four metrics. A sample is one image
+# here, and the accuracy is a share: 1 means that all test images are right.
 #
 # `billable` is the time that AWS would charge for: the seconds from the moment when the instances
 # begin to download until the model is uploaded, times the instances. Waiting for instances is
@@ -400,7 +406,8 @@ assert result.phases["Training"] > 0, "The job has no Training phase: look at re
 #
 # The job doesn't run in this notebook. If you close the notebook, the job continues. To find it
 # again you need only its name, which `workshop jobs` and the AWS console list. `attach` makes an
-# estimator from it. If the job is still running, `attach` waits until it ends.
+# estimator from it. If the job is still running, `attach` waits until it ends. It prints the
+# job's phases; the time on each line is that of the job's last change, not of the phase.
 
 # %%
 attached = TensorFlow.attach(result.name, sagemaker_session=session.sagemaker_session)
@@ -455,7 +462,7 @@ for line in result.lines:
 epochs_table, steps = result.table("epoch"), result.table("step")
 loss = {"one step": steps.set_index("step")["train_loss"]}
 loss["mean of an epoch"] = epochs_table.set_index("step")["train_loss"]
-plots.lines(loss, "The training loss", "step (one global batch)", "training loss (cross-entropy)")
+plots.lines(loss, "The training loss", "training step (one batch)", "training loss (cross-entropy)")
 epochs_table[["epoch", "train_loss", "test_accuracy", "samples_per_second"]].tail()
 
 # %% [markdown]
