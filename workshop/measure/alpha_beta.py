@@ -33,6 +33,7 @@ from workshop.measure.all_reduces import (
     TWO_TIER_CHUNK_BYTES,
     Message,
     Placement,
+    Rounds,
     bytes_by_instance,
     rounds,
 )
@@ -193,12 +194,7 @@ def estimated_seconds(
     if algorithm == "two_tier" and isinstance(links, TwoTiers):
         return two_tier_spans(n_bytes, ranks_per_instance, instances, links)[-1].end
     found = rounds(algorithm, n_bytes, ranks_per_instance, instances)
-    # An algorithm repeats its rounds: each different one is worked out once.
-    kept: dict[int, float] = {}
-    for messages in found:
-        if id(messages) not in kept:
-            kept[id(messages)] = _round_seconds(messages, links, place)
-    return sum(kept[id(messages)] for messages in found)
+    return sum(_each_seconds(found, links, place))
 
 
 @dataclass(frozen=True)
@@ -228,7 +224,7 @@ def two_tier_spans(
     count = chunks or max(1, int(n_bytes // TWO_TIER_CHUNK_BYTES))
     place = Placement(instances, ranks_per_instance)
     found = rounds("two_tier", n_bytes / count, ranks_per_instance, instances)
-    seconds = [links.seconds(messages, place) for messages in found]
+    seconds = _each_seconds(found, links, place)
     within = ranks_per_instance - 1  # rounds of the first step, and as many of the last
     scatter, gather = sum(seconds[:within]), sum(seconds[len(seconds) - within :])
     cross = sum(seconds[within : len(seconds) - within])
@@ -244,6 +240,15 @@ def two_tier_spans(
         inside = start + gather
         spans.append(Span("inside", "all-gather", chunk, start, inside))
     return spans
+
+
+def _each_seconds(found: Rounds, links, place: Placement) -> list[float]:
+    """How long each round takes. An algorithm repeats its rounds: each is worked out once."""
+    kept: dict[int, float] = {}
+    for messages in found:
+        if id(messages) not in kept:
+            kept[id(messages)] = _round_seconds(messages, links, place)
+    return [kept[id(messages)] for messages in found]
 
 
 def _round_seconds(messages: list[Message], links, place: Placement) -> float:

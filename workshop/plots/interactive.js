@@ -111,11 +111,19 @@
     return seconds.length ? Math.max(...seconds) : 0;
   };
 
+  // An algorithm repeats its rounds: each is worked out once.
+  const eachSeconds = (rounds, tiers, each) => {
+    const known = new Map();
+    return rounds.map((messages) => {
+      if (!known.has(messages)) known.set(messages, roundSeconds(messages, tiers, each));
+      return known.get(messages);
+    });
+  };
+
   // While a chunk crosses the network, the next one is added up inside its instance.
   const twoTierSeconds = (bytes, instances, each, tiers) => {
     const count = Math.max(1, Math.floor(bytes / 1048576));
-    const rounds = ALGORITHMS.two_tier(bytes / count, instances, each);
-    const seconds = rounds.map((messages) => roundSeconds(messages, tiers, each));
+    const seconds = eachSeconds(ALGORITHMS.two_tier(bytes / count, instances, each), tiers, each);
     const last = seconds.length - (each - 1); // where the rounds of the all-gather begin
     const scatter = sum(seconds.slice(0, each - 1));
     const cross = sum(seconds.slice(each - 1, last));
@@ -134,13 +142,7 @@
   const model = {
     allReduceSeconds({ algorithm, bytes, instances, each, tiers }) {
       if (algorithm === "two_tier") return twoTierSeconds(bytes, instances, each, tiers);
-      const known = new Map(); // an algorithm repeats its rounds: each is worked out once
-      return sum(
-        ALGORITHMS[algorithm](bytes, instances, each).map((messages) => {
-          if (!known.has(messages)) known.set(messages, roundSeconds(messages, tiers, each));
-          return known.get(messages);
-        })
-      );
+      return sum(eachSeconds(ALGORITHMS[algorithm](bytes, instances, each), tiers, each));
     },
     atBandwidth(tiers, bitsPerSecond) {
       if (bitsPerSecond === null) return tiers;
