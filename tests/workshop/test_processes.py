@@ -1,7 +1,9 @@
 """Scripts run as processes: their JSON lines, their errors, and nothing left of them."""
 
+import json
 import os
 import signal
+import subprocess
 import sys
 import time
 
@@ -70,6 +72,36 @@ def test_when_one_fails_all_end_with_what_they_started(tmp_path):
         run_together(python(starter), python(fail))
     assert time.monotonic() - began < 300
     wait_until_gone([int(note.read_text())])
+
+
+ALWAYS_POLLING = """if True:
+    import os, sys
+    from workshop.launch import supervisor
+
+    supervisor.POLL_SECONDS = 1e-6
+    supervisor._supervise(os.getppid(), int(sys.argv[1]))
+"""
+
+
+def test_the_supervisor_ends_at_whatever_moment_it_is_told():
+    sleeper = {"command": ["sleep", "600"], "environment": {}, "folder": None}
+    request = json.dumps([sleeper | {"output": None, "descriptors": []}]).encode()
+    for _ in range(12):
+        reports, sink = os.pipe()
+        with subprocess.Popen(
+            [*python(ALWAYS_POLLING), str(sink)], stdin=subprocess.PIPE, pass_fds=[sink]
+        ) as supervisor:
+            os.close(sink)
+            supervisor.stdin.write(request)
+            supervisor.stdin.close()
+            with open(reports) as stream:
+                _, _, pid = json.loads(stream.readline())
+                supervisor.terminate()
+                try:
+                    supervisor.wait(timeout=60)
+                finally:
+                    supervisor.kill()
+            wait_until_gone([pid])
 
 
 def test_a_program_that_does_not_end_is_given_up():

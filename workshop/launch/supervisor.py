@@ -246,9 +246,9 @@ class Processes:
 
 def _supervise(parent: int, reports: int) -> None:
     """Start what stdin asks for. End it all when told to, or when the parent is gone."""
-    ended = threading.Event()
+    told: list[bool] = []
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: ended.set())
+        signal.signal(number, lambda *_: told.append(True))  # a handler takes no lock
     _prctl(PR_SET_CHILD_SUBREAPER, 1)  # what a dead mpirun leaves becomes this process's child
     running = {}
     with open(reports, "w", buffering=1) as stream:
@@ -263,7 +263,8 @@ def _supervise(parent: int, reports: int) -> None:
                 report(index, "pid", process.pid)
             else:
                 report(index, "status", NOT_FOUND)
-        while running and not ended.wait(POLL_SECONDS) and os.getppid() == parent:
+        while running and not told and os.getppid() == parent:
+            time.sleep(POLL_SECONDS)
             for index, process in list(running.items()):
                 if (status := process.poll()) is not None:
                     del running[index]
