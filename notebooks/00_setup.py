@@ -42,6 +42,9 @@
 # - `seat`: your name in a shared AWS account. It becomes part of the name of everything you create.
 # - `epochs`: how many times the job goes through the data.
 # - `expected_accuracy`: the share of test images that the trained model must get right.
+#
+# The cell after it imports the course's two packages: `workshop` has the functions that the lessons
+# call, and `data_prep` prepares data. Then it prints the versions of the libraries behind them.
 
 # %% tags=["parameters"]
 target = "local"
@@ -77,8 +80,8 @@ print(workshop.versions())
 # All of it is in one **region**, a place such as `us-east-1` (Virginia). Buckets, instances and
 # prices belong to a region.
 #
-# You ask for a job with one request over HTTP, `CreateTrainingJob`. The SageMaker Python SDK
-# writes that request for you when you call `fit()`.
+# You ask for a job with one request over HTTP, `CreateTrainingJob`. AWS's Python library for it,
+# the **SageMaker Python SDK**, writes that request for you when you call `fit()`.
 #
 # This course runs without an account, because with `target = "local"` a **local endpoint** answers
 # that request. It is a program on this machine that understands the same requests as AWS. It rents
@@ -144,9 +147,10 @@ session
 # CloudFormation, the service that creates what a template says. What it creates from one template
 # is a **stack**: things that are created, changed and deleted together.
 #
-# This is what the template allows the job's role to do with S3:
+# This is what the template allows the job's role to do with S3. (The folded cell cuts these lines
+# out of the file; only its table matters.)
 
-# %%
+# %% jupyter={"source_hidden": true}
 import re
 
 template = (workshop.TRAIN.parents[1] / "cloudformation" / "roles.yaml").read_text()
@@ -161,9 +165,9 @@ pd.DataFrame(allowed.values(), index=list(allowed), columns=["Action", "Resource
 # %% [markdown]
 # `Action` lists the calls that are allowed, `Resource` on what: that one bucket, and writing only
 # below `jobs/`. (`BUCKET` stands for the bucket's full name.) So the role is narrow, and that
-# matters, because *your script runs with it*. Many tutorials attach policies such as
-# `AmazonSageMakerFullAccess`, or allow an action on `"*"`, which means everything in the account.
-# Such policies are too broad:
+# matters, because *your script runs with it*. A list like this one is called a **policy**. Many
+# tutorials attach a ready-made one such as `AmazonSageMakerFullAccess`, or allow an action on
+# `"*"`, which means everything in the account. Such policies are too broad:
 #
 # - `s3:*` on `*`: a wrong path in a script, or a package with malicious code, reads or deletes
 #   *every* bucket of the account.
@@ -236,8 +240,8 @@ uploaded = data_prep.upload(digits, data, client=session.client("s3"))
 
 # %% [markdown]
 # A job gets its data through **channels**. A channel has a name and an address in S3. On the
-# instance it is a folder, `/opt/ml/input/data/NAME`, and a variable tells the script where: for
-# the channel `training` it is `SM_CHANNEL_TRAINING`.
+# instance it is a folder, `/opt/ml/input/data/NAME`, and an environment variable tells the script
+# where: for the channel `training` it is `SM_CHANNEL_TRAINING`.
 #
 # How the files get there is the **input mode**. `File` copies all of them before the script
 # starts. It is the SDK's default, and this job uses it. `FastFile` fetches each file when the
@@ -254,7 +258,9 @@ assert len(uploaded.sent) + len(uploaded.skipped) >= 5, "Some files are missing:
 # ## The script
 #
 # This is the part of `scripts/train/train_tf.py` that does the work: one step of training. Read it
-# from the top. Take a batch, compute the loss, compute the gradients, apply them.
+# from the top. Take a batch, compute the loss, compute the gradients, apply them. (`GradientTape`
+# records the computation, so that TensorFlow can compute the gradients from it. The logits are the
+# model's outputs before they become probabilities. `@tf.function` compiles the whole step.)
 
 # %%
 workshop.show_function("train/train_tf.py", "train_step")
@@ -295,14 +301,15 @@ print("\n".join(line.strip() for line in lines if 'env("SM_' in line))
 #
 # ## Describe the job
 #
-# An **estimator** describes a job: which script, on what, with which framework. Its last line adds
-# what all jobs of this course share. The cell below it shows what that is.
+# An **estimator** describes a job: which script, on what, with which framework. The line with `**`
+# adds what all jobs of this course share; the cell after this one prints it.
 #
 # `framework_version` chooses a container image on AWS. The local endpoint pulls no image: it
 # runs what is installed here, and says so in the job's log. `instance_type` is one without a
 # GPU: for models as small as ours a CPU is enough, and costs a fraction.
 #
-# > The images of these lessons are old on purpose: TensorFlow 2.12 is the last with Horovod inside.
+# > The images of these lessons are old on purpose: TensorFlow 2.12 is the last with Horovod inside,
+# > the library of lessons 04 and 05.
 # > They get **no security patches** any more
 # > ([which do](https://aws.github.io/deep-learning-containers/reference/support_policy)). For your
 # > own work take a current one: TensorFlow 2.21 is patched until 2027-07-10 (read 2026-11-22).
@@ -321,9 +328,9 @@ estimator = TensorFlow(
 )
 
 # %% [markdown]
-# In a script of your own you would write these lines in its place. `source_dir` is the folder that
-# is sent along, `metric_definitions` is explained below, and `max_run` is the limit in seconds
-# after which SageMaker ends the job, so that a script that hangs can't cost a weekend:
+# In a script of your own you would write these lines in place of the one with `**`. `source_dir` is
+# the folder that is sent along, `metric_definitions` is explained below, and `max_run` is the limit
+# in seconds after which SageMaker ends the job, so that a script that hangs can't cost a weekend:
 
 # %%
 for name, value in session.job_settings("first").items():
@@ -447,7 +454,7 @@ workshop.save_results(saved=saved)
 #
 # All that the script prints goes to CloudWatch Logs, AWS's service for logs, line by line. Each
 # instance writes a log of its own; the first instance is called `algo-1`. The log begins with what
-# the instance is told about itself, the `SM_…` variables:
+# the instance is told about itself, the environment variables `SM_…`:
 
 # %%
 for line in result.lines:
