@@ -175,6 +175,15 @@ def copy_from_rank_0(strategy, variables):
         variable.assign(tf.cast(strategy.experimental_local_results(sums)[0], variable.dtype))
 
 
+def listens(host, port):
+    """Return whether a process listens there. A host that has gone doesn't even refuse."""
+    try:
+        socket.create_connection((host, port), timeout=2).close()
+    except OSError:
+        return False
+    return True
+
+
 def leave(strategy):
     """End together: a worker that ends early counts as lost. Rank 0, which all report to, is last.
 
@@ -183,7 +192,7 @@ def leave(strategy):
     strategy.run(lambda: tf.distribute.get_replica_context().all_reduce("SUM", tf.constant(0.0)))
     deadline = time.monotonic() + 8
     for host, port in (worker.rsplit(":", 1) for worker in WORKERS[1:] if RANK == 0):
-        while time.monotonic() < deadline and socket.socket().connect_ex((host, int(port))) == 0:
+        while time.monotonic() < deadline and listens(host, int(port)):
             time.sleep(0.05)
 
 

@@ -89,6 +89,15 @@ def load(folder):
     return images, labels
 
 
+def listens(host, port):
+    """Return whether a process listens there. A host that has gone doesn't even refuse."""
+    try:
+        socket.create_connection((host, port), timeout=2).close()
+    except OSError:
+        return False
+    return True
+
+
 def serve(args, images, labels, cluster):
     """Be a worker: write this worker's part to files, then run what the coordinator sends."""
     addresses, index = cluster.cluster_spec().as_dict(), cluster.task_id
@@ -106,7 +115,7 @@ def serve(args, images, labels, cluster):
         tf.distribute.Server(cluster.cluster_spec(), "worker", index, "grpc", threads)
         host, port = addresses["chief"][0].split(":")
         for serving in (False, True):  # until the coordinator is there; then until it has ended
-            while (socket.socket().connect_ex((host, int(port))) == 0) == serving:
+            while listens(host, int(port)) == serving:
                 time.sleep(1)
 
 

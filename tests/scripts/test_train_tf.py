@@ -4,7 +4,9 @@ import ast
 import difflib
 import importlib.util
 import re
+import socket
 import sys
+import time
 from types import SimpleNamespace
 
 import numpy as np
@@ -220,6 +222,26 @@ def test_the_check_finds_a_worker_whose_updates_are_missing(digits, tmp_path):
     alone = Alone(tmp_path / "run", "train_tf_ps.py", digits, deaf)
     with pytest.raises(AssertionError, match="never reached the model"):
         check_every_worker_taught(alone.run(2, *BY_CLASS, "--epochs", 8))
+
+
+@pytest.mark.parametrize("name", ["train_tf_ps.py", "train_tf_multiworker.py"])
+def test_a_host_that_answers_nothing_is_not_waited_for(name):
+    """Where an instance has been given back, a connection isn't refused: nobody answers at all."""
+    body = ast.parse((TRAIN / name).read_text()).body
+    [listens] = [one for one in body if getattr(one, "name", "") == "listens"]
+    scope = {"socket": socket}
+    exec(ast.unparse(listens), scope)  # importing the file would import TensorFlow
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as server:
+        assert scope["listens"](*server.getsockname())
+        waiting = [socket.socket() for _ in range(8)]  # more than the queue holds: then silence
+        for one in waiting:
+            one.setblocking(False)
+            one.connect_ex(server.getsockname())
+        began = time.monotonic()
+        assert not scope["listens"](*server.getsockname())
+        assert time.monotonic() - began < 60  # unbounded, TCP gives up after 127 s
+        for one in waiting:
+            one.close()
 
 
 def test_trains_on_tfrecord_files_of_images_of_cifar10s_size(tmp_path):
