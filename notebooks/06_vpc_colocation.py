@@ -38,7 +38,7 @@
 # %% [markdown]
 # ## Set up
 #
-# - `links`: the bandwidths to try between instances. `400mbit` is 400 Mbit/s, and `wide` means no
+# - `links`: the bandwidths to try between instances. `200mbit` is 200 Mbit/s, and `wide` means no
 #   limit. Only the local endpoint can limit bandwidth.
 # - `global_batch_size`, `hidden_units`: the training. More hidden units mean more gradients to
 #   send; a larger batch means more to compute before they are sent.
@@ -60,13 +60,13 @@ target = "local"
 seat = "me"
 instance_type = "ml.c5.xlarge"
 layout_instance_type = "ml.c5.2xlarge"
-links = ["wide", "400mbit", "200mbit", "100mbit", "50mbit"]
+links = ["wide", "200mbit", "100mbit", "50mbit"]
 global_batch_size = 512
 hidden_units = 2000
 epochs = 6
 layout_link = "200mbit"
 layout_ranks = 8
-layout_instances = [1, 2, 4, 8]
+layout_instances = [1, 2, 4]
 layout_megabytes = 8
 make_network = True
 max_run = 900
@@ -199,17 +199,14 @@ workshop.save_results(rules=rules, network=network)
 # ## The cost, before it runs
 #
 # The lesson has two sets of jobs. The first trains on one instance and on two. The second places
-# eight ranks on 1, 2, 4 or 8 instances; `2 x 4` means 2 instances with 4 ranks on each.
+# eight ranks on 1, 2 or 4 instances; `2 x 4` means 2 instances with 4 ranks on each.
 #
-# On AWS the lesson starts fewer jobs than in a local run. Bandwidth can't be limited there, so each
-# library runs once on two instances. And new accounts may not start eight instances at once, so
-# `8 x 1` is left out. The table has the jobs of AWS. In a local run it also has `8 x 1`, so its sum
-# is higher than the cost given at the top of this lesson.
+# The table has the jobs of AWS. A local run has more of them: it limits the bandwidth, which AWS
+# doesn't offer, and repeats the jobs on two instances for each limit.
 
 # %%
 tried = ["wide"] if unshaped else links
-most_instances = 1 if kept else 8 if target == "local" else 4
-counts = [n for n in layout_instances if n <= most_instances]
+counts = [1] if kept else layout_instances
 layouts = {f"{n} x {layout_ranks // n}": n for n in counts}
 planned = {"one instance": (instance_type, 1, 2), "two instances": (instance_type, 2, 2)}
 planned |= {name: (layout_instance_type, count, 1) for name, count in layouts.items()}
@@ -471,7 +468,7 @@ pd.DataFrame({"GPUs": types, "Gbit/s (AWS)": documented, "Gbit/s per GPU": per_r
 def measuring(instances: int, ranks_each: int, **more) -> PyTorch:
     """One all-reduce, measured on so many instances; before it, single messages."""
     processes = {"enabled": True, "processes_per_host": ranks_each}
-    settings = {"algorithms": "gloo,two_tier", "bytes": layout_megabytes * 1_000_000}
+    settings = {"algorithms": "gloo,two_tier", "bytes": layout_megabytes * 1_000_000, "blocks": 3}
     return PyTorch(
         entry_point="measure_all_reduce.py",
         instance_count=instances,
@@ -520,10 +517,10 @@ workshop.save_results(by_type={kind: list(one / 1000) for kind, one in by_type.i
 # communication matters.
 #
 # **The same number of ranks.** Should eight ranks be close together? Eight ranks can be in one
-# instance of eight, or in eight instances of one. In a ring, each rank sends nearly twice its
+# instance of eight, or in four instances of two. In a ring, each rank sends nearly twice its
 # gradients wherever it is. What differs is **which links they take**: in one instance none of them
-# uses the network. With two, four or eight instances, each link carries the same amount. So a ring
-# should need the same time on two instances as on eight, and only 1 x 8 should be much faster.
+# uses the network. With two or four instances, each link carries the same amount. So a ring should
+# need the same time on two instances as on four, and only 1 x 8 should be much faster.
 #
 # The jobs measure two algorithms: `gloo`, PyTorch's ring, and `two_tier`, the subject of lesson 07.
 # `two_tier` adds up gradients inside each instance before it sends anything, so it can only gain

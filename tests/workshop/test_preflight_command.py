@@ -92,7 +92,7 @@ def test_a_lesson_is_checked_job_by_job():
     jobs = [line for line in output.splitlines() if line and not line.startswith(" ")]
     total = re.search(r"All 12 jobs together: at most (\d+\.\d\d) USD\.", jobs.pop())
     assert total and float(total[1]) == pytest.approx(20 * 1020 / 3600 * 0.204, abs=0.005)
-    once = ["1 x 1", "1 x 2", "2 x 1", "2 x 2 in a VPC", "2 x 1 MultiWorker"]
+    once = ["1 x 1", "1 x 2", "2 x 1", "2 x 1 in a VPC", "2 x 1 MultiWorker"]
     again = [f"{name}, run 2" for name in (*once[:3], "2 x 2", *once[3:])]
     assert [line.split(":")[0] for line in jobs] == ["horovod", *once, *again]
 

@@ -212,13 +212,13 @@ def _lesson_05(lesson) -> Iterator[LessonJob]:
         yield horovod(f"{n} x 1{run}", n, 1)
         if number > 1:
             yield horovod(f"{n} x {m}{run}", n, m)
-        yield horovod(f"{n} x {m} in a VPC{run}", n, m, in_vpc=True)
+        yield horovod(f"{n} x 1 in a VPC{run}", n, 1, in_vpc=True)
         name = f"{n} x 1 MultiWorker{run}"
         yield _job(name, "train_tf_multiworker.py", instances, **own_way, **common)
 
 
 def _lesson_06(lesson) -> Iterator[LessonJob]:
-    """On AWS links stay as they are; and the largest layout is left out (see the lesson)."""
+    """On AWS links stay as they are."""
     common = {"label": "links", "max_run": lesson.max_run}
     training = common | {
         "distribution": _mpi(1, custom_mpi_options=YIELD),
@@ -236,7 +236,7 @@ def _lesson_06(lesson) -> Iterator[LessonJob]:
         instances = f"{count} x {lesson.instance_type}"
         yield _job(f"DDP, {name}", "train_torch_ddp.py", instances, **training, **PYTORCH)
         yield _job(f"Horovod, {name}", "train_tf_horovod.py", instances, **training, **TENSORFLOW)
-    for count in [count for count in lesson.layout_instances if count <= 4]:
+    for count in lesson.layout_instances:
         processes = lesson.layout_ranks // count
         yield _job(
             f"{count} x {processes}",
@@ -247,6 +247,7 @@ def _lesson_06(lesson) -> Iterator[LessonJob]:
             hyperparameters={
                 "algorithms": "gloo,two_tier",
                 "bytes": lesson.layout_megabytes * 1_000_000,
+                "blocks": 3,
             },
             **common,
             **PYTORCH,
