@@ -41,7 +41,6 @@ def only_here(request: dict) -> bool:
         (lesson_06 and narrowed and "algorithms" not in settings)
         or (lesson_07 and not narrowed and "algorithms" in settings)
         or links.get("LOCAL_SAGEMAKER_LINKS") == "by-type"
-        or (lesson_06 and request["ResourceConfig"]["InstanceCount"] > 4)
         or "sagemaker_distributed_dataparallel_enabled" in settings
     )
 
