@@ -118,9 +118,10 @@ print(choice.explanation)
 # ## The cost, before it runs
 #
 # These are the jobs of this lesson. The 180 seconds for each are an estimate for AWS, where a job
-# of this size mostly starts and stops. *USD at most* is a guarantee, because `max_run` stops a job
-# that hangs. Ranks that wait for each other would otherwise wait, and cost money, for much longer.
-# `instance_count` in the table is the sum over all repeats.
+# of this size mostly starts and stops. *USD at most* is a guarantee: it counts `max_run`, after
+# which SageMaker stops a job that hangs, and the 120 seconds that stopping may take. Ranks that
+# wait for each other would otherwise wait, and cost money, for much longer. `instance_count` and
+# *USD per hour* in the table count all repeats together.
 
 # %%
 n, m = instance_count, processes_per_host
@@ -249,7 +250,8 @@ result = workshop.follow(estimator)
 
 # %% [markdown]
 # You should see `Completed`, and `x 2 instance(s)` after the billable seconds: you pay for both
-# instances until the slower one is done.
+# instances until the slower one is done. The metrics are those of the last epoch; the table further
+# down has the median over all epochs.
 
 # %%
 world_size = instance_count * processes_per_host
@@ -429,8 +431,8 @@ def multi_worker() -> TensorFlow:
 # configuration was the job above.) Meanwhile `overhead` counts the CPU seconds that this notebook
 # and the local endpoint take from the jobs; you need the number further down.
 #
-# **Predict** before you run them: samples per second compared with one rank. Think of how many
-# cores the ranks share.
+# **Predict:** how many times the samples per second of one rank will the largest configuration
+# reach? Think of how many cores the ranks share.
 
 # %%
 one_round = {
@@ -544,8 +546,9 @@ workshop.save_results(comparison=measured.to_dict("index"), loss_spread=same.max
 # as many seconds as were billed here.
 #
 # Which differences mean anything? Two configurations differ only if *every* run of one is faster
-# than *every* run of the other. The VPC row is the control: locally it is the same thing as
-# `2 x 1`, so it should not differ.
+# than *every* run of the other. With two runs of each that is a weak test: if nothing differs,
+# chance alone separates them in one case of three. Raise `repeats` for a stronger one. The VPC row
+# is the control: locally it is the same thing as `2 x 1`, so it should not differ.
 
 
 # %%
@@ -576,7 +579,8 @@ guess.compare(speed_up=comparison["speed-up"][f"{n} x {m}"])
 # are the same. But a job is also *followed*: the local endpoint collects its log and answers this
 # notebook, which asks every half second. That takes CPU time from the same cores, and in each step
 # every rank waits for the slowest. The next cell prints how much CPU time it was. The verdict on
-# `mpirun here` above says whether it shows in the step times.
+# `mpirun here` above says whether it shows in the step times. (If it says that the job was the
+# faster one, then following it cost nothing that two runs can show.)
 
 # %%
 cores = os.cpu_count()
@@ -612,15 +616,13 @@ parts
 workshop.save_results(alone=alone.to_dict(), overhead=used / waited)
 
 # %% [markdown]
-# Two causes are known. First, the strategy sets up its distributed data set anew for each epoch.
-# Here an epoch has only five steps; a longer one would spread that cost over more steps. Second,
-# its step also sums up the loss over all workers, which is one more all-reduce. (A copy of the
-# script with more clocks in it, run for this lesson on 2 busy cores on 2026-11-22: 65 to 230 ms to
-# set up an epoch's data with one worker; 5 to 10 ms for a step with one worker, and 16 to 28 with
-# two.)
+# One cause is known: MultiWorker's step also sums up the loss over all workers, which is one more
+# all-reduce. With one worker that costs nothing. (The strategy also sets up its data set anew for
+# each epoch. That makes the job longer, but it isn't in these times: they leave out an epoch's
+# first step.)
 #
 # A job's bill also has a part that doesn't depend on the number of steps. How much of the billed
-# time of the `n x m` job went into steps?
+# time of the first job, with all ranks, went into steps?
 
 # %%
 step_count = int(result.table("epoch")["step"].iloc[-1])
@@ -643,7 +645,7 @@ workshop.save_results(share_of_steps=share)
 # your script needs. So two mistakes go unnoticed, and both jobs end as `Completed`. The next cell
 # builds estimators without starting them, and shows what each would send. NaN means: not sent.
 #
-# - `custom_mpi_option`, or `custum_mpi_option`, instead of `custom_mpi_options`.
+# - `custom_mpi_option` instead of `custom_mpi_options`: an *s* is missing.
 # - `parameter_server` instead of `mpi`, in a Horovod job.
 
 

@@ -155,8 +155,8 @@ pd.Series(across, name="MB sent over each instance's link (computed)").to_frame(
 
 # %%
 guess = workshop.guess(
-    two_tier="How many times as fast as the ring is the two-tier all-reduce?",
-    blind="How many times as slow is the ring that ignores the topology?",
+    two_tier="How many times as fast as gloo's ring is the two-tier all-reduce?",
+    blind="The ring that ignores the topology: how many times as long as the ring does it take?",
 )
 
 # %% [markdown]
@@ -392,7 +392,9 @@ plots.interactive.calculator(tiers, compute, size, images=64, cores=cores)
 #
 # So Herring has two tiers as well. In its middle step a server does the adding instead of a ring.
 # The function below is a small version of the idea, in which one rank of each instance plays the
-# server. It is the `herring` bar in the picture under *Measured*.
+# server. It is the `herring` bar in the picture under *Measured*. It sends as many bytes over the
+# network as two tiers do. But inside an instance it sends whole tensors along a tree, without
+# chunks, so it can take longer, and the model knows less about it.
 #
 # The paper reports that this reduces gradients twice as fast as all-reduce, with 85 % scaling
 # efficiency on 2048 V100 GPUs
@@ -512,7 +514,8 @@ steps.buckets(tensors, "How the tensors of a ResNet fall into DDP's buckets")
 # %% [markdown]
 # The first bucket is larger than its limit of 1 MiB, because DDP doesn't split tensors: it closes a
 # bucket with the tensor that fills it. Now the same step as a timeline. Each rank has two rows,
-# what it computes and what is being sent meanwhile, both recorded by `torch.profiler`.
+# what it computes and what is being sent meanwhile, both recorded by `torch.profiler`. It shows one
+# step of each kind, which may be a slow or a quick one; the medians below it decide.
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
 link = "no limit" if unshaped else overlap_between
@@ -535,10 +538,12 @@ assert len(tensors) > 1, "With one bucket there is nothing to overlap."
 workshop.save_results(overlap=seen, hidden=hidden)
 
 # %% [markdown]
-# How to read the timeline: in the upper half the all-reduce begins when `backward` is over, and
-# both ranks wait for it. In the lower half the first all-reduces run *during* `backward`. The last
-# bucket can never be hidden, because there is nothing left to compute. In lesson 06's model a
-# single tensor has nine tenths of all bytes, so there was nothing to hide its sending behind.
+# How to read the timeline: in the upper half the all-reduce begins when `backward` is over, or
+# nearly over, and both ranks wait for it. In the lower half the first all-reduces run *during*
+# `backward`. The bucket that starts last can never be hidden, because there is nothing left to
+# compute. (It shares the link with the one before it, so it need not end last.) In lesson 06's
+# model a single tensor has nine tenths of all bytes, so there was nothing to hide its sending
+# behind.
 #
 # ## Sending less, or in another order
 #
@@ -594,6 +599,8 @@ results = workshop.run_jobs(jobs, channels)
 
 # %%
 own = {name: 1000 * one.table("epoch")["step_seconds"].dropna() for name, one in results.items()}
+compressed = results["powersgd"].table("epoch")["step"].shift() >= 10  # before: ordinary steps
+own["powersgd"] = own["powersgd"][compressed] if compressed.any() else own["powersgd"]
 losses = {name: one.table("epoch")["train_loss"] for name, one in results.items()}
 step_ms = {name: list(one) for name, one in (kept.results["steps"] if kept else own).items()}
 if kept:
@@ -631,9 +638,9 @@ workshop.save_results(steps=step_ms, faster=faster.to_dict(), apart=apart)
 #   nothing to add up inside.
 # - **fp16** sends half the bytes, rounded to 16 bits. The last losses above show whether that is
 #   visible after so few steps.
-# - **powersgd** sends the fewest bytes and computes the most. It starts after ten ordinary steps,
-#   and it changes what is learned a little: what one step leaves out is added to the next step's
-#   gradients. It is for very slow links.
+# - **powersgd** sends the fewest bytes and computes the most. Its first ten steps are ordinary
+#   ones, and the picture leaves out their epochs. It changes what is learned a little: what one
+#   step leaves out is added to the next step's gradients. It is for very slow links.
 #
 # ## SMDDP itself
 #
@@ -646,9 +653,9 @@ workshop.save_results(steps=step_ms, faster=faster.to_dict(), apart=apart)
 workshop.show_diff("train/train_torch_ddp.py", "train/train_torch_smddp.py")
 
 # %% [markdown]
-# It has a second collective: an **all-gather** for FSDP (fully sharded data parallel), which has to
-# gather each layer's weights before it can use them. And it has two limits that DDP jobs run into:
-# no `torch.distributed.new_group()`, and no second backend such as gloo beside it
+# SMDDP also offers an **all-gather** for FSDP (fully sharded data parallel), which has to gather
+# each layer's weights before it can use them. And SMDDP has two limits that DDP jobs run into: no
+# `torch.distributed.new_group()`, and no second backend such as gloo beside it
 # ([AWS](https://docs.aws.amazon.com/sagemaker/latest/dg/data-parallel-modify-sdp-pt.html), read on
 # 2026-11-22). A script that makes groups of its own, as exercise 3 does, can't use SMDDP.
 #

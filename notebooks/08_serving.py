@@ -17,7 +17,7 @@
 # **After this lesson you can**
 #
 # - say what `deploy()` makes, in which order, and which part of it costs money;
-# - send a model images in five forms, and write the two functions that add a form of your own;
+# - send a model images in four forms, and write the two functions that add a form of your own;
 # - find the images that it gets wrong;
 # - report how long an answer takes, as a median and as a 99th percentile;
 # - run a whole file through a model without an endpoint.
@@ -40,7 +40,7 @@
 # - `instance_type`: for the training job. `serving_type`: for the endpoint and batch transforms.
 # - `in_vpc`: put the endpoint into your network, lesson 06's stack. If there is none, SageMaker
 #   uses a network of its own.
-# - `epochs`: of the training. `requests`: how many answers are timed.
+# - `epochs`: how often the training goes through the data. `requests`: how many requests are timed.
 # - `max_run`: seconds after which SageMaker ends the job.
 
 # %% tags=["parameters"]
@@ -218,7 +218,9 @@ print(f"{waiting:.0%} of that time passed after the endpoint was created, until 
 # %% jupyter={"source_hidden": true} tags=["figure"]
 end, title = 1.25 * in_service, "What deploy() made, in order"
 story = ", then ".join(f"{name} at {at:.1f} s" for name, at in made.items())
-alt = f"{title}: {story}. The endpoint is in service at {in_service:.1f} s; only then it answers."
+alt = (
+    f"{title}: {story}. The endpoint is in service at {in_service:.1f} s; only then does it answer."
+)
 with plots.canvas(title, "seconds after deploy() was called", size=(7, 2.4), alt=alt) as axes:
     for row, (name, at) in enumerate(made.items()):
         billed = name == "endpoint"
@@ -282,11 +284,11 @@ workshop.save_results(difference=difference)
 # - **`inputs`**: JSON with one array per input of the model.
 # - **Simplified JSON**: just the list, without a name around it.
 # - **JSON lines**: one image in each line, so that programs can cut and join files of requests.
-# - **CSV**: a row of numbers per image.
+# - **CSV**: a row of numbers per image, for models whose input is flat.
 #
-# The next cell sends the same five images in each of the first four forms, and gets the same
-# answers. It uses AWS's plain client, because that takes any text. The table has the size of each
-# request.
+# The next cell sends the same five images in each of the first four forms. It uses AWS's plain
+# client, because that takes any text. The table has the size of each request, and how far its
+# answers are from those above.
 
 # %%
 runtime = session.client("sagemaker-runtime")
@@ -310,7 +312,9 @@ forms = {
 }
 # An answer is a dictionary with one entry: the probabilities.
 answers = {name: next(iter(invoke(*form).values())) for name, form in forms.items()}
-pd.Series({name: len(body) for name, (body, _) in forms.items()}, name="bytes").to_frame()
+sizes = pd.Series({name: len(body) for name, (body, _) in forms.items()}, name="bytes")
+off = {name: np.abs(np.array(one) - probabilities[:5]).max() for name, one in answers.items()}
+sizes.to_frame().assign(**{"largest difference": pd.Series(off).round(6)})
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 for name, found in answers.items():
@@ -420,7 +424,7 @@ workshop.save_results(median_ms=median, slowest_ms=slowest)
 # divide its time by 360. **Predict** the result first.
 
 # %%
-fewer = workshop.guess(factor="One request with 360 images: how many times less time per image?")
+fewer = workshop.guess(factor="One request with 360 images: how many times faster is it per image?")
 
 # %%
 together = []
@@ -437,7 +441,8 @@ fewer.compare(factor=median / each)
 workshop.save_results(ms_each_of_360=each, per_image_factor=median / each)
 
 # %% [markdown]
-# The difference is the part that each request costs, whatever is in it. Clients that can wait
+# The difference is the part that each request costs, whatever is in it. (The first large request is
+# often far slower than the others; the median leaves it out.) Clients that can wait
 # should send several images at once.
 #
 # ## Delete the endpoint
@@ -462,7 +467,7 @@ assert not left, f"Still there, and billed: {left}"
 workshop.save_results(endpoints_left=len(left))
 
 # %% [markdown]
-# Did a cell above fail? Then the endpoint still exists: run the cell that deletes it now.
+# If a cell fails when you run this lesson, the endpoint still exists: run the cell above at once.
 # [Lesson 99](99_clean_up.ipynb) finds it, too.
 #
 # ## A whole file: batch transform

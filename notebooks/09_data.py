@@ -281,9 +281,8 @@ workshop.save_results(read=read.T.to_dict())
 # None of the four raises an error.
 #
 # - **Nobody divides**: every rank trains on everything. N ranks cost N times as much and train no
-#   better. It happens to scripts that seem to divide. One published example calls
-#   `get_dataset(rank=dist.local_rank())`: it passes the *local* rank under the name `rank`, and the
-#   function then ignores it.
+#   better. It happens to scripts that seem to divide: `get_dataset(rank=dist.local_rank())`
+#   passes the *local* rank under the name `rank`, and the function then ignores it.
 # - **Both divide**: you pay for all the data and train on part of it.
 #
 # The scripts of this kit divide by rank, so their channels are `FullyReplicated`. `ShardedByS3Key`
@@ -459,7 +458,7 @@ from_s3 = {  # channel: folder
 }
 
 # %% [markdown]
-# Before you run it, here are two more mistakes that raise no error, and how to avoid them:
+# Before the job starts, here are two more mistakes that raise no error, and how to avoid them:
 #
 # - **One pattern for everything.** `*.tfrecord` over one folder mixes training and test files. The
 #   accuracy is then measured on pictures that the model has trained on. Use two folders and two
@@ -510,8 +509,8 @@ if trained:
     )
 
 # %% [markdown]
-# If you left `cifar10` empty, that accuracy is about parts of two photographs, and says nothing
-# about CIFAR-10 itself.
+# With an empty `cifar10`, that accuracy is about parts of two photographs, and says nothing about
+# CIFAR-10 itself.
 #
 # ## Exercises
 #

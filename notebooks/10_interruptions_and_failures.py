@@ -297,8 +297,9 @@ workshop.save_results(
 )
 
 # %% [markdown]
-# The steps after the last checkpoint are lost and done again. So an interruption costs at most
-# `checkpoint_every` steps, and the time of a new start. Frequent checkpoints make that loss
+# The steps after the last checkpoint are lost and done again. So an interruption costs about
+# `checkpoint_every` steps at most (more, if the newest checkpoint wasn't copied to S3 in time), and
+# the time of a new start. Frequent checkpoints make that loss
 # smaller, but each of them takes time, too. (The script logs every tenth step only, so the real
 # number can be up to nine steps higher than the one in the picture.)
 #
@@ -319,15 +320,19 @@ workshop.show_function("train/train_torch_ddp.py", "resume")
 # can reproduce on this machine:
 
 # %%
+reproducible = failures.table()
 with pd.option_context("display.max_colwidth", None):
-    display(failures.table()[["symptom"]].reset_index(drop=True))
+    display(reproducible[["symptom"]].reset_index(drop=True))
 
 # %% [markdown]
-# The next cell reproduces one of them: two ranks train for 20 steps, and the run ends without an
-# error. Read its log. Each line begins with its rank in brackets. Compare the ranks, not the steps.
+# (`workshop break` lists their names and remedies. The course's site has them in its field guide.)
+#
+# The next cell reproduces the one in row 3: two ranks train for 20 steps, and the run ends without
+# an error. Read its log, and look for the cause. Each line begins with its rank in brackets, and
+# ends after 230 characters. Compare the ranks, not the steps.
 
 # %%
-quiet = failures.reproduce("forgotten-broadcast")
+quiet = failures.reproduce(reproducible.index[3])
 for line in quiet.log:
     print(line[:230])
 
@@ -341,8 +346,8 @@ causes = [
 guess = workshop.guess(cause=("What is wrong with these two ranks?", causes))
 
 # %% [markdown]
-# Now check your diagnosis. Each rank printed hashes: of its weights at the start and at the end,
-# and of the images it saw.
+# Now check your diagnosis. Each rank printed hashes: of its weights at the start, after the first
+# step and at the end, and of the images it saw. Here they are, without the cut.
 
 # %%
 found = [json.loads(line.split(" ", 1)[1]) for line in quiet.log if '"evidence"' in line]
@@ -365,7 +370,8 @@ workshop.save_results(
 )
 
 # %% [markdown]
-# The images differ, as they should. The weights differ from the very start. Both ranks then apply
+# The images differ, as they should. The weights differ from the very start, and that alone is
+# enough. (The hashes can't show that this script does average its gradients.) Both ranks then apply
 # the same averaged gradients, so the difference stays. Each rank trained a model of its own; a job
 # would save rank 0's and drop the other. The remedy is a broadcast before the first step ([lesson
 # 04](04_horovod_on_the_notebook.ipynb)).
@@ -386,7 +392,12 @@ workshop.save_results(
 #
 # The next cell reproduces a hang and makes rank 1 print its stack. The timeout of its collectives
 # is 10 seconds, instead of PyTorch's 30 minutes for gloo. Look for rank 1's stack, and for the rank
-# that timed out:
+# that timed out. (`prterun` is the program behind `mpirun`.)
+#
+# A stack has the innermost call first. (Rank 0's traceback, from Python itself, has it last.) The
+# first line that belongs to the script is where the rank is now; lines above it are inside Python's
+# own library. If there are several stacks, look at the last one: an earlier one may be of a rank
+# that was still starting.
 
 # %%
 hang = failures.reproduce("rank-hangs")
@@ -403,10 +414,8 @@ guess = workshop.guess(
 )
 
 # %% [markdown]
-# A stack has the innermost call first. The first line that belongs to the script is where the rank
-# is now; lines above it are inside Python's own library. (If there are several stacks, look at the
-# last one: an earlier one may be of a rank that was still starting.) The next cell reads rank and
-# function from the last stack. It also prints the line of the rank whose collective timed out:
+# The next cell reads rank and function from the last stack. It also prints the line of the rank
+# whose collective timed out:
 
 # %%
 text = "\n".join(hang.log)

@@ -36,8 +36,8 @@
 # ## Set up
 #
 # - `seat`: your seat, as in the other lessons.
-# - `delete`: whether the section *Your own seat* deletes everything that **your seat** has. By
-#   default it only lists it. Set it to `True` when you have finished the course.
+# - `delete`: if `True`, the section *Your own seat* deletes everything that **your seat** has; by
+#   default that section only lists it. Set it to `True` when you have finished the course.
 # - `max_run`: seconds after which SageMaker ends the job of this lesson.
 
 # %% tags=["parameters"]
@@ -47,6 +47,9 @@ delete = False
 max_run = 600
 
 # %%
+import pandas as pd
+from IPython.display import display
+
 import workshop
 from data_prep import digits, upload
 from workshop.account import cleanup, prices
@@ -68,8 +71,10 @@ session
 #
 # A training job ends, and its instances are released. Other things stay until somebody deletes
 # them. An **endpoint** is one or more instances that wait for requests to your model, day and
-# night. A **NAT gateway** connects a private network to the internet, and an **interface
-# endpoint** connects it to a single AWS service. Both belong to a network, not to a job.
+# night. A **NAT gateway** connects a private network to the internet, and an **interface endpoint**
+# connects it to a single AWS service. Both belong to a network, not to a job. A **notebook
+# instance** is a machine with Jupyter: it costs money until you stop it, and its disk
+# (`notebook-volume`) until you delete it. A public IPv4 address is billed by the hour.
 #
 # **Predict, then run.** The table below answers the first question. In it, `ecr` stands for
 # container images in AWS's registry, `logs` for log lines, and `s3` for objects in a bucket, 10 GB
@@ -80,12 +85,13 @@ session
 asked = list(prices.idle_table().index)  # every row of the table that you see next
 guess = workshop.guess(
     dearest=("Which costs most in a month? (ecr, logs, s3: 10 GB each)", sorted(asked)),
-    things="How many things does one small job leave behind, with its stacks and data?",
+    things="How many things do one small job, its stacks and data, and one model leave behind?",
 )
 
 # %%
 idle = prices.idle_table()
-idle
+with pd.option_context("display.max_colwidth", None):
+    display(idle)
 
 # %% [markdown]
 # These are list prices for us-east-1, each with its date; `workshop/account/prices.toml` names the
@@ -162,9 +168,10 @@ found = cleanup.find(session)
 found.table()
 
 # %% [markdown]
-# One small job and what it needed made all of these. The objects are the data, your packed code and
-# the trained model. `not told` and `not known` mean that AWS doesn't report the size of a log
-# stream; it is a few kilobytes. The answer to your guess is the sum of the column `how many`:
+# One small job, what it needed, and the model that you registered: that is all of it. The objects
+# are the data, your packed code and the trained model. `not told` and `not known` mean that AWS
+# doesn't report the size of a log stream; it is a few kilobytes. The answer to your guess is the
+# sum of the column `how many`:
 
 # %%
 guess.compare(things=found.count)
@@ -191,9 +198,9 @@ for foreign in found.foreign:
 # belong to a seat called `a-b`. So only the tags count. Something that has the name but not the
 # tags is listed and kept.
 #
-# Log streams can't have tags. They are yours if the job that wrote them is yours, and only the
-# job's record says that. So the next section deletes the record after the log: **delete the proof
-# of ownership after the thing itself.**
+# Log streams can't have tags. A log stream is yours if the job that wrote it is yours, and only the
+# job's record says whose job it was. So the next section deletes the log first and the record after
+# it: **the proof of ownership goes last.**
 #
 # ## Delete, and look again
 #
@@ -257,7 +264,7 @@ workshop.save_results(jobs_left=len(jobs))
 # ## Your own seat
 #
 # Now the seat that you used in the other lessons. List first, as before. (On a published page the
-# list is that of the seat with which the page was made.)
+# list is that of the people who made the page, who start many more jobs than one reader does.)
 
 # %%
 own = workshop.session(target=target, seat=seat)
@@ -302,7 +309,7 @@ workshop.quiz("99")
 # - A clean-up ends with a look at the account: either nothing is left, or it says what and why.
 
 # %%
-print(f"{found.count} things were made, {report.left.count} are left.")
+print(f"{found.count} things of this seat were made, {report.left.count} of them are left.")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert cleanup.find(session).count == 0, "Something came back: which process is still running?"
@@ -316,7 +323,8 @@ assert cleanup.find(session).count == 0, "Something came back: which process is 
 # %%
 survivors = [one["ModelName"] for one in api.list_models()["Models"]]
 api.delete_model(ModelName=theirs)
-print(f"Deleted by hand: {theirs}")
+left = [one["ModelName"] for one in api.list_models()["Models"]]
+print(f"Deleted by hand: {theirs}. Still there: {theirs in left}")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert theirs in survivors, "The colleague's model is gone: that must never happen."

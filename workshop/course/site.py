@@ -52,6 +52,7 @@ FILES += (
 NOT_FILES = (".md", ".ipynb", ".pyc")  # pages, or made by a program
 # What outputs link to in scripts/ has a page of its own here; lines have no places there.
 SCRIPT_LINK = re.compile(r"(\.\./scripts/[\w/]+)\.py(?:#L\d+)?(?=[\")])")
+NOTEBOOK_LINK = re.compile(r"((?:\]\(|href=\")[\w/]+)\.ipynb(?=[\")])")
 HIDDEN = {"results", "injected-parameters"}
 RECORDED = """```{note}
 This page is a recorded run: every output is what the cell above it gave. You can follow it without
@@ -154,7 +155,8 @@ def _write_lesson(executed: Path, page: Path) -> None:
             data = output.get("data", {})
             data.pop("application/vnd.jupyter.widget-view+json", None)
             for kind in {"text/html", "text/markdown"} & data.keys():
-                data[kind] = SCRIPT_LINK.sub(r"\1.html", "".join(data[kind]))
+                text = SCRIPT_LINK.sub(r"\1.html", "".join(data[kind]))
+                data[kind] = NOTEBOOK_LINK.sub(r"\1.html", text)
     notebook.cells.insert(1, nbformat.v4.new_markdown_cell(RECORDED))
     notebook.cells.append(nbformat.v4.new_markdown_cell(_files_of(executed.stem, notebook)))
     page.parent.mkdir(parents=True, exist_ok=True)

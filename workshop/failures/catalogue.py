@@ -46,7 +46,7 @@ def reproduce(name: str, fixed: bool = False) -> Reproduction:
     Raises UnknownFailure. An interrupt ends all that was started.
     """
     failure = of_name(name)
-    print(f"{name}: about {failure.seconds} s ...", flush=True)
+    print(f"About {failure.seconds} s ...", flush=True)
     began = time.monotonic()
     found = failure.run(fixed)
     return Reproduction(
