@@ -347,7 +347,7 @@ guess = workshop.guess(cause=("What is wrong with these two ranks?", causes))
 
 # %% [markdown]
 # Now check your diagnosis. Each rank printed hashes: of its weights at the start, after the first
-# step and at the end, and of the images it saw. Here they are, without the cut.
+# step and at the end, and of the images it saw. The table has the first ten digits of each.
 
 # %%
 found = [json.loads(line.split(" ", 1)[1]) for line in quiet.log if '"evidence"' in line]
