@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from moto.cloudformation.parsing import ResourceMap
+from moto.cloudformation import parsing
 from moto.core.common_models import CloudFormationModel
 from moto.ec2.models import ec2_backends
 from moto.ec2.models.elastic_ip_addresses import ElasticAddress
@@ -93,7 +93,10 @@ def fill() -> None:
     for model in NOT_CHANGED:
         model.update_from_cloudformation_json = classmethod(_unchanged)
     SubnetRouteTableAssociation.create_from_cloudformation_json = classmethod(_associate)
-    ResourceMap.update = _update
+    parsing.ResourceMap.update = _update
+    # moto lists its models once; a stack may have been made before this module was imported.
+    for listed in (parsing.get_model_list, parsing.get_model_map, parsing.get_name_type_map):
+        listed.cache_clear()
 
 
 def _deletion(act: Callable[[Any, Any], object]) -> Callable[[Any, str, str], None]:
@@ -130,7 +133,7 @@ def _unchanged(cls: type, original_resource: Any, *_: Any, **__: Any) -> Any:
     return original_resource
 
 
-_moto_update = ResourceMap.update
+_moto_update = parsing.ResourceMap.update
 
 
 def _update(self: Any, template: dict[str, Any], parameters: Mapping | None = None) -> None:

@@ -1,5 +1,7 @@
 """CloudFormation on the endpoint: stacks of a network, and stacks that are gone."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -154,3 +156,13 @@ def test_a_resource_that_a_condition_leaves_out_is_in_no_list(own):
         *("Vpc", "Subnet", "Routes", "SubnetRoutes", "Endpoint", "Group", "ToItself")
     }
     client.delete_stack(StackName="listed")
+
+
+def test_what_moto_lacks_is_filled_also_after_it_has_listed_what_it_has():
+    """moto lists its models once in a process: an earlier stack must not hide the additions."""
+    code = (
+        "from moto.cloudformation import parsing; parsing.get_model_map()\n"
+        "from local_sagemaker.moto_services import cloudformation_gaps as gaps; gaps.fill()\n"
+        "assert 'AWS::EC2::SecurityGroupEgress' in parsing.get_model_map()"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
