@@ -136,14 +136,14 @@ def test_a_translated_page_leads_to_the_english_one_and_back(translated, looked_
     assert list(broken(translated)) == []
     for page in translations.pages():
         looked_at.get((translated / f"{page}.html").as_uri())
-        english = looked_at.find_element("css selector", "h1").text
+        english = looked_at.find_element("css selector", "article h1").text
         looked_at.find_element("css selector", f".languages a[lang|={language[:2]}]").click()
         there = translated / language / f"{page}.html"
         assert looked_at.current_url == there.as_uri()
-        assert looked_at.find_element("css selector", "h1").text != english
+        assert looked_at.find_element("css selector", "article h1").text != english
         assert untranslated(page, language, there) == []
         looked_at.find_element("css selector", ".languages a[lang=en]").click()
-        assert looked_at.find_element("css selector", "h1").text == english
+        assert looked_at.find_element("css selector", "article h1").text == english
 
 
 def untranslated(page: str, language: str, built: Path) -> list[str]:

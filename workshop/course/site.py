@@ -50,8 +50,9 @@ FILES += (
     "pyproject.toml",
 )
 NOT_FILES = (".md", ".ipynb", ".pyc")  # pages, or made by a program
-# What outputs link to in scripts/ has a page of its own here; lines have no places there.
-SCRIPT_LINK = re.compile(r"(\.\./scripts/[\w/]+)\.py(?:#L\d+)?(?=[\")])")
+# What outputs link to, in scripts/ and here, has a page of its own; lines have no places there.
+RECIPES = ROOT / "appendix/sdk_v3/recipes.py"
+SCRIPT_LINK = re.compile(r"(\.\./(?:scripts|appendix)/[\w/]+)\.py(?:#L\d+)?(?=[\")])")
 NOTEBOOK_LINK = re.compile(r"((?:\]\(|href=\")[\w/]+)\.ipynb(?=[\")])")
 HIDDEN = {"results", "injected-parameters"}
 RECORDED = """```{note}
@@ -109,6 +110,7 @@ def _write_source(executed: Path, source: Path) -> None:
     for page in [ROOT / name for name in PAGES] + instructors():
         _copy(page, source / page.relative_to(ROOT))
     _write_scripts(source / "scripts")
+    _write_listing(source / RECIPES.relative_to(ROOT))
     _write_field_guide(source / "field_guide.md")
     _write_measured(executed / RUN.name, source / "measured.md")
     _copy_files(source)
@@ -202,17 +204,21 @@ def _write_scripts(folder: Path) -> None:
     heading = None
     for script in _scripts():
         name = script.relative_to(SCRIPTS)
-        page = (folder / name).with_suffix(".md")
-        page.parent.mkdir(parents=True, exist_ok=True)
-        page.write_text(
-            f"---\norphan: true\n---\n# {script.name}\n\n[The file]({script.name})\n\n"
-            f"```{{literalinclude}} {script.name}\n:language: python\n:linenos:\n```\n"
-        )
+        _write_listing(folder / name)
         if name.parent != heading:
             heading = name.parent
             lines += ["", f"## scripts/{heading}", ""]
         lines.append(f"- [{script.name}]({name.with_suffix('.md')}): {_docstring_line(script)}")
     (folder / "index.md").write_text("\n".join([*lines, ""]))
+
+
+def _write_listing(script: Path) -> None:
+    """A page that shows a file of Python; the file itself lies beside the page."""
+    script.parent.mkdir(parents=True, exist_ok=True)
+    script.with_suffix(".md").write_text(
+        f"---\norphan: true\n---\n# {script.name}\n\n[The file]({script.name})\n\n"
+        f"```{{literalinclude}} {script.name}\n:language: python\n:linenos:\n```\n"
+    )
 
 
 def _write_field_guide(page: Path) -> None:
