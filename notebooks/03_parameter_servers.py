@@ -30,8 +30,8 @@
 # jobs of the second half on this machine (`target = "local"`) or on AWS (`target = "aws"`).
 #
 # **Cost on AWS:** about 0.07 USD: one job on three `ml.c5.xlarge` and one on two, for an estimated
-# 4 minutes each (us-east-1, price list of 2026-09-27). The lesson computes it before the first
-# starts.
+# 4 minutes each (us-east-1, price list of 2026-09-27). The lesson computes the larger job's part
+# before it starts it.
 
 # %% [markdown]
 # ## Set up
@@ -39,11 +39,12 @@
 # - `workers`: processes that train in the first half. One more is the server.
 # - `steps`: global batches in each training of the first half.
 # - `slow_ms`: how long the slow worker pauses in each batch, milliseconds.
-# - `learning_rates`, `seeds`: for the experiment on stale gradients. Each setting is trained with
-#   `seeds` different first weights and orders of the images.
+# - `learning_rates`, `seeds`: for the experiment on stale gradients. `seeds`: how often each
+#   setting is trained, each time with other initial weights and another order of the images.
 # - `instance_count`, `epochs`: of the TensorFlow jobs of the second half.
 # - `global_batch_size`: images per step, over all workers together.
-# - `expected_accuracy`: the share of test images that the trained model must get right.
+# - `expected_accuracy`: the share of test images that the trained model must get right; otherwise
+#   the lesson stops with an error.
 
 # %% tags=["parameters"]
 target = "local"
@@ -152,7 +153,7 @@ workshop.show_function("demos/parameter_server.py", "serve_sync")
 # %% [markdown]
 # Now start the processes, a server and the workers, and train. The table has the first gradients
 # that reached the server, a row for each: who sent it, its staleness, the loss of its batch, and
-# when it came, in seconds since the start.
+# when the server had read it, in seconds since the start.
 
 # %%
 ranks = workshop.start_ranks(workers + 1)
@@ -172,7 +173,8 @@ sync = train("sync")
 sync["pushes"].head(6).round(3)
 
 # %% [markdown]
-# The workers come in turn, and every staleness is 0: no update came between a pull and its push.
+# The server reads the gradients in the order of the workers, whoever is ready first. Every
+# staleness is 0: no update came between a pull and its push.
 #
 # Is the training right? If the server really averages over the whole batch, then one worker that
 # takes the whole batch alone must get the same weights, up to rounding.
@@ -272,9 +274,9 @@ title = "One slow worker holds up all who wait for it (measured)"
 plots.lines(progress, title, "seconds", "gradients pushed by a worker")
 
 # %% [markdown]
-# In sync mode the lines coincide: everybody goes at the pace of the slowest. In async mode the
-# others don't wait, so the run ends sooner. The price is in the table: the slow worker pushes few
-# gradients, and they are the stalest.
+# In sync mode the lines coincide after the first step: everybody goes at the pace of the slowest.
+# In async mode the others don't wait, so the run ends sooner. The price is in the table: the slow
+# worker pushes few gradients, and they are the stalest.
 
 # %%
 ratios = [one["sync"]["seconds"] / one["async"]["seconds"] for one in repeated]
@@ -325,8 +327,9 @@ found.index.names = ["accuracy %", "learning rate", "seed"]
 found.unstack([1, 2], sort=False).round(1)
 
 # %% [markdown]
-# The picture shows how the loss fell at the higher rate, averaged over the last few gradients. The
-# lines after it give the accuracy of each way: the median of the seeds.
+# The picture shows the loss at the higher rate, each point averaged over the last few gradients.
+# Does it fall to 0 in all three? The lines after the picture give the accuracy of each way: the
+# median of the seeds.
 
 # %%
 high = learning_rates[-1]
@@ -411,7 +414,8 @@ workshop.save_results(kb_at_server=table["measured"], computed_kb=table["compute
 #
 # The remedy is **several servers**, each with a part of the weights. Then each carries a part of
 # the bytes. But each worker now talks to each server: the connections are workers × servers. The
-# table is for the same 100 MB and 8 workers.
+# table is for the same 100 MB and 8 workers. With 8 servers each sends 100 MB in a step, and there
+# are 64 connections.
 
 # %% tags=["deterministic"]
 sharded = pd.DataFrame(index=pd.Index([1, 2, 4, 8], name="servers"))
@@ -435,7 +439,7 @@ sharded
 # | **evaluator** | optional: measures saved models, beside the training |
 #
 # The chief has two other names: the script calls it the coordinator, SageMaker calls it `master`.
-# It is the first host.
+# In a SageMaker job the chief runs on the first host.
 #
 # An environment variable says who has which role: **TF_CONFIG**, a JSON text with the addresses of
 # each role and this process's own task. (TensorFlow keeps the addresses as a
@@ -506,10 +510,11 @@ columns = ["epoch", "train_loss", "test_accuracy", "mean_staleness", "step_secon
 result.table("epoch")[columns].iloc[[0, 1, -1]]
 
 # %% [markdown]
-# Compare `mean_staleness` with the number of other workers: 1 if you kept the three instances. With
-# our server it would be close to 1. There a worker gets the weights as soon as it has pushed. In
-# TensorFlow a worker first waits until the chief gives it work, and only then reads the weights.
-# What others update while it waits doesn't make its gradient stale.
+# Compare `mean_staleness` with the number of other workers: with three instances, of which one is
+# the chief, there is one other worker. With our server the mean would be close to 1. There a worker
+# gets the weights as soon as it has pushed. In TensorFlow a worker first waits until the chief
+# gives it work, and only then reads the weights. What others update while it waits doesn't make its
+# gradient stale.
 #
 # The log also contains the TF_CONFIG that SageMaker set on each host. This is the first host's:
 
@@ -591,7 +596,8 @@ broken_estimator.fit(channels, wait=False)
 broken = workshop.follow(broken_estimator)
 
 # %% [markdown]
-# Nothing looks wrong: `Completed`, a small loss, a model. Now look at the accuracy of each model on
+# The status is `Completed`, and the loss is small. Only the test accuracy is a hint, and only
+# because you know the first job's. Now look at the accuracy of each model on
 # each digit: two models of the broken job, and the one of the first job ("servers"). The test
 # images are the same for all, and show all ten digits.
 
@@ -684,8 +690,8 @@ workshop.quiz("03")
 #
 # ## Clean up
 #
-# The ranks of the first half have ended, and all instances were given back when their jobs ended.
-# Models and logs stay in S3 and in CloudWatch Logs until you delete them.
+# The ranks of the first half have ended. On AWS all instances were given back when their jobs
+# ended. Models and logs stay in S3 and in CloudWatch Logs until you delete them.
 #
 # ## Next
 #

@@ -146,7 +146,7 @@ here.table("place").drop(columns="library")
 # two hosts. So run the same script as a job on two instances with two processes each.
 # [Lesson 05](05_horovod_on_training_instances.ipynb) explains how `fit()` starts it.
 #
-# **Predict, then run.** Remember that `mpirun` fills the slots of one host before the next.
+# **Predict.** Remember that `mpirun` fills the slots of one host before the next.
 
 # %%
 guess = workshop.guess(
@@ -200,8 +200,8 @@ with plots.canvas(title, "", size=size, alt=f"{title}: {said}.") as axes:
 # local_rank. Rank 3 has local_rank 1 on `algo-2`, the host with cross_rank 1. If each host had two
 # GPUs, rank 3 would have to take GPU 1: its host has no GPU 3.
 #
-# (If all four are on one host, this machine can't simulate separate instances: `make doctor` says
-# why.)
+# (If you run this yourself and all four are on one host, your machine can't simulate separate
+# instances: `make doctor` says why.)
 
 # %%
 guess.compare(local_rank=found["local_rank"].iloc[-1], cross_rank=found["cross_rank"].iloc[-1])
@@ -225,9 +225,9 @@ workshop.save_results(
 # Take a script that trains in one process, and change nothing in it. Start it with `mpirun -np 2`.
 # What happens?
 #
-# You'll turn this script into a Horovod script in nine steps. The kit has only the finished one.
-# `ablation.without` makes a copy of it that lacks the steps you name. Without all nine, what is
-# left is the one-process script.
+# Nine steps turn this script into a Horovod script: six that every Horovod script has, and three
+# that are often forgotten. The kit has only the finished script. `ablation.without` makes a copy of
+# it that lacks the steps you name. Without all nine, what is left is the one-process script.
 #
 # At its end each process prints hashes: of its weights, and of the images that it saw. If two
 # hashes are equal, so are the weights or images, to the last bit.
@@ -307,12 +307,12 @@ ablation.show_step(choice.script, 4)
 
 # %% [markdown]
 # **5. Broadcast.** Equal updates aren't enough: the weights must also be equal to begin with. So
-# rank 0 sends its weights to all. *When* matters, because only variables that exist can be sent.
-# Keras creates some as late as the first step, such as the optimizer's momentum. A broadcast before
-# that leaves them out, without an error. So this script broadcasts once, **after the first step**.
-# Whatever each rank did in that step is overwritten. (There is another way: create the variables
-# early, with `optimizer.build`. Then you may broadcast before the first step. Lesson 05's script
-# does that.)
+# rank 0 sends its weights to all. The moment matters, because only variables that exist can be
+# sent. Keras creates some as late as the first step, such as the optimizer's momentum. A broadcast
+# before that leaves them out, without an error. So this script broadcasts once, **after the first
+# step**. Whatever each rank did in that step is overwritten. (There is another way: create the
+# variables early, with `optimizer.build`. Then you may broadcast before the first step. Lesson 05's
+# script does that.)
 
 # %%
 ablation.show_step(choice.script, 5)
@@ -459,8 +459,9 @@ plots.gantt(bars, "One step: what happened to each gradient (measured)", "millis
 
 # %% [markdown]
 # You should see a row for each gradient of the model, named after its layer and its variable
-# (kernel or bias). Bars that begin and end together were fused. The copies are so short that they
-# are thin lines. In the gaps Horovod does other things, which the picture leaves out.
+# (kernel or bias). Bars that begin and end together, to a few thousandths of a millisecond, were
+# fused into one message. The narrow bars beside them are the copies. In the gaps Horovod does other
+# things, which the picture leaves out.
 #
 # How to use it: `negotiate` is mostly waiting, for the end of a cycle and for the other rank. If it
 # is long, one rank is late, so look at the computation. If `all-reduce` is long, look at the
@@ -493,7 +494,8 @@ workshop.save_results(gradients=gradients, phases=list(spans.index), phase_ms=sp
 #
 # - **one process**, training alone;
 # - **two independent** processes, which exchange nothing. Together they show the *ceiling of this
-#   machine*: two ranks do the same work and communicate as well, so they can't be faster;
+#   machine*: two ranks do the same work and communicate as well, so they can be faster only by
+#   noise;
 # - **two ranks**, which average their gradients in every step.
 #
 # Each process computes with one thread and takes `batch` images per step. `training_speeds` below
@@ -535,15 +537,16 @@ workshop.save_results(ceiling=ceiling, speedup=speedup, share=share)
 # %% [markdown]
 # Each factor is computed within a round, and then the median is taken. So it can differ from the
 # ratio of the bars above. Look at the black lines first: they reach from the slowest round to the
-# fastest. If they overlap widely, as on a busy machine, this run can't tell which bar is longer. A
-# share above 100% is noise of this kind, since two ranks can't beat the ceiling.
+# fastest. If they overlap widely, as on a busy machine, this run can't tell which bar is longer,
+# and the price of averaging is smaller than the noise. A round in which the ranks beat the ceiling
+# is noise of this kind.
 #
 # On a quiet machine, judge Horovod by the share, not by the speed-up. If two independent processes
 # together are, say, only 1.6 times as fast as one, the machine is full, and no library is to blame.
 # What the share lacks to 100% is the price of averaging. You saw it in the Timeline: the messages
 # of each step, and the wait for the slower rank. The messages have the size of the model, however
-# large the batch is. So averaging takes a smaller part of a large step than of a small one. To see
-# that, set `batch` to 64 and measure again.
+# large the batch is. So averaging takes a smaller part of a large step than of a small one. (To see
+# that in a run of your own, set `batch` to 64.)
 
 # %% [markdown]
 # ## One process, several devices
@@ -614,7 +617,8 @@ workshop.quiz("04")
 # - rank counts all processes, local_rank those of one host. With two or more hosts they differ.
 # - Six steps: init, pin, scale the rate, wrap the tape, broadcast after the first step, save on
 #   rank 0. Three more: shard, warm up, average metrics.
-# - A script that lacks a step raises no error. Equal weights *and* different images are the proof.
+# - A script that lacks the tape, the broadcast or the shard raises no error. Equal weights *and*
+#   different images are the proof.
 # - Compare a speed-up with that of two independent processes.
 #
 # ## Clean up

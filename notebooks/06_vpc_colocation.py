@@ -377,8 +377,10 @@ labels = ["no limit" if link == "wide" else f"{bandwidth.mbit(link):g}" for link
 x, y = "bandwidth of each instance (Mbit/s), slower to the right", "milliseconds for a step"
 title = f"A step on two instances, as the link gets slower ({source}; bars: range of epochs)"
 ms_of_two = 1000 * narrowing.pivot(index="link", columns="name", values="step_seconds").loc[order]
-ms_of_one = {name: round(1000 * one) for name, one in alone.items()}
-alt = f"{title}. Two instances, in ms: {ms_of_two.round().to_dict()}; one: {ms_of_one}."
+alt = f"{title}."
+for name, one in alone.items():
+    at_each = ", ".join(f"{at}: {ms:.0f}" for at, ms in zip(labels, ms_of_two[name], strict=True))
+    alt += f" {name}, ms on two instances: {at_each}; on one: {1000 * one:.0f}."
 with plots.canvas(title, x, y, size=(8.5, 4.2), alt=alt) as axes:
     for at, (name, rows) in enumerate(by_name.items()):
         rows = 1000 * rows.set_index("link").loc[order, ["step_seconds", "lowest", "highest"]]
@@ -391,11 +393,9 @@ with plots.canvas(title, x, y, size=(8.5, 4.2), alt=alt) as axes:
         look = {"color": plots.COLOURS[at], "linestyle": ["--", ":"][at]}
         axes.axhline(1000 * alone[name], label=f"{name}, one instance", **look)
     axes.axvline(0.5, color="grey", linewidth=0.8)
-    axes.set_yscale("log")
-    axes.set_xticks(range(len(order)), labels)
+    axes.set(yscale="log", xticks=range(len(order)), xticklabels=labels)
     axes.yaxis.get_major_locator().set_params(subs=(1, 2, 5))
-    axes.yaxis.set_major_formatter("{x:g}")
-    axes.yaxis.set_minor_formatter("")
+    axes.yaxis.set(major_formatter="{x:g}", minor_formatter="")
     axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
 
 # %% jupyter={"source_hidden": true} tags=["results"]

@@ -14,28 +14,31 @@
 # %% [markdown]
 # # Reference · Every way to train, to copy
 #
-# Each section below has the same parts: what the way's script adds to the one-process script,
-# the command that starts it on one machine, and then three equal ways to start it on SageMaker,
-# with nothing hidden. You can write the job with version 2 of the SDK, with version 3, or as the
-# plain boto3 request that both of them end in.
+# Most sections below have the same parts: what the way's script adds to the one-process script (to
+# the DDP script for FSDP and SMDDP), the command that starts it on one machine, and then three
+# equal ways to start it on SageMaker, with nothing hidden. You can write the job with version 2 of
+# the SDK, with version 3, or as the plain boto3 request that both of them end in.
 #
-# **To use a way**, copy two things: its file from
-# [scripts/train](../scripts/train/train_torch_ddp.py), which needs no other file of this kit, and
-# one cell of its section. The cells use the names defined in *Set up*; put your own values there.
-# Commands for one machine are meant for a shell in the folder `scripts/train`.
+# **To use a way**, copy its file from `scripts/train` (for example
+# [train_torch_ddp.py](../scripts/train/train_torch_ddp.py)), which needs no other file of this kit,
+# and one cell of its section, with the cell that sets `image` if the section has one. The cells use
+# names defined in *Set up*; put your own values there. For version 3 copy the function shown; its
+# imports are at the top of [recipes.py](../appendix/sdk_v3/recipes.py), and `.train(wait=False)` on
+# what it returns starts the job. Commands for one machine are meant for a shell in the folder
+# `scripts/train`.
 #
 # **Time:** 2 minutes to run. It is for looking things up; the lessons explain.
 #
 # **Where it runs:** anywhere. Four small jobs run, two with DDP and two with Horovod. For the other
 # ways the requests are built and checked, but not sent.
 #
-# **Cost on AWS:** about 0.15 USD: four jobs of 2 `ml.c5.xlarge`, 5 minutes planned for each
+# **Cost on AWS:** about 0.14 USD: four jobs of 2 `ml.c5.xlarge`, 5 minutes planned for each
 # (us-east-1, price list of 2026-09-27). Locally nothing.
 
 # %% [markdown]
 # ## Which way
 #
-# | way | machines | images that have it | instances | what it costs |
+# | way | machines | images that have it | instances | its price or limit |
 # |---|---|---|---|---|
 # | one process | 1 | all | any | nothing: start here |
 # | DDP | 1 or more | all of PyTorch | any | an all-reduce in every step |
@@ -194,7 +197,7 @@ workshop.show_diff("train/train_torch.py", "train/train_torch_ddp.py")
 # with bfloat16 (`--bf16 1`) and gradient accumulation (`--accumulate 4`). What uneven data does to
 # DDP, and what `join` does about it, is in
 # [uneven_data_torch.py](../scripts/demos/uneven_data_torch.py). For SLURM, Kubernetes, Ray and ssh
-# there are files in [scripts/launch](../scripts/launch/slurm.sbatch).
+# there are files in `scripts/launch`, for example [slurm.sbatch](../scripts/launch/slurm.sbatch).
 #
 # On SageMaker, `torch_distributed` starts torchrun on each instance. Version 2 allows it only on
 # instances with GPUs or Trainium, unless you name the image. So this cell names it.
@@ -260,16 +263,18 @@ boto3_ddp = workshop.follow(request["TrainingJobName"], session)
 # %% [markdown]
 # **Trap.** With version 3, `train(wait=True)` polls the job with the shell's credentials, not with
 # those of the session that you passed. (More regressions of this kind are listed in
-# [#5765](https://github.com/aws/sagemaker-python-sdk/issues/5765), open on 2026-11-22.) So these
-# functions wait with boto3. Also, all of version 3's calls in a process share one client. Before
-# [#6120](https://github.com/aws/sagemaker-python-sdk/pull/6120) that client ignored your session.
+# [#5765](https://github.com/aws/sagemaker-python-sdk/issues/5765), open on 2026-11-22.) So the
+# appendix starts a job with `wait=False`, and waits with boto3. Also, all of version 3's calls in a
+# process share one client. Before [#6120](https://github.com/aws/sagemaker-python-sdk/pull/6120)
+# that client ignored your session.
 
 # %%
 show_v3("ddp")
 
 # %% [markdown]
 # The SDK and the plain request described the same job. Did the two jobs train the same model? Every
-# rank printed a hash of its weights at the end:
+# rank printed a hash of its weights at the end. One row means that all ranks of a job printed the
+# same hash; if the columns are equal too, the two jobs trained the same model.
 
 # %%
 hashes = {
@@ -487,7 +492,8 @@ show_v3("one_process")
 #
 # The shortest diff, and the wrong choice: a single Python process feeds all GPUs, the model is
 # copied to every GPU in every step, and a second machine can't help. PyTorch itself recommends DDP,
-# on one machine too. [Lesson 02](02_collectives.ipynb) measures the difference.
+# on one machine too. [Lesson 02](02_collectives.ipynb) compares the two; without GPUs it finds
+# none.
 
 # %%
 workshop.show_diff("train/train_torch.py", "train/train_torch_dp.py")
@@ -1067,7 +1073,8 @@ pd.DataFrame(rows, index=["only v2", "only boto3", "another value"]).T
 # the toolkit in the image that reads them. The scripts and their launchers ("drivers") arrive as
 # channels, and a shell script is the container's command. What starts the ranks (torchrun, mpirun,
 # a command) is inside the channel `sm_drivers`: so two jobs that train differently can have the
-# same request.
+# same request. The table cuts each path to two parts: both requests have the channels training and
+# test, but their fields differ.
 
 # %%
 from_v3 = {way: compare(recorded["requests"][way], plain[way]) for way in plain}

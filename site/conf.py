@@ -8,6 +8,7 @@ html_title = "Data-parallel training, on SageMaker and on your own machine"
 extensions = ["myst_nb"]
 exclude_patterns = ["_build", "locale"]
 nitpicky = False
+smartquotes = False  # the field guide's commands have options such as --max-restarts
 
 # Nothing is executed here: the pages show what `make run` recorded.
 nb_execution_mode = "off"

@@ -245,9 +245,11 @@ def main():
     step = int(optimizer.iterations.numpy())
     while step < last:
         losses = []
-        dataset = batches(args, images, labels, step).take(last - step)
-        for batch in strategy.experimental_distribute_dataset(dataset):
-            loss = all_replicas_step(batch)
+        # Without end: else the workers ask each other for every batch whether any of them has one.
+        dataset = batches(args, images, labels, step).repeat()
+        iterator = iter(strategy.experimental_distribute_dataset(dataset))
+        for _ in range(min(per_epoch - step % per_epoch, last - step)):
+            loss = all_replicas_step(next(iterator))
             step += 1
             losses.append(loss)
             if len(losses) == 1:

@@ -226,9 +226,9 @@ def _write_field_guide(page: Path) -> None:
     lines = [
         "# Field guide: from a symptom to its cause",
         "",
-        "Ways in which distributed training breaks. Find what you see; the heading is the name. "
-        "`workshop break NAME` reproduces it on your machine and prints the line of the log that "
-        "tells it; with `--fixed` it runs without the mistake.",
+        "Ways in which distributed training breaks. Find what you see in the table; under its name "
+        "below it is what to do. `workshop break NAME` reproduces it on your machine and prints "
+        "the line of the log that tells it; with `--fixed` it runs without the mistake.",
         "",
         "| what you see | name |",
         "|---|---|",

@@ -207,7 +207,8 @@ RANKS = (
         "rank-dies",
         "rank 1 of 2 kills itself with SIGKILL at step 5, as Linux kills a process when memory "
         "runs out; under torchrun, then under mpirun",
-        "The launcher ends the other rank too, and its exit status is not 0. A job is Failed.",
+        "The launcher ends the other ranks too, and exits with a status other than 0. A SageMaker "
+        "job is Failed.",
         "Read what the launcher says of the first rank that failed, not of the others. Save "
         "checkpoints, so that the next job resumes. torchrun --max-restarts 1 starts all ranks "
         "again by itself (set TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1, or they may look for the dead "
@@ -220,11 +221,11 @@ RANKS = (
         "rank-hangs",
         "rank 0 waits for rank 1 at a barrier, and rank 1 for a file that rank 0 writes after it",
         "Nothing. No error, no line, no use of the processor, until a timeout: gloo's and NCCL's "
-        "are 30 and 10 minutes in PyTorch, here it is 10 seconds.",
+        "are 30 and 10 minutes in PyTorch, and 10 seconds in `workshop break`.",
         "Find the rank that is somewhere else than the others: register faulthandler for SIGUSR1 "
         "and send that to each (kill -USR1 PID). dist.monitored_barrier(timeout=...) names the "
         "rank that did not come. Give init_process_group a timeout, and the job a max_run.",
-        "02",
+        "10",
         20,
         rank_hangs,
     ),
@@ -244,9 +245,9 @@ RANKS = (
         "2 ranks average their gradients, but begin with weights of different seeds",
         "No error, and the loss may even fall. Each rank trains a model of its own: the hashes of "
         "the weights differ from the first step to the last.",
-        "Broadcast rank 0's weights (and the optimizer's state) before the first step. DDP does "
-        "it; hvd.broadcast_variables does it for Horovod. Print a hash of the weights of every "
-        "rank.",
+        "Broadcast rank 0's weights and the optimizer's state once all variables exist: before the "
+        "first step after optimizer.build, otherwise right after the first step. DDP does it; "
+        "hvd.broadcast_variables does it for Horovod. Print a hash of the weights of every rank.",
         "04",
         10,
         forgotten_broadcast,
@@ -264,8 +265,9 @@ RANKS = (
     Failure(
         "lr-not-scaled",
         "2 ranks take a global batch twice as large as 1 rank, with the same learning rate",
-        "No error. An epoch has half as many steps, each no longer than before: the loss falls "
-        "more slowly per epoch, and more ranks seem to train worse.",
+        "No error. With 2 ranks an epoch has half as many steps, and each changes the weights no "
+        "more than before: the loss falls more slowly per epoch, and more ranks seem to train "
+        "worse.",
         "Scale the learning rate with the number of ranks. Where the first steps then diverge, "
         "warm it up over some epochs.",
         "01",

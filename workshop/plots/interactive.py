@@ -102,7 +102,7 @@ def as_html(piece: str, data: dict, about: str) -> str:
     values = json.dumps(data, allow_nan=False).replace("</", "<\\/")
     return f"""<style>{style}</style>
 <div class="workshop-piece" id="{place}" role="group" aria-label="{html.escape(about)}">
-<p>{html.escape(about)} It needs JavaScript: trust the notebook (File > Trust Notebook).</p>
+<p>{html.escape(about)} It needs JavaScript. In JupyterLab: File > Trust Notebook.</p>
 </div>
 <script>
 {program}
