@@ -617,9 +617,11 @@ workshop.save_results(alone=alone.to_dict(), overhead=used / waited)
 
 # %% [markdown]
 # One cause is known: MultiWorker's step also sums up the loss over all workers, which is one more
-# all-reduce. With one worker that costs nothing. (The strategy also sets up its data set anew for
-# each epoch. That makes the job longer, but it isn't in these times: they leave out an epoch's
-# first step.)
+# all-reduce. With one worker that costs nothing. (A data set that ends would cost another: before
+# each batch the workers would ask each other whether any of them still has one. So the script
+# repeats its data set without end, and counts the steps itself. The strategy also sets up its data
+# set anew for each epoch. That makes the job longer, but it isn't in these times: they leave out an
+# epoch's first step.)
 #
 # A job's bill also has a part that doesn't depend on the number of steps. How much of the billed
 # time of the first job, with all ranks, went into steps?
