@@ -412,7 +412,7 @@ with plots.canvas(title, "milliseconds", y) as axes:
     for name, value, style in (("median", median, "--"), ("99th percentile", slowest, ":")):
         axes.axvline(value, linestyle=style, color="black", label=f"{name}: {value:.1f} ms")
     axes.set(xlim=(0, None), ylim=(0, 1.02))
-    axes.legend(frameon=False, loc="center right")
+    axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
 guess.compare(median=median, slowest=slowest)
 
 # %% jupyter={"source_hidden": true} tags=["results"]

@@ -84,7 +84,9 @@ def buckets(sizes: Sequence[Sequence[tuple[str, int]]], title: str) -> None:
                 colour = COLOURS[0] if shade % 2 else COLOURS[4]
                 axes.barh(number, width, left=left, height=0.7, color=colour, edgecolor="white")
                 if width > 4:
-                    axes.text(left + width / 2, number, name, ha="center", va="center", fontsize=7)
+                    look = {"ha": "center", "va": "center", "fontsize": 8}
+                    look["color"] = "white" if shade % 2 else "black"
+                    axes.text(left + width / 2, number, name, **look)
                 left += width
             axes.annotate(
                 f"{len(tensors)} tensors, {left:.1f} MB",
