@@ -152,7 +152,8 @@ def untranslated(page: str, language: str, built: Path) -> list[str]:
     with path.open("rb") as file:
         known = [one.id for one in pofile.read_po(file, locale=language) if one.string]
     plain = [one for one in known if one and not set(one) & set("*`[]<>&'\"")]
-    text = " ".join(built.read_text().split())
+    _, article = built.read_text().split("<article", 1)  # the site's own title is English
+    text = " ".join(article.split())
     return [one for one in plain if len(one) > 40 and one in text]
 
 
