@@ -492,8 +492,8 @@ show_v3("one_process")
 #
 # The shortest diff, and the wrong choice: a single Python process feeds all GPUs, the model is
 # copied to every GPU in every step, and a second machine can't help. PyTorch itself recommends DDP,
-# on one machine too. [Lesson 02](02_collectives.ipynb) compares the two; without GPUs it finds
-# none.
+# on one machine too. [Lesson 02](02_collectives.ipynb) runs both; without GPUs it can't measure
+# the difference.
 
 # %%
 workshop.show_diff("train/train_torch.py", "train/train_torch_dp.py")
