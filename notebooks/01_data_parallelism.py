@@ -253,10 +253,11 @@ workshop.save_results(
 workshop.show_diff("train/train_torch.py", "train/train_torch_ddp.py")
 
 # %% [markdown]
-# Only three ideas: meet the others (`init_process_group`), take your own part of the data
-# (`DistributedSampler`, and `global_batch_size` divided by `world_size`), average
-# (`DistributedDataParallel`). `optimizer.step()` is unchanged and sends nothing: when `backward()`
-# returns, the gradients are averaged already.
+# Most of it handles launchers, restarts and printing. Only three ideas matter: meet the others
+# (`init_process_group`), take your own part of the data (`DistributedSampler`, and
+# `global_batch_size` divided by `world_size`), average (`DistributedDataParallel`).
+# `optimizer.step()` is unchanged and sends nothing: when `backward()` returns, the gradients are
+# averaged already.
 #
 # The script cuts the data itself, by rank. SageMaker can also give each instance other files
 # (`ShardedByS3Key`); lesson 09 is about that. Do only one of the two.
@@ -382,10 +383,10 @@ print(f"Its gradients missed {by_way['mean staleness'].median()['async']:.1f} up
 # %% [markdown]
 # In the table, *most* is the largest staleness of any gradient.
 #
-# In the picture, follow a fast worker. In sync mode it spends most of its time waiting for the
-# slow one; in async mode it hardly waits. That has a price: a gradient that missed several updates
-# points downhill from where the weights *were*. So async trades waiting for staleness. Lesson 03
-# measures what that does to learning.
+# In the picture, follow a fast worker. In sync mode it spends most of its time waiting for the slow
+# one; in async mode it waits only for the server. That has a price: a gradient that missed several
+# updates points downhill from where the weights *were*. So async trades waiting for staleness.
+# Lesson 03 measures what that does to learning.
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert table.loc[table["way"] == "sync", "most"].max() == 0, "A sync gradient is never stale."
@@ -530,7 +531,8 @@ workshop.save_results(
 # then the threads compete for the cores. (`torchrun` tells it: one thread.)
 #
 # The convolutions are computed by **oneDNN** (formerly MKL-DNN), a library with fast code for each
-# kind of CPU. Some guides tell you to switch it off. The last row does.
+# kind of CPU. Some guides tell you to switch it off. The last row does. The batch is a quarter of
+# the one above, so don't compare these speed-ups with those.
 
 # %%
 guess = workshop.guess(

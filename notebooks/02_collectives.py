@@ -251,8 +251,9 @@ plots.interactive.ring(recorded)
 
 # %% [markdown]
 # Follow the black frame in one column, say the first, from step to step. It moves down one rank in
-# each step (and from the last rank to rank 0), and one more digit becomes 1. After the
-# reduce-scatter there is one complete sum in each row; the all-gather copies it to all others.
+# each step (and from the last rank to rank 0). In the first half of them one more digit becomes 1
+# each time. After the reduce-scatter there is one complete sum in each row; the all-gather copies
+# it to all others.
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 halfway = [int(one[world_size - 1][rank]) for rank, one in enumerate(recorded)]
@@ -531,7 +532,8 @@ workshop.save_results(**found)
 # ## Train with your ring
 #
 # What does data-parallel training send? **Gradients.** Every rank starts with the same weights,
-# gets the same mean gradient and takes the same step. So no weight need travel after the start.
+# gets the same mean gradient and takes the same step. So after the start no weights have to be
+# sent.
 #
 # Train a small model in three ways and compare: every rank alone with the whole batch; each rank
 # with its part of the batch and your ring; and with torch's `DistributedDataParallel` (**DDP**),
@@ -615,7 +617,7 @@ workshop.save_results(torchrun=found.to_dict("records"))
 #
 # The variables say who takes part. The **backend** says how they communicate:
 # `init_process_group("gloo")` for CPUs, `"nccl"` for NVIDIA GPUs. A third, `"mpi"`, is missing from
-# the torch that pip installs. This torch has:
+# the torch that pip installs, and `"nccl"` from builds for CPUs. This torch has:
 
 # %%
 here = ranks.run("collectives.tour:backends")[0]

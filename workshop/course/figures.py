@@ -29,7 +29,7 @@ IMAGE = re.compile(r'<img alt="([^"]*)" [^>]*src="data:image/png;base64,([^"]+)"
 TAG, PICTURES = "readme", 4
 SLOWER = (
     "So with this small model every way is slower here than one rank alone. Lessons 01, 05 and 06",
-    "measure why, and from which model and link on it turns round.",
+    "measure why, and for which models and links more ranks pay off.",
 )
 COMPARISON = "comparison"  # what lesson 05 saves: name -> step ms, samples/s, ...
 
@@ -104,7 +104,7 @@ def section(record: dict) -> str:
     lines += [f"| {' | '.join(pictures[at : at + 2])} |" for at in range(0, len(pictures), 2)]
     lines += [
         "",
-        "One training in each of the four ways to run Horovod, and in TensorFlow's own",
+        "One training in each way to run Horovod, and in TensorFlow's own",
         "(lesson 05):",
         "",
         "| where | instances x processes | ranks | a step, ms | images per second | speed-up |",

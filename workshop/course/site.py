@@ -273,11 +273,12 @@ All lessons on this site were executed in one run, by the command `make run`.
 | target | {found["target"]} |
 | versions | {found["versions"]} |
 
-Each number on a page is of one of four kinds, and its sentence says which: measured in this run;
-recorded in another (with its machine); computed from a formula; or cited, with its source and the
-date on which it was read.
+A number in an output was measured in this run, unless the text beside it says otherwise: recorded
+in another run (with its machine), computed from a formula, chosen as an example, estimated, or
+cited (with its source and the date on which it was read). Data and stacks may have been there
+from an earlier run; then an output says "no change" or "already there".
 
-| lesson | seconds |
+| notebook | seconds to execute |
 |---|---|
 {rows}
 """

@@ -35,7 +35,7 @@ def reduce_scatter(
 ) -> None:
     """Make chunk r of rank r's tensor the sum over all ranks. Its other chunks: sums of some.
 
-    With `order`, which is as above, r is a rank's place in it.
+    With `order`, the ranks in the ring's order, r is a rank's place in it.
     """
     rank, ranks = place_in(order, group)
     world_size = len(ranks)
