@@ -39,8 +39,8 @@
 # - `workers`: processes that train in the first half. One more is the server.
 # - `steps`: global batches in each training of the first half.
 # - `slow_ms`: how long the slow worker pauses in each batch, milliseconds.
-# - `learning_rates`, `seeds`: for the experiment on stale gradients. `seeds`: how often each
-#   setting is trained, each time with other initial weights and another order of the images.
+# - `learning_rates`: for the experiment on stale gradients. `seeds`: how often each setting of it
+#   is trained, each time with other initial weights and another order of the images.
 # - `instance_count`, `epochs`: of the TensorFlow jobs of the second half.
 # - `global_batch_size`: images per step, over all workers together.
 # - `expected_accuracy`: the share of test images that the trained model must get right; otherwise
@@ -597,9 +597,9 @@ broken = workshop.follow(broken_estimator)
 
 # %% [markdown]
 # The status is `Completed`, and the loss is small. Only the test accuracy is a hint, and only
-# because you know the first job's. Now look at the accuracy of each model on
-# each digit: two models of the broken job, and the one of the first job ("servers"). The test
-# images are the same for all, and show all ten digits.
+# because you know the first job's. Now look at the accuracy of each model on each digit: two models
+# of the broken job, and the one of the first job ("servers"). The test images are the same for all,
+# and show all ten digits.
 
 
 # %%
