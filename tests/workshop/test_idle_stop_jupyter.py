@@ -88,6 +88,10 @@ def start_kernel(address) -> str:
         return json.load(answer)["id"]
 
 
+def state_of_kernel(address) -> str:
+    return PROGRAM["ask"](address + "/api/kernels")[0]["execution_state"]
+
+
 @pytest.mark.slow
 def test_a_running_cell_is_use_and_afterwards_its_end_counts(jupyter, tmp_path):
     from jupyter_client import BlockingKernelClient
@@ -99,6 +103,8 @@ def test_a_running_cell_is_use_and_afterwards_its_end_counts(jupyter, tmp_path):
     client = BlockingKernelClient()
     client.load_connection_file(str(tmp_path / f"runtime/kernel-{identifier}.json"))
     client.start_channels()
+    # Jupyter hears only what a kernel says after Jupyter has subscribed to it.
+    until(lambda: client.execute("pass", reply=True) and state_of_kernel(jupyter) == "idle")
     client.execute("import time; time.sleep(10)")
     until(lambda: last_use(jupyter, 5.0, now + 1e6) == now + 1e6, 30)  # busy: use is now
     until(lambda: last_use(jupyter, 5.0, now + 1e6) < now + 1e6, 30)
