@@ -106,9 +106,9 @@ checks = pd.DataFrame(
 checks
 
 # %% [markdown]
-# You should see `OK` on most lines. `WARN` means that the course works, but a lesson may show
-# less here, or you must choose another port. You don't need to know the names in the table:
-# lessons explain them where they are used. `FAIL` means that you must fix something first;
+# You should see `OK` on most lines. `WARN` means that the course works: a lesson may show less
+# here, or a port is in use and another will be taken. You don't need to know the names in the
+# table: lessons explain them where they are used. `FAIL` means that you must fix something first;
 # `make doctor` says how.
 
 # %% jupyter={"source_hidden": true} tags=["results"]
@@ -183,6 +183,8 @@ pd.DataFrame(allowed.values(), index=list(allowed), columns=["Action", "Resource
 #         --capabilities CAPABILITY_NAMED_IAM
 #
 # The last line says that you know that it creates roles: without it CloudFormation refuses.
+# After each stack's name the cell prints what it did: `created`, or `no change` if an earlier run
+# of this lesson has created the stack.
 
 # %%
 deployed = workshop.deploy(session)

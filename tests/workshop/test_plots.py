@@ -193,3 +193,12 @@ def test_a_step_in_time_and_its_buckets(shown):
     assert [(bar.get_x(), bar.get_width()) for bar in timeline.patches] == [(1, 5), (4, 4)]
     assert "bucket 0: 2 tensors, 1.5 MB, from last to middle" in buckets.alt
     assert [bar.get_width() for bar in buckets.patches] == [1, 0.5, 2]
+
+
+def test_a_canvas_says_where_measured_marks_are(shown):
+    with plots.canvas("Speed", "ranks", "times") as axes:
+        axes.errorbar([2], [1.75], yerr=[[0.25], [0.5]], fmt="o", label="measured")
+        axes.errorbar([1, 2], [3, 4], yerr=[[0, 0], [1, 1]], fmt="x", label="in turn")
+        axes.bar([1], [2], label="bars are not marks")
+    said = "measured: at (2, 1.75). in turn: from (1, 3) to (2, 4)."
+    assert shown[0].alt == f"Speed. Across: ranks. Up: times. {said}"

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.container import ErrorbarContainer
 
 # Okabe and Ito's palette, without yellow, which is hard to see on white.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#000000")
@@ -110,18 +111,25 @@ def show_figure(figure, alt: str) -> None:
 
 
 def description(axes: Axes) -> str:
-    """What is drawn on axes, in words: title, labels, each labelled line's first and last point."""
+    """What is drawn on axes, in words: title, labels, where each labelled line begins and ends.
+
+    Marks with error bars count as a line; of a single point that point is named.
+    """
     parts = [axes.get_title()]
     if axes.axison and axes.get_xlabel():
         parts.append(f"Across: {axes.get_xlabel()}")
     if axes.axison and axes.get_ylabel():
         parts.append(f"Up: {axes.get_ylabel()}")
-    for line in axes.lines:
-        name, across, up = str(line.get_label()), line.get_xdata(), line.get_ydata()
-        if name.startswith("_") or not len(across):
+    drawn = [(line.get_label(), line) for line in axes.lines]
+    marks = [one for one in axes.containers if isinstance(one, ErrorbarContainer)]
+    drawn += [(one.get_label(), one.lines[0]) for one in marks]
+    for name, line in drawn:
+        across, up = line.get_xdata(), line.get_ydata()
+        if str(name).startswith("_") or not len(across):
             continue
-        points = [f"{_number(x)}, {_number(y)}" for x, y in zip(across, up, strict=True)]
-        parts.append(f"{name}: from ({points[0]}) to ({points[-1]})")
+        points = [f"({_number(x)}, {_number(y)})" for x, y in zip(across, up, strict=True)]
+        where = f"from {points[0]} to {points[-1]}" if len(points) > 1 else f"at {points[0]}"
+        parts.append(f"{name}: {where}")
     said = (part.replace("\n", " ").rstrip(".") for part in parts)
     return ". ".join(part for part in said if part) + "."
 
