@@ -405,9 +405,9 @@ workshop.save_results(gradients_per_second=middle.to_dict(), staleness=staleness
 #
 # The third trains nothing useful. It is the **ceiling of this machine**: what two processes reach
 # if nothing has to be exchanged. On shared virtual cores it may be well below 2 times one rank,
-# because the two "cores" share memory, caches, or one real core. It may also be a little above 2:
-# half a batch fits better into a core's cache. What is lost *below the ceiling* is the price of
-# working together.
+# because the two "cores" share memory, caches, or one real core. It may also be above 2: half a
+# batch fits better into a core's cache. What is lost *below the ceiling* is the price of working
+# together.
 #
 # Every rank computes with one CPU thread. The images are random and have 28 x 28 pixels: speed
 # doesn't depend on what they show, and with our tiny digits a step would be too short to time.
