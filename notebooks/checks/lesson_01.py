@@ -115,7 +115,7 @@ def train_together(answer) -> str:
 def _trained(ranks, answer) -> list[dict]:
     try:
         ranks.run("parallel.practice:warm_up", timeout=120)
-        return ranks.run("parallel.practice:call", answer, timeout=30)
+        return ranks.run("parallel.practice:call", answer, timeout=15)
     except RankFailed as error:
         if unanswered("01.3") in str(error):
             raise

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partialmethod
+
 import pytest
 from serving_helpers import Served
 
@@ -33,4 +35,7 @@ def sdk(served, monkeypatch):
         monkeypatch.setenv(name, value)
     import sagemaker
 
+    # Its 30 seconds between two looks at an endpoint are for one that takes minutes.
+    wait = sagemaker.Session.wait_for_endpoint
+    monkeypatch.setattr(sagemaker.Session, "wait_for_endpoint", partialmethod(wait, poll=1))
     return sagemaker.Session(default_bucket=BUCKET)
