@@ -72,7 +72,7 @@ ray: ready ## Ray Train starts the DDP script (downloads Ray once, 1.5 GB)
 bench: ready ## measure the endpoint, all-reduces on narrow links, a training step, serving
 	@$(INSIDE) $(BIN)/python -m bench
 
-doctor: ready ## check this machine, a line per need
+doctor: ready ## check this machine, one line per requirement
 	@$(INSIDE) $(BIN)/workshop doctor
 
 check-in: ready ## before a class: PASS or FAIL per need, and a code for the instructor

@@ -17,16 +17,18 @@ from workshop.jobs.bandwidth import words
 @click.command()
 @click.option("--between", metavar="RATE", help="For every job, such as 200mbit.")
 @click.option("--latency", metavar="TIME", help="One way, such as 1ms; with --between.")
-@click.option("--by-type", is_flag=True, help="What each job's instance type has, scaled down.")
-@click.option("--wide", is_flag=True, help="As fast as this machine is (what holds at first).")
+@click.option(
+    "--by-type", is_flag=True, help="What AWS gives each job's instance type, scaled down."
+)
+@click.option("--wide", is_flag=True, help="As fast as this machine can (the default).")
 def links(between, latency, by_type, wide) -> None:
     """Set or show the bandwidth between a job's instances.
 
-    Every instance sends at most RATE and receives at most RATE, at the same time. It holds for
-    jobs that are started from now on, until it is changed. A job can ask for links of its own:
+    Every instance sends at most RATE and receives at most RATE, at the same time. The
+    setting applies to jobs started from now on. A job can ask for links of its own:
     environment={"LOCAL_SAGEMAKER_LINKS": "200mbit"}.
 
-    Without an option: what holds, and what AWS documents of each instance type.
+    Without an option: the current setting, and what AWS documents for each instance type.
     """
     wanted = _wanted(between, latency, by_type, wide)
     state = daemon.state_directory()

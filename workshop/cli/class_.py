@@ -21,10 +21,10 @@ def class_() -> None:
 @class_.command("check-in")
 @click.option("--port", type=click.IntRange(0, 65535), default=4600, show_default=True)
 def check_in(port: int) -> None:
-    """Print PASS or FAIL for each need, and a code to send to the instructor.
+    """Print PASS or FAIL for each requirement, and a code to send to the instructor.
 
     The code holds the kit's version, the platform and the results; no name. Exit status 1 if a
-    need failed.
+    requirement is not met.
     """
     from workshop.launch import check_in as codes
     from workshop.launch.doctor import examine

@@ -24,7 +24,7 @@ def of_a_class(command):
 def status(target) -> None:
     """Show the class's seats, and whether their stacks can be used.
 
-    Exit status: 0 all can be used, 1 something cannot, 2 wrong use.
+    Exit status: 0 all can be used, 1 one can't, 2 usage error.
     """
     from rich.console import Console
     from rich.table import Table
@@ -166,9 +166,9 @@ def quotas(seats, notebooks, region, target) -> None:
 @of_a_class
 @click.option("--yes", is_flag=True, help="Do not ask. For programs.")
 def clean(target, yes) -> None:
-    """Delete all that the seats of the class have, then the class, and prove that nothing is left.
+    """Delete everything that the class's seats own, then the class; prove that nothing is left.
 
-    Exit status: 0 nothing is left, 1 something is left, 2 wrong use.
+    Exit status: 0 nothing is left, 1 something is left, 2 usage error.
     """
     if not (yes or at_terminal()):
         raise WrongUse("This is no terminal, so nobody can be asked. Add --yes.")

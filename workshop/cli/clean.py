@@ -20,11 +20,11 @@ MOST_ROWS = 6  # of one kind; more become one row
 @click.option("--yes", is_flag=True, help="Do not ask. For programs.")
 @click.option("--dry-run", is_flag=True, help="Show what would be deleted, and delete nothing.")
 def clean(seat, target, yes, dry_run) -> None:
-    """Delete all that a seat has, then look again and say what is left.
+    """Delete everything that a seat owns, then look again and say what is left.
 
     Running jobs are stopped; endpoints, models, logs, objects, job records and stacks are deleted.
     Only what is tagged as this seat's. Asks first. Exit status: 0 nothing is left (with --dry-run:
-    it was shown), 1 something is left, 2 wrong use.
+    it was listed), 1 something is left, 2 usage error.
     """
     if not (yes or dry_run or at_terminal()):
         raise WrongUse(

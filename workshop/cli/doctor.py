@@ -1,4 +1,4 @@
-"""`workshop doctor`: a line per need of the kit, with what to do where one is not met."""
+"""`workshop doctor`: one line per requirement of the kit, with what to do if it is not met."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def show(name: str, check: CheckResult) -> None:
     help="The local endpoint's port.",
 )
 def doctor(as_json: bool, port: int) -> None:
-    """Check this machine, a line per need; exit 1 only where the kit cannot work."""
+    """Check this machine, one line per requirement; exit 1 only if the kit can't work."""
     results = {}
     for name, check in examine(port):
         results[name] = check

@@ -101,11 +101,11 @@ def stop(job) -> None:
 @click.command()
 @click.argument("job")
 def interrupt(job) -> None:
-    """Take the spot instances of JOB away: SIGTERM, a grace period, SIGKILL.
+    """Interrupt JOB as AWS interrupts spot instances: SIGTERM, a grace period, SIGKILL.
 
-    The job starts again on other instances, with the checkpoints that are in S3. One that does
-    not train yet is interrupted when it does. AWS gives no such command: there it happens when
-    AWS needs the instances.
+    The job starts again on other instances, with the checkpoints that are in S3. A job that
+    is not training yet is interrupted once it does. AWS has no such command: there it happens
+    when AWS needs the instances.
     """
     description = describe(job)
     if description["TrainingJobStatus"] in FINAL:

@@ -27,7 +27,7 @@ from workshop.jobs import local_server
     type=click.Choice(["auto", "namespaces", "processes"]),
     default="auto",
     show_default=True,
-    help="What instances are made of.",
+    help="How instances are isolated.",
 )
 @click.option(
     "--grace",
@@ -84,7 +84,7 @@ def up(port, host, i_know_this_is_not_safe, isolation, grace, max_instances) -> 
 @click.command()
 @click.option("--forget", is_flag=True, help="Also remove all jobs, buckets and logs.")
 def down(forget) -> None:
-    """End the endpoint. Jobs that run are killed; everything else is kept."""
+    """Stop the endpoint. Running jobs are killed; everything else is kept."""
     state = daemon.state_directory()
     try:
         was_up = daemon.stop(state)

@@ -19,16 +19,16 @@ MARKS = {True: ("OK", "green"), False: ("NO", "red"), None: ("?", "yellow")}
 @click.command()
 @click.argument("lesson")
 @click.option("--target", type=click.Choice(["aws", "local"]), default="aws", show_default=True)
-@click.option("--seat", default="me", show_default=True, help="Whose network a LESSON's jobs use.")
-@click.option("--offline", is_flag=True, help="Ask nobody: only what is known beforehand.")
+@click.option("--seat", default="me", show_default=True, help="The seat whose network is used.")
+@click.option("--offline", is_flag=True, help="Ask AWS nothing; check the rest.")
 @click.option("--region", default="", help="Default: your shell's, or us-east-1.")
 @click.option("-p", "given", multiple=True, metavar="NAME=VALUE", help="A parameter of LESSON.")
 def preflight(lesson, target, seat, offline, region, given) -> None:
     """Check all jobs of LESSON (00, 05...).
 
-    Makes nothing and starts nothing. Exit status 0 if nothing speaks against the jobs; 2 if
-    something does not go together, or AWS cannot be asked. A job of your own is checked in Python,
-    by workshop.account.preflight: preflight.check(preflight.of(estimator)).
+    Creates nothing and starts nothing. Exit status 0 if no problem was found; 2 if there is one,
+    or if AWS can't be asked. To check a job of your own, use Python:
+    workshop.account.preflight.check(workshop.account.preflight.of(estimator)).
     """
     from workshop.account import preflight as checks
 

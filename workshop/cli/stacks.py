@@ -27,7 +27,7 @@ def of_a_seat(command):
 
 @click.group()
 def stacks() -> None:
-    """Make, show and delete the CloudFormation stacks of a seat.
+    """Create, show and delete the CloudFormation stacks of a seat.
 
     \b
     storage    the seat's bucket
@@ -53,10 +53,10 @@ def up(names, seat, target, given, seats) -> None:
 
     With --seats those of a whole class: the room, and for each seat storage, roles and subnets, and
     notebook if you name it. On AWS it needs -p Email=..., for the budget's alarms; -p BudgetUsd,
-    InstanceTypes, MaxRunSeconds and other parameters hold for all seats.
+    InstanceTypes, MaxRunSeconds and other parameters apply to all seats.
 
     Doing it again changes nothing, and finishes what was interrupted. Exit status: 0 done, 1 a
-    stack cannot be made, 2 wrong use.
+    stack can't be created, 2 usage error.
     """
     if seats is not None:
         _up_class(seats, names, target, _parameters(given))
@@ -103,7 +103,7 @@ def _up_class(seats: str, also: tuple[str, ...], target: str, parameters: dict[s
 def status(names, seat, target) -> None:
     """Show each stack that a seat can have: its state, and what it costs by the hour.
 
-    Exit status: 0 all that is there can be used, 1 something cannot, 2 wrong use.
+    Exit status: 0 all existing stacks can be used, 1 one can't, 2 usage error.
     """
     with opened(target, seat) as session:
         from workshop.account import stacks as account
@@ -126,9 +126,9 @@ def status(names, seat, target) -> None:
 def down(names, seat, target, yes) -> None:
     """Delete stacks: those named, or all; the last one made goes first.
 
-    Only stacks with the seat's tags. A bucket that holds something is not deleted: that is what
-    `workshop clean` is for. On AWS it asks first. Exit status: 0 they are gone, 1 they are not,
-    2 wrong use.
+    Only stacks with the seat's tags. A bucket that is not empty is not deleted: use `workshop
+    clean` for that. On AWS it asks first. Exit status: 0 they are gone, 1 they are not,
+    2 usage error.
     """
     with opened(target, seat) as session:
         from workshop.account import stacks as account
