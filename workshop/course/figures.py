@@ -28,8 +28,8 @@ BEGIN, END = "<!-- made by `make figures` -->", "<!-- end of what `make figures`
 IMAGE = re.compile(r'<img alt="([^"]*)" [^>]*src="data:image/png;base64,([^"]+)"')
 TAG, PICTURES = "readme", 4
 SLOWER = (
-    "So with this small model every way is slower here than one rank alone. Lessons 01, 05 and 06",
-    "measure why, and for which models and links more ranks pay off.",
+    "So in this table, with a small model, every way is slower than one rank alone. Lesson 01",
+    "(first picture) measures a case in which two ranks pay off; 05 and 06, why these don't.",
 )
 COMPARISON = "comparison"  # what lesson 05 saves: name -> step ms, samples/s, ...
 
@@ -104,8 +104,8 @@ def section(record: dict) -> str:
     lines += [f"| {' | '.join(pictures[at : at + 2])} |" for at in range(0, len(pictures), 2)]
     lines += [
         "",
-        "One training in each way to run Horovod, and in TensorFlow's own",
-        "(lesson 05):",
+        "The same training, started in each of lesson 05's ways. A step is 256 images over all",
+        "ranks together; a speed-up below 1 means slower than one rank:",
         "",
         "| where | instances x processes | ranks | a step, ms | images per second | speed-up |",
         "|---|---|---|---|---|---|",
