@@ -126,9 +126,9 @@ def status(names, seat, target) -> None:
 def down(names, seat, target, yes) -> None:
     """Delete stacks: those named, or all; the last one made goes first.
 
-    Only stacks with the seat's tags. A bucket that is not empty is not deleted: use `workshop
-    clean` for that. On AWS it asks first. Exit status: 0 they are gone, 1 they are not,
-    2 usage error.
+    Only stacks with the seat's tags. A bucket that is not empty is not deleted: use
+    `workshop clean` for that. On AWS it asks first. Exit status: 0 they are gone, 1 they are
+    not, 2 usage error.
     """
     with opened(target, seat) as session:
         from workshop.account import stacks as account

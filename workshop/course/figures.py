@@ -28,8 +28,8 @@ BEGIN, END = "<!-- made by `make figures` -->", "<!-- end of what `make figures`
 IMAGE = re.compile(r'<img alt="([^"]*)" [^>]*src="data:image/png;base64,([^"]+)"')
 TAG, PICTURES = "readme", 4
 SLOWER = (
-    "So in this table, with a small model, every way is slower than one rank alone. Lesson 01",
-    "(first picture) measures a case in which two ranks pay off; 05 and 06, why these don't.",
+    "So in this table, with a small model, every way is slower than one rank alone. Lessons 01",
+    "(first picture), 05 and 06 measure why, and for which models and links more ranks pay off.",
 )
 COMPARISON = "comparison"  # what lesson 05 saves: name -> step ms, samples/s, ...
 
@@ -102,19 +102,20 @@ def section(record: dict) -> str:
     pictures = [_linked(picture) for picture in record["pictures"]]
     lines = ["", "| | |", "|---|---|"]
     lines += [f"| {' | '.join(pictures[at : at + 2])} |" for at in range(0, len(pictures), 2)]
-    lines += [
-        "",
-        "The same training, started in each of lesson 05's ways. A step is 256 images over all",
-        "ranks together; a speed-up below 1 means slower than one rank:",
-        "",
-        "| where | instances x processes | ranks | a step, ms | images per second | speed-up |",
-        "|---|---|---|---|---|---|",
-    ]
     rows = sorted(
         record["comparison"].items(),
         key=lambda row: (row[1]["world_size"], row[1]["instances"], row[0]),
     )
     first = rows[0][1]["samples/s"]
+    images = first * rows[0][1]["step ms"] / 1000
+    lines += [
+        "",
+        f"The same training, started in each of lesson 05's ways. A step is {images:.0f} images",
+        "over all ranks together; a speed-up below 1 means slower than one rank:",
+        "",
+        "| where | instances x processes | ranks | a step, ms | images per second | speed-up |",
+        "|---|---|---|---|---|---|",
+    ]
     slower = all(row["samples/s"] < first for _, row in rows[1:])
     for name, row in rows:
         speed = row["samples/s"]
