@@ -29,9 +29,8 @@
 #
 # **Where it runs:** this machine (`target = "local"`) or AWS (`target = "aws"`), the same cells.
 #
-# **Cost on AWS:** about 0.02 USD: one `ml.c5.xlarge` for 5 minutes (us-east-1, price list of
-# 2026-09-27, as public projects quote it). The 5 minutes are an estimate: no job of this course
-# has been billed on AWS yet. Locally it costs nothing.
+# **Cost on AWS:** about 0.02 USD, estimated: one `ml.c5.xlarge` for 5 minutes. Locally it costs
+# nothing.
 
 # %% [markdown]
 # ## Set up
@@ -167,14 +166,9 @@ pd.DataFrame(allowed.values(), index=list(allowed), columns=["Action", "Resource
 # below `jobs/`. (`BUCKET` stands for the bucket's full name.) So the role is narrow, and that
 # matters, because *your script runs with it*. A list like this one is called a **policy**. Many
 # tutorials attach a ready-made one such as `AmazonSageMakerFullAccess`, or allow an action on
-# `"*"`, which means everything in the account. Such policies are too broad:
-#
-# - `s3:*` on `*`: a wrong path in a script, or a package with malicious code, reads or deletes
-#   *every* bucket of the account.
-# - `iam:PassRole` on `*`: whoever may start a job can give it the administrator's role, and so act
-#   as administrator.
-# - `sagemaker:*` on `*`: one learner stops another's job, or rents GPUs by mistake.
-# - `cloudformation:*` on `*`: one `delete-stack` with a wrong name removes another team's network.
+# `"*"`, which means everything in the account. Then a wrong path in a script, or malicious code in
+# a package, can delete any bucket of the account; and one learner's mistake can stop another's job
+# or remove another team's network.
 #
 # Now create both stacks. `workshop.deploy` does what you could type for each template:
 #
@@ -190,7 +184,7 @@ pd.DataFrame(allowed.values(), index=list(allowed), columns=["Action", "Resource
 deployed = workshop.deploy(session)
 
 # %% [markdown]
-# **Predict, then run.** The cell after the next deploys the same two stacks again. What will it do?
+# **Predict, then run.** Deploy the same two stacks again. What will happen?
 
 # %%
 outcomes = ["create a second bucket", "fail: they are there already", "change nothing"]
@@ -243,12 +237,8 @@ uploaded = data_prep.upload(digits, data, client=session.client("s3"))
 # %% [markdown]
 # A job gets its data through **channels**. A channel has a name and an address in S3. On the
 # instance it is a folder, `/opt/ml/input/data/NAME`, and an environment variable tells the script
-# where: for the channel `training` it is `SM_CHANNEL_TRAINING`.
-#
-# How the files get there is the **input mode**. `File` copies all of them before the script
-# starts. It is the SDK's default, and this job uses it. `FastFile` fetches each file when the
-# script opens it, which pays off with many GB. Older texts teach a third mode, `Pipe`, for which
-# a script needs special reading code such as `PipeModeDataset`. It is legacy.
+# where: for the channel `training` it is `SM_CHANNEL_TRAINING`. SageMaker copies all files before
+# the script starts. (Lesson 09 shows another way, for many GB.)
 
 # %%
 channels = {"training": f"{data}/training", "test": f"{data}/test"}
@@ -268,8 +258,8 @@ assert len(uploaded.sent) + len(uploaded.skipped) >= 5, "Some files are missing:
 workshop.show_function("train/train_tf.py", "train_step")
 
 # %% [markdown]
-# Nothing in it knows about SageMaker. Keep these lines in mind: in lesson 05 four processes train
-# one model together, and only a few lines differ.
+# Nothing in it knows about SageMaker. Keep these lines in mind: from lesson 04 on, several
+# processes train one model together, and only a few lines differ.
 #
 # ## What a script must do for SageMaker
 #
@@ -285,15 +275,17 @@ workshop.show_function("train/train_tf.py", "train_step")
 #    there. For TensorFlow's server it must be a **SavedModel** (TensorFlow's format on disk: the
 #    computation and the weights, in a folder) in a folder with a **number** as its name: `1`.
 #
-# Below are the lines of the script that know about an instance. Each has a default, so that
-# `python scripts/train/train_tf.py` runs on a laptop, too. The line with `SM_CHECKPOINT_DIR` is
-# optional: it is for checkpoints, copies of the training's state that a later lesson needs. The
-# file needs nothing but TensorFlow and numpy: copy it, and make it yours. The same goes for every
-# file in `scripts/train/`; there is one for each way to train.
+# One function of the script does all three. Look at `defaults`: `training` and `test` are point 1,
+# `save_to` is point 3, and every entry becomes an argument, which is point 2. Each has a default,
+# so `python scripts/train/train_tf.py` runs on a laptop, too. (The entries with `checkpoint` are
+# for copies of the training's state, which lesson 10 needs.)
 
 # %%
-lines = (workshop.TRAIN / "train_tf.py").read_text().splitlines()
-print("\n".join(line.strip() for line in lines if 'env("SM_' in line))
+workshop.show_function("train/train_tf.py", "parse_args")
+
+# %% [markdown]
+# The file needs nothing but TensorFlow and numpy: copy it, and make it yours. The same goes for
+# every file in `scripts/train/`; there is one for each way to train.
 
 # %% [markdown]
 # If a script needs a library that the image lacks, put a file `requirements.txt` beside the
@@ -306,9 +298,10 @@ print("\n".join(line.strip() for line in lines if 'env("SM_' in line))
 # An **estimator** describes a job: which script, on what, with which framework. The line with `**`
 # adds what all jobs of this course share; the cell after this one prints it.
 #
-# `framework_version` chooses a container image on AWS. The local endpoint pulls no image: it
-# runs what is installed here, and says so in the job's log. `instance_type` is one without a
-# GPU: for models as small as ours a CPU is enough, and costs a fraction.
+# `framework_version` chooses a container image on AWS. The local endpoint pulls no image. It runs
+# the TensorFlow that is installed here, and says so in the job's log, which we read further down.
+# `instance_type` is one without a GPU: for models as small as ours a CPU is enough, and costs a
+# fraction.
 #
 # > The images of these lessons are old on purpose: TensorFlow 2.12 is the last with Horovod inside,
 # > the library of lessons 04 and 05.
@@ -330,9 +323,17 @@ estimator = TensorFlow(
 )
 
 # %% [markdown]
-# In a script of your own you would write these lines in place of the one with `**`. `source_dir` is
-# the folder that is sent along, `metric_definitions` is explained below, and `max_run` is the limit
-# in seconds after which SageMaker ends the job, so that a script that hangs can't cost a weekend:
+# In a script of your own you would write these lines in place of the one with `**`:
+#
+# - `sagemaker_session` is the SDK's connection. In your own script it is `sagemaker.Session()`.
+#   `role` is the role from above.
+# - `source_dir` is the folder that is sent along. The job's name begins with `base_job_name`.
+# - `output_path` and `code_location` are where in S3 the model and the packed script go. Without
+#   them the SDK makes a bucket of its own.
+# - `max_run` is the limit in seconds after which SageMaker ends the job, so that a script that
+#   hangs can't cost a weekend.
+# - `metric_definitions` is explained below. `disable_profiler` turns off a service that we don't
+#   use. `tags` say whose job it is.
 
 # %%
 for name, value in session.job_settings("first").items():
@@ -340,17 +341,17 @@ for name, value in session.job_settings("first").items():
 
 # %% [markdown]
 # What will it cost on AWS? Ask **before** you start it. The first number is for our estimate of
-# 300 seconds. The second is the most it can cost: `max_run`, and the 120 seconds that a job gets to
-# end.
+# 300 seconds. The second is the most it can cost: after `max_run` SageMaker asks the script to end,
+# and gives it 120 more seconds to save its work.
 
 # %%
 workshop.cost("ml.c5.xlarge", instance_count=1, seconds=300)
 
 # %% [markdown]
-# Take both numbers for what they are. The price per hour has the date above; the link is AWS's
-# own list, but we read the price in public projects that quote that list and agree with each
-# other. Prices change. The seconds are guesses: what this kit measures are seconds *here*, and no
-# job of it has been billed on AWS yet. Look at your first bill.
+# Take both numbers for what they are. The link is AWS's own price list, but we read the price in
+# public projects that quote that list and agree with each other. Prices change. The seconds are
+# guesses: what this kit measures are seconds *here*, and no job of it has been billed on AWS yet.
+# Look at your first bill.
 #
 # ## Run the job
 #
@@ -375,8 +376,12 @@ estimator.fit(channels, wait=False)
 result = workshop.follow(estimator)
 
 # %% [markdown]
-# You should see `Completed`, the seconds of each phase, and four metrics. A sample is one image
-# here, and the accuracy is a share: 1 means that all test images are right.
+# You should see `Completed`, the seconds of each phase, and four metrics:
+#
+# - `train_loss`: what training lowers; the mean of the last epoch.
+# - `test_accuracy`: the share of the test images that the model gets right. 1 means all.
+# - `step_seconds`: the mean time of a training step, which is one batch of 64 images.
+# - `samples_per_second`: the images that pass through training in a second.
 #
 # `billable` is the time that AWS would charge for: the seconds from the moment when the instances
 # begin to download until the model is uploaded, times the instances. Waiting for instances is
@@ -399,6 +404,20 @@ longest = max(phases, key=lambda phase: result.phases.get(phase, 0))
 guess.compare(longest=longest, accuracy=100 * result.metrics["test_accuracy"])
 print(f"{longest} took {seconds[longest] / seconds.sum():.0%} of this job's time.")
 
+# %% [markdown]
+# How much of the phase *Training* was training? The script measured its steps:
+
+# %%
+per_epoch = result.table("epoch")
+in_steps = per_epoch["step"].iloc[-1] * per_epoch["step_seconds"].mean()
+print(f"{per_epoch['step'].iloc[-1]} steps took {in_steps:.1f} s,")
+print(f"{in_steps / seconds['Training']:.0%} of the {seconds['Training']:.1f} s of Training.")
+
+# %% [markdown]
+# The rest of *Training* went into starting Python, importing TensorFlow, compiling the step,
+# testing the model after each epoch, and saving it. In a small job most of the time goes into such
+# things, and more instances make none of them faster.
+
 # %% jupyter={"source_hidden": true} tags=["results"]
 workshop.save_results(
     phases=result.phases, billable_seconds=result.billable_seconds, longest=longest
@@ -409,14 +428,15 @@ assert result.phases["Training"] > 0, "The job has no Training phase: look at re
 # These numbers were measured in this run. With `target = "local"` an instance is only a few
 # processes, so *Starting* is short. On AWS it takes minutes: a computer is found, started, and
 # given its image (not measured here). For a small model, waiting for computers can then be most of
-# the time. Remember this when somebody promises that more computers will make a small job faster.
+# the time.
 #
 # ## Find a job again
 #
 # The job doesn't run in this notebook. If you close the notebook, the job continues. To find it
 # again you need only its name, which `workshop jobs` and the AWS console list. `attach` makes an
 # estimator from it. If the job is still running, `attach` waits until it ends. It prints the
-# job's phases; the time on each line is that of the job's last change, not of the phase.
+# job's phases; the time on each line is that of the job's last change, not of the phase. (The
+# texts are AWS's own: here no image is downloaded.)
 
 # %%
 attached = TensorFlow.attach(result.name, sagemaker_session=session.sagemaker_session)
@@ -456,16 +476,26 @@ workshop.save_results(saved=saved)
 #
 # All that the script prints goes to CloudWatch Logs, AWS's service for logs, line by line. Each
 # instance writes a log of its own; the first instance is called `algo-1`. The log begins with what
-# the instance is told about itself, the environment variables `SM_…`:
+# the instance is told about itself, the environment variables `SM_…`. (The line with `[local]` is
+# there only on this machine.)
 
 # %%
+shown = "[local] image", "SM_HOSTS", "SM_CURRENT_HOST", "SM_CHANNEL_", "SM_MODEL_DIR"
 for line in result.lines:
-    if line.text.startswith(("SM_HOSTS", "SM_CURRENT_HOST", "SM_CHANNEL_", "SM_MODEL_DIR")):
+    if line.text.startswith(shown):
         print(line)
 
 # %% [markdown]
-# The script prints one JSON record for each epoch. Programs can read that, and so can you, as a
-# table. `test_accuracy` is measured on images that were never trained on.
+# Then come the script's own lines. It prints a JSON record every 10 steps, and one after each
+# epoch. The metrics above were read from such lines. Here is the first of each:
+
+# %%
+for event in ("step", "epoch"):
+    print(next(line for line in result.lines if f'"event": "{event}"' in line.text))
+
+# %% [markdown]
+# Programs can read that, and so can you, as a table. `test_accuracy` is measured on images that
+# were never trained on.
 
 # %%
 epochs_table, steps = result.table("epoch"), result.table("step")
@@ -526,9 +556,9 @@ assert result.model.endswith("model.tar.gz"), "The job left no model."
 # %% [markdown]
 # ## Clean up
 #
-# Nothing is running any more: the instance was given back when the job ended. The bucket and the
-# role stay, because the next lessons use them. `workshop down` ends the local endpoint;
-# `workshop down --forget` also removes its jobs and buckets.
+# There is nothing to do now. The instance was given back when the job ended, and the next lessons
+# use the bucket and the role. When you stop for the day, `workshop down` ends the local endpoint
+# and keeps its jobs and buckets. (`workshop down --forget` deletes them, too.)
 #
 # ## Next
 #

@@ -177,18 +177,34 @@ sync["pushes"].head(6).round(3)
 # staleness is 0: no update came between a pull and its push.
 #
 # Is the training right? If the server really averages over the whole batch, then one worker that
-# takes the whole batch alone must get the same weights, up to rounding.
+# takes the whole batch alone must get the same weights, up to rounding. Train both, once with few
+# updates and once with all, and compare:
+
 
 # %%
-alone = train("sync", workers=1)
-pairs = zip(sync["weights"], alone["weights"], strict=True)
-difference = max(float(np.abs(one - other).max()) for one, other in pairs)
-print(f"{workers} workers and 1: largest difference of any weight {difference:.1e}")
+def difference(updates):
+    """Return the largest difference in any weight, between all workers and a single one."""
+    many, one = (train("sync", workers=n, max_steps=updates)["weights"] for n in (workers, 1))
+    return max(float(np.abs(a - b).max()) for a, b in zip(many, one, strict=True))
+
+
+differences = {updates: difference(updates) for updates in (20, steps)}
+pd.Series(differences, name="largest difference in any weight").rename_axis("updates").to_frame()
+
+# %% [markdown]
+# After 20 updates only rounding is left: the workers' gradients are added in another order.
+# After many updates it depends on your processor. The difference may still be tiny, or large: it
+# was 0.06 on one machine (2026-11-23), and below 0.0001 on all others that ran this. That is no
+# mistake. Where an activation is so close to 0 that rounding decides whether its ReLU is on, the
+# two trainings take slightly different gradients, and every further update can widen the gap. So
+# compare weights after a few updates, and only the accuracy at the end.
 
 # %% jupyter={"source_hidden": true} tags=["results"]
-assert difference < 1e-4, "The sync server does not train what one process trains."
+assert differences[20] < 1e-4, "The sync server does not train what one process trains."
 assert sync["pushes"]["staleness"].max() == 0, "In sync mode no gradient may be stale."
-workshop.save_results(sync_difference=difference, sync_staleness=sync["pushes"]["staleness"].max())
+workshop.save_results(
+    sync_difference=differences[20], sync_staleness=sync["pushes"]["staleness"].max()
+)
 
 # %% [markdown]
 # ## Without waiting

@@ -14,7 +14,7 @@ from workshop.lesson.guess import Guess
 __all__ = ["lesson_run"]
 ASKED = re.compile(r"^\s*guess\[\"(\w+)\"\] =", re.MULTILINE)
 INSTRUCTIONS = "What is your guess? Answer in a cell of your own."
-ROW = re.compile(r"<tr>\s*<th>(.*?)</th>\s*<td>.*?</td>\s*<td>.*?</td>\s*<td>.*?</td>", re.DOTALL)
+ROW = re.compile(r"<tr>\s*<th>([^<]*)</th>\s*<td>", re.DOTALL)
 
 
 def texts(cell: nbformat.NotebookNode, kind: str) -> list[str]:
@@ -39,8 +39,8 @@ def questions(cell: nbformat.NotebookNode) -> list[str]:
 
 def answers(cell: nbformat.NotebookNode) -> list[str]:
     """The questions whose guess a cell showed beside the answer."""
-    tables = [text for text in texts(cell, "text/html") if "your guess" in text]
-    rows = [row for table in tables for row in ROW.findall(table) if "off by" in table]
+    tables = [text for text in texts(cell, "text/html") if ">question<" in text]
+    rows = [row for table in tables for row in ROW.findall(table)]
     return [html.unescape(row) for row in rows]
 
 

@@ -92,7 +92,7 @@ def test_a_page_and_the_index_tell_the_same_seconds(write_notebook, tmp_path, en
     index = (build / "index.html").read_text()
     for name in ("01_first", "02_second"):
         said = re.search(rf"{name}: ok in (\d+\.\d) s", (build / f"{name}.html").read_text())
-        assert f'{name}</a></td><td>ok</td><td class="number">{said[1]}</td>' in index
+        assert f'{name}.html">{name}</a></td><td>ok</td><td class="number">{said[1]}</td>' in index
         assert float(said[1]) > (1.5 if name == "01_first" else 0)
 
 

@@ -51,7 +51,7 @@ def lesson():
         code(printed("workshop-me-storage: created, 0.2 s\n")),
         code(printed("folded"), tags=["results"]),
         code(
-            shown(text_html=TABLE.format("your guess")),
+            shown(text_html=TABLE.format("question")),
             saved(guesses={"How many?": True}, answers={"How many?": row}),
         ),
         text("So that was it.\n\n## A line\n\nShort."),

@@ -115,9 +115,17 @@ def write_index(folder: Path, rows: list[Row], target: str) -> Path:
     return page
 
 
+def _title(executed: Path) -> str:
+    """An executed notebook's first heading; its name where there is none."""
+    text = nbformat.read(executed, as_version=4).cells[0].source if executed.exists() else ""
+    heading = re.match(r"# (.+)", text)
+    return heading[1] if heading else executed.stem
+
+
 def _line(folder: Path, row: Row) -> str:
-    name = html.escape(row.name)
-    shown = f'<a href="{name}.html">{name}</a>' if (folder / f"{row.name}.html").exists() else name
+    name, title = html.escape(row.name), html.escape(_title(folder / f"{row.name}.ipynb"))
+    page = folder / f"{row.name}.html"
+    shown = f'<a href="{name}.html">{title}</a>' if page.exists() else title
     seconds = "" if row.seconds is None else f"{row.seconds:.1f}"
     return (
         f'<tr class="{row.status.replace(" ", "-")}"><td>{shown}</td><td>{row.status}</td>'

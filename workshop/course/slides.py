@@ -136,7 +136,7 @@ def _section(heading: str, cells: list, questions: list, answers: dict) -> Itera
 
 def _results(shown: list) -> list[str]:
     """The last table of a section, and the last lines that it printed; in parts if it is long."""
-    tables = [one for one in map(_table, shown) if one and "your guess" not in one]
+    tables = [one for one in map(_table, shown) if one and ">question<" not in one]
     printed = [one for one in map(_printed, shown) if one]
     parts = _split_table(tables[-1]) if tables else [""]
     if printed:

@@ -6,7 +6,7 @@ English in every language; so is a message without a translation. To translate o
 
     python -m workshop.course.translations notebooks/01_data_parallelism
 
-sphinx-intl merges the messages. What is gone is kept as a comment; what has changed is English
+Babel merges the messages. What is gone is kept as a comment; what has changed is English
 again, and listed, until somebody translates it.
 """
 
@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import re
 import sys
-import tempfile
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -98,34 +98,29 @@ def stale(locale: Path = LOCALE) -> Iterator[Stale]:
 
 
 def update(names: list[str]) -> list[str]:
-    """Bring the catalogs of these pages up to date; return what lost its translation, by line."""
+    """Bring the catalogs of these pages up to date; return what has no translation yet, by line."""
     from babel.messages.catalog import Catalog
     from babel.messages.pofile import read_po, write_po
-    from sphinx_intl.basic import update as merge
 
-    with tempfile.TemporaryDirectory() as templates:
-        for page in names:
-            catalog = Catalog(project="Data-parallel training", charset="utf-8")
-            for text in messages(source(page)):
-                catalog.add(text)
-            path = Path(templates, f"{page}.pot")
+    new = []
+    for page, language in product(names, CATALOGS):
+        template = Catalog(project="Data-parallel training", charset="utf-8")
+        for text in messages(source(page)):
+            template.add(text)
+        path = LOCALE / language / "LC_MESSAGES" / f"{page}.po"
+        catalog = Catalog(locale=language, charset="utf-8")
+        if path.exists():
+            with path.open("rb") as file:
+                catalog = read_po(file, locale=language)
+        known = {message.id for message in catalog}
+        catalog.update(template, no_fuzzy_matching=True)
+        added = [message.id for message in catalog if message.id not in known]
+        new += [f"{path.relative_to(SITE.parent)}: translate: {text}" for text in added]
+        if added or known - {message.id for message in catalog}:
             path.parent.mkdir(parents=True, exist_ok=True)
             with path.open("wb") as file:
-                write_po(file, catalog, width=0, omit_header=False)
-        merge(str(LOCALE), templates, list(CATALOGS), line_width=0)
-    lost = []
-    for path in [LOCALE / one / "LC_MESSAGES" / f"{page}.po" for one in CATALOGS for page in names]:
-        with path.open("rb") as file:
-            catalog = read_po(file)
-        changed = [message for message in catalog if message.id and message.fuzzy]
-        for message in changed:
-            message.string = ""
-            message.flags.discard("fuzzy")
-            lost.append(f"{path.relative_to(SITE.parent)}: translate again: {message.id}")
-        if changed:
-            with path.open("wb") as file:
                 write_po(file, catalog, width=0)
-    return lost
+    return new
 
 
 if __name__ == "__main__":

@@ -80,7 +80,7 @@ class Guess:
     def compare(self, source: str = "measured", /, **found) -> None:
         """Show each question with the guess, the answer and how far off the guess was.
 
-        It displays itself, wherever in a cell the call is.
+        It displays itself, wherever in a cell the call is. Without a guess, only the answer.
 
         Args:
             source: where the answers come from, the head of their column: "measured" (here, in
@@ -92,7 +92,8 @@ class Guess:
         from IPython.display import display
 
         table = self.table(source, **found)
-        display(table)
+        guessed = (table["your guess"] != NO_GUESS).any()
+        display(table if guessed else table.drop(columns=["your guess", "off by"]))
         _answers.update(table.to_dict("index"))
         _note({self.texts[name]: True for name in found})
 
