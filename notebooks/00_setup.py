@@ -22,8 +22,8 @@
 # - say what a script must do so that SageMaker can run it;
 # - put data into S3, start a job of one instance, find it again, and read its log and phases.
 #
-# **Before:** `make setup` has run. You can read Python and have trained a small neural network
-# once. You need no AWS account, and no experience with several processes.
+# **Before:** `make lab` has opened this notebook. You can read Python and have trained a small
+# neural network once. You need no AWS account, and no experience with several processes.
 #
 # **Time:** 20 minutes, and 13 for the exercises.
 #
@@ -177,14 +177,14 @@ pd.DataFrame(allowed.values(), index=list(allowed), columns=["Action", "Resource
 #         --capabilities CAPABILITY_NAMED_IAM
 #
 # The last line says that you know that it creates roles: without it CloudFormation refuses.
-# After each stack's name the cell prints what it did: `created`, or `no change` if an earlier run
-# of this lesson has created the stack.
+# After each stack's name the cell prints what it did.
 
 # %%
 deployed = workshop.deploy(session)
 
 # %% [markdown]
-# **Predict, then run.** Deploy the same two stacks again. What will happen?
+# **Predict, then run.** Deploy the same two stacks again. What will happen? (If the cell above
+# printed `no change`, an earlier run had created them, and you have seen the answer.)
 
 # %%
 outcomes = ["create a second bucket", "fail: they are there already", "change nothing"]
@@ -272,13 +272,16 @@ workshop.show_function("train/train_tf.py", "train_step")
 # 2. It takes **hyperparameters**, settings such as the number of epochs, as arguments:
 #    `{"epochs": 20}` arrives as `--epochs 20`.
 # 3. It saves its model to the folder in `SM_MODEL_DIR`, at the end. SageMaker uploads what is
-#    there. For TensorFlow's server it must be a **SavedModel** (TensorFlow's format on disk: the
-#    computation and the weights, in a folder) in a folder with a **number** as its name: `1`.
+#    there. Any files will do for the job. Only if the model is to answer requests later, in
+#    TensorFlow's server, must it be a **SavedModel** (TensorFlow's format on disk: the computation
+#    and the weights, in a folder) in a folder with a **number** as its name: `1`.
 #
 # One function of the script does all three. Look at `defaults`: `training` and `test` are point 1,
 # `save_to` is point 3, and every entry becomes an argument, which is point 2. Each has a default,
-# so `python scripts/train/train_tf.py` runs on a laptop, too. (The entries with `checkpoint` are
-# for copies of the training's state, which lesson 10 needs.)
+# so `python scripts/train/train_tf.py` runs on a laptop, too. A **rank** is one of the processes
+# that train together; here there is one. (The entries with `checkpoint` are for copies of the
+# training's state, which lesson 10 needs. `model_dir` is not `SM_MODEL_DIR`: the SDK sends an
+# argument of that name, and the script accepts and ignores it.)
 
 # %%
 workshop.show_function("train/train_tf.py", "parse_args")
@@ -348,8 +351,8 @@ for name, value in session.job_settings("first").items():
 workshop.cost("ml.c5.xlarge", instance_count=1, seconds=300)
 
 # %% [markdown]
-# Take both numbers for what they are. The link is AWS's own price list, but we read the price in
-# public projects that quote that list and agree with each other. Prices change. The seconds are
+# Take both numbers for what they are. We could not open the price list behind the link. The price
+# is from public projects that quote it and agree with each other. Prices change. The seconds are
 # guesses: what this kit measures are seconds *here*, and no job of it has been billed on AWS yet.
 # Look at your first bill.
 #
@@ -368,7 +371,7 @@ guess = workshop.guess(
 
 # %% [markdown]
 # `estimator.fit(channels)` alone would do: it starts the job and prints its whole log until it
-# ends. But it looks at the job's state only every 30 seconds, so a job of 5 seconds takes 35.
+# ends. But it looks at the job's state only every 30 seconds, so you may wait 30 seconds too long.
 # With `wait=False` it returns at once, and `workshop.follow` watches the job instead.
 
 # %%
@@ -376,9 +379,9 @@ estimator.fit(channels, wait=False)
 result = workshop.follow(estimator)
 
 # %% [markdown]
-# You should see `Completed`, the seconds of each phase, and four metrics:
+# You should see `Completed`, the seconds of each phase, and four metrics, all of the last epoch:
 #
-# - `train_loss`: what training lowers; the mean of the last epoch.
+# - `train_loss`: what training lowers; the mean over the epoch's steps.
 # - `test_accuracy`: the share of the test images that the model gets right. 1 means all.
 # - `step_seconds`: the mean time of a training step, which is one batch of 64 images.
 # - `samples_per_second`: the images that pass through training in a second.
@@ -405,7 +408,7 @@ guess.compare(longest=longest, accuracy=100 * result.metrics["test_accuracy"])
 print(f"{longest} took {seconds[longest] / seconds.sum():.0%} of this job's time.")
 
 # %% [markdown]
-# How much of the phase *Training* was training? The script measured its steps:
+# How much of the phase *Training* was training? The script measured the steps of each epoch:
 
 # %%
 per_epoch = result.table("epoch")
@@ -433,7 +436,8 @@ assert result.phases["Training"] > 0, "The job has no Training phase: look at re
 # ## Find a job again
 #
 # The job doesn't run in this notebook. If you close the notebook, the job continues. To find it
-# again you need only its name, which `workshop jobs` and the AWS console list. `attach` makes an
+# again you need only its name. The AWS console lists it, and so does `workshop jobs` in a terminal
+# (type `. .venv/bin/activate` there once, before the first such command). `attach` makes an
 # estimator from it. If the job is still running, `attach` waits until it ends. It prints the
 # job's phases; the time on each line is that of the job's last change, not of the phase. (The
 # texts are AWS's own: here no image is downloaded.)

@@ -60,10 +60,9 @@ def test_fractions_are_close_and_the_same_on_every_rank(ranks, algorithm, per_in
 
 
 @pytest.mark.parametrize("per_instance", (1, 2, 4, 8))
-@pytest.mark.parametrize("length", (1000, 1001, 7))
-def test_two_tiers_in_chunks_of_any_size(ranks, per_instance, length):
-    for chunk_bytes in (8, 1000, 4000):
-        assert check(ranks.run(on_ranks.compare_in_chunks, length, chunk_bytes, per_instance)) == 8
+@pytest.mark.parametrize(("length", "chunk_bytes"), [(7, 8), (101, 8), (1000, 1000), (1001, 4000)])
+def test_two_tiers_in_chunks_of_any_size(ranks, per_instance, length, chunk_bytes):
+    assert check(ranks.run(on_ranks.compare_in_chunks, length, chunk_bytes, per_instance)) == 8
 
 
 def test_a_chunk_crosses_while_the_next_is_added_up_inside(ranks):

@@ -28,8 +28,9 @@ BEGIN, END = "<!-- made by `make figures` -->", "<!-- end of what `make figures`
 IMAGE = re.compile(r'<img alt="([^"]*)" [^>]*src="data:image/png;base64,([^"]+)"')
 TAG, PICTURES = "readme", 4
 SLOWER = (
-    "So in this table, with a small model, every way is slower than one rank alone. Lessons 01",
-    "(first picture), 05 and 06 measure why, and for which models and links more ranks pay off.",
+    "A step of a few milliseconds is too short to share, so every way in this table is slower than",
+    "one rank alone. With a larger batch two ranks pay off (first picture). Lessons 01, 05 and 06",
+    "measure when.",
 )
 COMPARISON = "comparison"  # what lesson 05 saves: name -> step ms, samples/s, ...
 
