@@ -265,8 +265,9 @@ workshop.save_results(status=result.status, world_size=int(start["world_size"]))
 # ## What `fit()` sent
 #
 # `fit()` packed `scripts/train/` into an archive, uploaded it to S3, and sent one
-# `CreateTrainingJob` request. That request has no field for `distribution`. Everything travels as
-# **hyperparameters**: yours, and others whose names begin with `sagemaker_`.
+# `CreateTrainingJob` request. That request has no field for `distribution`. What it says travels
+# as **hyperparameters**, beside yours. Those that the SDK adds begin with `sagemaker_`, except
+# `model_dir`, a folder for the model.
 
 # %%
 pd.DataFrame({"value": {name: str(value) for name, value in result.hyperparameters.items()}})
@@ -297,7 +298,7 @@ workshop.save_results(command=command.split(" --allow-run-as-root")[0])
 # single bit differs, so does the hash.
 #
 # In the log, each line of a rank starts with the rank's number and its host. So the same records
-# show where each rank ran.
+# show where each rank ran. The cell numbers the ranks of each host: that is `local_rank`.
 
 # %%
 weights = result.table("weights").sort_values("rank", ignore_index=True)
@@ -306,8 +307,8 @@ weights["weights"] = weights["weights_sha256"].str[:16] + "…"
 weights[["rank", "host", "local_rank", "weights"]]
 
 # %% [markdown]
-# The ranks fill one host before the next. `local_rank` starts at 0 on every host: a process uses it
-# to choose *its* GPU among those of its instance.
+# The ranks fill one host before the next. A process uses its `local_rank` to choose *its* GPU among
+# those of its instance.
 
 # %%
 per_host, different = weights["host"].value_counts(), weights["weights_sha256"].nunique()
@@ -363,8 +364,9 @@ def configured(instances: int, processes: int, **network) -> TensorFlow:
 # The script, its arguments and the `mpirun` command stay the same.
 #
 # What changes is who can reach whom. The instances reach what your network reaches: a private
-# database, for example. They reach S3 only through an endpoint that you created, and they can't
-# install packages from the internet unless you open a way. A **security group** is a set of
+# database, for example. Unless you open a way to the internet, they can't install packages from
+# there, and they reach S3 only through a **VPC endpoint**, a door from your network to S3. (It has
+# nothing to do with this course's local endpoint.) A **security group** is a set of
 # firewall rules. It must let its members reach each other on every port, or the ranks wait for each
 # other until `max_run`. A **subnet** is a part of the VPC in one availability zone, that is, a
 # group of data centres: give one subnet, and all instances are in one zone.
@@ -427,9 +429,10 @@ def multi_worker() -> TensorFlow:
 #
 # The jobs run one after the other, since two at once would share this machine's cores. Each
 # configuration runs `repeats` times, and a whole round is finished before the next begins. So a
-# busy minute of this machine doesn't hit one configuration alone. (The first run of the largest
-# configuration was the job above.) Meanwhile `overhead` counts the CPU seconds that this notebook
-# and the local endpoint take from the jobs; you need the number further down.
+# busy minute of this machine doesn't hit one configuration alone. (Two were measured before: the
+# first run of the largest configuration, above, and all runs of `mpirun` here.) Meanwhile
+# `overhead` counts the CPU seconds that this notebook and the local endpoint take from the jobs;
+# you need the number further down.
 #
 # **Predict:** how many times the samples per second of one rank will the largest configuration
 # reach? Think of how many cores the ranks share.
@@ -489,17 +492,20 @@ workshop.save_results(vpc_config=sent)
 # %% [markdown]
 # That was the request's extra field for the VPC. And here is the `TF_CONFIG` of the last worker of
 # TensorFlow's own way: the list of all workers, and under `task` which of them this one is. Worker
-# 0 also prints the records and saves the model.
+# 0 also prints the records of the epochs and saves the model. Every worker prints the hash of its
+# weights: did they train one model?
 
 # %%
 last = max(runs[native][0].matching("TF_CONFIG="), key=lambda line: line.host)
 print(f"{last.host}: {last.text}")
+native_weights = runs[native][0].table("weights")
+hashes = native_weights["weights_sha256"]
+print(f"{len(hashes)} workers, {hashes.nunique()} different set(s) of weights")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
-native_weights = runs[native][0].table("weights")
-assert native_weights["weights_sha256"].nunique() == 1, "The workers did not synchronise."
+assert hashes.nunique() == 1, "The workers did not synchronise."
 assert sorted(native_weights["host"]) == [f"algo-{i + 1}" for i in range(n)], "A worker is missing."
-workshop.save_results(native_hashes=native_weights["weights_sha256"], tf_config=last.text)
+workshop.save_results(native_hashes=hashes, tf_config=last.text)
 
 # %% [markdown]
 # ## The table
@@ -548,7 +554,8 @@ workshop.save_results(comparison=measured.to_dict("index"), loss_spread=same.max
 # Which differences mean anything? Two configurations differ only if *every* run of one is faster
 # than *every* run of the other. With two runs of each that is a weak test: if nothing differs,
 # chance alone separates them in one case of three. Raise `repeats` for a stronger one. The VPC row
-# is the control: locally it is the same thing as `2 x 1`, so it should not differ.
+# is the control: locally it is the same thing as `2 x 1`. If the verdict still finds a difference,
+# that is chance, and other differences of that size may be chance, too.
 
 
 # %%
@@ -578,9 +585,10 @@ guess.compare(speed_up=comparison["speed-up"][f"{n} x {m}"])
 # **Does a job cost speed** compared with `mpirun` here? The script, its processes and their threads
 # are the same. But a job is also *followed*: the local endpoint collects its log and answers this
 # notebook, which asks every half second. That takes CPU time from the same cores, and in each step
-# every rank waits for the slowest. The next cell prints how much CPU time it was. The verdict on
-# `mpirun here` above says whether it shows in the step times. (If it says that the job was the
-# faster one, then following it cost nothing that two runs can show.)
+# every rank waits for the slowest. The next cell prints how much CPU time it was, on average over
+# whole jobs. The verdict on `mpirun here` above says whether the jobs' steps were slower, but not
+# why: those runs were made before the jobs, perhaps in a quieter minute. If they differ by much
+# more than this share of a core, following isn't the cause. Run that cell again now, and compare.
 
 # %%
 cores = os.cpu_count()
@@ -590,13 +598,15 @@ print(
 )
 
 # %% [markdown]
-# On AWS the endpoint isn't on your instances, and so it takes nothing from the ranks.
+# On AWS there is no local endpoint, and this notebook isn't on your instances: following a job
+# takes nothing from its ranks.
 #
 # **And MultiWorkerMirroredStrategy?** Its step has two parts that differ from Horovod's: the
 # all-reduce over gRPC, and the strategy's own machinery. To separate them, run both scripts with
-# *one* worker, which has nobody to communicate with. A difference in the column `one worker` is
-# the strategy's own machinery. What the other column has in addition came with the second worker.
-# (With one worker there is one run each, so take small differences as noise.)
+# *one* worker, which has nobody to communicate with. (`mpirun` only starts the script.) Compare
+# the rows, not the columns: `one worker` ran here, the other column in jobs. The difference in the
+# column `one worker` is the strategy's own machinery. If it is larger in the other column, the rest
+# came with the second worker. (With one worker there is one run each: small differences are noise.)
 
 # %%
 scripts = {"Horovod": script_here, "MultiWorker": workshop.TRAIN / "train_tf_multiworker.py"}
@@ -705,8 +715,8 @@ workshop.quiz("05")
 # - A VPC changes who can reach whom. By itself it makes nothing faster.
 # - More ranks on the same cores can make a small training slower.
 # - Compare configurations with the same global batch and the same last loss, and repeat each of
-#   them: a difference counts when it shows in every run. Know the cost, and the most it can be,
-#   before you start.
+#   them: a difference counts when it shows in every run, and is larger than the control's. Know
+#   the cost, and the most it can be, before you start.
 
 # %% [markdown]
 # ## Clean up
