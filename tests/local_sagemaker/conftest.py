@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from endpoint_harness import BUCKET, Endpoint
+from endpoint_harness import BUCKET, Endpoint, sdk_session
 
 
 @pytest.fixture(scope="session")
@@ -20,9 +20,5 @@ def endpoint(tmp_path_factory, request):
 
 @pytest.fixture
 def sdk(endpoint, monkeypatch):
-    """The variables of `workshop env` are set; a sagemaker Session is returned."""
-    for name, value in endpoint.env.items():
-        monkeypatch.setenv(name, value)
-    import sagemaker
-
-    return sagemaker.Session(default_bucket=BUCKET)
+    """A sagemaker Session that talks to this endpoint."""
+    return sdk_session(endpoint, monkeypatch)

@@ -118,6 +118,19 @@ def _client(service: str, url: str, region: str, key: str, secret: str):
     )
 
 
+def sdk_session(endpoint: Endpoint, monkeypatch):
+    """Set the variables of `workshop env`; return the sagemaker Session that they configure."""
+    for name, value in endpoint.env.items():
+        monkeypatch.setenv(name, value)
+    import sagemaker
+
+    # Its 30 seconds between two looks at an endpoint are for one that takes minutes.
+    wait = sagemaker.Session.wait_for_endpoint
+    quick = functools.partialmethod(wait, poll=1)
+    monkeypatch.setattr(sagemaker.Session, "wait_for_endpoint", quick)
+    return sagemaker.Session(default_bucket=BUCKET)
+
+
 def estimator(session, entry_point: str, kind: str = "tensorflow", **options):
     """An estimator of the unmodified SDK for a script of tests/local_sagemaker/scripts."""
     from sagemaker.pytorch import PyTorch

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from functools import partialmethod
-
 import pytest
 from serving_helpers import Served
 
-from endpoint_harness import BUCKET, Endpoint
+from endpoint_harness import BUCKET, Endpoint, sdk_session
 
 
 @pytest.fixture(scope="session")
@@ -30,12 +28,5 @@ def mortal(tmp_path, request):
 
 @pytest.fixture
 def sdk(served, monkeypatch):
-    """The variables of `workshop env` are set; a sagemaker Session is returned."""
-    for name, value in served.endpoint.env.items():
-        monkeypatch.setenv(name, value)
-    import sagemaker
-
-    # Its 30 seconds between two looks at an endpoint are for one that takes minutes.
-    wait = sagemaker.Session.wait_for_endpoint
-    monkeypatch.setattr(sagemaker.Session, "wait_for_endpoint", partialmethod(wait, poll=1))
-    return sagemaker.Session(default_bucket=BUCKET)
+    """A sagemaker Session that talks to this endpoint."""
+    return sdk_session(served.endpoint, monkeypatch)
