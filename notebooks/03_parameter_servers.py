@@ -195,9 +195,10 @@ pd.Series(differences, name="largest difference in any weight").rename_axis("upd
 # After 20 updates only rounding is left: the workers' gradients are added in another order.
 # After many updates it depends on your processor. The difference may still be tiny, or large: it
 # was 0.06 on one machine (2026-11-23), and below 0.0001 on all others that ran this. That is no
-# mistake. Where an activation is so close to 0 that rounding decides whether its ReLU is on, the
-# two trainings take slightly different gradients, and every further update can widen the gap. So
-# compare weights after a few updates, and only the accuracy at the end.
+# mistake. Now and then rounding decides which of two nearly equal values a max-pooling takes, or
+# whether a ReLU is on. From there on the two trainings take slightly different gradients, and every
+# further update can widen the gap. So compare weights after a few updates, and only the accuracy at
+# the end.
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert differences[20] < 1e-4, "The sync server does not train what one process trains."
