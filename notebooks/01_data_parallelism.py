@@ -278,12 +278,15 @@ workshop.save_results(ddp_difference=ddp_difference)
 # ## The other way to divide: model parallel
 #
 # Data parallel training needs room for the whole model on each rank. **Model parallel** training
-# divides the model: here rank 0 has the first layers and rank 1 the last. All images pass through
-# both. Then no gradients of weights travel. What travels forward are the **activations**, the
-# numbers that the first layers made of the images; the gradient of those activations comes back.
+# divides the model: here rank 0 has the two convolutions, which make 128 numbers of each image, and
+# rank 1 the two dense layers, which make a digit of those. All images pass through both. Then no
+# gradients of weights travel. What travels forward are the **activations**, the numbers that the
+# first layers made of the images; the gradient of those activations comes back.
 #
 # The first cell compares the gradient with that of the whole model. The second runs a step at
-# several batch sizes and counts what each rank sends.
+# several batch sizes and counts what each rank sends. Beside that stands, computed and not
+# measured, what data parallel training sends with 2 ranks: each sends the size of the gradient once
+# (lesson 02), whatever the batch.
 
 # %%
 stages = ranks.run("parallel.stages:one_step", *batch)[:2]
@@ -322,6 +325,11 @@ workshop.save_results(stage_difference=stage_difference, stage_kb=by_images, gra
 # training nobody waits: each gradient is applied when it arrives. Meanwhile others have changed the
 # weights that it was computed for: it is **stale**. Its *staleness* is the number of updates that
 # came in between.
+#
+# Async training is often done with a **parameter server**, a process that holds the weights. Every
+# other process, a **worker**, computes a gradient, sends it to the server, and gets the newest
+# weights back. Lesson 03 is about it. A server that is sync waits for a gradient of each worker and
+# applies their mean.
 #
 # Two common sentences, and what is right:
 #
@@ -715,8 +723,11 @@ for name, cost in costs.items():
 # line, look at the ceiling: two ranks on one machine share its memory, and the formula doesn't know
 # that.
 #
-# Both lines bend. With a fixed global batch, 64 ranks have few images each, and what doesn't shrink
-# dominates. (The dashed line ends at 8 ranks: 8 images can't be divided among more.)
+# A mark above its line may be noise (look at its range); or DDP hid a part of the exchange behind
+# the computation, while the formula counts all of it.
+#
+# Neither line reaches the ideal. With a fixed global batch, 64 ranks have few images each, and what
+# doesn't shrink dominates. (The dashed line ends at 8 ranks: 8 images can't be divided among more.)
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert real[small] < real[large], "More work per weight must scale better: measure again."
@@ -728,8 +739,10 @@ workshop.save_results(real=real, predicted=predicted, limit=limit, communicating
 # ## A larger batch, a larger learning rate
 #
 # The way around the bend: give more ranks more images. If each rank keeps 32, then 8 ranks make a
-# `global_batch_size` of 256, and every rank has enough to do. But this changes the training
-# itself. An epoch now has an eighth of the **updates**. Does the model still learn as much?
+# `global_batch_size` of 256, and every rank has enough to do. But this changes the training itself.
+# An epoch now has about an eighth of the **updates**: what doesn't fill a batch at the end of an
+# epoch is left out, so 1,437 images make 44 updates of 32 images, 5 of 256, or 1 of 1,024. Does the
+# model still learn as much?
 #
 # For SGD, the optimizer of this lesson, the usual answer is the **linear scaling rule**: with `k`
 # times the batch take `k` times the learning rate, since one update must now do the work of `k`.
@@ -816,10 +829,10 @@ print(f"{loss_far['first loss']:.2f} to {loss_far['last loss']:.2f}.")
 print(f"As many updates at 8 times the rate reached {100 * calm:.0f} %, not {100 * far:.0f} %.")
 
 # %% [markdown]
-# Does the model still learn as much? With the same rate it doesn't: an eighth of the updates moves
-# the weights about an eighth as far, and the model isn't finished. The scaled rate makes up for
-# most of that. A warm-up was made for long trainings whose first steps are the dangerous ones. Here
-# it spends some of only 100 updates on small steps, so don't expect a gain.
+# Does the model still learn as much? With the same rate it doesn't: about an eighth of the updates
+# moves the weights about an eighth as far, and the model isn't finished. The scaled rate makes up
+# for most of that. A warm-up was made for long trainings whose first steps are the dangerous ones.
+# Here it spends some of only 100 updates on small steps, so don't expect a gain.
 #
 # And the rule ends. Compare the last two rows: both make 20 updates of 1,024 images. Too few
 # updates is one thing, and costs both rows accuracy. But what broke the training is the scaled
