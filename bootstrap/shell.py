@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 # Settings of the surrounding shell, make or environment that must not leak into a tool.
@@ -90,25 +92,44 @@ def run_step(
         begin = output.tell()
         output.write(f"$ {' '.join(command)}\n".encode())
         output.flush()
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            env=environment,
-            cwd=str(folder) if folder else None,
-            start_new_session=True,
-        )
+        process = None
         try:
+            with ctrl_c_after():
+                process = subprocess.Popen(
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    env=environment,
+                    cwd=str(folder) if folder else None,
+                    start_new_session=True,
+                )
             watch(process, title, log)
         except BaseException:
-            end_group(process)
+            if process is not None:
+                end_group(process)
             raise
     seconds = time.monotonic() - started
     if process.returncode != 0:
         raise StepFailed(title, process.returncode, log, begin)
     say(f"  {title}: {seconds:.0f} s")
     return seconds
+
+
+@contextmanager
+def ctrl_c_after() -> Iterator[None]:
+    """Hold a Ctrl-C back until the block is left.
+
+    A process that Popen has started, but not yet returned, is one that nobody could end.
+    """
+    held: list[int] = []
+    handler = signal.signal(signal.SIGINT, lambda number, frame: held.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    if held:
+        raise KeyboardInterrupt
 
 
 def watch(process: subprocess.Popen, title: str, log: Path) -> None:

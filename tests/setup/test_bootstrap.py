@@ -202,8 +202,20 @@ def test_a_failed_download_speaks_of_the_network(tmp_path, monkeypatch):
         )
 
 
-def test_an_interrupted_step_leaves_no_process(tmp_path):
+SLOW_POPEN = """
+import subprocess, time
+class Popen(subprocess.Popen):  # as on a busy machine: the child runs, Popen has not returned
+    def _execute_child(self, *given):
+        super()._execute_child(*given)
+        time.sleep(2)
+subprocess.Popen = Popen
+"""
+
+
+@pytest.mark.parametrize("popen", ["", SLOW_POPEN], ids=["running", "starting"])
+def test_an_interrupted_step_leaves_no_process(popen, tmp_path):
     code = (
+        f"{popen}\n"
         "import sys; from pathlib import Path; from bootstrap import shell\n"
         "shell.run_step('t', ['sh', '-c', 'sleep 321 & echo $! > pid; wait'],"
         " log=Path('log'), environment={'PATH': '/usr/bin:/bin'}, folder=Path.cwd())"
