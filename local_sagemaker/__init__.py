@@ -19,9 +19,3 @@ that stands above it here:
     disk/           files that are whole or not there, archives
     image/          what replaces the container image: it runs ON an instance
 """
-
-import sys
-
-# moto's imports reach jsonschema, whose check of international addresses compiles a grammar: half
-# of the seconds until the endpoint answers, for a check that nothing here asks for.
-sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]

@@ -9,11 +9,7 @@
 Names are loaded when they are first used: `workshop --help` need not wait for boto3.
 """
 
-import sys
 from importlib import import_module
-
-# jsonschema tries to import this, and nothing here checks IRIs: it compiles a grammar for 1.5 s.
-sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 
 _HOME = {  # name -> the module that it comes from
     "BUILD": "workshop.paths",

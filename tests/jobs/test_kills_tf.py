@@ -25,7 +25,7 @@ from kill_harness import (
     train,
 )
 
-from endpoint_harness import BUCKET
+from endpoint_harness import BUCKET, sdk_session
 
 KILLS = 10
 STEPS = KILLS * 5 * EVERY  # each kill is seen some dozens of steps late
@@ -82,11 +82,7 @@ def endpoint(tmp_path_factory):
 
 @pytest.fixture
 def session(endpoint, monkeypatch):
-    for name, value in endpoint.env.items():
-        monkeypatch.setenv(name, value)
-    import sagemaker
-
-    return sagemaker.Session(default_bucket=BUCKET)
+    return sdk_session(endpoint, monkeypatch)
 
 
 @pytest.mark.parametrize("launcher", LAUNCHERS)

@@ -7,7 +7,7 @@ import random
 import pytest
 from kill_harness import Way, digits_endpoint, hashes, host, kill_and_resume, program, rank, train
 
-from endpoint_harness import BUCKET
+from endpoint_harness import sdk_session
 
 FIRST, LAST = 25, 140  # steps to kill in: by then a checkpoint is there
 SEED = 20261121  # of the steps in which somebody is killed
@@ -37,11 +37,7 @@ def endpoint(tmp_path_factory, request):
 
 @pytest.fixture
 def session(endpoint, monkeypatch):
-    for name, value in endpoint.env.items():
-        monkeypatch.setenv(name, value)
-    import sagemaker
-
-    return sagemaker.Session(default_bucket=BUCKET)
+    return sdk_session(endpoint, monkeypatch)
 
 
 @pytest.fixture(scope="module")

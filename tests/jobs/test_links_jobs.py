@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from data_prep import digits
-from endpoint_harness import BUCKET, Endpoint, Job, estimator, start
+from endpoint_harness import BUCKET, Endpoint, Job, estimator, sdk_session, start
 
 DEMOS = Path(__file__).parent.parent.parent / "scripts" / "demos"
 IMAGE = "registry.invalid/pytorch-training:2.2.0-cpu-py310"
@@ -37,13 +37,9 @@ def endpoint(tmp_path_factory, request):
 @pytest.fixture(scope="module")
 def jobs(endpoint):
     """The job of each all-reduce, on two instances of two ranks, when it has ended."""
-    import sagemaker
-
     ended = {}
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in endpoint.env.items():
-            patch.setenv(name, value)
-        session = sagemaker.Session(default_bucket=BUCKET)
+        session = sdk_session(endpoint, patch)
         for name in ("default", "two_tier"):
             one = estimator(
                 session,

@@ -17,7 +17,7 @@ from botocore.exceptions import ClientError
 from moto_life import leave_moto_as_it_was
 from test_failures import until_log
 
-from endpoint_harness import BUCKET, Endpoint, estimator, request, start
+from endpoint_harness import BUCKET, Endpoint, estimator, request, sdk_session, start
 from local_sagemaker import daemon
 from local_sagemaker.server import serve
 
@@ -72,11 +72,7 @@ def up(tmp_path_factory):
 
 @pytest.fixture
 def session(up, monkeypatch):
-    for name, value in up.env.items():
-        monkeypatch.setenv(name, value)
-    import sagemaker
-
-    return sagemaker.Session(default_bucket=BUCKET)
+    return sdk_session(up, monkeypatch)
 
 
 def test_up_says_where_it_is_and_what_a_shell_needs(up):

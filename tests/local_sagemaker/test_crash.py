@@ -9,7 +9,15 @@ import time
 import pytest
 from test_failures import until_log
 
-from endpoint_harness import BUCKET, Endpoint, estimator, processes_with, start, until_gone
+from endpoint_harness import (
+    BUCKET,
+    Endpoint,
+    estimator,
+    processes_with,
+    sdk_session,
+    start,
+    until_gone,
+)
 
 
 @pytest.fixture
@@ -19,11 +27,7 @@ def mortal(tmp_path, monkeypatch, request):
     request.addfinalizer(one.down)
     one.client("s3").create_bucket(Bucket=BUCKET)
     one.put("data/part-0.txt", "shard")
-    for name, value in one.env.items():
-        monkeypatch.setenv(name, value)
-    import sagemaker
-
-    one.session = sagemaker.Session(default_bucket=BUCKET)
+    one.session = sdk_session(one, monkeypatch)
     return one
 
 

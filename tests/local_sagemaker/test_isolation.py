@@ -12,7 +12,7 @@ import pytest
 from links_helpers import started
 from nobody_helpers import only_root, run_as_nobody
 
-from endpoint_harness import BUCKET, SCRIPTS, Endpoint, estimator, start, until_gone
+from endpoint_harness import BUCKET, SCRIPTS, Endpoint, estimator, sdk_session, start, until_gone
 from local_sagemaker.cluster.namespaces import BRIDGE_ADDRESS
 
 MPI = {"mpi": {"enabled": True, "processes_per_host": 2}}
@@ -38,11 +38,7 @@ def without(tmp_path_factory, request):
 
 @pytest.fixture
 def plain_sdk(without, monkeypatch):
-    for name, value in without.env.items():
-        monkeypatch.setenv(name, value)
-    import sagemaker
-
-    return sagemaker.Session(default_bucket=BUCKET)
+    return sdk_session(without, monkeypatch)
 
 
 @pytest.mark.namespaces

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from endpoint_harness import BUCKET, estimator, start
+from endpoint_harness import BUCKET, estimator, sdk_session, start
 
 TOOLKIT_SAYS = Path(__file__).parent / "oracle" / "toolkit_says.py"
 ORACLE = json.loads((Path(__file__).parent / "oracle" / "tf_config.json").read_text())
@@ -42,11 +42,7 @@ def oracle(kind: str, host: str) -> dict:
 def jobs(endpoint):
     """The jobs of this module, started together: each test waits for its own."""
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in endpoint.env.items():
-            patch.setenv(name, value)
-        import sagemaker
-
-        session = sagemaker.Session(default_bucket=BUCKET)
+        session = sdk_session(endpoint, patch)
         metric = [{"Name": "loss", "Regex": "train_loss: ([0-9.]+)"}]
         plain = estimator(
             session,

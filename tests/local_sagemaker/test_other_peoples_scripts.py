@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from botocore.exceptions import ClientError
 
-from endpoint_harness import BUCKET, IMAGE, ROLE, estimator, request, start
+from endpoint_harness import BUCKET, IMAGE, ROLE, estimator, request, sdk_session, start
 from local_sagemaker.image.requirements import constraints
 from local_sagemaker.jobs import failure, instance_types
 
@@ -51,9 +51,7 @@ def jobs(endpoint, tmp_path_factory):
     endpoint.put("others/foreign/foreign.tar.gz", _archive_of_another_user())
     endpoint.put("others/checkpoints/checkpoint-2/trainer_state.json", '{"global_step": 2}')
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in endpoint.env.items():
-            patch.setenv(name, value)
-        sdk = sagemaker.Session(default_bucket=BUCKET)
+        sdk = sdk_session(endpoint, patch)
 
         def one(script: str, inputs: object = "default", **more) -> str:
             return start(estimator(sdk, script, **({"instance_count": 1} | more)), inputs)

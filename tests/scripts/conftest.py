@@ -14,7 +14,7 @@ def job_of(digits, tmp_path_factory, request):
     On two instances with a launcher of `distribution=`, on one without.
     """
     pytest.importorskip("sagemaker", reason="`make test-matrix` has the frameworks alone")
-    from endpoint_harness import BUCKET, Endpoint, estimator, start
+    from endpoint_harness import BUCKET, Endpoint, estimator, sdk_session, start
 
     endpoint = Endpoint(tmp_path_factory.mktemp("jobs") / "state")
     request.addfinalizer(endpoint.down)
@@ -23,17 +23,13 @@ def job_of(digits, tmp_path_factory, request):
         endpoint.put(f"digits/{path.parent.name}/{path.name}", path.read_bytes())
 
     def job_of(name: str, launcher: str | None, flags: list) -> Run:
-        import sagemaker
-
         kind = {"kind": "pytorch", "image_uri": "registry.invalid/pytorch-training:2.2.0-cpu-py310"}
         many = (
             {"distribution": {launcher: {"enabled": True}}} if launcher else {"instance_count": 1}
         )
         with pytest.MonkeyPatch.context() as patch:
-            for variable, value in endpoint.env.items():
-                patch.setenv(variable, value)
             one = estimator(
-                sagemaker.Session(default_bucket=BUCKET),
+                sdk_session(endpoint, patch),
                 name,
                 source_dir=str(TRAIN),
                 **many,

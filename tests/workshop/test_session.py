@@ -66,6 +66,20 @@ def test_a_local_session_makes_its_stacks_when_they_are_missing(own_endpoint, cl
     assert "Made the storage and roles stacks" in capsys.readouterr().out
 
 
+def test_the_sdks_defaults_are_not_checked_at_each_look_into_them(session, monkeypatch):
+    """That took 3 CPU seconds a job."""
+    from sagemaker.config.config_schema import TELEMETRY_OPT_OUT_PATH
+    from sagemaker.utils import resolve_value_from_config
+
+    sdk = session.sagemaker_session
+
+    def refuse(*_):
+        raise AssertionError("checked again")
+
+    monkeypatch.setattr("jsonschema.validate", refuse)
+    assert resolve_value_from_config(None, TELEMETRY_OPT_OUT_PATH, False, sdk) is True
+
+
 def test_job_settings_are_arguments_of_an_estimator(session):
     from sagemaker.tensorflow import TensorFlow
 

@@ -119,6 +119,9 @@ class Session:
         import sagemaker  # slow, and not needed by everybody who opens a session
 
         _usual_tracebacks()
+        # The SDK checks its file of defaults when it reads it, and again at each look into it:
+        # more than ten times a job, 3 CPU seconds in all. The first time is enough.
+        sagemaker.utils.validate_sagemaker_config = lambda defaults: None
         return sagemaker.Session(boto_session=self.boto_session, default_bucket=self.bucket)
 
     def job_settings(
