@@ -305,6 +305,8 @@ sent = pd.DataFrame(sent.values(), index=pd.Index(sent, name="images per step"),
 sent.round(1)
 
 # %% [markdown]
+# The difference is rounding: the two halves add the same numbers in another order.
+#
 # Model parallel training sends something for each *image*, data parallel training something for
 # each *weight*. So data parallel suits small models and large batches, and model parallel is for a
 # model that is too large for one device. It has another price: while rank 1 computes, rank 0 waits.
@@ -655,6 +657,9 @@ parts = pd.DataFrame(costs).T
 (1000 * parts).add_suffix(", ms").round(2)
 
 # %% [markdown]
+# The picture showed three steps only, and counts a rank's wait for the other as a part of its own.
+# The table has the median of 15 exchanges. If the two disagree, trust the table.
+#
 # Two ranks halve the first column, keep the second and pay the third. (A fixed part of 0.00 means
 # that it was too small to see: the noise of the two timings is larger.) The function below says so
 # for N ranks. (The factor of the exchange comes from lesson 02. In a ring, a common way to do an

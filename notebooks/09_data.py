@@ -280,9 +280,9 @@ workshop.save_results(read=read.T.to_dict())
 # %% [markdown]
 # None of the four raises an error.
 #
-# - **Nobody divides**: every rank trains on everything. N ranks cost N times as much and train no
-#   better. It happens to scripts that seem to divide: `get_dataset(rank=dist.local_rank())`
-#   passes the *local* rank under the name `rank`, and the function then ignores it.
+# - **Nobody divides**: every rank trains on everything, so an epoch on N ranks costs N times as
+#   much. It also happens to scripts that seem to divide: they pass a rank to the function that
+#   loads the data, and that function never uses it.
 # - **Both divide**: you pay for all the data and train on part of it.
 #
 # The scripts of this kit divide by rank, so their channels are `FullyReplicated`. `ShardedByS3Key`
@@ -417,7 +417,7 @@ accuracy = {}
 for name, found in readings.items():
     inputs = found.reshape(len(found), -1) / 255
     classifier = RidgeClassifier(100).fit(inputs[:2000], labels[:2000])
-    accuracy[name] = classifier.score(inputs[2250:], labels[2250:])
+    accuracy[name] = classifier.score(inputs[-500:], labels[-500:])
     print(f"{name}: {accuracy[name]:.1%}")
 change = accuracy["scrambled"] - accuracy["correct"]
 guess.compare(accuracy="the same" if abs(change) < 0.005 else "lower" if change < 0 else "higher")
@@ -436,10 +436,11 @@ workshop.save_results(
 #
 # ## Train from TFRecord files
 #
-# Now train on the pictures' TFRecord files, on two instances with Horovod. Each channel has
-# `input_mode="FastFile"`: SageMaker fetches a file from S3 when the script opens it, so training
-# starts before everything has arrived. (The local endpoint copies the files first; the script sees
-# the same folder.)
+# Now train on the pictures' TFRecord files, on two instances with Horovod. The script,
+# `train_tf_fit.py`, trains with Keras's `model.fit` and reads TFRecord files as well as `.npz`.
+# Each channel has `input_mode="FastFile"`: SageMaker fetches a file from S3 when the script opens
+# it, so training starts before everything has arrived. (The local endpoint copies the files first;
+# the script sees the same folder.)
 #
 # > **Pipe mode** is FastFile's predecessor. The script reads a stream from a named pipe, in
 # > TensorFlow with `PipeModeDataset` from the package `sagemaker_tensorflow`. The

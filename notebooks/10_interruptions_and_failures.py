@@ -304,7 +304,7 @@ workshop.save_results(
 # number can be up to nine steps higher than the one in the picture.)
 #
 # On a GPU the weights are close, but often not equal: some operations add in another order each
-# time.
+# time ([PyTorch](https://docs.pytorch.org/docs/stable/notes/randomness.html)).
 #
 # With several ranks there is one more rule: **rank 0 alone writes**, and every rank resumes from
 # what rank 0 read. On the other instances the folder with the checkpoint may be empty. So rank 0
@@ -387,8 +387,9 @@ workshop.save_results(
 # see is the symptom, on the ranks that are fine.
 #
 # The method is always the same: **ask each rank where it is, and look for the one that is somewhere
-# else.** Register `faulthandler` for a signal in your script; then `kill -USR1 PID` makes a process
-# print its stack. (For scripts without it there is `py-spy dump --pid PID`.)
+# else.** Write `faulthandler.register(signal.SIGUSR1)` at the start of your script; then `kill
+# -USR1 PID` makes a process print its stack. (For scripts without it there is `py-spy dump --pid
+# PID`.)
 #
 # The next cell reproduces a hang and makes rank 1 print its stack. The timeout of its collectives
 # is 10 seconds, instead of PyTorch's 30 minutes for gloo. Look for rank 1's stack, and for the rank
