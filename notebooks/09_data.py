@@ -281,8 +281,8 @@ workshop.save_results(read=read.T.to_dict())
 # None of the four raises an error.
 #
 # - **Nobody divides**: every rank trains on everything, so an epoch on N ranks costs N times as
-#   much. It also happens to scripts that seem to divide: they pass a rank to the function that
-#   loads the data, and that function never uses it.
+#   much. It also happens to scripts that seem to divide: `get_dataset(rank=dist.local_rank())`
+#   passes a rank (the local one, which would be wrong too) to a function that never uses it.
 # - **Both divide**: you pay for all the data and train on part of it.
 #
 # The scripts of this kit divide by rank, so their channels are `FullyReplicated`. `ShardedByS3Key`
