@@ -31,6 +31,7 @@ PYTORCH = {"framework": "pytorch", "framework_version": "2.2.0", "py_version": "
 DIGITS = {"training": {"folder": "digits/training"}, "test": {"folder": "digits/test"}}
 # What the Horovod lessons give to mpirun: a rank that waits gives its core to others.
 YIELD = "-x OMPI_MCA_mpi_yield_when_idle=1"
+UNASKED = "-x OMPI_MCA_btl_tcp_eager_limit=4000000"  # large messages go without asking first
 KINDS = {str: "a text", bool: "true or false", list: "a list", dict: "a mapping"}
 OWN = ("label", "framework", "channels", "spot", "in_vpc", "names_image")  # fields of a LessonJob
 PARAMETERS_CELL = re.compile(r'^# %% tags=\["parameters"\]\n(.*?)(?=^# %%|\Z)', re.M | re.S)
@@ -221,7 +222,7 @@ def _lesson_06(lesson) -> Iterator[LessonJob]:
     """On AWS links stay as they are."""
     common = {"label": "links", "max_run": lesson.max_run}
     training = common | {
-        "distribution": _mpi(1, custom_mpi_options=YIELD),
+        "distribution": _mpi(1, custom_mpi_options=f"{YIELD} {UNASKED}"),
         "environment": {"LOCAL_SAGEMAKER_LINKS": "wide"},
         "hyperparameters": {
             "global-batch-size": lesson.global_batch_size,
