@@ -34,10 +34,11 @@ def _said(name: str, *arguments: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
-def namespaces_of(endpoint, job: str) -> set[str]:
+def namespaces_of(endpoint, job: str) -> dict[str, float]:
     """The network namespaces of a job, "net:[4026532281]": each instance's, and its bridge's.
 
-    Empty until every process of the job that its instances run is there.
+    Each with the time at which it was seen. Empty until every process of the job that its
+    instances run is there.
     """
     found, running = set(), 0
     for process in _supervised(endpoint, job):
@@ -46,7 +47,8 @@ def namespaces_of(endpoint, job: str) -> set[str]:
             found.add(os.readlink(f"/proc/{process.pid}/ns/net"))
         except (psutil.Error, OSError):
             continue
-    return found - {os.readlink("/proc/self/ns/net")} if running >= 2 else set()
+    found -= {os.readlink("/proc/self/ns/net")}
+    return dict.fromkeys(found, time.time()) if running >= 2 else {}
 
 
 def _supervised(endpoint, job: str) -> list[psutil.Process]:
@@ -61,20 +63,27 @@ def _supervised(endpoint, job: str) -> list[psutil.Process]:
     return []
 
 
-def until_namespaces_are_gone(known: set[str], seconds: float = 30) -> None:
+def until_namespaces_are_gone(known: dict[str, float], seconds: float = 30) -> None:
     """Fail the test if a process is in one of these namespaces after `seconds`."""
     deadline = time.monotonic() + seconds
-    while left := known & _all_namespaces():
+    while left := _still_there(known):
         assert time.monotonic() < deadline, left
         time.sleep(0.1)
 
 
-def _all_namespaces() -> set[str]:
+def _still_there(known: dict[str, float]) -> set[str]:
+    """Those with a process that is older than the time at which they were seen.
+
+    The kernel gives the number of a namespace that is gone to another job's: its processes are
+    younger.
+    """
     found = set()
-    for path in Path("/proc").glob("[0-9]*/ns/net"):
+    for process in psutil.process_iter():
         try:
-            found.add(os.readlink(path))
-        except OSError:  # it has ended
+            name = os.readlink(f"/proc/{process.pid}/ns/net")
+            if process.create_time() < known.get(name, 0):
+                found.add(name)
+        except (psutil.Error, OSError):  # it has ended
             continue
     return found
 

@@ -43,19 +43,19 @@ def job_name(start: str) -> str:
 
 
 @contextlib.contextmanager
-def nothing_is_left() -> Iterator[set[str]]:
+def nothing_is_left() -> Iterator[dict[str, float]]:
     """The host's network is as before, and no process is in a namespace of the job.
 
-    Yields a set, for the namespaces that the job was seen in (see `begun`).
+    Yields a dictionary, for the namespaces that the job was seen in (see `begun`).
     """
-    before, known = host_network(), set()
+    before, known = host_network(), {}
     yield known
     assert known, "the job was not seen running: this test would prove nothing"
     until_namespaces_are_gone(known)
     assert host_network() == before
 
 
-def begun(endpoint, name: str, *command: str) -> set[str]:
+def begun(endpoint, name: str, *command: str) -> dict[str, float]:
     """Start a job on narrow links; its network namespaces, once its two instances run."""
     started(endpoint, name, LINKS, list(command))
     deadline = time.monotonic() + 120
@@ -96,6 +96,7 @@ def test_after_the_endpoints_own_end(mortal, number):
 
 
 def test_the_watch_sees_a_process_that_stays():
+    begun_before = time.time() - 1
     stray = subprocess.Popen(["unshare", "--user", "--net", "sleep", "600"])
     try:
         ours, deadline = os.readlink("/proc/self/ns/net"), time.monotonic() + 60
@@ -103,8 +104,9 @@ def test_the_watch_sees_a_process_that_stays():
             assert time.monotonic() < deadline
             time.sleep(0.02)
         with pytest.raises(AssertionError):
-            until_namespaces_are_gone({its}, seconds=0.3)
+            until_namespaces_are_gone({its: time.time()}, seconds=0.3)
+        until_namespaces_are_gone({its: begun_before})  # others that got its number are younger
     finally:
         stray.kill()
         stray.wait()
-    until_namespaces_are_gone({its}, seconds=60)
+    until_namespaces_are_gone({its: time.time()}, seconds=60)
