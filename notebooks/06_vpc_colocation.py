@@ -19,14 +19,14 @@
 # - create a network for training jobs, and say what each part of it is for;
 # - say what a VPC does to a job, and what it doesn't do;
 # - show how the time of a step grows as the link between instances gets slower, and find the
-#   bandwidth below which a second instance isn't worth its money;
+#   bandwidth below which a second instance makes a step slower;
 # - predict how long gradients travel, for one large instance or several small ones;
 # - choose an instance by its bandwidth, in one zone, with or without EFA.
 #
 # **Before:** [lesson 02](02_collectives.ipynb): all-reduce, α and β.
 # [Lesson 05](05_horovod_on_training_instances.ipynb): instances x processes.
 #
-# **Time:** 40 minutes, and 25 for the exercises. The jobs take about 2 of them.
+# **Time:** 40 minutes, and 25 for the exercises. The jobs take about 3 of them.
 #
 # **Where it runs:** this machine (`target = "local"`) or AWS (`target = "aws"`), the same cells.
 # Only here can the bandwidth be limited. On AWS each job gets what its instance type has.
@@ -117,15 +117,18 @@ print(unshaped or "This machine can limit the bandwidth between instances.")
 # That gives you control over who reaches the instances and what they reach. It doesn't give you
 # speed.
 #
-# > Some texts say that training in a VPC lowers latency. None of them shows a measurement. A VPC is
-# > a set of rules and addresses on top of the same cables. Lesson 05 runs one job inside a VPC and
-# > outside, and prints whether the two differ.
+# > Some texts say that training in a VPC lowers latency. We know of no measurement that shows it: a
+# > VPC is a set of rules and addresses on top of the same cables. Lesson 05 runs the same job
+# > inside a VPC and outside. Run it on AWS to see whether the two differ there. A local run can't
+# > tell, because the endpoint connects both in the same way.
 #
-# What a VPC does determine is **where** instances are: a subnet belongs to one Availability Zone,
-# that is, one or more data centres close together. Give a job one subnet, and all its instances are
-# in one zone. That is the *colocation* in this lesson's title.
+# What a VPC does determine is **where** instances are. A subnet belongs to one Availability Zone,
+# that is, one or more data centres close together, and a network card has to be in the zone of its
+# instance. So if a job has one subnet, all its instances are in that subnet's zone. That is the
+# *colocation* in this lesson's title.
 #
-# The next cell creates a network: the stack `network`, from `cloudformation/network.yaml`.
+# The next cell creates a network: the stack `network`, from `cloudformation/network.yaml`. All jobs
+# of this lesson run in it.
 
 # %%
 made = make_network and vpc.of_stack(session) is None
@@ -144,9 +147,9 @@ diagrams.vpc(names | {"zone": subnet["AvailabilityZone"]})
 # %% [markdown]
 # The picture is drawn with the names of the network that this run used. Two ways out of it are off,
 # because they cost money: *interface endpoints* lead to other services of AWS, a *NAT gateway*
-# leads to the internet. Here is what each part is for, and what happens without it. All six cases
-# occur in real accounts. Few of them give a clear error: mostly something waits until `max_run`
-# stops the job.
+# leads to the internet. Here is what each part is for, and what happens without it. The second and
+# the fourth row are the expensive ones: there is no error, and you pay until `max_run` stops the
+# job.
 #
 # | part | what it is for | without it |
 # |---|---|---|
@@ -202,7 +205,8 @@ workshop.save_results(rules=rules, network=network)
 # eight ranks on 1, 2 or 4 instances; `2 x 4` means 2 instances with 4 ranks on each.
 #
 # The table has the jobs of AWS. A local run has more of them: it limits the bandwidth, which AWS
-# doesn't offer, and repeats the jobs on two instances for each limit.
+# doesn't offer, repeats the jobs on two instances for each limit, and compares two instance types
+# that you would pay more for. `instance_count` and the prices are those of all jobs in a row.
 
 # %%
 tried = ["wide"] if unshaped else links
@@ -289,12 +293,13 @@ training = {
     "log-every": 0,
 }
 job = session.job_settings("links") | {"instance_type": instance_type, "max_run": max_run}
+job |= network  # subnets and security_group_ids
 torch_image = {"framework_version": "2.2.0", "py_version": "py310"}
 
 
 # %%
 def two_ways(instances: int, link: str) -> dict:
-    """What both libraries' jobs have in common: one rank on each instance, and the link."""
+    """What both libraries' jobs have in common: one rank on each instance, link and network."""
     mpi_options = f"{choice.mpi_options} -x OMPI_MCA_btl_tcp_eager_limit=4000000"
     options = {"processes_per_host": 1, "custom_mpi_options": mpi_options}
     return {
@@ -447,14 +452,32 @@ print(f"{less} of {len(hidden)} steps are clearly faster than that sum (by more 
 hidden.round(1)
 
 # %% [markdown]
-# This model leaves little to hide: one tensor, the dense layer's weights, has nine tenths of all
-# bytes, and it can't be sent before it is computed. Lesson 07 shows overlap on a model with many
-# layers.
+# This model leaves little to hide: nearly all of its bytes are in one tensor, the weights between
+# the hidden layer and what comes before it. A tensor is sent when its whole gradient is computed,
+# so while this one travels there is hardly anything left to compute. Lesson 07 shows overlap on a
+# model with many layers.
 #
-# **At which bandwidth are one and two instances equally fast?** You can move that point. With fewer
-# bytes (a smaller model, half precision), or with more work before they are sent (a larger batch),
-# two instances keep up on a slower link. Exercise 3 has the formula. On AWS you don't set the
-# bandwidth. You choose an instance type, and with it a place on the picture's horizontal axis.
+# **At which bandwidth are one and two instances equally fast?** Where sending takes exactly as long
+# as the computing that the second instance saves. That saving is measured: it is the step on one
+# instance minus the step on two without a limit.
+
+# %%
+for name in libraries:
+    saved = alone[name] - free[name]  # seconds
+    if saved > 0:
+        equal_mbit = gradient_bytes * 8e-6 / saved
+        print(
+            f"{name}: two instances save {1000 * saved:.1f} ms; {gradient_bytes / 1e6:.1f} MB "
+            f"take as long at {equal_mbit:.0f} Mbit/s (computed)"
+        )
+    else:
+        print(f"{name}: two instances saved nothing in this run, even without a limit")
+
+# %% [markdown]
+# You can move that point. With fewer bytes (a smaller model, half precision), or with more work
+# before they are sent (a larger batch), two instances keep up on a slower link. Exercise 3 has the
+# formula. On AWS you don't set the bandwidth. You choose an instance type, and with it a place on
+# the picture's horizontal axis.
 #
 # ## One large instance or many small ones?
 #
@@ -468,7 +491,8 @@ hidden.round(1)
 #
 # The setting `by-type` gives each instance a thousandth of the bandwidth that AWS documents for its
 # type. The jobs' script, `measure_all_reduce.py`, times an all-reduce of 0.1 MB, small enough to
-# end soon. Only the ratio of their times matters here.
+# end soon. Only the ratio of their times matters here. These jobs run locally only: on AWS they
+# would need GPUs, and a quota for them.
 
 # %%
 types = {"ml.p3.2xlarge": 1, "ml.p3.8xlarge": 4}
@@ -528,11 +552,10 @@ by_type.agg(["min", "median", "max"]).T.round(0).add_suffix(" ms (measured)") if
 workshop.save_results(by_type={kind: list(one / 1000) for kind, one in by_type.items()})
 
 # %% [markdown]
-# (On AWS this lesson starts no P3, and where bandwidth can't be limited there are no such links.
-# The table is empty then.) The larger instances have four times the bandwidth, and eight ranks in
-# the ring send 2 · 7/8 times the gradients where two ranks send 2 · 1/2. So the all-reduce gains
-# less than four times, while computing gains four times: the larger the instances, the more
-# communication matters.
+# (On AWS, and where bandwidth can't be limited, there is no table.) The larger instances have four
+# times the bandwidth, and eight ranks in the ring send 2 · 7/8 times the gradients where two ranks
+# send 2 · 1/2. So the all-reduce gains less than four times, while computing gains four times: the
+# larger the instances, the more communication matters.
 #
 # **The same number of ranks.** Should eight ranks be close together? Eight ranks can be in one
 # instance of eight, or in four instances of two. In a ring, each rank sends nearly twice its
@@ -541,10 +564,13 @@ workshop.save_results(by_type={kind: list(one / 1000) for kind, one in by_type.i
 # need the same time on two instances as on four, and only 1 x 8 should be much faster.
 #
 # The jobs measure two algorithms: `gloo`, PyTorch's ring, and `two_tier`, the subject of lesson 07.
-# `two_tier` adds up gradients inside each instance before it sends anything, so it can only gain
-# where an instance shares its link among several ranks.
+# `two_tier` adds up gradients inside each instance before it sends anything. So it can only gain
+# where several ranks share an instance's link to others. On `1 x 8` there is no such link, and the
+# extra steps only cost time.
 #
-# **Predict** the times of `gloo` for 8 MB at 200 Mbit/s.
+# **Predict** the times of `gloo` for 8 MB at 200 Mbit/s. On several instances, start with the bytes
+# that a link has to carry, 2 · 7/8 times the gradients, and add something for α and for waiting. In
+# one instance no link is crossed: take the β that lesson 02 measured.
 
 # %%
 guess = workshop.guess(
@@ -558,9 +584,10 @@ measured = workshop.run_jobs(
 )
 
 # %% [markdown]
-# Each of these jobs first timed single messages on its links. Those times give α and β, and from
-# them lesson 02's model computes what an all-reduce should take. The picture has the measured times
-# as bars and the computed ones as black marks.
+# Each of these jobs first timed single messages on its own links. Those times give α and β, and
+# from them lesson 02's model computes what an all-reduce should take. The picture has the measured
+# times as bars and the computed ones as black marks. The marks of `gloo` on `2 x 4` and `4 x 2`
+# differ a little because each job measured its links anew.
 
 
 # %%
@@ -612,14 +639,20 @@ across = flat.iloc[1:]
 if len(across):
     print(f"gloo on several instances: {across.min():.0f} to {across.max():.0f} ms")
     print(f"that is at least {across.min() / flat.iloc[0]:.1f} times as long as in one")
-for layout, row in found_ms.iterrows():
-    print(f"{layout}: two_tier is {row['gloo'] / row['two_tier']:.2f} times as fast as gloo")
+for (layout, row), n in zip(found_ms.iterrows(), layout_instances, strict=False):
+    by_bytes = (layout_ranks - 1) / layout_ranks * n / (n - 1) if n > 1 else 1
+    gain = row["gloo"] / row["two_tier"]
+    print(f"{layout}: two_tier is {gain:.2f} times as fast as gloo (by bytes {by_bytes:.2f})")
 guess.compare(**{f"layout_{count}": placed_here[name] for name, count in layouts.items()})
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 workshop.save_results(placed=placed.to_dict("records"), off=float(off))
 
 # %% [markdown]
+# *By bytes* is computed: a link carries 2 (N - 1) / N times the gradients in a ring of all N ranks,
+# and 2 (n - 1) / n times in a ring of only the n instances. So two tiers gain most on few instances
+# with many ranks each.
+#
 # Read 1 x 8 with care. Nothing crosses the network there, and in a local run eight ranks compete
 # for this machine's few cores. Those bars show cores, not links between GPUs, and the model, which
 # knows only messages, can be far off.
@@ -628,13 +661,14 @@ workshop.save_results(placed=placed.to_dict("records"), off=float(off))
 #
 # No laptop has eight A100s, but we can compute with published figures. Inside an instance, GPUs are
 # joined by **NVLink**, Nvidia's direct links between GPUs; between instances there is the network.
-# The model here leaves out α, the delay of each message. For `two_tier` it assumes that sending
+# The model here leaves out α, the delay of each message, and assumes that an instance uses all of
+# its network, however few of its GPUs take part. For `two_tier` it assumes that sending
 # inside and between instances happens at the same time, the best case (lesson 07). The gradients
 # are those of a model with 350 million parameters in float32, 1.4 GB. A GPU of p4d sends 300 GB/s
 # over NVLink and receives as much at the same time
-# ([p4d](https://gist.github.com/shashankprasanna/10ebe6dc1ba1d8d93db17da4e2cc890e)), one of p5 450
-# ([p5](https://www.fibermall.com/blog/nvidia-nvlink-and-nvswitch-evolution.htm), both read on
-# 2026-11-21).
+# ([p4d](https://gist.github.com/shashankprasanna/10ebe6dc1ba1d8d93db17da4e2cc890e), read on
+# 2026-11-21), one of p5 450 ([nccl#1264](https://github.com/NVIDIA/nccl/issues/1264), read on
+# 2026-11-23).
 
 # %%
 nvlink = {"ml.p4d.24xlarge": 300, "ml.p5.48xlarge": 450}  # GB/s in each direction
@@ -664,18 +698,21 @@ for kind in nvlink:
     print(f"  over two instances, two tiers are {gain:.1f} times as fast as the ring")
 
 # %% [markdown]
-# So the slowest link on the way decides, and the others hardly matter. **Fill an instance before
-# you take a second one.** The rule matters most where the network is much slower than NVLink, as
-# with p4d. With p5 the network is nearly as fast as NVLink: there a ring loses little, and the
-# latency that the model leaves out counts more. (For p5 the model even finds two tiers on `2 x 4`
-# faster than the ring on `1 x 8`. It lets the tiers overlap perfectly and has no latency, so don't
-# read that as a gain.) In any case you pay for all GPUs of an instance, used or not.
+# So the link that needs longest for its bytes decides, and the others hardly matter. For a ring
+# that is the slowest link. **Fill an instance before you take a second one.** The rule matters most
+# where the network is much slower than NVLink, as with p4d. With p5 the network is nearly as fast
+# as NVLink: there a ring loses little, and the latency that the model leaves out counts more. (For
+# p5 the model even finds two tiers on `2 x 4` faster than the ring on `1 x 8`. It lets the tiers
+# overlap perfectly and has no latency, so don't read that as a gain.) In any case you pay for all
+# GPUs of an instance, used or not.
 #
 # ## Choose by bandwidth
 #
-# This is what AWS documents for the types of this course. `Gbit/s` is what an instance can keep up.
-# `burst` is a higher rate that it can have for minutes only. "Up to 10 Gigabit" in a catalogue
-# means the burst. NaN means that there is no burst, or that the kit doesn't know the price.
+# This is what AWS documents for the types of this course ([EC2's list of
+# types](https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_NetworkCardInfo.html), read on
+# 2026-11-21). `Gbit/s` is what an instance can keep up. `burst` is a higher rate that it can have
+# for minutes only. "Up to 10 Gigabit" in a catalogue means the burst. NaN means that there is no
+# burst, or that the kit doesn't know the price.
 
 # %%
 names = [
@@ -704,12 +741,14 @@ print(f"{len(with_efa)} training types have EFA, of the families {', '.join(fami
 
 # %% [markdown]
 # The last column of the table is what 100 MB of gradients need on that link, in one direction.
-# Compare it with the time that your step takes to compute. If sending takes longer than computing,
-# you are on the right-hand side of the picture under *A slower link*.
+# A ring carries nearly twice that (with two ranks, just that). Compare it with the computing that
+# the second instance saves, half of one instance's step. If sending takes longer, and nothing hides
+# it, two instances are slower than one.
 #
-# Four more things determine what a link gives you, and none of them is the VPC:
+# Three more things determine what a link gives you. A VPC with one subnet settles the first, and
+# has no influence on the others:
 #
-# - **One zone.** Between zones the way is longer, and each GB is billed. One subnet avoids both.
+# - **One zone.** Between zones the way is longer, and each GB is billed.
 # - **One connection can't fill the link.** A single TCP connection gets at most 5 Gbit/s, or 10
 #   inside a *cluster placement group*
 #   ([EC2](https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-network-bandwidth.html),
@@ -718,18 +757,17 @@ print(f"{len(with_efa)} training types have EFA, of the families {', '.join(fami
 # - **EFA**, the Elastic Fabric Adapter, lets ranks bypass the kernel and send over many paths. Only
 #   the types counted above have it (mostly the largest sizes of their families), only within one
 #   zone, and only if the group lets its members through in both directions.
-# - **Your quota.** For p4d and p5 it is 0 until you ask for more, and that takes days.
+#
+# Before you plan with p4d or p5, ask for a quota. It is 0 until you do, and an answer takes days.
 #
 # > Measure a link more than once. Where your instances are in the data centre differs from job to
 # > job, and so do the times.
 #
-# One practical question remains: which software starts the ranks. AWS's images have no Horovod
-# after TensorFlow 2.12. Some people build an image of their own with `mpirun` in it:
-# `containers/horovod` has such a Dockerfile and its commands. Others leave SageMaker for a cluster
-# that runs permanently. Further reading on that: Dask
-# ([distributed.dask.org](https://distributed.dask.org)) and Ray
-# ([docs.ray.io](https://docs.ray.io/en/latest/train/train.html)). Their ranks average gradients in
-# the same way, over the same links.
+# Further reading, if SageMaker's way to start ranks doesn't suit you. AWS's images have no Horovod
+# after TensorFlow 2.12; `containers/horovod` has a Dockerfile for an image of your own. On a
+# cluster that runs permanently, Dask ([distributed.dask.org](https://distributed.dask.org)) and Ray
+# ([docs.ray.io](https://docs.ray.io/en/latest/train/train.html)) start ranks. These average
+# gradients in the same way, over the same links.
 #
 # ## Exercises
 #

@@ -220,7 +220,7 @@ def _lesson_05(lesson) -> Iterator[LessonJob]:
 
 def _lesson_06(lesson) -> Iterator[LessonJob]:
     """On AWS links stay as they are."""
-    common = {"label": "links", "max_run": lesson.max_run}
+    common = {"label": "links", "max_run": lesson.max_run, "in_vpc": True}
     training = common | {
         "distribution": _mpi(1, custom_mpi_options=f"{YIELD} {UNASKED}"),
         "environment": {"LOCAL_SAGEMAKER_LINKS": "wide"},
