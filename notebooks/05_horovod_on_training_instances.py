@@ -72,7 +72,6 @@ import psutil
 
 import data_prep
 import workshop
-from local_sagemaker import daemon
 from workshop import plots
 from workshop.jobs import vpc
 from workshop.launch.horovod_fallback import horovod_script
@@ -462,8 +461,7 @@ guess = workshop.guess(
 # %%
 def overhead() -> float:
     """CPU seconds so far of this notebook and of the local endpoint, which follow the jobs."""
-    endpoint = daemon.running(daemon.state_directory())
-    pids = [os.getpid(), *([endpoint.pid] if target == "local" else [])]
+    pids = filter(None, [os.getpid(), session.endpoint_pid])
     times = [psutil.Process(pid).cpu_times() for pid in pids]
     return sum(one.user + one.system for one in times)
 
@@ -578,8 +576,8 @@ guess.compare(speed_up=comparison["speed-up"][f"{n} x {m}"])
 # **Is the speed-up below 1?** Then more ranks made the training slower. Locally that is to be
 # expected with this small model. All ranks share this machine's cores: with two cores, two ranks
 # can at best halve the time of a step, and four ranks have to take turns. Averaging comes on top,
-# in every step. A step of one rank takes only a few milliseconds here, so the messages and the
-# waiting can cost more than the shared work saves. On AWS each instance brings its own cores, and
+# in every step. A step of one rank takes only milliseconds here, so the messages and the waiting
+# can cost more than the shared work saves. On AWS each instance brings its own cores, and
 # the question becomes how fast the network between them is (lesson 06).
 #
 # **Does a job cost speed** compared with `mpirun` here? The script, its processes and their threads

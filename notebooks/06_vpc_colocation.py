@@ -79,7 +79,6 @@ import data_prep
 import workshop
 from workshop import plots
 from workshop.account import stacks
-from workshop.account.preflight.facts import facts
 from workshop.jobs import bandwidth, vpc
 from workshop.launch.horovod_fallback import horovod_script
 from workshop.lesson import reference_results
@@ -734,11 +733,6 @@ choose["EFA"] = [one.efa for one in of_type]
 choose["ms for 100 MB (computed)"] = 100 * 8 / choose["Gbit/s"]
 choose
 
-# %%
-with_efa = facts()["efa"]["types"]
-families = sorted({kind.split(".")[1] for kind in with_efa})
-print(f"{len(with_efa)} training types have EFA, of the families {', '.join(families)}")
-
 # %% [markdown]
 # The last column of the table is what 100 MB of gradients need on that link, in one direction.
 # A ring carries nearly twice that (with two ranks, just that). Compare it with the computing that
@@ -754,9 +748,10 @@ print(f"{len(with_efa)} training types have EFA, of the families {', '.join(fami
 #   ([EC2](https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-network-bandwidth.html),
 #   read on 2026-11-21). SageMaker places a job's instances itself; you can't name a group. Several
 #   connections at once help: NCCL's `NCCL_SOCKET_NTHREADS`, or EFA.
-# - **EFA**, the Elastic Fabric Adapter, lets ranks bypass the kernel and send over many paths. Only
-#   the types counted above have it (mostly the largest sizes of their families), only within one
-#   zone, and only if the group lets its members through in both directions.
+# - **EFA**, the Elastic Fabric Adapter, lets ranks bypass the kernel and send over many paths. Few
+#   types have it, mostly the largest sizes of their families: see the table's column. It works only
+#   within one zone ([AWS](https://docs.aws.amazon.com/parallelcluster/latest/ug/efa-v3.html), read
+#   on 2026-11-21), and only if the group lets its members through in both directions.
 #
 # Before you plan with p4d or p5, ask for a quota. It is 0 until you do, and an answer takes days.
 #

@@ -63,7 +63,7 @@ import pandas as pd
 import data_prep
 import workshop
 from workshop import plots
-from workshop.account import prices, stacks
+from workshop.account import prices
 from workshop.jobs import inference, vpc
 
 session = workshop.session(target=target, seat=seat)
@@ -492,7 +492,7 @@ common = {
     "instance_type": serving_type,
     "assemble_with": "Line",
     "accept": "application/jsonlines",
-    "tags": stacks.tags(seat),  # the SDK doesn't copy the job's
+    "tags": estimator.tags,  # the SDK doesn't copy the job's by itself
 }
 transformer = estimator.transformer(
     strategy="MultiRecord",

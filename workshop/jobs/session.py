@@ -179,6 +179,12 @@ class Session:
             )
 
     @property
+    def endpoint_pid(self) -> int | None:
+        """Process id of the local endpoint; None on AWS, and where it is down."""
+        found = self.target == "local" and daemon.running(daemon.state_directory())
+        return found.pid if found else None
+
+    @property
     def job_prefix(self) -> str:
         """How the names of this seat's jobs begin."""
         return f"workshop-{self.seat}-"
