@@ -230,4 +230,4 @@ def report(prefix: Path, state: str, why: str, what: str) -> None:
     where = f"{platform.system()} {platform.machine()}"
     content = {"state": state, "reason": f"Horovod is not installed: {why}", "do": what}
     write_json(prefix / HOROVOD_STATE.name, {**content, "machine": where})
-    say(f"  NOTE  {content['reason']}. All else works. To have it: {what}.")
+    say(f"  NOTE  {content['reason']}. Everything else works. To have it: {what}.")

@@ -88,7 +88,7 @@ def split_uri(uri: str) -> tuple[str, str]:
     scheme, _, rest = uri.partition("://")
     bucket, _, prefix = rest.partition("/")
     if scheme != "s3" or not bucket:
-        raise DataError(f"{uri!r} is no S3 address: expected s3://BUCKET/PREFIX")
+        raise DataError(f"{uri!r} is not an S3 address: expected s3://BUCKET/PREFIX")
     prefix = prefix.strip("/")
     return bucket, f"{prefix}/" if prefix else ""
 

@@ -120,7 +120,7 @@ def checked_host(host: str, told_twice: bool) -> str:
         )
     if not told_twice:
         raise DaemonError(
-            f"--host {host}: whoever reaches this endpoint can run programs as you. If you mean "
+            f"--host {host}: anyone who reaches this endpoint can run programs as you. If you mean "
             "it, say so a second time with --i-know-this-is-not-safe."
         )
     return "0.0.0.0"
@@ -199,7 +199,7 @@ def stop(state: Path) -> bool:
 
 
 def _signal(pid: int, number: int) -> None:
-    """Signal an endpoint. Raises DaemonError for a process which is none."""
+    """Signal an endpoint. Raises DaemonError for a process that is not one."""
     with contextlib.suppress(psutil.NoSuchProcess):  # it is ending already
         process = psutil.Process(pid)
         if "local_sagemaker" not in " ".join(process.cmdline()) and process.is_running():

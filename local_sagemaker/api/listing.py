@@ -16,7 +16,7 @@ def page(
     """The summaries of a page, and the token of the next one or None.
 
     records: with `name`, `status`, and `data` that has created and modified (Unix seconds).
-    Raises AwsError for a token or a time that is none.
+    Raises AwsError for an invalid token or time.
     """
     found = [one for one in records if _wanted(one, request)]
     key = {"Name": lambda one: one.name, "Status": lambda one: one.status}.get(

@@ -79,7 +79,7 @@ class TrainingApi:
 
 
 def _check(request: dict, isolation: str) -> None:
-    """What AWS refuses and no schema says."""
+    """What AWS refuses and no schema states."""
     resources = request.get("ResourceConfig") or {}
     if "InstanceType" not in resources or "InstanceCount" not in resources:
         raise validation(
@@ -105,7 +105,7 @@ def _check(request: dict, isolation: str) -> None:
 
 
 def _check_offered(request: dict) -> None:
-    """Refuse what would be left out in silence."""
+    """Refuse what would otherwise be ignored silently."""
     for member, instead in NOT_OFFERED.items():
         if request.get(member):
             raise validation(f"{member}: the local endpoint does not offer that; {instead}.")

@@ -97,7 +97,7 @@ def _summary(record: Record) -> dict:
 
 
 def _check(request: dict) -> None:
-    """What AWS refuses and no schema says, and what the local endpoint has not."""
+    """What AWS refuses and no schema states, and what the local endpoint lacks."""
     given = request["TransformInput"]
     source, split = given["DataSource"]["S3DataSource"], given.get("SplitType", "None")
     if source["S3DataType"] not in KINDS:

@@ -135,7 +135,7 @@ def new_user_namespace(extra_flags: int = 0) -> None:
 
 
 def system_command(name: str) -> str | None:
-    """The path of a command such as `tc`, also where PATH lacks the system's folders.
+    """The path of a command such as `tc`, even where PATH lacks the system folders.
 
     None where the command is not installed.
     """

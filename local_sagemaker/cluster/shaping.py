@@ -100,7 +100,7 @@ def burst(links: Links) -> int:
 
 
 def _tc(commands: list[str]) -> str | None:
-    """Run `tc` commands, one a line. None if all were done, else what was said against it."""
+    """Run `tc` commands, one a line. None if all succeeded, else the error."""
     tc = linux.system_command("tc")
     if tc is None:
         return linux.missing("tc")

@@ -1,4 +1,4 @@
-"""Unpack a tar archive that somebody else made: nothing of it lies outside its folder."""
+"""Unpack an untrusted tar archive: nothing may end up outside its folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records that an earlier process of the endpoint left: all that can be read."""
+"""Records that an earlier process of the endpoint left, as far as they can be read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 def readable(paths: Iterable[Path], read: Callable[[Path], T], what: str) -> Iterator[T]:
     """What `read` makes of each file, in their names' order. A damaged one is logged, left out.
 
-    read: raises OSError, ValueError, KeyError or TypeError for a file that is no record.
+    read: raises OSError, ValueError, KeyError or TypeError for a file that is not a record.
     what: "a job's record", for the log.
     """
     for path in sorted(paths):

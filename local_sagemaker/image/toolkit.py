@@ -1,4 +1,4 @@
-"""Four mends to the sagemaker-training toolkit, for an instance that a learner watches.
+"""Four fixes to the sagemaker-training toolkit, for an instance that a learner watches.
 
 None changes what a script sees: its arguments, variables and directories stay the
 toolkit's.

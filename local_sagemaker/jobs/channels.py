@@ -51,7 +51,7 @@ def check(aws: LocalAws, request: dict, region: str) -> None:
 
 
 def _check_kind(channel: dict, default_mode: str) -> None:
-    """Refuse what AWS has and the local endpoint has not."""
+    """Refuse what AWS has and the local endpoint lacks."""
     where = f"Channel '{channel['ChannelName']}'"
     source = channel["DataSource"].get("S3DataSource")
     if source is None:
@@ -137,7 +137,7 @@ def _from_manifest(aws: LocalAws, uri: str, region: str) -> list[Object]:
         prefix = entries[0]["prefix"]
         names = entries[1:]
         if not all(isinstance(one, str) for one in [prefix, *names]):
-            raise TypeError("a prefix or a key is no string")
+            raise TypeError("a prefix or a key is not a string")
     except ClientError as error:
         raise DataError(f"Manifest {uri}: {error.response['Error']['Message']}") from error
     except (ValueError, KeyError, IndexError, TypeError) as error:

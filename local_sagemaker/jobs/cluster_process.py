@@ -46,7 +46,7 @@ class ClusterProcess:
                 self.process.stdin.close()
 
     def close(self) -> str:
-        """Give everything back; what the supervisor wrote to its standard error."""
+        """Release everything; return what the supervisor wrote to its standard error."""
         self.kill()
         self.process.wait()
         self.process.stdout.close()

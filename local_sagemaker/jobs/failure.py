@@ -80,7 +80,7 @@ def _ends(path: Path) -> str:
 def internal(name: str, error: Exception) -> str:
     """The reason where not the script failed, but what runs it. name: whose reason it is.
 
-    It is logged, and an error that nobody foresaw with the place where it was raised.
+    It is logged, and an unexpected error with the place where it was raised.
     """
     if isinstance(error, (*AWS_ERRORS, OSError)):
         LOG.warning("%s: %s", name, error)

@@ -21,7 +21,7 @@ RETIRED = {
 
 @cache
 def gpus(instance_type: str) -> int:
-    """Number of GPUs of an `ml.` instance type; 0 for one that nobody knows."""
+    """Number of GPUs of an `ml.` instance type; 0 for an unknown one."""
     name = instance_type.removeprefix("ml.")
     if name in RETIRED:
         return RETIRED[name]

@@ -74,7 +74,7 @@ class Metrics:
 
 
 def check(request: dict) -> None:
-    """Refuse a metric definition whose regular expression is none, or has no group."""
+    """Refuse a metric definition whose regular expression is invalid or has no group."""
     for one in request["AlgorithmSpecification"].get("MetricDefinitions", []):
         try:
             groups = regex.compile(one["Regex"]).groups

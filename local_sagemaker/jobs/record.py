@@ -54,7 +54,7 @@ class JobRecord:
 
     @classmethod
     def read(cls, path: Path) -> JobRecord:
-        """Raises OSError, ValueError or KeyError for what is no record."""
+        """Raises OSError, ValueError or KeyError for anything that is not a record."""
         data = json.loads(path.read_text())
         for name in ("request", "status", "transitions", "created", "modified", "arn", "region"):
             data[name]

@@ -87,7 +87,7 @@ class SecurityGroupEgress(CloudFormationModel):
 
 
 def fill() -> None:
-    """Teach moto what it lacks. Doing it again changes nothing."""
+    """Teach moto what it lacks. Running it again changes nothing."""
     for model, act in DELETIONS.items():
         model.delete = _deletion(act)
     for model in NOT_CHANGED:

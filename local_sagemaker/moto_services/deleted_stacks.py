@@ -18,7 +18,7 @@ _moto_resources = Stack.stack_resources
 
 
 def freeze() -> None:
-    """Teach moto. Doing it again changes nothing."""
+    """Teach moto. Running it again changes nothing."""
     Stack.delete = _delete
     Stack.outputs = property(lambda self: _kept(self, "outputs", _moto_outputs))
     Stack.exports = property(lambda self: _kept(self, "exports", _moto_exports))

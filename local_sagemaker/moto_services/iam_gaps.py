@@ -1,6 +1,6 @@
 """What moto's IAM and STS lack: AWS's own policies, and session tokens that differ.
 
-A policy such as AmazonSageMakerFullAccess is there once somebody names it. moto can load all 1,400
+A policy such as AmazonSageMakerFullAccess exists once it is named. moto can load all 1,400
 at its start; it would then write them to disk with every change. moto's GetSessionToken gives
 everybody the key of AWS's documentation.
 """
@@ -31,7 +31,7 @@ def _all() -> dict[str, dict]:
 
 
 def fill() -> None:
-    """Teach moto what it lacks. Doing it again changes nothing."""
+    """Teach moto what it lacks. Running it again changes nothing."""
     TokenResponse.get_session_token = _session_token
     for name in NAMING:
         method = getattr(IAMBackend, name)

@@ -30,7 +30,7 @@ TemplateLoader.add_multi_constructor(
 
 
 def guard() -> None:
-    """Make moto read templates so. Doing it again changes nothing."""
+    """Make moto read templates so. Running it again changes nothing."""
     for module in (models, responses):
         module.yaml = types.SimpleNamespace(
             Loader=TemplateLoader, load=_load, add_multi_constructor=lambda *_: None

@@ -3,7 +3,7 @@
 moto holds everything in memory. After each request that changes something, it is written here
 before the client gets its answer:
 
-    moto.pickle      stacks, roles, networks, buckets, models: all that is small
+    moto.pickle      stacks, roles, networks, buckets, models: everything small
     journal.sqlite   log lines and metric values (journal.py)
     objects/         S3's objects (local_sagemaker/s3)
 

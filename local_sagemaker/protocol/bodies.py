@@ -48,7 +48,9 @@ class RequestBody:
     def _begin(self) -> None:
         """Come to bytes that can be read, if there are any more."""
         if not self.valid:
-            raise AwsError("InvalidRequest", f"Content-Length is no number: {self.announced[:40]}")
+            raise AwsError(
+                "InvalidRequest", f"Content-Length is not a number: {self.announced[:40]}"
+            )
         if self.more and not self.left:
             self.left = chunk_size(self.stream.readline(LINE))
             if not self.left:
@@ -67,7 +69,7 @@ def chunk_size(line: bytes) -> int:
     """The size that the line before a chunk tells. Raises AwsError (IncompleteBody)."""
     digits = line.partition(b";")[0].strip()
     if not line.endswith(b"\n") or not re.fullmatch(rb"[0-9a-fA-F]{1,15}", digits):
-        raise AwsError("IncompleteBody", f"A chunk's size is no number: {line[:40]!r}")
+        raise AwsError("IncompleteBody", f"A chunk's size is not a number: {line[:40]!r}")
     return int(digits, 16)
 
 
@@ -116,4 +118,4 @@ def json_object(raw: bytes) -> dict:
 
 
 def _no_number(name: str) -> None:
-    raise ValueError(f"{name} is no number of JSON's")
+    raise ValueError(f"{name} is not a JSON number")

@@ -362,7 +362,7 @@ def _check_time(claim: Claim, environ: dict) -> None:
         signed = datetime.fromisoformat(claim.time)  # strptime takes fifty times as long
     except ValueError as error:
         raise _refusal(
-            "malformed", "X-Amz-Date is missing, or no time.", environ, claim.service
+            "malformed", "X-Amz-Date is missing, or not a time.", environ, claim.service
         ) from error
     if claim.date != claim.time[:8]:
         raise _refusal("malformed", "The scope has another date.", environ, claim.service)

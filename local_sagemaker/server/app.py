@@ -100,7 +100,7 @@ class Application:
 
     def _dispatch(self, environ: dict, start_response: Callable) -> Iterable[bytes]:
         if BAD_URI in environ:
-            raise AwsError("InvalidURI", f"The request's address is none: {environ[BAD_URI]}")
+            raise AwsError("InvalidURI", f"The request's address is invalid: {environ[BAD_URI]}")
         web_pages.refuse(environ)
         signature = self.verifier.check_head(environ)
         region, service = signature.region, signature.service

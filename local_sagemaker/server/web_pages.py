@@ -31,7 +31,7 @@ def refuse(environ: dict) -> None:
             "127.0.0.1 or localhost."
         )
     if environ["PATH_INFO"].startswith(PAGES):
-        raise _denied(f"{environ['PATH_INFO'][:100]} is no address of AWS's.")
+        raise _denied(f"{environ['PATH_INFO'][:100]} is not an AWS address.")
     query = parse_qsl(environ.get("QUERY_STRING", ""), keep_blank_values=True)
     if any(name == "Action" for name, _ in query):
         raise _denied("The local endpoint takes an Action in a POST request's body only.")

@@ -73,7 +73,7 @@ class EndpointRun:
             return asked.ask(body, headers, seconds)
         except worker.TooSlow:
             if (self.directory / "model" / "code").is_dir():
-                # Its functions run one at a time: what hangs would hold up all that follow.
+                # Its functions run one at a time: one that hangs would hold up those after it.
                 self.log.note(f"no answer within {self.seconds:g} s: the worker is started again")
                 asked.kill()
             raise

@@ -41,7 +41,7 @@ class Record:
 
     @classmethod
     def read(cls, path: Path) -> Record:
-        """Raises OSError, ValueError, KeyError or TypeError for what is no record."""
+        """Raises OSError, ValueError, KeyError or TypeError for anything that is not a record."""
         data = json.loads(path.read_text())
         for name in NEEDED:
             data[name]

@@ -156,7 +156,7 @@ class Worker:
             os.killpg(self.process.pid, signal.SIGKILL)
 
     def close(self) -> None:
-        """End it and give back all that it held."""
+        """End it and release everything that it held."""
         self.kill()
         self.process.wait()
         processes.kill_strays(self.mark)  # a script may have started processes in other groups

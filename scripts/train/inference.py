@@ -91,9 +91,9 @@ def input_fn(data, content_type):
         found = [json.loads(line) for line in text.splitlines() if line.strip()]
         images = np.array([one["images"] if isinstance(one, dict) else one for one in found])
     else:
-        raise ValueError(f"content type {content_type}; wanted is {ARRAY}, {JSON} or {LINES}")
+        raise ValueError(f"content type {content_type}; expected {ARRAY}, {JSON} or {LINES}")
     if images.ndim != 4 or images.dtype.kind not in "iuf":
-        raise ValueError(f"images of shape {images.shape}; wanted is (n, height, width, channels)")
+        raise ValueError(f"images of shape {images.shape}; expected (n, height, width, channels)")
     if images.size and not (images.min() >= 0 and images.max() <= 255):
         raise ValueError("pixels must be 0 to 255")
     return images.astype(np.uint8)

@@ -46,7 +46,9 @@ def test_a_class_is_made_listed_priced_and_cleaned(run):
     assert code == 0, out
     assert out.count(": created") == 1 + 3 * 3
     assert "The class has 3 seats: ann, ann2, bob." in out
-    assert re.search(r"teaches: arn:aws:iam::\d+:policy/workshop-class-room-InstructorPolicy", out)
+    assert re.search(
+        r"instructor: arn:aws:iam::\d+:policy/workshop-class-room-InstructorPolicy", out
+    )
     code, out = run("stacks", "up", "--seats", "bob,chi")
     assert code == 0 and "The class has 4 seats: ann, ann2, bob, chi." in out, "nobody is left out"
     assert out.count(": created") == 3 and out.count(": no change") == 9
@@ -116,7 +118,7 @@ def test_a_seat_that_cannot_be_made_does_not_stop_the_others(own_endpoint, monke
 
     with monkeypatch.context() as patch:
         patch.setattr(stacks, "deploy", broken)
-        with pytest.raises(StackError, match=r"1 seats could not be worked on(?s:.*)fay-storage"):
+        with pytest.raises(StackError, match=r"1 seats failed(?s:.*)fay-storage"):
             classroom.up(session, ["fay", "gus"], say=lambda _: None)
     assert classroom.members(session) == ["fay", "gus"]
     found = classroom.status(session)

@@ -64,9 +64,9 @@ ROWS = [
         ("-p epochs", "expected NAME=VALUE"),
     ),
     Row(
-        "a value that is no YAML",
+        "a value that is not YAML",
         "workshop request 05 -p epochs=[1",
-        ("-p epochs=[1", "no YAML", "Quote"),
+        ("-p epochs=[1", "not YAML", "Quote"),
     ),
     Row("no such lesson's requests", "workshop request 42", ("42", "05")),
     Row("no such job", "workshop request 05 rehearsal", ("no job 'rehearsal'", "It has: 1 ")),

@@ -162,7 +162,7 @@ def test_a_lesson_without_exercises():
 def test_one_number_has_one_check(number):
     with pytest.raises(ValueError, match="two checks"):
         exercise("01.1")(lambda answer: "another")
-    with pytest.raises(ValueError, match="is no exercise's number"):
+    with pytest.raises(ValueError, match="is not an exercise's number"):
         exercise("1")
 
 

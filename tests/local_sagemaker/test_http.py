@@ -78,7 +78,7 @@ def test_a_body_too_long_is_refused_before_it_comes(endpoint, length):
 def test_a_length_that_is_none(endpoint, length):
     answer = raw(endpoint, f"{post(endpoint)}Content-Length: {length}", end=True)
     assert answer.startswith("HTTP/1.1 400 ")
-    assert "Content-Length is no number" in answer
+    assert "Content-Length is not a number" in answer
 
 
 def test_a_body_in_chunks(endpoint):

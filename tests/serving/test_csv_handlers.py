@@ -30,7 +30,7 @@ def test_a_row_becomes_an_image(handlers):
 
 @pytest.mark.parametrize(
     ("text", "kind", "said"),
-    [("1,2", "text/csv", "a row has 2 numbers; expected 64"), ("", "text/plain", "wanted is")],
+    [("1,2", "text/csv", "a row has 2 numbers; expected 64"), ("", "text/plain", "expected text")],
 )
 def test_a_bad_request_is_refused(handlers, text, kind, said):
     with pytest.raises(ValueError, match=said):

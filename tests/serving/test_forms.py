@@ -73,7 +73,7 @@ WRONG = [
     ('{"instances": [{"x": 1}, {"y": 1}]}', r"\['x', 'y'\]"),
     ('{"inputs": {"y": 1}}', r"they are \['y'\]"),
     ('{"instances": [[1, 2], [3]]}', "differ in length|inhomogeneous"),
-    ('{"instances": ["a"]}', "no numbers"),
+    ('{"instances": ["a"]}', "not numbers"),
 ]
 
 

@@ -24,7 +24,7 @@ from local_sagemaker.serving.record import Record
 BROKEN = {
     "raises": (script("def model_fn(d): raise ValueError('no weights here')"), "no weights here"),
     "imports": (script("import no_such_module"), "No module named 'no_such_module'"),
-    "empty": ({"readme.txt": "nothing"}, "it holds readme.txt. Wanted is a SavedModel"),
+    "empty": ({"readme.txt": "nothing"}, "it holds readme.txt. Expected a SavedModel"),
     "both": (
         script(TRIPLE + "def transform_fn(m, d, c, a): return ''"),
         "transform_fn beside input_fn",

@@ -88,7 +88,7 @@ def test_inference_py_behind_the_sdk(served, sdk, made):
     np.testing.assert_allclose(batch, reference["probabilities"], atol=1e-6, rtol=0)
 
     for body, why in (
-        ({"instances": [[1, 2]]}, "wanted is .n, height, width, channels."),
+        ({"instances": [[1, 2]]}, "expected .n, height, width, channels."),
         ({"instances": (images[:1] + 300.0).tolist()}, "pixels must be 0 to 255"),
     ):
         with pytest.raises(served.runtime.exceptions.ModelError, match=why):
@@ -116,4 +116,4 @@ def test_a_state_dict_without_code(served, made):
     uri = served.endpoint.put("bare.tar.gz", archive_of(folder / "model"))
     found = served.deploy(served.model_of("bare-1", uri))
     assert found["EndpointStatus"] == "Failed"
-    assert "model.pt is no TorchScript" in found["FailureReason"]
+    assert "model.pt is not TorchScript" in found["FailureReason"]

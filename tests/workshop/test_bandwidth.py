@@ -109,7 +109,7 @@ def test_the_running_endpoint_says_what_its_instances_are(state, monkeypatch):
 def test_a_setting_that_somebody_broke_is_an_error_with_a_way_out(state):
     state.mkdir()
     (state / "links").write_text("quick\n")
-    assert "`workshop links --wide` sets it anew" in run(code=1)
+    assert "`workshop links --wide` resets it" in run(code=1)
     run("--wide")
 
 

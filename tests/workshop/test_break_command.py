@@ -99,7 +99,7 @@ def test_an_interrupt_ends_all_ranks():
             everything = psutil.Process(running.pid).children(recursive=True)
         running.send_signal(signal.SIGINT)
         said, _ = running.communicate(timeout=START_SECONDS)
-        assert running.returncode == 130 and "All that was started has been ended" in said
+        assert running.returncode == 130 and "Everything that was started has been ended" in said
         _, left = psutil.wait_procs(everything, timeout=30)
         assert left == []
     finally:

@@ -107,7 +107,7 @@ def test_a_rank_that_dies_is_named(ranks):
 
 @pytest.mark.parametrize("name", ["nothing", "no.such:thing", "common.report"])
 def test_a_script_that_is_not_there(ranks, name):
-    with pytest.raises(ValueError, match=r"is no function of scripts/demos/"):
+    with pytest.raises(ValueError, match=r"is not a function of scripts/demos/"):
         ranks.run(name)
 
 

@@ -88,10 +88,10 @@ def test_the_stand_ins_trace(tmp_path):
     ("text", "said"),
     [
         (None, "Set HOROVOD_TIMELINE"),
-        ("", "is no timeline"),
-        ("nonsense", "is no timeline"),
+        ("", "is not a timeline"),
+        ("nonsense", "is not a timeline"),
         ("[]", "holds no all-reduce"),
-        ('{"a": 1}', "is no timeline"),
+        ('{"a": 1}', "is not a timeline"),
     ],
 )
 def test_what_is_no_timeline_says_what_to_do(tmp_path, text, said):

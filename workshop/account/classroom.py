@@ -169,7 +169,7 @@ def costs(session) -> list[SeatCost]:
 def billed(session, since: date, until: date) -> dict[str, float]:
     """Seat -> USD that AWS has billed, by Cost Explorer; 0.01 USD for each such question.
 
-    Empty while the tags are not activated. since, until: the first day, and the one after the last.
+    Empty until the tags are activated. since, until: the first day, and the one after the last.
     Raises ClientError where it may not be asked, BotoCoreError.
     """
     client, found = session.client("ce"), {}
@@ -192,7 +192,7 @@ def billed(session, since: date, until: date) -> dict[str, float]:
 
 
 def activate_tags(session) -> str:
-    """Make the kit's tags cost allocation tags. Returns what came of it, in a sentence."""
+    """Make the kit's tags cost allocation tags. Returns the outcome as a sentence."""
     wanted = [{"TagKey": key, "Status": "Active"} for key in TAGS]
     try:
         answer = session.client("ce").update_cost_allocation_tags_status(
@@ -215,10 +215,10 @@ BY_HAND = (
 def clean(
     session, say: Callable[[str], None] = print
 ) -> tuple[dict[str, cleanup.Report], dict[str, str]]:
-    """Delete all that the seats have, look again, and, if nothing is left of any, the room.
+    """Delete everything that the seats own, look again, and, if nothing is left of any, the room.
 
     Returns the reports by seat, the room's under its own name, and by seat why one could not be
-    cleaned at all. Doing it again finishes the work: the room has the list and goes last.
+    cleaned at all. Running it again finishes the work: the room has the list and goes last.
     """
     names = members(session)
 
@@ -262,7 +262,7 @@ def _seats(session, names: Iterable[str]) -> list[SeatSession]:
 def _each(
     act: Callable[[SeatSession], Any], seats: list[SeatSession]
 ) -> tuple[dict[str, Any], dict[str, Exception]]:
-    """Do it for each seat, some at once. Returns what it gave by seat, and the refusals by seat."""
+    """Do it for each seat, several at a time. Returns results and refusals by seat."""
     done, failed = {}, {}
     with ThreadPoolExecutor(AT_ONCE) as pool:
         futures = {seat.seat: pool.submit(act, seat) for seat in seats}
@@ -282,8 +282,8 @@ def _raise_for(failed: Mapping[str, Exception]) -> None:
     if failed:
         lines = [f"{name}: {cleanup.why(error)}" for name, error in failed.items()]
         raise StackError(
-            f"{len(failed)} seats could not be worked on. Run the same again when that is solved: "
-            "what is done already is left alone.\n" + "\n".join(lines)
+            f"{len(failed)} seats failed. Fix the cause, then run the same command "
+            "again: what is done already is left alone.\n" + "\n".join(lines)
         )
 
 

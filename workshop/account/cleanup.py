@@ -1,4 +1,4 @@
-"""Find all that a seat has in an account, delete it, and look again.
+"""Find everything that a seat owns in an account, delete it, and look again.
 
     found = cleanup.find(session)       # looks, and changes nothing
     report = cleanup.clean(session)     # deletes; report.left is what a second look found
@@ -228,7 +228,7 @@ def find(session) -> Inventory:
 
 
 def clean(session, say: Callable[[str], None] = print, report: Report | None = None) -> Report:
-    """Delete all that the seat has, and look again. Doing it again changes nothing more.
+    """Delete everything that the seat owns, and look again. Running it again changes nothing more.
 
     say: takes a line of progress for each resource. report: grows while this runs; whoever may be
     interrupted brings one.
@@ -319,7 +319,7 @@ def why(error: Exception) -> str:
 
 
 def _priced(account: Account, kind: Kind, resource: OwnedResource) -> OwnedResource:
-    """The resource with its cost. Who may not ask for a price may still delete."""
+    """The resource with its cost. Deleting works without permission to read prices."""
     try:
         return replace(resource, **kind.cost(account, resource.name))
     except REFUSALS as error:
@@ -329,7 +329,7 @@ def _priced(account: Account, kind: Kind, resource: OwnedResource) -> OwnedResou
 
 
 def _delete(account: Account, kind: Kind, resource: OwnedResource, report: Report) -> str:
-    """Delete one resource, note what came of it, and say it in a line."""
+    """Delete one resource, record the outcome, and report it in a line."""
     what = f"{kind.name}: {resource.name}"
     what += f" ({resource.count})" if resource.count > 1 else ""
     try:

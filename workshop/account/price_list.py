@@ -110,7 +110,7 @@ def parse(lines: Iterable[str], offer: str, address: str = "") -> Iterator[Price
 
 
 def as_toml(prices: Iterable[Price], region: str) -> str:
-    """Rows as prices.toml has them, to be put in the place of its own."""
+    """Rows in the form of prices.toml, to replace its own."""
     lines = [f'region = "{region}"']
     for price in sorted(prices, key=lambda one: one.name):
         head = "instances" if price.name.startswith("ml.") else "idle"

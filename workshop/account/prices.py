@@ -183,7 +183,7 @@ def usd_per_month(name: str, amount: float = 1) -> float | None:
 
 
 def idle_table():
-    """A pandas table of all that costs money while it is there: the dearest of a month first.
+    """A pandas table of everything that costs money while it exists, the most expensive first.
 
     Its index is the names of prices.toml. Of what is stored, USD a month are for 10 GB.
     """

@@ -174,7 +174,7 @@ def named(account: Account, word: str) -> dict[str, dict]:
 
 
 def tags_of(account: Account, word: str, summary: dict) -> dict[str, str]:
-    """The tags of one. A call of its own: AWS allows few a second."""
+    """The tags of one. A separate call; AWS allows few of them per second."""
     arn = summary[f"{word}Arn"]
     return as_dict(account.entries("sagemaker", "list_tags", "Tags", ResourceArn=arn))
 

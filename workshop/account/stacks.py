@@ -1,6 +1,6 @@
 """The CloudFormation stacks of a seat: deployed, and deleted.
 
-Doing it again is safe: what is done already is left alone, and what was interrupted is finished.
+Running it again is safe: what is done is left alone, and what was interrupted is finished.
 """
 
 from __future__ import annotations
@@ -77,11 +77,11 @@ def deploy(
     say: Callable[[str], None] = print,
     parameters: Mapping[str, str] | None = None,
 ) -> list[Deployed]:
-    """Create or update a seat's stacks, in order. Doing it again changes nothing.
+    """Create or update a seat's stacks, in order. Running it again changes nothing.
 
     Args:
         session: what workshop.session returned.
-        say: takes a line of progress a stack.
+        say: takes a line of progress for each stack.
         parameters: values for the templates' parameters. The rest keep what they have, or
             the template's default.
 
@@ -106,12 +106,12 @@ def deploy(
 def delete(
     session, names: Iterable[str] | None = None, say: Callable[[str], None] = print
 ) -> list[str]:
-    """Delete a seat's stacks and wait until they are gone. Doing it again changes nothing.
+    """Delete a seat's stacks and wait until they are gone. Running it again changes nothing.
 
     Args:
         session: what workshop.session returned.
-        names: which; without them all that the seat can have.
-        say: takes a line of progress a stack.
+        names: which; without them all of the seat's stacks.
+        say: takes a line of progress for each stack.
 
     Returns the names of those that were there, in CloudFormation's form.
 
@@ -237,6 +237,6 @@ def _delete_one(client, full: str) -> None:
         if last or not STILL_IN_USE.search(why):
             raise StackError(
                 f"The stack {full} could not be deleted: {stack['StackStatus']}. {why} "
-                "Run the same again when that is solved."
+                "Fix the cause, then run the same command again."
             )
         time.sleep(PAUSE_SECONDS)

@@ -66,7 +66,7 @@ def _tell(holds: str, endpoint: daemon.Running | None) -> None:
     try:
         found = parse(holds)
     except ValueError as error:  # somebody edited the file
-        raise click.ClickException(f"{error} `workshop links --wide` sets it anew.") from error
+        raise click.ClickException(f"{error} `workshop links --wide` resets it.") from error
     click.echo(f"links     {_said(found)}")
     up = "up: jobs that start from now on get them" if endpoint else "down: jobs get them once up"
     click.echo(f"endpoint  {up}")

@@ -31,7 +31,7 @@ def break_(name, fixed) -> None:
     except failures.UnknownFailure as error:
         raise WrongUse(str(error)) from error
     except KeyboardInterrupt:
-        click.echo("\nInterrupted. All that was started has been ended.", err=True)
+        click.echo("\nInterrupted. Everything that was started has been ended.", err=True)
         sys.exit(INTERRUPTED)
     if found.impossible:
         raise WrongUse(f"{name} cannot be tried here: {found.impossible}")

@@ -89,7 +89,7 @@ def hand_in(name: str, out: Path) -> None:
 
     safe = re.sub(r"[^\w]+", "-", name).strip("-")
     if not safe:
-        raise WrongUse(f"{name!r} is no name: give one with letters.")
+        raise WrongUse(f"{name!r} is not a name: give one with letters.")
     content = class_report.hand_in(name)
     path = out / f"hand-in-{safe}.json"
     path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

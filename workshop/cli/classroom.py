@@ -13,7 +13,7 @@ from workshop.cli.stacks import work
 
 
 def of_a_class(command):
-    """The option that all have."""
+    """The option that all of them take."""
     return click.option(
         "--target", type=click.Choice(["local", "aws"]), default="local", show_default=True
     )(command)
@@ -94,11 +94,11 @@ def _billed(session, days: int) -> dict[str, float] | None:
     try:
         found = classroom.billed(session, today - datetime.timedelta(days=days), until)
     except (ClientError, BotoCoreError) as error:
-        click.echo(f"Cost Explorer was not asked with success: {cleanup.why(error)}")
+        click.echo(f"Cost Explorer could not be asked: {cleanup.why(error)}")
         return None
     if not found:
         click.echo(
-            "Cost Explorer tells no cost with the tag workshop. If the tags are not activated: "
+            "Cost Explorer reports no cost with the tag workshop. If the tags are not activated: "
             "workshop class cost --target aws --activate-tags"
         )
         return None
@@ -128,7 +128,7 @@ def _show_costs(found: list, bill: dict[str, float] | None, target: str) -> None
         text += f"; {sum(bill.values()):.2f} USD billed by AWS"
     click.echo(f"{text} (list prices of {price_table()['region']}).")
     if unknown := sum(one.unknown for one in found):
-        click.echo(f"{unknown} entries have no price that is known here.")
+        click.echo(f"{unknown} entries have no known price.")
     click.echo(
         "Not in the jobs' column: endpoints, transforms and notebook instances that are gone, "
         "gigabytes, tax." + (" On this machine nothing costs anything." * (target == "local"))
@@ -171,7 +171,7 @@ def clean(target, yes) -> None:
     Exit status: 0 nothing is left, 1 something is left, 2 usage error.
     """
     if not (yes or at_terminal()):
-        raise WrongUse("This is no terminal, so nobody can be asked. Add --yes.")
+        raise WrongUse("This is not a terminal, so there is nobody to ask. Add --yes.")
     with opened(target, "class") as session:
         from workshop.account import classroom
 
@@ -179,7 +179,7 @@ def clean(target, yes) -> None:
             names = classroom.members(session)
             click.echo(f"{len(names)} seats in {session.region}: {', '.join(names) or 'no class'}")
             if not yes:
-                click.confirm("Delete all that they have? It cannot be brought back", abort=True)
+                click.confirm("Delete everything that they own? This can't be undone", abort=True)
             reports, failed = classroom.clean(session, click.echo)
     for seat, report in reports.items():
         for line in report.lines():

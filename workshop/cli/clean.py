@@ -1,4 +1,4 @@
-"""workshop clean: delete all that a seat has, and prove that nothing is left."""
+"""workshop clean: delete everything that a seat owns, and prove that nothing is left."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def clean(seat, target, yes, dry_run) -> None:
     """
     if not (yes or dry_run or at_terminal()):
         raise WrongUse(
-            "This is no terminal, so nobody can be asked, and nothing was deleted. Add --yes to "
-            "delete without a question, or --dry-run to look."
+            "This is not a terminal, so there is nobody to ask, and nothing was deleted. Add --yes "
+            "to delete without a question, or --dry-run to look."
         )
     with opened(target, seat) as session:
         code = _clean(session, yes, dry_run)
@@ -39,7 +39,7 @@ def clean(seat, target, yes, dry_run) -> None:
 
 
 def at_terminal() -> bool:
-    """Whether somebody can answer a question."""
+    """Whether there is a user to answer a question."""
     return sys.stdin.isatty()
 
 
@@ -53,7 +53,7 @@ def _clean(session, yes: bool, dry_run: bool) -> int:
         for line in cleanup.Report(left=found).lines() if not dry_run else _foreign(found):
             click.echo(line)
         return 1 if found.unseen else 0
-    if not yes and not click.confirm("Delete all of it? It cannot be brought back", default=False):
+    if not yes and not click.confirm("Delete all of it? This can't be undone", default=False):
         click.echo("Nothing was deleted.")
         return 1
     report = cleanup.Report()

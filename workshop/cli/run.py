@@ -61,6 +61,6 @@ def parameter(text: str) -> tuple[str, object]:
         return name, yaml.safe_load(value)
     except yaml.YAMLError as error:
         raise click.UsageError(
-            f"-p {text}: the value is no YAML, such as 3, 0.5, true, text or [1, 2]. Quote a text "
+            f"-p {text}: the value is not YAML, such as 3, 0.5, true, text or [1, 2]. Quote a text "
             f"that has brackets or a colon: -p '{name}=\"...\"'"
         ) from error

@@ -37,7 +37,7 @@ def stacks() -> None:
 
     \b
     Of a class (up --seats 20):
-    room       the VPC that its seats share, a budget, policies for people
+    room       the VPC that its seats share, a budget, policies for users
     subnets    a seat's place in that VPC
     """
 
@@ -55,7 +55,7 @@ def up(names, seat, target, given, seats) -> None:
     notebook if you name it. On AWS it needs -p Email=..., for the budget's alarms; -p BudgetUsd,
     InstanceTypes, MaxRunSeconds and other parameters apply to all seats.
 
-    Doing it again changes nothing, and finishes what was interrupted. Exit status: 0 done, 1 a
+    Running it again changes nothing, and finishes what was interrupted. Exit status: 0 done, 1 a
     stack can't be created, 2 usage error.
     """
     if seats is not None:
@@ -94,7 +94,7 @@ def _up_class(seats: str, also: tuple[str, ...], target: str, parameters: dict[s
             everyone = classroom.up(session, names, parameters, also, click.echo)
         made = classroom.status(session)[classroom.CLASS][0].outputs
     click.echo(f"The class has {len(everyone)} seats: {', '.join(everyone)}.")
-    click.echo(f"Attach to whoever teaches: {made['InstructorPolicyArn']}")
+    click.echo(f"Attach to the instructor: {made['InstructorPolicyArn']}")
     click.echo(f"Attach to learners, tagged seat=NAME: {made['LearnerPolicyArn']}")
 
 
@@ -179,7 +179,7 @@ def _ask(there: list, region: str) -> None:
 
 
 def _spinner():
-    """CloudFormation takes minutes: something moves meanwhile, where somebody looks at it."""
+    """CloudFormation takes minutes: at a terminal a spinner moves meanwhile."""
     from rich.console import Console
 
     return Console(stderr=True).status("CloudFormation is at work")

@@ -7,7 +7,7 @@ English in every language; so is a message without a translation. To translate o
     python -m workshop.course.translations notebooks/01_data_parallelism
 
 Babel merges the messages. What is gone is kept as a comment; what has changed is English
-again, and listed, until somebody translates it.
+again, and listed, until it is translated.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ def reproduce(name: str, fixed: bool = False) -> Reproduction:
         name: one of `names()`.
         fixed: fix the mistake first; then nothing must fail.
 
-    Raises UnknownFailure. An interrupt ends all that was started.
+    Raises UnknownFailure. An interrupt ends everything that was started.
     """
     failure = of_name(name)
     print(f"About {failure.seconds} s ...", flush=True)

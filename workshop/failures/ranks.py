@@ -1,4 +1,4 @@
-"""Failures of ranks: each runs a script of scripts/demos/breaking/ and checks what came of it.
+"""Failures of ranks: each runs a script of scripts/demos/breaking/ and checks the outcome.
 
 Each takes whether the mistake is fixed first. RANKS, at the end, is the table.
 """
@@ -79,7 +79,7 @@ def log_of(processes: Processes) -> tuple[str, ...]:
 
 
 def good_end(processes: Processes) -> CheckResult:
-    """For a run with the mistake fixed: both ranks must come to their end."""
+    """For a run with the mistake fixed: both ranks must finish."""
     failed = processes.statuses != [0] or len(processes.events("end")) != 2
     line = first_line(processes.lines, '"event": "end"')
     return CheckResult(failed, line, log=log_of(processes))

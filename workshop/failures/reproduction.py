@@ -73,7 +73,7 @@ class Reproduction:
 
     @property
     def verdict(self) -> str:
-        """In a few words, what came of it."""
+        """The outcome in a few words."""
         if self.impossible:
             return f"not tried: {self.impossible}"
         if self.fixed:

@@ -22,7 +22,7 @@ class JobFailed(Exception):
 
 
 def follow(job, session=None, check: bool = True) -> JobResult:
-    """Show a job's progress until it ends, then what came of it.
+    """Show a job's progress until it ends, then its outcome.
 
     Args:
         job: an estimator after `fit(..., wait=False)`, or a job's name.

@@ -32,12 +32,12 @@ ALLOWED = {("s3", "PutObject"), ("sagemaker", "CreateTrainingJob")}
 
 
 class WouldSend(Exception):
-    """Something wanted an answer of AWS, which a preview cannot give."""
+    """Something wanted an answer from AWS, which a preview cannot give."""
 
 
 @dataclass(frozen=True)
 class PreviewedJob:
-    """name: for people. request: CreateTrainingJob's. estimator: the SDK's, which wrote it."""
+    """name: for display. request: CreateTrainingJob's. estimator: the SDK's, which wrote it."""
 
     name: str
     request: dict[str, Any]
@@ -67,7 +67,7 @@ class PreviewSession(Session):
         """botocore asks this in place of the network. It has validated the request by now."""
         service, operation = model.service_model.service_name, model.name
         if (service, operation) not in ALLOWED:
-            raise WouldSend(f"{operation} of {service} was called, which needs an answer of AWS.")
+            raise WouldSend(f"{operation} of {service} was called, which needs an answer from AWS.")
         if operation == "CreateTrainingJob":
             self.requests.append(json.loads(params["body"]))
         return AWSResponse("preview", 200, {}, None), {}

@@ -45,7 +45,7 @@ class UnknownLesson(ValueError):
 class LessonJob:
     """A job of a lesson.
 
-    name: for people. label: what the lesson gives to session.job_settings, with `spot`.
+    name: for display. label: what the lesson gives to session.job_settings, with `spot`.
     framework: "tensorflow" or "pytorch". arguments: the estimator's, by their names in the SDK;
     session.job_settings adds the rest. channels: name -> folder below data/ in the seat's bucket,
     and what TrainingInput takes. in_vpc: the estimator gets subnets and security_group_ids, too.

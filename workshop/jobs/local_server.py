@@ -1,4 +1,4 @@
-"""The local SageMaker endpoint: started where somebody needs it, and this process pointed at it."""
+"""The local SageMaker endpoint: started when it is needed, and this process pointed at it."""
 
 from __future__ import annotations
 

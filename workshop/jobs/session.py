@@ -240,7 +240,7 @@ def _aws() -> boto3.Session:
 
 
 def _remedy(error: Exception) -> str:
-    """What went wrong when somebody signed in to AWS, and what to do."""
+    """What went wrong when signing in to AWS, and what to do."""
     missing = (exceptions.NoCredentialsError, exceptions.PartialCredentialsError)
     if isinstance(error, missing):
         return (

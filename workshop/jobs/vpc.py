@@ -34,7 +34,7 @@ def network(
         return found
     if session.target == "aws":
         raise NoNetwork(
-            "On AWS a job in a VPC needs a network that is there. Make the seat's own, which costs "
+            "On AWS a job in a VPC needs an existing network. Make the seat's own, which costs "
             f"nothing: workshop stacks up network --target aws --seat {session.seat}. Or set the "
             "parameters subnets and security_group_ids. The subnet needs a way to S3 (a gateway "
             "endpoint), the group must let its own members reach each other on every port, and "

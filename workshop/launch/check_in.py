@@ -90,7 +90,9 @@ def encode(found: CheckIn) -> str:
 def decode(code: str) -> CheckIn:
     """What a code says; small letters are read, too. Raises BadCode."""
     if not CODE.fullmatch(code.strip()):
-        raise BadCode(f"{code!r} is no code: four groups of four letters or digits were expected")
+        raise BadCode(
+            f"{code!r} is not a check-in code: four groups of four letters or digits were expected"
+        )
     raw = base64.b32decode(code.strip().upper().replace("-", ""))
     body, number = raw[:8], int.from_bytes(raw[5:8])
     if raw[8:] != _checksum(body) or number >= 3 ** len(NEEDS):

@@ -19,7 +19,7 @@ INSTEAD = {
 
 @dataclass(frozen=True)
 class ScriptChoice:
-    """script: a file name. library: "tensorflow" or "torch". explanation: for people.
+    """script: a file name. library: "tensorflow" or "torch". explanation: for display.
 
     mpi_options: for a job's mpirun. environment: variables that ranks on this machine need.
     """

@@ -153,7 +153,7 @@ def _sendable(function: Callable | str) -> Callable | str:
         path = DEMOS / (module.replace(".", "/") + ".py")
         if not (colon and name and path.is_file()):
             raise ValueError(
-                f'{function!r} is no function of scripts/demos/: write "folder.module:name", '
+                f'{function!r} is not a function of scripts/demos/: write "folder.module:name", '
                 'for example "collectives.ring:all_reduce".'
             )
     return function

@@ -59,7 +59,7 @@ def exercise(number: str, seconds: float = SECONDS) -> Callable[[Callable], Call
     Raises ValueError for a number of another form or one that is taken.
     """
     if not _NUMBER.fullmatch(number):
-        raise ValueError(f"{number!r} is no exercise's number: write it like 01.2.")
+        raise ValueError(f"{number!r} is not an exercise's number: write it like 01.2.")
 
     def register(function: Callable) -> Callable:
         before = _CHECKS.get(number)

@@ -183,7 +183,7 @@ def _note(compared: dict[str, bool]) -> None:
 
 
 def _has_keyboard() -> bool:
-    """Whether somebody can fill in a field: papermill and nbconvert say that nobody can."""
+    """Whether there is a user to fill in a field: under papermill and nbconvert there is none."""
     if not in_notebook():
         return False
     from IPython import get_ipython

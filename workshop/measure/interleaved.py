@@ -85,7 +85,7 @@ def training_speeds(
     """Measure alternately the speed of one process, of two independent ones, and of two ranks.
 
     All four processes are started first: one that trains alone and also beside the second, the
-    second, and two ranks. Whoever is not measured is paused.
+    second, and two ranks. Processes that are not being measured are paused.
 
     Args:
         batch: images per step of each process; two ranks have a global batch twice as large.

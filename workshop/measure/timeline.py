@@ -36,7 +36,7 @@ class NoTimeline(Exception):
 def read(path: Path | str, step: int | None = None):
     """A pandas table, a row for each phase of each all-reduce, in order of time.
 
-    Columns: tensor; step, from 1 (the how-manieth all-reduce of that tensor); phase, one of
+    Columns: tensor; step, from 1 (which all-reduce of that tensor it is); phase, one of
     PHASES; start_ms, since the first of them; ms.
 
     Args:
@@ -189,7 +189,7 @@ def _events(path: Path):
             continue
         if isinstance(found, list) or (isinstance(found, dict) and "traceEvents" in found):
             return found
-    raise NoTimeline(f"{path.name} is no timeline, or it is empty. Run the script again.")
+    raise NoTimeline(f"{path.name} is not a timeline, or it is empty. Run the script again.")
 
 
 def _from_horovod(events: list[dict]) -> list[dict]:

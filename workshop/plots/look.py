@@ -41,7 +41,7 @@ def canvas(
         title: what the picture shows, as a short sentence.
         x, y: the axes' labels, with their units.
         size: width and height, inches.
-        alt: the alternative text: what the picture shows, for somebody who cannot see it. By
+        alt: the alternative text: what the picture shows, for readers who can't see it. By
             default the title, the axes' labels, and where each labelled line begins and ends.
     """
     with plt.rc_context(STYLE):

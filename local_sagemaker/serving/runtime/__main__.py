@@ -45,7 +45,7 @@ def load(folder: Path):
     if (folder / "code").is_dir() or torch_defaults.weights(folder):
         return toolkit.Toolkit(folder)
     raise CannotLoad(
-        f"it holds {_listing(folder)}. Wanted is a SavedModel in a folder with a number for a "
+        f"it holds {_listing(folder)}. Expected a SavedModel in a folder with a number for a "
         "name, such as 1/saved_model.pb, or code/inference.py with a model_fn, or TorchScript in "
         "model.pt."
     )

@@ -74,7 +74,7 @@ def array(name: str, value: object, dtype: np.dtype) -> np.ndarray:
             return np.array(_decoded(value), dtype=object)
         plain = np.array(value)
         if plain.dtype.hasobject or plain.dtype.kind in "US":
-            raise ValueError("its values are no numbers, or its lists differ in length")
+            raise ValueError("its values are not numbers, or its lists differ in length")
         if dtype.kind in "iu" and plain.dtype.kind == "f":
             raise ValueError(f"it holds fractions, and {dtype} is wanted")
         if dtype.kind == "b" and plain.dtype.kind != "b":

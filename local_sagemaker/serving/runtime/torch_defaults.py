@@ -31,7 +31,7 @@ def model(model_dir):
         return torch.jit.load(str(path), map_location="cpu").eval()
     except RuntimeError as error:
         raise CannotLoad(
-            f"{path.name} is no TorchScript. A state_dict needs code/inference.py with a model_fn "
+            f"{path.name} is not TorchScript. A state_dict needs code/inference.py with a model_fn "
             "that builds the model."
         ) from error
 

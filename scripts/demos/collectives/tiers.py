@@ -94,7 +94,7 @@ def placed(ranks_per_instance: int) -> Iterator[None]:
 def _ring_of(tier: str, places: list[list[int]], rank: int) -> list[int]:
     """The ranks that send to each other, the given one among them."""
     if tier not in TIERS:
-        raise ValueError(f"{tier!r} is no tier; there are {' and '.join(TIERS)}.")
+        raise ValueError(f"{tier!r} is not a tier; there are {' and '.join(TIERS)}.")
     inside = instance_of(rank, places)
     if tier == "inside":
         return inside

@@ -18,7 +18,7 @@ def rate_at(step: int, setting: dict, steps_per_epoch: int) -> float:
 
 
 def train(seed: int, setting: dict, epochs: int, training: tuple, test: tuple) -> dict:
-    """Train a Classifier; return what came of it.
+    """Train a Classifier; return its results.
 
     Args:
         seed: of the weights and of the shuffling.

@@ -14,7 +14,7 @@ SIDE = 8  # pixels
 def input_handler(data, context):
     """Return TensorFlow Serving's JSON for the rows of a request."""
     if context.request_content_type != "text/csv":
-        raise ValueError(f"wanted is text/csv, not {context.request_content_type}")
+        raise ValueError(f"expected text/csv, not {context.request_content_type}")
     rows = [line.split(",") for line in data.read().decode().splitlines() if line.strip()]
     if wrong := [len(row) for row in rows if len(row) != SIDE * SIDE]:
         raise ValueError(f"a row has {wrong[0]} numbers; expected {SIDE * SIDE}")

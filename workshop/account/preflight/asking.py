@@ -46,7 +46,7 @@ def ask(configuration: JobConfiguration, session) -> list[Finding]:
 def quota(job: Job, session) -> Iterator[Finding]:
     """The quotas of the type, of its warm pools, and of all instances of the account together.
 
-    Whether other jobs use a part of them at this moment, Service Quotas does not say.
+    Service Quotas does not say whether other jobs are using part of them now.
     """
     quotas = all_quotas(session)
     if not quotas:
@@ -150,7 +150,7 @@ QUESTIONS: dict[str, Callable[[Job, object], Iterator[Finding]]] = {
 
 
 def _against(job: Job, subnets: list[dict], groups: list[dict]) -> Iterator[Finding]:
-    """What speaks against a network: no room, EFA over two zones, groups that keep ranks apart."""
+    """What is wrong with a network: no room, EFA over two zones, groups that keep ranks apart."""
     several, count = job.instance_count > 1, job.instance_count
     each = facts()["addresses"]["with_efa" if job.efa else "without_efa"]
     if _free(subnets) < each * count:

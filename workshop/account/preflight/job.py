@@ -23,8 +23,8 @@ class JobConfiguration:
 
     framework: "tensorflow" or "pytorch". distribution: as the SDK takes it. image_uri: an image
     of your own; empty if the SDK chooses one. max_run, keep_alive, seconds: seconds; keep_alive is
-    0 without a warm pool, seconds is what the job is expected to be billed, if somebody knows.
-    script: the entry point's text; empty if it is not at hand. name: for people.
+    0 without a warm pool, seconds is what the job is expected to be billed, if known.
+    script: the entry point's text; empty if it is not available. name: for display.
 
     Raises BadConfiguration for a framework, a number or ids that no job could have.
     """
@@ -105,7 +105,7 @@ def of(estimator, name: str = "job", seconds: float | None = None) -> JobConfigu
 
 
 def _text_of(estimator) -> str:
-    """The entry point of an estimator, if it lies on this machine; empty if it does not."""
+    """The entry point of an estimator, if it is on this machine; otherwise empty."""
     path = Path(str(estimator.source_dir or ""), str(estimator.entry_point or ""))
     with contextlib.suppress(OSError, UnicodeDecodeError):
         return path.read_text(encoding="utf-8")

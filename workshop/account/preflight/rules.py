@@ -107,7 +107,7 @@ def _warm_usd(job: JobConfiguration, found: Cost) -> float:
     return job.instance_count * job.keep_alive / 3600 * found.usd_per_hour
 
 
-# What is said where no rule speaks against a job
+# What is said where no rule objects to a job
 
 
 def _starts(job: Job) -> str:
@@ -322,7 +322,7 @@ def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value > 0
 
 
-# A rule's name in rules.toml -> whether it speaks against a job; or a dictionary for each finding,
+# A rule's name in rules.toml -> whether it objects to a job; or a dictionary for each finding,
 # with what its sentences name beside the job.
 WHEN: dict[str, Callable[[Job], object]] = {
     # instances

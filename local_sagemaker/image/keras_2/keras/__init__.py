@@ -1,4 +1,4 @@
-"""`import keras` in the place of an image whose TensorFlow is older than 2.16: Keras 2.
+"""`import keras` for an image whose TensorFlow is older than 2.16: Keras 2.
 
 TensorFlow's own tf.keras follows TF_USE_LEGACY_KERAS. This is for scripts and libraries that
 import keras by its name, as Horovod's callbacks do: every module of keras is tf_keras's.
