@@ -119,7 +119,7 @@ def install_horovod(prefix: Path, uv: list[str], environment: dict[str, str]) ->
         build_and_install(prefix, uv, environment, folder, log)
     except StepFailed as error:
         say(str(error))
-        what = f"read {error.log}, mend what it names, then run make setup"
+        what = f"read {error.log}, fix what it names, then run make setup"
         report(prefix, "failed", "its build failed", what)
 
 

@@ -47,7 +47,8 @@
 # - `overlap_between`: the bandwidth for the section about buckets.
 # - `training_between`, `hidden_units`, `global_batch_size`, `epochs`: the training jobs. More
 #   hidden units mean more gradients.
-# - `start_p4d`: whether to start a job on two `ml.p4d.24xlarge` on AWS. It has no effect locally.
+# - `start_p4d`: whether to start the two jobs with SMDDP on AWS, each on two `ml.p4d.24xlarge`. It
+#   has no effect locally.
 # - `max_run`: the number of seconds after which SageMaker stops a job.
 #
 # In tables and pictures, **filled** bars are measured on this machine. **Pale, dashed** bars were
@@ -673,6 +674,7 @@ workshop.show_diff("train/train_torch_ddp.py", "train/train_torch_smddp.py")
 # instance, so it starts only if you set `start_p4d`.
 
 # %%
+p4d = instance_type if target == "local" else "ml.p4d.24xlarge"
 smddp = PyTorch(
     entry_point="train_torch_smddp.py",
     instance_count=2,
@@ -680,8 +682,10 @@ smddp = PyTorch(
     environment={"LOCAL_SAGEMAKER_LINKS": training_between},
     hyperparameters=dict(shared),
     **torch_image,
-    **job | {"instance_type": instance_type if target == "local" else "ml.p4d.24xlarge"},
+    **job | {"instance_type": p4d},
 )
+each = workshop.cost("ml.p4d.24xlarge", instance_count=2, seconds=300, max_run=max_run)
+print(f"On AWS, each of this lesson's two jobs with SMDDP: {each}")
 wanted = {"backend smddp": smddp} if target == "local" or start_p4d else {}
 named_smddp = workshop.run_jobs(wanted, channels)
 
@@ -764,9 +768,10 @@ print(workshop.cost("ml.p4d.24xlarge", instance_count=4, seconds=3600, max_run=3
 # | SMDDP | `{"smdistributed": {"dataparallel": {"enabled": True}}}` | `--library smddp` |
 #
 # The image changes as well. TensorFlow 2.12.0 is the last with Horovod, 2.11.0 the last with SMDDP.
-# That older image has Python 3.9, on which this kit's scripts don't run. So for TensorFlow the row
-# *SMDDP* can no longer be run on AWS with this script. A local run starts both rows: there the
-# module `smdistributed.dataparallel` passes each call on to Horovod, and says so in the job's log.
+# A local run starts both rows: there the module `smdistributed.dataparallel` passes each call on to
+# Horovod, and says so in the job's log. On AWS the row *SMDDP* needs p4d, too, so it starts only if
+# you set `start_p4d`. (The older image has Python 3.9. The script was tried with that and
+# TensorFlow 2.11.0 on 2026-11-23, but with Horovod. We have not run it with SMDDP on a p4d.)
 #
 # For PyTorch, the dictionary is enough up to version 2.2.0. The last version with SMDDP, 2.5.1,
 # needs the estimator's argument `image_uri`.
@@ -778,9 +783,9 @@ workshop.show_function("train/train_tf_fit.py", "main")
 # `optimizer.build` creates the momentum before `fit` begins, so that the broadcast can copy it.
 # Without this call, Keras creates it in the first step, and the broadcast has to wait until then.
 #
-# > `optimizer.variables()` in older scripts is a call. With tf-keras, the Keras 2 of this kit, it
-# > still works; with Keras 3 it raises *'list' object is not callable*. `optimizer.variables`,
-# > without brackets, works with both.
+# > `optimizer.variables()` is a call here. Up to TensorFlow 2.11 it has to be one. With tf-keras,
+# > the Keras 2 of this kit, `optimizer.variables` works, too. With Keras 3 only that does: the call
+# > raises *'list' object is not callable*.
 
 # %%
 workshop.show_function("train/train_tf_fit.py", "DataParallelModel.train_step")
@@ -807,12 +812,12 @@ def with_library(library: str) -> TensorFlow:
         **image[library],
         distribution=switch[library],
         hyperparameters={"library": library} | settings,
-        **job,
+        **job | {"instance_type": p4d if library == "smddp" else instance_type},
     )
 
 
 # %%
-libraries = ["horovod", "smddp"] if target == "local" else ["horovod"]
+libraries = ["horovod", "smddp"] if target == "local" or start_p4d else ["horovod"]
 choice = horovod_script("train_tf_horovod.py", session)
 if choice.library != "tensorflow":
     libraries, why = [], choice.explanation.splitlines()[0]

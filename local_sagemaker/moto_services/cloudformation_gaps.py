@@ -3,7 +3,7 @@
 moto 5.2.5 makes VPC endpoints, gateways, routes and addresses from a template, but leaves them
 behind when the stack goes, and then cannot delete the VPC. It forgets a resource that changed, if
 it does not know how to change it. It looks at conditions when a stack is made, not when it is
-updated. It does not tell a route table of its subnet. `fill` mends these; but a resource that
+updated. It does not tell a route table of its subnet. `fill` fixes these; but a resource that
 CloudFormation would replace keeps its old properties, and a VPC has no DNS attributes.
 """
 

@@ -184,7 +184,7 @@ class DataParallelModel(tf.keras.Model):
             loss = self.compute_loss(images, labels, logits)
         tape = self.library.DistributedGradientTape(tape)  # the all-reduce
         gradients = tape.gradient(loss, self.trainable_variables)
-        self.optimizer.apply_gradients(zip(gradients, self.trainable_variables))  # noqa: B905
+        self.optimizer.apply_gradients(zip(gradients, self.trainable_variables))
         return {"loss": loss}
 
 
@@ -250,7 +250,7 @@ def main():
     optimizer.build(built.trainable_variables)  # so that there is momentum to read or to copy
     # Rank 0 alone reads and writes checkpoints; all ranks start from its variables.
     manager = resume(args, built, optimizer) if rank == 0 else None
-    library.broadcast_variables([*built.variables, *optimizer.variables], root_rank=0)
+    library.broadcast_variables([*built.variables, *optimizer.variables()], root_rank=0)
     model = DataParallelModel(built.inputs, built.outputs)  # of the same layers
     model.library = library
     model.compile(optimizer, tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True))

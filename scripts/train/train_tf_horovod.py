@@ -172,7 +172,7 @@ def main():
     optimizer.build(model.trainable_variables)
     # Rank 0 alone reads and writes checkpoints; all ranks start from its variables.
     manager = resume(args, model, optimizer) if rank == 0 else None
-    hvd.broadcast_variables([*model.variables, *optimizer.variables], root_rank=0)
+    hvd.broadcast_variables([*model.variables, *optimizer.variables()], root_rank=0)
 
     @tf.function(autograph=False)  # Horovod's code needs no conversion: this saves a second or two
     def train_step(images, labels):
@@ -182,7 +182,7 @@ def main():
             loss = tf.reduce_mean(losses)
         tape = hvd.DistributedGradientTape(tape)  # the all-reduce: the mean over all ranks
         gradients = tape.gradient(loss, model.trainable_variables)
-        optimizer.apply_gradients(zip(gradients, model.trainable_variables))  # noqa: B905
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables))
         return loss
 
     parameters = model.count_params()

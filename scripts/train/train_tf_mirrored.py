@@ -189,7 +189,7 @@ def main():
             # apply_gradients adds up all replicas' gradients (the all-reduce). We want the mean.
             loss = tf.reduce_mean(losses) / world_size
         gradients = tape.gradient(loss, model.trainable_variables)
-        optimizer.apply_gradients(zip(gradients, model.trainable_variables))  # noqa: B905
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables))
         return loss
 
     @tf.function

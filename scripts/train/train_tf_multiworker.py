@@ -173,7 +173,7 @@ def copy_from_rank_0(strategy, variables):
         values = [tf.cast(variable, tf.float64) for variable in variables]  # exact, counts too
         return replica.all_reduce("SUM", [tf.where(first, one, 0 * one) for one in values])
 
-    for variable, sums in zip(variables, strategy.run(add_up)):  # noqa: B905
+    for variable, sums in zip(variables, strategy.run(add_up)):
         variable.assign(tf.cast(strategy.experimental_local_results(sums)[0], variable.dtype))
 
 
@@ -220,7 +220,7 @@ def main():
     # Rank 0 alone reads and writes checkpoints; all ranks start from its variables.
     manager = resume(args, model, optimizer) if rank == 0 else None
     if args.checkpoint_dir:
-        copy_from_rank_0(strategy, [*model.variables, *optimizer.variables])
+        copy_from_rank_0(strategy, [*model.variables, *optimizer.variables()])
 
     def train_step(images, labels):
         with tf.GradientTape() as tape:
@@ -229,7 +229,7 @@ def main():
             # apply_gradients adds up all replicas' gradients (the all-reduce). We want the mean.
             loss = tf.reduce_mean(losses) / world_size
         gradients = tape.gradient(loss, model.trainable_variables)
-        optimizer.apply_gradients(zip(gradients, model.trainable_variables))  # noqa: B905
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables))
         return loss
 
     @tf.function

@@ -237,7 +237,7 @@ def main():
             losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
             loss = tf.reduce_mean(losses)
         gradients = tape.gradient(loss, model.trainable_variables)
-        optimizer.apply_gradients(zip(gradients, model.trainable_variables))  # noqa: B905
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables))
         return loss
 
     @tf.function

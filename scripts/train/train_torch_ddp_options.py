@@ -244,7 +244,7 @@ def main():
         for images, labels in islice(loader, done, last - epoch * len(loader)):
             optimizer.zero_grad()
             loss, k = torch.zeros((), device=device), args.accumulate
-            micro_batches = zip(images.to(device).chunk(k), labels.to(device).chunk(k), strict=True)
+            micro_batches = zip(images.to(device).chunk(k), labels.to(device).chunk(k))
             for number, (images, labels) in enumerate(micro_batches, 1):
                 # Gradients add up in .grad; only the last backward() sends them to other ranks.
                 with nullcontext() if number == k else parallel_model.no_sync():

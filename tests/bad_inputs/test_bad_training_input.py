@@ -1,4 +1,4 @@
-"""Wrong flags and data: a demonstration that trains says in a line what to mend, saves nothing."""
+"""Wrong flags and data: a demonstration that trains says in a line what to fix, saves nothing."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ def test_all_resume_by_the_same_lines():
 
 # The first is no mistake, if rank 0's weights are copied: that is what the next one shows.
 SEEDS = {"set_random_seed(args.seed)": "set_random_seed(args.seed + local_rank)"}
-BROADCAST = "    hvd.broadcast_variables([*model.variables, *optimizer.variables], root_rank=0)\n"
+BROADCAST = "    hvd.broadcast_variables([*model.variables, *optimizer.variables()], root_rank=0)\n"
 APART = {
     "no wrap": {"        tape = hvd.DistributedGradientTape(tape)": "        #"},
     "no broadcast": SEEDS | {BROADCAST: ""},

@@ -21,7 +21,7 @@ from workshop.account.preflight.facts import (
 )
 from workshop.account.preflight.job import JobConfiguration
 from workshop.account.prices import Cost, PriceNotKnown, cost
-from workshop.paths import SCRIPTS
+from workshop.paths import SCRIPTS, TRAIN
 
 RULES = Path(__file__).with_name("rules.toml")
 LOCAL_MODE = ("local", "local_gpu")
@@ -186,14 +186,21 @@ def _no_python(job: Job) -> Iterator[dict]:
         yield {"pythons": " or ".join(map(repr, job.pythons))}
 
 
-def _first_python() -> Version:
-    return Version(facts()["scripts"]["first_python"])
+def _old_python(job: Job) -> bool:
+    """Whether one of the kit's scripts would fail on the Python of its image."""
+    known = facts()["scripts"]
+    if not (job.python and job.python < Version(known["first_python"])):
+        return False
+    on_3_9 = job.framework == "tensorflow" and job.version
+    if on_3_9 and on_3_9.release[:2] == Version(known["tensorflow_on_3_9"]).release:
+        return job.script in _own_scripts(SCRIPTS) - _own_scripts(TRAIN)
+    return job.script in _own_scripts(SCRIPTS)
 
 
 @cache
-def _own_scripts() -> frozenset[str]:
+def _own_scripts(folder: Path) -> frozenset[str]:
     """The texts of the kit's scripts. One that somebody has changed is not known here."""
-    return frozenset(path.read_text(encoding="utf-8") for path in SCRIPTS.rglob("*.py"))
+    return frozenset(path.read_text(encoding="utf-8") for path in folder.rglob("*.py"))
 
 
 def _unresolved_image(job: Job) -> Iterator[dict]:
@@ -340,9 +347,7 @@ WHEN: dict[str, Callable[[Job], object]] = {
     # image
     "no image": _no_image,
     "no Python": _no_python,
-    "old Python": lambda job: (
-        job.script in _own_scripts() and job.python and job.python < _first_python()
-    ),
+    "old Python": _old_python,
     "unresolved image": _unresolved_image,
     # distribution
     "unknown key": _unknown_keys,
