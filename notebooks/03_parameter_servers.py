@@ -173,12 +173,12 @@ sync = train("sync")
 sync["pushes"].head(6).round(3)
 
 # %% [markdown]
-# The server reads the gradients in the order of the workers, whoever is ready first. Every
-# staleness is 0: no update came between a pull and its push.
+# The server reads the gradients in the order of the workers: that of worker 1 first, even if worker
+# 4 is ready before it. Every staleness is 0: no update came between a pull and its push.
 #
-# Is the training right? If the server really averages over the whole batch, then one worker that
-# takes the whole batch alone must get the same weights, up to rounding. Train both, once with few
-# updates and once with all, and compare:
+# Is the training right? In each step the workers take equal parts of one batch. If the server
+# really averages over the whole batch, then one worker that takes that batch alone must get the
+# same weights, up to rounding. Train both, once with few updates and once with all, and compare:
 
 
 # %%
@@ -225,7 +225,10 @@ workshop.show_function("demos/parameter_server.py", "serve_async")
 # %%
 guess = workshop.guess(
     mean=f"The mean staleness with {workers} asynchronous workers:",
-    updates=f"Sync made {steps} updates. How many does async make from as many gradients?",
+    updates=(
+        f"Sync made {steps} updates, each from {workers} gradients. "
+        "How many updates does async make from the same number of gradients?"
+    ),
 )
 
 # %%
@@ -256,12 +259,14 @@ workshop.save_results(async_staleness=mean_staleness, most_stale=quick["pushes"]
 #
 # Why would anybody accept stale gradients? Because workers are never equally fast. Let the last
 # worker pause for `slow_ms` in each of its batches, as if its computer were busy with something
-# else.
+# else. Both modes end after the same number of gradients *in all*. The cell prints what you can
+# calculate with.
 
 # %%
-print(f"A sync step without a pause: {1000 * sync['seconds'] / steps:.1f} ms; pause: {slow_ms} ms.")
+step_ms = 1000 * sync["seconds"] / steps
+print(f"A sync step without a pause: {step_ms:.1f} ms; pause: {slow_ms} ms.")
 guess = workshop.guess(
-    ratio="One worker pauses. How many times faster is async than sync?",
+    ratio="One worker pauses. The time of sync, divided by that of async:",
     share="What percentage of all gradients does the slow worker push in async mode?",
 )
 
@@ -278,8 +283,7 @@ by_worker.rename(columns=names).round(1)
 
 # %% [markdown]
 # The table is of async mode. The picture compares the modes; the steeper a line, the faster that
-# worker. Both runs end after the same number of gradients *in all*. In async mode the fast workers
-# push more of them.
+# worker. In async mode the fast workers push more of the gradients.
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
 progress = {}
@@ -291,9 +295,10 @@ title = "One slow worker holds up all who wait for it (measured)"
 plots.lines(progress, title, "seconds", "gradients pushed by a worker")
 
 # %% [markdown]
-# In sync mode the lines coincide after the first step: everybody goes at the pace of the slowest.
-# In async mode the others don't wait, so the run ends sooner. The price is in the table: the slow
-# worker pushes few gradients, and they are the stalest.
+# In sync mode the two lines almost coincide: the next step begins only when the slow worker's
+# gradient is there, so everybody goes at the pace of the slowest. In async mode the others don't
+# wait, so the run ends sooner. The price is in the table: the slow worker pushes few gradients, and
+# they are the stalest.
 
 # %%
 ratios = [one["sync"]["seconds"] / one["async"]["seconds"] for one in repeated]
@@ -301,6 +306,12 @@ speed_up = float(np.median(ratios))
 share = by_worker.loc[workers, "count"] / by_worker["count"].sum()
 guess.compare(ratio=round(speed_up, 1), share=round(100 * share))
 print(f"Async was {min(ratios):.1f} to {max(ratios):.1f} times as fast in {len(ratios)} repeats.")
+per_ms = (workers - 1) / step_ms + 1 / (step_ms + slow_ms)  # gradients, if nothing else changed
+calculated = (step_ms + slow_ms) / workers * per_ms
+print(f"From {step_ms:.1f} and {slow_ms} ms one calculates {calculated:.1f}.")
+fast = [one for number, one in slow["async"]["pushes"].groupby("worker") if number < workers]
+batch_ms = np.mean([1000 * np.diff(one["seconds"]).mean() for one in fast])
+print(f"But in async mode a fast worker's batch took {batch_ms:.1f} ms, not {step_ms:.1f}.")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 stale = by_worker["mean"]
@@ -309,6 +320,10 @@ assert stale.idxmax() == workers, "The slow worker's gradients must be the stale
 workshop.save_results(slow_share=share, speed_up=speed_up, stale_by_worker=stale.to_dict())
 
 # %% [markdown]
+# Did the calculation hold? It assumes that a fast worker needs as long for a batch as in sync mode.
+# But in async mode the server updates the weights after every single gradient, and here the server
+# and all workers share this machine's cores.
+#
 # ## What staleness does to learning
 #
 # Train at two learning rates, sync and async, with the same number of examples. Where sync makes
@@ -392,7 +407,7 @@ guess = workshop.guess(kb="A model of 55 kB, 4 workers: kB in plus out at the se
 # %% [markdown]
 # The table and the picture add both directions. "Computed" is the formula for the server:
 # 2 directions × 4 bytes for each weight × the weights × the workers. "Ring" is the formula for one
-# rank of a ring.
+# rank of a ring of N: 2 directions × 2 (N - 1) / N × 4 bytes for each weight × the weights.
 
 # %% tags=["deterministic"]
 parameters = sum(weight.size for weight in sync["weights"])
@@ -401,7 +416,7 @@ short = {count: train("sync", workers=count, max_steps=20) for count in counts}
 table = pd.DataFrame(index=pd.Index(counts, name="workers"))
 table["measured"] = [(run["bytes_in"] + run["bytes_out"]) / 20 / 1e3 for run in short.values()]
 table["computed"] = [2 * 4 * parameters * count / 1e3 for count in counts]
-table["ring"] = [4 * 4 * parameters * (count - 1) / count / 1e3 for count in counts]
+table["ring"] = [2 * 2 * (count - 1) / count * 4 * parameters / 1e3 for count in counts]
 table.columns.name = "kB in a step"
 table.round(1)
 
@@ -426,8 +441,11 @@ workshop.save_results(kb_at_server=table["measured"], computed_kb=table["compute
 # and each message carries one extra number.
 #
 # With 55 kB nobody notices. Take 25 million weights (100 MB), 8 workers and a link that carries 10
-# Gbit/s in each direction. Then 800 MB go out in each step, which takes 0.64 s at least, whatever
-# the workers do; 800 MB come in. (Computed, not measured here.)
+# Gbit/s in each direction. Then 800 MB go out in each step: at least 0.64 s. The 800 MB that come
+# in use the other direction of the link, so at best they take no extra time. A rank of a ring sends
+# 175 MB: 0.14 s. So if the workers compute their gradients in less than 0.64 s, they wait for the
+# server's link. It is the **bottleneck**, and more workers make it worse. (Computed, not measured
+# here.)
 #
 # The remedy is **several servers**, each with a part of the weights. Then each carries a part of
 # the bytes. But each worker now talks to each server: the connections are workers × servers. The
@@ -479,15 +497,17 @@ except SyntaxError as error:
 #    rest of `main`.
 # 2. `with strategy.scope()`: variables made in it live on the parameter servers. A **variable** of
 #    TensorFlow is one array of weights, such as a layer's.
-# 3. `coordinator.schedule` gives an update to whichever worker is free, and doesn't wait for it:
-#    this training is asynchronous.
+# 3. `coordinator.schedule` gives the next piece of work (read the weights, compute the gradient of
+#    a batch, have it applied) to whichever worker is free, and doesn't wait for it: this training
+#    is asynchronous.
 # 4. The learning rate is divided by the number of workers, as before.
 
 # %%
 workshop.show_diff("train/train_tf.py", "train/train_tf_ps.py")
 
 # %% [markdown]
-# Predict who does what on the job's instances. The cell also computes the cost on AWS.
+# Predict who does what on the job's instances. (An instance can run more than one process.) The
+# cell also computes the cost on AWS.
 
 # %%
 guess = workshop.guess(
@@ -558,9 +578,10 @@ roles
 
 # %% [markdown]
 # So instances are not divided into "worker instances" and "server instances": each runs a server
-# *and* the script, and the two share its cores. In this job N instances train with N − 1 workers;
-# the first has no training images and computes no gradients. But that is the script's choice, not
-# SageMaker's, as the next job will show.
+# *and* the script, and the two share its cores. SageMaker only hands out names: one `master`, the
+# others `worker`. What a `master` does is up to the script. In this one it only coordinates: it has
+# no training images and computes no gradients, so N instances train with N − 1 workers. The script
+# of the next job trains on the `master`, too.
 #
 # Which server holds which weights? TensorFlow gives whole variables to the servers in turn,
 # whatever their size. So the servers carry unequal parts:
@@ -613,10 +634,10 @@ broken_estimator.fit(channels, wait=False)
 broken = workshop.follow(broken_estimator)
 
 # %% [markdown]
-# The status is `Completed`, and the loss is small. Only the test accuracy is a hint, and only
-# because you know the first job's. Now look at the accuracy of each model on each digit: two models
-# of the broken job, and the one of the first job ("servers"). The test images are the same for all,
-# and show all ten digits.
+# The status is `Completed`, and the loss is small. The test accuracy in the last line above is the
+# only hint: it doesn't fit so small a loss. But it doesn't tell you the cause. Now look at the
+# accuracy of each model on each digit: two models of the broken job, and the one of the first job
+# ("servers"). The test images are the same for all, and show all ten digits.
 
 
 # %%

@@ -67,8 +67,9 @@ class Cost:
     def __str__(self) -> str:
         return (
             f"{self.instance_count} x {self.instance_type} for {self.seconds:g} s: "
-            f"{self.usd:.4f} USD. At most {self.most_usd:.2f} USD, since max_run is "
-            f"{self.max_run} s.\n{self.usd_per_hour:g} USD per instance and hour, {self.region}, "
+            f"{self.usd:.4f} USD. At most {self.most_usd:.2f} USD: max_run is {self.max_run} s, "
+            f"and {GRACE_SECONDS} s more to save.\n"
+            f"{self.usd_per_hour:g} USD per instance and hour, {self.region}, "
             f"price list of {self.price_date}: {self.source}"
         )
 
