@@ -117,7 +117,8 @@ workshop.save_results(ranks_that_knew_the_sum=len(sums))
 # | `--output tag` | say which rank printed a line |
 # | `--allow-run-as-root` | only if you are root: otherwise mpirun refuses to run |
 #
-# `mpirun(...)` in this notebook is a thin helper around that command. The stop button ends every
+# `mpirun(...)` in this notebook is a thin helper around that command. From here on it prints the
+# command without these options and without folders; it still uses them. The stop button ends every
 # rank.
 
 # %% [markdown]
@@ -138,7 +139,7 @@ workshop.save_results(ranks_that_knew_the_sum=len(sums))
 
 # %%
 here = mpirun(4, DEMOS / "show_places.py", "--library", "mpi4py", show=False)
-here.table("place").drop(columns="library")
+here.table("place").drop(columns=["library", "cross_size"])
 
 # %% [markdown]
 # On one host rank and local_rank are equal, and cross_rank is 0. That is why code that confuses
@@ -356,8 +357,9 @@ ablation.show_step(choice.script, 7, 8, 9)
 # (The first run also records what Horovod does, for the section on the Timeline.)
 #
 # **Predict.** In the run above both processes had the same seed, since each took itself for rank 0.
-# Now each rank adds its rank to the seed, so that random parts of a model, such as dropout, differ
-# between ranks. So each rank starts with different weights.
+# Now each rank adds its rank to the seed, so that random parts of a model differ between ranks. So
+# each rank starts with different weights. (The order of the images was drawn before, from the
+# common seed.)
 
 # %%
 guess = workshop.guess(
@@ -403,10 +405,12 @@ guess.compare(**ends)
 # - **no_broadcast**: the ranks add the same update to different weights, so the weights never
 #   become equal. The gradients that they average belong to different models. If all ranks had the
 #   same seed, you wouldn't notice, until one day only rank 0 loads a checkpoint.
-# - **no_shard**: equal weights, and yet a waste: both ranks computed the same gradients.
+# - **no_shard**: equal weights, and yet a waste: from the second step on, both ranks computed the
+#   same gradients.
 #
 # Look at the images even if step 7 is there. If each rank sets its own seed *before* it builds the
-# data set, each shuffles in its own order and the shards overlap. No other column shows that.
+# data set, each shuffles in its own order and the shards overlap. Then only the last column shows
+# it: `images in common` is no longer 0.
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert list(table.loc["complete"]) == [2, 1, 1, 2, 0], "The complete script must train one model."
@@ -417,7 +421,8 @@ workshop.save_results(**{name: list(table.loc[name]) for name in table.index})
 # %% [markdown]
 # Step 5 broadcasts after the first step, because Keras creates some variables only then. Is that
 # so? Count the optimizer's variables before the first step and after it. The ones that are new are
-# the momentum, one variable for each kernel and bias of the model.
+# the momentum, one variable for each kernel and bias of the model. (The one that exists before
+# counts the steps.)
 
 # %%
 evidence = runs["complete"].table("evidence").set_index("rank")
@@ -440,9 +445,10 @@ workshop.save_results(hashes=hashes, optimizer_variables=late[0])
 #
 # The variable `HOROVOD_TIMELINE` made rank 0 write down when each of these began and ended.
 # Normally Horovod negotiates a gradient once and remembers the answer. `HOROVOD_CACHE_CAPACITY=0`
-# switched that off, so that every step shows the negotiation. The table has one step: how long each
-# phase took, from the first gradient's beginning to the last one's end, and for how many gradients
-# (*tensors*).
+# switched that off, so that every step shows the negotiation. The table has one step, the last but
+# two. It says how long each phase took for a single gradient at most, and from the first gradient's
+# beginning to the last one's end. The second number is larger where gradients travel in several
+# messages: it includes the time between them.
 
 # %%
 one = timeline.read(trace, step=max_steps - 2)  # a row for each gradient and phase
@@ -451,7 +457,8 @@ spans = with_ends.agg(
     start=("start_ms", "min"), end=("end_ms", "max"), tensors=("tensor", "nunique")
 )
 spans.insert(0, "ms", spans["end"] - spans["start"])  # phases of several gradients overlap
-spans[["ms", "tensors"]].round(3)
+longest = with_ends["ms"].max().rename("one gradient at most, ms")
+spans[["tensors", "ms"]].rename(columns={"ms": "first to last, ms"}).join(longest).round(3)
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
 bars = one.rename(columns={"tensor": "row", "phase": "kind", "start_ms": "start", "ms": "length"})
@@ -464,12 +471,13 @@ plots.gantt(bars, "One step: what happened to each gradient (measured)", "millis
 # things, which the picture leaves out.
 #
 # How to use it: `negotiate` is mostly waiting, for the end of a cycle and for the other rank. If it
-# is long, one rank is late, so look at the computation. If `all-reduce` is long, look at the
-# network, or on one machine at the cores that the ranks share. (Without Horovod, PyTorch replaces
-# it here, and only the all-reduces are known.)
+# is much longer than a cycle (1 ms), one rank is late, so look at the computation. If `all-reduce`
+# is long, look at the network, or on one machine at the cores that the ranks share. (If the cell
+# under *Set up* said that PyTorch takes Horovod's place, only the all-reduces are known.)
 #
-# The same file says when each rank had its last gradient ready. So it says who waits for whom. The
-# next picture shows that, step by step; its slider chooses the step.
+# In the negotiation every rank tells rank 0 what it has ready. So the same file says when each rank
+# had its last gradient, and who waits for whom. The next picture shows that, step by step; its
+# slider chooses the step. (The first step is missing: nothing in the file says when it began.)
 
 # %%
 plots.interactive.timeline(timeline.by_rank(trace))
@@ -525,8 +533,12 @@ plots.bars(median, "What a second rank brings (measured)", label, spread=spread)
 ceiling = (speeds[interleaved.INDEPENDENT] / speeds[interleaved.ONE]).median()
 speedup = (speeds[interleaved.RANKS] / speeds[interleaved.ONE]).median()
 share = (speeds[interleaved.RANKS] / speeds[interleaved.INDEPENDENT]).median()
+shares = speeds[interleaved.RANKS] / speeds[interleaved.INDEPENDENT]
 print(f"Two independent: {ceiling:.2f} x one process. Two ranks: {speedup:.2f} x.")
-print(f"So two ranks reach {share:.0%} of what this machine can give to two processes.")
+print(f"In a round, two ranks reach {share:.0%} of what two independent processes reach ", end="")
+print(f"(median of the rounds: {shares.min():.0%} to {shares.max():.0%}).")
+if spread["highest"][interleaved.RANKS] > spread["lowest"][interleaved.INDEPENDENT]:
+    print("The ranges in the picture overlap: this run doesn't show that the two differ.")
 if not 0.8 < share < 1.05:
     print("Something else uses the cores, so don't trust these numbers: measure again later.")
 guess.compare(ceiling=ceiling, speedup=speedup)
@@ -536,10 +548,11 @@ workshop.save_results(ceiling=ceiling, speedup=speedup, share=share)
 
 # %% [markdown]
 # Each factor is computed within a round, and then the median is taken. So it can differ from the
-# ratio of the bars above. Look at the black lines first: they reach from the slowest round to the
-# fastest. If they overlap widely, as on a busy machine, this run can't tell which bar is longer,
-# and the price of averaging is smaller than the noise. A round in which the ranks beat the ceiling
-# is noise of this kind.
+# ratio of the bars above, and of the two other factors. Look at the black lines first: they reach
+# from the slowest round to the fastest. If they overlap widely, as on a busy machine, this run
+# can't tell which bar is longer, and the price of averaging is smaller than the noise. A round in
+# which the ranks beat the ceiling, or in which two processes are more than twice as fast as one, is
+# noise of this kind: something held up the slower side.
 #
 # On a quiet machine, judge Horovod by the share, not by the speed-up. If two independent processes
 # together are, say, only 1.6 times as fast as one, the machine is full, and no library is to blame.
@@ -555,7 +568,8 @@ workshop.save_results(ceiling=ceiling, speedup=speedup, share=share)
 # `tf.distribute.MirroredStrategy` keeps a copy of the model (a **replica**) on each device, in a
 # single process, and averages between them. There are no ranks: the process gives a part of each
 # batch to every device. Your machine may have no GPU, so the script divides the CPU into two
-# logical devices.
+# logical devices. (`mpirun -np 1` below only starts the script and collects what it prints; plain
+# `python` would do.)
 
 # %%
 workshop.show_function("train/train_tf_mirrored.py", "train_step")
@@ -576,10 +590,11 @@ assert replicas["weights_sha256"].nunique() == 1, "The replicas differ: did they
 workshop.save_results(replicas=len(replicas))
 
 # %% [markdown]
-# Both replicas have the same hash: their weights are equal. Note the division by `world_size` in
-# `train_step`: here `apply_gradients` *sums* over the devices. Forget the division, and you train
-# with twice the learning rate. MirroredStrategy works on one machine only; for several TensorFlow
-# has MultiWorkerMirroredStrategy (lesson 05).
+# Both replicas have the same hash: their weights are equal. By itself that proves nothing, as
+# above; but here the strategy gave each replica another part of every batch. Note the division by
+# `world_size` in `train_step`, here the number of replicas: `apply_gradients` *sums* over the
+# devices. Forget the division, and you train with twice the learning rate. MirroredStrategy works
+# on one machine only; for several TensorFlow has MultiWorkerMirroredStrategy (lesson 05).
 #
 # ## Four ways to run Horovod on SageMaker
 #
@@ -588,7 +603,7 @@ workshop.save_results(replicas=len(replicas))
 # | 1 | on the notebook instance itself, by `mpirun` | 04, this lesson |
 # | 2 | on training instances, one process each, by `fit()` | 05 |
 # | 3 | on training instances, several processes each | 05 |
-# | 4 | the same in your own VPC | 05 |
+# | 4 | like 3, in a private network of your own, a VPC | 05 |
 #
 # Way 1 is for trying things out. You pay for the notebook instance while you read and think, and
 # you can't change its size for one run. A job takes the instances that it needs, for as long as it
@@ -618,7 +633,7 @@ workshop.quiz("04")
 # - Six steps: init, pin, scale the rate, wrap the tape, broadcast after the first step, save on
 #   rank 0. Three more: shard, warm up, average metrics.
 # - A script that lacks the tape, the broadcast or the shard raises no error. Equal weights *and*
-#   different images are the proof.
+#   no images in common are the proof.
 # - Compare a speed-up with that of two independent processes.
 #
 # ## Clean up
