@@ -103,7 +103,7 @@ BAD = [
     ("no Python", job(py_version="py38")),
     (
         "old Python",
-        job(framework_version="2.11.0", py_version="py39", script=TRAIN_SCRIPT),
+        job(framework_version="2.10.1", py_version="py39", script=TRAIN_SCRIPT),
     ),
     ("unresolved image", job(region="eusc-de-east-1")),
     ("unknown key", distribution(horovod={"enabled": True})),
@@ -179,7 +179,7 @@ SAYS = {
     "not offered": "us-west-2",
     "no image": "newest that it knows is 2.1",
     "no Python": "'py310'",
-    "old Python": "needs Python 3.10; the image of tensorflow 2.11.0 has 3.9",
+    "old Python": "needs Python 3.10; the image of tensorflow 2.10.1 has 3.9",
     "unresolved image": "Unsupported region",
     "unknown key": 'Did you mean "mpi"?',
     "no dictionary": 'Write {"mpi": {"enabled": True}}',
