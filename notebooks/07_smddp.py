@@ -298,7 +298,9 @@ ratios = {
 }
 gain, loss = (float(one.median()) for one in ratios.values())
 low, high = ratios["two_tier"].min(), ratios["two_tier"].max()
-print(f"two tiers: {gain:.2f} times as fast as gloo ({low:.2f} to {high:.2f}; bound {bound:.2f})")
+print(f"two tiers: {gain:.2f} times as fast as gloo ({low:.2f} to {high:.2f})")
+our_ring = float((times["ring"] / times["two_tier"]).median())
+print(f"two tiers: {our_ring:.2f} times as fast as our own ring (bound by bytes: {bound:.2f})")
 print(f"topology ignored: {loss:.2f} times as slow (by bytes: {ranks_each})")
 print(f"fastest: {times.median().idxmin()}, slowest: {times.median().idxmax()}")
 if target == "local":
@@ -311,8 +313,9 @@ medians = (times.median() / 1000).to_dict()
 workshop.save_results(gain=gain, loss=loss, bound=bound, medians=medians)
 
 # %% [markdown]
-# The bound is about bytes. A single measurement can be above it, when something besides its bytes
-# held up gloo's ring. That is why the median counts.
+# The bound compares bytes. It holds for two algorithms that both take as long as their bytes (the
+# black lines). gloo's ring often takes longer than that, so two tiers can gain more over it than
+# the bound says. Our own ring is the fairer comparison: the two tiers are made of the same code.
 #
 # > **Does the slow ring exist in practice?** With gloo it does: its ring follows the rank numbers.
 # > `mpirun` and `torchrun` number ranks instance by instance, so you get the good order for free,
