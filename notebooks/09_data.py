@@ -18,7 +18,7 @@
 #
 # - say which environment variable a channel becomes, whatever its name;
 # - choose between `FullyReplicated` and `ShardedByS3Key`, and divide the data exactly once;
-# - say when TFRecord files pay off, and read one byte by byte;
+# - say when TFRecord files pay off, and count their records without TensorFlow;
 # - notice scrambled pixels, which no error message reports;
 # - train from TFRecord files through a FastFile channel.
 #
@@ -37,9 +37,10 @@
 #
 # - `cifar10`: a folder with `cifar-10-binary.tar.gz`, or the address of one. CIFAR-10 is a public
 #   data set of small colour pictures. If the parameter is empty, the lesson needs no download: it
-#   cuts pictures of the same size from two photographs that come with scikit-learn. Their labels
-#   say from which part of which photograph a picture was cut.
-# - `instance_type`: of both jobs. `epochs`, `learning_rate`: of the training.
+#   cuts pictures of the same size from two photographs that come with scikit-learn. Their ten
+#   labels say from which part of which photograph a picture was cut.
+# - `instance_type`: the instance type of both jobs. `epochs`, `learning_rate`: settings of the
+#   training, the second job.
 # - `max_run`: seconds after which SageMaker ends a job.
 
 # %% tags=["parameters"]
@@ -78,8 +79,8 @@ workshop.save_results(usd=2 * cost.usd, usd_at_most=2 * cost.most_usd)
 # ## A channel is a folder with a name
 #
 # A **channel** is one input of a job: some objects in S3, and a name that you choose. On each
-# instance SageMaker puts the objects into a folder. The variable `SM_CHANNEL_` plus the name tells
-# the script where that folder is. `SM_CHANNELS` lists the names.
+# instance SageMaker puts the objects into a folder. The variable `SM_CHANNEL_` plus the name in
+# capitals tells the script where that folder is. `SM_CHANNELS` lists the names.
 #
 # So `fit()` and the script have to use the same name. The data sets of this kit have these folders
 # and files. (TFRecord is a file format, explained below.)
@@ -128,8 +129,8 @@ workshop.save_results(bare_channel=made["ChannelName"])
 
 # %% [markdown]
 # The printed line has the channel's name, and how its files are distributed, which comes next. With
-# a bare address there is no second channel for test data. A script that measures accuracy then has
-# only the training data to measure it on.
+# a bare address there is no channel for test data, and `SM_CHANNEL_TEST` isn't set. A script then
+# has to stop, or to measure accuracy on the data that it trained on.
 #
 # ## Which files an instance gets
 #
@@ -201,10 +202,11 @@ with plots.canvas(
     axes.grid(visible=False)
 
 # %% [markdown]
-# Look at `world_size`. Nobody told these two processes about each other: the estimator has
-# `instance_count=2` and no `distribution`. A training script that was started like this would train
-# two models, and you would pay for both. **Instances don't make a training distributed. The
-# launcher and the script do.**
+# Look at `world_size`. Each instance has a list of the hosts (`SM_HOSTS`), but nothing gave these
+# two processes a rank: the estimator has `instance_count=2` and no `distribution` of its own. (That
+# of a `TrainingInput` is something else; it only places files.) A training script that was started
+# like this would train two models, and you would pay for both. **Instances don't make a training
+# distributed. The launcher and the script do.**
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 training_files = [name for found in seen[seen["channel"] == "training"]["files"] for name in found]
@@ -281,21 +283,29 @@ workshop.save_results(read=read.T.to_dict())
 # None of the four raises an error.
 #
 # - **Nobody divides**: every rank trains on everything, so an epoch on N ranks costs N times as
-#   much. It also happens to scripts that seem to divide: `get_dataset(rank=dist.local_rank())`
-#   passes a rank (the local one, which would be wrong too) to a function that never uses it.
-# - **Both divide**: you pay for all the data and train on part of it.
+#   much. It also happens to scripts that seem to divide: one passes a rank to a function that never
+#   uses it, `get_dataset(rank=dist.local_rank())`. (The local_rank would be wrong here, too: it is
+#   0 on both instances.)
+# - **Both divide**: an epoch looks fast, because half of the images are never read.
 #
-# The scripts of this kit divide by rank, so their channels are `FullyReplicated`. `ShardedByS3Key`
-# saves disk space and download time with large data. But it divides files, not images. If the files
-# have different sizes, so do the parts, and if each file holds a single class, no instance sees all
-# classes.
+# A channel divides among *instances*, never among the ranks of one. So if an instance runs several
+# ranks, the script still has a part to do, and which rank it needs depends on the channel:
+#
+# - `FullyReplicated`: divide all files by rank, among `world_size` ranks;
+# - `ShardedByS3Key`: divide the instance's own files by local_rank, among its `local_size` ranks.
+#
+# The scripts of this kit divide by rank, so their channels are `FullyReplicated`.
+# `ShardedByS3Key` saves disk space and download time with large data. But it divides files, not
+# images. If the files have different sizes, so do the parts: one rank runs out of batches first,
+# and the others wait for it in the all-reduce. And if each file holds a single class, no instance
+# sees all classes.
 #
 # ## Many small files, or few large ones
 #
 # Each object in S3 needs a request of its own. So 100 small pictures cost 100 requests, and one
 # file that holds them all costs one. The lesson stores the same 100 pictures both ways and fetches
-# them three times. In a local run, S3 is a program on this machine, so a request has no network to
-# cross. **Predict, then run.**
+# them three times. In a local run, S3 is a program on this machine: its requests cross no network,
+# and each takes less time than on AWS. **Predict, then run.**
 
 # %%
 guess = workshop.guess(factor="One file: how many times faster than 100 files?")
@@ -345,10 +355,13 @@ plots.bars(
 workshop.save_results(factor=factor, fetch=fetch.T.to_dict())
 
 # %% [markdown]
-# The bytes are the same; the requests are not. That is all that **TFRecord** is about: a file of
-# many records, read from front to back. Its form is simple. Each record has its length in 8 bytes,
-# a checksum in 4, the data, and another checksum in 4. So you can count the records of a file
-# without TensorFlow. (`"<Q"` stands for a whole number in 8 bytes, the lowest byte first.)
+# The bytes are the same; the requests are not. Most of the time is the fixed cost of a
+# request, so the factor comes near the number of files. Any file with many records saves requests,
+# an `.npz` too. But an `.npz` array is loaded whole. **TFRecord** pays off when the data doesn't
+# fit into memory: it is a file of many records, read one by one from front to back. Its form is
+# simple. Each record has its length in 8 bytes, a checksum of the length in 4, the data, and a
+# checksum of the data in 4. So you can count the records of a file without TensorFlow. (`"<Q"`
+# stands for a whole number in 8 bytes, the lowest byte first.)
 
 
 # %%
@@ -371,7 +384,7 @@ assert min(lengths) > 32 * 32 * 3, "A record is smaller than its picture."
 workshop.save_results(tfrecord_records=len(lengths), tfrecord_bytes=statistics.median(lengths))
 
 # %% [markdown]
-# Each record holds a picture of 3,072 bytes and a label, and a few bytes for their names.
+# Each record holds two fields, a picture of 3,072 bytes and a label, and the fields' names.
 #
 # ## The order of the pixels
 #
@@ -429,10 +442,11 @@ workshop.save_results(
 )
 
 # %% [markdown]
-# A linear model has a weight of its own for each input and doesn't know which pixels are
-# neighbours. So it can't tell a scrambled picture from a correct one. A convolution does use
-# neighbours, but even if its accuracy is lower, you don't know what it should have been. **Look at
-# your inputs**, after the last step that changes them.
+# The wrong `reshape` moves each value to another place, but in every picture to the same one. A
+# linear model has a weight of its own for each input and doesn't know which pixels are neighbours:
+# the weights just move along. So it can't tell a scrambled picture from a correct one. A
+# convolution does use neighbours, but even if its accuracy is lower, you don't know what it should
+# have been. **Look at your inputs**, after the last step that changes them.
 #
 # ## Train from TFRecord files
 #
@@ -444,8 +458,9 @@ workshop.save_results(
 #
 # > **Pipe mode** is FastFile's predecessor. The script reads a stream from a named pipe, in
 # > TensorFlow with `PipeModeDataset` from the package `sagemaker_tensorflow`. The
-# > [package](https://github.com/aws/sagemaker-tensorflow-extensions) names TensorFlow 2.14 as its
-# > last version (read in November 2026). With FastFile you read ordinary files and need none of it.
+# > [package](https://github.com/aws/sagemaker-tensorflow-extensions) supports TensorFlow up to
+# > 2.14, says its page (read in November 2026). With FastFile you read ordinary files and need none
+# > of it.
 #
 # `TrainingInput` is imported from `sagemaker.inputs`, as above. In older scripts you may find `from
 # sagemaker.session import TrainingInput`. It works only because that module happens to import the
@@ -488,7 +503,7 @@ trainer = TensorFlow(
     },
     **session.job_settings("pictures") | {"max_run": max_run},
 )
-choice = horovod_script("train_tf_horovod.py", session)
+choice = horovod_script("train_tf_horovod.py", session)  # asks only: is Horovod installed here?
 if choice.library == "tensorflow":
     trainer.fit(from_s3, wait=False)
     trained = workshop.follow(trainer)
@@ -529,7 +544,8 @@ workshop.quiz("09")
 # ## Summary
 #
 # - A channel `name` becomes the variable `SM_CHANNEL_NAME`. A bare address becomes `training`.
-# - Divide the data once: by the channel or by the script.
+# - Divide the data once: by rank in the script, or by instance in the channel and then by
+#   local_rank in the script.
 # - `instance_count=2` alone trains two models.
 # - Requests cost time: put many records into one file.
 # - Wrong data raises no error. Look at the inputs after the last step that changes them.

@@ -19,7 +19,7 @@
 # - say what a checkpoint must hold, and show what happens if a part is missing;
 # - let a spot job be interrupted, and prove that it ends with the same weights;
 # - say how much work an interruption costs;
-# - read a log that stopped, and find the rank that has the cause;
+# - read a log that stopped, and find the rank to look at;
 # - find a failure that reports no error at all.
 #
 # **Before:** [lesson 02](02_collectives.ipynb): what a rank waits for in an all-reduce.
@@ -159,10 +159,10 @@ workshop.save_results(resumed_with=difference)
 
 # %% [markdown]
 # None of the three raised an error. If a part is missing you get a *different* training, and no
-# message. (A model with dropout also has to keep the state of its random numbers.)
+# message. (With dropout, the checkpoint also has to hold the state of the random numbers.)
 #
 # A checkpoint should be written **atomically**, that is, completely or not at all: first under
-# another name, then renamed. If the instance disappears while it is being written, the previous
+# another name, then renamed. If the instance disappears in the middle of writing, the previous
 # checkpoint is still whole. Here is how this kit's script writes and reads one:
 
 # %%
@@ -187,7 +187,9 @@ workshop.show_function("train/train_torch.py", "resume")
 #
 # Below, one job runs undisturbed. A second one, with the same settings, has its instance taken away
 # soon after its log has reached step `interrupt_at` (500, unless you changed it). On AWS you can't
-# order an interruption; the local endpoint can.
+# order an interruption; the local endpoint can. (There the second job usually runs through. Its
+# hash is compared all the same, and no step is done twice.) The endpoint needs a moment to take the
+# instance away, and meanwhile the training goes on.
 #
 # `spot=True` sets three arguments of the estimator: `use_spot_instances`, `checkpoint_s3_uri`, and
 # `max_wait`, the limit for the job including the time in which it waits for an instance.
@@ -195,7 +197,7 @@ workshop.show_function("train/train_torch.py", "resume")
 # %%
 guess = workshop.guess(
     same=("Will both jobs end with the same weights, to the last bit?", ["yes", "no"]),
-    twice=f"How many steps will be done twice (a checkpoint every {checkpoint_every} steps)?",
+    twice=f"Roughly how many steps will be done twice (checkpoint every {checkpoint_every})?",
 )
 
 # %%
@@ -226,8 +228,8 @@ ended = {"undisturbed": workshop.follow(undisturbed)}
 # %% [markdown]
 # Now the second job. In a terminal you would interrupt it with `workshop interrupt JOB`. When it
 # has ended, the lesson prints its states, joined by arrows: after `Interrupted` it starts again, on
-# another instance. Then come two hashes, of each job's final weights. Equal hashes mean equal
-# weights.
+# another instance. Then come two hashes, one for each job's final weights. Equal hashes mean
+# equal weights.
 
 # %%
 spot = training("spot", spot=True)
@@ -299,8 +301,9 @@ workshop.save_results(
 # %% [markdown]
 # The steps after the last checkpoint are lost and done again. So an interruption costs about
 # `checkpoint_every` steps at most (more, if the newest checkpoint wasn't copied to S3 in time), and
-# the time of a new start. Frequent checkpoints make that loss
-# smaller, but each of them takes time, too. (The script logs every tenth step only, so the real
+# the time of a new start. With steps as short as these the new start costs more: compare the two
+# jobs' training times above. Frequent checkpoints lose fewer steps, but each of them takes time,
+# too. (The script logs every tenth step only, so the real
 # number can be up to nine steps higher than the one in the picture.)
 #
 # On a GPU the weights are close, but often not equal: some operations add in another order each
@@ -370,12 +373,30 @@ workshop.save_results(
 )
 
 # %% [markdown]
-# The images differ, as they should. The weights differ from the very start, and that alone is
-# enough. (The hashes can't show that this script does average its gradients.) Both ranks then apply
-# the same averaged gradients, so the difference stays. Each rank trained a model of its own; a job
-# would save rank 0's and drop the other. The remedy is a broadcast before the first step ([lesson
-# 04](04_horovod_on_the_notebook.ipynb)).
+# The images differ, as they should. The weights differ before the first step, and that alone
+# explains what follows. Whether the ranks average their gradients as well, these hashes can't show.
+# If they do, both take equal steps from different starts, and the difference stays. Each rank
+# trained a model of its own; a job would save rank 0's and drop the other.
 #
+# The remedy is a broadcast before the first step ([lesson 04](04_horovod_on_the_notebook.ipynb)).
+# **A diagnosis is proved by its fix.** With `fixed=True` the same script broadcasts rank 0's
+# weights, and nothing else changes. If the ranks did not average their gradients, their weights
+# would still differ at the end:
+
+# %%
+repaired = failures.reproduce(reproducible.index[3], fixed=True)
+hashes_at_end = [
+    json.loads(line.split(" ", 1)[1])["weights_at_end"]
+    for line in repaired.log
+    if '"evidence"' in line
+]
+print(f"{len(hashes_at_end)} ranks, {len(set(hashes_at_end))} set of weights at the end")
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+assert repaired.as_described and len(set(hashes_at_end)) == 1, str(repaired)
+workshop.save_results(quiet_fixed=len(hashes_at_end))
+
+# %% [markdown]
 # The log has a second trap: both ranks print a `train_loss`, and each is the loss of one rank's
 # images. `model.fit(verbose=2)` on every rank does the same. Average a metric over the ranks, and
 # print it on one.
@@ -384,12 +405,14 @@ workshop.save_results(
 #
 # The second case is a hang. A collective returns when *all* ranks have called it. So if one rank is
 # somewhere else, the others wait, silently: no error, no new line, and a bill that grows. What you
-# see is the symptom, on the ranks that are fine.
+# see is the symptom, on the ranks that wait.
 #
 # The method is always the same: **ask each rank where it is, and look for the one that is somewhere
 # else.** Write `faulthandler.register(signal.SIGUSR1)` at the start of your script; then `kill
 # -USR1 PID` makes a process print its stack. (For scripts without it there is `py-spy dump --pid
-# PID`.)
+# PID`.) Both need a shell on the machine, and a SageMaker job gives you none by default. There,
+# write `faulthandler.dump_traceback_later(600, repeat=True)` instead: every ten minutes each rank
+# prints its stacks to the job's log.
 #
 # The next cell reproduces a hang and makes rank 1 print its stack. The timeout of its collectives
 # is 10 seconds, instead of PyTorch's 30 minutes for gloo. Look for rank 1's stack, and for the rank
@@ -441,10 +464,10 @@ workshop.show_function("demos/breaking/rank_hangs.py", "train")
 
 # %% [markdown]
 # Rank 1 waits for a file before it comes to the barrier. Rank 0 writes that file after the barrier.
-# Each waits for the other.
+# Each waits for the other. Rank 1's stack said where to read; the mistake itself is in the order of
+# rank 0's calls.
 #
-# **A diagnosis is proved by its fix.** With `fixed=True` rank 0 writes first, and nothing else
-# changes:
+# The fix is the proof here, too. With `fixed=True` rank 0 writes first, and nothing else changes:
 
 # %%
 corrected = failures.reproduce("rank-hangs", fixed=True)
@@ -457,10 +480,11 @@ workshop.save_results(fixed=corrected.as_described, hang_seconds=hang.seconds)
 # %% [markdown]
 # Three habits keep such failures short and cheap:
 #
-# 1. Give each job a `max_run` that isn't much longer than it needs. It is the only end that a
-#    silent job has.
-# 2. Give collectives a timeout: `init_process_group(timeout=…)`. Then a waiting rank says what it
-#    waited for.
+# 1. Give each job a `max_run` that isn't much longer than it needs. It ends a job that nothing else
+#    ends.
+# 2. Give collectives a *short* timeout: `init_process_group(timeout=…)`. PyTorch's own is 30
+#    minutes for gloo and 10 for NCCL. After it a waiting rank fails, and its traceback shows the
+#    call in which it waited.
 # 3. Let every rank print a line now and then, with its rank in it. Then you see which one stopped.
 #
 # Try others at a shell: `workshop break` lists them, `workshop break rank-dies` runs one, and
@@ -471,8 +495,9 @@ workshop.save_results(fixed=corrected.as_described, hang_seconds=hang.seconds)
 # In [exercises/10](exercises/10_interruptions_and_failures.ipynb), each with a check:
 #
 # 1. *What an interruption cost* (6 minutes, easy): count the steps done twice, from a log.
-# 2. *Diagnose a hang* (10 minutes, medium): find the rank with the cause in its log.
-# 3. *A checkpoint that is never half* (13 minutes, hard): write it so that it may be interrupted.
+# 2. *Diagnose a hang* (10 minutes, medium): find the rank that is somewhere else, from its log.
+# 3. *A checkpoint that is never half* (13 minutes, hard): write it so that an interruption at any
+#    moment leaves a whole one.
 #
 # ## Check yourself
 
@@ -483,10 +508,10 @@ workshop.quiz("10")
 # ## Summary
 #
 # - A checkpoint holds weights, optimizer and position in the data, and is written under another
-#   name first. Then an interrupted training is the same training, to the last bit.
-# - An interruption costs the steps since the last checkpoint.
+#   name first. Then an interrupted training is the same training: on a CPU, to the last bit.
+# - An interruption costs the steps since the last checkpoint, and the time of a new start.
 # - Failures of distributed training are mostly silent. Compare hashes between ranks.
-# - In a hang, the rank that is somewhere else has the cause.
+# - In a hang, start at the rank that is somewhere else: what it waits for leads to the cause.
 # - Prove a diagnosis with its fix.
 
 # %% [markdown]

@@ -85,7 +85,7 @@ workshop.check("10.1", done_twice)
 # ```
 #
 # (and so on, for ranks 1 and 3). Write the function that takes such a log, a text, and returns the
-# rank that has the cause and the function in which it is: `(2, "read_file")`. Compare the
+# rank that is somewhere else and the function in which it is: `(2, "read_file")`. Compare the
 # **innermost** calls: that rank's differs from all the others'. If all ranks are in the same call,
 # the log doesn't show the cause: return `None`.
 #

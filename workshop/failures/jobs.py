@@ -275,8 +275,9 @@ JOBS = (
         "blocked-security-group",
         "a job of 2 instances in a VPC whose security group has no inbound rule, and a max_run of "
         f"{WAITING_SECONDS} s",
-        "The job is InProgress and trains nothing: the first instance waits for the second (on "
-        "AWS for an hour), until max_run ends the job: MaxRuntimeExceeded. You pay for it.",
+        "The job is InProgress and trains nothing: the first instance waits for the second, on "
+        "AWS up to an hour. If max_run is shorter, it ends the job before: MaxRuntimeExceeded. "
+        "You pay for the wait.",
         "Add an inbound rule to the group: all traffic, source the group itself (and an outbound "
         "one, which EFA needs). `workshop preflight` looks for it before you pay.",
         "06",
@@ -296,9 +297,9 @@ JOBS = (
     Failure(
         "requirements-offline",
         "a job in a VPC without a NAT gateway, with a requirements.txt beside its script",
-        "pip tries again and again, then says that no version exists; the job fails with "
-        "InstallRequirementsError. On AWS the name is found and nobody answers: pip waits 15 s "
-        "for each of its 6 tries.",
+        "pip can't reach the package index. It tries again and again, then says that no version "
+        "exists, and the job fails with InstallRequirementsError. On AWS the index's host name "
+        "resolves, but no connection comes about: pip waits 15 s for each of its 6 tries.",
         "Put the wheels beside the script and `--no-index --find-links wheels` into "
         "requirements.txt; or build an image that has the packages; or pay for a NAT gateway.",
         "06",

@@ -207,8 +207,8 @@ RANKS = (
         "rank-dies",
         "rank 1 of 2 kills itself with SIGKILL at step 5, as Linux kills a process when memory "
         "runs out; under torchrun, then under mpirun",
-        "The launcher ends the other ranks too, and exits with a status other than 0. A SageMaker "
-        "job is Failed.",
+        "One rank dies. The launcher ends the others, and exits with a status other than 0. A "
+        "SageMaker job is Failed.",
         "Read what the launcher says of the first rank that failed, not of the others. Save "
         "checkpoints, so that the next job resumes. torchrun --max-restarts 1 starts all ranks "
         "again by itself (set TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1, or they may look for the dead "
@@ -232,8 +232,8 @@ RANKS = (
     Failure(
         "mismatched-shapes",
         "each of 2 ranks counts the classes in its own part of the data, which is sorted by label",
-        "DDP stops before the first step. All-reduce by hand would hang, or add what does not "
-        "belong together.",
+        "The ranks' models differ in shape, and DDP stops before the first step. All-reduce by "
+        "hand would hang, or add what does not belong together.",
         "What gives the model its shape must be the same on every rank: take it from the "
         "arguments, or let rank 0 count and broadcast it.",
         "02",
