@@ -240,8 +240,8 @@ shares = {
 }
 table = 100 * pd.DataFrame(shares).reindex(range(most + 1)).fillna(0)
 table.index = [*map(str, range(most)), f"{most} or more"]
-label = "staleness: updates by others between a worker's pull and its push"
-plots.groups(table, "How stale the gradients were", label, "share of the gradients, %")
+table.index.name = "staleness: updates by others\nbetween a worker's pull and its push"
+plots.bars(table, "How stale the gradients were", "share of the gradients, %")
 mean_staleness = quick["pushes"]["staleness"].mean()
 guess.compare(mean=round(mean_staleness, 2), updates=len(quick["pushes"]))
 print(f"Mean staleness {mean_staleness:.2f}; {workers - 1} other workers.")

@@ -627,8 +627,8 @@ found_ms, computed_ms = (
     for which in ("measured", "predicted")
 )
 title = f"All-reduce of {layout_megabytes} MB by {layout_ranks} ranks, {layout_link} links"
-x = "instances x ranks on each"
-plots.groups(found_ms, title, x, "milliseconds", marks=computed_ms, source=source)
+found_ms.index.name = "instances x ranks on each"
+plots.bars(found_ms, title, "milliseconds", bounds=computed_ms, source=source)
 ranges = placed.set_index(["placement", "algorithm"])[["lowest", "measured", "highest"]] * 1000
 ranges.rename(columns={"measured": "median"}).round(1).add_suffix(f" (ms, {source})")
 
@@ -684,8 +684,8 @@ for kind, within in nvlink.items():
 predictions = pd.DataFrame(rows, columns=["type", "placement", "ring", "two_tier"])
 predictions = predictions.set_index(["type", "placement"])
 title = "All-reduce of 1.4 GB by eight GPUs, p4d instances"
-p4d = predictions.loc["ml.p4d.24xlarge"]
-plots.groups(p4d, title, "instances x GPUs used on each", "milliseconds", source="computed")
+p4d = predictions.loc["ml.p4d.24xlarge"].rename_axis("instances x GPUs used on each")
+plots.bars(p4d, title, "milliseconds", source="computed")
 predictions.round(1).add_suffix(" ms (computed)")
 
 # %%

@@ -20,7 +20,7 @@
 # - measure a ring, a ring in a bad order and a two-tier all-reduce on a slow network, against a
 #   bound;
 # - hook your own all-reduce into DDP, and see how much communication its buckets hide;
-# - switch one script between Horovod and SMDDP with a dictionary and one flag;
+# - switch one script between Horovod and SMDDP;
 # - say where SMDDP runs, what it costs, and what to use elsewhere.
 #
 # **Before:** [lesson 02](02_collectives.ipynb): ring, reduce-scatter, all-gather.
@@ -53,7 +53,8 @@
 #
 # In tables and pictures, **filled** bars are measured on this machine. **Pale, dashed** bars were
 # recorded on another machine; they appear only where the kernel can't limit bandwidth. **Outlined**
-# bars and black lines are computed. Other people's figures come with a link and a date.
+# bars, thick black lines and pictures titled *computed* are computed. Other people's figures come
+# with a link and a date.
 
 # %% tags=["parameters"]
 target = "local"
@@ -89,7 +90,7 @@ from workshop.launch import processes
 from workshop.launch.horovod_fallback import horovod_script
 from workshop.lesson import reference_results
 from workshop.measure import all_reduces, alpha_beta, step_time
-from workshop.plots import network, steps
+from workshop.plots import network
 
 session = workshop.session(target=target, seat=seat)
 digits = data_prep.digits.prepare(workshop.DATA / "digits", quiet=True)
@@ -121,8 +122,8 @@ print(unshaped or "This machine can limit the bandwidth between instances.")
 # | **two tiers** | each instance's *sum*, not each rank's gradients: 2 · 1/2 · n |
 #
 # The first two are *flat*: they treat all ranks alike. The third adds up the gradients inside each
-# instance first. That leaves one sum per instance, and two sums need less traffic than eight sets
-# of gradients.
+# instance first. Then only two instances take part in the all-reduce over the network, not eight
+# ranks, and 2 · (N - 1) / N is 2 · 1/2 for two and 2 · 7/8 for eight.
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
 n_bytes = megabytes * 1_000_000
@@ -139,11 +140,16 @@ panels = {
 }
 network.messages(panels, 2, ranks_each, "Which messages leave their instance")
 
+
 # %%
-across = {
-    name: all_reduces.bytes_by_instance(name, n_bytes, 2, ranks_each)[0][0] / 1e6
-    for name in ("ring", "blind_ring", "two_tier")
-}
+def sent_by_instance_0(algorithm: str) -> float:
+    """MB that leave instance 0, the home of ranks 0 to ranks_each - 1."""
+    rounds = all_reduces.rounds(algorithm, n_bytes, ranks_each, 2)
+    messages = [message for messages in rounds for message in messages]
+    return sum(one.n_bytes for one in messages if one.source < ranks_each <= one.to) / 1e6
+
+
+across = {name: sent_by_instance_0(name) for name in titles}
 bound = across["ring"] / across["two_tier"]
 print(f"Ring against two tiers, by bytes: {bound:.2f}")
 pd.Series(across, name="MB sent over each instance's link (computed)").to_frame()
@@ -184,8 +190,9 @@ network.messages(panels, 2, ranks_each, "The two-tier all-reduce, step by step")
 
 # %% [markdown]
 # If the whole tensor went through these steps at once, the network would be idle during steps 1 and
-# 3. So the jobs below cut the tensor into chunks of 1 MiB. A second thread sends one chunk over the
-# network while the next chunk is added up inside the instance. This is the function:
+# 3. So the jobs below cut the tensor into chunks of about 1 MiB (8 MB into seven). A second thread
+# sends one chunk over the network while the next chunk is added up inside the instance. This is the
+# function:
 
 # %%
 workshop.show_function("demos/collectives/two_tier.py", "all_reduce")
@@ -199,9 +206,10 @@ workshop.show_function("demos/collectives/two_tier.py", "all_reduce")
 #
 # ## The cost, before it runs
 #
-# There are seven jobs: one measures all-reduces, one DDP's buckets, four train with DDP and one
-# with Horovod. On AWS each link has the bandwidth of its instance type, so the ratios will differ
-# from those of a local run.
+# On AWS there are seven jobs: one measures all-reduces, one DDP's buckets, four train with DDP and
+# one with Horovod. There each link has the bandwidth of its instance type, so the ratios will
+# differ from those of a local run. A local run adds three jobs: the all-reduces with unlimited
+# bandwidth, and two with a substitute for SMDDP.
 
 # %%
 planned = {"all-reduces": 1, "buckets": 1, "DDP": 4, "Horovod": 1}
@@ -313,23 +321,30 @@ medians = (times.median() / 1000).to_dict()
 workshop.save_results(gain=gain, loss=loss, bound=bound, medians=medians)
 
 # %% [markdown]
-# The bound compares bytes. It holds for two algorithms that both take as long as their bytes (the
-# black lines). gloo's ring often takes longer than that, so two tiers can gain more over it than
-# the bound says. Our own ring is the fairer comparison: the two tiers are made of the same code.
+# The bound compares bytes. It holds if both algorithms take equally much longer than their bytes
+# alone (the black lines). gloo's ring often exceeds its line by more than two tiers exceed theirs,
+# and then two tiers gain more than the bound says. Our own ring is the fairer comparison: the two
+# tiers are made of the same code.
+#
+# **With unlimited bandwidth** two tiers lose (the last line of a local run): what they save takes
+# hardly any time there, and their chunks, their second thread and their Python code cost some.
 #
 # > **Does the slow ring exist in practice?** With gloo it does: its ring follows the rank numbers.
 # > `mpirun` and `torchrun` number ranks instance by instance, so you get the good order for free,
-# > until someone starts `mpirun --map-by node` or makes a group of every second rank. On GPUs with
-# > NCCL it hardly exists. NCCL first searches for a path through the GPUs inside each host, and
-# > then joins those paths into one ring ([NCCL's maintainer,
-# > 2021](https://github.com/NVIDIA/nccl/issues/471), read on 2026-11-22). Whatever the numbering,
-# > that ring enters and leaves each host once.
+# > until someone starts `mpirun --map-by node`. On GPUs with NCCL it hardly exists. NCCL first
+# > searches for a path through the GPUs inside each host, and then joins those paths into one ring
+# > ([NCCL's maintainer, 2021](https://github.com/NVIDIA/nccl/issues/471), read on 2026-11-22).
+# > Whatever the numbering, that ring enters and leaves each host once.
 #
 # ## Can a model predict it?
 #
 # Lesson 02 predicted the time of an all-reduce from two numbers for its link, α and β. Now there
-# are two kinds of links and so four numbers, all taken from the single messages that the job timed
-# first. No all-reduce went into the prediction.
+# are two kinds of links, and ranks that send at the same time share them. So the job timed single
+# messages inside an instance and across, first one at a time and then as many at once as an
+# instance has ranks. That gives four pairs of α and β. No all-reduce went into the prediction.
+# (Several messages that share a link get a little less than its bandwidth in all. That is one
+# reason why bars exceed their black lines, and why the ring that ignores the topology can be more
+# than 4 times as slow.)
 
 # %%
 tiers = alpha_beta.TwoTiers.from_measurements(events)
@@ -405,7 +420,7 @@ plots.interactive.calculator(tiers, compute, size, images=64, cores=cores)
 # The function below is a small version of the idea, in which one rank of each instance plays the
 # server. It is the `herring` bar in the picture under *Measured*. It sends as many bytes over the
 # network as two tiers do. But inside an instance it sends whole tensors along a tree, without
-# chunks, so it can take longer, and the model knows less about it.
+# chunks, so it can take longer.
 #
 # The paper reports that this reduces gradients twice as fast as all-reduce, with 85 % scaling
 # efficiency on 2048 V100 GPUs
@@ -446,7 +461,7 @@ def mean_gradient(gradient, hook):
 
 
 # %% [markdown]
-# **Predict** which mean each hook returns.
+# **Predict** which mean each hook returns. One of the two converts before it divides.
 
 # %%
 from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook
@@ -482,22 +497,25 @@ workshop.save_results(mean_gradients={name: str(one) for name, one in gradients.
 # PyTorch's hook converts *before* it divides ([its
 # source](https://github.com/pytorch/pytorch/blob/main/torch/distributed/algorithms/ddp_comm_hooks/default_hooks.py),
 # read on 2026-11-22): 72,000 is already infinite by the time the division comes. Gradients that
-# large are rare, but a loss scaled for mixed precision produces them.
+# large are rare. But training in 16 bits often multiplies the loss by a large number, so that small
+# gradients don't become 0, and that makes all gradients as many times larger.
 #
 # ## Buckets, and what they hide
 #
-# A bucket holds up to 25 MiB, except the first, which DDP closes at 1 MiB so that sending can start
-# early. (If you pass `bucket_cap_mb=25` yourself, that small first bucket is gone: the limit then
-# holds for all of them.) `backward()` computes gradients from the last layer to the first, so the
-# buckets fill in that order. While one bucket is being sent, `backward()` computes the next:
-# computing **hides** communicating.
+# DDP closes a bucket as soon as it holds 25 MiB or more; the first one at 1 MiB, so that sending
+# can start early. (If you pass `bucket_cap_mb=25` yourself, that small first bucket is gone: the
+# limit then holds for all of them.) `backward()` computes gradients from the last layer to the
+# first, so the buckets fill in that order. While one bucket is being sent, `backward()` computes
+# the next: computing **hides** communicating.
 #
 # The next job shows it on two instances with one rank each. Its model is a ResNet, a convolutional
 # network with many layers. The job alternates four kinds of steps: computing only; sending only;
 # all gradients in one bucket, sent when `backward()` is done; and DDP's own buckets.
 #
-# The difference between the last two is the time that DDP's buckets save. Divided by the time of
-# sending only, it is the part of the sending that is hidden. **Predict** it.
+# Without any overlap a step would take as long as computing and sending together. What DDP's
+# buckets save of that sum is hidden. **Predict** which part of the sending that is. The model has
+# 56 MB of gradients in 84 tensors, a link of 1 Gbit/s carries 125 MB per second, and computing
+# takes about 0.2 s on a machine like ours, most of it in `backward()`.
 
 # %%
 overlapping = PyTorch(
@@ -520,25 +538,38 @@ spans = pd.DataFrame([one for one in seen if one["event"] == "span"])
 took = 1000 * pd.DataFrame({one["setting"]: one["seconds"] for one in seen if "seconds" in one})
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
-steps.buckets(tensors, "How the tensors of a ResNet fall into DDP's buckets")
+bars = []
+for number, bucket in enumerate(tensors):
+    left, megabytes_of = 0.0, [n_bytes / 1e6 for _, n_bytes in bucket]
+    row = f"bucket {number}: {len(bucket)} tensors, {sum(megabytes_of):.1f} MB"
+    for length in megabytes_of:
+        bars.append({"row": row, "kind": "a tensor", "start": left, "length": length})
+        left += length
+title = "How the tensors of a ResNet fall into DDP's buckets"
+plots.gantt(pd.DataFrame(bars), title, "MB of gradients")
 
 # %% [markdown]
-# The first bucket is larger than its limit of 1 MiB, because DDP doesn't split tensors: it closes a
-# bucket with the tensor that fills it. Now the same step as a timeline. Each rank has two rows,
-# what it computes and what is being sent meanwhile, both recorded by `torch.profiler`. It shows one
-# step of each kind, which may be a slow or a quick one; the medians below it decide.
+# A bucket can be larger than its limit, because DDP doesn't split tensors: the tensor that fills a
+# bucket closes it. Now a step as a timeline, recorded by `torch.profiler`: a row for what a rank
+# computes, a row for what it sends meanwhile. Of three profiled steps of each kind it shows the one
+# in the middle. A bar of an all-reduce begins when that rank is ready, so it includes the time in
+# which the rank waits for the other one.
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
 link = "no limit" if unshaped else overlap_between
 title = f"One step of a ResNet on two instances, {link}"
-steps.timelines(spans, title)
+where = {"forward": "computes", "backward": "computes", "all-reduce": "sends"}
+rows = spans["setting"] + ": rank " + spans["rank"].astype(str) + " " + spans["kind"].map(where)
+shown = spans.assign(row=rows).rename(columns={"start_ms": "start", "ms": "length"})
+shown = shown.sort_values(["setting", "row"], ascending=[False, True], kind="stable")
+plots.gantt(shown, title, "milliseconds since the step began")
 
 # %%
-own, one_bucket = took["DDP's buckets"], took["one bucket"]
-hidden = float(((one_bucket - own) / took["sending only"]).median())
-saved = float((one_bucket - own).median())
-overlap = "DDP's buckets saved" if saved > 0 else "in this run DDP's buckets lost"
-print(f"{overlap} {abs(saved):.0f} ms a step, {hidden:.0%} of the time that sending alone takes")
+without_overlap = took["computing only"] + took["sending only"]
+saved = without_overlap - took["DDP's buckets"]
+hidden = float((saved / took["sending only"]).median())
+print(f"Computing and then sending: {without_overlap.median():.0f} ms.")
+print(f"DDP's buckets save {saved.median():.0f} ms of it: {hidden:.0%} of the sending is hidden.")
 guess.compare(hidden=100 * hidden)
 took.agg(["min", "median", "max"]).T.round(0).add_suffix(" ms (measured)")
 
@@ -551,10 +582,13 @@ workshop.save_results(overlap=seen, hidden=hidden)
 # %% [markdown]
 # How to read the timeline: in the upper half the all-reduce begins when `backward` is over, or
 # nearly over, and both ranks wait for it. In the lower half the first all-reduces run *during*
-# `backward`. The bucket that starts last can never be hidden, because there is nothing left to
-# compute. (It shares the link with the one before it, so it need not end last.) In lesson 06's
-# model a single tensor has nine tenths of all bytes, so there was nothing to hide its sending
-# behind.
+# `backward`, and they make it slower: sending takes some of the same core. So not all that runs at
+# the same time is saved, and in a disturbed run it can be nothing, or less. The bucket that starts
+# last can never be hidden, because there is nothing left to compute. (It shares the link with the
+# one before it, so it need not end last.) *One bucket* can even take longer than computing and then
+# sending: DDP copies the gradients into the bucket and back, and no rank can send before the slower
+# one is ready. In lesson 06's model a single tensor has nine tenths of all bytes, so there was
+# nothing to hide its sending behind.
 #
 # ## Sending less, or in another order
 #
@@ -644,21 +678,22 @@ workshop.save_results(steps=step_ms, faster=faster.to_dict(), apart=apart)
 # %% [markdown]
 # - **two_tier** trains the same model: its losses equal those of `default` except for rounding. It
 #   pays where the link between instances is the bottleneck and several ranks share it. It isn't
-#   free: its three steps take more messages than one ring. That counts when there are few bytes for
-#   each message, as with these gradients of 1 MB, and when bandwidth is plentiful (see the last
-#   line printed under *Measured*). So a step gains less than the third of the sending that two
-#   tiers save by bytes. And with one rank per instance there is nothing to add up inside.
-# - **fp16** sends half the bytes, rounded to 16 bits. The last losses above show whether that is
-#   visible after so few steps.
+#   free: adding up inside an instance takes time, and gradients of 1 MB are a single chunk, so the
+#   two tiers can't overlap. A step also computes. So it gains less than the third of the sending
+#   that two tiers save by bytes. And with one rank per instance there is nothing to add up inside.
+# - **fp16** sends half the bytes, rounded to 16 bits. A last loss that differs only after several
+#   digits is no different model: after so few steps the rounding hardly shows.
 # - **powersgd** sends the fewest bytes and computes the most. Its first ten steps are ordinary
-#   ones, and the picture leaves out their epochs. It changes what is learned a little: what one
-#   step leaves out is added to the next step's gradients. It is for very slow links.
+#   ones. The picture leaves out their epochs, so its bar has fewer epochs than the others. It
+#   changes what is learned a little: what one step leaves out is added to the next step's
+#   gradients. It is for very slow links.
 #
 # ## SMDDP itself
 #
 # **SMDDP** is AWS's library of this kind. In `torch.distributed` it appears as one more backend, so
-# a script needs one import and one word. The diff below is everything that `train_torch_smddp.py`
-# adds to `train_torch_ddp.py`. SMDDP is made for SageMaker's p4d instances, whose topology is
+# a script needs one import and one word. The diff below is everything in which
+# `train_torch_smddp.py` differs from `train_torch_ddp.py`. (`leave_ranks` works around a fault of
+# gloo, which SMDDP doesn't use.) SMDDP is made for SageMaker's p4d instances, whose topology is
 # known: an algorithm for one known topology can beat a general one.
 
 # %%
@@ -745,7 +780,8 @@ workshop.save_results(refused=[name for name, why in said.items() if why])
 #   supported, and P5 never was
 #   ([sagemaker-python-sdk#4988](https://github.com/aws/sagemaker-python-sdk/issues/4988)).
 # - **TensorFlow up to 2.11, PyTorch up to the image of 2.5.1.** With anything newer, and on P5, use
-#   the launcher `torch_distributed` and the backend NCCL, which uses EFA through AWS's OFI plugin.
+#   the launcher `torch_distributed` and the backend NCCL, which uses EFA through a plugin in AWS's
+#   images (aws-ofi-nccl).
 # - **The quota of p4d is 0** until you request more.
 #
 # The article named below used **four p4d.24xlarge**. For one hour they cost:
@@ -763,21 +799,21 @@ print(workshop.cost("ml.p4d.24xlarge", instance_count=4, seconds=3600, max_run=3
 #
 # For TensorFlow, SMDDP offers Horovod's calls under another module name, so one script can serve
 # both. `train_tf_fit.py` trains with `model.fit` and a `train_step` of its own. You switch with a
-# dictionary, and one flag:
+# dictionary, a flag, and the version of TensorFlow: 2.12.0 is the last image with Horovod, 2.11.0
+# the last with SMDDP.
 #
-# | | `distribution` | flag |
-# |---|---|---|
-# | Horovod | `{"mpi": {"enabled": True}}` | `--library horovod` |
-# | SMDDP | `{"smdistributed": {"dataparallel": {"enabled": True}}}` | `--library smddp` |
+# | | `distribution` | flag | image |
+# |---|---|---|---|
+# | Horovod | `{"mpi": {"enabled": True}}` | `--library horovod` | 2.12.0 |
+# | SMDDP | `{"smdistributed": {"dataparallel": {"enabled": True}}}` | `--library smddp` | 2.11.0 |
 #
-# The image changes as well. TensorFlow 2.12.0 is the last with Horovod, 2.11.0 the last with SMDDP.
 # A local run starts both rows: there the module `smdistributed.dataparallel` passes each call on to
 # Horovod, and says so in the job's log. On AWS the row *SMDDP* needs p4d, too, so it starts only if
 # you set `start_p4d`. (The older image has Python 3.9. The script was tried with that and
 # TensorFlow 2.11.0 on 2026-11-23, but with Horovod. We have not run it with SMDDP on a p4d.)
 #
-# For PyTorch, the dictionary is enough up to version 2.2.0. The last version with SMDDP, 2.5.1,
-# needs the estimator's argument `image_uri`.
+# For PyTorch up to 2.2.0 the SDK finds the image with SMDDP by itself. For later versions up to
+# 2.5.1, the last with SMDDP, name the image with the estimator's argument `image_uri`.
 
 # %%
 workshop.show_function("train/train_tf_fit.py", "main")

@@ -12,7 +12,8 @@ The model is that file's deep one, a ResNet (84 tensors, 56 MB), on random image
 
 Settings alternate, block by block: "computing only" (no all-reduce), "sending only" (an all-reduce
 of the same bytes, no computing), "one bucket" (sent when backward() is over), "DDP's buckets".
-seconds: of one step, by block, on the slowest rank. Spans are torch.profiler's, of one step.
+seconds: of one step, by block, on the slowest rank. Spans are torch.profiler's, of the step that
+took the median time of three.
 """
 
 import argparse
@@ -118,11 +119,17 @@ def measure(settings: dict[str, Callable], blocks: int) -> dict[str, list[float]
 
 
 def show_spans(setting: str, step: Callable) -> None:
-    """Print what the profiler saw of one step, on every rank."""
-    dist.barrier()
-    with torch.profiler.profile() as profile:
-        step()
-    events = profile.events()
+    """Print what the profiler saw, on every rank, of the step with the median time of three."""
+    profiles, seconds = [], []
+    for _ in range(3):
+        dist.barrier()
+        began = time.perf_counter()
+        with torch.profiler.profile() as profile:
+            step()
+        seconds.append(time.perf_counter() - began)
+        profiles.append(profile)
+    slowest = tiers.slowest(seconds)  # the same on every rank, so all choose the same step
+    events = profiles[slowest.index(sorted(slowest)[1])].events()
     found = [one for one in events if one.name in SPANS]
     first = min(one.time_range.start for one in found)
     # backward() returns when the last bucket has arrived. It computes until its last function ends.

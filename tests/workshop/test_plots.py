@@ -6,7 +6,7 @@ import pytest
 from matplotlib.patches import FancyArrowPatch
 
 from workshop import plots
-from workshop.plots import network, steps
+from workshop.plots import network
 
 
 def explained(axes):
@@ -55,17 +55,18 @@ def test_bars_say_their_values(shown):
     assert [text.get_text() for text in axes.texts] == ["3.1 s"] and axes.get_legend() is None
 
 
-def test_groups_with_marks_or_as_predictions(shown):
+def test_groups_of_bars_with_bounds_or_as_predictions(shown):
     table = pd.DataFrame({"gloo": [2.0, 4.0], "two_tier": [1.0, np.nan]}, ["1 x 8", "8 x 1"])
-    plots.groups(table, "title", "placement", "milliseconds", marks=table / 2)
-    plots.groups(table, "title", "placement", "a prediction", source="computed")
+    plots.bars(table.rename_axis("placement"), "title", "milliseconds", bounds=table / 2)
+    plots.bars(table, "title", "a prediction", source="computed")
     measured, predicted = shown
     assert measured.alt == (
         "title (milliseconds). 1 x 8: gloo 2, two_tier 1. 8 x 1: gloo 4. "
         "computed: 1 x 8: gloo 1, two_tier 0.5. 8 x 1: gloo 2."
     )
-    assert [bar.get_height() for bar in measured.patches[:3]] == [2, 4, 1]
-    assert measured.lines[0].get_ydata().tolist() == [1, 2]
+    assert [bar.get_width() for bar in measured.patches[:3]] == [2, 4, 1]
+    assert [line.get_xdata()[0] for line in measured.lines[:2]] == [1, 2]
+    assert measured.get_ylabel() == "placement"
     assert explained(measured) == ["gloo", "two_tier", "computed"]
     assert measured.patches[0].get_hatch() != measured.patches[2].get_hatch()
     assert predicted.patches[0].get_facecolor()[3] == 0 and not predicted.lines
@@ -95,14 +96,22 @@ def test_bars_in_time(shown):
     bars = [
         (bar.get_x(), bar.get_width(), bar.get_y() + bar.get_height() / 2) for bar in axes.patches
     ]
-    assert bars == [(0, 3, 0), (0, 5, 1), (3, 2, 0)]
-    assert axes.patches[0].get_hatch() != axes.patches[2].get_hatch()
+    assert bars == [(0, 3, 0), (3, 2, 0), (0, 5, 1)]
+    assert axes.patches[0].get_hatch() != axes.patches[1].get_hatch()
     assert [tick.get_text() for tick in axes.get_yticklabels()] == ["rank 0", "rank 1"]
     assert explained(axes) == ["compute", "wait"] and axes.get_xlabel() == "milliseconds"
     assert axes.alt == (
         "A step. Bars in time; their lengths in all (milliseconds). "
-        "rank 0: compute 3, wait 2. rank 1: compute 5, wait 0."
+        "rank 0: compute 3, from 0 to 3; wait 2, from 3 to 5. rank 1: compute 5, from 0 to 5."
     )
+
+
+def test_bars_in_time_that_overlap_share_a_row(shown):
+    rows = [("sends", "bucket", 0, 4), ("sends", "bucket", 3, 4), ("sends", "bucket", 5, 1)]
+    plots.gantt(pd.DataFrame(rows, columns=["row", "kind", "start", "length"]), "A", "ms")
+    first, second, third = shown[0].patches
+    assert first.get_y() == third.get_y() < second.get_y()
+    assert first.get_y() + first.get_height() <= second.get_y() + 1e-9
 
 
 def test_lines_and_points(shown):
@@ -181,18 +190,6 @@ def test_a_network_is_drawn_with_its_own_names(shown):
     said = " ".join(text.get_text() for text in axes.texts)
     assert all(name in said for name in (*names.values(), "algo-2"))
     assert all(name in axes.alt for name in names.values())
-
-
-def test_a_step_in_time_and_its_buckets(shown):
-    spans = [("a", 0, "backward", 1.0, 5.0), ("a", 0, "all-reduce", 4.0, 4.0)]
-    table = pd.DataFrame(spans, columns=["setting", "rank", "kind", "start_ms", "ms"])
-    steps.timelines(table, "A step")
-    steps.buckets([[("last", 1_000_000), ("middle", 500_000)], [("first", 2_000_000)]], "Buckets")
-    timeline, buckets = shown
-    assert timeline.alt.endswith("a, rank 0: backward from 1 to 6, all-reduce from 4 to 8.")
-    assert [(bar.get_x(), bar.get_width()) for bar in timeline.patches] == [(1, 5), (4, 4)]
-    assert "bucket 0: 2 tensors, 1.5 MB, from last to middle" in buckets.alt
-    assert [bar.get_width() for bar in buckets.patches] == [1, 0.5, 2]
 
 
 def test_a_canvas_says_where_measured_marks_are(shown):

@@ -1,8 +1,8 @@
 """Plots of the lessons: one look, units on the axes, to be read without colour too.
 
-`canvas` gives axes of that look, to draw on with plain matplotlib. `bars`, `groups` and `lines`
-are the three figures that most lessons need, and `gantt` draws bars in time; `images` shows small
-pictures; `ring_steps` is lesson 02's. `show_figure(figure, alt)` shows any other figure.
+`canvas` gives axes of that look, to draw on with plain matplotlib. `bars` and `lines` are the two
+figures that most lessons need, and `gantt` draws bars in time; `images` shows small pictures;
+`ring_steps` is lesson 02's. `show_figure(figure, alt)` shows any other figure.
 `interactive` has what a reader moves: a ring, a timeline, a calculator.
 
 Every picture has an alternative text. The functions make it from what they draw; `alt="..."` of
@@ -10,7 +10,7 @@ Every picture has an alternative text. The functions make it from what they draw
 """
 
 from workshop.plots import interactive
-from workshop.plots.figures import bars, groups, lines
+from workshop.plots.figures import bars, lines
 from workshop.plots.gantt import gantt
 from workshop.plots.look import COLOURS, canvas, images, show_figure
 from workshop.plots.ring import ring_steps
@@ -20,7 +20,6 @@ __all__ = [
     "bars",
     "canvas",
     "gantt",
-    "groups",
     "images",
     "interactive",
     "lines",

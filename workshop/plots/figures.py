@@ -1,8 +1,8 @@
-"""Figures for many subjects: bars with their numbers, groups of bars, lines."""
+"""Figures for many subjects: bars with their numbers, lines."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -42,27 +42,32 @@ def _titled(title: str, source: str) -> str:
 
 
 def bars(
-    values: pd.Series,
+    values: pd.Series | pd.DataFrame,
     title: str,
     x: str,
     texts: str | Sequence[str] = "{:,.0f}",
     spread: pd.DataFrame | None = None,
-    bounds: pd.Series | None = None,
+    bounds: pd.Series | pd.DataFrame | None = None,
     kinds: pd.Series | None = None,
     source: str = "measured",
 ) -> None:
     """A bar for each row of `values`, named by its index; what each says stands at its end.
 
     Args:
-        values: numbers above 0.
+        values: numbers above 0. A table gives a group of bars for each row, one for each column;
+            the legend explains the columns, and what is NaN leaves a gap.
         title, x: as canvas takes them; x names the unit.
-        texts: one for each bar, or a format for its value.
+        texts: one for each bar, or a format for its value. Bars of a table have none.
         spread: columns lowest and highest, in the unit of `values`, drawn as a range.
-        bounds: a black line across each bar, in the unit of `values`; its name is explained below.
+        bounds: a black line across each bar, of the same shape and unit as `values`; the name of
+            a Series is explained, of a table "computed".
         kinds: bars of the same kind have one colour and hatch; its name and values are explained.
         source: one of SOURCES; the bars' look and the title say which.
     """
     title = _titled(title, source)
+    if isinstance(values, pd.DataFrame):
+        _groups(values, title, x, bounds, source)
+        return
     names, ends = list(map(str, values.index)), values if spread is None else spread["highest"]
     ends = list(ends if bounds is None else np.maximum(list(ends), list(bounds)))
     if isinstance(texts, str):
@@ -89,50 +94,42 @@ def bars(
                 look = _look(source, COLOURS[style], HATCHES[style])
                 handles.append(Patch(label=f"{kinds.name} {kind}", **look))
         if bounds is not None:
-            for row, bound in enumerate(bounds):
-                axes.plot([bound] * 2, [row - 0.45, row + 0.45], color="black", linewidth=2.5)
-            handles.append(Line2D([], [], color="black", linewidth=2.5, label=str(bounds.name)))
+            handles.append(_black_lines(axes, bounds, range(len(bounds)), 0.45, str(bounds.name)))
         axes.set_xlim(0, 1.3 * max(ends))
         axes.invert_yaxis()
         axes.grid(axis="y", visible=False)
         _legend(axes, handles)
 
 
-def groups(
-    table: pd.DataFrame,
-    title: str,
-    x: str,
-    y: str,
-    marks: pd.DataFrame | None = None,
-    marked: str = "computed",
-    source: str = "measured",
+def _groups(
+    table: pd.DataFrame, title: str, x: str, bounds: pd.DataFrame | None, source: str
 ) -> None:
-    """A group of bars for each row of `table`, a bar in it for each column; gaps for what is NaN.
-
-    Args:
-        table: numbers; its index names the groups, its columns are explained in the legend.
-        title, x, y: as canvas takes them.
-        marks: of the same shape, a short black line each; `marked` says what they are.
-        source: one of SOURCES; the bars' look and the title say which.
-    """
-    title = _titled(title, source)
-    width = 0.8 / len(table.columns)
-    alt = f"{title} ({y}). {_in_words(table)}"
-    if marks is not None:
-        alt += f" {marked}: {_in_words(marks)}"
-    with canvas(title, x, y, size=(7.5, 3.6), alt=alt) as axes:
+    """A group of bars for each row of a table."""
+    height = 0.8 / len(table.columns)
+    alt = f"{title} ({x}). {_in_words(table)}"
+    if bounds is not None:
+        alt += f" computed: {_in_words(bounds)}"
+    with canvas(title, x, size=(7.5, 0.24 * table.size + 1.4), alt=alt) as axes:
+        handles = []
         for index, name in enumerate(table):
-            at = np.arange(len(table)) + (index - (len(table.columns) - 1) / 2) * width
+            at = np.arange(len(table)) + (index - (len(table.columns) - 1) / 2) * height
             look = _look(source, COLOURS[index], HATCHES[index])
-            axes.bar(at, table[name], 0.92 * width, label=name, **look)
-            if marks is not None:
-                axes.plot(at, marks[name], "_", color="black", markersize=14, markeredgewidth=2)
-        axes.set_xticks(range(len(table)), list(map(str, table.index)))
-        axes.grid(axis="x", visible=False)
-        handles = axes.get_legend_handles_labels()[0]
-        if marks is not None:
-            handles.append(Line2D([], [], color="black", linewidth=2, label=marked))
-        _legend(axes, handles)
+            handles.append(axes.barh(at, table[name], 0.92 * height, label=name, **look))
+            if bounds is not None:
+                line = _black_lines(axes, bounds[name], at, height / 2, "computed")
+        axes.set_yticks(range(len(table)), list(map(str, table.index)))
+        axes.set_ylabel(table.index.name or "")
+        axes.invert_yaxis()
+        axes.grid(axis="y", visible=False)
+        _legend(axes, handles if bounds is None else [*handles, line])
+
+
+def _black_lines(axes: Axes, at: Iterable[float], rows: Iterable[float], half: float, name: str):
+    """A line across each bar; returns what the legend shows for them."""
+    look = {"color": "black", "linewidth": 2.5}
+    for x, y in zip(at, rows, strict=True):
+        axes.plot([x, x], [y - half, y + half], **look)
+    return Line2D([], [], label=name, **look)
 
 
 def lines(

@@ -11,25 +11,54 @@ from workshop.plots.look import COLOURS, canvas
 def gantt(spans: pd.DataFrame, title: str, x: str) -> None:
     """Bars in time: a row for each value of `row`, a colour and a hatch for each `kind`.
 
+    Bars of one row and kind that overlap share the row's height.
+
     Args:
         spans: columns row, kind, start and length, the last two in the unit that x names. Rows and
             kinds are drawn in the order in which they appear; kinds are explained beside the axes.
         title, x: as canvas takes them.
     """
     rows, kinds = list(dict.fromkeys(spans["row"])), list(dict.fromkeys(spans["kind"]))
-    totals = spans.pivot_table(index="row", columns="kind", values="length", aggfunc="sum")
-    said = " ".join(
-        f"{row}: {', '.join(f'{kind} {totals.loc[row, kind]:.3g}' for kind in kinds)}."
-        for row in rows
-    )
-    alt = f"{title}. Bars in time; their lengths in all ({x}). {said}".replace("nan", "0")
-    with canvas(title, x, size=(8, 0.42 * len(rows) + 1.3), alt=alt) as axes:
-        for index, kind in enumerate(kinds):
-            mine = spans[spans["kind"] == kind]
-            look = {"color": COLOURS[index], "hatch": HATCHES[index], "edgecolor": "white"}
-            y = mine["row"].map(rows.index)
-            axes.barh(y, mine["length"], left=mine["start"], height=0.75, label=kind, **look)
+    size = (8, 0.42 * len(rows) + 1.3)
+    with canvas(title, x, size=size, alt=_in_words(spans, title, x)) as axes:
+        for (row, kind), mine in spans.groupby(["row", "kind"], sort=False):
+            mine, style = mine.sort_values("start"), kinds.index(kind)
+            lanes = _lanes(mine)
+            height = 0.75 / (max(lanes) + 1)
+            y = [rows.index(row) - 0.375 + height * (lane + 0.5) for lane in lanes]
+            look = {"color": COLOURS[style], "hatch": HATCHES[style], "edgecolor": "white"}
+            axes.barh(y, mine["length"], left=mine["start"], height=height, label=kind, **look)
         axes.set_yticks(range(len(rows)), rows)
         axes.invert_yaxis()
         axes.grid(axis="y", visible=False)
-        axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+        handles, names = axes.get_legend_handles_labels()
+        explained = dict(zip(names, handles, strict=True))
+        axes.legend(
+            [explained[kind] for kind in kinds],
+            kinds,
+            frameon=False,
+            loc="upper left",
+            bbox_to_anchor=(1, 1),
+        )
+
+
+def _lanes(spans: pd.DataFrame) -> list[int]:
+    """For each span, in the order of their starts, the first lane that is free by then."""
+    free: list[float] = []
+    lanes = []
+    for start, length in zip(spans["start"], spans["length"], strict=True):
+        lane = next((lane for lane, end in enumerate(free) if end <= start), len(free))
+        free[lane : lane + 1] = [start + length]
+        lanes.append(lane)
+    return lanes
+
+
+def _in_words(spans: pd.DataFrame, title: str, x: str) -> str:
+    said = []
+    for row, mine in spans.groupby("row", sort=False):
+        each = []
+        for kind, bars in mine.groupby("kind", sort=False):
+            start, end = bars["start"].min(), (bars["start"] + bars["length"]).max()
+            each.append(f"{kind} {bars['length'].sum():.3g}, from {start:.3g} to {end:.3g}")
+        said.append(f"{row}: {'; '.join(each)}.")
+    return f"{title}. Bars in time; their lengths in all ({x}). {' '.join(said)}"
