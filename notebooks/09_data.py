@@ -35,10 +35,10 @@
 # %% [markdown]
 # ## Set up
 #
-# - `cifar10`: a folder with `cifar-10-binary.tar.gz`, or the address of one. CIFAR-10 is a public
-#   data set of small colour pictures. If the parameter is empty, the lesson needs no download: it
-#   cuts pictures of the same size from two photographs that come with scikit-learn. Their ten
-#   labels say from which part of which photograph a picture was cut.
+# - `cifar10`: the folder that holds `cifar-10-binary.tar.gz`, as a path or a URL (without the
+#   file's name). CIFAR-10 is a public data set of small colour pictures. If the parameter is empty,
+#   the lesson needs no download: it cuts pictures of the same size from two photographs that come
+#   with scikit-learn. Their ten labels say from which part of which photograph a picture was cut.
 # - `instance_type`: the instance type of both jobs. `epochs`, `learning_rate`: settings of the
 #   training, the second job.
 # - `max_run`: seconds after which SageMaker ends a job.
@@ -91,10 +91,10 @@ workshop.save_results(usd=2 * cost.usd, usd_at_most=2 * cost.most_usd)
 # | `data_prep.mnist` | 28 x 28 | `training`, `test` | `.npz` |
 # | `data_prep.cifar10` | 32 x 32 x 3 | `train`, `validation`, `test` | TFRecord |
 #
-# All scripts of this kit read `SM_CHANNEL_TRAINING` and `SM_CHANNEL_TEST`. The folder's name
-# doesn't matter, the channel's does: the last job of this lesson gives the folder `train` to the
-# channel `training`. A channel called `train` would set `SM_CHANNEL_TRAIN`, which no script here
-# reads.
+# All training scripts of this kit read `SM_CHANNEL_TRAINING` and `SM_CHANNEL_TEST`. The folder's
+# name doesn't matter, the channel's does: the last job of this lesson gives the folder `train` to
+# the channel `training`. A channel called `train` would set `SM_CHANNEL_TRAIN`, which no training
+# script here reads.
 #
 # You can also pass a bare address, without a name: `fit("s3://bucket/folder")`. **Predict** what
 # its channel is called. The cell after the guess builds the request and starts no job.
@@ -130,7 +130,8 @@ workshop.save_results(bare_channel=made["ChannelName"])
 # %% [markdown]
 # The printed line has the channel's name, and how its files are distributed, which comes next. With
 # a bare address there is no channel for test data, and `SM_CHANNEL_TEST` isn't set. A script then
-# has to stop, or to measure accuracy on the data that it trained on.
+# has to stop, or to keep some of the training data for the test. If it does neither, it measures
+# accuracy on the data that it trained on.
 #
 # ## Which files an instance gets
 #
@@ -283,21 +284,23 @@ workshop.save_results(read=read.T.to_dict())
 # None of the four raises an error.
 #
 # - **Nobody divides**: every rank trains on everything, so an epoch on N ranks costs N times as
-#   much. It also happens to scripts that seem to divide: one passes a rank to a function that never
-#   uses it, `get_dataset(rank=dist.local_rank())`. (The local_rank would be wrong here, too: it is
-#   0 on both instances.)
+#   much. It also happens in scripts that seem to divide. In a published one the call was
+#   `get_dataset(rank=dist.local_rank())` (`dist` was SMDDP's module), and `get_dataset` never used
+#   its `rank`. (Even if it did: with all files on both instances local_rank is the wrong number,
+#   because it is 0 on both.)
 # - **Both divide**: an epoch looks fast, because half of the images are never read.
 #
 # A channel divides among *instances*, never among the ranks of one. So if an instance runs several
 # ranks, the script still has a part to do, and which rank it needs depends on the channel:
 #
-# - `FullyReplicated`: divide all files by rank, among `world_size` ranks;
-# - `ShardedByS3Key`: divide the instance's own files by local_rank, among its `local_size` ranks.
+# - `FullyReplicated`: divide all the data by rank, among `world_size` ranks;
+# - `ShardedByS3Key`: divide what is in the instance's own files by local_rank, among its
+#   `local_size` ranks.
 #
 # The scripts of this kit divide by rank, so their channels are `FullyReplicated`.
 # `ShardedByS3Key` saves disk space and download time with large data. But it divides files, not
 # images. If the files have different sizes, so do the parts: one rank runs out of batches first,
-# and the others wait for it in the all-reduce. And if each file holds a single class, no instance
+# and the others wait for it in the all-reduce. And if each class is in one file, no instance
 # sees all classes.
 #
 # ## Many small files, or few large ones
@@ -384,7 +387,8 @@ assert min(lengths) > 32 * 32 * 3, "A record is smaller than its picture."
 workshop.save_results(tfrecord_records=len(lengths), tfrecord_bytes=statistics.median(lengths))
 
 # %% [markdown]
-# Each record holds two fields, a picture of 3,072 bytes and a label, and the fields' names.
+# Each record holds two fields and their names: a picture of 3,072 bytes, in the order row, column,
+# colour, and a label.
 #
 # ## The order of the pixels
 #
@@ -409,8 +413,9 @@ plots.images(
 
 # %% [markdown]
 # Would you have noticed from the accuracy? The next cells train a simple linear classifier twice on
-# 2,000 pictures: once with correct pixels, once with scrambled ones. Each is tested on 500 other
-# pictures that were read in the same way. **Predict, then run.**
+# 2,000 pictures cut from the two photographs (whatever `cifar10` is): once with correct pixels,
+# once with scrambled ones. Each is tested on 500 other pictures that were read in the same way.
+# **Predict, then run.**
 
 # %%
 guess = workshop.guess(
@@ -479,8 +484,9 @@ from_s3 = {  # channel: folder
 # - **One pattern for everything.** `*.tfrecord` over one folder mixes training and test files. The
 #   accuracy is then measured on pictures that the model has trained on. Use two folders and two
 #   channels.
-# - **A large global batch**, say 32,768, with the learning rate of a small one. Scale the rate, and
-#   raise it slowly at the start: `warmup-steps`, see [lesson 01](01_data_parallelism.ipynb).
+# - **A large global batch**, say 32,768, with the learning rate of a small one. Scale the rate,
+#   raise it slowly at the start (here with `warmup-steps`), and check the accuracy: the scaling
+#   rule has a limit, and such a batch may be beyond it ([lesson 01](01_data_parallelism.ipynb)).
 
 # %%
 from sagemaker.tensorflow import TensorFlow
@@ -503,8 +509,8 @@ trainer = TensorFlow(
     },
     **session.job_settings("pictures") | {"max_run": max_run},
 )
-choice = horovod_script("train_tf_horovod.py", session)  # asks only: is Horovod installed here?
-if choice.library == "tensorflow":
+choice = horovod_script("train_tf_horovod.py", session)  # asks only: will the job have Horovod?
+if choice.library == "tensorflow":  # yes
     trainer.fit(from_s3, wait=False)
     trained = workshop.follow(trainer)
 else:  # Horovod is missing on this machine
@@ -525,8 +531,8 @@ if trained:
     )
 
 # %% [markdown]
-# With an empty `cifar10`, that accuracy is about parts of two photographs, and says nothing about
-# CIFAR-10 itself.
+# With an empty `cifar10`, the job's accuracy is about parts of two photographs, and says nothing
+# about CIFAR-10 itself.
 #
 # ## Exercises
 #

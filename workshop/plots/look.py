@@ -67,13 +67,15 @@ def images(pictures: np.ndarray, captions: Sequence[str], title: str) -> None:
         raise ValueError(f"{len(pictures)} pictures have {len(captions)} captions.")
     if not len(pictures):
         return
-    rows = -(-len(pictures) // IMAGE_COLUMNS)
+    columns = min(IMAGE_COLUMNS, len(pictures))
+    rows = -(-len(pictures) // columns)
     with plt.rc_context(STYLE):
         figure, grid = plt.subplots(
             rows,
-            IMAGE_COLUMNS,
-            figsize=(1.35 * IMAGE_COLUMNS, 1.75 * rows + 0.4),
+            columns,
+            figsize=(max(4, 1.35 * columns), 1.75 * rows + 0.4),
             layout="constrained",
+            squeeze=False,
         )
         try:
             figure.suptitle(title)
