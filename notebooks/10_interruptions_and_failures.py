@@ -158,8 +158,9 @@ assert min(list(difference.values())[:2]) > 1e-4, (
 workshop.save_results(resumed_with=difference)
 
 # %% [markdown]
-# None of the three raised an error. If a part is missing you get a *different* training, and no
-# message. (With dropout, the checkpoint also has to hold the state of the random numbers.)
+# None of the three raised an error. If you forget to restore a part, you get a *different*
+# training, and no message. (With dropout, the checkpoint also has to hold the state of the random
+# numbers.)
 #
 # A checkpoint should be written **atomically**, that is, completely or not at all: first under
 # another name, then renamed. If the instance disappears in the middle of writing, the previous
@@ -189,7 +190,8 @@ workshop.show_function("train/train_torch.py", "resume")
 # soon after its log has reached step `interrupt_at` (500, unless you changed it). On AWS you can't
 # order an interruption; the local endpoint can. (There the second job usually runs through. Its
 # hash is compared all the same, and no step is done twice.) The endpoint needs a moment to take the
-# instance away, and meanwhile the training goes on.
+# instance away, and meanwhile the training goes on, at some milliseconds a step. So the
+# interruption can fall anywhere between two checkpoints.
 #
 # `spot=True` sets three arguments of the estimator: `use_spot_instances`, `checkpoint_s3_uri`, and
 # `max_wait`, the limit for the job including the time in which it waits for an instance.
@@ -197,7 +199,7 @@ workshop.show_function("train/train_torch.py", "resume")
 # %%
 guess = workshop.guess(
     same=("Will both jobs end with the same weights, to the last bit?", ["yes", "no"]),
-    twice=f"Roughly how many steps will be done twice (checkpoint every {checkpoint_every})?",
+    twice=f"Checkpoints: every {checkpoint_every} steps. Your best guess: how many are done twice?",
 )
 
 # %%
@@ -310,8 +312,8 @@ workshop.save_results(
 # time ([PyTorch](https://docs.pytorch.org/docs/stable/notes/randomness.html)).
 #
 # With several ranks there is one more rule: **rank 0 alone writes**, and every rank resumes from
-# what rank 0 read. On the other instances the folder with the checkpoint may be empty. So rank 0
-# reads it and sends its contents to all:
+# what rank 0 read. On the other instances the folder with the checkpoint may be empty. So each
+# rank reads what its folder has, and then rank 0's contents replace everybody's:
 
 # %%
 workshop.show_function("train/train_torch_ddp.py", "resume")
@@ -483,9 +485,10 @@ workshop.save_results(fixed=corrected.as_described, hang_seconds=hang.seconds)
 # 1. Give each job a `max_run` that isn't much longer than it needs. It ends a job that nothing else
 #    ends.
 # 2. Give collectives a *short* timeout: `init_process_group(timeout=…)`. PyTorch's own is 30
-#    minutes for gloo and 10 for NCCL. After it a waiting rank fails, and its traceback shows the
-#    call in which it waited.
-# 3. Let every rank print a line now and then, with its rank in it. Then you see which one stopped.
+#    minutes for gloo and 10 for NCCL. After it a waiting rank fails. With gloo its traceback
+#    shows the call in which it waited; NCCL ends the process, and its log names the collective.
+# 3. Let every rank print a line now and then, with its rank and what it is about to do. In a hang
+#    all fall silent, but their last lines show which one is somewhere else.
 #
 # Try others at a shell: `workshop break` lists them, `workshop break rank-dies` runs one, and
 # `--fixed` runs it without the mistake.

@@ -233,7 +233,7 @@ RANKS = (
         "mismatched-shapes",
         "each of 2 ranks counts the classes in its own part of the data, which is sorted by label",
         "The ranks' models differ in shape, and DDP stops before the first step. All-reduce by "
-        "hand would hang, or add what does not belong together.",
+        "hand fails at the first tensor of another size. With other backends it can hang.",
         "What gives the model its shape must be the same on every rank: take it from the "
         "arguments, or let rank 0 count and broadcast it.",
         "02",
