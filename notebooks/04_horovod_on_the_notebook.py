@@ -284,8 +284,9 @@ workshop.save_results(independent=len(trainings), independent_weights=alone["wei
 #
 # **2. Pin the GPU.** Each process takes the GPU with the number of its local_rank; otherwise all
 # ranks of a host would use GPU 0. By default TensorFlow takes the whole memory of every GPU that it
-# sees. `set_memory_growth` makes it take only what it needs. On a CPU, `prepare` divides the cores
-# among the ranks instead.
+# sees. `set_memory_growth` makes it take only what it needs. `prepare`, which the one-process
+# script calls too, does the pinning: it gets the real local_rank now, not 0. On a CPU it divides
+# the cores among the ranks instead.
 #
 # **3. Scale the learning rate.** In Horovod's recipe each rank keeps the batch size that one
 # process had. So with `size` ranks the global batch is `size` times as large, and an epoch has
@@ -344,7 +345,7 @@ ablation.show_step(choice.script, 6)
 ablation.show_step(choice.script, 7, 8, 9)
 
 # %% [markdown]
-# > **If you read older examples:** `AdamOptimizer(lr=…)`, `tf.Session` hooks and
+# > **If you read older examples:** `tf.train.AdamOptimizer(…)`, `tf.Session` hooks and
 # > `BroadcastGlobalVariablesHook` belong to TensorFlow 1. Scripts that import `keras.engine` use a
 # > private module that was removed. Scripts that train with `model.fit` do step 4 with
 # > `hvd.DistributedOptimizer` and step 5 with `BroadcastGlobalVariablesCallback`. This course uses
@@ -444,11 +445,12 @@ workshop.save_results(hashes=hashes, optimizer_variables=late[0])
 # (**tensor fusion**: one large message instead of many small ones), all-reduced, and copied back.
 #
 # The variable `HOROVOD_TIMELINE` made rank 0 write down when each of these began and ended.
-# Normally Horovod negotiates a gradient once and remembers the answer. `HOROVOD_CACHE_CAPACITY=0`
-# switched that off, so that every step shows the negotiation. The table has one step, the last but
-# two. It says how long each phase took for a single gradient at most, and from the first gradient's
-# beginning to the last one's end. The second number is larger where gradients travel in several
-# messages: it includes the time between them.
+# Normally a rank describes a gradient to rank 0 only once, and later sends a single bit for it.
+# `HOROVOD_CACHE_CAPACITY=0` switched that off, so that every step shows the whole negotiation. The
+# table has one step, the last but two. For each phase it has the time from the first gradient's
+# beginning to the last one's end (`first to last`), and the longest time of a single gradient. The
+# two are nearly the same if all gradients travel in one message. With several messages the first is
+# clearly larger: it includes the time between them.
 
 # %%
 one = timeline.read(trace, step=max_steps - 2)  # a row for each gradient and phase
@@ -466,7 +468,7 @@ plots.gantt(bars, "One step: what happened to each gradient (measured)", "millis
 
 # %% [markdown]
 # You should see a row for each gradient of the model, named after its layer and its variable
-# (kernel or bias). Bars that begin and end together, to a few thousandths of a millisecond, were
+# (kernel or bias). All-reduce bars that begin and end together were
 # fused into one message. The narrow bars beside them are the copies. In the gaps Horovod does other
 # things, which the picture leaves out.
 #
@@ -475,17 +477,25 @@ plots.gantt(bars, "One step: what happened to each gradient (measured)", "millis
 # is long, look at the network, or on one machine at the cores that the ranks share. (If the cell
 # under *Set up* said that PyTorch takes Horovod's place, only the all-reduces are known.)
 #
-# In the negotiation every rank tells rank 0 what it has ready. So the same file says when each rank
-# had its last gradient, and who waits for whom. The next picture shows that, step by step; its
-# slider chooses the step. (The first step is missing: nothing in the file says when it began.)
+# In the negotiation every rank tells rank 0 what it has ready. So the same file says in which cycle
+# rank 0 heard that a rank had its last gradient. That shows which rank was late, but only to the
+# length of a cycle: a rank that misses one by very little seems to compute a millisecond longer.
+#
+# The next picture shows it step by step; its slider chooses the step. In the upper row of a rank it
+# computes, and then waits until the step's last all-reduce has ended; the lower row has the
+# all-reduces themselves. (The first step is missing: nothing in the file says when it began. The
+# second one looks long, because its bar begins at the end of the first all-reduces and holds all
+# that follows the first step, the broadcast among it.)
 
 # %%
 plots.interactive.timeline(timeline.by_rank(trace))
 
 # %% [markdown]
-# You can open the same file in Chrome (chrome://tracing). Two settings to know for many hosts:
-# `HOROVOD_HIERARCHICAL_ALLREDUCE=1` reduces within each host first and then between the hosts, and
-# with `HOROVOD_AUTOTUNE=1` Horovod searches for good settings by itself.
+# You can open the same file in Chrome (chrome://tracing). `print(trace)` says where it is; copy it
+# if you want to keep it. Two settings to know for many hosts: with GPUs and NCCL,
+# `HOROVOD_HIERARCHICAL_ALLREDUCE=1` reduces within each host first and then between the hosts (on
+# CPUs it has no effect), and with `HOROVOD_AUTOTUNE=1` Horovod searches for good settings by
+# itself.
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 gradients = one["tensor"].nunique()
@@ -536,8 +546,10 @@ share = (speeds[interleaved.RANKS] / speeds[interleaved.INDEPENDENT]).median()
 shares = speeds[interleaved.RANKS] / speeds[interleaved.INDEPENDENT]
 print(f"Two independent: {ceiling:.2f} x one process. Two ranks: {speedup:.2f} x.")
 print(f"In a round, two ranks reach {share:.0%} of what two independent processes reach ", end="")
-print(f"(median of the rounds: {shares.min():.0%} to {shares.max():.0%}).")
-if spread["highest"][interleaved.RANKS] > spread["lowest"][interleaved.INDEPENDENT]:
+print(f"(the median; single rounds range from {shares.min():.0%} to {shares.max():.0%}).")
+lowest, highest = spread["lowest"], spread["highest"]
+together, apart = interleaved.RANKS, interleaved.INDEPENDENT
+if highest[together] >= lowest[apart] and highest[apart] >= lowest[together]:
     print("The ranges in the picture overlap: this run doesn't show that the two differ.")
 if not 0.8 < share < 1.05:
     print("Something else uses the cores, so don't trust these numbers: measure again later.")
@@ -547,12 +559,12 @@ guess.compare(ceiling=ceiling, speedup=speedup)
 workshop.save_results(ceiling=ceiling, speedup=speedup, share=share)
 
 # %% [markdown]
-# Each factor is computed within a round, and then the median is taken. So it can differ from the
-# ratio of the bars above, and of the two other factors. Look at the black lines first: they reach
-# from the slowest round to the fastest. If they overlap widely, as on a busy machine, this run
-# can't tell which bar is longer, and the price of averaging is smaller than the noise. A round in
-# which the ranks beat the ceiling, or in which two processes are more than twice as fast as one, is
-# noise of this kind: something held up the slower side.
+# Each factor is computed within a round, and then the median is taken. So a factor can differ from
+# the ratio of the bars above, and the share from the ratio of the two other factors. Look at the
+# black lines first: they reach from the slowest round to the fastest. If they overlap widely, as on
+# a busy machine, this run can't tell which is faster, and the price of averaging is smaller than
+# the noise. A round in which the ranks beat the ceiling, or in which two processes are more than
+# twice as fast as one, is noise of this kind: something held up the slower side.
 #
 # On a quiet machine, judge Horovod by the share, not by the speed-up. If two independent processes
 # together are, say, only 1.6 times as fast as one, the machine is full, and no library is to blame.
@@ -566,10 +578,10 @@ workshop.save_results(ceiling=ceiling, speedup=speedup, share=share)
 #
 # On *one* machine with several GPUs TensorFlow needs neither MPI nor Horovod.
 # `tf.distribute.MirroredStrategy` keeps a copy of the model (a **replica**) on each device, in a
-# single process, and averages between them. There are no ranks: the process gives a part of each
-# batch to every device. Your machine may have no GPU, so the script divides the CPU into two
-# logical devices. (`mpirun -np 1` below only starts the script and collects what it prints; plain
-# `python` would do.)
+# single process, and adds up their gradients by an all-reduce. There are no ranks: the process
+# gives a part of each batch to every device. Your machine may have no GPU, so the script divides
+# the CPU into two logical devices. (`mpirun -np 1` below only starts the script and collects what
+# it prints; plain `python` would do.)
 
 # %%
 workshop.show_function("train/train_tf_mirrored.py", "train_step")
@@ -632,8 +644,8 @@ workshop.quiz("04")
 # - rank counts all processes, local_rank those of one host. With two or more hosts they differ.
 # - Six steps: init, pin, scale the rate, wrap the tape, broadcast after the first step, save on
 #   rank 0. Three more: shard, warm up, average metrics.
-# - A script that lacks the tape, the broadcast or the shard raises no error. Equal weights *and*
-#   no images in common are the proof.
+# - A script that lacks the tape, the broadcast or the shard raises no error. Equal weights
+#   several steps after the broadcast, *and* no images in common, are the proof.
 # - Compare a speed-up with that of two independent processes.
 #
 # ## Clean up
