@@ -345,11 +345,12 @@ ablation.show_step(choice.script, 6)
 ablation.show_step(choice.script, 7, 8, 9)
 
 # %% [markdown]
-# > **If you read older examples:** `tf.train.AdamOptimizer(…)`, `tf.Session` hooks and
-# > `BroadcastGlobalVariablesHook` belong to TensorFlow 1. Scripts that import `keras.engine` use a
-# > private module that was removed. Scripts that train with `model.fit` do step 4 with
-# > `hvd.DistributedOptimizer` and step 5 with `BroadcastGlobalVariablesCallback`. This course uses
-# > `DistributedGradientTape`, which doesn't depend on Keras.
+# > **If you read older examples:** `tf.train.AdamOptimizer(lr=…)` (which called it `learning_rate`
+# > even then), `tf.Session` hooks and `BroadcastGlobalVariablesHook` belong to TensorFlow 1.
+# > Scripts that import `keras.engine` use a private module that was removed. Scripts that train
+# > with `model.fit` do step 4 with `hvd.DistributedOptimizer` and step 5 with
+# > `BroadcastGlobalVariablesCallback`. This course uses `DistributedGradientTape`, which doesn't
+# > depend on Keras.
 
 # %% [markdown]
 # ## Leave one out

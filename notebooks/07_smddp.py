@@ -199,10 +199,10 @@ workshop.show_function("demos/collectives/two_tier.py", "all_reduce")
 
 # %% [markdown]
 # > Many texts describe *every* all-reduce as "reduce-scatter, all-reduce, gather". Those are the
-# > steps of the two-tier, or **hierarchical, all-reduce**. A flat ring consists of a reduce-scatter
-# > and an all-gather and has no all-reduce inside. On GPUs with NCCL, Horovod has a **hierarchical
-# > all-reduce**, too: `HOROVOD_HIERARCHICAL_ALLREDUCE=1`. NCCL, Nvidia's library for GPUs, chooses
-# > an algorithm by itself.
+# > steps of the two-tier, or hierarchical, all-reduce. A flat ring consists of a reduce-scatter and
+# > an all-gather and has no all-reduce inside. On GPUs with NCCL, Horovod has a
+# > **hierarchical all-reduce**, too: `HOROVOD_HIERARCHICAL_ALLREDUCE=1`. NCCL, Nvidia's library for
+# > GPUs, chooses an algorithm by itself.
 #
 # ## The cost, before it runs
 #
