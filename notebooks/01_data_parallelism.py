@@ -394,9 +394,9 @@ print(f"Its gradients missed {by_way['mean staleness'].median()['async']:.1f} up
 # In the table, *most* is the largest staleness of any gradient.
 #
 # In the picture, follow a fast worker. In sync mode it spends most of its time waiting for the slow
-# one; in async mode it waits only for the server. That has a price: a gradient that missed several
-# updates points downhill from where the weights *were*. So async trades waiting for staleness.
-# Lesson 03 measures what that does to learning.
+# one; in async mode it waits only for the server. That has a price: an update with a gradient that
+# missed several others goes downhill from where the weights *were*. So async trades waiting for
+# staleness. Lesson 03 measures what that does to learning.
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert table.loc[table["way"] == "sync", "most"].max() == 0, "A sync gradient is never stale."
