@@ -26,7 +26,8 @@
 # **Before:** [lesson 02](02_collectives.ipynb): all-reduce, α and β.
 # [Lesson 05](05_horovod_on_training_instances.ipynb): instances x processes.
 #
-# **Time:** 40 minutes, and 25 for the exercises. The jobs take about 3 of them.
+# **Time:** 40 minutes, and 25 for the exercises. Locally the jobs take about 3 of them; on AWS,
+# where each takes about 3 minutes, longer.
 #
 # **Where it runs:** this machine (`target = "local"`) or AWS (`target = "aws"`), the same cells.
 # Only here can the bandwidth be limited. On AWS each job gets what its instance type has.
@@ -50,8 +51,8 @@
 #   stacks up network --target aws`).
 # - `max_run`: the number of seconds after which SageMaker stops a job.
 #
-# In tables and pictures, **filled** bars and solid lines are measured on this machine. **Pale,
-# dashed** ones were recorded on another machine; they appear only where the kernel can't limit
+# In tables and pictures, **filled** bars are measured on this machine. **Pale** bars with dashed
+# outlines were recorded on another machine; they appear only where the kernel can't limit
 # bandwidth. **Outlined** bars and black marks are computed. Other people's figures come with a link
 # and a date.
 
@@ -119,7 +120,7 @@ print(unshaped or "This machine can limit the bandwidth between instances.")
 # > Some texts say that training in a VPC lowers latency. We know of no measurement that shows it: a
 # > VPC is a set of rules and addresses on top of the same cables. Lesson 05 runs the same job
 # > inside a VPC and outside. Run it on AWS to see whether the two differ there. A local run can't
-# > tell, because the endpoint connects both in the same way.
+# > tell, because the kit's local endpoint connects both in the same way.
 #
 # What a VPC does determine is **where** instances are. A subnet belongs to one Availability Zone,
 # that is, one or more data centres close together, and a network card has to be in the zone of its
@@ -146,16 +147,17 @@ diagrams.vpc(names | {"zone": subnet["AvailabilityZone"]})
 # %% [markdown]
 # The picture is drawn with the names of the network that this run used. Two ways out of it are off,
 # because they cost money: *interface endpoints* lead to other services of AWS, a *NAT gateway*
-# leads to the internet. Here is what each part is for, and what happens without it. The second and
-# the fourth row are the expensive ones: there is no error, and you pay until `max_run` stops the
-# job.
+# leads to the internet. Here is what each part is for, and what happens without it. The second row
+# is the expensive one: there is no error, and you pay until `max_run` stops the job. In the fourth,
+# `boto3` waits some minutes for an answer before it raises an error; a script that catches the
+# error and tries again goes on waiting.
 #
 # | part | what it is for | without it |
 # |---|---|---|
 # | **subnet**, in one zone | addresses | two zones: a longer way, billed by the GB |
 # | **security group**, open to its own members | ranks reach each other | ranks wait forever |
 # | S3 **gateway endpoint** | data in, model out | the download fails |
-# | **interface endpoints** (off here) | *your script* calls AWS, beyond S3 | the call hangs |
+# | **interface endpoints** (off here) | *your script* calls AWS, beyond S3 | it hangs for minutes |
 # | **NAT gateway** (off here) | `pip`, data from the web | `requirements.txt` times out |
 # | free **addresses**: 2 per instance, 5 with EFA | network cards | the job doesn't start |
 #
@@ -167,7 +169,7 @@ diagrams.vpc(names | {"zone": subnet["AvailabilityZone"]})
 #
 # (AWS: [training in a VPC](https://docs.aws.amazon.com/sagemaker/latest/dg/train-vpc.html), read
 # on 2026-11-21. `workshop preflight` checks the subnet, its free addresses and the group's rules
-# before you pay. It doesn't check the endpoints and the NAT gateway.)
+# before you pay. It doesn't check the VPC's endpoints and the NAT gateway.)
 #
 # People get the second row wrong most often. Below are the rules of this group. Which line lets
 # rank 0 reach rank 1 on another instance?
@@ -205,7 +207,8 @@ workshop.save_results(rules=rules, network=network)
 #
 # The table has the jobs of AWS. A local run has more of them: it limits the bandwidth, which AWS
 # doesn't offer, repeats the jobs on two instances for each limit, and compares two instance types
-# that you would pay more for. `instance_count` and the prices are those of all jobs in a row.
+# that you would pay more for. In each row, `instance_count` and the prices are the sums over that
+# row's jobs.
 
 # %%
 tried = ["wide"] if unshaped else links
@@ -238,10 +241,10 @@ workshop.save_results(usd=total, usd_at_most=most)
 # %% [markdown]
 # ## A slower link
 #
-# In a local run, each instance is a group of processes with a network card of its own. The endpoint
-# limits what that card sends and receives with `tc`, the kernel's traffic control. So bytes really
-# queue, as they do in a busy network. A job asks for a limit with one environment variable. AWS
-# ignores that variable.
+# In a local run, each instance is a group of processes with a network card of its own. The local
+# endpoint limits what that card sends and receives with `tc`, the kernel's traffic control. So
+# bytes really queue, as they do in a busy network. A job asks for a limit with one environment
+# variable. AWS ignores that variable.
 
 
 # %%
@@ -268,15 +271,20 @@ print(between("200mbit"))
 #
 # **Predict.** The model has about 1.1 MB of gradients. A link of 200 Mbit/s carries 25 MB per
 # second. A single instance takes the whole batch and sends nothing. The bandwidths to try are in
-# `links`, under *Set up*.
+# `links`, under *Set up*. For the third question compare what the bytes take at each of them with
+# what the second instance can save: at most half of a step on one instance, which takes 20 to 60 ms
+# on most machines.
 
 # %%
-middle, never = tried[len(tried) // 2], "at none of them"
+middle, never, always = tried[len(tried) // 2], "at none of them", "even with no limit"
 questions = {"two": "How many times as fast as on one instance is a DDP step on two, no limit?"}
 if not unshaped:
     questions |= {
         "longer": f"How much longer does a DDP step take at {middle} than with no limit, in ms?",
-        "first": ("At which limit are two instances first slower than one?", [*tried[1:], never]),
+        "first": (
+            "At which of these limits is a DDP step on two instances first slower than on one?",
+            [always, *tried[1:], never],
+        ),
     }
 guess = workshop.guess(**questions)
 
@@ -364,9 +372,8 @@ shown.rename(columns={"step_seconds": "median"}).round(1).add_suffix(f" (ms, {so
 # %%
 def first_slower(rows, one_instance) -> str:
     """The first limit, from fast to slow, at which two instances are slower than one."""
-    limited = rows[rows["link"] != "wide"]
-    slower = limited[limited["step_seconds"] > one_instance]
-    return slower["link"].iloc[0] if len(slower) else never
+    slower = list(rows["link"][rows["step_seconds"] > one_instance])
+    return always if "wide" in slower else slower[0] if slower else never
 
 
 by_name = dict(tuple(narrowing.groupby("name", sort=False)))
@@ -380,7 +387,7 @@ for name, rows in by_name.items():
         f"{1000 * alone[name]:.1f} ms on one instance, {1000 * free['step_seconds']:.1f} on two"
     )
     print(f"{name} without a limit: {both_ms}: {worth}")
-    print(f"    The first limit at which two are slower than one: {crossings[name]}")
+    print(f"    Two are slower than one (medians) first at: {crossings[name]}")
 answers["first"] = crossings["DDP"]
 
 # %% jupyter={"source_hidden": true} tags=["figure", "readme"]
@@ -431,24 +438,31 @@ assert all(one.nunique() == 1 for one in hashes.values()), "Two ranks did not tr
 # The dashed or dotted line is one instance. Where a solid line is above the line of its colour, the
 # second instance makes training slower: you pay twice and wait longer. Left of the grey line two
 # instances should take half as long as one. What they take longer goes into averaging and waiting.
+# Compare each library with itself only: one job computes with PyTorch, the other with TensorFlow,
+# and that alone makes a large difference.
 #
 # **Is any of the sending hidden behind computing?** DDP and Horovod can send the first gradients
 # while they still compute the last ones. If they hid nothing, a step would take its time without a
 # limit *plus* the bytes divided by the bandwidth. The table compares that sum with the measured
 # step. A negative number in its last column means that the step took even longer than the sum: more
-# than its bytes held it up, for example waiting for the other rank or for a core.
+# than its bytes held it up, for example waiting for the other rank or for a core. A positive number
+# isn't yet overlap with computing. The step without a limit already has an all-reduce in it, with
+# its copying and waiting, and part of that can also run while bytes queue on the link. Computing
+# can hide no more than the computing itself takes: compare with half of the step on one instance.
 
 # %%
 limited = narrowing[narrowing["link"] != "wide"].set_index(["name", "link"])
 free = narrowing[narrowing["link"] == "wide"].set_index("name")["step_seconds"]
 on_link = [gradient_bytes * 8e-6 / bandwidth.mbit(link) for _, link in limited.index]
 added_up = limited.index.get_level_values("name").map(free) + on_link
-hidden = pd.DataFrame({f"step ms ({source})": 1000 * limited["step_seconds"]})
-hidden["ms if nothing is hidden (computed)"] = 1000 * added_up
-hidden["hidden ms"] = hidden.iloc[:, 1] - hidden.iloc[:, 0]
-less = (hidden["hidden ms"] > 0.1 * hidden.iloc[:, 0]).sum()
-print(f"{less} of {len(hidden)} steps are clearly faster than that sum (by more than 10 %)")
-hidden.round(1)
+sums = pd.DataFrame({f"step ms ({source})": 1000 * limited["step_seconds"]})
+sums["sum ms (computed)"] = 1000 * added_up
+sums["sum minus step, ms"] = sums.iloc[:, 1] - sums.iloc[:, 0]
+less = (sums["sum minus step, ms"] > 0.1 * sums.iloc[:, 0]).sum()
+print(f"{less} of {len(sums)} steps are clearly faster than that sum (by more than 10 %)")
+for name in libraries:
+    print(f"{name}: half of the step on one instance is {1000 * alone[name] / 2:.1f} ms")
+sums.round(1)
 
 # %% [markdown]
 # This model leaves little to hide: nearly all of its bytes are in one tensor, the weights between
@@ -458,7 +472,8 @@ hidden.round(1)
 #
 # **At which bandwidth are one and two instances equally fast?** Where sending takes exactly as long
 # as the computing that the second instance saves. That saving is measured: it is the step on one
-# instance minus the step on two without a limit.
+# instance minus the step on two without a limit. If it is zero or less, there is no such bandwidth:
+# averaging and waiting cost more than the second instance saves, even without a limit.
 
 # %%
 for name in libraries:
@@ -473,10 +488,10 @@ for name in libraries:
         print(f"{name}: two instances saved nothing in this run, even without a limit")
 
 # %% [markdown]
-# You can move that point. With fewer bytes (a smaller model, half precision), or with more work
-# before they are sent (a larger batch), two instances keep up on a slower link. Exercise 3 has the
-# formula. On AWS you don't set the bandwidth. You choose an instance type, and with it a place on
-# the picture's horizontal axis.
+# You can move that point, or get one where there is none. With fewer bytes (a smaller model, half
+# precision), or with more work before they are sent (a larger batch), two instances keep up on a
+# slower link. Exercise 3 has the formula. On AWS you don't set the bandwidth. You choose an
+# instance type, and with it a place on the picture's horizontal axis.
 #
 # ## One large instance or many small ones?
 #
@@ -554,7 +569,9 @@ workshop.save_results(by_type={kind: list(one / 1000) for kind, one in by_type.i
 # (On AWS, and where bandwidth can't be limited, there is no table.) The larger instances have four
 # times the bandwidth, and eight ranks in the ring send 2 · 7/8 times the gradients where two ranks
 # send 2 · 1/2. So the all-reduce gains less than four times, while computing gains four times: the
-# larger the instances, the more communication matters.
+# larger the instances, the more communication matters. (What is measured can be less than bytes and
+# bandwidth give: a ring of eight has 14 rounds where a ring of two has 2, and each round has its
+# own α.)
 #
 # **The same number of ranks.** Should eight ranks be close together? Eight ranks can be in one
 # instance of eight, or in four instances of two. In a ring, each rank sends nearly twice its
@@ -650,7 +667,8 @@ workshop.save_results(placed=placed.to_dict("records"), off=float(off))
 # %% [markdown]
 # *By bytes* is computed: a link carries 2 (N - 1) / N times the gradients in a ring of all N ranks,
 # and 2 (n - 1) / n times in a ring of only the n instances. So two tiers gain most on few instances
-# with many ranks each.
+# with many ranks each. What is measured is less: the steps inside an instance take time of their
+# own and can use up a small gain.
 #
 # Read 1 x 8 with care. Nothing crosses the network there, and in a local run eight ranks compete
 # for this machine's few cores. Those bars show cores, not links between GPUs, and the model, which
@@ -707,11 +725,12 @@ for kind in nvlink:
 #
 # ## Choose by bandwidth
 #
-# This is what AWS documents for the types of this course ([EC2's list of
-# types](https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_NetworkCardInfo.html), read on
-# 2026-11-21). `Gbit/s` is what an instance can keep up. `burst` is a higher rate that it can have
-# for minutes only. "Up to 10 Gigabit" in a catalogue means the burst. NaN means that there is no
-# burst, or that the kit doesn't know the price.
+# This is what AWS documents for the types of this course (the fields `baselineBandwidthInGbps` and
+# `peakBandwidthInGbps` of EC2's
+# [DescribeInstanceTypes](https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_NetworkCardInfo.html),
+# read on 2026-11-21). `Gbit/s` is what an instance can keep up. `burst` is a higher rate that it
+# can have for minutes only. "Up to 10 Gigabit" in a catalogue means the burst. NaN means that there
+# is no burst, or that the kit doesn't know the price.
 
 # %%
 names = [
@@ -739,11 +758,12 @@ choose
 # the second instance saves, half of one instance's step. If sending takes longer, and nothing hides
 # it, two instances are slower than one.
 #
-# Three more things determine what a link gives you. A VPC with one subnet settles the first, and
-# has no influence on the others:
+# Three more things determine what a link gives you. A VPC with one subnet settles the first. The
+# others depend on the instance type and the software: a VPC doesn't improve them, but a wrong one
+# can keep EFA from working.
 #
 # - **One zone.** Between zones the way is longer, and each GB is billed.
-# - **One connection can't fill the link.** A single TCP connection gets at most 5 Gbit/s, or 10
+# - **One connection can't fill a fast link.** A single TCP connection gets at most 5 Gbit/s, or 10
 #   inside a *cluster placement group*
 #   ([EC2](https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-network-bandwidth.html),
 #   read on 2026-11-21). SageMaker places a job's instances itself; you can't name a group. Several
