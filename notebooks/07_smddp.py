@@ -97,8 +97,11 @@ digits = data_prep.digits.prepare(workshop.DATA / "digits", quiet=True)
 data = f"s3://{session.bucket}/data/digits"
 data_prep.upload(digits, data, client=session.client("s3"))
 channels = {"training": f"{data}/training", "test": f"{data}/test"}
+
+# %%
 unshaped = bandwidth.why_unshaped(session)
 kept = reference_results.load("07") if unshaped and target == "local" else None
+n_bytes = megabytes * 1_000_000
 source = "recorded" if kept else "measured"
 print(unshaped or "This machine can limit the bandwidth between instances.")
 
@@ -115,20 +118,19 @@ print(unshaped or "This machine can limit the bandwidth between instances.")
 # The picture below shows each message of three algorithms; thick arrows leave an instance. For n
 # bytes of gradients:
 #
-# | all-reduce of n bytes | what crosses each instance's link |
+# | all-reduce of n bytes | what each instance sends over its link |
 # |---|---|
-# | **ring in rank order**, 0 → 1 → … → 7 → 0 | only the hops 3 → 4 and 7 → 0: 2 · 7/8 · n |
+# | **ring in rank order**, 0 → 1 → … → 7 → 0 | one hop leaves it (3 → 4, 7 → 0): 2 · 7/8 · n |
 # | **ring that ignores the topology**, 0 → 4 → 1 → 5 → … | every hop: 4 times as much |
 # | **two tiers** | each instance's *sum*, not each rank's gradients: 2 · 1/2 · n |
 #
 # The first two are *flat*: they treat all ranks alike. The third adds up the gradients inside each
-# instance first. Then only two instances take part in the all-reduce over the network, not eight
-# ranks, and 2 · (N - 1) / N is 2 · 1/2 for two and 2 · 7/8 for eight.
+# instance first. Then the all-reduce over the network adds up two sums, one per instance, not eight
+# ranks' gradients (the ranks share the sending): 2 · (N - 1) / N is 2 · 1/2 for two and 2 · 7/8 for
+# eight.
+
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
-n_bytes = megabytes * 1_000_000
-
-
 def hops(rounds) -> list[tuple[int, int]]:
     """From which rank to which, of every message in some rounds of an all-reduce."""
     return [(message.source, message.to) for messages in rounds for message in messages]
@@ -235,6 +237,9 @@ workshop.save_results(usd=total, usd_at_most=most)
 # which a later section explains. Before the all-reduces, the job times single messages, inside an
 # instance and across. In a local run a second job repeats everything with unlimited bandwidth.
 #
+# Differences and ratios are taken within each block of measurements. The median of those is
+# printed, so it can differ a little from what the medians in a picture give.
+#
 # In the picture, a thin bar is the range of the measurements. A black line is what the bytes alone
 # would take on this link.
 
@@ -321,10 +326,10 @@ medians = (times.median() / 1000).to_dict()
 workshop.save_results(gain=gain, loss=loss, bound=bound, medians=medians)
 
 # %% [markdown]
-# The bound compares bytes. It holds if both algorithms take equally much longer than their bytes
-# alone (the black lines). gloo's ring often exceeds its line by more than two tiers exceed theirs,
-# and then two tiers gain more than the bound says. Our own ring is the fairer comparison: the two
-# tiers are made of the same code.
+# The bound compares bytes. Two tiers reach it if both algorithms exceed their black lines by the
+# same percentage. If gloo's ring exceeds its line by the larger percentage, two tiers gain more
+# than the bound says. Our own ring is the fairer comparison: the two tiers are made of the same
+# code.
 #
 # **With unlimited bandwidth** two tiers lose (the last line of a local run): what they save takes
 # hardly any time there, and their chunks, their second thread and their Python code cost some.
@@ -387,6 +392,7 @@ spans = pd.DataFrame(
 plots.gantt(spans, "When each tier works (computed)", "milliseconds")
 
 # %%
+# pieces: what the picture shows
 print(" and ".join(f"{name}: {1000 * found[-1].end:.0f} ms" for name, found in pieces.items()))
 within = sum(one.end - one.start for one in next(iter(pieces.values())) if one.tier == "inside")
 print(f"The tier inside needs {1000 * within:.0f} ms: chunks can't save more than that.")
@@ -503,10 +509,11 @@ workshop.save_results(mean_gradients={name: str(one) for name, one in gradients.
 # ## Buckets, and what they hide
 #
 # DDP closes a bucket as soon as it holds 25 MiB or more; the first one at 1 MiB, so that sending
-# can start early. (If you pass `bucket_cap_mb=25` yourself, that small first bucket is gone: the
-# limit then holds for all of them.) `backward()` computes gradients from the last layer to the
-# first, so the buckets fill in that order. While one bucket is being sent, `backward()` computes
-# the next: computing **hides** communicating.
+# can start early. (In recent versions that small first bucket is gone if you pass
+# `bucket_cap_mb=25` yourself: the limit then holds for all of them. PyTorch 2.2 keeps it.)
+# `backward()` computes gradients from the last layer to the first, so the buckets fill in that
+# order. While one bucket is being sent, `backward()` computes the next: computing **hides**
+# communicating.
 #
 # The next job shows it on two instances with one rank each. Its model is a ResNet, a convolutional
 # network with many layers. The job alternates four kinds of steps: computing only; sending only;
@@ -515,7 +522,7 @@ workshop.save_results(mean_gradients={name: str(one) for name, one in gradients.
 # Without any overlap a step would take as long as computing and sending together. What DDP's
 # buckets save of that sum is hidden. **Predict** which part of the sending that is. The model has
 # 56 MB of gradients in 84 tensors, a link of 1 Gbit/s carries 125 MB per second, and computing
-# takes about 0.2 s on a machine like ours, most of it in `backward()`.
+# takes 0.2 to 0.3 s on a machine like ours, most of it in `backward()`.
 
 # %%
 overlapping = PyTorch(
@@ -549,11 +556,12 @@ title = "How the tensors of a ResNet fall into DDP's buckets"
 plots.gantt(pd.DataFrame(bars), title, "MB of gradients")
 
 # %% [markdown]
-# A bucket can be larger than its limit, because DDP doesn't split tensors: the tensor that fills a
-# bucket closes it. Now a step as a timeline, recorded by `torch.profiler`: a row for what a rank
-# computes, a row for what it sends meanwhile. Of three profiled steps of each kind it shows the one
-# in the middle. A bar of an all-reduce begins when that rank is ready, so it includes the time in
-# which the rank waits for the other one.
+# (Most tensors are too small to be seen.) A bucket can be larger than its limit, because DDP
+# doesn't split tensors: the tensor that fills a bucket closes it. Now a step as a timeline,
+# recorded by `torch.profiler`: a row for what a rank computes, a row for what it sends meanwhile.
+# Of three profiled steps of each kind it shows the one in the middle. A bar of an all-reduce begins
+# when that rank is ready, so it includes the time in which the rank waits for the other one. Bars
+# that overlap share a row's height.
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
 link = "no limit" if unshaped else overlap_between
@@ -582,8 +590,9 @@ workshop.save_results(overlap=seen, hidden=hidden)
 # %% [markdown]
 # How to read the timeline: in the upper half the all-reduce begins when `backward` is over, or
 # nearly over, and both ranks wait for it. In the lower half the first all-reduces run *during*
-# `backward`, and they make it slower: sending takes some of the same core. So not all that runs at
-# the same time is saved, and in a disturbed run it can be nothing, or less. The bucket that starts
+# `backward`. Where an instance has a single core, as on a small local machine, they also make it
+# slower: sending takes some of that core. So not all that runs at the same time is saved, and in a
+# disturbed run it can be nothing, or less. The bucket that starts
 # last can never be hidden, because there is nothing left to compute. (It shares the link with the
 # one before it, so it need not end last.) *One bucket* can even take longer than computing and then
 # sending: DDP copies the gradients into the bucket and back, and no rank can send before the slower
@@ -609,8 +618,10 @@ workshop.show_function("demos/common/hooks_torch.py", "register")
 
 # %% [markdown]
 # **Predict.** With two ranks on each instance the ring sends 2 · 3/4 times the bytes over each
-# link, and two tiers send 2 · 1/2 times. (Below, a hook counts as faster or slower only if *all*
-# its epochs are faster, or slower, than all those of `default`.)
+# link, and two tiers send 2 · 1/2 times; 16 bits halve the bytes. There are 1.1 MB of gradients,
+# and a link of 100 Mbit/s carries 12.5 MB per second. A step also computes, so the ratio of the
+# bytes is the most that you can expect. (Below, a hook counts as faster or slower only if *all* its
+# epochs are faster, or slower, than all those of `default`.)
 
 # %%
 guess = workshop.guess(
@@ -742,8 +753,9 @@ if wanted:
 # %% [markdown]
 # ## Where it runs, and where not
 #
-# The SDK accepts `smdistributed` for many instance types, and the job then fails on the instance.
-# `preflight` knows more and says why. The next cell starts nothing and calls nothing on AWS.
+# The SDK accepts `smdistributed` whatever the instance type, and on most types the job then fails
+# on the instance. `preflight` knows more and says why. The next cell starts nothing and calls
+# nothing on AWS.
 
 # %% tags=["deterministic"]
 asked = {

@@ -130,8 +130,8 @@ workshop.save_results(bare_channel=made["ChannelName"])
 # %% [markdown]
 # The printed line has the channel's name, and how its files are distributed, which comes next. With
 # a bare address there is no channel for test data, and `SM_CHANNEL_TEST` isn't set. A script then
-# has to stop, or to keep some of the training data for the test. If it does neither, it measures
-# accuracy on the data that it trained on.
+# has to stop, or to keep some of the training data for the test. If it tests on the training folder
+# instead, it measures accuracy on the data that it trained on.
 #
 # ## Which files an instance gets
 #
@@ -286,8 +286,9 @@ workshop.save_results(read=read.T.to_dict())
 # - **Nobody divides**: every rank trains on everything, so an epoch on N ranks costs N times as
 #   much. It also happens in scripts that seem to divide. In a published one the call was
 #   `get_dataset(rank=dist.local_rank())` (`dist` was SMDDP's module), and `get_dataset` never used
-#   its `rank`. (Even if it did: with all files on both instances local_rank is the wrong number,
-#   because it is 0 on both.)
+#   its `rank`. (Even if it did: with all files on every instance, local_rank is the wrong number.
+#   It starts from 0 on each, so ranks with the same local_rank would read the same images, and some
+#   images would never be read.)
 # - **Both divide**: an epoch looks fast, because half of the images are never read.
 #
 # A channel divides among *instances*, never among the ranks of one. So if an instance runs several

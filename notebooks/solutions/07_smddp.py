@@ -30,8 +30,9 @@ import workshop
 # prepared, in 16 bits, and nothing is done after that.
 #
 # Write the function. The sum must be the mean over the ranks, and it must be finite whenever that
-# mean fits into 16 bits. `torch.float16` ends at 65,504: with two ranks, gradients of 70,000 and
-# 60,000 have a mean that fits. The tensor that you are given belongs to DDP, so don't change it.
+# mean fits into 16 bits and the ranks' gradients have the same sign. `torch.float16` ends at
+# 65,504: with two ranks, gradients of 70,000 and 60,000 have a mean that fits. The tensor that you
+# are given belongs to DDP, so don't change it.
 #
 # <details><summary>Hint</summary>
 # A number that is already infinite stays infinite when you divide it. So what has to come first?

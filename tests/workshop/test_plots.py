@@ -107,7 +107,8 @@ def test_bars_in_time(shown):
 
 
 def test_bars_in_time_that_overlap_share_a_row(shown):
-    rows = [("sends", "bucket", 0, 4), ("sends", "bucket", 3, 4), ("sends", "bucket", 5, 1)]
+    rows = [("sends", "bucket", 0, 5.1), ("sends", "bucket", 3, 4), ("sends", "bucket", 5.1, 1)]
+    rows[2] = ("sends", "bucket", 5.1 - 1e-12, 1)  # begins where the first ends, but for rounding
     plots.gantt(pd.DataFrame(rows, columns=["row", "kind", "start", "length"]), "A", "ms")
     first, second, third = shown[0].patches
     assert first.get_y() == third.get_y() < second.get_y()

@@ -47,7 +47,8 @@ def _lanes(spans: pd.DataFrame) -> list[int]:
     free: list[float] = []
     lanes = []
     for start, length in zip(spans["start"], spans["length"], strict=True):
-        lane = next((lane for lane, end in enumerate(free) if end <= start), len(free))
+        done = start + 1e-6 * length  # what ends and what begins may differ by rounding
+        lane = next((lane for lane, end in enumerate(free) if end <= done), len(free))
         free[lane : lane + 1] = [start + length]
         lanes.append(lane)
     return lanes
