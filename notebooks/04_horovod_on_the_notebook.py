@@ -226,12 +226,13 @@ workshop.save_results(
 # Take a script that trains in one process, and change nothing in it. Start it with `mpirun -np 2`.
 # What happens?
 #
-# Nine steps turn this script into a Horovod script: six that every Horovod script has, and three
-# that are often forgotten. The kit has only the finished script. `ablation.without` makes a copy of
-# it that lacks the steps you name. Without all nine, what is left is the one-process script.
+# Nine steps turn this script into a Horovod script: six basic ones, and three that are often
+# forgotten. The kit has only the finished script. `ablation.without` makes a copy of it that lacks
+# the steps you name. Without all nine, what is left is the one-process script.
 #
 # At its end each process prints hashes: of its weights, and of the images that it saw. If two
-# hashes are equal, so are the weights or images, to the last bit.
+# hashes are equal, so are the weights or images, to the last bit. (The script sets a seed, as the
+# trainings of lesson 01 did.)
 
 # %%
 guess = workshop.guess(
@@ -275,9 +276,9 @@ workshop.save_results(independent=len(trainings), independent_weights=alone["wei
 # %% [markdown]
 # ## Six steps
 #
-# Every Horovod script has the same six. Each diff below is cut from the script that runs further
-# down, `scripts/demos/train_tf_horovod_steps.py`: lines with `+` are new in that step, and `⋯`
-# stands for lines that are left out.
+# Every Horovod script that keeps each rank's batch size has the same six. Each diff below is cut
+# from the script that runs further down, `scripts/demos/train_tf_horovod_steps.py`: lines with `+`
+# are new in that step, and `⋯` stands for lines that are left out.
 #
 # **1. Start Horovod.** `hvd.init()` connects to the other processes. From here on a process knows
 # its rank.
@@ -312,18 +313,18 @@ ablation.show_step(choice.script, 4)
 # rank 0 sends its weights to all. The moment matters, because only variables that exist can be
 # sent. Keras creates some as late as the first step, such as the optimizer's momentum. A broadcast
 # before that leaves them out, without an error. So this script broadcasts once, **after the first
-# step**. Whatever each rank did in that step is overwritten. (There is another way: create the
-# variables early, with `optimizer.build`. Then you may broadcast before the first step. Lesson 05's
-# script does that.)
+# step**. Whatever the other ranks did in that step is overwritten. (There is another way: create
+# the variables early, with `optimizer.build`. Then you may broadcast before the first step. Lesson
+# 05's script does that.)
 
 # %%
 ablation.show_step(choice.script, 5)
 
 # %% [markdown]
-# **6. One rank writes.** The weights are equal, so one copy is enough, and concurrent writes
+# **6. One rank writes.** The weights are equal, so one copy is enough, and concurrent writes can
 # corrupt the file. So only rank 0 saves. But never put an all-reduce, or any other call that all
-# ranks must make, behind such an `if`: the others would wait for it forever. Exercise 1 is about
-# such hangs.
+# ranks must make, behind such an `if`: a rank that makes the call waits for those that never come
+# to it. The run hangs, or fails once they have ended. Exercise 1 is about such hangs.
 
 # %%
 ablation.show_step(choice.script, 6)
@@ -335,22 +336,22 @@ ablation.show_step(choice.script, 6)
 # then rank r takes image r, r + size, and so on.
 #
 # **8. Warm up.** At first the weights change fast, and the scaled learning rate may be too large
-# for them. So begin with the rate of one rank and raise it over the first steps.
+# for them. So raise it over the first steps, from about the rate of one rank.
 #
 # **9. Average the metrics.** What rank 0 computes is the loss on *its* images. The loss of the
-# model is the mean over all ranks. (If every rank printed its own, a log reader such as SageMaker's
-# would keep whichever came last.)
+# model is the mean over all ranks. So the script passes each loss that it reports through
+# `average`, which in one process was just `float`. (If every rank printed its own, a log reader
+# such as SageMaker's would keep whichever came last.)
 
 # %%
 ablation.show_step(choice.script, 7, 8, 9)
 
 # %% [markdown]
-# > **If you read older examples:** `tf.train.AdamOptimizer(lr=…)` (which called it `learning_rate`
-# > even then), `tf.Session` hooks and `BroadcastGlobalVariablesHook` belong to TensorFlow 1.
-# > Scripts that import `keras.engine` use a private module that was removed. Scripts that train
-# > with `model.fit` do step 4 with `hvd.DistributedOptimizer` and step 5 with
-# > `BroadcastGlobalVariablesCallback`. This course uses `DistributedGradientTape`, which doesn't
-# > depend on Keras.
+# > **If you read older examples:** `tf.train.AdamOptimizer`, `tf.Session` hooks and
+# > `BroadcastGlobalVariablesHook` belong to TensorFlow 1. Scripts that import `keras.engine` use a
+# > private module that was removed. Scripts that train with `model.fit` do step 4 with
+# > `hvd.DistributedOptimizer` and step 5 with `BroadcastGlobalVariablesCallback`. This course uses
+# > `DistributedGradientTape`, which doesn't depend on Keras.
 
 # %% [markdown]
 # ## Leave one out
@@ -478,15 +479,16 @@ plots.gantt(bars, "One step: what happened to each gradient (measured)", "millis
 # is long, look at the network, or on one machine at the cores that the ranks share. (If the cell
 # under *Set up* said that PyTorch takes Horovod's place, only the all-reduces are known.)
 #
-# In the negotiation every rank tells rank 0 what it has ready. So the same file says in which cycle
-# rank 0 heard that a rank had its last gradient. That shows which rank was late, but only to the
-# length of a cycle: a rank that misses one by very little seems to compute a millisecond longer.
+# In the negotiation every rank tells rank 0 what it has ready. So the file also shows when each
+# rank's last gradient was ready, but only to the length of a cycle: a rank that misses one by very
+# little seems to compute a millisecond longer.
 #
-# The next picture shows it step by step; its slider chooses the step. In the upper row of a rank it
-# computes, and then waits until the step's last all-reduce has ended; the lower row has the
-# all-reduces themselves. (The first step is missing: nothing in the file says when it began. The
-# second one looks long, because its bar begins at the end of the first all-reduces and holds all
-# that follows the first step, the broadcast among it.)
+# The next picture shows it step by step; its slider chooses the step. A rank's upper row shows it
+# computing, and then waiting until the step's last all-reduce has ended; the lower row has the
+# all-reduces themselves. Each step is drawn to its own scale, so read the milliseconds. (The first
+# step is missing: nothing in the file says when it began. The second one takes longest, because its
+# bar begins at the end of the first all-reduces and holds all that follows the first step, the
+# broadcast among it.)
 
 # %%
 plots.interactive.timeline(timeline.by_rank(trace))
@@ -552,8 +554,10 @@ lowest, highest = spread["lowest"], spread["highest"]
 together, apart = interleaved.RANKS, interleaved.INDEPENDENT
 if highest[together] >= lowest[apart] and highest[apart] >= lowest[together]:
     print("The ranges in the picture overlap: this run doesn't show that the two differ.")
-if not 0.8 < share < 1.05:
+if share >= 1.05:
     print("Something else uses the cores, so don't trust these numbers: measure again later.")
+elif share <= 0.8:
+    print("Averaging costs much here: the batch is small, or something else uses the cores.")
 guess.compare(ceiling=ceiling, speedup=speedup)
 
 # %% jupyter={"source_hidden": true} tags=["results"]
@@ -616,7 +620,7 @@ workshop.save_results(replicas=len(replicas))
 # | 1 | on the notebook instance itself, by `mpirun` | 04, this lesson |
 # | 2 | on training instances, one process each, by `fit()` | 05 |
 # | 3 | on training instances, several processes each | 05 |
-# | 4 | like 3, in a private network of your own, a VPC | 05 |
+# | 4 | like 2, in a private network of your own, a VPC | 05 |
 #
 # Way 1 is for trying things out. You pay for the notebook instance while you read and think, and
 # you can't change its size for one run. A job takes the instances that it needs, for as long as it
@@ -657,5 +661,5 @@ workshop.quiz("04")
 #
 # ## Next
 #
-# [05 · Horovod on training instances](05_horovod_on_training_instances.ipynb): the same nine
-# steps, on instances that you rent for minutes.
+# [05 · Horovod on training instances](05_horovod_on_training_instances.ipynb): the same steps but
+# for the scaled rate, on instances that you rent for minutes.

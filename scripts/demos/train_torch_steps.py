@@ -28,7 +28,7 @@ from common.report import Report, report_weights
 
 
 def warmed_up(step: int, scaled: float, size: int, warmup_steps: int) -> float:  # STEP 8
-    """Return the learning rate of a step, from 1: one rank's at first, later `scaled`."""  # STEP 8
+    """Return the learning rate of a step, from 1: near one rank's, later `scaled`."""  # STEP 8
     single = scaled / size  # STEP 8
     return single + (scaled - single) * min(1.0, step / max(1, warmup_steps))  # STEP 8
 
