@@ -30,7 +30,7 @@
 # where each takes about 3 minutes, longer.
 #
 # **Where it runs:** this machine (`target = "local"`) or AWS (`target = "aws"`), the same cells.
-# Only here can the bandwidth be limited. On AWS each job gets what its instance type has.
+# Only a local run can limit the bandwidth. On AWS each job gets what its instance type has.
 #
 # **Cost on AWS:** about 0.20 USD: four jobs of one or two `ml.c5.xlarge`, three of up to four
 # `ml.c5.2xlarge`, 3 minutes each (us-east-1, price list of 2026-09-27). At most 1.16 USD, whatever
@@ -148,18 +148,18 @@ diagrams.vpc(names | {"zone": subnet["AvailabilityZone"]})
 # The picture is drawn with the names of the network that this run used. Two ways out of it are off,
 # because they cost money: *interface endpoints* lead to other services of AWS, a *NAT gateway*
 # leads to the internet. Here is what each part is for, and what happens without it. The second row
-# is the expensive one: there is no error, and you pay until `max_run` stops the job. In the fourth,
-# `boto3` waits some minutes for an answer before it raises an error; a script that catches the
-# error and tries again goes on waiting.
+# is the expensive one: there is no error at first, and you pay until `max_run` stops the job, or
+# until the launcher gives up after an hour. In the fourth, `boto3` waits some minutes for an answer
+# before it raises an error; a script that catches the error and tries again goes on waiting.
 #
 # | part | what it is for | without it |
 # |---|---|---|
 # | **subnet**, in one zone | addresses | two zones: a longer way, billed by the GB |
-# | **security group**, open to its own members | ranks reach each other | ranks wait forever |
+# | **security group**, open to its own members | ranks reach each other | they wait, and you pay |
 # | S3 **gateway endpoint** | data in, model out | the download fails |
 # | **interface endpoints** (off here) | *your script* calls AWS, beyond S3 | it hangs for minutes |
 # | **NAT gateway** (off here) | `pip`, data from the web | `requirements.txt` times out |
-# | free **addresses**: 2 per instance, 5 with EFA | network cards | the job doesn't start |
+# | free **addresses**: AWS asks for 2 per instance, 5 with EFA | network cards | no start |
 #
 # (EFA is a faster kind of network card, which some instance types have. The end of this lesson
 # comes back to it.)
@@ -273,7 +273,8 @@ print(between("200mbit"))
 # second. A single instance takes the whole batch and sends nothing. The bandwidths to try are in
 # `links`, under *Set up*. For the third question compare what the bytes take at each of them with
 # what the second instance can save: at most half of a step on one instance, which takes 20 to 60 ms
-# on most machines.
+# on most machines. Even with no limit, averaging and waiting for the other rank take time. If they
+# take more than the second instance saves, it is slower from the start.
 
 # %%
 middle, never, always = tried[len(tried) // 2], "at none of them", "even with no limit"
@@ -338,8 +339,9 @@ results = workshop.run_jobs(jobs, channels)
 # %% [markdown]
 # Each job timed every epoch by itself. The table has the median step and the range over the epochs.
 # A `highest` far above the median is an epoch that was disturbed, for example by other programs on
-# the same cores. Go by the median. Where a library's medians don't even grow as the link gets
-# slower, its epochs were disturbed too often: draw your conclusions from the other library.
+# the same cores. Go by the median. Where a median falls although the link gets slower, epochs were
+# disturbed, unless the two ranges overlap widely: look at `lowest` instead. If that doesn't grow
+# either, run the jobs again when the machine is quieter.
 
 
 # %%
@@ -467,8 +469,9 @@ sums.round(1)
 # %% [markdown]
 # This model leaves little to hide: nearly all of its bytes are in one tensor, the weights between
 # the hidden layer and what comes before it. A tensor is sent when its whole gradient is computed,
-# so while this one travels there is hardly anything left to compute. Lesson 07 shows overlap on a
-# model with many layers.
+# so while this one travels only the first layers' gradients are left to compute: a few
+# milliseconds, little beside what the bytes need on a slow link. Lesson 07 shows overlap on a model
+# with many layers.
 #
 # **At which bandwidth are one and two instances equally fast?** Where sending takes exactly as long
 # as the computing that the second instance saves. That saving is measured: it is the step on one
@@ -586,7 +589,8 @@ workshop.save_results(by_type={kind: list(one / 1000) for kind, one in by_type.i
 #
 # **Predict** the times of `gloo` for 8 MB at 200 Mbit/s. On several instances, start with the bytes
 # that a link has to carry, 2 · 7/8 times the gradients, and add something for α and for waiting. In
-# one instance no link is crossed: take the β that lesson 02 measured.
+# one instance no link is crossed, but each rank still sends 2 · 7/8 times the gradients. Multiply
+# those bytes by lesson 02's β for several messages at once.
 
 # %%
 guess = workshop.guess(
@@ -666,13 +670,14 @@ workshop.save_results(placed=placed.to_dict("records"), off=float(off))
 
 # %% [markdown]
 # *By bytes* is computed: a link carries 2 (N - 1) / N times the gradients in a ring of all N ranks,
-# and 2 (n - 1) / n times in a ring of only the n instances. So two tiers gain most on few instances
-# with many ranks each. What is measured is less: the steps inside an instance take time of their
-# own and can use up a small gain.
+# and 2 (n - 1) / n times in a ring of only the n instances. So by bytes two tiers gain most on few
+# instances with many ranks each. What is measured is less, and on a busy machine it can be a loss:
+# the steps inside an instance take time of their own, and in a local run all ranks compete for this
+# machine's few cores while they do them. Then a bar can be far beyond its black mark.
 #
-# Read 1 x 8 with care. Nothing crosses the network there, and in a local run eight ranks compete
-# for this machine's few cores. Those bars show cores, not links between GPUs, and the model, which
-# knows only messages, can be far off.
+# Read 1 x 8 with even more care. Nothing crosses the network there, and in a local run eight ranks
+# compete for this machine's few cores. Those bars show cores, not links between GPUs, and the
+# model, which knows only messages, can be far off.
 #
 # ## The same question for large GPUs
 #
@@ -803,7 +808,7 @@ workshop.quiz("06")
 #
 # - A VPC decides who reaches whom. One subnet puts all instances into one zone, and that can help.
 # - The security group must let its own members in and out on every port. If it doesn't, nothing
-#   fails: the ranks wait, and you pay.
+#   fails at first: the ranks wait, and you pay.
 # - A step is computing and sending. Below a certain bandwidth more instances make it slower. That
 #   bandwidth follows from your bytes and your computing, so measure both.
 # - Usually fill an instance before you take the next one: links inside an instance are the fastest.
