@@ -31,6 +31,7 @@ from torch.nn.parallel import DistributedDataParallel
 from collectives import tiers
 from common.arguments import add_flag, number
 from common.errors import run_main
+from common.hooks_torch import parallel
 from common.ranks_torch import join_ranks, leave_ranks
 from common.report import emit
 
@@ -64,7 +65,7 @@ def main() -> None:
     own_gpu = dist.get_backend() == "nccl"
     device = torch.device("cuda", local_rank) if own_gpu else torch.device("cpu")
     torch.manual_seed(0)  # the same weights on every rank
-    models = {ONE: ddp(device, bucket_cap_mb=1000), OWN: ddp(device)}
+    models = {ONE: ddp(device, 1000), OWN: ddp(device)}
     torch.manual_seed(dist.get_rank())
     shape = (args.local_batch_size, 8, 8, 1)
     images = torch.randint(256, shape, dtype=torch.uint8).to(device)
@@ -95,9 +96,9 @@ def main() -> None:
     leave_ranks()
 
 
-def ddp(device: torch.device, **options) -> DistributedDataParallel:
+def ddp(device: torch.device, bucket_megabytes: float | None = None) -> DistributedDataParallel:
     """Return the deep model for 8 x 8 grey images, whose gradients DDP averages."""
-    return DistributedDataParallel(Classifier("deep", (8, 8, 1), 64).to(device), **options)
+    return parallel(Classifier("deep", (8, 8, 1), 64).to(device), bucket_megabytes)
 
 
 def measure(settings: dict[str, Callable], blocks: int) -> dict[str, list[float]]:

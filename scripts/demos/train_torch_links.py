@@ -13,13 +13,12 @@ from itertools import islice
 import torch
 import torch.distributed as dist
 from torch.nn.functional import cross_entropy
-from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
 from common.arguments import local_batch_size, parser_for
 from common.data import epochs_and_steps, load_channel
 from common.errors import run_main
-from common.hooks_torch import add_flags, register
+from common.hooks_torch import add_flags, parallel, register
 from common.link_bytes import LinkBytes
 from common.model_torch import Classifier, accuracy, prepare, save_model, weights_of
 from common.ranks_torch import join_ranks, leave_ranks, mean_over_ranks
@@ -43,13 +42,10 @@ def main() -> None:
     loader = DataLoader(dataset, local_batch, sampler=sampler, drop_last=True)
 
     model = Classifier(images.shape[1:], args.hidden_units).to(device)
-    # A limit that is given holds for the first bucket, too, which by default has 1 MiB.
-    limit = {"bucket_cap_mb": args.bucket_megabytes} if args.bucket_megabytes else {}
-    if args.all_reduce == "powersgd":
-        # Of gloo's two threads each bucket's hook keeps one, waiting for an all-reduce that needs
-        # the other: two buckets at a time wait for ever. So all gradients go into one.
-        limit = {"bucket_cap_mb": 1e6}
-    parallel_model = DistributedDataParallel(model, **limit)
+    # Of gloo's two threads each bucket's PowerSGD hook keeps one, waiting for an all-reduce that
+    # needs the other: two buckets at a time wait for ever. So all gradients go into one.
+    megabytes = 1e6 if args.all_reduce == "powersgd" else args.bucket_megabytes or None
+    parallel_model = parallel(model, megabytes)
     register(parallel_model, args)  # the communication hook
     optimizer = torch.optim.SGD(model.parameters(), args.learning_rate, momentum=0.9)
 

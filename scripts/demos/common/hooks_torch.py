@@ -84,6 +84,24 @@ def register(ddp_model: DistributedDataParallel, args: argparse.Namespace) -> No
         ddp_model.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
 
 
+def parallel(
+    model: torch.nn.Module, bucket_megabytes: float | None = None
+) -> DistributedDataParallel:
+    """Return `model` under DDP, with buckets of at most so many MiB; None: DDP's own limits.
+
+    The limit holds for the first bucket, too. PyTorch 2.2 leaves that one at 1 MiB whatever
+    bucket_cap_mb says, and takes another value from _DEFAULT_FIRST_BUCKET_BYTES alone.
+    """
+    if bucket_megabytes is None:
+        return DistributedDataParallel(model)
+    usual = dist._DEFAULT_FIRST_BUCKET_BYTES
+    dist._DEFAULT_FIRST_BUCKET_BYTES = int(bucket_megabytes * 2**20)
+    try:
+        return DistributedDataParallel(model, bucket_cap_mb=bucket_megabytes)
+    finally:
+        dist._DEFAULT_FIRST_BUCKET_BYTES = usual
+
+
 class TwoTier:
     """The two-tier all-reduce in a thread of its own, so that backward() can go on meanwhile.
 
