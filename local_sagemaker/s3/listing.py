@@ -27,9 +27,9 @@ def objects(store: ObjectStore, bucket: FakeBucket, request: Answer) -> Answer:
     told, last = _page(store, bucket, request, marker)
     for one in told["Contents"]:
         one["Owner"] = OWNER
-    told["Marker"] = _encoder(request)(marker)
+    told["Marker"] = encoder(request)(marker)
     if told["IsTruncated"] and request.get("Delimiter"):
-        told["NextMarker"] = _encoder(request)(last)
+        told["NextMarker"] = encoder(request)(last)
     return told
 
 
@@ -41,7 +41,7 @@ def objects_v2(store: ObjectStore, bucket: FakeBucket, request: Answer) -> Answe
         for one in told["Contents"]:
             one["Owner"] = OWNER
     told["KeyCount"] = len(told["Contents"]) + len(told["CommonPrefixes"])
-    told |= {"ContinuationToken": token, "StartAfter": _encoder(request)(start) or None}
+    told |= {"ContinuationToken": token, "StartAfter": encoder(request)(start) or None}
     if told["IsTruncated"]:
         told["NextContinuationToken"] = base64.urlsafe_b64encode(last.encode()).decode()
     return told
@@ -51,7 +51,7 @@ def versions(store: ObjectStore, bucket: FakeBucket, request: Answer) -> Answer:
     """ListObjectVersions: every version and delete marker, by key, the newest first."""
     prefix, after = request.get("Prefix") or "", request.get("KeyMarker") or ""
     marker = request.get("VersionIdMarker")
-    encode, most = _encoder(request), _most(request)
+    encode, most = encoder(request), _most(request)
     seen = store.version(bucket.name, after, marker) if marker else None
     number = seen.number if seen else 0
 
@@ -88,7 +88,7 @@ def _page(
 ) -> tuple[Answer, str]:
     """What both forms of ListObjects tell, and the last key or prefix of the page."""
     prefix = request.get("Prefix") or ""
-    encode, most = _encoder(request), _most(request)
+    encode, most = encoder(request), _most(request)
     found, folded, more = _fold(
         lambda first: store.keys(bucket.name, prefix, after, first),
         prefix,
@@ -134,7 +134,7 @@ def _fold(
 
 
 def _head(bucket: FakeBucket, request: Answer, most: int) -> Answer:
-    encode = _encoder(request)
+    encode = encoder(request)
     return {
         "Name": bucket.name,
         "Prefix": encode(request.get("Prefix") or ""),
@@ -158,7 +158,7 @@ def _version(one: Stored) -> Answer:
     return {"VersionId": one.version or NULL, "IsLatest": one.latest}
 
 
-def _encoder(request: Answer) -> Callable[[str], str]:
+def encoder(request: Answer) -> Callable[[str], str]:
     if request.get("EncodingType") == "url":
         return lambda text: quote(text)
     return lambda text: text

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from local_sagemaker.s3.blobs import Blobs, Segment
 
-FORMAT = 1
+FORMAT = 2
 SCHEMA = """
 CREATE TABLE versions (
     number INTEGER PRIMARY KEY,      -- newer versions of a key have higher numbers
@@ -44,7 +44,7 @@ CREATE TABLE uploads (
 );
 CREATE TABLE parts (
     upload TEXT NOT NULL, number INTEGER NOT NULL, modified REAL NOT NULL, size INTEGER NOT NULL,
-    etag TEXT NOT NULL, segments TEXT NOT NULL, fields TEXT NOT NULL,
+    etag TEXT NOT NULL, segments TEXT NOT NULL,
     PRIMARY KEY (upload, number)
 );
 """
@@ -209,13 +209,6 @@ class ObjectStore:
             )
         return found
 
-    def set_fields(self, bucket: str, key: str, version: str, fields: dict) -> None:
-        with self._change():
-            self.index.execute(
-                "UPDATE versions SET fields=? WHERE bucket=? AND key=? AND version=?",
-                (json.dumps(fields), bucket, key, version),
-            )
-
     def has_any(self, bucket: str) -> bool:
         """Whether a bucket holds a version or a delete marker of anything."""
         return self._one("bucket=? LIMIT 1", bucket) is not None
@@ -283,28 +276,23 @@ class ObjectStore:
             ).fetchall()
         return [Upload(*row[:4], json.loads(row[4])) for row in rows]
 
-    def put_part(
-        self, upload: str, number: int, segment: Segment, etag: str, fields: dict
-    ) -> Stored:
+    def put_part(self, upload: str, number: int, segment: Segment, etag: str) -> Stored:
+        now, size = _now(), segment[1]
         with self._change() as unwanted:
             old = self.index.execute(
                 "SELECT segments FROM parts WHERE upload=? AND number=?", (upload, number)
             ).fetchone()
             unwanted += [tuple(one) for one in json.loads(old[0])] if old else []
-            now = _now()
             self.index.execute(
-                "INSERT OR REPLACE INTO parts VALUES (?,?,?,?,?,?,?)",
-                (
-                    *(upload, number, now, segment[1], etag),
-                    *(json.dumps([segment]), json.dumps(fields)),
-                ),
+                "INSERT OR REPLACE INTO parts VALUES (?,?,?,?,?,?)",
+                (upload, number, now, size, etag, json.dumps([segment])),
             )
-        return Stored("", True, False, now, segment[1], etag, [segment], fields, "", number)
+        return Stored("", True, False, now, size, etag, [segment], {}, "", number)
 
     def parts(self, upload: str) -> list[Stored]:
         with self.lock:
             rows = self.index.execute(
-                "SELECT '', 1, 0, modified, size, etag, segments, fields, '', number FROM parts"
+                "SELECT '', 1, 0, modified, size, etag, segments, '{}', '', number FROM parts"
                 " WHERE upload=? ORDER BY number",
                 (upload,),
             ).fetchall()
@@ -332,16 +320,6 @@ def _now() -> float:
 
 def _stored(row: tuple) -> Stored:
     version, latest, marker, modified, size, etag, segments, fields, key, number = row
-    found = [(name, length) for name, length in json.loads(segments)]
-    return Stored(
-        version,
-        bool(latest),
-        bool(marker),
-        modified,
-        size,
-        etag,
-        found,
-        json.loads(fields),
-        key,
-        number,
-    )
+    found: list[Segment] = [(name, length) for name, length in json.loads(segments)]
+    what = bool(latest), bool(marker), modified, size, etag, found, json.loads(fields)
+    return Stored(version, *what, key, number)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import psutil
 import pytest
 
-from endpoint_harness import BUCKET, ROLE, SCRIPTS, Endpoint, estimator, start
+from endpoint_harness import BUCKET, ROLE, SCRIPTS, Endpoint
 from local_sagemaker import daemon
 
 AUDIT = Path(__file__).parent / "audit"
@@ -24,28 +23,16 @@ def listening(pid: int) -> set[str]:
     return {one.laddr.ip for one in found if one.status == psutil.CONN_LISTEN}
 
 
-def workshop(state: Path, *arguments: str) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [sys.executable, "-m", "workshop.cli", *arguments],
-        env={**os.environ, "WORKSHOP_STATE_DIR": str(state)},
-        capture_output=True,
-        text=True,
-        cwd=REPOSITORY,
-        timeout=120,
-    )
-
-
 def test_it_listens_on_loopback_alone(endpoint):
     assert listening(endpoint.running.pid) == {"127.0.0.1"}
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "", "192.0.2.7", "::"])
 def test_another_host_is_refused(tmp_path, host):
-    done = workshop(tmp_path / "state", "up", "--port", "0", "--host", host)
-    assert not daemon.stop(tmp_path / "state")
-    assert done.returncode != 0
-    assert f"--host {host}" in done.stderr
-    assert "Traceback" not in done.stderr
+    with pytest.raises(daemon.DaemonError, match=f"--host {host}: "):
+        daemon.checked_host(host, told_twice=False)
+    with pytest.raises(daemon.DaemonError, match=r"binds to 127\.0\.0\.1 or"):
+        daemon.checked_host("192.0.2.7", told_twice=True)
 
 
 def test_the_endpoint_itself_refuses_too(tmp_path):
@@ -55,26 +42,25 @@ def test_the_endpoint_itself_refuses_too(tmp_path):
 
 
 def test_told_twice_it_binds(tmp_path):
-    state, options = tmp_path / "state", ["--host", "0.0.0.0", "--i-know-this-is-not-safe"]
+    options = ["--host", "0.0.0.0", "--i-know-this-is-not-safe", "--isolation", "processes"]
+    one = Endpoint(tmp_path / "state", options)
     try:
-        done = workshop(state, "up", "--port", "0", "--isolation", "processes", *options)
-        assert done.returncode == 0, done.stderr
-        found = daemon.running(state)
-        assert listening(found.pid) == {"0.0.0.0"}
-        assert found.url.startswith("http://127.0.0.1:")
+        assert listening(one.running.pid) == {"0.0.0.0"}
+        assert one.running.url.startswith("http://127.0.0.1:")
     finally:
-        daemon.stop(state)
+        one.down()
 
 
 CLIENT = f"""
-import boto3, sagemaker, sys
+import boto3, json, sagemaker, sys
 from sagemaker.tensorflow import TensorFlow
 
+boto3.client("s3").create_bucket(Bucket={BUCKET!r})
 session = sagemaker.Session()
 uri = session.upload_data(sys.argv[1], key_prefix="data")
-one = TensorFlow(entry_point="show.py", source_dir={str(SCRIPTS)!r}, role={ROLE!r},
+one = TensorFlow(entry_point="phone_home.py", source_dir={str(SCRIPTS)!r}, role={ROLE!r},
     instance_count=1, instance_type="ml.m5.xlarge", framework_version="2.12", py_version="py310",
-    sagemaker_session=session)
+    sagemaker_session=session, environment=json.loads(sys.argv[2]))
 one.fit({{"training": uri}}, wait=False)
 name = one.latest_training_job.name
 told = session.describe_training_job(name)
@@ -85,88 +71,46 @@ boto3.client("sts").get_caller_identity()
 """
 
 
-def audited(path: Path, **more: str) -> dict[str, str]:
-    """Variables that make a Python note its connections in `path`."""
-    base = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
-    folders = os.pathsep.join([str(AUDIT), str(REPOSITORY)])
-    return {**base, "PYTHONPATH": folders, "AUDIT_FILE": str(path), **more}
+def audited(path: Path) -> dict[str, str]:
+    """Variables that make a Python note its connections in `path`, and refuse those that lead
+    elsewhere."""
+    return {"PYTHONPATH": os.pathsep.join([str(AUDIT), str(REPOSITORY)]), "AUDIT_FILE": str(path)}
 
 
-def targets(path: Path) -> set[tuple[str, str]]:
-    """(host, port) of everything noted."""
-    return {tuple(line.split()[1:3]) for line in path.read_text().splitlines()}
+def hosts(path: Path) -> set[str]:
+    """The hosts of everything noted."""
+    return {line.split()[1] for line in path.read_text().splitlines()}
 
 
-def test_a_whole_session_of_the_sdk_asks_nobody_else(endpoint, tmp_path):
+def test_endpoint_and_job_ask_nobody_else(tmp_path, monkeypatch, request):
+    """Nor does the SDK: a whole session of it, its job and its endpoint, every connection noted."""
+    for name, value in audited(tmp_path / "endpoint.log").items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(daemon, "_endpoint_environment", lambda: dict(os.environ))
+    endpoint = Endpoint(tmp_path / "state")
+    request.addfinalizer(endpoint.down)
     (tmp_path / "data.txt").write_text("x")
-    log = tmp_path / "audit.log"
-    client = subprocess.Popen(
-        [sys.executable, "-c", CLIENT, str(tmp_path / "data.txt")],
-        env=audited(log, HOME=str(tmp_path), **endpoint.env),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+    # An instance writes to none of this machine's files; what it says is in the job's log.
+    job_variables = {"PYTHONPATH": str(AUDIT), "AUDIT_FILE": "/dev/stderr"}
+    client = subprocess.run(
+        [sys.executable, "-c", CLIENT, str(tmp_path / "data.txt"), json.dumps(job_variables)],
+        env=os.environ | endpoint.env | audited(tmp_path / "client.log") | {"HOME": str(tmp_path)},
+        capture_output=True,
         text=True,
         cwd=tmp_path,
+        timeout=240,
     )
-    said, errors = client.communicate(timeout=240)
-    assert client.returncode == 0, errors
-    done = next(line for line in said.splitlines() if line.startswith("DONE")).split()
+    assert client.returncode == 0, client.stderr
+    done = next(line for line in client.stdout.splitlines() if line.startswith("DONE")).split()
     assert done[3] == "sagemaker-us-east-1-local"
-    assert targets(log) == {("127.0.0.1", str(endpoint.running.port))}
-    assert endpoint.wait(done[1]).status == "Completed"
-
-
-def test_the_audit_would_notice(tmp_path):
-    code = "import socket; socket.create_connection(('sts.us-east-1.amazonaws.com', 443))"
-    log = tmp_path / "audit.log"
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=audited(log), capture_output=True, text=True, timeout=60
-    )
-    assert "the test allows no connection to sts.us-east-1.amazonaws.com" in done.stderr
-    assert targets(log) == {("sts.us-east-1.amazonaws.com", "443")}
-
-
-@pytest.fixture
-def watched(tmp_path):
-    """An endpoint whose every connection is noted."""
-    one = Endpoint.__new__(Endpoint)
-    one.state, one.audit = tmp_path / "state", tmp_path / "endpoint.log"
-    one.state.mkdir()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "local_sagemaker", "--state", str(one.state), "--grace", "3"],
-        env=audited(one.audit),
-        stderr=subprocess.PIPE,
-        cwd=tmp_path,
-    )
-    deadline = time.monotonic() + 60
-    while (found := daemon.running(one.state)) is None:
-        assert process.poll() is None, process.stderr.read()
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    one.running, one.env = found, daemon.environment(one.state, found.port)
-    one.client("s3").create_bucket(Bucket=BUCKET)
-    one.put("data/part-0.txt", "x")
-    yield one
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(60) == 0
-    process.stderr.close()
-
-
-def test_endpoint_and_job_ask_nobody_else(watched, tmp_path, monkeypatch):
-    for name, value in watched.env.items():
-        monkeypatch.setenv(name, value)
-    import sagemaker
-
-    log = tmp_path / "job.log"
-    log.touch()
-    variables = {"PYTHONPATH": str(AUDIT), "AUDIT_FILE": str(log)}
-    session = sagemaker.Session(default_bucket=BUCKET)
-    one = estimator(session, "phone_home.py", instance_count=1, environment=variables)
-    job = watched.wait(start(one))
+    job = endpoint.wait(done[1])
     assert job.status == "Completed", job.description.get("FailureReason")
-    assert watched.get(f"s3://{BUCKET}/phoned") == b"home"
+    assert endpoint.get(f"s3://{BUCKET}/phoned") == b"home"
     assert len(job.lines("ACCOUNT")) == 1
-    assert len(job.lines("REFUSED")) == 1
+    assert len(job.lines("REFUSED")) == 1  # what leads elsewhere is noticed
+    assert hosts(tmp_path / "client.log") == {"127.0.0.1"}
     # Its own name is looked up by the toolkit, and its gateway leads to the endpoint.
-    assert {host for host, _ in targets(log)} <= {"127.0.0.1", "10.88.0.1", "algo-1", "192.0.2.1"}
-    assert {host for host, _ in targets(watched.audit)} <= {"127.0.0.1"}
+    said = {line.split()[1] for lines in job.log.values() for line in lines if "socket." in line}
+    assert "192.0.2.1" in said
+    assert said <= {"127.0.0.1", "10.88.0.1", "algo-1", "192.0.2.1"}
+    assert hosts(tmp_path / "endpoint.log") <= {"127.0.0.1"}

@@ -9,7 +9,7 @@ import pytest
 from moto_life import lives
 
 from local_sagemaker.moto_services import journal
-from local_sagemaker.moto_services.pickling import StatePickler
+from local_sagemaker.moto_services.state import StatePickler
 
 START = int(time.time() * 1000) - 60_000  # Unix milliseconds
 

@@ -16,7 +16,6 @@ from local_sagemaker.disk import files
 from local_sagemaker.disk.files import replace
 from local_sagemaker.moto_services.state import StateError
 from local_sagemaker.protocol.bodies import RequestBody
-from local_sagemaker.protocol.signatures import Verifier
 from local_sagemaker.server.app import Application
 
 FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -56,13 +55,6 @@ def test_a_save_that_failed_is_done_by_the_next(life):
         assert now.s3.list_buckets()["Buckets"][0]["Name"] == "bucket"
 
 
-def test_the_state_of_the_release_before(life, tmp_path):
-    (tmp_path / "s3.pickle").write_bytes(b"moto 5.2.5\n")
-    with pytest.raises(StateError, match="written by an earlier release") as caught, life():
-        pass
-    assert "`workshop down --forget`" in str(caught.value)
-
-
 def test_a_write_that_cannot_be_kept_is_refused(life, monkeypatch):
     """Over HTTP: an error in S3's form, and nothing that claims to have worked."""
     key = Credentials("KEY", "secret")
@@ -74,7 +66,7 @@ def test_a_write_that_cannot_be_kept_is_refused(life, monkeypatch):
         environ["HTTP_" + name.upper().replace("-", "_")] = value
     started = []
     with life() as now:
-        application = Application({}, now.state, Verifier(key))
+        application = Application({}, now.state, key)
         _fill_the_disk(monkeypatch)
         body = b"".join(application(environ, lambda *told: started.append(told)))
     assert [status for status, _ in started] == ["507 InsufficientStorage"]

@@ -124,16 +124,12 @@ def test_keys_that_the_endpoint_issued(endpoint):
     pair = (given["AccessKeyId"], given["SecretAccessKey"])
     told = client(endpoint, "sts", *pair, aws_session_token=given["SessionToken"])
     assert "assumed-role/learner/test" in told.get_caller_identity()["Arn"]
-    with pytest.raises(ClientError, match="InvalidClientTokenId"):
-        client(endpoint, "sts", *pair, aws_session_token="other").get_caller_identity()
-    given = sts.get_session_token()["Credentials"]
-    pair = (given["AccessKeyId"], given["SecretAccessKey"])
-    with pytest.raises(ClientError, match="InvalidAccessKeyId"):  # the token is a part of it
-        client(endpoint, "s3", *pair).list_buckets()
-    client(endpoint, "s3", *pair, aws_session_token=given["SessionToken"]).list_buckets()
-    assert sts.get_session_token()["Credentials"]["AccessKeyId"] != given["AccessKeyId"]
-    with pytest.raises(ClientError, match="call assume_role"):
-        sts.get_federation_token(Name="somebody")
+    for token in ({}, {"aws_session_token": "other"}):  # it is a part of the key
+        with pytest.raises(ClientError, match="InvalidClientTokenId"):
+            client(endpoint, "sts", *pair, **token).get_caller_identity()
+    for other in (sts.get_session_token, lambda: sts.get_federation_token(Name="somebody")):
+        with pytest.raises(ClientError, match="call assume_role"):
+            other()
 
 
 def test_a_form_is_told_what_to_send_instead(endpoint):
