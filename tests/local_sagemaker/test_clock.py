@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import time
 import uuid
@@ -73,29 +72,18 @@ def test_a_record_of_the_future_is_read_and_ended(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def elsewhen(tmp_path):
+def elsewhen(tmp_path, monkeypatch):
     """An endpoint whose clock, and whose jobs' supervisors', a file sets: seconds to add."""
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "sitecustomize.py").write_text(ANOTHER_CLOCK)
-    one = Endpoint.__new__(Endpoint)
-    one.state, one.clock = tmp_path / "state", tmp_path / "clock"
-    one.state.mkdir()
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
     folders = os.pathsep.join([str(tmp_path / "site"), str(REPOSITORY)])
-    process = subprocess.Popen(
-        [sys.executable, "-m", "local_sagemaker", "--state", str(one.state), "--grace", "3"],
-        env={**kept, "PYTHONPATH": folders, "CLOCK_FILE": str(one.clock)},
-        stderr=subprocess.DEVNULL,
-    )
-    deadline = time.monotonic() + 120
-    while (found := daemon.running(one.state)) is None:
-        assert process.poll() is None and time.monotonic() < deadline
-        time.sleep(0.05)
-    one.running, one.env = found, daemon.environment(one.state, found.port)
+    variables = {"PYTHONPATH": folders, "CLOCK_FILE": str(tmp_path / "clock")}
+    monkeypatch.setattr(daemon, "_endpoint_environment", lambda: os.environ | variables)
+    one = Endpoint(tmp_path / "state")
+    one.clock = tmp_path / "clock"
     one.client("s3").create_bucket(Bucket=BUCKET)
     yield one
-    process.terminate()
-    assert process.wait(60) == 0
+    one.down()
 
 
 def until(endpoint, name: str, secondary: str) -> None:
@@ -122,6 +110,7 @@ def begun(endpoint) -> str:
     return name
 
 
+@pytest.mark.soak
 @pytest.mark.namespaces
 def test_a_job_whose_clock_is_set_forward_and_back(elsewhen):
     name = begun(elsewhen)
