@@ -35,7 +35,6 @@ class Row:
     code: int = 2
     make: Callable[[Path], object] | None = None
     writes: tuple[str, ...] = ()
-    env: tuple[tuple[str, str], ...] = ()
 
 
 class Preloaded:
@@ -67,17 +66,14 @@ class Preloaded:
 
 
 def tree(folder: Path) -> dict[str, str]:
-    """Every path below `folder`, with its kind or its content's hash."""
-    found = {}
-    for path in sorted(folder.rglob("*")):
+    """Every path below `folder`, with its content's hash or what else it is."""
+
+    def told(path: Path) -> str:
         if path.is_symlink():
-            told = f"link to {os.readlink(path)}"
-        elif path.is_file():
-            told = hashlib.sha256(path.read_bytes()).hexdigest()
-        else:
-            told = "folder"
-        found[str(path.relative_to(folder))] = told
-    return found
+            return f"link to {path.readlink()}"
+        return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "folder"
+
+    return {str(path.relative_to(folder)): told(path) for path in folder.rglob("*")}
 
 
 def check(row: Row, run: Callable, tmp_path: Path) -> None:
@@ -94,7 +90,7 @@ def check(row: Row, run: Callable, tmp_path: Path) -> None:
     before = tree(around)
     argv = [word.replace("{here}", str(here)) for word in row.command.split(" ")]
     argv = [word.replace("~", " ") for word in argv]  # a word with a space in it
-    code, said = run(argv, here, variables(here, dict(row.env)), tmp_path / "said.txt")
+    code, said = run(argv, here, variables(here), tmp_path / "said.txt")
     assert "Traceback" not in said, said
     assert code == row.code, f"exit status {code}\n{said}"
     flat = " ".join(said.split())
@@ -107,10 +103,9 @@ def check(row: Row, run: Callable, tmp_path: Path) -> None:
     assert not strange, f"written, changed or lost: {sorted(strange)}"
 
 
-def variables(here: Path, more: dict[str, str]) -> dict[str, str]:
+def variables(here: Path) -> dict[str, str]:
     """A shell's variables, whose home and endpoint are the row's own."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(NOT_OURS)}
     kept |= {"HOME": str(here), "WORKSHOP_STATE_DIR": str(here / "state"), "COLUMNS": "400"}
     kept |= {"TMPDIR": str(here.parent.parent), "PYTHONDONTWRITEBYTECODE": "1"}
-    kept |= {"PYTHONPATH": str(REPOSITORY), "AWS_EC2_METADATA_DISABLED": "true"}
-    return kept | {name: value.replace("{here}", str(here)) for name, value in more.items()}
+    return kept | {"PYTHONPATH": str(REPOSITORY), "AWS_EC2_METADATA_DISABLED": "true"}
