@@ -140,28 +140,6 @@ def test_a_full_disk_changes_nothing(store):
     assert content(store, store.latest("bucket", "before")) == b"before"
 
 
-def test_a_listing_skips_what_lies_under_a_folded_prefix(store):
-    from local_sagemaker.s3 import listing
-
-    for number in range(30):
-        put(store, f"a/{number:02}", b"")
-    put(store, "b", b"")
-    rows = []
-    real = store._walk
-
-    def counted(*how):
-        for row in real(*how):
-            rows.append(row.key)
-            yield row
-
-    store._walk = counted
-    bucket = type("Bucket", (), {"name": "bucket"})
-    told = listing.objects_v2(store, bucket, {"Delimiter": "/"})
-    assert [one["Prefix"] for one in told["CommonPrefixes"]] == ["a/"]
-    assert [one["Key"] for one in told["Contents"]] == ["b"]
-    assert rows == ["a/00", "b"]
-
-
 def test_another_format_and_a_damaged_index_are_refused(tmp_path):
     ObjectStore(tmp_path).close()
     base = sqlite3.connect(tmp_path / "objects.sqlite")
