@@ -2,24 +2,102 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
+import socket
+import subprocess
 import sys
 import time
 import uuid
 from pathlib import Path
 
+import boto3
 import pytest
-from botocore.exceptions import ClientError
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
 from moto_life import lives
-from small_disk_harness import EndpointThere, needs_mounts, run
 
 from endpoint_harness import request
 
+REPOSITORY = Path(__file__).resolve().parents[2]
 MEGABYTE = 1 << 20
+START_SECONDS = 120
 WORKSHOP = str(Path(sys.executable).parent / "workshop")
 NOWHERE = "mount -t tmpfs -o ro tmpfs /tmp && mount -t tmpfs -o ro tmpfs /var/tmp && cd /proc"
 
-pytestmark = [pytest.mark.namespaces, needs_mounts()]
+pytestmark = pytest.mark.namespaces
+
+
+def there(mounts: str, *program: str, **variables: str) -> dict:
+    """What subprocess needs to run `program` after the shell commands `mounts`, which nobody else
+    sees."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+    unshare = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c"]
+    return {
+        "args": [*unshare, f'{mounts} && exec "$@"', "sh", *program],
+        "env": {**kept, "PYTHONPATH": str(REPOSITORY), **variables},
+    }
+
+
+def run(mounts: str, *program: str, **variables: str) -> subprocess.CompletedProcess:
+    """Run a program to its end there."""
+    how = there(mounts, *program, **variables)
+    return subprocess.run(**how, capture_output=True, text=True, timeout=240)
+
+
+class EndpointThere:
+    """An endpoint whose process runs after `mounts`. state: as it sees it."""
+
+    def __init__(self, mounts: str, state: str, **variables: str) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port = free.getsockname()[1]
+        self.state = state
+        program = [sys.executable, "-m", "local_sagemaker", "--state", state, "--grace", "1"]
+        program += ["--port", str(self.port), "--isolation", "processes"]
+        self.process = subprocess.Popen(
+            **there(mounts, *program, **variables),
+            stderr=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            text=True,
+        )
+        self._until_it_answers()
+
+    def _until_it_answers(self) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        while True:
+            try:
+                self.client("s3").list_buckets()
+                return
+            except (BotoCoreError, FileNotFoundError):  # the second: its key is not there yet
+                assert self.process.poll() is None, self.process.stderr.read()
+                assert time.monotonic() < deadline
+                time.sleep(0.1)
+
+    def client(self, service: str):
+        """A client that tries again nothing: what the first answer is, matters here."""
+        key = json.loads(self.inside(f"{self.state}/credentials.json").read_text())
+        return boto3.client(
+            service,
+            endpoint_url=f"http://127.0.0.1:{self.port}",
+            region_name="us-east-1",
+            aws_access_key_id=key["access_key_id"],
+            aws_secret_access_key=key["secret_access_key"],
+            config=Config(retries={"total_max_attempts": 1}, read_timeout=60, proxies={}),
+        )
+
+    def inside(self, path: str) -> Path:
+        """A path of its mounts, as this process reaches it."""
+        return Path(f"/proc/{self.process.pid}/root{path}")
+
+    def end(self) -> None:
+        self.process.terminate()
+        try:
+            self.process.wait(60)
+        finally:
+            self.process.kill()
+            self.process.wait()
+            self.process.stderr.close()
 
 
 @pytest.fixture(scope="module")

@@ -199,22 +199,13 @@ def test_what_a_page_could_send_is_refused_even_if_signed(endpoint, path, more):
     assert answer.startswith("HTTP/1.1 403 ") and "AccessDenied" in answer
 
 
-def test_the_endpoints_settings_outrank_the_config_file(endpoint, tmp_path):
+def test_the_aws_cli_needs_nothing_but_the_variables(endpoint, tmp_path):
+    """They outrank a config file that ignores them."""
     (tmp_path / "config").write_text("[default]\nignore_configured_endpoint_urls = true\n")
-    env = {"PATH": os.environ["PATH"], "AWS_CONFIG_FILE": str(tmp_path / "config"), **endpoint.env}
-    code = "import boto3; print(boto3.client('s3').meta.endpoint_url)"
-    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
-    assert done.stdout.strip() == endpoint.env["AWS_ENDPOINT_URL"], done.stderr
-
-
-def test_the_aws_cli_needs_nothing_but_the_variables(endpoint):
     cli = [sys.executable, "-m", "awscli", "s3", "ls"]
-    env = {"PATH": os.environ["PATH"], **endpoint.env}
-    done = subprocess.run(cli, env=env, capture_output=True, text=True, timeout=60)
+    env = {"PATH": os.environ["PATH"], "AWS_CONFIG_FILE": str(tmp_path / "config")}
+    done = subprocess.run(cli, env=env | endpoint.env, capture_output=True, text=True, timeout=60)
     assert BUCKET in done.stdout, done.stderr
-    env["AWS_SECRET_ACCESS_KEY"] = "other"
-    done = subprocess.run(cli, env=env, capture_output=True, text=True, timeout=60)
-    assert done.returncode != 0 and "SignatureDoesNotMatch" in done.stderr
 
 
 def test_the_key_is_its_owners_alone(endpoint, tmp_path):
