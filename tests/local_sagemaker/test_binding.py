@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from endpoint_harness import BUCKET, ROLE, SCRIPTS, Endpoint
+from endpoint_harness import Endpoint
 from local_sagemaker import daemon
 
 AUDIT = Path(__file__).parent / "audit"
@@ -51,66 +51,89 @@ def test_told_twice_it_binds(tmp_path):
         one.down()
 
 
-CLIENT = f"""
-import boto3, json, sagemaker, sys
+SCRIPT = """
+import os, socket
+import boto3
+
+files = os.listdir(os.environ["SM_CHANNEL_TRAINING"])
+print("HELLO of", os.environ["SM_CURRENT_HOST"], "with", files)
+print("loss: 0.5")
+if os.environ["SM_CURRENT_HOST"] == "algo-1":
+    open(os.path.join(os.environ["SM_MODEL_DIR"], "weights.json"), "w").write("[1, 2]")
+print("ACCOUNT", boto3.client("sts").get_caller_identity()["Account"])
+try:
+    socket.create_connection(("192.0.2.1", 80), timeout=2)
+except OSError as error:
+    print("REFUSED", error)
+"""
+
+CLIENT = """
+import io, json, sys, tarfile, time, types
+import boto3, sagemaker, sagemaker.session
 from sagemaker.tensorflow import TensorFlow
 
-boto3.client("s3").create_bucket(Bucket={BUCKET!r})
+# The SDK asks every 30 s whether a job has ended. Here its clock runs ten times as fast.
+sagemaker.session.time = types.SimpleNamespace(
+    time=lambda: 10 * time.time(), sleep=lambda seconds: time.sleep(seconds / 10)
+)
 session = sagemaker.Session()
-uri = session.upload_data(sys.argv[1], key_prefix="data")
-one = TensorFlow(entry_point="phone_home.py", source_dir={str(SCRIPTS)!r}, role={ROLE!r},
-    instance_count=1, instance_type="ml.m5.xlarge", framework_version="2.12", py_version="py310",
-    sagemaker_session=session, environment=json.loads(sys.argv[2]))
-one.fit({{"training": uri}}, wait=False)
-name = one.latest_training_job.name
-told = session.describe_training_job(name)
-again = TensorFlow.attach(name, sagemaker_session=session)
-print("DONE", name, told["TrainingJobStatus"], session.default_bucket())
-boto3.client("s3").list_buckets()
-boto3.client("sts").get_caller_identity()
+inputs = {"training": session.upload_data("numbers.csv", key_prefix="numbers")}
+estimator = TensorFlow(
+    entry_point="my_script.py",
+    role="arn:aws:iam::" + "0" * 12 + ":role/learner",
+    instance_count=2,
+    instance_type="ml.m5.xlarge",
+    framework_version="2.12",
+    py_version="py310",
+    sagemaker_session=session,
+    metric_definitions=[{"Name": "loss", "Regex": "loss: ([0-9.]+)"}],
+    environment=json.loads(sys.argv[1]),
+)
+estimator.fit(inputs)
+bucket, key = estimator.model_data.removeprefix("s3://").split("/", 1)
+body = boto3.client("s3").get_object(Bucket=bucket, Key=key)["Body"].read()
+print("MODEL", bucket, tarfile.open(fileobj=io.BytesIO(body)).getnames())
+TensorFlow.attach(estimator.latest_training_job.name, sagemaker_session=session)
 """
 
 
-def audited(path: Path) -> dict[str, str]:
-    """Variables that make a Python note its connections in `path`, and refuse those that lead
-    elsewhere."""
-    return {"PYTHONPATH": os.pathsep.join([str(AUDIT), str(REPOSITORY)]), "AUDIT_FILE": str(path)}
-
-
-def hosts(path: Path) -> set[str]:
-    """The hosts of everything noted."""
-    return {line.split()[1] for line in path.read_text().splitlines()}
+def hosts(noted: str) -> set[str]:
+    """The hosts of the connections and look-ups that the audit noted."""
+    return {line.split()[1] for line in noted.splitlines() if line.startswith("socket.")}
 
 
 def test_endpoint_and_job_ask_nobody_else(tmp_path, monkeypatch, request):
-    """Nor does the SDK: a whole session of it, its job and its endpoint, every connection noted."""
-    for name, value in audited(tmp_path / "endpoint.log").items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setattr(daemon, "_endpoint_environment", lambda: dict(os.environ))
+    """Nor does a client that knows nothing of this kit: the variables, the plain SDK, its own
+    script. Every connection is noted, and refused if it leads elsewhere."""
+    noted = {"PYTHONPATH": f"{AUDIT}{os.pathsep}{REPOSITORY}", "AUDIT_FILE": f"{tmp_path}/endpoint"}
+    monkeypatch.setattr(daemon, "_endpoint_environment", lambda: os.environ | noted)
     endpoint = Endpoint(tmp_path / "state")
     request.addfinalizer(endpoint.down)
-    (tmp_path / "data.txt").write_text("x")
+    (tmp_path / "my_script.py").write_text(SCRIPT)
+    (tmp_path / "numbers.csv").write_text("1,2\n")
     # An instance writes to none of this machine's files; what it says is in the job's log.
-    job_variables = {"PYTHONPATH": str(AUDIT), "AUDIT_FILE": "/dev/stderr"}
+    in_job = json.dumps({"PYTHONPATH": str(AUDIT), "AUDIT_FILE": "/dev/stderr"})
+    kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
+    kept |= {"PYTHONPATH": str(AUDIT), "AUDIT_FILE": f"{tmp_path}/client", "HOME": str(tmp_path)}
     client = subprocess.run(
-        [sys.executable, "-c", CLIENT, str(tmp_path / "data.txt"), json.dumps(job_variables)],
-        env=os.environ | endpoint.env | audited(tmp_path / "client.log") | {"HOME": str(tmp_path)},
+        [sys.executable, "-c", CLIENT, in_job],
+        env={**kept, **endpoint.env},
         capture_output=True,
         text=True,
         cwd=tmp_path,
         timeout=240,
     )
     assert client.returncode == 0, client.stderr
-    done = next(line for line in client.stdout.splitlines() if line.startswith("DONE")).split()
-    assert done[3] == "sagemaker-us-east-1-local"
-    job = endpoint.wait(done[1])
-    assert job.status == "Completed", job.description.get("FailureReason")
-    assert endpoint.get(f"s3://{BUCKET}/phoned") == b"home"
-    assert len(job.lines("ACCOUNT")) == 1
-    assert len(job.lines("REFUSED")) == 1  # what leads elsewhere is noticed
-    assert hosts(tmp_path / "client.log") == {"127.0.0.1"}
-    # Its own name is looked up by the toolkit, and its gateway leads to the endpoint.
-    said = {line.split()[1] for lines in job.log.values() for line in lines if "socket." in line}
-    assert "192.0.2.1" in said
-    assert said <= {"127.0.0.1", "10.88.0.1", "algo-1", "192.0.2.1"}
-    assert hosts(tmp_path / "endpoint.log") <= {"127.0.0.1"}
+    for host in ("algo-1", "algo-2"):
+        assert f"HELLO of {host} with ['numbers.csv']" in client.stdout
+    assert "MODEL sagemaker-us-east-1-local ['weights.json']" in client.stdout
+    assert "Training seconds:" in client.stdout
+    assert hosts((tmp_path / "client").read_text()) == {"127.0.0.1"}
+    assert hosts((tmp_path / "endpoint").read_text()) <= {"127.0.0.1"}
+    (found,) = endpoint.client("sagemaker").list_training_jobs()["TrainingJobSummaries"]
+    job = endpoint.wait(found["TrainingJobName"])
+    assert len(job.lines("ACCOUNT")) == len(job.lines("REFUSED")) == 2
+    # Instances' names are looked up by the toolkit, and the gateway leads to the endpoint.
+    asked = hosts("\n".join(line for lines in job.log.values() for line in lines))
+    assert "192.0.2.1" in asked
+    assert asked <= {"127.0.0.1", "10.88.0.1", "algo-1", "algo-2", "192.0.2.1"}

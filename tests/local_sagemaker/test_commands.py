@@ -179,14 +179,6 @@ def test_down_keeps_and_forget_forgets(tmp_path):
     assert set(os.listdir(one.state)) <= {"lock"}
 
 
-def test_a_port_that_is_taken(tmp_path):
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        why = refused(workshop(tmp_path, "up", "--port", str(port)))
-    assert why.startswith(f"Error: Port {port} on 127.0.0.1 cannot be used")
-    assert "--port 4601" in why
-
-
 def serving(state: Path) -> None:
     """As much of a start as needs the state directory, in this process."""
     serve.serve(state, 0, isolation="processes")
@@ -215,16 +207,15 @@ def test_something_in_the_way_of_the_state(tmp_path, monkeypatch, where, text, w
     assert remedy in str(caught.value)
 
 
-def test_why_it_does_not_start_is_one_line(tmp_path):
-    (tmp_path / "moto").mkdir()
-    (tmp_path / "moto" / "moto.pickle").write_text("moto 0.0.1\n")
-    why = refused(workshop(tmp_path, "up", "--port", "0"))
-    assert "was written by moto 0.0.1" in why and "`workshop down --forget`" in why
-    ok(workshop(tmp_path, "down", "--forget"))
-    assert os.listdir(tmp_path) == ["lock"]
+def test_what_cannot_be_started_is_one_line(tmp_path):
     (tmp_path / "file").write_text("in the way")
     why = refused(workshop(tmp_path / "file" / "state", "up"))
     assert "Not a directory" in why and "WORKSHOP_STATE_DIR" in why
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        why = refused(workshop(tmp_path / "state", "up", "--port", str(port)))
+    assert why.startswith(f"Error: Port {port} on 127.0.0.1 cannot be used")
+    assert "--port 4601" in why
 
 
 STALE = '{"pid": 1, "port": 1, "host": "127.0.0.1", "isolation": "", "why": "", "started": 0}'
