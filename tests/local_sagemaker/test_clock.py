@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 import time
-import uuid
 from pathlib import Path
 
 import pytest
@@ -86,39 +85,22 @@ def elsewhen(tmp_path, monkeypatch):
     one.down()
 
 
-def until(endpoint, name: str, secondary: str) -> None:
-    deadline = time.monotonic() + 120
-    api = endpoint.client("sagemaker")
-    while api.describe_training_job(TrainingJobName=name)["SecondaryStatus"] != secondary:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
-def begun(endpoint) -> str:
-    """A job that trains for six seconds."""
-    name = f"clock-{uuid.uuid4().hex[:10]}"
-    body = request(name)
-    body.pop("HyperParameters")
-    body["StoppingCondition"]["MaxRuntimeInSeconds"] = 1800
-    body["AlgorithmSpecification"] |= {
-        "ContainerEntrypoint": [sys.executable, "-c"],
-        "ContainerArguments": [
-            "import time; [(print('TICK', n, flush=True), time.sleep(0.5)) for n in range(12)]"
-        ],
-    }
-    endpoint.client("sagemaker").create_training_job(**body)
-    return name
-
-
 @pytest.mark.soak
 @pytest.mark.namespaces
 def test_a_job_whose_clock_is_set_forward_and_back(elsewhen):
-    name = begun(elsewhen)
-    until(elsewhen, name, "Training")
+    """It trains for six seconds, of at most half an hour."""
+    body, api = request("clock"), elsewhen.client("sagemaker")
+    body["StoppingCondition"]["MaxRuntimeInSeconds"] = 1800
+    script = "import time; [(print('TICK', n, flush=True), time.sleep(0.5)) for n in range(12)]"
+    command = {"ContainerEntrypoint": [sys.executable, "-c"], "ContainerArguments": [script]}
+    body["AlgorithmSpecification"] |= command
+    api.create_training_job(**body)
+    while api.describe_training_job(TrainingJobName="clock")["SecondaryStatus"] != "Training":
+        time.sleep(0.05)
     for step in (HOUR, -HOUR):
         elsewhen.clock.write_text(str(step))
         time.sleep(1.5)
-    job = elsewhen.wait(name)
+    job = elsewhen.wait("clock")
     assert job.status == "Completed", job.description.get("FailureReason")
     told = job.description
     found = [told["CreationTime"], told["TrainingStartTime"]]

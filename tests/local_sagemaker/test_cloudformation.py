@@ -96,7 +96,13 @@ def test_a_network_outlives_a_restart_and_a_deleted_stack_does_not_come_back(lif
         now.save()
     with life() as now:
         assert standing(now) == without | {"gateways": 1}
+        key = {"bucket": "one-that-goes", "key": "key"}
+        now.state.objects.put(**key, versioned=False, segments=[], etag="", fields={})
         now.client("cloudformation").delete_stack(StackName="net")
+        # As on AWS, a bucket that is not empty stays.
+        assert [one["Name"] for one in now.s3.list_buckets()["Buckets"]] == ["one-that-goes"]
+        now.state.objects.remove(**key, version="null")
+        now.s3.delete_bucket(Bucket="one-that-goes")
         now.save()
     with life() as now:
         client = now.client("cloudformation")

@@ -37,11 +37,6 @@ def test_an_operation_that_moto_lacks(endpoint, service, call, members):
     assert caught.value.response["ResponseMetadata"]["RetryAttempts"] == 0
 
 
-def test_an_unsigned_call(endpoint):
-    status, code, _ = error(endpoint, CREATE, {}, service="")
-    assert (status, code) == (403, "MissingAuthenticationTokenException")
-
-
 def test_a_body_that_is_no_json_object(endpoint):
     whats = dict.fromkeys((b"{", b"not json", b"\xff\xfe", b"[" * 20000), "is not JSON")
     for body, what in {
@@ -95,12 +90,3 @@ def test_an_upload_that_breaks_off_leaves_no_object(endpoint):
     assert "<Code>IncompleteBody</Code>" in answer
     with pytest.raises(ClientError, match="404"):
         endpoint.client("s3").head_object(Bucket=BUCKET, Key="half")
-
-
-def test_a_web_page_may_not_call(endpoint):
-    """A page in the learner's browser could otherwise run programs on this machine."""
-    status, code, _ = error(endpoint, "SageMaker.ListTrainingJobs", {}, Origin="http://evil.test")
-    assert (status, code) == (403, "AccessDenied")
-    lines = "OPTIONS / HTTP/1.1\nHost: 127.0.0.1\nOrigin: http://evil.test"
-    lines += "\nAccess-Control-Request-Method: POST"
-    assert "access-control-allow" not in raw(endpoint, lines, end=True).lower()

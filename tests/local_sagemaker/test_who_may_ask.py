@@ -19,7 +19,7 @@ import requests
 from botocore.config import Config
 from botocore.exceptions import ClientError
 from nobody_helpers import only_root, run_as_nobody
-from raw_http import head, raw
+from raw_http import error, head, raw
 
 from endpoint_harness import BUCKET
 from local_sagemaker import credentials, daemon
@@ -62,7 +62,9 @@ def test_a_wrong_key_gets_awss_error(endpoint, service):
         assert "workshop env" in str(caught.value)
 
 
-def test_unsigned_s3_is_denied_and_stores_nothing(endpoint):
+def test_an_unsigned_call_is_denied_and_stores_nothing(endpoint):
+    told = error(endpoint, LIST, {}, service="")
+    assert told[:2] == (403, "MissingAuthenticationTokenException")
     lines = f"PUT /{BUCKET}/stolen HTTP/1.1\nHost: 127.0.0.1\nContent-Length: {5 << 30}"
     answer = raw(endpoint, lines, b"x" * 1000, end=True)
     assert answer.startswith("HTTP/1.1 403 ") and "<Code>AccessDenied</Code>" in answer
