@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from unittest import mock
+
+import click
+from click.testing import CliRunner
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-DEMOS = REPOSITORY / "scripts" / "demos"
-SERVER = Path(__file__).with_name("preloaded_server.py")
-SECONDS = 120  # for one program, on a busy machine
 # A learner's own variables that would send a program elsewhere.
 NOT_OURS = ("AWS_", "SM_", "WORKSHOP_", "TF_CONFIG", "OMPI_", "RANK", "WORLD_SIZE", "MASTER_")
 
@@ -37,32 +36,17 @@ class Row:
     writes: tuple[str, ...] = ()
 
 
-class Preloaded:
-    """A process that has imported `modules`, and runs programs in forks of itself."""
+def of_click(command: click.Command) -> Callable:
+    """What `check` needs to run a click command in this process."""
 
-    def __init__(self, *modules: str) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, str(SERVER), *modules],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            cwd=REPOSITORY,
-            env={**os.environ, "PYTHONPATH": f"{REPOSITORY}{os.pathsep}{DEMOS}"},
-        )
-        assert self.process.stdout.readline() == "ready\n"
+    def run(argv: list[str], here: Path, environ: dict[str, str]) -> tuple[int, str]:
+        with mock.patch.dict(os.environ, environ, clear=True), contextlib.chdir(here):
+            done = CliRunner().invoke(command, argv)
+        if done.exception and not isinstance(done.exception, SystemExit):
+            raise done.exception
+        return done.exit_code, done.output
 
-    def run(self, argv: list[str], cwd: Path, env: dict[str, str], said: Path) -> tuple[int, str]:
-        """Run a program to its end; its exit status and what it said."""
-        task = {"argv": argv, "cwd": str(cwd), "env": env, "said": str(said), "seconds": SECONDS}
-        self.process.stdin.write(json.dumps(task) + "\n")
-        self.process.stdin.flush()
-        code = int(self.process.stdout.readline())
-        return code, said.read_text(errors="replace")
-
-    def close(self) -> None:
-        self.process.stdin.close()
-        assert self.process.wait(30) == 0
-        self.process.stdout.close()
+    return run
 
 
 def tree(folder: Path) -> dict[str, str]:
@@ -79,7 +63,8 @@ def tree(folder: Path) -> dict[str, str]:
 def check(row: Row, run: Callable, tmp_path: Path) -> None:
     """The row's program fails as the row says, shows no stack trace, and changes nothing.
 
-    run: takes argv, the working directory, the variables and a file for what is said.
+    run: takes the command's words, the working directory and the variables; gives the exit status
+    and what was said.
     """
     around = tmp_path / "around"
     here = around / "here"
@@ -90,7 +75,7 @@ def check(row: Row, run: Callable, tmp_path: Path) -> None:
     before = tree(around)
     argv = [word.replace("{here}", str(here)) for word in row.command.split(" ")]
     argv = [word.replace("~", " ") for word in argv]  # a word with a space in it
-    code, said = run(argv, here, variables(here), tmp_path / "said.txt")
+    code, said = run(argv, here, variables(here))
     assert "Traceback" not in said, said
     assert code == row.code, f"exit status {code}\n{said}"
     flat = " ".join(said.split())

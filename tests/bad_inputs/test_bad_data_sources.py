@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from bad_inputs_helpers import Preloaded, Row, check
+from bad_inputs_helpers import Row, check, of_click
+
+from data_prep.__main__ import main
 
 MNIST = ("train-images-idx3", "train-labels-idx1", "t10k-images-idx3", "t10k-labels-idx1")
 CIFAR = "cifar-10-binary.tar.gz"
@@ -103,13 +105,6 @@ FAILS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def preloaded():
-    one = Preloaded("click", "sklearn.datasets", "boto3", "pooch", "tqdm")
-    yield one
-    one.close()
-
-
 @pytest.mark.parametrize("row", [*USE, *FAILS], ids=lambda row: row.what.replace(" ", "-"))
-def test_data_that_is_refused(row, preloaded, tmp_path):
-    check(row, lambda argv, *where: preloaded.run(["-m", "data_prep", *argv], *where), tmp_path)
+def test_data_that_is_refused(row, tmp_path):
+    check(row, of_click(main), tmp_path)

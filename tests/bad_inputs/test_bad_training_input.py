@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import io
+import json
+import os
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
-from bad_inputs_helpers import DEMOS, Preloaded, Row, check
+from bad_inputs_helpers import REPOSITORY, Row, check
 
+DEMOS = REPOSITORY / "scripts" / "demos"
+SERVER = Path(__file__).with_name("preloaded_server.py")
+SECONDS = 120  # for one program, on a busy machine
 IMAGES = np.random.default_rng(0).integers(0, 256, (64, 8, 8, 1), np.uint8)
 LABELS = np.arange(64) % 10
 
@@ -157,6 +164,35 @@ DATA += [
 ]
 
 
+class Preloaded:
+    """A process that has imported `modules`, and runs programs in forks of itself."""
+
+    def __init__(self, *modules: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, str(SERVER), *modules],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=REPOSITORY,
+            env={**os.environ, "PYTHONPATH": f"{REPOSITORY}{os.pathsep}{DEMOS}"},
+        )
+        assert self.process.stdout.readline() == "ready\n"
+
+    def run(self, argv: list[str], cwd: Path, env: dict[str, str]) -> tuple[int, str]:
+        """Run a demonstration to its end; its exit status and what it said."""
+        said, argv = cwd.parent.parent / "said.txt", [str(DEMOS / argv[0]), *argv[1:]]
+        task = {"argv": argv, "cwd": str(cwd), "env": env, "said": str(said), "seconds": SECONDS}
+        self.process.stdin.write(json.dumps(task) + "\n")
+        self.process.stdin.flush()
+        code = int(self.process.stdout.readline())
+        return code, said.read_text(errors="replace")
+
+    def close(self) -> None:
+        self.process.stdin.close()
+        assert self.process.wait(30) == 0
+        self.process.stdout.close()
+
+
 @pytest.fixture(scope="module")
 def preloaded():
     one = Preloaded("torch", "torch.utils.data", "torch.distributed", "torch._dynamo")
@@ -164,25 +200,14 @@ def preloaded():
     one.close()
 
 
-def ids(row: Row) -> str:
-    return row.what.replace(" ", "-")
-
-
-@pytest.mark.parametrize("row", [*FLAGS, *DATA], ids=ids)
+@pytest.mark.parametrize("row", [*FLAGS, *DATA], ids=lambda row: row.what.replace(" ", "-"))
 def test_training_that_is_refused(row, preloaded, tmp_path):
-    def run(argv, *where):
-        return preloaded.run([str(DEMOS / argv[0]), *argv[1:]], *where)
-
-    check(row, run, tmp_path)
+    check(row, preloaded.run, tmp_path)
 
 
 def test_the_same_row_with_right_input_trains(preloaded, tmp_path):
     """Else every row above could be refused for a reason of its own making."""
-    right = Row("right", torch_script("--max-steps 1"), ("weights_sha256",), code=0)
-
-    def run(argv, *where):
-        return preloaded.run([str(DEMOS / argv[0]), *argv[1:]], *where)
-
-    one = Row(right.what, right.command, right.words, 0, channels(), writes=("model",))
-    check(one, run, tmp_path)
+    command = torch_script("--max-steps 1")
+    right = Row("right", command, ("weights_sha256",), 0, channels(), writes=("model",))
+    check(right, preloaded.run, tmp_path)
     assert (tmp_path / "around" / "here" / "model" / "model.pt").is_file()
