@@ -78,17 +78,10 @@ def error(endpoint, target: str, body: object = b"", service: str = "sagemaker",
     return status, told["__type"], told["message"]
 
 
-def raw(endpoint, head: str, body: bytes = b"", end: bool = False) -> str:
-    """Send these very bytes; what comes back within 60 s. end: then close our side."""
+def raw(endpoint, head: str, body: bytes = b"") -> str:
+    """Send these very bytes; what comes back."""
     lines = "\r\n".join([*head.strip().splitlines(), "Connection: close"])
-    with socket.create_connection((HOST, endpoint.running.port), timeout=60) as connection:
-        connection.sendall(lines.encode() + b"\r\n\r\n" + body)
-        if end:
-            connection.shutdown(socket.SHUT_WR)
-        received = b""
-        while data := connection.recv(65536):
-            received += data
-    return received.decode()
+    return answer_to(endpoint.running.port, lines.encode() + b"\r\n\r\n" + body).decode()
 
 
 def answer_to(port: int, raw: bytes) -> bytes:

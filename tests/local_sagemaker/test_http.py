@@ -70,7 +70,7 @@ NO_NUMBER = (400, "Content-Length is not a number")
     ],
 )
 def test_a_length_is_looked_at_before_the_body_comes(endpoint, length, status, words):
-    answer = raw(endpoint, f"{post(endpoint)}Content-Length: {length}", end=True)
+    answer = raw(endpoint, f"{post(endpoint)}Content-Length: {length}")
     assert answer.startswith(f"HTTP/1.1 {status} ")
     assert words in answer
 
@@ -85,7 +85,7 @@ def test_a_body_in_chunks(endpoint):
 def test_an_upload_that_breaks_off_leaves_no_object(endpoint):
     lines = f"PUT /{BUCKET}/half HTTP/1.1\nContent-Length: 1000\n"
     lines += head(endpoint.env, "s3", method="PUT", path=f"/{BUCKET}/half")
-    answer = raw(endpoint, lines, b"x" * 10, end=True)
+    answer = raw(endpoint, lines, b"x" * 10)
     assert answer.startswith("HTTP/1.1 400 ")
     assert "<Code>IncompleteBody</Code>" in answer
     with pytest.raises(ClientError, match="404"):

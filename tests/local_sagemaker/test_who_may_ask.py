@@ -66,7 +66,7 @@ def test_an_unsigned_call_is_denied_and_stores_nothing(endpoint):
     told = error(endpoint, LIST, {}, service="")
     assert told[:2] == (403, "MissingAuthenticationTokenException")
     lines = f"PUT /{BUCKET}/stolen HTTP/1.1\nHost: 127.0.0.1\nContent-Length: {5 << 30}"
-    answer = raw(endpoint, lines, b"x" * 1000, end=True)
+    answer = raw(endpoint, lines, b"x" * 1000)
     assert answer.startswith("HTTP/1.1 403 ") and "<Code>AccessDenied</Code>" in answer
     with pytest.raises(ClientError, match="404"):
         endpoint.client("s3").head_object(Bucket=BUCKET, Key="stolen")
