@@ -166,6 +166,7 @@ def test_down_keeps_and_forget_forgets(tmp_path):
     one = Endpoint(tmp_path / "state", ["--isolation", "processes"])
     one.client("s3").create_bucket(Bucket=BUCKET)
     one.client("sagemaker").create_training_job(**request("a-job"))
+    one.client("sagemaker").stop_training_job(TrainingJobName="a-job")
     one.wait("a-job")
     assert ok(workshop(one.state, "down")) == "The endpoint is down.\n"
     with socket.socket() as probe:  # the port is free
@@ -173,7 +174,7 @@ def test_down_keeps_and_forget_forgets(tmp_path):
         probe.bind(("127.0.0.1", one.running.port))
     one.up()
     assert [b["Name"] for b in one.client("s3").list_buckets()["Buckets"]] == [BUCKET]
-    assert one.wait("a-job").status == "Failed"
+    assert one.wait("a-job").status == "Stopped"
     said = ok(workshop(one.state, "down", "--forget"))
     assert "The endpoint is down." in said and "are removed" in said
     assert set(os.listdir(one.state)) <= {"lock"}
