@@ -84,8 +84,7 @@ class HostingApi:
 
     def list(self, request: dict, region: str) -> dict:
         records = [run.record for run in self.endpoints.all() if run.region == region]
-        found, token = listing.page(records, request, _summary)
-        return {"Endpoints": found} | ({"NextToken": token} if token else {})
+        return listing.page(records, request, "Endpoints", _summary)
 
     def delete(self, request: dict, region: str) -> dict:
         if not self.endpoints.delete(request["EndpointName"], region):

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable
+from typing import Any
 
 from local_sagemaker.protocol.errors import validation
 
 PAGE = 100
 
 
-def page(
-    records: list, request: dict, summary: Callable[[object], dict]
-) -> tuple[list, str | None]:
-    """The summaries of a page, and the token of the next one or None.
+def page(records: list, request: dict, member: str, summary: Callable[[Any], dict]) -> dict:
+    """The answer: a page of summaries as `member`, and the token of the next one if there is one.
 
     records: with `name`, `status`, and `data` that has created and modified (Unix seconds).
     Raises AwsError for an invalid token or time.
@@ -23,11 +22,12 @@ def page(
         request.get("SortBy", "CreationTime"), lambda one: one.data["created"]
     )
     found.sort(key=key, reverse=request.get("SortOrder", "Descending") == "Descending")
-    start, size = _start(request), request.get("MaxResults", PAGE)
-    token = None
-    if start + size < len(found):
-        token = base64.b64encode(str(start + size).encode()).decode()
-    return [summary(one) for one in found[start : start + size]], token
+    start = _start(request)
+    end = start + request.get("MaxResults", PAGE)
+    answer: dict[str, Any] = {member: [summary(one) for one in found[start:end]]}
+    if end < len(found):
+        answer["NextToken"] = base64.b64encode(str(end).encode()).decode()
+    return answer
 
 
 def _wanted(record, request: dict) -> bool:

@@ -18,6 +18,7 @@ import botocore.session
 from moto.core import DEFAULT_ACCOUNT_ID
 
 from local_sagemaker.jobs.failure import shorten
+from local_sagemaker.protocol.answers import send
 from local_sagemaker.protocol.bodies import whole_body
 from local_sagemaker.protocol.errors import AwsError
 from local_sagemaker.protocol.signatures import Signature
@@ -157,11 +158,5 @@ def _invalid(message: str) -> AwsError:
 def _refuse(start_response: Callable, error: AwsError) -> list[bytes]:
     told = {"Message": error.message, "message": error.message} | getattr(error, "fields", {})
     raw = json.dumps(told).encode()
-    headers = [
-        ("Content-Type", "application/json"),
-        ("Content-Length", str(len(raw))),
-        ("x-amzn-RequestId", str(uuid.uuid4())),
-        ("x-amzn-ErrorType", error.code),
-    ]
-    start_response(f"{error.status} {error.code}", headers)
-    return [raw]
+    status = f"{error.status} {error.code}"
+    return send(start_response, status, "application/json", raw, error.code)

@@ -74,8 +74,7 @@ class TrainingApi:
     def list(self, request: dict, region: str) -> dict:
         # Nothing stays warm here: a question for warm pools finds none.
         records = [] if "WarmPoolStatusEquals" in request else self.jobs.all(region)
-        found, token = listing.page(records, request, _summary)
-        return {"TrainingJobSummaries": found} | ({"NextToken": token} if token else {})
+        return listing.page(records, request, "TrainingJobSummaries", _summary)
 
 
 def _check(request: dict, isolation: str) -> None:

@@ -47,8 +47,8 @@ class TransformApi:
         return description(self._find(request["TransformJobName"], region))
 
     def list(self, request: dict, region: str) -> dict:
-        found, token = listing.page(self.transforms.all(region), request, _summary)
-        return {"TransformJobSummaries": found} | ({"NextToken": token} if token else {})
+        records = self.transforms.all(region)
+        return listing.page(records, request, "TransformJobSummaries", _summary)
 
     def stop(self, request: dict, region: str) -> dict:
         self.transforms.stop(self._find(request["TransformJobName"], region))

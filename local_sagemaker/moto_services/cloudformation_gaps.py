@@ -1,10 +1,14 @@
-"""What moto's CloudFormation lacks for a network: deletion, rules that lead out, conditions.
+"""What moto's CloudFormation lacks: deletion of a network, rules that lead out, conditions.
 
 moto 5.2.5 makes VPC endpoints, gateways, routes and addresses from a template, but leaves them
 behind when the stack goes, and then cannot delete the VPC. It forgets a resource that changed, if
 it does not know how to change it. It looks at conditions when a stack is made, not when it is
 updated. It does not tell a route table of its subnet. `fill` fixes these; but a resource that
 CloudFormation would replace keeps its old properties, and a VPC has no DNS attributes.
+
+It makes a stack's resources when somebody first asks for them, also those of a deleted stack:
+whoever describes one by its id, or lists its resources, brings them back to life. Here a stack
+that goes keeps its outputs and the list of its resources, as AWS does for 90 days.
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from moto.cloudformation import parsing
+from moto.cloudformation.models import Stack
 from moto.core.common_models import CloudFormationModel
 from moto.ec2.models import ec2_backends
 from moto.ec2.models.elastic_ip_addresses import ElasticAddress
@@ -94,6 +99,10 @@ def fill() -> None:
         model.update_from_cloudformation_json = classmethod(_unchanged)
     SubnetRouteTableAssociation.create_from_cloudformation_json = classmethod(_associate)
     parsing.ResourceMap.update = _update
+    Stack.delete = _delete_stack
+    Stack.outputs = property(lambda self: _kept(self, "outputs", _moto_outputs))
+    Stack.exports = property(lambda self: _kept(self, "exports", _moto_exports))
+    Stack.stack_resources = property(_stack_resources)
     # moto lists its models once; a stack may have been made before this module was imported.
     for listed in (parsing.get_model_list, parsing.get_model_map, parsing.get_name_type_map):
         listed.cache_clear()
@@ -165,3 +174,23 @@ def _delete(resources: Any, name: str) -> Exception | None:
         return error
     del resources._parsed_resources[name]
     return None
+
+
+_moto_delete, _moto_resources = Stack.delete, Stack.stack_resources
+_moto_outputs, _moto_exports = Stack.outputs, Stack.exports
+
+
+def _delete_stack(self: Any) -> None:
+    kept = {"outputs": self.outputs, "exports": [], "resources": self.stack_resources}
+    _moto_delete(self)
+    self.kept = kept
+
+
+def _kept(stack: Any, name: str, ask: property) -> Any:
+    kept = getattr(stack, "kept", None)
+    return kept[name] if kept else ask.fget(stack)
+
+
+def _stack_resources(self: Any) -> list[Any]:
+    """Without what a condition leaves out."""
+    return [one for one in _kept(self, "resources", _moto_resources) if one is not None]

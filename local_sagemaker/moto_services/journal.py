@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import pickle
 import sqlite3
 import threading
 import uuid
@@ -28,7 +29,7 @@ CREATE TABLE IF NOT EXISTS events (
     stream TEXT, time INTEGER, number INTEGER, ingested INTEGER, message TEXT,
     PRIMARY KEY (stream, time, number)
 ) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS metrics (owner TEXT, datum TEXT);
+CREATE TABLE IF NOT EXISTS metrics (owner TEXT, datum BLOB);
 """
 
 
@@ -201,17 +202,13 @@ class StoredMetrics(list):
 
     def __init__(self, owner: str) -> None:
         rows = _journal.base.execute("SELECT datum FROM metrics WHERE owner=?", (owner,))
-        super().__init__(_datum(json.loads(text)) for (text,) in rows.fetchall())
+        super().__init__(pickle.loads(raw) for (raw,) in rows.fetchall())
         self.owner = owner
 
     def append(self, one: MetricDatum | MetricAggregatedDatum) -> None:
-        said = vars(one) | {
-            "timestamp": one.timestamp.isoformat(),
-            "dimensions": [{"Name": d.name, "Value": d.value} for d in one.dimensions],
-        }
         with _journal.lock:
             _journal.base.execute(
-                "INSERT INTO metrics VALUES (?,?)", (self.owner, json.dumps(said))
+                "INSERT INTO metrics VALUES (?,?)", (self.owner, pickle.dumps(one))
             )
             super().append(one)
 
@@ -222,16 +219,3 @@ def _metrics(backend: CloudWatchBackend) -> StoredMetrics:
         if owner not in _journal.metrics:
             _journal.metrics[owner] = StoredMetrics(owner)
         return _journal.metrics[owner]
-
-
-def _datum(said: dict) -> MetricDatum | MetricAggregatedDatum:
-    when = datetime.datetime.fromisoformat(said["timestamp"])
-    if "value" in said:
-        return MetricDatum(
-            *(said["namespace"], said["name"], said["value"], said["dimensions"], when),
-            unit=said["unit"],
-        )
-    numbers = (said["min"], said["max"], said["sample_count"], said["sum"])
-    return MetricAggregatedDatum(
-        *(said["namespace"], said["name"], *numbers, said["dimensions"], when), unit=said["unit"]
-    )

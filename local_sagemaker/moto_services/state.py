@@ -21,21 +21,30 @@ import sqlite3
 import threading
 import time
 from pathlib import Path
+from typing import get_args
 
 import moto
+from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_der_private_key,
+)
 from moto.backends import get_backend
 from moto.core.base_backend import BackendDict
 
 from local_sagemaker.disk.files import replace
 from local_sagemaker.moto_services import journal
-from local_sagemaker.moto_services.pickling import StatePickler
 from local_sagemaker.s3 import buckets
 from local_sagemaker.s3.store import ObjectStore, StoreError
 
 LOG = logging.getLogger(__name__)
 WRITE_TRIES = 20
-VERSION = f"local_sagemaker 2, moto {moto.__version__}"
+VERSION = f"local_sagemaker 3, moto {moto.__version__}"
 AFRESH = "Start afresh with `workshop down --forget`."
+LOCKS = (type(threading.Lock()), type(threading.RLock()))
+PRIVATE_KEYS = get_args(PrivateKeyTypes)
 
 
 class StateError(Exception):
@@ -46,11 +55,9 @@ class MotoState:
     """moto's backends, in memory and in `directory`. objects: S3's."""
 
     def __init__(self, directory: Path) -> None:
-        """Raises StateError for a directory that an earlier release wrote, or a damaged one."""
+        """Raises StateError for a directory that another release wrote, or a damaged one."""
         self.directory, self.path = directory, directory / "moto.pickle"
         directory.mkdir(parents=True, exist_ok=True)
-        if (directory / "s3.pickle").exists():
-            raise StateError(f"{directory} was written by an earlier release. {AFRESH}")
         try:
             journal.open_journal(directory / "journal.sqlite")
             self.objects = ObjectStore(directory / "objects")
@@ -140,3 +147,22 @@ class MotoState:
                 raise StateError(
                     f"{self.path} cannot be read ({type(error).__name__}: {error}). {AFRESH}"
                 ) from error
+
+
+class StatePickler(pickle.Pickler):
+    """pickle, which does not know by itself what becomes of a lock or of a private key."""
+
+    def __init__(self, stream) -> None:
+        super().__init__(stream, protocol=pickle.HIGHEST_PROTOCOL)
+
+    def reducer_override(self, value: object) -> object:
+        if isinstance(value, LOCKS):
+            return threading.RLock if isinstance(value, LOCKS[1]) else threading.Lock, ()
+        if isinstance(value, PRIVATE_KEYS):  # KMS
+            der = value.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
+            return _restore_private_key, (der,)
+        return NotImplemented
+
+
+def _restore_private_key(der: bytes) -> PrivateKeyTypes:
+    return load_der_private_key(der, None)

@@ -14,7 +14,7 @@ JSON_TYPE = "application/x-amz-json-1.1"
 
 def answer(start_response: Callable, body: dict) -> list[bytes]:
     """200 with a JSON body."""
-    return _send(start_response, "200 OK", JSON_TYPE, json.dumps(body).encode())
+    return send(start_response, "200 OK", JSON_TYPE, json.dumps(body).encode())
 
 
 def refuse(start_response: Callable, error: AwsError, environ: dict, service: str) -> list[bytes]:
@@ -23,7 +23,7 @@ def refuse(start_response: Callable, error: AwsError, environ: dict, service: st
     spoken = protocol(environ, service)
     if spoken == "json":
         body = json.dumps({"__type": error.code, "message": error.message}).encode()
-        return _send(start_response, status, JSON_TYPE, body, error.code)
+        return send(start_response, status, JSON_TYPE, body, error.code)
     told = f"<Code>{escape(error.code)}</Code><Message>{escape(error.message)}</Message>"
     inner = f"<Error>{told}</Error>"
     if spoken == "ec2":
@@ -31,7 +31,7 @@ def refuse(start_response: Callable, error: AwsError, environ: dict, service: st
     elif spoken == "query":
         inner = f"<ErrorResponse>{inner}</ErrorResponse>"
     raw = f'<?xml version="1.0" encoding="UTF-8"?>{inner}'.encode()
-    return _send(start_response, status, "application/xml", raw)
+    return send(start_response, status, "application/xml", raw)
 
 
 def as_aws_shapes_it(status: str, body: list[bytes], environ: dict) -> None:
@@ -70,7 +70,10 @@ def protocol(environ: dict, service: str) -> str:
     return "query" if form or service in ("cloudfront", "route53") else "json"
 
 
-def _send(start_response, status: str, kind: str, raw: bytes, code: str = "") -> list[bytes]:
+def send(
+    start_response: Callable, status: str, kind: str, raw: bytes, code: str = ""
+) -> list[bytes]:
+    """An answer. code: of an error, or ""."""
     headers = [
         ("Content-Type", kind),
         ("Content-Length", str(len(raw))),

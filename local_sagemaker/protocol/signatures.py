@@ -15,7 +15,6 @@ import hmac
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
 from hashlib import sha256
 from urllib.parse import parse_qsl, quote, unquote_to_bytes, urlsplit
 
@@ -33,7 +32,6 @@ from local_sagemaker.protocol.errors import AwsError
 
 ALGORITHM = "AWS4-HMAC-SHA256"
 TIME = "%Y%m%dT%H%M%SZ"
-TIME_FORM = re.compile(r"\d{8}T\d{6}Z")
 SKEW = timedelta(minutes=15)
 LONGEST = 7 * 24 * 3600  # seconds that a presigned URL may hold
 UNSIGNED = ("UNSIGNED-PAYLOAD", "STREAMING-UNSIGNED-PAYLOAD-TRAILER")
@@ -43,56 +41,62 @@ SIGNED_CHUNKS = (
 )
 TRAILER_SIGNATURE = "x-amz-trailer-signature"
 CHUNK_LINE = re.compile(rb"([0-9a-fA-F]{1,15});chunk-signature=([0-9a-f]{64})\r\n")
-# What is wrong -> the code and status of S3, of the JSON protocols, of the query protocol, of EC2.
+# What is wrong -> the status and code of S3, of the JSON protocols, of the query protocol. EC2 has
+# one for all.
 CODES = {
     "unsigned": (
-        ("AccessDenied", 403),
-        ("MissingAuthenticationTokenException", 403),
-        ("MissingAuthenticationToken", 403),
-        ("MissingAuthenticationToken", 403),
+        "403 AccessDenied",
+        "403 MissingAuthenticationTokenException",
+        "403 MissingAuthenticationToken",
     ),
     "malformed": (
-        ("AuthorizationHeaderMalformed", 400),
-        ("IncompleteSignatureException", 400),
-        ("IncompleteSignature", 400),
-        ("IncompleteSignature", 400),
+        "400 AuthorizationHeaderMalformed",
+        "400 IncompleteSignatureException",
+        "400 IncompleteSignature",
     ),
     "unknown": (
-        ("InvalidAccessKeyId", 403),
-        ("UnrecognizedClientException", 400),
-        ("InvalidClientTokenId", 403),
-        ("AuthFailure", 401),
+        "403 InvalidAccessKeyId",
+        "400 UnrecognizedClientException",
+        "403 InvalidClientTokenId",
     ),
     "wrong": (
-        ("SignatureDoesNotMatch", 403),
-        ("InvalidSignatureException", 400),
-        ("SignatureDoesNotMatch", 403),
-        ("AuthFailure", 401),
+        "403 SignatureDoesNotMatch",
+        "400 InvalidSignatureException",
+        "403 SignatureDoesNotMatch",
     ),
     "skewed": (
-        ("RequestTimeTooSkewed", 403),
-        ("InvalidSignatureException", 400),
-        ("SignatureDoesNotMatch", 403),
-        ("RequestExpired", 400),
+        "403 RequestTimeTooSkewed",
+        "400 InvalidSignatureException",
+        "403 SignatureDoesNotMatch",
     ),
-    "expired": (
-        ("AccessDenied", 403),
-        ("InvalidSignatureException", 400),
-        ("SignatureDoesNotMatch", 403),
-        ("RequestExpired", 400),
-    ),
-    "expired token": (
-        ("ExpiredToken", 400),
-        ("ExpiredTokenException", 400),
-        ("ExpiredToken", 403),
-        ("RequestExpired", 400),
-    ),
+    "expired": ("403 AccessDenied", "400 InvalidSignatureException", "403 SignatureDoesNotMatch"),
+    "expired token": ("400 ExpiredToken", "400 ExpiredTokenException", "403 ExpiredToken"),
 }
+EC2_CODE = "401 AuthFailure"
 NO_FORMS = (
     "The local endpoint takes no forms (presigned POST): give out a presigned PUT instead, by "
     "generate_presigned_url('put_object')."
 )
 REMEDY = "`workshop env` prints the keys of this endpoint."
+WRONG = (
+    "The request signature we calculated does not match the signature you provided. Check your "
+    f"AWS Secret Access Key and signing method. {REMEDY}"
+)
+
+
+class Refused(Exception):
+    """Why a signature is not accepted. what: one of CODES."""
+
+    def __init__(self, what: str, message: str) -> None:
+        super().__init__(message)
+        self.what = what
+
+    def as_aws(self, environ: dict, service: str) -> AwsError:
+        """The error in the protocol of the request."""
+        spoken = protocol(environ, service)
+        columns = dict(zip(("s3", "json", "query"), CODES[self.what], strict=True))
+        status, code = columns.get(spoken, EC2_CODE).split()
+        return AwsError(code, str(self), int(status))
 
 
 @dataclasses.dataclass
@@ -105,72 +109,31 @@ class Claim:
     service: str
     names: list[str]  # the headers that are signed
     signature: str
-    time: str
+    time: str  # 20261122T110000Z
     token: str
     seconds: str | None  # how long a presigned URL holds; None for a signature in the header
 
 
-class Verifier:
-    """Checks requests. own: the key of the state directory."""
+def check_head(environ: dict, own: Credentials) -> Signature:
+    """Check all of a request's signature that can be checked before the body is read.
 
-    def __init__(self, own: Credentials) -> None:
-        self.own = own
-
-    def check_head(self, environ: dict) -> Signature:
-        """Check all of a signature that can be checked before the body is read.
-
-        It is then known who asks, but where the client does not state its body's hash (it does
-        for S3, where bodies are large). Raises AwsError.
-        """
-        query = dict(parse_qsl(environ.get("QUERY_STRING", ""), keep_blank_values=True))
-        if "HTTP_AUTHORIZATION" not in environ and {"AWSAccessKeyId", "Signature"} <= {*query}:
-            return self._old(environ, query)
-        if environ.get("CONTENT_TYPE", "").startswith("multipart/form-data"):
-            raise AwsError("NotImplemented", NO_FORMS, 501)
-        claim = _claim(environ, query)
-        secret = self._credentials(claim.key_id, claim.token, environ, claim.service)
-        _check_time(claim, environ)
+    It is then known who asks, but where the client does not state its body's hash (it does for
+    S3, where bodies are large). own: the key of the state directory. Raises AwsError.
+    """
+    query = dict(parse_qsl(environ.get("QUERY_STRING", ""), keep_blank_values=True))
+    old = "HTTP_AUTHORIZATION" not in environ and {"AWSAccessKeyId", "Signature"} <= {*query}
+    if not old and environ.get("CONTENT_TYPE", "").startswith("multipart/form-data"):
+        raise AwsError("NotImplemented", NO_FORMS, 501)
+    service = "s3" if old else scope(environ)[1]
+    try:
+        if old:
+            return _check_old_url(environ, query, own)
+        claim = _claim(environ, query, service)
+        secret = _credentials(claim.key_id, claim.token, own, service)
+        _check_time(claim)
         return Signature(claim, secret, environ)
-
-    def _old(self, environ: dict, query: dict[str, str]) -> Signature:
-        """S3's presigned URL from before Signature Version 4."""
-        token = query.get("x-amz-security-token", "")
-        secret = self._credentials(query["AWSAccessKeyId"], token, environ, "s3")
-        expires = query.get("Expires", "")
-        if not re.fullmatch(r"\d{1,12}", expires):
-            raise AwsError("AccessDenied", "Query-string authentication requires Expires.", 403)
-        headers = HTTPHeaders()
-        for name, value in {**query, **dict(_headers(environ))}.items():
-            if name.startswith("x-amz-") or name in ("content-md5", "content-type"):
-                headers[name] = value
-        path, raw_query = _address(environ)
-        host = environ["HTTP_HOST"].partition(":")[0]
-        if host.endswith(".localhost"):  # the bucket's name is in the host's
-            path = f"/{host.removesuffix('.localhost')}{path}"
-        signature = _OldSigner(secret, expires).get_signature(
-            environ["REQUEST_METHOD"], urlsplit(f"/?{raw_query}"), headers, auth_path=path
-        )
-        if not _equal(signature, query["Signature"]):
-            raise _refusal("wrong", _WRONG, environ, "s3")
-        if datetime.now(UTC).timestamp() > int(expires):
-            raise _refusal("expired", "Request has expired.", environ, "s3")
-        now = datetime.now(UTC).strftime(TIME)
-        claim = Claim(secret.access_key, now[:8], "us-east-1", "s3", [], "", now, token, expires)
-        return Signature(claim, secret, environ, checked=True)
-
-    def _credentials(self, key_id: str, token: str, environ: dict, service: str) -> Credentials:
-        """The secret of a key that this endpoint knows."""
-        if _equal(key_id, self.own.access_key):
-            found = self.own
-        else:
-            found = _of_user(key_id) or _of_role(key_id, environ, service)
-        if found is None or not _equal(found.token or "", token):
-            message = {
-                "s3": "The AWS Access Key Id you provided does not exist in our records.",
-                "ec2": "AWS was not able to validate the provided access credentials.",
-            }.get(service, "The security token included in the request is invalid.")
-            raise _refusal("unknown", f"{message} {REMEDY}", environ, service)
-        return found
+    except Refused as error:
+        raise error.as_aws(environ, service) from error
 
 
 class Signature:
@@ -190,13 +153,21 @@ class Signature:
             what = "Missing required header for this request: x-amz-content-sha256"
             raise AwsError("InvalidRequest", what)
         if self.stated is not None and not checked:
-            self._check_kind()
+            words = (*UNSIGNED, *SIGNED_CHUNKS)
+            if self.stated not in words and not re.fullmatch("[0-9a-fA-F]{64}", self.stated):
+                raise AwsError(
+                    "InvalidArgument",
+                    f"x-amz-content-sha256 must be {', '.join(words)}, or a valid sha256 value.",
+                )
             self._check(self.stated)
 
     def check_body(self, body: bytes) -> None:
         """Check that a body which is not in chunks is the one signed. Raises AwsError."""
         if self.stated is None:
-            self._check(sha256(body).hexdigest())
+            try:
+                self._check(sha256(body).hexdigest())
+            except Refused as error:
+                raise error.as_aws(self.environ, self.service) from error
         elif self.stated not in (*UNSIGNED, *SIGNED_CHUNKS) and not _equal(
             sha256(body).hexdigest(), self.stated
         ):
@@ -210,21 +181,11 @@ class Signature:
         scope = f"{self.claim.key_id}/{self.claim.date}/{self.region}/{self.service}/aws4_request"
         return f"{ALGORITHM} Credential={scope}, SignedHeaders=host, Signature=verified"
 
-    def _check_kind(self) -> None:
-        if self.stated not in (*UNSIGNED, *SIGNED_CHUNKS) and not re.fullmatch(
-            "[0-9a-fA-F]{64}", self.stated
-        ):
-            raise AwsError(
-                "InvalidArgument",
-                f"x-amz-content-sha256 must be {', '.join((*UNSIGNED, *SIGNED_CHUNKS))}, or a "
-                "valid sha256 value.",
-            )
-
     def _check(self, body_hash: str) -> None:
         self.request = _as_sent(self.environ, self.claim, body_hash)
         text = self.signer.string_to_sign(self.request, self.signer.canonical_request(self.request))
         if not _equal(self.signer.signature(text, self.request), self.claim.signature):
-            raise _refusal("wrong", _WRONG, self.environ, self.service)
+            raise Refused("wrong", WRONG)
 
     @property
     def signs_chunks(self) -> bool:
@@ -258,7 +219,7 @@ class Signature:
         text = [f"{ALGORITHM}-{kind}", self.claim.time, self.signer.credential_scope(self.request)]
         expected = self.signer.signature("\n".join([*text, before, *hashes]), self.request)
         if not _equal(expected, said.decode("latin-1")):
-            raise _refusal("wrong", _WRONG, self.environ, self.service)
+            raise Refused("wrong", WRONG).as_aws(self.environ, self.service)
         return expected
 
 
@@ -281,10 +242,31 @@ class _OldSigner(HmacV1QueryAuth):
         return self._expires  # as sent; botocore's own would begin from now
 
 
-_WRONG = (
-    "The request signature we calculated does not match the signature you provided. Check your "
-    f"AWS Secret Access Key and signing method. {REMEDY}"
-)
+def _check_old_url(environ: dict, query: dict[str, str], own: Credentials) -> Signature:
+    """S3's presigned URL from before Signature Version 4."""
+    token, expires = query.get("x-amz-security-token", ""), query.get("Expires", "")
+    secret = _credentials(query["AWSAccessKeyId"], token, own, "s3")
+    if not re.fullmatch(r"\d{1,12}", expires):
+        raise AwsError("AccessDenied", "Query-string authentication requires Expires.", 403)
+    headers = HTTPHeaders()
+    for name, value in {**query, **dict(_headers(environ))}.items():
+        if name.startswith("x-amz-") or name in ("content-md5", "content-type"):
+            headers[name] = value
+    path, raw_query = _address(environ)
+    host = environ["HTTP_HOST"].partition(":")[0]
+    if host.endswith(".localhost"):  # the bucket's name is in the host's
+        path = f"/{host.removesuffix('.localhost')}{path}"
+    signature = _OldSigner(secret, expires).get_signature(
+        environ["REQUEST_METHOD"], urlsplit(f"/?{raw_query}"), headers, auth_path=path
+    )
+    if not _equal(signature, query["Signature"]):
+        raise Refused("wrong", WRONG)
+    now = datetime.now(UTC)
+    if now.timestamp() > int(expires):
+        raise Refused("expired", "Request has expired.")
+    time = now.strftime(TIME)
+    claim = Claim(secret.access_key, time[:8], "us-east-1", "s3", [], "", time, token, expires)
+    return Signature(claim, secret, environ, checked=True)
 
 
 def scope(environ: dict) -> tuple[str, str]:
@@ -307,10 +289,11 @@ def _parts(header: str) -> dict[str, str]:
     return {name.strip(): value.strip() for name, _, value in pieces}
 
 
-def _claim(environ: dict, query: dict[str, str]) -> Claim:
-    header, service = environ.get("HTTP_AUTHORIZATION"), scope(environ)[1]
+def _claim(environ: dict, query: dict[str, str], service: str) -> Claim:
+    header = environ.get("HTTP_AUTHORIZATION")
     if header:
-        given, algorithm, time = _parts(header), header.partition(" ")[0], _time(environ)
+        given, algorithm = _parts(header), header.partition(" ")[0]
+        time = environ.get("HTTP_X_AMZ_DATE", "")
         token = environ.get("HTTP_X_AMZ_SECURITY_TOKEN", "")
     elif "X-Amz-Signature" in query:
         given = {name.removeprefix("X-Amz-"): value for name, value in query.items()}
@@ -318,11 +301,11 @@ def _claim(environ: dict, query: dict[str, str]) -> Claim:
         token = given.get("Security-Token", "")
     else:
         message = "Access Denied" if service == "s3" else "Missing Authentication Token"
-        raise _refusal("unsigned", f"{message}: not signed. {REMEDY}", environ, service)
+        raise Refused("unsigned", f"{message}: not signed. {REMEDY}")
     scoped = given.get("Credential", "").split("/")
     if algorithm != ALGORITHM or len(scoped) != 5 or scoped[4] != "aws4_request":
         where = f"{ALGORITHM} Credential=KEY/DATE/REGION/SERVICE/aws4_request"
-        raise _refusal("malformed", f"Authorization lacks {where}.", environ, service)
+        raise Refused("malformed", f"Authorization lacks {where}.")
     claim = Claim(
         *scoped[:4],
         names=given.get("SignedHeaders", "").lower().split(";"),
@@ -331,41 +314,23 @@ def _claim(environ: dict, query: dict[str, str]) -> Claim:
         token=token,
         seconds=None if header else given.get("Expires", ""),
     )
-    _check_names(claim, environ)
+    # What a service acts on must be signed: else whoever sees a request could change it.
+    sent = {name for name, _ in _headers(environ) if name.startswith("x-amz-")}
+    left_out = {"host", *sent} - {*claim.names, "x-amz-content-sha256"}
+    if left_out:
+        raise Refused("wrong", f"These headers must be signed: {', '.join(sorted(left_out))}.")
     return claim
 
 
-def _check_names(claim: Claim, environ: dict) -> None:
-    """What a service acts on must be signed: else whoever sees a request could change it."""
-    sent = {name for name, _ in _headers(environ) if name.startswith("x-amz-")}
-    left_out = sorted(sent - set(claim.names) - {"x-amz-content-sha256"})
-    if "host" not in claim.names or left_out:
-        missing = ", ".join(["host"] if "host" not in claim.names else left_out)
-        raise _refusal("wrong", f"These headers must be signed: {missing}.", environ, claim.service)
-
-
-def _time(environ: dict) -> str:
-    """When a request was signed, as the signature has it: 20261122T110000Z."""
-    if "HTTP_X_AMZ_DATE" in environ:
-        return environ["HTTP_X_AMZ_DATE"]
+def _check_time(claim: Claim) -> None:
     try:
-        found = parsedate_to_datetime(environ.get("HTTP_DATE", ""))
-        return found.astimezone(UTC).strftime(TIME)
-    except (TypeError, ValueError, OverflowError):
-        return ""
-
-
-def _check_time(claim: Claim, environ: dict) -> None:
-    try:
-        if not TIME_FORM.fullmatch(claim.time):
+        if not re.fullmatch(r"\d{8}T\d{6}Z", claim.time):
             raise ValueError(claim.time)
         signed = datetime.fromisoformat(claim.time)  # strptime takes fifty times as long
     except ValueError as error:
-        raise _refusal(
-            "malformed", "X-Amz-Date is missing, or not a time.", environ, claim.service
-        ) from error
+        raise Refused("malformed", "X-Amz-Date is missing, or not a time.") from error
     if claim.date != claim.time[:8]:
-        raise _refusal("malformed", "The scope has another date.", environ, claim.service)
+        raise Refused("malformed", "The scope has another date.")
     now = datetime.now(UTC)
     if claim.seconds is not None:
         if not re.fullmatch(r"\d{1,6}", claim.seconds) or not 0 < int(claim.seconds) <= LONGEST:
@@ -373,14 +338,10 @@ def _check_time(claim: Claim, environ: dict) -> None:
                 "AuthorizationQueryParametersError", f"X-Amz-Expires must be 1 to {LONGEST}."
             )
         if now > signed + timedelta(seconds=int(claim.seconds)) or signed > now + SKEW:
-            raise _refusal("expired", "Request has expired.", environ, claim.service)
+            raise Refused("expired", "Request has expired.")
     elif abs(now - signed) > SKEW:
-        message = (
-            "The difference between the request time and the current time is too large."
-            if claim.service == "s3"
-            else f"Signature expired: {claim.time} is not within 15 min. of {now.strftime(TIME)}."
-        )
-        raise _refusal("skewed", message, environ, claim.service)
+        message = f"{claim.time} is not within 15 min. of {now.strftime(TIME)}"
+        raise Refused("skewed", f"The request time is too far from the current time: {message}.")
 
 
 def _as_sent(environ: dict, claim: Claim, body_hash: str) -> AWSRequest:
@@ -434,6 +395,21 @@ def _text(value: str) -> str:
         return value
 
 
+def _credentials(key_id: str, token: str, own: Credentials, service: str) -> Credentials:
+    """The secret of a key that this endpoint knows."""
+    if _equal(key_id, own.access_key):
+        found: Credentials | None = own
+    else:
+        found = _of_user(key_id) or _of_role(key_id)
+    if found is None or not _equal(found.token or "", token):
+        message = {
+            "s3": "The AWS Access Key Id you provided does not exist in our records.",
+            "ec2": "AWS was not able to validate the provided access credentials.",
+        }.get(service, "The security token included in the request is invalid.")
+        raise Refused("unknown", f"{message} {REMEDY}")
+    return found
+
+
 def _of_user(key_id: str) -> Credentials | None:
     """A key that IAM's CreateAccessKey gave out."""
     for account in list(iam_backends.values()):
@@ -445,8 +421,8 @@ def _of_user(key_id: str) -> Credentials | None:
     return None
 
 
-def _of_role(key_id: str, environ: dict, service: str) -> Credentials | None:
-    """A key that STS's AssumeRole gave out. GetSessionToken's are moto's example, everybody's."""
+def _of_role(key_id: str) -> Credentials | None:
+    """A key that STS's AssumeRole gave out."""
     for account in list(sts_backends.values()):
         for backend in list(account.values()):
             for role in list(backend.assumed_roles):
@@ -454,16 +430,10 @@ def _of_role(key_id: str, environ: dict, service: str) -> Credentials | None:
                     continue
                 if utcnow() > role.expiration:
                     message = "The security token included in the request is expired"
-                    raise _refusal("expired token", message, environ, service)
+                    raise Refused("expired token", message)
                 return Credentials(key_id, role.secret_access_key, role.session_token)
     return None
 
 
 def _equal(one: str, other: str) -> bool:
     return hmac.compare_digest(one.encode(), other.encode())
-
-
-def _refusal(what: str, message: str, environ: dict, service: str) -> AwsError:
-    column = ("s3", "json", "query", "ec2").index(protocol(environ, service))
-    code, status = CODES[what][column]
-    return AwsError(code, message, status)

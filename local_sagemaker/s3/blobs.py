@@ -6,7 +6,7 @@ import contextlib
 import os
 import threading
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from pathlib import Path
 
 PIECE = 1024 * 1024  # bytes read or written at once
@@ -49,28 +49,38 @@ class Blobs:
             found.append((new, size))
         return found
 
-    def read(self, segments: list[Segment], start: int, length: int) -> Reading:
-        """Bytes [start, start + length) of the file that `segments` are, in pieces."""
+    def read(
+        self, segments: list[Segment], start: int, length: int
+    ) -> Generator[bytes, None, None]:
+        """Bytes [start, start + length) of the file that `segments` are, in pieces.
+
+        What is removed meanwhile stays on disk until this was read to its end, or closed.
+        """
+        pieces = self._pieces(segments, start, length)
+        next(pieces)  # from now on it counts as a reader
+        return pieces
+
+    def _pieces(
+        self, segments: list[Segment], start: int, length: int
+    ) -> Generator[bytes, None, None]:
         with self._lock:
             self._readers += 1
-        return Reading(self, self._pieces(segments, start, length))
-
-    def end_reading(self) -> None:
-        with self._lock:
-            self._readers -= 1
-        self.remove(())
-
-    def _pieces(self, segments: list[Segment], start: int, length: int) -> Iterator[bytes]:
-        for name, size in segments:
-            wanted = min(size - start, length)
-            if wanted > 0:
-                length -= wanted
-                with (self.folder / name).open("rb", buffering=0) as stream:
-                    stream.seek(start)
-                    while wanted and (piece := stream.read(min(wanted, PIECE))):
-                        yield piece
-                        wanted -= len(piece)
-            start = max(0, start - size)
+        try:
+            yield b""
+            for name, size in segments:
+                wanted = min(size - start, length)
+                if wanted > 0:
+                    length -= wanted
+                    with (self.folder / name).open("rb", buffering=0) as stream:
+                        stream.seek(start)
+                        while wanted and (piece := stream.read(min(wanted, PIECE))):
+                            yield piece
+                            wanted -= len(piece)
+                start = max(0, start - size)
+        finally:
+            with self._lock:
+                self._readers -= 1
+            self.remove(())
 
     def remove(self, segments: Iterable[Segment]) -> None:
         """Remove files as soon as nobody reads."""
@@ -87,20 +97,3 @@ class Blobs:
         for path in self.folder.iterdir():
             if path.name not in used:
                 path.unlink(missing_ok=True)
-
-
-class Reading(Iterator[bytes]):
-    """Pieces of an object. What is removed meanwhile stays on disk until this is closed."""
-
-    def __init__(self, blobs: Blobs, pieces: Iterator[bytes]) -> None:
-        self._blobs, self._pieces, self._open = blobs, pieces, True
-
-    def __next__(self) -> bytes:
-        return next(self._pieces)
-
-    def close(self) -> None:
-        if self._open:
-            self._open = False
-            self._blobs.end_reading()
-
-    __del__ = close

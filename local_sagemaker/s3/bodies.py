@@ -6,7 +6,8 @@ import base64
 import hashlib
 import re
 import zlib
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator
+from typing import Any
 
 from local_sagemaker.protocol.bodies import LINE, RequestBody, chunk_size
 from local_sagemaker.protocol.errors import AwsError
@@ -29,29 +30,32 @@ class Crc32:
         return self.value.to_bytes(4, "big")
 
 
-# Those which Python computes. Others (CRC32C, CRC64NVME) are kept as the client says them.
-ALGORITHMS = {"CRC32": Crc32, "SHA1": hashlib.sha1, "SHA256": hashlib.sha256}
-CHECKSUMS = ("CRC32", "CRC32C", "CRC64NVME", "SHA1", "SHA256")
+# Header -> what computes it. Python computes no CRC32C and no CRC64NVME: those are not compared.
+PROMISES: dict[str, Any] = {
+    "content-md5": hashlib.md5,
+    "x-amz-checksum-crc32": Crc32,
+    "x-amz-checksum-sha1": hashlib.sha1,
+    "x-amz-checksum-sha256": hashlib.sha256,
+}
 
 
 class Body:
     """The body of a request that stores bytes. Iterate it once: pieces of its content.
 
-    limit: bytes of content. Afterwards `etag` and `checksums` (base64 by S3's member name,
-    for example {"ChecksumCRC32": "..."}) are known.
+    limit: bytes of content. Afterwards `etag` is known.
 
     Raises AwsError: what arrives is not what the client announced, or too much.
     """
 
     def __init__(self, environ: dict, limit: int, signature: Signature) -> None:
-        self.environ, self.limit, self.signature = environ, limit, signature
+        self.stream: RequestBody = environ["wsgi.input"]
+        self.limit, self.signature = limit, signature
         self.headers = {
             name[5:].lower().replace("_", "-"): value
             for name, value in environ.items()
             if name.startswith("HTTP_")
         }
         self.md5 = hashlib.md5(usedforsecurity=False)
-        self.checksums: dict[str, str] = {}
 
     @property
     def etag(self) -> str:
@@ -59,55 +63,35 @@ class Body:
 
     def __iter__(self) -> Iterator[bytes]:
         promised = self.headers.get("x-amz-content-sha256", "")
-        whole = hashlib.sha256() if SIGNED.fullmatch(promised) else None
-        said = {name: self._said(self.headers, name) for name in CHECKSUMS}
+        whole = hashlib.sha256()
         trailing = self.headers.get("x-amz-trailer", "").lower()
         digests = {
-            name: ALGORITHMS[name]()
-            for name, value in said.items()
-            if (value or trailing == _header(name)) and name in ALGORITHMS
+            name: made()
+            for name, made in PROMISES.items()
+            if self.headers.get(name) or name == trailing
         }
+        computed = [self.md5, *digests.values(), *([whole] if SIGNED.fullmatch(promised) else [])]
         trailers: dict[str, str] = {}
         length = 0
         for piece in self._pieces(promised, trailers):
             length += len(piece)
             if length > self.limit:
                 raise AwsError("EntityTooLarge", f"An object has at most {self.limit} bytes.")
-            self.md5.update(piece)
-            if whole:
-                whole.update(piece)
-            for one in digests.values():
+            for one in computed:
                 one.update(piece)
             yield piece
-        if whole and whole.hexdigest() != promised:
+        if SIGNED.fullmatch(promised) and whole.hexdigest() != promised:
             raise AwsError(
                 "XAmzContentSHA256Mismatch",
                 "The provided 'x-amz-content-sha256' header does not match what was computed.",
             )
-        expected = self.headers.get("content-md5")
-        if expected and expected != _base64(self.md5.digest()):
-            raise AwsError(
-                "BadDigest", "The Content-MD5 you specified did not match what we received."
-            )
-        self._compare({name: said[name] or self._said(trailers, name) for name in said}, digests)
-
-    @staticmethod
-    def _said(headers: Mapping[str, str], name: str) -> str:
-        return headers.get(_header(name), "")
-
-    def _compare(self, said: dict[str, str], digests: dict) -> None:
-        for name, value in said.items():
-            if not value:
-                continue
-            if name in digests and _base64(digests[name].digest()) != value:
-                raise AwsError(
-                    "BadDigest",
-                    f"The {name} you specified did not match the calculated checksum.",
-                )
-            self.checksums[f"Checksum{name}"] = value
+        for name, digest in digests.items():
+            said = self.headers.get(name) or trailers.get(name)
+            if said and said != base64.b64encode(digest.digest()).decode():
+                raise AwsError("BadDigest", f"The {name} you specified did not match what came.")
 
     def _pieces(self, promised: str, trailers: dict[str, str]) -> Iterator[bytes]:
-        stream: RequestBody = self.environ["wsgi.input"]
+        stream = self.stream
         try:
             if not promised.startswith("STREAMING-"):
                 while piece := stream.read(PIECE):
@@ -139,11 +123,3 @@ class Body:
             if self.signature.signs_chunks:
                 before = self.signature.check_chunk(line, digest.hexdigest(), before)
         return before
-
-
-def _header(name: str) -> str:
-    return f"x-amz-checksum-{name.lower()}"
-
-
-def _base64(digest: bytes) -> str:
-    return base64.b64encode(digest).decode()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import datetime
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote
 
@@ -15,7 +15,6 @@ from local_sagemaker.protocol.errors import AwsError
 from local_sagemaker.s3.store import NULL, ObjectStore, Stored
 
 MOST = 1000  # keys and folded prefixes of one page
-LAST = "\U0010ffff"  # sorts after every other character
 OWNER = {"ID": "0" * 64}
 
 Answer = dict[str, Any]
@@ -27,9 +26,9 @@ def objects(store: ObjectStore, bucket: FakeBucket, request: Answer) -> Answer:
     told, last = _page(store, bucket, request, marker)
     for one in told["Contents"]:
         one["Owner"] = OWNER
-    told["Marker"] = _encoder(request)(marker)
+    told["Marker"] = encoder(request)(marker)
     if told["IsTruncated"] and request.get("Delimiter"):
-        told["NextMarker"] = _encoder(request)(last)
+        told["NextMarker"] = encoder(request)(last)
     return told
 
 
@@ -41,7 +40,7 @@ def objects_v2(store: ObjectStore, bucket: FakeBucket, request: Answer) -> Answe
         for one in told["Contents"]:
             one["Owner"] = OWNER
     told["KeyCount"] = len(told["Contents"]) + len(told["CommonPrefixes"])
-    told |= {"ContinuationToken": token, "StartAfter": _encoder(request)(start) or None}
+    told |= {"ContinuationToken": token, "StartAfter": encoder(request)(start) or None}
     if told["IsTruncated"]:
         told["NextContinuationToken"] = base64.urlsafe_b64encode(last.encode()).decode()
     return told
@@ -51,16 +50,12 @@ def versions(store: ObjectStore, bucket: FakeBucket, request: Answer) -> Answer:
     """ListObjectVersions: every version and delete marker, by key, the newest first."""
     prefix, after = request.get("Prefix") or "", request.get("KeyMarker") or ""
     marker = request.get("VersionIdMarker")
-    encode, most = _encoder(request), _most(request)
+    encode, most = encoder(request), _most(request)
     seen = store.version(bucket.name, after, marker) if marker else None
     number = seen.number if seen else 0
 
-    def walk(first: str) -> Iterator[Stored]:
-        if first:
-            return store.versions(bucket.name, prefix, "", 0, first)
-        return store.versions(bucket.name, prefix, after, number)
-
-    found, folded, more = _fold(walk, prefix, request.get("Delimiter") or "", after, most)
+    rows = store.versions(bucket.name, prefix, after, number)
+    found, folded, more = _fold(rows, prefix, request.get("Delimiter") or "", after, most)
     told: Answer = _head(bucket, request, most) | {
         "KeyMarker": encode(after),
         "VersionIdMarker": marker or "",
@@ -87,15 +82,11 @@ def _page(
     store: ObjectStore, bucket: FakeBucket, request: Answer, after: str
 ) -> tuple[Answer, str]:
     """What both forms of ListObjects tell, and the last key or prefix of the page."""
-    prefix = request.get("Prefix") or ""
-    encode, most = _encoder(request), _most(request)
-    found, folded, more = _fold(
-        lambda first: store.keys(bucket.name, prefix, after, first),
-        prefix,
-        request.get("Delimiter") or "",
-        after,
-        most,
-    )
+    prefix, delimiter = request.get("Prefix") or "", request.get("Delimiter") or ""
+    encode, most = encoder(request), _most(request)
+    # Where nothing is folded, one row more than the page tells whether there is another.
+    rows = store.keys(bucket.name, prefix, after, -1 if delimiter else most + 1)
+    found, folded, more = _fold(rows, prefix, delimiter, after, most)
     told = _head(bucket, request, most) | {
         "IsTruncated": more is not None,
         "Contents": [_object(one, encode) for one in found],
@@ -105,36 +96,29 @@ def _page(
 
 
 def _fold(
-    walk: Callable[[str], Iterator[Stored]], prefix: str, delimiter: str, after: str, most: int
+    rows: list[Stored], prefix: str, delimiter: str, after: str, most: int
 ) -> tuple[list[Stored], list[str], Stored | str | None]:
-    """One page: rows, common prefixes, and the last of both if there is more, else None.
-
-    walk: rows from a key on (from the beginning for ""). What lies under a common prefix is
-    skipped, not read.
-    """
+    """One page: rows, common prefixes, and the last of both if there is more, else None."""
     found: list[Stored] = []
     folded: list[str] = []
     last: Stored | str | None = None
-    rows = walk("")
-    while (row := next(rows, None)) is not None:
+    for row in rows:
         cut = row.key.find(delimiter, len(prefix)) if delimiter else -1
         common = row.key[: cut + len(delimiter)] if cut >= 0 else ""
-        if common and after.startswith(common):  # the page before ended with it
-            rows = walk(common + LAST)
+        if common and (common == last or after.startswith(common)):  # it was told already
             continue
         if len(found) + len(folded) == most:
             return found, folded, last if most else None
         if common:
             folded.append(common)
-            last, rows = common, walk(common + LAST)
         else:
             found.append(row)
-            last = row
+        last = common or row
     return found, folded, None
 
 
 def _head(bucket: FakeBucket, request: Answer, most: int) -> Answer:
-    encode = _encoder(request)
+    encode = encoder(request)
     return {
         "Name": bucket.name,
         "Prefix": encode(request.get("Prefix") or ""),
@@ -158,7 +142,7 @@ def _version(one: Stored) -> Answer:
     return {"VersionId": one.version or NULL, "IsLatest": one.latest}
 
 
-def _encoder(request: Answer) -> Callable[[str], str]:
+def encoder(request: Answer) -> Callable[[str], str]:
     if request.get("EncodingType") == "url":
         return lambda text: quote(text)
     return lambda text: text

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from local_sagemaker.s3.blobs import Blobs, Segment
 
-FORMAT = 1
+FORMAT = 2
 SCHEMA = """
 CREATE TABLE versions (
     number INTEGER PRIMARY KEY,      -- newer versions of a key have higher numbers
@@ -44,11 +44,11 @@ CREATE TABLE uploads (
 );
 CREATE TABLE parts (
     upload TEXT NOT NULL, number INTEGER NOT NULL, modified REAL NOT NULL, size INTEGER NOT NULL,
-    etag TEXT NOT NULL, segments TEXT NOT NULL, fields TEXT NOT NULL,
+    etag TEXT NOT NULL, segments TEXT NOT NULL,
     PRIMARY KEY (upload, number)
 );
 """
-PAGE = 1000  # rows read at once
+LAST = "\U0010ffff" * 2  # sorts after every key
 NULL = "null"  # the version of an object in a bucket without versions
 ROW = "version, latest, marker, modified, size, etag, segments, fields, key, number"
 
@@ -138,9 +138,7 @@ class ObjectStore:
         self.blobs.remove(unwanted)
 
     def _one(self, sql: str, *values: object) -> Stored | None:
-        with self.lock:
-            row = self.index.execute(f"SELECT {ROW} FROM versions WHERE {sql}", values).fetchone()
-        return _stored(row) if row else None
+        return next(iter(self._rows(sql, *values)), None)
 
     def latest(self, bucket: str, key: str) -> Stored | None:
         """The newest version of an object, which may be a delete marker."""
@@ -209,56 +207,34 @@ class ObjectStore:
             )
         return found
 
-    def set_fields(self, bucket: str, key: str, version: str, fields: dict) -> None:
-        with self._change():
-            self.index.execute(
-                "UPDATE versions SET fields=? WHERE bucket=? AND key=? AND version=?",
-                (json.dumps(fields), bucket, key, version),
-            )
-
     def has_any(self, bucket: str) -> bool:
         """Whether a bucket holds a version or a delete marker of anything."""
         return self._one("bucket=? LIMIT 1", bucket) is not None
 
-    def keys(self, bucket: str, prefix: str, after: str, first: str = "") -> Iterator[Stored]:
-        """Newest versions that are no delete marker, by key: > `after`, >= `first`."""
-        return self._walk(
-            f"SELECT {ROW} FROM versions WHERE bucket=? AND latest AND NOT marker"
-            f" AND key>? AND key>=? AND key>=? ORDER BY key LIMIT {PAGE}",
-            lambda last: (bucket, last.key if last else after, first, prefix),
-            prefix,
+    def keys(self, bucket: str, prefix: str, after: str, most: int = -1) -> list[Stored]:
+        """Newest versions that are no delete marker, by key, after `after`; at most `most` of
+        them, where that is not negative."""
+        return self._rows(
+            "bucket=? AND latest AND NOT marker AND key>? AND key>=? AND key<?"
+            " ORDER BY key LIMIT ?",
+            *(bucket, after, prefix, prefix + LAST, most),
         )
 
-    def versions(
-        self, bucket: str, prefix: str, after: str, number: int = 0, first: str = ""
-    ) -> Iterator[Stored]:
+    def versions(self, bucket: str, prefix: str, after: str, number: int = 0) -> list[Stored]:
         """All versions, by key and the newest first, from those after (`after`, `number`) on.
 
         number: of the last version of key `after` that was seen; 0 for none left of it.
         """
-        return self._walk(
-            f"SELECT {ROW} FROM versions WHERE bucket=? AND (key>? OR (key=? AND number<?))"
-            f" AND key>=? AND key>=? ORDER BY key, number DESC LIMIT {PAGE}",
-            lambda last: (
-                (bucket, last.key, last.key, last.number, first, prefix)
-                if last
-                else (bucket, after, after, number, first, prefix)
-            ),
-            prefix,
+        return self._rows(
+            "bucket=? AND (key>? OR (key=? AND number<?)) AND key>=? AND key<?"
+            " ORDER BY key, number DESC",
+            *(bucket, after, after, number, prefix, prefix + LAST),
         )
 
-    def _walk(self, sql: str, values, prefix: str) -> Iterator[Stored]:
-        last = None
-        while True:
-            with self.lock:
-                rows = self.index.execute(sql, values(last)).fetchall()
-            for row in rows:
-                last = _stored(row)
-                if not last.key.startswith(prefix):
-                    return
-                yield last
-            if len(rows) < PAGE:
-                return
+    def _rows(self, sql: str, *values: object) -> list[Stored]:
+        with self.lock:
+            rows = self.index.execute(f"SELECT {ROW} FROM versions WHERE {sql}", values).fetchall()
+        return [_stored(row) for row in rows]
 
     def begin_upload(self, bucket: str, key: str, fields: dict) -> Upload:
         one = Upload(uuid.uuid4().hex, bucket, key, _now(), fields)
@@ -283,28 +259,23 @@ class ObjectStore:
             ).fetchall()
         return [Upload(*row[:4], json.loads(row[4])) for row in rows]
 
-    def put_part(
-        self, upload: str, number: int, segment: Segment, etag: str, fields: dict
-    ) -> Stored:
+    def put_part(self, upload: str, number: int, segment: Segment, etag: str) -> Stored:
+        now, size = _now(), segment[1]
         with self._change() as unwanted:
             old = self.index.execute(
                 "SELECT segments FROM parts WHERE upload=? AND number=?", (upload, number)
             ).fetchone()
             unwanted += [tuple(one) for one in json.loads(old[0])] if old else []
-            now = _now()
             self.index.execute(
-                "INSERT OR REPLACE INTO parts VALUES (?,?,?,?,?,?,?)",
-                (
-                    *(upload, number, now, segment[1], etag),
-                    *(json.dumps([segment]), json.dumps(fields)),
-                ),
+                "INSERT OR REPLACE INTO parts VALUES (?,?,?,?,?,?)",
+                (upload, number, now, size, etag, json.dumps([segment])),
             )
-        return Stored("", True, False, now, segment[1], etag, [segment], fields, "", number)
+        return Stored("", True, False, now, size, etag, [segment], {}, "", number)
 
     def parts(self, upload: str) -> list[Stored]:
         with self.lock:
             rows = self.index.execute(
-                "SELECT '', 1, 0, modified, size, etag, segments, fields, '', number FROM parts"
+                "SELECT '', 1, 0, modified, size, etag, segments, '{}', '', number FROM parts"
                 " WHERE upload=? ORDER BY number",
                 (upload,),
             ).fetchall()
@@ -332,16 +303,6 @@ def _now() -> float:
 
 def _stored(row: tuple) -> Stored:
     version, latest, marker, modified, size, etag, segments, fields, key, number = row
-    found = [(name, length) for name, length in json.loads(segments)]
-    return Stored(
-        version,
-        bool(latest),
-        bool(marker),
-        modified,
-        size,
-        etag,
-        found,
-        json.loads(fields),
-        key,
-        number,
-    )
+    found: list[Segment] = [(name, length) for name, length in json.loads(segments)]
+    what = bool(latest), bool(marker), modified, size, etag, found, json.loads(fields)
+    return Stored(version, *what, key, number)

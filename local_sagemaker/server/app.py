@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterable
 from xml.parsers.expat import ExpatError
 
+from botocore.credentials import Credentials
 from botocore.model import OperationNotFoundError
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 
@@ -32,6 +33,8 @@ JOURNALED = {"PutLogEvents", "PutMetricData"}
 # sagemaker SDK 3 asks before each job whether the role may do enough.
 NOT_ALLOWED = {
     "GetFederationToken": "The local endpoint issues no federation tokens: call assume_role.",
+    # moto's gives everybody the key of AWS's documentation.
+    "GetSessionToken": "The local endpoint issues no session tokens: call assume_role.",
     "SimulatePrincipalPolicy": "The local endpoint does not simulate policies: it allows "
     "whatever is asked of it.",
 }
@@ -59,20 +62,20 @@ Handler = Callable[[dict, str], dict]
 
 
 class Application:
-    """Dispatches by operation. operations: those answered here, by name. runtime: InvokeEndpoint's
-    answers; without it moto gives them.
+    """Dispatches by operation. operations: those answered here, by name. own: the endpoint's key.
+    runtime: InvokeEndpoint's answers; without it moto gives them.
     """
 
     def __init__(
         self,
         operations: dict[str, Handler],
         state: MotoState,
-        verifier: signatures.Verifier,
+        own: Credentials,
         runtime: RuntimeApi | None = None,
     ) -> None:
         self.operations, self.state, self.runtime = operations, state, runtime
         self.objects = ObjectProtocol(ObjectCalls(state.objects))
-        self.verifier = verifier
+        self.own = own
         iam_gaps.fill()
         self.moto = DomainDispatcherApplication(_backend)
 
@@ -102,7 +105,7 @@ class Application:
         if BAD_URI in environ:
             raise AwsError("InvalidURI", f"The request's address is invalid: {environ[BAD_URI]}")
         web_pages.refuse(environ)
-        signature = self.verifier.check_head(environ)
+        signature = signatures.check_head(environ, self.own)
         region, service = signature.region, signature.service
         environ.setdefault("HTTP_AUTHORIZATION", signature.authorization())
         target = environ.get("HTTP_X_AMZ_TARGET", "")
@@ -165,14 +168,9 @@ def _backend(service: str | None) -> Callable:
 
 def _teach_cloudformation() -> None:
     """At its first call: moto's CloudFormation and EC2 take a second to import."""
-    from local_sagemaker.moto_services import (
-        cloudformation_gaps,
-        deleted_stacks,
-        safe_templates,
-    )
+    from local_sagemaker.moto_services import cloudformation_gaps, safe_templates
 
     cloudformation_gaps.fill()
-    deleted_stacks.freeze()
     safe_templates.guard()
 
 
@@ -189,6 +187,5 @@ def _action(environ: dict) -> str:
 
 
 def _only_reads(environ: dict, action: str) -> bool:
-    if environ["REQUEST_METHOD"] in ("GET", "HEAD") or action in JOURNALED:
-        return True
-    return bool(READING.match(action))
+    known = environ["REQUEST_METHOD"] in ("GET", "HEAD") or action in JOURNALED
+    return known or bool(READING.match(action))

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import resource
-import socket
-import threading
 from collections.abc import Iterable
 from typing import Any
 
@@ -18,7 +15,6 @@ from local_sagemaker.server.web_pages import LOCAL_ADDRESS
 
 IDLE_SECONDS = 60  # a client that sends nothing for so long is let go
 MOST_FILES = 4096  # open at once: a client holds one, and a job a few
-MOST_CONNECTIONS = 600  # at once: a thread each
 DRAINED = 64 * 1024 * 1024  # bytes of a body that nobody wants
 
 
@@ -28,35 +24,6 @@ class Server(ThreadedWSGIServer):
     daemon_threads = True
     request_queue_size = 256
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self.waiting: dict[Handler, None] = {}  # those without a request, the longest first
-        self.lock = threading.Lock()
-        self.connections = 0
-
-    def process_request(self, request: socket.socket, client_address: Any) -> None:
-        """Take a connection. Where too many are open, the one that waited longest is closed."""
-        with self.lock:
-            self.connections += 1
-            full = self.connections > MOST_CONNECTIONS
-            oldest = next(iter(self.waiting), None) if full else None
-            if oldest:
-                del self.waiting[oldest]
-        if oldest:
-            with contextlib.suppress(OSError):
-                oldest.connection.shutdown(socket.SHUT_RDWR)
-        elif full:
-            with contextlib.suppress(OSError):
-                request.sendall(http_error(503, "Slow Down"))
-            self.shutdown_request(request)
-            return
-        super().process_request(request, client_address)
-
-    def shutdown_request(self, request: Any) -> None:
-        with self.lock:
-            self.connections -= 1
-        super().shutdown_request(request)
-
 
 class Handler(MotoRequestHandler):
     """One connection, which stays open from request to request."""
@@ -65,26 +32,10 @@ class Handler(MotoRequestHandler):
     disable_nagle_algorithm = True  # else the last packet of an answer waits for a client's ACK
     wbufsize = 64 * 1024  # headers and a short body leave in one packet
 
-    def handle_one_request(self) -> None:
-        with self.server.lock:
-            self.server.waiting[self] = None
-        try:
-            super().handle_one_request()
-        finally:
-            self._no_longer_waits()
-
     def handle_expect_100(self) -> bool:
         found = super().handle_expect_100()
         self.wfile.flush()  # the client waits for it
         return found
-
-    def parse_request(self) -> bool:
-        self._no_longer_waits()
-        return super().parse_request()
-
-    def _no_longer_waits(self) -> None:
-        with self.server.lock:
-            self.server.waiting.pop(self, None)
 
     def run_wsgi(self) -> None:
         """Answer a request.

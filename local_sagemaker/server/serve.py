@@ -11,9 +11,8 @@ import signal
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
-
-from botocore.credentials import Credentials
 
 from local_sagemaker import credentials
 from local_sagemaker.api.managers import Managers
@@ -22,7 +21,6 @@ from local_sagemaker.cluster.spec import MOST_INSTANCES
 from local_sagemaker.disk.files import remove, replace
 from local_sagemaker.jobs.aws import LocalAws
 from local_sagemaker.moto_services.state import MotoState, StateError
-from local_sagemaker.protocol.signatures import Verifier
 from local_sagemaker.server.app import Application
 from local_sagemaker.server.connections import Handler, Server, room_for_clients
 
@@ -49,28 +47,35 @@ def serve(
     state: the directory that holds everything. port: 0 takes a free one; the one taken
     is in `endpoint.json` there once the endpoint answers.
     """
-    _make(state)
+    with _state_errors(state):
+        credentials.make_private(state)
     with _only_one(state), _bind(host, port) as server:
         room_for_clients()
-        _own_temporaries(state)
         port = server.server_address[1]
         kind, why = _isolation(isolation)
         LOG.info("instances are %s: %s", kind, why)
-        own = _own_key(state)
-        moto_state, kept = _restore(state, LocalAws(port, own), kind, grace_seconds, most_instances)
-        server.app = Application(kept.operations(), moto_state, Verifier(own), kept.runtime)
+        with _state_errors(state):
+            _own_temporaries(state)
+            own = credentials.of_state(state)
+            moto_state = MotoState(state / "moto")
+            moto_state.load()
+            kept = Managers(state, LocalAws(port, own), kind, grace_seconds, most_instances)
+        server.app = Application(kept.operations(), moto_state, own, kept.runtime)
         _serve_until_told(server, moto_state, kept, state, kind, why)
 
 
-def _restore(state: Path, aws: LocalAws, kind: str, *limits: float) -> tuple[MotoState, Managers]:
+@contextlib.contextmanager
+def _state_errors(state: Path) -> Iterator[None]:
+    """Whatever is wrong with the state directory, CannotServe says it and what to do."""
     try:
-        moto_state = MotoState(state / "moto")
-        moto_state.load()
-        return moto_state, Managers(state, aws, kind, *limits)
-    except StateError as error:
+        yield
+    except (StateError, credentials.NotPrivate) as error:
         raise CannotServe(str(error)) from error
     except OSError as error:
-        raise _unusable(state, error) from error
+        raise CannotServe(
+            f"The state directory cannot be used: {error.filename or state}: {error.strerror}. "
+            "Choose another with the variable WORKSHOP_STATE_DIR."
+        ) from error
 
 
 def _serve_until_told(server, moto_state, kept, state: Path, kind: str, why: str) -> None:
@@ -107,51 +112,20 @@ def _end_at_the_latest() -> None:
     timer.start()
 
 
-def _make(state: Path) -> None:
-    try:
-        credentials.make_private(state)
-    except credentials.NotPrivate as error:
-        raise CannotServe(str(error)) from error
-    except OSError as error:
-        raise _unusable(state, error) from error
-
-
-def _own_key(state: Path) -> Credentials:
-    try:
-        return credentials.of_state(state)
-    except credentials.NotPrivate as error:
-        raise CannotServe(str(error)) from error
-    except OSError as error:
-        raise _unusable(state, error) from error
-
-
 def _own_temporaries(state: Path) -> None:
     """Large bodies pass through temporary files; /tmp may be full, or not be ours to write."""
     folder = state / "tmp"
-    try:
-        if folder.is_dir():
-            remove(folder)  # of one that was killed
-        folder.mkdir(mode=0o700)
-    except OSError as error:
-        raise _unusable(state, error) from error
+    if folder.is_dir():
+        remove(folder)  # of one that was killed
+    folder.mkdir(mode=0o700)
     tempfile.tempdir = str(folder)
-
-
-def _unusable(state: Path, error: OSError) -> CannotServe:
-    where = error.filename or state
-    return CannotServe(
-        f"The state directory cannot be used: {where}: {error.strerror}. Choose another with the "
-        "variable WORKSHOP_STATE_DIR."
-    )
 
 
 @contextlib.contextmanager
 def _only_one(state: Path):
     """Hold the state directory's lock: two endpoints on one state would ruin it."""
-    try:
+    with _state_errors(state):
         stream = (state / "lock").open("w")
-    except OSError as error:
-        raise _unusable(state, error) from error
     with stream:
         deadline = time.monotonic() + LOCK_SECONDS
         while True:

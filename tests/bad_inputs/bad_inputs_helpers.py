@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from unittest import mock
+
+import click
+from click.testing import CliRunner
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-DEMOS = REPOSITORY / "scripts" / "demos"
-SERVER = Path(__file__).with_name("preloaded_server.py")
-SECONDS = 120  # for one program, on a busy machine
 # A learner's own variables that would send a program elsewhere.
 NOT_OURS = ("AWS_", "SM_", "WORKSHOP_", "TF_CONFIG", "OMPI_", "RANK", "WORLD_SIZE", "MASTER_")
 
@@ -35,55 +34,37 @@ class Row:
     code: int = 2
     make: Callable[[Path], object] | None = None
     writes: tuple[str, ...] = ()
-    env: tuple[tuple[str, str], ...] = ()
 
 
-class Preloaded:
-    """A process that has imported `modules`, and runs programs in forks of itself."""
+def of_click(command: click.Command) -> Callable:
+    """What `check` needs to run a click command in this process."""
 
-    def __init__(self, *modules: str) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, str(SERVER), *modules],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            cwd=REPOSITORY,
-            env={**os.environ, "PYTHONPATH": f"{REPOSITORY}{os.pathsep}{DEMOS}"},
-        )
-        assert self.process.stdout.readline() == "ready\n"
+    def run(argv: list[str], here: Path, environ: dict[str, str]) -> tuple[int, str]:
+        with mock.patch.dict(os.environ, environ, clear=True), contextlib.chdir(here):
+            done = CliRunner().invoke(command, argv)
+        if done.exception and not isinstance(done.exception, SystemExit):
+            raise done.exception
+        return done.exit_code, done.output
 
-    def run(self, argv: list[str], cwd: Path, env: dict[str, str], said: Path) -> tuple[int, str]:
-        """Run a program to its end; its exit status and what it said."""
-        task = {"argv": argv, "cwd": str(cwd), "env": env, "said": str(said), "seconds": SECONDS}
-        self.process.stdin.write(json.dumps(task) + "\n")
-        self.process.stdin.flush()
-        code = int(self.process.stdout.readline())
-        return code, said.read_text(errors="replace")
-
-    def close(self) -> None:
-        self.process.stdin.close()
-        assert self.process.wait(30) == 0
-        self.process.stdout.close()
+    return run
 
 
 def tree(folder: Path) -> dict[str, str]:
-    """Every path below `folder`, with its kind or its content's hash."""
-    found = {}
-    for path in sorted(folder.rglob("*")):
+    """Every path below `folder`, with its content's hash or what else it is."""
+
+    def told(path: Path) -> str:
         if path.is_symlink():
-            told = f"link to {os.readlink(path)}"
-        elif path.is_file():
-            told = hashlib.sha256(path.read_bytes()).hexdigest()
-        else:
-            told = "folder"
-        found[str(path.relative_to(folder))] = told
-    return found
+            return f"link to {path.readlink()}"
+        return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "folder"
+
+    return {str(path.relative_to(folder)): told(path) for path in folder.rglob("*")}
 
 
 def check(row: Row, run: Callable, tmp_path: Path) -> None:
     """The row's program fails as the row says, shows no stack trace, and changes nothing.
 
-    run: takes argv, the working directory, the variables and a file for what is said.
+    run: takes the command's words, the working directory and the variables; gives the exit status
+    and what was said.
     """
     around = tmp_path / "around"
     here = around / "here"
@@ -94,7 +75,7 @@ def check(row: Row, run: Callable, tmp_path: Path) -> None:
     before = tree(around)
     argv = [word.replace("{here}", str(here)) for word in row.command.split(" ")]
     argv = [word.replace("~", " ") for word in argv]  # a word with a space in it
-    code, said = run(argv, here, variables(here, dict(row.env)), tmp_path / "said.txt")
+    code, said = run(argv, here, variables(here))
     assert "Traceback" not in said, said
     assert code == row.code, f"exit status {code}\n{said}"
     flat = " ".join(said.split())
@@ -107,10 +88,9 @@ def check(row: Row, run: Callable, tmp_path: Path) -> None:
     assert not strange, f"written, changed or lost: {sorted(strange)}"
 
 
-def variables(here: Path, more: dict[str, str]) -> dict[str, str]:
+def variables(here: Path) -> dict[str, str]:
     """A shell's variables, whose home and endpoint are the row's own."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(NOT_OURS)}
     kept |= {"HOME": str(here), "WORKSHOP_STATE_DIR": str(here / "state"), "COLUMNS": "400"}
     kept |= {"TMPDIR": str(here.parent.parent), "PYTHONDONTWRITEBYTECODE": "1"}
-    kept |= {"PYTHONPATH": str(REPOSITORY), "AWS_EC2_METADATA_DISABLED": "true"}
-    return kept | {name: value.replace("{here}", str(here)) for name, value in more.items()}
+    return kept | {"PYTHONPATH": str(REPOSITORY), "AWS_EC2_METADATA_DISABLED": "true"}

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import io
+import json
+import os
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
-from bad_inputs_helpers import DEMOS, Preloaded, Row, check
+from bad_inputs_helpers import REPOSITORY, Row, check
 
+DEMOS = REPOSITORY / "scripts" / "demos"
+SERVER = Path(__file__).with_name("preloaded_server.py")
+SECONDS = 120  # for one program, on a busy machine
 IMAGES = np.random.default_rng(0).integers(0, 256, (64, 8, 8, 1), np.uint8)
 LABELS = np.arange(64) % 10
 
@@ -52,12 +59,6 @@ def of_many_bytes() -> bytes:
     return stream.getvalue()
 
 
-def npy() -> bytes:
-    stream = io.BytesIO()
-    np.save(stream, IMAGES)
-    return stream.getvalue()
-
-
 def pickled() -> bytes:
     return npz(images=np.array([{"a": 1}], dtype=object))
 
@@ -82,20 +83,10 @@ FLAGS = [
     Row(f"flag {flags}", torch_script(flags), words, make=channels())
     for flags, words in (
         ("--epochs 0", ("--epochs", "0 given, at least 1 expected")),
-        ("--epochs 1.5", ("--epochs", "invalid int value: '1.5'")),
-        ("--epochs", ("--epochs", "expected one argument")),
-        ("--global-batch-size -4", ("--global-batch-size", "-4 given, at least 1 expected")),
-        ("--global-batch-size all", ("--global-batch-size", "invalid int value: 'all'")),
         ("--learning-rate 0", ("--learning-rate", "0 given, more than 0 expected")),
         ("--learning-rate nan", ("--learning-rate", "nan given, a finite number expected")),
-        ("--learning-rate inf", ("--learning-rate", "inf given, a finite number expected")),
         ("--seed -1", ("--seed", "-1 given, at least 0 expected")),
-        ("--max-steps -1", ("--max-steps", "-1 given, at least 0 expected")),
-        ("--hidden-units 0", ("--hidden-units", "0 given, at least 1 expected")),
-        ("--threads-per-rank -2", ("--threads-per-rank", "-2 given, at least 0")),
-        ("--log-every x", ("--log-every", "invalid int value: 'x'")),
         ("--learnig-rate 1", ("unrecognized arguments: --learnig-rate 1",)),
-        ("a-word", ("unrecognized arguments: a-word",)),
     )
 ]
 FLAGS += [
@@ -116,8 +107,6 @@ FLAGS += [
         "measure_all_reduce.py --algorithms magic",
         ("--algorithms", "magic", "ring"),
     ),
-    Row("a message of no bytes", "measure_all_reduce.py --bytes 0", ("--bytes", "0")),
-    Row("a message of a half", "measure_all_reduce.py --blocks 0.5", ("--blocks", "'0.5'")),
 ]
 UNREADABLE = ("{here}/training/part-00000.npz can't be read", "'images' and 'labels'", "again")
 DATA = [
@@ -125,27 +114,21 @@ DATA = [
     for what, make, words in (
         ("no channel at all", None, ("no part-*.npz in {here}/training", "data_prep digits")),
         ("a file cut off", channels(npz()[:2000]), UNREADABLE),
-        ("the end of a file missing", channels(npz()[:-100]), UNREADABLE),
         ("an empty file", channels(b""), UNREADABLE),
         ("a text", channels(b"label,pixel\n1,2\n"), UNREADABLE),
         ("a byte changed", channels(changed_byte(npz())), UNREADABLE),
-        ("one array in place of two", channels(npy()), UNREADABLE),
         ("an archive without labels", channels(npz(labels=None)), UNREADABLE),
         ("objects in a pickle", channels(pickled()), UNREADABLE),
         ("a header of 8 exabytes", channels(of_many_bytes()), UNREADABLE),
         ("a folder for a part", a_folder_for_a_part, UNREADABLE),
         ("NaN in place of pixels", channels(npz(IMAGES / np.nan)), ("float64", "expected uint8")),
-        ("images without channels", channels(npz(IMAGES[..., 0])), ("(64, 8, 8)", "channels)")),
         ("a label too few", channels(npz(labels=LABELS[1:])), ("(63,)", "expected uint8")),
-        ("labels that are fractions", channels(npz(labels=LABELS / 3)), ("float64", "int64 (n,)")),
         ("a label above 9", channels(npz(labels=LABELS + 1)), ("labels outside 0 to 9",)),
-        ("a label below 0", channels(npz(labels=LABELS - 1)), ("labels outside 0 to 9",)),
         (
             "no examples",
             channels(npz(IMAGES[:0], LABELS[:0])),
             ("{here}/training has no examples", "prepare"),
         ),
-        ("images of no pixels", channels(npz(IMAGES[:, :0])), ("(0, 8, 1)", "at least 4 x 4")),
         (
             "two sizes of images",
             channels(more=npz(np.zeros((64, 9, 9, 1), np.uint8))),
@@ -155,11 +138,6 @@ DATA = [
             "a test of another size",
             channels(test=npz(np.zeros((64, 9, 9, 1), np.uint8))),
             ("{here}/test", "(9, 9, 1)", "(8, 8, 1)", "--test"),
-        ),
-        (
-            "nothing to test with",
-            channels(test=npz(IMAGES[:0], LABELS[:0])),
-            ("{here}/test has no examples", "--test"),
         ),
     )
 ]
@@ -186,6 +164,35 @@ DATA += [
 ]
 
 
+class Preloaded:
+    """A process that has imported `modules`, and runs programs in forks of itself."""
+
+    def __init__(self, *modules: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, str(SERVER), *modules],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=REPOSITORY,
+            env={**os.environ, "PYTHONPATH": f"{REPOSITORY}{os.pathsep}{DEMOS}"},
+        )
+        assert self.process.stdout.readline() == "ready\n"
+
+    def run(self, argv: list[str], cwd: Path, env: dict[str, str]) -> tuple[int, str]:
+        """Run a demonstration to its end; its exit status and what it said."""
+        said, argv = cwd.parent.parent / "said.txt", [str(DEMOS / argv[0]), *argv[1:]]
+        task = {"argv": argv, "cwd": str(cwd), "env": env, "said": str(said), "seconds": SECONDS}
+        self.process.stdin.write(json.dumps(task) + "\n")
+        self.process.stdin.flush()
+        code = int(self.process.stdout.readline())
+        return code, said.read_text(errors="replace")
+
+    def close(self) -> None:
+        self.process.stdin.close()
+        assert self.process.wait(30) == 0
+        self.process.stdout.close()
+
+
 @pytest.fixture(scope="module")
 def preloaded():
     one = Preloaded("torch", "torch.utils.data", "torch.distributed", "torch._dynamo")
@@ -193,25 +200,14 @@ def preloaded():
     one.close()
 
 
-def ids(row: Row) -> str:
-    return row.what.replace(" ", "-")
-
-
-@pytest.mark.parametrize("row", [*FLAGS, *DATA], ids=ids)
+@pytest.mark.parametrize("row", [*FLAGS, *DATA], ids=lambda row: row.what.replace(" ", "-"))
 def test_training_that_is_refused(row, preloaded, tmp_path):
-    def run(argv, *where):
-        return preloaded.run([str(DEMOS / argv[0]), *argv[1:]], *where)
-
-    check(row, run, tmp_path)
+    check(row, preloaded.run, tmp_path)
 
 
 def test_the_same_row_with_right_input_trains(preloaded, tmp_path):
     """Else every row above could be refused for a reason of its own making."""
-    right = Row("right", torch_script("--max-steps 1"), ("weights_sha256",), code=0)
-
-    def run(argv, *where):
-        return preloaded.run([str(DEMOS / argv[0]), *argv[1:]], *where)
-
-    one = Row(right.what, right.command, right.words, 0, channels(), writes=("model",))
-    check(one, run, tmp_path)
+    command = torch_script("--max-steps 1")
+    right = Row("right", command, ("weights_sha256",), 0, channels(), writes=("model",))
+    check(right, preloaded.run, tmp_path)
     assert (tmp_path / "around" / "here" / "model" / "model.pt").is_file()

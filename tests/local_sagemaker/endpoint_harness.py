@@ -128,7 +128,7 @@ def sdk_session(endpoint: Endpoint, monkeypatch):
     wait = sagemaker.Session.wait_for_endpoint
     quick = functools.partialmethod(wait, poll=1)
     monkeypatch.setattr(sagemaker.Session, "wait_for_endpoint", quick)
-    # As workshop.session does. test_plain_client uses the SDK as it is.
+    # As workshop.session does. test_binding uses the SDK as it is.
     monkeypatch.setattr("sagemaker.utils.validate_sagemaker_config", lambda defaults: None)
     return sagemaker.Session(default_bucket=BUCKET)
 

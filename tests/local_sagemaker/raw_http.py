@@ -78,14 +78,43 @@ def error(endpoint, target: str, body: object = b"", service: str = "sagemaker",
     return status, told["__type"], told["message"]
 
 
-def raw(endpoint, head: str, body: bytes = b"", end: bool = False) -> str:
-    """Send these very bytes; what comes back within 60 s. end: then close our side."""
+def raw(endpoint, head: str, body: bytes = b"") -> str:
+    """Send these very bytes; what comes back."""
     lines = "\r\n".join([*head.strip().splitlines(), "Connection: close"])
-    with socket.create_connection((HOST, endpoint.running.port), timeout=60) as connection:
-        connection.sendall(lines.encode() + b"\r\n\r\n" + body)
-        if end:
-            connection.shutdown(socket.SHUT_WR)
+    return answer_to(endpoint.running.port, lines.encode() + b"\r\n\r\n" + body).decode()
+
+
+def answer_to(port: int, raw: bytes) -> bytes:
+    """Send the bytes, close our side, and return all that comes back."""
+    with socket.create_connection((HOST, port), timeout=60) as connection:
         received = b""
-        while data := connection.recv(65536):
-            received += data
-    return received.decode()
+        try:
+            connection.sendall(raw)
+            connection.shutdown(socket.SHUT_WR)
+            while data := connection.recv(65536):
+                received += data
+        except ConnectionError:  # it had enough before we had sent all
+            pass
+    return received
+
+
+def complaint(sent: bytes, received: bytes) -> str | None:
+    """What is wrong with an answer; None if it is one that an AWS service gives."""
+    if not received:
+        head, gap, _ = sent.partition(b"\r\n\r\n")
+        # No whole head came, so there was no request; HTTP/0.9 has a body and no head.
+        return (
+            "no answer"
+            if gap and head.startswith((b"POST / HTTP/1.1\r\nHost", b"PUT /l"))
+            else None
+        )
+    head, gap, body = received.partition(b"\r\n\r\n")
+    status = head.split(b" ")[1:2]
+    if not gap or not head.startswith(b"HTTP/1.") or not status or not status[0].isdigit():
+        return None if sent.split(b"\r\n")[0].count(b" ") < 2 else "no HTTP"
+    if int(status[0]) < 400 or sent.startswith(b"HEAD "):
+        return None
+    if b"<html" in body.lower() or b"Traceback (most recent" in body:
+        return "a page or a stack trace"
+    told = b'"__type"' in body or b"<Code>" in body or b'"message"' in body.lower()
+    return None if told else "an error that is not AWS-shaped"

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import psutil
 import pytest
 
-from endpoint_harness import BUCKET, ROLE, SCRIPTS, Endpoint, estimator, start
+from endpoint_harness import Endpoint
 from local_sagemaker import daemon
 
 AUDIT = Path(__file__).parent / "audit"
@@ -24,28 +23,16 @@ def listening(pid: int) -> set[str]:
     return {one.laddr.ip for one in found if one.status == psutil.CONN_LISTEN}
 
 
-def workshop(state: Path, *arguments: str) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [sys.executable, "-m", "workshop.cli", *arguments],
-        env={**os.environ, "WORKSHOP_STATE_DIR": str(state)},
-        capture_output=True,
-        text=True,
-        cwd=REPOSITORY,
-        timeout=120,
-    )
-
-
 def test_it_listens_on_loopback_alone(endpoint):
     assert listening(endpoint.running.pid) == {"127.0.0.1"}
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "", "192.0.2.7", "::"])
 def test_another_host_is_refused(tmp_path, host):
-    done = workshop(tmp_path / "state", "up", "--port", "0", "--host", host)
-    assert not daemon.stop(tmp_path / "state")
-    assert done.returncode != 0
-    assert f"--host {host}" in done.stderr
-    assert "Traceback" not in done.stderr
+    with pytest.raises(daemon.DaemonError, match=f"--host {host}: "):
+        daemon.checked_host(host, told_twice=False)
+    with pytest.raises(daemon.DaemonError, match=r"binds to 127\.0\.0\.1 or"):
+        daemon.checked_host("192.0.2.7", told_twice=True)
 
 
 def test_the_endpoint_itself_refuses_too(tmp_path):
@@ -55,118 +42,98 @@ def test_the_endpoint_itself_refuses_too(tmp_path):
 
 
 def test_told_twice_it_binds(tmp_path):
-    state, options = tmp_path / "state", ["--host", "0.0.0.0", "--i-know-this-is-not-safe"]
+    options = ["--host", "0.0.0.0", "--i-know-this-is-not-safe", "--isolation", "processes"]
+    one = Endpoint(tmp_path / "state", options)
     try:
-        done = workshop(state, "up", "--port", "0", "--isolation", "processes", *options)
-        assert done.returncode == 0, done.stderr
-        found = daemon.running(state)
-        assert listening(found.pid) == {"0.0.0.0"}
-        assert found.url.startswith("http://127.0.0.1:")
+        assert listening(one.running.pid) == {"0.0.0.0"}
+        assert one.running.url.startswith("http://127.0.0.1:")
     finally:
-        daemon.stop(state)
+        one.down()
 
 
-CLIENT = f"""
-import boto3, sagemaker, sys
+SCRIPT = """
+import os, socket
+import boto3
+
+files = os.listdir(os.environ["SM_CHANNEL_TRAINING"])
+print("HELLO of", os.environ["SM_CURRENT_HOST"], "with", files)
+print("loss: 0.5")
+if os.environ["SM_CURRENT_HOST"] == "algo-1":
+    open(os.path.join(os.environ["SM_MODEL_DIR"], "weights.json"), "w").write("[1, 2]")
+print("ACCOUNT", boto3.client("sts").get_caller_identity()["Account"])
+try:
+    socket.create_connection(("192.0.2.1", 80), timeout=2)
+except OSError as error:
+    print("REFUSED", error)
+"""
+
+CLIENT = """
+import io, json, sys, tarfile, time, types
+import boto3, sagemaker, sagemaker.session
 from sagemaker.tensorflow import TensorFlow
 
+# The SDK asks every 30 s whether a job has ended. Here its clock runs ten times as fast.
+sagemaker.session.time = types.SimpleNamespace(
+    time=lambda: 10 * time.time(), sleep=lambda seconds: time.sleep(seconds / 10)
+)
 session = sagemaker.Session()
-uri = session.upload_data(sys.argv[1], key_prefix="data")
-one = TensorFlow(entry_point="show.py", source_dir={str(SCRIPTS)!r}, role={ROLE!r},
-    instance_count=1, instance_type="ml.m5.xlarge", framework_version="2.12", py_version="py310",
-    sagemaker_session=session)
-one.fit({{"training": uri}}, wait=False)
-name = one.latest_training_job.name
-told = session.describe_training_job(name)
-again = TensorFlow.attach(name, sagemaker_session=session)
-print("DONE", name, told["TrainingJobStatus"], session.default_bucket())
-boto3.client("s3").list_buckets()
-boto3.client("sts").get_caller_identity()
+inputs = {"training": session.upload_data("numbers.csv", key_prefix="numbers")}
+estimator = TensorFlow(
+    entry_point="my_script.py",
+    role="arn:aws:iam::" + "0" * 12 + ":role/learner",
+    instance_count=2,
+    instance_type="ml.m5.xlarge",
+    framework_version="2.12",
+    py_version="py310",
+    sagemaker_session=session,
+    metric_definitions=[{"Name": "loss", "Regex": "loss: ([0-9.]+)"}],
+    environment=json.loads(sys.argv[1]),
+)
+estimator.fit(inputs)
+bucket, key = estimator.model_data.removeprefix("s3://").split("/", 1)
+body = boto3.client("s3").get_object(Bucket=bucket, Key=key)["Body"].read()
+print("MODEL", bucket, tarfile.open(fileobj=io.BytesIO(body)).getnames())
+TensorFlow.attach(estimator.latest_training_job.name, sagemaker_session=session)
 """
 
 
-def audited(path: Path, **more: str) -> dict[str, str]:
-    """Variables that make a Python note its connections in `path`."""
-    base = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
-    folders = os.pathsep.join([str(AUDIT), str(REPOSITORY)])
-    return {**base, "PYTHONPATH": folders, "AUDIT_FILE": str(path), **more}
+def hosts(noted: str) -> set[str]:
+    """The hosts of the connections and look-ups that the audit noted."""
+    return {line.split()[1] for line in noted.splitlines() if line.startswith("socket.")}
 
 
-def targets(path: Path) -> set[tuple[str, str]]:
-    """(host, port) of everything noted."""
-    return {tuple(line.split()[1:3]) for line in path.read_text().splitlines()}
-
-
-def test_a_whole_session_of_the_sdk_asks_nobody_else(endpoint, tmp_path):
-    (tmp_path / "data.txt").write_text("x")
-    log = tmp_path / "audit.log"
-    client = subprocess.Popen(
-        [sys.executable, "-c", CLIENT, str(tmp_path / "data.txt")],
-        env=audited(log, HOME=str(tmp_path), **endpoint.env),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+def test_endpoint_and_job_ask_nobody_else(tmp_path, monkeypatch, request):
+    """Nor does a client that knows nothing of this kit: the variables, the plain SDK, its own
+    script. Every connection is noted, and refused if it leads elsewhere."""
+    noted = {"PYTHONPATH": f"{AUDIT}{os.pathsep}{REPOSITORY}", "AUDIT_FILE": f"{tmp_path}/endpoint"}
+    monkeypatch.setattr(daemon, "_endpoint_environment", lambda: os.environ | noted)
+    endpoint = Endpoint(tmp_path / "state")
+    request.addfinalizer(endpoint.down)
+    (tmp_path / "my_script.py").write_text(SCRIPT)
+    (tmp_path / "numbers.csv").write_text("1,2\n")
+    # An instance writes to none of this machine's files; what it says is in the job's log.
+    in_job = json.dumps({"PYTHONPATH": str(AUDIT), "AUDIT_FILE": "/dev/stderr"})
+    kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
+    kept |= {"PYTHONPATH": str(AUDIT), "AUDIT_FILE": f"{tmp_path}/client", "HOME": str(tmp_path)}
+    client = subprocess.run(
+        [sys.executable, "-c", CLIENT, in_job],
+        env={**kept, **endpoint.env},
+        capture_output=True,
         text=True,
         cwd=tmp_path,
+        timeout=240,
     )
-    said, errors = client.communicate(timeout=240)
-    assert client.returncode == 0, errors
-    done = next(line for line in said.splitlines() if line.startswith("DONE")).split()
-    assert done[3] == "sagemaker-us-east-1-local"
-    assert targets(log) == {("127.0.0.1", str(endpoint.running.port))}
-    assert endpoint.wait(done[1]).status == "Completed"
-
-
-def test_the_audit_would_notice(tmp_path):
-    code = "import socket; socket.create_connection(('sts.us-east-1.amazonaws.com', 443))"
-    log = tmp_path / "audit.log"
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=audited(log), capture_output=True, text=True, timeout=60
-    )
-    assert "the test allows no connection to sts.us-east-1.amazonaws.com" in done.stderr
-    assert targets(log) == {("sts.us-east-1.amazonaws.com", "443")}
-
-
-@pytest.fixture
-def watched(tmp_path):
-    """An endpoint whose every connection is noted."""
-    one = Endpoint.__new__(Endpoint)
-    one.state, one.audit = tmp_path / "state", tmp_path / "endpoint.log"
-    one.state.mkdir()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "local_sagemaker", "--state", str(one.state), "--grace", "3"],
-        env=audited(one.audit),
-        stderr=subprocess.PIPE,
-        cwd=tmp_path,
-    )
-    deadline = time.monotonic() + 60
-    while (found := daemon.running(one.state)) is None:
-        assert process.poll() is None, process.stderr.read()
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    one.running, one.env = found, daemon.environment(one.state, found.port)
-    one.client("s3").create_bucket(Bucket=BUCKET)
-    one.put("data/part-0.txt", "x")
-    yield one
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(60) == 0
-    process.stderr.close()
-
-
-def test_endpoint_and_job_ask_nobody_else(watched, tmp_path, monkeypatch):
-    for name, value in watched.env.items():
-        monkeypatch.setenv(name, value)
-    import sagemaker
-
-    log = tmp_path / "job.log"
-    log.touch()
-    variables = {"PYTHONPATH": str(AUDIT), "AUDIT_FILE": str(log)}
-    session = sagemaker.Session(default_bucket=BUCKET)
-    one = estimator(session, "phone_home.py", instance_count=1, environment=variables)
-    job = watched.wait(start(one))
-    assert job.status == "Completed", job.description.get("FailureReason")
-    assert watched.get(f"s3://{BUCKET}/phoned") == b"home"
-    assert len(job.lines("ACCOUNT")) == 1
-    assert len(job.lines("REFUSED")) == 1
-    # Its own name is looked up by the toolkit, and its gateway leads to the endpoint.
-    assert {host for host, _ in targets(log)} <= {"127.0.0.1", "10.88.0.1", "algo-1", "192.0.2.1"}
-    assert {host for host, _ in targets(watched.audit)} <= {"127.0.0.1"}
+    assert client.returncode == 0, client.stderr
+    for host in ("algo-1", "algo-2"):
+        assert f"HELLO of {host} with ['numbers.csv']" in client.stdout
+    assert "MODEL sagemaker-us-east-1-local ['weights.json']" in client.stdout
+    assert "Training seconds:" in client.stdout
+    assert hosts((tmp_path / "client").read_text()) == {"127.0.0.1"}
+    assert hosts((tmp_path / "endpoint").read_text()) <= {"127.0.0.1"}
+    (found,) = endpoint.client("sagemaker").list_training_jobs()["TrainingJobSummaries"]
+    job = endpoint.wait(found["TrainingJobName"])
+    assert len(job.lines("ACCOUNT")) == len(job.lines("REFUSED")) == 2
+    # Instances' names are looked up by the toolkit, and the gateway leads to the endpoint.
+    asked = hosts("\n".join(line for lines in job.log.values() for line in lines))
+    assert "192.0.2.1" in asked
+    assert asked <= {"127.0.0.1", "10.88.0.1", "algo-1", "algo-2", "192.0.2.1"}

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import time
-import uuid
 from pathlib import Path
 
 import pytest
@@ -73,63 +71,36 @@ def test_a_record_of_the_future_is_read_and_ended(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def elsewhen(tmp_path):
+def elsewhen(tmp_path, monkeypatch):
     """An endpoint whose clock, and whose jobs' supervisors', a file sets: seconds to add."""
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "sitecustomize.py").write_text(ANOTHER_CLOCK)
-    one = Endpoint.__new__(Endpoint)
-    one.state, one.clock = tmp_path / "state", tmp_path / "clock"
-    one.state.mkdir()
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
     folders = os.pathsep.join([str(tmp_path / "site"), str(REPOSITORY)])
-    process = subprocess.Popen(
-        [sys.executable, "-m", "local_sagemaker", "--state", str(one.state), "--grace", "3"],
-        env={**kept, "PYTHONPATH": folders, "CLOCK_FILE": str(one.clock)},
-        stderr=subprocess.DEVNULL,
-    )
-    deadline = time.monotonic() + 120
-    while (found := daemon.running(one.state)) is None:
-        assert process.poll() is None and time.monotonic() < deadline
-        time.sleep(0.05)
-    one.running, one.env = found, daemon.environment(one.state, found.port)
+    variables = {"PYTHONPATH": folders, "CLOCK_FILE": str(tmp_path / "clock")}
+    monkeypatch.setattr(daemon, "_endpoint_environment", lambda: os.environ | variables)
+    one = Endpoint(tmp_path / "state")
+    one.clock = tmp_path / "clock"
     one.client("s3").create_bucket(Bucket=BUCKET)
     yield one
-    process.terminate()
-    assert process.wait(60) == 0
+    one.down()
 
 
-def until(endpoint, name: str, secondary: str) -> None:
-    deadline = time.monotonic() + 120
-    api = endpoint.client("sagemaker")
-    while api.describe_training_job(TrainingJobName=name)["SecondaryStatus"] != secondary:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
-def begun(endpoint) -> str:
-    """A job that trains for six seconds."""
-    name = f"clock-{uuid.uuid4().hex[:10]}"
-    body = request(name)
-    body.pop("HyperParameters")
-    body["StoppingCondition"]["MaxRuntimeInSeconds"] = 1800
-    body["AlgorithmSpecification"] |= {
-        "ContainerEntrypoint": [sys.executable, "-c"],
-        "ContainerArguments": [
-            "import time; [(print('TICK', n, flush=True), time.sleep(0.5)) for n in range(12)]"
-        ],
-    }
-    endpoint.client("sagemaker").create_training_job(**body)
-    return name
-
-
+@pytest.mark.soak
 @pytest.mark.namespaces
 def test_a_job_whose_clock_is_set_forward_and_back(elsewhen):
-    name = begun(elsewhen)
-    until(elsewhen, name, "Training")
+    """It trains for six seconds, of at most half an hour."""
+    body, api = request("clock"), elsewhen.client("sagemaker")
+    body["StoppingCondition"]["MaxRuntimeInSeconds"] = 1800
+    script = "import time; [(print('TICK', n, flush=True), time.sleep(0.5)) for n in range(12)]"
+    command = {"ContainerEntrypoint": [sys.executable, "-c"], "ContainerArguments": [script]}
+    body["AlgorithmSpecification"] |= command
+    api.create_training_job(**body)
+    while api.describe_training_job(TrainingJobName="clock")["SecondaryStatus"] != "Training":
+        time.sleep(0.05)
     for step in (HOUR, -HOUR):
         elsewhen.clock.write_text(str(step))
         time.sleep(1.5)
-    job = elsewhen.wait(name)
+    job = elsewhen.wait("clock")
     assert job.status == "Completed", job.description.get("FailureReason")
     told = job.description
     found = [told["CreationTime"], told["TrainingStartTime"]]

@@ -1,4 +1,7 @@
-"""The command `workshop`, as a shell runs it."""
+"""The command `workshop`: the endpoint up and down, its jobs, and what stands in its way.
+
+What is wrong with a command line itself: tests/bad_inputs/test_bad_command_lines.py.
+"""
 
 from __future__ import annotations
 
@@ -14,43 +17,41 @@ from pathlib import Path
 
 import pytest
 from botocore.exceptions import ClientError
+from click.testing import CliRunner, Result
 from moto_life import leave_moto_as_it_was
 from test_failures import until_log
 
 from endpoint_harness import BUCKET, Endpoint, estimator, request, sdk_session, start
 from local_sagemaker import daemon
 from local_sagemaker.server import serve
+from workshop.cli import main
 
 WORKSHOP = Path(sys.executable).parent / "workshop"
 
 
-def workshop(state: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess:
-    """Run the command; it never shows a stack trace."""
-    done = subprocess.run(
-        [str(WORKSHOP), *arguments],
-        env=_variables(state, **variables),
-        capture_output=True,
-        text=True,
-        cwd="/",
-        timeout=120,
-    )
-    assert "Traceback" not in done.stderr, done.stderr
+def workshop(state: Path, *arguments: str, **variables: str) -> Result:
+    """Run the command in this process; it never fails with an exception of its own."""
+    unset = {name: None for name in os.environ if name.startswith("AWS_")}
+    env = {**unset, "WORKSHOP_STATE_DIR": str(state), **variables}
+    done = CliRunner().invoke(main, list(arguments), env=env)
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
     return done
 
 
-def _variables(state: Path, **more: str) -> dict[str, str]:
+def variables(state: Path, **more: str) -> dict[str, str]:
+    """Those of a shell."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
     return {**kept, "WORKSHOP_STATE_DIR": str(state), **more}
 
 
-def ok(done: subprocess.CompletedProcess) -> str:
-    assert done.returncode == 0, done.stdout + done.stderr
+def ok(done: Result) -> str:
+    assert done.exit_code == 0, done.output
     return done.stdout
 
 
-def refused(done: subprocess.CompletedProcess) -> str:
+def refused(done: Result) -> str:
     """One line that says why."""
-    assert done.returncode not in (0, 3), done.stdout
+    assert done.exit_code not in (0, 3), done.output
     assert len(done.stderr.strip().splitlines()) == 1, done.stderr
     return done.stderr
 
@@ -59,9 +60,9 @@ def refused(done: subprocess.CompletedProcess) -> str:
 def up(tmp_path_factory):
     """An endpoint that `workshop up` has started."""
     state = tmp_path_factory.mktemp("commands") / "state"
-    said = ok(workshop(state, "up", "--port", "0", "--grace", "3"))
     one = Endpoint.__new__(Endpoint)
-    one.state, one.options, one.said = state, ["--grace", "3"], said
+    one.state, one.options = state, ["--grace", "3"]
+    one.said = ok(workshop(state, "up", "--port", "0", "--grace", "3"))
     one.running = daemon.running(state)
     one.env = daemon.environment(state, one.running.port)
     one.client("s3").create_bucket(Bucket=BUCKET)
@@ -75,24 +76,14 @@ def session(up, monkeypatch):
     return sdk_session(up, monkeypatch)
 
 
-def test_up_says_where_it_is_and_what_a_shell_needs(up):
-    assert f"answers on http://127.0.0.1:{up.running.port} (pid {up.running.pid})" in up.said
+def test_up_and_status_say_where_it_is(up):
+    assert f"answers on {up.running.url} (pid {up.running.pid})" in up.said
     assert 'eval "$(workshop env)"' in up.said
-
-
-def test_a_second_up_says_that_it_is_up(up):
     for arguments in ([], ["--port", "0"], ["--port", str(up.running.port)]):
         said = ok(workshop(up.state, "up", *arguments))
         assert said == f"The endpoint is up: {up.running.url} (pid {up.running.pid})\n"
-
-
-def test_up_on_another_port_is_refused(up):
     why = refused(workshop(up.state, "up", "--port", "4999"))
-    assert f"up on port {up.running.port}" in why
-    assert "`workshop down` first" in why
-
-
-def test_status(up):
+    assert f"up on port {up.running.port}" in why and "`workshop down` first" in why
     said = ok(workshop(up.state, "status"))
     for part in (up.running.url, str(up.running.pid), str(up.state), up.running.isolation):
         assert part in said
@@ -106,7 +97,7 @@ def test_env_is_for_a_shells_eval(up):
     code = f'eval "$({shlex.quote(str(WORKSHOP))} env)"; env'
     done = subprocess.run(
         ["/bin/sh", "-c", code],
-        env=_variables(up.state, **before),
+        env=variables(up.state, **before),
         capture_output=True,
         text=True,
         timeout=60,
@@ -116,9 +107,8 @@ def test_env_is_for_a_shells_eval(up):
     assert found["AWS_DEFAULT_REGION"] == "us-east-1"
     assert found["AWS_ACCESS_KEY_ID"] and found["AWS_SECRET_ACCESS_KEY"]
     assert Path(found["SAGEMAKER_USER_CONFIG_OVERRIDE"]).exists()
-    assert not {"AWS_PROFILE", "AWS_ENDPOINT_URL_S3", "AWS_SESSION_TOKEN", "AWS_REGION"} & set(
-        found
-    )
+    gone = {"AWS_PROFILE", "AWS_ENDPOINT_URL_S3", "AWS_SESSION_TOKEN", "AWS_REGION"}
+    assert not gone & set(found)
     assert found["no_proxy"] == found["NO_PROXY"] == "intern,127.0.0.1"
 
 
@@ -136,6 +126,9 @@ def test_jobs_and_logs(up, session):
     assert said.endswith("\nCompleted\n")
     assert "Failed: AlgorithmError: " in ok(workshop(up.state, "logs", "no-source"))
     assert f"{job.name} has ended already: Completed" in ok(workshop(up.state, "stop", job.name))
+    for command in ("logs", "stop"):
+        why = refused(workshop(up.state, command, "unheard-of"))
+        assert "Job unheard-of" in why and "`workshop jobs` lists them" in why
 
 
 def test_logs_follow_and_stop(up, session):
@@ -143,7 +136,7 @@ def test_logs_follow_and_stop(up, session):
     name = start(estimator(session, "fail.py", **options))
     follower = subprocess.Popen(
         [str(WORKSHOP), "logs", "--follow", name],
-        env=_variables(up.state),
+        env=variables(up.state),
         stdout=subprocess.PIPE,
         text=True,
     )
@@ -160,21 +153,11 @@ def test_logs_follow_and_stop(up, session):
         up.client("sagemaker").stop_training_job(TrainingJobName=name)
 
 
-@pytest.mark.parametrize("command", ["logs", "stop"])
-def test_a_job_that_does_not_exist(up, command):
-    why = refused(workshop(up.state, command, "unheard-of"))
-    assert "Job unheard-of" in why
-    assert "`workshop jobs` lists them" in why
-
-
-@pytest.mark.parametrize("command", [["env"], ["jobs"], ["logs", "a"], ["stop", "a"]])
-def test_with_the_endpoint_down(tmp_path, command):
-    assert "Start it with: workshop up" in refused(workshop(tmp_path, *command))
-
-
-def test_status_and_down_with_the_endpoint_down(tmp_path):
+def test_with_the_endpoint_down(tmp_path):
+    for command in (["env"], ["jobs"], ["logs", "a"], ["stop", "a"]):
+        assert "Start it with: workshop up" in refused(workshop(tmp_path, *command))
     done = workshop(tmp_path, "status")
-    assert done.returncode == 3
+    assert done.exit_code == 3
     assert "`workshop up` starts it" in done.stdout
     assert ok(workshop(tmp_path, "down")) == "The endpoint was not up.\n"
 
@@ -183,6 +166,7 @@ def test_down_keeps_and_forget_forgets(tmp_path):
     one = Endpoint(tmp_path / "state", ["--isolation", "processes"])
     one.client("s3").create_bucket(Bucket=BUCKET)
     one.client("sagemaker").create_training_job(**request("a-job"))
+    one.client("sagemaker").stop_training_job(TrainingJobName="a-job")
     one.wait("a-job")
     assert ok(workshop(one.state, "down")) == "The endpoint is down.\n"
     with socket.socket() as probe:  # the port is free
@@ -190,57 +174,49 @@ def test_down_keeps_and_forget_forgets(tmp_path):
         probe.bind(("127.0.0.1", one.running.port))
     one.up()
     assert [b["Name"] for b in one.client("s3").list_buckets()["Buckets"]] == [BUCKET]
-    assert one.wait("a-job").status == "Failed"
+    assert one.wait("a-job").status == "Stopped"
     said = ok(workshop(one.state, "down", "--forget"))
     assert "The endpoint is down." in said and "are removed" in said
     assert set(os.listdir(one.state)) <= {"lock"}
 
 
-def test_a_port_that_is_taken(tmp_path):
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        why = refused(workshop(tmp_path, "up", "--port", str(port)))
-    assert why.startswith(f"Error: Port {port} on 127.0.0.1 cannot be used")
-    assert "--port 4601" in why
+def serving(state: Path) -> None:
+    """As much of a start as needs the state directory, in this process."""
+    serve.serve(state, 0, isolation="processes")
 
 
-def test_a_state_directory_that_cannot_be(tmp_path):
+@pytest.mark.parametrize(
+    ("where", "text", "why"),
+    [
+        ("", "in the way", "Not a directory"),
+        ("state", "in the way", "The state directory cannot be used"),
+        ("state/moto", "in the way", "The state directory cannot be used"),
+        ("state/jobs", "in the way", "The state directory cannot be used"),
+        ("state/lock/folder", "in the way", "The state directory cannot be used"),
+        ("state/moto/moto.pickle", "moto 0.0.1\n", "was written by moto 0.0.1"),
+    ],
+)
+def test_something_in_the_way_of_the_state(tmp_path, monkeypatch, where, text, why):
+    leave_moto_as_it_was(monkeypatch)  # other tests use it in this process
+    monkeypatch.setattr(serve.tempfile, "tempdir", None)
+    top = tmp_path / "top"
+    (top / where).parent.mkdir(parents=True, exist_ok=True)
+    (top / where).write_text(text)
+    with pytest.raises(serve.CannotServe, match=why) as caught:
+        serving(top / "state")
+    remedy = "down --forget" if "moto 0" in text else "the variable WORKSHOP_STATE_DIR"
+    assert remedy in str(caught.value)
+
+
+def test_what_cannot_be_started_is_one_line(tmp_path):
     (tmp_path / "file").write_text("in the way")
     why = refused(workshop(tmp_path / "file" / "state", "up"))
     assert "Not a directory" in why and "WORKSHOP_STATE_DIR" in why
-
-
-def test_something_in_the_way_within_it(tmp_path):
-    (tmp_path / "moto").write_text("in the way")
-    why = refused(workshop(tmp_path, "up", "--port", "0"))
-    assert "The state directory cannot be used" in why and "WORKSHOP_STATE_DIR" in why
-
-
-def test_something_in_the_way_of_jobs_or_the_lock(tmp_path, monkeypatch):
-    leave_moto_as_it_was(monkeypatch)  # other tests use it in this process
-    for name, use in (
-        ("jobs", lambda: serve._restore(tmp_path, None, "processes", 1.0)),
-        ("lock", lambda: serve._only_one(tmp_path).__enter__()),
-    ):
-        (tmp_path / name).mkdir() if name == "lock" else (tmp_path / name).write_text("x")
-        with pytest.raises(serve.CannotServe, match="The state directory cannot be used"):
-            use()
-
-
-def test_a_state_of_another_version(tmp_path):
-    (tmp_path / "moto").mkdir()
-    (tmp_path / "moto" / "moto.pickle").write_text("moto 0.0.1\n")
-    why = refused(workshop(tmp_path, "up", "--port", "0"))
-    assert "was written by moto 0.0.1" in why
-    assert "`workshop down --forget`" in why
-    ok(workshop(tmp_path, "down", "--forget"))
-    assert os.listdir(tmp_path) == ["lock"]
-
-
-def test_two_endpoints_on_one_state(up):
-    with pytest.raises(daemon.DaemonError, match="Another endpoint uses"):
-        daemon.start(up.state, 0)
-    assert daemon.running(up.state).pid == up.running.pid
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        why = refused(workshop(tmp_path / "state", "up", "--port", str(port)))
+    assert why.startswith(f"Error: Port {port} on 127.0.0.1 cannot be used")
+    assert "--port 4601" in why
 
 
 STALE = '{"pid": 1, "port": 1, "host": "127.0.0.1", "isolation": "", "why": "", "started": 0}'
@@ -257,6 +233,6 @@ def test_who_only_asks_does_not_keep_it_from_starting(tmp_path):
             assert not (tmp_path / "endpoint.json").exists()
             (tmp_path / "endpoint.json").write_text(STALE)
             assert daemon.running(tmp_path).pid == 1
-            with pytest.raises(serve.CannotServe, match="Another endpoint"):
-                serve._only_one(tmp_path).__enter__()
+            with pytest.raises(serve.CannotServe, match="Another endpoint uses"):
+                serving(tmp_path)
     assert daemon.running(tmp_path) is None

@@ -103,20 +103,18 @@ def test_a_range_reads_its_own_bytes_alone(store, monkeypatch):
 def test_an_upload_in_parts(store):
     upload = store.begin_upload("bucket", "big", {})
     for number, body in ((1, b"replaced"), (1, b"one"), (2, b"two"), (3, b"left out")):
-        store.put_part(upload.id, number, store.blobs.write([body]), "etag", {})
+        store.put_part(upload.id, number, store.blobs.write([body]), "etag")
     assert files(store) == [b"left out", b"one", b"two"]
     chosen = [part.segments[0] for part in store.parts(upload.id)[:2]]
     found = store.put("bucket", "big", False, chosen, "etag-2", {}, upload=upload.id)
     assert content(store, found) == b"onetwo"
     assert files(store) == [b"one", b"two"]
     assert store.upload(upload.id) is None
-
-
-def test_an_upload_that_is_given_up_leaves_nothing(store):
-    upload = store.begin_upload("bucket", "big", {})
-    store.put_part(upload.id, 1, store.blobs.write([b"one"]), "etag", {})
+    # One that is given up leaves nothing.
+    upload = store.begin_upload("bucket", "other", {})
+    store.put_part(upload.id, 1, store.blobs.write([b"one"]), "etag")
     store.end_upload(upload.id)
-    assert (files(store), store.uploads("bucket")) == ([], [])
+    assert (files(store), store.uploads("bucket")) == ([b"one", b"two"], [])
 
 
 def test_a_write_which_fails_leaves_no_file(store):
@@ -142,38 +140,13 @@ def test_a_full_disk_changes_nothing(store):
     assert content(store, store.latest("bucket", "before")) == b"before"
 
 
-def test_a_listing_skips_what_lies_under_a_folded_prefix(store):
-    from local_sagemaker.s3 import listing
-
-    for number in range(30):
-        put(store, f"a/{number:02}", b"")
-    put(store, "b", b"")
-    rows = []
-    real = store._walk
-
-    def counted(*how):
-        for row in real(*how):
-            rows.append(row.key)
-            yield row
-
-    store._walk = counted
-    bucket = type("Bucket", (), {"name": "bucket"})
-    told = listing.objects_v2(store, bucket, {"Delimiter": "/"})
-    assert [one["Prefix"] for one in told["CommonPrefixes"]] == ["a/"]
-    assert [one["Key"] for one in told["Contents"]] == ["b"]
-    assert rows == ["a/00", "b"]
-
-
-def test_another_format_is_refused(tmp_path):
+def test_another_format_and_a_damaged_index_are_refused(tmp_path):
     ObjectStore(tmp_path).close()
     base = sqlite3.connect(tmp_path / "objects.sqlite")
     base.execute(f"PRAGMA user_version={FORMAT + 1}")
     base.close()
-    with pytest.raises(StoreError, match=r"has format 2.*workshop down --forget"):
+    with pytest.raises(StoreError, match=r"has format 3.*workshop down --forget"):
         ObjectStore(tmp_path)
-
-
-def test_a_damaged_index_is_refused(tmp_path):
     (tmp_path / "objects.sqlite").write_bytes(b"no database at all" * 100)
     with pytest.raises(StoreError, match=r"cannot be read.*workshop down --forget"):
         ObjectStore(tmp_path)

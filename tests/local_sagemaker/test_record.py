@@ -5,12 +5,12 @@ from __future__ import annotations
 import errno
 import json
 import os
-import shutil
 import subprocess
 import sys
 
 import pytest
 from botocore.credentials import Credentials
+from nobody_helpers import run_as_nobody
 
 from endpoint_harness import request
 from local_sagemaker.api.training import description
@@ -96,34 +96,27 @@ def test_what_a_crash_left_is_cleaned_up(tmp_path, record):
 
 
 REMOVE = """
-import os, pathlib, runpy, sys
-if os.geteuid() == 0:
-    os.setgroups([]); os.setgid(65534); os.setuid(65534)
-folder = pathlib.Path(sys.argv[1], "algo-1")
+import pathlib
+from local_sagemaker.disk.files import remove
+folder = pathlib.Path(sys.argv[2], "algo-1")
 (folder / "layer/work/work").mkdir(parents=True)
 (folder / "layer/work/work").chmod(0)
 (folder / "ml/model/closed").mkdir(parents=True)
 (folder / "ml/model/closed/file").write_text("x")
 (folder / "ml/model/closed").chmod(0o500)
-runpy.run_path(sys.argv[2])["remove"](folder)
+remove(folder)
 print(os.getuid(), folder.exists())
 """
 
 
 def test_an_ordinary_user_can_remove_what_is_closed(tmp_path):
     """An overlay leaves a directory that nobody but root may read."""
-    python = sys.executable
-    if os.geteuid() == 0:  # a Python that another user can run
-        python = shutil.which("python3", path="/usr/bin:/usr/local/bin")
-        if python is None:
-            pytest.skip("no Python that other users can run")
-    copy = shutil.copy(files.__file__, tmp_path / "files.py")
-    for path in tmp_path.parents:
-        if str(path).startswith("/tmp/"):
-            path.chmod(0o755)
-    tmp_path.chmod(0o777)
-    command = [python, "-c", REMOVE, str(tmp_path), str(copy)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd="/")
-    user, there = done.stdout.split()
-    assert user != "0"
-    assert there == "False", done.stderr
+    state = tmp_path / "state"
+    state.mkdir()
+    state.chmod(0o777)
+    if os.geteuid() == 0:
+        done = run_as_nobody(REMOVE, tmp_path, str(state))
+    else:
+        command = [sys.executable, "-c", f"import os, sys{REMOVE}", "", str(state)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.stdout.split()[1] == "False", done.stderr

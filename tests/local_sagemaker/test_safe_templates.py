@@ -58,8 +58,10 @@ def update(client, name: str, given: dict) -> None:
     client.update_stack(StackName=name, **given)
 
 
-@pytest.mark.parametrize("by", ["TemplateBody", "TemplateURL"])
-@pytest.mark.parametrize("operation", [*calls(None, "", {})])
+@pytest.mark.parametrize(
+    ("operation", "by"),
+    [("CreateStack", "TemplateURL"), *((name, "TemplateBody") for name in calls(None, "", {}))],
+)
 def test_a_template_runs_no_program(endpoint, tmp_path, operation, by):
     path, name = tmp_path / "pwned", f"attack-{uuid.uuid4().hex[:8]}"
     text = ATTACK.replace("{path}", str(path))

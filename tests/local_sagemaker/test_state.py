@@ -9,7 +9,7 @@ import pytest
 from moto_life import lives
 
 from local_sagemaker.moto_services import journal
-from local_sagemaker.moto_services.pickling import StatePickler
+from local_sagemaker.moto_services.state import StatePickler
 
 START = int(time.time() * 1000) - 60_000  # Unix milliseconds
 
@@ -17,17 +17,6 @@ START = int(time.time() * 1000) - 60_000  # Unix milliseconds
 @pytest.fixture
 def life(tmp_path):
     return lives(tmp_path)
-
-
-def test_buckets(life):
-    with life() as now:
-        now.s3.create_bucket(Bucket="bucket")
-        enabled = {"Status": "Enabled"}
-        now.s3.put_bucket_versioning(Bucket="bucket", VersioningConfiguration=enabled)
-        now.save()
-    with life() as now:
-        assert [one["Name"] for one in now.s3.list_buckets()["Buckets"]] == ["bucket"]
-        assert now.s3.get_bucket_versioning(Bucket="bucket")["Status"] == "Enabled"
 
 
 def test_log_lines_and_metric_values(life):
@@ -80,15 +69,19 @@ def test_a_log_stream_has_a_most(life, monkeypatch):
         assert told == ["x" * 30] * 4 + [journal.FULL]
 
 
-def test_services_with_locks_and_private_keys(life):
+def test_every_service_with_its_locks_and_private_keys(life):
     """moto's SQS holds a lock and its KMS private keys, which pickle does not take by itself."""
     with life() as now:
         now.client("sqs").create_queue(QueueName="queue")
         key = now.client("kms").create_key()["KeyMetadata"]["KeyId"]
         now.client("kms").create_alias(AliasName="alias/k", TargetKeyId=key)
         now.client("iam").create_role(RoleName="role", AssumeRolePolicyDocument="{}")
+        now.s3.create_bucket(Bucket="bucket")
+        enabled = {"Status": "Enabled"}
+        now.s3.put_bucket_versioning(Bucket="bucket", VersioningConfiguration=enabled)
         now.save()
     with life() as now:
+        assert now.s3.get_bucket_versioning(Bucket="bucket")["Status"] == "Enabled"
         assert now.client("sqs").list_queues()["QueueUrls"][0].endswith("/queue")
         api = now.client("kms")
         told = api.encrypt(KeyId="alias/k", Plaintext=b"secret")["CiphertextBlob"]
@@ -125,36 +118,3 @@ def test_saving_while_others_read(life, monkeypatch):
     assert left == [0]
     with life() as now:
         assert now.s3.list_buckets()["Buckets"][0]["Name"] == "bucket"
-
-
-TEMPLATE = """{
-  "Resources": {
-    "Store": {"Type": "AWS::S3::Bucket", "Properties": {"BucketName": "stack-bucket"}},
-    "Role": {"Type": "AWS::IAM::Role", "Properties": {"RoleName": "stack-role",
-      "AssumeRolePolicyDocument": {"Version": "2012-10-17", "Statement": []}}}
-  },
-  "Outputs": {"Bucket": {"Value": {"Ref": "Store"}}}
-}"""
-
-
-def test_a_stack_with_its_bucket_and_role(life):
-    with life() as now:
-        now.client("cloudformation").create_stack(StackName="stack", TemplateBody=TEMPLATE)
-        now.save()
-        key = {"bucket": "stack-bucket", "key": "key"}
-        now.state.objects.put(**key, versioned=False, segments=[], etag="", fields={})
-    with life() as now:
-        api, roles = now.client("cloudformation"), now.client("iam")
-        stack = api.describe_stacks(StackName="stack")["Stacks"][0]
-        assert stack["StackStatus"] == "CREATE_COMPLETE"
-        assert stack["Outputs"][0]["OutputValue"] == "stack-bucket"
-        assert roles.get_role(RoleName="stack-role")["Role"]["RoleName"] == "stack-role"
-        api.delete_stack(StackName="stack")  # as on AWS, a bucket that is not empty stays
-        assert now.s3.list_buckets()["Buckets"][0]["Name"] == "stack-bucket"
-        now.state.objects.remove("stack-bucket", "key", "null")
-        now.client("s3").delete_bucket(Bucket="stack-bucket")
-        now.save()
-        assert roles.list_roles()["Roles"] == []
-    with life() as now:
-        assert now.s3.list_buckets()["Buckets"] == []
-        assert now.client("iam").list_roles()["Roles"] == []

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import errno
-import io
 import os
 from pathlib import Path
 
 import pytest
-from botocore.credentials import Credentials
 from moto_life import lives
-from raw_http import signed
 
 from local_sagemaker.disk import files
 from local_sagemaker.disk.files import replace
 from local_sagemaker.moto_services.state import StateError
-from local_sagemaker.protocol.bodies import RequestBody
-from local_sagemaker.protocol.signatures import Verifier
-from local_sagemaker.server.app import Application
 
 FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -54,32 +48,6 @@ def test_a_save_that_failed_is_done_by_the_next(life):
         now.state.save()
     with life() as now:
         assert now.s3.list_buckets()["Buckets"][0]["Name"] == "bucket"
-
-
-def test_the_state_of_the_release_before(life, tmp_path):
-    (tmp_path / "s3.pickle").write_bytes(b"moto 5.2.5\n")
-    with pytest.raises(StateError, match="written by an earlier release") as caught, life():
-        pass
-    assert "`workshop down --forget`" in str(caught.value)
-
-
-def test_a_write_that_cannot_be_kept_is_refused(life, monkeypatch):
-    """Over HTTP: an error in S3's form, and nothing that claims to have worked."""
-    key = Credentials("KEY", "secret")
-    env = {"AWS_ACCESS_KEY_ID": key.access_key, "AWS_SECRET_ACCESS_KEY": key.secret_key}
-    environ = {"REQUEST_METHOD": "PUT", "PATH_INFO": "/a-bucket", "RAW_URI": "/a-bucket"}
-    environ |= {"SERVER_NAME": "127.0.0.1", "SERVER_PORT": "1", "wsgi.url_scheme": "http"}
-    environ["wsgi.input"] = RequestBody(io.BytesIO(), "0", chunked=False)
-    for name, value in signed(env, "s3", b"", "PUT", "/a-bucket").items():
-        environ["HTTP_" + name.upper().replace("-", "_")] = value
-    started = []
-    with life() as now:
-        application = Application({}, now.state, Verifier(key))
-        _fill_the_disk(monkeypatch)
-        body = b"".join(application(environ, lambda *told: started.append(told)))
-    assert [status for status, _ in started] == ["507 InsufficientStorage"]
-    assert b"<Code>InsufficientStorage</Code><Message>The local endpoint cannot write" in body
-    assert b"the disk is full" in body and b"What it had before is kept" in body
 
 
 DAMAGES = [

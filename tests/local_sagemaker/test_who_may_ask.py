@@ -19,7 +19,7 @@ import requests
 from botocore.config import Config
 from botocore.exceptions import ClientError
 from nobody_helpers import only_root, run_as_nobody
-from raw_http import head, raw
+from raw_http import error, head, raw
 
 from endpoint_harness import BUCKET
 from local_sagemaker import credentials, daemon
@@ -62,9 +62,11 @@ def test_a_wrong_key_gets_awss_error(endpoint, service):
         assert "workshop env" in str(caught.value)
 
 
-def test_unsigned_s3_is_denied_and_stores_nothing(endpoint):
+def test_an_unsigned_call_is_denied_and_stores_nothing(endpoint):
+    told = error(endpoint, LIST, {}, service="")
+    assert told[:2] == (403, "MissingAuthenticationTokenException")
     lines = f"PUT /{BUCKET}/stolen HTTP/1.1\nHost: 127.0.0.1\nContent-Length: {5 << 30}"
-    answer = raw(endpoint, lines, b"x" * 1000, end=True)
+    answer = raw(endpoint, lines, b"x" * 1000)
     assert answer.startswith("HTTP/1.1 403 ") and "<Code>AccessDenied</Code>" in answer
     with pytest.raises(ClientError, match="404"):
         endpoint.client("s3").head_object(Bucket=BUCKET, Key="stolen")
@@ -124,16 +126,12 @@ def test_keys_that_the_endpoint_issued(endpoint):
     pair = (given["AccessKeyId"], given["SecretAccessKey"])
     told = client(endpoint, "sts", *pair, aws_session_token=given["SessionToken"])
     assert "assumed-role/learner/test" in told.get_caller_identity()["Arn"]
-    with pytest.raises(ClientError, match="InvalidClientTokenId"):
-        client(endpoint, "sts", *pair, aws_session_token="other").get_caller_identity()
-    given = sts.get_session_token()["Credentials"]
-    pair = (given["AccessKeyId"], given["SecretAccessKey"])
-    with pytest.raises(ClientError, match="InvalidAccessKeyId"):  # the token is a part of it
-        client(endpoint, "s3", *pair).list_buckets()
-    client(endpoint, "s3", *pair, aws_session_token=given["SessionToken"]).list_buckets()
-    assert sts.get_session_token()["Credentials"]["AccessKeyId"] != given["AccessKeyId"]
-    with pytest.raises(ClientError, match="call assume_role"):
-        sts.get_federation_token(Name="somebody")
+    for token in ({}, {"aws_session_token": "other"}):  # it is a part of the key
+        with pytest.raises(ClientError, match="InvalidClientTokenId"):
+            client(endpoint, "sts", *pair, **token).get_caller_identity()
+    for other in (sts.get_session_token, lambda: sts.get_federation_token(Name="somebody")):
+        with pytest.raises(ClientError, match="call assume_role"):
+            other()
 
 
 def test_a_form_is_told_what_to_send_instead(endpoint):
@@ -203,22 +201,13 @@ def test_what_a_page_could_send_is_refused_even_if_signed(endpoint, path, more):
     assert answer.startswith("HTTP/1.1 403 ") and "AccessDenied" in answer
 
 
-def test_the_endpoints_settings_outrank_the_config_file(endpoint, tmp_path):
+def test_the_aws_cli_needs_nothing_but_the_variables(endpoint, tmp_path):
+    """They outrank a config file that ignores them."""
     (tmp_path / "config").write_text("[default]\nignore_configured_endpoint_urls = true\n")
-    env = {"PATH": os.environ["PATH"], "AWS_CONFIG_FILE": str(tmp_path / "config"), **endpoint.env}
-    code = "import boto3; print(boto3.client('s3').meta.endpoint_url)"
-    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
-    assert done.stdout.strip() == endpoint.env["AWS_ENDPOINT_URL"], done.stderr
-
-
-def test_the_aws_cli_needs_nothing_but_the_variables(endpoint):
     cli = [sys.executable, "-m", "awscli", "s3", "ls"]
-    env = {"PATH": os.environ["PATH"], **endpoint.env}
-    done = subprocess.run(cli, env=env, capture_output=True, text=True, timeout=60)
+    env = {"PATH": os.environ["PATH"], "AWS_CONFIG_FILE": str(tmp_path / "config")}
+    done = subprocess.run(cli, env=env | endpoint.env, capture_output=True, text=True, timeout=60)
     assert BUCKET in done.stdout, done.stderr
-    env["AWS_SECRET_ACCESS_KEY"] = "other"
-    done = subprocess.run(cli, env=env, capture_output=True, text=True, timeout=60)
-    assert done.returncode != 0 and "SignatureDoesNotMatch" in done.stderr
 
 
 def test_the_key_is_its_owners_alone(endpoint, tmp_path):

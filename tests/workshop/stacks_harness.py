@@ -15,10 +15,9 @@ REGION = "us-east-1"
 @contextmanager
 def aws(monkeypatch):
     """moto instead of AWS, with what the local endpoint adds to it."""
-    from local_sagemaker.moto_services import cloudformation_gaps, deleted_stacks  # slow
+    from local_sagemaker.moto_services import cloudformation_gaps  # slow
 
     cloudformation_gaps.fill()
-    deleted_stacks.freeze()
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "test")
     with warnings.catch_warnings(), moto.mock_aws():

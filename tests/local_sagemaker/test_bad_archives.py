@@ -8,22 +8,13 @@ import tarfile
 import uuid
 
 import pytest
-from bad_inputs_helpers import tree
 
-from endpoint_harness import BUCKET, Endpoint, request
+from endpoint_harness import BUCKET, request
 from local_sagemaker.image import toolkit
 from local_sagemaker.jobs import channels
 
 SCRIPT = b"print('TRAINED')\n"
 OUTSIDE = f"escaped-{uuid.uuid4().hex}"  # what an archive tries to write, and must not
-
-
-@pytest.fixture(scope="module")
-def endpoint(tmp_path_factory):
-    one = Endpoint(tmp_path_factory.mktemp("archives") / "state", ["--grace", "2"])
-    one.client("s3").create_bucket(Bucket=BUCKET)
-    yield one
-    one.down()
 
 
 def entry(name: str, raw: bytes = b"", kind: bytes = tarfile.REGTYPE, link: str = ""):
@@ -32,29 +23,27 @@ def entry(name: str, raw: bytes = b"", kind: bytes = tarfile.REGTYPE, link: str 
     return member, raw
 
 
-def archive(*members) -> bytes:
+def archive(*members, script: str = "train.py") -> bytes:
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w:gz") as tar:
-        for member, raw in (*members, entry("train.py", SCRIPT)):
+        for member, raw in (*members, entry(script, SCRIPT)):
             tar.addfile(member, io.BytesIO(raw))
     return stream.getvalue()
 
 
-def trained(endpoint, source: bytes):
-    """A job with this source_dir; it has ended."""
+def begun(endpoint, source: bytes) -> str:
+    """Start a job with this source_dir; its name."""
     name = f"archive-{uuid.uuid4().hex[:10]}"
     uri = endpoint.put(f"code/{name}.tar.gz", source)
     parameters = {"sagemaker_program": '"train.py"', "sagemaker_submit_directory": f'"{uri}"'}
     endpoint.client("sagemaker").create_training_job(**request(name, HyperParameters=parameters))
-    return endpoint.wait(name)
+    return name
 
 
 def test_an_archive_that_climbs_stays_inside_its_directory(endpoint, tmp_path):
     """The toolkit keeps it there and says so, as on AWS; the job trains."""
-    target = tmp_path / OUTSIDE
-    precious = tmp_path / "precious"
+    target, precious = tmp_path / OUTSIDE, tmp_path / "precious"
     precious.write_text("mine")
-    before = tree(tmp_path)
     members = [
         entry(f"../../../..{target}", b"x"),
         entry(str(target), b"x"),
@@ -64,33 +53,27 @@ def test_an_archive_that_climbs_stays_inside_its_directory(endpoint, tmp_path):
         entry("device", kind=tarfile.CHRTYPE),
         entry("pipe", kind=tarfile.FIFOTYPE),
     ]
-    job = trained(endpoint, archive(*members))
+    job = endpoint.wait(begun(endpoint, archive(*members)))
     assert job.status == "Completed", job.description.get("FailureReason")
     said = "\n".join(line for lines in job.log.values() for line in lines)
     assert "TRAINED" in said
     assert "outside the code directory" in said
     assert "special files are not supported" in said
-    assert tree(tmp_path) == before
+    assert [path.name for path in tmp_path.iterdir()] == ["precious"]
+    assert precious.read_text() == "mine"
 
 
-BROKEN = [
-    ("no archive", b"not an archive", "gzip"),
-    ("nothing at all", b"", "empty"),
-    ("cut off", archive(entry("big", bytes(range(256)) * 4000))[:400], "end"),
-    ("without its script", None, "train.py"),
-]
-
-
-@pytest.mark.parametrize(("what", "raw", "word"), BROKEN, ids=[one[0] for one in BROKEN])
-def test_a_source_that_is_none(endpoint, what, raw, word):
-    if raw is None:
-        stream = io.BytesIO()
-        with tarfile.open(fileobj=stream, mode="w:gz") as tar:
-            tar.addfile(entry("other.py", b"x")[0], io.BytesIO(b"x"))
-        raw = stream.getvalue()
-    job = trained(endpoint, raw)
-    assert job.status == "Failed"
-    assert word in job.description["FailureReason"], job.description["FailureReason"]
+def test_a_source_that_is_none(endpoint):
+    broken = {
+        b"not an archive": "gzip",
+        archive(entry("big", bytes(range(256)) * 4000))[:400]: "end",
+        archive(script="other.py"): "train.py",
+    }
+    names = {begun(endpoint, raw): word for raw, word in broken.items()}
+    for name, word in names.items():
+        job = endpoint.wait(name)
+        assert job.status == "Failed"
+        assert word in job.description["FailureReason"]
 
 
 def test_an_archive_that_unpacks_to_too_much(tmp_path):
@@ -121,16 +104,12 @@ PREFIX = {"prefix": f"s3://{BUCKET}/data/"}
 LONG = "a" * 300  # a good key, and no file's name
 MANIFESTS = [
     ("no JSON", b"part-0,part-1", FORM),
-    ("no list", b"{}", FORM),
-    ("an empty list", b"[]", FORM),
     ("no prefix", b'["part-0"]', FORM),
-    ("a prefix that is a number", b'[{"prefix": 5}, "part-0"]', FORM),
     ("a key that is a number", json.dumps([PREFIX, 7]).encode(), FORM),
     ("bytes that are no text", b"\xff\xfe\x00", FORM),
     ("no such object", json.dumps([PREFIX, "nowhere"]).encode(), "Data download failed"),
     ("no bucket", b'[{"prefix": "data/"}, "part-0"]', "Data download failed"),
     ("a key that climbs", json.dumps([PREFIX, f"../{OUTSIDE}"]).encode(), "would leave its"),
-    ("one that climbs later", json.dumps([PREFIX, "a/../../../b"]).encode(), "would leave its"),
     ("a zero byte", json.dumps([PREFIX, "a\0b"]).encode(), "no name holds a zero byte"),
     ("a name too long", json.dumps([PREFIX, LONG]).encode(), "File name too long"),
     (
@@ -141,22 +120,24 @@ MANIFESTS = [
 ]
 
 
-@pytest.mark.parametrize(("what", "raw", "words"), MANIFESTS, ids=[one[0] for one in MANIFESTS])
-def test_a_manifest_that_is_refused(endpoint, what, raw, words):
-    """The job fails before it trains, in words; and no instance is left."""
-    endpoint.put("data/part-0", "x")
-    endpoint.put("data/part-0/x", "x")
-    endpoint.put(f"data/{LONG}", "x")
-    name = f"manifest-{uuid.uuid4().hex[:10]}"
-    uri = endpoint.put(f"manifests/{name}", raw)
-    source = {"S3DataType": "ManifestFile", "S3Uri": uri}
-    channel = {"ChannelName": "training", "DataSource": {"S3DataSource": source}}
-    endpoint.client("sagemaker").create_training_job(**request(name, InputDataConfig=[channel]))
-    job = endpoint.wait(name)
-    assert job.status == "Failed"
-    reason = job.description["FailureReason"]
-    assert reason.startswith("ClientError: ") and words in reason, reason
-    assert [path.name for path in (endpoint.state / "jobs" / name).iterdir()] == ["job.json"]
+def test_a_manifest_that_is_refused(endpoint):
+    """The jobs fail before they train, in words; and no instance is left."""
+    for key in ("data/part-0", "data/part-0/x", f"data/{LONG}"):
+        endpoint.put(key, "x")
+    names = {what: f"manifest-{uuid.uuid4().hex[:10]}" for what, _, _ in MANIFESTS}
+    for what, raw, _ in MANIFESTS:
+        uri = endpoint.put(f"manifests/{names[what]}", raw)
+        source = {"S3DataType": "ManifestFile", "S3Uri": uri}
+        channel = {"ChannelName": "training", "DataSource": {"S3DataSource": source}}
+        body = request(names[what], InputDataConfig=[channel])
+        endpoint.client("sagemaker").create_training_job(**body)
+    for what, _, words in MANIFESTS:
+        job = endpoint.wait(names[what])
+        assert job.status == "Failed", what
+        reason = job.description["FailureReason"]
+        assert reason.startswith("ClientError: ") and words in reason, (what, reason)
+        folder = endpoint.state / "jobs" / job.name
+        assert [path.name for path in folder.iterdir()] == ["job.json"], what
     assert not list(endpoint.state.rglob(OUTSIDE))
 
 
