@@ -1,13 +1,17 @@
 """model_fn, input_fn, predict_fn, output_fn, transform_fn: the PyTorch image's contract.
 
-The contract is src/sagemaker_inference/transformer.py of
-https://github.com/aws/sagemaker-inference-toolkit and the default functions of
-https://github.com/aws/sagemaker-pytorch-inference-toolkit, both read 2026-11-21.
+The contract and the types of the default functions are those of transformer.py, decoder.py and
+encoder.py in https://github.com/aws/sagemaker-inference-toolkit; the defaults those of
+https://github.com/aws/sagemaker-pytorch-inference-toolkit, read 2026-11-21, and, for a scikit-learn
+image, of https://github.com/aws/sagemaker-scikit-learn-container, read 2026-11-22.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import inspect
+import io
+import json
 import os
 import sys
 import threading
@@ -15,12 +19,16 @@ import traceback
 from pathlib import Path
 from types import SimpleNamespace
 
-from local_sagemaker.serving.runtime import codec, sklearn_defaults, torch_defaults
-from local_sagemaker.serving.runtime.code import import_file
-from local_sagemaker.serving.runtime.messages import JSON, CannotLoad, Refused, Reply, Request
+import numpy as np
+
+from local_sagemaker.serving.runtime.http import CSV, JSON, CannotLoad, Refused, Reply, Request
 
 NAMES = ("model_fn", "input_fn", "predict_fn", "output_fn", "transform_fn")
 ANY = "*/*"
+NPY = "application/x-npy"
+KNOWN = (JSON, CSV, NPY)
+TEXT = (JSON, CSV)
+SCIKIT_LEARN = "scikit-learn"  # in the name of its image
 
 
 class Toolkit:
@@ -33,9 +41,9 @@ class Toolkit:
         self.folder, self.lock, self.port = folder, threading.Lock(), 0
         self.context = SimpleNamespace(system_properties={"model_dir": str(folder)})
         self.functions = _functions(_script(folder / "code"))
-        scikit = "scikit-learn" in os.environ.get("LOCAL_SAGEMAKER_IMAGE", "")
-        self.defaults = sklearn_defaults if scikit else torch_defaults
-        load = self.functions.get("model_fn") or self.defaults.model
+        scikit = SCIKIT_LEARN in os.environ.get("LOCAL_SAGEMAKER_IMAGE", "")
+        self.functions = (SKLEARN_DEFAULTS if scikit else TORCH_DEFAULTS) | self.functions
+        load = self.functions["model_fn"]
         try:
             self.model = self._call(load, str(folder))
         except CannotLoad:
@@ -51,7 +59,7 @@ class Toolkit:
             accept = os.environ.get("SAGEMAKER_DEFAULT_INVOCATIONS_ACCEPT", JSON)
         kind = request.content_type
         try:
-            data = request.body.decode() if kind in codec.TEXT else request.body
+            data = request.body.decode() if kind in TEXT else request.body
             with self.lock:
                 result = self._transform(data, kind, accept)
             return _reply(result, accept)
@@ -66,11 +74,9 @@ class Toolkit:
         functions = self.functions
         if "transform_fn" in functions:
             return self._call(functions["transform_fn"], self.model, data, kind, accept)
-        read = functions.get("input_fn") or self.defaults.input
-        predict = functions.get("predict_fn") or self.defaults.predict
-        write = functions.get("output_fn") or self.defaults.output
-        prediction = self._call(predict, self._call(read, data, kind), self.model)
-        return self._call(write, prediction, accept)
+        read = self._call(functions["input_fn"], data, kind)
+        prediction = self._call(functions["predict_fn"], read, self.model)
+        return self._call(functions["output_fn"], prediction, accept)
 
     def _call(self, function, *arguments):
         """Call with the context too, where the function takes one argument more."""
@@ -115,3 +121,129 @@ def _reply(result: object, accept: str) -> Reply:
     if not isinstance(body, bytes | bytearray):
         raise TypeError(f"The answer is a {type(body).__name__}; it must be str or bytes.")
     return Reply(bytes(body), kind)
+
+
+def import_file(path: Path):
+    """The module of a file that came with a model. Raises CannotLoad with the traceback's last
+    line."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        print(traceback.format_exc(), flush=True)
+        raise CannotLoad(
+            f"code/{path.name} cannot be imported: {type(error).__name__}: {error}"
+        ) from error
+    return module
+
+
+# What an image does where a script has no function of its own. torch is imported when a function
+# needs it: a script with functions of its own may do without.
+
+
+def decode(data: bytes | str, kind: str | None) -> np.ndarray:
+    """An array of a request's body. Raises Refused (415), or ValueError for what is not `kind`."""
+    if kind == JSON:
+        return np.array(json.loads(data))
+    if kind == CSV:
+        return np.genfromtxt(io.StringIO(data), delimiter=",")
+    if kind == NPY:
+        return np.load(io.BytesIO(data), allow_pickle=False)
+    raise _unsupported(kind)
+
+
+def encode(values, accept: str) -> bytes:
+    """A tensor, an array or nested lists, in the first type of `accept` that is known."""
+    if hasattr(values, "detach"):
+        values = values.detach().cpu().numpy()
+    for kind in (one.strip() for one in accept.split(",")):
+        if kind == JSON:
+            return json.dumps(values, default=lambda one: one.tolist()).encode()
+        if kind == CSV:
+            text = io.StringIO()
+            np.savetxt(text, np.asarray(values), delimiter=",", fmt="%s")
+            return text.getvalue().encode()
+        if kind == NPY:
+            raw = io.BytesIO()
+            np.save(raw, np.asarray(values), allow_pickle=False)
+            return raw.getvalue()
+    raise _unsupported(accept)
+
+
+def _unsupported(kind: str | None) -> Refused:
+    return Refused(
+        415,
+        f"Content type {kind} is not supported by the default functions: {', '.join(KNOWN)} are.",
+    )
+
+
+def weights(folder: Path) -> list[Path]:
+    """The files that `torch_model` may load."""
+    return sorted(path for path in folder.iterdir() if path.suffix in (".pt", ".pth"))
+
+
+def torch_model(model_dir):
+    """Load TorchScript from model.pt, or from the only .pt or .pth. Raises CannotLoad."""
+    import torch
+
+    path = Path(model_dir) / "model.pt"
+    if not path.is_file():
+        found = weights(Path(model_dir))
+        if len(found) != 1:
+            names = ", ".join(one.name for one in found) or "none"
+            raise CannotLoad(f"one .pt or .pth is wanted where no model_fn loads it: {names}.")
+        path = found[0]
+    try:
+        return torch.jit.load(str(path), map_location="cpu").eval()
+    except RuntimeError as error:
+        raise CannotLoad(
+            f"{path.name} is not TorchScript. A state_dict needs code/inference.py with a model_fn "
+            "that builds the model."
+        ) from error
+
+
+def torch_input(data, content_type):
+    """JSON, CSV or NPY -> a tensor; float32 from text."""
+    import torch
+
+    array = decode(data, content_type)
+    if content_type in TEXT:
+        return torch.tensor(array, dtype=torch.float32)
+    return torch.from_numpy(array)
+
+
+def torch_predict(data, model):
+    import torch
+
+    with torch.no_grad():
+        return model.eval()(data)
+
+
+def sklearn_model(model_dir):
+    raise CannotLoad("the scikit-learn image loads no model by itself: code needs a model_fn.")
+
+
+def sklearn_input(data, content_type):
+    """JSON, CSV or NPY -> an array; float32 from NPY."""
+    array = decode(data, content_type)
+    return array if content_type in TEXT else array.astype("float32")
+
+
+def sklearn_predict(data, model):
+    return model.predict(data)
+
+
+TORCH_DEFAULTS = {
+    "model_fn": torch_model,
+    "input_fn": torch_input,
+    "predict_fn": torch_predict,
+    "output_fn": encode,
+}
+SKLEARN_DEFAULTS = {
+    "model_fn": sklearn_model,
+    "input_fn": sklearn_input,
+    "predict_fn": sklearn_predict,
+    "output_fn": encode,
+}
