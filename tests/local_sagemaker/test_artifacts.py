@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from botocore.exceptions import ClientError
 
-from endpoint_harness import BUCKET, estimator, request, start
+from endpoint_harness import BUCKET, command_request, request
 from local_sagemaker.jobs import artifacts
 from local_sagemaker.jobs.channels import DataError
 from local_sagemaker.protocol.errors import AwsError
@@ -75,16 +75,13 @@ def test_model_and_output(job, tmp_path):
     assert not list(tmp_path.glob("*.tar.gz"))
 
 
-def test_nothing_to_upload(job):
+def test_without_a_model_there_is_no_archive_of_it(job):
     assert job.upload() is None
-    with pytest.raises(ClientError, match="NoSuchKey"):
-        job.archive("model")
-
-
-def test_output_alone_is_no_model(job):
     job.write("algo-1", "output/data/losses.csv", "0.5")
     assert job.upload() is None
     assert job.archive("output").getnames() == ["losses.csv"]
+    with pytest.raises(ClientError, match="NoSuchKey"):
+        job.archive("model")
 
 
 def test_two_hosts_one_name(job):
@@ -146,14 +143,6 @@ def test_a_changed_checkpoint_is_sent_again_and_an_unchanged_one_is_not(job, mon
     assert job.checkpoints() == {"step.bin": "22"}
 
 
-def test_the_last_checkpoint_is_sent_at_once(job):
-    sync = job.sync()
-    job.write("algo-1", "checkpoints/a.bin", "1")
-    job.write("algo-2", "checkpoints/b.bin", "2")
-    sync.sync(final=True)
-    assert job.checkpoints() == {"a.bin": "1", "b.bin": "2"}
-
-
 def test_checkpoints_of_an_earlier_job_are_there_on_every_host(job):
     job.endpoint.put(f"{job.name}/checkpoints/deep/step.bin", "earlier")
     artifacts.fetch_checkpoints(job.aws, job.request, REGION, job.hosts)
@@ -172,14 +161,15 @@ def test_a_checkpoint_cannot_leave_its_directory(job):
         artifacts.fetch_checkpoints(job.aws, job.request, REGION, job.hosts)
 
 
-def test_what_was_fetched_is_not_sent_again(job):
+def test_the_last_checkpoints_are_sent_at_once_and_what_was_fetched_is_not(job):
     """algo-2's old copy must not replace what algo-1 has written anew under the same name."""
     job.endpoint.put(f"{job.name}/checkpoints/step.bin", "damaged")
     artifacts.fetch_checkpoints(job.aws, job.request, REGION, job.hosts)
     sync = job.sync()
     job.write("algo-1", "checkpoints/step.bin", "made again")
+    job.write("algo-2", "checkpoints/b.bin", "2")
     sync.sync(final=True)
-    assert job.checkpoints() == {"step.bin": "made again"}
+    assert job.checkpoints() == {"step.bin": "made again", "b.bin": "2"}
 
 
 def test_checkpoints_in_another_place_are_refused(job):
@@ -191,19 +181,20 @@ def test_checkpoints_in_another_place_are_refused(job):
         artifacts.check({"CheckpointConfig": {"LocalPath": "/tmp/kept"}})
 
 
-FAILS_LATE = """
-import os
-open(os.environ["SM_MODEL_DIR"] + "/half.bin", "w").close()
-raise ValueError("after the first epoch")
-"""
+FAILS_LATE = "touch /opt/ml/model/half.bin; echo after the first epoch > /opt/ml/output/failure; "
 
 
-def test_a_script_that_failed_is_the_reason_also_where_nothing_can_be_uploaded(
-    endpoint, sdk, tmp_path
+@pytest.mark.namespaces
+@pytest.mark.parametrize(
+    ("ends", "reason"),
+    [("exit 1", "AlgorithmError: after the first epoch"), ("exit 0", "Artifact upload failed")],
+)
+def test_where_nothing_can_be_uploaded_the_scripts_own_failure_is_the_reason(
+    endpoint, ends, reason
 ):
-    (tmp_path / "late.py").write_text(FAILS_LATE)
-    options = {"output_path": "s3://no-such-bucket-here/x", "instance_count": 1}
-    one = estimator(sdk, "late.py", source_dir=str(tmp_path), **options)
-    one.code_location = f"s3://{BUCKET}/code"
-    job = endpoint.wait(start(one))
-    assert "ValueError: after the first epoch" in job.description["FailureReason"]
+    name = f"nowhere-{ends.replace(' ', '-')}"
+    to = {"OutputDataConfig": {"S3OutputPath": "s3://no-such-bucket-here/x"}}
+    body = command_request(name, ["/bin/sh", "-c", FAILS_LATE + ends], **to)
+    endpoint.client("sagemaker").create_training_job(**body)
+    job = endpoint.wait(name)
+    assert job.status == "Failed" and reason in job.description["FailureReason"]
