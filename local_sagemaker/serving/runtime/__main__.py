@@ -36,12 +36,12 @@ def main() -> None:
 
 def load(folder: Path):
     """What answers for the model in `folder`. Raises CannotLoad, or what the model raises."""
-    from local_sagemaker.serving.runtime import saved_models, toolkit
+    from local_sagemaker.serving.runtime import defaults, saved_models, toolkit
 
     pytorch = "pytorch" in os.environ.get("LOCAL_SAGEMAKER_IMAGE", "")
     if not pytorch and (found := saved_models.find(folder)):
         return saved_models.TensorFlowServing(found, folder / "code")
-    if (folder / "code").is_dir() or toolkit.weights(folder):
+    if (folder / "code").is_dir() or defaults.weights(folder):
         return toolkit.Toolkit(folder)
     raise CannotLoad(
         f"it holds {_listing(folder)}. Expected a SavedModel in a folder with a number for a "
