@@ -13,7 +13,6 @@ from moto.utilities.utils import load_resource
 from endpoint_harness import request
 from local_sagemaker.cluster import linux, shaping
 from local_sagemaker.cluster.links import BY_TYPE, WIDE, Links, parse
-from local_sagemaker.cluster.spec import ClusterSpec, Host
 from local_sagemaker.jobs import links, network
 from local_sagemaker.protocol.errors import AwsError
 from local_sagemaker.protocol.validation import operation
@@ -35,9 +34,6 @@ def test_a_rate_and_a_latency(words, rate, latency, said):
     found = parse(words)
     assert (found.rate, str(found)) == (rate, said)
     assert found.latency == pytest.approx(latency)
-
-
-def test_the_two_words():
     assert (parse("wide"), parse("By-Type")) == (WIDE, BY_TYPE)
 
 
@@ -46,12 +42,8 @@ def test_the_two_words():
     [
         ("", "expected a rate such as 200mbit"),
         ("fast", "'fast' is not a rate: expected a number and kbit, mbit or gbit"),
-        ("200", "'200' is not a rate"),
-        ("200mbps", "'200mbps' is not a rate"),
         ("-1mbit", "'-1mbit' is not a rate"),
-        ("0mbit", "from 100kbit to 100gbit"),
         ("200gbit", "from 100kbit to 100gbit"),
-        ("1e3mbit", "is not a rate"),
         ("200mbit 1", "'1' is not a latency: expected a number and us, ms or s"),
         ("200mbit 2s", "at most 1s"),
         ("200mbit 1ms 3", "expected a rate such as 200mbit"),
@@ -110,37 +102,23 @@ def test_a_malformed_variable_is_refused_when_the_job_is_created(endpoint):
         api.describe_training_job(TrainingJobName="a-job")
 
 
-def test_the_supervisor_is_told(tmp_path):
-    hosts = [Host("algo-1", "/nowhere", {})]
-    for wanted in (None, Links(5e6, 0.001, "why")):
-        one = ClusterSpec("a", "namespaces", hosts, ["true"], 1, 1.0, "/", links=wanted)
-        one.write(tmp_path / "spec.json")
-        assert ClusterSpec.read(tmp_path / "spec.json") == one
-
-
-@pytest.mark.parametrize("known", network.table().values(), ids=lambda one: one.instance_type)
-def test_the_table_says_what_ec2_says(known):
+def test_the_table_says_what_ec2_says_and_every_type_can_be_asked_for(tmp_path):
     """moto carries EC2's own answers for every type that is still to be had."""
-    info = load_resource("ec2/resources/instance_types.json").get(
-        known.instance_type.removeprefix("ml.")
-    )
-    assert known.source.startswith("https://") and isinstance(known.date, datetime.date)
-    if info is None:
-        assert "karpenter" in known.source
-        return
-    cards = info["NetworkInfo"]["NetworkCards"]
-    peak = sum(card["PeakBandwidthInGbps"] for card in cards)
-    assert known.gbit == sum(card["BaselineBandwidthInGbps"] for card in cards)
-    assert known.burst_gbit == (peak if peak > known.gbit else None)
-    assert known.efa == info["NetworkInfo"]["EfaSupported"]
-
-
-def test_every_type_can_be_asked_for(tmp_path):
+    answers = load_resource("ec2/resources/instance_types.json")
     resources = operation("CreateTrainingJob").input_shape.members["ResourceConfig"]
-    offered = resources.members["InstanceType"].enum
-    for name in network.table():
-        assert name in offered
+    for name, known in network.table().items():
+        assert name in resources.members["InstanceType"].enum
         assert links.of_job(asked("by-type", kind=name), tmp_path).rate >= 100e3
+        assert known.source.startswith("https://") and isinstance(known.date, datetime.date)
+        info = answers.get(name.removeprefix("ml."))
+        if info is None:
+            assert "karpenter" in known.source
+            continue
+        cards = info["NetworkInfo"]["NetworkCards"]
+        peak = sum(card["PeakBandwidthInGbps"] for card in cards)
+        assert known.gbit == sum(card["BaselineBandwidthInGbps"] for card in cards), name
+        assert known.burst_gbit == (peak if peak > known.gbit else None), name
+        assert known.efa == info["NetworkInfo"]["EfaSupported"], name
 
 
 FAKE_TC = """#!/bin/sh
