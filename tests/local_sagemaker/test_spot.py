@@ -16,8 +16,6 @@ from test_failures import until_log
 
 from endpoint_harness import BUCKET, command_request, estimator, request, start, until_gone
 from local_sagemaker.jobs import spot
-from local_sagemaker.jobs.record import JobRecord
-from local_sagemaker.protocol.errors import AwsError
 from workshop.cli import main as workshop
 
 UNTIL = 40
@@ -144,35 +142,6 @@ def test_which_limit_is_reached(name):
     assert spot.time_exceeded({}, spot.DAY, 1e9) == "MaxRuntimeExceeded"
 
 
-def test_only_time_with_instances_is_counted(tmp_path, monkeypatch):
-    clock = iter(range(0, 1000, 10))
-    monkeypatch.setattr("local_sagemaker.jobs.record.time.monotonic", lambda: next(clock))
-    record = JobRecord.create(tmp_path, request("spot-times"), "arn", "us-east-1")
-    assert record.seconds() == 0
-    for status in ("Downloading", "Training", "Interrupted", "Starting"):
-        record.enter(status)  # the clock is read at the first and the third: ten seconds
-    assert record.seconds() == 10
-    record.enter("Downloading")
-    record.end("Completed")
-    assert record.data["seconds"] == 20
-
-
-@pytest.mark.parametrize("words", ["after 20", "20s", "after -1s", "after 1e9s", "now", "", "on"])
-def test_other_words_are_refused(words):
-    body = request("spot-words", Environment={spot.VARIABLE: words}, EnableManagedSpotTraining=True)
-    with pytest.raises(AwsError, match="expected: after 20s"):
-        spot.check(body)
-
-
-def test_an_interruption_is_asked_for_by_spot_jobs_only():
-    body = request("spot-none", Environment={spot.VARIABLE: "after 1s"})
-    with pytest.raises(AwsError, match="set EnableManagedSpotTraining"):
-        spot.check(body)
-    limits = {"MaxRuntimeInSeconds": 60, "MaxWaitTimeInSeconds": 60}
-    spot.check(body | {"EnableManagedSpotTraining": True, "StoppingCondition": limits})
-    spot.check(request("spot-other"))
-
-
 def test_an_interruption_comes_once(tmp_path):
     job = tmp_path / "jobs" / "spot-once"
     job.mkdir(parents=True)
@@ -192,31 +161,30 @@ def stopping(run: int, wait: int) -> dict:
     return {"StoppingCondition": {"MaxRuntimeInSeconds": run, "MaxWaitTimeInSeconds": wait}}
 
 
-REFUSED = {
-    "waits without spot": (stopping(60, 60), "only supported when EnableManagedSpotTraining"),
-    "spot without waiting": (SPOT_JOB, "it must be given"),
-    "waits less than it runs": (SPOT_JOB | stopping(60, 59), "not be below MaxRuntimeInSeconds"),
-    "a warm pool of spot": (SPOT_JOB | WARM | stopping(60, 60), "cannot be made of spot instances"),
-}
+def asking(words: str) -> dict:
+    return {"Environment": {spot.VARIABLE: words}}
 
 
-@pytest.mark.parametrize("name", REFUSED)
-def test_what_contradicts_itself_is_refused(name):
-    changes, said = REFUSED[name]
-    with pytest.raises(AwsError) as caught:
-        spot.check(request("a-job", **changes))
-    assert caught.value.code == "ValidationException" and said in caught.value.message
+REFUSED = [
+    (stopping(60, 60), "only supported when EnableManagedSpotTraining"),
+    (SPOT_JOB, "it must be given"),
+    (SPOT_JOB | stopping(60, 59), "not be below MaxRuntimeInSeconds"),
+    (SPOT_JOB | WARM | stopping(60, 60), "cannot be made of spot instances"),
+    (asking("after 1s"), "set EnableManagedSpotTraining"),
+    *((SPOT_JOB | asking(words), "expected: after 20s") for words in ("after 20", "20s", "now")),
+    *((SPOT_JOB | asking(words), "expected: after 20s") for words in ("after -1s", "after 1e9s")),
+]
 
 
-@pytest.mark.parametrize(
-    "changes", [{}, WARM, SPOT_JOB | stopping(60, 60), SPOT_JOB | stopping(60, 61)]
-)
+@pytest.mark.parametrize(("changes", "said"), REFUSED)
+def test_what_contradicts_itself_is_refused(endpoint, changes, said):
+    api = endpoint.client("sagemaker")
+    with pytest.raises(ClientError, match=said) as caught:
+        api.create_training_job(**request("contradicts", **changes))
+    assert caught.value.response["Error"]["Code"] == "ValidationException"
+    assert api.list_training_jobs(NameContains="contradicts")["TrainingJobSummaries"] == []
+
+
+@pytest.mark.parametrize("changes", [{}, WARM, SPOT_JOB | asking("after 1s") | stopping(60, 60)])
 def test_the_rest_is_taken(changes):
     spot.check(request("a-job", **changes))
-
-
-def test_the_endpoint_refuses_them(endpoint):
-    api = endpoint.client("sagemaker")
-    with pytest.raises(ClientError, match="only supported when EnableManagedSpotTraining"):
-        api.create_training_job(**request("waits-0", **stopping(60, 60)))
-    assert api.list_training_jobs(NameContains="waits-0")["TrainingJobSummaries"] == []
