@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import os
-from pathlib import Path
 
 import pytest
 from botocore.exceptions import ClientError
@@ -130,56 +129,42 @@ done
 """
 
 
-@pytest.fixture
-def fake_tc(tmp_path, monkeypatch):
-    """A `tc` that refuses one discipline; what it was told."""
+UNKNOWN = "(Error: Specified qdisc kind is unknown.)"
+KERNELS = {  # what tc refuses -> what the job's log says, and whether the rate holds
+    "nothing": (True, ["links: 80 Mbit/s and 2 ms between instances, x"]),
+    "netem": (
+        True,
+        [
+            "links: 80 Mbit/s between instances, x",
+            f"links are not delayed: this kernel refuses netem {UNKNOWN}",
+        ],
+    ),
+    "tbf": (False, [f"links are wide: this machine cannot shape them {UNKNOWN}"]),
+    None: (
+        False,
+        [
+            "links are wide: this machine cannot shape them "
+            "(the command `tc` is missing: install the package iproute2)"
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("refused", KERNELS)
+def test_what_a_kernel_lacks_is_said(tmp_path, monkeypatch, refused):
+    """A job goes on with less; a port is delayed first and limited then."""
     program, seen = tmp_path / "tc", tmp_path / "seen"
-    program.write_text(FAKE_TC)
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setenv("SEEN", str(seen))
-
-    def refusing(kind: str) -> Path:
-        monkeypatch.setenv("REFUSED", kind)
-        return seen
-
-    return refusing
-
-
-def test_with_netem_a_port_is_delayed_and_then_limited(fake_tc):
-    seen = fake_tc("nothing")
-    found = shaping.narrow_ports(["p"], Links(80e6, 0.002, "x"))
-    assert found == shaping.Shaped(True, ["links: 80 Mbit/s and 2 ms between instances, x"])
-    first, second = seen.read_text().splitlines()
-    assert first.startswith("qdisc replace dev p root handle 1: netem delay 2000us ")
-    assert second.startswith("qdisc replace dev p parent 1:1 tbf rate 80000000 ")
-
-
-def test_without_netem_the_rate_holds_and_it_is_said(fake_tc):
-    fake_tc("netem")
-    found = shaping.narrow_ports(["p"], Links(80e6, 0.002, "x"))
-    assert found.narrow
-    assert found.notes == [
-        "links: 80 Mbit/s between instances, x",
-        "links are not delayed: this kernel refuses netem "
-        "(Error: Specified qdisc kind is unknown.)",
-    ]
-
-
-def test_without_tbf_links_are_wide_and_it_is_said(fake_tc):
-    seen = fake_tc("tbf")
-    found = shaping.narrow_ports(["p", "q"], Links(80e6, 0, "x"))
-    assert not found.narrow
-    assert found.notes[0].startswith("links are wide: this machine cannot shape them (Error: ")
-    assert "qdisc del dev q root" in seen.read_text()
-
-
-def test_without_tc_links_are_wide_and_it_is_said(tmp_path, monkeypatch):
-    monkeypatch.setenv("PATH", str(tmp_path))
+    if refused:
+        program.write_text(FAKE_TC)
+        program.chmod(0o755)
     monkeypatch.setattr(linux, "SYSTEM_FOLDERS", ())
-    found = shaping.narrow_ports(["p"], Links(80e6, 0, "x"))
-    assert not found.narrow
-    assert found.notes == [
-        "links are wide: this machine cannot shape them "
-        "(the command `tc` is missing: install the package iproute2)"
-    ]
+    for name, value in {"PATH": tmp_path, "SEEN": seen, "REFUSED": refused or ""}.items():
+        monkeypatch.setenv(name, str(value))
+    found = shaping.narrow_ports(["p", "q"], Links(80e6, 0.002, "x"))
+    assert found == shaping.Shaped(*KERNELS[refused])
+    if refused == "nothing":
+        first, second, *_ = seen.read_text().splitlines()
+        assert first.startswith("qdisc replace dev p root handle 1: netem delay 2000us ")
+        assert second.startswith("qdisc replace dev p parent 1:1 tbf rate 80000000 ")
+    if refused == "tbf":
+        assert "qdisc del dev p root" in seen.read_text()

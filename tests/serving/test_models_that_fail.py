@@ -145,16 +145,6 @@ def running(served, name: str, variant: dict | None = None, seconds: float = 60)
     return run
 
 
-class Only:
-    """A manager with one endpoint."""
-
-    def __init__(self, run: EndpointRun) -> None:
-        self.run = run
-
-    def find(self, name: str, region: str) -> EndpointRun:
-        return self.run
-
-
 def test_an_answer_that_takes_too_long(served):
     run = running(served, served.model("hangs-1", script(HANGS)), seconds=20)
     try:
@@ -164,7 +154,7 @@ def test_an_answer_that_takes_too_long(served):
         said = []
         environ = {"wsgi.input": RequestBody(io.BytesIO(b"500"), "3", chunked=False)}
         signature = SimpleNamespace(region="us-east-1", check_body=lambda _: None)
-        (raw,) = RuntimeApi(Only(run)).invoke(
+        (raw,) = RuntimeApi(SimpleNamespace(find=lambda *_: run)).invoke(
             "hangs-1", environ, lambda *told: said.append(told), signature
         )
         assert said[0][0] == "424 ModelError"

@@ -6,12 +6,11 @@
 The rules of the first step are those of the image's front end, odd ones included, so that what
 works here works there: docker/build_artifacts/sagemaker/tensorflowServing.js of
 https://github.com/aws/sagemaker-tensorflow-serving-container, read 2026-11-21. The JSON is that of
-https://www.tensorflow.org/tfx/serving/api_rest.
+https://www.tensorflow.org/tfx/serving/api_rest, for numbers: strings are refused.
 """
 
 from __future__ import annotations
 
-import base64
 import json
 import re
 
@@ -24,7 +23,6 @@ TAKEN = (JSON, JSON_LINES, "application/jsons")
 SERVING_JSON = re.compile(r'"(instances|inputs|examples)"\s*:')
 LINES_OF_JSON = re.compile(r"[}\]]\s*[\[{]")
 ROWS = re.compile(r"^\s*\[\s*\[")
-NUMBERS_OR_QUOTES = re.compile(r'^\s*("|[\d.Ee+\-]+.*)')
 ATTRIBUTE = re.compile(r"(tfs-[a-z\-]+)=([^,=]+)")
 
 
@@ -75,16 +73,8 @@ def _instances(lines: list[str]) -> str:
 
 
 def _csv(text: str) -> str:
-    quoted = not NUMBERS_OR_QUOTES.match(text)
-    rows = [_csv_row(line.strip(), quoted) for line in text.strip().splitlines() if line.strip()]
-    return f'{{"instances":[{",".join(rows)}]}}'
-
-
-def _csv_row(line: str, quoted: bool) -> str:
-    several = "," in line
-    if quoted:
-        line = '"' + line.replace('"', '\\"').replace(",", '","') + '"'
-    return f"[{line}]" if several else line
+    rows = [line.strip() for line in text.splitlines() if line.strip()]
+    return f'{{"instances":[{",".join(f"[{row}]" if "," in row else row for row in rows)}]}}'
 
 
 def parse(text: str) -> dict:
@@ -112,7 +102,7 @@ def _rows(instances: object, inputs: dict) -> dict[str, list]:
         raise error(400, "'instances' must be a list of at least one instance.")
     if all(isinstance(one, dict) and set(one) == set(inputs) for one in instances):
         return {name: [one[name] for one in instances] for name in inputs}
-    if any(isinstance(one, dict) and not _encoded(one) for one in instances):
+    if any(isinstance(one, dict) for one in instances):
         found = sorted({key for one in instances if isinstance(one, dict) for key in one})
         raise error(
             400, f"Failed to process the instances: their inputs are {found}, {_are(inputs)}"
@@ -121,7 +111,7 @@ def _rows(instances: object, inputs: dict) -> dict[str, list]:
 
 
 def _columns(given: object, inputs: dict) -> dict:
-    if isinstance(given, dict) and not _encoded(given):
+    if isinstance(given, dict):
         if set(given) != set(inputs):
             raise error(
                 400, f"Failed to process the inputs: they are {sorted(given)}, {_are(inputs)}"
@@ -140,15 +130,11 @@ def _are(inputs: dict) -> str:
     return f"and the signature's are {sorted(inputs)}."
 
 
-def _encoded(value: object) -> bool:
-    return isinstance(value, dict) and set(value) == {"b64"}
-
-
 def array(name: str, value: object, dtype: np.dtype) -> np.ndarray:
     """An array of a nested list. Raises Refused where the lists are ragged or the type differs."""
     try:
         if dtype.hasobject:
-            return np.array(_decoded(value), dtype=object)
+            raise ValueError("it is to hold strings, and the local endpoint takes numbers")
         plain = np.array(value)
         if plain.dtype.hasobject or plain.dtype.kind in "US":
             raise ValueError("its values are not numbers, or its lists differ in length")
@@ -161,22 +147,14 @@ def array(name: str, value: object, dtype: np.dtype) -> np.ndarray:
         raise error(400, f"Failed to process element {name!r}: {problem}.") from problem
 
 
-def _decoded(value: object) -> object:
-    if isinstance(value, list):
-        return [_decoded(one) for one in value]
-    if _encoded(value):
-        return base64.b64decode(value["b64"])
-    if isinstance(value, str):
-        return value.encode()
-    raise ValueError(f"{value!r} is no string")
-
-
 def answer(outputs: dict[str, np.ndarray], instances: int | None) -> str:
     """{"predictions": [...]} for so many rows, or {"outputs": ...} for columns (None).
 
     Numbers are written so that they are read as the very same float32 again.
     """
-    columns = {name: _plain(one) for name, one in outputs.items()}
+    if strings := [name for name, one in outputs.items() if one.dtype.hasobject]:
+        raise error(400, f"The outputs {strings} hold strings; the local endpoint gives numbers.")
+    columns = {name: one.tolist() for name, one in outputs.items()}
     only = next(iter(columns.values())) if len(columns) == 1 else None
     if instances is None:
         return '{\n    "outputs": ' + json.dumps(columns if only is None else only) + "\n}"
@@ -192,17 +170,3 @@ def answer(outputs: dict[str, np.ndarray], instances: int | None) -> str:
         rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     lines = ", ".join(json.dumps(row) for row in rows)
     return '{\n    "predictions": [' + lines + "\n    ]\n}"
-
-
-def _plain(values: np.ndarray) -> object:
-    return _texts(values.tolist()) if values.dtype.hasobject else values.tolist()
-
-
-def _texts(value: object) -> object:
-    """Bytes as text; where they are none, in TensorFlow Serving's base64 form."""
-    if isinstance(value, list):
-        return [_texts(one) for one in value]
-    try:
-        return value.decode()
-    except UnicodeDecodeError:
-        return {"b64": base64.b64encode(value).decode()}
