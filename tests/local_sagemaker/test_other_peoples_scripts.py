@@ -17,7 +17,6 @@ from botocore.exceptions import ClientError
 from endpoint_harness import BUCKET, IMAGE, ROLE, estimator, request, sdk_session, start
 
 FULL_ACCESS = "arn:aws:iam::aws:policy/AmazonSageMakerFullAccess"
-CHECKPOINTS = f"s3://{BUCKET}/others/checkpoints"
 
 
 class Jobs:
@@ -37,25 +36,15 @@ def jobs(endpoint):
     import sagemaker
 
     endpoint.put("others/foreign/foreign.tar.gz", _archive_of_another_user())
-    endpoint.put("others/checkpoints/checkpoint-2/trainer_state.json", '{"global_step": 2}')
     with pytest.MonkeyPatch.context() as patch:
         sdk = sdk_session(endpoint, patch)
 
         def one(script: str, inputs: object = "default", **more) -> str:
             return start(estimator(sdk, script, instance_count=1, **more), inputs)
 
-        words = {"do_train": True, "fp16": False, "learning_rate": "1e-3", "max_steps": 4}
-        words |= {"model_name_or_path": "tiny", "output_dir": "/opt/ml/model", "seed": 7}
-        words["label_names"] = ["no", "yes"]
         tensorboard = sagemaker.debugger.TensorBoardOutputConfig(f"s3://{BUCKET}/others/board")
         names = {
             "keras 2": one("keras_2_script.py", disable_output_compression=True),
-            "trainer": one(
-                "trainer_script.py",
-                kind="pytorch",
-                hyperparameters=words,
-                checkpoint_s3_uri=CHECKPOINTS,
-            ),
             "shell": one("untar.sh", {"training": f"s3://{BUCKET}/others/foreign"}),
             "session": one(
                 "session_script.py",
@@ -105,15 +94,6 @@ def test_keras_2_where_the_image_has_it_and_a_model_without_compression(jobs):
     uri = job.description["ModelArtifacts"]["S3ModelArtifacts"]
     assert uri.endswith(f"/{job.name}/output/model/")
     assert jobs.endpoint.get(f"{uri}weights.h5").startswith(b"\x89HDF")
-
-
-def test_a_trainer_like_loop(jobs):
-    job = jobs.ended("trainer")
-    assert job.lines("ARGS") == ["True False 0.001 ['--seed', '7']"]
-    assert job.lines("HPS") == ["['no', 'yes'] 4"]
-    assert job.lines("BEGAN") == ["2"]  # the checkpoint that was in S3
-    state = jobs.endpoint.get(f"{CHECKPOINTS}/checkpoint-4/trainer_state.json")
-    assert json.loads(state) == {"global_step": 4}
 
 
 def test_an_archive_of_another_user_and_a_shell_entry_point(jobs):
