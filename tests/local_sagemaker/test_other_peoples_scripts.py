@@ -53,6 +53,12 @@ def jobs(endpoint):
             ),
         }
         found = Jobs(endpoint, names)
+
+        def wait(job, timeout=None) -> None:
+            """As the SDK's own, which looks at a job every 30 seconds only."""
+            job._last_describe_response = endpoint.wait(job.job_name).description
+
+        patch.setattr("sagemaker.remote_function.job._Job.wait", wait)
         asks = threading.Thread(target=_remotely, args=(found, sdk))
         asks.start()
         yield found
