@@ -40,7 +40,7 @@ LONGEST_FIRST = (
     ),
     *("test_lesson_01.py", "test_reference.py", "test_lesson_00.py", "test_exercises.py"),
     *("test_isolation.py", "test_launchers.py", "test_lessons_notice.py", "test_jupyterlab.py"),
-    *("test_kills_torch.py", "test_lesson_99.py"),
+    *("test_kills.py", "test_lesson_99.py"),
 )
 # They read what executed lessons left, and would wait for one that another worker executes.
 LAST = (

@@ -23,7 +23,7 @@ STAND_INS = {
     "local_sagemaker/image/site/smdistributed/dataparallel/torch/torch_smddp.py": {"torch"},
     "local_sagemaker/image/site/smdistributed/dataparallel/tensorflow.py": {"horovod"},
     "local_sagemaker/serving/runtime/saved_models.py": {"tensorflow"},
-    "local_sagemaker/serving/runtime/torch_defaults.py": {"torch"},
+    "local_sagemaker/serving/runtime/defaults.py": {"torch"},
     "workshop/launch/rank_process.py": {"torch"},
 }
 TRAIN = {path.stem for path in (ROOT / "scripts" / "train").glob("*.py")}

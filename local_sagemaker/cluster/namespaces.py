@@ -19,13 +19,15 @@ import os
 import signal
 import socket
 
-from local_sagemaker.cluster import linux, mounts, partition, relay, shaping
+from local_sagemaker.cluster import linux, mounts, relay, shaping
 from local_sagemaker.cluster.loop import Loop, emit, note
 from local_sagemaker.cluster.spec import GATEWAY, ClusterSpec, Host
 
 # A bridge left to itself takes its lowest port's hardware address. When that instance ended, the
 # others would send what is for the gateway to an address that is gone, for half a minute.
 BRIDGE_ADDRESS = "02:00:00:00:00:02"  # a locally administered address
+
+NOBODY = "02:00:00:00:00:01"  # another one, which no interface has
 
 # What job init tells an instance that waits for the others' cables.
 GO, GO_NARROW = b"g", b"n"
@@ -85,7 +87,7 @@ def _job_init(spec: ClusterSpec, relay_socket: socket.socket) -> int:
     )
     relay.open_listeners(relay_socket, spec.endpoint, spec.proxy)
     instances = [_start(spec, host) for host in spec.hosts]
-    partition.close_ports(spec)
+    _close_ports(spec)
     narrow = _narrow_ports(spec)
     for instance in instances:
         os.write(instance.go, GO_NARROW if narrow else GO)
@@ -93,6 +95,34 @@ def _job_init(spec: ClusterSpec, relay_socket: socket.socket) -> int:
         emit(event="started", host=instance.name)
     Loop(instances, spec.grace_seconds).run()
     return 0
+
+
+def _closed(spec: ClusterSpec) -> bool:
+    return bool(spec.closed) and len(spec.hosts) > 1
+
+
+def _close_ports(spec: ClusterSpec) -> None:
+    """Keep instances from each other, as a security group that lets its members not in; say so.
+
+    AWS drops such packets without an answer, so whoever connects waits. The same here: an instance
+    sends what is for another one to a hardware address that nobody has, and the bridge passes
+    nothing on between their ports. The endpoint, behind the bridge itself, is reached as before.
+    """
+    if not _closed(spec):
+        return
+    with contextlib.suppress(OSError):  # before Linux 4.18; `_close_eth0` is enough for IPv4
+        linux.ip_batch(
+            [f"link set dev {one.bridge_port} type bridge_slave isolated on" for one in spec.hosts]
+        )
+    note(spec.hosts[0].name, f"instances do not reach each other: {spec.closed}")
+
+
+def _close_eth0(spec: ClusterSpec, host: Host) -> None:
+    """Lead what is for other instances to nobody. In the namespace of `host`."""
+    if _closed(spec):
+        others = [one.address for one in spec.hosts if one.name != host.name]
+        entry = f"lladdr {NOBODY} dev eth0 nud permanent"
+        linux.ip_batch([f"neigh replace {address} {entry}" for address in others])
 
 
 def _narrow_ports(spec: ClusterSpec) -> bool:
@@ -142,7 +172,7 @@ def _holder(spec: ClusterSpec, host: Host, output: int, ready: int, go: int) -> 
     if told not in (GO, GO_NARROW):
         return 1
     linux.ip_batch(["link set lo up", f"addr add {host.address}/24 dev eth0", "link set eth0 up"])
-    partition.close_eth0(spec, host)
+    _close_eth0(spec, host)
     if told == GO_NARROW and spec.links:
         shaping.narrow_eth0(spec.links)
     linux.unshare(linux.CLONE_NEWPID)  # last: the next child, and no `ip` command, is its pid 1

@@ -1,4 +1,4 @@
-"""The toolkit's MPI launchers, with `remote` in the place of sshd.
+"""The toolkit's launchers, with `remote` in the place of sshd, and where the instances are.
 
 The command line is the toolkit's own. What differs is how a master knows that a worker is
 there, how it starts a process on it, and that nobody sleeps 30 s at the end.
@@ -6,6 +6,8 @@ there, how it starts a process on it, and that nobody sleeps 30 s at the end.
 
 from __future__ import annotations
 
+import json
+import os
 import time
 
 from sagemaker_training import (
@@ -18,10 +20,23 @@ from sagemaker_training import (
     torch_distributed,
 )
 
-from local_sagemaker.image import hosts, remote
+from local_sagemaker.image import remote
 
 WORKER_START_SECONDS = 60
 logger = logging_config.get_logger()
+
+
+def on_loopback() -> bool:
+    """Whether the instances are plain processes, which share the machine's loopback."""
+    return "LOCAL_SAGEMAKER_PORTS" in os.environ
+
+
+def address(host: str, port: int) -> str:
+    """`host:port`, as AWS has it; on loopback, the port that stands in for it."""
+    if not on_loopback():
+        return f"{host}:{port}"
+    ports = json.loads(os.environ["LOCAL_SAGEMAKER_PORTS"])
+    return f"localhost:{ports[host][str(port)]}"
 
 
 class WorkerRunner(mpi.WorkerRunner):
@@ -29,7 +44,7 @@ class WorkerRunner(mpi.WorkerRunner):
 
     def run(self, wait: bool = True, capture_error: bool = False) -> None:
         logger.info("Starting MPI run as worker node.")
-        if hosts.on_loopback():
+        if on_loopback():
             logger.info("No namespaces: the master starts every rank of this job.")
             return
         remote.Server(self._current_host).done.wait()
@@ -40,7 +55,7 @@ class _Master:
     """What the two kinds of master share."""
 
     def _setup(self) -> None:
-        if hosts.on_loopback():
+        if on_loopback():
             return
         for host in self._workers():
             self._wait_for(host)
@@ -78,7 +93,7 @@ class _Master:
                 cwd=environment.code_dir,
             )
         finally:
-            if not hosts.on_loopback():
+            if not on_loopback():
                 for host in self._workers():
                     remote.request(host, done=True)
 
@@ -103,7 +118,7 @@ class TorchrunOnLoopback(torch_distributed.TorchDistributedRunner):
 
     def _create_command(self) -> list[str]:
         command = super()._create_command()
-        name, port = hosts.address(self._master_hostname, 7777).split(":")
+        name, port = address(self._master_hostname, 7777).split(":")
         swap = {"--master_addr": name, "--master_port": port}
         for option, value in swap.items():
             if option in command:

@@ -24,8 +24,12 @@ from sagemaker_training import (
     runner,
 )
 
-from local_sagemaker.image import hosts, launchers, notes, tf_config, toolkit
+from local_sagemaker.image import launchers, notes, toolkit
+from local_sagemaker.image.launchers import address
 
+WORKER_PORT = 2222
+PS_PORT = 2223
+MULTI_WORKER_PORT = 8890
 logger = logging_config.get_logger()
 
 
@@ -65,7 +69,7 @@ def _parameter_server(env: environment.Environment) -> None:
     """One parameter server beside the script on every host; workers outlive the master."""
     if len(env.hosts) == 1:
         return _script(env)
-    config = tf_config.for_parameter_server(env.hosts, env.current_host)
+    config = parameter_server_config(env.hosts, env.current_host)
     index = env.hosts.index(env.current_host)
     logger.info("Launching parameter server process")
     module = "local_sagemaker.image.ps_server"
@@ -80,8 +84,34 @@ def _parameter_server(env: environment.Environment) -> None:
         process.kill()
 
 
+def parameter_server_config(hosts: list[str], current_host: str) -> dict:
+    """TF_CONFIG of the script on `current_host`, as SageMaker's TensorFlow images set it
+    (sagemaker-tensorflow-training 20.5.0). hosts: all, sorted, at least two.
+
+    Two things surprise people. The form is TensorFlow 1's: the first host is `master`, a name that
+    TensorFlow 2 does not know (it says `chief`), and EVERY host is also a parameter server. And it
+    is set only when there is more than one host.
+    """
+    master, *workers = hosts
+    cluster = {
+        "master": [address(master, WORKER_PORT)],
+        "ps": [address(host, PS_PORT) for host in hosts],
+        "worker": [address(host, WORKER_PORT) for host in workers],
+    }
+    if current_host == master:
+        task = {"index": 0, "type": "master"}
+    else:
+        task = {"index": workers.index(current_host), "type": "worker"}
+    return {"cluster": cluster, "environment": "cloud", "task": task}
+
+
 def _multi_worker_mirrored(env: environment.Environment) -> None:
-    config = tf_config.for_multi_worker_mirrored(env.hosts, env.current_host)
+    """The script on every host, each a worker in TF_CONFIG."""
+    config = {
+        "cluster": {"worker": [address(host, MULTI_WORKER_PORT) for host in env.hosts]},
+        "environment": "cloud",
+        "task": {"index": env.hosts.index(env.current_host), "type": "worker"},
+    }
     _script(env, {"TF_CONFIG": json.dumps(config)})
 
 
@@ -113,7 +143,7 @@ def _runner(env: environment.Environment, kind: object, options: dict | None = N
         "SMDataParallelRunner": launchers.SmddpMaster,
         "WorkerRunner": launchers.WorkerRunner,
     }
-    if hosts.on_loopback():
+    if launchers.on_loopback():
         swaps["TorchDistributedRunner"] = launchers.TorchrunOnLoopback
     made.__class__ = swaps.get(type(made).__name__, type(made))
     return made
@@ -133,7 +163,7 @@ def _wait_until_down(master: str) -> None:
 
 def _pytorch_variables(env: environment.Environment) -> None:
     """What the PyTorch images set for every script."""
-    name, port = hosts.address(env.master_hostname, 7777).split(":")
+    name, port = address(env.master_hostname, 7777).split(":")
     os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"] = name, port
     os.environ["NCCL_SOCKET_IFNAME"] = env.network_interface_name
     os.environ["NCCL_IB_DISABLE"] = "1"

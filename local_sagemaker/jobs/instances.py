@@ -85,6 +85,17 @@ def _configure(
         (folder / file).write_text(json.dumps(content))
 
 
+def of_this_machine() -> dict[str, str]:
+    """The variables with which every process starts that runs a job or serves a model."""
+    return {k: v for k, v in os.environ.items() if k.startswith(PASSED_ON)} | {
+        "PATH": os.pathsep.join([f"{sys.prefix}/bin", os.environ["PATH"]]),
+        "HOME": os.environ.get("HOME", "/"),
+        "LD_LIBRARY_PATH": os.environ.get("LD_LIBRARY_PATH", ""),
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+
+
 def environment(
     record: JobRecord, host: str, isolation: str, aws: LocalAws, reach: Reach = EVERYTHING
 ) -> dict[str, str]:
@@ -92,14 +103,10 @@ def environment(
     request, region = record.request, record.data["region"]
     kind = request["ResourceConfig"]["InstanceType"]
     inside = isolation == NAMESPACES
-    env = {k: v for k, v in os.environ.items() if k.startswith(PASSED_ON)}
+    env = of_this_machine()
     env |= {
-        "PATH": os.pathsep.join([str(IMAGE_BIN), f"{sys.prefix}/bin", os.environ["PATH"]]),
-        "HOME": os.environ.get("HOME", "/"),
+        "PATH": os.pathsep.join([str(IMAGE_BIN), env["PATH"]]),
         "PYTHONPATH": os.pathsep.join([str(PACKAGES), str(IMAGE_SITE)]),
-        "LD_LIBRARY_PATH": os.environ.get("LD_LIBRARY_PATH", ""),
-        "PYTHONUNBUFFERED": "1",
-        "PYTHONDONTWRITEBYTECODE": "1",
         "AWS_REGION": region,
         "AWS_DEFAULT_REGION": region,
         "TRAINING_JOB_NAME": record.name,

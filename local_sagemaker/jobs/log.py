@@ -1,12 +1,15 @@
-"""A job's lines in CloudWatch Logs, and the metrics in them."""
+"""Log streams in CloudWatch: those of a training job, and that of a worker which serves a model."""
 
 from __future__ import annotations
 
+import logging
 import time
 
-from local_sagemaker.jobs.aws import LocalAws
+from local_sagemaker.jobs.aws import AWS_ERRORS, LocalAws
 from local_sagemaker.jobs.metrics import Metrics
 from local_sagemaker.jobs.record import JobRecord
+
+LOG = logging.getLogger(__name__)
 
 
 class JobLog:
@@ -30,8 +33,7 @@ class JobLog:
 
     def say(self, host: str, line: str) -> None:
         """Add a line of the endpoint's own, marked as such."""
-        now_ms = int(time.time() * 1000)
-        self.aws.write_log(self.region, self._stream(host), now_ms, [f"[local] {line}"])
+        self.aws.write_log(self.region, self._stream(host), _now_ms(), [f"[local] {line}"])
 
     def begin_again(self) -> None:
         """From now on streams of their own, for the instances of the next try."""
@@ -39,3 +41,29 @@ class JobLog:
 
     def _stream(self, host: str) -> str:
         return f"{self.job}/{host}-{self.started_at}"
+
+
+class StreamLog:
+    """A stream of a group; both are made with the first line, as on AWS."""
+
+    def __init__(self, aws: LocalAws, region: str, group: str, stream: str) -> None:
+        self.aws, self.region, self.group, self.stream = aws, region, group, stream
+        self.opened = False
+
+    def say(self, lines: list[str]) -> None:
+        """Add lines. What CloudWatch refuses is noted in the endpoint's own log."""
+        try:
+            if not self.opened:
+                self.aws.open_log(self.region, self.stream, self.group)
+                self.opened = True
+            self.aws.write_log(self.region, self.stream, _now_ms(), lines, self.group)
+        except AWS_ERRORS as error:
+            LOG.warning("%s/%s: %s", self.group, self.stream, error)
+
+    def note(self, text: str) -> None:
+        """Add a line of the local endpoint's own."""
+        self.say([f"[local] {text}"])
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1000)

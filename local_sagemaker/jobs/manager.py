@@ -13,9 +13,9 @@ from local_sagemaker.cluster.spec import MOST_INSTANCES
 from local_sagemaker.disk.files import remove
 from local_sagemaker.disk.records import readable
 from local_sagemaker.jobs.aws import LocalAws, name_in
-from local_sagemaker.jobs.cluster_options import ClusterOptions
 from local_sagemaker.jobs.record import JobRecord
 from local_sagemaker.jobs.run import JobRun, clean
+from local_sagemaker.jobs.training import ClusterOptions
 from local_sagemaker.jobs.vpc import EVERYTHING, Reach
 from local_sagemaker.protocol.errors import NOT_FOUND, AwsError, validation
 

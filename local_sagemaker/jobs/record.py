@@ -1,4 +1,4 @@
-"""A training job's record: what DescribeTrainingJob tells, kept in one JSON file."""
+"""The record of a job or an endpoint: what Describe... tells of it, kept in one JSON file."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from pathlib import Path
+from typing import Self
 
 from local_sagemaker.disk.files import replace
 from local_sagemaker.jobs.aws import name_in
@@ -29,15 +30,57 @@ WORKING = ("Starting", "Downloading", "Training", "Interrupted", "Uploading")
 FINAL = ("Completed", "Failed", "Stopped")
 
 
-class JobRecord:
-    """The state of one job. Every change is on disk before the method returns.
+class JsonRecord:
+    """What is known of a job or an endpoint. Every change is on disk before the method returns.
 
-    path: the job's JSON file. data: the record itself; times are Unix seconds.
+    path: its JSON file. data: the record itself, of which `needed` is never missing; times are
+    Unix seconds.
     """
+
+    needed = ("name", "request", "status", "created", "modified", "arn", "region")
 
     def __init__(self, path: Path, data: dict) -> None:
         self.path, self.data = path, data
         self.lock = threading.RLock()
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Raises OSError, ValueError or KeyError for anything that is not a record."""
+        data = json.loads(path.read_text())
+        for name in cls.needed:
+            data[name]
+        return cls(path, data)
+
+    @property
+    def name(self) -> str:
+        return self.data["name"]
+
+    @property
+    def key(self) -> str:
+        """Its name among those of all regions."""
+        return name_in(self.data["region"], self.name)
+
+    @property
+    def status(self) -> str:
+        return self.data["status"]
+
+    def now(self) -> float:
+        """Unix seconds. A clock that is set back stands still here, until it has caught up."""
+        return max(time.time(), self.data.get("modified", self.data["created"]))
+
+    def save(self) -> None:
+        with self.lock:
+            self.data["modified"] = self.now()
+            replace(self.path, json.dumps(self.data, indent=1).encode())
+
+
+class JobRecord(JsonRecord):
+    """The state of one training job."""
+
+    needed = (*JsonRecord.needed[1:], "transitions")
+
+    def __init__(self, path: Path, data: dict) -> None:
+        super().__init__(path, data)
         self.since: float | None = None  # time.monotonic() when it got its instances
         self.held = 0.0  # seconds with instances that were taken away
 
@@ -52,30 +95,13 @@ class JobRecord:
         record.enter("Starting")
         return record
 
-    @classmethod
-    def read(cls, path: Path) -> JobRecord:
-        """Raises OSError, ValueError or KeyError for anything that is not a record."""
-        data = json.loads(path.read_text())
-        for name in ("request", "status", "transitions", "created", "modified", "arn", "region"):
-            data[name]
-        return cls(path, data)
-
     @property
     def name(self) -> str:
         return self.data["request"]["TrainingJobName"]
 
     @property
-    def key(self) -> str:
-        """Its name among those of all regions."""
-        return name_in(self.data["region"], self.name)
-
-    @property
     def request(self) -> dict:
         return self.data["request"]
-
-    @property
-    def status(self) -> str:
-        return self.data["status"]
 
     @property
     def ended(self) -> bool:
@@ -84,7 +110,7 @@ class JobRecord:
     def enter(self, secondary: str, message: str | None = None, ended: bool = False) -> None:
         """Begin a secondary status, and end the one before. ended: it ends at once, too."""
         with self.lock:
-            now, transitions = self._now(), self.data["transitions"]
+            now, transitions = self.now(), self.data["transitions"]
             self._count(secondary, now)
             if self.status == "Stopping" and secondary in WORKING:
                 return  # a job that was told to stop meanwhile
@@ -128,12 +154,3 @@ class JobRecord:
             # The status first: it is known even where the disk takes no more.
             self.data["status"] = status
             self.enter(secondary or status, ended=True)
-
-    def _now(self) -> float:
-        """Unix seconds. A clock that is set back stands still here, until it has caught up."""
-        return max(time.time(), self.data.get("modified", self.data["created"]))
-
-    def save(self) -> None:
-        with self.lock:
-            self.data["modified"] = self._now()
-            replace(self.path, json.dumps(self.data, indent=1).encode())

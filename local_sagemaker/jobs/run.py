@@ -11,10 +11,9 @@ from pathlib import Path
 from local_sagemaker.disk.files import empty, remove
 from local_sagemaker.jobs import artifacts, channels, failure, instances, spot, vpc
 from local_sagemaker.jobs.aws import AWS_ERRORS, LocalAws
-from local_sagemaker.jobs.cluster_options import ClusterOptions
 from local_sagemaker.jobs.log import JobLog
 from local_sagemaker.jobs.record import JobRecord
-from local_sagemaker.jobs.training import Training
+from local_sagemaker.jobs.training import ClusterOptions, Training
 
 LOG = logging.getLogger(__name__)
 CHECKPOINT_SECONDS = 1.0
@@ -44,14 +43,14 @@ class JobRun:
         """What StopTrainingJob does: SIGTERM, grace, SIGKILL, then upload what is there."""
         self.stop_wanted.set()
         if training := self.training:
-            training.cluster.stop()
+            training.stop()
 
     def kill(self) -> None:
         """End at once and upload nothing, for an endpoint that is going down."""
         self.killed = True
         self.stop_wanted.set()
         if training := self.training:
-            training.cluster.kill()
+            training.kill()
 
     def _run(self) -> None:
         try:
@@ -99,7 +98,7 @@ class JobRun:
         spec = self.options.cluster(self.record, hosts, self.aws.port)
         self.training = Training(spec, self.directory, self.log)
         if self.stop_wanted.is_set():  # asked for while the supervisor was being started
-            self.training.cluster.stop()
+            self.training.stop()
         began = time.monotonic()  # not the clock's time: it may be set
         beside = [(WATCH_SECONDS, partial(self._watch, began))]
         beside += [(CHECKPOINT_SECONDS, partial(self._sync, one)) for one in syncs]
@@ -115,10 +114,10 @@ class JobRun:
             self.out_of_time = limit
             if limit == "MaxWaitTimeExceeded":
                 self.record.stopping()
-            self.training.cluster.stop()
+            self.training.stop()
         elif self.interruptions.due(time.monotonic() - began):
             self.interrupted = True
-            self.training.cluster.stop()
+            self.training.stop()
 
     def _sync(self, one: artifacts.Sync) -> None:
         try:

@@ -1,33 +1,100 @@
-"""The script on one set of instances, from its start until its last process is gone."""
+"""The script on one set of instances: the supervisor's process, from its start until it is gone."""
 
 from __future__ import annotations
 
+import json
 import logging
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
-from local_sagemaker.cluster.spec import ClusterSpec
-from local_sagemaker.jobs.cluster_process import ClusterProcess
+from local_sagemaker.cluster.links import Links
+from local_sagemaker.cluster.spec import ClusterSpec, Host
 from local_sagemaker.jobs.log import JobLog
+from local_sagemaker.jobs.record import JobRecord
+from local_sagemaker.jobs.vpc import EVERYTHING, Reach
 
 LOG = logging.getLogger(__name__)
+TRAIN = [sys.executable, "-m", "local_sagemaker.image.train"]
 Repeated = tuple[float, Callable[[], None]]  # seconds between two calls, what is called
 
 
+@dataclass(frozen=True)
+class ClusterOptions:
+    """How a job's instances run.
+
+    isolation: `namespaces` or `processes`. grace_seconds: from SIGTERM to SIGKILL.
+    links: between instances; None for wide ones. reach: what instances reach.
+    """
+
+    isolation: str
+    grace_seconds: float
+    links: Links | None = None
+    reach: Reach = EVERYTHING
+
+    def cluster(self, record: JobRecord, hosts: list[Host], endpoint_port: int) -> ClusterSpec:
+        """What a supervisor is told to run on `hosts`."""
+        algorithm = record.request["AlgorithmSpecification"]
+        own = [*algorithm.get("ContainerEntrypoint", []), *algorithm.get("ContainerArguments", [])]
+        return ClusterSpec(
+            job=record.name,
+            isolation=self.isolation,
+            hosts=hosts,
+            command=[*TRAIN, *own],
+            endpoint_port=endpoint_port,
+            grace_seconds=self.grace_seconds,
+            prefix=sys.prefix,
+            links=self.links,
+            proxy=self.reach.internet,
+            closed=self.reach.closed,
+            endpoint=self.reach.endpoint,
+        )
+
+
 class Training:
-    """exits: (host, exit code) in the order of their ends. errors: the supervisor's own."""
+    """A running supervisor. When this process dies, its pipe closes and the job dies too.
+
+    exits: (host, exit code) in the order of their ends. errors: the supervisor's own.
+    """
 
     def __init__(self, spec: ClusterSpec, directory: Path, log: JobLog) -> None:
-        self.cluster = ClusterProcess(spec, directory)
         self.job, self.log = spec.job, log
         self.exits: list[tuple[str, int]] = []
         self.errors: list[str] = []
+        path = directory / "cluster.json"
+        spec.write(path)
+        self.lock = threading.Lock()
+        self.said = (directory / "supervisor.log").open("w+")
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "local_sagemaker.cluster.supervisor", str(path)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.said,
+            start_new_session=True,  # Ctrl-C is for the endpoint, which ends its jobs itself
+        )
 
     @property
     def failed(self) -> tuple[str, int] | None:
         """The first instance that failed, and its exit code. The others were ended for it."""
         return next(((host, code) for host, code in self.exits if code != 0), None)
+
+    def stop(self) -> None:
+        """SIGTERM to every process of the job; SIGKILL after its grace period."""
+        with self.lock:
+            try:
+                self.process.stdin.write(b"stop\n")
+                self.process.stdin.flush()
+            except (BrokenPipeError, ValueError):  # it has ended already
+                return
+
+    def kill(self) -> None:
+        """End the job at once."""
+        with self.lock:
+            if not self.process.stdin.closed:
+                self.process.stdin.close()
 
     def run(self, beside: list[Repeated]) -> None:
         """Wait until the instances are gone; do meanwhile what is to be done beside them."""
@@ -38,16 +105,15 @@ class Training:
         for helper in helpers:
             helper.start()
         try:
-            for event in self.cluster.events():
-                self._on(event)
+            for line in self.process.stdout:
+                if line.endswith(b"\n"):  # else cut off: the supervisor was killed
+                    self._on(json.loads(line))
+            self.process.wait()
         finally:
             over.set()
-            said = self.cluster.close()
+            self._close()
             for helper in helpers:
                 helper.join()
-        if said:
-            LOG.warning("%s: supervisor: %s", self.job, said)
-            self.errors.append(said)
 
     def _on(self, event: dict) -> None:
         if event["event"] == "log":
@@ -56,6 +122,17 @@ class Training:
             self.exits.append((event["host"], event["code"]))
         elif event["event"] == "error":
             self.errors.append(event["message"])
+
+    def _close(self) -> None:
+        """Release everything; keep what the supervisor wrote to its standard error."""
+        self.kill()
+        self.process.wait()
+        self.process.stdout.close()
+        with self.said:
+            self.said.seek(0)
+            if text := self.said.read().strip():
+                LOG.warning("%s: supervisor: %s", self.job, text)
+                self.errors.append(text)
 
 
 def _repeat(over: threading.Event, seconds: float, call: Callable[[], None]) -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 from local_sagemaker.disk.files import remove
 from local_sagemaker.jobs import failure
 from local_sagemaker.jobs.aws import LocalAws
+from local_sagemaker.jobs.log import StreamLog
 from local_sagemaker.serving import model, worker
-from local_sagemaker.serving.log import StreamLog
 from local_sagemaker.serving.model import ModelDataError
 from local_sagemaker.serving.record import Record
 

@@ -14,20 +14,24 @@ from pathlib import Path
 from local_sagemaker.disk.files import empty
 from local_sagemaker.jobs import channels, failure
 from local_sagemaker.jobs.aws import AWS_ERRORS, LocalAws, split_uri
+from local_sagemaker.jobs.log import StreamLog
 from local_sagemaker.serving import model, worker
 from local_sagemaker.serving.endpoint_run import START_SECONDS
-from local_sagemaker.serving.log import StreamLog
 from local_sagemaker.serving.model import ModelDataError
-from local_sagemaker.serving.payloads import MEGABYTE, TooLarge, payloads
 from local_sagemaker.serving.record import FILE, Record
 
 GROUP = "/aws/sagemaker/TransformJobs"
 DEFAULT_MB = 6  # CreateTransformJob in botocore's model of SageMaker, read 2026-11-21
+MEGABYTE = 1024 * 1024
 DEFAULT_SECONDS = 600  # of one answer: ModelClientConfig in the same model
 
 
 class TransformError(Exception):
     """Why a job failed; the message becomes its FailureReason."""
+
+
+class TooLarge(Exception):
+    """A record that is over the limit for one request."""
 
 
 class TransformRun:
@@ -188,3 +192,43 @@ def mark(name: str) -> str:
 def clean(directory: Path) -> None:
     """Remove everything of a job but its record."""
     empty(directory, but=FILE)
+
+
+def payloads(path: Path, lines: bool, several: bool, limit: int) -> Iterator[bytes]:
+    """The payloads of a file, in its order.
+
+    lines: split it at line ends (SplitType Line). several: as many records in a payload as the
+    limit allows (BatchStrategy MultiRecord). limit: bytes; 0 for none. Raises TooLarge.
+    """
+    if not lines:
+        whole = path.read_bytes()
+        _check(whole, limit, path.name)
+        yield whole
+        return
+    batch: list[bytes] = []
+    size = 0
+    for number, record in enumerate(_records(path), 1):
+        _check(record, limit, f"record {number} of {path.name}")
+        if batch and (not several or (limit and size + 1 + len(record) > limit)):
+            yield b"\n".join(batch)
+            batch, size = [], 0
+        batch.append(record)
+        size += len(record) + (len(batch) > 1)
+    if batch:
+        yield b"\n".join(batch)
+
+
+def _records(path: Path) -> Iterator[bytes]:
+    """The lines of a file without their ends. An empty line is no record."""
+    with path.open("rb") as stream:
+        for line in stream:
+            if record := line.rstrip(b"\r\n"):
+                yield record
+
+
+def _check(payload: bytes, limit: int, what: str) -> None:
+    if limit and len(payload) > limit:
+        raise TooLarge(
+            f"{what} has {len(payload)} bytes; MaxPayloadInMB allows {limit}. Split the input "
+            "(SplitType Line), or raise MaxPayloadInMB."
+        )

@@ -19,8 +19,8 @@ import urllib3
 
 from local_sagemaker.cluster import processes
 from local_sagemaker.cluster.processes import MARK
+from local_sagemaker.jobs import instances
 from local_sagemaker.jobs.aws import LocalAws
-from local_sagemaker.jobs.instances import PACKAGES, PASSED_ON
 from local_sagemaker.serving.model import SUBMIT_DIRECTORY, Container
 
 ATTRIBUTES = "X-Amzn-SageMaker-Custom-Attributes"
@@ -62,17 +62,11 @@ def environment(
 
     directory: the worker's, which holds model/. aws: the endpoint, for a script that asks S3.
     """
-    env = {k: v for k, v in os.environ.items() if k.startswith(PASSED_ON)}
     asked = dict(container.environment)
     if asked.get(SUBMIT_DIRECTORY):
         asked[SUBMIT_DIRECTORY] = str(directory / "model" / "code")
-    env |= {
-        "PATH": os.pathsep.join([f"{sys.prefix}/bin", os.environ["PATH"]]),
-        "HOME": os.environ.get("HOME", "/"),
+    env = instances.of_this_machine() | {
         "TMPDIR": str(directory / "tmp"),
-        "LD_LIBRARY_PATH": os.environ.get("LD_LIBRARY_PATH", ""),
-        "PYTHONUNBUFFERED": "1",
-        "PYTHONDONTWRITEBYTECODE": "1",
         "TF_CPP_MIN_LOG_LEVEL": "2",
         "AWS_REGION": region,
         **aws.variables(region),
@@ -80,7 +74,7 @@ def environment(
         "LOCAL_SAGEMAKER_IMAGE": container.image,
         MARK: mark,
     }
-    python = os.pathsep.join(filter(None, [asked.pop("PYTHONPATH", ""), str(PACKAGES)]))
+    python = os.pathsep.join(filter(None, [asked.pop("PYTHONPATH", ""), str(instances.PACKAGES)]))
     path = os.pathsep.join(filter(None, [env["PATH"], asked.pop("PATH", "")]))
     return env | asked | {"PYTHONPATH": python, "PATH": path}
 

@@ -179,6 +179,18 @@ def request(name: str, **changes) -> dict:
     return body | changes
 
 
+def command_request(name: str, command: list[str], instances: int = 1, **changes) -> dict:
+    """A request whose instances run `command` in the toolkit's place. It needs namespaces."""
+    body = request(name, **changes)
+    body.pop("HyperParameters")
+    body["AlgorithmSpecification"] |= {
+        "ContainerEntrypoint": command[:1],
+        "ContainerArguments": command[1:],
+    }
+    body["ResourceConfig"]["InstanceCount"] = instances
+    return body
+
+
 def processes_with(text: str) -> list[str]:
     """Command lines and environments of living processes that contain `text`."""
     import psutil

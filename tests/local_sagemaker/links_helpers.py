@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 
-from endpoint_harness import SCRIPTS, Job, request
+from endpoint_harness import SCRIPTS, Job, command_request
 from local_sagemaker.cluster import linux
 from local_sagemaker.jobs.links import VARIABLE
 
@@ -93,13 +93,8 @@ def started(endpoint, name: str, words: str | None, command: list[str], **change
 
     words: None asks for nothing. changes: members of ResourceConfig.
     """
-    body = request(name)
-    body.pop("HyperParameters")
-    body["AlgorithmSpecification"] |= {
-        "ContainerEntrypoint": [sys.executable],
-        "ContainerArguments": command,
-    }
-    body["ResourceConfig"] |= {"InstanceCount": 2} | changes
+    body = command_request(name, [sys.executable, *command], instances=2)
+    body["ResourceConfig"] |= changes
     if words is not None:
         body["Environment"] = {VARIABLE: words}
     endpoint.client("sagemaker").create_training_job(**body)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from botocore.exceptions import ClientError
 
-from endpoint_harness import BUCKET, estimator, request, start
+from endpoint_harness import BUCKET, command_request, request
 from local_sagemaker.jobs import artifacts
 from local_sagemaker.jobs.channels import DataError
 from local_sagemaker.protocol.errors import AwsError
@@ -62,124 +62,86 @@ def job(endpoint, tmp_path):
     return Job(endpoint, tmp_path)
 
 
-def test_model_and_output(job, tmp_path):
+def test_model_and_output_of_all_hosts(job, tmp_path):
+    """Where two wrote the same name, the lowest-numbered instance's is taken."""
     job.write("algo-1", "model/1/saved_model.pb", "graph")
-    job.write("algo-1", "model/1/variables/variables.index", "weights")
+    job.write("algo-2", "model/1/saved_model.pb", "another graph")
+    job.write("algo-2", "model/1/variables/variables.index", "weights")
     job.write("algo-2", "output/data/losses.csv", "0.5")
     assert job.upload() == f"s3://{BUCKET}/out/{job.name}/output/model.tar.gz"
     with job.archive("model") as tar:
         assert tar.getnames() == ["1/saved_model.pb", "1/variables/variables.index"]
         assert tar.extractfile("1/saved_model.pb").read() == b"graph"
-    with job.archive("output") as tar:
-        assert tar.getnames() == ["losses.csv"]
+    assert job.archive("output").getnames() == ["losses.csv"]
     assert not list(tmp_path.glob("*.tar.gz"))
 
 
-def test_nothing_to_upload(job):
+def test_without_a_model_there_is_no_archive_of_it(job):
+    job.write("algo-1", "output/data/losses.csv", "0.5")
     assert job.upload() is None
+    assert job.archive("output").getnames() == ["losses.csv"]
     with pytest.raises(ClientError, match="NoSuchKey"):
         job.archive("model")
 
 
-def test_output_alone_is_no_model(job):
-    job.write("algo-1", "output/data/losses.csv", "0.5")
-    assert job.upload() is None
-    assert job.archive("output").getnames() == ["losses.csv"]
-
-
-def test_two_hosts_one_name(job):
-    job.write("algo-2", "model/weights.bin", "of algo-2")
-    job.write("algo-1", "model/weights.bin", "of algo-1")
-    job.write("algo-2", "model/more.bin", "of algo-2")
-    job.upload()
-    with job.archive("model") as tar:
-        assert tar.getnames() == ["more.bin", "weights.bin"]
-        assert tar.extractfile("weights.bin").read() == b"of algo-1"
-
-
-def test_a_link_stays_a_link(job, tmp_path):
+def test_a_link_stays_a_link(job):
     """Also one that leads out of the model: its target is not the job's to give away."""
     job.write("algo-1", "model/step-3.bin", "weights")
     model = job.hosts["algo-1"] / "model"
-    os.symlink("step-3.bin", model / "latest.bin")
-    os.symlink("/etc/passwd", model / "outside")
-    os.symlink("/etc", model / "folder")
-    os.symlink("nowhere", model / "dangling")
+    targets = {
+        "latest.bin": "step-3.bin",
+        "outside": "/etc/passwd",
+        "folder": "/etc",
+        "x": "nowhere",
+    }
+    for name, target in targets.items():
+        os.symlink(target, model / name)
     os.mkfifo(model / "pipe")
     job.upload()
     with job.archive("model") as tar:
-        links = {one.name: one.linkname for one in tar if one.issym()}
-        assert links == {
-            "latest.bin": "step-3.bin",
-            "outside": "/etc/passwd",
-            "folder": "/etc",
-            "dangling": "nowhere",
-        }
-        assert sorted(set(tar.getnames()) - set(links)) == ["step-3.bin"]
+        assert {one.name: one.linkname for one in tar if one.issym()} == targets
+        assert set(tar.getnames()) == {*targets, "step-3.bin"}
 
 
-def test_a_checkpoint_is_sent_once_it_has_settled(job):
-    sync = job.sync()
-    path = job.write("algo-1", "checkpoints/deep/step.bin", "half")
-    sync.sync()
-    assert job.checkpoints() == {}
-    path.write_text("whole")
-    sync.sync()
-    assert job.checkpoints() == {}  # it has changed meanwhile
-    sync.sync()
-    assert job.checkpoints() == {"deep/step.bin": "whole"}
-
-
-def test_a_changed_checkpoint_is_sent_again_and_an_unchanged_one_is_not(job, monkeypatch):
+def test_a_checkpoint_is_sent_once_it_has_settled_and_again_when_it_has_changed(job, monkeypatch):
     sync, sent = job.sync(), []
     client = job.aws.client("s3", REGION)
     upload = client.upload_file
     monkeypatch.setattr(client, "upload_file", lambda *args: (sent.append(args), upload(*args)))
-    path = job.write("algo-1", "checkpoints/step.bin", "1")
-    for _ in range(4):
+    path = job.write("algo-1", "checkpoints/deep/step.bin", "half")
+    sync.sync()
+    path.write_text("whole")
+    sync.sync()
+    assert job.checkpoints() == {}  # it has changed meanwhile
+    for _ in range(3):
         sync.sync()
-    assert len(sent) == 1
-    path.write_text("22")
+    assert len(sent) == 1 and job.checkpoints() == {"deep/step.bin": "whole"}
+    path.write_text("anew")
     sync.sync()
     sync.sync()
-    assert len(sent) == 2
-    assert job.checkpoints() == {"step.bin": "22"}
+    assert len(sent) == 2 and job.checkpoints() == {"deep/step.bin": "anew"}
 
 
-def test_the_last_checkpoint_is_sent_at_once(job):
-    sync = job.sync()
-    job.write("algo-1", "checkpoints/a.bin", "1")
-    job.write("algo-2", "checkpoints/b.bin", "2")
-    sync.sync(final=True)
-    assert job.checkpoints() == {"a.bin": "1", "b.bin": "2"}
-
-
-def test_checkpoints_of_an_earlier_job_are_there_on_every_host(job):
-    job.endpoint.put(f"{job.name}/checkpoints/deep/step.bin", "earlier")
-    artifacts.fetch_checkpoints(job.aws, job.request, REGION, job.hosts)
-    for path in job.hosts.values():
-        assert (path / "checkpoints/deep/step.bin").read_text() == "earlier"
-
-
-def test_a_checkpoint_cannot_leave_its_directory(job):
+def test_checkpoints_of_an_earlier_job_are_on_every_host_and_inside_their_directory(job):
     name = f"absolute-{uuid.uuid4().hex}.bin"
     job.endpoint.put(f"{job.name}/checkpoints//{name}", "x")
     artifacts.fetch_checkpoints(job.aws, job.request, REGION, job.hosts)
-    assert (job.hosts["algo-1"] / "checkpoints" / name).exists()
+    assert all((path / "checkpoints" / name).exists() for path in job.hosts.values())
     assert not Path("/", name).exists()
     job.endpoint.put(f"{job.name}/checkpoints/../escaped", "x")
     with pytest.raises(DataError, match="would leave its directory"):
         artifacts.fetch_checkpoints(job.aws, job.request, REGION, job.hosts)
 
 
-def test_what_was_fetched_is_not_sent_again(job):
+def test_the_last_checkpoints_are_sent_at_once_and_what_was_fetched_is_not(job):
     """algo-2's old copy must not replace what algo-1 has written anew under the same name."""
     job.endpoint.put(f"{job.name}/checkpoints/step.bin", "damaged")
     artifacts.fetch_checkpoints(job.aws, job.request, REGION, job.hosts)
     sync = job.sync()
     job.write("algo-1", "checkpoints/step.bin", "made again")
+    job.write("algo-2", "checkpoints/b.bin", "2")
     sync.sync(final=True)
-    assert job.checkpoints() == {"step.bin": "made again"}
+    assert job.checkpoints() == {"step.bin": "made again", "b.bin": "2"}
 
 
 def test_checkpoints_in_another_place_are_refused(job):
@@ -191,19 +153,20 @@ def test_checkpoints_in_another_place_are_refused(job):
         artifacts.check({"CheckpointConfig": {"LocalPath": "/tmp/kept"}})
 
 
-FAILS_LATE = """
-import os
-open(os.environ["SM_MODEL_DIR"] + "/half.bin", "w").close()
-raise ValueError("after the first epoch")
-"""
+FAILS_LATE = "touch /opt/ml/model/half.bin; echo after the first epoch > /opt/ml/output/failure; "
 
 
-def test_a_script_that_failed_is_the_reason_also_where_nothing_can_be_uploaded(
-    endpoint, sdk, tmp_path
+@pytest.mark.namespaces
+@pytest.mark.parametrize(
+    ("ends", "reason"),
+    [("exit 1", "AlgorithmError: after the first epoch"), ("exit 0", "Artifact upload failed")],
+)
+def test_where_nothing_can_be_uploaded_the_scripts_own_failure_is_the_reason(
+    endpoint, ends, reason
 ):
-    (tmp_path / "late.py").write_text(FAILS_LATE)
-    options = {"output_path": "s3://no-such-bucket-here/x", "instance_count": 1}
-    one = estimator(sdk, "late.py", source_dir=str(tmp_path), **options)
-    one.code_location = f"s3://{BUCKET}/code"
-    job = endpoint.wait(start(one))
-    assert "ValueError: after the first epoch" in job.description["FailureReason"]
+    name = f"nowhere-{ends.replace(' ', '-')}"
+    to = {"OutputDataConfig": {"S3OutputPath": "s3://no-such-bucket-here/x"}}
+    body = command_request(name, ["/bin/sh", "-c", FAILS_LATE + ends], **to)
+    endpoint.client("sagemaker").create_training_job(**body)
+    job = endpoint.wait(name)
+    assert job.status == "Failed" and reason in job.description["FailureReason"]

@@ -17,25 +17,23 @@ from local_sagemaker.protocol.errors import AwsError
 REGION = "us-east-1"
 
 
-@pytest.fixture
-def store(endpoint, tmp_path):
-    """Objects under a prefix of this test's own, and how they reach hosts."""
-    return Store(endpoint, tmp_path)
-
-
 class Store:
+    """Objects under a prefix of a test's own, and how they reach hosts."""
+
     def __init__(self, endpoint, directory: Path) -> None:
         self.endpoint, self.directory = endpoint, directory
         self.prefix = f"channels/{uuid.uuid4().hex}"
         self.uri = f"s3://{BUCKET}/{self.prefix}"
         self.aws = endpoint.aws()
 
-    def put(self, **objects: str) -> None:
-        for name, body in objects.items():
-            self.put_at(name, body)
+    def put(self, *names: str) -> None:
+        """Objects that hold their own names."""
+        for name in names:
+            self.endpoint.put(f"{self.prefix}/{name}", name)
 
-    def put_at(self, name: str, body: str) -> None:
-        self.endpoint.put(f"{self.prefix}/{name}", body)
+    def manifest(self, content: object) -> str:
+        text = content if isinstance(content, str) else json.dumps(content)
+        return self.endpoint.put(f"{self.prefix}/manifest", text)
 
     def fetch(self, uri: str, hosts: int = 1, mode: str | None = None, **source):
         """What each host then has: a list of {path below the channel: text}."""
@@ -54,26 +52,26 @@ def _files(folder: Path) -> dict[str, str]:
     return {str(path.relative_to(folder)): path.read_text() for path in found}
 
 
-@pytest.mark.parametrize("slash", ["", "/"])
-def test_a_prefix(store, slash):
-    store.put_at("data/a.txt", "a")
-    store.put_at("data/deep/b.txt", "b")
-    store.put_at("data/", "")  # the console's mark of a folder
-    store.put_at("data-of-others/c.txt", "c")
-    assert store.fetch(f"{store.uri}/data{slash}") == [{"a.txt": "a", "deep/b.txt": "b"}]
+@pytest.fixture
+def store(endpoint, tmp_path):
+    return Store(endpoint, tmp_path)
 
 
-def test_a_prefix_that_is_one_object(store):
-    store.put_at("data/part-0.txt", "a")
-    store.put_at("data/part-1.txt", "b")
-    assert store.fetch(f"{store.uri}/data/part-0.txt") == [{"part-0.txt": "a"}]
+ALL = ("data/a.txt", "data/deep/b.txt", "data/", "data-of-others/c.txt", "run #1?/a b.txt")
+PREFIXES = {  # what follows the test's own prefix -> the files of the channel, and their objects
+    "data": {"a.txt": "data/a.txt", "deep/b.txt": "data/deep/b.txt"},
+    "data/": {"a.txt": "data/a.txt", "deep/b.txt": "data/deep/b.txt"},
+    "data/a.txt": {"a.txt": "data/a.txt"},
+    "data/de": {"deep/b.txt": "data/deep/b.txt"},
+    "run #1?/": {"a b.txt": "run #1?/a b.txt"},
+}
 
 
-def test_a_prefix_that_ends_in_the_middle_of_names(store):
-    store.put_at("data/part-0.txt", "a")
-    store.put_at("data/part-1.txt", "b")
-    store.put_at("data/other.txt", "c")
-    assert store.fetch(f"{store.uri}/data/part-") == [{"part-0.txt": "a", "part-1.txt": "b"}]
+@pytest.mark.parametrize("mode", ["File", "FastFile"])  # which a script cannot tell apart
+@pytest.mark.parametrize("prefix", PREFIXES)
+def test_a_prefix(store, prefix, mode):
+    store.put(*ALL)
+    assert store.fetch(f"{store.uri}/{prefix}", mode=mode) == [PREFIXES[prefix]]
 
 
 def test_a_whole_bucket(store):
@@ -81,54 +79,31 @@ def test_a_whole_bucket(store):
     api = store.endpoint.client("s3")
     api.create_bucket(Bucket=name)
     api.put_object(Bucket=name, Key="deep/a.txt", Body=b"a")
+    assert split_uri(f"s3://{name}") == (name, "")
     assert store.fetch(f"s3://{name}") == [{"deep/a.txt": "a"}]
 
 
-def test_names_that_look_like_parts_of_an_address(store):
-    assert split_uri("s3://bucket/a#b?c=d/é f") == ("bucket", "a#b?c=d/é f")
-    assert split_uri("s3://bucket") == ("bucket", "")
-    store.put_at("run #1?/a b.txt", "a")
-    assert store.fetch(f"{store.uri}/run #1?/") == [{"a b.txt": "a"}]
-
-
-def test_replicated_everywhere(store):
-    store.put(a="1", b="2", c="3")
-    everything = {"a": "1", "b": "2", "c": "3"}
-    assert store.fetch(store.uri, 2, S3DataDistributionType="FullyReplicated") == [everything] * 2
-
-
-def test_sharded_by_key(store):
+def test_replicated_everywhere_or_sharded_by_key(store):
     names = [f"part-{number}" for number in range(5)]
-    store.put(**dict.fromkeys(names, "x"))
+    store.put(*names)
+    whole = {name: name for name in names}
+    assert store.fetch(store.uri, 2, S3DataDistributionType="FullyReplicated") == [whole] * 2
+    store.directory /= "sharded"
     first, second = store.fetch(store.uri, 2, S3DataDistributionType="ShardedByS3Key")
-    assert sorted([*first, *second]) == names
-    assert not set(first) & set(second)
+    assert first | second == whole and not set(first) & set(second)
     assert abs(len(first) - len(second)) == 1
-
-
-def test_more_hosts_than_shards(store):
-    store.put(only="x")
-    found = store.fetch(store.uri, 3, S3DataDistributionType="ShardedByS3Key")
-    assert found == [{"only": "x"}, {}, {}]
-
-
-@pytest.mark.parametrize("mode", ["File", "FastFile"])
-def test_modes_that_a_script_cannot_tell_apart(store, mode):
-    store.put(a="1")
-    assert store.fetch(store.uri, mode=mode) == [{"a": "1"}]
-
-
-def manifest(store, content: object) -> str:
-    store.put_at("manifest", content if isinstance(content, str) else json.dumps(content))
-    return f"{store.uri}/manifest"
+    store.directory /= "more hosts than shards"
+    one = f"{store.uri}/part-0"
+    found = store.fetch(one, 3, S3DataDistributionType="ShardedByS3Key")
+    assert found == [{"part-0": "part-0"}, {}, {}]
 
 
 def test_a_manifest(store):
-    store.put_at("data/deep/a.txt", "a")
-    store.put_at("data/b.txt", "b")
-    store.put_at("data/left-out.txt", "c")
-    uri = manifest(store, [{"prefix": f"{store.uri}/data/"}, "deep/a.txt", "b.txt"])
-    assert store.fetch(uri, S3DataType="ManifestFile") == [{"deep/a.txt": "a", "b.txt": "b"}]
+    store.put("data/deep/a.txt", "data/b.txt", "data/left-out.txt")
+    uri = store.manifest([{"prefix": f"{store.uri}/data/"}, "deep/a.txt", "b.txt"])
+    assert store.fetch(uri, S3DataType="ManifestFile") == [
+        {"deep/a.txt": "data/deep/a.txt", "b.txt": "data/b.txt"}
+    ]
 
 
 @pytest.mark.parametrize(
@@ -137,19 +112,23 @@ def test_a_manifest(store):
 )
 def test_a_manifest_that_is_none(store, content):
     with pytest.raises(DataError, match="is not of the form"):
-        store.fetch(manifest(store, content), S3DataType="ManifestFile")
+        store.fetch(store.manifest(content), S3DataType="ManifestFile")
 
 
-def test_a_manifest_that_names_what_is_not_there(store):
-    uri = manifest(store, [{"prefix": f"{store.uri}/"}, "nowhere.txt"])
-    with pytest.raises(DataError, match=r"Data download failed: s3://.*/nowhere.txt: Not Found"):
-        store.fetch(uri, S3DataType="ManifestFile")
-
-
-def test_a_key_that_would_leave_the_channel(store):
-    store.put_at("data/x", "x")
-    uri = manifest(store, [{"prefix": f"{store.uri}/data/"}, "../../escaped.txt"])
-    with pytest.raises(DataError, match="would leave its directory"):
+@pytest.mark.parametrize(
+    ("names", "why"),
+    [
+        (["nowhere.txt"], r"Data download failed: s3://.*/nowhere.txt: Not Found"),
+        (["../../escaped.txt"], "would leave its directory"),
+        (["a", "a/b"], "Rename one"),
+        (["a/b", "a"], "Rename one"),
+        (["x" * 300], "File name too long"),
+    ],
+)
+def test_keys_that_cannot_be_files_or_are_not_there(store, names, why):
+    store.put(*(f"data/{name}" for name in ("a", "a/b", "x" * 300)))
+    uri = store.manifest([{"prefix": f"{store.uri}/data/"}, *names])
+    with pytest.raises(DataError, match=why):
         store.fetch(uri, S3DataType="ManifestFile")
     assert not list(store.directory.rglob("escaped.txt"))
 
@@ -157,24 +136,9 @@ def test_a_key_that_would_leave_the_channel(store):
 def test_a_key_with_two_slashes_stays_in_the_channel(store):
     """`data//a`: what follows the prefix begins with a slash, and is no absolute path."""
     name = f"absolute-{uuid.uuid4().hex}.txt"
-    store.put_at(f"data//{name}", "a")
-    assert store.fetch(f"{store.uri}/data/") == [{name: "a"}]
+    store.put(f"data//{name}")
+    assert list(store.fetch(f"{store.uri}/data/")[0]) == [name]
     assert not Path("/", name).exists()
-
-
-@pytest.mark.parametrize("names", [["a", "a/b"], ["a/b", "a"]])
-def test_a_file_where_a_directory_is_needed(store, names):
-    for name in names:
-        store.put_at(f"data/{name}", "x")
-    uri = manifest(store, [{"prefix": f"{store.uri}/data/"}, *names])
-    with pytest.raises(DataError, match="Rename one"):
-        store.fetch(uri, S3DataType="ManifestFile")
-
-
-def test_a_name_too_long_for_a_file(store):
-    store.put_at("data/" + "x" * 300, "x")
-    with pytest.raises(DataError, match="File name too long"):
-        store.fetch(f"{store.uri}/data/")
 
 
 def test_an_empty_prefix_is_refused_before_the_job_begins(store):

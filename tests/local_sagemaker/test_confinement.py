@@ -6,13 +6,14 @@ import contextlib
 import json
 import os
 import signal
+import sys
 import time
 from pathlib import Path
 
 import pytest
 from botocore.exceptions import ClientError
 
-from endpoint_harness import Endpoint, estimator, processes_with, request, start
+from endpoint_harness import SCRIPTS, Endpoint, command_request, processes_with, request
 from local_sagemaker import daemon
 from local_sagemaker.cluster import processes
 
@@ -24,44 +25,31 @@ HARMLESS = {
 }
 
 
-def tried(endpoint, sdk, **more) -> set[str]:
+def tried(endpoint, name: str, **more) -> set[str]:
     """What worked of what the script reach_out.py tries."""
     home = os.path.expanduser("~")
     targets = {"home": home, "state": str(endpoint.state), "port": endpoint.running.port}
-    one = estimator(
-        sdk,
-        "reach_out.py",
-        instance_count=1,
-        environment={"TARGETS": json.dumps(targets)},
-        **more,
-    )
-    job = endpoint.wait(start(one))
+    command = [sys.executable, str(SCRIPTS / "reach_out.py")]
+    more |= {"Environment": {"TARGETS": json.dumps(targets)}}
+    endpoint.client("sagemaker").create_training_job(**command_request(name, command, **more))
+    job = endpoint.wait(name)
     assert job.status == "Completed", job.description.get("FailureReason")
     (found,) = job.lines("TRIED")
     return {name for name, worked in json.loads(found).items() if worked}
 
 
 @pytest.mark.namespaces
-def test_a_job_changes_nothing_but_its_own(endpoint, sdk):
+def test_a_job_changes_nothing_but_its_own(endpoint):
     before = Path("/etc/environment").read_bytes() if Path("/etc/environment").exists() else None
-    assert tried(endpoint, sdk) == HARMLESS
+    assert tried(endpoint, "reaches-out") == HARMLESS
     after = Path("/etc/environment").read_bytes() if Path("/etc/environment").exists() else None
     assert before == after
 
 
 @pytest.mark.namespaces
-def test_an_isolated_job_does_not_reach_the_endpoint(endpoint, sdk):
-    assert tried(endpoint, sdk, enable_network_isolation=True) == HARMLESS - {
-        "reaches the endpoint"
-    }
-
-
-def test_a_failure_file_of_gigabytes(endpoint, sdk):
-    """It is sparse: only whoever reads all of it pays for it."""
-    job = endpoint.wait(start(estimator(sdk, "fails_at_length.py", instance_count=1)))
-    reason = job.description["FailureReason"]
-    assert "the beginning" in reason and "the end" in reason
-    assert len(reason) <= 1024
+def test_an_isolated_job_does_not_reach_the_endpoint(endpoint):
+    found = tried(endpoint, "isolated", EnableNetworkIsolation=True)
+    assert found == HARMLESS - {"reaches the endpoint"}
 
 
 @pytest.fixture(scope="module")

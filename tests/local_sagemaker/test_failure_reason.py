@@ -27,9 +27,8 @@ def test_without_words_only_the_code_is_known(tmp_path):
     )
 
 
-@pytest.mark.parametrize("text", ["", " \n"])
-def test_empty_words_are_none(tmp_path, text):
-    left(tmp_path, text)
+def test_empty_words_are_none(tmp_path):
+    left(tmp_path, " \n")
     assert "Please see job logs" in reason(tmp_path, 1)
 
 
@@ -37,6 +36,32 @@ def test_killed(tmp_path):
     assert "killed (SIGKILL): it may have run out of memory, exit code: 137" in reason(
         tmp_path, 137
     )
+
+
+def test_a_failure_file_of_gigabytes(tmp_path):
+    """It is sparse: only whoever reads all of it pays for it."""
+    left(tmp_path, "the beginning")
+    with open(tmp_path / "output" / "failure", "r+b") as stream:
+        stream.seek(3 << 30)
+        stream.write(b"the end")
+    told = reason(tmp_path, 1)
+    assert "the beginning" in told and "the end" in told and len(told) <= 1024
+
+
+@pytest.mark.parametrize(
+    ("told", "hint"),
+    [
+        ("No matching distribution found for torchvision==0.28.0+cpu", "--extra-index-url"),
+        ("RuntimeError: operator torchvision::nms does not exist", "built for another torch"),
+        ("ModuleNotFoundError: No module named 'xgboost'", "lacks xgboost"),
+        ("ImportError: Extension horovod.torch has not been built", "horovod.tensorflow"),
+    ],
+)
+def test_what_this_machine_lacks_is_said_first(tmp_path, told, hint):
+    left(tmp_path, f"ExecuteUserScriptError:\n{told}")
+    first, rest = reason(tmp_path, 1).split("\n", 1)
+    assert first.startswith("AlgorithmError: [local] ") and hint in first
+    assert rest == f"ExecuteUserScriptError:\n{told}, exit code: 1"
 
 
 def test_a_long_traceback_keeps_its_beginning_and_its_last_line(tmp_path):
@@ -52,7 +77,7 @@ def test_bytes_that_are_no_text(tmp_path):
     assert "broken" in reason(tmp_path, 1)
 
 
-@pytest.mark.parametrize("length", [99, 100, 101, 5000])
+@pytest.mark.parametrize("length", [100, 101, 5000])
 def test_shorten(length):
     text = "a" * (length - 3) + "end"
     short = shorten(text, 100)

@@ -34,12 +34,6 @@ def test_a_script_that_raises_ends_the_other_host_and_what_it_started(endpoint, 
     assert "algo-2" in job.lines("BEGUN")
 
 
-def test_killed_on_the_second_host(endpoint, sdk):
-    job = run(endpoint, sdk, "killed", where="algo-2")
-    assert job.status == "Failed"
-    assert "ExitCode -9" in job.description["FailureReason"]
-
-
 def test_a_rank_killed_on_the_second_host(endpoint, sdk):
     mpi = {"mpi": {"enabled": True, "processes_per_host": 2}}
     job = run(endpoint, sdk, "killed", where="algo-2", distribution=mpi)
@@ -92,11 +86,3 @@ def test_a_source_that_does_not_exist_is_a_failed_job_and_a_name_is_taken_once(e
     job = endpoint.wait("no-source")
     assert job.status == "Failed"
     assert "404" in job.description["FailureReason"]
-
-
-def test_an_output_bucket_that_does_not_exist(endpoint, sdk):
-    one = estimator(sdk, "show.py", instance_count=1, output_path="s3://no-such-bucket-here/x")
-    one.code_location = f"s3://{BUCKET}/code"
-    job = endpoint.wait(start(one))
-    assert job.status == "Failed"
-    assert "Artifact upload failed" in job.description["FailureReason"]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 
+import pytest
 from botocore.credentials import Credentials
 
 from endpoint_harness import request
-from local_sagemaker.jobs import instances
+from local_sagemaker.jobs import instance_types, instances
 from local_sagemaker.jobs.aws import LocalAws
 from local_sagemaker.jobs.record import JobRecord
 from local_sagemaker.jobs.vpc import EVERYTHING, Reach
@@ -60,3 +61,20 @@ def test_an_isolated_job_has_no_key(tmp_path, monkeypatch):
     env = environment(tmp_path, monkeypatch, reach=Reach(endpoint=False, internet=False))
     assert env["AWS_REGION"] == "eu-west-1"
     assert not {"AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"} & set(env)
+
+
+@pytest.mark.parametrize(("version", "legacy"), [("2.12", True), ("2.18", False)])
+def test_keras_is_the_images(tmp_path, monkeypatch, version, legacy):
+    image = f"registry.invalid/tensorflow-training:{version}.0-cpu-py310"
+    algorithm = {"TrainingImage": image, "TrainingInputMode": "File"}
+    env = environment(tmp_path, monkeypatch, AlgorithmSpecification=algorithm)
+    assert (env.get("TF_USE_LEGACY_KERAS") == "1") == legacy
+    assert ("keras_2" in env["PYTHONPATH"]) == legacy
+
+
+@pytest.mark.parametrize(
+    ("kind", "count"),
+    [("ml.p3.16xlarge", 8), ("ml.p2.xlarge", 1), ("ml.p4d.24xlarge", 8), ("ml.m5.xlarge", 0)],
+)
+def test_gpus_of_types_old_and_new(kind, count):
+    assert instance_types.gpus(kind) == count

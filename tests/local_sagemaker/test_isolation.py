@@ -25,28 +25,12 @@ def seen(job) -> list[dict]:
     return [json.loads(line) for line in job.lines("SEEN")]
 
 
-@pytest.fixture(scope="module")
-def without(tmp_path_factory, request):
-    """An endpoint whose instances are plain processes."""
-    options = ["--grace", "3", "--isolation", "processes"]
-    one = Endpoint(tmp_path_factory.mktemp("plain"), options)
-    request.addfinalizer(one.down)
-    one.client("s3").create_bucket(Bucket=BUCKET)
-    one.put("data/part-0.txt", "shard")
-    return one
-
-
-@pytest.fixture
-def plain_sdk(without, monkeypatch):
-    return sdk_session(without, monkeypatch)
-
-
 @pytest.mark.namespaces
-def test_nothing_of_a_job_is_left_and_the_learners_environment_is_as_it_was(endpoint, sdk):
+def test_nothing_of_a_job_is_left_and_the_learners_environment_is_as_it_was(endpoint):
     links = Path("/sys/class/net")
     before = sorted(os.listdir(links)), Path("/proc/self/mounts").read_text()
-    job = endpoint.wait(start(estimator(sdk, "meddle.py", distribution=MPI)))
-    assert job.lines("WROTE") == ["True"] * 4
+    job = endpoint.wait(started(endpoint, "meddles", None, [str(SCRIPTS / "meddle.py")]))
+    assert job.lines("WROTE") == ["True"] * 2
     assert not Path(sys.prefix, "meddled.txt").exists()
     assert (sorted(os.listdir(links)), Path("/proc/self/mounts").read_text()) == before
     until_gone(job.name)
@@ -76,10 +60,41 @@ def test_an_ordinary_user_gets_namespaces_too(tmp_path):
     assert done.stdout.split()[:2] == ["65534", "namespaces"], done.stdout + done.stderr
 
 
-def test_without_namespaces_variables_are_the_same_and_tf_configs_ports_exist(without, plain_sdk):
-    """A link that cannot be narrowed here stays wide, and the log says so."""
-    options = {"distribution": {"parameter_server": {"enabled": True}}, "environment": NARROW}
-    job = without.wait(start(estimator(plain_sdk, "show.py", **options)))
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory):
+    """Jobs of an endpoint whose instances are plain processes: each test waits for its own.
+
+    A link that cannot be narrowed here stays wide, and the log says so.
+    """
+    one = Endpoint(tmp_path_factory.mktemp("plain"), ["--grace", "3", "--isolation", "processes"])
+    try:
+        one.client("s3").create_bucket(Bucket=BUCKET)
+        one.put("data/part-0.txt", "shard")
+        with pytest.MonkeyPatch.context() as patch:
+            session = sdk_session(one, patch)
+
+            def begun(script: str, **options) -> str:
+                return start(estimator(session, script, **options))
+
+            servers = {"parameter_server": {"enabled": True}}
+            alone = {"hyperparameters": {"mode": "raise"}, "instance_count": 1}
+            torchrun = {"torch_distributed": {"enabled": True}}
+            image = "registry.invalid/pytorch-training:2.2.0-cpu-py310"
+            names = {
+                "servers": begun("show.py", distribution=servers, environment=NARROW),
+                "mpi": begun("show.py", distribution=MPI),
+                "torchrun": begun(
+                    "show.py", kind="pytorch", distribution=torchrun, image_uri=image
+                ),
+                "fails": begun("fail.py", environment=NARROW, **alone),
+            }
+        yield lambda key: one.wait(names[key])
+    finally:
+        one.down()
+
+
+def test_without_namespaces_variables_are_the_same_and_tf_configs_ports_exist(plain):
+    job = plain("servers")
     found = sorted(seen(job), key=lambda one: one["SM_CURRENT_HOST"])
     assert [one["SM_CURRENT_HOST"] for one in found] == HOSTS
     assert [json.loads(one["SM_HOSTS"]) for one in found] == [HOSTS, HOSTS]
@@ -98,30 +113,16 @@ def test_without_namespaces_variables_are_the_same_and_tf_configs_ports_exist(wi
     until_gone(job.name)
 
 
-def test_without_namespaces_mpi_has_its_ranks(without, plain_sdk):
-    job = without.wait(start(estimator(plain_sdk, "show.py", distribution=MPI)))
-    found = seen(job)
-    assert sorted(one["rank"] for one in found) == [0, 1, 2, 3]
-    assert {one["size"] for one in found} == {4}
+@pytest.mark.parametrize("launcher", ["mpi", "torchrun"])
+def test_without_namespaces_all_ranks_find_each_other(plain, launcher):
+    found, ranks = seen(plain(launcher)), 4 if launcher == "mpi" else 2
+    assert sorted(int(one["rank"]) for one in found) == list(range(ranks))
+    assert {int(one["size"]) for one in found} == {ranks}
 
 
-def test_without_namespaces_torchrun_finds_its_master(without, plain_sdk):
-    one = estimator(
-        plain_sdk,
-        "ddp.py",
-        kind="pytorch",
-        distribution={"torch_distributed": {"enabled": True}},
-        image_uri="registry.invalid/pytorch-training:2.2.0-cpu-py310",
-        hyperparameters={"backend": "gloo"},
-    )
-    job = without.wait(start(one))
-    assert {tuple(one["total"]) for one in seen(job)} == {(3.0, 3.0)}
-
-
-def test_without_namespaces_a_stubborn_job_ends(without, plain_sdk):
+def test_without_namespaces_a_stubborn_job_ends(plain):
     """It is one instance, which has no link: of links nothing is said."""
-    options = {"hyperparameters": {"mode": "raise"}, "instance_count": 1, "environment": NARROW}
-    job = without.wait(start(estimator(plain_sdk, "fail.py", **options)))
+    job = plain("fails")
     assert job.status == "Failed"
     assert not any(line.startswith("links") for line in job.lines("[local]"))
     until_gone(job.name)

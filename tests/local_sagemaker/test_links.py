@@ -20,56 +20,38 @@ LOOSELY = 8  # a busy machine is late; a link that does not hold its rate is lat
 pytestmark = pytest.mark.shaping
 
 
-@pytest.fixture(scope="module")
-def narrow_job(endpoint):
-    return flooded(endpoint, "narrow", "50mbit", BYTES, 3)
-
-
-@pytest.fixture(scope="module")
-def wide_job(endpoint):
-    return flooded(endpoint, "wide", None, BYTES, 3)
-
-
 def in_time(spent: float, size: int, mbit: float) -> bool:
     expected = size / (mbit * MBIT)
     return expected * SLACK <= spent <= expected * LOOSELY
 
 
-@pytest.mark.parametrize("way", ["out", "in"])
-def test_each_direction_has_the_rate(narrow_job, way):
-    spent = seconds_of(narrow_job)[way]
-    assert in_time(spent, BYTES, 50), spent
-
-
-def test_the_two_directions_do_not_share_it(narrow_job):
+def test_each_direction_has_the_rate_and_peers_share_it(endpoint):
+    """out, in: to and from another. to all, from all: one sender to two receivers, and back."""
+    narrow_job = flooded(endpoint, "narrow", "50mbit", BYTES, 3)
     found = seconds_of(narrow_job)
+    for way, size in {
+        "out": BYTES,
+        "in": BYTES,
+        "from all": 2 * BYTES,
+        "to all": 2 * BYTES,
+    }.items():
+        assert in_time(found[way], size, 50), (way, found)
     one_after_the_other = max(2 * BYTES / (50 * MBIT), found["out"] + found["in"])
     assert found["both"] < one_after_the_other * SLACK, found
+    # A small message doesn't wait for a stream: a queue that TCP may fill would hold all of it,
+    # 0.34 s at this rate.
+    assert found["beside"] < 0.2
+    said = ["links: 50 Mbit/s between instances, asked for by the job"]
+    assert links_lines(narrow_job) == said
 
 
-@pytest.mark.parametrize("way", ["from all", "to all"])
-def test_two_peers_share_what_one_instance_has(narrow_job, way):
-    """Two senders to one receiver, and one sender to two receivers."""
-    spent = seconds_of(narrow_job)[way]
-    assert in_time(spent, 2 * BYTES, 50), spent
-
-
-def test_a_small_message_does_not_wait_for_a_stream(narrow_job):
-    """A queue that TCP may fill would hold the whole stream: 0.34 s at this rate."""
-    assert seconds_of(narrow_job)["beside"] < 0.2
-
-
-def test_without_the_variable_links_are_wide_and_nothing_is_said(wide_job):
+def test_without_the_variable_links_are_wide_and_nothing_is_said(endpoint):
+    wide_job = flooded(endpoint, "wide", None, BYTES, 3)
     spent = seconds_of(wide_job)
     narrow = SLACK * BYTES / (50 * MBIT)  # what the narrow job needs at least
     assert max(spent["out"], spent["in"]) < narrow, spent
     assert max(spent["from all"], spent["to all"]) < 2 * narrow, spent
     assert links_lines(wide_job) == []
-
-
-def test_the_log_says_what_the_links_are(narrow_job):
-    said = ["links: 50 Mbit/s between instances, asked for by the job"]
-    assert links_lines(narrow_job) == said
 
 
 def test_the_endpoints_setting_holds_and_a_job_can_ask_otherwise(endpoint):

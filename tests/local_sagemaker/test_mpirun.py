@@ -32,19 +32,6 @@ def test_the_toolkits_options_are_spelled_as_open_mpi_5_does():
     )
 
 
-def test_what_the_script_gets_is_never_translated():
-    words = ["prog", "-bind-to", "--oversubscribe"]
-    assert mpirun.translate(["-np", "1", *words])[2:] == words
-
-
-def test_ranks_are_placed_host_by_host_and_yield():
-    out = mpirun.on_any_cores(["-np", "4", "prog"])
-    assert out[:2] == ["--map-by", "slot:OVERSUBSCRIBE"]
-    assert out[2:5] == ["--mca", "mpi_yield_when_idle", "1"]
-    asked = mpirun.on_any_cores(["--mca", "mpi_yield_when_idle", "0", "prog"])
-    assert asked.count("mpi_yield_when_idle") == 1
-
-
 def test_on_loopback_all_slots_are_one_hosts():
     out = mpirun.on_loopback(mpirun.translate(TOOLKIT))
     assert out[out.index("--host") + 1] == "localhost:4"

@@ -9,22 +9,9 @@ from types import SimpleNamespace
 import pytest
 from botocore.exceptions import ClientError
 
-from endpoint_harness import IMAGE, request
+from endpoint_harness import IMAGE, command_request, request
 from local_sagemaker.api.training import TrainingApi
 from local_sagemaker.protocol.errors import AwsError
-
-
-def commanded(name: str, command: str, instances: int = 1, **more) -> dict:
-    body = request(name, **more)
-    body["AlgorithmSpecification"] = {
-        "TrainingImage": IMAGE,
-        "TrainingInputMode": "File",
-        "ContainerEntrypoint": ["/bin/bash"],
-        "ContainerArguments": ["-c", command],
-    }
-    body["ResourceConfig"]["InstanceCount"] = instances
-    body.pop("HyperParameters")
-    return body
 
 
 def ended(endpoint, body: dict):
@@ -36,7 +23,7 @@ def ended(endpoint, body: dict):
 def test_the_command_runs_on_every_instance_with_its_own_opt_ml(endpoint):
     config = "/opt/ml/input/config/resourceconfig.json"
     command = f"hostname; cat {config}; touch /opt/ml/model/$(hostname)"
-    job = ended(endpoint, commanded("own-command", command, instances=2))
+    job = ended(endpoint, command_request("own-command", ["/bin/bash", "-c", command], 2))
     assert job.status == "Completed", job.description.get("FailureReason")
     for host in ("algo-1", "algo-2"):
         assert host in job.log[host]
@@ -52,15 +39,14 @@ def test_the_command_runs_on_every_instance_with_its_own_opt_ml(endpoint):
 
 @pytest.mark.namespaces
 def test_its_failure_file_and_exit_code_are_the_reason(endpoint):
-    job = ended(endpoint, commanded("own-failure", "echo no data > /opt/ml/output/failure; exit 3"))
+    command = "echo no data > /opt/ml/output/failure; exit 3"
+    job = ended(endpoint, command_request("own-failure", ["/bin/bash", "-c", command]))
     assert job.description["FailureReason"] == "AlgorithmError: no data, exit code: 3"
 
 
 @pytest.mark.namespaces
 def test_a_command_that_is_not_there(endpoint):
-    body = commanded("own-missing", "")
-    body["AlgorithmSpecification"]["ContainerEntrypoint"] = ["/opt/no-such-program"]
-    job = ended(endpoint, body)
+    job = ended(endpoint, command_request("own-missing", ["/opt/no-such-program", "x"]))
     assert job.description["FailureReason"].endswith("exit code: 127")
     assert any("cannot be run: No such file" in line for line in job.log["algo-1"])
 
@@ -75,7 +61,7 @@ def test_arguments_without_an_entrypoint_are_refused(endpoint):
 def test_without_namespaces_it_is_refused():
     jobs = SimpleNamespace(isolation="processes")
     with pytest.raises(AwsError, match="under /opt/ml"):
-        TrainingApi(jobs).create(commanded("own-refused", "true"), "us-east-1")
+        TrainingApi(jobs).create(command_request("own-refused", ["sh", "-c"]), "us-east-1")
 
 
 def test_policies_are_not_simulated_and_clients_can_go_on(endpoint):

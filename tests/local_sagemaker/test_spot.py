@@ -1,4 +1,5 @@
-"""Spot jobs: interrupted when asked for, started again with their checkpoints, ended in time."""
+"""Spot jobs: interrupted when asked for, started again with their checkpoints, ended in time; and
+which requests for them are refused."""
 
 from __future__ import annotations
 
@@ -9,14 +10,15 @@ import time
 import uuid
 
 import pytest
-from test_commands import workshop
+from botocore.exceptions import ClientError
+from click.testing import CliRunner
 from test_failures import until_log
 
-from endpoint_harness import BUCKET, estimator, request, start, until_gone
+from endpoint_harness import BUCKET, command_request, estimator, request, start, until_gone
 from local_sagemaker.jobs import spot
-from local_sagemaker.jobs.record import JobRecord
-from local_sagemaker.protocol.errors import AwsError
+from workshop.cli import main as workshop
 
+UNTIL = 40
 SPOT = {"use_spot_instances": True, "max_run": 600, "max_wait": 900}
 
 
@@ -40,7 +42,7 @@ ONCE = ["Starting", "Downloading", "Training"]
 
 
 def test_an_interrupted_job_resumes_from_its_checkpoint_on_every_instance(endpoint, sdk):
-    name = start(counting(sdk, 60))
+    name = start(counting(sdk, UNTIL))
     for host in ("algo-1", "algo-2"):  # both have begun, however busy this machine is
         until_log(endpoint, name, f"COUNT {host} 3")
     spot.ask(endpoint.state, name)
@@ -53,11 +55,11 @@ def test_an_interrupted_job_resumes_from_its_checkpoint_on_every_instance(endpoi
     assert first[0] == 0 < first[1]
     assert numbers(job, "FROM", "algo-2") == first  # it has written none, and got algo-1's
     counted = numbers(job, "COUNT", "algo-1")
-    assert sorted(set(counted)) == list(range(1, 61))  # nothing is left out,
-    assert len(counted) - 60 <= 1  # and nothing but the last count is done again
+    assert sorted(set(counted)) == list(range(1, UNTIL + 1))  # nothing is left out,
+    assert len(counted) - UNTIL <= 1  # and nothing but the last count is done again
     packed = endpoint.get(job.description["ModelArtifacts"]["S3ModelArtifacts"])
     with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
-        assert archive.extractfile("count.txt").read() == b"60"
+        assert archive.extractfile("count.txt").read() == b"%d" % UNTIL
     until_gone(name)
     check_times(job.description)
 
@@ -74,40 +76,50 @@ def check_times(description: dict) -> None:
         assert one["EndTime"] == following["StartTime"]
 
 
-def test_the_command_interrupts_and_a_stubborn_script_is_killed(endpoint, sdk):
+def interrupted(endpoint, monkeypatch, name: str) -> tuple[int, str]:
+    """What `workshop interrupt` answers."""
+    monkeypatch.setenv("WORKSHOP_STATE_DIR", str(endpoint.state))
+    done = CliRunner().invoke(workshop, ["interrupt", name])
+    return done.exit_code, done.output
+
+
+def test_the_command_interrupts_and_a_stubborn_script_is_killed(endpoint, sdk, monkeypatch):
     name = start(counting(sdk, 100_000, "stay", instance_count=1))
     until_log(endpoint, name, "COUNT algo-1 3")
-    done = workshop(endpoint.state, "interrupt", name)
-    assert (done.returncode, done.stdout) == (0, f"{name}: Interrupted; it starts again.\n")
+    told = interrupted(endpoint, monkeypatch, name)
+    assert told == (0, f"{name}: Interrupted; it starts again.\n")
     deadline = time.monotonic() + 90
     while len([one for one in endpoint.log(name)["algo-1"] if one.startswith("FROM")]) < 2:
         assert time.monotonic() < deadline, "it did not start again"
         time.sleep(0.1)
-    stopped = workshop(endpoint.state, "stop", name)
-    assert stopped.stdout == f"{name}: Stopped\n"
+    endpoint.client("sagemaker").stop_training_job(TrainingJobName=name)
     job = endpoint.wait(name)
     assert numbers(job, "FROM", "algo-1")[1] >= 3
     assert statuses(job.description) == [*ONCE, "Interrupted", *ONCE, "Stopping", "Stopped"]
-    done = workshop(endpoint.state, "interrupt", name)
-    assert (done.returncode, "has ended already: Stopped" in done.stderr) == (2, True)
+    code, told = interrupted(endpoint, monkeypatch, name)
+    assert (code, "has ended already: Stopped" in told) == (2, True)
 
 
-def test_a_job_that_is_not_spot_is_not_interrupted(endpoint, sdk):
-    options = {"use_spot_instances": False, "max_wait": None, "instance_count": 1}
-    name = start(counting(sdk, 100_000, **options))
-    done = workshop(endpoint.state, "interrupt", name)
-    assert (done.returncode, "has no spot instances" in done.stderr) == (2, True)
-    endpoint.client("sagemaker").stop_training_job(TrainingJobName=name)
-    job = endpoint.wait(name)
-    assert "Interrupted" not in statuses(job.description)
-    done = workshop(endpoint.state, "interrupt", "no-such-job-as-this")
-    assert (done.returncode, "`workshop jobs` lists them" in done.stderr) == (1, True)
+@pytest.mark.namespaces
+def test_a_job_that_is_not_spot_is_not_interrupted(endpoint, monkeypatch):
+    name, api = "not-spot", endpoint.client("sagemaker")
+    api.create_training_job(**command_request(name, ["sleep", "600"]))
+    code, told = interrupted(endpoint, monkeypatch, name)
+    assert (code, "has no spot instances" in told) == (2, True)
+    api.stop_training_job(TrainingJobName=name)
+    assert "Interrupted" not in statuses(endpoint.wait(name).description)
+    code, told = interrupted(endpoint, monkeypatch, "no-such-job-as-this")
+    assert (code, "`workshop jobs` lists them" in told) == (1, True)
 
 
-def test_max_wait(endpoint, sdk):
+@pytest.mark.namespaces
+def test_max_wait(endpoint):
     """AWS's order: Stopping, then Stopped with MaxWaitTimeExceeded (see jobs/spot.py)."""
-    name = start(counting(sdk, 100_000, instance_count=1, max_run=3, max_wait=3))
-    job = endpoint.wait(name)
+    limits = {"MaxRuntimeInSeconds": 3, "MaxWaitTimeInSeconds": 3}
+    spot_job = {"EnableManagedSpotTraining": True, "StoppingCondition": limits}
+    body = command_request("waits-too-long", ["sleep", "600"], **spot_job)
+    endpoint.client("sagemaker").create_training_job(**body)
+    job = endpoint.wait("waits-too-long")
     assert (job.status, job.description["SecondaryStatus"]) == ("Stopped", "MaxWaitTimeExceeded")
     assert statuses(job.description)[-2:] == ["Stopping", "MaxWaitTimeExceeded"]
 
@@ -130,35 +142,6 @@ def test_which_limit_is_reached(name):
     assert spot.time_exceeded({}, spot.DAY, 1e9) == "MaxRuntimeExceeded"
 
 
-def test_only_time_with_instances_is_counted(tmp_path, monkeypatch):
-    clock = iter(range(0, 1000, 10))
-    monkeypatch.setattr("local_sagemaker.jobs.record.time.monotonic", lambda: next(clock))
-    record = JobRecord.create(tmp_path, request("spot-times"), "arn", "us-east-1")
-    assert record.seconds() == 0
-    for status in ("Downloading", "Training", "Interrupted", "Starting"):
-        record.enter(status)  # the clock is read at the first and the third: ten seconds
-    assert record.seconds() == 10
-    record.enter("Downloading")
-    record.end("Completed")
-    assert record.data["seconds"] == 20
-
-
-@pytest.mark.parametrize("words", ["after 20", "20s", "after -1s", "after 1e9s", "now", "", "on"])
-def test_other_words_are_refused(words):
-    body = request("spot-words", Environment={spot.VARIABLE: words}, EnableManagedSpotTraining=True)
-    with pytest.raises(AwsError, match="expected: after 20s"):
-        spot.check(body)
-
-
-def test_an_interruption_is_asked_for_by_spot_jobs_only():
-    body = request("spot-none", Environment={spot.VARIABLE: "after 1s"})
-    with pytest.raises(AwsError, match="set EnableManagedSpotTraining"):
-        spot.check(body)
-    limits = {"MaxRuntimeInSeconds": 60, "MaxWaitTimeInSeconds": 60}
-    spot.check(body | {"EnableManagedSpotTraining": True, "StoppingCondition": limits})
-    spot.check(request("spot-other"))
-
-
 def test_an_interruption_comes_once(tmp_path):
     job = tmp_path / "jobs" / "spot-once"
     job.mkdir(parents=True)
@@ -167,3 +150,41 @@ def test_an_interruption_comes_once(tmp_path):
     assert [due(0.4), due(0.5), due(9)] == [False, True, False]
     spot.ask(tmp_path, "spot-once")
     assert [due(9), due(9)] == [True, False]
+
+
+RESOURCES = request("a")["ResourceConfig"]
+SPOT_JOB = {"EnableManagedSpotTraining": True}
+WARM = {"ResourceConfig": RESOURCES | {"KeepAlivePeriodInSeconds": 60}}
+
+
+def stopping(run: int, wait: int) -> dict:
+    return {"StoppingCondition": {"MaxRuntimeInSeconds": run, "MaxWaitTimeInSeconds": wait}}
+
+
+def asking(words: str) -> dict:
+    return {"Environment": {spot.VARIABLE: words}}
+
+
+REFUSED = [
+    (stopping(60, 60), "only supported when EnableManagedSpotTraining"),
+    (SPOT_JOB, "it must be given"),
+    (SPOT_JOB | stopping(60, 59), "not be below MaxRuntimeInSeconds"),
+    (SPOT_JOB | WARM | stopping(60, 60), "cannot be made of spot instances"),
+    (asking("after 1s"), "set EnableManagedSpotTraining"),
+    *((SPOT_JOB | asking(words), "expected: after 20s") for words in ("after 20", "20s", "now")),
+    *((SPOT_JOB | asking(words), "expected: after 20s") for words in ("after -1s", "after 1e9s")),
+]
+
+
+@pytest.mark.parametrize(("changes", "said"), REFUSED)
+def test_what_contradicts_itself_is_refused(endpoint, changes, said):
+    api = endpoint.client("sagemaker")
+    with pytest.raises(ClientError, match=said) as caught:
+        api.create_training_job(**request("contradicts", **changes))
+    assert caught.value.response["Error"]["Code"] == "ValidationException"
+    assert api.list_training_jobs(NameContains="contradicts")["TrainingJobSummaries"] == []
+
+
+@pytest.mark.parametrize("changes", [{}, WARM, SPOT_JOB | asking("after 1s") | stopping(60, 60)])
+def test_the_rest_is_taken(changes):
+    spot.check(request("a-job", **changes))

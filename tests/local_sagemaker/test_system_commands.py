@@ -14,7 +14,7 @@ from local_sagemaker.cluster import linux, probe
 
 INSTALL = "the command `{}` is missing: install the package iproute2"
 # Some of the tests that need namespaces or shaped links.
-NEED_THEM = ["test_many_jobs.py", "test_vpc_jobs.py", "test_links.py", "test_lesson_06.py"]
+NEED_THEM = ["test_many_jobs.py", "test_links.py"]
 PYTEST_WITHOUT_COMMANDS = """
 import sys, pytest
 from local_sagemaker.cluster import linux
@@ -32,6 +32,7 @@ def program(folder: Path, name: str) -> str:
 
 
 def test_path_comes_first_and_then_the_systems_folders(tmp_path, monkeypatch):
+    assert {"/usr/sbin", "/sbin"} <= set(linux.SYSTEM_FOLDERS)  # Debian's
     beyond = program(tmp_path / "sbin", "tc")
     monkeypatch.setattr(linux, "SYSTEM_FOLDERS", (str(tmp_path / "sbin"),))
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
@@ -41,10 +42,6 @@ def test_path_comes_first_and_then_the_systems_folders(tmp_path, monkeypatch):
     assert linux.system_command("ip") is None
 
 
-def test_debians_folders_are_among_them():
-    assert {"/usr/sbin", "/sbin"} <= set(linux.SYSTEM_FOLDERS)
-
-
 @pytest.fixture
 def without_commands(tmp_path, monkeypatch):
     monkeypatch.setattr(linux, "SYSTEM_FOLDERS", ())
@@ -52,15 +49,12 @@ def without_commands(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
 
 
-def test_without_ip_instances_are_plain_processes(without_commands):
+def test_without_them_instances_are_plain_processes_and_links_have_no_rate(without_commands):
     assert probe.isolation() == ("processes", INSTALL.format("ip"))
     with pytest.raises(OSError, match=f"namespaces were asked for, but: {INSTALL.format('ip')}"):
         probe.isolation("namespaces")
     with pytest.raises(FileNotFoundError, match=INSTALL.format("ip")):
         linux.ip_batch(["link"])
-
-
-def test_without_tc_links_have_no_rate(without_commands):
     assert probe.why_no_shaping() == INSTALL.format("tc")
 
 
@@ -80,7 +74,6 @@ def test_without_them_tests_skip_with_the_reason_and_none_fails(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     summary = done.stdout.splitlines()[-1]
     assert "skipped" in summary and "passed" not in summary, summary
-    collected = {name for name in NEED_THEM if name in done.stdout}
-    assert collected == set(NEED_THEM), done.stdout
+    assert all(name in done.stdout for name in NEED_THEM), done.stdout
     reasons = [line for line in done.stdout.splitlines() if line.startswith("SKIPPED")]
     assert reasons and all(INSTALL.format("ip") in reason for reason in reasons), reasons

@@ -9,13 +9,21 @@ from pathlib import Path
 
 SITE = Path(__file__).parent.parent.parent / "local_sagemaker" / "image" / "site"
 
-# 4 ranks that believe to be 2 on each of 2 instances; gloo's own result is the oracle.
+# 4 ranks that believe to be 2 on each of 2 instances; gloo's own result is the oracle. They are
+# forked once torch is imported.
 PROGRAM = """
-import os, torch, torch.distributed as dist
+import os, sys, torch, torch.distributed as dist
 from datetime import timedelta
-os.environ["LOCAL_WORLD_SIZE"] = "2"
+os.environ |= {"WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": "2"}
 import smdistributed.dataparallel.torch.torch_smddp as smddp
-dist.init_process_group("smddp")
+ranks = []
+for rank in range(4):
+    ranks.append(os.fork())
+    if ranks[-1] == 0:
+        break
+else:
+    sys.exit(any(os.waitpid(one, 0)[1] for one in ranks))
+dist.init_process_group("smddp", init_method="file://" + sys.argv[1], rank=rank, world_size=4)
 os.environ["WORLD_SIZE"] = "5"  # SMDDP has no groups of some ranks; torch's own may be there
 try:
     smddp.TwoTierGroup(dist.HashStore(), 0, 4, timedelta(seconds=9))
@@ -89,11 +97,8 @@ os._exit(0)  # a thread of gloo may abort while Python is taken down (pytorch/py
 
 
 def test_all_reduce_and_ddp(tmp_path):
-    program = tmp_path / "program.py"
-    program.write_text(PROGRAM)
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
     done = subprocess.run(
-        [*torchrun, "--nproc_per_node", "4", str(program)],
+        [sys.executable, "-c", PROGRAM, str(tmp_path / "store")],
         env={**os.environ, "PYTHONPATH": str(SITE), "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,

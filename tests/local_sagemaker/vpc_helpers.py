@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from endpoint_harness import SCRIPTS, Job, request
+from endpoint_harness import SCRIPTS, Job, command_request
 
 ITSELF, ANYWHERE = "itself", "0.0.0.0/0"
 
@@ -79,13 +79,8 @@ class Network:
 
 def knocking(endpoint, name: str, config: dict, count: int, *more: str) -> Job:
     """A job without the toolkit whose instances say what they reach; it has ended."""
-    body = request(name, VpcConfig=config)
-    body.pop("HyperParameters")
     hosts = [f"algo-{number + 1}" for number in range(count)]
-    body["AlgorithmSpecification"] |= {
-        "ContainerEntrypoint": [sys.executable],
-        "ContainerArguments": [str(SCRIPTS / "knock.py"), *hosts, *more],
-    }
-    body["ResourceConfig"] |= {"InstanceCount": count}
+    command = [sys.executable, str(SCRIPTS / "knock.py"), *hosts, *more]
+    body = command_request(name, command, count, VpcConfig=config)
     endpoint.client("sagemaker").create_training_job(**body)
     return endpoint.wait(name)

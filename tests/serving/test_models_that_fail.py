@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import sys
 import tarfile
 import time
 from types import SimpleNamespace
@@ -18,35 +19,48 @@ from local_sagemaker.api.runtime import RuntimeApi
 from local_sagemaker.protocol.bodies import RequestBody
 from local_sagemaker.serving import worker
 from local_sagemaker.serving.endpoint_run import MOST_RESTARTS, EndpointRun
-from local_sagemaker.serving.model import Container
+from local_sagemaker.serving.model import Container, ModelDataError, fetch
 from local_sagemaker.serving.record import Record
-
-BROKEN = {
-    "raises": (script("def model_fn(d): raise ValueError('no weights here')"), "no weights here"),
-    "imports": (script("import no_such_module"), "No module named 'no_such_module'"),
-    "empty": ({"readme.txt": "nothing"}, "it holds readme.txt. Expected a SavedModel"),
-    "both": (
-        script(TRIPLE + "def transform_fn(m, d, c, a): return ''"),
-        "transform_fn beside input_fn",
-    ),
-    "program": (script(TRIPLE), "code/serve.py is not in the model's archive"),
-}
+from local_sagemaker.serving.runtime.__main__ import load
+from local_sagemaker.serving.runtime.http import CannotLoad
 
 
-@pytest.mark.parametrize("name", BROKEN)
-def test_a_model_that_cannot_be_loaded(served, name):
-    files, why = BROKEN[name]
-    env = {"SAGEMAKER_PROGRAM": "serve.py"} if name == "program" else None
-    found = served.deploy(served.model(f"broken-{name}", files, env))
+def test_a_model_that_cannot_be_loaded(served):
+    name = "broken-1"
+    failing = script("def model_fn(d): raise ValueError('no weights here')")
+    found = served.deploy(served.model(name, failing))
     assert found["EndpointStatus"] == "Failed"
     assert found["FailureReason"].startswith(
         "The primary container for production variant AllTraffic did not pass the ping health check"
     )
-    assert why in found["FailureReason"]
+    assert "no weights here" in found["FailureReason"]
     with pytest.raises(ClientError, match="of account"):
-        served.ask(f"broken-{name}", [1])
-    assert processes_with(f"endpoint/broken-{name}") == []
-    served.api.delete_endpoint(EndpointName=f"broken-{name}")
+        served.ask(name, [1])
+    assert processes_with(f"endpoint/{name}") == []
+    served.api.delete_endpoint(EndpointName=name)
+
+
+BROKEN = {
+    "imports": ("import no_such_module", None, "No module named 'no_such_module'"),
+    "empty": (None, None, "it holds readme.txt. Expected a SavedModel"),
+    "both": ("def transform_fn(): ...\ndef input_fn(): ...", None, "transform_fn beside input_fn"),
+    "program": (TRIPLE, "serve.py", "code/serve.py is not in the model's archive"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_why_a_model_cannot_be_loaded(tmp_path, monkeypatch, name):
+    code, program, why = BROKEN[name]
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setitem(sys.modules, "inference", None)  # removed again, as the path
+    if program:
+        monkeypatch.setenv("SAGEMAKER_PROGRAM", program)
+    (tmp_path / "readme.txt").touch()
+    if code:
+        (tmp_path / "code").mkdir()
+        (tmp_path / "code" / "inference.py").write_text(code)
+    with pytest.raises(CannotLoad, match=re.escape(why)):
+        load(tmp_path)
 
 
 def escaping() -> bytes:
@@ -66,17 +80,17 @@ DATA = {
 
 
 @pytest.mark.parametrize("name", DATA)
-def test_an_archive_that_is_none(served, name):
+def test_an_archive_that_is_none(served, tmp_path, name):
     data, why = DATA[name]
     uri = served.endpoint.put(f"models/{name}.tar.gz", data)
-    found = served.deploy(served.model_of(f"archive-{name}", uri))
-    assert found["EndpointStatus"] == "Failed"
-    assert re.search(why, found["FailureReason"])
-    assert not list(served.endpoint.state.rglob("outside.txt"))
+    with pytest.raises(ModelDataError, match=why):
+        fetch(served.endpoint.aws(), Container("x", "", uri, {}), "us-east-1", tmp_path / "a" / "b")
+    assert not list(tmp_path.rglob("outside.txt"))
 
 
 def test_model_data_that_is_not_there(served):
     found = served.deploy(served.model_of("missing-1", "s3://lessons-data/nothing.tar.gz"))
+    assert found["EndpointStatus"] == "Failed"
     assert "Could not find model data at s3://lessons-data/nothing" in found["FailureReason"]
 
 
@@ -131,16 +145,6 @@ def running(served, name: str, variant: dict | None = None, seconds: float = 60)
     return run
 
 
-class Only:
-    """A manager with one endpoint."""
-
-    def __init__(self, run: EndpointRun) -> None:
-        self.run = run
-
-    def find(self, name: str, region: str) -> EndpointRun:
-        return self.run
-
-
 def test_an_answer_that_takes_too_long(served):
     run = running(served, served.model("hangs-1", script(HANGS)), seconds=20)
     try:
@@ -150,7 +154,7 @@ def test_an_answer_that_takes_too_long(served):
         said = []
         environ = {"wsgi.input": RequestBody(io.BytesIO(b"500"), "3", chunked=False)}
         signature = SimpleNamespace(region="us-east-1", check_body=lambda _: None)
-        (raw,) = RuntimeApi(Only(run)).invoke(
+        (raw,) = RuntimeApi(SimpleNamespace(find=lambda *_: run)).invoke(
             "hangs-1", environ, lambda *told: said.append(told), signature
         )
         assert said[0][0] == "424 ModelError"

@@ -1,4 +1,4 @@
-"""The unmodified SDK serves PyTorch models: scripts/train/inference.py, or TorchScript.
+"""PyTorch models: scripts/train/inference.py behind the unmodified SDK, and models without code.
 
 The references are computed by another process with the same library and one thread: on one
 processor they are equal to the last bit, and the last bits may differ where a batch of another
@@ -7,7 +7,6 @@ size takes another kernel. So equality is to 1e-6 of probabilities.
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -16,27 +15,42 @@ import numpy as np
 import pytest
 from serving_helpers import archive_of
 
-from endpoint_harness import BUCKET, ROLE, processes_with
+from endpoint_harness import ROLE, processes_with
 
 TRAIN = Path(__file__).parent.parent.parent / "scripts" / "train"
-# Makes folder/model/model.pt and folder/traced/model.pt of one network, images, and its answers.
+# Makes folder/model/model.pt of a network, images, and its answers; and serves, in the same
+# process, what has no code: TorchScript, and a state_dict that nobody can load.
 MAKE = """
-import os, sys
+import json, os, pathlib, sys
 import numpy as np, torch
+from local_sagemaker.serving.runtime.http import CannotLoad, Refused, Request
+from local_sagemaker.serving.runtime.toolkit import Toolkit
 from train_torch import Classifier
 torch.set_num_threads(1)
 torch.manual_seed(1)
-folder, model = sys.argv[1], Classifier("small", (8, 8, 1), 16).eval()
-os.mkdir(folder + "/model")
+folder, model = pathlib.Path(sys.argv[1]), Classifier("small", (8, 8, 1), 16).eval()
+os.mkdir(folder / "model")
 about = {"model": "small", "image_shape": [8, 8, 1], "hidden_units": 16}
-torch.save(about | {"state_dict": model.state_dict()}, folder + "/model/model.pt")
+torch.save(about | {"state_dict": model.state_dict()}, folder / "model" / "model.pt")
 images = np.random.default_rng(1).integers(0, 256, (40, 8, 8, 1)).astype(np.uint8)
 with torch.no_grad():
     logits = model(torch.from_numpy(images))
     traced = torch.jit.trace(model, torch.from_numpy(images).float())
-np.savez(folder + "/reference.npz", images=images, logits=logits,
-         probabilities=torch.softmax(logits, 1))
-torch.jit.save(traced, folder + "/traced.pt")
+np.savez(folder / "reference.npz", images=images, probabilities=torch.softmax(logits, 1))
+
+os.mkdir(folder / "traced")
+torch.jit.save(traced, folder / "traced" / "model.pt")
+served = Toolkit(folder / "traced")
+answer = served.invoke(Request(json.dumps(images.tolist()).encode(), "application/json"))
+np.testing.assert_allclose(json.loads(answer.body), logits, atol=1e-5, rtol=0)
+try:
+    raise AssertionError(served.invoke(Request(b"x", "image/png")))
+except Refused as refused:
+    assert refused.status == 415 and "is not supported" in refused.body
+try:
+    raise AssertionError(Toolkit(folder / "model"))
+except CannotLoad as error:
+    assert "model.pt is not TorchScript" in str(error)
 """
 
 
@@ -44,27 +58,25 @@ torch.jit.save(traced, folder + "/traced.pt")
 def made(tmp_path_factory):
     """The folder that MAKE fills, and its arrays."""
     folder = tmp_path_factory.mktemp("torch")
-    subprocess.run([sys.executable, "-c", MAKE, str(folder)], cwd=TRAIN, check=True)
+    command = [sys.executable, "-c", MAKE, str(folder)]
+    done = subprocess.run(command, cwd=TRAIN, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
     return folder, dict(np.load(folder / "reference.npz"))
 
 
-def model_of(session, uri: str, **code):
+def test_inference_py_behind_the_sdk(served, sdk, made):
     from sagemaker.pytorch import PyTorchModel
 
-    return PyTorchModel(
-        model_data=uri,
+    folder, reference = made
+    model = PyTorchModel(
+        model_data=served.endpoint.put("torch/model.tar.gz", archive_of(folder / "model")),
         role=ROLE,
         framework_version="2.2.0",
         py_version="py310",
-        sagemaker_session=session,
-        **code,
+        sagemaker_session=sdk,
+        entry_point="inference.py",
+        source_dir=str(TRAIN),
     )
-
-
-def test_inference_py_behind_the_sdk(served, sdk, made):
-    folder, reference = made
-    uri = served.endpoint.put("torch/model.tar.gz", archive_of(folder / "model"))
-    model = model_of(sdk, uri, entry_point="inference.py", source_dir=str(TRAIN))
     predictor = model.deploy(initial_instance_count=1, instance_type="ml.m5.xlarge")
     name, images = predictor.endpoint_name, reference["images"]
     found = predictor.predict(images)
@@ -72,21 +84,6 @@ def test_inference_py_behind_the_sdk(served, sdk, made):
     np.testing.assert_allclose(found, reference["probabilities"], atol=1e-6, rtol=0)
     rows = served.ask(name, {"instances": images[:5].tolist()})
     np.testing.assert_allclose(rows, reference["probabilities"][:5], atol=1e-6, rtol=0)
-
-    lines = "\n".join(json.dumps({"images": one.tolist()}) for one in images)
-    served.endpoint.put("torch-in/images.jsonl", lines)
-    kind = "application/jsonlines"
-    transformer = model.transformer(
-        1, "ml.m5.xlarge", assemble_with="Line", accept=kind, output_path=f"s3://{BUCKET}/torch-out"
-    )
-    transformer.transform(
-        f"s3://{BUCKET}/torch-in", content_type=kind, split_type="Line", wait=False
-    )
-    transformer.wait(logs=False)
-    text = served.endpoint.get(f"s3://{BUCKET}/torch-out/images.jsonl.out").decode()
-    batch = [json.loads(line) for line in text.splitlines()]
-    np.testing.assert_allclose(batch, reference["probabilities"], atol=1e-6, rtol=0)
-
     for body, why in (
         ({"instances": [[1, 2]]}, "expected .n, height, width, channels."),
         ({"instances": (images[:1] + 300.0).tolist()}, "pixels must be 0 to 255"),
@@ -98,22 +95,18 @@ def test_inference_py_behind_the_sdk(served, sdk, made):
     assert processes_with(f"endpoint/{name}") == []
 
 
-def test_torchscript_without_code(served, made):
-    folder, reference = made
-    files = {"model.pt": (folder / "traced.pt").read_bytes()}
-    found = served.deploy(served.model("traced-1", files))
-    assert found["EndpointStatus"] == "InService", found.get("FailureReason")
-    rows = served.ask("traced-1", reference["images"].tolist())
-    np.testing.assert_allclose(rows, reference["logits"], atol=1e-5, rtol=0)
-    with pytest.raises(served.runtime.exceptions.ModelError, match="is not supported") as refused:
-        served.raw("traced-1", b"x", "image/png")
-    assert refused.value.response["OriginalStatusCode"] == 415
-    served.api.delete_endpoint(EndpointName="traced-1")
+def test_a_scikit_learn_image_predicts_by_itself(tmp_path, monkeypatch):
+    """Its image calls `predict`; PyTorch's would call the model."""
+    from local_sagemaker.serving.runtime.http import Request
+    from local_sagemaker.serving.runtime.toolkit import Toolkit
 
-
-def test_a_state_dict_without_code(served, made):
-    folder, _ = made
-    uri = served.endpoint.put("bare.tar.gz", archive_of(folder / "model"))
-    found = served.deploy(served.model_of("bare-1", uri))
-    assert found["EndpointStatus"] == "Failed"
-    assert "model.pt is not TorchScript" in found["FailureReason"]
+    monkeypatch.setenv("LOCAL_SAGEMAKER_IMAGE", "registry.invalid/sagemaker-scikit-learn:1.2-1")
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setitem(sys.modules, "inference", None)  # removed again, as the path
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / "inference.py").write_text(
+        "class Tree:\n    def predict(self, rows): return rows.sum(axis=1)\n"
+        "def model_fn(model_dir): return Tree()\n"
+    )
+    answer = Toolkit(tmp_path).invoke(Request(b"5.0,3.0\n6.5,3.0\n", "text/csv"))
+    assert answer.body == b"[8.0, 9.5]"

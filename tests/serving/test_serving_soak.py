@@ -3,36 +3,23 @@
 from __future__ import annotations
 
 import statistics
-import subprocess
-import sys
 import threading
 import time
-from pathlib import Path
 
 import psutil
 import pytest
-from serving_helpers import archive_of, no_retries
+from serving_helpers import TRIPLE, no_retries, script
 
-DEMOS = Path(__file__).parent.parent.parent / "scripts" / "demos"
 CLIENTS, SECONDS, DISTINCT = 32, 60, 8
 GROWN = 50 * 1024 * 1024  # bytes
-MAKE = """
-import sys
-from common.keras2 import tf
-from common.model_tf import build_model, save_model
-tf.keras.utils.set_random_seed(2)
-save_model(build_model((8, 8, 1), 16), sys.argv[1])
-"""
 
 
 @pytest.mark.soak
-def test_32_clients_for_60_seconds(served, tmp_path):
-    subprocess.run([sys.executable, "-c", MAKE, str(tmp_path / "model")], cwd=DEMOS, check=True)
-    uri = served.endpoint.put("soak/model.tar.gz", archive_of(tmp_path / "model"))
-    found = served.deploy(served.model_of("soak-1", uri))
+def test_32_clients_for_60_seconds(served):
+    found = served.deploy(served.model("soak-1", script(TRIPLE)))
     assert found["EndpointStatus"] == "InService", found.get("FailureReason")
     runtime = no_retries(served)
-    bodies = [_body(number) for number in range(DISTINCT)]
+    bodies = [b"[%d]" % number for number in range(DISTINCT)]
     right = [_ask(runtime, body) for body in bodies]
     assert len(set(right)) == DISTINCT  # so that a mix-up would show
     _clients(runtime, bodies, right, seconds=5)  # caches fill
@@ -88,9 +75,3 @@ def _ask(runtime, body: bytes) -> bytes:
         EndpointName="soak-1", ContentType="application/json", Body=body
     )
     return reply["Body"].read()
-
-
-def _body(number: int) -> bytes:
-    row = [[31 * number % 256]] * 8
-    image = str([row] * 7 + [[[number]] * 8])
-    return b'{"instances": [' + image.encode() + b"]}"

@@ -1,140 +1,80 @@
-"""The unmodified SDK serves a SavedModel of the workshop's scripts, as AWS's TensorFlow image does.
-
-Answers are compared with the model's own, computed by another process: to 1e-6 of probabilities,
-since another batch size may take another kernel. The same batch twice is equal to the last bit.
+"""A SavedModel behind TensorFlow Serving's forms. Lesson 08 serves one with the unmodified SDK, in
+every form, with handlers and as a batch transform; here is what that lesson has no need of.
 """
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
-from pathlib import Path
 
-import numpy as np
-import pytest
-from serving_helpers import archive_of
+# One process, because TensorFlow takes seconds to import.
+PROGRAM = """
+import json, pathlib, sys
+import tensorflow as tf
+from local_sagemaker.serving.runtime import saved_models
+from local_sagemaker.serving.runtime.http import CannotLoad, Refused, Request
 
-from endpoint_harness import BUCKET, ROLE, processes_with
+class Model(tf.Module):
+    @tf.function(input_signature=[tf.TensorSpec((None, 2), tf.float32, name="x")])
+    def double(self, x):
+        return {"y": 2 * x}
 
-DEMOS = Path(__file__).parent.parent.parent / "scripts" / "demos"
+def save(folder):
+    model = Model()
+    tf.saved_model.save(model, str(folder), signatures={"serving_default": model.double})
+
+here = pathlib.Path(sys.argv[1])
+for number in (9, 10):
+    save(here / "one" / "net" / str(number))
+served = saved_models.TensorFlowServing(saved_models.find(here / "one"), here / "one" / "code")
+assert (served.name, served.version) == ("net", "10"), served.version
 LINES = "application/jsonlines"
-MAKE = """
-import sys
-from pathlib import Path
-from common.keras2 import tf
-import numpy as np
-from common.model_tf import build_model, save_model
-tf.keras.utils.set_random_seed(1)
-folder, model = Path(sys.argv[1]), build_model((8, 8, 1), 16)
-save_model(model, folder / "model")
-images = np.random.default_rng(1).integers(0, 256, (40, 8, 8, 1)).astype(np.uint8)
-probabilities = tf.nn.softmax(model(tf.cast(images, tf.float32), training=False)).numpy()
-np.savez(folder / "reference.npz", images=images, probabilities=probabilities)
+
+def ask(body, kind="application/json", **more):
+    return served.invoke(Request(json.dumps(body).encode(), kind, **more)).body.decode()
+
+ROWS = [[1.5, 2], [3, 4]]
+expected = [[3, 4], [6, 8]]
+text = ask({"instances": ROWS})
+assert text.startswith('{\\n    "predictions": [[') and json.loads(text)["predictions"] == expected
+assert "\\n" not in ask({"instances": ROWS}, accept=LINES)
+assert json.loads(ask({"inputs": {"x": ROWS}})) == {"outputs": expected}
+named = "tfs-model-name=net,tfs-model-version=10"
+assert json.loads(ask(ROWS, attributes=named))["predictions"] == expected
+path, request = "/v1/models/net:predict", Request(json.dumps({"instances": ROWS}).encode())
+assert json.loads(served.rest(path, request).body)["predictions"] == expected
+
+for why, body, attributes in (
+    ("Input 'x' has the shape [1, 3], and (None, 2) is wanted.", {"instances": [[1, 2, 3]]}, None),
+    ("Serving signature name 'x' not found", {"instances": [], "signature_name": "x"}, None),
+    ("Servable not found for request: Specific(net, 9)", ROWS, "tfs-model-version=9"),
+    ("The local endpoint offers :predict, and no :regress.", ROWS, "tfs-method=regress"),
+):
+    try:
+        raise AssertionError(ask(body, attributes=attributes))
+    except Refused as refused:
+        assert why in json.loads(refused.body)["error"], refused.body
+        assert refused.status in (400, 404)
+
+# A `handler` asks TensorFlow Serving itself, at context.rest_uri.
+(here / "one" / "code").mkdir()
+(here / "one" / "code" / "inference.py").write_text(
+    "def handler(data, context): return data.read() + context.rest_uri.encode(), 'text/plain'")
+served = saved_models.TensorFlowServing(here / "one" / "net" / "10", here / "one" / "code")
+served.port = 80
+assert ask(1) == "1http://localhost:80/v1/models/net:predict"
+
+save(here / "one" / "other" / "1")
+try:
+    raise AssertionError(saved_models.find(here / "one"))
+except CannotLoad as error:
+    assert "several SavedModels (net, other)" in str(error), error
+print("ALL RIGHT")
 """
-# What a learner may write: pixels as text in, the digit and its probability out.
-HANDLERS = """
-import json
-
-def input_handler(data, context):
-    if context.request_content_type != "text/plain":
-        raise ValueError("wanted is text/plain, not " + context.request_content_type)
-    rows = [line.split() for line in data.read().decode().splitlines()]
-    images = [[[[int(row[8 * y + x])] for x in range(8)] for y in range(8)] for row in rows]
-    return json.dumps({"instances": images})
-
-def output_handler(response, context):
-    if response.status_code != 200:
-        raise ValueError(response.content.decode())
-    rows = response.json()["predictions"]
-    best = [max(range(10), key=row.__getitem__) for row in rows]
-    text = "\\n".join(f"{digit} {row[digit]!r}" for digit, row in zip(best, rows))
-    return text, context.accept_header
-"""
 
 
-@pytest.fixture(scope="module")
-def made(served, tmp_path_factory):
-    """S3 address of a model.tar.gz, and the arrays that belong to it."""
-    folder = tmp_path_factory.mktemp("tensorflow")
+def test_a_saved_model(tmp_path):
     done = subprocess.run(
-        [sys.executable, "-c", MAKE, str(folder)], cwd=DEMOS, capture_output=True, text=True
+        [sys.executable, "-c", PROGRAM, str(tmp_path)], capture_output=True, text=True
     )
-    assert done.returncode == 0, done.stderr
-    uri = served.endpoint.put("tensorflow/model.tar.gz", archive_of(folder / "model"))
-    return uri, dict(np.load(folder / "reference.npz"))
-
-
-def model_of(session, uri: str, **code):
-    from sagemaker.tensorflow import TensorFlowModel
-
-    return TensorFlowModel(
-        model_data=uri, role=ROLE, framework_version="2.14.1", sagemaker_session=session, **code
-    )
-
-
-def close(found: list, expected: np.ndarray) -> None:
-    np.testing.assert_allclose(np.array(found, np.float32), expected, atol=1e-6, rtol=0)
-
-
-def test_deploy_and_predict(served, sdk, made):
-    uri, reference = made
-    images, expected = reference["images"], reference["probabilities"]
-    predictor = model_of(sdk, uri).deploy(initial_instance_count=1, instance_type="ml.m5.xlarge")
-    name = predictor.endpoint_name
-
-    rows = predictor.predict({"instances": images.tolist()})
-    assert list(rows) == ["predictions"]
-    close(rows["predictions"], expected)
-    assert predictor.predict({"instances": images.tolist()}) == rows
-    columns = predictor.predict({"inputs": {"images": images.tolist()}})
-    assert columns == {"outputs": rows["predictions"]}
-    assert predictor.predict(images.tolist()) == rows  # a list of lists: of instances
-
-    body = "\n".join(json.dumps({"images": one.tolist()}) for one in images)
-    reply = served.raw(name, body, LINES, Accept=LINES)
-    assert reply["ContentType"] == LINES
-    assert json.loads(reply["Body"].read()) == rows
-    text = served.raw(name, body, LINES)["Body"].read().decode()
-    assert text.startswith('{\n    "predictions": [[') and json.loads(text) == rows
-    refused(served, name, {"instances": [[1, 2]]}, r"Input 'images' has the shape \[1, 2\]")
-    refused(served, name, {"instances": [], "signature_name": "x"}, "'x' not found")
-    missing = r"Servable not found for request: Specific\(model, 9\)"
-    refused(served, name, {"instances": [1]}, missing, CustomAttributes="tfs-model-version=9")
-    refused(served, name, {"instances": [1]}, "no :regress", CustomAttributes="tfs-method=regress")
-    predictor.delete_model()
-    predictor.delete_endpoint()
-    assert processes_with(f"endpoint/{name}") == []
-
-
-def refused(served, name: str, body: dict, why: str, **more) -> None:
-    with pytest.raises(served.runtime.exceptions.ModelError, match=why) as error:
-        served.ask(name, body, **more)
-    assert error.value.response["OriginalStatusCode"] in (400, 404)
-    assert error.value.response["Error"]["Message"].startswith("Received client error (4")
-
-
-@pytest.mark.soak
-def test_transform_with_handlers_of_ones_own(served, sdk, made, tmp_path):
-    uri, reference = made
-    (tmp_path / "inference.py").write_text(HANDLERS)
-    lines = [" ".join(str(one) for one in image.ravel()) for image in reference["images"]]
-    served.endpoint.put("digits-in/a.txt", "\n".join(lines))
-    model = model_of(sdk, uri, entry_point=str(tmp_path / "inference.py"))
-    transformer = model.transformer(
-        1,
-        "ml.m5.xlarge",
-        strategy="MultiRecord",
-        assemble_with="Line",
-        accept="text/plain",
-        output_path=f"s3://{BUCKET}/digits-out",
-    )
-    transformer.transform(
-        f"s3://{BUCKET}/digits-in", content_type="text/plain", split_type="Line", wait=False
-    )
-    transformer.wait(logs=False)
-    found = served.endpoint.get(f"s3://{BUCKET}/digits-out/a.txt.out").decode().split()
-    expected = reference["probabilities"]
-    assert [int(one) for one in found[::2]] == expected.argmax(1).tolist()
-    close([float(one) for one in found[1::2]], expected.max(1))
-    assert processes_with(f"transform/{transformer.latest_transform_job.name}") == []
+    assert done.stdout.endswith("ALL RIGHT\n"), done.stdout + done.stderr

@@ -99,11 +99,16 @@ def test_jobs_that_cannot_succeed(served, model):
     assert processes_with("transform/broken-1") == []
 
 
+SOURCE = {"S3DataSource": {"S3DataType": "S3Prefix", "S3Uri": f"s3://{BUCKET}/single/"}}
+RECORDS = {"TransformInput": {"DataSource": SOURCE, "SplitType": "TFRecord"}}
+WHOLE = {"TransformInput": {"DataSource": SOURCE}}
 REFUSED = {
     "DataProcessing": ({"DataProcessing": {"JoinSource": "Input"}}, "DataProcessing"),
     "MaxPayloadInMB": ({"MaxPayloadInMB": 60, "MaxConcurrentTransforms": 2}, "must not be above"),
     "ModelName": ({"ModelName": "nobody"}, "Could not find model"),
     "enumeration": ({"BatchStrategy": "Some"}, "enum value set"),
+    "SplitType": (RECORDS, "None and Line are"),
+    "strategy": (WHOLE | {"BatchStrategy": "SingleRecord"}, "SingleRecord needs SplitType Line"),
 }
 
 
@@ -114,19 +119,6 @@ def test_requests_that_are_refused(served, model, name):
         served.begin_transform("refused-1", model, f"s3://{BUCKET}/single/", **changes)
     with pytest.raises(ClientError, match="Could not find requested job with name: refused-1"):
         served.api.describe_transform_job(TransformJobName="refused-1")
-
-
-def test_split_types_that_are_refused(served, model):
-    source = {"S3DataSource": {"S3DataType": "S3Prefix", "S3Uri": f"s3://{BUCKET}/single/"}}
-    for changes, why in (
-        ({"TransformInput": {"DataSource": source, "SplitType": "TFRecord"}}, "None and Line are"),
-        (
-            {"TransformInput": {"DataSource": source}, "BatchStrategy": "SingleRecord"},
-            "SingleRecord needs SplitType Line",
-        ),
-    ):
-        with pytest.raises(ClientError, match=why):
-            served.begin_transform("refused-2", model, "s3://unused", **changes)
 
 
 def test_stopping_and_a_name_that_is_taken(served):

@@ -19,8 +19,7 @@ import threading
 from pathlib import Path
 
 from local_sagemaker.cluster import linux
-from local_sagemaker.serving.runtime.http import serve
-from local_sagemaker.serving.runtime.messages import CannotLoad
+from local_sagemaker.serving.runtime.http import CannotLoad, serve
 
 
 def main() -> None:
@@ -37,12 +36,12 @@ def main() -> None:
 
 def load(folder: Path):
     """What answers for the model in `folder`. Raises CannotLoad, or what the model raises."""
-    from local_sagemaker.serving.runtime import saved_models, toolkit, torch_defaults
+    from local_sagemaker.serving.runtime import defaults, saved_models, toolkit
 
-    found = saved_models.find(folder)
-    if found and "pytorch" not in os.environ.get("LOCAL_SAGEMAKER_IMAGE", ""):
-        return saved_models.TensorFlowServing(folder, found)
-    if (folder / "code").is_dir() or torch_defaults.weights(folder):
+    pytorch = "pytorch" in os.environ.get("LOCAL_SAGEMAKER_IMAGE", "")
+    if not pytorch and (found := saved_models.find(folder)):
+        return saved_models.TensorFlowServing(found, folder / "code")
+    if (folder / "code").is_dir() or defaults.weights(folder):
         return toolkit.Toolkit(folder)
     raise CannotLoad(
         f"it holds {_listing(folder)}. Expected a SavedModel in a folder with a number for a "

@@ -1,21 +1,54 @@
-"""The worker's HTTP server: a thread for each connection, on loopback."""
+"""The worker's HTTP server, a thread for each connection on loopback; requests and answers."""
 
 from __future__ import annotations
 
+import dataclasses
 import socket
 import traceback
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from local_sagemaker.serving.runtime.messages import ATTRIBUTES, Refused, Reply, Request
-
+ATTRIBUTES = "X-Amzn-SageMaker-Custom-Attributes"
+JSON = "application/json"
+CSV = "text/csv"
 TEXT = "text/plain; charset=utf-8"
+
+
+class CannotLoad(Exception):
+    """Why a model cannot be served, and what is wanted."""
+
+
+class Refused(Exception):
+    """A request that is answered with an HTTP status other than 200, and a body."""
+
+    def __init__(self, status: int, body: str) -> None:
+        super().__init__(body)
+        self.status, self.body = status, body
+
+
+@dataclasses.dataclass
+class Request:
+    """An invocation. body: its bytes. content_type, accept, attributes: headers, or None."""
+
+    body: bytes
+    content_type: str | None = None
+    accept: str | None = None
+    attributes: str | None = None
+
+
+@dataclasses.dataclass
+class Reply:
+    """The answer to an invocation."""
+
+    body: bytes
+    content_type: str
+    status: int = 200
 
 
 def serve(listener: socket.socket, model) -> None:
     """Answer on a socket that listens already. Never returns.
 
-    model: has `invoke(Request) -> Reply`, and may have `rest(method, path, Request) -> Reply`
-    for other paths. Both raise Refused; what else they raise becomes status 500.
+    model: has `invoke(Request) -> Reply`, and may have `rest(path, Request) -> Reply` for what is
+    posted elsewhere. Both raise Refused; what else they raise becomes status 500.
     """
     server = _Server(("127.0.0.1", 0), _Handler, bind_and_activate=False)
     server.socket.close()
@@ -40,34 +73,30 @@ class _Handler(BaseHTTPRequestHandler):
         if self.path == "/ping":
             self._send(Reply(b"", TEXT))
         else:
-            self._answer(lambda: self._rest("GET"))
+            self._send(Reply(b"There is nothing here.", TEXT, 404))
 
     def do_POST(self) -> None:
-        if self.path == "/invocations":
-            self._answer(lambda: self.server.model.invoke(self._request()))
-        else:
-            self._answer(lambda: self._rest("POST"))
-
-    def _rest(self, method: str) -> Reply:
-        rest = getattr(self.server.model, "rest", None)
-        if rest is None:
-            raise Refused(404, f"There is nothing at {self.path}.")
-        return rest(method, self.path, self._request())
-
-    def _request(self) -> Request:
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        get = self.headers.get
-        return Request(body, get("Content-Type"), get("Accept"), get(ATTRIBUTES))
-
-    def _answer(self, make) -> None:
         try:
-            reply = make()
+            reply = self._reply()
         except Refused as refused:
             reply = Reply(refused.body.encode(), TEXT, refused.status)
         except Exception as error:
             print(traceback.format_exc(), flush=True)  # the endpoint's log has all of it
             reply = Reply(str(error).encode(), TEXT, 500)
         self._send(reply)
+
+    def _reply(self) -> Reply:
+        model = self.server.model
+        if self.path == "/invocations":
+            return model.invoke(self._request())
+        if hasattr(model, "rest"):
+            return model.rest(self.path, self._request())
+        raise Refused(404, f"There is nothing at {self.path}.")
+
+    def _request(self) -> Request:
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        get = self.headers.get
+        return Request(body, get("Content-Type"), get("Accept"), get(ATTRIBUTES))
 
     def _send(self, reply: Reply) -> None:
         self.send_response(reply.status)

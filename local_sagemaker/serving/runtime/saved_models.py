@@ -1,66 +1,80 @@
-"""SavedModels behind TensorFlow Serving's REST paths, and the image's Python handlers.
+"""A SavedModel behind TensorFlow Serving's REST form, and the image's Python handlers.
 
-    /v1/models/NAME[/versions/N]:predict    POST; GET without :predict tells the versions' states
     /invocations                            the forms of forms.py, or code/inference.py's handlers
+    /v1/models/NAME[/versions/N]:predict    TensorFlow Serving's own, for a `handler`
 
-TensorFlow runs the graph that was saved; Keras is not needed for it.
+TensorFlow runs the graph that was saved; Keras is not needed for it. The handlers' contract is that
+of docker/build_artifacts/sagemaker/python_service.py of
+https://github.com/aws/sagemaker-tensorflow-serving-container, read 2026-11-21.
 """
 
 from __future__ import annotations
 
+import io
 import json
-import os
 import re
-from functools import partial
+import sys
+import threading
+import traceback
+from collections import namedtuple
 from pathlib import Path
 
-from local_sagemaker.serving.runtime import forms, tensors, tfs_handlers
-from local_sagemaker.serving.runtime.messages import JSON, CannotLoad, Reply, Request, error
+from local_sagemaker.serving.runtime import forms
+from local_sagemaker.serving.runtime.forms import error
+from local_sagemaker.serving.runtime.http import JSON, CannotLoad, Refused, Reply, Request
+from local_sagemaker.serving.runtime.toolkit import import_file
 
-SERVABLE = re.compile(r"^/v1/models/([^/:]+)(?:/versions/(\d+))?(?::(\w+))?$")
+SERVABLE = re.compile(r"^/v1/models/([^/:]+)(?:/versions/(\d+))?:(\w+)$")
 DEFAULT_SIGNATURE = "serving_default"
-NAME_VARIABLE = "SAGEMAKER_TFS_DEFAULT_MODEL_NAME"
+Context = namedtuple(
+    "Context",
+    "model_name, model_version, method, rest_uri, grpc_port, channel, custom_attributes, "
+    "request_content_type, accept_header, content_length",
+)
 
 
-def find(folder: Path) -> dict[str, dict[int, Path]]:
-    """Name of a model -> version -> its SavedModel: <name>/<number>/saved_model.pb below `folder`.
+def find(folder: Path) -> Path | None:
+    """The SavedModel below `folder`, <number>/saved_model.pb; of several numbers the highest.
 
-    <number>/saved_model.pb in the folder itself is the model "model".
+    Raises CannotLoad where there are several models: <name>/<number>/saved_model.pb.
     """
-    found: dict[str, dict[int, Path]] = {}
-    for path in sorted(folder.rglob("saved_model.pb")):
-        if re.fullmatch(r"[0-9]+", path.parent.name):
-            name = path.parent.parent.name
-            found.setdefault(name, {})[int(path.parent.name)] = path.parent
-    return found
+    found = [
+        path.parent
+        for path in folder.rglob("saved_model.pb")
+        if re.fullmatch(r"[0-9]+", path.parent.name)
+    ]
+    if len({path.parent for path in found}) > 1:
+        names = ", ".join(sorted({path.parent.name for path in found}))
+        raise CannotLoad(f"it holds several SavedModels ({names}); the local endpoint serves one.")
+    return max(found, key=lambda path: int(path.name), default=None)
 
 
 class TensorFlowServing:
-    """The models of a folder. port: of the worker, told once it listens."""
+    """A SavedModel. port: of the worker, told once it listens."""
 
-    def __init__(self, folder: Path, found: dict[str, dict[int, Path]]) -> None:
-        self.port = 0
-        self.default = os.environ.get(NAME_VARIABLE) or next(iter(found))
-        if self.default not in found:
-            raise CannotLoad(f"{NAME_VARIABLE} is {self.default}; there are {sorted(found)}.")
-        self.models = {
-            name: {number: _Servable(path) for number, path in versions.items()}
-            for name, versions in found.items()
-        }
-        self.handler = tfs_handlers.load(folder / "code" / "inference.py")
+    def __init__(self, saved: Path, code: Path) -> None:
+        import tensorflow as tf  # slow, and not needed by a worker that serves something else
+
+        self.port, self.tf = 0, tf
+        self.name, self.version = saved.parent.name, saved.name
+        self.loaded = tf.saved_model.load(str(saved))  # held: the signatures need its variables
+        self.signatures = self.loaded.signatures
+        if not self.signatures:
+            raise CannotLoad(f"the SavedModel {saved.name} has no signature to serve.")
+        self.handlers = load_handlers(code / "inference.py")
 
     def invoke(self, request: Request) -> Reply:
         """Answer an invocation. Raises Refused."""
-        attributes = forms.attributes(request.attributes)
-        name = attributes.get("tfs-model-name", self.default)
-        version, method = attributes.get("tfs-model-version"), attributes.get("tfs-method")
-        ask = partial(self._predict, name, version, method or "predict")
-        if self.handler is not None:
-            context = tfs_handlers.Context(
-                model_name=attributes.get("tfs-model-name"),
+        asked = forms.attributes(request.attributes)
+        names = ("tfs-model-name", "tfs-model-version", "tfs-method")
+        name, version, method = (asked.get(one) for one in names)
+        self._check(name, version, method or "predict")
+        if self.handlers is not None:
+            context = Context(
+                model_name=name,
                 model_version=version,
                 method=method,
-                rest_uri=self._uri(name, version, method or "predict"),
+                rest_uri=f"http://localhost:{self.port}/v1/models/{self.name}:predict",
                 grpc_port=None,
                 channel=None,
                 custom_attributes=request.attributes,
@@ -68,66 +82,37 @@ class TensorFlowServing:
                 accept_header=request.accept or JSON,
                 content_length=len(request.body),
             )
-            return self.handler.answer(request, context, ask)
-        answer = ask(forms.to_serving_json(request))
+            return self.handlers.answer(request, context, self.predict)
+        answer = self.predict(forms.to_serving_json(request))
         body, kind = forms.accepted(request.accept, answer, JSON)
         return Reply(body.encode(), kind)
 
-    def rest(self, method: str, path: str, request: Request) -> Reply:
-        """TensorFlow Serving's own paths. Raises Refused."""
+    def rest(self, path: str, request: Request) -> Reply:
+        """TensorFlow Serving's own path. Raises Refused."""
         found = SERVABLE.match(path)
         if not found:
-            raise error(404, f"Malformed request: {method} {path}")
-        name, version, verb = found.groups()
-        if method == "GET":
-            return Reply(self._status(name).encode(), JSON)
-        return Reply(self._predict(name, version, verb, request.body.decode()).encode(), JSON)
+            raise error(404, f"Malformed request: POST {path}")
+        self._check(*found.groups())
+        return Reply(self.predict(request.body.decode()).encode(), JSON)
 
-    def _predict(self, name: str, version: str | None, method: str, text: str) -> str:
+    def _check(self, name: str | None, version: str | None, method: str) -> None:
         if method != "predict":
             raise error(400, f"The local endpoint offers :predict, and no :{method}.")
-        versions = self._versions(name)
-        number = int(version) if version else max(versions)
-        if number not in versions:
-            raise error(404, f"Servable not found for request: Specific({name}, {number})")
-        return versions[number].predict(text)
-
-    def _status(self, name: str) -> str:
-        fine = {"error_code": "OK", "error_message": ""}
-        states = [
-            {"version": str(number), "state": "AVAILABLE", "status": fine}
-            for number in sorted(self._versions(name), reverse=True)
-        ]
-        return json.dumps({"model_version_status": states}, indent=1)
-
-    def _versions(self, name: str) -> dict[int, _Servable]:
-        if name not in self.models:
-            raise error(404, f"Servable not found for request: Latest({name})")
-        return self.models[name]
-
-    def _uri(self, name: str, version: str | None, method: str) -> str:
-        middle = f"/versions/{version}" if version else ""
-        return f"http://localhost:{self.port}/v1/models/{name}{middle}:{method}"
-
-
-class _Servable:
-    """One version of a SavedModel."""
-
-    def __init__(self, folder: Path) -> None:
-        import tensorflow as tf  # slow, and not needed by a worker that serves something else
-
-        self.tf = tf
-        self.loaded = tf.saved_model.load(str(folder))  # held: the signatures need its variables
-        self.signatures = self.loaded.signatures
-        if not self.signatures:
-            raise CannotLoad(f"the SavedModel {folder.name} has no signature to serve.")
+        if name not in (None, self.name) or version not in (None, self.version):
+            wanted = f"{name or self.name}, {version or self.version}"
+            raise error(404, f"Servable not found for request: Specific({wanted})")
 
     def predict(self, text: str) -> str:
-        """TensorFlow Serving's request -> its answer, both JSON."""
-        signature = self._signature(text)
+        """TensorFlow Serving's request -> its answer, both JSON. Raises Refused."""
+        asked = forms.parse(text)
+        name = asked.get("signature_name", DEFAULT_SIGNATURE)
+        if name not in self.signatures:
+            known = sorted(self.signatures)
+            raise error(400, f"Serving signature name {name!r} not found; there are {known}.")
+        signature = self.signatures[name]
         specs = signature.structured_input_signature[1]
         kinds = {name: _dtype(spec) for name, spec in specs.items()}
-        arrays, form, _ = tensors.read(text, kinds)
+        arrays = forms.arrays(asked, kinds)
         for name, values in arrays.items():
             if not specs[name].shape.is_compatible_with(values.shape):
                 shapes = f"{list(values.shape)}, and {specs[name].shape} is wanted"
@@ -137,20 +122,8 @@ class _Servable:
             outputs = {name: one.numpy() for name, one in signature(**given).items()}
         except (self.tf.errors.OpError, ValueError, TypeError) as problem:
             raise error(400, str(problem)) from problem
-        count = len(next(iter(arrays.values()))) if form == tensors.ROW else 0
-        return tensors.write(outputs, form, count)
-
-    def _signature(self, text: str):
-        name = DEFAULT_SIGNATURE
-        if "signature_name" in text:
-            try:
-                name = json.loads(text)["signature_name"]
-            except (ValueError, KeyError, TypeError):
-                name = DEFAULT_SIGNATURE
-        if name not in self.signatures:
-            known = sorted(self.signatures)
-            raise error(400, f"Serving signature name {name!r} not found; there are {known}.")
-        return self.signatures[name]
+        rows = len(next(iter(arrays.values()))) if "instances" in asked else None
+        return forms.answer(outputs, rows)
 
 
 def _dtype(spec):
@@ -158,3 +131,65 @@ def _dtype(spec):
     import numpy as np
 
     return np.dtype(spec.dtype.as_numpy_dtype)
+
+
+class Response:
+    """What an output_handler gets: TensorFlow Serving's answer, as `requests` would show it."""
+
+    def __init__(self, status_code: int, text: str) -> None:
+        self.status_code, self.content, self.text = status_code, text.encode(), text
+        self.ok, self.encoding = status_code < 400, "utf-8"
+        self.headers = {"Content-Type": "application/json"}
+
+    def json(self) -> object:
+        return json.loads(self.text)
+
+
+class Handlers:
+    """code/inference.py: `input_handler` and `output_handler`, or `handler`.
+
+    Their Python runs for one request at a time.
+    """
+
+    def __init__(self, module) -> None:
+        self.lock = threading.Lock()
+        self.whole = getattr(module, "handler", None)
+        self.before = getattr(module, "input_handler", None)
+        self.after = getattr(module, "output_handler", None)
+        if self.whole is None and (self.before is None or self.after is None):
+            raise CannotLoad(
+                "code/inference.py has neither a `handler` nor both an `input_handler` and an "
+                "`output_handler`."
+            )
+
+    def answer(self, request: Request, context: Context, predict) -> Reply:
+        """Answer an invocation. predict: TensorFlow Serving, JSON to JSON. Raises Refused."""
+        try:
+            body, kind = self._run(request, context, predict)
+            return Reply(body.encode() if isinstance(body, str) else body, kind)
+        except Exception as problem:
+            print(traceback.format_exc(), flush=True)
+            raise error(500, str(problem)) from problem
+
+    def _run(self, request: Request, context: Context, predict) -> tuple[bytes | str, str]:
+        data = io.BytesIO(request.body)
+        if self.whole:
+            with self.lock:
+                return self.whole(data, context)
+        with self.lock:
+            prepared = self.before(data, context)
+        text = prepared.decode() if isinstance(prepared, bytes) else prepared
+        try:
+            response = Response(200, predict(text))
+        except Refused as refused:  # it is for the output_handler to say what that means
+            response = Response(refused.status, refused.body)
+        with self.lock:
+            return self.after(response, context)
+
+
+def load_handlers(path: Path) -> Handlers | None:
+    """The handlers of an inference.py; None if there is none. Raises CannotLoad."""
+    if not path.is_file():
+        return None
+    sys.path[:0] = [str(path.parent), str(path.parent / "lib")]
+    return Handlers(import_file(path))

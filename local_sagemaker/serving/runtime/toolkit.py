@@ -1,12 +1,12 @@
 """model_fn, input_fn, predict_fn, output_fn, transform_fn: the PyTorch image's contract.
 
 The contract is src/sagemaker_inference/transformer.py of
-https://github.com/aws/sagemaker-inference-toolkit and the default functions of
-https://github.com/aws/sagemaker-pytorch-inference-toolkit, both read 2026-11-21.
+https://github.com/aws/sagemaker-inference-toolkit, read 2026-11-21.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import inspect
 import os
 import sys
@@ -15,12 +15,12 @@ import traceback
 from pathlib import Path
 from types import SimpleNamespace
 
-from local_sagemaker.serving.runtime import codec, sklearn_defaults, torch_defaults
-from local_sagemaker.serving.runtime.code import import_file
-from local_sagemaker.serving.runtime.messages import JSON, CannotLoad, Refused, Reply, Request
+from local_sagemaker.serving.runtime.defaults import SKLEARN_DEFAULTS, TEXT, TORCH_DEFAULTS
+from local_sagemaker.serving.runtime.http import JSON, CannotLoad, Refused, Reply, Request
 
 NAMES = ("model_fn", "input_fn", "predict_fn", "output_fn", "transform_fn")
 ANY = "*/*"
+SCIKIT_LEARN = "scikit-learn"  # in the name of its image
 
 
 class Toolkit:
@@ -33,9 +33,9 @@ class Toolkit:
         self.folder, self.lock, self.port = folder, threading.Lock(), 0
         self.context = SimpleNamespace(system_properties={"model_dir": str(folder)})
         self.functions = _functions(_script(folder / "code"))
-        scikit = "scikit-learn" in os.environ.get("LOCAL_SAGEMAKER_IMAGE", "")
-        self.defaults = sklearn_defaults if scikit else torch_defaults
-        load = self.functions.get("model_fn") or self.defaults.model
+        scikit = SCIKIT_LEARN in os.environ.get("LOCAL_SAGEMAKER_IMAGE", "")
+        self.functions = (SKLEARN_DEFAULTS if scikit else TORCH_DEFAULTS) | self.functions
+        load = self.functions["model_fn"]
         try:
             self.model = self._call(load, str(folder))
         except CannotLoad:
@@ -51,7 +51,7 @@ class Toolkit:
             accept = os.environ.get("SAGEMAKER_DEFAULT_INVOCATIONS_ACCEPT", JSON)
         kind = request.content_type
         try:
-            data = request.body.decode() if kind in codec.TEXT else request.body
+            data = request.body.decode() if kind in TEXT else request.body
             with self.lock:
                 result = self._transform(data, kind, accept)
             return _reply(result, accept)
@@ -66,11 +66,9 @@ class Toolkit:
         functions = self.functions
         if "transform_fn" in functions:
             return self._call(functions["transform_fn"], self.model, data, kind, accept)
-        read = functions.get("input_fn") or self.defaults.input
-        predict = functions.get("predict_fn") or self.defaults.predict
-        write = functions.get("output_fn") or self.defaults.output
-        prediction = self._call(predict, self._call(read, data, kind), self.model)
-        return self._call(write, prediction, accept)
+        read = self._call(functions["input_fn"], data, kind)
+        prediction = self._call(functions["predict_fn"], read, self.model)
+        return self._call(functions["output_fn"], prediction, accept)
 
     def _call(self, function, *arguments):
         """Call with the context too, where the function takes one argument more."""
@@ -115,3 +113,19 @@ def _reply(result: object, accept: str) -> Reply:
     if not isinstance(body, bytes | bytearray):
         raise TypeError(f"The answer is a {type(body).__name__}; it must be str or bytes.")
     return Reply(bytes(body), kind)
+
+
+def import_file(path: Path):
+    """The module of a file that came with a model. Raises CannotLoad with the traceback's last
+    line."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        print(traceback.format_exc(), flush=True)
+        raise CannotLoad(
+            f"code/{path.name} cannot be imported: {type(error).__name__}: {error}"
+        ) from error
+    return module

@@ -12,9 +12,7 @@ from keras.layers import Dense
 
 model = tf.keras.Sequential([Dense(2, input_shape=(3,))])
 model.compile(optimizer=tf.keras.optimizers.legacy.SGD(0.01), loss="mse")
-model.fit(tf.zeros((4, 3)), tf.zeros((4, 2)), verbose=0)
 model.reset_states()
 print("RATE", round(float(keras.backend.get_value(model.optimizer.lr)), 4))
 path = os.path.join(os.environ["SM_MODEL_DIR"], "weights.h5")
 model.save_weights(path)
-os.system(f"cd /tmp && tar czf x.tgz -C {os.environ['SM_MODEL_DIR']} weights.h5 2>/dev/null")

@@ -1,4 +1,7 @@
-"""As the script-mode samples of TensorFlow with model_dir in S3, and a Session in the job."""
+"""As the script-mode samples of TensorFlow with model_dir in S3, and a Session in the job.
+
+At last it does what is a notebook's first line: the SDK asks STS, at an address of its own.
+"""
 
 import argparse
 import os
@@ -20,3 +23,4 @@ logs = os.path.join("/opt/ml/output/tensorboard", "events.out.tfevents.1")
 os.makedirs(os.path.dirname(logs), exist_ok=True)
 with open(logs, "w") as stream:
     stream.write("event")
+print("ROLE", session.account_id())
