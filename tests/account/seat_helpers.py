@@ -142,27 +142,29 @@ def stream(session, group: str, name: str) -> None:
 
 def names_left(session) -> list[str]:
     """Everything in the account whose name begins like the seat's, asked of the services."""
-    prefix, found = session.job_prefix, []
-    api, logs = session.client("sagemaker"), session.client("logs")
-    for call, many, one in [
-        (api.list_training_jobs, "TrainingJobSummaries", "TrainingJobName"),
-        (api.list_endpoints, "Endpoints", "EndpointName"),
-        (api.list_endpoint_configs, "EndpointConfigs", "EndpointConfigName"),
-        (api.list_models, "Models", "ModelName"),
-        (api.list_notebook_instances, "NotebookInstances", "NotebookInstanceName"),
-        (session.client("s3").list_buckets, "Buckets", "Name"),
-        (session.client("cloudformation").describe_stacks, "Stacks", "StackName"),
-        (session.client("iam").list_roles, "Roles", "RoleName"),
-    ]:
-        found += [each[one] for each in call()[many]]
-    repositories = session.client("ecr").describe_repositories()["repositories"]
-    found += [each["repositoryName"] for each in repositories]
-    groups = [each["logGroupName"] for each in logs.describe_log_groups()["logGroups"]]
-    found += [name.split("/")[-1] for name in groups]
-    for group in (LOG_GROUP, NOTEBOOK_LOGS):
-        if group in groups:
-            streams = logs.describe_log_streams(logGroupName=group)["logStreams"]
-            found += [each["logStreamName"] for each in streams]
+    prefix = session.job_prefix
+
+    def names(service: str, operation: str, many: str, one: str, **request) -> list[str]:
+        pages = session.client(service).get_paginator(operation).paginate(**request)
+        return [each[one] for page in pages for each in page.get(many, [])]
+
+    groups = names("logs", "describe_log_groups", "logGroups", "logGroupName")
+    found = [
+        *names("sagemaker", "list_training_jobs", "TrainingJobSummaries", "TrainingJobName"),
+        *names("sagemaker", "list_endpoints", "Endpoints", "EndpointName"),
+        *names("sagemaker", "list_endpoint_configs", "EndpointConfigs", "EndpointConfigName"),
+        *names("sagemaker", "list_models", "Models", "ModelName"),
+        *names("sagemaker", "list_notebook_instances", "NotebookInstances", "NotebookInstanceName"),
+        *names("s3", "list_buckets", "Buckets", "Name"),
+        *names("cloudformation", "describe_stacks", "Stacks", "StackName"),
+        *names("iam", "list_roles", "Roles", "RoleName"),
+        *names("ecr", "describe_repositories", "repositories", "repositoryName"),
+        *(group.split("/")[-1] for group in groups),
+    ]
+    for group in {LOG_GROUP, NOTEBOOK_LOGS}.intersection(groups):
+        found += names(
+            "logs", "describe_log_streams", "logStreams", "logStreamName", logGroupName=group
+        )
     return sorted(name for name in found if name.startswith(prefix))
 
 

@@ -22,7 +22,7 @@ SEATS = "ann,ann2,bob"
 
 
 @pytest.fixture
-def run(own_endpoint, monkeypatch):
+def run(own_endpoint, clean_aws_in_module, monkeypatch):
     """Runs `workshop ...`; exit code and output."""
     monkeypatch.setenv("COLUMNS", "150")
 
@@ -107,7 +107,9 @@ def test_the_room_with_the_list_goes_last_and_stays_when_a_seat_cannot(run, monk
     assert code == 0 and "of 2 seats and of the class" in out, "the list was still there"
 
 
-def test_a_seat_that_cannot_be_made_does_not_stop_the_others(own_endpoint, monkeypatch):
+def test_a_seat_that_cannot_be_made_does_not_stop_the_others(
+    own_endpoint, clean_aws_in_module, monkeypatch
+):
     session = workshop.session("local", seat="class")
     deploy = stacks.deploy
 

@@ -2,9 +2,11 @@
 
 import boto3
 import pytest
+from botocore.client import BaseClient
+from botocore.exceptions import ClientError
 from botocore.stub import Stubber
-from jobs_helpers import job
 from moto import mock_aws
+from test_preflight_rules import job
 
 from workshop.account.preflight import all_ok, ask, asking
 from workshop.account.preflight.derived import Job
@@ -16,11 +18,11 @@ MANIFEST = '{"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifes
 REGISTRY = f"{ACCOUNT}.dkr.ecr.us-east-1.amazonaws.com"
 
 
-@pytest.fixture
-def session(monkeypatch):
+@pytest.fixture(scope="module")
+def session():
     """A session whose calls moto answers, in this process."""
-    monkeypatch.setenv("MOTO_ACCOUNT_ID", ACCOUNT)
-    with mock_aws():
+    with pytest.MonkeyPatch.context() as patch, mock_aws():
+        patch.setenv("MOTO_ACCOUNT_ID", ACCOUNT)
         yield Session("aws", "tests", _boto_session())
 
 
@@ -116,9 +118,6 @@ def test_a_question_without_an_answer_is_said_and_fails_nothing(session):
 
 
 def test_missing_permission_is_named(monkeypatch):
-    from botocore.client import BaseClient
-    from botocore.exceptions import ClientError
-
     def refuse(_, operation, __):
         raise ClientError({"Error": {"Code": "AccessDeniedException"}}, operation)
 
@@ -126,6 +125,13 @@ def test_missing_permission_is_named(monkeypatch):
     found = ask(job(), Session("aws", "tests", _boto_session()))
     assert all_ok(found) and [one.ok for one in found] == [None, None]
     assert "may not call DescribeImages (AccessDeniedException)" in found[1].reason
+
+
+@pytest.fixture(scope="module")
+def repository(session):
+    ecr = session.client("ecr")
+    ecr.create_repository(repositoryName="horovod")
+    ecr.put_image(repositoryName="horovod", imageManifest=MANIFEST, imageTag="1")
 
 
 @pytest.mark.parametrize(
@@ -137,21 +143,18 @@ def test_missing_permission_is_named(monkeypatch):
         ("docker.io/library/python:3", None, "is not an address in ECR"),
     ],
 )
-def test_an_image_of_ones_own_is_looked_for(session, address, ok, said):
-    ecr = session.client("ecr")
-    ecr.create_repository(repositoryName="horovod")
-    ecr.put_image(repositoryName="horovod", imageManifest=MANIFEST, imageTag="1")
+def test_an_image_of_ones_own_is_looked_for(session, repository, address, ok, said):
     (found,) = asking.image(Job(job(image_uri=address)), session)
     assert found.ok is ok and said in found.reason
 
 
-def test_the_local_endpoint_needs_no_image(session):
-    session.target = "local"
+def test_the_local_endpoint_needs_no_image(session, monkeypatch):
+    monkeypatch.setattr(session, "target", "local")
     (found,) = asking.image(Job(job()), session)
     assert found.ok is None and "pulls no image" in found.reason
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def network(session):
     """A VPC with two subnets, /28 in one zone and /20 in another; ids by name."""
     ec2 = session.client("ec2")

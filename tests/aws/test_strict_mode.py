@@ -10,6 +10,7 @@ import pytest
 from aws_calls import read
 from lesson_runs import recorded
 
+pytestmark = pytest.mark.soak  # as all that runs in strict mode
 CALLS = """
 import json, boto3
 from botocore.exceptions import ClientError
