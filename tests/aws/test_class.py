@@ -7,7 +7,7 @@ import pytest
 import stacks_harness
 from aws_calls import ACCOUNT, REGION, SAGEMAKER, Call, World, in_the_vpc
 from deployed_policies import seat_of
-from linting_helpers import policy_findings
+from linting_helpers import as_document, policy_findings
 from policy_evaluator import ALLOWED, Request, decision
 from test_what_is_denied import ENDED, let_through, sagemaker, training
 
@@ -48,8 +48,7 @@ def managed(session):
     for one in iam.list_policies(Scope="Local")["Policies"]:
         which = {"PolicyArn": one["Arn"], "VersionId": one["DefaultVersionId"]}
         document = iam.get_policy_version(**which)["PolicyVersion"]["Document"]
-        name = one["PolicyName"].split("-")[3]
-        found[name] = document if isinstance(document, dict) else json.loads(document)
+        found[one["PolicyName"].split("-")[3]] = as_document(document)
     return found
 
 
@@ -59,8 +58,7 @@ def trusted(session):
     for role in session.client("iam").list_roles()["Roles"]:
         _, seat, _, kind, *_ = role["RoleName"].split("-")
         if kind == "NotebookRole":
-            document = role["AssumeRolePolicyDocument"]
-            found[seat] = document if isinstance(document, dict) else json.loads(document)
+            found[seat] = as_document(role["AssumeRolePolicyDocument"])
     return found
 
 
@@ -217,7 +215,7 @@ def test_parliament_finds_nothing_in_the_classs_policies(room):
     (own,) = [one for one in room.seats["s01"].policies["TrainingRole"] if "ec2:Subnet" in str(one)]
     newer = "sagemaker:DeleteTrainingJob"  # botocore has it, parliament 1.6.4 does not yet
     found = {
-        name: [one for one in policy_findings(json.dumps(document)) if newer not in one]
+        name: [one for one in policy_findings(document) if newer not in one]
         for name, document in {**documents, "jobs-in-the-subnets": own}.items()
     }
     assert found == {

@@ -1,6 +1,5 @@
 """CloudFormation in this process, as the local endpoint has it, and sessions whose calls fail."""
 
-import warnings
 from contextlib import contextmanager
 from functools import cache
 from types import SimpleNamespace
@@ -21,8 +20,7 @@ def aws(monkeypatch):
     deleted_stacks.freeze()
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "test")
-    with warnings.catch_warnings(), moto.mock_aws():
-        warnings.filterwarnings("ignore", "Tried to parse AWS::S3::BucketPolicy")
+    with moto.mock_aws():
         yield
 
 
@@ -48,7 +46,8 @@ def session(seat, fault=None):
         fault.watch(found)
         return found
 
-    return SimpleNamespace(seat=seat, region=REGION, target="local", client=client)
+    where = {"region": REGION, "target": "local", "job_prefix": f"workshop-{seat}-"}
+    return SimpleNamespace(seat=seat, client=client, **where)
 
 
 class Fault:
