@@ -9,7 +9,6 @@ from moto import mock_aws
 from test_preflight_rules import job
 
 from workshop.account.preflight import all_ok, ask, asking
-from workshop.account.preflight.derived import Job
 from workshop.cli.preflight import _serving_type
 from workshop.jobs.session import Session
 
@@ -77,7 +76,7 @@ ALL = "Number of instances across all training jobs"
     ],
 )
 def test_what_the_quotas_allow(changes, quotas, ok, said):
-    found = list(asking.quota(Job(job(**changes)), Quotas(**(USUAL | quotas))))
+    found = list(asking.quota(job(**changes), Quotas(**(USUAL | quotas))))
     assert [one.ok for one in found] == ok and said in found[-1].reason
     if "The quota" in found[-1].reason:
         assert "Request an increase" in found[-1].remedy and "12 to 24 hours" in found[-1].remedy
@@ -107,7 +106,7 @@ def test_the_lesson_that_serves_is_known_by_its_parameter():
 
 def test_quotas_are_read_once_for_all_jobs_of_a_session():
     session = Quotas(**{"ml.c5.xlarge for training job usage": 4})
-    assert list(asking.quota(Job(job()), session)) == list(asking.quota(Job(job()), session))
+    assert list(asking.quota(job(), session)) == list(asking.quota(job(), session))
     assert session.calls == 1
 
 
@@ -144,13 +143,13 @@ def repository(session):
     ],
 )
 def test_an_image_of_ones_own_is_looked_for(session, repository, address, ok, said):
-    (found,) = asking.image(Job(job(image_uri=address)), session)
+    (found,) = asking.image(job(image_uri=address), session)
     assert found.ok is ok and said in found.reason
 
 
 def test_the_local_endpoint_needs_no_image(session, monkeypatch):
     monkeypatch.setattr(session, "target", "local")
-    (found,) = asking.image(Job(job()), session)
+    (found,) = asking.image(job(), session)
     assert found.ok is None and "pulls no image" in found.reason
 
 
@@ -211,6 +210,6 @@ def test_a_network(session, network, subnets, group, changes, ok, said):
         "subnets": tuple(network[name] for name in subnets),
         "security_group_ids": (network[group],),
     }
-    (found,) = asking.network(Job(job(**(ids | changes))), session)
+    (found,) = asking.network(job(**(ids | changes)), session)
     assert found.ok is ok and said in found.reason
     assert bool(found.remedy) is not ok

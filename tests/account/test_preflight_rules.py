@@ -3,7 +3,6 @@
 import pytest
 
 from workshop.account.preflight import BadConfiguration, JobConfiguration, all_ok, check, of
-from workshop.account.preflight.derived import Job
 from workshop.account.preflight.rules import WHEN, _cases, rules
 from workshop.paths import TRAIN
 
@@ -191,7 +190,7 @@ def test_a_bad_job_is_told_what_why_and_what_to_do(rule, configuration, says):
 
 def spoken(configuration) -> set[str]:
     """The rules that speak against a job."""
-    answers = {name: when(Job(configuration)) for name, when in WHEN.items()}
+    answers = {name: when(configuration) for name, when in WHEN.items()}
     return {name for name, answer in answers.items() if list(_cases(answer))}
 
 

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from packaging.version import Version
 
-from workshop.account.preflight.derived import Job
 from workshop.account.preflight.facts import facts
 from workshop.account.preflight.job import JobConfiguration
 from workshop.jobs.lesson_jobs import JOBS, lesson_jobs
@@ -19,14 +18,11 @@ FACTS = facts()
 def job(image):
     """A job in an image, as preflight sees it. Its Python is the one that the SDK's list has."""
     python = "py" + "".join(image["python"].split(".")[:2])
-    return Job(
-        JobConfiguration(
-            framework=image["framework"],
-            framework_version=image["framework_version"],
-            py_version=python,
-            instance_type="ml.p4d.24xlarge" if image["file"].endswith("gpu") else "ml.c5.xlarge",
-            instance_count=1,
-        )
+    return JobConfiguration(
+        framework=image["framework"],
+        framework_version=image["framework_version"],
+        py_version=python,
+        instance_type="ml.p4d.24xlarge" if image["file"].endswith("gpu") else "ml.c5.xlarge",
     )
 
 

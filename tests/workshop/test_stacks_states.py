@@ -189,18 +189,18 @@ def test_a_failed_deletion_tells_the_cause():
 def test_what_is_still_in_use_is_deleted_once_it_is_free(monkeypatch):
     """SageMaker removes a job's network interfaces minutes after its end."""
     slept = []
-    monkeypatch.setattr(stacks.time, "sleep", slept.append)
+    monkeypatch.setattr(seat.time, "sleep", slept.append)
     fake = deletion("DELETE_FAILED", "DELETE_FAILED", None)
     assert down(fake) == ["workshop-me-network"]
-    assert fake.changes == ["DeleteStack"] * 3 and slept == [stacks.PAUSE_SECONDS] * 2
+    assert fake.changes == ["DeleteStack"] * 3 and slept == [seat.PAUSE_SECONDS] * 2
 
 
 def test_what_stays_in_use_is_told(monkeypatch):
-    monkeypatch.setattr(stacks.time, "sleep", lambda _: None)
+    monkeypatch.setattr(seat.time, "sleep", lambda _: None)
     fake = deletion("DELETE_FAILED")
     with pytest.raises(stacks.StackError, match="TrainingSubnet: has dependencies"):
         down(fake)
-    assert len(fake.changes) == stacks.TRIES
+    assert len(fake.changes) == seat.TRIES
 
 
 def test_down_waits_for_what_is_under_way_before_it_deletes():
