@@ -172,7 +172,7 @@ class Calls:
     """Sees a session's calls, and refuses some."""
 
     def __init__(self, session) -> None:
-        self.made: list[str] = []
+        self.session, self.made = session, []
         self.refused: dict[str, int] = {}
         session.boto_session.events.register_first("before-call", self._before)
         session.clients.clear()  # they have the events of the time when they were made
