@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import tarfile
 import time
 from collections.abc import Callable
 
@@ -61,6 +63,18 @@ def job(session, name: str, tags: list[dict] | None = None, code: str = "") -> s
         client.stop_training_job(TrainingJobName=full)
         until(lambda: status(session, full) in FINAL)
     return full
+
+
+def packed(session, name: str, script: bytes) -> str:
+    """Put a .tar.gz that holds one file into the seat's bucket. Its address."""
+    raw = io.BytesIO()
+    with tarfile.open(fileobj=raw, mode="w:gz") as archive:
+        info = tarfile.TarInfo(name)
+        info.size = len(script)
+        archive.addfile(info, io.BytesIO(script))
+    key = f"code/{len(script)}.tar.gz"
+    session.client("s3").put_object(Bucket=session.bucket, Key=key, Body=raw.getvalue())
+    return f"s3://{session.bucket}/{key}"
 
 
 def status(session, full: str) -> str:
