@@ -1,4 +1,8 @@
-"""What does not go together in a job. When a rule speaks is here; what it says is in rules.toml."""
+"""What does not go together in a job. When a rule speaks is here; what it says is in rules.toml.
+
+There is no rule about what the SDK's own estimators refuse at once and with a reason, such as
+torch_distributed on CPUs, or subnets without security_group_ids.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +28,7 @@ from workshop.account.prices import Cost, PriceNotKnown, cost
 from workshop.paths import SCRIPTS, TRAIN
 
 RULES = Path(__file__).with_name("rules.toml")
-LOCAL_MODE = ("local", "local_gpu")
 NOT_OURS = ("modelparallel",)  # model parallel training, which this course does not teach
-ACCELERATED = ("p", "g", "trn")  # families of instances with GPUs or Trainium chips
 
 
 def check(configuration: JobConfiguration | None = None, **fields) -> list[Finding]:
@@ -160,7 +162,7 @@ def _near(name: str, known: Iterable[str], example: str, count: int = 1) -> str:
 
 def _unknown_type(job: JobConfiguration) -> Iterator[dict]:
     name, known = job.instance_type, training_types()
-    if name not in (*known, *LOCAL_MODE) and f"ml.{name}" not in known:
+    if name not in known and f"ml.{name}" not in known:
         yield {"hint": _near(name, known, "For example: ml.c5.xlarge.", count=3)}
 
 
@@ -235,12 +237,6 @@ def _no_dictionaries(job: JobConfiguration) -> Iterator[dict]:
             yield {"key": key, "value": value}
 
 
-def _dataparallel(job: JobConfiguration) -> Iterator[dict]:
-    inner = _dictionaries(job).get("smdistributed", {}).get("dataparallel", {})
-    if not isinstance(inner, Mapping):
-        yield {"value": inner}
-
-
 def _not_true(job: JobConfiguration) -> Iterator[dict]:
     for key, value in _dictionaries(job).items():
         if value.get("enabled") not in (True, False, None):
@@ -267,29 +263,6 @@ def _no_horovod(job: JobConfiguration) -> bool:
     # mpirun starts other scripts as well: Open MPI and mpi4py are in all of these images.
     torch_alone = job.framework == "pytorch" and job.script and "horovod" not in job.script
     return bool(job.mpi) and _newer(job, job.last_horovod) and not torch_alone
-
-
-def _torchrun_not_listed(job: JobConfiguration) -> Iterator[dict]:
-    if not _on(job, "torch_distributed", "pytorch") or job.image_uri or not _accelerated(job):
-        return
-    from sagemaker import fw_utils  # slow
-
-    if job.family.startswith("trn"):
-        listed = fw_utils.TRAINIUM_SUPPORTED_TORCH_DISTRIBUTED_FRAMEWORK_VERSIONS
-    else:
-        listed = fw_utils.TORCH_DISTRIBUTED_GPU_SUPPORTED_FRAMEWORK_VERSIONS
-    if job.framework_version not in listed:
-        yield {"listed": ", ".join(listed)}
-
-
-def _smddp_not_listed(job: JobConfiguration) -> Iterator[dict]:
-    if not _on(job, "smdistributed", "pytorch") or job.image_uri or _smddp_is_over(job):
-        return
-    from sagemaker import fw_utils  # slow
-
-    listed = fw_utils.SM_DATAPARALLEL_SUPPORTED_FRAMEWORK_VERSIONS["pytorch"]
-    if job.framework_version not in listed:
-        yield {"last": listed[-1]}
 
 
 def _smddp_is_over(job: JobConfiguration) -> bool:
@@ -319,10 +292,6 @@ def _newer(job: JobConfiguration, last: str) -> bool:
     return bool(job.version) and job.version > Version(last)
 
 
-def _accelerated(job: JobConfiguration) -> bool:
-    return job.family.startswith(ACCELERATED)
-
-
 def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value > 0
 
@@ -332,7 +301,6 @@ def _is_count(value: object) -> bool:
 WHEN: dict[str, Callable[[JobConfiguration], object]] = {
     # instances
     "no instance": lambda job: job.instance_count < 1,
-    "local mode": lambda job: job.instance_type in LOCAL_MODE,
     "EC2 type": lambda job: f"ml.{job.instance_type}" in training_types(),
     "unknown type": _unknown_type,
     "unknown region": _unknown_region,
@@ -351,7 +319,6 @@ WHEN: dict[str, Callable[[JobConfiguration], object]] = {
     "unknown key": _unknown_keys,
     "no dictionary": _no_dictionaries,
     "unknown option": _unknown_options,
-    "dataparallel": _dataparallel,
     "enabled is not True": _not_true,
     "not enabled": _all_off,
     "two at once": lambda job: (
@@ -380,12 +347,6 @@ WHEN: dict[str, Callable[[JobConfiguration], object]] = {
     "MPI options": lambda job: not isinstance(job.mpi_options, str),
     "NCCL_DEBUG": lambda job: "--NCCL_DEBUG" in str(job.mpi_options),
     "torchrun for TensorFlow": lambda job: _on(job, "torch_distributed", "tensorflow"),
-    # The SDK checks neither type nor version of somebody's own image.
-    "torchrun without accelerator": lambda job: (
-        _on(job, "torch_distributed", "pytorch") and not job.image_uri and not _accelerated(job)
-    ),
-    "torchrun, not listed": _torchrun_not_listed,
-    "Trainium": lambda job: job.family.startswith("trn") and job.enabled - {"torch_distributed"},
     # SMDDP: few types, few versions, one launcher
     "SMDDP on P5": lambda job: _smddp_type(job) == "p5",
     "SMDDP on P3": lambda job: _smddp_type(job) == "p3",
@@ -393,7 +354,6 @@ WHEN: dict[str, Callable[[JobConfiguration], object]] = {
     "SMDDP on other types": lambda job: _smddp_type(job) == "other",
     "SMDDP, TensorFlow too new": lambda job: job.framework == "tensorflow" and _smddp_is_over(job),
     "SMDDP, PyTorch too new": lambda job: job.framework == "pytorch" and _smddp_is_over(job),
-    "SMDDP, not listed": _smddp_not_listed,
     "SMDDP by torchrun": lambda job: (
         "smddp" in job.script
         and job.enabled == {"torch_distributed"}
@@ -402,7 +362,5 @@ WHEN: dict[str, Callable[[JobConfiguration], object]] = {
     # limits: what SageMaker does not refuse itself, at once and for nothing
     "spot without checkpoints": lambda job: job.use_spot and not job.checkpoint_s3_uri,
     # network
-    "subnets without groups": lambda job: job.subnets and not job.security_group_ids,
-    "groups without subnets": lambda job: job.security_group_ids and not job.subnets,
     "EFA over subnets": _efa_over_subnets,
 }
