@@ -222,7 +222,6 @@ def test_what_is_not_known_is_said_and_does_not_fail():
         ({"instance_count": "2"}, "instance_count is '2'"),
         ({"instance_count": True}, "instance_count is True"),
         ({"distribution": "mpi"}, "distribution is 'mpi'; it must be a dictionary"),
-        ({"subnets": ["subnet-a"]}, "subnets is"),
         ({"py_version": None}, "py_version are needed, or an image_uri"),
     ],
 )

@@ -30,7 +30,7 @@ def room(request):
         seats = {name: seat_of(stacks_harness.session(name), classroom.PER_SEAT) for name in names}
         policies, trusts = managed(session), trusted(session)
         calls = []
-        watched = recording(session, calls)
+        watched = stacks_harness.recording("class", calls)
         classroom.status(watched)
         classroom.costs(watched)
         reports, failed = classroom.clean(watched, say=lambda _: None)
@@ -60,23 +60,6 @@ def trusted(session):
         if kind == "NotebookRole":
             found[seat] = as_document(role["AssumeRolePolicyDocument"])
     return found
-
-
-def recording(session, calls):
-    """The session with clients that note their calls."""
-
-    def client(service):
-        found = stacks_harness.shared().client(service)
-        call = found._make_api_call
-
-        def noted(operation, request):
-            calls.append(Call(service, operation, request))
-            return call(operation, request)
-
-        found._make_api_call = noted
-        return found
-
-    return SimpleNamespace(target="local", seat="class", region=REGION, client=client)
 
 
 def test_seats_share_one_vpc_and_nothing_else(room):
@@ -143,7 +126,7 @@ def asked_for(room):
     """The instructor's requests: recorded calls, and what CloudFormation does in their name."""
     world, found = World(), []
     everything = {"workshop": "data-parallel"}
-    for call in room.calls:
+    for call in (Call(*one) for one in room.calls):
         if call.request.get("StackName", "").endswith("-room") and call.operation == "DeleteStack":
             continue  # the administrator's, who made it
         found += world.asked(call)

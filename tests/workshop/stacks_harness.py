@@ -50,6 +50,25 @@ def session(seat, fault=None):
     return SimpleNamespace(seat=seat, client=client, **where)
 
 
+def recording(seat, calls: list, target="local"):
+    """A session whose clients add (service, operation, request) to calls, and answer."""
+
+    def client(service, **_):
+        found = shared().client(service)
+        call = found._make_api_call
+
+        def noted(operation, request):
+            calls.append((service, operation, request))
+            return call(operation, request)
+
+        found._make_api_call = noted
+        return found
+
+    made = session(seat)
+    made.target, made.client, made.boto_session = target, client, SimpleNamespace(client=client)
+    return made
+
+
 class Fault:
     """The connection is lost at the n-th call: "before-call" it got there, or "after-call"."""
 

@@ -31,7 +31,7 @@ class JobConfiguration:
     0 without a warm pool, seconds is what the job is expected to be billed, if known.
     script: the entry point's text; empty if it is not available. name: for display.
 
-    Raises BadConfiguration for a framework, a number or ids that no job could have.
+    Raises BadConfiguration for a framework or a number that no job could have.
     """
 
     framework: str
@@ -65,9 +65,6 @@ class JobConfiguration:
         for name in ("instance_count", "max_run", "keep_alive"):
             if type(getattr(self, name)) is not int:
                 raise BadConfiguration(f"{name} is {getattr(self, name)!r}; it must be an int.")
-        for name in ("subnets", "security_group_ids"):
-            if not isinstance(getattr(self, name), tuple):
-                raise BadConfiguration(f"{name} is {getattr(self, name)!r}; it must be a tuple.")
         if not self.image_uri and not (self.framework_version and self.py_version):
             raise BadConfiguration(
                 "framework_version and py_version are needed, or an image_uri in their place."
