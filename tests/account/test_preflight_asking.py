@@ -65,12 +65,7 @@ ALL = "Number of instances across all training jobs"
         ({}, USUAL, [True], "is 4; this job takes 2"),
         (P4D, {"ml.p4d.24xlarge for training job usage": 0}, [False], "is 0 in us-east-1"),
         (SPOT, {"ml.c5.xlarge for spot training job usage": 1}, [False], "for spot training"),
-        (
-            {"keep_alive": 60},
-            {"ml.c5.xlarge for training warm pool usage": 0},
-            [True, False],
-            "warm",
-        ),
+        ({"keep_alive": 60}, NO_POOL, [True, False], "warm"),
         ({"instance_count": 4}, {ALL: 3}, [True, False], f'"{ALL}" is 3 in us-east-1'),
         ({"instance_type": "ml.m5.large"}, {}, [False], "not seem to offer ml.m5.large"),
     ],

@@ -40,20 +40,6 @@ def statements(template):
     return found
 
 
-def unexplained_stars(text):
-    """The statements with a "*" that stands for all there is, and no comment in or above them.
-
-    What ends in /* or -* is no such star: it is narrowed by what comes before.
-    """
-    found = []
-    for block in re.split(r"\n(?= +- Sid:)", text)[1:]:
-        above = text[: text.index(block)].rstrip().rsplit("\n", 1)[-1]
-        wide = re.search(r'"\*"|:\*:|"[a-z0-9-]+:\*"', block)
-        if wide and "# " not in block and not above.strip().startswith("#"):
-            found.append(block.split("\n")[0].strip())
-    return found
-
-
 def test_every_template_is_a_stack_and_every_stack_has_one():
     assert {path.stem for path in TEMPLATES} == {*stacks.ALL, stacks.ROOM}
 
@@ -75,11 +61,6 @@ def test_statements_are_named_and_narrow(path):
             assert not [action for action in actions if "*" in action], one["Sid"]
     assert "FullAccess" not in path.read_text()
     assert "ManagedPolicyArns" not in path.read_text()
-
-
-@each_template
-def test_every_star_has_its_reason(path):
-    assert unexplained_stars(path.read_text()) == []
 
 
 @each_template
