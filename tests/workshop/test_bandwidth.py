@@ -10,7 +10,6 @@ from click.testing import CliRunner
 from local_sagemaker import daemon
 from local_sagemaker.cluster import linux, probe
 from local_sagemaker.jobs.network import table
-from workshop.account import prices
 from workshop.cli.bandwidth import links as command
 from workshop.jobs import bandwidth
 
@@ -110,14 +109,6 @@ def test_a_setting_that_somebody_broke_is_an_error_with_a_way_out(state):
     run("--wide")
     daemon.forget(state)
     assert not (state / "links").exists(), "`workshop down --forget` forgets it"
-
-
-def test_the_price_list_names_the_same_rates():
-    both = set(table()) & set(prices.price_table()["instances"])
-    assert {"ml.m5.xlarge", "ml.c5.xlarge"} <= both
-    for name in both:
-        row = prices.price_table()["instances"][name]
-        assert row.get("baseline_gbit", table()[name].gbit) == table()[name].gbit, name
 
 
 def test_network_performance():

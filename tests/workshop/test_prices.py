@@ -87,7 +87,6 @@ def test_a_row_of_the_table_needs_type_and_count():
 def test_each_row_has_a_dated_price_or_a_reason():
     for name, row in INSTANCES.items():
         assert ("usd_per_hour" in row) != ("unknown" in row), name
-        assert row["gpus"] == 0 or row["gpu"], name
         if "usd_per_hour" in row:
             source = price_table()["sources"][row["source"]]
             assert source["address"].startswith("https://") and source["how"]
@@ -101,11 +100,6 @@ def test_what_is_known_beside_the_price_is_what_ec2_says():
             continue
         compared += 1
         gpus = said.get("GpuInfo", {}).get("Gpus", [])
-        cards = said["NetworkInfo"]["NetworkCards"]
         assert row["vcpus"] == said["VCpuInfo"]["DefaultVCpus"], name
-        assert row["memory_gib"] == said["MemoryInfo"]["SizeInMiB"] / 1024, name
         assert row["gpus"] == sum(one["Count"] for one in gpus), name
-        assert [row["gpu"]] == [one["Name"] for one in gpus] if gpus else "gpu" not in row
-        assert row["network"] == said["NetworkInfo"]["NetworkPerformance"], name
-        assert row["baseline_gbit"] == sum(card["BaselineBandwidthInGbps"] for card in cards), name
     assert compared >= 11  # all but P3
