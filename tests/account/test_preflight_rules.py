@@ -171,6 +171,10 @@ def test_a_bad_job_is_told_what_why_and_what_to_do(rule, configuration, says):
     assert found.reason.endswith(".") and found.remedy.endswith((".", "?"))
     assert found.source.startswith("https://") or rule in WITHOUT_SOURCE
     assert says in f"{found.reason} {found.remedy}"
+    if found.what == "distribution":  # its strategies cannot be judged
+        assert "Nothing to check" in next(
+            one.reason for one in check(configuration) if one.what == "strategy"
+        )
 
 
 def spoken(configuration) -> set[str]:
