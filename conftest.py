@@ -145,6 +145,48 @@ def libraries_repeat_nothing() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session")
+def own_endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """An endpoint with its own state directory on a free port, for all tests of this process."""
+    from local_sagemaker import daemon  # not for those who have the frameworks alone
+
+    with pytest.MonkeyPatch.context() as patch:
+        state = tmp_path_factory.mktemp("state")
+        patch.setenv("WORKSHOP_STATE_DIR", str(state))
+        yield daemon.start(state, 0, ["--grace", "3"])
+        daemon.stop(state)
+
+
+@contextlib.contextmanager
+def nobodys_aws(nowhere: Path) -> Iterator[pytest.MonkeyPatch]:
+    """No AWS variable, file or metadata service of this machine is seen. nowhere: no such file."""
+    from workshop.jobs import local_server
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in _aws_variables():
+            patch.delenv(name)
+        patch.setenv("AWS_CONFIG_FILE", str(nowhere))
+        patch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(nowhere))
+        patch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+        yield patch
+        local_server.point_back()
+        os.environ.pop("SAGEMAKER_SUPPRESS_V2_WARNING", None)
+
+
+@pytest.fixture
+def clean_aws(tmp_path: Path) -> Iterator[None]:
+    """`nobodys_aws`, for a test."""
+    with nobodys_aws(tmp_path / "none"):
+        yield
+
+
+@pytest.fixture(scope="module")
+def clean_aws_in_module(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """`nobodys_aws`, for all tests of a file."""
+    with nobodys_aws(tmp_path_factory.mktemp("aws") / "none"):
+        yield
+
+
 @pytest.fixture(autouse=True)
 def no_session_of_another_endpoint() -> None:
     """boto3's default session remembers the keys of the endpoint that it first met."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import tarfile
 import time
 from collections.abc import Callable
 
@@ -61,6 +63,18 @@ def job(session, name: str, tags: list[dict] | None = None, code: str = "") -> s
         client.stop_training_job(TrainingJobName=full)
         until(lambda: status(session, full) in FINAL)
     return full
+
+
+def packed(session, name: str, script: bytes) -> str:
+    """Put a .tar.gz that holds one file into the seat's bucket. Its address."""
+    raw = io.BytesIO()
+    with tarfile.open(fileobj=raw, mode="w:gz") as archive:
+        info = tarfile.TarInfo(name)
+        info.size = len(script)
+        archive.addfile(info, io.BytesIO(script))
+    key = f"code/{len(script)}.tar.gz"
+    session.client("s3").put_object(Bucket=session.bucket, Key=key, Body=raw.getvalue())
+    return f"s3://{session.bucket}/{key}"
 
 
 def status(session, full: str) -> str:
@@ -142,27 +156,29 @@ def stream(session, group: str, name: str) -> None:
 
 def names_left(session) -> list[str]:
     """Everything in the account whose name begins like the seat's, asked of the services."""
-    prefix, found = session.job_prefix, []
-    api, logs = session.client("sagemaker"), session.client("logs")
-    for call, many, one in [
-        (api.list_training_jobs, "TrainingJobSummaries", "TrainingJobName"),
-        (api.list_endpoints, "Endpoints", "EndpointName"),
-        (api.list_endpoint_configs, "EndpointConfigs", "EndpointConfigName"),
-        (api.list_models, "Models", "ModelName"),
-        (api.list_notebook_instances, "NotebookInstances", "NotebookInstanceName"),
-        (session.client("s3").list_buckets, "Buckets", "Name"),
-        (session.client("cloudformation").describe_stacks, "Stacks", "StackName"),
-        (session.client("iam").list_roles, "Roles", "RoleName"),
-    ]:
-        found += [each[one] for each in call()[many]]
-    repositories = session.client("ecr").describe_repositories()["repositories"]
-    found += [each["repositoryName"] for each in repositories]
-    groups = [each["logGroupName"] for each in logs.describe_log_groups()["logGroups"]]
-    found += [name.split("/")[-1] for name in groups]
-    for group in (LOG_GROUP, NOTEBOOK_LOGS):
-        if group in groups:
-            streams = logs.describe_log_streams(logGroupName=group)["logStreams"]
-            found += [each["logStreamName"] for each in streams]
+    prefix = session.job_prefix
+
+    def names(service: str, operation: str, many: str, one: str, **request) -> list[str]:
+        pages = session.client(service).get_paginator(operation).paginate(**request)
+        return [each[one] for page in pages for each in page.get(many, [])]
+
+    groups = names("logs", "describe_log_groups", "logGroups", "logGroupName")
+    found = [
+        *names("sagemaker", "list_training_jobs", "TrainingJobSummaries", "TrainingJobName"),
+        *names("sagemaker", "list_endpoints", "Endpoints", "EndpointName"),
+        *names("sagemaker", "list_endpoint_configs", "EndpointConfigs", "EndpointConfigName"),
+        *names("sagemaker", "list_models", "Models", "ModelName"),
+        *names("sagemaker", "list_notebook_instances", "NotebookInstances", "NotebookInstanceName"),
+        *names("s3", "list_buckets", "Buckets", "Name"),
+        *names("cloudformation", "describe_stacks", "Stacks", "StackName"),
+        *names("iam", "list_roles", "Roles", "RoleName"),
+        *names("ecr", "describe_repositories", "repositories", "repositoryName"),
+        *(group.split("/")[-1] for group in groups),
+    ]
+    for group in {LOG_GROUP, NOTEBOOK_LOGS}.intersection(groups):
+        found += names(
+            "logs", "describe_log_streams", "logStreams", "logStreamName", logGroupName=group
+        )
     return sorted(name for name in found if name.startswith(prefix))
 
 
@@ -170,7 +186,7 @@ class Calls:
     """Sees a session's calls, and refuses some."""
 
     def __init__(self, session) -> None:
-        self.made: list[str] = []
+        self.session, self.made = session, []
         self.refused: dict[str, int] = {}
         session.boto_session.events.register_first("before-call", self._before)
         session.clients.clear()  # they have the events of the time when they were made

@@ -22,7 +22,7 @@ SEATS = "ann,ann2,bob"
 
 
 @pytest.fixture
-def run(own_endpoint, monkeypatch):
+def run(own_endpoint, clean_aws_in_module, monkeypatch):
     """Runs `workshop ...`; exit code and output."""
     monkeypatch.setenv("COLUMNS", "150")
 
@@ -65,6 +65,10 @@ def test_a_class_is_made_listed_priced_and_cleaned(run):
     roles = stacks.status(sessions["chi"], ("roles",))[0]
     assert roles.parameters["InstanceTypes"] == "ml.m5.large", "the limits of the class"
 
+    code, out = run("stacks", "up", "network", "--seat", "ann")
+    assert code == 1 and "A seat has one network" in out
+    code, out = run("stacks", "status", "--seat", "ann")
+    assert code == 0 and "workshop-ann-subnets" in out
     code, out = run("class", "status")
     assert code == 0 and "4 seats, 0 stacks that cannot be used." in out
     assert row(out, "ann2")[1] == "storage roles subnets"
@@ -87,45 +91,35 @@ def test_a_class_is_made_listed_priced_and_cleaned(run):
     assert code == 0 and "There is no class in us-east-1" in out
 
 
-def test_the_room_with_the_list_goes_last_and_stays_when_a_seat_cannot(run, monkeypatch):
-    run("stacks", "up", "--seats", "dan,eve")
-    clean = classroom.cleanup.clean
-
-    def refused(seat, say):
-        if seat.seat == "dan":
-            error = {"Error": {"Code": "AccessDenied", "Message": "no"}}
-            raise ClientError(error, "ListBuckets")
-        return clean(seat, say)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(classroom.cleanup, "clean", refused)
-        code, out = run("class", "clean", "--yes")
-    assert code == 1
-    assert "dan: could not be cleaned: ListBuckets: AccessDenied: no" in out
-    assert "Something is left. 1 of 2 seats have nothing." in out
-    code, out = run("class", "clean", "--yes")
-    assert code == 0 and "of 2 seats and of the class" in out, "the list was still there"
-
-
-def test_a_seat_that_cannot_be_made_does_not_stop_the_others(own_endpoint, monkeypatch):
+def test_a_seat_that_fails_does_not_stop_the_others_and_the_list_stays(run, monkeypatch):
     session = workshop.session("local", seat="class")
-    deploy = stacks.deploy
+    deploy, clean = stacks.deploy, classroom.cleanup.clean
 
     def broken(seat, names, say, parameters):
         if seat.seat == "fay":
             raise StackError("The stack workshop-fay-storage: no.")
         return deploy(seat, names, say, parameters)
 
+    def refused(seat, say):
+        if seat.seat == "fay":
+            raise ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "ListBuckets")
+        return clean(seat, say)
+
     with monkeypatch.context() as patch:
         patch.setattr(stacks, "deploy", broken)
         with pytest.raises(StackError, match=r"1 seats failed(?s:.*)fay-storage"):
             classroom.up(session, ["fay", "gus"], say=lambda _: None)
     assert classroom.members(session) == ["fay", "gus"]
-    found = classroom.status(session)
-    assert all(one.usable for one in found["gus"][:3])
+    assert all(one.usable for one in classroom.status(session)["gus"][:3])
     assert classroom.up(session, ["fay"], say=lambda _: None) == ["fay", "gus"]
-    reports, failed = classroom.clean(session, say=lambda _: None)
-    assert not failed and all(one.nothing_left for one in reports.values())
+    with monkeypatch.context() as patch:
+        patch.setattr(classroom.cleanup, "clean", refused)
+        code, out = run("class", "clean", "--yes")
+    assert code == 1
+    assert "fay: could not be cleaned: ListBuckets: AccessDenied: no" in out
+    assert "Something is left. 1 of 2 seats have nothing." in out
+    code, out = run("class", "clean", "--yes")
+    assert code == 0 and "of 2 seats and of the class" in out, "the list was still there"
 
 
 def test_names():
@@ -154,15 +148,6 @@ def test_wrong_use_is_exit_code_2_and_makes_nothing(run, arguments, told):
     code, out = run("stacks", "up", *arguments)
     assert code == 2 and told in out.replace("\n", " "), out
     assert "created" not in out
-
-
-def test_a_seat_of_a_class_gets_no_second_network(run):
-    run("stacks", "up", "--seats", "hal")
-    code, out = run("stacks", "up", "network", "--seat", "hal")
-    assert code == 1 and "A seat has one network" in out
-    code, out = run("stacks", "status", "--seat", "hal")
-    assert code == 0 and "workshop-hal-subnets" in out
-    assert run("class", "clean", "--yes")[0] == 0
 
 
 # What AWS bills

@@ -22,12 +22,12 @@ def invoke(session, monkeypatch):
     return run
 
 
-def test_nobody_to_ask(session, invoke):
+def test_nothing_is_deleted_unless_somebody_says_yes(session, invoke):
     host(session, "a", stacks.tags(session.seat))
     before = names_left(session)
-    result = invoke()
-    assert result.exit_code == 2
-    assert "nothing was deleted. Add --yes" in result.output
+    nobody, nothing = invoke(), invoke(at_terminal=True, answer="\n")
+    assert nobody.exit_code == 2 and "nothing was deleted. Add --yes" in nobody.output
+    assert nothing.exit_code == 1 and "Nothing was deleted." in nothing.output
     assert names_left(session) == before
 
 
@@ -47,14 +47,6 @@ def test_a_dry_run_shows_and_deletes_nothing(furnished, invoke):
         "workshop down --forget",
     ):
         assert text in result.output, text
-
-
-def test_the_question_means_no_unless_somebody_says_yes(session, invoke):
-    host(session, "a", stacks.tags(session.seat))
-    before = names_left(session)
-    result = invoke(at_terminal=True, answer="\n")
-    assert result.exit_code == 1 and "Nothing was deleted." in result.output
-    assert names_left(session) == before
 
 
 def test_yes_deletes_and_proves_it(session, invoke):
@@ -112,10 +104,11 @@ def test_an_interrupt_says_that_a_second_run_goes_on(session, invoke, monkeypatc
     assert names_left(session) == []
 
 
-def test_without_credentials(session, invoke):
+def test_wrong_use(invoke):
     result = invoke("--target", "aws", "--yes")
-    assert result.exit_code == 2
-    assert "No AWS region is set" in result.output
+    assert result.exit_code == 2 and "No AWS region is set" in result.output
+    result = invoke("--yes", seat="Not_A_Seat")
+    assert result.exit_code == 2 and "it must be 1 to 16 small letters" in result.output
 
 
 def test_on_aws_the_account_is_named(session, capsys):
@@ -123,12 +116,6 @@ def test_on_aws_the_account_is_named(session, capsys):
     command.show(cleanup.Inventory(), session)
     account = session.client("sts").get_caller_identity()["Account"]
     assert len(account) == 12 and f"us-east-1, account {account}." in capsys.readouterr().out
-
-
-def test_a_bad_seat(invoke):
-    result = invoke("--yes", seat="Not_A_Seat")
-    assert result.exit_code == 2
-    assert "it must be 1 to 16 small letters" in result.output
 
 
 def test_many_of_a_kind_are_one_row():

@@ -4,6 +4,7 @@ import pytest
 from seat_helpers import (
     ENDPOINT_LOGS,
     NOTEBOOK_LOGS,
+    ROLE,
     Calls,
     fill,
     furnish,
@@ -11,6 +12,7 @@ from seat_helpers import (
     job,
     names_left,
     notebook,
+    packed,
     stack,
     status,
     stream,
@@ -35,6 +37,13 @@ KINDS = [
     "stacks",
     "log streams of the notebook instance",
 ]
+
+SERVES_SLOWLY = b"""
+import time
+print("begun", flush=True)
+def model_fn(model_dir): return None
+def transform_fn(model, data, content_type, accept): time.sleep(600)
+"""
 
 
 def quiet(_):
@@ -137,18 +146,8 @@ def test_a_seat_whose_name_goes_on_is_another_seat(session):
 
 
 def test_a_job_that_runs_is_stopped_first(session):
-    import io
-    import tarfile
-
     workshop.deploy(session, say=quiet)
-    packed, script = io.BytesIO(), b"import time\n\ntime.sleep(600)\n"
-    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
-        info = tarfile.TarInfo("hello.py")
-        info.size = len(script)
-        archive.addfile(info, io.BytesIO(script))
-    s3 = session.client("s3")
-    s3.put_object(Bucket=session.bucket, Key="code/source.tar.gz", Body=packed.getvalue())
-    full = job(session, "runs", code=f"s3://{session.bucket}/code/source.tar.gz")
+    full = job(session, "runs", code=packed(session, "hello.py", b"import time; time.sleep(600)"))
     until(lambda: status(session, full) == "InProgress")
     (running,) = cleanup.find(session).of("running training jobs")
     # 1680 s of max_run and 120 s to save: half an hour of one ml.m5.xlarge.
@@ -157,6 +156,36 @@ def test_a_job_that_runs_is_stopped_first(session):
     report = cleanup.clean(session, said.append)
     assert report.nothing_left and names_left(session) == []
     assert said[0] == f"running training jobs: {full}: stopped"
+
+
+def test_a_transform_job_that_runs_is_stopped_and_its_log_goes(session):
+    """Its record cannot be deleted."""
+    full, bucket = f"{session.job_prefix}transform", session.bucket
+    model = packed(session, "code/inference.py", SERVES_SLOWLY)
+    session.client("s3").put_object(Bucket=bucket, Key="in/a.json", Body=b"1")
+    api, tags = session.client("sagemaker"), stacks.tags(session.seat)
+    container = {"Image": "registry.invalid/a", "ModelDataUrl": model}
+    api.create_model(ModelName=full, ExecutionRoleArn=ROLE, PrimaryContainer=container, Tags=tags)
+    source = {"S3DataSource": {"S3DataType": "S3Prefix", "S3Uri": f"s3://{bucket}/in/"}}
+    api.create_transform_job(
+        TransformJobName=full,
+        ModelName=full,
+        TransformInput={"DataSource": source, "ContentType": "application/json"},
+        TransformOutput={"S3OutputPath": f"s3://{bucket}/out"},
+        TransformResources={"InstanceType": "ml.m5.large", "InstanceCount": 1},
+        Tags=tags,
+    )
+    until(lambda: cleanup.find(session).of("log streams of transform jobs"), seconds=120)
+    (running,) = cleanup.find(session).of("running transform jobs")
+    assert (running.name, running.note) == (full, "costs until it ends")
+    said = []
+    report = cleanup.clean(session, said.append)
+    assert report.nothing_left, report.lines()
+    assert f"running transform jobs: {full}: stopped" in said
+    assert f"log streams of transform jobs: {full}: deleted" in said
+    found = api.describe_transform_job(TransformJobName=full)
+    assert found["TransformJobStatus"] == "Stopped"
+    assert cleanup.clean(session, quiet).done == []
 
 
 def test_more_objects_than_one_request_takes(session, monkeypatch):
@@ -169,28 +198,21 @@ def test_more_objects_than_one_request_takes(session, monkeypatch):
     assert calls.made.count("AbortMultipartUpload") == 1
 
 
-def test_a_bucket_that_no_stack_holds(session):
-    s3, name = session.client("s3"), f"{session.job_prefix}old"
-    s3.create_bucket(Bucket=name)
-    s3.put_bucket_tagging(Bucket=name, Tagging={"TagSet": stacks.tags(session.seat)})
-    s3.put_object(Bucket=name, Key="a", Body=b"a")
-    report = cleanup.clean(session, quiet)
-    assert [one.kind for one in report.done] == ["objects", "buckets"]
-    assert report.nothing_left and names_left(session) == []
-
-
-def test_a_bucket_in_another_region_is_told_and_kept(session):
-    s3, name = session.client("s3"), f"{session.job_prefix}far"
+def test_a_bucket_that_no_stack_holds_and_one_in_another_region(session):
+    s3, tagged = session.client("s3"), {"TagSet": stacks.tags(session.seat)}
+    old, far = (f"{session.job_prefix}{name}" for name in ("old", "far"))
     where = {"LocationConstraint": "eu-west-1"}
-    s3.create_bucket(Bucket=name, CreateBucketConfiguration=where)
-    s3.put_bucket_tagging(Bucket=name, Tagging={"TagSet": stacks.tags(session.seat)})
+    s3.create_bucket(Bucket=old)
+    s3.create_bucket(Bucket=far, CreateBucketConfiguration=where)
+    for name in (old, far):
+        s3.put_bucket_tagging(Bucket=name, Tagging=tagged)
+        s3.put_object(Bucket=name, Key="a", Body=b"a")
     report = cleanup.clean(session, quiet)
+    assert [(one.kind, one.name) for one in report.done] == [("objects", old), ("buckets", old)]
+    assert report.nothing_left and names_left(session) == [far]
     (told,) = report.left.foreign
-    assert (told.name, told.why) == (
-        name,
-        "it is in eu-west-1: clean that region too, with AWS_DEFAULT_REGION",
-    )
-    assert s3.head_bucket(Bucket=name)
+    why = "it is in eu-west-1: clean that region too, with AWS_DEFAULT_REGION"
+    assert (told.name, told.why) == (far, why)
 
 
 def test_what_stands_in_a_network_has_its_price(session):

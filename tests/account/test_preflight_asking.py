@@ -2,12 +2,13 @@
 
 import boto3
 import pytest
+from botocore.client import BaseClient
+from botocore.exceptions import ClientError
 from botocore.stub import Stubber
-from jobs_helpers import job
 from moto import mock_aws
+from test_preflight_rules import job
 
 from workshop.account.preflight import all_ok, ask, asking
-from workshop.account.preflight.derived import Job
 from workshop.cli.preflight import _serving_type
 from workshop.jobs.session import Session
 
@@ -16,11 +17,11 @@ MANIFEST = '{"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifes
 REGISTRY = f"{ACCOUNT}.dkr.ecr.us-east-1.amazonaws.com"
 
 
-@pytest.fixture
-def session(monkeypatch):
+@pytest.fixture(scope="module")
+def session():
     """A session whose calls moto answers, in this process."""
-    monkeypatch.setenv("MOTO_ACCOUNT_ID", ACCOUNT)
-    with mock_aws():
+    with pytest.MonkeyPatch.context() as patch, mock_aws():
+        patch.setenv("MOTO_ACCOUNT_ID", ACCOUNT)
         yield Session("aws", "tests", _boto_session())
 
 
@@ -64,18 +65,13 @@ ALL = "Number of instances across all training jobs"
         ({}, USUAL, [True], "is 4; this job takes 2"),
         (P4D, {"ml.p4d.24xlarge for training job usage": 0}, [False], "is 0 in us-east-1"),
         (SPOT, {"ml.c5.xlarge for spot training job usage": 1}, [False], "for spot training"),
-        (
-            {"keep_alive": 60},
-            {"ml.c5.xlarge for training warm pool usage": 0},
-            [True, False],
-            "warm",
-        ),
+        ({"keep_alive": 60}, NO_POOL, [True, False], "warm"),
         ({"instance_count": 4}, {ALL: 3}, [True, False], f'"{ALL}" is 3 in us-east-1'),
         ({"instance_type": "ml.m5.large"}, {}, [False], "not seem to offer ml.m5.large"),
     ],
 )
 def test_what_the_quotas_allow(changes, quotas, ok, said):
-    found = list(asking.quota(Job(job(**changes)), Quotas(**(USUAL | quotas))))
+    found = list(asking.quota(job(**changes), Quotas(**(USUAL | quotas))))
     assert [one.ok for one in found] == ok and said in found[-1].reason
     if "The quota" in found[-1].reason:
         assert "Request an increase" in found[-1].remedy and "12 to 24 hours" in found[-1].remedy
@@ -105,7 +101,7 @@ def test_the_lesson_that_serves_is_known_by_its_parameter():
 
 def test_quotas_are_read_once_for_all_jobs_of_a_session():
     session = Quotas(**{"ml.c5.xlarge for training job usage": 4})
-    assert list(asking.quota(Job(job()), session)) == list(asking.quota(Job(job()), session))
+    assert list(asking.quota(job(), session)) == list(asking.quota(job(), session))
     assert session.calls == 1
 
 
@@ -116,9 +112,6 @@ def test_a_question_without_an_answer_is_said_and_fails_nothing(session):
 
 
 def test_missing_permission_is_named(monkeypatch):
-    from botocore.client import BaseClient
-    from botocore.exceptions import ClientError
-
     def refuse(_, operation, __):
         raise ClientError({"Error": {"Code": "AccessDeniedException"}}, operation)
 
@@ -126,6 +119,13 @@ def test_missing_permission_is_named(monkeypatch):
     found = ask(job(), Session("aws", "tests", _boto_session()))
     assert all_ok(found) and [one.ok for one in found] == [None, None]
     assert "may not call DescribeImages (AccessDeniedException)" in found[1].reason
+
+
+@pytest.fixture(scope="module")
+def repository(session):
+    ecr = session.client("ecr")
+    ecr.create_repository(repositoryName="horovod")
+    ecr.put_image(repositoryName="horovod", imageManifest=MANIFEST, imageTag="1")
 
 
 @pytest.mark.parametrize(
@@ -137,21 +137,18 @@ def test_missing_permission_is_named(monkeypatch):
         ("docker.io/library/python:3", None, "is not an address in ECR"),
     ],
 )
-def test_an_image_of_ones_own_is_looked_for(session, address, ok, said):
-    ecr = session.client("ecr")
-    ecr.create_repository(repositoryName="horovod")
-    ecr.put_image(repositoryName="horovod", imageManifest=MANIFEST, imageTag="1")
-    (found,) = asking.image(Job(job(image_uri=address)), session)
+def test_an_image_of_ones_own_is_looked_for(session, repository, address, ok, said):
+    (found,) = asking.image(job(image_uri=address), session)
     assert found.ok is ok and said in found.reason
 
 
-def test_the_local_endpoint_needs_no_image(session):
-    session.target = "local"
-    (found,) = asking.image(Job(job()), session)
+def test_the_local_endpoint_needs_no_image(session, monkeypatch):
+    monkeypatch.setattr(session, "target", "local")
+    (found,) = asking.image(job(), session)
     assert found.ok is None and "pulls no image" in found.reason
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def network(session):
     """A VPC with two subnets, /28 in one zone and /20 in another; ids by name."""
     ec2 = session.client("ec2")
@@ -208,6 +205,6 @@ def test_a_network(session, network, subnets, group, changes, ok, said):
         "subnets": tuple(network[name] for name in subnets),
         "security_group_ids": (network[group],),
     }
-    (found,) = asking.network(Job(job(**(ids | changes))), session)
+    (found,) = asking.network(job(**(ids | changes)), session)
     assert found.ok is ok and said in found.reason
     assert bool(found.remedy) is not ok

@@ -95,19 +95,25 @@ def test_a_run_can_be_broken_off_at_every_step(session):
     assert names_left(session) == []
 
 
+@pytest.fixture(scope="module")
+def calls(furnished):
+    """The calls of a session of the furnished seat."""
+    return Calls(workshop.session("local", seat=furnished.seat))
+
+
 @pytest.mark.parametrize("operation", LOOKS)
-def test_a_look_that_is_refused_is_an_error_and_not_nothing(furnished, operation):
-    seen = workshop.session("local", seat=furnished.seat)
-    Calls(seen).refuse(operation, times=99)
+def test_a_look_that_is_refused_is_an_error_and_not_nothing(calls, operation):
+    calls.refused.clear()
+    calls.refuse(operation, times=99)
     with pytest.raises(ClientError, match=f"no {operation} for you"):
-        look(seen, LOOKS[operation])
+        look(calls.session, LOOKS[operation])
 
 
 @pytest.mark.parametrize("operation", COSTS)
-def test_who_may_not_ask_for_a_price_may_still_delete(furnished, operation):
-    seen = workshop.session("local", seat=furnished.seat)
-    Calls(seen).refuse(operation, times=99)
-    owned, _ = look(seen, COSTS[operation])
+def test_who_may_not_ask_for_a_price_may_still_delete(calls, operation):
+    calls.refused.clear()
+    calls.refuse(operation, times=99)
+    owned, _ = look(calls.session, COSTS[operation])
     dear = [one for one in owned if one.usd_per_month is None]
     assert [f"no {operation} for you" in one.note for one in dear] == [True]
 

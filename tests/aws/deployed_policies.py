@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ast
 import contextlib
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -36,27 +34,15 @@ def standing(monkeypatch, *names: str, stacks_of: Iterable[str] = NAMES) -> Iter
     """Seats with these names and stacks, on moto."""
     monkeypatch.setattr(notebook_instance, "upload_kit", lambda session: None)
     with stacks_harness.aws(monkeypatch):
-        yield [deployed(name, stacks_of) for name in names]
-
-
-def deployed(name: str, stacks_of: Iterable[str] = NAMES) -> Seat:
-    session = stacks_harness.session(name)
-    stacks.deploy(session, stacks_of, say=lambda _: None)
-    return seat_of(session, stacks_of)
+        sessions = [stacks_harness.session(name) for name in names]
+        for session in sessions:
+            stacks.deploy(session, stacks_of, say=lambda _: None)
+        yield [seat_of(session, stacks_of) for session in sessions]
 
 
 def seat_of(session, stacks_of: Iterable[str]) -> Seat:
     """A seat whose stacks are there."""
-    name = session.seat
     policies: dict[str, list[dict]] = {}
-    for place, text in role_policies(session, f"workshop-{name}-roles").items():
-        policies.setdefault(place.split("/")[0], []).append(_document(text))
-    return Seat(name, stacks.outputs(session, stacks_of), policies)
-
-
-def _document(text: str) -> dict:
-    """A policy as `role_policies` has it: the text of a dictionary, or of JSON."""
-    try:
-        return json.loads(text)
-    except ValueError:
-        return ast.literal_eval(text)
+    for place, document in role_policies(session, f"workshop-{session.seat}-roles").items():
+        policies.setdefault(place.split("/")[0], []).append(document)
+    return Seat(session.seat, stacks.outputs(session, stacks_of), policies)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 ALLOWED, DENIED, FORBIDDEN = "allowed", "denied", "forbidden"  # nobody allows it; a Deny does
-KNOWN = {"Sid", "Effect", "Action", "NotAction", "Resource", "NotResource", "Condition"}
+KNOWN = {"Sid", "Effect", "Action", "Resource", "Condition"}
 VARIABLE = re.compile(r"\$\{([^}]*)\}")
 
 
@@ -50,54 +50,33 @@ def applies(statement: Mapping, request: Request) -> bool:
     if unknown := set(statement) - KNOWN:
         raise NotImplementedError(f"policy elements {sorted(unknown)}")
     context = {key.lower(): value for key, value in request.context.items()}
-    if "Action" in statement:
-        of_action = _any_like(statement["Action"], request.action, {}, fold=True)
-    else:
-        of_action = not _any_like(statement["NotAction"], request.action, {}, fold=True)
-    if "Resource" in statement:
-        of_resource = _any_like(statement["Resource"], request.resource, context)
-    else:
-        of_resource = not _any_like(statement["NotResource"], request.resource, context)
-    return of_action and of_resource and _holds(statement.get("Condition", {}), context)
-
-
-def _holds(conditions: Mapping, context: Mapping) -> bool:
-    """All operators and keys must hold. A key without a value in the request: see `_one`."""
-    results = [
-        _one(operator, context.get(key.lower()), [str(value) for value in _listed(wanted)], context)
-        for operator, keys in conditions.items()
+    holds = [  # all of them, so that what is not known here is noticed
+        _holds(operator, context.get(key.lower()), [str(one) for one in _listed(wanted)], context)
+        for operator, keys in statement.get("Condition", {}).items()
         for key, wanted in keys.items()
     ]
-    return all(results)
+    action = request.action.lower()  # actions may be written in any case
+    return (
+        any(_like(action, one.lower(), {}) for one in _listed(statement["Action"]))
+        and any(_like(request.resource, one, context) for one in _listed(statement["Resource"]))
+        and all(holds)
+    )
 
 
-def _one(operator: str, held: Any, wanted: list[str], context: Mapping) -> bool:
-    for_all, for_any = operator.startswith("ForAllValues:"), operator.startswith("ForAnyValue:")
-    plain = operator.removeprefix("ForAllValues:").removeprefix("ForAnyValue:")
-    if_exists = plain.endswith("IfExists")
-    plain = plain.removesuffix("IfExists")
-    if plain == "Null":
+def _holds(operator: str, held: Any, wanted: list[str], context: Mapping) -> bool:
+    """Whether one condition holds. held: what the request has under its key; None for nothing."""
+    if operator == "Null":
         return any((held is None) == (value.lower() == "true") for value in wanted)
-    negated = "Not" in plain
-    test = _test(plain.replace("Not", ""))
-    if held is None:
-        # AWS: IfExists and ForAllValues are true of a missing key; what is negated, too.
-        return if_exists or for_all or (negated and not for_any)
-    values = [str(value) for value in _listed(held)]
-    if not (for_all or for_any) and len(values) != 1:
-        raise NotImplementedError(f"{operator} without ForAllValues or ForAnyValue: {values}")
-
-    def matches(value: str) -> bool:
-        found = any(test(value, one, context) for one in wanted)
-        return not found if negated else found
-
-    return any(map(matches, values)) if for_any else all(map(matches, values))
-
-
-def _test(operator: str):
-    if operator not in TESTS:
+    for_all = operator.startswith("ForAllValues:")
+    plain = operator.removeprefix("ForAllValues:").removesuffix("IfExists")
+    if plain not in TESTS:
         raise NotImplementedError(f"the condition operator {operator}")
-    return TESTS[operator]
+    if held is None:  # AWS: IfExists and ForAllValues are true of a missing key
+        return for_all or operator.endswith("IfExists")
+    values = [str(value) for value in _listed(held)]
+    if not for_all and len(values) != 1:
+        raise NotImplementedError(f"{operator} without ForAllValues: {values}")
+    return all(any(TESTS[plain](value, one, context) for one in wanted) for value in values)
 
 
 def _arn_like(value: str, pattern: str, context: Mapping) -> bool:
@@ -108,29 +87,17 @@ def _arn_like(value: str, pattern: str, context: Mapping) -> bool:
     )
 
 
-TESTS = {  # without the "Not" of their negations; ArnEquals is the same as ArnLike
-    "StringEquals": lambda value, one, context: value == _filled(one, context),
-    "StringEqualsIgnoreCase": lambda value, one, context: (
-        value.lower() == _filled(one, context).lower()
+TESTS = {  # ArnEquals is the same as ArnLike
+    "StringEquals": lambda value, one, context: (
+        value == VARIABLE.sub(lambda found: _value(found[1], context), one)
     ),
-    "StringLike": lambda value, one, context: _like(value, one, context),
-    "NumericEquals": lambda value, one, context: float(value) == float(one),
-    "NumericLessThan": lambda value, one, context: float(value) < float(one),
     "NumericLessThanEquals": lambda value, one, context: float(value) <= float(one),
-    "NumericGreaterThan": lambda value, one, context: float(value) > float(one),
-    "NumericGreaterThanEquals": lambda value, one, context: float(value) >= float(one),
-    "Bool": lambda value, one, context: value.lower() == one.lower(),
     "ArnEquals": _arn_like,
     "ArnLike": _arn_like,
 }
 
 
-def _filled(text: str, context: Mapping) -> str:
-    """A pattern's text with the values of its policy variables."""
-    return VARIABLE.sub(lambda found: _value(found[1], context), text)
-
-
-def _like(value: str, pattern: str, context: Mapping, fold: bool = False) -> bool:
+def _like(value: str, pattern: str, context: Mapping) -> bool:
     """* and ? in the pattern; not in what its variables hold."""
     parts = []
     for number, part in enumerate(VARIABLE.split(pattern)):
@@ -138,22 +105,15 @@ def _like(value: str, pattern: str, context: Mapping, fold: bool = False) -> boo
             parts.append(re.escape(_value(part, context)))
         else:
             parts.append(re.escape(part).replace(r"\*", ".*").replace(r"\?", "."))
-    return bool(re.fullmatch("".join(parts), value, re.DOTALL | (re.IGNORECASE if fold else 0)))
+    return bool(re.fullmatch("".join(parts), value, re.DOTALL))
 
 
 def _value(name: str, context: Mapping) -> str:
-    """A variable's value. One that the request lacks matches nothing, without a default."""
-    if name in ("*", "?", "$"):
-        return name
-    key, _, default = (part.strip() for part in name.partition(","))
-    held = context.get(key.lower())
+    """A variable's value. One that the request lacks matches nothing."""
+    held = context.get(name.lower(), "\0")
     if isinstance(held, list):
         raise NotImplementedError(f"several values in the variable {name}")
-    return str(held) if held is not None else (default.strip("'") if default else "\0")
-
-
-def _any_like(patterns: Any, value: str, context: Mapping, fold: bool = False) -> bool:
-    return any(_like(value, pattern, context, fold) for pattern in _listed(patterns))
+    return str(held)
 
 
 def _listed(value: Any) -> list:

@@ -7,16 +7,16 @@ failure after every cell that makes something: what is then left, and billed.
 import as_aws
 import nbformat
 import pytest
-from aws_calls import Call, read
+from aws_calls import read
 from course_text import lessons
-from lesson_runs import SEAT, SMALL, lesson_run, recorded
+from lesson_runs import SEAT, SMALL, recorded
 from test_lessons_calls import ALL_OF_A_SEAT, GOES_ON_WITHOUT
 
 from workshop.account import cleanup, prices, stacks
 from workshop.course import run as course_run
 from workshop.course.lessons import chosen
 
-__all__ = ["lesson_run"]
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(5400)]
 MAKES = (  # what can be billed by the hour, or is a stack
     *("CreateTrainingJob", "CreateTransformJob", "CreateEndpoint", "CreateStack"),
     *("CreateModel", "CreateEndpointConfig"),
@@ -58,8 +58,6 @@ def strict(tmp_path_factory):
     return found, denied, left
 
 
-@pytest.mark.soak
-@pytest.mark.timeout(5400)
 def test_all_lessons_finish_in_order_from_an_empty_account_with_policies_enforced(strict):
     found, denied, left = strict
     assert {number: good for number, (good, *_) in found.items()} == dict.fromkeys(found, True)
@@ -131,8 +129,6 @@ def check(rows):
         assert not [name for kind, name, _ in left if kind != "stacks"], (cell, made, left)
 
 
-@pytest.mark.soak
-@pytest.mark.timeout(5400)
 @pytest.mark.parametrize("number", sorted(lessons()))
 def test_a_failure_after_any_creating_cell_leaves_nothing_billed(number, strict, tmp_path, capsys):
     _, calls, path = strict[0][number]
@@ -143,43 +139,3 @@ def test_a_failure_after_any_creating_cell_leaves_nothing_billed(number, strict,
             print(f"{number} [{cell}] {' '.join(made)}: left by the hour: {left or 'nothing'}")
     check(rows)
     assert rows or number in ("01", "02"), "nothing was made"
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(600)
-def test_a_failure_after_the_job_of_lesson_00_leaves_nothing_billed(lesson_run, tmp_path, capsys):
-    """One row of the table, in `make test`; the others are in `make soak`."""
-    whole = lesson_run("00")
-    cells = creating_cells(read(whole.calls))
-    last = {max(cells): cells[max(cells)]}
-    rows = table(whole.path, last, tmp_path, small("00"), capsys)
-    assert "TrainingJob" in rows[0][1]
-    check(rows)
-
-
-def test_a_cell_that_makes_something_is_found():
-    lines = [
-        {"service": "sagemaker", "operation": name, "request": {}, "cell": cell}
-        for name, cell in [("CreateModel", 4), ("DescribeModel", 5), ("CreateEndpoint", 4)]
-    ]
-    calls = [Call(**line) for line in lines]
-    assert creating_cells(calls) == {4: ["Model", "Endpoint"]}
-
-
-def test_what_is_left_and_not_named_would_be_found():
-    left = [("stacks", "workshop-me-network", 0.05)]
-    with pytest.raises(AssertionError, match="is not named"):
-        check([(4, ["Stack"], left, "")])
-    with pytest.raises(AssertionError):
-        check(
-            [
-                (
-                    4,
-                    ["Endpoint"],
-                    [("endpoints", "workshop-me-x", 0.115)],
-                    "BILLED workshop-me-x 0.115 USD an hour workshop clean --seat me",
-                )
-            ]
-        )
-    said = "STILL BILLED: workshop-me-network: 0.050 USD an hour\n... workshop clean --seat me"
-    check([(4, ["Stack"], left, said)])

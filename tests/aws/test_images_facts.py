@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from packaging.version import Version
 
-from workshop.account.preflight.derived import Job
 from workshop.account.preflight.facts import facts
 from workshop.account.preflight.job import JobConfiguration
 from workshop.jobs.lesson_jobs import JOBS, lesson_jobs
@@ -19,14 +18,11 @@ FACTS = facts()
 def job(image):
     """A job in an image, as preflight sees it. Its Python is the one that the SDK's list has."""
     python = "py" + "".join(image["python"].split(".")[:2])
-    return Job(
-        JobConfiguration(
-            framework=image["framework"],
-            framework_version=image["framework_version"],
-            py_version=python,
-            instance_type="ml.p4d.24xlarge" if image["file"].endswith("gpu") else "ml.c5.xlarge",
-            instance_count=1,
-        )
+    return JobConfiguration(
+        framework=image["framework"],
+        framework_version=image["framework_version"],
+        py_version=python,
+        instance_type="ml.p4d.24xlarge" if image["file"].endswith("gpu") else "ml.c5.xlarge",
     )
 
 
@@ -37,38 +33,22 @@ def test_preflight_knows_the_images_python(image):
     assert found.python == Version(".".join(image["python"].split(".")[:2]))
 
 
-def last_with(what, framework):
-    """The newest recorded version that has it."""
-    having = [one for one in IMAGES if one[what] and one["framework"] == framework]
-    return max((Version(one["framework_version"]) for one in having), default=None)
-
-
-def same(known, recorded):
-    """2.11.0 and the 2.11 of a file that names no patch are the same."""
-    return known.release[:2] == recorded.release[:2]
-
-
-@pytest.mark.parametrize("framework", ["tensorflow", "pytorch"])
-def test_the_last_image_with_horovod(framework):
-    assert same(Version(FACTS["horovod"][framework]), last_with("horovod", framework))
-
-
-def test_the_last_images_with_smddp():
-    assert same(Version(FACTS["smddp"]["last_tensorflow"]), last_with("smddp", "tensorflow"))
-    assert same(Version(FACTS["smddp"]["last_pytorch_image"]), last_with("smddp", "pytorch"))
-
-
-def test_an_image_after_the_last_is_recorded_too():
-    """Or "the last with it" would only say how far somebody looked."""
-    for what, framework in (
-        ("horovod", "tensorflow"),
-        ("horovod", "pytorch"),
-        ("smddp", "pytorch"),
-    ):
-        newest = max(
-            Version(one["framework_version"]) for one in IMAGES if one["framework"] == framework
-        )
-        assert newest > last_with(what, framework)
+@pytest.mark.parametrize(
+    ("what", "framework", "known"),
+    [
+        ("horovod", "tensorflow", FACTS["horovod"]["tensorflow"]),
+        ("horovod", "pytorch", FACTS["horovod"]["pytorch"]),
+        ("smddp", "pytorch", FACTS["smddp"]["last_pytorch_image"]),
+        ("smddp", "tensorflow", FACTS["smddp"]["last_tensorflow"]),
+    ],
+)
+def test_the_last_image_with_it_is_known_and_a_later_one_is_recorded(what, framework, known):
+    """Without a later one, "the last with it" would only say how far somebody looked."""
+    of = [one for one in IMAGES if one["framework"] == framework]
+    last = max(Version(one["framework_version"]) for one in of if one[what])
+    # 2.11.0 and the 2.11 of a file that names no patch are the same.
+    assert Version(known).release[:2] == last.release[:2]
+    assert max(Version(one["framework_version"]) for one in of) > last
 
 
 def test_every_image_that_a_lesson_takes_is_recorded():

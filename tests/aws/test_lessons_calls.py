@@ -68,22 +68,18 @@ def sent(run) -> list[Call]:
 
 
 @pytest.mark.parametrize("number", sorted(set(LESSONS) - {ALL_OF_A_SEAT}))
-def test_the_notebook_may_do_what_the_lesson_does(number, lesson_run, seat):
+def test_the_notebook_may_do_what_the_lesson_does_and_its_jobs_what_sagemaker_does_for_them(
+    number, lesson_run, seat
+):
     calls, world, refused = sent(lesson_run(number)), World(), []
     for call in (as_deployed(call, seat) for call in calls):
         asked = world.asked(call)
         if (call.service, call.operation) not in LOCAL_NETWORK | BY_THE_OWNER | GOES_ON_WITHOUT:
             refused += seat.refused("NotebookRole", asked)
+        if call.operation == "CreateTrainingJob":
+            refused += seat.refused("TrainingRole", of_the_job(call.request))
     assert refused == []
     assert len(calls) >= 1 or number in ("01", "02"), "nothing was recorded"
-
-
-@pytest.mark.parametrize("number", sorted(set(LESSONS) - {ALL_OF_A_SEAT}))
-def test_its_jobs_may_do_what_sagemaker_does_for_them(number, lesson_run, seat):
-    calls = sent(lesson_run(number))
-    jobs = [call.request for call in calls if call.operation == "CreateTrainingJob"]
-    refused = [one for sent in jobs for one in seat.refused("TrainingRole", of_the_job(sent))]
-    assert refused == []
 
 
 def test_lesson_08_takes_its_endpoint_away_in_the_cell_after_its_last_use(lesson_run):

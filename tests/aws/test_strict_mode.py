@@ -1,7 +1,6 @@
 """Strict mode itself: what the seat's roles allow gets through, the rest is refused as AWS does."""
 
 import json
-import os
 import subprocess
 import sys
 
@@ -10,6 +9,7 @@ import pytest
 from aws_calls import read
 from lesson_runs import recorded
 
+pytestmark = pytest.mark.soak  # as all that runs in strict mode
 CALLS = """
 import json, boto3
 from botocore.exceptions import ClientError
@@ -36,30 +36,18 @@ for name, call in tried.items():
 """
 
 
-@pytest.fixture(scope="module")
-def told(tmp_path_factory):
-    """What came of each call, the recorded calls, the refusals, and the stacks that are left."""
-    folder = tmp_path_factory.mktemp("strict")
-    with as_aws.empty_account(folder) as patch:
+def test_what_the_role_allows_is_done_and_the_rest_refused_and_never_made(tmp_path):
+    with as_aws.empty_account(tmp_path) as patch:
         opened = as_aws.owner()
-        refused = as_aws.enforce(patch, opened, folder)
+        refused = as_aws.enforce(patch, opened, tmp_path)
         before = f"ROLE, BUCKET = {opened.role!r}, {opened.bucket!r}\n"
-        with recorded(folder / "calls"):
-            done = subprocess.run(
-                [sys.executable, "-c", before + CALLS],
-                env=dict(os.environ),
-                capture_output=True,
-                text=True,
-            )
+        command = [sys.executable, "-c", before + CALLS]
+        with recorded(tmp_path / "calls"):
+            done = subprocess.run(command, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
-        answers = dict(json.loads(line) for line in done.stdout.splitlines())
         patch.delenv("STRICT_POLICIES")
-        stacks = opened.client("cloudformation").describe_stacks()["Stacks"]
-        yield answers, read(folder / "calls"), refused.read_text(), stacks
-
-
-def test_what_the_role_allows_is_done_and_the_rest_refused(told):
-    assert told[0] == {
+        assert len(opened.client("cloudformation").describe_stacks()["Stacks"]) == 3
+    assert dict(json.loads(line) for line in done.stdout.splitlines()) == {
         "list jobs": "done",
         "model without tags": "AccessDeniedException",
         "model with another role": "AccessDeniedException",
@@ -69,10 +57,7 @@ def test_what_the_role_allows_is_done_and_the_rest_refused(told):
         "all buckets": "AccessDenied",
         "a stack": "AccessDeniedException",
     }
-
-
-def test_a_refused_call_was_never_made(told):
-    _, calls, refused, stacks = told
-    assert [call.operation for call in calls].count("CreateModel") == 1
-    assert "DeleteStack" not in [call.operation for call in calls] and len(stacks) == 3
-    assert "iam:PassRole on resource: arn:aws:iam::123456789012:role/Admin" in refused
+    operations = [call.operation for call in read(tmp_path / "calls")]
+    assert operations.count("CreateModel") == 1 and "DeleteStack" not in operations
+    admin = "iam:PassRole on resource: arn:aws:iam::123456789012:role/Admin"
+    assert admin in refused.read_text()

@@ -1,35 +1,6 @@
-"""A local endpoint of the tests' own, and an environment without the user's AWS settings."""
-
-import os
+"""A session on the tests' own endpoint, and the pictures that are shown."""
 
 import pytest
-
-from local_sagemaker import daemon
-from workshop.jobs import local_server as workshop_endpoint
-
-
-@pytest.fixture(scope="session")
-def own_endpoint(tmp_path_factory):
-    """An endpoint with its own state directory on a free port."""
-    with pytest.MonkeyPatch.context() as patch:
-        state = tmp_path_factory.mktemp("state")
-        patch.setenv("WORKSHOP_STATE_DIR", str(state))
-        found = daemon.start(state, 0)
-        yield found
-        daemon.stop(state)
-
-
-@pytest.fixture
-def clean_aws(monkeypatch, tmp_path):
-    """No AWS variable, file or metadata service of this machine is seen."""
-    for name in [one for one in os.environ if one.startswith(("AWS_", "SAGEMAKER_"))]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
-    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
-    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    yield
-    workshop_endpoint.point_back()
-    os.environ.pop("SAGEMAKER_SUPPRESS_V2_WARNING", None)
 
 
 @pytest.fixture

@@ -1,33 +1,35 @@
 """What the tests of the templates share: policies as they are deployed, and their linter."""
 
 import importlib.resources
+import json
 import sys
 from types import ModuleType
 
 import yaml
 
 
-def policy_findings(document: str) -> list[str]:
-    """What parliament says against an IAM policy (JSON, or YAML)."""
-    import json
-
-    analyzed = _parliament().analyze_policy_string(json.dumps(yaml.safe_load(document)))
+def policy_findings(document: dict) -> list[str]:
+    """What parliament says against an IAM policy."""
+    analyzed = _parliament().analyze_policy_string(json.dumps(document))
     return [f"{one.issue}: {one.detail} {one.location}" for one in analyzed.findings]
 
 
-def role_policies(session, stack: str) -> dict[str, str]:
+def role_policies(session, stack: str) -> dict[str, dict]:
     """ "Role/policy" -> document, for every inline policy of a stack's roles."""
     found, iam = {}, session.client("iam")
     pages = session.client("cloudformation").get_paginator("list_stack_resources")
-    for page in pages.paginate(StackName=stack):
-        for one in page["StackResourceSummaries"]:
-            if one["ResourceType"] != "AWS::IAM::Role":
-                continue
+    for one in pages.paginate(StackName=stack).search("StackResourceSummaries[]"):
+        if one["ResourceType"] == "AWS::IAM::Role":
             role = one["PhysicalResourceId"]
             for policy in iam.list_role_policies(RoleName=role)["PolicyNames"]:
                 document = iam.get_role_policy(RoleName=role, PolicyName=policy)["PolicyDocument"]
-                found[f"{one['LogicalResourceId']}/{policy}"] = str(document)
+                found[f"{one['LogicalResourceId']}/{policy}"] = as_document(document)
     return found
+
+
+def as_document(policy) -> dict:
+    """moto hands some out as the text of a dictionary, or as JSON."""
+    return yaml.safe_load(policy) if isinstance(policy, str) else policy
 
 
 def _parliament():

@@ -1,6 +1,5 @@
 """CloudFormation in this process, as the local endpoint has it, and sessions whose calls fail."""
 
-import warnings
 from contextlib import contextmanager
 from functools import cache
 from types import SimpleNamespace
@@ -20,8 +19,7 @@ def aws(monkeypatch):
     cloudformation_gaps.fill()
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "test")
-    with warnings.catch_warnings(), moto.mock_aws():
-        warnings.filterwarnings("ignore", "Tried to parse AWS::S3::BucketPolicy")
+    with moto.mock_aws():
         yield
 
 
@@ -47,7 +45,27 @@ def session(seat, fault=None):
         fault.watch(found)
         return found
 
-    return SimpleNamespace(seat=seat, region=REGION, target="local", client=client)
+    where = {"region": REGION, "target": "local", "job_prefix": f"workshop-{seat}-"}
+    return SimpleNamespace(seat=seat, client=client, **where)
+
+
+def recording(seat, calls: list, target="local"):
+    """A session whose clients add (service, operation, request) to calls, and answer."""
+
+    def client(service, **_):
+        found = shared().client(service)
+        call = found._make_api_call
+
+        def noted(operation, request):
+            calls.append((service, operation, request))
+            return call(operation, request)
+
+        found._make_api_call = noted
+        return found
+
+    made = session(seat)
+    made.target, made.client, made.boto_session = target, client, SimpleNamespace(client=client)
+    return made
 
 
 class Fault:

@@ -1,15 +1,14 @@
-"""The table of configurations: its arithmetic on known records, and real jobs in their order."""
+"""The table of configurations: its arithmetic on known records."""
 
 import json
 import math
 from datetime import datetime, timedelta
 
 import pytest
-from job_harness import estimator
 
 import workshop
 from workshop.account.prices import cost
-from workshop.jobs.follow import JobFailed, JobResult
+from workshop.jobs.follow import JobResult
 from workshop.jobs.logs import parse
 from workshop.launch.mpirun import Finished
 from workshop.launch.supervisor import Line
@@ -80,24 +79,3 @@ def test_nothing_to_compare_is_said():
         workshop.compare({})
     with pytest.raises(ValueError, match=r"one-step has no timed step.*more steps"):
         workshop.compare({"one-step": job(1, 1, [None])})
-
-
-def test_jobs_run_one_after_the_other(session, capsys):
-    jobs = {"first": estimator(session, "first"), "second": estimator(session, "second")}
-    capsys.readouterr()
-    results = workshop.run_jobs(jobs)
-    assert list(results) == ["first", "second"]
-    first, second = (one.description for one in results.values())
-    assert first["TrainingEndTime"] <= second["CreationTime"]
-    out = capsys.readouterr().out.splitlines()
-    assert [line.split()[:2] for line in out] == [["first", "Completed,"], ["second", "Completed,"]]
-
-
-def test_a_failure_ends_the_row_and_names_what_was_not_started(session):
-    jobs = {
-        "bad": estimator(session, "bad", fail=1),
-        "never": estimator(session, "never"),
-    }
-    with pytest.raises(JobFailed, match=r"(?s)bad: .*the test wanted this.*after it: never\."):
-        workshop.run_jobs(jobs)
-    assert jobs["never"].latest_training_job is None

@@ -1,4 +1,4 @@
-"""A real job on the local endpoint, followed to its end."""
+"""Real jobs on the local endpoint, followed to their end."""
 
 import pytest
 from job_harness import estimator
@@ -26,15 +26,24 @@ def test_a_job_is_followed_to_its_end(session, capsys):
         result.table("epoch")
 
 
-def test_a_failure_is_raised_with_its_reason_and_last_lines(session):
-    job = estimator(session, "fails", fail=1)
-    job.fit(wait=False)
-    with pytest.raises(JobFailed) as caught:
-        workshop.follow(job)
-    assert "Failed" in str(caught.value)
-    assert "the test wanted this" in str(caught.value)
-    again = workshop.follow(job.latest_training_job.name, session, check=False)
-    assert again.status == "Failed"
+def test_jobs_run_one_after_the_other_until_one_fails(session, capsys):
+    jobs = {
+        "first": estimator(session, "first"),
+        "bad": estimator(session, "bad", fail=1),
+        "never": estimator(session, "never"),
+    }
+    capsys.readouterr()
+    with pytest.raises(JobFailed, match=r"(?s)bad: .*the test wanted this.*after it: never\."):
+        workshop.run_jobs(jobs)
+    said = [line.split()[:2] for line in capsys.readouterr().out.splitlines()]
+    assert said == [["first", "Completed,"], ["bad", "Failed"]]
+    assert jobs["never"].latest_training_job is None
+    names = [jobs[name].latest_training_job.name for name in ("first", "bad")]
+    first, bad = (workshop.follow(name, session, check=False) for name in names)
+    assert (first.status, bad.status) == ("Completed", "Failed")
+    assert first.description["TrainingEndTime"] <= bad.description["CreationTime"]
+    with pytest.raises(JobFailed, match=r"Failed(?s:.*)the test wanted this"):
+        workshop.follow(names[1], session)
 
 
 def test_what_cannot_be_followed_says_so(session):

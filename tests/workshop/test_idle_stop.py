@@ -1,132 +1,222 @@
-"""idle_stop.py of the notebook instance, as a program: it asks Jupyter, and tells SageMaker."""
+"""idle_stop.py of the notebook instance: what counts as use, by a clock of the test's own."""
 
+import datetime
+import fcntl
+import importlib.util
 import json
-import runpy
+import socket
+import ssl
 import subprocess
 import sys
 import time
-from datetime import UTC, datetime, timedelta
+import urllib.request
+from pathlib import Path
+from types import SimpleNamespace
 
+import boto3
 import pytest
-from notebook_instance_harness import jupyter, kit_archive
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+from moto import mock_aws
+from test_notebook_instance import until
 
-import workshop
-from workshop.account import notebook_instance, stacks
 from workshop.paths import CLOUDFORMATION
 
-PROGRAM = CLOUDFORMATION / "notebook/idle_stop.py"
-SECONDS = 0.6  # without use, until it stops
-MORE_SECONDS = 1.5  # where it must not stop although the machine may be slow
+BEGAN = 1_795_255_200.0  # 2026-11-21T10:00:00Z
+LIMIT = 60 * 60
 
 
 @pytest.fixture
-def instance(own_endpoint, clean_aws, monkeypatch, tmp_path):
-    """A notebook instance that is in service: its metadata file, and what SageMaker says of it."""
-    monkeypatch.setattr(notebook_instance, "_packed", kit_archive)
-    session = workshop.session("local", seat="idle")
-    stacks.deploy(session, ("storage", "roles", "notebook"), say=lambda _: None)
-    name = stacks.outputs(session, ("notebook",))["NotebookName"]
-    client = session.client("sagemaker")
-    found = client.describe_notebook_instance(NotebookInstanceName=name)
-    if found["NotebookInstanceStatus"] == "Stopped":
-        client.start_notebook_instance(NotebookInstanceName=name)
-    metadata = tmp_path / "resource-metadata.json"
-    metadata.write_text(
-        json.dumps({"ResourceArn": found["NotebookInstanceArn"], "ResourceName": name})
+def program():
+    """The script as a module."""
+    spec = importlib.util.spec_from_file_location(
+        "idle_stop", CLOUDFORMATION / "notebook/idle_stop.py"
     )
-
-    def status():
-        return client.describe_notebook_instance(NotebookInstanceName=name)[
-            "NotebookInstanceStatus"
-        ]
-
-    assert status() == "InService"
-    return metadata, status
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
-def ago(seconds):
-    return (datetime.now(UTC) - timedelta(seconds=seconds)).isoformat().replace("+00:00", "Z")
+@pytest.fixture
+def run(program, monkeypatch):
+    """Runs the program with a Jupyter that answers as `jupyter(path, seconds)`; until it stops.
+
+    Returns after how many seconds of its clock it has stopped the instance.
+    """
+
+    def run(jupyter, stop=lambda metadata: None, working=""):
+        clock = SimpleNamespace(now=BEGAN)
+
+        def sleep(seconds):
+            clock.now += seconds
+            assert clock.now < BEGAN + 100 * LIMIT, "it never stops"
+
+        def ask(address):
+            return jupyter(address.partition("/api/")[2], clock.now - BEGAN)
+
+        monkeypatch.setattr(program, "time", SimpleNamespace(time=lambda: clock.now, sleep=sleep))
+        monkeypatch.setattr(program, "ask", ask)
+        monkeypatch.setattr(program, "stop", stop)
+        monkeypatch.setattr(sys, "argv", ["idle_stop", "--minutes=60", f"--working={working}"])
+        program.main()
+        return clock.now - BEGAN
+
+    return run
+
+
+def moment(seconds):
+    """A time of Jupyter's."""
+    at = datetime.datetime.fromtimestamp(BEGAN + seconds, datetime.UTC)
+    return at.isoformat().replace("+00:00", "Z")
 
 
 def kernel(state, used):
-    return {"id": "k", "execution_state": state, "last_activity": used, "connections": 1}
+    return {"id": "k", "execution_state": state, "last_activity": moment(used), "connections": 1}
 
 
-def watching(address, metadata, seconds=SECONDS):
-    command = [sys.executable, PROGRAM, "--minutes", str(seconds / 60), "--every", "0.1"]
-    command += ["--jupyter", address, "--metadata", metadata]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+def test_an_unused_instance_is_stopped(run):
+    """A fresh start is use. A kernel that nobody connects to starts for ever, and is none."""
+    kernels = [kernel(state, -3600) for state in ("idle", "starting", "dead")]
+    assert run(lambda path, now: kernels if path == "kernels" else []) == LIMIT
 
 
-def finished(process):
-    """Wait for its end; what it printed."""
-    try:
-        out, _ = process.communicate(timeout=20)
-    finally:
-        process.kill()
-    assert process.returncode == 0, out
-    return out
+USES = {
+    "a kernel runs a cell": lambda now: {"kernels": [kernel("busy", -99), kernel("idle", -9)]},
+    "a kernel ran a cell": lambda now: {"kernels": [kernel("idle", now), kernel("idle", -99)]},
+    "a terminal": lambda now: {"terminals": [{"name": "1", "last_activity": moment(now + 0.5)}]},
+}
 
 
-def test_an_unused_instance_is_stopped(instance):
-    metadata, status = instance
-    states = ("idle", "starting", "dead")  # a kernel that nobody connects to starts for ever
-    answers = {"/api/kernels": [kernel(one, ago(3600)) for one in states], "/api/terminals": []}
-    with jupyter(answers) as address:
-        began = time.monotonic()
-        out = finished(watching(address, metadata))
-        assert time.monotonic() - began >= SECONDS, "a fresh start is use"
-    assert "Told SageMaker to stop" in out
-    assert status() == "Stopped"
+@pytest.mark.parametrize("use", USES)
+def test_an_instance_in_use_is_not_stopped_until_the_use_ends(run, use):
+    def jupyter(path, now):
+        return USES[use](min(now, 3 * LIMIT)).get(path, []) if now <= 3 * LIMIT else []
+
+    assert run(jupyter) == pytest.approx(4 * LIMIT, abs=60)
 
 
-def uses(moment):
-    """What Jupyter answers in each kind of use. moment: of the last activity."""
-    return {
-        "a kernel runs a cell": {"/api/kernels": [kernel("busy", ago(99)), kernel("idle", ago(9))]},
-        "a kernel ran a cell": {"/api/kernels": [kernel("idle", moment), kernel("idle", ago(99))]},
-        "a terminal": {"/api/terminals": [{"name": "1", "last_activity": moment}]},
-    }
+def test_a_jupyter_that_does_not_answer_does_not_keep_it_alive(run, capsys):
+    def jupyter(path, now):
+        raise OSError("refused")
+
+    assert run(jupyter) == LIMIT
+    assert "Jupyter does not answer: refused" in capsys.readouterr().out
 
 
-def test_an_instance_in_use_is_not_stopped_until_the_use_ends(instance):
-    metadata, status = instance
-    unused = {"/api/kernels": [kernel("idle", ago(3600))], "/api/terminals": []}
-    answers = unused.copy()
-    with jupyter(answers) as address:
-        process = watching(address, metadata, MORE_SECONDS)
-        for use in uses(""):
-            # The activity is a little ahead: enough for this use on a slow machine, not for two.
-            answers.update({**unused, **uses(ago(-MORE_SECONDS))[use]})
-            time.sleep(1.4 * MORE_SECONDS)
-            assert process.poll() is None, f"stopped although: {use}"
-        assert status() == "InService"
-        answers.update(unused)
-        finished(process)
-    assert status() == "Stopped"
+def test_a_refused_stop_is_tried_again(run, capsys):
+    told = []
+
+    def stop(metadata):
+        told.append(metadata)
+        if len(told) < 3:
+            raise RuntimeError("denied")
+
+    assert run(lambda path, now: [], stop) == LIMIT + 2 * 60
+    out = capsys.readouterr().out
+    assert out.count("Cannot stop this instance: denied") == 2
+    assert out.endswith("Told SageMaker to stop this instance.\n")
 
 
-def test_a_jupyter_that_does_not_answer_does_not_keep_it_alive(instance):
-    metadata, status = instance
-    out = finished(watching("http://127.0.0.1:9", metadata))
-    assert "Jupyter does not answer" in out
-    assert status() == "Stopped"
+def test_the_set_up_is_use_as_long_as_it_holds_its_lock(run, tmp_path):
+    lock = tmp_path / "lock"
+    with lock.open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+
+        def jupyter(path, now):
+            if now > 3 * LIMIT:
+                fcntl.flock(held, fcntl.LOCK_UN)
+            return []
+
+        assert run(jupyter, working=str(lock)) == pytest.approx(4 * LIMIT, abs=120)
 
 
-def test_a_refused_stop_is_tried_again(instance):
-    metadata, status = instance
-    right = metadata.read_text()
-    metadata.write_text(right.replace('"ResourceName": "', '"ResourceName": "no-such-'))
-    with jupyter({"/api/kernels": [], "/api/terminals": []}) as address:
-        process = watching(address, metadata)
-        assert any("Cannot stop this instance" in line for line in process.stdout)
-        assert process.poll() is None and status() == "InService"
-        metadata.write_text(right)
-        finished(process)
-    assert status() == "Stopped"
+def test_sagemaker_is_told_to_stop_the_instance_of_the_metadata(program, tmp_path, monkeypatch):
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    with mock_aws():
+        client, name = boto3.client("sagemaker"), {"NotebookInstanceName": "workshop-idle"}
+        role = "arn:aws:iam::123456789012:role/any"
+        client.create_notebook_instance(InstanceType="ml.t3.medium", RoleArn=role, **name)
+        arn = client.describe_notebook_instance(**name)["NotebookInstanceArn"]
+        metadata = tmp_path / "resource-metadata.json"
+        metadata.write_text(json.dumps({"ResourceArn": arn, "ResourceName": "workshop-idle"}))
+        program.stop(metadata)
+        assert client.describe_notebook_instance(**name)["NotebookInstanceStatus"] == "Stopped"
 
 
-@pytest.mark.parametrize("moment", ["2026-11-21T10:00:00.500000Z", "2026-11-21T10:00:00Z"])
-def test_jupyters_times_are_utc(moment):
-    found = runpy.run_path(str(PROGRAM))["seconds"](moment)
-    assert int(found) == 1795255200
+@pytest.mark.parametrize("text", ["2026-11-21T10:00:00.500000Z", "2026-11-21T10:00:00Z"])
+def test_jupyters_times_are_utc(program, text):
+    assert int(program.seconds(text)) == BEGAN
+
+
+# A real Jupyter, behind a certificate of its own as on the instance
+
+
+def self_signed(folder: Path) -> list[str]:
+    """A certificate that nobody has signed, and its key, as Jupyter's options."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    now = datetime.datetime.now(datetime.UTC)
+    made = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+    made = made.not_valid_before(now).not_valid_after(now + datetime.timedelta(days=1))
+    form = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    pem = serialization.Encoding.PEM
+    (folder / "own.pem").write_bytes(made.sign(key, hashes.SHA256()).public_bytes(pem))
+    (folder / "own.key").write_bytes(key.private_bytes(pem, *form))
+    return [f"--certfile={folder}/own.pem", f"--keyfile={folder}/own.key"]
+
+
+@pytest.fixture
+def jupyter(program, tmp_path, monkeypatch):
+    """A Jupyter server without a token; its address."""
+    monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path / "runtime"))
+    monkeypatch.setenv("JUPYTER_CONFIG_DIR", str(tmp_path / "config"))
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        port = held.getsockname()[1]
+    options = ["--no-browser", "--allow-root", "--ip=127.0.0.1", f"--port={port}"]
+    options += ["--IdentityProvider.token=", "--ServerApp.disable_check_xsrf=True"]
+    options += [f"--ServerApp.root_dir={tmp_path}", *self_signed(tmp_path)]
+    command = [Path(sys.executable).parent / "jupyter-server", *options]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    address = f"https://localhost:{port}"
+
+    def answers():
+        try:
+            return program.ask(address + "/api/status")
+        except OSError:
+            return False
+
+    until(answers, 60)
+    yield address
+    process.terminate()
+    process.wait(30)
+
+
+def test_a_running_cell_is_use_and_afterwards_its_end_counts(program, jupyter, tmp_path):
+    from jupyter_client import BlockingKernelClient
+
+    now, later = time.time(), time.time() + 1e6
+    assert program.last_use(jupyter, 5.0, now) == 5.0, "no kernel, no terminal: as known before"
+    asking = urllib.request.Request(jupyter + "/api/kernels", data=b"{}", method="POST")
+    context = ssl._create_unverified_context()
+    with urllib.request.urlopen(asking, context=context, timeout=60) as answer:
+        identifier = json.load(answer)["id"]
+    assert now - 10 < program.last_use(jupyter, 5.0, later) < now + 60, "its start is use, once"
+    client = BlockingKernelClient()
+    client.load_connection_file(str(tmp_path / f"runtime/kernel-{identifier}.json"))
+    client.start_channels()
+
+    def idle():
+        return program.ask(jupyter + "/api/kernels")[0]["execution_state"] == "idle"
+
+    # Jupyter hears only what a kernel says after Jupyter has subscribed to it.
+    until(lambda: client.execute("pass", reply=True) and idle())
+    ended = tmp_path / "ended"
+    client.execute(f"import os, time\nwhile not os.path.exists({str(ended)!r}): time.sleep(0.1)")
+    until(lambda: program.last_use(jupyter, 5.0, later) == later, 30)  # busy: use is now
+    ended.touch()
+    until(lambda: program.last_use(jupyter, 5.0, later) < later, 30)
+    assert ended.stat().st_mtime - 1 < program.last_use(jupyter, 5.0, later) <= time.time() + 1
+    client.stop_channels()

@@ -1,7 +1,6 @@
-"""A model that is asked without a server."""
+"""A model that is asked without a server: what is said where it gives no answer."""
 
-import io
-import tarfile
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,31 +9,10 @@ from workshop.jobs import inference
 from workshop.jobs.inference import InferenceFailed
 
 
-class OneFile:
-    """A session whose S3 holds one file."""
-
-    def __init__(self, content: bytes):
-        self.content = content
-
-    def client(self, service):
-        return self
-
-    def download_file(self, bucket, key, path):
-        with open(path, "wb") as stream:
-            stream.write(self.content)
-
-
-def packed(names: dict[str, bytes]) -> bytes:
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
-        for name, content in names.items():
-            info = tarfile.TarInfo(name)
-            info.size = len(content)
-            archive.addfile(info, io.BytesIO(content))
-    return buffer.getvalue()
-
-
-def test_a_file_without_a_model_is_named():
-    session = OneFile(packed({"model.pt": b"torch"}))
-    with pytest.raises(InferenceFailed, match="error: the file holds no SavedModel"):
+def test_a_file_without_a_model_is_named(tmp_path, monkeypatch):
+    (tmp_path / "ask_model_tf.py").write_text("raise SystemExit('error: holds no SavedModel')")
+    monkeypatch.setattr(inference, "DEMOS", tmp_path)
+    s3 = SimpleNamespace(download_file=lambda bucket, key, path: None)
+    session = SimpleNamespace(client=lambda service: s3)
+    with pytest.raises(InferenceFailed, match=r"s3://b/m\.tar\.gz gave(?s:.*)holds no SavedModel"):
         inference.infer("s3://b/m.tar.gz", np.zeros((1, 8, 8, 1)), session)

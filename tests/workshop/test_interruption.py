@@ -1,64 +1,39 @@
 """A spot job is interrupted at a step of its log, not after some seconds."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 
 from workshop.jobs import interruption
+from workshop.jobs.logs import parse
 
 
-class Session:
-    """A session with a job whose log grows by a line at each look.
+@pytest.mark.parametrize(
+    ("target", "wanted", "ends", "asked", "seen"),
+    [
+        ("local", 55, 1000, ["job"], 60),
+        ("local", 500, 100, [], 100),  # a job that ends first is left alone
+        ("aws", 1, 100, [], 0),  # nobody can order it there
+    ],
+)
+def test_it_is_asked_for_when_the_step_is_reached(monkeypatch, target, wanted, ends, asked, seen):
+    """The log grows by ten steps at each look; at the step `ends` the job ends."""
+    at, found = SimpleNamespace(step=0), []
 
-    last: the step at which the job ends. asked: the jobs that were to be interrupted.
-    """
+    def new_lines():
+        at.step += 10
+        return [parse("algo-1", text) for text in ("no JSON", json.dumps(event | vars(at)))]
 
-    def __init__(self, target: str, last: int) -> None:
-        self.target, self.last, self.step = target, last, 0
+    def describe_training_job(TrainingJobName):
+        return {"TrainingJobStatus": "InProgress" if at.step < ends else "Completed"}
 
-    def client(self, service):
-        return self
-
-    def describe_training_job(self, TrainingJobName):
-        return {"TrainingJobStatus": "InProgress" if self.step < self.last else "Completed"}
-
-
-@pytest.fixture
-def asked(monkeypatch, tmp_path):
-    found = []
-
-    class Reader:
-        def __init__(self, client, job):
-            self.session = client
-
-        def new_lines(self):
-            self.session.step += 10
-            text = json.dumps({"event": "step", "step": self.session.step})
-            return [interruption_line("no JSON"), interruption_line(text)]
-
-    monkeypatch.setattr(interruption, "LogReader", Reader)
+    event = {"event": "step"}
+    client = SimpleNamespace(describe_training_job=describe_training_job)
+    session = SimpleNamespace(target=target, client=lambda service: client)
+    reader = SimpleNamespace(new_lines=new_lines)
+    monkeypatch.setattr(interruption, "LogReader", lambda client, job: reader)
     monkeypatch.setattr(interruption, "POLL_SECONDS", 0)
     monkeypatch.setattr(interruption.spot, "ask", lambda state, job: found.append(job))
-    return found
-
-
-def interruption_line(text):
-    from workshop.jobs.logs import Line
-
-    return Line("algo-1", None, text, "algo-1")
-
-
-def test_it_is_asked_for_when_the_step_is_reached(asked):
-    session = Session("local", last=1000)
-    interruption.interrupt_at_step("job", 55, session)
-    assert asked == ["job"] and session.step == 60
-
-
-def test_a_job_that_ends_first_is_left_alone(asked):
-    interruption.interrupt_at_step("job", 500, Session("local", last=100))
-    assert asked == []
-
-
-def test_on_aws_nobody_can_order_it(asked):
-    interruption.interrupt_at_step("job", 1, Session("aws", last=100))
-    assert asked == []
+    interruption.interrupt_at_step("job", wanted, session)
+    assert (found, at.step) == (asked, seen)

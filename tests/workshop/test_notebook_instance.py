@@ -1,108 +1,169 @@
-"""The notebook instance: the limits of its scripts, and the scripts at work."""
+"""The notebook instance: the kit in the bucket, and the instance's scripts at work.
+
+The scripts run as deployed, on a folder that is the instance's file system. The programs that they
+call are little stand-ins, which refuse what the instance's own would not be asked.
+"""
 
 import base64
-import runpy
+import io
+import os
 import subprocess
-import sys
+import tarfile
+import time
+from pathlib import Path
 
 import botocore.session
+import psutil
 import pytest
-from notebook_instance_harness import Machine, end_processes_of, kit_archive, lifecycle, until
+import stacks_harness
 
-import workshop
 from workshop.account import notebook_instance, stacks
 from workshop.paths import CLOUDFORMATION
 
+# What set_up.sh asks of conda, and no other arguments.
+CONDA = """
+case "$*" in
+  "env create --quiet --prefix $FOLDER/workshop-env --file $FOLDER/workshop-kit/environment.yml") ;;
+  "install --yes --quiet --prefix $FOLDER/workshop-env --channel conda-forge gxx make")
+    [ ! -e "$ROOT/no-compiler" ]; exit ;;
+  *) echo "conda: what is $*?" >&2; exit 9 ;;
+esac
+[ -e "$7" ] || exit 9
+[ ! -e "$ROOT/conda-fails" ] || exit 1
+while [ -e "$ROOT/conda-takes-long" ]; do sleep 0.1; done
+mkdir -p "$5/bin"
+cp "$ROOT/bin/tool" "$5/bin/python"
+cp "$ROOT/bin/tool" "$5/bin/pip"
+"""
+# The environment's python and pip.
+TOOL = """
+case "$*" in
+  "install --quiet --no-deps --editable $FOLDER/workshop-kit") ;;
+  "-m ipykernel install --user --name workshop --display-name Workshop") ;;
+  "-m bootstrap --horovod-here") [ "$PWD" = "$FOLDER/workshop-kit" ] || exit 8 ;;
+  *) echo "$0: what is $*?" >&2; exit 9 ;;
+esac
+"""
+AWS = """
+[ "$*" = "s3 cp --only-show-errors s3://$BUCKET/kit/kit.tar.gz -" ] || exit 9
+exec tar -cz -C "$ROOT" environment.yml
+"""
+SUDO = '[ "$1 $2 $3" = "-u ec2-user -H" ] || exit 9\nshift 3\nexec "$@"'
+
+
+@pytest.fixture(scope="module")
+def deployed():
+    """(the OnStart script as SageMaker has it, in base64, and the seat's bucket)."""
+    with pytest.MonkeyPatch.context() as patch, stacks_harness.aws(patch):
+        session = stacks_harness.session("nb")
+        with pytest.MonkeyPatch.context() as during:
+            during.setattr(notebook_instance, "_packed", lambda: b"kit")
+            stacks.deploy(session, ("storage", "roles", "notebook"), say=lambda _: None)
+        client = session.client("sagemaker")
+        which = {"StackName": "workshop-nb-notebook", "LogicalResourceId": "Lifecycle"}
+        made = session.client("cloudformation").describe_stack_resource(**which)
+        arn = made["StackResourceDetail"]["PhysicalResourceId"]
+        config = client.describe_notebook_instance_lifecycle_config(
+            NotebookInstanceLifecycleConfigName=arn.rsplit("/", 1)[-1]
+        )
+        assert not config.get("OnCreate")
+        yield config["OnStart"][0]["Content"], stacks.outputs(session)["BucketName"]
+
+
+class Machine:
+    """A notebook instance: its file system under a folder, and its programs."""
+
+    def __init__(self, root: Path, content: str, bucket: str) -> None:
+        self.root, self.folder = root, root / "home/ec2-user/SageMaker"
+        self.bin, self.calls, self.content = root / "bin", root / "calls", content
+        for folder in (self.folder, self.bin, root / "var/log"):
+            folder.mkdir(parents=True)
+        (root / "environment.yml").write_text("name: test\n")
+        for name, body in {"sudo": SUDO, "tool": TOOL, "aws": AWS, "conda": CONDA}.items():
+            self.program(f"bin/{name}", body)
+        self.program("home/ec2-user/anaconda3/envs/JupyterSystemEnv/bin/python", "")  # has boto3
+        self.env = {
+            **os.environ,
+            "ROOT": str(root),
+            "FOLDER": str(self.folder),
+            "BUCKET": bucket,
+            "CONDA": str(self.bin / "conda"),
+            "PATH": f"{self.bin}:{os.environ['PATH']}",
+        }
+
+    def program(self, name: str, body: str) -> None:
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f'#!/bin/bash\necho "${{0##*/}} $*" >>"{self.calls}"\n{body}\n')
+        path.chmod(0o755)
+
+    def start(self) -> subprocess.CompletedProcess:
+        """Run the lifecycle script as SageMaker would: it does not wait for the set-up."""
+        script = self.root / "script.sh"
+        script.write_bytes(base64.b64decode(self.content))
+        return subprocess.run(
+            ["bash", script], env=self.env, capture_output=True, text=True, timeout=30
+        )
+
+    def started(self) -> str:
+        """Start, and wait for the end of the set-up. Returns its log."""
+        log = self.folder / "set_up.log"
+        assert self.start().returncode == 0
+        until(lambda: "choose the kernel" in log.read_text() or "rror" in log.read_text())
+        assert "choose the kernel Workshop" in log.read_text()
+        return log.read_text()
+
+    def begun(self) -> None:
+        """Start, and wait until conda is at work, which lasts while conda-takes-long is there."""
+        (self.root / "conda-takes-long").touch()
+        assert self.start().returncode == 0
+        until(lambda: "conda env create" in self.said())
+
+    def set_up(self, kit="s3://not-asked-again/kit.tar.gz") -> int:
+        """Run the set-up again, as somebody at a terminal would. Returns its exit status."""
+        command = ["bash", CLOUDFORMATION / "notebook/set_up.sh", kit, self.folder]
+        return subprocess.run(command, env=self.env, capture_output=True).returncode
+
+    def said(self) -> str:
+        return self.calls.read_text() if self.calls.exists() else ""
+
+    def end(self) -> None:
+        """End its processes: those whose command line names its folder."""
+        for process in psutil.process_iter():
+            try:
+                if str(self.root) in " ".join(process.cmdline()) and process.pid != os.getpid():
+                    process.kill()
+            except psutil.Error:
+                continue
+
 
 @pytest.fixture
-def session(own_endpoint, clean_aws, monkeypatch):
-    """A seat with a notebook instance."""
-    monkeypatch.setattr(notebook_instance, "_packed", kit_archive)
-    found = workshop.session("local", seat="nb")
-    stacks.deploy(found, ("storage", "roles", "notebook"), say=lambda _: None)
-    return found
+def machine(deployed, tmp_path):
+    found = Machine(tmp_path, *deployed)
+    yield found
+    found.end()
 
 
-@pytest.fixture
-def machine(tmp_path):
-    yield Machine(tmp_path)
-    end_processes_of(tmp_path)
+def until(true, seconds: float = 90) -> None:
+    """Wait for a condition. Fails the test after `seconds`."""
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.05)
 
 
-def test_the_script_is_within_sagemakers_limit(session):
-    model = botocore.session.get_session().get_service_model("sagemaker")
-    limit = model.shape_for("NotebookInstanceLifecycleConfigContent").metadata["max"]
-    assert limit == 16384
-    assert {name: len(text) <= limit for name, text in lifecycle(session).items()} == {
-        "OnStart": True
-    }
-
-
-def test_the_template_holds_the_scripts_as_they_are():
+def test_the_template_holds_the_scripts_as_they_are_within_sagemakers_limit(deployed):
     text = notebook_instance.TEMPLATE.read_text()
     assert notebook_instance.embedded(text) == text, "run its module"
     names = {one["name"] for one in notebook_instance.BLOCK.finditer(text)}
     assert names == {path.name for path in notebook_instance.SCRIPTS.iterdir()}
+    model = botocore.session.get_session().get_service_model("sagemaker")
+    limit = model.shape_for("NotebookInstanceLifecycleConfigContent").metadata["max"]
+    assert len(deployed[0]) <= limit == 16384
 
 
-def test_a_changed_script_is_found(tmp_path):
-    for path in notebook_instance.SCRIPTS.iterdir():
-        (tmp_path / path.name).write_text(path.read_text() + "\n# more\n")
-    text = notebook_instance.TEMPLATE.read_text()
-    changed = notebook_instance.embedded(text, tmp_path)
-    assert changed.count("# more") == 3
-    assert notebook_instance.embedded(changed) == text
-
-
-@pytest.mark.parametrize("path", sorted((CLOUDFORMATION / "notebook").glob("*.sh")), ids=str)
-def test_bash_can_read_a_script(path):
-    subprocess.run(["bash", "-n", path], check=True)
-
-
-def test_bash_can_read_what_sagemaker_gets(session, tmp_path):
-    for name, content in lifecycle(session).items():
-        script = tmp_path / name
-        script.write_bytes(base64.b64decode(content))
-        subprocess.run(["bash", "-n", script], check=True)
-        assert script.read_text().startswith("#!/bin/bash\n")
-
-
-def watched(machine):
-    """The instance's own Python, which has boto3, is this environment's."""
-    machine.program(
-        "home/ec2-user/anaconda3/envs/JupyterSystemEnv/bin/python",
-        f'exec "{sys.executable}" "$@"',
-    )
-    return machine
-
-
-def start(session, machine, wanted="choose the kernel Workshop"):
-    """Run the lifecycle script, and wait until the set-up behind it says so, or has an error."""
-    done = watched(machine).run(lifecycle(session)["OnStart"])
-    assert done.returncode == 0, done.stderr
-    log = machine.folder / "set_up.log"
-    until(lambda: wanted in log.read_text() or "rror" in log.read_text())
-    assert wanted in log.read_text()
-    return log.read_text()
-
-
-def set_up(machine):
-    """Run the set-up again, as somebody at a terminal would."""
-    program = machine.root / "opt/workshop/set_up.sh"
-    command = [program, "s3://not-asked-again/kit.tar.gz", machine.folder]
-    return subprocess.run(command, env=machine.env, capture_output=True, text=True)
-
-
-def test_the_first_start_fetches_the_kit_and_makes_its_environment(session, machine):
-    takes_long = machine.root / "conda-takes-long"
-    takes_long.touch()
-    done = watched(machine).run(lifecycle(session)["OnStart"])  # SageMaker would not wait for conda
-    assert done.returncode == 0, done.stderr
-    until(lambda: "conda env create" in machine.said())
-    takes_long.unlink()
-    log = machine.folder / "set_up.log"
-    until(lambda: "choose the kernel Workshop" in log.read_text() or "rror" in log.read_text())
-    assert "choose the kernel Workshop" in log.read_text()
+def test_every_start_sets_up_what_is_missing_and_watches_for_idleness(machine):
+    machine.started()
     assert (machine.folder / "workshop-kit/environment.yml").read_text() == "name: test\n"
     environment, calls = machine.folder / "workshop-env", machine.said()
     assert f"conda env create --quiet --prefix {environment}" in calls
@@ -110,95 +171,112 @@ def test_the_first_start_fetches_the_kit_and_makes_its_environment(session, mach
     assert "python -m ipykernel install --user --name workshop" in calls
     assert calls.index("channel conda-forge gxx make") < calls.index("-m bootstrap --horovod-here")
     assert (environment / ".horovod").exists()
+    (machine.folder / "set_up.log").unlink()
+    machine.started()
+    again = machine.said().removeprefix(calls)
+    assert "ipykernel install --user --name workshop" in again, "that list is on no lasting disk"
+    assert "conda" not in again and "bootstrap" not in again
+    program, lock = machine.root / "opt/workshop/idle_stop.py", machine.folder / ".set_up.lock"
+    until(lambda: f"python {program} --minutes 60 --working {lock}" in machine.said())
 
 
-def test_where_horovod_cannot_be_built_the_log_says_so_and_the_rest_works(session, machine):
+def test_where_horovod_cannot_be_built_the_log_says_so_and_the_rest_works(machine):
     (machine.root / "no-compiler").touch()
-    said = start(session, machine)
-    assert "Horovod could not be built here" in said
+    assert "Horovod could not be built here" in machine.started()
     assert not (machine.folder / "workshop-env/.horovod").exists()
     assert "bootstrap" not in machine.said()
     (machine.root / "no-compiler").unlink()
-    assert set_up(machine).returncode == 0
+    assert machine.set_up() == 0
     assert (machine.folder / "workshop-env/.horovod").exists(), "it is tried again"
 
 
-def test_a_set_up_that_failed_goes_on_where_it_was(session, machine):
+def test_a_set_up_that_failed_resumes(machine):
     (machine.root / "conda-fails").touch()
-    watched(machine).run(lifecycle(session)["OnStart"])
-    environment = machine.folder / "workshop-env"
+    assert machine.start().returncode == 0
+    whole = machine.folder / "workshop-env/.whole"
     until(lambda: "conda" in machine.said())
-    until(lambda: set_up(machine).returncode == 1)  # 0 while the first one still runs
-    assert not (environment / ".whole").exists()
+    until(lambda: machine.set_up() == 1)  # 0 while the first one still runs
+    assert not whole.exists()
     (machine.root / "conda-fails").unlink()
-    assert set_up(machine).returncode == 0
-    assert (environment / ".whole").exists()
-    made = machine.said().count("conda env create")
-    assert set_up(machine).returncode == 0
-    assert machine.said().count("conda env create") == made
+    assert machine.set_up() == 0 and whole.exists()
 
 
-def test_the_next_start_resumes_a_set_up_that_a_stop_cut_off(session, machine):
-    takes_long = machine.root / "conda-takes-long"
-    takes_long.touch()
-    watched(machine).run(lifecycle(session)["OnStart"])
-    until(lambda: "conda env create" in machine.said())
-    end_processes_of(machine.root)
+def test_the_next_start_resumes_a_set_up_that_a_stop_cut_off(machine):
+    machine.begun()
+    machine.end()
     # A `sleep` of the one that was ended holds its lock for a moment more.
     subprocess.run(["flock", machine.folder / ".set_up.lock", "true"], check=True, timeout=60)
-    takes_long.unlink()
+    (machine.root / "conda-takes-long").unlink()
     assert not (machine.folder / "workshop-env/.whole").exists()
-    start(session, machine)
+    machine.started()
     assert (machine.folder / "workshop-env/.whole").exists()
     assert machine.said().count("aws s3 cp") == 1, "the kit was there already"
 
 
-def test_the_set_up_is_use_and_runs_once(session, machine):
-    takes_long = machine.root / "conda-takes-long"
-    takes_long.touch()
-    watched(machine).run(lifecycle(session)["OnStart"])
-    until(lambda: "conda env create" in machine.said())
-    idle_stop = runpy.run_path(str(CLOUDFORMATION / "notebook/idle_stop.py"))
-    lock = machine.folder / ".set_up.lock"
-    assert idle_stop["works"](lock)
-    assert set_up(machine).returncode == 0
+def test_the_set_up_runs_once(machine):
+    machine.begun()
+    assert machine.set_up() == 0
     assert machine.said().count("conda env create") == 1
-    takes_long.unlink()
-    until(lambda: not idle_stop["works"](lock))
-    assert not idle_stop["works"](machine.folder / "nobody-made-it")
 
 
 def test_a_kit_that_is_a_repository_is_cloned(machine, tmp_path):
-    origin = tmp_path / "origin"
-    origin.mkdir()
-    (origin / "environment.yml").write_text("name: cloned\n")
-    for command in (
-        ["init", "-q"],
-        ["add", "."],
-        ["-c", "user.name=t", "-c", "user.email=t@t", "commit", "-qm", "x"],
-    ):
-        subprocess.run(["git", "-C", origin, *command], check=True)
-    set_up = ["bash", CLOUDFORMATION / "notebook/set_up.sh", f"file://{origin}", machine.folder]
-    subprocess.run(set_up, env=machine.env, check=True, capture_output=True)
+    origin = committed(tmp_path / "origin", "environment.yml", "name: cloned\n")
+    assert machine.set_up(f"file://{origin}") == 0
     assert (machine.folder / "workshop-kit/environment.yml").read_text() == "name: cloned\n"
 
 
-def test_every_start_names_the_kernel_again_and_watches_for_idleness(session, machine):
-    start(session, machine)
-    (machine.folder / "set_up.log").unlink()
-    before = machine.said()
-    start(session, machine)
-    again = machine.said().removeprefix(before)
-    assert "ipykernel install --user --name workshop" in again
-    assert "conda" not in again and "bootstrap" not in again
-    log = machine.root / "var/log/workshop-idle-stop.log"
-    until(lambda: "of 60 minutes without use" in log.read_text())
+def test_a_start_without_boto3_fails_and_says_so(machine):
+    machine.program("home/ec2-user/anaconda3/envs/JupyterSystemEnv/bin/python", "exit 1")
+    machine.program("bin/python3", "exit 1")
+    script = base64.b64decode(machine.content).replace(b"/usr/bin/python3", b"no")
+    machine.content = base64.b64encode(script)
+    done = machine.start()
+    assert done.returncode == 1 and "would never stop by itself" in done.stderr
 
 
-def test_a_start_without_boto3_fails_and_says_so(session, machine):
-    machine.env["PATH"] = f"{machine.bin}:/usr/bin:/bin"
-    machine.program("python3", "exit 1")
-    content = base64.b64decode(lifecycle(session)["OnStart"]).replace(b"/usr/bin/python3", b"no")
-    done = machine.run(base64.b64encode(content).decode())
-    assert done.returncode == 1
-    assert "would never stop by itself" in done.stderr
+# The kit
+
+
+def committed(root: Path, name: str, text: str) -> Path:
+    """A git checkout that holds one program."""
+    root.mkdir(exist_ok=True)
+    (root / name).write_text(text)
+    (root / name).chmod(0o755)
+    person = ["-c", "user.name=t", "-c", "user.email=t@t"]
+    for command in (["init", "-q"], ["add", name], [*person, "commit", "-qm", "x"]):
+        subprocess.run(["git", "-C", root, *command], check=True)
+    return root
+
+
+@pytest.fixture
+def session(deployed):
+    return stacks_harness.session("nb")
+
+
+def test_the_kit_is_what_was_committed_and_put_there_once(session, tmp_path, monkeypatch):
+    root = committed(tmp_path / "kit", "program", "#!/bin/sh\n")
+    (root / "not-committed").write_text("private")
+    monkeypatch.setattr(notebook_instance, "ROOT", root)
+    s3, bucket = session.client("s3"), stacks.outputs(session, ("storage",))["BucketName"]
+    put = []
+    s3.meta.events.register_first("before-call.s3.PutObject", lambda **_: put.append(1))
+    notebook_instance.upload_kit(session)
+    body = s3.get_object(Bucket=bucket, Key="kit/kit.tar.gz")["Body"].read()
+    with tarfile.open(fileobj=io.BytesIO(body)) as archive:
+        assert archive.getnames() == ["program"]
+        assert archive.getmember("program").mode & 0o100
+    notebook_instance.upload_kit(session)
+    assert len(put) == 1, "the same kit is there already"
+    committed(root, "program", "#!/bin/sh\nexit 1\n")
+    notebook_instance.upload_kit(session)
+    assert len(put) == 2
+
+
+@pytest.mark.parametrize("missing", ["git", "checkout"])
+def test_without_git_it_says_where_else_the_kit_may_be(session, monkeypatch, tmp_path, missing):
+    monkeypatch.setattr(notebook_instance, "ROOT", tmp_path)
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    if missing == "git":
+        monkeypatch.setattr(notebook_instance.shutil, "which", lambda _: None)
+    with pytest.raises(stacks.StackError, match="--parameter Kit=https"):
+        notebook_instance.upload_kit(session)

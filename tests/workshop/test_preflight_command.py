@@ -7,6 +7,7 @@ from botocore.client import BaseClient
 from botocore.exceptions import ClientError
 from click.testing import CliRunner
 
+from workshop.account import stacks
 from workshop.cli import main
 
 
@@ -45,15 +46,15 @@ def calls(monkeypatch):
 @pytest.mark.parametrize(
     ("given", "status", "said"),
     [
-        ([], 0, ["OK  strategy      mpi goes together with tensorflow 2.12.0", "at most"]),
+        (["04"], 0, ["OK  strategy      mpi goes together with tensorflow 2.12.0", "At most"]),
         (
-            ["-p", "instance_count=0"],
+            ["04", "-p", "instance_count=0"],
             2,
             ["NO  instances     instance_count is 0", "to do: Give 1 or more."],
         ),
-        (["-p", "processes_per_host=8"], 2, ["NO  processes     processes_per_host is 8"]),
+        (["04", "-p", "processes_per_host=8"], 2, ["NO  processes     processes_per_host is 8"]),
         (
-            ["-p", "instance_type=ml.p4d.24xlarge", "--region=eu-west-3"],
+            ["08", "-p", "instance_type=ml.p4d.24xlarge", "--region=eu-west-3"],
             2,
             [
                 "NO  instances     The region eu-west-3 does not have ml.p4d.24xlarge",
@@ -63,7 +64,7 @@ def calls(monkeypatch):
     ],
 )
 def test_a_lesson_offline(given, status, said):
-    found, output = preflight("05", "--offline", *given)
+    found, output = preflight("--offline", *given)
     assert found == status, output
     assert all(text in output for text in said), output
 
@@ -117,25 +118,18 @@ def test_the_local_endpoint_can_be_asked(own_endpoint):
     assert "pulls no image" in output
 
 
-def test_a_subnet_is_looked_for_where_it_should_be(own_endpoint, session):
-    from workshop.jobs import vpc
-
-    there = vpc.network(session)
-    given = ["--target=local", "05", "-p", f"security_group_ids={there['security_group_ids']}"]
-    status, output = preflight(*given, "-p", f"subnets={there['subnets']}")
-    assert status == 0 and "free addresses in us-east-1" in output, output
-    status, output = preflight(*given, "-p", "subnets=[subnet-0123456789abcdef0]")
-    assert status == 2 and "NO  network" in output and "does not exist" in output
-
-
-def test_a_lessons_job_in_a_vpc_is_checked_in_the_seats_own_network(session):
-    from workshop.account import stacks
-
-    status, output = preflight("--target=local", "--seat=tests", "05")
+def test_a_network_is_looked_for_where_it_should_be(session):
+    """The seat's own, or what is given."""
+    once = ["--target=local", "--seat=tests", "05", "-p", "repeats=1"]
+    status, output = preflight(*once)
     assert status == 0, output
     assert "?   network       Could not be checked: the seat has no network stack" in output
-    stacks.deploy(session, ("storage", "roles", "network"), say=lambda _: None)
-    status, output = preflight("--target=local", "--seat=tests", "05")
+    *_, made = stacks.deploy(session, ("storage", "roles", "network"), say=lambda _: None)
+    status, output = preflight(*once)
     stacks.delete(session, ("network",), say=lambda _: None)
     assert status == 0 and "the seat has no network stack" not in output, output
     assert "free addresses in us-east-1" in output
+    gone = {"subnets": "SubnetId", "security_group_ids": "SecurityGroupId"}
+    given = [f"-p{name}=[{made.outputs[output]}]" for name, output in gone.items()]
+    status, output = preflight(*once, *given)
+    assert status == 2 and "NO  network" in output and "does not exist" in output

@@ -3,6 +3,7 @@
 import os
 
 import pytest
+from job_harness import estimator
 
 import workshop
 from workshop.jobs.session import SessionError
@@ -81,17 +82,7 @@ def test_the_sdks_defaults_are_not_checked_at_each_look_into_them(session, monke
 
 
 def test_job_settings_are_arguments_of_an_estimator(session):
-    from sagemaker.tensorflow import TensorFlow
-
-    settings = session.job_settings("x")
-    built = TensorFlow(
-        entry_point="train_tf.py",
-        framework_version="2.12.0",
-        py_version="py310",
-        instance_type="ml.c5.xlarge",
-        instance_count=1,
-        **settings,
-    )
+    built = estimator(session, "x")
     assert built.role == session.role
     assert built.base_job_name == "workshop-tests-x"
     assert built.output_path == f"s3://{session.bucket}/jobs"

@@ -1,16 +1,12 @@
-"""Spot and warm pools in job_settings: what the request holds, and that the endpoint takes it."""
-
-from pathlib import Path
+"""Spot and warm pools in job_settings: what the request holds."""
 
 import pytest
 from sagemaker.estimator import EstimatorBase
+from sagemaker.pytorch import PyTorch
 
 from workshop.account import preflight
-from workshop.jobs.follow import watch
 from workshop.jobs.job_preview import preview_session
 from workshop.jobs.session import MAX_RUN_SECONDS, WrongSettings
-
-JOB_SCRIPT = Path(__file__).parent / "job_script"
 
 
 @pytest.fixture
@@ -20,8 +16,6 @@ def opened(clean_aws):
 
 def requested(opened, **settings) -> dict:
     """The request of a job with these settings."""
-    from sagemaker.pytorch import PyTorch
-
     built = PyTorch(
         entry_point="train_torch.py",
         framework_version="2.2.0",
@@ -70,26 +64,3 @@ def test_a_warm_pool_is_asked_for_in_seconds(opened):
 def test_what_does_not_go_together_is_refused_before_anything_is_built(opened, chosen, said):
     with pytest.raises(WrongSettings, match=said):
         opened.job_settings("x", **chosen)
-
-
-@pytest.mark.parametrize("chosen", [{"spot": True}, {"keep_alive": 60}])
-def test_the_local_endpoint_runs_such_a_job(session, chosen):
-    from sagemaker.tensorflow import TensorFlow
-
-    settings = session.job_settings("own", **chosen)
-    job = TensorFlow(
-        entry_point="talk.py",
-        framework_version="2.12.0",
-        py_version="py310",
-        instance_type="ml.c5.xlarge",
-        instance_count=1,
-        **settings | {"source_dir": str(JOB_SCRIPT)},
-    )
-    job.fit(wait=False)
-    result = watch(job, lambda _: None)
-    assert result.status == "Completed", result.why()
-    assert result.description["EnableManagedSpotTraining"] is ("spot" in chosen)
-    assert result.description["ResourceConfig"].get("KeepAlivePeriodInSeconds", 0) == chosen.get(
-        "keep_alive", 0
-    )
-    assert ("CheckpointConfig" in result.description) is ("spot" in chosen)

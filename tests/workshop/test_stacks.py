@@ -1,32 +1,54 @@
-"""Stacks: made, left alone, changed; failures with CloudFormation's own reason."""
+"""Stacks: made, left alone, changed, deleted; finished where the connection was lost."""
 
+import itertools
 import shutil
 
+import boto3
 import pytest
+import stacks_harness
 from botocore.exceptions import ClientError
+from stacks_harness import Fault
 
-import workshop
-from workshop.account import stacks
+from workshop.account import notebook_instance, stacks
 from workshop.jobs import seat
 from workshop.paths import CLOUDFORMATION
 
+SEATS = itertools.count()
+BEFORE, AFTER = "before-call", "after-call"  # the call did not get there; its answer is lost
 
-def deploy(session):
-    return {one.name: one for one in workshop.deploy(session, say=lambda _: None)}
+
+@pytest.fixture(scope="module", autouse=True)
+def in_process():
+    """Everything here on moto in this process; the kit is a few bytes."""
+    with pytest.MonkeyPatch.context() as patch, stacks_harness.aws(patch):
+        patch.setattr(notebook_instance, "_packed", lambda: b"kit")
+        yield
 
 
-def test_a_second_deploy_changes_nothing(own_endpoint, clean_aws):
-    session = workshop.session("local", seat="twice")
+@pytest.fixture
+def session():
+    """Of a seat of the test's own."""
+    return stacks_harness.session(f"s{next(SEATS)}")
+
+
+def deploy(session, names=stacks.STACKS):
+    return {
+        one.name.split("-")[-1]: one for one in stacks.deploy(session, names, say=lambda _: None)
+    }
+
+
+def delete(session, names=None):
+    return stacks.delete(session, names, say=lambda _: None)
+
+
+def test_a_second_deploy_changes_nothing(session):
     first, second = deploy(session), deploy(session)
     assert {one.change for one in first.values()} == {"created"}
     assert {one.change for one in second.values()} == {"no change"}
-    assert first["workshop-twice-storage"].outputs == second["workshop-twice-storage"].outputs
+    assert first["storage"].outputs == second["storage"].outputs
 
 
-def test_a_changed_template_updates_and_keeps_the_bucket(
-    own_endpoint, clean_aws, tmp_path, monkeypatch
-):
-    session = workshop.session("local", seat="change")
+def test_a_changed_template_updates_and_keeps_the_bucket(session, tmp_path, monkeypatch):
     before = deploy(session)
     copies = tmp_path / "templates"
     shutil.copytree(CLOUDFORMATION, copies)
@@ -34,51 +56,102 @@ def test_a_changed_template_updates_and_keeps_the_bucket(
     storage.write_text(storage.read_text().replace("Value: data-parallel", "Value: changed"))
     monkeypatch.setattr(seat, "CLOUDFORMATION", copies)
     after = deploy(session)
-    assert after["workshop-change-storage"].change == "updated"
-    assert after["workshop-change-roles"].change == "no change"
-    name = before["workshop-change-storage"].outputs["BucketName"]
-    assert after["workshop-change-storage"].outputs["BucketName"] == name
+    assert after["storage"].change == "updated" and after["roles"].change == "no change"
+    assert after["storage"].outputs["BucketName"] == before["storage"].outputs["BucketName"]
 
 
-def test_deleted_stacks_are_gone_and_a_second_time_is_quiet(own_endpoint, clean_aws):
-    session = workshop.session("local", seat="delete")
-    bucket = deploy(session)["workshop-delete-storage"].outputs["BucketName"]
-    gone = stacks.delete(session, say=lambda _: None)
-    assert gone == ["workshop-delete-roles", "workshop-delete-storage"]
+def test_deleted_stacks_are_gone_and_a_second_time_is_quiet(session):
+    bucket = deploy(session)["storage"].outputs["BucketName"]
+    assert delete(session) == [f"{session.job_prefix}{name}" for name in ("roles", "storage")]
     with pytest.raises(stacks.MissingStack, match="Run lesson 00"):
         stacks.outputs(session)
     with pytest.raises(ClientError):
         session.client("s3").head_bucket(Bucket=bucket)
-    assert stacks.delete(session, say=lambda _: None) == []
+    assert delete(session) == []
     assert {row.state for row in stacks.status(session)} == {"not there"}
 
 
-def test_a_bucket_that_is_not_empty_keeps_every_stack(own_endpoint, clean_aws):
-    session = workshop.session("local", seat="full")
-    bucket = deploy(session)["workshop-full-storage"].outputs["BucketName"]
+def test_a_bucket_that_is_not_empty_keeps_every_stack(session):
+    bucket = deploy(session)["storage"].outputs["BucketName"]
     session.client("s3").put_object(Bucket=bucket, Key="data/x", Body=b"1")
     with pytest.raises(stacks.StackError, match=r"not empty.*workshop clean"):
-        stacks.delete(session, say=lambda _: None)
+        delete(session)
     assert [row.usable for row in stacks.status(session, stacks.STACKS)] == [True, True]
 
 
-def test_a_stack_that_another_one_needs_is_not_deleted(own_endpoint, clean_aws):
-    session = workshop.session("local", seat="needed")
+def test_a_stack_that_another_one_needs_is_not_deleted(session):
     deploy(session)
-    with pytest.raises(stacks.StackError, match="workshop-needed-roles uses its outputs"):
-        stacks.delete(session, ["storage"], say=lambda _: None)
+    with pytest.raises(stacks.StackError, match=r"-roles uses its outputs"):
+        delete(session, ["storage"])
     assert stacks.outputs(session)["BucketName"]
 
 
-def test_a_stack_that_is_not_the_kits_is_left_alone(own_endpoint, clean_aws):
-    session = workshop.session("local", seat="foreign")
-    client = session.client("cloudformation")
-    body = (CLOUDFORMATION / "storage.yaml").read_text()
-    client.create_stack(StackName="workshop-foreign-storage", TemplateBody=body)
-    for act in (stacks.deploy, stacks.delete):
+def test_a_stack_that_is_not_the_kits_is_left_alone(session):
+    client, name = session.client("cloudformation"), f"{session.job_prefix}storage"
+    client.create_stack(StackName=name, TemplateBody=seat.template("storage"))
+    for act in (deploy, delete):
         with pytest.raises(stacks.StackError, match="this kit did not make it"):
-            act(session, ("storage",), say=lambda _: None)
-    found = client.describe_stacks(StackName="workshop-foreign-storage")["Stacks"][0]
+            act(session, ("storage",))
+    found = client.describe_stacks(StackName=name)["Stacks"][0]
     assert found["StackStatus"] == "CREATE_COMPLETE" and not found["Tags"]
     (row,) = stacks.status(session, ("storage",))
     assert not row.usable and "did not make it" in row.reason
+
+
+# The connection is lost
+
+
+def strike(act, when):
+    """Run act(seat, fault) with the fault at every call in turn. Yields a session of the seat."""
+    hit = set()
+    for number in itertools.count(1):
+        seat, fault = f"{when.split('-')[0]}{act.__name__}{number}", Fault(number, when)
+        try:
+            act(seat, fault)
+        except stacks.StackError as error:
+            assert fault.struck and "run the same again" in str(error)
+            hit.add(fault.struck)
+            yield stacks_harness.session(seat)
+        else:
+            assert not fault.struck, f"the loss of {fault.struck} went unnoticed"
+            assert "DescribeStacks" in hit and hit & {"CreateStack", "DeleteStack"}
+            return
+
+
+@pytest.mark.parametrize(
+    ("names", "when"), [(stacks.STACKS, BEFORE), (("network",), BEFORE), (("notebook",), AFTER)]
+)
+def test_a_lost_call_of_up_is_made_good_by_the_next_run(names, when):
+    def up(seat, fault):
+        if names != stacks.STACKS:
+            deploy(stacks_harness.session(seat))
+        deploy(stacks_harness.session(seat, fault), names)
+
+    for session in strike(up, when):
+        assert list(deploy(session, names)) == list(names)
+        assert all(row.usable for row in stacks.status(session, names))
+
+
+def test_a_lost_call_of_down_is_made_good_by_the_next_run():
+    def down(seat, fault):
+        deploy(stacks_harness.session(seat), (*stacks.STACKS, "network"))
+        delete(stacks_harness.session(seat, fault), ("network",))
+
+    for session in strike(down, AFTER):
+        delete(session, ("network",))
+        delete(session)
+        assert nothing_of(session.seat)
+
+
+def nothing_of(seat):
+    """Whether stacks, bucket, roles and VPC of a seat are gone."""
+    rows = stacks.status(stacks_harness.session(seat))
+    buckets = [one["Name"] for one in boto3.client("s3").list_buckets()["Buckets"]]
+    roles = [one["RoleName"] for one in boto3.client("iam").list_roles()["Roles"]]
+    mine = [{"Name": "tag:seat", "Values": [seat]}]
+    ec2 = boto3.client("ec2", region_name=stacks_harness.REGION)
+    return (
+        {row.state for row in rows} == {"not there"}
+        and not [name for name in buckets + roles if f"-{seat}-" in name]
+        and not ec2.describe_vpcs(Filters=mine)["Vpcs"]
+    )

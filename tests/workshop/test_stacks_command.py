@@ -4,7 +4,6 @@ import re
 
 import pytest
 from click.testing import CliRunner
-from notebook_instance_harness import kit_archive
 
 from workshop.account import notebook_instance, stacks
 from workshop.cli import main
@@ -15,7 +14,7 @@ from workshop.jobs import seat
 @pytest.fixture
 def run(own_endpoint, clean_aws, monkeypatch):
     """Runs `workshop stacks ...`; exit code and output."""
-    monkeypatch.setattr(notebook_instance, "_packed", kit_archive)
+    monkeypatch.setattr(notebook_instance, "_packed", lambda: b"kit")
     monkeypatch.setenv("COLUMNS", "140")
 
     def run(*arguments, answer=""):

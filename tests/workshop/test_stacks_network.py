@@ -14,22 +14,28 @@ SERVICES = {"s3", "sagemaker.api", "sagemaker.runtime", "sts", "logs", "ecr.api"
 ITSELF = "-1"  # every protocol
 
 
-@pytest.fixture(autouse=True)
-def in_process(monkeypatch):
-    with stacks_harness.aws(monkeypatch):
+@pytest.fixture(scope="module", autouse=True)
+def in_process():
+    with pytest.MonkeyPatch.context() as patch, stacks_harness.aws(patch):
         yield
 
 
-@pytest.fixture
-def ec2():
+@pytest.fixture(scope="module")
+def ec2(in_process):
     return boto3.client("ec2", region_name=REGION)
 
 
-def up(**parameters):
-    session = stacks_harness.session("net")
+def up(seat, **parameters):
+    session = stacks_harness.session(seat)
     names = ("storage", "roles", "network")
     *_, done = stacks.deploy(session, names, lambda _: None, parameters)
     return session, done
+
+
+@pytest.fixture(scope="module")
+def plain(in_process):
+    """A network without its optional parts: (session, what `deploy` says of it)."""
+    return up("plain")
 
 
 def usd_an_hour(session):
@@ -37,8 +43,9 @@ def usd_an_hour(session):
     return hourly_cost(session, row)
 
 
-def endpoints(ec2):
-    found = ec2.describe_vpc_endpoints()["VpcEndpoints"]
+def endpoints(ec2, done):
+    mine = [{"Name": "vpc-id", "Values": [done.outputs["VpcId"]]}]
+    found = ec2.describe_vpc_endpoints(Filters=mine)["VpcEndpoints"]
     return [one for one in found if one["State"] == "available"]
 
 
@@ -48,32 +55,8 @@ def routes(ec2, subnet):
     return table["Routes"]
 
 
-def test_instances_of_the_group_reach_each_other_on_every_port_both_ways(ec2):
-    _, done = up()
-    group = done.outputs["SecurityGroupId"]
-    (found,) = ec2.describe_security_groups(GroupIds=[group])["SecurityGroups"]
-    for way in ("IpPermissions", "IpPermissionsEgress"):
-        rules = [one for one in found[way] if one["IpProtocol"] == ITSELF]
-        named = [pair["GroupId"] for rule in rules for pair in rule["UserIdGroupPairs"]]
-        assert named == [group], way
-    assert not [one for one in found["IpPermissions"] if one["IpRanges"]], "open to addresses"
-
-
-def test_the_subnet_is_private_and_in_one_zone(ec2):
-    _, done = up()
-    (subnet,) = ec2.describe_subnets(SubnetIds=[done.outputs["SubnetId"]])["Subnets"]
-    assert subnet["AvailabilityZone"] == f"{REGION}a"
-    assert not subnet["MapPublicIpOnLaunch"]
-    assert "0.0.0.0/0" not in [
-        one.get("DestinationCidrBlock") for one in routes(ec2, subnet["SubnetId"])
-    ]
-    assert not ec2.describe_internet_gateways()["InternetGateways"]
-
-
-def test_private_names_of_endpoints_resolve_in_the_vpc():
-    """Asked of the template: moto does not keep these two."""
-    vpc = template_resources("network")["Vpc"]["Properties"]
-    assert vpc["EnableDnsSupport"] is True and vpc["EnableDnsHostnames"] is True
+def group(ec2, identifier):
+    return ec2.describe_security_groups(GroupIds=[identifier])["SecurityGroups"][0]
 
 
 def zones(ec2, done):
@@ -83,8 +66,37 @@ def zones(ec2, done):
     return [one["AvailabilityZone"] for one in sorted(found, key=lambda one: one["CidrBlock"])]
 
 
-def test_an_endpoint_has_subnets_in_two_zones_with_a_way_to_s3(ec2):
-    session, done = up()
+def test_instances_of_the_group_reach_each_other_on_every_port_both_ways(ec2, plain):
+    identifier = plain[1].outputs["SecurityGroupId"]
+    found = group(ec2, identifier)
+    for way in ("IpPermissions", "IpPermissionsEgress"):
+        rules = [one for one in found[way] if one["IpProtocol"] == ITSELF]
+        named = [pair["GroupId"] for rule in rules for pair in rule["UserIdGroupPairs"]]
+        assert named == [identifier], way
+    assert not [one for one in found["IpPermissions"] if one["IpRanges"]], "open to addresses"
+
+
+def test_the_subnet_is_private(ec2, plain):
+    _, done = plain
+    (subnet,) = ec2.describe_subnets(SubnetIds=[done.outputs["SubnetId"]])["Subnets"]
+    assert not subnet["MapPublicIpOnLaunch"]
+    ways = [one.get("DestinationCidrBlock") for one in routes(ec2, subnet["SubnetId"])]
+    assert "0.0.0.0/0" not in ways
+    assert not [
+        one
+        for one in ec2.describe_internet_gateways()["InternetGateways"]
+        if done.outputs["VpcId"] in [there["VpcId"] for there in one["Attachments"]]
+    ]
+
+
+def test_private_names_of_endpoints_resolve_in_the_vpc():
+    """Asked of the template: moto does not keep these two."""
+    properties = template_resources("network")["Vpc"]["Properties"]
+    assert properties["EnableDnsSupport"] is True and properties["EnableDnsHostnames"] is True
+
+
+def test_jobs_are_in_one_zone_and_an_endpoint_in_two_with_a_way_to_s3(ec2, plain):
+    session, done = plain
     assert zones(ec2, done) == [f"{REGION}a", f"{REGION}b"]
     wanted = [done.outputs["SubnetId"], done.outputs["ServingSubnetId"]]
     assert vpc.network(session, serving=True)["subnets"] == wanted
@@ -92,64 +104,55 @@ def test_an_endpoint_has_subnets_in_two_zones_with_a_way_to_s3(ec2):
     assert routes(ec2, wanted[1]) == routes(ec2, wanted[0])
 
 
-def test_other_zones_can_be_named(ec2):
-    _, done = up(AvailabilityZone=f"{REGION}c", ServingZone=f"{REGION}d")
+def test_services_have_endpoints_in_the_zones_that_are_named(ec2):
+    more = {"AvailabilityZone": f"{REGION}c", "ServingZone": f"{REGION}d"}
+    session, done = up("served", InterfaceEndpoints="yes", **more)
     assert zones(ec2, done) == [f"{REGION}c", f"{REGION}d"]
-
-
-def test_the_services_that_a_job_or_a_notebook_calls_have_an_endpoint(ec2):
-    session, done = up(InterfaceEndpoints="yes")
     found = {
-        one["ServiceName"].removeprefix(f"com.amazonaws.{REGION}."): one for one in endpoints(ec2)
+        one["ServiceName"].removeprefix(f"com.amazonaws.{REGION}."): one
+        for one in endpoints(ec2, done)
     }
     assert set(found) == SERVICES
     assert found.pop("s3")["VpcEndpointType"] == "Gateway"
     for name, one in found.items():
         assert one["VpcEndpointType"] == "Interface" and one["PrivateDnsEnabled"], name
         assert one["SubnetIds"] == [done.outputs["SubnetId"]]
-        (group,) = ec2.describe_security_groups(GroupIds=[one["Groups"][0]["GroupId"]])[
-            "SecurityGroups"
-        ]
-        (rule,) = group["IpPermissions"]
+        (rule,) = group(ec2, one["Groups"][0]["GroupId"])["IpPermissions"]
         assert (rule["FromPort"], rule["ToPort"]) == (443, 443)
         assert rule["UserIdGroupPairs"][0]["GroupId"] == done.outputs["SecurityGroupId"]
     cost = usd_an_hour(session)
-    assert cost.parts == {"interface-endpoint": 6}
-    assert cost.usd == pytest.approx(0.06)
+    assert cost.parts == {"interface-endpoint": 6} and cost.usd == pytest.approx(0.06)
 
 
-def test_the_nat_comes_and_goes_with_its_parameter_and_its_cost(ec2):
-    session, done = up()
-    assert len(endpoints(ec2)) == 1 and usd_an_hour(session).usd == 0
-    _, changed = up(Nat="yes")
+def test_the_nat_comes_and_goes_with_its_parameter_and_its_cost_and_all_goes_at_the_end(ec2):
+    before = {one["VpcId"] for one in ec2.describe_vpcs()["Vpcs"]}
+    session, done = up("nat")
+    assert len(endpoints(ec2, done)) == 1 and usd_an_hour(session).usd == 0
+    _, changed = up("nat", Nat="yes")
     assert changed.change == "updated" and changed.outputs == done.outputs
     (nat,) = ec2.describe_nat_gateways()["NatGateways"]
     assert nat["State"] == "available" and nat["SubnetId"] != done.outputs["SubnetId"]
     out = [one for one in routes(ec2, done.outputs["SubnetId"]) if one.get("NatGatewayId")]
     assert [one["DestinationCidrBlock"] for one in out] == ["0.0.0.0/0"]
-    assert len(endpoints(ec2)) == 1, "a parameter that was not given keeps its value"
+    assert len(endpoints(ec2, done)) == 1, "a parameter that was not given keeps its value"
     cost = usd_an_hour(session)
     assert cost.parts == {"nat-gateway": 1, "public-ipv4": 1}
     assert cost.usd == pytest.approx(0.05)
-    up(Nat="no")
+    up("nat", Nat="no")
     assert [one["State"] for one in ec2.describe_nat_gateways()["NatGateways"]] == ["deleted"]
     assert not ec2.describe_addresses()["Addresses"]
-
-
-@pytest.mark.parametrize("nat", ["no", "yes"])
-def test_nothing_of_it_is_left_when_it_goes(ec2, nat):
-    before = {one["VpcId"] for one in ec2.describe_vpcs()["Vpcs"]}
-    session, _ = up(Nat=nat)
+    up("nat", Nat="yes")
+    groups = {one["GroupId"] for one in ec2.describe_security_groups()["SecurityGroups"]}
     stacks.delete(session, say=lambda _: None)
     assert {one["VpcId"] for one in ec2.describe_vpcs()["Vpcs"]} == before
-    assert not endpoints(ec2) and not ec2.describe_addresses()["Addresses"]
+    assert not endpoints(ec2, done) and not ec2.describe_addresses()["Addresses"]
     assert not ec2.describe_internet_gateways()["InternetGateways"]
-    groups = ec2.describe_security_groups()["SecurityGroups"]
-    assert {one["GroupName"] for one in groups} == {"default"}
+    left = {one["GroupId"] for one in ec2.describe_security_groups()["SecurityGroups"]}
+    assert done.outputs["SecurityGroupId"] in groups - left
 
 
 @pytest.mark.parametrize(
-    "wrong, told",
+    ("wrong", "told"),
     [
         ({"Nat": "maybe"}, "it must be one of: yes, no"),
         ({"AvailabilityZone": "here"}, "the name of a zone"),
@@ -159,6 +162,6 @@ def test_nothing_of_it_is_left_when_it_goes(ec2, nat):
 )
 def test_a_wrong_parameter_is_refused_before_anything_is_made(wrong, told):
     with pytest.raises(stacks.StackError, match=told):
-        up(**wrong)
-    (row,) = stacks.status(stacks_harness.session("net"), ("network",))
+        up("wrong", **wrong)
+    (row,) = stacks.status(stacks_harness.session("wrong"), ("network",))
     assert row.state == stacks.NOT_THERE

@@ -1,10 +1,68 @@
 """Stacks in every state that CloudFormation can leave one in: what `deploy` and `delete` do."""
 
+from types import SimpleNamespace
+
 import pytest
-from cloudformation_helpers import FakeCloudFormation
+from botocore.exceptions import ClientError
+from stacks_harness import REGION, shared
 
 from workshop.account import stacks
 from workshop.jobs import seat
+
+SEAT = "me"
+CHANGES = ("CreateStack", "UpdateStack", "DeleteStack", "ContinueUpdateRollback")
+
+
+class FakeCloudFormation:
+    """Answers a boto3 client with given states, and notes what it is told to change.
+
+    states: StackStatus of each coming DescribeStacks, the last one for ever; None: no such stack.
+    events: (resource, state, reason), oldest first; "me" is the stack. later: those after the
+    first change.
+    """
+
+    def __init__(self, *states, events=(), later=(), template=""):
+        self.states, self.changes, self.template = list(states), [], template
+        self.events, self.later = list(events), list(later)
+
+    def session(self):
+        """A session whose client is answered by this. Its waiters are botocore's own."""
+        client = shared().client("cloudformation")
+        client._make_api_call = self.answer
+        return SimpleNamespace(seat=SEAT, region=REGION, target="aws", client=lambda _: client)
+
+    def answer(self, operation, request):
+        if operation in CHANGES:
+            self.changes.append(operation)
+            self.events, self.later = self.events + self.later, []
+        answers = {
+            "DescribeStacks": self.describe,
+            "DescribeStackEvents": self.describe_events,
+            "GetTemplate": lambda request: {"TemplateBody": self.template},
+        }
+        return answers.get(operation, lambda request: {})(request)
+
+    def describe(self, request):
+        state = self.states.pop(0) if len(self.states) > 1 else self.states[0]
+        name = request["StackName"]
+        if state is None:
+            error = {"Error": {"Code": "ValidationError", "Message": f"{name} does not exist"}}
+            raise ClientError(error, "DescribeStacks")
+        stack = {"StackName": name, "StackId": f"id-{name}", "StackStatus": state}
+        return {"Stacks": [stack | {"Tags": seat.tags(SEAT)}]}
+
+    def describe_events(self, request):
+        found = [
+            {
+                "LogicalResourceId": resource,
+                "PhysicalResourceId": request["StackName"] if resource == "me" else resource,
+                "ResourceStatus": state,
+                "ResourceStatusReason": reason,
+            }
+            for resource, state, reason in self.events
+        ]
+        return {"StackEvents": found[::-1]}
+
 
 BODY = seat.template("storage")
 
@@ -131,18 +189,18 @@ def test_a_failed_deletion_tells_the_cause():
 def test_what_is_still_in_use_is_deleted_once_it_is_free(monkeypatch):
     """SageMaker removes a job's network interfaces minutes after its end."""
     slept = []
-    monkeypatch.setattr(stacks.time, "sleep", slept.append)
+    monkeypatch.setattr(seat.time, "sleep", slept.append)
     fake = deletion("DELETE_FAILED", "DELETE_FAILED", None)
     assert down(fake) == ["workshop-me-network"]
-    assert fake.changes == ["DeleteStack"] * 3 and slept == [stacks.PAUSE_SECONDS] * 2
+    assert fake.changes == ["DeleteStack"] * 3 and slept == [seat.PAUSE_SECONDS] * 2
 
 
 def test_what_stays_in_use_is_told(monkeypatch):
-    monkeypatch.setattr(stacks.time, "sleep", lambda _: None)
+    monkeypatch.setattr(seat.time, "sleep", lambda _: None)
     fake = deletion("DELETE_FAILED")
     with pytest.raises(stacks.StackError, match="TrainingSubnet: has dependencies"):
         down(fake)
-    assert len(fake.changes) == stacks.TRIES
+    assert len(fake.changes) == seat.TRIES
 
 
 def test_down_waits_for_what_is_under_way_before_it_deletes():

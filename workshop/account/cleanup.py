@@ -13,9 +13,10 @@ first one left.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from workshop.account import resources, seat_stacks, stacks
@@ -34,6 +35,9 @@ from workshop.account.resources import (
 __all__ = ["ForeignResource", "Inventory", "OwnedResource", "Report", "clean", "find"]
 
 
+WARM = "billed like a running job until its time is over"
+
+
 @dataclass(frozen=True)
 class Kind:
     """A kind of resources. All three functions may raise REFUSALS.
@@ -48,48 +52,45 @@ class Kind:
     cost: Callable[[Account, str], dict[str, Any]] | None = None
 
 
-def _runs(word: str) -> Callable[[dict], bool]:
-    return lambda job: job[f"{word}Status"] in RUNNING
+def _sagemaker(name: str, word: str, wanted: Callable[[dict], bool] = bool, **more) -> Kind:
+    """A kind that SageMaker lists by name, with tags. word: as its API spells it."""
+    own = {"delete": partial(resources.delete, word=word)} | more
+    return Kind(name, partial(resources.listed, word=word, wanted=wanted), **own)
 
 
-def _has_ended(job: dict) -> bool:
-    return job["TrainingJobStatus"] not in RUNNING
+def _running(name: str, word: str, note: str) -> Kind:
+    """Jobs that run. note: on what they cost; {} is the most that it can be."""
+    return _sagemaker(
+        name,
+        word,
+        lambda job: job[f"{word}Status"] in RUNNING,
+        delete=partial(resources.stop, word=word),
+        cost=partial(resources.job_cost, word=word, note=note),
+    )
 
 
 # In the order of deletion. What runs goes first: it costs most, and it writes. What proves who
 # owns a resource goes after it: a job's record after its log, a stack after the objects in its
 # bucket. So a run that was interrupted at any place can be finished by the next one.
 KINDS = (
-    Kind(
-        "running training jobs",
-        resources.listed("TrainingJob", _runs("TrainingJob")),
-        resources.stop("TrainingJob"),
-        resources.training_cost,
-    ),
-    Kind(
+    _running("running training jobs", "TrainingJob", "at most {} until max_run ends it"),
+    _sagemaker(
         "warm pools",
-        resources.listed("TrainingJob", resources.is_warm),
-        resources.end_warm_pool,
-        resources.warm_pool_cost,
+        "TrainingJob",
+        resources.is_warm,
+        delete=resources.end_warm_pool,
+        cost=partial(resources.job_cost, word="TrainingJob", note=WARM),
     ),
-    Kind(
-        "running transform jobs",
-        resources.listed("TransformJob", _runs("TransformJob")),
-        resources.stop("TransformJob"),
-        resources.transform_cost,
-    ),
-    Kind(
+    # A transform job has no limit of its own: nobody knows what it will cost.
+    _running("running transform jobs", "TransformJob", "costs until it ends"),
+    _sagemaker(
         "endpoints",
-        resources.listed("Endpoint"),
-        resources.delete_endpoint,
-        resources.endpoint_cost,
+        "Endpoint",
+        delete=resources.delete_endpoint,
+        cost=resources.endpoint_cost,
     ),
-    Kind(
-        "endpoint configurations",
-        resources.listed("EndpointConfig"),
-        resources.delete("EndpointConfig"),
-    ),
-    Kind("models", resources.listed("Model"), resources.delete("Model")),
+    _sagemaker("endpoint configurations", "EndpointConfig"),
+    _sagemaker("models", "Model"),
     Kind(
         "image repositories",
         resources.repositories,
@@ -99,19 +100,20 @@ KINDS = (
     Kind("log groups of endpoints", resources.endpoint_logs, resources.delete_log_group),
     Kind(
         "log streams of training jobs",
-        resources.job_logs("TrainingJob", TRAINING_LOGS),
-        resources.delete_streams(TRAINING_LOGS),
+        partial(resources.job_logs, word="TrainingJob", group=TRAINING_LOGS),
+        partial(resources.delete_streams, group=TRAINING_LOGS),
     ),
     # SageMaker has no call that deletes a transform job. Its record stays, and costs nothing.
     Kind(
         "log streams of transform jobs",
-        resources.job_logs("TransformJob", TRANSFORM_LOGS),
-        resources.delete_streams(TRANSFORM_LOGS),
+        partial(resources.job_logs, word="TransformJob", group=TRANSFORM_LOGS),
+        partial(resources.delete_streams, group=TRANSFORM_LOGS),
     ),
-    Kind(
+    _sagemaker(
         "records of training jobs",
-        resources.listed("TrainingJob", _has_ended),
-        resources.delete_record,
+        "TrainingJob",
+        lambda job: job["TrainingJobStatus"] not in RUNNING,
+        delete=resources.delete_record,
     ),
     Kind("objects", seat_stacks.objects, seat_stacks.delete_objects),
     Kind("stacks", seat_stacks.listed, seat_stacks.delete, seat_stacks.cost),
@@ -119,11 +121,9 @@ KINDS = (
     Kind(
         "log streams of the notebook instance",
         seat_stacks.notebook_logs,
-        resources.delete_streams(seat_stacks.NOTEBOOK_LOGS),
+        partial(resources.delete_streams, group=seat_stacks.NOTEBOOK_LOGS),
     ),
 )
-
-
 WHAT_RUNS = KINDS[:4]  # all but stacks that is billed by the hour
 
 
@@ -233,29 +233,15 @@ def clean(session, say: Callable[[str], None] = print, report: Report | None = N
     say: takes a line of progress for each resource. report: grows while this runs; whoever may be
     interrupted brings one.
     """
-    account, report = Account(session), report or Report()
-    for kind in KINDS:
-        try:
-            # Looked for only now: what was stopped before may have left more.
-            owned, _ = look(account, kind)
-        except REFUSALS as error:
-            say(f"{kind.name}: could not be looked at: {why(error)}")
-            continue
-        for resource in owned:
-            say(_delete(account, kind, resource, report))
+    report = report or Report()
+    _delete_all(Account(session), KINDS, say, report)
     report.left = find(session)
     return report
 
 
 def end_what_runs(session, since: datetime, say: Callable[[str], None] = print) -> None:
     """End the jobs, transforms, warm pools and endpoints of a seat that were made after `since`."""
-    account, report = Account(session, since), Report()
-    for kind in WHAT_RUNS:
-        try:
-            for resource in look(account, kind)[0]:
-                say(_delete(account, kind, resource, report))
-        except REFUSALS as error:
-            say(f"{kind.name}: could not be looked at: {why(error)}")
+    _delete_all(Account(session, since), WHAT_RUNS, say, Report())
 
 
 def still_billed(session) -> list[str]:
@@ -326,6 +312,20 @@ def _priced(account: Account, kind: Kind, resource: OwnedResource) -> OwnedResou
         note = f"its cost cannot be asked: {why(error)}"
         hourly = 0.0 if kind.name == "image repositories" else None
         return replace(resource, usd_per_month=None, usd_per_hour=hourly, note=note)
+
+
+def _delete_all(
+    account: Account, kinds: Iterable[Kind], say: Callable[[str], None], report: Report
+) -> None:
+    for kind in kinds:
+        try:
+            # Looked for only now: what was stopped before may have left more.
+            owned, _ = look(account, kind)
+        except REFUSALS as error:
+            say(f"{kind.name}: could not be looked at: {why(error)}")
+            continue
+        for resource in owned:
+            say(_delete(account, kind, resource, report))
 
 
 def _delete(account: Account, kind: Kind, resource: OwnedResource, report: Report) -> str:

@@ -179,78 +179,45 @@ def tags_of(account: Account, word: str, summary: dict) -> dict[str, str]:
     return as_dict(account.entries("sagemaker", "list_tags", "Tags", ResourceArn=arn))
 
 
-def listed(word: str, wanted: Callable[[dict], bool] = bool) -> Callable:
-    """A function that lists those for whose summary `wanted` holds."""
-
-    def list_them(account: Account) -> Iterator[Listed]:
-        for name, summary in named(account, word).items():
-            if wanted(summary):
-                yield Listed(name, tags_of(account, word, summary))
-
-    return list_them
+def listed(account: Account, word: str, wanted: Callable[[dict], bool] = bool) -> Iterator[Listed]:
+    """Those for whose summary `wanted` holds."""
+    for name, summary in named(account, word).items():
+        if wanted(summary):
+            yield Listed(name, tags_of(account, word, summary))
 
 
-def delete(word: str) -> Callable:
-    """A function that deletes one that is gone at once."""
-    return lambda account, name: account.sagemaker(f"Delete{word}", **{f"{word}Name": name})
+def delete(account: Account, name: str, word: str) -> None:
+    """Delete one that is gone at once."""
+    account.sagemaker(f"Delete{word}", **{f"{word}Name": name})
 
 
-def stop(word: str) -> Callable:
-    """A function that stops a job, and waits for its end."""
-
-    def stop_it(account: Account, name: str) -> None:
-        job = {f"{word}Name": name}
-        if account.sagemaker(f"Describe{word}", **job)[f"{word}Status"] == "InProgress":
-            account.sagemaker(f"Stop{word}", **job)
-        wait(account, f"{word}CompletedOrStopped", word, name)
-
-    return stop_it
+def stop(account: Account, name: str, word: str) -> None:
+    """Stop a job, and wait for its end."""
+    job = {f"{word}Name": name}
+    if account.sagemaker(f"Describe{word}", **job)[f"{word}Status"] == "InProgress":
+        account.sagemaker(f"Stop{word}", **job)
+    wait(account, f"{word}CompletedOrStopped", word, name)
 
 
-def training_cost(account: Account, name: str) -> dict[str, Any]:
-    """What a running job can cost at most, if nobody stops it."""
-    found = account.sagemaker("DescribeTrainingJob", TrainingJobName=name)
-    limit = found["StoppingCondition"].get("MaxRuntimeInSeconds", 86400)  # AWS's default
-    instances = found["ResourceConfig"]
-    priced = {"usd_per_month": None, "usd_per_hour": _hourly(instances)}
-    if priced["usd_per_hour"] is None:
-        return priced | {"note": "costs until it ends; no price is known here"}
-    most = cost(instances["InstanceType"], instances["InstanceCount"], 0, limit).most_usd
-    return priced | {"note": f"at most {most:.2f} USD until max_run ends it"}
-
-
-def transform_cost(account: Account, name: str) -> dict[str, Any]:
-    """A transform job has no limit of its own: nobody knows what it will cost."""
-    found = account.sagemaker("DescribeTransformJob", TransformJobName=name)
-    hourly = _hourly(found["TransformResources"])
-    return {"usd_per_month": None, "usd_per_hour": hourly, "note": "costs until it ends"}
-
-
-def _hourly(instances: Mapping[str, Any]) -> float | None:
-    """USD an hour of a job's instances; None where no price is known.
+def job_cost(account: Account, name: str, word: str, note: str) -> dict[str, Any]:
+    """What the instances of a job cost an hour, while it runs or while they are kept warm.
 
     A transform's are priced as training instances: prices.toml has no row of their own.
     """
+    found = account.sagemaker(f"Describe{word}", **{f"{word}Name": name})
+    of = found.get("ResourceConfig") or found.get("TransformResources", {})
+    limit = found.get("StoppingCondition", {}).get("MaxRuntimeInSeconds", 86400)  # AWS's default
     try:
-        return cost(instances["InstanceType"], instances["InstanceCount"], 3600).usd
+        priced = cost(of["InstanceType"], of["InstanceCount"], 3600, limit)
     except (PriceNotKnown, KeyError):  # instance groups have no one type
-        return None
+        return {"usd_per_month": None, "usd_per_hour": None, "note": note.format("an unknown sum")}
+    most = f"{priced.most_usd:.2f} USD"
+    return {"usd_per_month": None, "usd_per_hour": priced.usd, "note": note.format(most)}
 
 
 def is_warm(job: dict) -> bool:
     """Whether a job's instances wait for a next one."""
     return job.get("WarmPoolStatus", {}).get("Status") == "Available"
-
-
-def warm_pool_cost(account: Account, name: str) -> dict[str, Any]:
-    """Instances that SageMaker keeps for a next job are billed meanwhile."""
-    found = account.sagemaker("DescribeTrainingJob", TrainingJobName=name)
-    note = "billed like a running job until its time is over"
-    return {
-        "usd_per_month": None,
-        "usd_per_hour": _hourly(found.get("ResourceConfig", {})),
-        "note": note,
-    }
 
 
 def end_warm_pool(account: Account, name: str) -> None:
@@ -315,31 +282,23 @@ def stream_details(count: int) -> dict[str, Any]:
     return {"count": count, "size": None, "usd_per_month": None}
 
 
-def job_logs(word: str, group: str) -> Callable:
-    """A function that lists the streams of jobs, an entry a job."""
+def job_logs(account: Account, word: str, group: str) -> Iterator[Listed]:
+    """The streams of jobs, an entry a job."""
     job = {"TrainingJob": "training job", "TransformJob": "transform job"}[word]
-
-    def list_them(account: Account) -> Iterator[Listed]:
-        jobs = named(account, word)
-        for name, count in writers(account, group, account.prefix).items():
-            if name in jobs:
-                owner = tags_of(account, word, jobs[name])
-            else:
-                owner = f"there is no {job} of this name whose tags could tell"
-            yield Listed(name, owner, stream_details(count))
-
-    return list_them
+    jobs = named(account, word)
+    for name, count in writers(account, group, account.prefix).items():
+        if name in jobs:
+            owner = tags_of(account, word, jobs[name])
+        else:
+            owner = f"there is no {job} of this name whose tags could tell"
+        yield Listed(name, owner, stream_details(count))
 
 
-def delete_streams(group: str) -> Callable:
-    """A function that deletes the streams of one job or notebook instance."""
-
-    def delete_them(account: Account, writer: str) -> None:
-        for name in streams(account, group, f"{writer}/"):
-            with gone_is_fine():
-                account.client("logs").delete_log_stream(logGroupName=group, logStreamName=name)
-
-    return delete_them
+def delete_streams(account: Account, writer: str, group: str) -> None:
+    """Delete the streams of one job or notebook instance."""
+    for name in streams(account, group, f"{writer}/"):
+        with gone_is_fine():
+            account.client("logs").delete_log_stream(logGroupName=group, logStreamName=name)
 
 
 def endpoint_logs(account: Account) -> Iterator[Listed]:

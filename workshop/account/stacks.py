@@ -25,9 +25,9 @@ from workshop.jobs.seat import (
     StackStatus,
     check_ours,
     create_or_update,
+    delete_settled,
     describe,
     explained,
-    failure_reason,
     in_order,
     outputs,
     outputs_of,
@@ -55,10 +55,6 @@ __all__ = [
     "status",
     "tags",
 ]
-
-
-TRIES, PAUSE_SECONDS = 20, 60  # of a deletion that EC2 refuses for what is still in use
-STILL_IN_USE = re.compile("dependen|in use", re.IGNORECASE)  # EC2: "has a dependent object"
 
 
 @dataclass(frozen=True)
@@ -135,7 +131,8 @@ def delete(
     gone = [stack_name(seat, name) for name in reversed(wanted) if name in found]
     for full in gone:
         with explained(full):
-            _delete_one(client, full)
+            if settled(client, full):  # an operation that still runs ends first
+                delete_settled(client, full)
         say(f"{full}: deleted")
     return gone
 
@@ -219,24 +216,3 @@ def _check_empty(session, stack: dict) -> None:
             f"The bucket {bucket} is not empty, so the stack {stack['StackName']} cannot be "
             "deleted. `workshop clean` shows what is in it, empties it and deletes the stacks."
         )
-
-
-def _delete_one(client, full: str) -> None:
-    """Delete a stack, again while something in its VPC is in use.
-
-    SageMaker takes minutes to remove a job's or an endpoint's network interfaces after its end,
-    and EC2 deletes no subnet and no security group before.
-    """
-    if settled(client, full) is None:  # an operation that still runs ends first
-        return
-    for last in [False] * (TRIES - 1) + [True]:
-        client.delete_stack(StackName=full)
-        if not (stack := settled(client, full)):
-            return
-        why = failure_reason(client, stack["StackId"])
-        if last or not STILL_IN_USE.search(why):
-            raise StackError(
-                f"The stack {full} could not be deleted: {stack['StackStatus']}. {why} "
-                "Fix the cause, then run the same command again."
-            )
-        time.sleep(PAUSE_SECONDS)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import re
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -51,6 +53,8 @@ WAITERS = {  # how a state that is in progress begins -> botocore's waiter for i
     "IMPORT": "stack_import_complete",
     "DELETE": "stack_delete_complete",
 }
+TRIES, PAUSE_SECONDS = 20, 60  # of a deletion that EC2 refuses for what is still in use
+STILL_IN_USE = re.compile("dependen|in use", re.IGNORECASE)  # EC2: "has a dependent object"
 BEGINNINGS = ("CREATE_IN_PROGRESS", "UPDATE_IN_PROGRESS", "DELETE_IN_PROGRESS")
 
 
@@ -138,7 +142,7 @@ def create_or_update(session, name: str, parameters: Mapping[str, str] | None = 
         if stack:
             check_ours(stack, session.seat)
         if stack and stack["StackStatus"] in ONLY_TO_DELETE:
-            _delete_remains(client, full, stack)
+            delete_settled(client, full)
             stack = None
         if stack is None:
             client.create_stack(**_request(session.seat, name, given))
@@ -192,6 +196,25 @@ def settled(client, full: str) -> dict | None:
             "CloudFormation console, then run the same again."
         )
     return stack
+
+
+def delete_settled(client, full: str) -> None:
+    """Delete a stack on which nothing is in progress, again while something in its VPC is in use.
+
+    SageMaker takes minutes to remove a job's or an endpoint's network interfaces after its end,
+    and EC2 deletes no subnet and no security group before.
+    """
+    for last in [False] * (TRIES - 1) + [True]:
+        client.delete_stack(StackName=full)
+        if not (stack := settled(client, full)):
+            return
+        why = failure_reason(client, stack["StackId"])
+        if last or not STILL_IN_USE.search(why):
+            raise StackError(
+                f"The stack {full} could not be deleted: {stack['StackStatus']}. {why} "
+                "Fix the cause, then run the same command again."
+            )
+        time.sleep(PAUSE_SECONDS)
 
 
 def failure_reason(client, stack_id: str) -> str:
@@ -309,15 +332,6 @@ def _remedy(name: str) -> str:
     if name in STACKS:
         return "Run lesson 00, which makes the stacks, or call workshop.deploy(session)."
     return f"Make it: workshop stacks up {name}"
-
-
-def _delete_remains(client, full: str, stack: dict) -> None:
-    client.delete_stack(StackName=full)
-    if left := settled(client, full):
-        raise StackError(
-            f"What an earlier creation left of the stack {full} could not be deleted: "
-            f"{left['StackStatus']}. {failure_reason(client, stack['StackId'])}"
-        )
 
 
 def _checked(client, full: str, change: str) -> str:

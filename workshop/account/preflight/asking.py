@@ -8,7 +8,6 @@ from weakref import WeakKeyDictionary
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from workshop.account.preflight.derived import Job
 from workshop.account.preflight.facts import Finding, bad, facts, unknown
 from workshop.account.preflight.job import JobConfiguration
 
@@ -26,7 +25,7 @@ INCREASE = (
 _read: WeakKeyDictionary = WeakKeyDictionary()  # session -> quota name -> value
 
 
-def ask(configuration: JobConfiguration, session) -> list[Finding]:
+def ask(job: JobConfiguration, session) -> list[Finding]:
     """What AWS, or the local endpoint, says about a job. Nothing is made.
 
     session: what workshop.session returned; its region must be the job's.
@@ -37,13 +36,13 @@ def ask(configuration: JobConfiguration, session) -> list[Finding]:
     findings = []
     for what, question in QUESTIONS.items():
         try:
-            findings += question(Job(configuration), session)
+            findings += question(job, session)
         except (ClientError, BotoCoreError) as error:
             findings.append(unknown(what, _why(error)))
     return findings
 
 
-def quota(job: Job, session) -> Iterator[Finding]:
+def quota(job: JobConfiguration, session) -> Iterator[Finding]:
     """The quotas of the type, of its warm pools, and of all instances of the account together.
 
     Service Quotas does not say whether other jobs are using part of them now.
@@ -90,7 +89,7 @@ def _enough(quotas: dict[str, float], name: str, wanted: int, region: str, who: 
     return Finding("quota", True, f'"{name}" is {allowed:g}; {who} {wanted}.')
 
 
-def image(job: Job, session) -> Iterator[Finding]:
+def image(job: JobConfiguration, session) -> Iterator[Finding]:
     """Whether the job's image exists. AWS's own registries may refuse to say."""
     if session.target == "local" and not job.image_uri:
         yield unknown("image", "the local endpoint pulls no image, and so knows of none of AWS's.")
@@ -122,7 +121,7 @@ def image(job: Job, session) -> Iterator[Finding]:
     yield Finding("image", True, f"{address} is in its registry.")
 
 
-def network(job: Job, session) -> Iterator[Finding]:
+def network(job: JobConfiguration, session) -> Iterator[Finding]:
     """Nothing for a job without a VPC; else its subnets and security groups."""
     if not (job.subnets and job.security_group_ids):
         return
@@ -142,14 +141,14 @@ def network(job: Job, session) -> Iterator[Finding]:
     yield from against or [Finding("network", True, good)]
 
 
-QUESTIONS: dict[str, Callable[[Job, object], Iterator[Finding]]] = {
+QUESTIONS: dict[str, Callable[[JobConfiguration, object], Iterator[Finding]]] = {
     "quota": quota,
     "image": image,
     "network": network,
 }
 
 
-def _against(job: Job, subnets: list[dict], groups: list[dict]) -> Iterator[Finding]:
+def _against(job: JobConfiguration, subnets: list[dict], groups: list[dict]) -> Iterator[Finding]:
     """What is wrong with a network: no room, EFA over two zones, groups that keep ranks apart."""
     several, count = job.instance_count > 1, job.instance_count
     each = facts()["addresses"]["with_efa" if job.efa else "without_efa"]

@@ -1,16 +1,20 @@
-"""What does not go together in a job. When a rule speaks is here; what it says is in rules.toml."""
+"""What does not go together in a job. When a rule speaks is here; what it says is in rules.toml.
+
+There is no rule about what the SDK's own estimators refuse at once and with a reason, such as
+torch_distributed on CPUs, or subnets without security_group_ids.
+"""
 
 from __future__ import annotations
 
 import difflib
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 from packaging.version import Version
 
-from workshop.account.preflight.derived import Job
 from workshop.account.preflight.facts import (
     Finding,
     bad,
@@ -24,9 +28,7 @@ from workshop.account.prices import Cost, PriceNotKnown, cost
 from workshop.paths import SCRIPTS, TRAIN
 
 RULES = Path(__file__).with_name("rules.toml")
-LOCAL_MODE = ("local", "local_gpu")
 NOT_OURS = ("modelparallel",)  # model parallel training, which this course does not teach
-ACCELERATED = ("p", "g", "trn")  # families of instances with GPUs or Trainium chips
 
 
 def check(configuration: JobConfiguration | None = None, **fields) -> list[Finding]:
@@ -35,23 +37,21 @@ def check(configuration: JobConfiguration | None = None, **fields) -> list[Findi
     fields: those of JobConfiguration, in place of one. Raises BadConfiguration as it does.
     A kind of rule with which all is well has one finding, with ok=True.
     """
-    configuration = configuration or JobConfiguration(**fields)
-    job, found = Job(configuration), []
+    job, found = configuration or JobConfiguration(**fields), []
     for what, describe in ALL_IS_WELL.items():
         against = _findings(job, what)
         if what == "distribution" and against:
             # The strategies cannot be judged by a dictionary that the SDK does not understand.
-            job = Job(configuration)
-            job.known = {}
+            job = replace(job, distribution={})
         found += against or [Finding(what, True, describe(job))]
     found += _findings(job, "processes")
     if isinstance(job.processes, int) and job.processes > 1 and not job.places[0]:
         why = f"how many GPUs and vCPUs {job.instance_type} has is not in prices.toml."
         found.append(unknown("processes", why, f"Make sure that it has {job.processes} or more."))
-    return [*found, price(configuration)]
+    return [*found, price(job)]
 
 
-def _findings(job: Job, what: str) -> list[Finding]:
+def _findings(job: JobConfiguration, what: str) -> list[Finding]:
     """What the rules of one kind say of a job."""
     return [
         bad(
@@ -110,7 +110,7 @@ def _warm_usd(job: JobConfiguration, found: Cost) -> float:
 # What is said where no rule objects to a job
 
 
-def _starts(job: Job) -> str:
+def _starts(job: JobConfiguration) -> str:
     if job.enabled:
         return f"{job.strategies} starts the script."
     if job.instance_count > 1:
@@ -121,27 +121,27 @@ def _starts(job: Job) -> str:
     return "No distribution: one process."
 
 
-def _strategy(job: Job) -> str:
+def _strategy(job: JobConfiguration) -> str:
     if not job.enabled:
         return "Nothing to check without a distribution."
     what = job.image_uri or f"{job.framework} {job.framework_version}"
     return f"{job.strategies} goes together with {what} and {job.instance_type}."
 
 
-def _limits(job: Job) -> str:
+def _limits(job: JobConfiguration) -> str:
     how = "spot" if job.use_spot else "on demand"
     warm = f", kept warm for {job.keep_alive} s (billed)" if job.keep_alive else ""
     return f"Ends after {job.max_run} s at the latest; {how}{warm}."
 
 
-def _network(job: Job) -> str:
+def _network(job: JobConfiguration) -> str:
     if not job.subnets:
         return "SageMaker's own network."
     return f"{', '.join(job.subnets)} with {', '.join(job.security_group_ids)}."
 
 
 # In the order in which findings are shown
-ALL_IS_WELL: dict[str, Callable[[Job], str]] = {
+ALL_IS_WELL: dict[str, Callable[[JobConfiguration], str]] = {
     "instances": lambda job: f"{job.instance_count} x {job.instance_type} in {job.region}.",
     "image": lambda job: job.image,
     "distribution": _starts,
@@ -160,33 +160,33 @@ def _near(name: str, known: Iterable[str], example: str, count: int = 1) -> str:
     return f"Did you mean {' or '.join(found)}?" if found else example
 
 
-def _unknown_type(job: Job) -> Iterator[dict]:
+def _unknown_type(job: JobConfiguration) -> Iterator[dict]:
     name, known = job.instance_type, training_types()
-    if name not in (*known, *LOCAL_MODE) and f"ml.{name}" not in known:
+    if name not in known and f"ml.{name}" not in known:
         yield {"hint": _near(name, known, "For example: ml.c5.xlarge.", count=3)}
 
 
-def _unknown_region(job: Job) -> Iterator[dict]:
+def _unknown_region(job: JobConfiguration) -> Iterator[dict]:
     if job.region not in (known := sagemaker_regions()):
         yield {"hint": _near(job.region, known, "For example: us-east-1.")}
 
 
-def _not_offered(job: Job) -> Iterator[dict]:
+def _not_offered(job: JobConfiguration) -> Iterator[dict]:
     if job.offered and job.region not in job.offered:
         yield {"offered": ", ".join(job.offered)}
 
 
-def _no_image(job: Job) -> Iterator[dict]:
+def _no_image(job: JobConfiguration) -> Iterator[dict]:
     if not job.image_uri and not job.pythons:
         yield {"newest": job.versions[-1], "last": ", ".join(job.versions[-6:])}
 
 
-def _no_python(job: Job) -> Iterator[dict]:
+def _no_python(job: JobConfiguration) -> Iterator[dict]:
     if not job.image_uri and job.pythons and job.py_version not in job.pythons:
         yield {"pythons": " or ".join(map(repr, job.pythons))}
 
 
-def _old_python(job: Job) -> bool:
+def _old_python(job: JobConfiguration) -> bool:
     """Whether one of the kit's scripts would fail on the Python of its image."""
     known = facts()["scripts"]
     if not (job.python and job.python < Version(known["first_python"])):
@@ -203,7 +203,7 @@ def _own_scripts(folder: Path) -> frozenset[str]:
     return frozenset(path.read_text(encoding="utf-8") for path in folder.rglob("*.py"))
 
 
-def _unresolved_image(job: Job) -> Iterator[dict]:
+def _unresolved_image(job: JobConfiguration) -> Iterator[dict]:
     if job.py_version in job.pythons:
         try:
             _ = job.image
@@ -211,7 +211,7 @@ def _unresolved_image(job: Job) -> Iterator[dict]:
             yield {"error": error}
 
 
-def _unknown_keys(job: Job) -> Iterator[dict]:
+def _unknown_keys(job: JobConfiguration) -> Iterator[dict]:
     known, meant = list(facts()["strategies"]), facts()["meant"]
     for key in job.distribution:
         if key not in known:
@@ -220,7 +220,7 @@ def _unknown_keys(job: Job) -> Iterator[dict]:
             yield {"key": key, "hint": hint}
 
 
-def _unknown_options(job: Job) -> Iterator[dict]:
+def _unknown_options(job: JobConfiguration) -> Iterator[dict]:
     for key, value in _dictionaries(job).items():
         known = facts()["strategies"][key]
         for name in value:
@@ -231,75 +231,46 @@ def _unknown_options(job: Job) -> Iterator[dict]:
                 yield {"key": key, "name": name, "hint": hint}
 
 
-def _no_dictionaries(job: Job) -> Iterator[dict]:
+def _no_dictionaries(job: JobConfiguration) -> Iterator[dict]:
     for key, value in job.known.items():
         if not isinstance(value, Mapping):
             yield {"key": key, "value": value}
 
 
-def _dataparallel(job: Job) -> Iterator[dict]:
-    inner = _dictionaries(job).get("smdistributed", {}).get("dataparallel", {})
-    if not isinstance(inner, Mapping):
-        yield {"value": inner}
-
-
-def _not_true(job: Job) -> Iterator[dict]:
+def _not_true(job: JobConfiguration) -> Iterator[dict]:
     for key, value in _dictionaries(job).items():
         if value.get("enabled") not in (True, False, None):
             yield {"key": key, "value": value["enabled"]}
 
 
-def _all_off(job: Job) -> Iterator[dict]:
+def _all_off(job: JobConfiguration) -> Iterator[dict]:
     found = [value.get("dataparallel", value) for value in _dictionaries(job).values()]
     off = [isinstance(one, Mapping) and one.get("enabled", False) is False for one in found]
     if off and all(off) and len(off) == len(job.known):
         yield {"keys": " and ".join(job.known)}
 
 
-def _dictionaries(job: Job) -> dict[str, Mapping]:
+def _dictionaries(job: JobConfiguration) -> dict[str, Mapping]:
     return {key: value for key, value in job.known.items() if isinstance(value, Mapping)}
 
 
-def _idle_gpus(job: Job) -> Iterator[dict]:
+def _idle_gpus(job: JobConfiguration) -> Iterator[dict]:
     if _on(job, "parameter_server", "tensorflow") and job.gpus > 1:
         yield {"idle": job.gpus - 1}
 
 
-def _no_horovod(job: Job) -> bool:
+def _no_horovod(job: JobConfiguration) -> bool:
     # mpirun starts other scripts as well: Open MPI and mpi4py are in all of these images.
     torch_alone = job.framework == "pytorch" and job.script and "horovod" not in job.script
     return bool(job.mpi) and _newer(job, job.last_horovod) and not torch_alone
 
 
-def _torchrun_not_listed(job: Job) -> Iterator[dict]:
-    if not _on(job, "torch_distributed", "pytorch") or job.image_uri or not _accelerated(job):
-        return
-    from sagemaker import fw_utils  # slow
-
-    if job.family.startswith("trn"):
-        listed = fw_utils.TRAINIUM_SUPPORTED_TORCH_DISTRIBUTED_FRAMEWORK_VERSIONS
-    else:
-        listed = fw_utils.TORCH_DISTRIBUTED_GPU_SUPPORTED_FRAMEWORK_VERSIONS
-    if job.framework_version not in listed:
-        yield {"listed": ", ".join(listed)}
-
-
-def _smddp_not_listed(job: Job) -> Iterator[dict]:
-    if not _on(job, "smdistributed", "pytorch") or job.image_uri or _smddp_is_over(job):
-        return
-    from sagemaker import fw_utils  # slow
-
-    listed = fw_utils.SM_DATAPARALLEL_SUPPORTED_FRAMEWORK_VERSIONS["pytorch"]
-    if job.framework_version not in listed:
-        yield {"last": listed[-1]}
-
-
-def _smddp_is_over(job: Job) -> bool:
+def _smddp_is_over(job: JobConfiguration) -> bool:
     key = {"tensorflow": "last_tensorflow", "pytorch": "last_pytorch_image"}[job.framework]
     return job.smddp and _newer(job, facts()["smddp"][key])
 
 
-def _smddp_type(job: Job) -> str:
+def _smddp_type(job: JobConfiguration) -> str:
     """Why SMDDP does not run on the job's type: a family, "CPU" or "other"; empty if it does."""
     if not job.smddp or job.instance_type in facts()["smddp"]["types"]:
         return ""
@@ -308,21 +279,17 @@ def _smddp_type(job: Job) -> str:
     return "CPU" if job.places[1] == "vCPU" else "other"
 
 
-def _efa_over_subnets(job: Job) -> Iterator[dict]:
+def _efa_over_subnets(job: JobConfiguration) -> Iterator[dict]:
     if job.efa and job.instance_count > 1 and (count := len(set(job.subnets))) > 1:
         yield {"count": count}
 
 
-def _on(job: Job, strategy: str, framework: str) -> bool:
+def _on(job: JobConfiguration, strategy: str, framework: str) -> bool:
     return strategy in job.enabled and job.framework == framework
 
 
-def _newer(job: Job, last: str) -> bool:
+def _newer(job: JobConfiguration, last: str) -> bool:
     return bool(job.version) and job.version > Version(last)
-
-
-def _accelerated(job: Job) -> bool:
-    return job.family.startswith(ACCELERATED)
 
 
 def _is_count(value: object) -> bool:
@@ -331,10 +298,9 @@ def _is_count(value: object) -> bool:
 
 # A rule's name in rules.toml -> whether it objects to a job; or a dictionary for each finding,
 # with what its sentences name beside the job.
-WHEN: dict[str, Callable[[Job], object]] = {
+WHEN: dict[str, Callable[[JobConfiguration], object]] = {
     # instances
     "no instance": lambda job: job.instance_count < 1,
-    "local mode": lambda job: job.instance_type in LOCAL_MODE,
     "EC2 type": lambda job: f"ml.{job.instance_type}" in training_types(),
     "unknown type": _unknown_type,
     "unknown region": _unknown_region,
@@ -353,7 +319,6 @@ WHEN: dict[str, Callable[[Job], object]] = {
     "unknown key": _unknown_keys,
     "no dictionary": _no_dictionaries,
     "unknown option": _unknown_options,
-    "dataparallel": _dataparallel,
     "enabled is not True": _not_true,
     "not enabled": _all_off,
     "two at once": lambda job: (
@@ -382,12 +347,6 @@ WHEN: dict[str, Callable[[Job], object]] = {
     "MPI options": lambda job: not isinstance(job.mpi_options, str),
     "NCCL_DEBUG": lambda job: "--NCCL_DEBUG" in str(job.mpi_options),
     "torchrun for TensorFlow": lambda job: _on(job, "torch_distributed", "tensorflow"),
-    # The SDK checks neither type nor version of somebody's own image.
-    "torchrun without accelerator": lambda job: (
-        _on(job, "torch_distributed", "pytorch") and not job.image_uri and not _accelerated(job)
-    ),
-    "torchrun, not listed": _torchrun_not_listed,
-    "Trainium": lambda job: job.family.startswith("trn") and job.enabled - {"torch_distributed"},
     # SMDDP: few types, few versions, one launcher
     "SMDDP on P5": lambda job: _smddp_type(job) == "p5",
     "SMDDP on P3": lambda job: _smddp_type(job) == "p3",
@@ -395,7 +354,6 @@ WHEN: dict[str, Callable[[Job], object]] = {
     "SMDDP on other types": lambda job: _smddp_type(job) == "other",
     "SMDDP, TensorFlow too new": lambda job: job.framework == "tensorflow" and _smddp_is_over(job),
     "SMDDP, PyTorch too new": lambda job: job.framework == "pytorch" and _smddp_is_over(job),
-    "SMDDP, not listed": _smddp_not_listed,
     "SMDDP by torchrun": lambda job: (
         "smddp" in job.script
         and job.enabled == {"torch_distributed"}
@@ -404,7 +362,5 @@ WHEN: dict[str, Callable[[Job], object]] = {
     # limits: what SageMaker does not refuse itself, at once and for nothing
     "spot without checkpoints": lambda job: job.use_spot and not job.checkpoint_s3_uri,
     # network
-    "subnets without groups": lambda job: job.subnets and not job.security_group_ids,
-    "groups without subnets": lambda job: job.security_group_ids and not job.subnets,
     "EFA over subnets": _efa_over_subnets,
 }
