@@ -20,16 +20,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import jinja2
 import nbformat
 from bs4 import BeautifulSoup
 from nbconvert.filters import markdown2html
 
+from workshop.course import TEMPLATES, render
 from workshop.course.lessons import lessons
 from workshop.lesson.results import MIME
 from workshop.paths import BUILD
 
-TEMPLATES = Path(__file__).parent / "templates" / "slides"
 SLIDES = BUILD / "slides"
 # Sections of every lesson that a room does not look at together.
 LEFT_OUT = {"Set up", "Exercises", "Check yourself", "Clean up", "Next"}
@@ -74,7 +73,7 @@ def build(executed: Path = BUILD, out: Path = SLIDES) -> tuple[Path, list[str]]:
         title, count = write_deck(executed / path.name, out / f"{path.stem}.html", run)
         decks.append((path.stem, title, count))
     index = out / "index.html"
-    index.write_text(_template("index.html.j2").render(run=run, decks=decks), encoding="utf-8")
+    index.write_text(render("slides/index.html.j2", run=run, decks=decks), encoding="utf-8")
     return index, [path.stem for path in lessons() if path not in found]
 
 
@@ -85,9 +84,10 @@ def write_deck(executed: Path, page: Path, run: str) -> tuple[str, int]:
     head = next(filter(TITLE.search, texts))  # papermill puts a cell above a lesson that failed
     title = TITLE.search(head)[1]
     slides = list(slides_of(notebook))
-    parts = {name: (TEMPLATES / name).read_text(encoding="utf-8") for name in PARTS}
+    parts = {name: (TEMPLATES / "slides" / name).read_text(encoding="utf-8") for name in PARTS}
     page.write_text(
-        _template("deck.html.j2").render(
+        render(
+            "slides/deck.html.j2",
             title=title,
             goals=_goals(head),
             run=run,
@@ -280,11 +280,6 @@ def _about(run: Path) -> str:
         return "Measured in the last run of the lessons"
     found = json.loads(run.read_text(encoding="utf-8"))
     return f"Measured on {found['date']}, commit {found['commit']}, {found['machine']}"
-
-
-def _template(name: str) -> jinja2.Template:
-    loader = jinja2.FileSystemLoader(TEMPLATES)
-    return jinja2.Environment(loader=loader, autoescape=True).get_template(name)
 
 
 if __name__ == "__main__":

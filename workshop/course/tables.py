@@ -6,8 +6,8 @@ guide.md is written by hand, but for what is between two marks:
     ...
     <!-- end -->
 
-It is made from plan.toml, the lessons' own minutes and jobs, and the price table. quiz_answers.md is
-made whole, from notebooks/quiz/.
+It is made from plan.toml, the lessons' own minutes and jobs, and the price table. quiz_answers.md
+is made whole, from notebooks/quiz/
 """
 
 from __future__ import annotations
