@@ -8,7 +8,18 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from course_text import NOTEBOOKS, REFERENCE, ROOT, Cell, Finding, cells, lessons, matches, read
+from course_text import (
+    NOTEBOOKS,
+    REFERENCE,
+    ROOT,
+    SDK_V3,
+    Cell,
+    Finding,
+    cells,
+    lessons,
+    matches,
+    read,
+)
 
 from workshop.lesson import quiz
 
@@ -157,8 +168,11 @@ def findings() -> Iterator[Finding]:
     for path in sorted(NOTEBOOKS.glob("solutions/*.py")):
         for rule in OF_NOTEBOOKS:
             yield from rule(path, read(path))
-    for path in (ROOT / "README.md", *sorted(NOTEBOOKS.rglob("*.md"))):
+    for rule in (short_cells, assertions_explain_themselves, *OF_NOTEBOOKS):
+        yield from rule(SDK_V3, read(SDK_V3))
+    pages = [ROOT / "README.md", SDK_V3.with_name("README.md"), *sorted(NOTEBOOKS.rglob("*.md"))]
+    for path in pages:
         yield from links_and_images(path, read(path))
     yield from quiz_lengths(NOTEBOOKS / "quiz")
-    for path in sorted(NOTEBOOKS.rglob("*.ipynb")):
+    for path in [SDK_V3.with_suffix(".ipynb"), *sorted(NOTEBOOKS.rglob("*.ipynb"))]:
         yield from no_outputs(path, read(path))
