@@ -17,10 +17,10 @@ from pathlib import Path
 
 import nbformat
 
+from workshop import failures
 from workshop.course.lessons import REFERENCE, chosen, lessons
 from workshop.course.pages import read_for_people
 from workshop.course.translations import LANGUAGES
-from workshop.failures import catalogue
 from workshop.paths import BUILD, NOTEBOOKS, ROOT, SCRIPTS
 
 TEXTS = ROOT / "site"
@@ -233,10 +233,11 @@ def _write_field_guide(page: Path) -> None:
         "| what you see | name |",
         "|---|---|",
     ]
-    failures = catalogue.ALL.values()
-    lines += [f"| {_cell(one.symptom)} | [{one.name}](#{one.name}) |" for one in failures]
+    lines += [
+        f"| {_cell(one.symptom)} | [{one.name}](#{one.name}) |" for one in failures.ALL.values()
+    ]
     by_number = {path.stem[:2]: path.stem for path in lessons()}
-    for one in failures:
+    for one in failures.ALL.values():
         lines += ["", f"({one.name})=", f"## {one.name}", ""]
         lines += [f"**You see**: {one.symptom}", "", f"**Do**: {one.remedy}", ""]
         if one.lesson in by_number:
