@@ -1,4 +1,4 @@
-"""What the commands share: wrong use, an interrupt's exit status, a session to work in."""
+"""What the commands share: options, wrong use, an interrupt's exit status, a session to work in."""
 
 from __future__ import annotations
 
@@ -10,6 +10,12 @@ import click
 from local_sagemaker import daemon
 
 INTERRUPTED = 130  # the exit status after Ctrl-C
+
+
+target_option = click.option(
+    "--target", type=click.Choice(["local", "aws"]), default="local", show_default=True
+)
+seat_option = click.option("--seat", default="me", show_default=True, help="Whose: a seat's name.")
 
 
 class WrongUse(click.ClickException):

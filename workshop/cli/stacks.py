@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import click
 
-from workshop.cli.shared import INTERRUPTED, WrongUse, opened
+from workshop.cli.shared import INTERRUPTED, WrongUse, opened, seat_option, target_option
 
 ALL = ("storage", "roles", "network", "subnets", "notebook")  # account.stacks.ALL, a slow import
 
@@ -16,10 +16,8 @@ def of_a_seat(command):
     """The options that the three commands share."""
     for option in (
         click.argument("names", nargs=-1, type=click.Choice([*ALL, "room"]), metavar="[NAME]..."),
-        click.option("--seat", default="me", show_default=True, help="Whose stacks."),
-        click.option(
-            "--target", type=click.Choice(["local", "aws"]), default="local", show_default=True
-        ),
+        seat_option,
+        target_option,
     ):
         command = option(command)
     return command
