@@ -84,7 +84,6 @@ def test_the_readme_gets_the_runs_pictures_and_table(tmp_path, readme):
     ("lacks", "said"),
     [
         ({"pictures": 3}, "3 pictures of cells tagged 'readme', and a comparison"),
-        ({"pictures": 5}, "5 pictures"),
         ({"comparison": {}}, "4 pictures of cells tagged 'readme', and no comparison"),
     ],
 )
