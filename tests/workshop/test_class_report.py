@@ -41,6 +41,13 @@ def test_every_mistyped_letter_is_noticed():
                 check_in.decode(wrong)
 
 
+def test_a_code_of_another_list_of_needs_is_refused(monkeypatch):
+    code = check_in.encode(found())
+    monkeypatch.setattr(check_in, "NEEDS", ("another", *check_in.NEEDS[1:]))
+    with pytest.raises(check_in.BadCode, match="another version"):
+        check_in.decode(code)
+
+
 @pytest.mark.parametrize(
     ("level", "status", "word"), [(OK, 0, "PASS"), (WARN, 0, "PASS"), (FAIL, 1, "FAIL")]
 )

@@ -20,6 +20,7 @@ import nbformat
 from workshop import failures
 from workshop.course.lessons import REFERENCE, chosen, lessons
 from workshop.course.pages import read_for_people
+from workshop.course.site_links import broken
 from workshop.course.translations import LANGUAGES
 from workshop.paths import BUILD, NOTEBOOKS, ROOT, SCRIPTS
 
@@ -39,20 +40,13 @@ PAGES = (
 )
 # What pages link to besides: copied as it is, so that each link leads somewhere.
 FILES = ("scripts", "cloudformation", "containers", "tests", "workshop", "local_sagemaker", "bench")
-FILES += (
-    "bootstrap",
-    "data_prep",
-    "notebooks",
-    "appendix",
-    "LICENSE",
-    "environment.yml",
-    "Makefile",
-    "pyproject.toml",
-)
-NOT_FILES = (".md", ".ipynb", ".pyc")  # pages, or made by a program
+FILES += ("bootstrap", "data_prep", "notebooks", "appendix")
+FILES += ("LICENSE", "environment.yml", "Makefile", "pyproject.toml")
+NOT_FILES = shutil.ignore_patterns("*.md", "*.ipynb", "*.pyc")  # pages, or made by a program
 # What outputs link to, in scripts/ and here, has a page of its own; lines have no places there.
 RECIPES = ROOT / "appendix/sdk_v3/recipes.py"
 SCRIPT_LINK = re.compile(r"(\.\./(?:scripts|appendix)/[\w/]+)\.py(?:#L\d+)?(?=[\")])")
+SCRIPT_NAME = re.compile(r"""["']([\w/.-]+\.py)["']""")
 NOTEBOOK_LINK = re.compile(r"((?:\]\(|href=\")[\w/]+)\.ipynb(?=[\")])")
 HIDDEN = {"results", "injected-parameters"}
 RECORDED = """```{note}
@@ -68,6 +62,10 @@ class NoRun(Exception):
     """There are no executed lessons to build the site from; the message says what to do."""
 
 
+class BrokenLinks(Exception):
+    """Links of the site lead nowhere; the message lists them."""
+
+
 def build(
     executed: Path = BUILD,
     source: Path = SOURCE,
@@ -78,8 +76,8 @@ def build(
 
     languages: of translations.LANGUAGES. English is in `site` itself, another language in a folder
     of its name there.
-    Raises NoRun when a lesson was not executed, and CalledProcessError when Sphinx complains:
-    a warning is an error.
+    Raises NoRun when a lesson was not executed; CalledProcessError when Sphinx complains, since a
+    warning is an error; and BrokenLinks.
     """
     missing = [path.stem for path in chosen(()) if not (executed / path.name).exists()]
     if missing:
@@ -94,6 +92,8 @@ def build(
         command += ["-d", str(source.parent / f"{source.name}-{language}")]
         out = site if language == "en" else site / language
         subprocess.run([*command, source, out], check=True)
+    if wrong := list(broken(site)):
+        raise BrokenLinks("\n".join(["Links that lead nowhere:", *wrong]))
     return site / "index.html"
 
 
@@ -101,43 +101,18 @@ def _write_source(executed: Path, source: Path) -> None:
     """Write what Sphinx reads: the repository's texts, notebooks and files, at their places."""
     shutil.copytree(TEXTS, source)
     shutil.copytree(TEXTS / "figures", source / "site" / "figures")  # where the README looks
-    _write_start(source)
     for lesson in chosen(()):
         _write_lesson(executed / lesson.name, source / "notebooks" / lesson.name)
     for folder in ("exercises", "solutions"):
         for notebook in sorted((NOTEBOOKS / folder).glob("*.ipynb")):
             _copy(notebook, source / notebook.relative_to(ROOT))
-    for page in [ROOT / name for name in PAGES] + instructors():
+    for page in [*(ROOT / name for name in PAGES), *NOTEBOOKS.glob("instructor/*.md")]:
         _copy(page, source / page.relative_to(ROOT))
     _write_scripts(source / "scripts")
     _write_listing(source / RECIPES.relative_to(ROOT))
     _write_field_guide(source / "field_guide.md")
     _write_measured(executed / RUN.name, source / "measured.md")
     _copy_files(source)
-
-
-def instructors() -> list[Path]:
-    """The instructor's part: the guide first."""
-    found = (NOTEBOOKS / "instructor").glob("*.md")
-    return sorted(found, key=lambda path: (path.stem != "guide", path))
-
-
-def _write_start(source: Path) -> None:
-    """Fill in index.md which lessons, exercises and instructor's pages there are."""
-    page = source / "index.md"
-    text = page.read_text()
-    pages = {
-        "LESSONS": chosen(()),
-        "EXERCISES": [NOTEBOOKS / "exercises" / one.name for one in lessons()],
-        "INSTRUCTOR": instructors(),
-    }
-    for word, found in pages.items():
-        names = [str(one.relative_to(ROOT).with_suffix("")) for one in found]
-        text = text.replace(word, "\n".join(names))
-    page.write_text(text)
-    names = [f"notebooks/solutions/{one.stem}" for one in lessons()]
-    lines = ["# Solutions of the exercises", "", "```{toctree}", ":maxdepth: 1", "", *names, "```"]
-    page.with_name("solutions.md").write_text("\n".join([*lines, ""]))
 
 
 def _write_lesson(executed: Path, page: Path) -> None:
@@ -179,17 +154,14 @@ def _files_of(name: str, notebook: nbformat.NotebookNode) -> str:
 
 def _scripts_in(notebook: nbformat.NotebookNode) -> list[Path]:
     """The pages of the scripts whose names stand in a notebook's code."""
-    known = {path.relative_to(SCRIPTS): path for path in _scripts()}
-    found = {}
-    for cell in notebook.cells:
-        if cell.cell_type != "code":
-            continue
-        for node in ast.walk(ast.parse(cell.source)):
-            text = getattr(node, "value", None) if isinstance(node, ast.Constant) else None
-            if isinstance(text, str) and text.endswith(".py"):
-                named = [path for path in known if f"/{path}".endswith(f"/{text.lstrip('/')}")]
-                found |= dict.fromkeys(path.with_suffix(".md") for path in named)
-    return sorted(found)
+    code = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "code")
+    names = [name.lstrip("/") for name in SCRIPT_NAME.findall(code)]
+    known = [path.relative_to(SCRIPTS) for path in _scripts()]
+    return [
+        path.with_suffix(".md")
+        for path in known
+        if any(f"/{path}".endswith(f"/{name}") for name in names)
+    ]
 
 
 def _scripts() -> list[Path]:
@@ -294,16 +266,16 @@ def _copy(path: Path, to: Path) -> None:
 def _copy_files(folder: Path) -> None:
     """The repository's files that pages link to, as they are."""
     for name in FILES:
-        path = ROOT / name
-        for one in [path] if path.is_file() else sorted(path.rglob("*")):
-            if one.is_file() and one.suffix not in NOT_FILES:
-                _copy(one, folder / one.relative_to(ROOT))
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, folder / name, ignore=NOT_FILES, dirs_exist_ok=True)
+        else:
+            shutil.copy(ROOT / name, folder)
 
 
 if __name__ == "__main__":
     try:
         print(build())
-    except NoRun as error:
+    except (NoRun, BrokenLinks) as error:
         sys.exit(f"error: {error}")
     except subprocess.CalledProcessError:
         sys.exit("error: Sphinx complained about the pages; the lines above say where.")
