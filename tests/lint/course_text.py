@@ -77,20 +77,6 @@ def _cell(head: str, start: int, lines: list[str]) -> Cell:
     return Cell("markdown", tags, start, "\n".join(re.sub("^# ?", "", line) for line in lines))
 
 
-def sections(text: str) -> dict[str, str]:
-    """Second-level heading -> all that the section holds, prose and code, in one line each."""
-    found: dict[str, str] = {}
-    heading = None
-    for cell in cells(text):
-        for line in cell.text.splitlines():
-            if cell.kind == "markdown" and line.startswith("## "):
-                heading = line.removeprefix("## ")
-                found[heading] = ""
-            elif heading is not None:
-                found[heading] += line.removeprefix("> ").strip() + " "
-    return found
-
-
 def table(text: str, header: str) -> list[Row]:
     """The rows of the Markdown tables whose first line begins with `header`."""
     found, inside = [], False

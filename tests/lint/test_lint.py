@@ -9,7 +9,7 @@ import instructor_rules
 import lesson_rules
 import pytest
 import translation_rules
-from course_text import COVERAGE, GUIDE, NOTEBOOKS, ROOT, cells, read, sections
+from course_text import COVERAGE, GUIDE, NOTEBOOKS, ROOT, cells, read
 
 LESSON = NOTEBOOKS / "00_setup.py"
 MARKDOWN = "# %% [markdown]\n# # 00 · Title\n#\n# "
@@ -119,10 +119,9 @@ def test_a_stale_translation_is_seen(monkeypatch):
     assert len(found) > 100 and found[0].path.suffix == ".po" and found[0].line > 1
 
 
-def test_cells_and_sections_are_read_with_their_lines():
+def test_cells_are_read_with_their_lines():
     text = "# ---\n# x\n# ---\n\n# %% [markdown]\n# ## One\n#\n# > two\n\n"
     text += '# %% tags=["a", "b"]\nx = 3\n'
     first, second = cells(text)
     assert (first.kind, first.line, first.text) == ("markdown", 6, "## One\n\n> two\n")
     assert (second.line, second.text, second.tags) == (11, "x = 3", {"a", "b"})
-    assert sections(text)["One"].split() == ["two", "x", "=", "3"]

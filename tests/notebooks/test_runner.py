@@ -27,6 +27,12 @@ with plots.canvas('Two ranks', 'step') as axes:
     axes.plot([1, 2])"""
 
 
+@pytest.fixture
+def endpoint_up(own_state):
+    """The endpoint is up, so that a test need not start one of its own."""
+    return daemon.running(own_state) or daemon.start(own_state, 0)
+
+
 def start(*arguments):
     return CliRunner().invoke(run, [str(one) for one in arguments])
 
@@ -61,7 +67,9 @@ def a_plot_is_sharp_and_described(page):
     assert pixels // 2 == int(re.search(r'width="(\d+)"', found)[1]) > 500
 
 
-def test_a_failure_names_notebook_and_cell_and_stops_the_run(write_notebook, tmp_path, own_state):
+def test_a_failure_names_notebook_and_cell_and_stops_the_run(
+    write_notebook, tmp_path, own_state, endpoint_up
+):
     path = write_notebook("01_bad", "x = 1", "# a comment\ny = x / 0")
     write_notebook("02_never", "x = 1")
     build = tmp_path / "build"
@@ -77,10 +85,10 @@ def test_a_failure_names_notebook_and_cell_and_stops_the_run(write_notebook, tmp
     assert not (build / "02_never.html").exists(), "it did not run: its old page must be gone"
     index = (build / "index.html").read_text()
     assert "failed" in index and "not run" in index
-    assert daemon.running(own_state) is None
+    assert daemon.running(own_state), "the endpoint that was up before is down"
 
 
-def test_after_opening_a_session_errors_are_recorded(write_notebook, tmp_path, own_state):
+def test_after_opening_a_session_errors_are_recorded(write_notebook, tmp_path, endpoint_up):
     opened = "import workshop; workshop.session(target).sagemaker_session"
     path = write_notebook("01_sdk", opened, "1 / 0")
     with pytest.raises(NotebookFailed, match="ZeroDivisionError: division by zero"):
@@ -88,7 +96,6 @@ def test_after_opening_a_session_errors_are_recorded(write_notebook, tmp_path, o
     cells = nbformat.read(tmp_path / "copy.ipynb", as_version=4).cells
     kinds = [one.output_type for cell in cells for one in cell.get("outputs", [])]
     assert "error" in kinds
-    daemon.stop(own_state)
 
 
 def test_an_unknown_parameter_is_an_error_before_anything_runs(write_notebook, tmp_path, own_state):
@@ -155,6 +162,7 @@ time.sleep(600)
 def test_an_interrupt_leaves_nothing(write_notebook, tmp_path, own_state, number, was_up):
     (tmp_path / "sleep.py").write_text("import time\ntime.sleep(600)\n")
     path, build = write_notebook("01_long", LONG_JOB), tmp_path / "build"
+    daemon.stop(own_state)
     if was_up:
         daemon.start(own_state, 0)
     process = subprocess.Popen(

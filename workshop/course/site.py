@@ -7,7 +7,6 @@ so a link from a lesson to a file leads to the same place in both.
 from __future__ import annotations
 
 import ast
-import json
 import re
 import shutil
 import subprocess
@@ -18,7 +17,7 @@ from pathlib import Path
 import nbformat
 
 from workshop import failures
-from workshop.course.lessons import REFERENCE, chosen, lessons
+from workshop.course.lessons import REFERENCE, NoRun, chosen, last_run, lessons
 from workshop.course.pages import read_for_people
 from workshop.course.site_links import broken
 from workshop.course.translations import LANGUAGES
@@ -27,7 +26,6 @@ from workshop.paths import BUILD, NOTEBOOKS, ROOT, SCRIPTS
 TEXTS = ROOT / "site"
 SOURCE = BUILD / "site-source"
 SITE = BUILD / "site"
-RUN = BUILD / "run.json"
 PAGES = (
     "README.md",
     "notebooks/glossary.md",
@@ -56,10 +54,6 @@ that follows shows what was measured, and no guess. "This machine" is the one th
 [How it was measured](../measured.md) names.
 ```"""
 LONG_INPUT = 25  # lines; a longer cell is folded
-
-
-class NoRun(Exception):
-    """There are no executed lessons to build the site from; the message says what to do."""
 
 
 class BrokenLinks(Exception):
@@ -111,7 +105,7 @@ def _write_source(executed: Path, source: Path) -> None:
     _write_scripts(source / "scripts")
     _write_listing(source / RECIPES.relative_to(ROOT))
     _write_field_guide(source / "field_guide.md")
-    _write_measured(executed / RUN.name, source / "measured.md")
+    _write_measured(last_run(executed), source / "measured.md")
     _copy_files(source)
 
 
@@ -227,11 +221,8 @@ def _docstring_line(script: Path) -> str:
     return docstring.splitlines()[0].strip()
 
 
-def _write_measured(run: Path, page: Path) -> None:
+def _write_measured(found: dict, page: Path) -> None:
     """How the numbers on the site came about: machine, date, commit, versions, seconds."""
-    if not run.exists():
-        raise NoRun(f"There is no {run}: run `make run` first.")
-    found = json.loads(run.read_text())
     rows = "\n".join(f"| {one['name']} | {one['seconds']:.0f} |" for one in found["lessons"])
     page.write_text(
         f"""# How it was measured

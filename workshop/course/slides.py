@@ -12,7 +12,6 @@ So a lesson needs no marks for its slides. Change the lesson, run it, and build 
 from __future__ import annotations
 
 import html
-import json
 import re
 import shutil
 import sys
@@ -25,7 +24,7 @@ from bs4 import BeautifulSoup
 from nbconvert.filters import markdown2html
 
 from workshop.course import TEMPLATES, render
-from workshop.course.lessons import lessons
+from workshop.course.lessons import NoRun, last_run, lessons
 from workshop.lesson.results import MIME
 from workshop.paths import BUILD
 
@@ -44,10 +43,6 @@ PROGRESS = re.compile(
 )
 
 
-class NoRun(Exception):
-    """No lesson was executed; the message says what to do."""
-
-
 @dataclass(frozen=True)
 class Slide:
     """kind: "question", "picture", "result", "answer" or "summary". body: HTML."""
@@ -61,14 +56,14 @@ def build(executed: Path = BUILD, out: Path = SLIDES) -> tuple[Path, list[str]]:
     """Write out/NN_name.html for each executed lesson, and out/index.html.
 
     Returns the index, and the names of the lessons that were not executed and have no deck.
-    Raises NoRun if none was.
+    Raises NoRun.
     """
+    about = last_run(executed)
+    run = f"Measured on {about['date']}, commit {about['commit']}, {about['machine']}"
     found = [path for path in lessons() if (executed / path.name).exists()]
-    if not found:
-        raise NoRun(f"{executed} has no executed lesson: run `make run` first.")
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
-    run, decks = _about(executed / "run.json"), []
+    decks = []
     for path in found:
         title, count = write_deck(executed / path.name, out / f"{path.stem}.html", run)
         decks.append((path.stem, title, count))
@@ -272,14 +267,6 @@ def _markdown(text: str) -> str:
 
 def _inline(text: str) -> str:
     return _markdown(text).removeprefix("<p>").strip().removesuffix("</p>")
-
-
-def _about(run: Path) -> str:
-    """Where a deck's numbers come from, in one line."""
-    if not run.exists():
-        return "Measured in the last run of the lessons"
-    found = json.loads(run.read_text(encoding="utf-8"))
-    return f"Measured on {found['date']}, commit {found['commit']}, {found['machine']}"
 
 
 if __name__ == "__main__":
