@@ -1,4 +1,7 @@
-"""Each failure shows itself as described; with the mistake fixed it does not."""
+"""Each failure shows itself as described; with the mistake fixed it does not.
+
+Of those of ranks lesson 10, which the tests execute, reproduces two; `make soak` reproduces all.
+"""
 
 from __future__ import annotations
 
@@ -44,11 +47,6 @@ def test_there_are_these():
 def test_each_script_with_a_mistake_is_a_failure_of_ranks():
     scripts = {path.stem for path in (DEMOS / "breaking").glob("*.py")} - {"__init__", "parts"}
     assert {failure.name.replace("-", "_") for failure in RANKS} == scripts
-
-
-def test_ranks():
-    """Lesson 10, which the tests execute, reproduces two others."""
-    reproduce("mismatched-shapes", fixed=False)
 
 
 @pytest.mark.soak

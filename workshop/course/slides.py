@@ -34,7 +34,6 @@ LEFT_OUT = {"Set up", "Exercises", "Check yourself", "Clean up", "Next"}
 FOLDED = "results"  # the tag of cells that only save and check results
 ROWS, LINES, POINTS = 14, 14, 7  # of a table, of printed text and of a list on one slide
 PARTS = ("reveal.css", "slides.css", "reveal.js", "slides.js")
-PICTURES = ("image/svg+xml", "image/png", "image/jpeg")
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\([^)]*\)")  # where a slide leads nowhere
 TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
 # What a job prints of itself while it runs: a slide shows what came out.
@@ -215,14 +214,7 @@ def _answer_table(answers: dict[str, dict]) -> str:
 
 def _picture(output) -> str:
     """The picture in an output, as HTML; "" if there is none."""
-    data = output.get("data", {})
-    for kind in PICTURES:
-        if kind == "image/svg+xml" and kind in data:
-            return data[kind]
-        if kind in data:
-            alt = html.escape(output.get("metadata", {}).get("alt", "A picture"))
-            return f'<img alt="{alt}" src="data:{kind};base64,{data[kind].strip()}">'
-    page = data.get("text/html", "")
+    page = output.get("data", {}).get("text/html", "")
     return page if re.search(r"<(img|svg)\b", page) and "<table" not in page else ""
 
 
