@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from workshop.cli.clean import at_terminal
-from workshop.cli.shared import WrongUse, opened, target_option
+from workshop.cli.shared import WrongUse, opened, print_table, target_option
 from workshop.cli.stacks import work
 from workshop.paths import BUILD, ROOT
 
@@ -133,9 +133,6 @@ def status(target) -> None:
 
     Exit status: 0 all can be used, 1 one can't, 2 usage error.
     """
-    from rich.console import Console
-    from rich.table import Table
-
     with opened(target, "class") as session:
         from workshop.account import classroom
         from workshop.account.stacks import NOT_THERE
@@ -145,20 +142,18 @@ def status(target) -> None:
     if len(found) == 1 and found[classroom.CLASS][0].state == NOT_THERE:
         click.echo(f"There is no class in {session.region}. Make one: workshop stacks up --seats N")
         return
-    rows = {
+    existing = {
         seat: [one for one in rows if one.name != "notebook" or one.state != NOT_THERE]
         for seat, rows in found.items()
     }
-    table = Table()
-    for name in ("seat", "stacks", "bucket", "not usable"):
-        table.add_column(name, overflow="fold")
-    for seat, stacks in rows.items():
+    rows = []
+    for seat, stacks in existing.items():
         good = [one.name for one in stacks if one.usable]
         bad = [f"{one.name}: {one.reason or one.state}" for one in stacks if not one.usable]
         bucket = next((one.outputs.get("BucketName", "") for one in stacks), "")
-        table.add_row(seat, " ".join(good), bucket, "\n".join(bad))
-    Console().print(table)
-    wrong = sum(not one.usable for stacks in rows.values() for one in stacks)
+        rows.append((seat, " ".join(good), bucket, "\n".join(bad)))
+    print_table(("seat", "stacks", "bucket", "not usable"), rows)
+    wrong = sum(not one.usable for stacks in existing.values() for one in stacks)
     click.echo(f"{len(rows) - 1} seats, {wrong} stacks that cannot be used.")
     if wrong:
         raise SystemExit(1)
@@ -213,22 +208,17 @@ def _billed(session, days: int) -> dict[str, float] | None:
 
 
 def _show_costs(found: list, bill: dict[str, float] | None, target: str) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
     from workshop.account.prices import price_table
 
-    table = Table()
     names = ["seat", "jobs", "USD of jobs", "USD an hour now", "billed by the hour"]
     names += ["USD billed by AWS"] if bill is not None else []
-    for name in names:
-        table.add_column(name, overflow="fold", justify="right" if "USD" in name else "left")
+    rows = []
     for one in found:
         row = [one.seat, str(one.jobs), f"{one.usd:.2f}", f"{one.usd_per_hour:.3f}"]
         row.append("\n".join(one.by_the_hour))
         row += [f"{bill.get(one.seat, 0.0):.2f}"] if bill is not None else []
-        table.add_row(*row)
-    Console().print(table)
+        rows.append(row)
+    print_table(names, rows)
     jobs, now = sum(one.usd for one in found), sum(one.usd_per_hour for one in found)
     text = f"{len(found)} seats: {jobs:.2f} USD of training jobs, {now:.3f} USD an hour now"
     if bill is not None:

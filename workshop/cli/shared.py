@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import click
 
@@ -40,3 +40,16 @@ def opened(target: str, seat: str) -> Iterator:
             yield session(target, seat)
     except (SessionError, daemon.DaemonError) as error:
         raise WrongUse(str(error)) from error
+
+
+def print_table(names: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
+    """A table at the terminal; columns of USD stand right."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table()
+    for name in names:
+        table.add_column(name, overflow="fold", justify="right" if "USD" in name else "left")
+    for row in rows:
+        table.add_row(*row)
+    Console().print(table)
