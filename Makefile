@@ -69,7 +69,7 @@ ray: ready ## Ray Train starts the DDP script (downloads Ray once, 1.5 GB)
 		&& cp tests/scripts/ray.txt build/ray/whole; }
 	@$(INSIDE) $(BIN)/pytest -m soak tests/scripts/test_ray.py
 
-bench: ready ## measure the endpoint, all-reduces on narrow links, a training step, serving
+bench: ready ## measure the endpoint, all-reduces and training steps on narrow links, serving
 	@$(INSIDE) $(BIN)/python -m bench
 
 doctor: ready ## check this machine, one line per requirement

@@ -12,7 +12,6 @@ NAMES = {
     "overhead": "from CreateTrainingJob to the script's first line, against by hand",
     "links": "all-reduces over narrow links, beside their bounds and the cost model",
     "steps": "steps of training on other links, ranks and sizes, beside the calculator's answers",
-    "training": "a step of DDP on a narrow link, with two all-reduces",
     "storage": "S3: ten thousand small objects, one of a gigabyte, and while a job prints",
     "serving": "latency of InvokeEndpoint, with 1 client and 32, beside the model itself",
 }

@@ -50,13 +50,6 @@ class JobsEndpoint:
         self.s3.put_object(Bucket=BUCKET, Key=key, Body=buffer.getvalue())
         return f"s3://{BUCKET}/{key}"
 
-    def put_folder(self, prefix: str, folder: Path) -> str:
-        """Put a folder's files under `prefix`; their address."""
-        for path in sorted(one for one in folder.rglob("*") if one.is_file()):
-            key = f"{prefix}/{path.relative_to(folder)}"
-            self.s3.put_object(Bucket=BUCKET, Key=key, Body=path.read_bytes())
-        return f"s3://{BUCKET}/{prefix}"
-
     def run(
         self,
         name: str,
@@ -67,22 +60,34 @@ class JobsEndpoint:
         processes: int | None = None,
         hyperparameters: Mapping | None = None,
         environment: Mapping[str, str] | None = None,
-        channels: Mapping[str, str] | None = None,
     ) -> list[str]:
         """Run a job to its end; its log's lines, host by host.
 
         processes: started by mpirun on each instance; None: the script itself, once on each.
-        channels: name -> address. Raises RuntimeError with the FailureReason if it failed.
+        Raises RuntimeError with the FailureReason if it failed.
         """
-        parameters = {
-            "sagemaker_program": program,
-            "sagemaker_submit_directory": source,
-            **(hyperparameters or {}),
-        }
+        parameters = {"sagemaker_program": program, "sagemaker_submit_directory": source}
         if processes:
             parameters["sagemaker_mpi_enabled"] = True
             parameters["sagemaker_mpi_num_of_processes_per_host"] = processes
-        request = _request(name, instances, parameters, environment or {}, channels or {})
+        parameters |= hyperparameters or {}
+        request = {
+            "TrainingJobName": name,
+            "RoleArn": ROLE,
+            "AlgorithmSpecification": {
+                "TrainingImage": "tensorflow-training",
+                "TrainingInputMode": "File",
+            },
+            "OutputDataConfig": {"S3OutputPath": f"s3://{BUCKET}/out"},
+            "ResourceConfig": {
+                "InstanceCount": instances,
+                "InstanceType": "ml.m5.xlarge",
+                "VolumeSizeInGB": 1,
+            },
+            "StoppingCondition": {"MaxRuntimeInSeconds": 900},
+            "HyperParameters": {key: json.dumps(value) for key, value in parameters.items()},
+            "Environment": dict(environment or {}),
+        }
         self.sagemaker.create_training_job(**request)
         while True:
             told = self.sagemaker.describe_training_job(TrainingJobName=name)
@@ -108,32 +113,3 @@ def endpoint() -> Iterator[tuple[JobsEndpoint, Path]]:
 def sources(folder: Path) -> dict[str, bytes]:
     """A folder's Python files, as put_source takes them."""
     return {str(one.relative_to(folder)): one.read_bytes() for one in folder.rglob("*.py")}
-
-
-def _request(name: str, instances: int, parameters: dict, environment, channels) -> dict:
-    request = {
-        "TrainingJobName": name,
-        "RoleArn": ROLE,
-        "AlgorithmSpecification": {
-            "TrainingImage": "tensorflow-training",
-            "TrainingInputMode": "File",
-        },
-        "OutputDataConfig": {"S3OutputPath": f"s3://{BUCKET}/out"},
-        "ResourceConfig": {
-            "InstanceCount": instances,
-            "InstanceType": "ml.m5.xlarge",
-            "VolumeSizeInGB": 1,
-        },
-        "StoppingCondition": {"MaxRuntimeInSeconds": 900},
-        "HyperParameters": {key: json.dumps(value) for key, value in parameters.items()},
-        "Environment": dict(environment),
-    }
-    if channels:
-        request["InputDataConfig"] = [
-            {
-                "ChannelName": channel,
-                "DataSource": {"S3DataSource": {"S3DataType": "S3Prefix", "S3Uri": address}},
-            }
-            for channel, address in channels.items()
-        ]
-    return request

@@ -18,12 +18,12 @@ import statistics
 import subprocess
 import sys
 import tarfile
-import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import chain
 from pathlib import Path
-from threading import Barrier
 from urllib.parse import urlsplit
 
 import boto3
@@ -84,14 +84,9 @@ def run(runs: int) -> None:
 def _add(table: Table, title: str, runs: list[tuple[list[float], float]]) -> None:
     """A row. runs: of each, the seconds of every request, and of all together."""
     middle = statistics.median(statistics.median(one) for one, _ in runs)
-    slow = statistics.median(percentile(one, 99) for one, _ in runs)
+    slow = statistics.median(statistics.quantiles(one, n=100)[-1] for one, _ in runs)
     rate = statistics.median(len(one) / all_together for one, all_together in runs)
     table.add_row(title, f"{1000 * middle:.2f}", f"{1000 * slow:.2f}", f"{rate:.0f}")
-
-
-def percentile(values: list[float], percent: int) -> float:
-    """The smallest of the values that `percent` of 100 do not exceed."""
-    return sorted(values)[-(-len(values) * percent // 100) - 1]
 
 
 def _in_process(folder: Path, calls: int) -> list[float]:
@@ -121,34 +116,27 @@ def _deploy(endpoint: jobs.JobsEndpoint, folder: Path) -> None:
         time.sleep(jobs.POLL_SECONDS)
 
 
-def _measure(ask: Callable[[], Callable[[], None]], count: int) -> tuple[list[float], float]:
+def _measure(make: Callable[[], Callable[[], None]], count: int) -> tuple[list[float], float]:
     """(the seconds of every request, those of all together) with `count` clients at once.
 
-    ask: makes a client; calling that sends a request and waits for its answer.
+    make: makes a client; calling that sends a request and waits for its answer.
     """
-    clients = [ask() for _ in range(count)]
-    each, found, ready = REQUESTS // count, [], threading.Barrier(count + 1, timeout=BEGIN_SECONDS)
-    threads = [threading.Thread(target=_ask, args=(one, each, found, ready)) for one in clients]
-    for thread in threads:
-        thread.start()
-    ready.wait()
-    begun = time.perf_counter()
-    for thread in threads:
-        thread.join()
-    together = time.perf_counter() - begun
-    if len(found) != each * count:
-        raise RuntimeError(f"{each * count - len(found)} of {each * count} requests failed")
-    return found, together
+    clients = [make() for _ in range(count)]
 
+    def times(client: Callable[[], None]) -> list[float]:
+        found = []
+        for _ in range(REQUESTS // count):
+            begun = time.perf_counter()
+            client()
+            found.append(time.perf_counter() - begun)
+        return found
 
-def _ask(client: Callable[[], None], number: int, found: list[float], ready: Barrier) -> None:
-    for _ in range(2):
-        client()
-    ready.wait()
-    for _ in range(number):
+    with ThreadPoolExecutor(count) as pool:
+        for _ in range(2):  # uncounted: connections are made, threads started
+            list(pool.map(lambda client: client(), clients))
         begun = time.perf_counter()
-        client()
-        found.append(time.perf_counter() - begun)
+        found = list(pool.map(times, clients))
+        return list(chain.from_iterable(found)), time.perf_counter() - begun
 
 
 def _through_boto3(endpoint: jobs.JobsEndpoint) -> Callable[[], None]:

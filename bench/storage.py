@@ -6,6 +6,7 @@ Small objects, a file of a gigabyte up and down, and small objects while a job f
 from __future__ import annotations
 
 import os
+import re
 import statistics
 import threading
 import time
@@ -37,7 +38,7 @@ for second in range(60):
 def run(runs: int) -> None:
     """Measure and print. runs: not used; each row is one long run."""
     with jobs.endpoint() as (endpoint, folder):
-        process = psutil.Process(daemon.running(Path(folder) / "state").pid)
+        process = psutil.Process(daemon.running(folder / "state").pid)
         table = Table("what", "measured", "bound")
         _many(endpoint, table)
         _large(endpoint, process, folder, table)
@@ -62,16 +63,16 @@ def _many(endpoint: jobs.JobsEndpoint, table: Table) -> None:
 def _large(
     endpoint: jobs.JobsEndpoint, process: psutil.Process, folder: Path, table: Table
 ) -> None:
-    path = Path(folder) / "large"
+    path = folder / "large"
     with path.open("wb") as stream:
         for _ in range(GIGABYTE // 1024**2):
             stream.write(os.urandom(1024**2))
-    with Peak(process) as peak:
-        begun = time.perf_counter()
-        endpoint.s3.upload_file(str(path), jobs.BUCKET, "large")
-        up = time.perf_counter() - begun
+    had = _most_memory(process)
+    begun = time.perf_counter()
+    endpoint.s3.upload_file(str(path), jobs.BUCKET, "large")
+    up = time.perf_counter() - begun
     table.add_row("upload_file of 1 GB, s", f"{up:.1f}", "")
-    table.add_row("more memory meanwhile, MB", f"{peak.more / 1e6:.0f}", "100")
+    table.add_row("more memory meanwhile, MB", f"{(_most_memory(process) - had) / 1e6:.0f}", "100")
     before = process.io_counters().read_chars
     begun = time.perf_counter()
     endpoint.s3.download_file(jobs.BUCKET, "large", str(path))
@@ -81,25 +82,10 @@ def _large(
     table.add_row("bytes read / bytes sent", f"{read / GIGABYTE:.3f}", "1.1")
 
 
-class Peak:
-    """The most memory that a process takes during a `with`, above what it had. more: bytes."""
-
-    def __init__(self, process: psutil.Process) -> None:
-        self.process, self.more, self.over = process, 0, threading.Event()
-
-    def __enter__(self) -> Peak:
-        self.before = self.process.memory_info().rss
-        self.thread = threading.Thread(target=self._watch, daemon=True)
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.over.set()
-        self.thread.join()
-
-    def _watch(self) -> None:
-        while not self.over.wait(0.02):
-            self.more = max(self.more, self.process.memory_info().rss - self.before)
+def _most_memory(process: psutil.Process) -> int:
+    """The most memory that a process has had at once, in bytes."""
+    status = Path(f"/proc/{process.pid}/status").read_text()
+    return 1024 * int(re.search(r"VmHWM:\s*(\d+)", status)[1])
 
 
 def _while_a_job_prints(endpoint: jobs.JobsEndpoint, table: Table) -> None:

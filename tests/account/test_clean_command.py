@@ -40,7 +40,7 @@ def test_a_dry_run_shows_and_deletes_nothing(furnished, invoke):
         f"What there is of seat {furnished.seat}, target local, us-east-1",
         "2 x ml.m5.large",
         "167.90",  # two ml.m5.large at 0.115 USD, 730 hours
-        "115 B",
+        "115 bytes",
         "1 unfinished uploads",
         "Nothing was deleted: --dry-run.",
         "On this machine: nothing.",

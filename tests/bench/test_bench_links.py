@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from bench import links, training
+from bench import links
 from workshop.measure import alpha_beta
 
 PLACE = {"instances": 2, "ranks_per_instance": 4}
@@ -69,18 +69,8 @@ def test_the_ratios_stand_beside_their_bounds(capsys):
     assert "4 points: median error 10%" in capsys.readouterr().out
 
 
-def test_the_training_bench_says_step_times_and_how_far_losses_are_apart(capsys):
-    start = {"gradient_bytes": 2_000_000}
-    slow = [{"step_seconds": one, "train_loss": 1.0} for one in (9.0, 0.6, 0.6, 0.7)]
-    fast = [{"step_seconds": one, "train_loss": 1.001} for one in (9.0, 0.4, 0.5, 0.4)]
-    training.print_steps({"default": (start, slow), "two_tier": (start, fast)}, 3)
-    said = capsys.readouterr().out
-    assert "2.00 MB of gradients" in said and "default / two_tier: 1.50 (bound 1.50)" in said
-    assert "at most 1.0e-03 apart" in said
-
-
 def test_an_unknown_benchmark_is_wrong_use():
     command = [sys.executable, "-m", "bench", "linkz"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 2
-    assert "no benchmark linkz; there are overhead, links, steps, training" in done.stderr
+    assert "no benchmark linkz; there are overhead, links, steps, storage" in done.stderr

@@ -69,7 +69,3 @@ def test_wrong_use_is_refused(arguments, message):
     done = build(*arguments)
     assert done.returncode == 2 and message in done.stderr
     assert "docker" not in done.stdout
-
-
-def test_the_manual_is_there():
-    assert "--dry-run" in build("--help").stdout

@@ -74,37 +74,13 @@ def test_an_error_of_the_answer_is_named_with_its_line(number):
     assert "answer: `below = [x][5]`." in said
 
 
-def test_an_error_in_a_librarys_function_names_the_answers_line(number):
-    import json
-
-    def answer(x):
-        return json.loads("{")
-
-    assert '`return json.loads("{")`' in told(number, answer)
-
-
 def test_what_the_check_cannot_use_is_told_with_the_checks_line():
     said = told("00.1", 3)
     assert "00.1: your answer could not be checked: TypeError: 'int' object is not" in said
     assert "train_loss_regex: `pattern = answer()`. Does it take and return" in said
 
 
-def test_an_exit_is_an_error(number):
-    assert "your answer stopped with SystemExit: 2" in told(number, lambda x: exit(2))
-
-
-def test_an_endless_answer_is_given_up_and_named(number):
-    def answer(x):
-        while True:
-            x += 1
-
-    began = time.monotonic()
-    said = told(number, answer)
-    assert time.monotonic() - began < 60
-    assert "had not returned after 0.3 s, in line" in said and "answer: `" in said
-
-
-def test_an_endless_answer_that_catches_everything_is_given_up_too(number):
+def test_an_endless_answer_that_catches_everything_is_given_up_and_named(number):
     caught = []
 
     def answer(x):
@@ -115,8 +91,10 @@ def test_an_endless_answer_that_catches_everything_is_given_up_too(number):
                 caught.append(error)
         time.sleep(10)
 
-    assert "had not returned" in told(number, answer)
-    assert len(caught) == 2
+    began = time.monotonic()
+    said = told(number, answer)
+    assert time.monotonic() - began < 60 and len(caught) == 2
+    assert "had not returned after 0.3 s, in line" in said and "answer: `" in said
 
 
 def test_an_alarm_of_somebody_else_goes_on(number):
@@ -157,13 +135,6 @@ def test_unknown_numbers(number):
 def test_a_lesson_without_exercises():
     with pytest.raises(ValueError, match="Lesson 77 has no exercises"):
         workshop.check("77.1", None)
-
-
-def test_one_number_has_one_check(number):
-    with pytest.raises(ValueError, match="two checks"):
-        exercise("01.1")(lambda answer: "another")
-    with pytest.raises(ValueError, match="is not an exercise's number"):
-        exercise("1")
 
 
 def test_a_check_that_returns_nothing_is_an_error_of_the_lesson(number):

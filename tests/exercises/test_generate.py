@@ -68,13 +68,6 @@ def test_the_same_source_gives_the_same_bytes_and_other_ids_for_other_cells(writ
     assert all(not cell.get("outputs") for cell in json.loads(text)["cells"])
 
 
-def test_what_is_known_of_an_exercise(write_source):
-    first, second = exercises(write_source(GOOD))
-    assert (first.number, second.number) == ("01.1", "01.2")
-    assert first.minutes == 5
-    assert "2 * x" in first.answer.source and first.check.source == 'workshop.check("01.1", f)'
-
-
 def test_the_place_of_the_raise_is_that_of_the_marker():
     code = "class A:\n    def f(self):\n        x = 1\n        # BEGIN SOLUTION\n        return x\n"
     code += "        # END SOLUTION\n\n    def g(self):\n        # BEGIN SOLUTION\n        pass\n"
@@ -90,12 +83,7 @@ def test_the_place_of_the_raise_is_that_of_the_marker():
     "code, said",
     [
         ("def f():\n    # BEGIN SOLUTION\n    return 1", "put its solution between"),
-        ("def f():\n    return 1\n    # END SOLUTION", "put its solution between"),
         ("def f():\n    return 1", "put its solution between"),
-        (
-            "def f():\n    # BEGIN SOLUTION\n    pass\n    # END SOLUTION\n    # BEGIN SOLUTION",
-            "put its solution between",
-        ),
         ("def f(:\n    # BEGIN SOLUTION\n    return 1\n    # END SOLUTION", "the solution is not"),
         (
             "def f(x):\n    # BEGIN SOLUTION\n    if x:\n    # END SOLUTION\n        return 1",
@@ -111,16 +99,11 @@ def test_bad_markers(code, said):
 @pytest.mark.parametrize(
     "old, new, said",
     [
-        ("01.1 · A title", "01.1: A title", "exercise 1 must be a text that begins"),
-        ("(5 minutes, easy)", "(easy)", "exercise 1 must be"),
-        ("(5 minutes, easy)", "(5 minutes, trivial)", "exercise 1 must be"),
+        ("(5 minutes, easy)", "(5 minutes, trivial)", "exercise 1 must be a text that begins"),
         ("<summary>Hint</summary>", "", "01.1: add <details>"),
         ("Exercise 01.1", "Exercise 01.3", "'## Exercise 01.1 · Title"),
         ('check("01.1"', 'check("01.2"', "must call workshop.check"),
-        ('tags=["check"]', "", "then one tagged check"),
         ('tags=["answer"]', "", "then a cell tagged answer"),
-        ('tags=["check"]', 'tags=["answer"]', "then one tagged check"),
-        ("import workshop", '# %% tags=["answer"]\nx = 1', "exercise 1 must be"),
     ],
 )
 def test_a_bad_source_is_refused_with_what_to_fix(write_source, old, new, said):
@@ -132,39 +115,22 @@ def test_a_bad_source_is_refused_with_what_to_fix(write_source, old, new, said):
 def test_numbers_are_the_lessons_and_without_a_gap(write_source):
     with pytest.raises(BadSource, match=r"exercise 2 .* '## Exercise 01\.2"):
         exercises(write_source(TITLE + PART.format(at=1) + PART.format(at=3)))
-    with pytest.raises(BadSource, match=r"exercise 1 .* '## Exercise 02\.1"):
-        exercises(write_source(GOOD, "02_x"))
     with pytest.raises(BadSource, match=r"it has no '## Exercise 01\.1"):
         exercises(write_source(TITLE))
 
 
-@pytest.fixture
-def folder(write_source, tmp_path):
-    """A notebooks folder with a solutions file, brought into step."""
+def test_sync_makes_solutions_and_exercises_and_writes_over_no_ones_answers(
+    write_source, tmp_path, capsys
+):
     write_source(GOOD)
-    assert sync.write(sync.everything(("01",), tmp_path))
-    return tmp_path
-
-
-def test_sync_makes_solutions_and_exercises(folder):
-    made = sync.everything(("01",), folder)
-    assert {path.relative_to(folder).as_posix() for path in made} == {
-        "solutions/01_x.ipynb",
-        "exercises/01_x.ipynb",
-    }
-    assert not sync.out_of_step(made)
-    exercise = folder / "exercises" / "01_x.ipynb"
-    exercise.write_text(exercise.read_text().replace("Do it.", "Do it?"))
-    assert sync.out_of_step(made) == [exercise]
-    assert sync.everything(("02",), folder) == {}
-
-
-def test_sync_writes_over_no_ones_answers(folder, write_source, capsys):
-    exercise = folder / "exercises" / "01_x.ipynb"
+    made = sync.everything(("01",), tmp_path)
+    exercise = tmp_path / "exercises" / "01_x.ipynb"
+    assert set(made) == {tmp_path / "solutions" / "01_x.ipynb", exercise}
+    assert sync.write(made) and not sync.out_of_step(made)
     worked = exercise.read_text().replace('"execution_count": null', '"execution_count": 3', 1)
     exercise.write_text(worked)
     write_source(GOOD.replace("Do it.", "Do it now."))
-    made = sync.everything(("01",), folder)
+    made = sync.everything(("01",), tmp_path)
     assert not sync.write(made)
     assert exercise.read_text() == worked
     assert "exercises/01_x.ipynb: kept" in capsys.readouterr().out

@@ -9,23 +9,17 @@ def rename_in_place(tf_config):
     return tf_config
 
 
-def forget_the_task(tf_config):
-    renamed = copy.deepcopy(tf_config)
-    renamed["cluster"]["chief"] = renamed["cluster"].pop("master")
-    return renamed
-
-
-def every_host_is_chief(tf_config):
-    renamed = copy.deepcopy(tf_config)
-    renamed["cluster"]["chief"] = renamed["cluster"].pop("master")
-    renamed["task"] = {"type": "chief", "index": 0}
-    return renamed
+def renamed(tf_config, **task):
+    """The cluster alone is renamed; the task is what `task` says, or what it was."""
+    found = copy.deepcopy(tf_config)
+    found["cluster"]["chief"] = found["cluster"].pop("master")
+    return found | {"task": task or found["task"]}
 
 
 def keep_the_master(tf_config):
-    renamed = copy.deepcopy(tf_config)
-    renamed["cluster"]["chief"] = renamed["cluster"].get("master")
-    return renamed
+    found = copy.deepcopy(tf_config)
+    found["cluster"]["chief"] = found["cluster"].get("master")
+    return found
 
 
 def one_way(parameters, workers, servers):
@@ -80,8 +74,8 @@ def since_anybodys_pull(weights, messages, learning_rate):
 WRONG = {
     "03.1": [
         (rename_in_place, "deep copy"),
-        (forget_the_task, "it must be 'chief'. The name is in two places"),
-        (every_host_is_chief, "a worker stays a worker"),
+        (renamed, "it must be 'chief'. The name is in two places"),
+        (lambda config: renamed(config, type="chief", index=0), "a worker stays a worker"),
         (keep_the_master, "and no master"),
     ],
     "03.2": [

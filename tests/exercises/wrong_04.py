@@ -69,18 +69,12 @@ def looks_at_the_end_first(ranks):
     return "shard" if len({one["images_seen"] for one in ranks}) == 1 else None
 
 
-def looks_at_two_ranks(ranks):
+def looks_at_two(ranks, other):
+    """Compares rank 0 with one other rank alone."""
     for step, key in (("broadcast", "weights_after_first_step"), ("tape", "weights_at_end")):
-        if ranks[0][key] != ranks[1][key]:
+        if ranks[0][key] != ranks[other][key]:
             return step
-    return "shard" if ranks[0]["images_seen"] == ranks[1]["images_seen"] else None
-
-
-def looks_at_the_first_and_the_last(ranks):
-    for step, key in (("broadcast", "weights_after_first_step"), ("tape", "weights_at_end")):
-        if ranks[0][key] != ranks[-1][key]:
-            return step
-    return "shard" if ranks[0]["images_seen"] == ranks[-1]["images_seen"] else None
+    return "shard" if ranks[0]["images_seen"] == ranks[other]["images_seen"] else None
 
 
 def trusts_equal_weights(ranks):
@@ -108,8 +102,8 @@ WRONG = {
     ],
     "04.3": [
         (looks_at_the_end_first, "lacks broadcast, and you said 'tape'"),
-        (looks_at_two_ranks, "lacks broadcast, and you said None"),
-        (looks_at_the_first_and_the_last, "lacks broadcast, and you said None"),
+        (lambda ranks: looks_at_two(ranks, 1), "lacks broadcast, and you said None"),
+        (lambda ranks: looks_at_two(ranks, -1), "lacks broadcast, and you said None"),
         (trusts_equal_weights, "the work was done twice"),
     ],
 }

@@ -73,22 +73,19 @@ def outermost(log):
     return next(iter(found.items()))
 
 
-def the_rank_alone(log):
-    found = frames(log)
-    rare = min(Counter(found.values()).items(), key=lambda item: item[1])[0]
-    return next(rank for rank, function in found.items() if function == rare)
-
-
-def as_it_was_read(log):
-    found = frames(log)
-    rare = min(Counter(found.values()).items(), key=lambda item: item[1])[0]
-    return next((str(rank), function) for rank, function in found.items() if function == rare)
-
-
 def always_somebody(log):
     found = frames(log)
     rare = min(Counter(found.values()).items(), key=lambda item: item[1])[0]
     return next((rank, function) for rank, function in found.items() if function == rare)
+
+
+def the_rank_alone(log):
+    return always_somebody(log)[0]
+
+
+def as_it_was_read(log):
+    rank, function = always_somebody(log)
+    return str(rank), function
 
 
 def zero_is_nobody(log):
@@ -110,57 +107,35 @@ def in_place(path, chunks):
         os.fsync(stream.fileno())
 
 
+def renamed(path, chunks, flush=True, fsync="before", clean=True, swallow=False):
+    """The solution, with one thing wrong. fsync: when, "before" the rename if it is right."""
+    partial = Path(f"{path}.new")
+    try:
+        with partial.open("wb") as stream:
+            if fsync == "too early":
+                os.fsync(stream.fileno())
+            for chunk in chunks:
+                stream.write(chunk)
+            if flush:
+                stream.flush()
+            if fsync == "before":
+                os.fsync(stream.fileno())
+            elif fsync == "too late":
+                partial.rename(path)
+                os.fsync(stream.fileno())
+        if fsync != "too late":
+            partial.rename(path)
+    except Exception:
+        if not swallow:
+            raise
+    finally:
+        if clean:
+            partial.unlink(missing_ok=True)
+
+
 def old_one_first(path, chunks):
     Path(path).unlink()
-    partial = Path(f"{path}.new")
-    with partial.open("wb") as stream:
-        for chunk in chunks:
-            stream.write(chunk)
-    partial.rename(path)
-
-
-def leaves_its_parts(path, chunks):
-    partial = Path(f"{path}.new")
-    with partial.open("wb") as stream:
-        for chunk in chunks:
-            stream.write(chunk)
-        stream.flush()
-        os.fsync(stream.fileno())
-    partial.rename(path)
-
-
-def swallows(path, chunks):
-    partial = Path(f"{path}.new")
-    try:
-        with partial.open("wb") as stream:
-            for chunk in chunks:
-                stream.write(chunk)
-        partial.rename(path)
-    except Exception:
-        partial.unlink()
-
-
-def no_fsync(path, chunks):
-    partial = Path(f"{path}.new")
-    try:
-        with partial.open("wb") as stream:
-            for chunk in chunks:
-                stream.write(chunk)
-        partial.rename(path)
-    finally:
-        partial.unlink(missing_ok=True)
-
-
-def fsync_too_early(path, chunks):
-    partial = Path(f"{path}.new")
-    try:
-        with partial.open("wb") as stream:
-            os.fsync(stream.fileno())
-            for chunk in chunks:
-                stream.write(chunk)
-        partial.rename(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    renamed(path, chunks)
 
 
 def elsewhere(path, chunks):
@@ -170,31 +145,6 @@ def elsewhere(path, chunks):
         stream.flush()
         os.fsync(stream.fileno())
         Path(path).write_bytes(Path(stream.name).read_bytes())
-
-
-def no_flush(path, chunks):
-    partial = Path(f"{path}.new")
-    try:
-        with partial.open("wb") as stream:
-            for chunk in chunks:
-                stream.write(chunk)
-            os.fsync(stream.fileno())
-        partial.rename(path)
-    finally:
-        partial.unlink(missing_ok=True)
-
-
-def fsync_too_late(path, chunks):
-    partial = Path(f"{path}.new")
-    try:
-        with partial.open("wb") as stream:
-            for chunk in chunks:
-                stream.write(chunk)
-            stream.flush()
-            partial.rename(path)
-            os.fsync(stream.fileno())
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 WRONG = {
@@ -218,12 +168,15 @@ WRONG = {
     "10.3": [
         (in_place, "Write to another name"),
         (old_one_first, "Write to another name"),
-        (leaves_its_parts, "is left in the folder"),
-        (swallows, "did not come out"),
-        (no_fsync, "os.fsync"),
-        (fsync_too_early, "When all is written, flush, then os.fsync"),
-        (no_flush, "When all is written, flush"),
-        (fsync_too_late, "First os.fsync, then rename"),
+        (lambda *given: renamed(*given, clean=False), "is left in the folder"),
+        (lambda *given: renamed(*given, swallow=True), "did not come out"),
+        (lambda *given: renamed(*given, fsync="never"), "os.fsync"),
+        (
+            lambda *given: renamed(*given, fsync="too early"),
+            "When all is written, flush, then os.fsync",
+        ),
+        (lambda *given: renamed(*given, flush=False), "When all is written, flush"),
+        (lambda *given: renamed(*given, fsync="too late"), "First os.fsync, then rename"),
         (elsewhere, "own folder"),
     ],
 }

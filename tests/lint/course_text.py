@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[2]
 NOTEBOOKS = ROOT / "notebooks"
 GLOSSARY = NOTEBOOKS / "glossary.md"
 REFERENCE = NOTEBOOKS / "reference.py"
+SDK_V3 = ROOT / "appendix" / "sdk_v3" / "sdk_v3.py"
 COVERAGE = NOTEBOOKS / "instructor" / "coverage.md"
 GUIDE = NOTEBOOKS / "instructor" / "guide.md"
 TAGS = re.compile(r"tags=\[([^\]]*)\]")
@@ -74,20 +75,6 @@ def _cell(head: str, start: int, lines: list[str]) -> Cell:
     if "[markdown]" not in head:
         return Cell("code", tags, start, "\n".join(lines))
     return Cell("markdown", tags, start, "\n".join(re.sub("^# ?", "", line) for line in lines))
-
-
-def sections(text: str) -> dict[str, str]:
-    """Second-level heading -> all that the section holds, prose and code, in one line each."""
-    found: dict[str, str] = {}
-    heading = None
-    for cell in cells(text):
-        for line in cell.text.splitlines():
-            if cell.kind == "markdown" and line.startswith("## "):
-                heading = line.removeprefix("## ")
-                found[heading] = ""
-            elif heading is not None:
-                found[heading] += line.removeprefix("> ").strip() + " "
-    return found
 
 
 def table(text: str, header: str) -> list[Row]:

@@ -8,7 +8,18 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from course_text import NOTEBOOKS, REFERENCE, ROOT, Cell, Finding, cells, lessons, matches, read
+from course_text import (
+    NOTEBOOKS,
+    REFERENCE,
+    ROOT,
+    SDK_V3,
+    Cell,
+    Finding,
+    cells,
+    lessons,
+    matches,
+    read,
+)
 
 from workshop.lesson import quiz
 
@@ -95,6 +106,31 @@ def quiz_and_exercises(path: Path, text: str) -> Iterator[Finding]:
         yield Finding(path, 1, f'no cell workshop.quiz("{path.stem[:2]}")')
 
 
+def folded(path: Path, text: str) -> Iterator[Finding]:
+    """What is saved and asserted for the tests is out of the reader's sight, and no answer is."""
+    for line, _ in matches(r'(?m)^# %%(?!.*"source_hidden": true).*"results"', text):
+        yield Finding(path, line, 'a cell tagged results without jupyter={"source_hidden": true}')
+    guesses = compared = 0
+    for cell in cells(text):
+        if cell.kind != "code":
+            continue
+        nodes = list(ast.walk(ast.parse(cell.text)))
+        calls = [ast.unparse(node.func) for node in nodes if isinstance(node, ast.Call)]
+        shown = [call for call in calls if call.split(".")[-1] == "compare"]
+        guesses, compared = guesses + calls.count("workshop.guess"), compared + len(shown)
+        saves = "workshop.save_results" in calls or any(
+            isinstance(one, ast.Assert) for one in nodes
+        )
+        if saves and "results" not in cell.tags:
+            yield Finding(
+                path, cell.line, "it saves or asserts: put that into a cell tagged results"
+            )
+        if shown and "results" in cell.tags:
+            yield Finding(path, cell.line, "the answer to a guess is in a folded cell")
+    if not 0 < guesses <= compared:
+        yield Finding(path, 1, f"{guesses} guesses, and {compared} comparisons with what was right")
+
+
 def links_and_images(path: Path, text: str) -> Iterator[Finding]:
     """Links resolve; an image says what it shows."""
     parts = [(cell.line, cell.text) for cell in markdown(text)]
@@ -141,7 +177,7 @@ def markdown(text: str) -> Iterable[Cell]:
 
 Rule = Callable[[Path, str], Iterator[Finding]]
 OF_ALL: tuple[Rule, ...] = (one_parameters_cell, short_cells, assertions_explain_themselves)
-OF_LESSONS: tuple[Rule, ...] = (*OF_ALL, header, quiz_and_exercises)
+OF_LESSONS: tuple[Rule, ...] = (*OF_ALL, header, quiz_and_exercises, folded)
 OF_NOTEBOOKS: tuple[Rule, ...] = (nothing_private_or_installed, no_formulas, links_and_images)
 
 
@@ -157,8 +193,11 @@ def findings() -> Iterator[Finding]:
     for path in sorted(NOTEBOOKS.glob("solutions/*.py")):
         for rule in OF_NOTEBOOKS:
             yield from rule(path, read(path))
-    for path in (ROOT / "README.md", *sorted(NOTEBOOKS.rglob("*.md"))):
+    for rule in (short_cells, assertions_explain_themselves, *OF_NOTEBOOKS):
+        yield from rule(SDK_V3, read(SDK_V3))
+    pages = [ROOT / "README.md", SDK_V3.with_name("README.md"), *sorted(NOTEBOOKS.rglob("*.md"))]
+    for path in pages:
         yield from links_and_images(path, read(path))
     yield from quiz_lengths(NOTEBOOKS / "quiz")
-    for path in sorted(NOTEBOOKS.rglob("*.ipynb")):
+    for path in [SDK_V3.with_suffix(".ipynb"), *sorted(NOTEBOOKS.rglob("*.ipynb"))]:
         yield from no_outputs(path, read(path))

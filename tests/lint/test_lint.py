@@ -9,7 +9,7 @@ import instructor_rules
 import lesson_rules
 import pytest
 import translation_rules
-from course_text import COVERAGE, GUIDE, NOTEBOOKS, ROOT, cells, read, sections
+from course_text import COVERAGE, GUIDE, NOTEBOOKS, ROOT, cells, read
 
 LESSON = NOTEBOOKS / "00_setup.py"
 MARKDOWN = "# %% [markdown]\n# # 00 · Title\n#\n# "
@@ -27,30 +27,31 @@ def test_the_texts_keep_the_rules():
     [
         ("one_parameters_cell", CODE.format(tag="x"), "1: 0 cells are tagged parameters"),
         ("one_parameters_cell", PARAMETERS + "n = 2 * 3\n", "7: the parameters cell has more"),
-        ("one_parameters_cell", PARAMETERS + "n += 1\n", "7: the parameters cell has more"),
-        ("one_parameters_cell", PARAMETERS.replace("seat", "x"), "5: no parameter seat"),
         ("short_cells", CODE.format(tag="x") + "x = 1\n" * 26, "5: 26 lines of code"),
         ("assertions_explain_themselves", PARAMETERS + "\nassert x\n", "8: an assert without"),
         ("header", MARKDOWN, "the header lacks **Cost on AWS:**"),
-        ("header", MARKDOWN.replace("00 ·", "01 ·"), "2: the title does not begin with"),
-        ("quiz_and_exercises", MARKDOWN, "no link to exercises/00_setup.ipynb"),
         ("quiz_and_exercises", MARKDOWN, 'no cell workshop.quiz("00")'),
-        ("nothing_private_or_installed", MARKDOWN + "see /home/me/x", "4: an account number or"),
         ("nothing_private_or_installed", MARKDOWN + "of 012345678901", "4: an account number or"),
-        ("nothing_private_or_installed", PARAMETERS + "%%writefile a.py", "7: a cell writes"),
         ("nothing_private_or_installed", PARAMETERS + "!pip install x", "7: a cell writes"),
-        ("nothing_private_or_installed", PARAMETERS + "  ! cat a.py", "7: a cell writes"),
+        ("folded", PARAMETERS + "\nassert x, 'why'\n", "5: it saves or asserts"),
+        ("folded", CODE.format(tag="results") + "guess.compare(n=1)\n", "5: the answer to a guess"),
+        ("folded", CODE.format(tag="results") + "x = 1\n", "4: a cell tagged results without"),
+        ("folded", PARAMETERS + "guess = workshop.guess(n='?')\n", "1: 1 guesses, and 0"),
         ("no_formulas", MARKDOWN + "from $5 to $6", "4: write in words"),
-        ("no_formulas", MARKDOWN + r"\begin{a}", "4: write in words"),
         ("links_and_images", MARKDOWN + "a [link](nowhere.ipynb#part)", "4: the link to nowhere"),
         ("links_and_images", MARKDOWN + "![](00_setup.ipynb)", "4: the image 00_setup.ipynb has"),
-        ("links_and_images", MARKDOWN + '<img src="x.png">', "4: an image without alternative"),
     ],
 )
 def test_a_fault_of_a_lesson_is_seen(rule, text, said):
     findings = [str(one) for one in getattr(lesson_rules, rule)(LESSON, text)]
     assert any(said in one for one in findings), findings
     assert all(one.startswith("notebooks/00_setup.py:") for one in findings)
+
+
+def test_what_is_no_fault_is_not_reported():
+    fine = r"\$5 to \$6, `$x$`, [page](https://x.org/y), `[link](nowhere)`, <img alt='two' src='x'>"
+    rules = (lesson_rules.no_formulas, lesson_rules.links_and_images)
+    assert [one for rule in rules for one in rule(LESSON, MARKDOWN + fine)] == []
 
 
 @pytest.mark.parametrize("wrong_ones, seen", [(2, True), (1, False)])
@@ -60,33 +61,12 @@ def test_a_quiz_whose_right_choices_are_the_longest_is_seen(tmp_path, wrong_ones
     parts = [long] * wrong_ones + [short] * (3 - wrong_ones)
     text = "".join(f"[[question]]\n{part}" for part in parts)
     (tmp_path / "lesson_00.toml").write_text(text)
-    findings = list(lesson_rules.quiz_lengths(tmp_path))
-    assert bool(findings) == seen
-    assert all("the longest in 2 of 3 questions (00: 2)" in one.message for one in findings)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        *(
-            "costs $5",
-            r"\$5 to \$6",
-            "`$x$`",
-            "[page](https://x.org/y)",
-            "[lesson](00_setup.ipynb)",
-        ),
-        *("a `[link](nowhere)`", "![two ranks](00_setup.ipynb)", '<img alt="two ranks" src="x">'),
-    ],
-)
-def test_what_is_no_fault_is_not_reported(text):
-    rules = (lesson_rules.no_formulas, lesson_rules.links_and_images)
-    assert [one for rule in rules for one in rule(LESSON, MARKDOWN + text)] == []
+    assert bool(list(lesson_rules.quiz_lengths(tmp_path))) == seen
 
 
 def test_committed_outputs_are_seen():
     notebook = json.dumps({"cells": [{"outputs": []}, {"outputs": ["x"]}, {"execution_count": 1}]})
-    found = [one.message for one in lesson_rules.no_outputs(LESSON, notebook)]
-    assert found == [f"cell {number} was committed with its outputs" for number in (2, 3)]
+    assert len(list(lesson_rules.no_outputs(LESSON, notebook))) == 2
 
 
 ROW = "| rank | the number of a process | 랭크 | ランク | 进程号 | 01 |"
@@ -97,9 +77,7 @@ ROW = "| rank | the number of a process | 랭크 | ランク | 进程号 | 01 |"
     [
         (ROW.replace("ランク", ""), "rank: a cell is missing or empty"),
         (ROW.replace("ランク", "랭크"), "rank: '랭크' is not Japanese"),
-        (ROW.replace("01", "42"), "rank: there is no lesson 42"),
         (ROW.replace("| rank |", "| xylophone |"), "lesson 01 never says 'xylophone'"),
-        (ROW.replace("| rank |", "| no_such_name |"), "no script has the name no_such_name"),
         (f"{ROW}\n{ROW}", "rank stands here 2 times"),
     ],
 )
@@ -120,20 +98,15 @@ def test_another_spelling_is_seen_and_code_and_quotations_are_not():
         "notebooks/00_setup.py:4: write instance, or host, not nodes",
     ]
     assert found("`allreduce`, `--nodes 2`, and “per node” [a](b/node.html)") == []
-    assert found('people say "world size"') == [] and found("the world size") != []
-    assert glossary_rules.has_term("All ranks.", "rank")
-    assert not glossary_rules.has_term("local_rank, earring", "rank")
 
 
 def test_a_fault_of_the_instructors_pages_is_seen():
     guide, coverage, makefile = read(GUIDE), read(COVERAGE), read(ROOT / "Makefile")
     place = instructor_rules.wrong_place
     assert place("00", "Set up", "code `target`") is None
-    assert "no lesson 42" in place("42", "Set up", "code `target`")
     assert "has no section" in place("00", "No such section", "code `target`")
     assert "has no code" in place("00", "Set up", "code `xylophone`")
     assert "records" in place("00", "Set up", "result `xylophone`")
-    assert "neither" in place("00", "Set up", "target")
     missing = coverage.replace("\n| 16 |", "\n| 15 |")
     told = [one.message for one in instructor_rules.of_coverage(missing)]
     assert told == ["row 16 is missing, or was never given", "row 15 is there twice"]
@@ -145,18 +118,14 @@ def test_a_fault_of_the_instructors_pages_is_seen():
 
 
 def test_a_stale_translation_is_seen(monkeypatch):
-    assert list(translation_rules.findings()) == []
     monkeypatch.setattr(translation_rules.translations, "messages", lambda path: [])
     found = list(translation_rules.findings())
     assert len(found) > 100 and found[0].path.suffix == ".po" and found[0].line > 1
-    assert found[0].message.startswith("stale, run `make translations`: ")
 
 
-def test_cells_and_sections_are_read_with_their_lines():
+def test_cells_are_read_with_their_lines():
     text = "# ---\n# x\n# ---\n\n# %% [markdown]\n# ## One\n#\n# > two\n\n"
     text += '# %% tags=["a", "b"]\nx = 3\n'
     first, second = cells(text)
     assert (first.kind, first.line, first.text) == ("markdown", 6, "## One\n\n> two\n")
-    assert (second.kind, second.line, second.text) == ("code", 11, "x = 3")
-    assert second.tags == {"a", "b"}
-    assert sections(text)["One"].split() == ["two", "x", "=", "3"]
+    assert (second.line, second.text, second.tags) == (11, "x = 3", {"a", "b"})

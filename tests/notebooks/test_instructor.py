@@ -1,137 +1,156 @@
-"""The instructor's guide: its tables add up and are in step; tests/lint reads its prose."""
+"""The tables of the instructor's guide: in step, adding up, and costs computed a second time."""
+
+from __future__ import annotations
 
 import re
-from datetime import datetime
+import tomllib
+from datetime import date, datetime
 from itertools import pairwise
 
 import pytest
-from course_text import lessons, read, sections, table
+from course_text import lessons, table
 
-from workshop.account.prices import cost
-from workshop.course import plan, tables
+from workshop.account import prices
+from workshop.account.prices import GRACE_SECONDS, PRICES, PriceNotKnown
+from workshop.course import tables
 from workshop.jobs.lesson_jobs import PLANNED_SECONDS, lesson_jobs
 from workshop.paths import NOTEBOOKS
 
-LESSONS = lessons()
+LESSONS = {lesson: path.read_text(encoding="utf-8") for lesson, path in lessons().items()}
 GUIDE = (NOTEBOOKS / "instructor" / "guide.md").read_text(encoding="utf-8")
-TIMETABLES = plan.timetables()
+PRICE = tomllib.loads(PRICES.read_text(encoding="utf-8"))
 JOBS = {lesson: lesson_jobs(lesson) for lesson in LESSONS}
 
 
-def own_minutes(lesson: str) -> int:
-    """What a lesson says of itself."""
-    text = LESSONS[lesson].read_text(encoding="utf-8")
-    return int(re.search(r"\*\*Time:\*\* (\d+) minutes", text)[1])
+def rows(header: str) -> dict[str, list[str]]:
+    """A table of the guide: first cell -> the others."""
+    return {row.cells[0]: row.cells[1:] for row in table(GUIDE, header)}
 
 
-def instance_types(lesson: str) -> set[str]:
-    return set(re.findall(r"\bml\.\w+\.\w+\b", "\n".join(code(lesson))))
-
-
-def code(lesson: str) -> list[str]:
-    """The lines of a lesson's source that are not prose."""
-    lines = LESSONS[lesson].read_text(encoding="utf-8").splitlines()
-    return [line for line in lines if not line.startswith("#")]
+def usd(jobs, seconds: float | None = None) -> float:
+    """What the instances of these jobs cost: at most, or for so many seconds each."""
+    return sum(
+        PRICE["instances"][job.instance_type]["usd_per_hour"]
+        * job.instance_count
+        * (job.max_run + GRACE_SECONDS if seconds is None else seconds)
+        / 3600
+        for job in jobs
+    )
 
 
 def test_what_is_made_is_in_step():
-    stale = tables.filled(GUIDE) != GUIDE
-    assert not stale, "Run `python -m workshop.course.sync`"
-    assert set(re.findall(r"<!-- made: (\w+) -->", GUIDE)) >= {"timetables", "sections", "costs"}
-
-
-def test_an_unknown_mark_is_an_error():
-    with pytest.raises(plan.BadPlan, match="'lunch' made; known: timetables"):
+    assert tables.filled(GUIDE) == GUIDE, "Run `python -m workshop.course.sync`"
+    assert set(re.findall(r"<!-- made: (\w+) -->", GUIDE)) >= {"timetables", "quotas", "costs"}
+    with pytest.raises(tables.BadPlan, match="'lunch' made; known: timetables"):
         tables.filled("<!-- made: lunch -->\n<!-- end -->")
 
 
-def test_a_timetable_takes_the_lessons_own_minutes():
-    for timetable in TIMETABLES:
-        blocks = {block.what: block.minutes for day in timetable.days for block in day}
-        for lesson in timetable.lessons:
-            if lesson in LESSONS:
-                assert blocks[plan.lesson(lesson).what] == own_minutes(lesson), lesson
-
-
-def test_the_three_timetables_fit_their_hours():
-    assert [one.name for one in TIMETABLES] == ["Half a day", "A day", "Two days"]
-    for one in TIMETABLES:
+def test_the_timetables_fit_their_hours_and_take_the_lessons_own_minutes(monkeypatch):
+    planned = tables.planned()
+    assert [one.name for one in planned] == ["Half a day", "A day", "Two days"]
+    for one in planned:
         assert 0.75 * one.hours * 60 <= one.minutes <= one.hours * 60, (one.name, one.minutes)
         assert all(sum(block.minutes for block in day) <= 8 * 60 for day in one.days), one.name
-    assert set(LESSONS) <= set(TIMETABLES[-1].lessons), "two days leave a lesson out"
+        blocks = dict(block for day in one.days for block in day)
+        for lesson in one.lessons:
+            own = int(re.search(r"\*\*Time:\*\* (\d+) minutes", LESSONS[lesson])[1])
+            assert blocks[tables.lesson(lesson).what] == own, lesson
+    assert set(LESSONS) == set(planned[-1].lessons), "two days leave a lesson out"
+    monkeypatch.setitem(tables.plan()["timetables"][0], "blocks", [{"lesson": "42"}])
+    with pytest.raises(tables.BadPlan, match=r"42_\*\.py is not there"):
+        tables.filled(GUIDE)
+
+
+def test_exercises_take_what_they_say():
+    text = (NOTEBOOKS / "exercises" / "01_data_parallelism.ipynb").read_text()
+    minutes = [int(one) for one in re.findall(r"## Exercise 01\.\d · .*\((\d+) minutes", text)]
+    assert tables.exercises_of("01") == (f"Exercises of 01 ({len(minutes)})", sum(minutes))
 
 
 def test_the_clock_runs_as_long_as_the_minutes_say():
     for header in ("| from |", "| day 1 |", "| day 2 |"):
-        rows = [row.cells for row in table(GUIDE, header)]
-        assert len(rows) > 5
-        for (clock, minutes, _), (later, _, _) in pairwise(rows):
+        day = [row.cells for row in table(GUIDE, header)]
+        assert len(day) > 5
+        for (clock, minutes, _), (later, _, _) in pairwise(day):
             if minutes:  # the last row of a day has none
                 passed = datetime.strptime(later, "%H:%M") - datetime.strptime(clock, "%H:%M")
                 assert passed.total_seconds() == 60 * int(minutes), clock
 
 
-def test_the_minutes_of_the_sections_add_up():
-    for lesson, path in LESSONS.items():
-        found = plan.sections(lesson)
-        assert sum(found.values()) == own_minutes(lesson)
-        assert list(found) == list(sections(read(path))), f"a section of {lesson} is missing"
-
-
-def test_exercises_take_what_they_say(tmp_path, monkeypatch):
-    (tmp_path / "solutions").mkdir()
-    source = tmp_path / "solutions" / "01_x.py"
-    source.write_text(
-        "# ## Exercise 01.1 · One (5 minutes, easy)\n# ## Exercise 01.2 · Two (12 minutes, hard)\n"
-    )
-    monkeypatch.setattr(plan, "NOTEBOOKS", tmp_path)
-    assert plan.exercises("01") == plan.Block("Exercises of 01 (2)", 17)
-    with pytest.raises(plan.BadPlan, match=r"02_\*\.py is not there"):
-        plan.exercises("02")
-
-
-def test_a_seat_costs_what_its_jobs_cost():
-    jobs = JOBS["00"] + JOBS["05"]
-    each = [
-        cost(job.instance_type, job.instance_count, PLANNED_SECONDS, job.max_run) for job in jobs
-    ]
-    bill = tables.seat(["00", "02", "05"])
-    assert bill.jobs == len(jobs) >= 2
-    assert bill.instances == sum(job.instance_count for job in jobs)
-    assert bill.usd == pytest.approx(sum(one.usd for one in each))
-    assert bill.most == pytest.approx(sum(one.most_usd for one in each))
-    assert f"| Half a day | {tables.seat(TIMETABLES[0].lessons).jobs} |" in GUIDE
+def test_a_lessons_row_and_its_own_header_say_what_its_jobs_cost():
+    for lesson, (jobs, minutes, planned, most) in rows("| lesson | jobs").items():
+        of = JOBS.get(lesson, [job for one in LESSONS for job in JOBS[one]])  # **all**
+        assert (float(planned), float(most)) == (
+            pytest.approx(usd(of, PLANNED_SECONDS), abs=0.005),
+            pytest.approx(usd(of), abs=0.005),
+        ), lesson
+        if lesson == "**all**":
+            instances = sum(job.instance_count for job in of)
+            assert jobs == f"{len(of)} jobs, {instances} instances"
+            continue
+        shown = re.findall(r"(\d+) x (\d+) `(\S+)`", jobs)
+        kinds = [(job.instance_count, job.instance_type) for job in of]
+        assert {(int(n), int(count), kind) for n, count, kind in shown} == {
+            (kinds.count(kind), *kind) for kind in kinds
+        }
+        said = LESSONS[lesson].split("# %%")[1].split("**Cost on AWS:**")[1]
+        for job in of:
+            assert minutes == f"{PLANNED_SECONDS / 60:g}, {(job.max_run + GRACE_SECONDS) / 60:g}"
+            assert f"`{job.instance_type}`" in said
+        # A lesson may plan other minutes than the table, and says so.
+        amounts = [float(one) for one in re.findall(r"about ([\d.]+) USD", said)]
+        assert all(0.5 * float(planned) <= one <= float(most) for one in amounts), lesson
+        bounds = [float(one) for one in re.findall(r"[Aa]t most ([\d.]+) USD", said)]
+        assert all(one == float(most) for one in bounds), lesson
+    assert list(rows("| lesson | jobs")) == [*LESSONS, "**all**"]
+    assert rows("| timetable |")["Two days"][1:] == rows("| lesson | jobs")["**all**"][2:]
 
 
 def test_a_room_needs_as_many_instances_as_its_seats_take_at_once():
     jobs = [job for lesson in LESSONS for job in JOBS[lesson]]
-    rows = [row.cells for row in table(GUIDE, "| type |")]
-    assert len(rows) == len({job.instance_type for job in jobs})
-    for kind, *counts in rows:
-        same = (job for job in jobs if f"`{job.instance_type}`" == kind)
-        largest = max(job.instance_count for job in same)
-        assert counts == [f"{largest}", f"{10 * largest}", f"{20 * largest}"]
+    needs = rows("| type |")
+    assert set(needs) == {f"`{job.instance_type}`" for job in jobs}
+    for kind, counts in needs.items():
+        most = max(job.instance_count for job in jobs if f"`{job.instance_type}`" == kind)
+        assert counts == [f"{most}", f"{10 * most}", f"{20 * most}"]
 
 
-def test_the_plan_knows_of_a_lessons_jobs():
-    for lesson in LESSONS:
-        starts = any(re.search(r"\.fit\(|run_jobs\(|\.estimator\(", line) for line in code(lesson))
+def test_the_declared_jobs_are_those_that_a_lesson_starts():
+    for lesson, text in LESSONS.items():
+        code = "\n".join(line for line in text.splitlines() if not line.startswith("#"))
+        starts = bool(re.search(r"\.fit\(|run_jobs\(|\.estimator\(", code))
         assert bool(JOBS[lesson]) == starts, f"{lesson}: its jobs and lesson_jobs.py differ"
-        for job in JOBS[lesson]:
-            assert job.instance_type in instance_types(lesson)
+        assert {job.instance_type for job in JOBS[lesson]} <= set(
+            re.findall(r"\bml\.\w+\.\w+\b", code)
+        )
 
 
-def test_the_page_of_a_folder_without_a_guide_is_left_alone(tmp_path):
-    assert list(tables.pages(tmp_path)) == [tmp_path / tables.ANSWERS]
-    assert tables.pages()[NOTEBOOKS / "instructor" / "guide.md"] == tables.filled(GUIDE)
+def test_the_prices_are_named_with_their_date_and_source():
+    below = GUIDE.split("| **all** |")[1].split("<!-- end -->")[0]
+    for kind in {job.instance_type for lesson in LESSONS for job in JOBS[lesson]}:
+        row = PRICE["instances"][kind]
+        assert f"`{kind}` {row['usd_per_hour']:g} USD an hour" in below
+        assert str(row["price_date"]) in below
+        assert PRICE["sources"][row["source"]]["address"] in below
 
 
-def test_a_plan_that_does_not_fit_a_lesson_is_named(monkeypatch):
-    planned = plan.sections("02")
-    wrong = {name: minutes for name, minutes in planned.items() if name != "The ring"}
-    monkeypatch.setitem(plan.plan()["sections"], "02", wrong)
-    with pytest.raises(plan.BadPlan, match=r"\[sections.02\] .* differ: The ring"):
-        tables.filled(GUIDE)
-    monkeypatch.setitem(plan.plan()["sections"], "02", planned | {"The ring": 6})
-    with pytest.raises(plan.BadPlan, match="minutes must add up to 45"):
-        tables.filled(GUIDE)
+def test_what_costs_while_it_is_there_has_a_dated_price_in_the_table():
+    idle = {name.removesuffix(", 10 GB"): cells for name, cells in rows("| while there").items()}
+    for row in PRICE["idle"].values():
+        given, daily, monthly, of, source = idle[row["what"]]
+        assert given == f"{row['usd']:g} per {row['per']}"
+        month = row["usd"] * (730 if row["per"] == "hour" else 10)
+        assert float(monthly) == pytest.approx(month, abs=0.005)
+        assert float(daily) == pytest.approx(month / 730 * 24, abs=0.005)
+        assert of == str(row["price_date"]) and date(2026, 1, 1) <= row["price_date"]
+        found = PRICE["sources"][row["source"]]
+        assert source == f"<{found['address']}>" and found["read"] >= row["price_date"]
+        assert found["how"]
+
+
+def test_a_price_that_is_not_there_is_not_guessed():
+    with pytest.raises(PriceNotKnown, match=r"no row \[idle\] for 'endpoint ml.p4d'"):
+        prices.idle_price("endpoint ml.p4d")
+    assert prices.usd_per_month("endpoint ml.p4d") is None
+    assert prices.usd_per_month("nat-gateway", 2) == pytest.approx(2 * 0.045 * 730)
+    assert prices.usd_per_month("s3", 5 * prices.GB) == pytest.approx(5 * 0.023)

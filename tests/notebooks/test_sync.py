@@ -1,26 +1,21 @@
 """Notebooks, exercises and pages are what `python -m workshop.course.sync` makes."""
 
+import json
+import re
+
 from workshop.course.lessons import lessons
-from workshop.course.sync import as_notebook, everything, out_of_step
-from workshop.paths import NOTEBOOKS
+from workshop.course.sync import appendix, as_notebook, everything, out_of_step
+from workshop.paths import APPENDIX, NOTEBOOKS, ROOT
 
 NUMBERS = {"00", "01", "02", "03", "04", "05", "06", "07", "08", "09", "10", "99"}
 
 
-def test_all_lessons_are_there():
-    assert {path.stem[:2] for path in lessons()} >= NUMBERS
-    assert all(path.with_suffix(".py").is_file() for path in lessons())
-
-
-def test_what_has_a_source_is_in_step_with_it():
-    stale = [str(path.relative_to(NOTEBOOKS)) for path in out_of_step(everything())]
+def test_what_has_a_source_is_in_step_with_it_and_the_rest_is_gone():
+    made = everything()
+    stale = [str(path.relative_to(ROOT)) for path in out_of_step(made | appendix())]
     assert not stale, f"{stale}: run `python -m workshop.course.sync`"
-
-
-def test_what_has_no_source_any_more_is_gone():
-    assert set(NOTEBOOKS.rglob("*.ipynb")) == {
-        path for path in everything() if path.suffix == ".ipynb"
-    }
+    assert set(NOTEBOOKS.rglob("*.ipynb")) == {path for path in made if path.suffix == ".ipynb"}
+    assert {path.stem[:2] for path in lessons()} >= NUMBERS
 
 
 def test_an_edit_of_either_form_is_noticed(tmp_path):
@@ -32,3 +27,11 @@ def test_an_edit_of_either_form_is_noticed(tmp_path):
     assert out_of_step(everything(("00",), tmp_path)) == [pair]
     pair.unlink()
     assert out_of_step(everything(("00",), tmp_path)) == [pair]
+
+
+def test_the_appendix_has_a_kernel_of_its_own_which_the_courses_papermill_can_talk_to():
+    (notebook,) = appendix()
+    assert json.loads(notebook.read_text())["metadata"]["kernelspec"]["name"] == "sdk-v3"
+    theirs = (APPENDIX / "sdk_v3" / "requirements.txt").read_text()
+    (pinned,) = re.findall(r"^ipykernel==\S+", theirs, re.MULTILINE)
+    assert f"\n{pinned} " in (ROOT / "requirements" / "lock.txt").read_text()

@@ -43,10 +43,6 @@ def test_the_start_page_the_first_lesson_and_the_glossary_are_translated():
             assert share > (0.2 if "glossary" in page else 0.8), (page, language, share)
 
 
-def test_no_translation_is_stale():
-    assert list(translations.stale()) == []
-
-
 @pytest.fixture
 def copied(tmp_path, monkeypatch):
     """A copy of the site's texts, to change."""
@@ -69,11 +65,6 @@ def test_a_changed_text_is_stale_until_it_is_translated_again(copied):
     for language in translations.CATALOGS:
         assert not catalog("index", language, locale).get("Where to begin today").string
         assert catalog("index", language, locale).get("To teach").string, "the others stay"
-
-
-def test_a_page_that_is_gone_is_said(copied):
-    with pytest.raises(FileNotFoundError, match="no page nothing"):
-        translations.source("nothing")
 
 
 def test_the_languages_are_those_of_the_switch():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -17,18 +16,10 @@ CONDA = (ROOT / "environment.yml").read_text()
 FILES = ("lock.txt", "uv.txt", "horovod.txt", "horovod-build.txt")
 
 
-def conda_pins() -> list[str]:
-    pip_part = CONDA.split("- pip:\n", 1)[1]
-    return re.findall(r'^ +- "(.+)"$', pip_part, re.MULTILINE)
-
-
-def test_conda_has_the_locks_pins():
-    assert conda_pins() == lock.pins(LOCK)
-    assert len(conda_pins()) > 200
-
-
 def test_environment_yml_is_what_make_lock_writes():
     assert lock.environment_text(LOCK) == CONDA
+    pins = re.findall(r'^ +- "(.+)"$', CONDA.split("- pip:\n", 1)[1], re.MULTILINE)
+    assert pins == lock.pins(LOCK) and len(pins) > 200
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -60,11 +51,6 @@ def test_lock_keeps_what_base_in_asks_for():
 def test_no_place_of_one_machine_is_named(name):
     text = (ROOT / name).read_text()
     assert not re.search(r"://|file:|--index-url|--find-links|^/", text, re.MULTILINE)
-
-
-def test_horovods_own_needs_are_locked():
-    names = {Requirement(pin).name for pin in lock.pins(LOCK)}
-    assert {"cffi", "cloudpickle", "psutil", "pyyaml", "packaging"} <= names
 
 
 COMPILED = """\
@@ -110,15 +96,14 @@ def test_a_new_package_leaves_the_other_pins_alone(monkeypatch, tmp_path, upgrad
         assert text == ("" if upgrade else (ROOT / "requirements" / locked).read_text()), name
 
 
+def test_no_grammar_of_iris_is_compiled_in_every_process():
+    """jsonschema 4.25 and later do so where they find lark: requirements/base.in keeps it out."""
+    assert not [pin for pin in lock.pins(LOCK) if re.match(r"(lark|rfc3987[-_]syntax)\b", pin)]
+
+
 def test_ci_runs_the_readmes_test_command():
     script = (ROOT / ".ci" / "run").read_text()
     commands = [line for line in script.splitlines() if line and not line.startswith("#")]
     assert commands[0] == "set -euo pipefail"
     assert commands[-1] == "exec make test </dev/null"
     assert "make test" in (ROOT / "README.md").read_text()
-
-
-def test_make_lists_every_target():
-    listed = subprocess.run(["make"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    for target in ["setup", "run", "lab", "test", "bench", "doctor", "lock", "clean", "distclean"]:
-        assert re.search(rf"^make {target} ", listed, re.MULTILINE), target

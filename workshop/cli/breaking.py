@@ -40,8 +40,7 @@ def break_(name, fixed) -> None:
 
 
 def _list(failures) -> None:
-    found = [failures.of_name(name) for name in failures.names()]
-    width = max(len(one.name) for one in found)
-    for one in found:
+    width = max(map(len, failures.ALL))
+    for one in failures.ALL.values():
         click.echo(f"{one.name:<{width}}  {one.seconds:>3} s  lesson {one.lesson}  {one.done}")
     click.echo("\nworkshop break NAME reproduces one; --fixed does it without the mistake.")

@@ -6,17 +6,18 @@ import sys
 
 import click
 from rich.console import Console
+from rich.filesize import decimal
 from rich.table import Table
 
 from local_sagemaker import daemon
-from workshop.cli.shared import INTERRUPTED, WrongUse, opened
+from workshop.cli.shared import INTERRUPTED, WrongUse, opened, seat_option, target_option
 
 MOST_ROWS = 6  # of one kind; more become one row
 
 
 @click.command()
-@click.option("--seat", default="me", show_default=True, help="Whose resources.")
-@click.option("--target", type=click.Choice(["local", "aws"]), default="local", show_default=True)
+@seat_option
+@target_option
 @click.option("--yes", is_flag=True, help="Do not ask. For programs.")
 @click.option("--dry-run", is_flag=True, help="Show what would be deleted, and delete nothing.")
 def clean(seat, target, yes, dry_run) -> None:
@@ -127,19 +128,9 @@ def _shown(counted) -> tuple[str, str, str]:
     count, size, usd = counted
     return (
         str(count),
-        "not told" if size is None else _size(size),
+        "not told" if size is None else decimal(size) if size else "",
         "not known" if usd is None else f"{usd:.2f}",
     )
-
-
-def _size(size: int) -> str:
-    if not size:
-        return ""
-    for unit in ("B", "kB", "MB"):
-        if size < 1000:
-            return f"{size:.3g} {unit}"
-        size /= 1000
-    return f"{size:,.1f} GB"
 
 
 def _tell_of_state() -> None:

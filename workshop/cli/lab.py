@@ -76,14 +76,13 @@ def _refuse_open_address(arguments: tuple[str, ...]) -> None:
 
 def _run_jupyter(line: list[str]) -> int:
     """Run in the foreground. Jupyter gets Ctrl-C too, and asks what it means."""
-    env = dict(os.environ)
-    own = str(Path(sys.prefix) / "share" / "jupyter")
-    env["JUPYTER_PATH"] = os.pathsep.join(filter(None, [own, env.get("JUPYTER_PATH")]))
-    env["JUPYTER_CONFIG_PATH"] = os.pathsep.join(
-        filter(None, [env.get("JUPYTER_CONFIG_PATH"), str(SETTINGS)])
+    from workshop.course.execute import prefer_own_kernel  # slow, with papermill
+
+    prefer_own_kernel()
+    settings = filter(None, [os.environ.get("JUPYTER_CONFIG_PATH"), str(SETTINGS)])
+    process = subprocess.Popen(
+        line, env=os.environ | {"JUPYTER_CONFIG_PATH": os.pathsep.join(settings)}
     )
-    env["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), env.get("PATH", "")])
-    process = subprocess.Popen(line, env=env)
     before = signal.signal(signal.SIGTERM, lambda *_: process.terminate())
     ignored = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from workshop.cli.shared import WrongUse
+from workshop.cli.shared import WrongUse, print_table
 
 
 @click.command()
@@ -19,9 +19,6 @@ def prices(region, save, everything) -> None:
     Needs the internet and no account; EC2's file, which has the NAT gateway, takes minutes. The
     kit's own table is us-east-1's. (Nobody has run this against AWS yet.)
     """
-    from rich.console import Console
-    from rich.table import Table
-
     from workshop.account import price_list
     from workshop.account.prices import price_table
 
@@ -32,14 +29,12 @@ def prices(region, save, everything) -> None:
     ours = price_table()
     here = {name: row.get("usd_per_hour") for name, row in ours["instances"].items()}
     here |= {name: row["usd"] for name, row in ours["idle"].items()}
-    table = Table()
-    for name in ("what", f"USD, {region}", "per", "of", f"USD, {ours['region']}"):
-        table.add_column(name, justify="right" if "USD" in name else "left")
+    rows = []
     for name in sorted(found if everything else set(found) & set(here)):
         price, known = found[name], here.get(name)
         shown = "" if known is None else f"{known:g}"
-        table.add_row(name, f"{price.usd:g}", price.per, str(price.day), shown)
-    Console().print(table)
+        rows.append((name, f"{price.usd:g}", price.per, str(price.day), shown))
+    print_table(("what", f"USD, {region}", "per", "of", f"USD, {ours['region']}"), rows)
     missing = [name for name in here if name not in found and name not in ("s3", "ecr", "logs")]
     if missing:
         click.echo(f"AWS's list for {region} has no price for: {', '.join(sorted(missing))}.")

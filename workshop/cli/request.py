@@ -7,14 +7,14 @@ import json
 import click
 
 from workshop.cli.run import parameter
-from workshop.cli.shared import WrongUse
+from workshop.cli.shared import WrongUse, seat_option, target_option
 
 
 @click.command()
 @click.argument("lesson")
 @click.argument("job", required=False)
-@click.option("--target", type=click.Choice(["local", "aws"]), default="local", show_default=True)
-@click.option("--seat", default="me", show_default=True)
+@target_option
+@seat_option
 @click.option("--region", default="", help="For --target aws. Default: your shell's, or us-east-1.")
 @click.option("-p", "given", multiple=True, metavar="NAME=VALUE", help="Set a parameter.")
 @click.option("--stacks", is_flag=True, help="Look up your stacks, and use their names.")

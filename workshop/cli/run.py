@@ -8,14 +8,14 @@ import click
 import yaml
 
 from local_sagemaker.daemon import DaemonError
-from workshop.cli.shared import INTERRUPTED
+from workshop.cli.shared import INTERRUPTED, target_option
 from workshop.course.lessons import NoSuchLesson, chosen
 from workshop.paths import BUILD, NOTEBOOKS
 
 
 @click.command()
 @click.argument("numbers", nargs=-1, metavar="[NN | reference]...")
-@click.option("--target", type=click.Choice(["local", "aws"]), default="local", show_default=True)
+@target_option
 @click.option("--out", type=click.Path(path_type=Path), default=BUILD, help="Default: build/")
 @click.option("-p", "given", multiple=True, metavar="NAME=VALUE", help="Set a parameter.")
 @click.option(

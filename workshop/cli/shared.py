@@ -1,15 +1,21 @@
-"""What the commands share: wrong use, an interrupt's exit status, a session to work in."""
+"""What the commands share: options, wrong use, an interrupt's exit status, a session to work in."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import click
 
 from local_sagemaker import daemon
 
 INTERRUPTED = 130  # the exit status after Ctrl-C
+
+
+target_option = click.option(
+    "--target", type=click.Choice(["local", "aws"]), default="local", show_default=True
+)
+seat_option = click.option("--seat", default="me", show_default=True, help="Whose: a seat's name.")
 
 
 class WrongUse(click.ClickException):
@@ -34,3 +40,16 @@ def opened(target: str, seat: str) -> Iterator:
             yield session(target, seat)
     except (SessionError, daemon.DaemonError) as error:
         raise WrongUse(str(error)) from error
+
+
+def print_table(names: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
+    """A table at the terminal; columns of USD stand right."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table()
+    for name in names:
+        table.add_column(name, overflow="fold", justify="right" if "USD" in name else "left")
+    for row in rows:
+        table.add_row(*row)
+    Console().print(table)

@@ -7,7 +7,14 @@ from collections.abc import Iterator
 
 import click
 
-from workshop.cli.shared import INTERRUPTED, WrongUse, opened
+from workshop.cli.shared import (
+    INTERRUPTED,
+    WrongUse,
+    opened,
+    print_table,
+    seat_option,
+    target_option,
+)
 
 ALL = ("storage", "roles", "network", "subnets", "notebook")  # account.stacks.ALL, a slow import
 
@@ -16,10 +23,8 @@ def of_a_seat(command):
     """The options that the three commands share."""
     for option in (
         click.argument("names", nargs=-1, type=click.Choice([*ALL, "room"]), metavar="[NAME]..."),
-        click.option("--seat", default="me", show_default=True, help="Whose stacks."),
-        click.option(
-            "--target", type=click.Choice(["local", "aws"]), default="local", show_default=True
-        ),
+        seat_option,
+        target_option,
     ):
         command = option(command)
     return command
@@ -185,23 +190,17 @@ def _spinner():
     return Console(stderr=True).status("CloudFormation is at work")
 
 
-def _show(session, rows: list) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
+def _show(session, stacks: list) -> None:
     from workshop.account.prices import hourly_cost
 
-    table, total, dates = Table(), 0.0, []
-    for name in ("stack", "state", "outputs", "USD an hour"):
-        table.add_column(name, overflow="fold", justify="right" if "USD" in name else "left")
-    for one in rows:
+    rows, total, dates = [], 0.0, []
+    for one in stacks:
         cost = hourly_cost(session, one)
         held = "\n".join(f"{key}: {value}" for key, value in one.outputs.items())
         of = "".join(f"\n{count} {part}" for part, count in cost.parts.items())
-        table.add_row(one.stack, one.state, one.reason or held, f"{cost.usd:.3f}{of}")
+        rows.append((one.stack, one.state, one.reason or held, f"{cost.usd:.3f}{of}"))
         total, dates = total + cost.usd, [*dates, *([cost.oldest] if cost.oldest else [])]
-    console = Console()
-    console.print(table)
+    print_table(("stack", "state", "outputs", "USD an hour"), rows)
     click.echo(_sum(session.target, total, min(dates, default=None)))
 
 

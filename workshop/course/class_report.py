@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import nbformat
 
+from workshop.course import render
 from workshop.course.lessons import lessons, number
 from workshop.lesson.check import numbers
 from workshop.lesson.results import read_results
@@ -25,7 +25,6 @@ from workshop.paths import NOTEBOOKS
 FORMAT = 1
 LARGEST = 5_000_000  # bytes; a hand-in has some thousands
 RIGHT, WRONG, OPEN = "right", "wrong", "open"
-TEMPLATES = Path(__file__).parent / "templates"
 SAID = re.compile(r"(?:^|\n|: )(\d\d\.[1-9])(: right\.|: | is not answered)([^\n]*)")
 
 
@@ -152,9 +151,8 @@ def read_all(paths: list[Path]) -> tuple[list[HandIn], list[str]]:
 
 def page(people: list[HandIn], broken: list[str]) -> str:
     """The report as HTML; whatever the files hold is escaped."""
-    loader = jinja2.FileSystemLoader(TEMPLATES)
-    template = jinja2.Environment(loader=loader, autoescape=True).get_template("class.html.j2")
-    return template.render(
+    return render(
+        "class.html.j2",
         people=people,
         broken=broken,
         lessons=sorted({lesson for one in people for lesson in one.lessons}),

@@ -18,7 +18,7 @@ from pathlib import Path
 import nbformat
 from PIL import Image
 
-from workshop.course.lessons import chosen, number
+from workshop.course.lessons import NoRun, chosen, last_run, number
 from workshop.lesson.results import read_results
 from workshop.paths import BUILD, ROOT
 
@@ -42,11 +42,9 @@ class NoFigures(Exception):
 def write(executed: Path = BUILD, figures: Path = FIGURES, readme: Path = README) -> dict:
     """Write the pictures, figures/run.json and the README's part; return what run.json has.
 
-    Raises NoFigures, before anything is written, where the run lacks a picture or the table.
+    Raises NoRun, and NoFigures where the run lacks a picture or the table: then nothing is written.
     """
-    if not (executed / "run.json").exists():
-        raise NoFigures(f"There is no run in {executed}: run `make run` first.")
-    about = json.loads((executed / "run.json").read_text())
+    about = last_run(executed)
     record = {key: about[key] for key in ("date", "commit", "machine")}
     record |= {"comparison": {}, "pictures": []}
     pngs = []
@@ -153,7 +151,7 @@ def _where(name: str) -> str:
 if __name__ == "__main__":
     try:
         taken = write()
-    except NoFigures as error:
+    except (NoRun, NoFigures) as error:
         sys.exit(f"error: {error}")
     size = sum(path.stat().st_size for path in FIGURES.iterdir())
     print(f"{len(taken['pictures'])} pictures, {size / 1000:.0f} kB in all: {FIGURES}")

@@ -5,6 +5,7 @@ It has no number, so nobody asks it for what every lesson has: exercises, a quiz
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -13,6 +14,10 @@ from workshop.paths import NOTEBOOKS
 NAME = re.compile(r"(\d\d)_[a-z0-9_]+")
 REFERENCE = "reference"
 CLEAN_UP = "99"
+
+
+class NoRun(Exception):
+    """No lessons were executed there; the message says what to do."""
 
 
 class NoSuchLesson(Exception):
@@ -47,3 +52,11 @@ def chosen(numbers: tuple[str, ...], folder: Path = NOTEBOOKS) -> list[Path]:
     if unknown:
         raise NoSuchLesson(f"No lesson {', '.join(unknown)}. There are: {', '.join(found)}.")
     return [found[one] for one in wanted]
+
+
+def last_run(folder: Path) -> dict:
+    """What `workshop run` wrote of its run there: date, commit, machine, ... Raises NoRun."""
+    try:
+        return json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise NoRun(f"There is no run in {folder}: run `make run` first.") from None

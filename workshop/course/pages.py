@@ -8,18 +8,18 @@ import os
 import re
 import urllib.parse
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import nbconvert
 import nbformat
 from traitlets.config import Config
 
+from workshop.course import TEMPLATES, render
 from workshop.lesson.results import MIME
 from workshop.lesson.show import versions
 from workshop.paths import NOTEBOOKS
 
-TEMPLATES = Path(__file__).parent / "templates"
 # A page has no kernel and no network, so widgets and programs in outputs cannot live in it:
 # what they show without a browser is shown.
 SHOWN = ["text/html", "text/markdown", "image/svg+xml", "image/png", "image/jpeg", "text/plain"]
@@ -100,16 +100,19 @@ def now() -> str:
 
 def write_index(folder: Path, rows: list[Row], target: str) -> Path:
     """Write folder/index.html: a line for each notebook, and what it ran on."""
+    shown = [
+        asdict(row)
+        | {
+            "title": _title(folder / f"{row.name}.ipynb"),
+            "page": (folder / f"{row.name}.html").exists(),
+        }
+        for row in rows
+    ]
+    total = sum(row.seconds or 0 for row in rows)
     page = folder / "index.html"
     page.write_text(
-        (TEMPLATES / "index.html")
-        .read_text()
-        .format(
-            target=html.escape(target),
-            now=now(),
-            total=f"{sum(row.seconds or 0 for row in rows):.0f}",
-            rows="\n".join(_line(folder, row) for row in rows),
-            versions=html.escape(versions()),
+        render(
+            "run.html.j2", target=target, now=now(), total=total, rows=shown, versions=versions()
         )
     )
     return page
@@ -120,14 +123,3 @@ def _title(executed: Path) -> str:
     text = nbformat.read(executed, as_version=4).cells[0].source if executed.exists() else ""
     heading = re.match(r"# (.+)", text)
     return heading[1] if heading else executed.stem
-
-
-def _line(folder: Path, row: Row) -> str:
-    name, title = html.escape(row.name), html.escape(_title(folder / f"{row.name}.ipynb"))
-    page = folder / f"{row.name}.html"
-    shown = f'<a href="{name}.html">{title}</a>' if page.exists() else title
-    seconds = "" if row.seconds is None else f"{row.seconds:.1f}"
-    return (
-        f'<tr class="{row.status.replace(" ", "-")}"><td>{shown}</td><td>{row.status}</td>'
-        f'<td class="number">{seconds}</td></tr>'
-    )

@@ -7,7 +7,6 @@ so a link from a lesson to a file leads to the same place in both.
 from __future__ import annotations
 
 import ast
-import json
 import re
 import shutil
 import subprocess
@@ -17,16 +16,16 @@ from pathlib import Path
 
 import nbformat
 
-from workshop.course.lessons import REFERENCE, chosen, lessons
+from workshop import failures
+from workshop.course.lessons import REFERENCE, NoRun, chosen, last_run, lessons
 from workshop.course.pages import read_for_people
+from workshop.course.site_links import broken
 from workshop.course.translations import LANGUAGES
-from workshop.failures import catalogue
 from workshop.paths import BUILD, NOTEBOOKS, ROOT, SCRIPTS
 
 TEXTS = ROOT / "site"
 SOURCE = BUILD / "site-source"
 SITE = BUILD / "site"
-RUN = BUILD / "run.json"
 PAGES = (
     "README.md",
     "notebooks/glossary.md",
@@ -39,20 +38,13 @@ PAGES = (
 )
 # What pages link to besides: copied as it is, so that each link leads somewhere.
 FILES = ("scripts", "cloudformation", "containers", "tests", "workshop", "local_sagemaker", "bench")
-FILES += (
-    "bootstrap",
-    "data_prep",
-    "notebooks",
-    "appendix",
-    "LICENSE",
-    "environment.yml",
-    "Makefile",
-    "pyproject.toml",
-)
-NOT_FILES = (".md", ".ipynb", ".pyc")  # pages, or made by a program
+FILES += ("bootstrap", "data_prep", "notebooks", "appendix")
+FILES += ("LICENSE", "environment.yml", "Makefile", "pyproject.toml")
+NOT_FILES = shutil.ignore_patterns("*.md", "*.ipynb", "*.pyc")  # pages, or made by a program
 # What outputs link to, in scripts/ and here, has a page of its own; lines have no places there.
 RECIPES = ROOT / "appendix/sdk_v3/recipes.py"
 SCRIPT_LINK = re.compile(r"(\.\./(?:scripts|appendix)/[\w/]+)\.py(?:#L\d+)?(?=[\")])")
+SCRIPT_NAME = re.compile(r"""["']([\w/.-]+\.py)["']""")
 NOTEBOOK_LINK = re.compile(r"((?:\]\(|href=\")[\w/]+)\.ipynb(?=[\")])")
 HIDDEN = {"results", "injected-parameters"}
 RECORDED = """```{note}
@@ -64,8 +56,8 @@ that follows shows what was measured, and no guess. "This machine" is the one th
 LONG_INPUT = 25  # lines; a longer cell is folded
 
 
-class NoRun(Exception):
-    """There are no executed lessons to build the site from; the message says what to do."""
+class BrokenLinks(Exception):
+    """Links of the site lead nowhere; the message lists them."""
 
 
 def build(
@@ -78,8 +70,8 @@ def build(
 
     languages: of translations.LANGUAGES. English is in `site` itself, another language in a folder
     of its name there.
-    Raises NoRun when a lesson was not executed, and CalledProcessError when Sphinx complains:
-    a warning is an error.
+    Raises NoRun when a lesson was not executed; CalledProcessError when Sphinx complains, since a
+    warning is an error; and BrokenLinks.
     """
     missing = [path.stem for path in chosen(()) if not (executed / path.name).exists()]
     if missing:
@@ -94,6 +86,8 @@ def build(
         command += ["-d", str(source.parent / f"{source.name}-{language}")]
         out = site if language == "en" else site / language
         subprocess.run([*command, source, out], check=True)
+    if wrong := list(broken(site)):
+        raise BrokenLinks("\n".join(["Links that lead nowhere:", *wrong]))
     return site / "index.html"
 
 
@@ -101,43 +95,18 @@ def _write_source(executed: Path, source: Path) -> None:
     """Write what Sphinx reads: the repository's texts, notebooks and files, at their places."""
     shutil.copytree(TEXTS, source)
     shutil.copytree(TEXTS / "figures", source / "site" / "figures")  # where the README looks
-    _write_start(source)
     for lesson in chosen(()):
         _write_lesson(executed / lesson.name, source / "notebooks" / lesson.name)
     for folder in ("exercises", "solutions"):
         for notebook in sorted((NOTEBOOKS / folder).glob("*.ipynb")):
             _copy(notebook, source / notebook.relative_to(ROOT))
-    for page in [ROOT / name for name in PAGES] + instructors():
+    for page in [*(ROOT / name for name in PAGES), *NOTEBOOKS.glob("instructor/*.md")]:
         _copy(page, source / page.relative_to(ROOT))
     _write_scripts(source / "scripts")
     _write_listing(source / RECIPES.relative_to(ROOT))
     _write_field_guide(source / "field_guide.md")
-    _write_measured(executed / RUN.name, source / "measured.md")
+    _write_measured(last_run(executed), source / "measured.md")
     _copy_files(source)
-
-
-def instructors() -> list[Path]:
-    """The instructor's part: the guide first."""
-    found = (NOTEBOOKS / "instructor").glob("*.md")
-    return sorted(found, key=lambda path: (path.stem != "guide", path))
-
-
-def _write_start(source: Path) -> None:
-    """Fill in index.md which lessons, exercises and instructor's pages there are."""
-    page = source / "index.md"
-    text = page.read_text()
-    pages = {
-        "LESSONS": chosen(()),
-        "EXERCISES": [NOTEBOOKS / "exercises" / one.name for one in lessons()],
-        "INSTRUCTOR": instructors(),
-    }
-    for word, found in pages.items():
-        names = [str(one.relative_to(ROOT).with_suffix("")) for one in found]
-        text = text.replace(word, "\n".join(names))
-    page.write_text(text)
-    names = [f"notebooks/solutions/{one.stem}" for one in lessons()]
-    lines = ["# Solutions of the exercises", "", "```{toctree}", ":maxdepth: 1", "", *names, "```"]
-    page.with_name("solutions.md").write_text("\n".join([*lines, ""]))
 
 
 def _write_lesson(executed: Path, page: Path) -> None:
@@ -179,17 +148,14 @@ def _files_of(name: str, notebook: nbformat.NotebookNode) -> str:
 
 def _scripts_in(notebook: nbformat.NotebookNode) -> list[Path]:
     """The pages of the scripts whose names stand in a notebook's code."""
-    known = {path.relative_to(SCRIPTS): path for path in _scripts()}
-    found = {}
-    for cell in notebook.cells:
-        if cell.cell_type != "code":
-            continue
-        for node in ast.walk(ast.parse(cell.source)):
-            text = getattr(node, "value", None) if isinstance(node, ast.Constant) else None
-            if isinstance(text, str) and text.endswith(".py"):
-                named = [path for path in known if f"/{path}".endswith(f"/{text.lstrip('/')}")]
-                found |= dict.fromkeys(path.with_suffix(".md") for path in named)
-    return sorted(found)
+    code = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "code")
+    names = [name.lstrip("/") for name in SCRIPT_NAME.findall(code)]
+    known = [path.relative_to(SCRIPTS) for path in _scripts()]
+    return [
+        path.with_suffix(".md")
+        for path in known
+        if any(f"/{path}".endswith(f"/{name}") for name in names)
+    ]
 
 
 def _scripts() -> list[Path]:
@@ -233,10 +199,11 @@ def _write_field_guide(page: Path) -> None:
         "| what you see | name |",
         "|---|---|",
     ]
-    failures = catalogue.ALL.values()
-    lines += [f"| {_cell(one.symptom)} | [{one.name}](#{one.name}) |" for one in failures]
+    lines += [
+        f"| {_cell(one.symptom)} | [{one.name}](#{one.name}) |" for one in failures.ALL.values()
+    ]
     by_number = {path.stem[:2]: path.stem for path in lessons()}
-    for one in failures:
+    for one in failures.ALL.values():
         lines += ["", f"({one.name})=", f"## {one.name}", ""]
         lines += [f"**You see**: {one.symptom}", "", f"**Do**: {one.remedy}", ""]
         if one.lesson in by_number:
@@ -254,11 +221,8 @@ def _docstring_line(script: Path) -> str:
     return docstring.splitlines()[0].strip()
 
 
-def _write_measured(run: Path, page: Path) -> None:
+def _write_measured(found: dict, page: Path) -> None:
     """How the numbers on the site came about: machine, date, commit, versions, seconds."""
-    if not run.exists():
-        raise NoRun(f"There is no {run}: run `make run` first.")
-    found = json.loads(run.read_text())
     rows = "\n".join(f"| {one['name']} | {one['seconds']:.0f} |" for one in found["lessons"])
     page.write_text(
         f"""# How it was measured
@@ -293,16 +257,16 @@ def _copy(path: Path, to: Path) -> None:
 def _copy_files(folder: Path) -> None:
     """The repository's files that pages link to, as they are."""
     for name in FILES:
-        path = ROOT / name
-        for one in [path] if path.is_file() else sorted(path.rglob("*")):
-            if one.is_file() and one.suffix not in NOT_FILES:
-                _copy(one, folder / one.relative_to(ROOT))
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, folder / name, ignore=NOT_FILES, dirs_exist_ok=True)
+        else:
+            shutil.copy(ROOT / name, folder)
 
 
 if __name__ == "__main__":
     try:
         print(build())
-    except NoRun as error:
+    except (NoRun, BrokenLinks) as error:
         sys.exit(f"error: {error}")
     except subprocess.CalledProcessError:
         sys.exit("error: Sphinx complained about the pages; the lines above say where.")

@@ -2,33 +2,19 @@
 
 Sphinx checks what it writes itself. This reads the finished pages, so it also sees the links in
 outputs of cells and in templates.
-
-    python -m workshop.course.site_links        # of build/site
 """
 
 from __future__ import annotations
 
 import html
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from workshop.paths import BUILD
-
 SCRIPT = re.compile(r"<script\b.*?</script>", re.DOTALL)
 LINK = re.compile(r'\b(?:href|src)="([^"]+)"')
 PLACE = re.compile(r'\b(?:id|name)="([^"]+)"')
-
-
-class _Page:
-    """A page's links, and the places in it that one can link to."""
-
-    def __init__(self, text: str) -> None:
-        text = SCRIPT.sub("", text)
-        self.links = [html.unescape(link) for link in LINK.findall(text)]
-        self.places = {"", "top", *map(html.unescape, PLACE.findall(text))}
 
 
 def broken(site: Path) -> Iterator[str]:
@@ -37,24 +23,23 @@ def broken(site: Path) -> Iterator[str]:
     A link to a folder leads nowhere, too: in a folder that is opened in a browser it shows a list.
     """
     root = site.resolve()
-    known = {
-        page: _Page(page.read_text(encoding="utf-8"))
+    texts = {
+        page: SCRIPT.sub("", page.read_text(encoding="utf-8"))
         for page in sorted(root.rglob("*.html"))
         if "_static" not in page.parts and "_downloads" not in page.parts
     }
-    for page, found in known.items():
-        for link in dict.fromkeys(found.links):
+    places = {page: {"", "top", *_found(PLACE, text)} for page, text in texts.items()}
+    for page, text in texts.items():
+        for link in _found(LINK, text):
             parts = urlsplit(link)
             if parts.scheme or parts.netloc:
                 continue
             path = (page.parent / unquote(parts.path)).resolve() if parts.path else page
             place = unquote(parts.fragment)
             missing = not path.is_file() or not path.is_relative_to(root)
-            if missing or (path in known and place not in known[path].places):
+            if missing or (path in places and place not in places[path]):
                 yield f"{page.relative_to(root)}: {link}"
 
 
-if __name__ == "__main__":
-    wrong = list(broken(BUILD / "site"))
-    print(*wrong, sep="\n", end="\n" if wrong else "")
-    sys.exit(1 if wrong else 0)
+def _found(pattern: re.Pattern, text: str) -> dict[str, None]:
+    return dict.fromkeys(map(html.unescape, pattern.findall(text)))

@@ -12,7 +12,6 @@ So a lesson needs no marks for its slides. Change the lesson, run it, and build 
 from __future__ import annotations
 
 import html
-import json
 import re
 import shutil
 import sys
@@ -20,33 +19,27 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import jinja2
 import nbformat
 from bs4 import BeautifulSoup
 from nbconvert.filters import markdown2html
 
-from workshop.course.lessons import lessons
+from workshop.course import TEMPLATES, render
+from workshop.course.lessons import NoRun, last_run, lessons
 from workshop.lesson.results import MIME
 from workshop.paths import BUILD
 
-TEMPLATES = Path(__file__).parent / "templates" / "slides"
 SLIDES = BUILD / "slides"
 # Sections of every lesson that a room does not look at together.
 LEFT_OUT = {"Set up", "Exercises", "Check yourself", "Clean up", "Next"}
 FOLDED = "results"  # the tag of cells that only save and check results
 ROWS, LINES, POINTS = 14, 14, 7  # of a table, of printed text and of a list on one slide
 PARTS = ("reveal.css", "slides.css", "reveal.js", "slides.js")
-PICTURES = ("image/svg+xml", "image/png", "image/jpeg")
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\([^)]*\)")  # where a slide leads nowhere
 TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
 # What a job prints of itself while it runs: a slide shows what came out.
 PROGRESS = re.compile(
     r"^\s*$|^[.!\s]+$|: (created|deleted|no change|up to date|sent \d)", re.MULTILINE
 )
-
-
-class NoRun(Exception):
-    """No lesson was executed; the message says what to do."""
 
 
 @dataclass(frozen=True)
@@ -62,19 +55,19 @@ def build(executed: Path = BUILD, out: Path = SLIDES) -> tuple[Path, list[str]]:
     """Write out/NN_name.html for each executed lesson, and out/index.html.
 
     Returns the index, and the names of the lessons that were not executed and have no deck.
-    Raises NoRun if none was.
+    Raises NoRun.
     """
+    about = last_run(executed)
+    run = f"Measured on {about['date']}, commit {about['commit']}, {about['machine']}"
     found = [path for path in lessons() if (executed / path.name).exists()]
-    if not found:
-        raise NoRun(f"{executed} has no executed lesson: run `make run` first.")
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
-    run, decks = _about(executed / "run.json"), []
+    decks = []
     for path in found:
         title, count = write_deck(executed / path.name, out / f"{path.stem}.html", run)
         decks.append((path.stem, title, count))
     index = out / "index.html"
-    index.write_text(_template("index.html.j2").render(run=run, decks=decks), encoding="utf-8")
+    index.write_text(render("slides/index.html.j2", run=run, decks=decks), encoding="utf-8")
     return index, [path.stem for path in lessons() if path not in found]
 
 
@@ -85,9 +78,10 @@ def write_deck(executed: Path, page: Path, run: str) -> tuple[str, int]:
     head = next(filter(TITLE.search, texts))  # papermill puts a cell above a lesson that failed
     title = TITLE.search(head)[1]
     slides = list(slides_of(notebook))
-    parts = {name: (TEMPLATES / name).read_text(encoding="utf-8") for name in PARTS}
+    parts = {name: (TEMPLATES / "slides" / name).read_text(encoding="utf-8") for name in PARTS}
     page.write_text(
-        _template("deck.html.j2").render(
+        render(
+            "slides/deck.html.j2",
             title=title,
             goals=_goals(head),
             run=run,
@@ -220,14 +214,7 @@ def _answer_table(answers: dict[str, dict]) -> str:
 
 def _picture(output) -> str:
     """The picture in an output, as HTML; "" if there is none."""
-    data = output.get("data", {})
-    for kind in PICTURES:
-        if kind == "image/svg+xml" and kind in data:
-            return data[kind]
-        if kind in data:
-            alt = html.escape(output.get("metadata", {}).get("alt", "A picture"))
-            return f'<img alt="{alt}" src="data:{kind};base64,{data[kind].strip()}">'
-    page = data.get("text/html", "")
+    page = output.get("data", {}).get("text/html", "")
     return page if re.search(r"<(img|svg)\b", page) and "<table" not in page else ""
 
 
@@ -272,19 +259,6 @@ def _markdown(text: str) -> str:
 
 def _inline(text: str) -> str:
     return _markdown(text).removeprefix("<p>").strip().removesuffix("</p>")
-
-
-def _about(run: Path) -> str:
-    """Where a deck's numbers come from, in one line."""
-    if not run.exists():
-        return "Measured in the last run of the lessons"
-    found = json.loads(run.read_text(encoding="utf-8"))
-    return f"Measured on {found['date']}, commit {found['commit']}, {found['machine']}"
-
-
-def _template(name: str) -> jinja2.Template:
-    loader = jinja2.FileSystemLoader(TEMPLATES)
-    return jinja2.Environment(loader=loader, autoescape=True).get_template(name)
 
 
 if __name__ == "__main__":

@@ -6,16 +6,20 @@ guide.md is written by hand, but for what is between two marks:
     ...
     <!-- end -->
 
-quiz_answers.md is made whole, from notebooks/quiz/.
+It is made from plan.toml, the lessons' own minutes and jobs, and the price table. quiz_answers.md
+is made whole, from notebooks/quiz/
 """
 
 from __future__ import annotations
 
 import re
+import tomllib
 from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cache
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from workshop.account.prices import (
     GRACE_SECONDS,
@@ -25,13 +29,15 @@ from workshop.account.prices import (
     price_table,
 )
 from workshop.account.quotas import at_once
-from workshop.course import plan
+from workshop.course import exercises
 from workshop.course.lessons import lessons, number
-from workshop.course.plan import BadPlan
 from workshop.jobs.lesson_jobs import PLANNED_SECONDS, lesson_jobs
 from workshop.lesson import quiz
 from workshop.paths import NOTEBOOKS
 
+PLAN = Path(__file__).with_name("plan.toml")
+TITLE = re.compile(r"^# # (\d\d · .*)$", re.MULTILINE)
+TIME = re.compile(r"\*\*Time:\*\* (\d+) minutes")
 GUIDE = Path("instructor") / "guide.md"
 ANSWERS = Path("instructor") / "quiz_answers.md"
 MADE = re.compile(r"(<!-- made: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -39,6 +45,83 @@ ANSWERS_TOP = """# Answers to the quizzes
 
 Made from `notebooks/quiz/` by `python -m workshop.course.sync`: change the questions there.
 """
+
+
+class BadPlan(ValueError):
+    """The guide or plan.toml does not fit the lessons; the message says where."""
+
+
+class Block(NamedTuple):
+    """One line of a timetable. minutes: how long it takes."""
+
+    what: str
+    minutes: int
+
+
+@dataclass(frozen=True)
+class Timetable:
+    """A way to give the course: a list of blocks for each day. lessons: their numbers."""
+
+    name: str
+    why: str
+    hours: int
+    days: list[list[Block]]
+    lessons: list[str]
+
+    @property
+    def minutes(self) -> int:
+        """Minutes of all days together, breaks included."""
+        return sum(block.minutes for day in self.days for block in day)
+
+
+@cache
+def plan() -> dict[str, Any]:
+    """plan.toml as it is."""
+    return tomllib.loads(PLAN.read_text(encoding="utf-8"))
+
+
+def lesson(number: str) -> Block:
+    """A lesson's title and its own minutes. Raises BadPlan."""
+    text = _source(number, NOTEBOOKS).read_text(encoding="utf-8")
+    title, time = TITLE.search(text), TIME.search(text)
+    if not title or not time:
+        raise BadPlan(f"Lesson {number} has no title or no **Time:** N minutes.")
+    return Block(title[1], int(time[1]))
+
+
+def exercises_of(number: str) -> Block:
+    """The exercises of a lesson, and the sum of their minutes. Raises BadPlan, BadSource."""
+    found = exercises.exercises(_source(number, exercises.SOLUTIONS))
+    return Block(f"Exercises of {number} ({len(found)})", sum(one.minutes for one in found))
+
+
+def _source(number: str, folder: Path) -> Path:
+    for path in folder.glob(f"{number}_*.py"):
+        return path
+    raise BadPlan(f"{PLAN.name} names lesson {number}: {folder.name}/{number}_*.py is not there.")
+
+
+def planned() -> list[Timetable]:
+    """The plan's timetables, with the lessons' own minutes. Raises BadPlan."""
+    found = []
+    for table in plan()["timetables"]:
+        days: list[list[Block]] = [[]]
+        for entry in table["blocks"]:
+            if "day" in entry:
+                days.append([])
+            else:
+                days[-1].append(_block(entry))
+        numbers = [entry["lesson"] for entry in table["blocks"] if "lesson" in entry]
+        found.append(Timetable(table["name"], table["why"], table["hours"], days, numbers))
+    return found
+
+
+def _block(entry: dict[str, Any]) -> Block:
+    if "lesson" in entry:
+        return lesson(entry["lesson"])
+    if "exercises" in entry:
+        return exercises_of(entry["exercises"])
+    return Block(entry["what"], entry["minutes"])
 
 
 def pages(notebooks: Path = NOTEBOOKS) -> dict[Path, str]:
@@ -55,7 +138,6 @@ def filled(text: str) -> str:
     """A guide's text with each made part made anew. Raises BadPlan for an unknown mark."""
     makers = {
         "timetables": timetables,
-        "sections": sections,
         "quotas": quotas,
         "costs": timetable_costs,
         "lesson_costs": lesson_costs,
@@ -76,7 +158,7 @@ def quiz_answers() -> str:
     for one in quiz.lessons():
         questions = quiz.load(one)
         key = "".join(quiz.LETTERS[question.answer] for question in questions)
-        lines += [f"## {plan.lesson(one).what}", "", f"In short: `{key}`.", ""]
+        lines += [f"## {lesson(one).what}", "", f"In short: `{key}`.", ""]
         for at, question in enumerate(questions, 1):
             lines += [f"{at}. {question.text}", ""]
             for index, choice in enumerate(question.choices):
@@ -90,28 +172,18 @@ def quiz_answers() -> str:
 def timetables() -> str:
     """Every timetable as a table: from, minutes, what."""
     parts = []
-    for one in plan.timetables():
+    for one in planned():
         hours, minutes = divmod(one.minutes, 60)
         parts.append(f"### {one.name}: {hours} h {minutes:02d} min\n\n{one.why}")
         for at, day in enumerate(one.days, 1):
             rows = [f"| {'day ' + str(at) if len(one.days) > 1 else 'from'} | min | what |"]
-            clock = datetime.strptime(plan.plan()["start"], "%H:%M")
+            clock = datetime.strptime(plan()["start"], "%H:%M")
             rows.append("|---|---|---|")
             for block in day:
                 rows.append(f"| {clock:%H:%M} | {block.minutes} | {block.what} |")
                 clock += timedelta(minutes=block.minutes)
             parts.append("\n".join([*rows, f"| {clock:%H:%M} | | end |"]))
     return "\n\n".join(parts)
-
-
-def sections() -> str:
-    """A line for each lesson: its sections with their minutes."""
-    lines = []
-    for path in lessons():
-        title, minutes = plan.lesson(number(path)), plan.sections(number(path))
-        parts = [f"{name} ({count or '<1'})" for name, count in minutes.items()]
-        lines.append(f"- **{title.what}, {title.minutes}:** {' · '.join(parts)}")
-    return "\n".join(lines)
 
 
 def quotas() -> str:
@@ -153,7 +225,7 @@ def timetable_costs() -> str:
         f"| timetable | jobs | USD a seat, {PLANNED_SECONDS} s a job | USD a seat at most |",
         "|---|---|---|---|",
     ]
-    for one in plan.timetables():
+    for one in planned():
         found = seat(one.lessons)
         rows.append(f"| {one.name} | {found.jobs} | {found.usd:.2f} | {found.most:.2f} |")
     return "\n".join([*rows, "", _dated()])

@@ -19,7 +19,7 @@ from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
-from workshop.paths import NOTEBOOKS, ROOT
+from workshop.paths import ROOT
 
 SITE = ROOT / "site"
 LOCALE = SITE / "locale"
@@ -47,12 +47,7 @@ def pages(locale: Path = LOCALE) -> list[str]:
 
 def source(page: str) -> Path:
     """Where a page's English text is. Raises FileNotFoundError for a page that is not there."""
-    choices = [
-        SITE / f"{page}.md",
-        ROOT / f"{page}.md",
-        NOTEBOOKS.parent / f"{page}.ipynb",
-    ]
-    for path in choices:
+    for path in (SITE / f"{page}.md", ROOT / f"{page}.md", ROOT / f"{page}.ipynb"):
         if path.exists():
             return path
     raise FileNotFoundError(f"There is no page {page}: neither .md nor .ipynb.")

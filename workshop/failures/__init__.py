@@ -2,9 +2,9 @@
 
     from workshop import failures
 
-    failures.names()
+    failures.table()
     found = failures.reproduce("rank-hangs")        # about 20 seconds
-    found.symptom, found.line, found.remedy, found.seconds
+    print(found)                                    # symptom, line of the log, remedy
     found.log                                       # what the ranks printed
     failures.reproduce("rank-hangs", fixed=True)    # the same without the mistake
 
@@ -16,7 +16,51 @@ that its line must have to LINES in tests/workshop/test_failure_catalogue.py. A 
 needs the entry in JOBS of jobs.py and the line of the test.
 """
 
-from workshop.failures.catalogue import UnknownFailure, names, of_name, reproduce, table
-from workshop.failures.reproduction import Failure, Reproduction
+from __future__ import annotations
 
-__all__ = ["Failure", "Reproduction", "UnknownFailure", "names", "of_name", "reproduce", "table"]
+import time
+
+from workshop.failures.jobs import JOBS
+from workshop.failures.ranks import RANKS
+from workshop.failures.reproduction import Reproduction
+
+ALL = {failure.name: failure for failure in (*RANKS, *JOBS)}
+
+
+class UnknownFailure(ValueError):
+    """There is no failure of this name; the message has those that are."""
+
+
+def table():
+    """A pandas table of all failures, by name: symptom, remedy, lesson, about how many seconds."""
+    import pandas as pd
+
+    columns = ("name", "symptom", "remedy", "lesson", "seconds")
+    rows = [{column: getattr(failure, column) for column in columns} for failure in ALL.values()]
+    return pd.DataFrame(rows).set_index("name")
+
+
+def reproduce(name: str, fixed: bool = False) -> Reproduction:
+    """Reproduce a failure on this machine and say what was found.
+
+    Args:
+        name: one of the table.
+        fixed: fix the mistake first; then nothing must fail.
+
+    Raises UnknownFailure. An interrupt ends everything that was started.
+    """
+    if name not in ALL:
+        raise UnknownFailure(f"There is no failure {name!r}. There are: {', '.join(ALL)}.")
+    failure = ALL[name]
+    print(f"About {failure.seconds} s ...", flush=True)
+    began = time.monotonic()
+    found = failure.run(fixed)
+    return Reproduction(
+        failure,
+        fixed,
+        seconds=round(time.monotonic() - began, 1),
+        as_described=not found.impossible and found.failed != fixed,
+        line=found.line,
+        impossible=found.impossible,
+        log=found.log,
+    )

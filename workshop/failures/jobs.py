@@ -12,7 +12,7 @@ import shutil
 import tempfile
 import uuid
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import boto3
@@ -60,7 +60,7 @@ def on_local_endpoint(
 
 
 class Scratch:
-    """A seat of its own for one failure: its network, its bucket, its jobs.
+    """A seat of its own for one failure: its network, its bucket, its jobs. `close` deletes all.
 
     It has of a workshop session what workshop.jobs.vpc needs. Attributes: target, seat,
     boto_session, name (of the bucket and the job), subnets, security_group_ids.
@@ -156,17 +156,17 @@ class Scratch:
         self.client("sagemaker").create_training_job(**request)
         return watch(self.name, lambda _: None, self)
 
-    def delete(self) -> None:
+    def close(self) -> None:
         """Delete all of it, the job first; one that still runs is stopped."""
-        sagemaker, s3, ec2 = map(self.client, ("sagemaker", "s3", "ec2"))
+        sagemaker, ec2 = map(self.client, ("sagemaker", "ec2"))
         with contextlib.suppress(ClientError):  # it has ended, or was never started
             sagemaker.stop_training_job(TrainingJobName=self.name)
         with contextlib.suppress(ClientError):  # it was never started
             watch(self.name, lambda _: None, self)
             sagemaker.delete_training_job(TrainingJobName=self.name)
-        for one in s3.list_objects_v2(Bucket=self.name).get("Contents", []):
-            s3.delete_object(Bucket=self.name, Key=one["Key"])
-        s3.delete_bucket(Bucket=self.name)
+        bucket = self.boto_session.resource("s3").Bucket(self.name)
+        bucket.objects.all().delete()
+        bucket.delete()
         self.delete_s3_endpoint()
         network = self._vpc_id()
         for group in self.security_group_ids:
@@ -192,16 +192,6 @@ class Scratch:
         return f"s3://{self.name}/source.tar.gz"
 
 
-@contextlib.contextmanager
-def scratch() -> Iterator[Scratch]:
-    """A Scratch for the length of a `with`."""
-    made = Scratch()
-    try:
-        yield made
-    finally:
-        made.delete()
-
-
 def good_end(result: JobResult, pattern: str) -> CheckResult:
     """For a job with the mistake fixed: it must complete and print a line like this."""
     line = first_line(result.lines, pattern)
@@ -211,7 +201,7 @@ def good_end(result: JobResult, pattern: str) -> CheckResult:
 def blocked_security_group(fixed: bool) -> CheckResult:
     """Two instances in a group that lets nobody in: the first waits for the second."""
     max_run = ENOUGH_SECONDS if fixed else WAITING_SECONDS
-    with scratch() as made:
+    with contextlib.closing(Scratch()) as made:
         if not fixed:
             made.shut_members_out()
         options = {"count": 2, "max_run": max_run, "mpi": True, "max-steps": "4"}
@@ -229,7 +219,7 @@ def blocked_security_group(fixed: bool) -> CheckResult:
 
 def no_s3_endpoint(fixed: bool) -> CheckResult:
     """A VPC without a way to S3: the job's data does not arrive."""
-    with scratch() as made:
+    with contextlib.closing(Scratch()) as made:
         if not fixed:
             made.delete_s3_endpoint()
         result = made.run(made.with_digits(made.request("look_at_channels.py", DEMOS)))
@@ -242,7 +232,7 @@ def no_s3_endpoint(fixed: bool) -> CheckResult:
 def requirements_offline(fixed: bool) -> CheckResult:
     """requirements.txt in a VPC without a NAT gateway: pip reaches no index."""
     more = {"requirements.txt": BESIDE.encode(), WHEEL: _wheel()}
-    with scratch() as made:
+    with contextlib.closing(Scratch()) as made:
         request = made.request("train.py", NEEDS_A_PACKAGE, more=more if fixed else {})
         result = made.run(request)
     if fixed:

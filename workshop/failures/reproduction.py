@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import re
 import textwrap
 from collections.abc import Callable, Iterable
@@ -50,7 +49,7 @@ class Failure:
     run: Callable[[bool], CheckResult]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Reproduction:
     """A failure that was reproduced, or tried with the mistake fixed.
 
@@ -59,17 +58,13 @@ class Reproduction:
     log: all lines of the ranks, each after its rank in brackets; empty for failures of a job.
     """
 
-    name: str
-    done: str
-    symptom: str
-    line: str
-    remedy: str
-    lesson: str
+    failure: Failure
+    fixed: bool
     seconds: float
     as_described: bool
-    fixed: bool = False
-    impossible: str = ""
-    log: tuple[str, ...] = ()
+    line: str
+    impossible: str
+    log: tuple[str, ...]
 
     @property
     def verdict(self) -> str:
@@ -80,39 +75,24 @@ class Reproduction:
             return "fixed: it did not fail" if self.as_described else "fixed, and it still failed"
         return "it broke as described" if self.as_described else "it did not break as described"
 
-    def rows(self) -> list[tuple[str, str]]:
-        """(title, text), in the order in which they are told."""
-        found = [("what was done", self.done)]
+    def __repr__(self) -> str:
+        failure = self.failure
+        told = {"what was done": failure.done, "symptom": failure.symptom}
         if self.fixed:
-            found = [("what was done", "the same without the mistake")]
-        else:
-            found.append(("symptom", self.symptom))
-        return [
-            *found,
-            ("line of the log", self.line or "none"),
-            ("remedy", self.remedy),
-            ("explained in", f"lesson {self.lesson}"),
-            ("result", f"{self.verdict} ({self.seconds:.0f} s)"),
-        ]
-
-    def __str__(self) -> str:
-        width = max(len(title) for title, _ in self.rows()) + 2
-        lines = [self.name]
-        for title, text in self.rows():
-            first, *others = textwrap.wrap(text, 100 - width, break_long_words=False) or [""]
-            lines.append(f"  {title:<{width}}{first}")
-            lines += [f"  {'':<{width}}{one}" for one in others]
+            told = {"what was done": "the same without the mistake"}
+        told |= {
+            "line of the log": self.line or "none",
+            "remedy": failure.remedy,
+            "explained in": f"lesson {failure.lesson}",
+            "result": f"{self.verdict} ({self.seconds:.0f} s)",
+        }
+        lines = [failure.name]
+        for title, text in told.items():
+            lines += textwrap.wrap(
+                f"{title:<17}{text}",
+                102,
+                break_long_words=False,
+                initial_indent="  ",
+                subsequent_indent=" " * 19,
+            )
         return "\n".join(lines)
-
-    def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><th style='text-align:left;vertical-align:top'>{title}</th>"
-            f"<td style='text-align:left'>{_cell(title, text)}</td></tr>"
-            for title, text in self.rows()
-        )
-        return f"<table><caption><b>{html.escape(self.name)}</b></caption>{rows}</table>"
-
-
-def _cell(title: str, text: str) -> str:
-    escaped = html.escape(text)
-    return f"<code>{escaped}</code>" if title == "line of the log" else escaped
