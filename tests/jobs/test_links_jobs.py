@@ -16,7 +16,7 @@ DEMOS = Path(__file__).parent.parent.parent / "scripts" / "demos"
 IMAGE = "registry.invalid/pytorch-training:2.2.0-cpu-py310"
 MPI = {"mpi": {"enabled": True, "processes_per_host": 2}}
 SETTINGS = {"hidden-units": 1024, "max-steps": 44, "log-every": 0}
-# Two jobs; in make test lesson 07 runs them, and test_tiers.py counts the bytes of two_tier.
+# Two jobs; in make test lesson 07 runs them, and test_collectives.py counts the bytes of two_tier.
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(600)]
 NARROW = {"LOCAL_SAGEMAKER_LINKS": "200mbit"}
 
