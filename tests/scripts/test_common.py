@@ -1,4 +1,4 @@
-"""What the demonstrations share: arguments, data, epochs."""
+"""What the demonstrations share: arguments, data, epochs, ranks."""
 
 import numpy as np
 import pytest
@@ -86,3 +86,41 @@ def test_a_missing_or_wrong_channel_names_the_remedy(tmp_path):
     np.savez(part, images=np.zeros((3, 8, 8, 1), np.uint8), labels=np.full(3, 10))
     with pytest.raises(ScriptError, match="labels outside 0 to 9"):
         load_channel(tmp_path)
+
+
+def test_counts_what_an_interface_sent(tmp_path):
+    from common.link_bytes import sent_bytes
+
+    counters = tmp_path / "dev"
+    counters.write_text(
+        "Inter-|   Receive  |  Transmit\n face |bytes packets ...\n"
+        "    lo: 11 1 0 0 0 0 0 0 11 1 0 0 0 0 0 0\n"
+        "  eth0:700 3 0 0 0 0 0 0 900 4 0 0 0 0 0 0\n"
+    )
+    assert sent_bytes("eth0", counters) == 900
+    assert sent_bytes("lo", counters) == 11
+    assert sent_bytes("eth1", counters) is None
+    assert sent_bytes("eth0", tmp_path / "absent") is None
+
+
+def test_ranks_of_several_instances_meet_on_the_first(monkeypatch):
+    import torch.distributed as dist
+    from common import ranks_torch
+
+    joined = {}
+    monkeypatch.setattr(dist, "init_process_group", lambda *_, **given: joined.update(given))
+    for name in ("MASTER_ADDR", "MASTER_PORT", "RANK"):
+        monkeypatch.setenv(name, "")  # so that what join_ranks sets is gone after the test
+        monkeypatch.delenv(name)
+    values = {"RANK": 3, "SIZE": 4, "LOCAL_RANK": 1, "LOCAL_SIZE": 2}
+    for name, value in values.items():
+        monkeypatch.setenv(f"OMPI_COMM_WORLD_{name}", str(value))
+    monkeypatch.setenv("SM_HOSTS", '["algo-1", "algo-2"]')
+    assert ranks_torch.join_ranks() == (1, 2)
+    assert joined == {"rank": 3, "world_size": 4, "store": None}  # torch finds its own
+    assert (ranks_torch.os.environ["MASTER_ADDR"]) == "algo-1"
+    # Where all ranks are on one machine the name need not be known to it.
+    monkeypatch.delenv("MASTER_ADDR")
+    monkeypatch.setenv("OMPI_COMM_WORLD_LOCAL_SIZE", "4")
+    ranks_torch.join_ranks()
+    assert ranks_torch.os.environ["MASTER_ADDR"] == "127.0.0.1"
