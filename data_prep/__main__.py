@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from data_prep import cifar10, digits, mnist
-from data_prep.build import DataError
+from data_prep.errors import DataError
 from data_prep.s3 import upload
 
 SETTINGS = {"help_option_names": ["-h", "--help"]}

@@ -17,16 +17,14 @@ from typing import Any
 import numpy as np
 import pooch
 
+from data_prep.errors import DataError
+
 MANIFEST = "manifest.json"
 # Files that desktops and Jupyter leave behind on their own; nobody misses them.
 LITTER = {".DS_Store", ".ipynb_checkpoints"}
 
 Channel = tuple[np.ndarray, np.ndarray]
 """Images, uint8 (n, height, width, colours), and labels, int64 (n,)."""
-
-
-class DataError(Exception):
-    """Something outside the code stops the work; the message names the remedy."""
 
 
 def build(

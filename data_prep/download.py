@@ -9,7 +9,7 @@ from pathlib import Path
 import pooch
 import requests
 
-from data_prep.build import DataError
+from data_prep.errors import DataError
 
 TIMEOUT = (10.0, 30.0)  # seconds to connect, and without a byte
 RETRIES = 1  # of each mirror

@@ -10,7 +10,8 @@ from typing import Any
 
 import pooch
 
-from data_prep.build import DataError, files_of, say
+from data_prep.build import files_of, say
+from data_prep.errors import DataError
 
 CHECKSUM = "sha256"  # of an object, in its metadata
 # boto3 itself waits minutes for a server that is silent.

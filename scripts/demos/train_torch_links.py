@@ -20,7 +20,6 @@ from common.arguments import local_batch_size, parser_for
 from common.data import epochs_and_steps, load_channel
 from common.errors import run_main
 from common.hooks_torch import add_flags, register
-from common.link_bytes import LinkBytes
 from common.model_torch import Classifier, accuracy, prepare, save_model, weights_of
 from common.ranks_torch import join_ranks, leave_ranks, mean_over_ranks
 from common.report import Report, report_weights
@@ -54,7 +53,6 @@ def main() -> None:
     optimizer = torch.optim.SGD(model.parameters(), args.learning_rate, momentum=0.9)
 
     report = Report(args, weights_of(model), rank, world_size, mean_over_ranks)
-    sent = LinkBytes()  # what this instance sends
     for epoch, steps in epochs_and_steps(args, len(labels)):
         sampler.set_epoch(epoch - 1)  # from 0, as in scripts/train
         for batch_images, batch_labels in islice(loader, steps):
@@ -64,8 +62,7 @@ def main() -> None:
             loss.backward()
             optimizer.step()
             report.step(loss.detach())
-        more = {"steps": steps, "link_bytes": sent.since_last()}
-        report.end_epoch(epoch, lambda: accuracy(model, *test), **more)
+        report.end_epoch(epoch, lambda: accuracy(model, *test), steps=steps)
 
     report_weights(args, weights_of(model), rank)
     if rank == 0:

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from data_prep import build as module
-from data_prep.build import DataError, build, shard_counts
+from data_prep.build import build, shard_counts
+from data_prep.errors import DataError
 
 RECIPE = {"dataset": "test", "version": 1, "shards": 2}
 OTHER = {**RECIPE, "version": 2}

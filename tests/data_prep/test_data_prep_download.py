@@ -13,7 +13,7 @@ import pytest
 from data_prep_helpers import serve, status, sums
 
 from data_prep import download
-from data_prep.build import DataError
+from data_prep.errors import DataError
 
 DATA = bytes(range(256)) * 2000  # 512,000 bytes: several blocks
 RIGHT = sums({"f": DATA})

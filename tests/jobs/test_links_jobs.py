@@ -1,4 +1,4 @@
-"""On narrow links, a job with the two-tier all-reduce trains the same model and sends less."""
+"""On narrow links, a job with the two-tier all-reduce trains the same model."""
 
 from __future__ import annotations
 
@@ -86,15 +86,3 @@ def test_the_weights_are_the_same(endpoint, jobs):
     default, two_tier = (weights(endpoint, job) for job in jobs.values())
     for name, value in default.items():
         assert float((value - two_tier[name]).abs().max()) <= 1e-5, name
-
-
-@pytest.mark.namespaces  # else there is no link of its own to count at
-def test_two_tier_sends_two_thirds_over_the_link(jobs):
-    """Bytes of the system's own counter, so packet headers and acknowledgements too."""
-    sent = {}
-    for name, job in jobs.items():
-        gradients = records(job, "start")[0]["gradient_bytes"]
-        epoch = records(job, "epoch")[1]  # the first also holds the start
-        sent[name] = epoch["link_bytes"] / epoch["steps"] / gradients
-    assert sent["default"] == pytest.approx(1.5, rel=0.15)  # 2 (N - 1) / N, N = 4 ranks
-    assert sent["two_tier"] == pytest.approx(1.0, rel=0.15)  # 2 (I - 1) / I, I = 2 instances

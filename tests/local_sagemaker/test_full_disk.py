@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from botocore.exceptions import ClientError
-from small_disk_harness import REPOSITORY, EndpointThere, needs_mounts, run
+from small_disk_harness import EndpointThere, needs_mounts, run
 
 from endpoint_harness import Endpoint, request
 
@@ -123,23 +123,3 @@ def test_data_prep_on_a_full_disk_leaves_nothing(tmp_path):
     assert "with enough free space" in done.stderr and "--out FOLDER" in done.stderr, done.stderr
     assert "Traceback" not in done.stderr
     assert done.stdout.split() == ["1", "mine"]
-
-
-SAVE = """
-import sys
-sys.path.insert(0, "scripts/demos")
-from common.errors import run_main
-from common.model_torch import Classifier, save_model
-run_main(lambda: save_model(Classifier((28, 28, 1), 64), sys.argv[1], (28, 28, 1), 64))
-"""
-
-
-@pytest.mark.soak
-def test_a_model_that_the_disk_cannot_take(tmp_path):
-    mounts = f"mount -t tmpfs -o size=16k tmpfs {tmp_path} && cd {REPOSITORY}"
-    done = run(
-        mounts, "sh", "-c", f'{sys.executable} -c "$0" {tmp_path}/m; ls -A {tmp_path}/m', SAVE
-    )
-    assert "Traceback" not in done.stderr, done.stderr
-    assert "error: cannot write" in done.stderr and "--save-to" in done.stderr
-    assert done.stdout == "", "half a model is no model"

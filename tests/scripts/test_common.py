@@ -73,36 +73,6 @@ def test_a_channel_is_all_its_parts_in_order(digits):
         assert (labels[700:] == second["labels"]).all()
 
 
-def test_a_missing_or_wrong_channel_names_the_remedy(tmp_path):
-    with pytest.raises(ScriptError, match="python -m data_prep digits"):
-        load_channel(tmp_path)
-    part = tmp_path / "part-00000.npz"
-    part.write_bytes(b"no archive")
-    with pytest.raises(ScriptError, match="can't be read"):
-        load_channel(tmp_path)
-    np.savez(part, images=np.zeros((3, 8, 8, 1)), labels=np.zeros(3, np.int64))
-    with pytest.raises(ScriptError, match="expected uint8"):
-        load_channel(tmp_path)
-    np.savez(part, images=np.zeros((3, 8, 8, 1), np.uint8), labels=np.full(3, 10))
-    with pytest.raises(ScriptError, match="labels outside 0 to 9"):
-        load_channel(tmp_path)
-
-
-def test_counts_what_an_interface_sent(tmp_path):
-    from common.link_bytes import sent_bytes
-
-    counters = tmp_path / "dev"
-    counters.write_text(
-        "Inter-|   Receive  |  Transmit\n face |bytes packets ...\n"
-        "    lo: 11 1 0 0 0 0 0 0 11 1 0 0 0 0 0 0\n"
-        "  eth0:700 3 0 0 0 0 0 0 900 4 0 0 0 0 0 0\n"
-    )
-    assert sent_bytes("eth0", counters) == 900
-    assert sent_bytes("lo", counters) == 11
-    assert sent_bytes("eth1", counters) is None
-    assert sent_bytes("eth0", tmp_path / "absent") is None
-
-
 def test_ranks_of_several_instances_meet_on_the_first(monkeypatch):
     import torch.distributed as dist
     from common import ranks_torch

@@ -5,7 +5,6 @@ import os
 import re
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -224,18 +223,6 @@ def loaded(name: str):
     script = importlib.util.module_from_spec(found)
     found.loader.exec_module(script)
     return script
-
-
-def test_the_deep_model_of_images_of_cifar10s_size():
-    """25 to 100 MB of weights, and each has a gradient."""
-    import tensorflow as tf
-
-    model = loaded(ONE).build_model(SimpleNamespace(model="deep", hidden_units=64), (32, 32, 3))
-    assert 25e6 < 4 * model.count_params() < 100e6
-    with tf.GradientTape() as tape:
-        logits = model(tf.zeros((2, 32, 32, 3)), training=True)
-    assert logits.shape == (2, 10)
-    assert None not in tape.gradient(logits, model.trainable_variables)
 
 
 @pytest.mark.parametrize(
