@@ -64,7 +64,7 @@ def main() -> None:
             report.step(loss.detach())
         report.end_epoch(epoch, lambda: accuracy(model, *test), steps=steps)
 
-    report_weights(args, weights_of(model), rank)
+    report_weights(weights_of(model), rank)
     if rank == 0:
         save_model(model, args.save_to, images.shape[1:], args.hidden_units)
     leave_ranks()

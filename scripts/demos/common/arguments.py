@@ -90,7 +90,6 @@ def parser_for(script: str, description: str) -> argparse.ArgumentParser:
     add("--test", type=Path, default=Path(env("SM_CHANNEL_TEST", _DIGITS / "test")))
     local_model = _BESIDE_SCRIPTS / "build" / "model" / Path(script).stem
     add("--save-to", type=folder, default=Path(env("SM_MODEL_DIR", local_model)))
-    add("--dump-weights", type=folder, help="folder for every rank's final weights, rank-R.npz")
     parser.add_argument(
         "--model_dir",
         help="accepted because the SDK's TensorFlow estimator always sends it (often an S3 "

@@ -16,4 +16,5 @@ def run_main(main: Callable[[], None]) -> None:
     try:
         main()
     except ScriptError as error:
-        sys.exit(f"error: {error}")
+        print(f"error: {error}", file=sys.stderr, flush=True)
+        sys.exit(1)
