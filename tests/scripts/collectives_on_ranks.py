@@ -1,7 +1,22 @@
 """What test_collectives.py runs on every rank. torch is imported there only."""
 
+import os
+from contextlib import contextmanager
+
 NOT_IN = object()
 _groups = {}
+
+
+@contextmanager
+def placed(ranks_per_instance):
+    """Inside the `with`, algorithms take the ranks for placed so, whatever the launcher said."""
+    before = dict(os.environ)
+    os.environ["LOCAL_WORLD_SIZE"] = str(ranks_per_instance)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
 
 
 def compare(cases):
@@ -31,7 +46,6 @@ def compare(cases):
 def sums(algorithm, per_instance, ours, group=None):
     """(ours, torch's) sums of the same tensors over the group's ranks."""
     import torch.distributed as dist
-    from collectives.tiers import placed
     from collectives.timing import algorithm_of
 
     theirs = ours.clone()
@@ -89,7 +103,6 @@ def tiers_at_once():
 
     import torch
     from collectives import ring, two_tier
-    from collectives.tiers import placed
 
     spans = {"reduce_scatter": [], "all_reduce": []}
     kept = {name: getattr(ring, name) for name in spans}
@@ -131,10 +144,28 @@ def reduce_scattered(length):
     return tensor.tensor_split(world_size)[rank], whole.tensor_split(world_size)[rank]
 
 
+def bytes_across(algorithm, n_bytes, per_instance):
+    """Bytes that this rank sends to other instances in one all-reduce."""
+    import torch
+    import torch.distributed as dist
+    from collectives import wire
+
+    sent, dist_send, here = [], dist.send, dist.get_rank() // per_instance
+
+    def send(tensor, to, group):
+        sent.append(tensor.nbytes if to // per_instance != here else 0)
+        dist_send(tensor, to, group)
+
+    wire.dist.send = send
+    try:
+        sums(algorithm, per_instance, torch.zeros(n_bytes // 4))
+    finally:
+        wire.dist.send = dist_send
+    return sum(sent)
+
+
 def refused(algorithm, variables):
     """What an all-reduce says where the launcher's variables are as given."""
-    import os
-
     import torch
     from collectives.timing import algorithm_of
 
@@ -165,7 +196,6 @@ def places(per_instance):
     """The instances and their ranks, and the hops of the blind ring."""
     from collectives.blind_ring import order_of_hops
     from collectives.placement import instances
-    from collectives.tiers import placed
 
     with placed(per_instance):
         return instances(), order_of_hops(instances())
@@ -173,7 +203,7 @@ def places(per_instance):
 
 def seconds(tier, pairs, per_instance):
     """Timed messages of a tier."""
-    from collectives.tiers import message_seconds, placed
+    from collectives.tiers import message_seconds
 
     with placed(per_instance):
         return message_seconds(tier, pairs, 4000, 2, 3)

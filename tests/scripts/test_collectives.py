@@ -125,7 +125,7 @@ def test_bytes_over_each_instances_link(ranks, per_instance):
         "blind_ring": ring * per_instance if instances > 1 else 0,
     }
     for algorithm, expected in crossing.items():
-        sent = ranks.run("collectives.tiers:bytes_across", algorithm, n_bytes, per_instance)
+        sent = ranks.run(on_ranks.bytes_across, algorithm, n_bytes, per_instance)
         of_each = [sum(sent[at : at + per_instance]) for at in range(0, RANKS, per_instance)]
         assert of_each == [expected] * instances, algorithm
 
