@@ -144,6 +144,14 @@ def reduce_scattered(length):
     return tensor.tensor_split(world_size)[rank], whole.tensor_split(world_size)[rank]
 
 
+def traffic(algorithm, n_bytes, world_size, per_instance):
+    """What this rank passes in one all-reduce among the first ranks; see count_traffic."""
+    from collectives import timing
+
+    with placed(per_instance):
+        return timing.count_traffic(algorithm, n_bytes, world_size)
+
+
 def bytes_across(algorithm, n_bytes, per_instance):
     """Bytes that this rank sends to other instances in one all-reduce."""
     import torch

@@ -101,16 +101,18 @@ def test_after_the_reduce_scatter_rank_r_holds_chunk_r(ranks):
             assert ours.tolist() == theirs.tolist()
 
 
-@pytest.mark.parametrize("algorithm", BY_RANK)
+@pytest.mark.parametrize("algorithm", (*BY_RANK, *PLACED))
 def test_the_bytes_are_those_of_the_cost_model(ranks, algorithm):
-    n_bytes = 4 * 60  # 60 numbers: they divide evenly among 1 to 6 ranks
-    for size in range(1, RANKS + 1):
-        found = ranks.run("collectives.timing:count_traffic", algorithm, n_bytes, size)
+    n_bytes = 4 * 720  # 720 numbers: they divide evenly among 1 to 6 ranks, and their parts too
+    for size, per_instance in [(1, 1), (2, 1), (3, 1), (4, 1), (4, 2), (4, 4), (5, 1), (6, 3)]:
+        found = ranks.run(on_ranks.traffic, algorithm, n_bytes, size, per_instance)
+        place = {"instances": size // per_instance, "ranks_per_instance": per_instance}
         passed = [(one["sent_bytes"], one["received_bytes"]) for one in found if one]
-        assert passed == all_reduces.bytes_by_rank(algorithm, n_bytes, size)
-        messages = sum(len(one) for one in all_reduces.rounds(algorithm, n_bytes, size))
-        assert sum(one["messages_sent"] for one in found if one) == messages
-        assert sum(one["messages_received"] for one in found if one) == messages
+        assert passed == all_reduces.bytes_by_rank(algorithm, n_bytes, **place), place
+        if algorithm in BY_RANK:
+            messages = sum(len(one) for one in all_reduces.rounds(algorithm, n_bytes, **place))
+            assert sum(one["messages_sent"] for one in found if one) == messages
+            assert sum(one["messages_received"] for one in found if one) == messages
 
 
 @pytest.mark.parametrize("per_instance", (1, 2, 3, 6))
