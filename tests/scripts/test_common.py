@@ -1,4 +1,4 @@
-"""What the demonstrations share: arguments, data, epochs, ranks."""
+"""What the demonstrations share: arguments, data, epochs."""
 
 import numpy as np
 import pytest
@@ -71,26 +71,3 @@ def test_a_channel_is_all_its_parts_in_order(digits):
     assert images.max() == 255
     with np.load(digits / "training" / "part-00001.npz") as second:
         assert (labels[700:] == second["labels"]).all()
-
-
-def test_ranks_of_several_instances_meet_on_the_first(monkeypatch):
-    import torch.distributed as dist
-    from common import ranks_torch
-
-    joined = {}
-    monkeypatch.setattr(dist, "init_process_group", lambda *_, **given: joined.update(given))
-    for name in ("MASTER_ADDR", "MASTER_PORT", "RANK"):
-        monkeypatch.setenv(name, "")  # so that what join_ranks sets is gone after the test
-        monkeypatch.delenv(name)
-    values = {"RANK": 3, "SIZE": 4, "LOCAL_RANK": 1, "LOCAL_SIZE": 2}
-    for name, value in values.items():
-        monkeypatch.setenv(f"OMPI_COMM_WORLD_{name}", str(value))
-    monkeypatch.setenv("SM_HOSTS", '["algo-1", "algo-2"]')
-    assert ranks_torch.join_ranks() == (1, 2)
-    assert joined == {"rank": 3, "world_size": 4, "store": None}  # torch finds its own
-    assert (ranks_torch.os.environ["MASTER_ADDR"]) == "algo-1"
-    # Where all ranks are on one machine the name need not be known to it.
-    monkeypatch.delenv("MASTER_ADDR")
-    monkeypatch.setenv("OMPI_COMM_WORLD_LOCAL_SIZE", "4")
-    ranks_torch.join_ranks()
-    assert ranks_torch.os.environ["MASTER_ADDR"] == "127.0.0.1"
