@@ -18,7 +18,6 @@ import numpy as np
 import pooch
 
 from data_prep.errors import DataError
-from data_prep.progress import bar, say
 
 MANIFEST = "manifest.json"
 # Files that desktops and Jupyter leave behind on their own; nobody misses them.
@@ -56,7 +55,7 @@ def build(
         with _locked(out.parent):
             # Another process may have made it in the meantime.
             if _outdated(out, recipe) is not None:
-                _write(out, recipe, channels, as_tfrecord, quiet)
+                _write(out, recipe, channels, as_tfrecord)
     except OSError as error:
         raise DataError(
             f"could not write {out}: {error.strerror or error}. Choose a place that you may "
@@ -66,6 +65,12 @@ def build(
     first = next(iter(channels))
     say(f"{out}: wrote {counts} images; {first} in {recipe['shards']} files", quiet=quiet)
     return out
+
+
+def say(text: str, *, quiet: bool = False) -> None:
+    """Print one line of result to standard output, unless `quiet`."""
+    if not quiet:
+        print(text, flush=True)
 
 
 def files_of(folder: Path) -> dict[str, Path]:
@@ -88,7 +93,7 @@ def shard_counts(samples: int, shards: int) -> list[int]:
 
 
 def _write(
-    out: Path, recipe: dict[str, Any], channels: dict[str, Channel], as_tfrecord: bool, quiet: bool
+    out: Path, recipe: dict[str, Any], channels: dict[str, Channel], as_tfrecord: bool
 ) -> None:
     """Write all files to a folder beside `out`, then move that to its place."""
     new, old = out.with_name(f".{out.name}.new"), out.with_name(f".{out.name}.old")
@@ -96,7 +101,7 @@ def _write(
     try:
         for number, (name, channel) in enumerate(channels.items()):
             shards = 1 if number else recipe["shards"]
-            _write_channel(new / name, channel, shards, as_tfrecord, quiet)
+            _write_channel(new / name, channel, shards, as_tfrecord)
         files = {
             name: {"bytes": path.stat().st_size, "sha256": pooch.file_hash(str(path))}
             for name, path in files_of(new).items()
@@ -110,25 +115,20 @@ def _write(
         _remove(new, old)
 
 
-def _write_channel(
-    folder: Path, channel: Channel, shards: int, as_tfrecord: bool, quiet: bool
-) -> None:
+def _write_channel(folder: Path, channel: Channel, shards: int, as_tfrecord: bool) -> None:
     folder.mkdir(parents=True)
     images, labels = channel
     counts = shard_counts(len(images), shards)
     ends = np.cumsum(counts)
-    with bar(len(images), folder.name, unit="images", quiet=quiet) as shown:
-        for number, (count, end) in enumerate(zip(counts, ends, strict=True)):
-            part = images[end - count : end], labels[end - count : end]
-            if as_tfrecord:
-                # Imported here: it needs TensorFlow, which takes seconds.
-                from data_prep import tfrecord
+    for number, (count, end) in enumerate(zip(counts, ends, strict=True)):
+        part = images[end - count : end], labels[end - count : end]
+        if as_tfrecord:
+            # Imported here: it needs TensorFlow, which takes seconds.
+            from data_prep import tfrecord
 
-                tfrecord.write(folder / f"part-{number:05d}.tfrecord", *part)
-            else:
-                path = folder / f"part-{number:05d}.npz"
-                np.savez_compressed(path, images=part[0], labels=part[1])
-            shown.update(count)
+            tfrecord.write(folder / f"part-{number:05d}.tfrecord", *part)
+        else:
+            np.savez_compressed(folder / f"part-{number:05d}.npz", images=part[0], labels=part[1])
 
 
 def _outdated(out: Path, recipe: dict[str, Any]) -> str | None:

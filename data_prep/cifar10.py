@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from data_prep.build import Channel, build
-from data_prep.download import check, fetch, is_url
-from data_prep.errors import DataError
+from data_prep.download import fetch
 
 VERSION = 1
 ARCHIVE = "cifar-10-binary.tar.gz"
@@ -25,17 +24,9 @@ MIRRORS = (
     "https://storage.googleapis.com/s4tf-hosted-binaries/datasets/CIFAR10/",
     "https://www.cs.toronto.edu/~kriz/",
 )
-# SHA-256 of the archive as its author published it, and of the six files inside it.
-SHA256 = {
-    ARCHIVE: "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
-    "data_batch_1.bin": "cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5",
-    "data_batch_2.bin": "a591ca11fa1708a91ee40f54b3da4784ccd871ecf2137de63f51ada8b3fa57ed",
-    "data_batch_3.bin": "bbe8596564c0f86427f876058170b84dac6670ddf06d79402899d93ceea26f67",
-    "data_batch_4.bin": "014e562d6e23c72197cc727519169a60359f5eccd8945ad5a09d710285ff4e48",
-    "data_batch_5.bin": "755304fc0b379caeae8c14f0dac912fbc7d6cd469eb67a1029a08a39453a9add",
-    "test_batch.bin": "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b",
-}
-FILES = tuple(name for name in SHA256 if name != ARCHIVE)
+# SHA-256 of the archive as its author published it.
+SHA256 = {ARCHIVE: "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd"}
+FILES = (*(f"data_batch_{number}.bin" for number in range(1, 6)), "test_batch.bin")
 
 
 def prepare(
@@ -43,7 +34,6 @@ def prepare(
     source: str | Path | None = None,
     *,
     shards: int = TRAIN_SHARDS,
-    validation_images: int = VALIDATION_IMAGES,
     cache: str | Path | None = None,
     quiet: bool = False,
 ) -> Path:
@@ -51,23 +41,20 @@ def prepare(
 
     Each is a directory of TFRecord files; a record has `image`, 32 * 32 * 3 bytes in the
     order height, width, colour, and `label`, int64, 0..9. `source` is a folder that holds
-    cifar-10-binary.tar.gz or its unpacked files, or a URL of the archive's folder; without it
-    the archive is downloaded and kept in `cache` (default: `downloads/cifar10` beside `out`).
-    `shards` is the number of train files. Returns `out`. Raises DataError when the archive
-    cannot be had, is not CIFAR-10, or `out` cannot be written.
+    cifar-10-binary.tar.gz, or the URL of one; without it the archive is downloaded and kept in
+    `cache` (default: `downloads/cifar10` beside `out`). `shards` is the number of train files.
+    Returns `out`. Raises DataError when the archive cannot be had, is not CIFAR-10, or `out`
+    cannot be written.
     """
     out = Path(out)
     cache = Path(cache) if cache else out.parent / "downloads" / "cifar10"
-    recipe = {
-        "dataset": "cifar10",
-        "version": VERSION,
-        "shards": shards,
-        "validation_images": validation_images,
-        "sha256": dict(SHA256),
-    }
+    recipe = {"dataset": "cifar10", "version": VERSION, "shards": shards, "sha256": SHA256}
 
     def load() -> dict[str, Channel]:
-        return _channels(_contents(source, cache, quiet), validation_images)
+        # The archive is opened only when its checksum agrees: nothing in it can surprise.
+        archive = fetch(SHA256, source, cache, MIRRORS, quiet=quiet)[ARCHIVE]
+        with tarfile.open(archive) as members:
+            return channels([members.extractfile(f"{FOLDER}/{n}").read() for n in FILES])
 
     return build(out, recipe, load, as_tfrecord=True, quiet=quiet)
 
@@ -120,31 +107,12 @@ def decode(data: bytes) -> Channel:
     return np.ascontiguousarray(planes.transpose(0, 2, 3, 1)), records[:, 0].astype(np.int64)
 
 
-def _contents(source: str | Path | None, cache: Path, quiet: bool) -> list[bytes]:
-    """Return the six files' bytes, checked, from unpacked files or from an archive."""
-    if source is not None and not is_url(source):
-        for folder in (Path(source), Path(source) / FOLDER):
-            if all((folder / name).is_file() for name in FILES):
-                for name in FILES:
-                    check(folder / name, SHA256[name])
-                return [(folder / name).read_bytes() for name in FILES]
-    # The archive is opened only when its checksum agrees: nothing in it can surprise.
-    archive = fetch({ARCHIVE: SHA256[ARCHIVE]}, source, cache, MIRRORS, quiet=quiet)[ARCHIVE]
-    with tarfile.open(archive) as members:
-        return [members.extractfile(f"{FOLDER}/{name}").read() for name in FILES]
-
-
-def _channels(contents: list[bytes], validation_images: int) -> dict[str, Channel]:
+def channels(contents: list[bytes]) -> dict[str, Channel]:
     """Split the five training files at random; the sixth is the test channel."""
     images, labels = decode(b"".join(contents[:-1]))
-    if not 0 < validation_images < len(images):
-        raise DataError(
-            f"cannot put {validation_images} of {len(images)} images into validation: expected "
-            f"1 to {len(images) - 1}"
-        )
     # RandomState, not default_rng: numpy promises that its stream never changes.
     order = np.random.RandomState(SEED).permutation(len(images))
-    train, validation = np.split(order, [len(images) - validation_images])
+    train, validation = np.split(order, [len(images) - VALIDATION_IMAGES])
     return {
         "train": (images[train], labels[train]),
         "validation": (images[validation], labels[validation]),

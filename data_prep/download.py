@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -9,7 +10,6 @@ import pooch
 import requests
 
 from data_prep.errors import DataError
-from data_prep.progress import bar
 
 TIMEOUT = (10.0, 30.0)  # seconds to connect, and without a byte
 RETRIES = 1  # of each mirror
@@ -41,17 +41,6 @@ def fetch(
     return {name: _download(name, checksums, bases, cache, quiet) for name in checksums}
 
 
-def check(path: Path, checksum: str) -> None:
-    """Raise DataError unless the file's SHA-256 is `checksum`."""
-    found = pooch.file_hash(str(path))
-    if found != checksum:
-        raise DataError(
-            f"{path} is damaged or another file: its SHA-256 is {found}, expected {checksum} "
-            f"({path.stat().st_size:,} bytes). Replace it by a fresh copy, or leave --source out "
-            "to download it."
-        )
-
-
 def _from_folder(checksums: Mapping[str, str], folder: Path) -> dict[str, Path]:
     lacking = [name for name in checksums if not (folder / name).is_file()]
     if lacking:
@@ -61,9 +50,16 @@ def _from_folder(checksums: Mapping[str, str], folder: Path) -> dict[str, Path]:
             else f"there is no folder {folder}"
         )
         raise DataError(f"{problem}: {_remedy(checksums)}.")
-    for name, checksum in checksums.items():
-        check(folder / name, checksum)
-    return {name: folder / name for name in checksums}
+    paths = {name: folder / name for name in checksums}
+    for name, path in paths.items():
+        found = pooch.file_hash(str(path))
+        if found != checksums[name]:
+            raise DataError(
+                f"{path} is damaged or another file: its SHA-256 is {found}, expected "
+                f"{checksums[name]} ({path.stat().st_size:,} bytes). Replace it by a fresh copy, "
+                "or leave --source out to download it."
+            )
+    return paths
 
 
 def _download(
@@ -77,15 +73,17 @@ def _download(
             registry={name: checksums[name]},
             retry_if_failed=RETRIES,
         )
-        with bar(1, name, quiet=quiet) as shown:  # pooch sets the total, and wants one
-            # identity: a server that compresses on the way would change the bytes we check.
-            get = pooch.HTTPDownloader(
-                shown, 1 << 16, timeout=TIMEOUT, headers={"Accept-Encoding": "identity"}
-            )
-            try:
-                return Path(mirror.fetch(name, downloader=get))
-            except (requests.RequestException, ValueError) as error:  # ValueError: the checksum
-                answers.append(f"  {base}: {error}")
+        get = pooch.HTTPDownloader(
+            progressbar=sys.stderr.isatty() and not quiet,
+            chunk_size=1 << 16,
+            timeout=TIMEOUT,
+            # A server that compresses on the way would change the bytes that are checked.
+            headers={"Accept-Encoding": "identity"},
+        )
+        try:
+            return Path(mirror.fetch(name, downloader=get))
+        except (requests.RequestException, ValueError) as error:  # ValueError: the checksum
+            answers.append(f"  {base}: {error}")
     raise DataError(
         f"could not download {name}:\n" + "\n".join(answers) + "\n"
         f"Without a network, {_remedy(checksums)}; or name another mirror: --source URL."

@@ -10,9 +10,8 @@ from typing import Any
 
 import pooch
 
-from data_prep.build import files_of
+from data_prep.build import files_of, say
 from data_prep.errors import DataError
-from data_prep.progress import bar, say
 
 CHECKSUM = "sha256"  # of an object, in its metadata
 # boto3 itself waits minutes for a server that is silent.
@@ -52,7 +51,7 @@ def upload(
         raise DataError(f"{directory} holds no files, so there is nothing to upload")
     sizes = {key: path.stat().st_size for key, path in files.items()}
     sent = []
-    with _explained(bucket, destination), bar(sum(sizes.values()), bucket, quiet=quiet) as shown:
+    with _explained(bucket, destination):
         client = client or _client()
         pages = client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
         there = {one["Key"]: one["Size"] for page in pages for one in page.get("Contents", [])}
@@ -61,10 +60,8 @@ def upload(
             if there.get(key) == sizes[key]:
                 found = client.head_object(Bucket=bucket, Key=key)["Metadata"].get(CHECKSUM)
                 if found == metadata[CHECKSUM]:
-                    shown.update(sizes[key])
                     continue
-            extra = {"Metadata": metadata}
-            client.upload_file(str(path), bucket, key, ExtraArgs=extra, Callback=shown.update)
+            client.upload_file(str(path), bucket, key, ExtraArgs={"Metadata": metadata})
             sent.append(key)
     skipped = [key for key in files if key not in sent]
     others = sorted(set(there) - set(files))

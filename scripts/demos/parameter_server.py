@@ -205,7 +205,7 @@ def main() -> None:
     if seen:
         for worker, staleness, loss, when in seen.pop("pushes"):
             emit(event="push", worker=worker, staleness=staleness, loss=loss, seconds=when)
-        report_weights(args, seen.pop("weights"))
+        report_weights(seen.pop("weights"))
         emit(event="served", **seen)
     leave_ranks()
 

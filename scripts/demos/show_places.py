@@ -10,16 +10,8 @@ with --library mpi4py, which starts much faster, from MPI itself, grouped as Hor
 import argparse
 import importlib.util
 import socket
-from pathlib import Path
 
 from common.report import emit
-
-
-def horovod_is_here() -> bool:
-    """Whether Horovod is installed with its TensorFlow library, without importing it."""
-    spec = importlib.util.find_spec("horovod")
-    folders = spec.submodule_search_locations if spec else None
-    return any(next(Path(one, "tensorflow").glob("mpi_lib*.so"), None) for one in folders or [])
 
 
 def from_horovod() -> dict:
@@ -57,7 +49,8 @@ def main() -> None:
     parser.add_argument("--library", choices=["horovod", "mpi4py"], help="default: what is here")
     parser.add_argument("--model_dir", help="accepted because the SDK's estimator always sends it")
     args = parser.parse_args()
-    library = args.library or ("horovod" if horovod_is_here() else "mpi4py")
+    here = "horovod" if importlib.util.find_spec("horovod") else "mpi4py"
+    library = args.library or here
     place = from_horovod() if library == "horovod" else from_mpi()
     emit(event="place", host=socket.gethostname(), library=library, **place)
 

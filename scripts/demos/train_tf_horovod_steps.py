@@ -96,7 +96,7 @@ def main() -> None:
             evidence.step(batch_images, model.get_weights, len(optimizer.variables))
         report.end_epoch(epoch, evaluate=lambda: accuracy(model, *test))
     evidence.show(model.get_weights())
-    report_weights(args, model.get_weights(), rank)
+    report_weights(model.get_weights(), rank)
     if rank != 0:  # STEP 6
         return  # STEP 6
     if not args.no_save:

@@ -58,7 +58,7 @@ def main() -> None:
 
     of_class = [[part[test[1] == label] for part in test] for label in range(CLASSES)]
     emit(event="classes", accuracy=[round(accuracy(model, *part), 4) for part in of_class])
-    report_weights(args, model.get_weights(), rank=number)
+    report_weights(model.get_weights(), rank=number)
     if number == 0:
         save_model(model, args.save_to)
 

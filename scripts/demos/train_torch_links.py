@@ -19,7 +19,6 @@ from common.arguments import local_batch_size, parser_for
 from common.data import epochs_and_steps, load_channel
 from common.errors import run_main
 from common.hooks_torch import add_flags, parallel, register
-from common.link_bytes import LinkBytes
 from common.model_torch import Classifier, accuracy, prepare, save_model, weights_of
 from common.ranks_torch import join_ranks, leave_ranks, mean_over_ranks
 from common.report import Report, report_weights
@@ -50,7 +49,6 @@ def main() -> None:
     optimizer = torch.optim.SGD(model.parameters(), args.learning_rate, momentum=0.9)
 
     report = Report(args, weights_of(model), rank, world_size, mean_over_ranks)
-    sent = LinkBytes()  # what this instance sends
     for epoch, steps in epochs_and_steps(args, len(labels)):
         sampler.set_epoch(epoch - 1)  # from 0, as in scripts/train
         for batch_images, batch_labels in islice(loader, steps):
@@ -60,10 +58,9 @@ def main() -> None:
             loss.backward()
             optimizer.step()
             report.step(loss.detach())
-        more = {"steps": steps, "link_bytes": sent.since_last()}
-        report.end_epoch(epoch, lambda: accuracy(model, *test), **more)
+        report.end_epoch(epoch, lambda: accuracy(model, *test), steps=steps)
 
-    report_weights(args, weights_of(model), rank)
+    report_weights(weights_of(model), rank)
     if rank == 0:
         save_model(model, args.save_to, images.shape[1:], args.hidden_units)
     leave_ranks()

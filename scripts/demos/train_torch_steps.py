@@ -100,7 +100,7 @@ def main() -> None:
     if args.trace and rank == 0:
         trace.export_chrome_trace(args.trace)
     evidence.show(weights_of(model))
-    report_weights(args, weights_of(model), rank)
+    report_weights(weights_of(model), rank)
     leave_ranks()  # STEP 1
     if rank != 0:  # STEP 6
         return  # STEP 6

@@ -2,16 +2,17 @@
 
     torchrun --standalone --nproc_per_node 2 uneven_data_torch.py --how hang
     torchrun --standalone --nproc_per_node 2 uneven_data_torch.py --how join
-    torchrun --standalone --nproc_per_node 2 uneven_data_torch.py --how sampler
 
 Rank 0 has 3 batches of 4 examples, every other rank 5: 12 and 20 rows of a stream, for example.
 
-hang     Rank 0 is ready after step 3 and calls something else. The others wait in backward(), for
-         gradients that it never sends; here for 5 seconds, by default for 30 minutes.
-join     `with parallel_model.join():` lets a rank that is ready go on answering the others'
-         all-reduces with zeros. The sum is still divided by all ranks, so the last steps are small
-         ones; join(divide_by_initial_world_size=False) divides by those that have data.
-sampler  DistributedSampler deals examples out in equal parts: 32 over 2 ranks are 4 batches each.
+hang  Rank 0 is ready after step 3 and calls something else. The others wait in backward(), for
+      gradients that it never sends; here for 5 seconds, by default for 30 minutes.
+join  `with parallel_model.join():` lets a rank that is ready go on answering the others'
+      all-reduces with zeros. The sum is still divided by all ranks, so the last steps are small
+      ones; join(divide_by_initial_world_size=False) divides by those that have data.
+
+A DistributedSampler avoids it all, where the examples are known in advance: it deals them out in
+equal parts.
 """
 
 import argparse
@@ -25,7 +26,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
-from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+from torch.utils.data import DataLoader, TensorDataset
 
 BATCH = 4
 
@@ -36,31 +37,27 @@ def emit(event, **record):
     sys.stdout.flush()
 
 
-def own_loader(how, rank, world_size):
-    """Return this rank's batches: its own stream's, or its part of everybody's examples."""
+def own_batches(rank):
+    """Return the batches of this rank's own stream."""
     own = 12 if rank == 0 else 20  # rows that this rank happens to hold
-    if how != "sampler":
-        return DataLoader(TensorDataset(torch.full((own, 1), float(rank + 1))), BATCH)
-    everything = TensorDataset(torch.arange(12.0 + 20 * (world_size - 1)).reshape(-1, 1))
-    sampler = DistributedSampler(everything, shuffle=False, drop_last=True)
-    return DataLoader(everything, BATCH, sampler=sampler, drop_last=True)
+    return DataLoader(TensorDataset(torch.full((own, 1), float(rank + 1))), BATCH)
 
 
 def main():
     """Train a step for each of this rank's batches, and say how it ended."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
-    parser.add_argument("--how", choices=["hang", "join", "sampler"], default="hang")
+    parser.add_argument("--how", choices=["hang", "join"], default="hang")
     parser.add_argument("--timeout", type=float, default=5, help="seconds; torch's own: 1800")
     args = parser.parse_args()
     dist.init_process_group("gloo", timeout=timedelta(seconds=args.timeout))
-    rank, world_size = dist.get_rank(), dist.get_world_size()
+    rank = dist.get_rank()
 
     parallel_model = DistributedDataParallel(nn.Linear(1, 1, bias=False))
     optimizer = torch.optim.SGD(parallel_model.parameters(), 0.01)
     step = 0
     try:
         with parallel_model.join() if args.how == "join" else nullcontext():
-            for (batch,) in own_loader(args.how, rank, world_size):
+            for (batch,) in own_batches(rank):
                 optimizer.zero_grad()
                 parallel_model(batch).sum().backward()
                 optimizer.step()

@@ -33,8 +33,7 @@ def parse_args():
         "seed": 0,
         "max_steps": 0,  # 0: no limit
         "log_every": 10,  # steps; 0: only at the end of each epoch
-        "model": "small",  # or deep, which wants a learning rate of 0.01
-        "hidden_units": 64,  # of the small model
+        "hidden_units": 64,
         "threads_per_rank": 0,  # 0: this machine's cores, divided among its ranks
         "training": env("SM_CHANNEL_TRAINING", "data/digits/training"),
         "test": env("SM_CHANNEL_TEST", "data/digits/test"),
@@ -45,9 +44,8 @@ def parse_args():
     }
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
     for name, default in defaults.items():
-        choices = ["small", "deep"] if name == "model" else None
         spellings = {f"--{name}", f"--{name.replace('_', '-')}"}
-        parser.add_argument(*spellings, type=type(default), default=default, choices=choices)
+        parser.add_argument(*spellings, type=type(default), default=default)
     args = parser.parse_args()
     for name, value in vars(args).items():
         may_be_0 = name not in ("epochs", "global_batch_size", "learning_rate", "hidden_units")
@@ -107,23 +105,10 @@ def build_model(args, image_shape):
     layers = tf.keras.layers
     inputs = tf.keras.Input(image_shape)
     x = layers.Rescaling(1 / 255)(inputs)
-    if args.model == "deep":  # a ResNet of 20 convolutions: 56 MB in 84 tensors
-        for filters in (64, 128, 256, 512):
-            x = layers.Conv2D(filters, 3, 1 if filters == 64 else 2, padding="same")(x)
-            x = layers.GroupNormalization(8, epsilon=1e-5)(x)
-            for _ in range(2):
-                y = x
-                for start in ("he_uniform", "zeros"):  # at first a block adds nothing: steadier
-                    y = layers.ReLU()(layers.GroupNormalization(8, epsilon=1e-5)(y))
-                    y = layers.Conv2D(filters, 3, padding="same", kernel_initializer=start)(y)
-                x = layers.Add()([x, y])
-        x = layers.ReLU()(layers.GroupNormalization(8, epsilon=1e-5)(x))
-        x = layers.GlobalAveragePooling2D()(x)
-    else:
-        for filters in (16, 32):
-            x = layers.Conv2D(filters, 3, padding="same", activation="relu")(x)
-            x = layers.MaxPool2D(2)(x)
-        x = layers.Dense(args.hidden_units, activation="relu")(layers.Flatten()(x))
+    for filters in (16, 32):
+        x = layers.Conv2D(filters, 3, padding="same", activation="relu")(x)
+        x = layers.MaxPool2D(2)(x)
+    x = layers.Dense(args.hidden_units, activation="relu")(layers.Flatten()(x))
     return tf.keras.Model(inputs, layers.Dense(10)(x))
 
 

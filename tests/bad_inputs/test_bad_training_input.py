@@ -108,31 +108,27 @@ FLAGS += [
         ("--algorithms", "magic", "ring"),
     ),
 ]
-UNREADABLE = ("{here}/training/part-00000.npz can't be read", "'images' and 'labels'", "again")
+UNUSABLE = ("{here}/training can't be used", "part-*.npz with images, uint8", "data_prep digits")
 DATA = [
     Row(what, torch_script("--max-steps 1"), words, code=1, make=make)
     for what, make, words in (
-        ("no channel at all", None, ("no part-*.npz in {here}/training", "data_prep digits")),
-        ("a file cut off", channels(npz()[:2000]), UNREADABLE),
-        ("an empty file", channels(b""), UNREADABLE),
-        ("a text", channels(b"label,pixel\n1,2\n"), UNREADABLE),
-        ("a byte changed", channels(changed_byte(npz())), UNREADABLE),
-        ("an archive without labels", channels(npz(labels=None)), UNREADABLE),
-        ("objects in a pickle", channels(pickled()), UNREADABLE),
-        ("a header of 8 exabytes", channels(of_many_bytes()), UNREADABLE),
-        ("a folder for a part", a_folder_for_a_part, UNREADABLE),
-        ("NaN in place of pixels", channels(npz(IMAGES / np.nan)), ("float64", "expected uint8")),
-        ("a label too few", channels(npz(labels=LABELS[1:])), ("(63,)", "expected uint8")),
-        ("a label above 9", channels(npz(labels=LABELS + 1)), ("labels outside 0 to 9",)),
-        (
-            "no examples",
-            channels(npz(IMAGES[:0], LABELS[:0])),
-            ("{here}/training has no examples", "prepare"),
-        ),
+        ("no channel at all", None, UNUSABLE),
+        ("a file cut off", channels(npz()[:2000]), UNUSABLE),
+        ("an empty file", channels(b""), UNUSABLE),
+        ("a text", channels(b"label,pixel\n1,2\n"), UNUSABLE),
+        ("a byte changed", channels(changed_byte(npz())), UNUSABLE),
+        ("an archive without labels", channels(npz(labels=None)), UNUSABLE),
+        ("objects in a pickle", channels(pickled()), UNUSABLE),
+        ("a header of 8 exabytes", channels(of_many_bytes()), UNUSABLE),
+        ("a folder for a part", a_folder_for_a_part, UNUSABLE),
+        ("NaN in place of pixels", channels(npz(IMAGES / np.nan)), ("float64", *UNUSABLE)),
+        ("a label too few", channels(npz(labels=LABELS[1:])), ("63 labels", *UNUSABLE)),
+        ("a label above 9", channels(npz(labels=LABELS + 1)), ("labels up to 10", *UNUSABLE)),
+        ("no examples", channels(npz(IMAGES[:0], LABELS[:0])), UNUSABLE),
         (
             "two sizes of images",
             channels(more=npz(np.zeros((64, 9, 9, 1), np.uint8))),
-            ("images of different sizes", "{here}/training"),
+            UNUSABLE,
         ),
         (
             "a test of another size",
@@ -153,12 +149,6 @@ DATA += [
         "a model's folder that is a file",
         "train_torch_links.py --training {here}/training --test {here}/test --save-to {here}/file",
         ("--save-to", "{here}/file is a file, a folder expected"),
-        make=a_file_in_the_way,
-    ),
-    Row(
-        "a folder for weights that is a file",
-        torch_script("--max-steps 1 --dump-weights {here}/file"),
-        ("--dump-weights", "{here}/file is a file, a folder expected"),
         make=a_file_in_the_way,
     ),
 ]

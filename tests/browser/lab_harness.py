@@ -19,7 +19,7 @@ from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 
-from workshop.launch.loopback import free_port
+from workshop.launch.processes import free_port
 from workshop.paths import BUILD
 
 SCREENSHOTS = BUILD / "screenshots"

@@ -138,11 +138,11 @@ def cifar_files(per_file: int = 20) -> dict[str, bytes]:
     return files
 
 
-def tar_gz(files: dict[str, bytes], folder: str = "cifar-10-batches-bin/") -> bytes:
+def tar_gz(files: dict[str, bytes]) -> bytes:
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
         for name, data in files.items():
-            member = tarfile.TarInfo(folder + name)
+            member = tarfile.TarInfo(f"cifar-10-batches-bin/{name}")
             member.size = len(data)
             archive.addfile(member, io.BytesIO(data))
     return buffer.getvalue()

@@ -143,12 +143,6 @@ def test_two_processes_at_once(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["digits"]
 
 
-def test_unwritable_place(tmp_path):
-    (tmp_path / "file").write_text("a file, not a folder")
-    with pytest.raises(DataError, match=r"could not write .*Choose a place .*--out FOLDER"):
-        build(tmp_path / "file/out", RECIPE, load, quiet=True)
-
-
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
 def test_folder_without_write_permission(tmp_path):
     tmp_path.chmod(0o500)

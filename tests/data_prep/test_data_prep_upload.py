@@ -57,24 +57,16 @@ def test_bucket_root(s3, folder):
     assert keys(s3) == ["training/part-00000.npz", "training/part-00001.npz"]
 
 
-def test_second_upload_sends_nothing(s3, folder):
+def test_only_what_differs_is_sent_again(s3, folder):
     data_prep.upload(folder, "s3://kit/data", client=s3, quiet=True)
     stamps = [s3.head_object(Bucket="kit", Key=key)["LastModified"] for key in KEYS]
     again = data_prep.upload(folder, "s3://kit/data", client=s3, quiet=True)
     assert again.sent == [] and again.skipped == KEYS and again.bytes_sent == 0
     assert stamps == [s3.head_object(Bucket="kit", Key=key)["LastModified"] for key in KEYS]
-
-
-def test_same_size_other_content_is_sent(s3, folder):
-    data_prep.upload(folder, "s3://kit/data", client=s3, quiet=True)
-    (folder / "training/part-00001.npz").write_bytes(b"TWO")
+    (folder / "training/part-00001.npz").write_bytes(b"TWO")  # as long as it was
     assert data_prep.upload(folder, "s3://kit/data", quiet=True).sent == KEYS[1:]
     assert s3.get_object(Bucket="kit", Key=KEYS[1])["Body"].read() == b"TWO"
-
-
-def test_an_object_that_someone_else_wrote_is_sent_again(s3, folder):
-    data_prep.upload(folder, "s3://kit/data", client=s3, quiet=True)
-    s3.put_object(Bucket="kit", Key=KEYS[0], Body=b"eno")
+    s3.put_object(Bucket="kit", Key=KEYS[0], Body=b"eno")  # somebody else's
     assert data_prep.upload(folder, "s3://kit/data", quiet=True).sent == KEYS[:1]
 
 
@@ -87,20 +79,7 @@ def test_other_objects_are_named_and_left_alone(s3, folder, capsys):
     assert "data/training/part-00007.npz" in keys(s3)
 
 
-@pytest.mark.parametrize("uri", ["kit/data", "http://kit/data", "s3://", "s3:///data", ""])
-def test_bad_address(folder, uri):
-    with pytest.raises(data_prep.DataError, match="expected s3://BUCKET/PREFIX"):
-        data_prep.upload(folder, uri)
-
-
-def test_nothing_to_upload(tmp_path):
-    with pytest.raises(data_prep.DataError, match="there is no folder"):
-        data_prep.upload(tmp_path / "nowhere", "s3://kit/data")
-    with pytest.raises(data_prep.DataError, match="holds no files"):
-        data_prep.upload(tmp_path, "s3://kit/data")
-
-
-def test_errors_name_the_way_out(s3, folder, monkeypatch):
+def test_errors_name_the_way_out(s3, folder):
     with pytest.raises(data_prep.DataError, match="There is no bucket nowhere: create it"):
         data_prep.upload(folder, "s3://nowhere/data", client=s3)
     silent = boto3.client(
@@ -125,23 +104,9 @@ def test_a_silent_server_is_not_waited_for_without_end(folder, monkeypatch):
     assert time.monotonic() - started < 60
 
 
-def test_no_credentials(folder, tmp_path, monkeypatch):
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
-    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    client = boto3.session.Session().client("s3", endpoint_url="http://127.0.0.1:9")
-    with pytest.raises(data_prep.DataError, match="no AWS credentials were found"):
-        data_prep.upload(folder, "s3://kit/data", client=client)
-
-
 def test_command(s3, folder):
     run = CliRunner().invoke(main, ["upload", str(folder), "s3://kit/data"])
     assert run.exit_code == 0, run.output
     assert "sent 2 files (6 bytes), 0 were already there" in run.output
     run = CliRunner().invoke(main, ["upload", str(folder), "s3://kit/data"])
     assert "sent 0 files (0 bytes), 2 were already there" in run.output
-    run = CliRunner().invoke(main, ["upload", str(folder), "s3://nowhere/data"])
-    assert run.exit_code == 1 and "There is no bucket nowhere" in run.output

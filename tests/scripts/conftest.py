@@ -1,8 +1,7 @@
 """The fixtures of these tests; what else they share is in script_harness."""
 
 import pytest
-from script_harness import Run, digits, run, ten_steps
-from train_harness import TRAIN
+from script_harness import TRAIN, Run, digits, run, ten_steps
 
 __all__ = ["digits", "run", "ten_steps"]
 

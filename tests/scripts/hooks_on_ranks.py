@@ -4,7 +4,7 @@
 def gradients(flags, steps, per_instance):
     """Gradients after each step, as one vector a step. flags: of the command line."""
     import torch
-    from collectives.tiers import placed
+    from collectives_on_ranks import placed
     from torch.nn.functional import cross_entropy
 
     model, optimizer = _ddp(flags)

@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import os
+import socket
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -14,12 +15,20 @@ from filelock import FileLock
 
 HERE = Path(__file__).resolve().parent
 SCRIPTS = HERE.parents[1] / "scripts"
-DEMOS = SCRIPTS / "demos"
+DEMOS, TRAIN = SCRIPTS / "demos", SCRIPTS / "train"
 sys.path.insert(0, str(DEMOS))
 
 BIN = Path(sys.executable).parent
 TEN_STEPS = ["--max-steps", "10", "--log-every", "0"]
 LAUNCHER = SCRIPTS / "launch" / "local_tf_cluster.py"
+OTHERS = ("SM_", "OMPI_", "TF_CONFIG", "PYTHONPATH", "RANK", "WORLD_SIZE", "MASTER_")
+# A copied script must do without them. Keras imports them where it finds them: a third of its time.
+ABSENT = ("matplotlib", "pandas", "sklearn")
+
+
+def alone() -> list[str]:
+    """The start of a command that runs one process."""
+    return [sys.executable]
 
 
 def mpirun(ranks: int) -> list[str]:
@@ -35,6 +44,28 @@ def torchrun(ranks: int) -> list[str]:
     """The start of a command that runs `ranks` processes under torchrun, on a free port."""
     options = ["--standalone", "--nproc_per_node", str(ranks)]
     return [sys.executable, "-m", "torch.distributed.run", *options]
+
+
+# What torchrun does for ranks that succeed, without loading PyTorch once more.
+START = """
+import os, subprocess, sys
+count, port, *words = sys.argv[1:]
+place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "OMP_NUM_THREADS": "1"}
+place |= {"WORLD_SIZE": count, "LOCAL_WORLD_SIZE": count}
+ranks = [{"RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in range(int(count))]
+started = [subprocess.Popen([sys.executable, *words], env=os.environ | place | r) for r in ranks]
+sys.exit(max(abs(process.wait()) for process in started))
+"""
+
+
+def by_hand(ranks: int) -> list[str]:
+    """The start of a command that runs `ranks` processes with torchrun's variables."""
+    return [sys.executable, "-c", START, str(ranks), free_port()]
+
+
+def free_port() -> str:
+    with socket.create_server(("127.0.0.1", 0)) as one:
+        return str(one.getsockname()[1])
 
 
 def needs_horovod() -> None:
@@ -66,16 +97,54 @@ class Run:
         return {e["rank"]: e["weights_sha256"] for e in self.events("weights")}
 
 
-def script_env(digits: Path, save_to: Path, **more: str) -> dict[str, str]:
-    """The variables SageMaker would set, and nothing left of another launcher."""
-    env = {k: v for k, v in os.environ.items() if not k.startswith(("SM_", "TF_CONFIG", "OMPI_"))}
-    env.update(
-        SM_CHANNEL_TRAINING=str(digits / "training"),
-        SM_CHANNEL_TEST=str(digits / "test"),
-        SM_MODEL_DIR=str(save_to),
-        **more,
-    )
-    return env
+def finish(command: list, check: bool, timeout: float, **options) -> Run:
+    """Run a command to its end; with `check`, fail the test if it fails."""
+    words = [str(word) for word in command]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=timeout, **options)
+    if check and done.returncode:
+        pytest.fail(f"status {done.returncode}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}")
+    return Run(done.returncode, done.stdout, done.stderr)
+
+
+def copied(name: str, folder: Path, *edits: tuple[str, str]) -> Path:
+    """Copy scripts/train/NAME alone into `folder`, with texts replaced; each occurs once."""
+    text = (TRAIN / name).read_text()
+    for old, new in edits:
+        assert text.count(old) == 1, f"{name} has this {text.count(old)} times: {old}"
+        text = text.replace(old, new)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text(text)
+    return folder / name
+
+
+def start(
+    command: list, script: Path, *flags, check: bool = True, timeout: float = 240, **env: str
+) -> Run:
+    """Run a copied script to its end, in its folder, with one thread a rank.
+
+    command: what starts it, such as torchrun(2). env: variables beside the environment's own,
+    of which nothing of a launcher or of this project is left.
+    """
+    absent = script.parent / "absent"
+    absent.mkdir(exist_ok=True)
+    for module in ABSENT:
+        (absent / f"{module}.py").write_text(f"raise ModuleNotFoundError({module!r})\n")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(OTHERS)}
+    kept["PYTHONPATH"] = str(absent)
+    words = [*command, script.name, "--threads-per-rank", "1", *flags]
+    return finish(words, check, timeout, cwd=script.parent, env=kept | env)
+
+
+def dies(step: int, condition: str) -> tuple[str, str]:
+    """An edit of a copied script: where the condition holds, it is killed after that step."""
+    count, more = "            step += 1\n", " " * 16
+    kill = f"            if step == {step} and {condition}:\n{more}os.kill(os.getpid(), 9)\n"
+    return count, count + kill
+
+
+def channels(digits: Path) -> list:
+    """The flags that name the two channels of a data set."""
+    return ["--training", digits / "training", "--test", digits / "test"]
 
 
 @pytest.fixture(scope="session")
@@ -100,19 +169,17 @@ def digits(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def run(digits, tmp_path):
-    """Run a command to its end; fail the test if it fails, unless check=False."""
+    """Run a command to its end with SageMaker's variables, and nothing left of another launcher."""
 
     def run(*command, check=True, timeout=120, **env) -> Run:
-        done = subprocess.run(
-            [str(part) for part in command],
-            env=script_env(digits, tmp_path / "model", **env),
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-        )
-        if check and done.returncode:
-            pytest.fail(f"status {done.returncode}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}")
-        return Run(done.returncode, done.stdout, done.stderr)
+        others = ("SM_", "TF_CONFIG", "OMPI_")
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(others)}
+        ours = {
+            "SM_CHANNEL_TRAINING": str(digits / "training"),
+            "SM_CHANNEL_TEST": str(digits / "test"),
+            "SM_MODEL_DIR": str(tmp_path / "model"),
+        }
+        return finish(command, check, timeout, env=kept | ours | env)
 
     return run
 
@@ -126,27 +193,12 @@ def ten_steps(digits, common_folder) -> list[np.ndarray]:
     import torch
 
     folder = common_folder / "ten-steps"
-    folder.mkdir(exist_ok=True)
     with FileLock(f"{folder}.lock"):
-        if not (folder / "model.pt").exists():
-            command = [sys.executable, SCRIPTS / "train" / "train_torch.py", *TEN_STEPS]
-            subprocess.run(command, env=script_env(digits, folder), check=True)
-    saved = torch.load(folder / "model.pt", weights_only=True)["state_dict"]
+        if not (folder / "model" / "model.pt").exists():
+            script = copied("train_torch.py", folder)
+            start(alone(), script, *TEN_STEPS, *channels(digits))
+    saved = torch.load(folder / "model" / "model.pt", weights_only=True)["state_dict"]
     return [value.numpy() for value in saved.values()]
-
-
-def check_equals(reference: list, folder: Path, ranks: int, tolerance: float) -> None:
-    """The ranks' weights are the same to the last bit, and the reference's within `tolerance`."""
-    first = weights(folder, 0)
-    for rank in range(1, ranks):
-        assert largest_difference(first, weights(folder, rank)) == 0, f"rank {rank} differs"
-    assert largest_difference(reference, first) <= tolerance
-
-
-def weights(folder: Path, rank: int = 0) -> list[np.ndarray]:
-    """The weights that --dump-weights wrote."""
-    with np.load(folder / f"rank-{rank}.npz") as saved:
-        return [saved[name] for name in sorted(saved.files)]
 
 
 def largest_difference(one: list[np.ndarray], other: list[np.ndarray]) -> float:

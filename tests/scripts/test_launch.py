@@ -1,5 +1,6 @@
 """The files of scripts/launch: what can be checked of them without their clusters."""
 
+import os
 import re
 import shlex
 import subprocess
@@ -9,31 +10,41 @@ from pathlib import Path
 import psutil
 import pytest
 import yaml
-from test_train_torch import free_port, module
-from train_harness import TRAIN, channels, copied, start
+from script_harness import TRAIN, channels, copied, free_port, start
+from test_train_torch import module
 
 LAUNCH = TRAIN.parent / "launch"
 # What stands in the place of ssh: it is called with a host and a command.
 SSH = '#!/bin/bash\n[[ $1 == 127.0.0.? ]] || exit 255\nexec bash -c "$2"\n'
+TORCHRUN = '#!/bin/bash\necho "torchrun $*"\nexec sleep "$SECONDS_TO_RUN"\n'
 
 
 @pytest.fixture
 def ssh(tmp_path, digits):
     """Run ssh.sh for some hosts, all of which are this machine."""
 
-    def ssh(hosts: str):
+    def ssh(hosts: str, **env: str):
         copied("train_torch_ddp.py", tmp_path)
         script = tmp_path / "ssh.sh"
         script.write_text((LAUNCH / "ssh.sh").read_text())
-        (tmp_path / "remote").write_text(SSH)
-        (tmp_path / "remote").chmod(0o755)
-        env = {"HOSTS": hosts, "REMOTE": str(tmp_path / "remote"), "PORT": free_port()}
+        for name, text in {"remote": SSH, "bin/torchrun": TORCHRUN}.items():
+            (tmp_path / name).parent.mkdir(exist_ok=True)
+            (tmp_path / name).write_text(text)
+            (tmp_path / name).chmod(0o755)
+        env |= {"HOSTS": hosts, "REMOTE": str(tmp_path / "remote"), "PORT": free_port()}
         flags = ["--max-steps", "3", *channels(digits)]
         return start(["bash"], script, *flags, check=False, **env)
 
     return ssh
 
 
+def stub(tmp_path, seconds: int) -> dict[str, str]:
+    """Variables with which torchrun only says how it was called, and runs so long."""
+    path = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
+    return {"PATH": path, "SECONDS_TO_RUN": str(seconds)}
+
+
+@pytest.mark.soak
 def test_ssh_starts_a_rank_on_each_host(ssh):
     done = ssh("127.0.0.1 127.0.0.1")
     assert done.code == 0, done.stderr
@@ -41,9 +52,19 @@ def test_ssh_starts_a_rank_on_each_host(ssh):
     assert len(done.hashes) == 2 and len(set(done.hashes.values())) == 1
 
 
+def test_ssh_starts_torchrun_on_each_host(ssh, tmp_path):
+    done = ssh("127.0.0.1 127.0.0.2", RANKS_PER_HOST="4", **stub(tmp_path, 0))
+    assert done.code == 0, done.stderr
+    for number, line in enumerate(sorted(done.stdout.splitlines())):
+        words = line.split()
+        first = ["--nnodes", "2", "--node_rank", str(number), "--nproc_per_node", "4"]
+        assert words[1:9] == [*first, "--master_addr", "127.0.0.1"]
+        assert words[11:16] == ["train_torch_ddp.py", "--threads-per-rank", "1", "--max-steps", "3"]
+
+
 def test_ssh_fails_with_a_host_that_cannot_be_reached(ssh, tmp_path):
     """And does not wait for it: the rest is ended."""
-    assert ssh("127.0.0.1 elsewhere").code == 255
+    assert ssh("127.0.0.1 elsewhere", **stub(tmp_path, 600)).code == 255
     folder, deadline = str(tmp_path), time.monotonic() + 30
     while left := [one for one in psutil.process_iter() if in_folder(one, folder)]:
         assert time.monotonic() < deadline, left

@@ -1,29 +1,46 @@
-"""The parameter server from scratch: what it trains, how stale, how many bytes."""
+"""The parameter server from scratch: what it trains, how stale, how many bytes.
+
+And lesson 01's experiments, of which some stand on it. All run on the same five ranks.
+"""
 
 import sys
 from collections import Counter
+from itertools import pairwise
 
+import numpy as np
 import pytest
-from script_harness import (
-    DEMOS,
-    HERE,
-    TEN_STEPS,
-    largest_difference,
-    torchrun,
-    weights,
-)
+from script_harness import DEMOS, TEN_STEPS, largest_difference
 
-SERVER = DEMOS / "parameter_server.py"
+from workshop.launch.ranks import start_ranks
+
 # As for DDP: float32 sums in another order. A server that doesn't wait differs by 1e-3 and more.
 TOLERANCE = 3e-7
+UPDATES, RATE = 12, 0.5
 
 
-def check_staleness(pushes: list[dict]) -> None:
+@pytest.fixture(scope="module")
+def ranks():
+    with start_ranks(5) as started:
+        yield started
+
+
+@pytest.fixture
+def serve(ranks, digits):
+    """Train with the words of a command line; what the server saw."""
+
+    def serve(*words, function="parameter_server:train_with"):
+        data = ["--training", str(digits / "training"), "--test", str(digits / "test")]
+        return ranks.run(function, *data, *words, timeout=120)[0]
+
+    return serve
+
+
+def check_staleness(pushes: list) -> None:
     """A gradient is as stale as there were pushes of others since the worker's last one."""
     last: dict[int, int] = {}
-    for number, push in enumerate(pushes):
-        assert push["staleness"] == number - last.get(push["worker"], -1) - 1, number
-        last[push["worker"]] = number
+    for number, (worker, staleness, *_) in enumerate(pushes):
+        assert staleness == number - last.get(worker, -1) - 1, number
+        last[worker] = number
 
 
 def check_bytes(served: dict, parameters: int, workers: int, steps: int) -> None:
@@ -34,49 +51,124 @@ def check_bytes(served: dict, parameters: int, workers: int, steps: int) -> None
 
 
 @pytest.mark.parametrize("workers", [1, 4])
-def test_a_server_that_waits_trains_what_one_process_trains(run, ten_steps, tmp_path, workers):
-    done = run(*torchrun(workers + 1), SERVER, *TEN_STEPS, "--dump-weights", tmp_path)
-    assert largest_difference(ten_steps, weights(tmp_path)) <= TOLERANCE
-    pushes = done.events("push")
-    assert {push["staleness"] for push in pushes} == {0}
-    assert Counter(push["worker"] for push in pushes) == dict.fromkeys(range(1, workers + 1), 10)
-    check_bytes(done.events("served")[0], sum(w.size for w in ten_steps), workers, 10)
+def test_a_server_that_waits_trains_what_one_process_trains(serve, ten_steps, workers):
+    served = serve(*TEN_STEPS, "--workers", str(workers))
+    assert largest_difference(ten_steps, served["weights"]) <= TOLERANCE
+    assert {staleness for _, staleness, *_ in served["pushes"]} == {0}
+    pushes = Counter(worker for worker, *_ in served["pushes"])
+    assert pushes == dict.fromkeys(range(1, workers + 1), 10)
+    check_bytes(served, sum(w.size for w in ten_steps), workers, 10)
 
 
-def test_the_comparison_finds_a_server_that_does_not_wait(run, ten_steps, tmp_path):
-    done = run(*torchrun(3), HERE / "broken_server.py", *TEN_STEPS, "--dump-weights", tmp_path)
-    assert largest_difference(ten_steps, weights(tmp_path)) > 1000 * TOLERANCE
-    assert any(push["staleness"] for push in done.events("push"))
+def train_without_waiting(*words):
+    """The sync mode of a server that applies each gradient as it comes."""
+    import parameter_server
+
+    waits, parameter_server.serve_sync = parameter_server.serve_sync, parameter_server.serve_async
+    try:
+        return parameter_server.train_with(*words)
+    finally:
+        parameter_server.serve_sync = waits
 
 
-def test_async_goes_on_without_the_slow_worker(run, digits, tmp_path):
+def test_the_comparison_finds_a_server_that_does_not_wait(serve, ten_steps):
+    served = serve(*TEN_STEPS, "--workers", "2", function=train_without_waiting)
+    assert largest_difference(ten_steps, served["weights"]) > 1000 * TOLERANCE
+    assert any(staleness for _, staleness, *_ in served["pushes"])
+
+
+def test_async_goes_on_without_the_slow_worker(serve):
     options = ["--mode", "async", "--workers", "3", "--slow-ms", "50", "--epochs", "10"]
-    options += ["--global-batch-size", "63"]
-    done = run(*torchrun(5), SERVER, *options)  # one rank more than needed
-    pushes, served = done.events("push"), done.events("served")[0]
+    served = serve(*options, "--global-batch-size", "63")  # one rank more than needed
+    pushes = served["pushes"]
     assert len(pushes) == 3 * 220
     check_staleness(pushes)
-    share = Counter(push["worker"] for push in pushes)
+    share = Counter(worker for worker, *_ in pushes)
     assert set(share) == {1, 2, 3}
     assert share[3] < min(share[1], share[2]) / 2
-    mean = {w: sum(p["staleness"] for p in pushes if p["worker"] == w) / share[w] for w in share}
+    mean = {w: sum(s for worker, s, *_ in pushes if worker == w) / share[w] for w in share}
     assert mean[3] > 2 * max(mean[1], mean[2])
     check_bytes(served, 13_706, 3, 220)
     assert served["accuracy"] >= 0.85
-    first, last = pushes[:22], pushes[-22:]
-    assert sum(push["loss"] for push in last) < sum(push["loss"] for push in first) / 2
-
-
-def test_the_check_of_staleness_finds_wrong_numbers():
-    right = [(1, 0), (2, 1), (1, 1), (1, 0), (2, 2)]
-    pushes = [{"worker": worker, "staleness": stale} for worker, stale in right]
-    check_staleness(pushes)
-    pushes[4]["staleness"] = 1
-    with pytest.raises(AssertionError):
-        check_staleness(pushes)
+    losses = [loss for *_, loss, _ in pushes]
+    assert sum(losses[-22:]) < sum(losses[:22]) / 2
 
 
 def test_says_how_many_ranks_it_needs(run):
-    done = run(sys.executable, SERVER, check=False)
+    done = run(sys.executable, DEMOS / "parameter_server.py", check=False)
     assert done.code == 1
     assert "start more ranks" in done.stderr.splitlines()[-1]
+
+
+# parallel/stale.py: the same server, and softmax regression on all images in each update
+
+
+@pytest.fixture(scope="module")
+def data():
+    random = np.random.default_rng(0)
+    pixels = random.random((60, 64), dtype=np.float32)
+    return pixels, random.integers(10, size=60)
+
+
+@pytest.fixture
+def train(ranks, data):
+    """Run the server and four workers, each with a quarter of the images; what each returned."""
+
+    def train(together, updates, pause):
+        pixels, labels = data
+        parts = [None, *((pixels[worker::4], labels[worker::4]) for worker in range(4))]
+        return ranks.run_each("parallel.stale:train", parts, together, updates, RATE, pause)
+
+    return train
+
+
+def one_process(pixels, labels):
+    """Softmax regression by gradient descent on all images, in numpy; the weights at the end.
+
+    As a vector: those of the pixels, class by class, then the biases.
+    """
+    weights = np.zeros((65, 10))
+    inputs = np.hstack([pixels, np.ones((len(pixels), 1))])
+    for _ in range(UPDATES):
+        scores = np.exp(inputs @ weights)
+        wrong = scores / scores.sum(1, keepdims=True) - np.eye(10)[labels]
+        weights -= RATE * inputs.T @ wrong / len(labels)
+    return np.concatenate([weights[:-1].T.ravel(), weights[-1]])
+
+
+def test_sync_updates_are_those_of_one_process(ranks, train, data):
+    records, *others = train(True, UPDATES, [0, 0, 0, 0, 0.005])
+    assert len(records) == UPDATES
+    for computed, pause in zip(others, (0, 0, 0, 0.005), strict=True):
+        assert len(computed) == UPDATES
+        assert all(ended - began >= pause for began, ended in computed)
+        assert all(a[1] <= b[0] for a, b in pairwise(computed))
+    assert all(one["staleness"] == 0 and one["worker"] == 0 for one in records)
+    assert np.allclose(records[-1]["weights"], one_process(*data), atol=1e-5)
+    losses = ranks.run("parallel.stale:losses", records, *data)[0]
+    assert len(losses) == UPDATES and losses[-1] < losses[0]
+
+
+def test_async_updates_come_from_one_worker_each_and_get_stale(train, data):
+    records = train(False, UPDATES, [0, 0.002, 0.002, 0.002, 0.1])[0]
+    assert len(records) == UPDATES
+    assert {one["worker"] for one in records} <= {1, 2, 3, 4}
+    assert all(one["staleness"] >= 0 for one in records)
+    by_worker = [sum(one["worker"] == worker for one in records) for worker in (1, 4)]
+    assert by_worker[0] > by_worker[1], "the slow worker made more updates than the fast one"
+    assert not np.allclose(records[-1]["weights"], one_process(*data), atol=1e-3)
+
+
+def rates(setting, steps):
+    from parallel.large_batch import rate_at
+
+    return [rate_at(step, setting, steps_per_epoch=5) for step in steps]
+
+
+def test_the_rate_rises_in_a_line_and_stays(ranks):
+    setting = {"learning_rate": 0.16, "first_rate": 0.02, "warmup_epochs": 2}
+    steps = [0, 5, 10, 11, 1000]
+    found = ranks.run(rates, setting, steps)[0]
+    assert found == pytest.approx([0.02, 0.09, 0.16, 0.16, 0.16])
+    found = ranks.run(rates, setting | {"warmup_epochs": 0}, steps)[0]
+    assert found == pytest.approx([0.16] * 5)

@@ -13,7 +13,7 @@ from script_harness import DEMOS, LAUNCHER
 pytestmark = pytest.mark.timeout(600)
 
 
-@pytest.mark.slow
+@pytest.mark.soak  # lesson 03 runs it as a job
 def test_hosts_without_a_strategy_train_alone(run, tmp_path):
     """Half of the digits each, a model each, and nothing looks wrong."""
     by_class = ["--shard-by", "class", "--log-every", "0", "--epochs", "12"]

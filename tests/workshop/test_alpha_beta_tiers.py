@@ -8,7 +8,6 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from workshop.launch.ranks import start_ranks
 from workshop.measure import all_reduces, alpha_beta
 from workshop.measure.all_reduces import Placement
 from workshop.measure.alpha_beta import Link, SharedLinks, TwoTiers, estimated_seconds
@@ -74,25 +73,6 @@ def test_gloos_ring_has_two_segments_of_at_most_a_mebibyte_on_their_way():
             "ring", n_bytes, 8
         )
     assert all_reduces.rounds("gloo", 0, 1) == [] and len(all_reduces.rounds("gloo", 8, 3)) == 4
-
-
-def traffic_with(ranks_per_instance, algorithm, n_bytes, world_size):
-    import os
-
-    from collectives import timing
-
-    os.environ["LOCAL_WORLD_SIZE"] = str(ranks_per_instance)
-    return timing.count_traffic(algorithm, n_bytes, world_size)
-
-
-def test_real_ranks_pass_the_models_bytes():
-    with start_ranks(4) as ranks:
-        for per_instance, size in [(1, 3), (1, 4), (2, 4), (4, 4)]:
-            for name in ("blind_ring", "two_tier", "herring"):
-                found = ranks.run(traffic_with, per_instance, name, 4 * 720, size)
-                passed = [(one["sent_bytes"], one["received_bytes"]) for one in found if one]
-                place = {"instances": size // per_instance, "ranks_per_instance": per_instance}
-                assert passed == all_reduces.bytes_by_rank(name, 4 * 720, **place), (name, place)
 
 
 def test_all_messages_that_leave_an_instance_share_its_link():

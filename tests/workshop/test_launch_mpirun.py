@@ -32,16 +32,18 @@ def ranks_that_sleep(running, count=2):
 SLEEP = "print('pid', os.getpid(), flush=True); time.sleep(600)"
 
 
-def test_each_line_is_shown_with_its_rank(capsys):
-    done = mpirun(3, *python("print('I am', rank); print('oops', file=sys.stderr)"))
-    assert sorted((line.rank, line.text) for line in done.lines if not line.error) == [
-        (0, "I am 0"),
-        (1, "I am 1"),
-        (2, "I am 2"),
-    ]
+def test_each_line_is_shown_with_its_rank_and_records_become_a_table(capsys):
+    say = 'print(\'{"event": "x", "value": %d}\' % (10 * rank))'
+    text = f"{say}; print('I am', rank, os.environ['COLOUR']); print('oops', file=sys.stderr)"
+    done = mpirun(3, *python(text), COLOUR="green")
     assert [line.text for line in done.lines if line.error] == ["oops"] * 3
     out = capsys.readouterr().out
-    assert out.startswith("$ mpirun -np 3 ") and "[1] I am 1\n" in out and "[2] oops\n" in out
+    assert out.startswith("$ COLOUR=green mpirun -np 3 ")
+    assert "[1] I am 1 green\n" in out and "[2] oops\n" in out
+    table = done.table("x")
+    assert table["rank"].tolist() == [0, 1, 2] and table["value"].tolist() == [0, 10, 20]
+    with pytest.raises(ValueError, match=r"No rank printed a record 'y'.*\['x'\]"):
+        done.table("y")
 
 
 def test_only_the_command_is_shown_if_so_asked(capsys):
@@ -55,25 +57,11 @@ def test_the_ranks_are_of_one_world():
     assert [line.text for line in done.lines] == ["4 6"] * 4
 
 
-def test_records_become_a_table_by_rank():
-    say = 'print(\'{"event": "x", "value": %d}\' % (10 * rank))'
-    done = mpirun(3, *python(f"{say}; print('no record')"), show=False)
-    table = done.table("x")
-    assert table["rank"].tolist() == [0, 1, 2] and table["value"].tolist() == [0, 10, 20]
-    with pytest.raises(ValueError, match=r"No rank printed a record 'y'.*\['x'\]"):
-        done.table("y")
-
-
 def test_lines_of_several_ranks_do_not_mix():
     done = mpirun(2, *python("[print(rank, 'x' * 300) for _ in range(500)]"), show=False)
     expected = {0: "0 " + "x" * 300, 1: "1 " + "x" * 300}
     assert len(done.lines) == 1000
     assert all(line.text == expected[line.rank] for line in done.lines)
-
-
-def test_every_rank_gets_the_variables():
-    done = mpirun(2, *python("print(os.environ['COLOUR'])"), show=False, COLOUR="green")
-    assert [line.text for line in done.lines] == ["green", "green"]
 
 
 def test_a_rank_that_fails_is_named_with_its_last_words():
@@ -93,20 +81,13 @@ def test_a_program_that_is_not_there():
         mpirun(2, "no-such-program", show=False)
 
 
-def test_ranks_that_never_end_are_ended():
-    running = start(2, *python(SLEEP))
-    pids = ranks_that_sleep(running)
-    with pytest.raises(ProcessFailed, match=r"After 0\.1 s they had not ended"):
-        running.wait(timeout=0.1)
-    wait_until_gone(pids)
-
-
-def test_end_ends_stopped_and_stubborn_ranks():
+def test_ranks_that_never_end_are_ended_the_stopped_and_stubborn_too():
     ignore = "signal.signal(signal.SIGTERM, signal.SIG_IGN)"
     running = start(2, *python(f"{ignore}; {SLEEP}"))
     pids = ranks_that_sleep(running)
     os.kill(pids[0], signal.SIGSTOP)
-    running.end()
+    with pytest.raises(ProcessFailed, match=r"After 0\.1 s they had not ended"):
+        running.wait(timeout=0.1)
     assert not running.alive
     wait_until_gone(pids)
     running.end()  # once more does no harm
@@ -165,12 +146,9 @@ def test_the_command_is_shown_as_one_would_type_it():
     assert shown == 'TRACE=trace.json mpirun -np 2 python train.py --name "two words"'
 
 
-@pytest.mark.parametrize("count", [0, 65])
-def test_a_senseless_count_is_refused(count):
-    with pytest.raises(ValueError, match="1 to 64"):
-        mpirun(count, "python", "-V")
-
-
-def test_a_command_is_needed():
+def test_a_senseless_call_is_refused():
+    for count in (0, 65):
+        with pytest.raises(ValueError, match="1 to 64"):
+            mpirun(count, "python", "-V")
     with pytest.raises(ValueError, match="needs a command"):
         mpirun(2)

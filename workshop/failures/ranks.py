@@ -14,9 +14,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from workshop.failures.reproduction import CheckResult, Failure, first_line
-from workshop.launch.loopback import INTERFACE, free_port
 from workshop.launch.mpirun import line_of_rank, mpirun_command
-from workshop.launch.processes import TORCHRUN
+from workshop.launch.processes import INTERFACE, TORCHRUN, free_port
 from workshop.launch.supervisor import Line, Processes
 from workshop.paths import DATA, DEMOS, ROOT
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from local_sagemaker import daemon
 from workshop.launch.horovod import horovod_status
-from workshop.launch.loopback import INTERFACE, free_port
+from workshop.launch.processes import INTERFACE, free_port
 
 # A rank that waits gives its core to others. By default it spins, which is right only where
 # every rank has a core of its own.

@@ -9,7 +9,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -90,28 +89,15 @@ def packages() -> CheckResult:
 
 
 def compiler() -> CheckResult:
-    """Compile a line of C++. Only Horovod needs it, and only while it is built."""
-    asked = (os.environ.get("CXX") or "").split()
-    names = asked[:1] or ["g++", "c++", "clang++"]
-    program = next((path for path in map(shutil.which, names) if path), None)
-    if program and compiles(program):
+    """Only Horovod needs one, and only while it is built, which then says what it lacks."""
+    names = [*(os.environ.get("CXX") or "").split()[:1], "g++", "c++", "clang++"]
+    program = next(filter(None, map(shutil.which, names)), None)
+    if program:
         version = subprocess.run([program, "--version"], capture_output=True, text=True).stdout
         return ok(version.splitlines()[0] if version else program)
     if horovod_status().available:
-        return ok("none that works; not needed now, Horovod is built")
-    why = f"{program} cannot compile a line of C++" if program else "none found"
-    return warn(why, "sudo apt-get install g++ make (macOS: xcode-select --install)")
-
-
-def compiles(program: str) -> bool:
-    with tempfile.TemporaryDirectory() as folder:
-        source = Path(folder) / "try.cc"
-        source.write_text("#include <vector>\nint main() { return std::vector<int>().size(); }\n")
-        command = [program, str(source), "-o", str(Path(folder) / "try")]
-        try:
-            return subprocess.run(command, capture_output=True, timeout=60).returncode == 0
-        except (OSError, subprocess.SubprocessError):
-            return False
+        return ok("none; not needed now, Horovod is built")
+    return warn("none found", "sudo apt-get install g++ make (macOS: xcode-select --install)")
 
 
 def horovod() -> CheckResult:

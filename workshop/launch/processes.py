@@ -1,18 +1,30 @@
-"""Run independent processes of this machine, torchrun among them, and read their JSON lines."""
+"""Run independent processes of this machine, torchrun among them, and read their JSON lines.
+
+And where ranks that all run here meet: an interface and a port.
+"""
 
 from __future__ import annotations
 
 import os
+import socket
 import sys
 from pathlib import Path
 
-from workshop.launch.loopback import INTERFACE, free_port
 from workshop.launch.supervisor import Processes, ProcessFailed
 from workshop.output import event
 
-__all__ = ["TORCHRUN", "ProcessFailed", "free_port", "run_together"]
+__all__ = ["INTERFACE", "TORCHRUN", "ProcessFailed", "free_port", "run_together"]
 
+# What gloo must be told; it would otherwise take the address of this machine's name.
+INTERFACE = "lo0" if sys.platform == "darwin" else "lo"
 TORCHRUN = (sys.executable, "-m", "torch.distributed.run")  # what the command torchrun runs
+
+
+def free_port() -> int:
+    """A TCP port of this machine that nobody listens on at the moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
 
 
 def run_together(*commands: list, timeout: float = 120, folder: Path | None = None) -> list[dict]:

@@ -25,7 +25,7 @@ from typing import Any
 
 import cloudpickle
 
-from workshop.launch.loopback import INTERFACE
+from workshop.launch.processes import INTERFACE
 from workshop.launch.supervisor import Processes, ProcessFailed
 from workshop.paths import DEMOS
 

@@ -1,18 +1,14 @@
-"""Measure the two tiers of a job's network, inside an instance and across; count what crosses.
+"""Measure the two tiers of a job's network, inside an instance and across.
 
 Every function is called on all ranks. Which rank is on which instance: see placement.py.
 """
-
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import torch
 import torch.distributed as dist
 
 from collectives import wire
-from collectives.placement import RANKS_PER_INSTANCE, equal_instances, instance_of, instances
-from collectives.timing import algorithm_of, seconds_of, there_and_back
+from collectives.placement import equal_instances, instance_of
+from collectives.timing import seconds_of, there_and_back
 
 TIERS = ("inside", "across")
 
@@ -62,33 +58,6 @@ def slowest(seconds: list[float]) -> list[float]:
     values = torch.tensor(seconds, dtype=torch.float64)
     dist.all_reduce(values, dist.ReduceOp.MAX)
     return values.tolist()
-
-
-def bytes_across(algorithm: str, n_bytes: int, ranks_per_instance: int) -> int:
-    """Bytes that this rank sends to other instances in one all-reduce of n_bytes of float32.
-
-    ranks_per_instance: how the ranks are thought to be placed; all may be on one machine.
-    algorithm: a file of this folder, because what torch's own sends is not counted.
-    """
-    with placed(ranks_per_instance):
-        mine = instance_of(dist.get_rank(), instances())
-        wire.start_counting()
-        algorithm_of(algorithm)(torch.zeros(n_bytes // 4))
-    return sum(sent for rank, sent in wire.sent_to.items() if rank not in mine)
-
-
-@contextmanager
-def placed(ranks_per_instance: int) -> Iterator[None]:
-    """Inside the `with`, algorithms take the ranks for placed so, whatever the launcher said."""
-    name = RANKS_PER_INSTANCE[0]
-    before = os.environ.get(name)
-    os.environ[name] = str(ranks_per_instance)
-    try:
-        yield
-    finally:
-        os.environ.pop(name)
-        if before is not None:
-            os.environ[name] = before
 
 
 def _ring_of(tier: str, places: list[list[int]], rank: int) -> list[int]:

@@ -3,7 +3,6 @@
 A rank's number is its place in `group`, as torch.distributed.new_group made it; None: all ranks.
 """
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from threading import Lock
@@ -26,13 +25,12 @@ class Traffic:
 
 traffic = Traffic()
 _counting = Lock()  # an algorithm may send from several threads
-sent_to: Counter[int] = Counter()  # bytes, by the receiver's number among all ranks
 
 
 def send(tensor: torch.Tensor, to: int, group=None) -> None:
     """Send to one rank; return when it has taken the whole tensor. An empty one is not sent."""
     if tensor.numel():
-        _count_sent(tensor, to, group)
+        _count_sent(tensor)
         dist.send(tensor, _number_among_all(to, group), group)
 
 
@@ -83,14 +81,12 @@ def flat(tensor: torch.Tensor) -> torch.Tensor:
 
 def start_counting() -> None:
     """Set this rank's traffic to nothing."""
-    sent_to.clear()
     for name in asdict(traffic):
         setattr(traffic, name, 0)
 
 
-def _count_sent(tensor: torch.Tensor, to: int, group) -> None:
+def _count_sent(tensor: torch.Tensor) -> None:
     with _counting:
-        sent_to[_number_among_all(to, group)] += tensor.nbytes
         traffic.sent_bytes += tensor.nbytes
         traffic.messages_sent += 1
 

@@ -1,11 +1,10 @@
 """Command-line arguments of the demonstrations that train, with SageMaker's variables as defaults.
 
-On an instance SageMaker sets them; elsewhere
-the defaults point at the data and build folders beside `scripts/`.
+On an instance SageMaker sets them; elsewhere the defaults point at the data and build folders
+beside `scripts/`.
 """
 
 import argparse
-import json
 import math
 import os
 from pathlib import Path
@@ -91,24 +90,12 @@ def parser_for(script: str, description: str) -> argparse.ArgumentParser:
     add("--test", type=Path, default=Path(env("SM_CHANNEL_TEST", _DIGITS / "test")))
     local_model = _BESIDE_SCRIPTS / "build" / "model" / Path(script).stem
     add("--save-to", type=folder, default=Path(env("SM_MODEL_DIR", local_model)))
-    add("--dump-weights", type=folder, help="folder for every rank's final weights, rank-R.npz")
     parser.add_argument(
         "--model_dir",
         help="accepted because the SDK's TensorFlow estimator always sends it (often an S3 "
         "address); not used: SageMaker itself uploads what lies in --save-to",
     )
     return parser
-
-
-def first_instance() -> str | None:
-    """Return the host name of the job's first instance; None outside a job."""
-    hosts = json.loads(os.environ.get("SM_HOSTS", "[]"))
-    return hosts[0] if hosts else None
-
-
-def network_interface() -> str:
-    """Return the name of the interface to other instances."""
-    return os.environ.get("SM_NETWORK_INTERFACE_NAME", "eth0")
 
 
 def local_batch_size(global_batch_size: int, world_size: int) -> int:

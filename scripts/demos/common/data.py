@@ -1,8 +1,5 @@
 """Read a channel, and divide training into epochs of whole global batches."""
 
-import tokenize
-import zipfile
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,11 +8,7 @@ import numpy as np
 from common.errors import ScriptError
 
 CLASSES = 10
-SMALLEST = 4  # pixels of an image's side
-# What numpy raises for a file that is cut off, empty, of another form, or whose header asks for
-# more memory than there is.
-DAMAGED = (KeyError, ValueError, OSError, EOFError, TypeError, AttributeError, MemoryError)
-DAMAGED += (zipfile.BadZipFile, zlib.error, tokenize.TokenError, SyntaxError)
+SMALLEST = 4  # pixels of an image's side: the model halves them twice
 
 
 def load_channel(folder: Path, like: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -31,56 +24,27 @@ def load_channel(folder: Path, like: np.ndarray | None = None) -> tuple[np.ndarr
     Raises:
         ScriptError: no part is there, or a part is not what a channel holds.
     """
-    parts = sorted(Path(folder).glob("part-*.npz"))
-    if not parts:
+    try:
+        parts = [np.load(path) for path in sorted(Path(folder).glob("part-*.npz"))]
+        images, labels = (np.concatenate([p[key] for p in parts]) for key in ("images", "labels"))
+        assert images.dtype == np.uint8 and images.ndim == 4, f"{images.dtype}{images.shape}"
+        assert min(images.shape[1:3]) >= SMALLEST, f"images of {images.shape[1:]}"
+        assert labels.shape == images.shape[:1], f"{len(labels)} labels of {len(images)} images"
+        assert np.issubdtype(labels.dtype, np.integer), f"labels {labels.dtype}"
+        assert 0 <= labels.min() <= labels.max() < CLASSES, f"labels up to {labels.max()}"
+    except Exception as error:  # no files, damaged files, or files of something else
         raise ScriptError(
-            f"no part-*.npz in {folder}. Make the default data with `python -m data_prep digits` "
-            "(run it beside the scripts folder), or point --training and --test (on SageMaker: "
-            "the channels 'training' and 'test') at data in that form"
-        )
-    loaded = [_load_part(path) for path in parts]
-    if len({images.shape[1:] for images, _ in loaded}) > 1:
-        raise ScriptError(f"the parts in {folder} hold images of different sizes")
-    images, labels = (np.concatenate(arrays) for arrays in zip(*loaded, strict=True))
-    _check(folder, images, like)
-    return images, labels
-
-
-def _check(folder: Path, images: np.ndarray, like: np.ndarray | None) -> None:
-    if not len(images):
-        raise ScriptError(
-            f"{folder} has no examples; prepare the data again, or point --training "
-            "and --test at other data"
-        )
-    if min(images.shape[1:3]) < SMALLEST:
-        raise ScriptError(
-            f"{folder} holds images of {images.shape[1:]}; expected at least "
-            f"{SMALLEST} x {SMALLEST} pixels, since the model halves them twice"
-        )
+            f"{folder} can't be used ({error!r}). Expected: part-*.npz with images, uint8 "
+            f"(n, height, width, channels), {SMALLEST} x {SMALLEST} pixels or more, and labels "
+            "(n,), 0 to 9. Run `python -m data_prep digits` beside the scripts folder, or point "
+            "--training and --test (on SageMaker: the channels 'training' and 'test') at such "
+            "folders"
+        ) from error
     if like is not None and images.shape[1:] != like.shape[1:]:
         raise ScriptError(
             f"{folder} holds images of {images.shape[1:]}, and those to train on are "
             f"{like.shape[1:]}; point --training and --test at channels of one data set"
         )
-
-
-def _load_part(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    try:
-        with np.load(path) as part:
-            images, labels = part["images"], part["labels"]
-    except DAMAGED as error:
-        raise ScriptError(
-            f"{path} can't be read: {error}. Expected an .npz file with the arrays 'images' and "
-            "'labels'; prepare the data again"
-        ) from error
-    right = images.ndim == 4 and images.dtype == np.uint8 and labels.shape == images.shape[:1]
-    if not right or not np.issubdtype(labels.dtype, np.integer):
-        raise ScriptError(
-            f"{path} holds images {images.dtype}{images.shape} and labels {labels.dtype}"
-            f"{labels.shape}; expected uint8 (n, height, width, channels) and int64 (n,)"
-        )
-    if labels.size and not 0 <= labels.min() <= labels.max() < CLASSES:
-        raise ScriptError(f"{path} has labels outside 0 to {CLASSES - 1}")
     return images, labels.astype(np.int64)
 
 

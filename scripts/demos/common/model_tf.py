@@ -1,6 +1,5 @@
 """The classifier in TensorFlow: build, train on, measure, save."""
 
-import os
 import shutil
 from pathlib import Path
 
@@ -11,15 +10,11 @@ from common.data import CLASSES
 from common.keras2 import tf
 
 
-def prepare(args, local_rank: int = 0, ranks_here: int = 1, peers: int = 0) -> None:
-    """Set seeds and threads, and give each rank of a machine its own GPU. Call it first.
-
-    peers: processes whose requests TensorFlow itself answers here (a parameter server's
-    workers and coordinator). Each needs a thread that may wait: with fewer, all wait for ever.
-    """
+def prepare(args, local_rank: int = 0, ranks_here: int = 1) -> None:
+    """Set seeds and threads, and give each rank of a machine its own GPU. Call it first."""
     threads = threads_per_rank(args.threads_per_rank, ranks_here)
     tf.config.threading.set_intra_op_parallelism_threads(threads)
-    tf.config.threading.set_inter_op_parallelism_threads(max(threads, peers + 1))
+    tf.config.threading.set_inter_op_parallelism_threads(threads)
     gpus = tf.config.list_physical_devices("GPU")
     if gpus:
         tf.config.set_visible_devices(gpus[local_rank % len(gpus)], "GPU")
@@ -84,11 +79,7 @@ def save_model(model, folder: Path) -> None:
     def predict(images):
         return {"probabilities": tf.nn.softmax(model(images, training=False))}
 
-    folder = Path(folder)
-    partial, final = folder / f".partial-{os.getpid()}", folder / "1"
-    try:
-        tf.saved_model.save(model, str(partial), signatures={"serving_default": predict})
-        shutil.rmtree(final, ignore_errors=True)
-        partial.replace(final)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+    partial, final = Path(folder, ".partial"), Path(folder, "1")
+    tf.saved_model.save(model, str(partial), signatures={"serving_default": predict})
+    shutil.rmtree(final, ignore_errors=True)
+    partial.replace(final)

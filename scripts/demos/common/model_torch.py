@@ -1,7 +1,5 @@
-"""The classifier in PyTorch: build, measure, save, load."""
+"""The classifier in PyTorch: build, measure, save."""
 
-import io
-import os
 from pathlib import Path
 
 import numpy as np
@@ -72,17 +70,7 @@ def accuracy(model: nn.Module, images: np.ndarray, labels: np.ndarray) -> float:
 
 def save_model(model: nn.Module, folder: Path, image_shape, hidden_units: int) -> None:
     """Write folder/model.pt: the state_dict and the two arguments that rebuild the Classifier."""
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    partial = folder / f"partial-{os.getpid()}.pt"
+    Path(folder).mkdir(parents=True, exist_ok=True)
     state = {name: value.cpu() for name, value in model.state_dict().items()}
-    try:
-        whole = io.BytesIO()  # a full disk is an OSError then, which torch.save's own is not
-        torch.save(
-            {"state_dict": state, "image_shape": list(image_shape), "hidden_units": hidden_units},
-            whole,
-        )
-        partial.write_bytes(whole.getbuffer())
-        partial.replace(folder / "model.pt")
-    finally:
-        partial.unlink(missing_ok=True)
+    about = {"image_shape": list(image_shape), "hidden_units": hidden_units}
+    torch.save({"state_dict": state, **about}, Path(folder, "model.pt"))

@@ -1,13 +1,12 @@
 """Find out which of how many processes this is, under torchrun, mpirun or neither."""
 
+import json
 import os
 import sys
 from typing import NoReturn
 
 import torch
 import torch.distributed as dist
-
-from common.arguments import first_instance
 
 _LAUNCHERS = (  # rank, world_size, local_rank, ranks on this machine
     ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"),  # torchrun
@@ -33,9 +32,8 @@ def join_ranks(backend: str | None = None) -> tuple[int, int]:
         if names[0] in os.environ:
             rank, world_size, local_rank, ranks_here = (int(os.environ[n]) for n in names)
             break
-    here = "127.0.0.1"
-    first = first_instance() if world_size > ranks_here else here
-    os.environ.setdefault("MASTER_ADDR", first or here)
+    hosts = json.loads(os.environ.get("SM_HOSTS", "[]")) if world_size > ranks_here else []
+    os.environ.setdefault("MASTER_ADDR", [*hosts, "127.0.0.1"][0])
     os.environ.setdefault("MASTER_PORT", "29500" if world_size > 1 else "0")
     own_gpu = torch.cuda.is_available() and torch.cuda.device_count() >= ranks_here
     backend = backend or ("nccl" if own_gpu else "gloo")

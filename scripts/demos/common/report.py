@@ -1,4 +1,4 @@
-"""What a run says and leaves for comparison: JSON lines on stdout, weights, their hash.
+"""What a run says, for comparison: JSON lines on stdout, a hash of the weights.
 
 A line such as {"event": "epoch", "epoch": 1, "train_loss": 0.42, ...} is read by programs as
 JSON and by a SageMaker metric definition with a regex such as `"train_loss": ([0-9.eE+-]+)`.
@@ -9,7 +9,6 @@ import json
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 
@@ -97,15 +96,6 @@ class Report:
         self._timed_steps, self._clock = 0, time.perf_counter()
 
 
-def report_weights(args, weights: list[np.ndarray], rank: int = 0) -> None:
-    """Print a hash of this rank's weights and, with --dump-weights, write them to rank-R.npz.
-
-    Ranks that trained one model together print the same hash.
-    """
+def report_weights(weights: list[np.ndarray], rank: int = 0) -> None:
+    """Print a hash of this rank's weights. Ranks that trained one model print the same."""
     emit(event="weights", rank=rank, weights_sha256=weights_hash(weights))
-    if args.dump_weights:
-        folder = Path(args.dump_weights)
-        folder.mkdir(parents=True, exist_ok=True)
-        partial = folder / f".rank-{rank}.npz"
-        np.savez(partial, **{f"weight_{i:03d}": w for i, w in enumerate(weights)})
-        partial.replace(folder / f"rank-{rank}.npz")
