@@ -51,15 +51,14 @@ def _ddp(flags):
     """A model that every rank has alike, wrapped, with the hook of the flags; its optimizer."""
     import torch
     from common.arguments import parser_for
-    from common.hooks_torch import add_flags, register
+    from common.hooks_torch import add_flags, parallel, register
     from common.model_torch import Classifier
-    from torch.nn.parallel import DistributedDataParallel
 
     parser = parser_for("x.py", "What it does.\n")
     add_flags(parser)
     args = parser.parse_args(flags)
     torch.manual_seed(0)
     model = Classifier((8, 8, 1), hidden_units=256)
-    wrapped = DistributedDataParallel(model, bucket_cap_mb=args.bucket_megabytes or 25)
+    wrapped = parallel(model, args.bucket_megabytes or None)
     register(wrapped, args)
     return wrapped, torch.optim.SGD(model.parameters(), 0.05)
