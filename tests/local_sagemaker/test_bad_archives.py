@@ -100,7 +100,7 @@ def test_an_archive_that_unpacks_to_too_much(tmp_path):
 
 
 FORM = 'is not of the form [{"prefix": "s3://..."}, "key", ...]'
-PREFIX = {"prefix": f"s3://{BUCKET}/data/"}
+PREFIX = {"prefix": f"s3://{BUCKET}/damaged/"}
 LONG = "a" * 300  # a good key, and no file's name
 MANIFESTS = [
     ("no JSON", b"part-0,part-1", FORM),
@@ -108,7 +108,7 @@ MANIFESTS = [
     ("a key that is a number", json.dumps([PREFIX, 7]).encode(), FORM),
     ("bytes that are no text", b"\xff\xfe\x00", FORM),
     ("no such object", json.dumps([PREFIX, "nowhere"]).encode(), "Data download failed"),
-    ("no bucket", b'[{"prefix": "data/"}, "part-0"]', "Data download failed"),
+    ("no bucket", b'[{"prefix": "damaged/"}, "part-0"]', "Data download failed"),
     ("a key that climbs", json.dumps([PREFIX, f"../{OUTSIDE}"]).encode(), "would leave its"),
     ("a zero byte", json.dumps([PREFIX, "a\0b"]).encode(), "no name holds a zero byte"),
     ("a name too long", json.dumps([PREFIX, LONG]).encode(), "File name too long"),
@@ -122,7 +122,7 @@ MANIFESTS = [
 
 def test_a_manifest_that_is_refused(endpoint):
     """The jobs fail before they train, in words; and no instance is left."""
-    for key in ("data/part-0", "data/part-0/x", f"data/{LONG}"):
+    for key in ("damaged/part-0", "damaged/part-0/x", f"damaged/{LONG}"):
         endpoint.put(key, "x")
     names = {what: f"manifest-{uuid.uuid4().hex[:10]}" for what, _, _ in MANIFESTS}
     for what, raw, _ in MANIFESTS:

@@ -156,7 +156,7 @@ def test_the_template_holds_the_scripts_as_they_are_within_sagemakers_limit(depl
     text = notebook_instance.TEMPLATE.read_text()
     assert notebook_instance.embedded(text) == text, "run its module"
     names = {one["name"] for one in notebook_instance.BLOCK.finditer(text)}
-    assert names == {path.name for path in notebook_instance.SCRIPTS.iterdir()}
+    assert names == {path.name for path in notebook_instance.SCRIPTS.iterdir() if path.is_file()}
     model = botocore.session.get_session().get_service_model("sagemaker")
     limit = model.shape_for("NotebookInstanceLifecycleConfigContent").metadata["max"]
     assert len(deployed[0]) <= limit == 16384
