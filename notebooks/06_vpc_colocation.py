@@ -272,7 +272,7 @@ print(between("200mbit"))
 # **Predict.** The model has about 1.1 MB of gradients. A link of 200 Mbit/s carries 25 MB per
 # second. A single instance takes the whole batch and sends nothing. The bandwidths to try are in
 # `links`, under *Set up*. For the third question compare what the bytes take at each of them with
-# what the second instance can save: at most half of a step on one instance, which takes 20 to 60 ms
+# what the second instance can save: at most half of a step on one instance, which takes 10 to 60 ms
 # on most machines. Even with no limit, averaging and waiting for the other rank take time. If they
 # take more than the second instance saves, it is slower from the start.
 
