@@ -522,7 +522,7 @@ workshop.save_results(mean_gradients={name: str(one) for name, one in gradients.
 # Without any overlap a step would take as long as computing and sending together. What DDP's
 # buckets save of that sum is hidden. **Predict** which part of the sending that is. The model has
 # 56 MB of gradients in 84 tensors, a link of 1 Gbit/s carries 125 MB per second, and computing
-# takes 0.2 to 0.3 s on a machine like ours, most of it in `backward()`.
+# takes 0.1 to 0.3 s on a machine like ours, most of it in `backward()`.
 
 # %%
 overlapping = PyTorch(
