@@ -470,14 +470,16 @@ plots.gantt(bars, "One step: what happened to each gradient (measured)", "millis
 
 # %% [markdown]
 # You should see a row for each gradient of the model, named after its layer and its variable
-# (kernel or bias). All-reduce bars that begin and end together were
-# fused into one message. The narrow bars beside them are the copies. In the gaps Horovod does other
-# things, which the picture leaves out.
+# (kernel or bias). All-reduce bars that begin and end together were fused into one message. The
+# narrow bars beside them are the copies. In a gap Horovod recorded none of these four phases. The
+# gap before the copies can be about as long as a cycle, longer than the all-reduce itself: then
+# both ranks wait although neither is late.
 #
-# How to use it: `negotiate` is mostly waiting, for the end of a cycle and for the other rank. If it
-# is much longer than a cycle (1 ms), one rank is late, so look at the computation. If `all-reduce`
-# is long, look at the network, or on one machine at the cores that the ranks share. (If the cell
-# under *Set up* said that PyTorch takes Horovod's place, only the all-reduces are known.)
+# How to use it: `negotiate` lasts from the first rank's request to the last one's. It is short if
+# all ranks asked in the same cycle. If it is much longer than a cycle (1 ms), one rank is late, so
+# look at the computation. If `all-reduce` is long, look at the network, or on one machine at the
+# cores that the ranks share. (If the cell under *Set up* said that PyTorch takes Horovod's place,
+# only the all-reduces are known.)
 #
 # In the negotiation every rank tells rank 0 what it has ready. So the file also shows when each
 # rank's last gradient was ready, but only to the length of a cycle: a rank that misses one by very
@@ -550,10 +552,8 @@ shares = speeds[interleaved.RANKS] / speeds[interleaved.INDEPENDENT]
 print(f"Two independent: {ceiling:.2f} x one process. Two ranks: {speedup:.2f} x.")
 print(f"In a round, two ranks reach {share:.0%} of what two independent processes reach ", end="")
 print(f"(the median; single rounds range from {shares.min():.0%} to {shares.max():.0%}).")
-lowest, highest = spread["lowest"], spread["highest"]
-together, apart = interleaved.RANKS, interleaved.INDEPENDENT
-if highest[together] >= lowest[apart] and highest[apart] >= lowest[together]:
-    print("The ranges in the picture overlap: this run doesn't show that the two differ.")
+if shares.min() < 1 < shares.max():
+    print("In some rounds the ranks were faster, in others slower: no difference shown.")
 if share >= 1.05:
     print("Something else uses the cores, so don't trust these numbers: measure again later.")
 elif share <= 0.8:
@@ -565,18 +565,21 @@ workshop.save_results(ceiling=ceiling, speedup=speedup, share=share)
 
 # %% [markdown]
 # Each factor is computed within a round, and then the median is taken. So a factor can differ from
-# the ratio of the bars above, and the share from the ratio of the two other factors. Look at the
-# black lines first: they reach from the slowest round to the fastest. If they overlap widely, as on
-# a busy machine, this run can't tell which is faster, and the price of averaging is smaller than
-# the noise. A round in which the ranks beat the ceiling, or in which two processes are more than
-# twice as fast as one, is noise of this kind: something held up the slower side.
+# the ratio of the bars above, and the share from the ratio of the two other factors. Look first at
+# the range of the share over the rounds. If it reaches from below 100% to above it, as on a busy
+# machine, this run can't tell which is faster, and the price of averaging is smaller than the
+# noise. If it is below 100% in every round, the ranks are slower, even where the black lines in the
+# picture, from the slowest round to the fastest, overlap. A round in which the ranks beat the
+# ceiling, or in which two processes are more than twice as fast as one, is noise of this kind:
+# something held up the slower side.
 #
 # On a quiet machine, judge Horovod by the share, not by the speed-up. If two independent processes
 # together are, say, only 1.6 times as fast as one, the machine is full, and no library is to blame.
 # What the share lacks to 100% is the price of averaging. You saw it in the Timeline: the messages
-# of each step, and the wait for the slower rank. The messages have the size of the model, however
-# large the batch is. So averaging takes a smaller part of a large step than of a small one. (To see
-# that in a run of your own, set `batch` to 64.)
+# of each step, the wait for the slower rank, and the time before Horovod starts the all-reduce. The
+# messages and Horovod's cycle stay the same, however large the batch is. So averaging takes a
+# smaller part of a large step than of a small one. (To see that in a run of your own, set `batch`
+# to 64.)
 
 # %% [markdown]
 # ## One process, several devices
@@ -662,4 +665,4 @@ workshop.quiz("04")
 # ## Next
 #
 # [05 · Horovod on training instances](05_horovod_on_training_instances.ipynb): the same steps but
-# for the scaled rate, on instances that you rent for minutes.
+# for the scaled rate and its warm-up, on instances that you rent for minutes.
