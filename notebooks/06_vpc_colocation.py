@@ -272,9 +272,9 @@ print(between("200mbit"))
 # **Predict.** The model has about 1.1 MB of gradients. A link of 200 Mbit/s carries 25 MB per
 # second. A single instance takes the whole batch and sends nothing. The bandwidths to try are in
 # `links`, under *Set up*. For the third question compare what the bytes take at each of them with
-# what the second instance can save: at most half of a step on one instance, which takes 10 to 60 ms
-# on most machines. Even with no limit, averaging and waiting for the other rank take time. If they
-# take more than the second instance saves, it is slower from the start.
+# what the second instance can save: at most half of a step on one instance. Such a step takes 10 to
+# 60 ms on most machines. Even with no limit, averaging and waiting for the other rank take time. If
+# they take more than the second instance saves, it is slower from the start.
 
 # %%
 middle, never, always = tried[len(tried) // 2], "at none of them", "even with no limit"
@@ -339,9 +339,9 @@ results = workshop.run_jobs(jobs, channels)
 # %% [markdown]
 # Each job timed every epoch by itself. The table has the median step and the range over the epochs.
 # A `highest` far above the median is an epoch that was disturbed, for example by other programs on
-# the same cores. Go by the median. Where a median falls although the link gets slower, epochs were
-# disturbed, unless the two ranges overlap widely: look at `lowest` instead. If that doesn't grow
-# either, run the jobs again when the machine is quieter.
+# the same cores. Go by the median. If a median falls although the link gets slower, compare
+# `lowest`, the least disturbed epoch, instead. If that doesn't grow either, run the jobs again when
+# the machine is quieter.
 
 
 # %%
@@ -439,18 +439,21 @@ assert all(one.nunique() == 1 for one in hashes.values()), "Two ranks did not tr
 # doubles from tick to tick, nearly all of it is sending, and a faster processor would help little.
 # The dashed or dotted line is one instance. Where a solid line is above the line of its colour, the
 # second instance makes training slower: you pay twice and wait longer. Left of the grey line two
-# instances should take half as long as one. What they take longer goes into averaging and waiting.
-# Compare each library with itself only: one job computes with PyTorch, the other with TensorFlow,
-# and that alone makes a large difference.
+# instances would take half as long as one if all work were divided. What they take longer goes into
+# averaging, waiting, and work that each rank does in full, such as updating the weights. Compare
+# each library with itself only: one job computes with PyTorch, the other with TensorFlow, and that
+# alone makes a large difference.
 #
 # **Is any of the sending hidden behind computing?** DDP and Horovod can send the first gradients
 # while they still compute the last ones. If they hid nothing, a step would take its time without a
 # limit *plus* the bytes divided by the bandwidth. The table compares that sum with the measured
-# step. A negative number in its last column means that the step took even longer than the sum: more
-# than its bytes held it up, for example waiting for the other rank or for a core. A positive number
-# isn't yet overlap with computing. The step without a limit already has an all-reduce in it, with
-# its copying and waiting, and part of that can also run while bytes queue on the link. Computing
-# can hide no more than the computing itself takes: compare with half of the step on one instance.
+# step. A negative number in its last column means that the step took even longer than the sum. If
+# it grows with the sending, the link carries fewer gradients per second than its nominal rate:
+# packets have headers, and pauses leave the link idle. If it doesn't, the ranks waited for each
+# other or for a core. A positive number isn't yet overlap with computing. The step without a limit
+# already has an all-reduce in it, with its copying and waiting, and part of that can also run while
+# bytes queue on the link. Computing can hide no more than the computing itself takes: compare with
+# half of the step on one instance.
 
 # %%
 limited = narrowing[narrowing["link"] != "wide"].set_index(["name", "link"])
@@ -476,7 +479,9 @@ sums.round(1)
 # **At which bandwidth are one and two instances equally fast?** Where sending takes exactly as long
 # as the computing that the second instance saves. That saving is measured: it is the step on one
 # instance minus the step on two without a limit. If it is zero or less, there is no such bandwidth:
-# averaging and waiting cost more than the second instance saves, even without a limit.
+# averaging and waiting cost more than the second instance saves, even without a limit. The saving
+# is a small difference of two measured times, so take the bandwidth as rough. Where the output
+# above says *not clearly different*, it means nothing.
 
 # %%
 for name in libraries:
@@ -590,7 +595,8 @@ workshop.save_results(by_type={kind: list(one / 1000) for kind, one in by_type.i
 # **Predict** the times of `gloo` for 8 MB at 200 Mbit/s. On several instances, start with the bytes
 # that a link has to carry, 2 · 7/8 times the gradients, and add something for α and for waiting. In
 # one instance no link is crossed, but each rank still sends 2 · 7/8 times the gradients. Multiply
-# those bytes by lesson 02's β for several messages at once.
+# those bytes by lesson 02's β in the row of several messages at once. Eight at once on few cores
+# can be slower still, so this gives the size, not the number.
 
 # %%
 guess = workshop.guess(
@@ -660,9 +666,10 @@ if len(across):
     print(f"gloo on several instances: {across.min():.0f} to {across.max():.0f} ms")
     print(f"that is at least {across.min() / flat.iloc[0]:.1f} times as long as in one")
 for (layout, row), n in zip(found_ms.iterrows(), layout_instances, strict=False):
-    by_bytes = (layout_ranks - 1) / layout_ranks * n / (n - 1) if n > 1 else 1
-    gain = row["gloo"] / row["two_tier"]
-    print(f"{layout}: two_tier is {gain:.2f} times as fast as gloo (by bytes {by_bytes:.2f})")
+    gain, by_bytes = row["gloo"] / row["two_tier"], "no link to cross"
+    if n > 1:
+        by_bytes = f"by bytes {(layout_ranks - 1) / layout_ranks * n / (n - 1):.2f}"
+    print(f"{layout}: two_tier is {gain:.2f} times as fast as gloo ({by_bytes})")
 guess.compare(**{f"layout_{count}": placed_here[name] for name, count in layouts.items()})
 
 # %% jupyter={"source_hidden": true} tags=["results"]
@@ -684,12 +691,13 @@ workshop.save_results(placed=placed.to_dict("records"), off=float(off))
 # No laptop has eight A100s, but we can compute with published figures. Inside an instance, GPUs are
 # joined by **NVLink**, Nvidia's direct links between GPUs; between instances there is the network.
 # The model here leaves out α, the delay of each message, and assumes that an instance uses all of
-# its network, however few of its GPUs take part. For `two_tier` it assumes that sending
-# inside and between instances happens at the same time, the best case (lesson 07). The gradients
-# are those of a model with 350 million parameters in float32, 1.4 GB. A GPU of p4d sends 300 GB/s
-# over NVLink and receives as much at the same time
-# ([p4d](https://gist.github.com/shashankprasanna/10ebe6dc1ba1d8d93db17da4e2cc890e), read on
-# 2026-11-21), one of p5 450 ([nccl#1264](https://github.com/NVIDIA/nccl/issues/1264), read on
+# its network, however few of its GPUs take part. That is too good for few GPUs: if each reaches
+# only its share, an eighth, the network takes eight times as long on `8 x 1`, four times on `4 x 2`
+# and twice on `2 x 4`. For `two_tier` it assumes that sending inside and between instances happens
+# at the same time, the best case (lesson 07). The gradients are those of a model with 350 million
+# parameters in float32, 1.4 GB. A GPU of p4d sends 300 GB/s over NVLink and receives as much at the
+# same time ([p4d](https://gist.github.com/shashankprasanna/10ebe6dc1ba1d8d93db17da4e2cc890e), read
+# on 2026-11-21), one of p5 450 ([nccl#1264](https://github.com/NVIDIA/nccl/issues/1264), read on
 # 2026-11-23).
 
 # %%
@@ -722,11 +730,12 @@ for kind in nvlink:
 # %% [markdown]
 # So the link that needs longest for its bytes decides, and the others hardly matter. For a ring
 # that is the slowest link. **Fill an instance before you take a second one.** The rule matters most
-# where the network is much slower than NVLink, as with p4d. With p5 the network is nearly as fast
-# as NVLink: there a ring loses little, and the latency that the model leaves out counts more. (For
-# p5 the model even finds two tiers on `2 x 4` faster than the ring on `1 x 8`. It lets the tiers
-# overlap perfectly and has no latency, so don't read that as a gain.) In any case you pay for all
-# GPUs of an instance, used or not.
+# where the network is much slower than NVLink, as with p4d. With p5 the network of a *whole
+# instance* is nearly as fast as NVLink of *one GPU*: there a ring loses little if all GPUs of each
+# instance take part, and the latency that the model leaves out counts more. (For p5 the model even
+# finds two tiers on `2 x 4` faster than the ring on `1 x 8`. It lets the tiers overlap perfectly
+# and has no latency, so don't read that as a gain.) In any case you pay for all GPUs of an
+# instance, used or not.
 #
 # ## Choose by bandwidth
 #

@@ -29,8 +29,8 @@
 # **Time:** 45 minutes, and 27 for the exercises. The jobs take about 2 of them.
 #
 # **Where it runs:** this machine (`target = "local"`) or AWS (`target = "aws"`), the same cells.
-# SMDDP itself exists only on AWS. Here a substitute with the same interface takes its place, and
-# the job's log says so.
+# SMDDP, SageMaker's distributed data parallel library, is AWS's own all-reduce for GPUs and exists
+# only on AWS. Here a substitute with the same interface takes its place, and the job's log says so.
 #
 # **Cost on AWS:** about 0.29 USD: seven jobs of two `ml.c5.2xlarge`, 3 minutes each (us-east-1,
 # price list of 2026-09-27). At most 1.62 USD, whatever goes wrong. The lesson computes both before
@@ -347,9 +347,8 @@ workshop.save_results(gain=gain, loss=loss, bound=bound, medians=medians)
 # are two kinds of links, and ranks that send at the same time share them. So the job timed single
 # messages inside an instance and across, first one at a time and then as many at once as an
 # instance has ranks. That gives four pairs of α and β. No all-reduce went into the prediction.
-# (Several messages that share a link get a little less than its bandwidth in all. That is one
-# reason why bars exceed their black lines, and why the ring that ignores the topology can be more
-# than 4 times as slow.)
+# (Even a single message gets a little less than the link's bandwidth. That is one reason why bars
+# exceed their black lines.)
 
 # %%
 tiers = alpha_beta.TwoTiers.from_measurements(events)
@@ -522,7 +521,8 @@ workshop.save_results(mean_gradients={name: str(one) for name, one in gradients.
 # Without any overlap a step would take as long as computing and sending together. What DDP's
 # buckets save of that sum is hidden. **Predict** which part of the sending that is. The model has
 # 56 MB of gradients in 84 tensors, a link of 1 Gbit/s carries 125 MB per second, and computing
-# takes 0.1 to 0.3 s on a machine like ours, most of it in `backward()`.
+# takes 0.1 to 0.3 s on a machine like ours, depending on what else it does, most of it in
+# `backward()`.
 
 # %%
 overlapping = PyTorch(
@@ -715,7 +715,8 @@ workshop.show_diff("train/train_torch_ddp.py", "train/train_torch_smddp.py")
 # each layer's weights before it can use them. And SMDDP has two limits that DDP jobs run into: no
 # `torch.distributed.new_group()`, and no second backend such as gloo beside it
 # ([AWS](https://docs.aws.amazon.com/sagemaker/latest/dg/data-parallel-modify-sdp-pt.html), read on
-# 2026-11-22). A script that makes groups of its own, as exercise 3 does, can't use SMDDP.
+# 2026-11-22). A script that makes groups of its own, such as the two groups that exercise 3 gives
+# you, can't use SMDDP.
 #
 # The launcher changes, too: `distribution` asks for `smdistributed`. On this machine the job's log
 # says that SMDDP exists only on AWS, and a substitute takes the name `smddp`: the two tiers from
