@@ -1,4 +1,4 @@
-"""`make figures`: the README's pictures and table are those of the recorded run."""
+"""`make figures`: the README's pictures are those of the recorded run."""
 
 from __future__ import annotations
 
@@ -13,18 +13,6 @@ from PIL import Image
 
 from workshop.course import figures
 from workshop.course.lessons import chosen
-from workshop.lesson.results import MIME
-
-COMPARISON = {
-    "2 x 1 in a VPC": {
-        "instances": 2,
-        "processes": 1,
-        "world_size": 2,
-        "step ms": 3.2,
-        "samples/s": 80000,
-    },
-    "1 x 1": {"instances": 1, "processes": 1, "world_size": 1, "step ms": 4.0, "samples/s": 64000},
-}
 
 
 def png(colour):
@@ -33,8 +21,8 @@ def png(colour):
     return buffer.getvalue()
 
 
-def executed(folder, pictures=4, comparison=COMPARISON):
-    """A run: its first lessons have a tagged cell with a picture; one saved the comparison."""
+def executed(folder, pictures=4):
+    """A run: its first lessons have a tagged cell with a picture."""
     folder.mkdir()
     about = {"date": "2026-11-22", "commit": "abc1234", "machine": "a machine, 2 cores"}
     (folder / "run.json").write_text(json.dumps(about))
@@ -45,9 +33,7 @@ def executed(folder, pictures=4, comparison=COMPARISON):
         outputs = [nbformat.v4.new_output("display_data", data=shown)]
         tags = ["readme"] if count < pictures else ["figure"]
         cell = nbformat.v4.new_code_cell("", outputs=outputs, metadata={"tags": tags})
-        saved = nbformat.v4.new_output("display_data", data={MIME: {"comparison": comparison}})
-        cells = [cell, nbformat.v4.new_code_cell("", outputs=[saved] if not count else [])]
-        nbformat.write(nbformat.v4.new_notebook(cells=cells), folder / lesson.name)
+        nbformat.write(nbformat.v4.new_notebook(cells=[cell]), folder / lesson.name)
     return folder
 
 
@@ -58,7 +44,7 @@ def readme(tmp_path):
     return path
 
 
-def test_the_readme_gets_the_runs_pictures_and_table(tmp_path, readme):
+def test_the_readme_gets_the_runs_pictures(tmp_path, readme):
     to = tmp_path / "figures"
     to.mkdir()
     (to / "old.png").touch()
@@ -73,24 +59,14 @@ def test_the_readme_gets_the_runs_pictures_and_table(tmp_path, readme):
     third = record["pictures"][2]
     picture = f'[![Picture "2"](site/figures/{third["file"]})](notebooks/{third["lesson"]}.ipynb)'
     assert picture in text
-    job, vpc = (line for line in text.splitlines() if line.startswith("| a job"))
-    assert job == "| a job | 1 x 1 | 1 | 4.0 | 64,000 | 1.00 |"
-    assert vpc == "| a job in your own VPC | 2 x 1 | 2 | 3.2 | 80,000 | 1.25 |"
     assert "Recorded on 2026-11-22 at commit abc1234, on a machine, 2 cores." in text
     assert figures.replaced(text, record) == text, "a second time changes nothing"
 
 
-@pytest.mark.parametrize(
-    ("lacks", "said"),
-    [
-        ({"pictures": 3}, "3 pictures of cells tagged 'readme', and a comparison"),
-        ({"comparison": {}}, "4 pictures of cells tagged 'readme', and no comparison"),
-    ],
-)
-def test_a_run_that_lacks_something_changes_nothing(tmp_path, readme, lacks, said):
+def test_a_run_that_lacks_a_picture_changes_nothing(tmp_path, readme):
     before = readme.read_text()
-    with pytest.raises(figures.NoFigures, match=said):
-        figures.write(executed(tmp_path / "run", **lacks), tmp_path / "figures", readme)
+    with pytest.raises(figures.NoFigures, match="3 pictures of cells tagged 'readme', not 4"):
+        figures.write(executed(tmp_path / "run", pictures=3), tmp_path / "figures", readme)
     assert readme.read_text() == before and not (tmp_path / "figures").exists()
 
 
@@ -106,7 +82,7 @@ def test_the_readme_has_what_was_recorded():
     record = json.loads((figures.FIGURES / "run.json").read_text())
     text = figures.README.read_text()
     assert figures.replaced(text, record) == text, "run `make figures`"
-    assert len(record["pictures"]) == figures.PICTURES and len(record["comparison"]) >= 5
+    assert len(record["pictures"]) == figures.PICTURES
     sizes = [(figures.FIGURES / one["file"]).stat().st_size for one in record["pictures"]]
     assert sum(sizes) < 400_000
 

@@ -1,7 +1,7 @@
-"""`make figures`: the README's pictures and its table, from the lessons that `make run` executed.
+"""`make figures`: the README's pictures, from the lessons that `make run` executed.
 
-A cell tagged `readme` gives its picture. The table is lesson 05's comparison. What was taken,
-from which run, stands in site/figures/run.json; the README's part is made of that file alone.
+A cell tagged `readme` gives its picture. What was taken, from which run, is in
+site/figures/run.json; the README's part is made from that file alone.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ import nbformat
 from PIL import Image
 
 from workshop.course.lessons import NoRun, chosen, last_run, number
-from workshop.lesson.results import read_results
 from workshop.paths import BUILD, ROOT
 
 FIGURES = ROOT / "site" / "figures"
@@ -27,12 +26,6 @@ README = ROOT / "README.md"
 BEGIN, END = "<!-- made by `make figures` -->", "<!-- end of what `make figures` makes -->"
 IMAGE = re.compile(r'<img alt="([^"]*)" [^>]*src="data:image/png;base64,([^"]+)"')
 TAG, PICTURES = "readme", 4
-SLOWER = (
-    "A step of a few milliseconds is too short to share, so every way in this table is slower than",
-    "one rank alone. With a larger batch two ranks pay off (first picture). Lessons 01, 05 and 06",
-    "measure when.",
-)
-COMPARISON = "comparison"  # what lesson 05 saves: name -> step ms, samples/s, ...
 
 
 class NoFigures(Exception):
@@ -42,25 +35,23 @@ class NoFigures(Exception):
 def write(executed: Path = BUILD, figures: Path = FIGURES, readme: Path = README) -> dict:
     """Write the pictures, figures/run.json and the README's part; return what run.json has.
 
-    Raises NoRun, and NoFigures where the run lacks a picture or the table: then nothing is written.
+    Raises NoRun, and NoFigures where the run lacks a picture: then nothing is written.
     """
     about = last_run(executed)
     record = {key: about[key] for key in ("date", "commit", "machine")}
-    record |= {"comparison": {}, "pictures": []}
+    record["pictures"] = []
     pngs = []
     for lesson in chosen(()):
         if not (executed / lesson.name).exists():
             continue
-        record["comparison"] |= read_results(executed / lesson.name).get(COMPARISON, {})
         for alt, png in _pictures(executed / lesson.name):
             name = f"{number(lesson)}-{len(pngs) + 1}.png"
             record["pictures"].append({"file": name, "alt": alt, "lesson": lesson.stem})
             pngs.append(png)
-    if len(pngs) != PICTURES or not record["comparison"]:
+    if len(pngs) != PICTURES:
         raise NoFigures(
-            f"{executed} has {len(pngs)} pictures of cells tagged {TAG!r}, and "
-            f"{'a' if record['comparison'] else 'no'} comparison of lesson 05. Needed are "
-            f"{PICTURES}, and it: tag the cells in notebooks/*.py, then `make run`."
+            f"{executed} has {len(pngs)} pictures of cells tagged {TAG!r}, not {PICTURES}: "
+            "tag the cells in notebooks/*.py, then `make run`."
         )
     shutil.rmtree(figures, ignore_errors=True)
     figures.mkdir(parents=True)
@@ -97,36 +88,14 @@ def replaced(text: str, record: dict) -> str:
 
 
 def section(record: dict) -> str:
-    """The README's part: the pictures and the table, with date, commit and machine."""
+    """The README's part: the pictures, with date, commit and machine."""
     pictures = [_linked(picture) for picture in record["pictures"]]
     lines = ["", "| | |", "|---|---|"]
     lines += [f"| {' | '.join(pictures[at : at + 2])} |" for at in range(0, len(pictures), 2)]
-    rows = sorted(
-        record["comparison"].items(),
-        key=lambda row: (row[1]["world_size"], row[1]["instances"], row[0]),
-    )
-    first = rows[0][1]["samples/s"]
-    images = first * rows[0][1]["step ms"] / 1000
-    lines += [
-        "",
-        f"The same training, started in each of lesson 05's ways. A step is {images:.0f} images",
-        "over all ranks together; a speed-up below 1 means slower than one rank:",
-        "",
-        "| where | instances x processes | ranks | a step, ms | images per second | speed-up |",
-        "|---|---|---|---|---|---|",
-    ]
-    slower = all(row["samples/s"] < first for _, row in rows[1:])
-    for name, row in rows:
-        speed = row["samples/s"]
-        lines.append(
-            f"| {_where(name)} | {row['instances']} x {row['processes']} | {row['world_size']} | "
-            f"{row['step ms']:.1f} | {speed:,.0f} | {speed / first:.2f} |"
-        )
     lines += [
         "",
         f"Recorded on {record['date']} at commit {record['commit']}, on {record['machine']}.",
         "All ranks share the cores of that one machine. On AWS each instance brings its own.",
-        *(SLOWER if slower else ()),
         "",
     ]
     return "\n".join(lines)
@@ -136,16 +105,6 @@ def _linked(picture: dict) -> str:
     """A picture that leads to its lesson, as a cell of a table."""
     alt = re.sub(r"[\[\]|]", " ", " ".join(picture["alt"].split()))
     return f"[![{alt}](site/figures/{picture['file']})](notebooks/{picture['lesson']}.ipynb)"
-
-
-def _where(name: str) -> str:
-    """What a row of lesson 05's table is, in words; its name says it."""
-    kinds = {
-        "mpirun": "the notebook's own machine, by `mpirun`",
-        "VPC": "a job in your own VPC",
-        "MultiWorker": "a job, without Horovod: MultiWorkerMirrored",
-    }
-    return next((text for word, text in kinds.items() if word in name), "a job")
 
 
 if __name__ == "__main__":
