@@ -3,7 +3,7 @@
 project = "Data-parallel training"
 author = "the workshop's contributors"
 copyright = "free to copy: MIT No Attribution"
-html_title = "Data-parallel training, on SageMaker and on your own machine"
+html_title = "Data-parallel training"
 
 extensions = ["myst_nb"]
 exclude_patterns = ["_build", "locale"]

@@ -9,6 +9,7 @@ import nbformat
 import pytest
 
 from workshop.course import pages as page
+from workshop.lesson import guess
 from workshop.lesson.results import MIME
 
 FETCHES = {"src", "srcset", "data", "poster", "background"}
@@ -86,6 +87,18 @@ def test_a_page_fetches_nothing(written):
     assert "<script" not in text and "a widget" in text
     spoilt = text.replace("</head>", '<link rel="stylesheet" href="https://cdn/x.css"></head>', 1)
     assert from_elsewhere(spoilt) == ["https://cdn/x.css"], "it would be seen"
+
+
+@pytest.mark.parametrize("kind", ["stream", "display_data"])
+def test_a_page_asks_for_a_guess_on_paper(written, kind):
+    """A reader has no cell to answer in: the question and its choices are left."""
+    asked = guess.Guess({"a": ("Which?", ["one", "other"]), "b": "How many?"}).instructions()
+    content = {"text": asked} if kind == "stream" else {"data": {"text/plain": asked}}
+    output = nbformat.v4.new_output(kind, **content)
+    text, _ = written(nbformat.v4.new_code_cell("guess = 1", outputs=[output]))
+    for word in ("Write it down before you read on", "Which?", "other", "How many?"):
+        assert word in text
+    assert "cell of your own" not in text and "guess[" not in text
 
 
 @pytest.mark.parametrize(("value", "shown"), [(1, False), (2, True)])

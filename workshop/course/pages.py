@@ -23,6 +23,10 @@ from workshop.paths import NOTEBOOKS
 # A page has no kernel and no network, so widgets and programs in outputs cannot live in it:
 # what they show without a browser is shown.
 SHOWN = ["text/html", "text/markdown", "image/svg+xml", "image/png", "image/jpeg", "text/plain"]
+# How a notebook asks for a guess: a reader of its page has no cell to answer in.
+ASKS = "What is your guess? Answer in a cell of your own."
+READER = "What is your guess? Write it down before you read on."
+FIELD = re.compile(r'^    guess\["\w+"\] = ?(?P<choice>.*)$', re.MULTILINE)
 HREF = re.compile(r'href="(?!https?:|mailto:|data:|#)([^"#]+)(#[^"]*)?"')
 
 
@@ -65,13 +69,26 @@ def write_html(
 
 
 def read_for_people(executed: Path) -> nbformat.NotebookNode:
-    """An executed notebook without what only programs read: saved results, widgets' state."""
+    """An executed notebook as a page shows it.
+
+    It lacks what only programs read (saved results, widgets' state), and asks for guesses on paper.
+    """
     notebook = nbformat.read(executed, as_version=4)
     notebook.metadata.pop("widgets", None)
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.outputs = [one for one in cell.outputs if MIME not in one.get("data", {})]
+            for output in cell.outputs:
+                _ask_a_reader(output)
     return notebook
+
+
+def _ask_a_reader(output: nbformat.NotebookNode) -> None:
+    """Where an output is a question of `workshop.guess`, leave out how to answer it in a cell."""
+    place, key = (output.get("data", {}), "text/plain") if "data" in output else (output, "text")
+    text = "".join(place.get(key, ""))
+    if ASKS in text:
+        place[key] = FIELD.sub(r"    \g<choice>", text.replace(ASKS, READER))
 
 
 def _repeats(cell, code: list) -> bool:

@@ -53,6 +53,9 @@ running anything. Where the lesson asks for a guess, write yours down before you
 that follows shows what was measured, and no guess. "This machine" is the one that
 [How it was measured](../measured.md) names.
 ```"""
+# The heading of solutions is that of the exercises made of them: in a search they look alike.
+SOLUTIONS = {"Exercises": "Solutions", "exercises": "solutions"}
+EXERCISES = re.compile("|".join(SOLUTIONS))
 LONG_INPUT = 25  # lines; a longer cell is folded
 
 
@@ -100,6 +103,8 @@ def _write_source(executed: Path, source: Path) -> None:
     for folder in ("exercises", "solutions"):
         for notebook in sorted((NOTEBOOKS / folder).glob("*.ipynb")):
             _copy(notebook, source / notebook.relative_to(ROOT))
+    for page in (source / "notebooks" / "solutions").glob("*.ipynb"):
+        page.write_text(EXERCISES.sub(lambda word: SOLUTIONS[word[0]], page.read_text(), count=1))
     for page in [*(ROOT / name for name in PAGES), *NOTEBOOKS.glob("instructor/*.md")]:
         _copy(page, source / page.relative_to(ROOT))
     _write_scripts(source / "scripts")
@@ -122,6 +127,8 @@ def _write_lesson(executed: Path, page: Path) -> None:
             "source_hidden"
         ):
             cell.metadata["tags"] = [*cell.metadata.get("tags", []), "hide-input"]
+        if cell.source.startswith("guess.compare("):  # the reader's own guess comes first
+            cell.metadata["tags"] = [*cell.metadata.get("tags", []), "hide-output"]
         for output in cell.outputs:
             data = output.get("data", {})
             data.pop("application/vnd.jupyter.widget-view+json", None)
