@@ -200,3 +200,15 @@ def test_a_canvas_says_where_measured_marks_are(shown):
         axes.bar([1], [2], label="bars are not marks")
     said = "measured: at (2, 1.75). in turn: from (1, 3) to (2, 4)."
     assert shown[0].alt == f"Speed. Across: ranks. Up: times. {said}"
+
+
+@pytest.mark.parametrize(("top", "labels"), [(9, {"2", "5"}), (900, set())])
+def test_a_logarithmic_axis_is_labelled_in_one_way(shown, top, labels):
+    """Between the powers of ten in the same form, and only where those are too few."""
+    with plots.canvas("Title", "x") as axes:
+        axes.plot([1, 2], [1, top])
+        axes.set_yscale("log")
+        axes.yaxis.set_major_formatter("{x:g}")
+    axes.figure.canvas.draw()
+    between = {text.get_text() for text in axes.get_yticklabels(minor=True)} - {""}
+    assert labels <= between and bool(labels) == bool(between)

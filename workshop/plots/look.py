@@ -13,6 +13,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.container import ErrorbarContainer
+from matplotlib.ticker import NullFormatter, StrMethodFormatter
 
 # Okabe and Ito's palette, without yellow, which is hard to see on white.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#000000")
@@ -51,9 +52,18 @@ def canvas(
             axes.set_xlabel(x)
             axes.set_ylabel(y)
             yield axes
+            _label_between(axes)
             show_figure(figure, alt or description(axes))
         finally:
             plt.close(figure)
+
+
+def _label_between(axes: Axes) -> None:
+    """Label a logarithmic axis in one way: matplotlib mixes "10" with "6 x 10^0" between."""
+    for axis, limits in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
+        if axis.get_scale() == "log" and isinstance(axis.get_major_formatter(), StrMethodFormatter):
+            few = max(limits) < 20 * min(limits)  # one or two powers of ten are in the picture
+            axis.set_minor_formatter("{x:g}" if few else NullFormatter())
 
 
 def images(pictures: np.ndarray, captions: Sequence[str], title: str) -> None:
