@@ -56,11 +56,11 @@ test-matrix: ready ## run the scripts' tests in the frameworks of AWS's images (
 	@PYTHONPATH="$$PWD" exec $(BIN)/python tests/matrix $(ONLY)
 
 sdk-v3: ready ## the appendix's lesson, with version 3 of the SDK (downloads it once, 1 GB)
-	@cmp -s appendix/sdk_v3/requirements.txt build/sdk-v3/whole || { \
+	@cmp -s notebooks/sdk_v3/requirements.txt build/sdk-v3/whole || { \
 		rm -f build/sdk-v3/whole && $(BIN)/python -m venv build/sdk-v3 \
-		&& build/sdk-v3/bin/pip install -q -r appendix/sdk_v3/requirements.txt \
-		&& cp appendix/sdk_v3/requirements.txt build/sdk-v3/whole; }
-	@$(INSIDE) $(BIN)/python appendix/sdk_v3/run.py
+		&& build/sdk-v3/bin/pip install -q -r notebooks/sdk_v3/requirements.txt \
+		&& cp notebooks/sdk_v3/requirements.txt build/sdk-v3/whole; }
+	@$(INSIDE) $(BIN)/python notebooks/sdk_v3/run.py
 
 ray: ready ## Ray Train starts the DDP script (downloads Ray once, 1.5 GB)
 	@cmp -s tests/scripts/ray.txt build/ray/whole || { \

@@ -793,7 +793,7 @@ choose
 # > job, and so do the times.
 #
 # Further reading, if SageMaker's way to start ranks doesn't suit you. AWS's images have no Horovod
-# after TensorFlow 2.12; `containers/horovod` has a Dockerfile for an image of your own. On a
+# after TensorFlow 2.12; `cloudformation/image` has a Dockerfile for an image of your own. On a
 # cluster that runs permanently, Dask ([distributed.dask.org](https://distributed.dask.org)) and Ray
 # ([docs.ray.io](https://docs.ray.io/en/latest/train/train.html)) start ranks. These average
 # gradients in the same way, over the same links.

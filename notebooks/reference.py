@@ -23,7 +23,7 @@
 # [train_torch_ddp.py](../scripts/train/train_torch_ddp.py)), which needs no other file of this kit,
 # and one cell of its section, with the cell that sets `image` if the section has one. The cells use
 # names defined in *Set up*; put your own values there. For version 3 copy the function shown; its
-# imports are at the top of [recipes.py](../appendix/sdk_v3/recipes.py), and `.train(wait=False)` on
+# imports are at the top of [recipes.py](sdk_v3/recipes.py), and `.train(wait=False)` on
 # what it returns starts the job. Commands for one machine are meant for a shell in the folder
 # `scripts/train`.
 #
@@ -161,15 +161,15 @@ client = session.client("sagemaker")
 
 # %% [markdown]
 # Version 3 can't be installed beside version 2. So its code is only shown here, and it runs in the
-# appendix ([sdk_v3.ipynb](../appendix/sdk_v3/sdk_v3.ipynb), `make sdk-v3`). There DDP, the
+# appendix ([sdk_v3.ipynb](sdk_v3/sdk_v3.ipynb), `make sdk-v3`). There DDP, the
 # parameter server and MultiWorkerMirrored run as jobs. For the other ways, the request is built,
 # checked by botocore (the library below boto3, which knows the form of each call), and recorded.
 
 
 # %%
 def show_v3(way):
-    """Show how a way is started with version 3, from appendix/sdk_v3/recipes.py."""
-    path = "../appendix/sdk_v3/recipes.py"
+    """Show how a way is started with version 3, from notebooks/sdk_v3/recipes.py."""
+    path = "sdk_v3/recipes.py"
     text, line = function_source(path, way)
     return in_markdown("python", text, f"Version 3: [recipes.py, line {line}]({path}#L{line})")
 

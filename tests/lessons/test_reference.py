@@ -8,11 +8,11 @@ import pytest
 
 from workshop.course.lessons import chosen
 from workshop.launch.horovod import horovod_status
-from workshop.paths import APPENDIX, NOTEBOOKS, SCRIPTS
+from workshop.paths import NOTEBOOKS, SCRIPTS, SDK_V3
 
 SOURCE = NOTEBOOKS / "reference.py"
-RECIPES = APPENDIX / "sdk_v3" / "recipes.py"
-RECORDED = json.loads((APPENDIX / "sdk_v3" / "requests.json").read_text())
+RECIPES = SDK_V3 / "recipes.py"
+RECORDED = json.loads((SDK_V3 / "requests.json").read_text())
 # What version 2 sends and a plain request can leave out.
 ONLY_V2 = {
     "AlgorithmSpecification.EnableSageMakerMetricsTimeSeries",

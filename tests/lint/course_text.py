@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 NOTEBOOKS = ROOT / "notebooks"
 GLOSSARY = NOTEBOOKS / "glossary.md"
 REFERENCE = NOTEBOOKS / "reference.py"
-SDK_V3 = ROOT / "appendix" / "sdk_v3" / "sdk_v3.py"
+SDK_V3 = ROOT / "notebooks" / "sdk_v3" / "sdk_v3.py"
 COVERAGE = NOTEBOOKS / "instructor" / "coverage.md"
 GUIDE = NOTEBOOKS / "instructor" / "guide.md"
 TAGS = re.compile(r"tags=\[([^\]]*)\]")

@@ -4,15 +4,15 @@ import json
 import re
 
 from workshop.course.lessons import lessons
-from workshop.course.sync import appendix, as_notebook, everything, out_of_step
-from workshop.paths import APPENDIX, NOTEBOOKS, ROOT
+from workshop.course.sync import as_notebook, everything, out_of_step
+from workshop.paths import NOTEBOOKS, ROOT, SDK_V3
 
 NUMBERS = {"00", "01", "02", "03", "04", "05", "06", "07", "08", "09", "10", "99"}
 
 
 def test_what_has_a_source_is_in_step_with_it_and_the_rest_is_gone():
     made = everything()
-    stale = [str(path.relative_to(ROOT)) for path in out_of_step(made | appendix())]
+    stale = [str(path.relative_to(ROOT)) for path in out_of_step(made)]
     assert not stale, f"{stale}: run `python -m workshop.course.sync`"
     assert set(NOTEBOOKS.rglob("*.ipynb")) == {path for path in made if path.suffix == ".ipynb"}
     assert {path.stem[:2] for path in lessons()} >= NUMBERS
@@ -29,9 +29,9 @@ def test_an_edit_of_either_form_is_noticed(tmp_path):
     assert out_of_step(everything(("00",), tmp_path)) == [pair]
 
 
-def test_the_appendix_has_a_kernel_of_its_own_which_the_courses_papermill_can_talk_to():
-    (notebook,) = appendix()
+def test_the_lesson_for_version_3_has_a_kernel_of_its_own_which_the_courses_papermill_can_talk_to():
+    notebook = SDK_V3 / "sdk_v3.ipynb"
     assert json.loads(notebook.read_text())["metadata"]["kernelspec"]["name"] == "sdk-v3"
-    theirs = (APPENDIX / "sdk_v3" / "requirements.txt").read_text()
+    theirs = (SDK_V3 / "requirements.txt").read_text()
     (pinned,) = re.findall(r"^ipykernel==\S+", theirs, re.MULTILINE)
     assert f"\n{pinned} " in (ROOT / "requirements" / "lock.txt").read_text()

@@ -338,7 +338,7 @@ def _arn(group: dict) -> str:
     return group.get("logGroupArn") or group["arn"].removesuffix(":*")
 
 
-# ECR: what containers/horovod/build_and_push.sh makes.
+# ECR: what cloudformation/image/build_and_push.sh makes.
 
 
 def repositories(account: Account) -> Iterator[Listed]:

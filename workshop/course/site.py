@@ -30,20 +30,20 @@ PAGES = (
     "README.md",
     "notebooks/glossary.md",
     "local_sagemaker/README.md",
-    "appendix/sdk_v3/README.md",
-    "appendix/sdk_v3/sdk_v3.ipynb",
+    "notebooks/sdk_v3/README.md",
+    "notebooks/sdk_v3/sdk_v3.ipynb",
     "tests/matrix/RESULTS.md",
     "CONTRIBUTING.md",
     "CHANGELOG.md",
 )
 # What pages link to besides: copied as it is, so that each link leads somewhere.
-FILES = ("scripts", "cloudformation", "containers", "tests", "workshop", "local_sagemaker", "bench")
-FILES += ("bootstrap", "data_prep", "notebooks", "appendix")
+FILES = ("scripts", "cloudformation", "tests", "workshop", "local_sagemaker", "bench")
+FILES += ("bootstrap", "data_prep", "notebooks")
 FILES += ("LICENSE", "environment.yml", "Makefile", "pyproject.toml")
 NOT_FILES = shutil.ignore_patterns("*.md", "*.ipynb", "*.pyc")  # pages, or made by a program
 # What outputs link to, in scripts/ and here, has a page of its own; lines have no places there.
-RECIPES = ROOT / "appendix/sdk_v3/recipes.py"
-SCRIPT_LINK = re.compile(r"(\.\./(?:scripts|appendix)/[\w/]+)\.py(?:#L\d+)?(?=[\")])")
+RECIPES = ROOT / "notebooks/sdk_v3/recipes.py"
+SCRIPT_LINK = re.compile(r"((?:\.\./scripts|sdk_v3)/[\w/]+)\.py(?:#L\d+)?(?=[\")])")
 SCRIPT_NAME = re.compile(r"""["']([\w/.-]+\.py)["']""")
 NOTEBOOK_LINK = re.compile(r"((?:\]\(|href=\")[\w/]+)\.ipynb(?=[\")])")
 HIDDEN = {"results", "injected-parameters"}

@@ -1,10 +1,10 @@
-"""Make everything in notebooks/ and appendix/ that has a source from it.
+"""Make everything in notebooks/ that has a source from it.
 
     python -m workshop.course.sync            # write what is out of step
     python -m workshop.course.sync 01 02      # only these lessons
     python -m workshop.course.sync --check    # write nothing; exit status 1 if out of step
 
-- NN_name.ipynb from NN_name.py, lessons and solutions, and the appendix's;
+- NN_name.ipynb from NN_name.py, lessons and solutions, and sdk_v3/sdk_v3.ipynb;
 - exercises/NN_name.ipynb from solutions/NN_name.py;
 - instructor/quiz_answers.md from notebooks/quiz/lesson_NN.toml;
 - the tables of instructor/guide.md from workshop/course/plan.toml and the lessons.
@@ -25,7 +25,7 @@ import nbformat
 
 from workshop.course import exercises, tables
 from workshop.lesson.quiz import BadQuiz
-from workshop.paths import APPENDIX, NOTEBOOKS
+from workshop.paths import NOTEBOOKS
 
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 
@@ -58,19 +58,14 @@ def everything(numbers: tuple[str, ...] = (), folder: Path = NOTEBOOKS) -> dict[
     Raises BadSource, BadQuiz, BadPlan for a source that nothing can be made from.
     """
     made = {}
-    for source in [*folder.glob("*.py"), *folder.glob("solutions/*.py")]:
+    sources = ("*.py", "solutions/*.py", "sdk_v3/sdk_v3.py")
+    for source in (path for pattern in sources for path in folder.glob(pattern)):
         if not numbers or source.stem[:2] in numbers:
             made[source.with_suffix(".ipynb")] = as_notebook(source)
             if source.parent.name == "solutions":
                 pair = folder / "exercises" / f"{source.stem}.ipynb"
                 made[pair] = as_text(exercises.exercise_notebook(source))
     return made if numbers else made | tables.pages(folder)
-
-
-def appendix() -> dict[Path, str]:
-    """The appendix's notebooks, and the text that each must have."""
-    sources = [path for path in APPENDIX.rglob("*.py") if "# %%" in path.read_text()]
-    return {path.with_suffix(".ipynb"): as_notebook(path) for path in sources}
 
 
 def out_of_step(made: dict[Path, str]) -> list[Path]:
@@ -112,7 +107,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--force", action="store_true", help="overwrite answered exercises too")
     chosen = parser.parse_args(arguments)
     try:
-        made = everything(tuple(chosen.numbers)) | ({} if chosen.numbers else appendix())
+        made = everything(tuple(chosen.numbers))
     except (exercises.BadSource, BadQuiz, tables.BadPlan) as error:
         print(error, file=sys.stderr)
         return 1

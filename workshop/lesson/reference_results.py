@@ -8,7 +8,7 @@ elsewhere, and says so:
     kept.results["narrowing"]
 
 `python -m workshop.lesson.reference_results build/06_vpc_colocation.ipynb` keeps the results of a
-lesson that was just executed on this machine, in notebooks/reference/.
+lesson that was just executed on this machine, in notebooks/recorded/.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from workshop.lesson.results import read_results
-from workshop.paths import REFERENCE
+from workshop.paths import RECORDED
 
 # lesson: the results that a machine without narrow links needs
 NEEDED = {
@@ -46,13 +46,13 @@ class ReferenceResults:
         return f"Recorded on {self.date} on another machine ({self.machine}), not measured here."
 
 
-def load(lesson: str, folder: Path = REFERENCE) -> ReferenceResults:
+def load(lesson: str, folder: Path = RECORDED) -> ReferenceResults:
     """The kept measurement of a lesson. Raises FileNotFoundError where none was kept."""
     text = (folder / f"lesson_{lesson}.json").read_text(encoding="utf-8")
     return ReferenceResults(**json.loads(text))
 
 
-def keep(executed: Path, folder: Path = REFERENCE) -> Path:
+def keep(executed: Path, folder: Path = RECORDED) -> Path:
     """Keep the results of an executed lesson; returns the file that was written.
 
     Raises ValueError if the notebook lacks a result, or shows kept ones itself.

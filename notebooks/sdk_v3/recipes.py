@@ -1,6 +1,6 @@
 """Each way to train as a job of the SDK's version 3: what notebooks/reference.ipynb shows of it.
 
-    python appendix/sdk_v3/recipes.py     # in version 3's environment; `make sdk-v3` does it
+    python notebooks/sdk_v3/recipes.py     # in version 3's environment; `make sdk-v3` does it
 
 writes requests.json beside it: the CreateTrainingJob request of each recipe, as version 3 makes it
 and botocore accepts it. Nothing is sent. Each function is a recipe, whole: give it your role,

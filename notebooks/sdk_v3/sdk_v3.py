@@ -20,7 +20,7 @@
 # - say what version 3 sends that version 2 does not;
 # - say what version 3 has lost, and when version 2 ends.
 #
-# **Before:** [lesson 05](../../notebooks/05_horovod_on_training_instances.ipynb).
+# **Before:** [lesson 05](../05_horovod_on_training_instances.ipynb).
 #
 # **Time:** 15 minutes.
 #
@@ -104,7 +104,7 @@ assert ways == ["MPI", "Torchrun"], "This version knows other ways: the table ab
 
 # %%
 scripts = str(Path("../../scripts/train").resolve())
-assert Path(scripts, "train_torch_ddp.py").is_file(), "Run it where it lies: appendix/sdk_v3."
+assert Path(scripts, "train_torch_ddp.py").is_file(), "Run it where it lies: notebooks/sdk_v3."
 common = {
     "sagemaker_session": Session(default_bucket=bucket),
     "role": role,
@@ -233,7 +233,7 @@ assert last["test_accuracy"] > 0.8, "It did not learn: was the data of lesson 00
 # %% [markdown]
 # ## The recipes of the reference
 #
-# [The reference](../../notebooks/reference.ipynb) shows each way to train for version 3, from
+# [The reference](../reference.ipynb) shows each way to train for version 3, from
 # [recipes.py](recipes.py). Three of them as jobs: torchrun, and the two whose key is missing, where
 # the command writes `TF_CONFIG` and starts the servers.
 

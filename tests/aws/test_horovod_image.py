@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FOLDER = ROOT / "containers" / "horovod"
+FOLDER = ROOT / "cloudformation" / "image"
 RECIPE = FOLDER / "Dockerfile"
 
 
