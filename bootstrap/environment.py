@@ -157,7 +157,8 @@ def install_locked(environment: dict[str, str]) -> None:
         stand_in.unlink(missing_ok=True)
     else:
         install_without_compiler(pinned, environment)
-    kit = [*UV_INSTALL, "--no-deps", "--no-build-isolation", "--editable", str(ROOT)]
+    kit = [*UV_INSTALL, "--no-deps", "--no-build-isolation"]
+    kit += ["--editable", str(ROOT / "local-sagemaker"), "--editable", str(ROOT)]
     run_step("install the kit", kit, log=LOGS / "install.log", environment=environment)
 
 

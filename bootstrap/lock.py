@@ -36,7 +36,7 @@ CONDA_HEADER = """\
 For conda users: the same pins as requirements/lock.txt. Written by `make lock`.
 
     conda env create -f environment.yml && conda activate data-parallel-workshop
-    pip install --no-deps -e . && python -m bootstrap --horovod-here
+    pip install --no-deps -e ./local-sagemaker -e . && python -m bootstrap --horovod-here
 
 Horovod is not in the list below: it is compiled against the TensorFlow and torch that stand there.
 The last command does so, and needs a C++ compiler and make (conda install gxx make); without them

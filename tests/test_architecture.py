@@ -17,19 +17,20 @@ OURS = {"workshop", "local_sagemaker", "scripts", "data_prep", "common", "bench"
 FRAMEWORKS = {"tensorflow", "torch", "horovod", "keras", "tf_keras"}
 # Programs, run as processes of their own, that may import a framework: on an instance in the
 # place of the image's, and a notebook's ranks.
+EMULATOR = "local-sagemaker/src/local_sagemaker"
 STAND_INS = {
-    "local_sagemaker/image/ps_server.py": {"tensorflow"},
-    "local_sagemaker/image/keras_2/keras/__init__.py": {"tf_keras"},
-    "local_sagemaker/image/site/smdistributed/dataparallel/torch/torch_smddp.py": {"torch"},
-    "local_sagemaker/image/site/smdistributed/dataparallel/tensorflow.py": {"horovod"},
-    "local_sagemaker/serving/runtime/saved_models.py": {"tensorflow"},
-    "local_sagemaker/serving/runtime/defaults.py": {"torch"},
+    f"{EMULATOR}/image/ps_server.py": {"tensorflow"},
+    f"{EMULATOR}/image/keras_2/keras/__init__.py": {"tf_keras"},
+    f"{EMULATOR}/image/site/smdistributed/dataparallel/torch/torch_smddp.py": {"torch"},
+    f"{EMULATOR}/image/site/smdistributed/dataparallel/tensorflow.py": {"horovod"},
+    f"{EMULATOR}/serving/runtime/saved_models.py": {"tensorflow"},
+    f"{EMULATOR}/serving/runtime/defaults.py": {"torch"},
     "workshop/launch/rank_process.py": {"torch"},
 }
 TRAIN = {path.stem for path in (ROOT / "scripts" / "train").glob("*.py")}
 # folder -> what it must not import
 RULES = {
-    "local_sagemaker": (OURS - {"local_sagemaker"}) | FRAMEWORKS | {"sagemaker"},
+    "local-sagemaker/src": (OURS - {"local_sagemaker"}) | FRAMEWORKS | {"sagemaker"},
     "scripts": OURS - {"common"} | {"sagemaker", "boto3", "local_sagemaker"},
     # Each file is complete in itself, so that somebody can take it alone.
     "scripts/train": OURS | {"sagemaker", "boto3"} | TRAIN,
@@ -65,12 +66,13 @@ def test_arrows(folder):
 def test_the_rule_would_catch_a_wrong_import(tmp_path):
     path = tmp_path / "x.py"
     path.write_text("def f():\n    from workshop.cli import main\n    import torch.nn\n")
-    assert imports(path) & RULES["local_sagemaker"] == {"workshop", "torch"}
+    assert imports(path) & RULES["local-sagemaker/src"] == {"workshop", "torch"}
 
 
 # Where modules are found that Python names from there: `workshop.paths`, `common.data`.
 PLACES = {
-    ".": ("workshop", "local_sagemaker", "data_prep", "bench", "bootstrap"),
+    ".": ("workshop", "data_prep", "bench", "bootstrap"),
+    "local-sagemaker/src": ("local_sagemaker",),
     "scripts/demos": (".",),
 }
 

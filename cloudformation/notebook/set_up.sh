@@ -24,7 +24,7 @@ fetch() {
 make_environment() {
   rm -rf "$environment"
   "$conda" env create --quiet --prefix "$environment" --file "$kit/environment.yml"
-  "$environment/bin/pip" install --quiet --no-deps --editable "$kit"
+  "$environment/bin/pip" install --quiet --no-deps --editable "$kit/local-sagemaker" --editable "$kit"
   touch "$environment/.whole"
 }
 

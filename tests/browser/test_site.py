@@ -121,7 +121,7 @@ def test_every_lesson_has_its_page_with_its_notebook_its_source_and_its_scripts(
     for page in ("notebooks/reference", "field_guide", "notebooks/glossary", "measured"):
         assert f'href="{page}.html"' in contents, page
     pages = [*NOTEBOOKS.glob("instructor/*.md"), *NOTEBOOKS.glob("exercises/*.ipynb"), *chosen(())]
-    for page in (*pages, ROOT / "local_sagemaker" / "README.md"):
+    for page in (*pages, ROOT / "local-sagemaker" / "README.md"):
         assert f'href="{page.relative_to(ROOT).with_suffix(".html")}"' in contents, page
     places = [contents.index(f'href="notebooks/{lesson.stem}.html"') for lesson in chosen(())]
     assert places == sorted(places), "in the order in which they are read"

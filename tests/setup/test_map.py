@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
 TARGET = re.compile(r"^([a-z][a-z0-9-]*):", re.MULTILINE)
 BLOCK = re.compile(r"```\w*\n(.*?)```", re.DOTALL)
-TEST = re.compile(r"`(tests/[\w/]+\.py)::(test_\w+)`")
+TEST = re.compile(r"`((?:local-sagemaker/)?tests/[\w/]+\.py)::(test_\w+)`")
 PATH = re.compile(r"\.?[\w-]+(/[\w.-]+)*/?")
 page = pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
 

@@ -29,7 +29,7 @@ SITE = BUILD / "site"
 PAGES = (
     "README.md",
     "notebooks/glossary.md",
-    "local_sagemaker/README.md",
+    "local-sagemaker/README.md",
     "notebooks/sdk_v3/README.md",
     "notebooks/sdk_v3/sdk_v3.ipynb",
     "tests/matrix/RESULTS.md",
@@ -37,7 +37,7 @@ PAGES = (
     "CHANGELOG.md",
 )
 # What pages link to besides: copied as it is, so that each link leads somewhere.
-FILES = ("scripts", "cloudformation", "tests", "workshop", "local_sagemaker", "bench")
+FILES = ("scripts", "cloudformation", "tests", "workshop", "local-sagemaker", "bench")
 FILES += ("bootstrap", "data_prep", "notebooks")
 FILES += ("LICENSE", "environment.yml", "Makefile", "pyproject.toml")
 NOT_FILES = shutil.ignore_patterns("*.md", "*.ipynb", "*.pyc")  # pages, or made by a program

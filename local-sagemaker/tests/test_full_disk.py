@@ -18,9 +18,10 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 from moto_life import lives
 
+import local_sagemaker
 from endpoint_harness import request
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+PACKAGES = Path(local_sagemaker.__file__).parents[1]
 MEGABYTE = 1 << 20
 START_SECONDS = 120
 WORKSHOP = str(Path(sys.executable).parent / "workshop")
@@ -36,7 +37,7 @@ def there(mounts: str, *program: str, **variables: str) -> dict:
     unshare = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c"]
     return {
         "args": [*unshare, f'{mounts} && exec "$@"', "sh", *program],
-        "env": {**kept, "PYTHONPATH": str(REPOSITORY), **variables},
+        "env": {**kept, "PYTHONPATH": str(PACKAGES), **variables},
     }
 
 

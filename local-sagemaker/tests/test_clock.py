@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
+import local_sagemaker
 from endpoint_harness import BUCKET, Endpoint, request
 from local_sagemaker import daemon
 from local_sagemaker.jobs.record import JobRecord
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+PACKAGES = Path(local_sagemaker.__file__).parents[1]
 HOUR = 3600.0
 # Runs in every Python that the endpoint starts, before anything else.
 ANOTHER_CLOCK = """
@@ -75,7 +76,7 @@ def elsewhen(tmp_path, monkeypatch):
     """An endpoint whose clock, and whose jobs' supervisors', a file sets: seconds to add."""
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "sitecustomize.py").write_text(ANOTHER_CLOCK)
-    folders = os.pathsep.join([str(tmp_path / "site"), str(REPOSITORY)])
+    folders = os.pathsep.join([str(tmp_path / "site"), str(PACKAGES)])
     variables = {"PYTHONPATH": folders, "CLOCK_FILE": str(tmp_path / "clock")}
     monkeypatch.setattr(daemon, "_endpoint_environment", lambda: os.environ | variables)
     one = Endpoint(tmp_path / "state")

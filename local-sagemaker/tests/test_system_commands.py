@@ -8,10 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from nobody_helpers import REPOSITORY
 
 from local_sagemaker.cluster import linux, probe
 
+TESTS = Path(__file__).parent
 INSTALL = "the command `{}` is missing: install the package iproute2"
 # Some of the tests that need namespaces or shaped links.
 NEED_THEM = ["test_many_jobs.py", "test_links.py"]
@@ -60,16 +60,16 @@ def test_without_them_instances_are_plain_processes_and_links_have_no_rate(witho
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere another reason comes first")
 def test_without_them_tests_skip_with_the_reason_and_none_fails(tmp_path):
-    files = [str(path) for name in NEED_THEM for path in (REPOSITORY / "tests").rglob(name)]
+    files = [str(path) for name in NEED_THEM for path in TESTS.rglob(name)]
     assert len(files) == len(NEED_THEM)
     command = [sys.executable, "-c", PYTEST_WITHOUT_COMMANDS, "-m", "namespaces or shaping"]
     done = subprocess.run(
         [*command, "-v", "-p", "no:cacheprovider", *files],
         capture_output=True,
         text=True,
-        cwd=REPOSITORY,
+        cwd=TESTS.parents[1],
         timeout=280,
-        env=os.environ | {"PATH": str(tmp_path), "PYTHONPATH": str(REPOSITORY)},
+        env=os.environ | {"PATH": str(tmp_path), "PYTHONPATH": str(TESTS.parents[1])},
     )
     assert done.returncode == 0, done.stdout + done.stderr
     summary = done.stdout.splitlines()[-1]

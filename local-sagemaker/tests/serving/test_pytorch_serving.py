@@ -17,7 +17,7 @@ from serving_helpers import archive_of
 
 from endpoint_harness import ROLE, processes_with
 
-TRAIN = Path(__file__).parent.parent.parent / "scripts" / "train"
+TRAIN = Path(__file__).parents[3] / "scripts" / "train"
 # Makes folder/model/model.pt of a network, images, and its answers; and serves, in the same
 # process, what has no code: TorchScript, and a state_dict that nobody can load.
 MAKE = """

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+import local_sagemaker
+
+PACKAGE = Path(local_sagemaker.__file__).parent
 PATH_OF_A_USER = "/usr/local/bin:/usr/bin:/bin"
 BECOME_NOBODY = """
 import os, sys
@@ -37,7 +39,7 @@ def run_as_nobody(
     if python is None:
         pytest.skip("no Python that other users can run")
     copy = tmp_path / "copy"
-    shutil.copytree(REPOSITORY / "local_sagemaker", copy / "local_sagemaker")
+    shutil.copytree(PACKAGE, copy / "local_sagemaker")
     for file in files:
         shutil.copy(file, copy)
     for path in [copy, tmp_path, *tmp_path.parents]:

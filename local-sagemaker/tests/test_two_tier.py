@@ -7,7 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-SITE = Path(__file__).parent.parent.parent / "local_sagemaker" / "image" / "site"
+import local_sagemaker
+
+SITE = Path(local_sagemaker.__file__).parent / "image" / "site"
 
 # 4 ranks that believe to be 2 on each of 2 instances; gloo's own result is the oracle. They are
 # forked once torch is imported.

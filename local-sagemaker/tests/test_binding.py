@@ -11,11 +11,12 @@ from pathlib import Path
 import psutil
 import pytest
 
+import local_sagemaker
 from endpoint_harness import Endpoint
 from local_sagemaker import daemon
 
 AUDIT = Path(__file__).parent / "audit"
-REPOSITORY = Path(__file__).parent.parent.parent
+PACKAGES = Path(local_sagemaker.__file__).parents[1]
 
 
 def listening(pid: int) -> set[str]:
@@ -105,7 +106,7 @@ def hosts(noted: str) -> set[str]:
 def test_endpoint_and_job_ask_nobody_else(tmp_path, monkeypatch, request):
     """Nor does a client that knows nothing of this kit: the variables, the plain SDK, its own
     script. Every connection is noted, and refused if it leads elsewhere."""
-    noted = {"PYTHONPATH": f"{AUDIT}{os.pathsep}{REPOSITORY}", "AUDIT_FILE": f"{tmp_path}/endpoint"}
+    noted = {"PYTHONPATH": f"{AUDIT}{os.pathsep}{PACKAGES}", "AUDIT_FILE": f"{tmp_path}/endpoint"}
     monkeypatch.setattr(daemon, "_endpoint_environment", lambda: os.environ | noted)
     endpoint = Endpoint(tmp_path / "state")
     request.addfinalizer(endpoint.down)

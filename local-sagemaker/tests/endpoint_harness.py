@@ -134,7 +134,7 @@ def sdk_session(endpoint: Endpoint, monkeypatch):
 
 
 def estimator(session, entry_point: str, kind: str = "tensorflow", **options):
-    """An estimator of the unmodified SDK for a script of tests/local_sagemaker/scripts."""
+    """An estimator of the unmodified SDK for a script of tests/scripts."""
     from sagemaker.pytorch import PyTorch
     from sagemaker.tensorflow import TensorFlow
 

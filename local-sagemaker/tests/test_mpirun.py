@@ -7,7 +7,9 @@ import importlib.util
 import shlex
 from pathlib import Path
 
-PATH = Path(__file__).parent.parent.parent / "local_sagemaker" / "image" / "bin" / "mpirun"
+import local_sagemaker
+
+PATH = Path(local_sagemaker.__file__).parent / "image" / "bin" / "mpirun"
 loader = importlib.machinery.SourceFileLoader("mpirun", str(PATH))
 mpirun = importlib.util.module_from_spec(importlib.util.spec_from_loader("mpirun", loader))
 loader.exec_module(mpirun)
