@@ -12,7 +12,7 @@ WORKERS ?= 3
 # What a target starts finds mpirun, torchrun and python in .venv first.
 INSIDE := PATH="$$PWD/$(BIN):$$PATH"; export PATH; exec
 BOOTSTRAP := python=$$(command -v python3 || command -v python3.11 || command -v python3.12) \
-	|| { echo "No python3 was found: install Python 3.11 first."; exit 1; }; "$$python" -sE -m bootstrap
+	|| { echo "No python3 was found: install Python 3.11 first."; exit 1; }; "$$python" -sE -m tools.setup
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' Makefile | awk -F'\t' '{printf "make %-12s %s\n", $$1, $$2}'
@@ -27,15 +27,15 @@ run: ready ## run every lesson here, no AWS account; the pages go to build/
 	@$(INSIDE) $(BIN)/workshop run
 
 site: ready ## build the site in build/site from the pages of the last `make run`
-	@$(INSIDE) $(BIN)/python -m workshop.course.site
+	@$(INSIDE) $(BIN)/python -m tools.site
 
 figures: ready ## renew the README's pictures and table from the last `make run`
-	@$(INSIDE) $(BIN)/python -m workshop.course.figures
+	@$(INSIDE) $(BIN)/python -m tools.figures
 
 translations: ready ## bring the site's catalogs in site/locale up to date with the English texts
-	@$(INSIDE) $(BIN)/python -m workshop.course.translations
+	@$(INSIDE) $(BIN)/python -m tools.translations
 slides: ready ## build a deck for each lesson in build/slides from the last `make run`
-	@$(INSIDE) $(BIN)/python -m workshop.course.slides
+	@$(INSIDE) $(BIN)/python -m tools.slides
 
 lab: ready ## open the lessons in JupyterLab, with the local endpoint up
 	@$(INSIDE) $(BIN)/workshop lab
@@ -70,7 +70,7 @@ ray: ready ## Ray Train starts the DDP script (downloads Ray once, 1.5 GB)
 	@$(INSIDE) $(BIN)/pytest -m soak tests/scripts/test_ray.py
 
 bench: ready ## measure the endpoint, all-reduces and training steps on narrow links, serving
-	@$(INSIDE) $(BIN)/python -m bench
+	@$(INSIDE) $(BIN)/python -m tools.bench
 
 doctor: ready ## check this machine, one line per requirement
 	@$(INSIDE) $(BIN)/workshop doctor
@@ -78,8 +78,8 @@ doctor: ready ## check this machine, one line per requirement
 check-in: ready ## before a class: PASS or FAIL per need, and a code for the instructor
 	@$(INSIDE) $(BIN)/workshop class check-in
 
-lock: ready ## resolve requirements/*.in again (UPGRADE=1: newest versions)
-	@$(BIN)/python -m bootstrap.lock $(if $(UPGRADE),--upgrade)
+lock: ready ## resolve tools/requirements/*.in again (UPGRADE=1: newest versions)
+	@$(BIN)/python -m tools.setup.lock $(if $(UPGRADE),--upgrade)
 
 clean: ## stop the endpoint, remove build/ and tools' caches
 	@if [ -x $(BIN)/workshop ]; then $(BIN)/workshop down >/dev/null 2>&1 || true; fi

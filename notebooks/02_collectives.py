@@ -627,7 +627,7 @@ here = ranks.run("collectives.tour:backends")[0]
 pd.DataFrame(here, index=["in this torch"])
 
 # %% jupyter={"source_hidden": true} tags=["results"]
-assert here["gloo"], "torch was built without gloo: install the version of requirements/."
+assert here["gloo"], "torch was built without gloo: install the version of tools/requirements/."
 workshop.save_results(backends=here)
 
 # %% [markdown]

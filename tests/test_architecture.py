@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-OURS = {"workshop", "local_sagemaker", "scripts", "data_prep", "common", "bench", "bootstrap"}
+OURS = {"workshop", "local_sagemaker", "scripts", "data_prep", "common", "tools"}
 FRAMEWORKS = {"tensorflow", "torch", "horovod", "keras", "tf_keras"}
 # Programs, run as processes of their own, that may import a framework: on an instance in the
 # place of the image's, and a notebook's ranks.
@@ -35,7 +35,7 @@ RULES = {
     # Each file is complete in itself, so that somebody can take it alone.
     "scripts/train": OURS | {"sagemaker", "boto3"} | TRAIN,
     "data_prep": OURS - {"data_prep"} | {"sagemaker", "torch", "horovod"},
-    "workshop": {"scripts", "common", "bench", "bootstrap"} | FRAMEWORKS,
+    "workshop": {"scripts", "common", "tools"} | FRAMEWORKS,
 }
 
 
@@ -71,7 +71,7 @@ def test_the_rule_would_catch_a_wrong_import(tmp_path):
 
 # Where modules are found that Python names from there: `workshop.paths`, `common.data`.
 PLACES = {
-    ".": ("workshop", "data_prep", "bench", "bootstrap"),
+    ".": ("workshop", "data_prep", "tools"),
     "local-sagemaker/src": ("local_sagemaker",),
     "scripts/demos": (".",),
 }
@@ -151,7 +151,7 @@ def test_a_circle_would_be_found(tmp_path, back):
 # files beside the rooms, which import no room.
 ROOMS = {
     "cli": {"course", "failures", "account", "plots", "measure", "jobs", "launch", "lesson"},
-    "course": {"account", "failures", "jobs", "lesson"},
+    "course": {"account", "jobs", "lesson"},
     "failures": {"jobs", "launch", "lesson"},
     "account": {"jobs"},
     "plots": set(),

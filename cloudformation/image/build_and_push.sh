@@ -94,7 +94,7 @@ sign_in() {
 sign_in "$their_registry"
 run docker build --platform linux/amd64 --build-arg "BASE_IMAGE=$base" \
     --build-arg "HOROVOD_GPU_OPERATIONS=$operations" \
-    --tag "$image" --file "$kit/cloudformation/image/Dockerfile" "$kit/requirements"
+    --tag "$image" --file "$kit/cloudformation/image/Dockerfile" "$kit/tools/requirements"
 if [ -n "$dry" ] ||
     ! aws ecr describe-repositories --region "$region" --repository-names "$repository" \
         >/dev/null 2>&1; then

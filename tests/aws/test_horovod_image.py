@@ -33,7 +33,7 @@ def test_the_linter_finds_nothing():
 
 def test_horovod_is_built_as_for_the_kit_itself():
     sys.path.insert(0, str(ROOT))
-    from bootstrap.horovod import FLAGS
+    from tools.setup.horovod import FLAGS
 
     text = RECIPE.read_text()
     for name, value in FLAGS.items():

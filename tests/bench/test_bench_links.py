@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from bench import links
+from tools.bench import links
 from workshop.measure import alpha_beta
 
 PLACE = {"instances": 2, "ranks_per_instance": 4}
@@ -70,7 +70,7 @@ def test_the_ratios_stand_beside_their_bounds(capsys):
 
 
 def test_an_unknown_benchmark_is_wrong_use():
-    command = [sys.executable, "-m", "bench", "linkz"]
+    command = [sys.executable, "-m", "tools.bench", "linkz"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 2
     assert "no benchmark linkz; there are overhead, links, steps, storage" in done.stderr

@@ -16,8 +16,8 @@ from selenium.webdriver.common.keys import Keys
 
 from lab_harness import PATIENCE, Page, end_lab, wait_for
 from local_sagemaker import daemon
+from tools.sync import KERNEL
 from workshop.course.lessons import chosen
-from workshop.course.sync import KERNEL
 from workshop.lesson.quiz import load
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]

@@ -14,9 +14,9 @@ from babel.messages import pofile
 from filelock import FileLock
 
 from lab_harness import CHROMIUM, DRIVER, MISSING, chromium
-from workshop.course import site, translations
+from tools import site, translations
+from tools.site_links import broken
 from workshop.course.lessons import chosen
-from workshop.course.site_links import broken
 from workshop.paths import NOTEBOOKS, ROOT
 
 AXE = "axe-core@4.14.1"

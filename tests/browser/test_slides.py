@@ -8,7 +8,7 @@ import pytest
 from lesson_runs import SMALL
 
 from lab_harness import SCREENSHOTS
-from workshop.course.slides import write_deck
+from tools.slides import write_deck
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 

@@ -11,7 +11,7 @@ import nbformat
 import pytest
 import torch.distributed as dist
 
-from workshop.course import exercises as generate
+from tools import exercises as generate
 from workshop.launch.ranks import RankFailed, start_ranks
 from workshop.lesson.check import Wrong, check, numbers
 

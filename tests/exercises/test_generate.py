@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from workshop.course import exercises as generate
-from workshop.course import sync
-from workshop.course.exercises import BadSource, exercises, without_solution
+from tools import exercises as generate
+from tools import sync
+from tools.exercises import BadSource, exercises, without_solution
 
 PART = '''
 # %% [markdown]

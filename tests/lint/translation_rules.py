@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from course_text import Finding
 
-from workshop.course import translations
+from tools import translations
 
 
 def findings() -> Iterator[Finding]:

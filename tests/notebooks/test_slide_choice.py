@@ -7,8 +7,8 @@ import re
 import nbformat
 import pytest
 
-from workshop.course import slides
-from workshop.course.slides import NoRun, build, slides_of
+from tools import slides
+from tools.slides import NoRun, build, slides_of
 
 NEW = nbformat.v4
 IMAGE = '<img alt="Two bars" src="data:image/png;base64,iVBORw0KGgo=">'

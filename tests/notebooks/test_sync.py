@@ -1,10 +1,10 @@
-"""Notebooks, exercises and pages are what `python -m workshop.course.sync` makes."""
+"""Notebooks, exercises and pages are what `python -m tools.sync` makes."""
 
 import json
 import re
 
+from tools.sync import as_notebook, everything, out_of_step
 from workshop.course.lessons import lessons
-from workshop.course.sync import as_notebook, everything, out_of_step
 from workshop.paths import NOTEBOOKS, ROOT, SDK_V3
 
 NUMBERS = {"00", "01", "02", "03", "04", "05", "06", "07", "08", "09", "10", "99"}
@@ -13,7 +13,7 @@ NUMBERS = {"00", "01", "02", "03", "04", "05", "06", "07", "08", "09", "10", "99
 def test_what_has_a_source_is_in_step_with_it_and_the_rest_is_gone():
     made = everything()
     stale = [str(path.relative_to(ROOT)) for path in out_of_step(made)]
-    assert not stale, f"{stale}: run `python -m workshop.course.sync`"
+    assert not stale, f"{stale}: run `python -m tools.sync`"
     assert set(NOTEBOOKS.rglob("*.ipynb")) == {path for path in made if path.suffix == ".ipynb"}
     assert {path.stem[:2] for path in lessons()} >= NUMBERS
 
@@ -34,4 +34,4 @@ def test_the_lesson_for_version_3_has_a_kernel_of_its_own_which_the_courses_pape
     assert json.loads(notebook.read_text())["metadata"]["kernelspec"]["name"] == "sdk-v3"
     theirs = (SDK_V3 / "requirements.txt").read_text()
     (pinned,) = re.findall(r"^ipykernel==\S+", theirs, re.MULTILINE)
-    assert f"\n{pinned} " in (ROOT / "requirements" / "lock.txt").read_text()
+    assert f"\n{pinned} " in (ROOT / "tools" / "requirements" / "lock.txt").read_text()

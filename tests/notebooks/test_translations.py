@@ -7,8 +7,8 @@ import shutil
 import pytest
 from babel.messages import pofile
 
-from workshop.course import translations
-from workshop.course.site import TEXTS
+from tools import translations
+from tools.site import TEXTS
 
 
 def catalog(page, language, locale=translations.LOCALE):

@@ -71,7 +71,7 @@ def free_port() -> str:
 def needs_horovod() -> None:
     """Skip the calling test, or module, where Horovod or its mpirun is not installed."""
     if importlib.util.find_spec("horovod") is None:
-        pytest.skip("Horovod is not installed (see requirements/)", allow_module_level=True)
+        pytest.skip("Horovod is not installed (see tools/requirements/)", allow_module_level=True)
     if not (BIN / "mpirun").exists():
         pytest.skip(f"no mpirun beside {sys.executable}", allow_module_level=True)
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from bootstrap import environment, horovod, interpreter, shell
+from tools.setup import environment, horovod, interpreter, shell
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -42,8 +42,9 @@ def copy(tmp_path):
     """A copy of the kit's set-up, with a space in its path and no .venv."""
     root = tmp_path / "a copy"
     root.mkdir()
-    for name in ("bootstrap", "requirements"):
-        shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("setup", "requirements"):
+        folder = root / "tools" / name
+        shutil.copytree(ROOT / "tools" / name, folder, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", root)
     return root
 
@@ -55,13 +56,13 @@ def finished(copy):
     (folder / "bin").mkdir(parents=True)
     (folder / "bin" / "python").symlink_to(sys.executable)
     (folder / "pyvenv.cfg").write_text("version = 3.11.7\n")
-    code = "from bootstrap import state; state.write_json(state.STAMP, {'key': state.key()})"
+    code = "from tools.setup import state; state.write_json(state.STAMP, {'key': state.key()})"
     subprocess.run([sys.executable, "-c", code], cwd=copy, check=True)
     return copy
 
 
 def up_to_date(root: Path, **variables: str) -> bool:
-    code = "from bootstrap import state; print(state.up_to_date())"
+    code = "from tools.setup import state; print(state.up_to_date())"
     done = subprocess.run(
         [sys.executable, "-sc", code],
         cwd=root,
@@ -75,7 +76,7 @@ def up_to_date(root: Path, **variables: str) -> bool:
 
 def test_an_older_python_without_packages_can_start_it():
     """It then looks for a fitting one by itself."""
-    for path in (ROOT / "bootstrap").glob("*.py"):
+    for path in (ROOT / "tools" / "setup").glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(), feature_version=(3, 8))):
             names = []
             if isinstance(node, ast.Import):
@@ -83,11 +84,11 @@ def test_an_older_python_without_packages_can_start_it():
             elif isinstance(node, ast.ImportFrom):
                 names = [node.module or ""]
             tops = {name.split(".")[0] for name in names}
-            assert tops <= {"bootstrap", *sys.stdlib_module_names}, path
+            assert tops <= {"tools", *sys.stdlib_module_names}, path
 
 
 def test_finished_set_up_is_recognised_at_once(finished):
-    command = [sys.executable, "-sE", "-m", "bootstrap"]
+    command = [sys.executable, "-sE", "-m", "tools.setup"]
     before = os.times()
     done = subprocess.run(command, cwd=finished, capture_output=True, text=True, check=True)
     assert done.stdout == ""
@@ -98,9 +99,9 @@ def test_finished_set_up_is_recognised_at_once(finished):
 def test_what_makes_it_out_of_date(finished):
     assert up_to_date(finished)
     for name in (
-        "requirements/lock.txt",
+        "tools/requirements/lock.txt",
         "pyproject.toml",
-        "bootstrap/state.py",
+        "tools/setup/state.py",
         ".venv/pyvenv.cfg",
     ):
         text = (finished / name).read_text()
@@ -199,7 +200,7 @@ subprocess.Popen = Popen
 def test_an_interrupted_step_leaves_no_process(popen, tmp_path):
     code = (
         f"{popen}\n"
-        "import sys; from pathlib import Path; from bootstrap import shell\n"
+        "import sys; from pathlib import Path; from tools.setup import shell\n"
         "shell.run_step('t', ['sh', '-c', 'sleep 321 & echo $! > pid; wait'],"
         " log=Path('log'), environment={'PATH': '/usr/bin:/bin'}, folder=Path.cwd())"
     )

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from bootstrap import lock
+from tools.setup import lock
 
 ROOT = Path(__file__).resolve().parents[2]
-LOCK = (ROOT / "requirements" / "lock.txt").read_text()
+REQUIREMENTS = ROOT / "tools" / "requirements"
+LOCK = (REQUIREMENTS / "lock.txt").read_text()
 CONDA = (ROOT / "environment.yml").read_text()
 FILES = ("lock.txt", "uv.txt", "horovod.txt", "horovod-build.txt")
 
@@ -26,7 +27,7 @@ def test_environment_yml_is_what_make_lock_writes():
 def test_all_but_torch_have_hashes(name):
     without = [
         block[0].split("==")[0]
-        for block in lock.blocks((ROOT / "requirements" / name).read_text())
+        for block in lock.blocks((REQUIREMENTS / name).read_text())
         if not any("--hash=sha256:" in line for line in block)
     ]
     assert without == (["torch"] if name == "lock.txt" else [])
@@ -40,14 +41,14 @@ def test_torch_fits_cpu_cuda_and_mac_wheels():
 
 def test_lock_keeps_what_base_in_asks_for():
     locked = {Requirement(pin).name: Requirement(pin).specifier for pin in lock.pins(LOCK)}
-    for line in (ROOT / "requirements" / "base.in").read_text().splitlines():
+    for line in (REQUIREMENTS / "base.in").read_text().splitlines():
         if line and not line.startswith("#"):
             asked = Requirement(line)
             version = str(locked[asked.name]).removeprefix("==")
             assert asked.specifier.contains(version), f"{line}: the lock has {version}"
 
 
-@pytest.mark.parametrize("name", [*(f"requirements/{f}" for f in FILES), "environment.yml"])
+@pytest.mark.parametrize("name", [*(f"tools/requirements/{f}" for f in FILES), "environment.yml"])
 def test_no_place_of_one_machine_is_named(name):
     text = (ROOT / name).read_text()
     assert not re.search(r"://|file:|--index-url|--find-links|^/", text, re.MULTILINE)
@@ -63,7 +64,7 @@ pandas==2.3.3 ; python_full_version >= '3.14' \\
     --hash=sha256:cc
 torch==2.13.0+cpu \\
     --hash=sha256:dd
-    # via -r requirements/base.in
+    # via -r tools/requirements/base.in
 triton==3.7.1 ; sys_platform == 'linux' \\
     --hash=sha256:ee
 """
@@ -73,7 +74,7 @@ def test_lock_text_frees_torch_and_drops_cuda():
     text = lock.lock_text(COMPILED)
     assert lock.pins(text) == ["numpy==2.0.2", "torch==2.13.0"]
     assert "sha256:aa" in text and "sha256:dd" not in text
-    assert "# via -r requirements/base.in" in text
+    assert "# via -r tools/requirements/base.in" in text
 
 
 @pytest.mark.parametrize("upgrade", [False, True])
@@ -93,11 +94,11 @@ def test_a_new_package_leaves_the_other_pins_alone(monkeypatch, tmp_path, upgrad
     assert set(seen) == {"base.in", "uv.in", "horovod.in", "horovod-build.in"}
     for name, text in seen.items():
         locked = name.replace("base.in", "lock.in").replace(".in", ".txt")
-        assert text == ("" if upgrade else (ROOT / "requirements" / locked).read_text()), name
+        assert text == ("" if upgrade else (REQUIREMENTS / locked).read_text()), name
 
 
 def test_no_grammar_of_iris_is_compiled_in_every_process():
-    """jsonschema 4.25 and later do so where they find lark: requirements/base.in keeps it out."""
+    """jsonschema 4.25 and later do so where they find lark: base.in keeps it out."""
     assert not [pin for pin in lock.pins(LOCK) if re.match(r"(lark|rfc3987[-_]syntax)\b", pin)]
 
 

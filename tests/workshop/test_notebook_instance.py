@@ -37,10 +37,11 @@ cp "$ROOT/bin/tool" "$5/bin/pip"
 """
 # The environment's python and pip.
 TOOL = """
+kit=$FOLDER/workshop-kit
 case "$*" in
-  "install --quiet --no-deps --editable $FOLDER/workshop-kit") ;;
+  "install --quiet --no-deps --editable $kit/local-sagemaker --editable $kit") ;;
   "-m ipykernel install --user --name workshop --display-name Workshop") ;;
-  "-m bootstrap --horovod-here") [ "$PWD" = "$FOLDER/workshop-kit" ] || exit 8 ;;
+  "-m tools.setup --horovod-here") [ "$PWD" = "$FOLDER/workshop-kit" ] || exit 8 ;;
   *) echo "$0: what is $*?" >&2; exit 9 ;;
 esac
 """
@@ -169,13 +170,15 @@ def test_every_start_sets_up_what_is_missing_and_watches_for_idleness(machine):
     assert f"conda env create --quiet --prefix {environment}" in calls
     assert "pip install --quiet --no-deps --editable" in calls
     assert "python -m ipykernel install --user --name workshop" in calls
-    assert calls.index("channel conda-forge gxx make") < calls.index("-m bootstrap --horovod-here")
+    assert calls.index("channel conda-forge gxx make") < calls.index(
+        "-m tools.setup --horovod-here"
+    )
     assert (environment / ".horovod").exists()
     (machine.folder / "set_up.log").unlink()
     machine.started()
     again = machine.said().removeprefix(calls)
     assert "ipykernel install --user --name workshop" in again, "that list is on no lasting disk"
-    assert "conda" not in again and "bootstrap" not in again
+    assert "conda" not in again and "tools.setup" not in again
     program, lock = machine.root / "opt/workshop/idle_stop.py", machine.folder / ".set_up.lock"
     until(lambda: f"python {program} --minutes 60 --working {lock}" in machine.said())
 
@@ -184,7 +187,7 @@ def test_where_horovod_cannot_be_built_the_log_says_so_and_the_rest_works(machin
     (machine.root / "no-compiler").touch()
     assert "Horovod could not be built here" in machine.started()
     assert not (machine.folder / "workshop-env/.horovod").exists()
-    assert "bootstrap" not in machine.said()
+    assert "tools.setup" not in machine.said()
     (machine.root / "no-compiler").unlink()
     assert machine.set_up() == 0
     assert (machine.folder / "workshop-env/.horovod").exists(), "it is tried again"

@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 import pytest
 
 import workshop
-from workshop.course import tables
+from tools import tables
 from workshop.lesson import quiz as module
 from workshop.lesson.quiz import BadQuiz, lessons, load
 

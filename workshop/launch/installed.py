@@ -17,7 +17,7 @@ from packaging.requirements import Requirement
 
 from workshop.launch.horovod import horovod_status
 
-LOCK = Path(__file__).resolve().parents[2] / "requirements" / "lock.txt"
+LOCK = Path(__file__).resolve().parents[2] / "tools" / "requirements" / "lock.txt"
 PYTHONS = ((3, 11), (3, 12))
 SHOWN = ("tensorflow", "torch", "sagemaker")
 TRY_HOROVOD = "import horovod.tensorflow as hvd; hvd.init(); print(hvd.mpi_built())"

@@ -15,11 +15,11 @@ messages share the instance's one link to the network:
     bound("two_tier", 1_000_000, instances=2, ranks_per_instance=4, bits_per_second=200e6)
 
 The model knows nothing of the time to add numbers, nor of anything else that a machine does.
-Against real jobs (`python -m bench links`, 2 x 4 ranks, 100 to 400 Mbit/s, 24 points, 2026-11-22,
-2 cores) its median error was 5 %, and its largest 22 %: short messages on the fastest link. An
-algorithm that begins each receive just before it sends takes up to 1.5 times as long for chunks of
-128 KiB: gloo's sender waits for the receiver's word that it is ready, and that word waits behind
-the bytes that travel the same way. So the ring begins its receives first.
+Against real jobs (`python -m tools.bench links`, 2 x 4 ranks, 100 to 400 Mbit/s, 24 points,
+2026-11-22, 2 cores) its median error was 5 %, and its largest 22 %: short messages on the fastest
+link. An algorithm that begins each receive just before it sends takes up to 1.5 times as long for
+chunks of 128 KiB: gloo's sender waits for the receiver's word that it is ready, and that word
+waits behind the bytes that travel the same way. So the ring begins its receives first.
 """
 
 from __future__ import annotations

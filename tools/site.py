@@ -16,11 +16,11 @@ from pathlib import Path
 
 import nbformat
 
+from tools.site_links import broken
+from tools.translations import LANGUAGES
 from workshop import failures
 from workshop.course.lessons import REFERENCE, NoRun, chosen, last_run, lessons
 from workshop.course.pages import read_for_people
-from workshop.course.site_links import broken
-from workshop.course.translations import LANGUAGES
 from workshop.paths import BUILD, NOTEBOOKS, ROOT, SCRIPTS
 
 TEXTS = ROOT / "site"
@@ -37,8 +37,8 @@ PAGES = (
     "CHANGELOG.md",
 )
 # What pages link to besides: copied as it is, so that each link leads somewhere.
-FILES = ("scripts", "cloudformation", "tests", "workshop", "local-sagemaker", "bench")
-FILES += ("bootstrap", "data_prep", "notebooks")
+FILES = ("scripts", "cloudformation", "tests", "workshop", "local-sagemaker")
+FILES += ("tools", "data_prep", "notebooks")
 FILES += ("LICENSE", "environment.yml", "Makefile", "pyproject.toml")
 NOT_FILES = shutil.ignore_patterns("*.md", "*.ipynb", "*.pyc")  # pages, or made by a program
 # What outputs link to, in scripts/ and here, has a page of its own; lines have no places there.

@@ -10,16 +10,16 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from bootstrap.interpreter import fits, probe
-from bootstrap.shell import SetupError, StepFailed, clean_environment, output_of, run_step, say
-from bootstrap.state import ROOT, UNFINISHED, VENV
+from tools.setup.interpreter import fits, probe
+from tools.setup.shell import SetupError, StepFailed, clean_environment, output_of, run_step, say
+from tools.setup.state import ROOT, UNFINISHED, VENV
 
 PYTHON = VENV / "bin" / "python"
 UV = VENV / "bin" / "uv"
 # Compiled once, now: a job's instance cannot keep what it compiles, nor can any process where
 # PYTHONDONTWRITEBYTECODE is set, and TensorFlow's 10 seconds of it would come each time.
 UV_INSTALL = [str(UV), "pip", "install", "--python", str(PYTHON), "--compile-bytecode"]
-LOCK = ROOT / "requirements" / "lock.txt"
+LOCK = ROOT / "tools" / "requirements" / "lock.txt"
 LOGS = VENV / "log"
 NO_NETWORK = re.compile(
     r"dns error|connect error|error resolving|Failed to fetch|Network|offline"
@@ -124,7 +124,7 @@ def can_write(folder: Path) -> bool:
 
 def install_uv() -> None:
     """Put the locked uv into .venv."""
-    requirements = ROOT / "requirements" / "uv.txt"
+    requirements = ROOT / "tools" / "requirements" / "uv.txt"
     pinned = re.search(r"^uv==(\S+)", requirements.read_text(), re.MULTILINE)
     present = output_of([str(UV), "--version"]) or ""
     if pinned and present.split()[1:2] == [pinned[1]]:
@@ -164,7 +164,7 @@ def install_locked(environment: dict[str, str]) -> None:
 
 def install_without_compiler(pinned: list[str], environment: dict[str, str]) -> None:
     """As install_locked, but sagemaker-training without its one C module."""
-    from bootstrap.lock import blocks
+    from tools.setup.lock import blocks
 
     everything = blocks(LOCK.read_text())
     toolkit = [block for block in everything if block[0].startswith("sagemaker-training==")]

@@ -17,11 +17,11 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-from bootstrap.interpreter import probe
-from bootstrap.shell import SetupError, StepFailed, clean_environment, run_step, say, tail
-from bootstrap.state import HOROVOD_STATE, ROOT, compiler, write_json
+from tools.setup.interpreter import probe
+from tools.setup.shell import SetupError, StepFailed, clean_environment, run_step, say, tail
+from tools.setup.state import HOROVOD_STATE, ROOT, compiler, write_json
 
-REQUIREMENTS = ROOT / "requirements"
+REQUIREMENTS = ROOT / "tools" / "requirements"
 FLAGS = {
     "HOROVOD_WITH_TENSORFLOW": "1",
     "HOROVOD_WITHOUT_PYTORCH": "1",
@@ -45,7 +45,7 @@ def pinned(name: str, file: str = "lock.txt") -> str:
     text = (REQUIREMENTS / file).read_text()
     match = re.search(rf"^{re.escape(name)}==([^\s;]+)", text, re.MULTILINE)
     if match is None:
-        raise SetupError(f"requirements/{file} does not pin {name}: run make lock.")
+        raise SetupError(f"tools/requirements/{file} does not pin {name}: run make lock.")
     return match[1]
 
 

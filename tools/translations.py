@@ -4,7 +4,7 @@ A page is translated where site/locale/LANGUAGE/LC_MESSAGES has a catalog for it
 message for each paragraph, heading and cell of a table). The other pages have none, and are
 English in every language; so is a message without a translation. To translate one more page:
 
-    python -m workshop.course.translations notebooks/01_data_parallelism
+    python -m tools.translations notebooks/01_data_parallelism
 
 Babel merges the messages. What is gone is kept as a comment; what has changed is English
 again, and listed, until it is translated.

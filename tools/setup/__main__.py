@@ -1,8 +1,8 @@
-"""`python3 -m bootstrap`: set the kit up in .venv, or say at once that it is.
+"""`python3 -m tools.setup`: set the kit up in .venv, or say at once that it is.
 
-python3 -m bootstrap                 set up when missing or out of date
-python3 -m bootstrap --force         go through every step (make setup)
-python3 -m bootstrap --horovod-here  only Horovod, into the Python that runs this (conda)
+python3 -m tools.setup                 set up when missing or out of date
+python3 -m tools.setup --force         go through every step (make setup)
+python3 -m tools.setup --horovod-here  only Horovod, into the Python that runs this (conda)
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 
 def options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="bootstrap", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="tools.setup", description=__doc__.splitlines()[0])
     parser.add_argument("--force", action="store_true", help="go through every step")
     parser.add_argument("--python", help="the Python to make .venv from")
     parser.add_argument("--horovod-here", action="store_true", help="for conda: Horovod only")
@@ -24,7 +24,7 @@ def options() -> argparse.Namespace:
 
 def set_up(python: str | None) -> None:
     """Make .venv complete. What is there and fits is kept."""
-    from bootstrap import environment, horovod, interpreter, shell, state
+    from tools.setup import environment, horovod, interpreter, shell, state
 
     start = time.monotonic()
     shell.say(f"Setting up in {state.VENV}")
@@ -41,7 +41,7 @@ def set_up(python: str | None) -> None:
 
 def horovod_here() -> None:
     """Build or fetch Horovod for the environment whose Python runs this."""
-    from bootstrap import environment, horovod, state
+    from tools.setup import environment, horovod, state
 
     prefix = Path(sys.prefix)
     if prefix == Path(sys.base_prefix) and not (prefix / "conda-meta").exists():
@@ -54,12 +54,12 @@ def horovod_here() -> None:
 def main() -> None:
     if sys.platform == "win32":
         sys.exit("Windows: run this kit inside WSL 2, where it is a Linux machine.")
-    from bootstrap import state
+    from tools.setup import state
 
     asked = options()
     if not (asked.force or asked.python or asked.horovod_here) and state.up_to_date():
         return
-    from bootstrap.shell import SetupError
+    from tools.setup.shell import SetupError
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.default_int_handler)

@@ -14,11 +14,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from bench import jobs
+from tools.bench import jobs
 from workshop.measure import alpha_beta
 from workshop.output import events
 
-DEMOS = Path(__file__).parent.parent / "scripts" / "demos"
+DEMOS = Path(__file__).parents[2] / "scripts" / "demos"
 INSTANCES, RANKS_PER_INSTANCE = 2, 4
 ALGORITHMS = ("gloo", "ring", "blind_ring", "two_tier")
 MBITS = (100, 200, 400)

@@ -23,12 +23,13 @@ import nbformat
 from bs4 import BeautifulSoup
 from nbconvert.filters import markdown2html
 
-from workshop.course import TEMPLATES, render
+from workshop.course import render
 from workshop.course.lessons import NoRun, last_run, lessons
 from workshop.lesson.results import MIME
 from workshop.paths import BUILD
 
 SLIDES = BUILD / "slides"
+TEMPLATES = Path(__file__).with_name("templates")
 # Sections of every lesson that a room does not look at together.
 LEFT_OUT = {"Set up", "Exercises", "Check yourself", "Clean up", "Next"}
 FOLDED = "results"  # the tag of cells that only save and check results
@@ -67,7 +68,9 @@ def build(executed: Path = BUILD, out: Path = SLIDES) -> tuple[Path, list[str]]:
         title, count = write_deck(executed / path.name, out / f"{path.stem}.html", run)
         decks.append((path.stem, title, count))
     index = out / "index.html"
-    index.write_text(render("slides/index.html.j2", run=run, decks=decks), encoding="utf-8")
+    index.write_text(
+        render("slides/index.html.j2", TEMPLATES, run=run, decks=decks), encoding="utf-8"
+    )
     return index, [path.stem for path in lessons() if path not in found]
 
 
@@ -82,6 +85,7 @@ def write_deck(executed: Path, page: Path, run: str) -> tuple[str, int]:
     page.write_text(
         render(
             "slides/deck.html.j2",
+            TEMPLATES,
             title=title,
             goals=_goals(head),
             run=run,

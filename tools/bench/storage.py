@@ -16,8 +16,8 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
-from bench import jobs
 from local_sagemaker import daemon
+from tools.bench import jobs
 
 GIGABYTE = 1024**3
 MANY = 10_000

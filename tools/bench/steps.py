@@ -16,8 +16,8 @@ import statistics
 from rich.console import Console
 from rich.table import Table
 
-from bench import jobs
-from bench.links import DEMOS
+from tools.bench import jobs
+from tools.bench.links import DEMOS
 from workshop.measure.alpha_beta import TwoTiers
 from workshop.measure.step_time import Compute, at_bandwidth, step_seconds
 from workshop.output import events

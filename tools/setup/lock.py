@@ -1,4 +1,4 @@
-"""Write requirements/*.txt and environment.yml from requirements/*.in: `make lock`.
+"""Write tools/requirements/*.txt and environment.yml from tools/requirements/*.in: `make lock`.
 
 `uv pip compile` does the work. Two things are then changed in lock.txt, both about torch:
 
@@ -18,8 +18,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-REQUIREMENTS = ROOT / "requirements"
+ROOT = Path(__file__).resolve().parents[2]
+REQUIREMENTS = ROOT / "tools" / "requirements"
 OLDEST_PYTHON = "3.11"
 CUDA_ONLY = re.compile(r"^(nvidia-|cuda-|triton\b)")
 TOO_NEW = re.compile(r"python_full_version >= '3\.1[3-9]")
@@ -33,10 +33,10 @@ TORCH_NOTE = """\
 # torch carries no hash, so that a CPU wheel, a CUDA wheel or a Mac wheel may satisfy the pin.
 """
 CONDA_HEADER = """\
-For conda users: the same pins as requirements/lock.txt. Written by `make lock`.
+For conda users: the same pins as tools/requirements/lock.txt. Written by `make lock`.
 
     conda env create -f environment.yml && conda activate data-parallel-workshop
-    pip install --no-deps -e ./local-sagemaker -e . && python -m bootstrap --horovod-here
+    pip install --no-deps -e ./local-sagemaker -e . && python -m tools.setup --horovod-here
 
 Horovod is not in the list below: it is compiled against the TensorFlow and torch that stand there.
 The last command does so, and needs a C++ compiler and make (conda install gxx make); without them
@@ -104,7 +104,7 @@ def lock_text(compiled: str) -> str:
         if not CUDA_ONLY.match(block[0]) and not TOO_NEW.search(block[0])
     ]
     body = "\n".join(line for block in kept for line in block)
-    return HEADER.format(source="requirements/base.in") + TORCH_NOTE + body + "\n"
+    return HEADER.format(source="tools/requirements/base.in") + TORCH_NOTE + body + "\n"
 
 
 def environment_text(lock: str) -> str:
@@ -139,7 +139,7 @@ def main() -> None:
     # Horovod's own needs are in lock.txt already: only its hash is wanted here.
     options = {"uv": [], "horovod": ["--no-deps"], "horovod-build": []}
     small = {
-        name: HEADER.format(source=f"requirements/{name}.in")
+        name: HEADER.format(source=f"tools/requirements/{name}.in")
         + compile_requirements(
             REQUIREMENTS / f"{name}.in", REQUIREMENTS / f"{name}.txt", *extra, upgrade=upgrade
         )

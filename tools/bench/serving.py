@@ -34,7 +34,7 @@ from botocore.credentials import Credentials
 from rich.console import Console
 from rich.table import Table
 
-from bench import jobs
+from tools.bench import jobs
 from workshop.paths import DEMOS
 
 REQUESTS = 960  # counted, of all clients together, in a run

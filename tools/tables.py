@@ -1,4 +1,4 @@
-"""The instructor's pages. `python -m workshop.course.sync` writes them.
+"""The instructor's pages. `python -m tools.sync` writes them.
 
 guide.md is written by hand, but for what is between two marks:
 
@@ -21,6 +21,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tools import exercises
 from workshop.account.prices import (
     GRACE_SECONDS,
     HOURS_PER_MONTH,
@@ -29,7 +30,6 @@ from workshop.account.prices import (
     price_table,
 )
 from workshop.account.quotas import at_once
-from workshop.course import exercises
 from workshop.course.lessons import lessons, number
 from workshop.jobs.lesson_jobs import PLANNED_SECONDS, lesson_jobs
 from workshop.lesson import quiz
@@ -43,7 +43,7 @@ ANSWERS = Path("instructor") / "quiz_answers.md"
 MADE = re.compile(r"(<!-- made: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 ANSWERS_TOP = """# Answers to the quizzes
 
-Made from `notebooks/quiz/` by `python -m workshop.course.sync`: change the questions there.
+Made from `notebooks/quiz/` by `python -m tools.sync`: change the questions there.
 """
 
 

@@ -1,13 +1,13 @@
 """Make everything in notebooks/ that has a source from it.
 
-    python -m workshop.course.sync            # write what is out of step
-    python -m workshop.course.sync 01 02      # only these lessons
-    python -m workshop.course.sync --check    # write nothing; exit status 1 if out of step
+    python -m tools.sync            # write what is out of step
+    python -m tools.sync 01 02      # only these lessons
+    python -m tools.sync --check    # write nothing; exit status 1 if out of step
 
 - NN_name.ipynb from NN_name.py, lessons and solutions, and sdk_v3/sdk_v3.ipynb;
 - exercises/NN_name.ipynb from solutions/NN_name.py;
 - instructor/quiz_answers.md from notebooks/quiz/lesson_NN.toml;
-- the tables of instructor/guide.md from workshop/course/plan.toml and the lessons.
+- the tables of instructor/guide.md from tools/plan.toml and the lessons.
 
 jupytext reads the sources. It would give new cells new ids in each run; here the same source always
 gives the same bytes, without outputs.
@@ -23,7 +23,7 @@ from pathlib import Path
 import jupytext
 import nbformat
 
-from workshop.course import exercises, tables
+from tools import exercises, tables
 from workshop.lesson.quiz import BadQuiz
 from workshop.paths import NOTEBOOKS
 

@@ -6,7 +6,7 @@ import json
 import os
 from pathlib import Path
 
-from bootstrap.shell import SetupError, output_of
+from tools.setup.shell import SetupError, output_of
 
 VERSIONS = ("3.11", "3.12")  # the first is the one that the kit is tested with
 

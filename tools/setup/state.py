@@ -10,9 +10,9 @@ import shutil
 from contextlib import contextmanager
 from pathlib import Path
 
-from bootstrap.shell import say
+from tools.setup.shell import say
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 VENV = ROOT / ".venv"
 STAMP = VENV / "setup.json"
 UNFINISHED = VENV / "setup-unfinished"
@@ -22,8 +22,8 @@ HOROVOD_STATE = VENV / "horovod.json"
 def key() -> str:
     """A hash of everything that a finished set-up depends on."""
     digest = hashlib.sha256()
-    files = [*sorted((ROOT / "requirements").glob("*.txt")), ROOT / "pyproject.toml"]
-    files += sorted((ROOT / "bootstrap").glob("*.py"))
+    files = [*sorted((ROOT / "tools" / "requirements").glob("*.txt")), ROOT / "pyproject.toml"]
+    files += sorted((ROOT / "tools" / "setup").glob("*.py"))
     for path in files:
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     # Scripts in .venv name its absolute path: a moved folder needs a new .venv.
@@ -73,7 +73,7 @@ def write_json(path: Path, content: dict) -> None:
 @contextmanager
 def one_at_a_time():
     """Hold a lock on the lock file itself: reading it is enough, nothing is written."""
-    with open(ROOT / "requirements" / "lock.txt") as handle:
+    with open(ROOT / "tools" / "requirements" / "lock.txt") as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -16,7 +16,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from bench import jobs
+from tools.bench import jobs
 
 SCRIPT = "import time; print('FIRST', time.time(), flush=True)\n"
 BOUND_SECONDS = 2.0

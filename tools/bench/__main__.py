@@ -1,4 +1,4 @@
-"""`python -m bench [NAME ...]`: run all benchmarks, or those that are named."""
+"""`python -m tools.bench [NAME ...]`: run all benchmarks, or those that are named."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NAMES = {
 def main() -> None:
     lines = "\n".join(f"  {name:<12}{what}" for name, what in NAMES.items())
     parser = argparse.ArgumentParser(
-        prog="python -m bench",
+        prog="python -m tools.bench",
         description=f"{__doc__}\n\n{lines}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -38,7 +38,7 @@ def main() -> None:
     print(f"{os.cpu_count()} cores, load {load:.1f} before the start")
     for name in args.name or NAMES:
         print(f"\n{name}: {NAMES[name]}")
-        importlib.import_module(f"bench.{name}").run(args.runs)
+        importlib.import_module(f"tools.bench.{name}").run(args.runs)
 
 
 if __name__ == "__main__":
