@@ -32,7 +32,7 @@ site: ready ## build the site in build/site from the pages of the last `make run
 figures: ready ## renew the README's pictures and table from the last `make run`
 	@$(INSIDE) $(BIN)/python -m tools.figures
 
-translations: ready ## bring the site's catalogs in site/locale up to date with the English texts
+translations: ready ## bring the site's catalogs in docs/site/locale up to date with the English texts
 	@$(INSIDE) $(BIN)/python -m tools.translations
 slides: ready ## build a deck for each lesson in build/slides from the last `make run`
 	@$(INSIDE) $(BIN)/python -m tools.slides

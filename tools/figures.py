@@ -1,7 +1,7 @@
 """`make figures`: the README's pictures, from the lessons that `make run` executed.
 
 A cell tagged `readme` gives its picture. What was taken, from which run, is in
-site/figures/run.json; the README's part is made from that file alone.
+docs/site/figures/run.json; the README's part is made from that file alone.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from PIL import Image
 from workshop.course.lessons import NoRun, chosen, last_run, number
 from workshop.paths import BUILD, ROOT
 
-FIGURES = ROOT / "site" / "figures"
+FIGURES = ROOT / "docs" / "site" / "figures"
 README = ROOT / "README.md"
 BEGIN, END = "<!-- made by `make figures` -->", "<!-- end of what `make figures` makes -->"
 IMAGE = re.compile(r'<img alt="([^"]*)" [^>]*src="data:image/png;base64,([^"]+)"')
@@ -104,7 +104,7 @@ def section(record: dict) -> str:
 def _linked(picture: dict) -> str:
     """A picture that leads to its lesson, as a cell of a table."""
     alt = re.sub(r"[\[\]|]", " ", " ".join(picture["alt"].split()))
-    return f"[![{alt}](site/figures/{picture['file']})](notebooks/{picture['lesson']}.ipynb)"
+    return f"[![{alt}](docs/site/figures/{picture['file']})](notebooks/{picture['lesson']}.ipynb)"
 
 
 if __name__ == "__main__":

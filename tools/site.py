@@ -21,13 +21,16 @@ from tools.translations import LANGUAGES
 from workshop import failures
 from workshop.course.lessons import REFERENCE, NoRun, chosen, last_run, lessons
 from workshop.course.pages import read_for_people
-from workshop.paths import BUILD, NOTEBOOKS, ROOT, SCRIPTS
+from workshop.paths import BUILD, NOTEBOOKS, ROOT, SCRIPTS, TEACHING
 
-TEXTS = ROOT / "site"
+TEXTS = ROOT / "docs" / "site"
 SOURCE = BUILD / "site-source"
 SITE = BUILD / "site"
 PAGES = (
     "README.md",
+    "docs/setup.md",
+    "docs/aws.md",
+    "docs/troubleshooting.md",
     "notebooks/glossary.md",
     "local-sagemaker/README.md",
     "notebooks/sdk_v3/README.md",
@@ -97,7 +100,9 @@ def build(
 def _write_source(executed: Path, source: Path) -> None:
     """Write what Sphinx reads: the repository's texts, notebooks and files, at their places."""
     shutil.copytree(TEXTS, source)
-    shutil.copytree(TEXTS / "figures", source / "site" / "figures")  # where the README looks
+    shutil.copytree(
+        TEXTS / "figures", source / "docs" / "site" / "figures"
+    )  # where the README looks
     for lesson in chosen(()):
         _write_lesson(executed / lesson.name, source / "notebooks" / lesson.name)
     for folder in ("exercises", "solutions"):
@@ -105,7 +110,7 @@ def _write_source(executed: Path, source: Path) -> None:
             _copy(notebook, source / notebook.relative_to(ROOT))
     for page in (source / "notebooks" / "solutions").glob("*.ipynb"):
         page.write_text(EXERCISES.sub(lambda word: SOLUTIONS[word[0]], page.read_text(), count=1))
-    for page in [*(ROOT / name for name in PAGES), *NOTEBOOKS.glob("instructor/*.md")]:
+    for page in [*(ROOT / name for name in PAGES), *TEACHING.glob("*.md")]:
         _copy(page, source / page.relative_to(ROOT))
     _write_scripts(source / "scripts")
     _write_listing(source / RECIPES.relative_to(ROOT))

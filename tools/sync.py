@@ -6,8 +6,8 @@
 
 - NN_name.ipynb from NN_name.py, lessons and solutions, and sdk_v3/sdk_v3.ipynb;
 - exercises/NN_name.ipynb from solutions/NN_name.py;
-- instructor/quiz_answers.md from notebooks/quiz/lesson_NN.toml;
-- the tables of instructor/guide.md from tools/plan.toml and the lessons.
+- docs/teaching/quiz_answers.md from notebooks/quiz/lesson_NN.toml;
+- the tables of docs/teaching/guide.md from tools/plan.toml and the lessons.
 
 jupytext reads the sources. It would give new cells new ids in each run; here the same source always
 gives the same bytes, without outputs.
@@ -65,7 +65,7 @@ def everything(numbers: tuple[str, ...] = (), folder: Path = NOTEBOOKS) -> dict[
             if source.parent.name == "solutions":
                 pair = folder / "exercises" / f"{source.stem}.ipynb"
                 made[pair] = as_text(exercises.exercise_notebook(source))
-    return made if numbers else made | tables.pages(folder)
+    return made if numbers else made | tables.pages()
 
 
 def out_of_step(made: dict[Path, str]) -> list[Path]:

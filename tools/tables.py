@@ -33,13 +33,13 @@ from workshop.account.quotas import at_once
 from workshop.course.lessons import lessons, number
 from workshop.jobs.lesson_jobs import PLANNED_SECONDS, lesson_jobs
 from workshop.lesson import quiz
-from workshop.paths import NOTEBOOKS
+from workshop.paths import NOTEBOOKS, TEACHING
 
 PLAN = Path(__file__).with_name("plan.toml")
 TITLE = re.compile(r"^# # (\d\d · .*)$", re.MULTILINE)
 TIME = re.compile(r"\*\*Time:\*\* (\d+) minutes")
-GUIDE = Path("instructor") / "guide.md"
-ANSWERS = Path("instructor") / "quiz_answers.md"
+GUIDE = TEACHING / "guide.md"
+ANSWERS = TEACHING / "quiz_answers.md"
 MADE = re.compile(r"(<!-- made: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 ANSWERS_TOP = """# Answers to the quizzes
 
@@ -124,14 +124,12 @@ def _block(entry: dict[str, Any]) -> Block:
     return Block(entry["what"], entry["minutes"])
 
 
-def pages(notebooks: Path = NOTEBOOKS) -> dict[Path, str]:
-    """Each page's place and the text it must have; no guide where there is none.
+def pages() -> dict[Path, str]:
+    """Each page's place and the text it must have.
 
     Raises BadPlan for a mark or a plan that nothing can be made from, BadQuiz.
     """
-    guide = notebooks / GUIDE
-    made = {guide: filled(guide.read_text(encoding="utf-8"))} if guide.is_file() else {}
-    return made | {notebooks / ANSWERS: quiz_answers()}
+    return {GUIDE: filled(GUIDE.read_text(encoding="utf-8")), ANSWERS: quiz_answers()}
 
 
 def filled(text: str) -> str:

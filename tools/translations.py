@@ -1,8 +1,8 @@
 """`make translations`: the catalogs of the site's translated pages follow the English texts.
 
-A page is translated where site/locale/LANGUAGE/LC_MESSAGES has a catalog for it (gettext's .po, one
-message for each paragraph, heading and cell of a table). The other pages have none, and are
-English in every language; so is a message without a translation. To translate one more page:
+A page is translated where docs/site/locale/LANGUAGE/LC_MESSAGES has a catalog for it (gettext's
+.po, one message for each paragraph, heading and cell of a table). The other pages have none, and
+are English in every language; so is a message without a translation. To translate one more page:
 
     python -m tools.translations notebooks/01_data_parallelism
 
@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from workshop.paths import ROOT
 
-SITE = ROOT / "site"
+SITE = ROOT / "docs" / "site"
 LOCALE = SITE / "locale"
 LANGUAGES = {"en": "English", "ko": "한국어", "ja": "日本語", "zh_CN": "简体中文"}
 CAPTION = re.compile(r"^:caption: (.+)$", re.MULTILINE)

@@ -8,6 +8,7 @@ CHECKS = NOTEBOOKS / "checks"
 QUIZZES = NOTEBOOKS / "quiz"
 RECORDED = NOTEBOOKS / "recorded"
 SDK_V3 = NOTEBOOKS / "sdk_v3"
+TEACHING = ROOT / "docs" / "teaching"
 SCRIPTS = ROOT / "scripts"
 TRAIN = SCRIPTS / "train"  # to copy: a file for each way to train
 DEMOS = SCRIPTS / "demos"  # what lessons only demonstrate

@@ -17,7 +17,7 @@ from lab_harness import CHROMIUM, DRIVER, MISSING, chromium
 from tools import site, translations
 from tools.site_links import broken
 from workshop.course.lessons import chosen
-from workshop.paths import NOTEBOOKS, ROOT
+from workshop.paths import NOTEBOOKS, ROOT, TEACHING
 
 AXE = "axe-core@4.14.1"
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]
@@ -120,7 +120,7 @@ def test_every_lesson_has_its_page_with_its_notebook_its_source_and_its_scripts(
     contents = (built / "index.html").read_text()
     for page in ("notebooks/reference", "field_guide", "notebooks/glossary", "measured"):
         assert f'href="{page}.html"' in contents, page
-    pages = [*NOTEBOOKS.glob("instructor/*.md"), *NOTEBOOKS.glob("exercises/*.ipynb"), *chosen(())]
+    pages = [*TEACHING.glob("*.md"), *NOTEBOOKS.glob("exercises/*.ipynb"), *chosen(())]
     for page in (*pages, ROOT / "local-sagemaker" / "README.md"):
         assert f'href="{page.relative_to(ROOT).with_suffix(".html")}"' in contents, page
     places = [contents.index(f'href="notebooks/{lesson.stem}.html"') for lesson in chosen(())]

@@ -14,8 +14,8 @@ NOTEBOOKS = ROOT / "notebooks"
 GLOSSARY = NOTEBOOKS / "glossary.md"
 REFERENCE = NOTEBOOKS / "reference.py"
 SDK_V3 = ROOT / "notebooks" / "sdk_v3" / "sdk_v3.py"
-COVERAGE = NOTEBOOKS / "instructor" / "coverage.md"
-GUIDE = NOTEBOOKS / "instructor" / "guide.md"
+COVERAGE = ROOT / "docs" / "teaching" / "coverage.md"
+GUIDE = ROOT / "docs" / "teaching" / "guide.md"
 TAGS = re.compile(r"tags=\[([^\]]*)\]")
 
 

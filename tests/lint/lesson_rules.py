@@ -195,7 +195,9 @@ def findings() -> Iterator[Finding]:
             yield from rule(path, read(path))
     for rule in (short_cells, assertions_explain_themselves, *OF_NOTEBOOKS):
         yield from rule(SDK_V3, read(SDK_V3))
-    pages = [ROOT / "README.md", SDK_V3.with_name("README.md"), *sorted(NOTEBOOKS.rglob("*.md"))]
+    docs = ROOT / "docs"  # in docs/site links lead where the pages lie on the site
+    pages = [ROOT / "README.md", *sorted(docs.glob("*.md")), *sorted(docs.glob("teaching/*.md"))]
+    pages += sorted(NOTEBOOKS.rglob("*.md"))
     for path in pages:
         yield from links_and_images(path, read(path))
     yield from quiz_lengths(NOTEBOOKS / "quiz")

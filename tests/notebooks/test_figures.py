@@ -57,7 +57,9 @@ def test_the_readme_gets_the_runs_pictures(tmp_path, readme):
     text = readme.read_text()
     assert text.startswith("before\n") and text.endswith("after\n") and "old" not in text
     third = record["pictures"][2]
-    picture = f'[![Picture "2"](site/figures/{third["file"]})](notebooks/{third["lesson"]}.ipynb)'
+    picture = (
+        f'[![Picture "2"](docs/site/figures/{third["file"]})](notebooks/{third["lesson"]}.ipynb)'
+    )
     assert picture in text
     assert "Recorded on 2026-11-22 at commit abc1234, on a machine, 2 cores." in text
     assert figures.replaced(text, record) == text, "a second time changes nothing"

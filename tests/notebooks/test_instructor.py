@@ -14,10 +14,10 @@ from tools import tables
 from workshop.account import prices
 from workshop.account.prices import GRACE_SECONDS, PRICES, PriceNotKnown
 from workshop.jobs.lesson_jobs import PLANNED_SECONDS, lesson_jobs
-from workshop.paths import NOTEBOOKS
+from workshop.paths import NOTEBOOKS, TEACHING
 
 LESSONS = {lesson: path.read_text(encoding="utf-8") for lesson, path in lessons().items()}
-GUIDE = (NOTEBOOKS / "instructor" / "guide.md").read_text(encoding="utf-8")
+GUIDE = (TEACHING / "guide.md").read_text(encoding="utf-8")
 PRICE = tomllib.loads(PRICES.read_text(encoding="utf-8"))
 JOBS = {lesson: lesson_jobs(lesson) for lesson in LESSONS}
 

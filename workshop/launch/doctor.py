@@ -75,7 +75,9 @@ def mpirun() -> CheckResult:
     if done.returncode == 0 and done.stdout.split() == ["2", "2"]:
         return ok("two ranks added their numbers")
     said = (done.stderr or done.stdout).strip().splitlines()
-    return fail(f"two ranks did not work: {' / '.join(said[:3])}", "make setup; see README")
+    return fail(
+        f"two ranks did not work: {' / '.join(said[:3])}", "make setup; see docs/troubleshooting.md"
+    )
 
 
 def iproute2() -> CheckResult:

@@ -110,7 +110,7 @@ def as_text(questions: list[Question]) -> str:
         lines.append(f"{number}. {question.text}")
         choices = zip(LETTERS, question.choices, strict=False)
         lines += [f"   {letter}) {choice}" for letter, choice in choices]
-    return "\n".join([*lines, "The answers: notebooks/instructor/quiz_answers.md"])
+    return "\n".join([*lines, "The answers: docs/teaching/quiz_answers.md"])
 
 
 def _marked_up(text: str) -> str:
