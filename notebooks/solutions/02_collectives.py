@@ -14,7 +14,7 @@
 # %% [markdown]
 # # 02 · Exercises: collectives
 #
-# The two halves of a ring, from your own hand, and what they cost.
+# The two halves of a ring, written by you, and what they cost.
 
 # %%
 import workshop
