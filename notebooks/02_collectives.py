@@ -354,7 +354,7 @@ workshop.save_results(different_elements=int(differing.sum(axis=None)), busiest_
 look = {"naive": ("#D55E00", "s"), "tree": ("#E69F00", "^"), "ring": ("#0072B2", "o")}
 look["gloo"] = ("#009E73", "x")  # colour and mark, in this and the next picture
 counts = range(2, 17)
-title = "The busiest rank: its load grows with the ranks, but not in a ring"
+title = "The busiest rank: naive grows with the ranks, a ring stays below 4 MB"
 with plots.canvas(title, "ranks", "MB in and out, for a tensor of 1 MB") as axes:
     for name, style in zip(algorithms, ("-", "--", ":"), strict=True):
         colour, mark = look[name]
@@ -486,7 +486,7 @@ by_size = pd.concat({"measured": measured, "predicted": predicted}, axis=1).rena
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
 share = measured["ring"].iloc[-1] / measured["naive"].iloc[-1]
-title = f"The largest tensor: the ring takes {share:.0%} of the naive way's time (measured)"
+title = f"Least times: for the largest tensor the ring takes {share:.0%} of the naive way's"
 axes_names = ("size of the tensor, kB (a mark is measured, a line predicted)", "milliseconds")
 with plots.canvas(title, *axes_names, size=(8.5, 4.6)) as axes:
     for shift, name in enumerate(measured):
