@@ -600,18 +600,13 @@ configs = {
 print(json.dumps(configs["algo-1"], indent=1))
 
 # %% [markdown]
-# TensorFlow keeps the addresses as a `tf.train.ClusterSpec`, which you can ask:
-
-# %%
-import os
-
-os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"  # no remarks about this machine
-import tensorflow as tf
-
-cluster = tf.train.ClusterSpec(configs["algo-1"]["cluster"])
-print(f"{cluster.num_tasks('ps')} servers; the second: {cluster.task_address('ps', 1)}")
-
-# %% [markdown]
+# TensorFlow keeps the addresses as a `tf.train.ClusterSpec`. A script asks for it, and for its own
+# task, so:
+#
+#     cluster = tf.distribute.cluster_resolver.TFConfigClusterResolver()  # reads TF_CONFIG
+#     cluster.cluster_spec().as_dict()      # {"chief": ["algo-1:2222"], "ps": ["algo-1:2223", ...
+#     cluster.task_type, cluster.task_id    # "worker", 0
+#
 # SageMaker writes `master`, TensorFlow 1's name. TensorFlow 2 says `chief`, and the script renames
 # it (so will you, in the first exercise). *Every* host is in the list `ps`. The `task` is that of
 # the script; the server on the same host is another process. The next table is made from the log.
