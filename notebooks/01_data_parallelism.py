@@ -782,6 +782,8 @@ assert real[small] < real[large], "More work per weight must scale better: measu
 predicted = {name: speedup(cost, 2) for name, cost in costs.items()}
 limit = {name: speedup(cost, 1e9) for name, cost in costs.items()}  # of ever more ranks
 workshop.save_results(real=real, predicted=predicted, limit=limit, communicating=shares)
+both = {n: [speedup(c, most_ranks[n], slow) for slow in (True, False)] for n, c in costs.items()}
+workshop.save_results(at_most_ranks=both)
 
 # %% [markdown]
 # ## A larger batch, a larger learning rate

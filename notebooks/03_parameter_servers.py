@@ -407,7 +407,8 @@ accuracy = (found / 100).groupby(level=[0, 1], sort=False).median().unstack(sort
 ranges = found.groupby(level=[0, 1], sort=False).agg(["min", "max"])
 for (way, rate), (lowest, highest) in ranges.iterrows():
     print(f"rate {rate}, {way}: {lowest:.0f} to {highest:.0f} % right")
-below = (found["async", high] < found["sync", high]).all()  # seed by seed
+by_seed = found.unstack("seed")
+below = (by_seed.loc[("async", high)] < by_seed.loc[("sync", high)]).all()
 guess.compare(stale=fewer if below else as_many)
 
 # %% jupyter={"source_hidden": true} tags=["results"]
