@@ -717,6 +717,7 @@ def lowest_to_highest(run):
     return (run["2 ranks together"] / run["1 rank"]).agg(["min", "max"])
 
 
+# %%
 real = {name: ratio(run, "2 ranks together", "1 rank") for name, (_, run) in good_and_bad.items()}
 ranges = {name: lowest_to_highest(run) for name, (_, run) in good_and_bad.items()}
 compared = pd.DataFrame(
