@@ -1107,7 +1107,7 @@ job = {
 job |= {"entry_point": "train_torch.py", "distribution": {}, "instance_count": 1}
 estimator = Estimator(base_job_name=f"workshop-{seat}-image", image_uri=own_image, **job)
 estimator.fit(channels, wait=False)
-requests[f"workshop-{seat}-image"]["AlgorithmSpecification"]["TrainingImage"].split(".")[-1]
+requests[f"workshop-{seat}-image"]["AlgorithmSpecification"]["TrainingImage"]
 
 # %% tags=["results"] jupyter={"source_hidden": true}
 added = {name: requests[f"workshop-{seat}-{name}"] for name in ("network", "ranks", "channels")}
