@@ -86,7 +86,7 @@ print(f"{len(training[0]):,} training images of 8 x 8 pixels, {len(test[0])} tes
 # | | on every rank | |
 # |---|---|---|
 # | the model's weights | whole, and the same | **replicated** |
-# | the optimizer's memory, the script | whole, and the same | **replicated** |
+# | the optimizer's state, the script | whole, and the same | **replicated** |
 # | the global batch | a different part | **split** |
 # | the gradient, as a rank computes it | its own: from its own images | |
 # | the gradient, after the ranks have averaged | the same | replicated again |
@@ -228,7 +228,7 @@ broken.style.format({"relative error": "{:.1e}", "length / right length": "{:.2f
 #    here do, or weight each rank's gradient by its number of images: exercise 01.2.
 # 2. The sum is `world_size` times too long. That acts like a learning rate that is too high by the
 #    same factor, and it changes with the number of ranks.
-# 3. The ranks compute another function than one process does. Avoid batch normalisation, or
+# 3. The ranks compute a different function from one process. Avoid batch normalisation, or
 #    share its statistics in each step (on GPUs `torch.nn.SyncBatchNorm`). With many images per
 #    rank people often accept the difference. Then it is a choice, not an accident.
 
@@ -423,7 +423,9 @@ middle = by_way["gradients/s"].median()
 guess.compare(sync_rate=middle["sync"], async_rate=middle["async"])
 most = {"sync": workers / max(pause), "async": sum(1 / one for one in pause[1:])}
 print(f"From the pauses alone: at most {most['sync']:.0f} (sync), {most['async']:.0f} (async).")
-print(f"Its gradients missed {by_way['mean staleness'].median()['async']:.1f} updates on average.")
+print(
+    f"Async gradients missed {by_way['mean staleness'].median()['async']:.1f} updates on average."
+)
 
 # %% [markdown]
 # In sync mode all workers deliver one gradient in each of the slow worker's steps, in async mode

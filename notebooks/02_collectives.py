@@ -224,7 +224,7 @@ workshop.save_results(through_rank_0=[one[0] for one in through.values()])
 # ring all links work all the time.
 #
 # The first half is a reduce-scatter. `coming` lists the chunks in the order in which they arrive.
-# Two arguments are not needed here: `order` puts the ranks in another order, and `on_step` is
+# Two arguments are not needed here: `order` rearranges the ranks, and `on_step` is
 # called after each step (the picture below uses it).
 
 # %%
@@ -338,7 +338,9 @@ guess.compare(naive=busiest["naive"], ring=busiest["ring"])
 assert (differing == 0).all(axis=None), "An algorithm does not give what torch's all-reduce gives."
 for name, one in traffic.items():
     apart = abs(one["busiest rank, MB"] - one["by formula, MB"])
-    assert apart < 0.001, f"{name}: a rank passed another number of bytes than the formula says."
+    assert apart < 0.001, (
+        f"{name}: a rank passed a different number of bytes than the formula says."
+    )
 workshop.save_results(different_elements=int(differing.sum(axis=None)), busiest_rank_mb=busiest)
 
 # %% [markdown]
@@ -771,14 +773,15 @@ guess.compare(ddp=ddp.median(), dp=dp.median())
 noise = abs(dp.median() - 1)
 same = table.loc["DataParallel", about[2]] == table.loc["one process", about[2]]
 print(f"DDP was faster than one process in {(ddp > 1).sum()} of {len(ddp)} pairs of epochs.")
-print(f"DataParallel and one process did the same work, and differ by {noise:.0%}: that is noise.")
-print(f"Their weights are {'equal bit for bit' if same else 'different'}.")
+print(f"The weights of DataParallel and one process are {'equal' if same else 'different'}.")
+if same:
+    print(f"They did the same work, so the {noise:.0%} by which their speeds differ are noise.")
 print(f"Each rank of DDP took {global_batch_size // 2} images in a step, which lasted ", end="")
 print(f"{1000 * global_batch_size / speeds['DDP, 2 processes'].median():.1f} ms.")
 
 # %% [markdown]
 # Look at the weights first. On a machine without GPUs, `DataParallel` only called the model, so it
-# must give *bit for bit* what the plain script gives. The other two add up in another order, so
+# must give *bit for bit* what the plain script gives. The other two add up in a different order, so
 # their last bits differ; the two processes of DDP agree with each other.
 #
 # Then the speeds. A script that wins in nearly every pair of epochs is the faster one here. If it

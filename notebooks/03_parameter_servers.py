@@ -42,7 +42,7 @@
 # - `steps`: global batches in a training of the first half; some trainings are shorter.
 # - `slow_ms`: how long the slow worker pauses in each batch, milliseconds.
 # - `learning_rates`: for the experiment on stale gradients. `seeds`: how often each setting of it
-#   is trained, each time with other initial weights and another order of the images.
+#   is trained, each time with different initial weights and a different order of the images.
 # - `instance_count`, `epochs`: of the TensorFlow jobs of the second half. `max_run`: the number of
 #   seconds after which SageMaker stops a job.
 # - `global_batch_size`: images per step, over all workers together.
@@ -398,7 +398,8 @@ at_high = {  # the loss of one batch jumps: draw the mean of the last few
     if rate == high and seed == 0
 }
 label = "gradients that reached the server"
-title = "Stale gradients at a high learning rate (measured, seed 0)"
+ends = {way: loss.iloc[-1] for way, loss in at_high.items()}
+title = "The last losses: sync {sync:.2f}, async {async:.2f} (measured, seed 0)".format(**ends)
 plots.lines(at_high, title, label, "loss (cross-entropy)", top=3)
 
 # %%

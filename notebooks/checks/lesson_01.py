@@ -98,7 +98,7 @@ def _compare(total, right, plain_mean, sizes: list[int]) -> None:
     ratio = np.linalg.norm(total) / np.linalg.norm(right)
     said = cause or f"its length is {ratio:.3g} times that of the right one"
     raise Wrong(
-        f"{where} the all-reduce gives another gradient than the whole batch: {said}. A rank's "
+        f"{where} the all-reduce doesn't give the whole batch's gradient: {said}. A rank's "
         "weight is its share of all images."
     )
 
