@@ -344,8 +344,9 @@ workshop.save_results(slow_share=share, speed_up=speed_up, stale_by_worker=stale
 # ([2013](https://papers.nips.cc/paper/4894-more-effective-distributed-ml-via-a-stale-synchronous-parallel-parameter-server)).
 # With **local SGD** each worker trains alone for several steps, and then all average their weights
 # ([2018](https://arxiv.org/abs/1805.09767); DiLoCo, [2023](https://arxiv.org/abs/2311.08105)).
-# Asynchronous servers became known with Google's DistBelief
-# ([2012](https://papers.nips.cc/paper/4687-large-scale-distributed-deep-networks)).
+# Parameter servers became known with Google's DistBelief
+# ([2012](https://papers.nips.cc/paper/4687-large-scale-distributed-deep-networks)) and Li et al.
+# ([2014](https://www.usenix.org/conference/osdi14/technical-sessions/presentation/li_mu)).
 #
 # ## What staleness does to learning
 #
