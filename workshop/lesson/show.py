@@ -46,7 +46,7 @@ def show_diff(old: str, new: str, essential: Sequence[str] = ()):
     for number, part in enumerate(essential, 1):
         lines = [line for line in added if part in line]
         if len(lines) != 1:
-            raise ValueError(f"{part!r} is in {len(lines)} lines that scripts/{new} adds, not in 1.")
+            raise ValueError(f"{part!r} is in {len(lines)} added lines of scripts/{new}, not in 1.")
         first.append(f"+{lines[0][1:].strip()}  # ({number})")
     shown = in_markdown("diff", "\n".join(first), source)
     folded = in_markdown("diff", text)
