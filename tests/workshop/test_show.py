@@ -28,7 +28,7 @@ def test_a_diff_is_counted_and_its_essential_lines_come_first():
     first, folded = show_diff(*pair, ["DistributedDataParallel(model)"]).data.split("<details>")
     assert "+parallel_model = DistributedDataParallel(model)  # (1)\n" in first
     assert counted in first and diff(*pair) in folded
-    with pytest.raises(ValueError, match="is in 0 lines"):
+    with pytest.raises(ValueError, match="is in 0 added lines"):
         show_diff(*pair, ["DataParallel(none)"])
 
 

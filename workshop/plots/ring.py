@@ -33,7 +33,7 @@ def ring_steps(recorded: Sequence[np.ndarray]) -> None:
         f"from the rank before it; rank 0 receives from rank {world_size - 1}. After the last step "
         f"{ready} of {world_size**2} chunks hold the contributions of all ranks."
     )
-    title = f"A ring all-reduce: {ready} of {world_size**2} chunks complete after {frames - 1} steps"
+    title = f"Ring all-reduce: {ready} of {world_size**2} chunks complete after {frames - 1} steps"
     with canvas(title, "", size=size, alt=alt) as axes:
         for frame in range(frames):
             left, top = (frame % across) * width, -(frame // across) * height
