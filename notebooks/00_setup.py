@@ -22,15 +22,15 @@
 # - say what a script must do so that SageMaker can run it;
 # - put data into S3, start a job of one instance, find it again, and read its log and phases.
 #
-# **Before:** `make lab` has opened this notebook. You can read Python and have trained a small
+# **Before:** you opened this notebook with `make lab`. You can read Python and have trained a small
 # neural network once. You need no AWS account, and no experience with several processes.
 #
 # **Time:** 20 minutes, and 13 for the exercises.
 #
 # **Where it runs:** this machine (`target = "local"`) or AWS (`target = "aws"`), the same cells.
 #
-# **Cost on AWS:** about 0.02 USD, estimated: one `ml.c5.xlarge` for 5 minutes. Locally it costs
-# nothing.
+# **Cost on AWS:** about 0.02 USD, at most 0.04 USD: one `ml.c5.xlarge`, 5 minutes planned. Locally
+# it costs nothing.
 
 # %% [markdown]
 # ## Set up
@@ -41,6 +41,7 @@
 # - `seat`: your name in a shared AWS account. It becomes part of the name of everything you create.
 # - `epochs`: how many times the job goes through the data.
 # - `expected_accuracy`: the share of test images that the trained model must get right.
+# - `max_run`: the number of seconds after which SageMaker stops the job.
 #
 # The cell after it imports the course's two packages: `workshop` has the functions that the lessons
 # call, and `data_prep` prepares data. Then it prints the versions of the libraries behind them.
@@ -50,6 +51,7 @@ target = "local"
 seat = "me"
 epochs = 20
 expected_accuracy = 0.96
+max_run = 600
 
 # %%
 import sys
@@ -70,8 +72,10 @@ print(workshop.versions())
 # that does this for you. You describe what you want; SageMaker calls it a **training job**:
 #
 # 1. take one or more **instances**: computers that are rented by the second;
-# 2. copy your script and your data from S3 to each. **S3** is AWS's file store. It keeps files in
-#    **buckets**; a file has an address such as `s3://my-bucket/data/part-0.npz`;
+# 2. copy your script and your data from S3 to each. **S3** is AWS's object store. It keeps whole
+#    files in **buckets**, each at an address such as `s3://my-bucket/data/part-0.npz`. A file there
+#    can be replaced, but not renamed or appended to, and a folder is only the beginning of an
+#    address;
 # 3. start the script;
 # 4. copy the model that it leaves back to S3;
 # 5. give the instances back.
@@ -99,6 +103,7 @@ print(workshop.versions())
 from local_sagemaker.daemon import DEFAULT_PORT
 from workshop.launch.doctor import examine
 
+pd.set_option("display.max_colwidth", None)  # whole sentences in tables
 checks = pd.DataFrame(
     [{"need": name, "level": one.level, "found": one.found} for name, one in examine(DEFAULT_PORT)]
 )
@@ -140,8 +145,8 @@ session
 # - a **role**. A job doesn't run as you. It acts under a role of its own, with a list of what that
 #   role may do. Everything else is refused.
 #
-# Nobody should click these together in a web console: clicks can't be repeated, reviewed or
-# cleanly undone. They are written down in two files,
+# Don't create them by hand in the console: clicks can't be repeated, reviewed or cleanly undone.
+# They are written down in two files,
 # `cloudformation/storage.yaml` and `cloudformation/roles.yaml`. Such a file is a **template** for
 # CloudFormation, the service that creates what a template says. What it creates from one template
 # is a **stack**: things that are created, changed and deleted together.
@@ -165,10 +170,13 @@ pd.DataFrame(allowed.values(), index=list(allowed), columns=["Action", "Resource
 # `Action` lists the calls that are allowed, `Resource` on what: that one bucket, and writing only
 # below `jobs/`. (`BUCKET` stands for the bucket's full name.) So the role is narrow, and that
 # matters, because *your script runs with it*. A list like this one is called a **policy**. Many
-# tutorials attach a ready-made one such as `AmazonSageMakerFullAccess`, or allow an action on
-# `"*"`, which means everything in the account. Then a wrong path in a script, or malicious code in
-# a package, can delete any bucket of the account; and one learner's mistake can stop another's job
-# or remove another team's network.
+# tutorials attach a ready-made one, `AmazonSageMakerFullAccess`. With it a wrong path in a script,
+# or malicious code in a package, can stop or delete any training job, model or endpoint of the
+# account, and delete every object in every bucket that has `sagemaker` in its name, among them
+# the SDK's default bucket, which colleagues share
+# ([AWS](https://docs.aws.amazon.com/aws-managed-policy/latest/reference/AmazonSageMakerFullAccess.html)).
+# With `s3:*` on `"*"`, which means everything in the account, it can delete any bucket. (And
+# `AmazonVPCAccess`, which some pages name, is no policy of AWS's.)
 #
 # Now create both stacks. `workshop.deploy` does what you could type for each template:
 #
@@ -183,22 +191,13 @@ pd.DataFrame(allowed.values(), index=list(allowed), columns=["Action", "Resource
 deployed = workshop.deploy(session)
 
 # %% [markdown]
-# **Predict, then run.** Deploy the same two stacks again. What will happen? (If the cell above
-# printed `no change`, an earlier run had created them, and you have seen the answer.)
-
-# %%
-outcomes = ["create a second bucket", "fail: they are there already", "change nothing"]
-guess = workshop.guess(again=("Deploy the same stacks again. It will ...", outcomes))
+# A template states what should be there, not what to do. What is there already is left alone. So
+# you can run this lesson as often as you like:
 
 # %%
 again = workshop.deploy(session)
-unchanged = all(stack.change == "no change" for stack in again)
-guess.compare(again=outcomes[2] if unchanged else outcomes[0])
 
 # %% [markdown]
-# A template states what should be there, not what to do. What is there already is left alone. So
-# you can run this lesson as often as you like.
-#
 # The next cell prints the two names. AWS identifies a role by its **ARN** (Amazon Resource Name), a
 # long address with your account's number in it; the last part is the role's name.
 
@@ -207,7 +206,7 @@ print(f"bucket: {session.bucket}")
 print(f"role:   {session.role.split('/')[-1]}")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
-assert unchanged, "Deploying twice must change nothing."
+assert all(stack.change == "no change" for stack in again), "Deploying twice must change nothing."
 assert session.role.startswith("arn:"), f"{session.role} isn't an ARN: run the cells above again."
 
 # %% [markdown]
@@ -258,15 +257,15 @@ assert len(uploaded.sent) + len(uploaded.skipped) >= 5, "Some files are missing:
 workshop.show_function("train/train_tf.py", "train_step")
 
 # %% [markdown]
-# Nothing in it knows about SageMaker. Keep these lines in mind: from lesson 04 on, several
-# processes train one model together, and only a few lines differ.
+# Nothing in it knows about SageMaker. Keep these lines in mind: when several processes train one
+# model together, few of them change. (Starting and stopping those processes takes more lines;
+# lessons count them.)
 #
 # ## What a script must do for SageMaker
 #
-# On the instance your script runs in a **container image**: a packed system with Python,
-# TensorFlow and everything they need. AWS offers such images; to have one of them run a script of
-# yours is called **script mode**. It is often said that script mode runs your script "without any
-# modifications". That is true only if the script already does three things:
+# On the instance your script runs in a **container image**: a packed system with Python, TensorFlow
+# and everything they need. AWS offers such images; running your own script in one is called
+# **script mode**. Script mode needs no change of the script only if it already does three things:
 #
 # 1. It reads its data from the folders in `SM_CHANNEL_…`, and not from S3 or a fixed path.
 # 2. It takes **hyperparameters**, settings such as the number of epochs, as arguments:
@@ -298,8 +297,11 @@ workshop.show_function("train/train_tf.py", "parse_args")
 #
 # ## Describe the job
 #
-# An **estimator** describes a job: which script, on what, with which framework. The line with `**`
-# adds what all jobs of this course share; the cell after this one prints it.
+# An **estimator** describes a job: which script, on what, with which framework. (The SDK has three
+# classes for TensorFlow: the estimator `TensorFlow`, `TensorFlowModel` to deploy what it trained,
+# and `TensorFlowPredictor` to send requests to it; `PyTorch` has the same three. `Estimator` takes
+# any image.) The line with `**` adds what all jobs of this course share; the cell after this one
+# prints it.
 #
 # `framework_version` chooses a container image on AWS. The local endpoint pulls no image. It runs
 # the TensorFlow that is installed here, and says so in the job's log, which we read further down.
@@ -307,14 +309,14 @@ workshop.show_function("train/train_tf.py", "parse_args")
 # fraction.
 #
 # > The images of these lessons are old on purpose: TensorFlow 2.12 is the last with Horovod inside,
-# > the library of lessons 04 and 05.
-# > They get **no security patches** any more
-# > ([which do](https://aws.github.io/deep-learning-containers/reference/support_policy)). For your
-# > own work take a current one: TensorFlow 2.21 is patched until 2027-07-10 (read 2026-11-22).
+# > the library of lessons 04 and 05. They get **no security patches** any more ([which
+# > do](https://aws.github.io/deep-learning-containers/reference/support_policy)). For your own work
+# > take a current one.
 
 # %%
 from sagemaker.tensorflow import TensorFlow
 
+shared = session.job_settings("first") | {"max_run": max_run}
 estimator = TensorFlow(
     entry_point="train_tf.py",
     framework_version="2.12.0",
@@ -322,7 +324,7 @@ estimator = TensorFlow(
     instance_type="ml.c5.xlarge",
     instance_count=1,
     hyperparameters={"epochs": epochs},
-    **session.job_settings("first"),
+    **shared,
 )
 
 # %% [markdown]
@@ -330,16 +332,20 @@ estimator = TensorFlow(
 #
 # - `sagemaker_session` is the SDK's connection. In your own script it is `sagemaker.Session()`.
 #   `role` is the role from above.
-# - `source_dir` is the folder that is sent along. The job's name begins with `base_job_name`.
+# - `source_dir` is the folder that is sent along. The job's name begins with `base_job_name`; the
+#   SDK adds the time, because names are unique in an account and region. With a fixed `job_name=` a
+#   second `fit` is refused.
 # - `output_path` and `code_location` are where in S3 the model and the packed script go. Without
 #   them the SDK makes a bucket of its own.
 # - `max_run` is the limit in seconds after which SageMaker ends the job, so that a script that
 #   hangs can't cost a weekend.
-# - `metric_definitions` is explained below. `disable_profiler` turns off a service that we don't
-#   use. `tags` say whose job it is.
+# - `metric_definitions` is explained below. `disable_profiler` and `debugger_hook_config=False`
+#   turn off two services that we don't use; the second takes no new customers since 2026-07-30
+#   ([AWS](https://docs.aws.amazon.com/sagemaker/latest/dg/debugger-createtrainingjob-api.html),
+#   read on 2026-11-24). `tags` say whose job it is.
 
 # %%
-for name, value in session.job_settings("first").items():
+for name, value in shared.items():
     print(f"{name}={value!r},")
 
 # %% [markdown]
@@ -348,13 +354,14 @@ for name, value in session.job_settings("first").items():
 # and gives it 120 more seconds to save its work.
 
 # %%
-workshop.cost("ml.c5.xlarge", instance_count=1, seconds=300)
+workshop.cost("ml.c5.xlarge", instance_count=1, seconds=300, max_run=max_run)
 
 # %% [markdown]
-# Take both numbers for what they are. We could not open the price list behind the link. The price
-# is from public projects that quote it and agree with each other. Prices change. The seconds are
-# guesses: what this kit measures are seconds *here*, and no job of it has been billed on AWS yet.
-# Look at your first bill.
+# Treat both numbers as estimates. The price is AWS's as three public projects quote it; prices
+# change. The 300 seconds are a plan: what this kit measures are seconds *here*, and no job of it
+# has been billed on AWS yet. Look at your first bill. New AWS accounts (since 15 July 2025) start
+# with up to 200 USD of credits, in place of the free hours of older accounts
+# ([AWS](https://aws.amazon.com/free/), read on 2026-11-24).
 #
 # ## Run the job
 #
@@ -371,7 +378,7 @@ guess = workshop.guess(
 
 # %% [markdown]
 # `estimator.fit(channels)` alone would do: it starts the job and prints its whole log until it
-# ends. But it looks at the job's state only every 30 seconds, so you may wait 30 seconds too long.
+# ends. But it polls the job's state only every 30 seconds, so you may wait 30 seconds too long.
 # With `wait=False` it returns at once, and `workshop.follow` watches the job instead.
 
 # %%
@@ -391,16 +398,16 @@ result = workshop.follow(estimator)
 # free.
 #
 # Where do the metrics come from? The script only prints them. The request contained regular
-# expressions (`metric_definitions`); SageMaker applies them to every line of the log and keeps
-# the last value of each.
+# expressions (`metric_definitions`); SageMaker applies them to every line of the log. The job's
+# description keeps the last value of each. On AWS all values also go to CloudWatch, as a time
+# series: that is where you plot a loss.
 
 # %% [markdown]
 # ## Where the time went
 
 # %%
 seconds = pd.Series(result.phases)
-plots.bars(seconds, "Where the job's time went", "seconds", texts="{:.1f} s")
-seconds.to_frame("seconds").round(2)
+seconds.to_frame("seconds").round(3)
 
 # %%
 longest = max(phases, key=lambda phase: result.phases.get(phase, 0))
@@ -438,9 +445,9 @@ assert result.phases["Training"] > 0, "The job has no Training phase: look at re
 # The job doesn't run in this notebook. If you close the notebook, the job continues. To find it
 # again you need only its name. The AWS console lists it, and so does `workshop jobs` in a terminal
 # (type `. .venv/bin/activate` there once, before the first such command). `attach` makes an
-# estimator from it. If the job is still running, `attach` waits until it ends. It prints the
-# job's phases; the time on each line is that of the job's last change, not of the phase. (The
-# texts are AWS's own: here no image is downloaded.)
+# estimator from it. If the job is still running, `attach` waits until it ends. It prints the job's
+# phases; the time on each line is that of the job's last change, not of the phase. (The messages
+# are AWS's own: here no image is downloaded.)
 
 # %%
 attached = TensorFlow.attach(result.name, sagemaker_session=session.sagemaker_session)
@@ -503,9 +510,17 @@ for event in ("step", "epoch"):
 
 # %%
 epochs_table, steps = result.table("epoch"), result.table("step")
-loss = {"one step": steps.set_index("step")["train_loss"]}
-loss["mean of an epoch"] = epochs_table.set_index("step")["train_loss"]
-plots.lines(loss, "The training loss", "training step (one batch)", "training loss (cross-entropy)")
+losses = epochs_table["train_loss"]
+middle = epochs_table["step"] - epochs_table["step"].iloc[0] / 2  # of each epoch
+title = (
+    f"The training loss: {losses.iloc[0]:.2f} in the first epoch, {losses.iloc[-1]:.3f} in the last"
+)
+axes_names = "training step (one batch)", "training loss (cross-entropy)"
+with plots.canvas(title, *axes_names) as axes:
+    axes.plot(steps["step"], steps["train_loss"], label="one step", linewidth=1)
+    axes.plot(middle, losses, "o-", label="mean of an epoch")
+    axes.set_yscale("log")
+    axes.legend(frameon=False)
 epochs_table[["epoch", "train_loss", "test_accuracy", "samples_per_second"]].tail()
 
 # %% [markdown]
@@ -513,7 +528,7 @@ epochs_table[["epoch", "train_loss", "test_accuracy", "samples_per_second"]].tai
 # epoch:
 
 # %%
-accuracy, losses = result.metrics["test_accuracy"], epochs_table["train_loss"]
+accuracy = result.metrics["test_accuracy"]
 print(f"Mean loss: {losses.iloc[0]:.3f} in the first epoch, {losses.iloc[-1]:.3f} in the last.")
 print(f"{accuracy:.1%} of the test images are right.")
 
@@ -530,7 +545,7 @@ workshop.save_results(
 # Both are in [exercises/00_setup.ipynb](exercises/00_setup.ipynb), with a check for each.
 #
 # 1. **Read a metric from the log** (5 minutes, easy): the regular expression of a metric.
-# 2. **Make a script fit for an instance** (8 minutes, medium): the arguments that a script must
+# 2. **Prepare a script for an instance** (8 minutes, medium): the arguments that a script must
 #    take, and those it must refuse.
 
 # %% [markdown]

@@ -27,6 +27,12 @@
 # what it returns starts the job. Commands for one machine are meant for a shell in the folder
 # `scripts/train`.
 #
+# **Contents:** which way; set up; DistributedDataParallel; Horovod; one process; DataParallel;
+# FSDP; SMDDP; MultiWorkerMirroredStrategy; parameter servers; MirroredStrategy; Keras `fit`;
+# additions to any job (a network of your own, several ranks on an instance, channels, an image of
+# your own, deploying); a CloudFormation stack; what differs between the requests. JupyterLab lists
+# the sections in its left side bar, the site beside the text.
+#
 # **Time:** 2 minutes to run. It is for looking things up; the lessons explain.
 #
 # **Where it runs:** anywhere. Four small jobs run, two with DDP and two with Horovod. For the other
@@ -43,7 +49,7 @@
 # | one process | 1 | all | any | nothing: start here |
 # | DDP | 1 or more | all of PyTorch | any | an all-reduce in every step |
 # | DataParallel | 1 | all of PyTorch | GPUs | a copy of the model to every GPU in every step |
-# | FSDP | 1 or more | PyTorch 2.6 or later | GPUs | more traffic; each GPU stores less |
+# | FSDP | 1 or more | PyTorch 2.6 or later (FSDP2) | GPUs | more traffic; each GPU stores less |
 # | SMDDP | 2 or more | up to PyTorch 2.5.1, TensorFlow 2.11.0 | p4d, p4de | large instances |
 # | Horovod | 1 or more | up to TensorFlow 2.12.0, PyTorch 1.13.1 | any | old images |
 # | MultiWorkerMirrored | 1 or more | TensorFlow 2.9 or later | any | Keras 2 for `fit` |
@@ -237,6 +243,10 @@ estimator.fit(channels, wait=False)
 # %%
 v2_ddp = workshop.follow(estimator)
 
+# %% [markdown]
+# `metrics: none`: these cells pass no `metric_definitions`, so SageMaker looks for no metric. The
+# numbers are in the log: `v2_ddp.table("epoch")`. Lesson 00 passes `metric_definitions`.
+
 # %%
 request = {
     "TrainingJobName": started("ddp"),
@@ -310,6 +320,11 @@ if not sends_horovod:
 # One process for each GPU, started by mpirun. `DistributedGradientTape` averages the gradients, and
 # rank 0 broadcasts its weights before the first step. Explained in lessons
 # [04](04_horovod_on_the_notebook.ipynb) and [05](05_horovod_on_training_instances.ipynb).
+#
+# For PyTorch `horovod.torch` has the same functions. But the last release, 0.28.1 (2023), doesn't
+# build with PyTorch 2.1 or later without a patch
+# ([#3996](https://github.com/horovod/horovod/issues/3996),
+# [#4014](https://github.com/horovod/horovod/issues/4014)): with PyTorch take DDP.
 
 # %%
 workshop.show_diff("train/train_tf.py", "train/train_tf_horovod.py")
@@ -562,8 +577,9 @@ show_v3("dp")
 # ## FSDP (PyTorch)
 #
 # For a model that doesn't fit on one GPU: weights, gradients and momentum are divided among the
-# ranks. It is started like DDP, and the diff below is from DDP. Version 2 of the SDK knows PyTorch
-# up to 2.8.0; for newer images set `image_uri`.
+# ranks. The script uses FSDP2 (`fully_shard`, public since PyTorch 2.6); the older
+# `FullyShardedDataParallel` is in earlier versions, too. It is started like DDP, and the diff below
+# is from DDP. Version 2 of the SDK knows PyTorch up to 2.8.0; for newer images set `image_uri`.
 
 # %%
 workshop.show_diff("train/train_torch_ddp.py", "train/train_torch_fsdp.py")
@@ -1009,6 +1025,148 @@ answer = client.create_training_job(**request)
 
 # %%
 show_v3("fit")
+
+# %% [markdown]
+# ## Additions to any job
+#
+# Each cell below adds one thing to a job of any way, and shows what it adds to the request. These
+# jobs aren't sent either. What they share:
+
+# %%
+common = {
+    "source_dir": source_dir,
+    "role": role,
+    "volume_size": 30,
+    "max_run": 1800,
+    "output_path": f"s3://{bucket}/jobs",
+    "code_location": f"s3://{bucket}/jobs",
+    "disable_profiler": True,
+    "debugger_hook_config": False,
+    "tags": tags,
+    "sagemaker_session": sagemaker_session,
+}
+ddp = common | {
+    "entry_point": "train_torch_ddp.py",
+    "distribution": {"torch_distributed": {"enabled": True}},
+    "framework_version": "2.2.0",
+    "py_version": "py310",
+    "instance_type": "ml.g5.12xlarge",
+    "instance_count": 2,
+}
+
+# %% [markdown]
+# **A network of your own.** The ids are those of your VPC; for several instances take subnets of
+# one availability zone, and a security group that lets its members talk to each other. [Lesson
+# 06](06_vpc_colocation.ipynb) makes both.
+
+# %%
+network = {"subnets": ["subnet-0123456789abcdef0"], "security_group_ids": ["sg-0123456789abcdef0"]}
+estimator = PyTorch(base_job_name=f"workshop-{seat}-network", **ddp, **network)
+estimator.fit(channels, wait=False)
+requests[f"workshop-{seat}-network"]["VpcConfig"]
+
+# %% [markdown]
+# **Several ranks on each instance, with options for mpirun.** As many as the instance has GPUs, 4
+# here. `-x` hands a variable to all ranks.
+
+# %%
+options = {"processes_per_host": 4, "custom_mpi_options": "-x NCCL_DEBUG=INFO"}
+job = ddp | {"entry_point": "train_tf_horovod.py", "framework_version": "2.12.0"}
+job |= {"distribution": {"mpi": {"enabled": True, **options}}}
+estimator = TensorFlow(base_job_name=f"workshop-{seat}-ranks", **job)
+estimator.fit(channels, wait=False)
+sent = requests[f"workshop-{seat}-ranks"]["HyperParameters"]
+{name: value for name, value in sent.items() if "_mpi_" in name}
+
+# %% [markdown]
+# **Channels.** `ShardedByS3Key` gives each instance a part of the files, and then the script must
+# not divide them again; `FastFile` streams a file from S3 when the script opens it. [Lesson
+# 09](09_data.ipynb) measures both.
+
+# %%
+from sagemaker.inputs import TrainingInput
+
+training = TrainingInput(channels["training"], distribution="ShardedByS3Key", input_mode="FastFile")
+estimator = PyTorch(base_job_name=f"workshop-{seat}-channels", **ddp)
+estimator.fit({"training": training, "test": channels["test"]}, wait=False)
+requests[f"workshop-{seat}-channels"]["InputDataConfig"][0]
+
+# %% [markdown]
+# **An image of your own.** Any estimator takes `image_uri`; `Estimator` needs nothing else about
+# the framework. In the image must be Python, your framework, and the package `sagemaker-training`,
+# which starts the script; for `mpi` also Open MPI and sshd. A recipe is in
+# [containers/horovod](../containers/horovod/Dockerfile).
+
+# %%
+from sagemaker.estimator import Estimator
+
+own_image = f"{role.split(':')[4]}.dkr.ecr.{region}.amazonaws.com/my-training:1"
+job = {
+    name: value for name, value in ddp.items() if name not in ("framework_version", "py_version")
+}
+job |= {"entry_point": "train_torch.py", "distribution": {}, "instance_count": 1}
+estimator = Estimator(base_job_name=f"workshop-{seat}-image", image_uri=own_image, **job)
+estimator.fit(channels, wait=False)
+requests[f"workshop-{seat}-image"]["AlgorithmSpecification"]["TrainingImage"]
+
+# %% tags=["results"] jupyter={"source_hidden": true}
+added = {name: requests[f"workshop-{seat}-{name}"] for name in ("network", "ranks", "channels")}
+workshop.save_results(
+    vpc_config=added["network"]["VpcConfig"],
+    ranks=added["ranks"]["HyperParameters"],
+    channel=added["channels"]["InputDataConfig"][0],
+    image=requests[f"workshop-{seat}-image"]["AlgorithmSpecification"]["TrainingImage"],
+)
+
+# %% [markdown]
+# **Deploy, or transform a file.** With the estimator of a TensorFlow job that has ended. An
+# endpoint is billed until you delete it. [Lesson 08](08_serving.ipynb) runs these calls.
+#
+# ```python
+# predictor = estimator.deploy(initial_instance_count=1, instance_type="ml.m5.large")
+# predictor.predict({"instances": images.tolist()})
+# predictor.delete_endpoint()  # and, when you don't need them again, the model and configuration
+#
+# transformer = estimator.transformer(
+#     instance_count=1, instance_type="ml.m5.large", strategy="MultiRecord", assemble_with="Line"
+# )
+# transformer.transform(
+#     f"s3://{bucket}/requests/", content_type="application/jsonlines", split_type="Line"
+# )
+# ```
+
+# %% [markdown]
+# ## A CloudFormation stack, with boto3
+#
+# `workshop.deploy` makes your bucket and roles from the templates in
+# [cloudformation/](../cloudformation/storage.yaml). With boto3 alone it is three calls: create the
+# stack, wait until it is complete, read its outputs. If it fails, look at
+# `describe_stack_events`: the first `CREATE_FAILED` has the reason. With roles in the template add
+# `Capabilities=["CAPABILITY_NAMED_IAM"]`. On AWS a seat's role can't create stacks: there this cell
+# does nothing, and is for whoever administers the account.
+
+# %%
+template = """
+Resources:
+  Bucket:
+    Type: AWS::S3::Bucket
+Outputs:
+  BucketName:
+    Value: !Ref Bucket
+"""
+stack, outputs = f"workshop-{seat}-example", {}
+if target == "local":
+    cloudformation = session.client("cloudformation")
+    cloudformation.create_stack(StackName=stack, TemplateBody=template, Tags=tags)
+    cloudformation.get_waiter("stack_create_complete").wait(StackName=stack)
+    (made,) = cloudformation.describe_stacks(StackName=stack)["Stacks"]
+    outputs = {one["OutputKey"]: one["OutputValue"] for one in made["Outputs"]}
+    cloudformation.delete_stack(StackName=stack)  # the bucket goes with it, if it is empty
+    cloudformation.get_waiter("stack_delete_complete").wait(StackName=stack)
+outputs
+
+# %% tags=["results"] jupyter={"source_hidden": true}
+workshop.save_results(stack_outputs=outputs)
 
 # %% [markdown]
 # ## What differs between the three requests

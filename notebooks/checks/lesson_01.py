@@ -89,7 +89,7 @@ def _compare(total, right, plain_mean, sizes: list[int]) -> None:
     images, ranks = sum(sizes), len(sizes)
     causes = [
         (plain_mean, "each rank counts the same, however many images it has"),
-        (plain_mean * ranks, "the gradients are only added: nothing weighs or divides them"),
+        (plain_mean * ranks, "the gradients are only added: nothing weights or divides them"),
         (right * images, f"the sum is {images} times too large: divide by all images"),
         (right * ranks, "it is world_size times too large"),
         (right / ranks, "it is world_size times too small: the sum needs no further division"),
@@ -98,7 +98,7 @@ def _compare(total, right, plain_mean, sizes: list[int]) -> None:
     ratio = np.linalg.norm(total) / np.linalg.norm(right)
     said = cause or f"its length is {ratio:.3g} times that of the right one"
     raise Wrong(
-        f"{where} the all-reduce gives another gradient than the whole batch: {said}. A rank's "
+        f"{where} the all-reduce doesn't give the whole batch's gradient: {said}. A rank's "
         "weight is its share of all images."
     )
 
@@ -109,7 +109,10 @@ def train_together(answer) -> str:
     for world_size in (2, 3):
         with start_ranks(world_size) as ranks:
             _check_trained(_trained(ranks, answer), world_size)
-    return "2 and 3 real ranks trained what one process trains, each on images of its own."
+    return (
+        "2 and 3 real ranks trained what one process trains, each on images of its own. (Averaging "
+        "weights in place of gradients gives the same with SGD, and something else with Adam.)"
+    )
 
 
 def _trained(ranks, answer) -> list[dict]:

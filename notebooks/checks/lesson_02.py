@@ -97,8 +97,8 @@ def _on_ranks(ranks, answer, length: int, kind: str) -> list[dict]:
         if "had not returned" in told:
             raise Wrong(
                 "Your ranks wait for each other forever. If all of them send first, nobody "
-                "receives: begin with dist.isend, then dist.recv, then wait() for the send. And "
-                "each message needs one send and one receive."
+                "receives, and the other way round: begin with dist.isend, then dist.recv, then "
+                "wait() for the send. And each message needs one send and one receive."
             ) from error
         raise Wrong(f"A rank stopped:\n{told}") from error
 
@@ -137,7 +137,8 @@ def ring_seconds(answer) -> str:
         n, chunk = world_size, n_bytes / world_size
         right = alpha_beta.estimated_seconds("ring", n_bytes, n, alpha_beta.Link(alpha, beta))
         found = answer(n_bytes, world_size, alpha, beta)
-        if math.isclose(found, right, rel_tol=1e-9, abs_tol=1e-15):
+        whole = 2 * (n - 1) * (alpha + beta * math.ceil(chunk))  # whole bytes: right as well
+        if any(math.isclose(found, one, rel_tol=1e-9, abs_tol=1e-15) for one in (right, whole)):
             continue
         step = alpha + beta * chunk
         mistakes = {
@@ -147,6 +148,10 @@ def ring_seconds(answer) -> str:
             2 * n * step: "has a step too many in each half: after world_size - 1 steps a chunk "
             "has been everywhere",
             alpha + 2 * (n - 1) * beta * chunk: "pays alpha once, but every step waits for it",
+            2
+            * (n - 1)
+            * (alpha + beta * (n_bytes // n)): "drops the bytes that are left over when "
+            "the tensor is cut: divide with /",
             2 * (n - 1) * step * n: "adds up all ranks, but they send at the same time",
         }
         why = next((text for value, text in mistakes.items() if math.isclose(found, value)), "")

@@ -45,7 +45,7 @@ import workshop
 
 # %% tags=["answer"]
 def train_loss_regex():
-    """Return the regular expression, a text with one group."""
+    """Return the regular expression, a string with one group."""
     # BEGIN SOLUTION
     return r'"train_loss": ([0-9.eE+-]+)'
     # END SOLUTION
@@ -55,7 +55,7 @@ def train_loss_regex():
 workshop.check("00.1", train_loss_regex)
 
 # %% [markdown]
-# ## Exercise 00.2 · Make a script fit for an instance (8 minutes, medium)
+# ## Exercise 00.2 · Prepare a script for an instance (8 minutes, medium)
 #
 # A script that you wrote for your laptop reads `data/training` and writes to `model`. On an
 # instance these folders have other places, and the script is started with arguments.
@@ -83,7 +83,7 @@ workshop.check("00.1", train_loss_regex)
 
 # %% tags=["answer"]
 def settings(arguments, environment):
-    """Arguments: a list of texts. Environment: a dict of texts."""
+    """Arguments: a list of strings. Environment: a dict of strings."""
     # BEGIN SOLUTION
     parser = argparse.ArgumentParser(allow_abbrev=False)
     parser.add_argument("--epochs", type=int, default=20)

@@ -23,7 +23,7 @@ import workshop
 # ## Exercise 01.1 · Equal shards (5 minutes, easy)
 #
 # 1,437 images can't be cut into four equal parts. But the parts must be equal: unequal ones give
-# another gradient, and a rank with one batch more than the others waits forever in its last
+# a wrong gradient, and a rank with one batch more than the others waits forever in its last
 # all-reduce.
 #
 # Write `shard`. It returns the numbers of the images that a rank takes. All ranks get the same

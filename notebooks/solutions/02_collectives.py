@@ -14,7 +14,7 @@
 # %% [markdown]
 # # 02 · Exercises: collectives
 #
-# The two halves of a ring, from your own hand, and what they cost.
+# The two halves of a ring, written by you, and what they cost.
 
 # %%
 import workshop
@@ -49,7 +49,7 @@ def chunks_of_step(rank, step, world_size):
 workshop.check("02.1", chunks_of_step)
 
 # %% [markdown]
-# ## Exercise 02.2 · An all-gather on real ranks (10 minutes, medium)
+# ## Exercise 02.2 · An all-gather on real ranks (10 minutes, hard)
 #
 # Every rank has a vector `mine`, of the same length and type. Write the all-gather: return a
 # tensor of shape `(world_size, len(mine))` whose row r is rank r's vector, on every rank. Use only
@@ -58,10 +58,9 @@ workshop.check("02.1", chunks_of_step)
 #
 # <details><summary>Hint</summary>
 #
-# Make an empty tensor with a row for each rank, and put `mine` into your own row. Then
-# `world_size - 1` times: `sending = dist.isend(row to pass on, next rank)`, then `dist.recv(row to
-# fill, rank before)`, then `sending.wait()`. In the first step you pass on your own row, afterwards
-# the one that you have just filled.
+# Make an empty tensor with a row for each rank, and put `mine` into your own row. The rest is the
+# second half of a ring: `world_size - 1` steps, in each of which a rank passes on the row that it
+# has just got. `dist.isend` returns something to `wait()` for.
 #
 # </details>
 

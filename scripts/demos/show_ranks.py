@@ -2,7 +2,8 @@
 
     torchrun --standalone --nproc_per_node 2 scripts/demos/show_ranks.py
 
-It prints the five variables that torchrun sets, from which torch.distributed knows all it needs.
+It prints five of the dozen variables that torchrun sets: what a script needs to meet the others and
+to choose a GPU.
 """
 
 import os

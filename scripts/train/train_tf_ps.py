@@ -211,8 +211,8 @@ def main():
         optimizer = tf.keras.optimizers.SGD(args.learning_rate / world_size, momentum=0.9)
         optimizer.build(model.trainable_variables)
     for weight in model.variables:
-        ps = tf.DeviceSpec.from_string(weight.device).task
-        emit("variable", name=weight.name, bytes=4 * weight.shape.num_elements(), ps=ps)
+        size, at = 4 * weight.shape.num_elements(), tf.DeviceSpec.from_string(weight.device)
+        emit("variable", name=weight.name, bytes=size, ps=at.task, device=at.device_type)
     manager = resume(args, model, optimizer)
 
     @tf.function

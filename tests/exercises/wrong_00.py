@@ -31,6 +31,14 @@ def saves_to_model_dir(arguments, environment):
     return parser.parse_args(arguments)
 
 
+def raises_an_error_of_its_own(arguments, environment):
+    known = {"--epochs", "--model_dir", "--training", "--save-to"}
+    if unknown := set(arguments[::2]) - known:
+        raise ValueError(f"unknown: {unknown}")
+    return parsed(arguments, environment)
+
+
+RIGHT = {"00.2": [raises_an_error_of_its_own]}
 WRONG = {
     "00.1": [
         (lambda: None, "Return the regular expression"),
@@ -51,7 +59,7 @@ WRONG = {
         (forgets_the_environment, "training is 'data/training'; it must be '/data/a'"),
         (lambda a, e: parsed(a, e, known=False), "accepts --epoch, a typing mistake"),
         (lambda a, e: parsed(a, e, abbreviate=True), "accepts --epoch, a typing mistake"),
-        (lambda a, e: parsed(a, e, kind=str), "epochs is '5', a text"),
+        (lambda a, e: parsed(a, e, kind=str), "epochs is '5', a string"),
         (lambda a, e: parsed(a, e, model_dir=False), "unrecognized arguments: --model_dir"),
         (saves_to_model_dir, "save_to is 's3://b/k'"),
         (lambda a, e: {"training": "/data/a"}, "has no training. Return what parse_args"),

@@ -91,10 +91,38 @@ def alpha_once(n_bytes, world_size, alpha, beta):
     return alpha + 2 * (world_size - 1) * beta * n_bytes / world_size
 
 
+def whole_bytes(n_bytes, world_size, alpha, beta):
+    return 2 * (world_size - 1) * (alpha + beta * -(-n_bytes // world_size))
+
+
+def drops_the_rest(n_bytes, world_size, alpha, beta):
+    return 2 * (world_size - 1) * (alpha + beta * (n_bytes // world_size))
+
+
+def all_to_all(mine):
+    import torch
+    import torch.distributed as dist
+
+    rows = torch.empty(dist.get_world_size(), len(mine), dtype=mine.dtype)
+    dist.all_to_all_single(rows, mine.repeat(len(rows), 1))
+    return rows
+
+
+def objects(mine):
+    import torch
+    import torch.distributed as dist
+
+    rows = [[mine] for _ in range(dist.get_world_size())]
+    for rank, row in enumerate(rows):
+        dist.broadcast_object_list(row, rank)
+    return torch.stack([row for [row] in rows])
+
+
 def upside_down(n_bytes, world_size, alpha, beta):
     return 2 * (world_size - 1) * (alpha + n_bytes / world_size / (beta or 1))
 
 
+RIGHT = {"02.3": [whole_bytes]}
 WRONG = {
     "02.1": [
         (no_modulo, r"there is no chunk -\d.* Use % world_size"),
@@ -109,6 +137,8 @@ WRONG = {
         (as_they_arrive, r"has all vectors, but row \d is not rank \d's"),
         # The last: ranks that fail or hang are ended.
         (with_the_library, "dist.all_gather is what you build here"),
+        (all_to_all, "dist.all_to_all_single is what you build here"),
+        (objects, "dist.broadcast_object_list is what you build here"),
         (sends_first, "wait for each other forever.* dist.isend"),
     ],
     "02.3": [
@@ -116,6 +146,7 @@ WRONG = {
         (whole_tensors, "is the naive way"),
         (a_step_too_many, "a step too many in each half"),
         (alpha_once, "pays alpha once"),
+        (drops_the_rest, "divide with /"),
         (upside_down, "count the steps"),
     ],
 }

@@ -57,6 +57,9 @@ def test_the_formula_tells_the_good_configuration_from_the_bad(lesson):
     # They are far apart, about 1.8 and 0.4 on a quiet machine, and were measured alternately.
     assert found["real"][bad] < found["real"][good]
     assert found["limit"][bad] < found["limit"][good]
+    # What one exchange says of many ranks is a range: all latency, or all bytes.
+    for name, (low, high) in found["at_most_ranks"].items():
+        assert low < high, name
     assert found["communicating"][good] < found["communicating"][bad] < 1
 
 

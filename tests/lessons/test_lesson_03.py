@@ -1,6 +1,13 @@
 """Lesson 03, executed with smaller numbers; its recorded results are what is tested."""
 
+import numpy as np
 import pytest
+from course_text import cells, lessons, read
+from lesson_runs import SEAT, endpoint
+
+import data_prep
+import workshop
+from data_prep.build import build
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 
@@ -31,3 +38,32 @@ def test_lesson_03(lesson_run):
     assert broken == [5, 5] and synced == [10]
     assert found["accuracy"] >= 0.85 and max(found["broken_accuracy"]) < 0.6
     assert found["broken_status"] == "Completed" and found["broken_weights"] == 2
+
+
+def test_the_first_half_trains_on_mnist(tmp_path, monkeypatch, capsys):
+    """From its set-up to the first training, on a few images of MNIST's shape: no download."""
+    random = np.random.default_rng(0)
+
+    def prepare(out, quiet):
+        part = {n: (random.integers(256, size=(n, 28, 28, 1), dtype=np.uint8)) for n in (640, 64)}
+        channels = {
+            name: (images, random.integers(10, size=len(images)))
+            for name, images in zip(("training", "test"), part.values(), strict=True)
+        }
+        return build(out, {"dataset": "mnist", "shards": 2}, lambda: channels, quiet=quiet)
+
+    monkeypatch.setattr(data_prep.mnist, "prepare", prepare)
+    monkeypatch.setattr(workshop, "DATA", tmp_path)
+    names = {"__name__": "__main__"}
+    with endpoint(tmp_path / "state"):
+        for cell in (one for one in cells(read(lessons()["03"])) if one.kind == "code"):
+            if "figure" not in cell.tags:
+                exec(compile(cell.text, "a cell", "exec"), names)
+            if "parameters" in cell.tags:
+                names |= {"dataset": "mnist", "steps": 3, "seat": SEAT}
+            if "sync" in names:
+                break
+    names["ranks"].stop()
+    assert names["channels"]["training"].endswith("/data/mnist/training")
+    assert len(names["sync"]["pushes"]) == 3 * names["workers"]
+    assert sum(one.size for one in names["sync"]["weights"]) == 105_866

@@ -82,6 +82,14 @@ def test_reference(lesson_run):
         (v2,), (boto3,) = found[way]["v2"], found[way]["boto3"]
         assert v2 == boto3 and re.fullmatch("[0-9a-f]{64}", v2), way
     assert found["ddp_ranks"] == [2, 2]
+    assert set(found["vpc_config"]) == {"Subnets", "SecurityGroupIds"}
+    ranks = {k.removeprefix("sagemaker_mpi_"): v.strip('"') for k, v in found["ranks"].items()}
+    assert ranks["num_of_processes_per_host"] == "4"
+    assert ranks["custom_mpi_options"] == "-x NCCL_DEBUG=INFO"
+    assert found["channel"]["InputMode"] == "FastFile"
+    files = found["channel"]["DataSource"]["S3DataSource"]
+    assert files["S3DataDistributionType"] == "ShardedByS3Key"
+    assert found["image"].endswith("/my-training:1") and found["stack_outputs"]["BucketName"]
     assert set(found["from_v2"]) == set(found["from_v3"]) == set(RECORDED["requests"])
     for way, (only_v2, only_boto3, differ) in found["from_v2"].items():
         assert set(only_v2) <= ONLY_V2, way

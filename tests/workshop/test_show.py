@@ -19,6 +19,19 @@ def test_a_diff_leaves_docstrings_out_and_shows_what_is_new():
     assert "mpirun -np" not in text  # that stands in the docstring
 
 
+def test_a_diff_is_counted_and_its_essential_lines_come_first():
+    pair = ("train/train_torch.py", "train/train_torch_ddp.py")
+    lines = diff(*pair).splitlines()[2:]
+    counted = f"{sum(one[:1] == '+' for one in lines)} lines added, "
+    counted += f"{sum(one[:1] == '-' for one in lines)} removed"
+    assert counted in show_diff(*pair).data and "<details>" not in show_diff(*pair).data
+    first, folded = show_diff(*pair, ["DistributedDataParallel(model)"]).data.split("<details>")
+    assert "+parallel_model = DistributedDataParallel(model)  # (1)\n" in first
+    assert counted in first and diff(*pair) in folded
+    with pytest.raises(ValueError, match="is in 0 added lines"):
+        show_diff(*pair, ["DataParallel(none)"])
+
+
 @pytest.mark.parametrize("script, name", [("none.py", "main"), ("train/train_tf.py", "nothing")])
 def test_what_is_not_there_is_an_error(script, name):
     with pytest.raises(ValueError, match="scripts/"):

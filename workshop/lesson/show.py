@@ -7,7 +7,9 @@ import difflib
 import importlib.metadata
 import os
 import platform
+import re
 import textwrap
+from collections.abc import Sequence
 from urllib.parse import quote
 
 from workshop.paths import NOTEBOOKS, SCRIPTS
@@ -26,14 +28,31 @@ def show_function(script: str, name: str):
     return in_markdown("python", text, link(script, line))
 
 
-def show_diff(old: str, new: str):
+def show_diff(old: str, new: str, essential: Sequence[str] = ()):
     """A notebook's view of `diff`: lines with - are only in `old`, lines with + only in `new`.
 
-    Above it are links to both files, and to the reference, which says how to start the second.
+    Above it are links to both files, and to the reference, which says how to start the second; and
+    how many lines changed. essential: parts of added lines. Those lines come first, numbered, and
+    the whole diff is folded. Raises ValueError for a part that is not in exactly one added line.
     """
     reference = f"[the reference]({quote(os.path.relpath(NOTEBOOKS / 'reference.ipynb'))})"
-    source = f"From {link(old)} to {link(new)}. To copy it and start it: {reference}"
-    return in_markdown("diff", diff(old, new), source)
+    text = diff(old, new)
+    added, removed = (re.findall(rf"^[{sign}](?![{sign}]{{2}} ).*", text, re.M) for sign in "+-")
+    counted = f"{len(added)} lines added, {len(removed)} removed"
+    source = f"From {link(old)} to {link(new)}: {counted}. To copy it and start it: {reference}"
+    if not essential:
+        return in_markdown("diff", text, source)
+    first = []
+    for number, part in enumerate(essential, 1):
+        lines = [line for line in added if part in line]
+        if len(lines) != 1:
+            raise ValueError(f"{part!r} is in {len(lines)} added lines of scripts/{new}, not in 1.")
+        first.append(f"+{lines[0][1:].strip()}  # ({number})")
+    shown = in_markdown("diff", "\n".join(first), source)
+    folded = in_markdown("diff", text)
+    summary = f"<details><summary>The whole diff: {counted}</summary>"
+    shown.data += f"\n\n{summary}\n\n{folded.data}\n\n</details>"
+    return shown
 
 
 def function_source(script: str, name: str) -> tuple[str, int]:

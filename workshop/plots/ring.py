@@ -33,7 +33,8 @@ def ring_steps(recorded: Sequence[np.ndarray]) -> None:
         f"from the rank before it; rank 0 receives from rank {world_size - 1}. After the last step "
         f"{ready} of {world_size**2} chunks hold the contributions of all ranks."
     )
-    with canvas("A ring all-reduce, step by step", "", size=size, alt=alt) as axes:
+    title = f"Ring all-reduce: {ready} of {world_size**2} chunks complete after {frames - 1} steps"
+    with canvas(title, "", size=size, alt=alt) as axes:
         for frame in range(frames):
             left, top = (frame % across) * width, -(frame // across) * height
             held = np.array([one[frame] for one in recorded])
