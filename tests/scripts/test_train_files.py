@@ -18,9 +18,9 @@ DIFFS = {
     "train_torch_smddp.py": ("train_torch_ddp.py", 19),
     "train_torch_ddp_options.py": ("train_torch_ddp.py", 21),
     "train_torch_fsdp.py": ("train_torch_ddp.py", 28),
-    "train_tf_horovod.py": ("train_tf.py", 20),
-    "train_tf_mirrored.py": ("train_tf.py", 34),
-    "train_tf_multiworker.py": ("train_tf.py", 78),
+    "train_tf_horovod.py": ("train_tf.py", 25),
+    "train_tf_mirrored.py": ("train_tf.py", 35),
+    "train_tf_multiworker.py": ("train_tf.py", 80),
     "train_tf_ps.py": ("train_tf.py", 105),
 }
 # Functions that are tested in one file, and are the same to the letter in the others.
