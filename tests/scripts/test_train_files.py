@@ -36,6 +36,7 @@ SAME = {
         "train_torch_ddp_options.py",
     ],
     ("resume", "train_torch_ddp.py"): ["train_torch_smddp.py", "train_torch_ddp_options.py"],
+    ("set_up", "train_tf.py"): [name for name in FILES if name.startswith("train_tf")],
     ("resume", "train_tf.py"): [
         "train_tf_horovod.py",
         "train_tf_multiworker.py",

@@ -284,12 +284,37 @@ def loaded(name: str):
     [
         (["--training", "nowhere"], "error: nowhere can't be used"),
         (["--global-batch-size", 2000], "at most the 1437 examples"),
+        (["--learning-rate", "inf"], "--learning_rate inf: expected a number above 0"),
+        (["--max_step", 3], "error: unrecognized arguments: --max_step 3"),
+        (["--save-to", "a-file"], "error: can't write to a-file ("),
+        (["--checkpoint-dir", "kept"], "error: kept/ckpt-3 can't be used ("),
     ],
 )
-def test_bad_input_ends_with_one_line(monkeypatch, digits, flags, said):
+def test_bad_input_ends_with_one_line(monkeypatch, digits, tmp_path, flags, said):
     script = loaded(ONE)
     monkeypatch.setattr(script, "set_up", lambda *_: None)  # as the other tests have it
+    monkeypatch.chdir(tmp_path)
+    Path("a-file").touch()
+    damaged = {"checkpoint": 'model_checkpoint_path: "ckpt-3"', "ckpt-3.index": "years of work"}
+    for name, text in damaged.items():
+        Path("kept").mkdir(exist_ok=True)
+        Path("kept", name).write_text(text)
     words = [ONE, *channels(digits), *flags]
     monkeypatch.setattr(sys, "argv", [str(word) for word in words])
-    with pytest.raises(SystemExit, match=re.escape(said)):
+    with pytest.raises(SystemExit, match=re.escape(said)) as ended:
         script.main()
+    assert "\n" not in ended.value.code
+    assert all(Path("kept", name).read_text() == text for name, text in damaged.items())
+
+
+def test_each_rank_takes_of_a_gpus_memory_what_it_needs(monkeypatch):
+    """`set_up` is the same text in all TensorFlow files."""
+    script, calls = loaded(ONE), []
+    config = script.tf.config
+    monkeypatch.setattr(config, "list_physical_devices", lambda kind: ["GPU:0", "GPU:1"])
+    monkeypatch.setattr(config, "set_visible_devices", lambda found, kind: calls.append(found))
+    monkeypatch.setattr(config.threading, "set_intra_op_parallelism_threads", lambda threads: None)
+    grow = "set_memory_growth"
+    monkeypatch.setattr(config.experimental, grow, lambda gpu, on: calls.append((gpu, on)))
+    script.set_up(SimpleNamespace(threads_per_rank=1, seed=0), local_rank=1, ranks_here=2)
+    assert calls == [["GPU:1"], ("GPU:0", True), ("GPU:1", True)]
