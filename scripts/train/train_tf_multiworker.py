@@ -66,13 +66,17 @@ def parse_args():
         may_be_0 = name not in ("epochs", "global_batch_size", "learning_rate", "hidden_units")
         if not (isinstance(value, str) or 0 < value < float("inf") or (value == 0 and may_be_0)):
             fail(f"--{name} {value}: expected a number above 0")
-    for folder in filter(None, (args.save_to, args.checkpoint_dir)):
-        try:  # now, and not after the training
+    return args
+
+
+def try_folders(*folders):
+    """Fail now, and not after the training, where one can't be written."""
+    for folder in filter(None, folders):
+        try:
             os.makedirs(folder, exist_ok=True)
             tempfile.TemporaryFile(dir=folder).close()
         except OSError as error:
             fail(f"can't write to {folder} ({error}): choose --save-to and --checkpoint-dir")
-    return args
 
 
 def emit(event, **record):
@@ -207,6 +211,7 @@ def leave(strategy):
 def main():
     """Train, evaluate after each epoch, save the model."""
     args = parse_args()
+    try_folders(args.save_to, args.checkpoint_dir)
     hosts = [worker.rsplit(":", 1)[0] for worker in WORKERS]
     set_up(args, hosts[:RANK].count(hosts[RANK]), hosts.count(hosts[RANK]))
     # Waiting for another worker takes a thread: with a thread per core, one core could hang.

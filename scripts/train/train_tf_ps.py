@@ -69,13 +69,17 @@ def parse_args():
         may_be_0 = name not in ("epochs", "global_batch_size", "learning_rate", "hidden_units")
         if not (isinstance(value, str) or 0 < value < float("inf") or (value == 0 and may_be_0)):
             fail(f"--{name} {value}: expected a number above 0")
-    for folder in filter(None, (args.save_to, args.checkpoint_dir)):
-        try:  # now, and not after the training
+    return args
+
+
+def try_folders(*folders):
+    """Fail now, and not after the training, where one can't be written."""
+    for folder in filter(None, folders):
+        try:
             os.makedirs(folder, exist_ok=True)
             tempfile.TemporaryFile(dir=folder).close()
         except OSError as error:
             fail(f"can't write to {folder} ({error}): choose --save-to and --checkpoint-dir")
-    return args
 
 
 def emit(event, **record):
@@ -204,6 +208,7 @@ def save(model, folder):
 def main():
     """Train, evaluate after each epoch, save the model."""
     args = parse_args()
+    try_folders(args.save_to, args.checkpoint_dir)
     cluster = tf.distribute.cluster_resolver.TFConfigClusterResolver(rpc_layer="grpc")
     rank, world_size = 0, len(cluster.cluster_spec().as_dict().get("worker", []))
     if world_size == 0:
@@ -230,8 +235,9 @@ def main():
         optimizer = tf.keras.optimizers.SGD(args.learning_rate / world_size, momentum=0.9)
         optimizer.build(model.trainable_variables)
     for weight in model.variables:
-        ps = tf.DeviceSpec.from_string(weight.device).task
-        emit("variable", name=weight.name, bytes=4 * weight.shape.num_elements(), ps=ps)
+        place = tf.DeviceSpec.from_string(weight.device)
+        record = {"bytes": 4 * weight.shape.num_elements(), "device": place.device_type}
+        emit("variable", name=weight.name, ps=place.task, **record)
     manager = resume(args, model, optimizer)
 
     @tf.function

@@ -60,13 +60,17 @@ def parse_args():
         may_be_0 = name not in ("epochs", "global_batch_size", "learning_rate", "hidden_units")
         if not (isinstance(value, str) or 0 < value < float("inf") or (value == 0 and may_be_0)):
             fail(f"--{name} {value}: expected a number above 0")
-    for folder in filter(None, (args.save_to, args.checkpoint_dir)):
-        try:  # now, and not after the training
+    return args
+
+
+def try_folders(*folders):
+    """Fail now, and not after the training, where one can't be written."""
+    for folder in filter(None, folders):
+        try:
             os.makedirs(folder, exist_ok=True)
             tempfile.TemporaryFile(dir=folder).close()
         except OSError as error:
             fail(f"can't write to {folder} ({error}): choose --save-to and --checkpoint-dir")
-    return args
 
 
 def emit(event, **record):
@@ -179,6 +183,7 @@ def save_model(args, weights, image_shape):
 def main():
     """Train, evaluate after each epoch, save the model."""
     args = parse_args()
+    try_folders(args.save_to, args.checkpoint_dir)
     if max(int(os.environ.get(n, 1)) for n in ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE")) > 1:
         sys.exit("error: each process would train its own model; use train_torch_ddp.py instead")
     rank, world_size = 0, 1
