@@ -145,7 +145,7 @@ def resume(args, model, optimizer):
     """Read the newest checkpoint, if there is one; return what writes them. None: no folder."""
     if not args.checkpoint_dir:
         return None
-    state = tf.train.Checkpoint(model=model, optimizer=optimizer)  # also the momentum and the step
+    state = tf.train.Checkpoint(model=model, optimizer=optimizer)  # momentum, step; no random state
     manager = tf.train.CheckpointManager(state, args.checkpoint_dir, max_to_keep=2)
     try:
         if newest := manager.latest_checkpoint:

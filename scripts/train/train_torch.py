@@ -174,7 +174,7 @@ def resume(folder, model, optimizer):
 
 
 def save_model(args, weights, image_shape):
-    """Write --save-to/model.pt, which inference.py reads."""
+    """Write --save-to/model.pt, which inference.py reads: it has the Classifier, too."""
     about = {"model": args.model, "image_shape": image_shape, "hidden_units": args.hidden_units}
     torch.save(about | {"state_dict": weights}, f"{args.save_to}/model.pt")
 

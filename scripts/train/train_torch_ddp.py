@@ -102,7 +102,7 @@ def join_ranks():
     env.setdefault("MASTER_ADDR", "127.0.0.1")  # where the ranks find each other
     env.setdefault("MASTER_PORT", "29500" if world_size > 1 else "0")
     torch.set_num_threads(max(1, os.cpu_count() // ranks_here))
-    own_gpu = torch.cuda.device_count() >= ranks_here
+    own_gpu = torch.cuda.device_count() >= ranks_here  # each rank must see all GPUs of its host
     if own_gpu:  # else broadcast_object_list, barriers and FSDP of all ranks here take GPU 0
         torch.cuda.set_device(int(env["LOCAL_RANK"]))
     if env.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
@@ -229,7 +229,7 @@ def resume(folder, model, optimizer):
 
 
 def save_model(args, weights, image_shape):
-    """Write --save-to/model.pt, which inference.py reads."""
+    """Write --save-to/model.pt, which inference.py reads: it has the Classifier, too."""
     about = {"model": args.model, "image_shape": image_shape, "hidden_units": args.hidden_units}
     torch.save(about | {"state_dict": weights}, f"{args.save_to}/model.pt")
 
@@ -260,8 +260,9 @@ def main():
     image_shape = tuple(images.shape[1:])
     model = Classifier(args.model, image_shape, args.hidden_units).to(device)
     optimizer = torch.optim.SGD(model.parameters(), args.learning_rate, momentum=0.9)
-    # A model with batch norm trains differently on N ranks: each normalises by its own examples
-    # (by all ranks' with nn.SyncBatchNorm.convert_sync_batchnorm). Dropout differs by rank, too:
+    # Batch norm in a model would use each rank's own examples, and rank 0's averages be saved; on
+    # GPUs nn.SyncBatchNorm.convert_sync_batchnorm(model) uses all ranks'. And dropout would drop
+    # the same units on every rank, without this:
     torch.manual_seed(args.seed + rank)
     # Copies rank 0's weights to all ranks; then backward() averages the gradients of all ranks.
     parallel_model = DistributedDataParallel(model)
