@@ -15,6 +15,7 @@ import json
 import os
 import shutil
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -23,6 +24,13 @@ import numpy as np
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")  # Keras 2: from TensorFlow 2.16 on, tf-keras
 import tensorflow as tf
+
+
+def fail(message):
+    """End with one sentence: rank 0's, for when it ends, the launcher ends the others."""
+    rank = os.environ.get("OMPI_COMM_WORLD_RANK", "0")
+    time.sleep(0 if rank == "0" else 10)  # then rank 0 has nothing to complain about
+    sys.exit(f"error: {message}")
 
 
 def parse_args():
@@ -47,6 +55,7 @@ def parse_args():
         "model_dir": "",  # not used, but SageMaker's SDK always sends it
     }
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
+    parser.error = fail
     for name, default in defaults.items():
         choices = ["horovod", "smddp"] if name == "library" else None
         spellings = {f"--{name}", f"--{name.replace('_', '-')}"}
@@ -54,9 +63,19 @@ def parse_args():
     args = parser.parse_args()
     for name, value in vars(args).items():
         may_be_0 = name not in ("epochs", "global_batch_size", "learning_rate", "hidden_units")
-        if not (isinstance(value, str) or value > 0 or (value == 0 and may_be_0)):
-            parser.error(f"--{name} {value}: expected a number above 0")
+        if not (isinstance(value, str) or 0 < value < float("inf") or (value == 0 and may_be_0)):
+            fail(f"--{name} {value}: expected a number above 0")
     return args
+
+
+def try_folders(*folders):
+    """Fail now, and not after the training, where one can't be written."""
+    for folder in filter(None, folders):
+        try:
+            os.makedirs(folder, exist_ok=True)
+            tempfile.TemporaryFile(dir=folder).close()
+        except OSError as error:
+            fail(f"can't write to {folder} ({error}): choose --save-to and --checkpoint-dir")
 
 
 def emit(event, rank, **record):
@@ -65,44 +84,61 @@ def emit(event, rank, **record):
         print(json.dumps({"event": event, "rank": rank, **record}) + "\n", end="", flush=True)
 
 
-def load(folder):
-    """Return a channel's images, uint8 (n, height, width, channels), and labels, int64 (n,).
+def stream(files, rank, world_size):
+    """Open TFRecord files, to be read record by record. Returns what `load` returns."""
+    fields = {"image": tf.io.FixedLenFeature([], tf.string)}  # its bytes
+    fields["label"] = tf.io.FixedLenFeature([], tf.int64)
+    first = next(iter(tf.data.TFRecordDataset(files[0]))).numpy()
+    pixels = tf.io.parse_single_example(first, fields)["image"].numpy()
+    shape = {64: (8, 8, 1), 784: (28, 28, 1), 3072: (32, 32, 3)}[len(pixels)]
+    size = 8 + 4 + len(first) + 4  # in the file a record has its length and two checksums, too
+    counts = [os.path.getsize(path) / size for path in files]
+    assert all(count >= 1 and count.is_integer() for count in counts), "records cut off"
 
-    It holds part-*.npz, or *.tfrecord: examples of an `image`, its bytes, and a `label`.
+    def parse(records):
+        found = tf.io.parse_example(records, fields)
+        images = tf.reshape(tf.io.decode_raw(found["image"], tf.uint8), (-1, *shape))
+        return images, found["label"]
+
+    if len(files) % world_size:  # every rank reads all files, and keeps its part of the records
+        examples = tf.data.TFRecordDataset(files).shard(world_size, rank)
+    else:  # every rank reads files of its own
+        examples = tf.data.TFRecordDataset(files[rank::world_size])
+    return examples, parse, int(sum(counts)), shape
+
+
+def load(folder, rank=0, world_size=1):
+    """Open a channel: part-*.npz, loaded whole, or *.tfrecord, streamed.
+
+    Returns this rank's examples as a dataset; what makes images, uint8 (n, height, width,
+    channels), and labels of a batch of them; how many all ranks have; an image's shape.
     """
     try:
-        if records := sorted(map(str, Path(folder).glob("*.tfrecord"))):
-            kinds = {"image": tf.string, "label": tf.int64}
-            form = {name: tf.io.FixedLenFeature([], kind) for name, kind in kinds.items()}
-            dataset = tf.data.TFRecordDataset(records).batch(100_000)
-            parts = list(dataset.map(lambda part: tf.io.parse_example(part, form)))
-            pixels, labels = (np.concatenate([p[name] for p in parts]) for name in kinds)
-            shape = {64: (8, 8, 1), 784: (28, 28, 1), 3072: (32, 32, 3)}[len(pixels[0])]
-            images = np.frombuffer(b"".join(pixels), np.uint8).reshape(-1, *shape)
-        else:
-            parts = [np.load(path) for path in sorted(Path(folder).glob("part-*.npz"))]
-            images, labels = (
-                np.concatenate([p[name] for p in parts]) for name in ("images", "labels")
-            )
+        if files := sorted(map(str, Path(folder).glob("*.tfrecord"))):
+            return stream(files, rank, world_size)
+        parts = [np.load(path) for path in sorted(Path(folder).glob("part-*.npz"))]
+        assert parts, "no part-*.npz and no *.tfrecord in it"
+        images, labels = (np.concatenate([p[key] for p in parts]) for key in ("images", "labels"))
         assert images.dtype == np.uint8 and images.ndim == 4 and min(images.shape[1:3]) >= 4
         assert labels.shape == images.shape[:1] and 0 <= labels.min() <= labels.max() <= 9
     except Exception as error:  # no files, damaged files, or files of something else
-        sys.exit(
-            f"error: {folder} can't be used ({error!r}). Expected: part-*.npz with images, uint8 "
-            "(n, height, width, channels), 4 x 4 pixels or more, and labels (n,), 0 to 9; or "
-            "*.tfrecord of data_prep. Run `python -m data_prep digits`, or point --training and "
-            "--test at such folders"
+        fail(
+            f"{folder} can't be used ({str(error) or 'other arrays'}). Expected: part-*.npz with "
+            "images, uint8 (n, height, width, channels), 4 x 4 pixels or more, and labels (n,), 0 "
+            "to 9, or *.tfrecord of the workshop's data_prep. Point --training and --test at such "
+            "folders; on SageMaker, name the channels so"
         )
-    return images, labels
+    mine = tf.data.Dataset.from_tensor_slices((images[rank::world_size], labels[rank::world_size]))
+    return mine, lambda images, labels: (images, labels), len(labels), images.shape[1:]
 
 
-def batches(args, images, labels, step, rank, world_size):
-    """Return this rank's batches from `step` on, without end; each epoch has its own order."""
-    size = args.global_batch_size
-    dataset = tf.data.Dataset.from_tensor_slices((images, labels))
-    dataset = dataset.shuffle(len(labels), seed=args.seed).take(len(labels) // size * size)
-    # All ranks shuffle alike; of each global batch rank r takes examples r, r + world_size, ...
-    return dataset.shard(world_size, rank).batch(size // world_size).repeat().skip(step)
+def batches(args, examples, parse, count, step, world_size):
+    """Return this rank's batches from `step` on, without end: so all ranks have equally many."""
+    size = args.global_batch_size // world_size
+    per_epoch = count // args.global_batch_size * size
+    # Mixes as many neighbours as the buffer holds, anew in each epoch.
+    mixed = examples.shuffle(10_000, seed=args.seed).take(per_epoch).repeat()
+    return mixed.batch(size).skip(step).map(parse).prefetch(tf.data.AUTOTUNE)
 
 
 def set_up(args, local_rank=0, ranks_here=1):
@@ -111,6 +147,8 @@ def set_up(args, local_rank=0, ranks_here=1):
     tf.config.threading.set_intra_op_parallelism_threads(threads)
     if gpus := tf.config.list_physical_devices("GPU"):
         tf.config.set_visible_devices(gpus[local_rank % len(gpus) :: ranks_here], "GPU")
+    for gpu in gpus:  # else the first process takes all of a GPU's memory
+        tf.config.experimental.set_memory_growth(gpu, True)
     tf.keras.utils.set_random_seed(args.seed)
 
 
@@ -129,21 +167,26 @@ def build_model(args, image_shape):
     return tf.keras.Model(inputs, layers.Dense(10)(x))
 
 
-def evaluate(model, images, labels):
+def evaluate(model, batches):
     """Return the share of right answers, 0 to 1."""
-    parts = [model(images[i : i + 256].astype(np.float32)) for i in range(0, len(labels), 256)]
-    return float(np.mean(np.argmax(np.concatenate(parts), axis=1) == labels))
+    right = [
+        np.argmax(model(tf.cast(images, tf.float32)), 1) == labels for images, labels in batches
+    ]
+    return float(np.mean(np.concatenate(right)))
 
 
 def resume(args, model, optimizer):
     """Read the newest checkpoint, if there is one; return what writes them. None: no folder."""
     if not args.checkpoint_dir:
         return None
-    state = tf.train.Checkpoint(model=model, optimizer=optimizer)  # also the momentum and the step
+    state = tf.train.Checkpoint(model=model, optimizer=optimizer)  # momentum, step; no random state
     manager = tf.train.CheckpointManager(state, args.checkpoint_dir, max_to_keep=2)
-    if newest := manager.latest_checkpoint:
-        state.restore(newest).assert_consumed()
-        emit("resumed", 0, step=int(optimizer.iterations.numpy()), file=newest)
+    try:
+        if newest := manager.latest_checkpoint:
+            state.restore(newest).assert_consumed()
+            emit("resumed", 0, step=int(optimizer.iterations.numpy()), file=newest)
+    except Exception as error:  # damaged, of another model, or not readable
+        fail(f"{newest} can't be used ({repr(error)[:160]}). Move {args.checkpoint_dir} away")
     return manager
 
 
@@ -210,7 +253,7 @@ class Report(tf.keras.callbacks.Callback):
         if timed := len(self.losses) - 1:
             record["step_seconds"] = (time.perf_counter() - self.clock) / timed
             record["samples_per_second"] = self.args.global_batch_size / record["step_seconds"]
-        emit("epoch", self.rank, test_accuracy=evaluate(self.model, *self.test), **record)
+        emit("epoch", self.rank, test_accuracy=evaluate(self.model, self.test), **record)
         if self.manager and self.step % self.params["steps"] == 0:
             self.manager.save(self.step)
 
@@ -218,6 +261,7 @@ class Report(tf.keras.callbacks.Callback):
 def main():
     """Train, evaluate after each epoch, save the model."""
     args = parse_args()
+    try_folders(args.save_to, args.checkpoint_dir)
     if args.library == "smddp":
         import smdistributed.dataparallel.tensorflow as library
     else:
@@ -225,13 +269,14 @@ def main():
     library.init()  # meet the other ranks
     rank, world_size = library.rank(), library.size()
     set_up(args, library.local_rank(), library.local_size())
-    (images, labels), test = load(args.training), load(args.test)
-    if len(labels) < args.global_batch_size or args.global_batch_size % world_size:
-        sys.exit(
-            f"error: --global-batch-size {args.global_batch_size}: expected a multiple of "
-            f"{world_size} ranks, and at most the {len(labels)} examples"
+    examples, parse, count, image_shape = load(args.training, rank, world_size)
+    if count < args.global_batch_size or args.global_batch_size % world_size:
+        fail(
+            f"--global-batch-size {args.global_batch_size}: expected a multiple of "
+            f"{world_size} ranks, and at most the {count} examples"
         )
-    built = build_model(args, images.shape[1:])
+    tests, parse_test, *_ = load(args.test)  # every rank tests everything
+    built = build_model(args, image_shape)
     optimizer = tf.keras.optimizers.SGD(args.learning_rate, momentum=0.9)
     optimizer.build(built.trainable_variables)  # so that there is momentum to read or to copy
     # Rank 0 alone reads and writes checkpoints; all ranks start from its variables.
@@ -246,13 +291,14 @@ def main():
     local_batch_size = args.global_batch_size // world_size
     sizes |= {"world_size": world_size, "local_batch_size": local_batch_size}
     emit("start", rank, **sizes, **vars(args))
-    per_epoch = len(labels) // args.global_batch_size
+    per_epoch = count // args.global_batch_size
     step = int(optimizer.iterations.numpy())
+    test = tests.batch(256).map(parse_test)
     # SMDDP's allreduce is for gradients alone; other numbers go "out of band".
     mean_over_ranks = library.oob_allreduce if args.library == "smddp" else library.allreduce
     if not args.max_steps or step < args.max_steps:
         model.fit(
-            batches(args, images, labels, step, rank, world_size),
+            batches(args, examples, parse, count, step, world_size),
             steps_per_epoch=per_epoch,
             initial_epoch=step // per_epoch,
             epochs=args.epochs,
@@ -260,7 +306,8 @@ def main():
             verbose=0,
         )
 
-    weights = b"".join(weight.tobytes() for weight in model.get_weights())
+    # Without batch norm's averages: they differ by rank.
+    weights = b"".join(weight.numpy().tobytes() for weight in model.trainable_variables)
     emit("weights", rank, weights_sha256=hashlib.sha256(weights).hexdigest())
     if rank == 0:
         save(built, args.save_to)

@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import sys
+import tempfile
 import time
 from itertools import islice
 from pathlib import Path
@@ -20,6 +21,11 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader, RandomSampler, TensorDataset
+
+
+def fail(message):
+    """End with one sentence."""
+    sys.exit(f"error: {message}")
 
 
 def parse_args():
@@ -43,6 +49,7 @@ def parse_args():
         "checkpoint_every": 0,  # steps; 0: at the end of each epoch
     }
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
+    parser.error = fail
     for name, default in defaults.items():
         choices = ["small", "deep"] if name == "model" else None
         spellings = {f"--{name}", f"--{name.replace('_', '-')}"}
@@ -50,9 +57,19 @@ def parse_args():
     args = parser.parse_args()
     for name, value in vars(args).items():
         may_be_0 = name not in ("epochs", "global_batch_size", "learning_rate", "hidden_units")
-        if not (isinstance(value, str) or value > 0 or (value == 0 and may_be_0)):
-            parser.error(f"--{name} {value}: expected a number above 0")
+        if not (isinstance(value, str) or 0 < value < float("inf") or (value == 0 and may_be_0)):
+            fail(f"--{name} {value}: expected a number above 0")
     return args
+
+
+def try_folders(*folders):
+    """Fail now, and not after the training, where one can't be written."""
+    for folder in filter(None, folders):
+        try:
+            os.makedirs(folder, exist_ok=True)
+            tempfile.TemporaryFile(dir=folder).close()
+        except OSError as error:
+            fail(f"can't write to {folder} ({error}): choose --save-to and --checkpoint-dir")
 
 
 def emit(event, **record):
@@ -64,14 +81,16 @@ def load(folder):
     """Return a channel's images, uint8 (n, height, width, channels), and labels, int64 (n,)."""
     try:
         parts = [np.load(path) for path in sorted(Path(folder).glob("part-*.npz"))]
+        assert parts, "no part-*.npz in it"
         images, labels = (np.concatenate([p[key] for p in parts]) for key in ("images", "labels"))
         assert images.dtype == np.uint8 and images.ndim == 4 and min(images.shape[1:3]) >= 4
         assert labels.shape == images.shape[:1] and 0 <= labels.min() <= labels.max() <= 9
     except Exception as error:  # no files, damaged files, or files of something else
-        sys.exit(
-            f"error: {folder} can't be used ({error!r}). Expected: part-*.npz with images, uint8 "
-            "(n, height, width, channels), 4 x 4 pixels or more, and labels (n,), 0 to 9. Run "
-            "`python -m data_prep digits`, or point --training and --test at such folders"
+        fail(
+            f"{folder} can't be used ({str(error) or 'other arrays'}). Expected: part-*.npz with "
+            "images, uint8 (n, height, width, channels), 4 x 4 pixels or more, and labels (n,), 0 "
+            "to 9. Point --training and --test at such folders; on SageMaker, name the channels so "
+            "(the workshop's own data: `python -m data_prep digits`)"
         )
     return torch.from_numpy(images), torch.from_numpy(labels)
 
@@ -122,14 +141,18 @@ class Classifier(nn.Sequential):
 @torch.no_grad()
 def evaluate(model, images, labels, device):
     """Return the share of right answers, 0 to 1."""
+    model.eval()  # batch norm and dropout, if there are any, work differently in training
     answers = [model(part.to(device)).argmax(1).cpu() for part in images.split(256)]
+    model.train()
     return (torch.cat(answers) == labels).float().mean().item()
 
 
 def save_checkpoint(folder, step, model, optimizer):
-    """Write what `resume` reads. Renamed at the end: the file is there whole, or not at all."""
+    """Write what `resume` reads. Renamed at the end: the file is there whole, or not at all.
+
+    With dropout or augmentation add the random state; else a resumed run differs a little.
+    """
     state = {"step": step, "model": model.state_dict(), "optimizer": optimizer.state_dict()}
-    os.makedirs(folder, exist_ok=True)
     torch.save(state, f"{folder}/partial")
     os.replace(f"{folder}/partial", f"{folder}/checkpoint.pt")
 
@@ -137,26 +160,29 @@ def save_checkpoint(folder, step, model, optimizer):
 def resume(folder, model, optimizer):
     """Read the checkpoint into model and optimizer; return its step, 0 if there is none."""
     path, state = Path(folder, "checkpoint.pt"), None
-    if folder and path.exists():
-        state = torch.load(path, map_location="cpu", weights_only=True)
-    if state is None:
-        return 0
-    model.load_state_dict(state["model"])
-    optimizer.load_state_dict(state["optimizer"])  # the momentum, and the learning rate
-    emit("resumed", step=state["step"])
-    return state["step"]
+    try:
+        if folder and path.exists():
+            state = torch.load(path, map_location="cpu", weights_only=True)
+        if state is None:
+            return 0
+        model.load_state_dict(state["model"])
+        optimizer.load_state_dict(state["optimizer"])  # the momentum, and the learning rate
+        emit("resumed", step=state["step"])
+        return state["step"]
+    except Exception as error:  # damaged, of another model, or not readable
+        fail(f"{path} can't be used ({repr(error)[:160]}). Move it away to start anew")
 
 
 def save_model(args, weights, image_shape):
-    """Write --save-to/model.pt, which inference.py reads."""
+    """Write --save-to/model.pt, which inference.py reads: it has the Classifier, too."""
     about = {"model": args.model, "image_shape": image_shape, "hidden_units": args.hidden_units}
-    os.makedirs(args.save_to, exist_ok=True)
     torch.save(about | {"state_dict": weights}, f"{args.save_to}/model.pt")
 
 
 def main():
     """Train, evaluate after each epoch, save the model."""
     args = parse_args()
+    try_folders(args.save_to, args.checkpoint_dir)
     rank, world_size = 0, 1
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if args.threads_per_rank:
@@ -165,10 +191,11 @@ def main():
 
     (images, labels), test = load(args.training), load(args.test)
     if len(labels) < args.global_batch_size or args.global_batch_size % world_size:
-        sys.exit(
-            f"error: --global-batch-size {args.global_batch_size}: expected a multiple of "
+        fail(
+            f"--global-batch-size {args.global_batch_size}: expected a multiple of "
             f"{world_size} ranks, and at most the {len(labels)} examples"
         )
+    # All in memory. For more data: a Dataset that reads (and augments) in __getitem__, num_workers.
     dataset = TensorDataset(images, labels)
     sampler = RandomSampler(dataset, generator=torch.Generator())
     local_batch_size = args.global_batch_size // world_size
@@ -181,6 +208,7 @@ def main():
 
     parameters = sum(p.numel() for p in model.parameters())
     sizes = {"parameters": parameters, "gradient_bytes": 4 * parameters}
+    sizes |= {"device": str(device)}
     emit("start", world_size=world_size, local_batch_size=local_batch_size, **sizes, **vars(args))
     last = min(args.epochs * len(loader), args.max_steps or sys.maxsize)
     while step < last:
@@ -210,7 +238,8 @@ def main():
         emit("epoch", epoch=epoch + 1, step=step, test_accuracy=accuracy, **record)
 
     weights = {name: value.cpu() for name, value in model.state_dict().items()}
-    digest = hashlib.sha256(b"".join(value.numpy().tobytes() for value in weights.values()))
+    values = [weights[name].numpy().tobytes() for name, _ in model.named_parameters()]
+    digest = hashlib.sha256(b"".join(values))  # not batch norm's averages: they differ by rank
     emit("weights", rank=rank, weights_sha256=digest.hexdigest())
     save_model(args, weights, image_shape)
 

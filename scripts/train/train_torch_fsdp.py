@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import sys
+import tempfile
 import time
 from itertools import islice
 from pathlib import Path
@@ -25,6 +26,13 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+
+def fail(message):
+    """End with one sentence: rank 0's, for when it ends, the launcher ends the others."""
+    rank = os.environ.get("RANK", os.environ.get("OMPI_COMM_WORLD_RANK", "0"))
+    time.sleep(0 if rank == "0" else 10)  # then rank 0 has nothing to complain about
+    sys.exit(f"error: {message}")
 
 
 def parse_args():
@@ -48,6 +56,7 @@ def parse_args():
         "checkpoint_every": 0,  # steps; 0: at the end of each epoch
     }
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
+    parser.error = fail
     for name, default in defaults.items():
         choices = ["small", "deep"] if name == "model" else None
         spellings = {f"--{name}", f"--{name.replace('_', '-')}"}
@@ -55,9 +64,19 @@ def parse_args():
     args = parser.parse_args()
     for name, value in vars(args).items():
         may_be_0 = name not in ("epochs", "global_batch_size", "learning_rate", "hidden_units")
-        if not (isinstance(value, str) or value > 0 or (value == 0 and may_be_0)):
-            parser.error(f"--{name} {value}: expected a number above 0")
+        if not (isinstance(value, str) or 0 < value < float("inf") or (value == 0 and may_be_0)):
+            fail(f"--{name} {value}: expected a number above 0")
     return args
+
+
+def try_folders(*folders):
+    """Fail now, and not after the training, where one can't be written."""
+    for folder in filter(None, folders):
+        try:
+            os.makedirs(folder, exist_ok=True)
+            tempfile.TemporaryFile(dir=folder).close()
+        except OSError as error:
+            fail(f"can't write to {folder} ({error}): choose --save-to and --checkpoint-dir")
 
 
 def emit(event, **record):
@@ -69,16 +88,24 @@ def emit(event, **record):
 def join_ranks():
     """Meet the other ranks; return this rank's device: a GPU of its own, or the CPU."""
     env = os.environ  # torchrun sets RANK, ...; mpirun uses other names; python alone sets none
+    by_torchrun = "RANK" in env
     for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"):
         of_mpirun = env.get("OMPI_COMM_WORLD_" + name.replace("WORLD_", ""))
         env.setdefault(name, of_mpirun or ("1" if "SIZE" in name else "0"))
-    world_size, ranks_here = int(env["WORLD_SIZE"]), int(env["LOCAL_WORLD_SIZE"])
-    hosts = json.loads(env.get("SM_HOSTS", "[]")) if world_size > ranks_here else []
-    env.setdefault("MASTER_ADDR", [*hosts, "127.0.0.1"][0])  # where the ranks find each other
+    try:
+        world_size, ranks_here = int(env["WORLD_SIZE"]), int(env["LOCAL_WORLD_SIZE"])
+        place = {"rank": int(env["RANK"]), "world_size": world_size}
+        hosts = json.loads(env.get("SM_HOSTS", "[]")) if world_size > ranks_here else []
+    except ValueError as error:
+        sys.exit(f"error: RANK, WORLD_SIZE, LOCAL_WORLD_SIZE or SM_HOSTS can't be read: {error}")
+    if hosts and not by_torchrun:  # mpirun: each host may have inherited another address
+        env["MASTER_ADDR"], env["MASTER_PORT"] = hosts[0], "29500"
+    env.setdefault("MASTER_ADDR", "127.0.0.1")  # where the ranks find each other
     env.setdefault("MASTER_PORT", "29500" if world_size > 1 else "0")
     torch.set_num_threads(max(1, os.cpu_count() // ranks_here))
-    own_gpu = torch.cuda.device_count() >= ranks_here
-    place = {"rank": int(env["RANK"]), "world_size": world_size}
+    own_gpu = torch.cuda.device_count() >= ranks_here  # each rank must see all GPUs of its host
+    if own_gpu:  # else broadcast_object_list, barriers and FSDP of all ranks here take GPU 0
+        torch.cuda.set_device(int(env["LOCAL_RANK"]))
     if env.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
         # With --max-restarts torchrun's store still has the addresses of the ranks that have ended.
         store = dist.TCPStore(env["MASTER_ADDR"], int(env["MASTER_PORT"]), is_master=False)
@@ -107,14 +134,16 @@ def load(folder):
     """Return a channel's images, uint8 (n, height, width, channels), and labels, int64 (n,)."""
     try:
         parts = [np.load(path) for path in sorted(Path(folder).glob("part-*.npz"))]
+        assert parts, "no part-*.npz in it"
         images, labels = (np.concatenate([p[key] for p in parts]) for key in ("images", "labels"))
         assert images.dtype == np.uint8 and images.ndim == 4 and min(images.shape[1:3]) >= 4
         assert labels.shape == images.shape[:1] and 0 <= labels.min() <= labels.max() <= 9
     except Exception as error:  # no files, damaged files, or files of something else
-        sys.exit(
-            f"error: {folder} can't be used ({error!r}). Expected: part-*.npz with images, uint8 "
-            "(n, height, width, channels), 4 x 4 pixels or more, and labels (n,), 0 to 9. Run "
-            "`python -m data_prep digits`, or point --training and --test at such folders"
+        fail(
+            f"{folder} can't be used ({str(error) or 'other arrays'}). Expected: part-*.npz with "
+            "images, uint8 (n, height, width, channels), 4 x 4 pixels or more, and labels (n,), 0 "
+            "to 9. Point --training and --test at such folders; on SageMaker, name the channels so "
+            "(the workshop's own data: `python -m data_prep digits`)"
         )
     return torch.from_numpy(images), torch.from_numpy(labels)
 
@@ -165,7 +194,9 @@ class Classifier(nn.Sequential):
 @torch.no_grad()
 def evaluate(model, images, labels, device):
     """Return the share of right answers, 0 to 1."""
+    model.eval()  # batch norm and dropout, if there are any, work differently in training
     answers = [model(part.to(device)).argmax(1).cpu() for part in images.split(256)]
+    model.train()
     return (torch.cat(answers) == labels).float().mean().item()
 
 
@@ -174,12 +205,14 @@ FULL = sharded.StateDictOptions(full_state_dict=True)
 
 
 def save_checkpoint(folder, step, model, optimizer):
-    """Write what `resume` reads. Renamed at the end: the file is there whole, or not at all."""
+    """Write what `resume` reads. Renamed at the end: the file is there whole, or not at all.
+
+    With dropout or augmentation add the random state; else a resumed run differs a little.
+    """
     state = {"step": step, "model": sharded.get_model_state_dict(model, options=FULL)}
     state["optimizer"] = sharded.get_optimizer_state_dict(model, optimizer, options=FULL)
     if dist.get_rank() > 0:
         return
-    os.makedirs(folder, exist_ok=True)
     torch.save(state, f"{folder}/partial")
     os.replace(f"{folder}/partial", f"{folder}/checkpoint.pt")
 
@@ -187,29 +220,32 @@ def save_checkpoint(folder, step, model, optimizer):
 def resume(folder, model, optimizer):
     """Read the checkpoint into model and optimizer; return its step, 0 if there is none."""
     path, state = Path(folder, "checkpoint.pt"), None
-    if folder and path.exists():
-        state = torch.load(path, map_location="cpu", weights_only=True)
-    states = [state]
-    dist.broadcast_object_list(states)  # from rank 0: elsewhere the folder may be empty
-    [state] = states
-    if state is None:
-        return 0
-    sharded.set_model_state_dict(model, state["model"], options=FULL)
-    sharded.set_optimizer_state_dict(model, optimizer, state["optimizer"], options=FULL)
-    emit("resumed", step=state["step"])
-    return state["step"]
+    try:
+        if folder and path.exists():
+            state = torch.load(path, map_location="cpu", weights_only=True)
+        states = [state]
+        dist.broadcast_object_list(states)  # from rank 0: elsewhere the folder may be empty
+        [state] = states
+        if state is None:
+            return 0
+        sharded.set_model_state_dict(model, state["model"], options=FULL)
+        sharded.set_optimizer_state_dict(model, optimizer, state["optimizer"], options=FULL)
+        emit("resumed", step=state["step"])
+        return state["step"]
+    except Exception as error:  # damaged, of another model, or not readable
+        fail(f"{path} can't be used ({repr(error)[:160]}). Move it away to start anew")
 
 
 def save_model(args, weights, image_shape):
-    """Write --save-to/model.pt, which inference.py reads."""
+    """Write --save-to/model.pt, which inference.py reads: it has the Classifier, too."""
     about = {"model": args.model, "image_shape": image_shape, "hidden_units": args.hidden_units}
-    os.makedirs(args.save_to, exist_ok=True)
     torch.save(about | {"state_dict": weights}, f"{args.save_to}/model.pt")
 
 
 def main():
     """Train, evaluate after each epoch, save the model."""
     args = parse_args()
+    try_folders(args.save_to, args.checkpoint_dir)
     device = join_ranks()
     rank, world_size = dist.get_rank(), dist.get_world_size()
     if args.threads_per_rank:
@@ -218,10 +254,11 @@ def main():
 
     (images, labels), test = load(args.training), load(args.test)
     if len(labels) < args.global_batch_size or args.global_batch_size % world_size:
-        sys.exit(
-            f"error: --global-batch-size {args.global_batch_size}: expected a multiple of "
+        fail(
+            f"--global-batch-size {args.global_batch_size}: expected a multiple of "
             f"{world_size} ranks, and at most the {len(labels)} examples"
         )
+    # All in memory. For more data: a Dataset that reads (and augments) in __getitem__, num_workers.
     dataset = TensorDataset(images, labels)
     # All ranks shuffle alike; then rank r takes examples r, r + world_size, ...
     sampler = DistributedSampler(dataset, seed=args.seed, drop_last=True)
@@ -230,6 +267,10 @@ def main():
 
     image_shape = tuple(images.shape[1:])
     model = Classifier(args.model, image_shape, args.hidden_units).to(device)
+    # Batch norm in a model would use each rank's own examples, and rank 0's averages be saved; on
+    # GPUs nn.SyncBatchNorm.convert_sync_batchnorm(model) uses all ranks'. And dropout would drop
+    # the same units on every rank, without this:
+    torch.manual_seed(args.seed + rank)
     # Each rank keeps its shard of the weights. The same seed gave all ranks the same weights.
     mesh = init_device_mesh(device.type, (world_size,))
     for block in (m for m in model if isinstance(m, Residual)):
@@ -240,6 +281,7 @@ def main():
 
     parameters = sum(p.numel() for p in model.parameters())
     sizes = {"parameters": parameters, "gradient_bytes": 4 * parameters}
+    sizes |= {"device": str(device), "backend": dist.get_backend()}
     emit("start", world_size=world_size, local_batch_size=local_batch_size, **sizes, **vars(args))
     last = min(args.epochs * len(loader), args.max_steps or sys.maxsize)
     while step < last:
@@ -265,12 +307,13 @@ def main():
         if timed := len(losses) - 1:
             record["step_seconds"] = (time.perf_counter() - clock) / timed
             record["samples_per_second"] = args.global_batch_size / record["step_seconds"]
-        accuracy = evaluate(model, *test, device)
+        accuracy = evaluate(model, *test, device)  # every rank tests everything
         emit("epoch", epoch=epoch + 1, step=step, test_accuracy=accuracy, **record)
 
     weights = sharded.get_model_state_dict(model, options=FULL)
     weights = {name: value.cpu() for name, value in weights.items()}
-    digest = hashlib.sha256(b"".join(value.numpy().tobytes() for value in weights.values()))
+    values = [weights[name].numpy().tobytes() for name, _ in model.named_parameters()]
+    digest = hashlib.sha256(b"".join(values))  # not batch norm's averages: they differ by rank
     emit("weights", rank=rank, weights_sha256=digest.hexdigest())
     if rank == 0:
         save_model(args, weights, image_shape)

@@ -38,6 +38,10 @@ HEADER = """# The scripts in the frameworks of the images
 Written by `make test-matrix`, one row an environment. Each ran the tests of tests/scripts that are
 named, whole: the same equalities with one process, the same accuracies.
 
+**Not run, here or anywhere: two or more GPUs on one machine.** No such machine was at hand. That
+each rank takes its own GPU before it meets the others, and that TensorFlow's grow their memory, is
+tested with stand-ins for `torch.cuda`, the process group and `tf.config`, which record the calls.
+
 | environment | stands for | versions | tests | passed | failed | skipped | seconds | on |
 |---|---|---|---|---|---|---|---|---|
 """

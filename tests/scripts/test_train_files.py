@@ -14,13 +14,13 @@ FRAMEWORKS = {"tensorflow", "horovod", "torch", "smdistributed"}
 # file -> the file it is to be read beside, and the most lines that it may add to it.
 DIFFS = {
     "train_torch_dp.py": ("train_torch.py", 13),
-    "train_torch_ddp.py": ("train_torch.py", 68),
+    "train_torch_ddp.py": ("train_torch.py", 84),
     "train_torch_smddp.py": ("train_torch_ddp.py", 19),
     "train_torch_ddp_options.py": ("train_torch_ddp.py", 21),
     "train_torch_fsdp.py": ("train_torch_ddp.py", 28),
-    "train_tf_horovod.py": ("train_tf.py", 20),
-    "train_tf_mirrored.py": ("train_tf.py", 34),
-    "train_tf_multiworker.py": ("train_tf.py", 78),
+    "train_tf_horovod.py": ("train_tf.py", 25),
+    "train_tf_mirrored.py": ("train_tf.py", 35),
+    "train_tf_multiworker.py": ("train_tf.py", 80),
     "train_tf_ps.py": ("train_tf.py", 105),
 }
 # Functions that are tested in one file, and are the same to the letter in the others.
@@ -36,6 +36,7 @@ SAME = {
         "train_torch_ddp_options.py",
     ],
     ("resume", "train_torch_ddp.py"): ["train_torch_smddp.py", "train_torch_ddp_options.py"],
+    ("set_up", "train_tf.py"): [name for name in FILES if name.startswith("train_tf")],
     ("resume", "train_tf.py"): [
         "train_tf_horovod.py",
         "train_tf_multiworker.py",

@@ -5,10 +5,12 @@ import os
 import re
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from script_harness import (
+    DEMOS,
     LAUNCHER,
     TRAIN,
     Run,
@@ -16,6 +18,7 @@ from script_harness import (
     channels,
     copied,
     dies,
+    finish,
     mpirun,
     needs_horovod,
     start,
@@ -205,16 +208,67 @@ def test_updates_of_all_workers_reach_the_parameter_server_which_resumes(digits,
     assert again.accuracy >= 0.85
 
 
+def tfrecords(folder: Path, counts: tuple[int, ...], shape=(8, 8, 1)) -> list[str]:
+    """Files of so many records each; a picture's first two pixels number it through all files."""
+    folder.mkdir(parents=True)
+    numbers = np.split(np.arange(sum(counts)), np.cumsum(counts)[:-1])
+    for index, mine in enumerate(numbers):
+        images = np.zeros((len(mine), *shape), np.uint8)
+        images.reshape(len(mine), -1)[:, :2] = np.stack([mine // 256, mine % 256], 1)
+        tfrecord.write(folder / f"part-{index:05}.tfrecord", images, mine % 10)
+    return sorted(map(str, folder.iterdir()))
+
+
 def test_trains_on_tfrecord_files_of_images_of_cifar10s_size(tmp_path):
-    rng = np.random.default_rng(0)
-    images = rng.integers(0, 256, (64, 32, 32, 3), dtype=np.uint8)
     for channel in ("training", "test"):
-        (tmp_path / channel).mkdir()
-        part = tmp_path / channel / "part-00000.tfrecord"
-        tfrecord.write(part, images, rng.integers(0, 10, 64))
-    flags = ["--global-batch-size", 16, "--learning-rate", 0.01, "--max-steps", 2]
-    done = train(tmp_path, tmp_path / "run", "train_tf_fit.py", 1, *flags, "--log-every", 1)
-    assert [step["step"] for step in done.events("step")] == [1, 2]
+        tfrecords(tmp_path / channel, (33, 31), (32, 32, 3))
+    flags = ["--global-batch-size", 16, "--learning-rate", 0.01, "--epochs", 2, "--log-every", 1]
+    done = train(tmp_path, tmp_path / "run", "train_tf_fit.py", 2, *flags)
+    assert [step["step"] for step in done.events("step")] == [1, 2, 3, 4, 5, 6, 7, 8]
+    assert len(done.hashes) == 2 and len(set(done.hashes.values())) == 1
+
+
+@pytest.mark.parametrize("counts", [(40, 40), (40, 30, 10)], ids=["by file", "by record"])
+def test_ranks_stream_each_record_once_an_epoch(tmp_path, counts):
+    script, files = loaded("train_tf_fit.py"), tfrecords(tmp_path / "records", counts)
+    args = SimpleNamespace(global_batch_size=8, seed=0)
+
+    def seen(rank: int, step: int, steps: int) -> list[int]:
+        """The numbers of the pictures in a rank's batches; each picture with its own label."""
+        examples, parse, count, _ = script.stream(files, rank, 2)
+        found = []
+        for images, labels in script.batches(args, examples, parse, count, step, 2).take(steps):
+            pixels = images.numpy().reshape(4, 64).astype(int)
+            found += (256 * pixels[:, 0] + pixels[:, 1]).tolist()
+            assert labels.numpy().tolist() == [one % 10 for one in found[-4:]]
+        return found
+
+    ranks = [seen(rank, 0, 20) for rank in (0, 1)]  # two epochs of 10 steps
+    for epoch in (0, 40):
+        assert sorted(ranks[0][epoch : epoch + 40] + ranks[1][epoch : epoch + 40]) == [*range(80)]
+    assert ranks[0][:40] != ranks[0][40:] and ranks[0][:40] != sorted(ranks[0][:40])
+    assert seen(1, 10, 10) == ranks[1][40:]  # resumed
+
+
+def test_streaming_holds_little_in_memory_and_begins_at_once(tmp_path):
+    tfrecords(tmp_path / "records", (1000, 1000), (32, 32, 3))
+    flags = ["--times", 20, tmp_path / "records"]  # 125 MB
+    ways = {}
+    for how in ("stream", "whole"):
+        command = [sys.executable, DEMOS / "read_tfrecord.py", "--how", how, *flags]
+        (ways[how],) = finish(command, True, 120).events("read")
+    assert ways["stream"]["records"] == ways["whole"]["records"] == 40_000
+    assert ways["stream"]["grown_megabytes"] < 100 < 250 < ways["whole"]["grown_megabytes"]
+    assert ways["stream"]["seconds_to_first_batch"] < ways["whole"]["seconds_to_first_batch"]
+
+
+@pytest.mark.parametrize("what", ["cut off", "empty", "of another size"])
+def test_tfrecord_files_that_cannot_be_used_are_one_sentence(tmp_path, what):
+    [path] = tfrecords(tmp_path / "training", (4,), (9, 9, 1) if "size" in what else (8, 8, 1))
+    whole = Path(path).read_bytes()
+    Path(path).write_bytes({"cut off": whole[:-5], "empty": b""}.get(what, whole))
+    with pytest.raises(SystemExit, match=r"error: .*training can't be used .* Expected: "):
+        loaded("train_tf_fit.py").load(tmp_path / "training")
 
 
 def loaded(name: str):
@@ -230,12 +284,37 @@ def loaded(name: str):
     [
         (["--training", "nowhere"], "error: nowhere can't be used"),
         (["--global-batch-size", 2000], "at most the 1437 examples"),
+        (["--learning-rate", "inf"], "--learning_rate inf: expected a number above 0"),
+        (["--max_step", 3], "error: unrecognized arguments: --max_step 3"),
+        (["--save-to", "a-file"], "error: can't write to a-file ("),
+        (["--checkpoint-dir", "kept"], "error: kept/ckpt-3 can't be used ("),
     ],
 )
-def test_bad_input_ends_with_one_line(monkeypatch, digits, flags, said):
+def test_bad_input_ends_with_one_line(monkeypatch, digits, tmp_path, flags, said):
     script = loaded(ONE)
     monkeypatch.setattr(script, "set_up", lambda *_: None)  # as the other tests have it
+    monkeypatch.chdir(tmp_path)
+    Path("a-file").touch()
+    damaged = {"checkpoint": 'model_checkpoint_path: "ckpt-3"', "ckpt-3.index": "years of work"}
+    for name, text in damaged.items():
+        Path("kept").mkdir(exist_ok=True)
+        Path("kept", name).write_text(text)
     words = [ONE, *channels(digits), *flags]
     monkeypatch.setattr(sys, "argv", [str(word) for word in words])
-    with pytest.raises(SystemExit, match=re.escape(said)):
+    with pytest.raises(SystemExit, match=re.escape(said)) as ended:
         script.main()
+    assert "\n" not in ended.value.code
+    assert all(Path("kept", name).read_text() == text for name, text in damaged.items())
+
+
+def test_each_rank_takes_of_a_gpus_memory_what_it_needs(monkeypatch):
+    """`set_up` is the same text in all TensorFlow files."""
+    script, calls = loaded(ONE), []
+    config = script.tf.config
+    monkeypatch.setattr(config, "list_physical_devices", lambda kind: ["GPU:0", "GPU:1"])
+    monkeypatch.setattr(config, "set_visible_devices", lambda found, kind: calls.append(found))
+    monkeypatch.setattr(config.threading, "set_intra_op_parallelism_threads", lambda threads: None)
+    grow = "set_memory_growth"
+    monkeypatch.setattr(config.experimental, grow, lambda gpu, on: calls.append((gpu, on)))
+    script.set_up(SimpleNamespace(threads_per_rank=1, seed=0), local_rank=1, ranks_here=2)
+    assert calls == [["GPU:1"], ("GPU:0", True), ("GPU:1", True)]

@@ -3,6 +3,8 @@
 import importlib.util
 import io
 import json
+import os
+import subprocess
 import sys
 from importlib import metadata
 from pathlib import Path
@@ -82,7 +84,8 @@ def ddp(digits, tmp_path_factory):
 
 def test_two_ranks_train_what_one_process_trains(one, ddp):
     assert [e["world_size"] for e in ddp[0].events("start")] == [2]
-    assert ddp[0].events("start")[0]["local_batch_size"] == 32
+    (said,) = ddp[0].events("start")
+    assert (said["local_batch_size"], said["device"], said["backend"]) == (32, "cpu", "gloo")
     assert len(ddp[0].hashes) == 2 and len(set(ddp[0].hashes.values())) == 1
     assert difference(one[1], ddp[1]) <= TOLERANCE
     assert len(losses(one[0])) == 5  # steps 10, 20, 30 and two epochs
@@ -300,14 +303,27 @@ def test_images_of_any_size(shape, kind):
         (
             "train_torch.py",
             ["--training", "absent"],
-            "Run `python -m data_prep digits`, or point --training",
+            "absent can't be used (no part-*.npz in it). Expected: part-*.npz with images",
         ),
         ("train_torch.py", ["--global-batch-size", "99999"], "at most the 1437 examples"),
-        ("train_torch.py", ["--max_step", "3"], None),  # no abbreviations
-        ("train_torch.py", ["--epochs", "0"], None),
-        ("train_torch.py", ["--learning-rate", "nan"], None),
-        ("train_torch.py", ["--max-steps", "-1"], None),
-        ("train_torch.py", ["--model", "depe"], None),
+        ("train_torch.py", ["--max_step", "3"], "unrecognized arguments: --max_step"),
+        ("train_torch.py", ["--epochs", "0"], "--epochs 0: expected a number above 0"),
+        (
+            "train_torch.py",
+            ["--learning-rate", "nan"],
+            "--learning_rate nan: expected a number above 0",
+        ),
+        (
+            "train_torch_ddp.py",
+            ["--learning-rate", "inf"],
+            "--learning_rate inf: expected a number",
+        ),
+        ("train_torch.py", ["--max-steps", "-1"], "--max_steps -1: expected a number above 0"),
+        ("train_torch.py", ["--model", "depe"], "invalid choice: 'depe'"),
+        ("train_torch_ddp.py", ["--save-to", "a-file"], "can't write to a-file ("),
+        ("train_torch.py", ["--checkpoint-dir", "/proc/x"], "can't write to /proc/x ("),
+        ("train_torch_ddp.py", ["RANK=x"], "RANK, WORLD_SIZE, LOCAL_WORLD_SIZE or SM_HOSTS"),
+        ("train_torch_smddp.py", ["SM_HOSTS=algo-1"], "or SM_HOSTS can't be read: Expecting value"),
         ("train_torch_ddp.py", ["--global-batch-size", "64"], "a multiple of 3 ranks"),
         ("train_torch_smddp.py", [], "SMDDP is not installed"),
         ("train_torch_dp.py", [], "use train_torch_ddp.py instead"),
@@ -317,51 +333,118 @@ def test_images_of_any_size(shape, kind):
 def test_wrong_input_is_one_sentence(monkeypatch, digits, tmp_path, name, flags, said):
     script = module(name, TRAIN)
     monkeypatch.chdir(tmp_path)
+    Path("a-file").touch()
+    given = {"RANK": "0", "WORLD_SIZE": "3", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
+    given = {} if name == "train_torch.py" else given | {"MASTER_PORT": "1", "SM_HOSTS": "[]"}
+    variables = [flag for flag in flags if "=" in flag]
+    for variable, value in [*given.items(), *(one.split("=") for one in variables)]:
+        monkeypatch.setenv(variable, value)
+    flags = [flag for flag in flags if flag not in variables]
     monkeypatch.setattr(sys, "argv", [name, *map(str, channels(digits)), *flags])
-    if name == "train_torch_dp.py":
-        monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "2")
-    if name in ("train_torch_ddp.py", "train_torch_ddp_options.py"):
+    if "ddp" in name and not variables and "smddp" not in name:  # as if it had met the others
         ranks = SimpleNamespace(get_rank=lambda: 0, get_world_size=lambda: 3)
         monkeypatch.setattr(script, "dist", ranks)
         monkeypatch.setattr(script, "join_ranks", lambda: "cpu")
         monkeypatch.setattr(script, "DistributedSampler", lambda dataset, **options: None)
         if "--accumulate" in flags:
             sys.argv += ["--global-batch-size", "66"]
-    variables = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_PORT")
-    for variable in variables:
-        monkeypatch.setenv(variable, "1")
-    monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")
-    if name == "train_torch_dp.py":
-        monkeypatch.delenv("WORLD_SIZE")
     with pytest.raises(SystemExit) as ended:
         script.main()
-    if said is None:
-        assert ended.value.code == 2
-    else:
-        assert said in ended.value.code and ended.value.code.startswith("error: ")
+    assert said in ended.value.code and ended.value.code.startswith("error: ")
+    assert "\n" not in ended.value.code
 
 
-def test_ranks_of_several_instances_meet_on_the_first(monkeypatch):
-    script = module("train_torch_ddp.py", TRAIN)
-    monkeypatch.setattr(script.dist, "init_process_group", lambda backend, **place: None)
-    monkeypatch.setattr(script.torch, "set_num_threads", lambda threads: None)
-    for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR"):
-        monkeypatch.setenv(name, "")  # so that what join_ranks sets is gone after the test
-        monkeypatch.delenv(name)
-    mpi = {"RANK": "3", "SIZE": "4", "LOCAL_RANK": "1", "LOCAL_SIZE": "2"}
-    for name, value in mpi.items():
-        monkeypatch.setenv(f"OMPI_COMM_WORLD_{name}", value)
-    monkeypatch.setenv("SM_HOSTS", '["algo-1", "algo-2"]')
-    monkeypatch.setenv("MASTER_PORT", "1")
-    script.join_ranks()
-    env = script.os.environ
-    assert (env["RANK"], env["WORLD_SIZE"], env["LOCAL_RANK"]) == ("3", "4", "1")
-    assert env["MASTER_ADDR"] == "algo-1"
+JOINING = [f"train_torch_{way}.py" for way in ("ddp", "ddp_options", "fsdp", "smddp")]
+JOINING += ["common/ranks_torch.py"]
+PLACES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+
+
+@pytest.fixture
+def join(monkeypatch):
+    """A function: one rank's join_ranks with these variables and GPUs here; what it called."""
+
+    def join(name: str, gpus: int = 0, **variables: str) -> tuple[list, object]:
+        script = module(name, DEMOS if "common" in name else TRAIN)
+        calls = []
+        monkeypatch.setattr(script.torch.cuda, "device_count", lambda: gpus)
+        monkeypatch.setattr(
+            script.torch.cuda, "set_device", lambda device: calls.append(("GPU", device))
+        )
+        monkeypatch.setattr(script.torch, "set_num_threads", lambda threads: None)
+        monkeypatch.setattr(
+            script.dist, "init_process_group", lambda backend, **place: calls.append(backend)
+        )
+        smddp = ["smdistributed", "dataparallel", "torch", "torch_smddp"]
+        for depth in range(1, len(smddp) + 1):
+            monkeypatch.setitem(sys.modules, ".".join(smddp[:depth]), script)
+        for variable in PLACES:
+            monkeypatch.setenv(variable, "")  # so that what join_ranks sets is gone after the test
+            monkeypatch.delenv(variable)
+        for variable, value in variables.items():
+            monkeypatch.setenv(variable, value)
+        device = script.join_ranks(*(["smddp"] if "smddp" in name else []))
+        return calls, device
+
+    return join
+
+
+@pytest.mark.parametrize("name", JOINING)
+def test_on_a_machine_with_several_gpus_each_rank_takes_its_own(join, name):
+    """Before it meets the others: broadcast_object_list, barriers, FSDP use the current device."""
+    of_torchrun = {"RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2"}
+    calls, device = join(name, gpus=2, **of_torchrun)
+    assert calls == [("GPU", 1), "smddp" if "smddp" in name else "nccl"]
+    assert "common" in name or str(device) == "cuda:1"
+    # A GPU that two ranks would have to share is left alone: NCCL refuses to share one.
+    calls, device = join(name, gpus=1, **of_torchrun)
+    assert calls == ["smddp" if "smddp" in name else "gloo"]
+    assert "common" in name or str(device) == "cpu"  # and `start` says so
+
+
+def of_mpirun(rank: int, here: int) -> dict[str, str]:
+    """The variables of a rank of two, `here` of them on its machine."""
+    found = {"RANK": rank, "SIZE": 2, "LOCAL_RANK": rank % here, "LOCAL_SIZE": here}
+    return {f"OMPI_COMM_WORLD_{name}": str(value) for name, value in found.items()}
+
+
+@pytest.mark.parametrize("name", JOINING)
+def test_ranks_of_several_instances_meet_on_the_first(join, name):
+    """Whatever each has inherited: an image sets MASTER_PORT, and mpirun doesn't hand it on."""
+    inherited = [{"MASTER_ADDR": "algo-1", "MASTER_PORT": "7777"}, {}]
+    for rank in (0, 1):
+        hosts = {"SM_HOSTS": '["algo-1", "algo-2"]'}
+        join(name, **inherited[rank], **of_mpirun(rank, here=1), **hosts)
+        assert (os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"]) == ("algo-1", "29500")
     # Where all ranks are on one machine its name need not be known to it.
-    monkeypatch.delenv("MASTER_ADDR")
-    monkeypatch.setenv("LOCAL_WORLD_SIZE", "4")
-    script.join_ranks()
-    assert env["MASTER_ADDR"] == "127.0.0.1"
+    join(name, **of_mpirun(1, here=2), **hosts)
+    assert os.environ["MASTER_ADDR"] == "127.0.0.1"
+    # What torchrun says holds.
+    of_torchrun = {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
+    join(name, **of_torchrun, **hosts, MASTER_ADDR="algo-2", MASTER_PORT="7777")
+    assert (os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"]) == ("algo-2", "7777")
+
+
+def test_ranks_meet_who_have_inherited_different_ports(tmp_path):
+    script = copied("train_torch_ddp.py", tmp_path, ('[0], "29500"', f'[0], "{free_port()}"'))
+    meet = "import torch; from train_torch_ddp import *; join_ranks(); print(dist.get_world_size()"
+    meet += ", mean_over_ranks(torch.ones(1)))"
+    hosts = {"SM_HOSTS": '["127.0.0.1", "127.0.0.2"]'}
+    kept = {name: value for name, value in os.environ.items() if name not in PLACES}
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, "-c", meet],
+            env=kept | of_mpirun(rank, here=1) | hosts | {"MASTER_PORT": free_port()},
+            cwd=script.parent,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for rank in (0, 1)
+    ]
+    try:
+        assert [rank.communicate(timeout=90)[0] for rank in ranks] == ["2 1.0\n"] * 2
+    finally:
+        for rank in ranks:
+            rank.kill()
 
 
 IMAGES, LABELS = np.zeros((64, 8, 8, 1), np.uint8), np.arange(64) % 10
@@ -393,6 +476,61 @@ def test_damaged_data_is_one_sentence(tmp_path, what):
     said = ended.value.code
     assert said.startswith(f"error: {folder} can't be used (") and "\n" not in said
     assert "Expected: part-*.npz with images, uint8" in said and "data_prep digits" in said
+
+
+@pytest.mark.parametrize("what", ["empty", "cut off", "text", "of another model", "a folder"])
+def test_a_checkpoint_that_cannot_be_used_is_one_sentence_and_is_kept(tmp_path, what):
+    import torch
+
+    script, path = module("train_torch.py", TRAIN), tmp_path / "checkpoint.pt"
+    other, model = (script.Classifier("small", (8, 8, 1), units) for units in (8, 16))
+    script.save_checkpoint(str(tmp_path), 3, other, torch.optim.SGD(other.parameters()))
+    found = {"empty": b"", "cut off": path.read_bytes()[:500], "text": b"years of work"}
+    if what in found:
+        path.write_bytes(found[what])
+    elif what == "a folder":
+        path.unlink()
+        path.mkdir()
+    before = path.read_bytes() if path.is_file() else None
+    with pytest.raises(SystemExit) as ended:
+        script.resume(str(tmp_path), model, torch.optim.SGD(model.parameters()))
+    said = ended.value.code
+    assert said.startswith(f"error: {path} can't be used (") and "Move it away" in said
+    assert "\n" not in said and (path.read_bytes() if path.is_file() else None) == before
+
+
+@pytest.mark.parametrize(
+    "name", ["train_torch_ddp.py", pytest.param("train_torch_fsdp.py", marks=pytest.mark.soak)]
+)
+def test_ranks_say_once_what_is_wrong(digits, tmp_path, name):
+    script, kept = copied(name, tmp_path), tmp_path / "kept"
+    kept.mkdir()
+    (kept / "checkpoint.pt").write_bytes(b"years of work")
+    flags = [*STEPS, *channels(digits), "--checkpoint-dir", "kept"]
+    done = start(torchrun(2), script, *flags, check=False)
+    assert done.code != 0 and done.stderr.count("error: kept/checkpoint.pt can't be used") == 1
+    assert "Connection closed" not in done.stderr and f'/{name}", line' not in done.stderr
+    assert (kept / "checkpoint.pt").read_bytes() == b"years of work"
+
+
+NORM = (
+    "layers = [conv(channels, 16), nn.ReLU()",
+    "layers = [conv(channels, 16), nn.BatchNorm2d(16)",
+)
+
+
+def test_a_model_with_batch_norm_and_dropout(digits, tmp_path):
+    """Testing changes nothing in it, and the ranks' weights are the same: a reader puts it in."""
+    import torch
+
+    script = copied("train_torch_ddp.py", tmp_path, NORM)
+    done = start(by_hand(2), script, *STEPS, *channels(digits))
+    assert len(done.hashes) == 2 and len(set(done.hashes.values())) == 1
+    evaluate = module("train_torch_ddp.py", tmp_path).evaluate
+    pixels = torch.rand(64, 8)
+    model = torch.nn.Sequential(torch.nn.BatchNorm1d(8), torch.nn.Dropout(), torch.nn.Linear(8, 10))
+    right = {evaluate(model, pixels, torch.arange(64) % 10, "cpu") for _ in range(20)}
+    assert len(right) == 1 and model.training and not model[0].running_mean.any()
 
 
 def uneven(how):

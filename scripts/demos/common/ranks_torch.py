@@ -24,8 +24,8 @@ def join_ranks(backend: str | None = None) -> tuple[int, int]:
 
     backend: None takes NCCL where every rank of this machine has a GPU to itself, else Gloo. Alone,
     without a launcher, it is rank 0 of 1. Under mpirun, which names no meeting point, the ranks
-    meet at MASTER_ADDR:MASTER_PORT: by default the job's first instance or, if all ranks are
-    here, 127.0.0.1, and port 29500.
+    of several instances meet at the first one's port 29500; if all ranks are here, at
+    MASTER_ADDR:MASTER_PORT, by default 127.0.0.1:29500.
     """
     rank, world_size, local_rank, ranks_here = 0, 1, 0, 1
     for names in _LAUNCHERS:
@@ -33,9 +33,13 @@ def join_ranks(backend: str | None = None) -> tuple[int, int]:
             rank, world_size, local_rank, ranks_here = (int(os.environ[n]) for n in names)
             break
     hosts = json.loads(os.environ.get("SM_HOSTS", "[]")) if world_size > ranks_here else []
-    os.environ.setdefault("MASTER_ADDR", [*hosts, "127.0.0.1"][0])
+    if hosts and "RANK" not in os.environ:  # mpirun: each host may have inherited another address
+        os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"] = hosts[0], "29500"
+    os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
     os.environ.setdefault("MASTER_PORT", "29500" if world_size > 1 else "0")
-    own_gpu = torch.cuda.is_available() and torch.cuda.device_count() >= ranks_here
+    own_gpu = torch.cuda.device_count() >= ranks_here
+    if own_gpu:  # else object broadcasts and barriers of all ranks here take GPU 0
+        torch.cuda.set_device(local_rank)
     backend = backend or ("nccl" if own_gpu else "gloo")
     dist.init_process_group(backend, rank=rank, world_size=world_size, store=_store_of_restart())
     return local_rank, ranks_here
