@@ -33,6 +33,11 @@ os.environ["TF_CONFIG"] = os.environ.get("TF_CONFIG", "{}").replace('"master"', 
 HERE = tf.train.CheckpointOptions(experimental_io_device="/job:chief")
 
 
+def fail(message):
+    """End with one sentence."""
+    sys.exit(f"error: {message}")
+
+
 def parse_args():
     """Read the flags. SageMaker passes hyperparameters as flags, and its folders as SM_*."""
     env = os.environ.get
@@ -55,15 +60,26 @@ def parse_args():
         "model_dir": "",  # not used, but SageMaker's SDK always sends it
     }
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
+    parser.error = fail
     for name, default in defaults.items():
         spellings = {f"--{name}", f"--{name.replace('_', '-')}"}
         parser.add_argument(*spellings, type=type(default), default=default)
     args = parser.parse_args()
     for name, value in vars(args).items():
         may_be_0 = name not in ("epochs", "global_batch_size", "learning_rate", "hidden_units")
-        if not (isinstance(value, str) or value > 0 or (value == 0 and may_be_0)):
-            parser.error(f"--{name} {value}: expected a number above 0")
+        if not (isinstance(value, str) or 0 < value < float("inf") or (value == 0 and may_be_0)):
+            fail(f"--{name} {value}: expected a number above 0")
     return args
+
+
+def try_folders(*folders):
+    """Fail now, and not after the training, where one can't be written."""
+    for folder in filter(None, folders):
+        try:
+            os.makedirs(folder, exist_ok=True)
+            tempfile.TemporaryFile(dir=folder).close()
+        except OSError as error:
+            fail(f"can't write to {folder} ({error}): choose --save-to and --checkpoint-dir")
 
 
 def emit(event, **record):
@@ -75,14 +91,16 @@ def load(folder):
     """Return a channel's images, uint8 (n, height, width, channels), and labels, int64 (n,)."""
     try:
         parts = [np.load(path) for path in sorted(Path(folder).glob("part-*.npz"))]
+        assert parts, "no part-*.npz in it"
         images, labels = (np.concatenate([p[key] for p in parts]) for key in ("images", "labels"))
         assert images.dtype == np.uint8 and images.ndim == 4 and min(images.shape[1:3]) >= 4
         assert labels.shape == images.shape[:1] and 0 <= labels.min() <= labels.max() <= 9
     except Exception as error:  # no files, damaged files, or files of something else
-        sys.exit(
-            f"error: {folder} can't be used ({error!r}). Expected: part-*.npz with images, uint8 "
-            "(n, height, width, channels), 4 x 4 pixels or more, and labels (n,), 0 to 9. Run "
-            "`python -m data_prep digits`, or point --training and --test at such folders"
+        fail(
+            f"{folder} can't be used ({str(error) or 'other arrays'}). Expected: part-*.npz with "
+            "images, uint8 (n, height, width, channels), 4 x 4 pixels or more, and labels (n,), 0 "
+            "to 9. Point --training and --test at such folders; on SageMaker, name the channels so "
+            "(the workshop's own data: `python -m data_prep digits`)"
         )
     return images, labels
 
@@ -136,6 +154,8 @@ def set_up(args, local_rank=0, ranks_here=1):
     tf.config.threading.set_intra_op_parallelism_threads(threads)
     if gpus := tf.config.list_physical_devices("GPU"):
         tf.config.set_visible_devices(gpus[local_rank % len(gpus) :: ranks_here], "GPU")
+    for gpu in gpus:  # else the first process takes all of a GPU's memory
+        tf.config.experimental.set_memory_growth(gpu, True)
     tf.keras.utils.set_random_seed(args.seed)
 
 
@@ -164,11 +184,14 @@ def resume(args, model, optimizer):
     """Read the newest checkpoint, if there is one; return what writes them. None: no folder."""
     if not args.checkpoint_dir:
         return None
-    state = tf.train.Checkpoint(model=model, optimizer=optimizer)  # also the momentum and the step
+    state = tf.train.Checkpoint(model=model, optimizer=optimizer)  # momentum, step; no random state
     manager = tf.train.CheckpointManager(state, args.checkpoint_dir, max_to_keep=2)
-    if newest := manager.latest_checkpoint:
-        state.restore(newest, HERE).assert_consumed()
-        emit("resumed", step=int(optimizer.iterations.numpy()), file=newest)
+    try:
+        if newest := manager.latest_checkpoint:
+            state.restore(newest, HERE).assert_consumed()
+            emit("resumed", step=int(optimizer.iterations.numpy()), file=newest)
+    except Exception as error:  # damaged, of another model, or not readable
+        fail(f"{newest} can't be used ({repr(error)[:160]}). Move {args.checkpoint_dir} away")
     return manager
 
 
@@ -185,6 +208,7 @@ def save(model, folder):
 def main():
     """Train, evaluate after each epoch, save the model."""
     args = parse_args()
+    try_folders(args.save_to, args.checkpoint_dir)
     cluster = tf.distribute.cluster_resolver.TFConfigClusterResolver(rpc_layer="grpc")
     rank, world_size = 0, len(cluster.cluster_spec().as_dict().get("worker", []))
     if world_size == 0:
@@ -196,8 +220,8 @@ def main():
     set_up(args)
     (images, labels), test = load(args.training), load(args.test)
     if len(labels) < args.global_batch_size or args.global_batch_size % world_size:
-        sys.exit(
-            f"error: --global-batch-size {args.global_batch_size}: expected a multiple of "
+        fail(
+            f"--global-batch-size {args.global_batch_size}: expected a multiple of "
             f"{world_size} ranks, and at most the {len(labels)} examples"
         )
     if cluster.task_type == "worker":
