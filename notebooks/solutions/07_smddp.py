@@ -25,7 +25,7 @@ import workshop
 # %% [markdown]
 # ## Exercise 07.1 · Half the bytes, no infinity (6 minutes, easy)
 #
-# You want to average gradients over `world_size` ranks, with 16 bits for each number. Every rank
+# You want to average gradients over `world_size` ranks, as `torch.float16`. Every rank
 # prepares its float32 gradients with your function. An all-reduce then *adds up* what all ranks
 # prepared, in 16 bits, and nothing is done after that.
 #
@@ -42,7 +42,7 @@ import workshop
 
 # %% tags=["answer"]
 def prepare(gradients, world_size):
-    """What this rank sends: 16-bit numbers whose sum over all ranks is the mean. A new tensor."""
+    """What this rank sends: float16, whose sum over all ranks is the mean. A new tensor."""
     # BEGIN SOLUTION
     return (gradients / world_size).to(torch.float16)
     # END SOLUTION
@@ -90,8 +90,8 @@ workshop.check("07.2", most_gain)
 #
 # `tensor` is a vector whose length is a multiple of the number of ranks on an instance. `inside` is
 # the group of all ranks on this rank's instance. `across` is the group of the ranks with the same
-# local_rank, one per instance. Return the sum over **all** ranks, on every rank, and send no more
-# across than necessary.
+# local_rank, one per instance. Return the sum over **all** ranks, on every rank, and let the ranks
+# of an instance together send no more across than necessary.
 #
 # Use `dist.reduce_scatter(mine, parts, group=…)`, `dist.all_reduce(mine, group=…)` and
 # `dist.all_gather(parts, mine, group=…)`. `mine` is one part, `parts` a list with one part for each

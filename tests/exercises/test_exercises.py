@@ -129,6 +129,15 @@ def test_an_untouched_stub_is_not_right(source, monkeypatch):
 
 
 @lesson
+def test_another_right_answer_passes(source):
+    """RIGHT, beside WRONG: what is not written as the solution is."""
+    answers = importlib.import_module(f"wrong_{source.stem[:2]}")
+    for number, right in getattr(answers, "RIGHT", {}).items():
+        for answer in right:
+            check(number, answer)
+
+
+@lesson
 def test_a_learner_is_told_what_is_wrong(source):
     missed = []
     for number, answers in wrong_answers(source).items():
