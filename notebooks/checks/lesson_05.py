@@ -102,7 +102,7 @@ def _check_values(inner: dict, slots: int) -> None:
         )
     if ("-x", "NCCL_DEBUG=INFO") in pairwise(words):
         return
-    if "\"" in inner["custom_mpi_options"] or "'" in inner["custom_mpi_options"]:
+    if '"' in inner["custom_mpi_options"] or "'" in inner["custom_mpi_options"]:
         raise Wrong(
             f"custom_mpi_options is {inner['custom_mpi_options']!r}. SageMaker's toolkit only "
             "splits it at spaces: no shell removes your quotation marks, so leave them out."
