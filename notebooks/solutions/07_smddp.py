@@ -54,9 +54,9 @@ workshop.check("07.1", prepare)
 # %% [markdown]
 # ## Exercise 07.2 · What two tiers can gain (8 minutes, medium)
 #
-# Assume that the link between instances is the only bottleneck. At most how many times as fast as
-# a ring in rank order can a two-tier all-reduce be? Write it as a function of the number of
-# instances and the number of ranks on each.
+# Assume that the link between instances is the only bottleneck, and that both algorithms use it
+# equally well. How many times as fast as a ring in rank order is a two-tier all-reduce? Write it as
+# a function of the number of instances and the number of ranks on each.
 #
 # With N ranks in all, a ring sends 2 (N - 1) / N times the bytes over each instance's link. With
 # I instances, two tiers send 2 (I - 1) / I times the bytes. A single instance has no such link:
@@ -69,7 +69,7 @@ workshop.check("07.1", prepare)
 
 # %% tags=["answer"]
 def most_gain(instances, ranks_each):
-    """How many times as fast as a flat ring two tiers are, at most."""
+    """How many times as fast as a flat ring two tiers are, by bytes."""
     # BEGIN SOLUTION
     if instances == 1:
         return 1.0
