@@ -541,11 +541,11 @@ workshop.save_results(comparison=measured.to_dict("index"), loss_spread=loss_spr
 # A run's *step ms* is the median over its epochs. The first step, which also builds the model,
 # isn't counted. **USD** is what AWS would charge for as many seconds as were billed here.
 #
-# Don't rank the rows. A run steps for a fraction of a second, in steps of milliseconds, so this
-# machine's scheduler decides much of it. What the table does show is that every configuration runs,
-# and that all learn the same. To say that one is faster takes two things. *Every* run of one must
-# be faster than *every* run of the other. (With two runs of each, chance alone does that to equal
-# ones in a third of the cases: of five such verdicts, expect one or two false ones.) And the
+# Don't rank the rows. All steps of a run together take very little time (the output below says how
+# little), so this machine's scheduler decides much of it. The table shows that every configuration
+# runs, and that all learn the same. To say that one is faster takes two things. *Every* run of one
+# must be faster than *every* run of the other. (With two runs of each, chance alone does that to
+# equal ones in a third of the cases: of five such verdicts, expect one or two false ones.) And the
 # difference must exceed that of two configurations that are the same thing. Locally `2 x 1` and the
 # VPC row are such a pair, so they say nothing of what a VPC does on AWS.
 
@@ -568,6 +568,9 @@ def verdict(one: str, other: str) -> str:
     return f"{times}: {one if a['max'] < b['min'] else other} is faster in every run"
 
 
+step_count = int(result.table("epoch")["step"].iloc[-1])
+in_all = step_count * comparison["step ms"] / 1000
+print(f"All {step_count} steps of a run take {in_all.min():.2f} to {in_all.max():.2f} s.")
 control = ratio(f"{n} x 1", in_vpc) if network and target == "local" else 1.0
 if control > 1:
     print(f"Two equal configurations, {n} x 1 and {in_vpc}: {control:.2f} times apart.")
@@ -589,7 +592,6 @@ guess.compare(speed_up=comparison["speed-up"][f"{n} x {m}"])
 # time of the first job, with all ranks, went into steps?
 
 # %%
-step_count = int(result.table("epoch")["step"].iloc[-1])
 stepping = step_count * spread["median"][f"{n} x {m}"] / 1000
 share = stepping / result.billable_seconds
 print(

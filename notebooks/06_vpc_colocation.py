@@ -56,8 +56,8 @@
 #
 # In tables and pictures, **filled** bars are measured on this machine. **Pale** bars with dashed
 # outlines were recorded on another machine; they appear only where the kernel can't limit
-# bandwidth. Black marks and dotted grey lines are computed. Other people's figures come with a link
-# and a date.
+# bandwidth. Black marks and grey dash-dotted lines are computed. Other people's figures come with a
+# link and a date.
 
 # %% tags=["parameters"]
 target = "local"
@@ -164,7 +164,7 @@ diagrams.vpc(names | {"zone": subnet["AvailabilityZone"]})
 #
 # | part | what it is for | without it |
 # |---|---|---|
-# | **subnet**, in one zone | addresses | two zones: a longer way, billed by the GB |
+# | **subnet**, in one zone | addresses | two zones: a longer path, billed by the GB |
 # | **security group**, open to its own members | ranks reach each other | they wait, and you pay |
 # | S3 **gateway endpoint** | data in, model out | the download fails |
 # | **interface endpoints** (off here) | *your script* calls AWS, beyond S3 | it hangs for minutes |
@@ -434,7 +434,7 @@ with plots.canvas(title, x, y, size=(8.5, 4.2), alt=alt) as axes:
         look = {"color": plots.COLOURS[at], "linestyle": ["--", ":"][at]}
         axes.axhline(1000 * alone[name], label=f"{name}, one instance", **look)
     axes.axvline(0.5, color="grey", linewidth=0.8)
-    axes.plot(places[1:], on_link, color="grey", ls=":", label="bytes / bandwidth (computed)")
+    axes.plot(places[1:], on_link, color="grey", ls="-.", label="bytes / bandwidth (computed)")
     axes.set(yscale="log", xticks=range(len(order)), xticklabels=labels)
     axes.yaxis.get_major_locator().set_params(subs=(1, 2, 5))
     axes.yaxis.set(major_formatter="{x:g}", minor_formatter="")
@@ -458,13 +458,14 @@ assert all(one.nunique() == 1 for one in hashes.values()), "Two ranks did not tr
 # How to read the picture: left of the grey line nothing is limited, and two instances compute with
 # two cores where one has one. To the right, each tick halves the bandwidth. Where the step time
 # doubles from tick to tick, nearly all of it is sending, and a faster processor would help little.
-# The dashed or dotted line is one instance. Where a solid line is above the line of its colour, the
-# second instance makes training slower: you pay twice and wait longer. Left of the grey line two
-# instances would take half as long as one if all work were divided. The extra time goes into
-# averaging, waiting, and work that each rank does in full, such as updating the weights. Compare
-# each library with itself only: one job computes with PyTorch, the other with TensorFlow, and that
-# alone makes a large difference. Neither hides much of the sending behind computing here: nine
-# tenths of the bytes are in one tensor (lesson 07 has a model with many layers).
+# The dashed or dotted line is one instance; the grey one below is what the bytes alone need. Where
+# a solid line is above the line of its colour, the second instance makes training slower: you pay
+# twice and wait longer. Left of the grey line two instances would take half as long as one if all
+# work were divided. The extra time goes into averaging, waiting, and work that each rank does in
+# full, such as updating the weights. Compare each library with itself only: one job computes with
+# PyTorch, the other with TensorFlow, and that alone makes a large difference. Neither can hide much
+# of the sending behind computing here: nine tenths of the bytes are in one tensor (lesson 07 has a
+# model with many layers).
 #
 # **At which bandwidth are one and two instances equally fast?** Where sending takes exactly as long
 # as the computing that the second instance saves. That saving is measured: it is the step on one
@@ -477,10 +478,10 @@ for name, rows in by_name.items():
     free = rows[rows["link"] == "wide"].iloc[0]
     saved = alone[name] - free["step_seconds"]  # seconds
     if free["highest"] < by_one[name]["lowest"]:
-        equal_mbit = gradient_bytes * 8e-6 / saved
+        equal_mbit = float(f"{gradient_bytes * 8e-6 / saved:.2g}")  # it is rough: two digits
         print(
             f"{name}: two instances save {1000 * saved:.1f} ms; {gradient_bytes / 1e6:.1f} MB "
-            f"take as long at about {equal_mbit:.2g} Mbit/s (computed)"
+            f"take as long at about {equal_mbit:g} Mbit/s (computed)"
         )
     else:
         print(f"{name}: two instances were not clearly faster in this run, even without a limit")
@@ -726,14 +727,14 @@ for n in large.index:
 large.round(1)
 
 # %% [markdown]
-# On two instances NCCL is *faster* than any ring can be. It is no ring there: on two instances NCCL
-# takes its **tree** for large messages, which adds up inside an instance first and sends half as
-# much over the network ([nccl#946](https://github.com/NVIDIA/nccl/issues/946),
+# On two instances NCCL is *faster* than a ring can be. So it is no ring: on two instances NCCL
+# often prefers its **tree** for large messages, which adds up inside an instance first and sends
+# half as much over the network ([nccl#946](https://github.com/NVIDIA/nccl/issues/946),
 # [nccl#530](https://github.com/NVIDIA/nccl/issues/530)). Another user switched the tree off: 1 GB
 # over EFA on two instances took 134 ms with it and 268 ms as a ring
 # ([nccl-tests#22](https://github.com/NVIDIA/nccl-tests/issues/22); all read on 2026-11-24). So on
-# two instances most of what two tiers gain is in the product already. On three and four, that user
-# got less than either column: published bandwidth isn't reached bandwidth.
+# two instances most of what two tiers gain is in the product already. On three and four, that
+# user's NCCL was slower than both columns: what is published isn't always reached.
 #
 # **Fill an instance before you take a second one**: here one p4d is four times as fast as two.
 #
@@ -757,8 +758,8 @@ rounds.columns = [f"{n} ranks, ms (computed)" for n in rounds.columns]
 rounds.round(1)
 
 # %% [markdown]
-# With many ranks that is more than a training step. (A tree has fewer rounds, about 2 log₂ N.) A
-# local run can delay packets, too, if its kernel has `netem`. The next jobs average 4 kB on two
+# With many ranks that can be more than a training step. (A tree has fewer rounds, about 2 log₂ N.)
+# A local run can delay packets, too, if its kernel has `netem`. The next jobs average 4 kB on two
 # instances with two ranks each, without a delay and with 1 ms each way.
 
 # %%
