@@ -12,6 +12,8 @@ def test_lesson_06(lesson_run):
     assert found["network"]["subnets"][0].startswith("subnet-")
     inside = [rule for rule in found["rules"] if rule["with"] == "itself"]
     assert {rule["direction"] for rule in inside} == {"in", "out"}
+    others = [rule for rule in found["rules"] if rule not in inside]
+    assert others == [{"direction": "out", "ports": "443 to 443", "with": "0.0.0.0/0"}]
     check_the_narrowing(found)
     check_the_layouts(found)
     # Over the links go 2 x 1/2 of 100 kB at 2.5 Mbit/s, or 2 x 7/8 at 10.
