@@ -303,10 +303,10 @@ bounds.name = "computed: bytes / bandwidth"
 # %% jupyter={"source_hidden": true} tags=["figure"]
 spread = pd.DataFrame({"lowest": times.min(), "highest": times.max()})
 lost = (times["blind_ring"] / times["ring"]).median()
-what = f"{megabytes} MB, 2 instances x {ranks_each} ranks, {between}"
+what = f"{megabytes} MB, 2 x {ranks_each} ranks, {rate / 1e6:g} Mbit/s"
 plots.bars(
     times.median(),
-    f"A ring that ignores the topology takes {lost:.1f} times as long: {what}",
+    f"A ring in the wrong order takes {lost:.1f} times as long: {what}",
     "milliseconds (median, lowest and highest)",
     texts="{:,.0f} ms",
     spread=spread,
@@ -342,8 +342,8 @@ workshop.save_results(gain=gain, loss=loss, bound=bound, medians=medians)
 # The ratio by bytes isn't a limit: if gloo's ring uses the link less well than two tiers do, they
 # gain more. Our own ring is the fairer comparison: the two tiers are made of the same code.
 #
-# **With unlimited bandwidth** two tiers lose (the last line of a local run): what they save takes
-# hardly any time there, and their chunks, their second thread and their Python code cost some.
+# **With unlimited bandwidth** (the last line of a local run) what two tiers save takes hardly any
+# time, and their chunks, their second thread and their Python code cost some.
 #
 # > **Does the slow ring exist in practice?** With gloo it does: its ring follows the rank numbers.
 # > `mpirun` and `torchrun` number ranks instance by instance, so you get the good order for free,
@@ -573,7 +573,10 @@ hidden = float((saved / took["sending only"]).median())
 print(f"Computing and then sending: {without_overlap.median():.0f} ms.")
 print(f"DDP's buckets save {saved.median():.0f} ms of it: {hidden:.0%} of the sending is hidden.")
 most = min(1.0, float((took["computing only"] / took["sending only"]).median()))
-print(f"Computing lasts {most:.0%} as long as sending: no more than that can be hidden here.")
+if most < 1:
+    print(f"Computing lasts {most:.0%} as long as sending: no more than that can be hidden here.")
+else:
+    print("Computing lasts longer than sending: all but the last bucket could be hidden here.")
 guess.compare(hidden=100 * hidden)
 took.agg(["min", "median", "max"]).T.round(0).add_suffix(" ms (measured)")
 
@@ -663,7 +666,8 @@ table = table[["min", "50%", "max"]].set_axis(["lowest", "median", "highest"], a
 faster = table["median"]["default"] / table["median"]
 last = {name: one.iloc[-1] for name, one in losses.items()}
 part = 1 / faster["powersgd"]
-title = f"powersgd's step takes {part:.0%} of default's: 2 x 2 ranks, {training_between}"
+mbit = f"{bandwidth.mbit(training_between):g} Mbit/s"
+title = f"powersgd's step takes {part:.0%} of default's: 2 x 2 ranks, {mbit}"
 label = "milliseconds (median, lowest and highest epoch)"
 plots.bars(table["median"], title, label, texts="{:.0f} ms", spread=table, source=source)
 
@@ -691,7 +695,7 @@ workshop.save_results(steps=step_ms, faster=faster.to_dict(), apart=apart)
 # column `below that of guessing`, and don't be content with losses that look alike.
 #
 # - **two_tier** trains the same model: its losses equal those of `default` except for rounding. It
-#   pays where the link between instances is the bottleneck and several ranks share it. It isn't
+#   can pay where the link between instances is the bottleneck and several ranks share it. It isn't
 #   free: adding up inside an instance takes time, and gradients of 1 MB are a single chunk, so the
 #   two tiers can't overlap. And with one rank per instance there is nothing to add up inside.
 # - **fp16** sends half the bytes, rounded to 16 bits.
@@ -925,7 +929,7 @@ workshop.quiz("07")
 # - Count what crosses the network. A ring in rank order sends 2 (N - 1) / N times the bytes over
 #   each instance's link. Two tiers send 2 (I - 1) / I times. N is the number of ranks, I the number
 #   of instances.
-# - Two tiers compute the same sums, so they train the same model. They pay where several ranks
+# - Two tiers compute the same sums, so they train the same model. They can pay where several ranks
 #   share a slow link.
 # - DDP's buckets hide communication behind `backward()`, except for the last bucket. How much they
 #   hide depends on how long computing lasts, and on how the bytes are spread over the layers.
