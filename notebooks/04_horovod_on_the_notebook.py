@@ -20,7 +20,7 @@
 # - turn a one-process script into a Horovod script, step by step;
 # - say what goes wrong when a step is missing, and prove it;
 # - read a Horovod Timeline;
-# - measure what a second rank brings, compared with what the machine can give.
+# - measure what a second rank gains, compared with what the machine can give.
 #
 # **Before:** [lesson 01](01_data_parallelism.ipynb) and [lesson 02](02_collectives.ipynb): you
 # know why ranks average gradients, and what an all-reduce is.
@@ -28,17 +28,19 @@
 # **Time:** 35 minutes.
 #
 # **Where it runs:** the ranks run where this notebook runs: on your machine, or on a SageMaker
-# notebook instance. One small job runs where `target` says, `"local"` or `"aws"`.
+# notebook instance. One small job runs where `target` says, `"local"` or `"aws"`. Nobody has run
+# this lesson on AWS yet: what it says of AWS comes from AWS's documentation and its tools' source.
 #
-# **Cost on AWS:** about 0.02 USD: that job takes two `ml.c5.xlarge` for an estimated 3 minutes
-# (us-east-1, price list of 2026-09-27). A cell below computes it before the job starts. A notebook
-# instance costs money as long as it is on.
+# **Cost on AWS:** about 0.03 USD: that job takes two `ml.c5.xlarge` for an estimated 5 minutes
+# (us-east-1, price list of 2026-09-27); at most 0.08 USD. A cell below computes both before the
+# job starts. A notebook instance costs money as long as it is on.
 
 # %% [markdown]
 # ## Set up
 #
 # - `max_steps`: how many steps each small training run has. The proofs below need few.
 # - `instance_count`, `processes_per_host`: of the one job.
+# - `max_run`: the number of seconds after which SageMaker stops that job.
 # - `batch`: images per rank and step when speed is measured.
 # - `turn_steps`, `rounds`: how long and how often speed is measured.
 
@@ -48,6 +50,7 @@ seat = "me"
 max_steps = 10
 instance_count = 2
 processes_per_host = 2
+max_run = 600
 batch = 1024
 turn_steps = 12
 rounds = 7
@@ -76,18 +79,20 @@ short = [*data, "--max-steps", max_steps, "--log-every", 0, "--no-save"]
 # %% [markdown]
 # ## Processes that meet
 #
-# **Horovod** is a library that adds all-reduce to training scripts: those of TensorFlow, Keras,
-# PyTorch and MXNet. Its last release is 0.28.1, of June 2023; new projects take PyTorch's DDP or
-# TensorFlow's own strategies. Why learn it? Much training code still in use is Horovod code. And
-# you write every step yourself that newer libraries do behind the scenes.
+# **Horovod** adds all-reduce to TensorFlow, Keras, PyTorch and MXNet training scripts. This course
+# runs it with TensorFlow. (Its PyTorch module doesn't compile with PyTorch 2.1 or later:
+# [horovod#3996](https://github.com/horovod/horovod/issues/3996).) Its last release is 0.28.1, of
+# June 2023; new projects take PyTorch's DDP or TensorFlow's own strategies. Why learn it? Much
+# training code still in use is Horovod code. And you write every step yourself that newer libraries
+# do behind the scenes.
 #
 # Start a script twice and you have two processes. Neither knows that the other exists. To work
-# together they need three things: a number each, the count of all, and a way to send messages.
+# together, each needs its own number, the total, and a way to send messages.
 #
 # **MPI** is a standard for this (since 1994): it defines the calls by which a program sends and
 # receives messages. Open MPI is a library that implements it. **`mpirun -np 2 COMMAND`** starts the
-# command twice, gives each copy its number, and ends all when one fails. Horovod uses MPI for two
-# things: so that the processes find each other, and, on CPUs, to send gradients. (It can also do
+# command twice, gives each copy its number, and kills the rest if one fails. Horovod uses MPI for
+# two things: to let the processes find each other and, on CPUs, to send gradients. (It can also do
 # both through another library, Gloo: `horovodrun --gloo`. SageMaker starts it with MPI, and so does
 # this course.)
 #
@@ -105,9 +110,10 @@ assert len(sums) == 4, f"{len(sums)} of 4 ranks knew the sum: run `make doctor`.
 workshop.save_results(ranks_that_knew_the_sum=len(sums))
 
 # %% [markdown]
-# You should see the command, which you can also type in a terminal, and then four lines in any
-# order: the ranks run at the same time. The sum is 6 on each, so they did exchange their numbers.
-# The options of the command:
+# You should see the command and then four lines in any order: the ranks run at the same time. The
+# sum is 6 on each, so they did exchange their numbers. With Open MPI 5 you can also type the
+# command in a terminal; Open MPI 4 spells two options differently: `--oversubscribe` and
+# `--tag-output`. The options:
 #
 # | option | why |
 # |---|---|
@@ -158,7 +164,7 @@ guess = workshop.guess(
 # %%
 from sagemaker.tensorflow import TensorFlow
 
-print(workshop.cost("ml.c5.xlarge", instance_count=instance_count, seconds=180))
+print(workshop.cost("ml.c5.xlarge", instance_count, seconds=300, max_run=max_run))
 estimator = TensorFlow(
     entry_point="show_places.py",
     framework_version="2.12.0",
@@ -166,7 +172,7 @@ estimator = TensorFlow(
     instance_type="ml.c5.xlarge",
     instance_count=instance_count,
     distribution={"mpi": {"enabled": True, "processes_per_host": processes_per_host}},
-    **session.job_settings("places", source_dir=DEMOS),
+    **session.job_settings("places", source_dir=DEMOS) | {"max_run": max_run},
 )
 estimator.fit(wait=False)
 job = workshop.follow(estimator)
@@ -178,7 +184,7 @@ found[columns]
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
 hosts = found.groupby("host", sort=False)
-title = f"{len(found)} ranks on {len(hosts)} host(s)"
+title = f"{len(found)} ranks on {len(hosts)} host(s); a colour for each local_rank"
 places = zip(found["rank"], found["local_rank"], found["host"], strict=True)
 said = "; ".join(f"rank {rank} is local_rank {local} of {host}" for rank, local, host in places)
 size = (1.3 * len(found) + 1, 2.3)
@@ -197,9 +203,9 @@ with plots.canvas(title, "", size=size, alt=f"{title}: {said}.") as axes:
     axes.axis("off")
 
 # %% [markdown]
-# You should see ranks 0 and 1 on the first host, 2 and 3 on the second. The colour shows the
-# local_rank. Rank 3 has local_rank 1 on `algo-2`, the host with cross_rank 1. If each host had two
-# GPUs, rank 3 would have to take GPU 1: its host has no GPU 3.
+# You should see ranks 0 and 1 on the first host, 2 and 3 on the second. Rank 3 has local_rank 1 on
+# `algo-2`, the host with cross_rank 1. If each host had two GPUs, rank 3 would have to take GPU 1:
+# its host has no GPU 3.
 #
 # (If you run this yourself and all four are on one host, your machine can't simulate separate
 # instances: `make doctor` says why.)
@@ -290,11 +296,11 @@ workshop.save_results(independent=len(trainings), independent_weights=alone["wei
 # the cores among the ranks instead.
 #
 # **3. Scale the learning rate.** In Horovod's recipe each rank keeps the batch size that one
-# process had. So with `size` ranks the global batch is `size` times as large, and an epoch has
-# `size` times fewer steps. The gradient of a larger batch is less noisy, and allows a larger step:
-# the rule of thumb for SGD multiplies the learning rate by `size` (lesson 01 showed where that
-# ends). If you divide a fixed global batch among the ranks, as lesson 05's script does, leave the
-# rate alone.
+# process had (**weak scaling**). So with `size` ranks the global batch is `size` times as large,
+# and an epoch has `size` times fewer steps. The gradient of a larger batch is less noisy, and
+# allows a larger step: the rule of thumb for SGD multiplies the learning rate by `size` (lesson 01
+# showed where that ends). If you divide a fixed global batch among the ranks, as lesson 05's script
+# does (**strong scaling**), leave the rate alone.
 
 # %%
 ablation.show_step(choice.script, 1, 2, 3)
@@ -350,8 +356,18 @@ ablation.show_step(choice.script, 7, 8, 9)
 # > **If you read older examples:** `tf.train.AdamOptimizer`, `tf.Session` hooks and
 # > `BroadcastGlobalVariablesHook` belong to TensorFlow 1. Scripts that import `keras.engine` use a
 # > private module that was removed. Scripts that train with `model.fit` do step 4 with
-# > `hvd.DistributedOptimizer` and step 5 with `BroadcastGlobalVariablesCallback`. This course uses
-# > `DistributedGradientTape`, which doesn't depend on Keras.
+# > `hvd.DistributedOptimizer` and step 5 with `BroadcastGlobalVariablesCallback`. That callback,
+# > too, broadcasts after the first batch. Without its cases for TensorFlow 1 it is:
+# >
+# > ```python
+# > def on_batch_end(self, batch, logs=None):
+# >     if not self.broadcast_done:
+# >         hvd.broadcast_variables(self.model.variables, root_rank=0)
+# >         hvd.broadcast_variables(self.model.optimizer.variables(), root_rank=0)
+# >     self.broadcast_done = True
+# > ```
+# >
+# > This course uses `DistributedGradientTape`, which doesn't depend on Keras.
 
 # %% [markdown]
 # ## Leave one out
@@ -423,8 +439,8 @@ workshop.save_results(**{name: list(table.loc[name]) for name in table.index})
 
 # %% [markdown]
 # Step 5 broadcasts after the first step, because Keras creates some variables only then. Is that
-# so? Count the optimizer's variables before the first step and after it. The ones that are new are
-# the momentum, one variable for each kernel and bias of the model. (The one that exists before
+# true? Count the optimizer's variables before the first step and after it. The ones that are new
+# are the momentum, one variable for each kernel and bias of the model. (The one that exists before
 # counts the steps.)
 
 # %%
@@ -445,14 +461,14 @@ workshop.save_results(hashes=hashes, optimizer_variables=late[0])
 # each rank a thread wakes up every millisecond (`HOROVOD_CYCLE_TIME`), and the threads
 # **negotiate**: which gradients are ready on *all* ranks? Those are copied into one buffer
 # (**tensor fusion**: one large message instead of many small ones), all-reduced, and copied back.
+# `HOROVOD_FUSION_THRESHOLD` is the most that the buffer holds: 128 MB [since
+# 0.21](https://github.com/horovod/horovod/releases/tag/v0.21.0), and 0 turns fusion off.
 #
 # The variable `HOROVOD_TIMELINE` made rank 0 write down when each of these began and ended.
 # Normally a rank describes a gradient to rank 0 only once, and later sends a single bit for it.
 # `HOROVOD_CACHE_CAPACITY=0` switched that off, so that every step shows the whole negotiation. The
-# table has one step, the last but two. For each phase it has the time from the first gradient's
-# beginning to the last one's end (`first to last`), and the longest time of a single gradient. The
-# two are nearly the same if all gradients travel in one message. With several messages the first is
-# clearly larger: it includes the time between them.
+# table has one step, the last but two: for each phase, how many gradients went through it, and the
+# time from the first one's beginning to the last one's end.
 
 # %%
 one = timeline.read(trace, step=max_steps - 2)  # a row for each gradient and phase
@@ -461,57 +477,82 @@ spans = with_ends.agg(
     start=("start_ms", "min"), end=("end_ms", "max"), tensors=("tensor", "nunique")
 )
 spans.insert(0, "ms", spans["end"] - spans["start"])  # phases of several gradients overlap
-longest = with_ends["ms"].max().rename("one gradient at most, ms")
-spans[["tensors", "ms"]].rename(columns={"ms": "first to last, ms"}).join(longest).round(3)
+spans[["tensors", "ms"]].rename(columns={"ms": "first to last, ms"}).round(3)
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
 bars = one.rename(columns={"tensor": "row", "phase": "kind", "start_ms": "start", "ms": "length"})
-plots.gantt(bars, "One step: what happened to each gradient (measured)", "milliseconds")
+by_rank = timeline.by_rank(trace)
+sent = by_rank[(by_rank["step"] == max_steps - 2) & (by_rank["kind"] == "communicate")]
+messages = (sent["rank"] == 0).sum()
+title = f"{one['tensor'].nunique()} gradients in {messages} message(s): one step (measured)"
+plots.gantt(bars, title, "milliseconds")
 
 # %% [markdown]
 # You should see a row for each gradient of the model, named after its layer and its variable
 # (kernel or bias). All-reduce bars that begin and end together were fused into one message. The
-# narrow bars beside them are the copies. In a gap Horovod recorded none of these four phases. The
-# gap before the copies can be about as long as a cycle, longer than the all-reduce itself: then
-# both ranks wait although neither is late.
+# narrow bars beside them are the copies. (If the cell under *Set up* said that PyTorch takes
+# Horovod's place, only the all-reduces are known.)
 #
-# How to use it: `negotiate` lasts from the first rank's request to the last one's. It is short if
-# all ranks asked in the same cycle. If it is much longer than a cycle (1 ms), one rank is late, so
-# look at the computation. If `all-reduce` is long, look at the network, or on one machine at the
-# cores that the ranks share. (If the cell under *Set up* said that PyTorch takes Horovod's place,
-# only the all-reduces are known.)
+# How to use it: `negotiate` lasts from the first rank's request to the last one's. If it is much
+# longer than a cycle (1 ms), one rank is a **straggler**: look at what it computes. If `all-reduce`
+# is long, look at the network, or on one machine at the cores that the ranks share. The wait for
+# the next cycle has no bar of its own: it hides inside `negotiate`, or before it, where the rank
+# seems to compute up to a cycle longer.
 #
-# In the negotiation every rank tells rank 0 what it has ready. So the file also shows when each
-# rank's last gradient was ready, but only to the length of a cycle: a rank that misses one by very
-# little seems to compute a millisecond longer.
-#
-# The next picture shows it step by step; its slider chooses the step. A rank's upper row shows it
-# computing, and then waiting until the step's last all-reduce has ended; the lower row has the
-# all-reduces themselves. Each step is drawn to its own scale, so read the milliseconds. (The first
-# step is missing: nothing in the file says when it began. The second one takes longest, because its
-# bar begins at the end of the first all-reduces and holds all that follows the first step, the
-# broadcast among it.)
+# In the negotiation every rank tells rank 0 what it has ready. So the file also shows how long each
+# rank computed. The next picture has that step by step; its slider chooses the step. A rank's upper
+# row shows it computing, and then waiting until the step's last all-reduce has ended; the lower row
+# has the all-reduces themselves. Each step is drawn to its own scale, so read the milliseconds.
+# (Steps 1 and 2 are left out: nothing in the file says when the first began, and the second's bar
+# would also hold the broadcast.)
 
 # %%
-plots.interactive.timeline(timeline.by_rank(trace))
+plots.interactive.timeline(by_rank[by_rank["step"] > 2])
 
 # %% [markdown]
 # You can open the same file in Chrome (chrome://tracing). `print(trace)` says where it is; copy it
-# if you want to keep it. Two settings to know for many hosts: with GPUs and NCCL,
-# `HOROVOD_HIERARCHICAL_ALLREDUCE=1` reduces within each host first and then between the hosts (on
-# CPUs it has no effect), and with `HOROVOD_AUTOTUNE=1` Horovod searches for good settings by
-# itself.
+# if you want to keep it.
+#
+# With `HOROVOD_AUTOTUNE=1` Horovod
+# [tries settings by itself](https://horovod.readthedocs.io/en/stable/autotune_include.html) during
+# the first steps and keeps the best. `HOROVOD_AUTOTUNE_LOG` names a file for what it tried: a row
+# for each trial, with the length of a cycle, the fusion threshold in MB, and the `score`, the bytes
+# all-reduced per unit of time. (The last two variables shorten the trials.) Which of the two
+# settings does the score follow here, where a step's gradients fit into one small message?
+
+# %%
+if choice.library == "tensorflow":
+    log = Path(folder.name) / "autotune.csv"
+    tune = {"HOROVOD_AUTOTUNE": 1, "HOROVOD_AUTOTUNE_LOG": log}
+    tune |= {"HOROVOD_AUTOTUNE_WARMUP_SAMPLES": 1, "HOROVOD_AUTOTUNE_STEPS_PER_SAMPLE": 1}
+    longer = [*data, "--max-steps", 150, "--log-every", 0, "--no-save"]
+    mpirun(2, DEMOS / choice.script, *longer, show=False, **choice.environment, **tune)
+    tried = pd.read_csv(log)[["cycle_time_ms", "tensor_fusion_threshold", "score"]].dropna()
+    with_score = tried.corr(method="spearman")["score"].drop("score").round(2)
+    print(f"Rank correlation with the score (1 or -1: it alone decides):\n{with_score.to_string()}")
+else:
+    tried = pd.DataFrame()
+    print("Not run: only Horovod has an autotuner.")
+tried.sort_values("score", ascending=False).head(8) if len(tried) else None
+
+# %% [markdown]
+# Horovod can also reduce within each host first and then between the hosts:
+# `HOROVOD_HIERARCHICAL_ALLREDUCE=1`. That needs GPUs and NCCL, and here it has no effect. NCCL's
+# own trees
+# ([NVIDIA](https://developer.nvidia.com/blog/massively-scale-deep-learning-training-nccl-2-4/)) do
+# much the same, so measure before you set it; lesson 07 has more on both.
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 gradients = one["tensor"].nunique()
 assert gradients == 8, f"The model has 8 gradients, and the timeline shows {gradients}."
 assert spans.loc["all-reduce", "ms"] > 0, "No all-reduce took any time: is the trace complete?"
 workshop.save_results(gradients=gradients, phases=list(spans.index), phase_ms=spans["ms"])
+workshop.save_results(tuned=len(tried))
 
 # %% [markdown]
 # ## Is it faster?
 #
-# Two ranks do twice the work in the same time, if nothing holds them up. Two things do: they wait
+# Two ranks do twice the work in the same time, if nothing slows them down. Two things do: they wait
 # for each other, and the machine may not have two whole cores to give (a virtual core is often
 # half of a real one). To separate the two causes, measure three things, as in lesson 01:
 #
@@ -539,47 +580,44 @@ speeds = interleaved.training_speeds(
 speeds.round().astype(int)
 
 # %%
-median = speeds.median()
-spread = pd.DataFrame({"lowest": speeds.min(), "highest": speeds.max()})
-label = "images per second: median, and range of the rounds"
-plots.bars(median, "What a second rank brings (measured)", label, spread=spread)
-
-# %%
 ceiling = (speeds[interleaved.INDEPENDENT] / speeds[interleaved.ONE]).median()
 speedup = (speeds[interleaved.RANKS] / speeds[interleaved.ONE]).median()
+spread = pd.DataFrame({"lowest": speeds.min(), "highest": speeds.max()})
+label = "images per second: median, and range of the rounds"
+title = f"Two ranks: {speedup:.2f} times one process, of the {ceiling:.2f} that this machine has"
+plots.bars(speeds.median(), title, label, spread=spread)
+
+# %%
 share = (speeds[interleaved.RANKS] / speeds[interleaved.INDEPENDENT]).median()
 shares = speeds[interleaved.RANKS] / speeds[interleaved.INDEPENDENT]
 print(f"Two independent: {ceiling:.2f} x one process. Two ranks: {speedup:.2f} x.")
 print(f"In a round, two ranks reach {share:.0%} of what two independent processes reach ", end="")
 print(f"(the median; single rounds range from {shares.min():.0%} to {shares.max():.0%}).")
+seconds = turn_steps * batch / speeds[interleaved.ONE].median()
+print(f"A measurement lasted about {seconds:.2f} s.")
 if shares.min() < 1 < shares.max():
     print("In some rounds the ranks were faster, in others slower: no difference shown.")
 if share >= 1.05:
     print("Something else uses the cores, so don't trust these numbers: measure again later.")
 elif share <= 0.8:
-    print("Averaging costs much here: the batch is small, or something else uses the cores.")
+    print("Averaging is expensive here: the batch is small, or something else uses the cores.")
 guess.compare(ceiling=ceiling, speedup=speedup)
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 workshop.save_results(ceiling=ceiling, speedup=speedup, share=share)
 
 # %% [markdown]
-# Each factor is computed within a round, and then the median is taken. So a factor can differ from
-# the ratio of the bars above, and the share from the ratio of the two other factors. Look first at
-# the range of the share over the rounds. If it reaches from below 100% to above it, as on a busy
-# machine, this run can't tell which is faster, and the price of averaging is smaller than the
-# noise. If it is below 100% in every round, the ranks are slower, even where the black lines in the
-# picture, from the slowest round to the fastest, overlap. A round in which the ranks beat the
-# ceiling, or in which two processes are more than twice as fast as one, is noise of this kind:
-# something held up the slower side.
+# Each factor is the median over the rounds of that round's own ratio. Look first at the range of
+# the share. If it reaches from below 100% to above it, this run can't tell which is faster: the
+# cost of averaging is smaller than the noise of such short measurements. In a round in which the
+# ranks beat the ceiling, something slowed the other side down.
 #
 # On a quiet machine, judge Horovod by the share, not by the speed-up. If two independent processes
 # together are, say, only 1.6 times as fast as one, the machine is full, and no library is to blame.
-# What the share lacks to 100% is the price of averaging. You saw it in the Timeline: the messages
-# of each step, the wait for the slower rank, and the time before Horovod starts the all-reduce. The
-# messages and Horovod's cycle stay the same, however large the batch is. So averaging takes a
-# smaller part of a large step than of a small one. (To see that in a run of your own, set `batch`
-# to 64.)
+# The gap between the share and 100% is the cost of averaging: the messages of each step, the wait
+# for Horovod's next cycle, and the wait for the slower rank. The first two stay the same, however
+# large the batch is. So averaging takes a smaller part of a large step than of a small one. (To see
+# that in a run of your own, set `batch` to 64.)
 
 # %% [markdown]
 # ## One process, several devices
@@ -610,11 +648,12 @@ assert replicas["weights_sha256"].nunique() == 1, "The replicas differ: did they
 workshop.save_results(replicas=len(replicas))
 
 # %% [markdown]
-# Both replicas have the same hash: their weights are equal. By itself that proves nothing, as
-# above; but here the strategy gave each replica another part of every batch. Note the division by
-# `world_size` in `train_step`, here the number of replicas: `apply_gradients` *sums* over the
-# devices. Forget the division, and you train with twice the learning rate. MirroredStrategy works
-# on one machine only; for several TensorFlow has MultiWorkerMirroredStrategy (lesson 05).
+# Both replicas have the same hash: their weights are equal. As above, that proves averaging only if
+# they saw different images. This run doesn't show that; TensorFlow's documentation says that the
+# strategy divides each batch. Note the division by `world_size` in `train_step`, here the number of
+# replicas: `apply_gradients` *sums* over the devices. Forget the division, and you train with twice
+# the learning rate. MirroredStrategy works on one machine only; for several TensorFlow has
+# MultiWorkerMirroredStrategy (lesson 05).
 #
 # ## Four ways to run Horovod on SageMaker
 #
@@ -636,8 +675,8 @@ workshop.save_results(replicas=len(replicas))
 #
 # 1. *Diagnose a hang* (10 minutes, medium): find the rank at fault in the log of a run that
 #    stopped.
-# 2. *Warm up* (5 minutes, medium): the learning rate of a step.
-# 3. *Which step is missing?* (10 minutes, hard): find it from the evidence.
+# 2. *Warm up* (5 minutes, easy): the learning rate of a step.
+# 3. *Which step is missing?* (10 minutes, medium): find it from the evidence.
 
 # %% [markdown]
 # ## Check yourself
@@ -658,8 +697,8 @@ workshop.quiz("04")
 #
 # ## Clean up
 #
-# Every rank has ended, and the job too; the copies of the script are gone. The Timeline and the
-# model of this run are deleted when the notebook's process ends. A notebook instance on AWS costs
+# All ranks have exited, and the job has finished; the copies of the script are gone. The Timeline
+# and the model of this run are deleted when the notebook's process ends. A notebook instance costs
 # money until you stop it.
 #
 # ## Next

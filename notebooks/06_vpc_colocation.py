@@ -20,20 +20,23 @@
 # - say what a VPC does to a job, and what it doesn't do;
 # - show how the time of a step grows as the link between instances gets slower, and find the
 #   bandwidth below which a second instance makes a step slower;
-# - predict how long gradients travel, for one large instance or several small ones;
+# - predict how long gradients travel, for one large instance or several small ones, in one zone or
+#   in two;
 # - choose an instance by its bandwidth, in one zone, with or without EFA.
 #
 # **Before:** [lesson 02](02_collectives.ipynb): all-reduce, α and β.
 # [Lesson 05](05_horovod_on_training_instances.ipynb): instances x processes.
 #
 # **Time:** 40 minutes, and 25 for the exercises. Locally the jobs take about 3 of them; on AWS,
-# where each takes about 3 minutes, longer.
+# where each takes perhaps 5 minutes, longer.
 #
 # **Where it runs:** this machine (`target = "local"`) or AWS (`target = "aws"`), the same cells.
-# Only a local run can limit the bandwidth. On AWS each job gets what its instance type has.
+# Only a local run can limit the bandwidth. On AWS each job gets what its instance type has. Nobody
+# has run this lesson on AWS yet: what it says of AWS comes from AWS's documentation and its tools'
+# source.
 #
-# **Cost on AWS:** about 0.20 USD: four jobs of one or two `ml.c5.xlarge`, three of up to four
-# `ml.c5.2xlarge`, 3 minutes each (us-east-1, price list of 2026-09-27). At most 1.16 USD, whatever
+# **Cost on AWS:** about 0.34 USD: four jobs of one or two `ml.c5.xlarge`, three of up to four
+# `ml.c5.2xlarge`, 5 minutes each (us-east-1, price list of 2026-09-27). At most 1.16 USD, whatever
 # goes wrong. The network costs nothing. Locally the lesson is free.
 
 # %% [markdown]
@@ -53,8 +56,8 @@
 #
 # In tables and pictures, **filled** bars are measured on this machine. **Pale** bars with dashed
 # outlines were recorded on another machine; they appear only where the kernel can't limit
-# bandwidth. **Outlined** bars and black marks are computed. Other people's figures come with a link
-# and a date.
+# bandwidth. Black marks and grey dash-dotted lines are computed. Other people's figures come with a
+# link and a date.
 
 # %% tags=["parameters"]
 target = "local"
@@ -121,6 +124,12 @@ print(unshaped or "This machine can limit the bandwidth between instances.")
 # > VPC is a set of rules and addresses on top of the same cables. Lesson 05 runs the same job
 # > inside a VPC and outside. Run it on AWS to see whether the two differ there. A local run can't
 # > tell, because the kit's local endpoint connects both in the same way.
+# >
+# > One switch that teams with a VPC often need does slow training, says AWS:
+# > `encrypt_inter_container_traffic=True`
+# > ([AWS](https://docs.aws.amazon.com/sagemaker/latest/dg/train-encrypt.html), read on 2026-11-24).
+# > The security group must then also allow UDP port 500 and protocol 50 (ESP) between its members;
+# > a rule for all protocols does.
 #
 # What a VPC does determine is **where** instances are. A subnet belongs to one Availability Zone,
 # that is, one or more data centres close together, and a network card has to be in the zone of its
@@ -147,14 +156,15 @@ diagrams.vpc(names | {"zone": subnet["AvailabilityZone"]})
 # %% [markdown]
 # The picture is drawn with the names of the network that this run used. Two ways out of it are off,
 # because they cost money: *interface endpoints* lead to other services of AWS, a *NAT gateway*
-# leads to the internet. Here is what each part is for, and what happens without it. The second row
-# is the expensive one: there is no error at first, and you pay until `max_run` stops the job, or
-# until the launcher gives up after an hour. In the fourth, `boto3` waits some minutes for an answer
-# before it raises an error; a script that catches the error and tries again goes on waiting.
+# leads to the internet. Here is what each part is for, and what happens without it. A wrong
+# security group is the expensive case: there is no error at first, and you pay until `max_run`
+# stops the job, or until the launcher gives up after an hour. Without an interface endpoint,
+# `boto3` waits some minutes for an answer before it raises an error; a script that catches the
+# error and tries again goes on waiting.
 #
 # | part | what it is for | without it |
 # |---|---|---|
-# | **subnet**, in one zone | addresses | two zones: a longer way, billed by the GB |
+# | **subnet**, in one zone | addresses | two zones: a longer path, billed by the GB |
 # | **security group**, open to its own members | ranks reach each other | they wait, and you pay |
 # | S3 **gateway endpoint** | data in, model out | the download fails |
 # | **interface endpoints** (off here) | *your script* calls AWS, beyond S3 | it hangs for minutes |
@@ -171,8 +181,7 @@ diagrams.vpc(names | {"zone": subnet["AvailabilityZone"]})
 # on 2026-11-21. `workshop preflight` checks the subnet, its free addresses and the group's rules
 # before you pay. It doesn't check the VPC's endpoints and the NAT gateway.)
 #
-# People get the second row wrong most often. Below are the rules of this group. Which line lets
-# rank 0 reach rank 1 on another instance?
+# Below are the rules of this group. Which line lets rank 0 reach rank 1 on another instance?
 
 # %%
 rules = []
@@ -194,11 +203,15 @@ assert {rule["direction"] for rule in inside} == {"in", "out"}, "Ranks would not
 workshop.save_results(rules=rules, network=network)
 
 # %% [markdown]
-# The lines with *itself* do: one lets members in, the other lets them out. The third line,
-# 0.0.0.0/0, lets everything out to any address; AWS gives it to every new group. For ordinary
-# connections (TCP) that third line would do instead of the second. For EFA it wouldn't: EFA needs a
-# rule that names *the group itself*
-# ([aws-ofi-nccl#663](https://github.com/aws/aws-ofi-nccl/issues/663), read on 2026-11-21).
+# The lines with *itself* do: one lets members in, the other lets them out. The third line lets
+# connections to port 443 (HTTPS) out to any address: that is how an instance reaches S3. The
+# template says so; to a group without a rule for what goes out, AWS adds one that lets everything
+# out
+# ([AWS](https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-ec2-securitygroup.html),
+# read on 2026-11-24). For ordinary connections (TCP) that default would be enough in place of the
+# second line. For EFA it wouldn't: EFA needs a group that lets everything in from *the group
+# itself* and out to it ([AWS](https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/create-efa.html),
+# read on 2026-11-24).
 #
 # ## The cost, before it runs
 #
@@ -207,7 +220,7 @@ workshop.save_results(rules=rules, network=network)
 #
 # The table has the jobs of AWS. A local run has more of them: it limits the bandwidth, which AWS
 # doesn't offer, repeats the jobs on two instances for each limit, and compares two instance types
-# that you would pay more for. In each row, `instance_count` and the prices are the sums over that
+# that would cost more on AWS. In each row, `instance_count` and the prices are the sums over that
 # row's jobs.
 
 # %%
@@ -223,7 +236,7 @@ costs = workshop.cost_table(
             "jobs": jobs,
             "instance_type": kind,
             "instance_count": count * jobs,
-            "seconds": 180,
+            "seconds": 300,
         }
         for name, (kind, count, jobs) in planned.items()
     ),
@@ -233,7 +246,7 @@ costs
 
 # %%
 total, most = costs["USD"].sum(), costs["USD at most"].sum()
-print(f"These jobs: about {total:.2f} USD on AWS, at most {most:.2f} USD. Locally nothing.")
+print(f"These jobs: about {total:.2f} USD on AWS, at most {most:.2f} USD. Locally: free.")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 workshop.save_results(usd=total, usd_at_most=most)
@@ -262,19 +275,18 @@ print(between("200mbit"))
 # instances, whatever the algorithm, each instance has to send, and receive, at least as many bytes
 # as there are gradients.
 #
-# Open MPI gets one option more. Before it sends more than 64 KB to another instance in one message,
-# it asks the receiver, and waits for the answer. On a slow link that answer queues behind data, so
-# the two directions take turns. `btl_tcp_eager_limit` raises the 64 KB above the size of these
-# gradients, so that it needn't ask. (Measured for this course on the local endpoint at 50 Mbit/s,
-# on 2026-11-23 with Open MPI 5.0.11: an all-reduce of 1.1 MB takes 393 ms without the option and
-# 201 ms with it.)
+# Open MPI gets one option more. It sends a message of up to 64 KB at once (**eager**); before a
+# longer one it asks the receiver and waits for the answer (**rendezvous**). On a slow link that
+# answer queues behind data, so the two directions take turns. `btl_tcp_eager_limit` raises the 64
+# KB above the size of these gradients. (Measured for this course on the local endpoint at 50
+# Mbit/s, on 2026-11-23 with Open MPI 5.0.11: an all-reduce of 1.1 MB takes 393 ms without the
+# option and 201 ms with it.)
 #
 # **Predict.** The model has about 1.1 MB of gradients. A link of 200 Mbit/s carries 25 MB per
 # second. A single instance takes the whole batch and sends nothing. The bandwidths to try are in
 # `links`, under *Set up*. For the third question compare what the bytes take at each of them with
-# what the second instance can save: at most half of a step on one instance. Such a step takes 10 to
-# 60 ms on most machines. Even with no limit, averaging and waiting for the other rank take time. If
-# they take more than the second instance saves, it is slower from the start.
+# what the second instance can save: at most half of a step on one instance, which takes 10 to 60 ms
+# on most machines.
 
 # %%
 middle, never, always = tried[len(tried) // 2], "at none of them", "even with no limit"
@@ -337,16 +349,15 @@ for name, make in libraries.items():
 results = workshop.run_jobs(jobs, channels)
 
 # %% [markdown]
-# Each job timed every epoch by itself. The table has the median step and the range over the epochs.
-# A `highest` far above the median is an epoch that was disturbed, for example by other programs on
-# the same cores. Go by the median. If a median falls although the link gets slower, compare
-# `lowest`, the least disturbed epoch, instead. If that doesn't grow either, run the jobs again when
-# the machine is quieter.
+# Each job ran once and timed every epoch by itself. The table has the median step and the range
+# over the epochs. That range says how steady the job was, not how far another job would be off:
+# look for differences much larger than it. If a median falls although the link gets slower, run the
+# jobs again when the machine is quieter.
 
 
 # %%
 def steps_of(result) -> dict:
-    """Seconds of a step: the median of the epochs, the fastest and the slowest epoch."""
+    """Seconds of a step: the median of one job's epochs, the fastest and the slowest epoch."""
     epochs_ = result.table("epoch")["step_seconds"].dropna()
     seconds = {"step_seconds": epochs_.median(), "lowest": epochs_.min(), "highest": epochs_.max()}
     return {name: float(value) for name, value in seconds.items()}
@@ -359,13 +370,15 @@ narrowing = pd.DataFrame(
         for link in tried
     ]
 )
-alone = {name: steps_of(results[f"{name}, one"])["step_seconds"] for name in libraries}
+by_one = {name: steps_of(results[f"{name}, one"]) for name in libraries}
+alone = {name: one["step_seconds"] for name, one in by_one.items()}
 gradient_bytes = int(results["DDP, one"].table("start").iloc[0]["gradient_bytes"])
 ddp_ms = 1000 * narrowing[narrowing["name"] == "DDP"].set_index("link")["step_seconds"]
 answers = {"two": 1000 * alone["DDP"] / ddp_ms["wide"], "longer": ddp_ms[middle] - ddp_ms["wide"]}
 if kept:
     print(f"Without a limit, measured here:\n{narrowing.to_string()}\n\n{kept.caption}")
     narrowing, alone = pd.DataFrame(kept.results["narrowing"]), kept.results["alone"]
+    by_one = {name: {"lowest": one, "highest": one} for name, one in alone.items()}
     narrowing = narrowing.reindex(columns=["name", "link", "step_seconds", "lowest", "highest"])
 shown = narrowing.set_index(["name", "link"])[["lowest", "step_seconds", "highest"]] * 1000
 shown.rename(columns={"step_seconds": "median"}).round(1).add_suffix(f" (ms, {source})")
@@ -381,10 +394,10 @@ def first_slower(rows, one_instance) -> str:
 by_name = dict(tuple(narrowing.groupby("name", sort=False)))
 crossings = {name: first_slower(rows, alone[name]) for name, rows in by_name.items()}
 for name, rows in by_name.items():
-    free = rows[rows["link"] == "wide"].iloc[0]
-    worth = "faster" if free["highest"] < alone[name] else "slower"
-    if free["lowest"] <= alone[name] <= free["highest"]:
-        worth = "not clearly different"
+    free, one = rows[rows["link"] == "wide"].iloc[0], by_one[name]
+    worth = "faster" if free["highest"] < one["lowest"] else "not clearly different"
+    if free["lowest"] > one["highest"]:
+        worth = "slower"
     both_ms = (
         f"{1000 * alone[name]:.1f} ms on one instance, {1000 * free['step_seconds']:.1f} on two"
     )
@@ -392,16 +405,23 @@ for name, rows in by_name.items():
     print(f"    Two are slower than one (medians) first at: {crossings[name]}")
 answers["first"] = crossings["DDP"]
 
-# %% jupyter={"source_hidden": true} tags=["figure", "readme"]
+# %% jupyter={"source_hidden": true} tags=["figure"]
 order = list(narrowing["link"].unique())
 labels = ["no limit" if link == "wide" else f"{bandwidth.mbit(link):g}" for link in order]
-x, y = "bandwidth of each instance (Mbit/s), slower to the right", "milliseconds for a step"
-title = f"A step on two instances, as the link gets slower ({source}; bars: range of epochs)"
 ms_of_two = 1000 * narrowing.pivot(index="link", columns="name", values="step_seconds").loc[order]
+title = "A step on two instances, as the link gets slower"
+if len(order) > 2:
+    before, after = ms_of_two["DDP"].iloc[-2:]
+    title = f"{labels[-2]}, then {labels[-1]} Mbit/s: {after / before:.1f} times as long a DDP step"
+title += f" ({source}; bars: a job's epochs)"
 alt = f"{title}."
 for name, one in alone.items():
     at_each = ", ".join(f"{at}: {ms:.0f}" for at, ms in zip(labels, ms_of_two[name], strict=True))
     alt += f" {name}, ms on two instances: {at_each}; on one: {1000 * one:.0f}."
+on_link = [gradient_bytes * 8e-3 / bandwidth.mbit(link) for link in order[1:]]
+
+# %% jupyter={"source_hidden": true} tags=["figure", "readme"]
+x, y = "bandwidth of each instance (Mbit/s), slower to the right", "milliseconds for a step"
 with plots.canvas(title, x, y, size=(8.5, 4.2), alt=alt) as axes:
     for at, (name, rows) in enumerate(by_name.items()):
         rows = 1000 * rows.set_index("link").loc[order, ["step_seconds", "lowest", "highest"]]
@@ -414,6 +434,7 @@ with plots.canvas(title, x, y, size=(8.5, 4.2), alt=alt) as axes:
         look = {"color": plots.COLOURS[at], "linestyle": ["--", ":"][at]}
         axes.axhline(1000 * alone[name], label=f"{name}, one instance", **look)
     axes.axvline(0.5, color="grey", linewidth=0.8)
+    axes.plot(places[1:], on_link, color="grey", ls="-.", label="bytes / bandwidth (computed)")
     axes.set(yscale="log", xticks=range(len(order)), xticklabels=labels)
     axes.yaxis.get_major_locator().set_params(subs=(1, 2, 5))
     axes.yaxis.set(major_formatter="{x:g}", minor_formatter="")
@@ -437,63 +458,33 @@ assert all(one.nunique() == 1 for one in hashes.values()), "Two ranks did not tr
 # How to read the picture: left of the grey line nothing is limited, and two instances compute with
 # two cores where one has one. To the right, each tick halves the bandwidth. Where the step time
 # doubles from tick to tick, nearly all of it is sending, and a faster processor would help little.
-# The dashed or dotted line is one instance. Where a solid line is above the line of its colour, the
-# second instance makes training slower: you pay twice and wait longer. Left of the grey line two
-# instances would take half as long as one if all work were divided. What they take longer goes into
-# averaging, waiting, and work that each rank does in full, such as updating the weights. Compare
-# each library with itself only: one job computes with PyTorch, the other with TensorFlow, and that
-# alone makes a large difference.
-#
-# **Is any of the sending hidden behind computing?** DDP and Horovod can send the first gradients
-# while they still compute the last ones. If they hid nothing, a step would take its time without a
-# limit *plus* the bytes divided by the bandwidth. The table compares that sum with the measured
-# step. A negative number in its last column means that the step took even longer than the sum. If
-# it grows with the sending, the link carries fewer gradients per second than its nominal rate:
-# packets have headers, and pauses leave the link idle. If it doesn't, the ranks waited for each
-# other or for a core. A positive number isn't yet overlap with computing. The step without a limit
-# already has an all-reduce in it, with its copying and waiting, and part of that can also run while
-# bytes queue on the link. Computing can hide no more than the computing itself takes: compare with
-# half of the step on one instance.
-
-# %%
-limited = narrowing[narrowing["link"] != "wide"].set_index(["name", "link"])
-free = narrowing[narrowing["link"] == "wide"].set_index("name")["step_seconds"]
-on_link = [gradient_bytes * 8e-6 / bandwidth.mbit(link) for _, link in limited.index]
-added_up = limited.index.get_level_values("name").map(free) + on_link
-sums = pd.DataFrame({f"step ms ({source})": 1000 * limited["step_seconds"]})
-sums["sum ms (computed)"] = 1000 * added_up
-sums["sum minus step, ms"] = sums.iloc[:, 1] - sums.iloc[:, 0]
-less = (sums["sum minus step, ms"] > 0.1 * sums.iloc[:, 0]).sum()
-print(f"{less} of {len(sums)} steps are clearly faster than that sum (by more than 10 %)")
-for name in libraries:
-    print(f"{name}: half of the step on one instance is {1000 * alone[name] / 2:.1f} ms")
-sums.round(1)
-
-# %% [markdown]
-# This model leaves little to hide: nearly all of its bytes are in one tensor, the weights between
-# the hidden layer and what comes before it. A tensor is sent when its whole gradient is computed,
-# so while this one travels only the first layers' gradients are left to compute: a few
-# milliseconds, little beside what the bytes need on a slow link. Lesson 07 shows overlap on a model
-# with many layers.
+# The dashed or dotted line is one instance; the grey one below is what the bytes alone need. Where
+# a solid line is above the line of its colour, the second instance makes training slower: you pay
+# twice and wait longer. Left of the grey line two instances would take half as long as one if all
+# work were divided. The extra time goes into averaging, waiting, and work that each rank does in
+# full, such as updating the weights. Compare each library with itself only: one job computes with
+# PyTorch, the other with TensorFlow, and that alone makes a large difference. Neither can hide much
+# of the sending behind computing here: nine tenths of the bytes are in one tensor (lesson 07 has a
+# model with many layers).
 #
 # **At which bandwidth are one and two instances equally fast?** Where sending takes exactly as long
 # as the computing that the second instance saves. That saving is measured: it is the step on one
 # instance minus the step on two without a limit. If it is zero or less, there is no such bandwidth:
 # averaging and waiting cost more than the second instance saves, even without a limit. The saving
-# is a small difference of two measured times, so take the bandwidth as rough. Where the output
-# above says *not clearly different*, it means nothing.
+# is a small difference of two measured times, so take the bandwidth as rough.
 
 # %%
-for name in libraries:
-    saved = alone[name] - free[name]  # seconds
-    if saved > 0:
-        equal_mbit = gradient_bytes * 8e-6 / saved
+for name, rows in by_name.items():
+    free = rows[rows["link"] == "wide"].iloc[0]
+    saved = alone[name] - free["step_seconds"]  # seconds
+    if free["highest"] < by_one[name]["lowest"]:
+        equal_mbit = float(f"{gradient_bytes * 8e-6 / saved:.2g}")  # it is rough: two digits
         print(
             f"{name}: two instances save {1000 * saved:.1f} ms; {gradient_bytes / 1e6:.1f} MB "
-            f"take as long at {equal_mbit:.0f} Mbit/s (computed)"
+            f"take as long at about {equal_mbit:g} Mbit/s (computed)"
         )
     else:
-        print(f"{name}: two instances saved nothing in this run, even without a limit")
+        print(f"{name}: two instances were not clearly faster in this run, even without a limit")
 
 # %% [markdown]
 # You can move that point, or get one where there is none. With fewer bytes (a smaller model, half
@@ -511,21 +502,47 @@ for name in libraries:
 # the gradients, where N is the number of ranks in all. That is less than twice the gradients,
 # however many ranks there are. And the larger type has more bandwidth.
 #
-# The setting `by-type` gives each instance a thousandth of the bandwidth that AWS documents for its
-# type. The jobs' script, `measure_all_reduce.py`, times an all-reduce of 0.1 MB, small enough to
-# end soon. Only the ratio of their times matters here. These jobs run locally only: on AWS they
-# would need GPUs, and a quota for them.
+# This is the question of many texts: two `p2.xlarge` (1 GPU each) or two `p2.8xlarge` (8 each)? The
+# table answers it, and for two newer families, for 100 MB of gradients. (The figures of P2 are
+# those of an [AWS briefing of
+# 2017](https://speakerdeck.com/porcaro33/gpu-fpga-briefing-plus-march-plus-2017), within a
+# placement group, read on 2026-11-24.)
+
+# %%
+pairs = {
+    "p2.xlarge": (1, 1.25),
+    "p2.8xlarge": (8, 10),
+    "ml.p3.2xlarge": (1, bandwidth.network_performance("ml.p3.2xlarge").gbit),
+    "ml.p3.8xlarge": (4, bandwidth.network_performance("ml.p3.8xlarge").gbit),
+    "ml.g5.xlarge": (1, bandwidth.network_performance("ml.g5.xlarge").gbit),
+    "ml.g5.48xlarge": (8, bandwidth.network_performance("ml.g5.48xlarge").gbit),
+}
+sizes = pd.DataFrame(pairs, index=["GPUs", "Gbit/s"]).T
+sizes["Gbit/s per GPU"] = sizes["Gbit/s"] / sizes["GPUs"]
+ranks = 2 * sizes["GPUs"]
+sizes["two of them: ring, ms (computed)"] = 2 * (ranks - 1) / ranks * 100 * 8 / sizes["Gbit/s"]
+sizes["times as fast as the small one"] = 1.0
+for small, large in zip(sizes.index[::2], sizes.index[1::2], strict=True):
+    ring_ms = sizes["two of them: ring, ms (computed)"]
+    sizes.loc[large, "times as fast as the small one"] = ring_ms[small] / ring_ms[large]
+sizes.round(2)
+
+# %% [markdown]
+# With P2 and P3 the bandwidth per GPU is the same in both sizes. Then the all-reduce gains less
+# from the larger type than computing does, and communication matters more. With G5 it is the other
+# way round. So look at the Gbit/s per GPU, not at the size.
+#
+# A local run also measures the P3 pair. The setting `by-type` gives each instance a thousandth of
+# the bandwidth that AWS documents for its type, and `measure_all_reduce.py` times an all-reduce of
+# 0.1 MB: only the ratio matters. (On AWS these jobs would need GPUs, and a quota for them.)
 
 # %%
 types = {"ml.p3.2xlarge": 1, "ml.p3.8xlarge": 4}
-documented = {kind: bandwidth.network_performance(kind).gbit for kind in types}
-per_rank = {kind: documented[kind] / ranks for kind, ranks in types.items()}
 both = target == "local" and not kept  # where `by-type` works
 if both:
     guess = workshop.guess(
-        larger="How many times as fast is the all-reduce with two ml.p3.8xlarge?"
+        larger="How many times as fast is the measured all-reduce with two ml.p3.8xlarge?"
     )
-pd.DataFrame({"GPUs": types, "Gbit/s (AWS)": documented, "Gbit/s per GPU": per_rank})
 
 
 # %%
@@ -562,8 +579,8 @@ if len(by_type):
     ratio = by_type["ml.p3.2xlarge"] / by_type["ml.p3.8xlarge"]
     low, high = ratio.min(), ratio.max()
     print(f"two ml.p3.8xlarge: {ratio.median():.2f} times as fast ({low:.2f} to {high:.2f})")
-    ring = {kind: 2 * (2 * r - 1) / (2 * r) / documented[kind] for kind, r in types.items()}
-    print(f"by bytes and bandwidth: {ring['ml.p3.2xlarge'] / ring['ml.p3.8xlarge']:.2f} (computed)")
+    computed = sizes.loc["ml.p3.8xlarge", "times as fast as the small one"]
+    print(f"by bytes and bandwidth: {computed:.2f} (computed)")
 if both:
     guess.compare(larger=float(ratio.median()))
 else:
@@ -574,12 +591,9 @@ by_type.agg(["min", "median", "max"]).T.round(0).add_suffix(" ms (measured)") if
 workshop.save_results(by_type={kind: list(one / 1000) for kind, one in by_type.items()})
 
 # %% [markdown]
-# (On AWS, and where bandwidth can't be limited, there is no table.) The larger instances have four
-# times the bandwidth, and eight ranks in the ring send 2 · 7/8 times the gradients where two ranks
-# send 2 · 1/2. So the all-reduce gains less than four times, while computing gains four times: the
-# larger the instances, the more communication matters. (What is measured can be less than bytes and
-# bandwidth give: a ring of eight has 14 rounds where a ring of two has 2, and each round has its
-# own α.)
+# (On AWS, and where bandwidth can't be limited, there is no table.) What is measured can be less
+# than bytes and bandwidth give: a ring of eight has 14 rounds where a ring of two has 2, and each
+# round has its own α.
 #
 # **The same number of ranks.** Should eight ranks be close together? Eight ranks can be in one
 # instance of eight, or in four instances of two. In a ring, each rank sends nearly twice its
@@ -589,8 +603,9 @@ workshop.save_results(by_type={kind: list(one / 1000) for kind, one in by_type.i
 #
 # The jobs measure two algorithms: `gloo`, PyTorch's ring, and `two_tier`, the subject of lesson 07.
 # `two_tier` adds up gradients inside each instance before it sends anything. So it can only gain
-# where several ranks share an instance's link to others. On `1 x 8` there is no such link, and the
-# extra steps only cost time.
+# where several ranks share an instance's link to others. On `1 x 8` there is no such link: there it
+# is a ring, too, with the same bytes, but in chunks of 1 MB, and each chunk has rounds of its own,
+# each with its α.
 #
 # **Predict** the times of `gloo` for 8 MB at 200 Mbit/s. On several instances, start with the bytes
 # that a link has to carry, 2 · 7/8 times the gradients, and add something for α and for waiting. In
@@ -653,14 +668,15 @@ found_ms, computed_ms = (
     1000 * placed.pivot(index="placement", columns="algorithm", values=which).loc[order]
     for which in ("measured", "predicted")
 )
-title = f"All-reduce of {layout_megabytes} MB by {layout_ranks} ranks, {layout_link} links"
+mbit = f"{bandwidth.mbit(layout_link):g} Mbit/s"
+title = f"All-reduce of {layout_megabytes} MB by {layout_ranks} ranks, links of {mbit}"
 found_ms.index.name = "instances x ranks on each"
 plots.bars(found_ms, title, "milliseconds", bounds=computed_ms, source=source)
 ranges = placed.set_index(["placement", "algorithm"])[["lowest", "measured", "highest"]] * 1000
 ranges.rename(columns={"measured": "median"}).round(1).add_suffix(f" (ms, {source})")
 
 # %%
-flat, off = found_ms["gloo"], (placed["predicted"] / placed["measured"] - 1).abs().median()
+flat, errors = found_ms["gloo"], placed["predicted"] / placed["measured"] - 1
 across = flat.iloc[1:]
 if len(across):
     print(f"gloo on several instances: {across.min():.0f} to {across.max():.0f} ms")
@@ -670,73 +686,104 @@ for (layout, row), n in zip(found_ms.iterrows(), layout_instances, strict=False)
     if n > 1:
         by_bytes = f"by bytes {(layout_ranks - 1) / layout_ranks * n / (n - 1):.2f}"
     print(f"{layout}: two_tier is {gain:.2f} times as fast as gloo ({by_bytes})")
+    if found_ms.loc[layout].idxmin() != computed_ms.loc[layout].idxmin():
+        print(f"    The model takes {computed_ms.loc[layout].idxmin()} for the faster one: wrong.")
+print(f"The model's errors are between {errors.min():+.0%} and {errors.max():+.0%}.")
 guess.compare(**{f"layout_{count}": placed_here[name] for name, count in layouts.items()})
 
 # %% jupyter={"source_hidden": true} tags=["results"]
-workshop.save_results(placed=placed.to_dict("records"), off=float(off))
+workshop.save_results(placed=placed.to_dict("records"))
 
 # %% [markdown]
-# *By bytes* is computed: a link carries 2 (N - 1) / N times the gradients in a ring of all N ranks,
+# *By bytes*, computed: a link carries 2 (N - 1) / N times the gradients in a ring of all N ranks,
 # and 2 (n - 1) / n times in a ring of only the n instances. So by bytes two tiers gain most on few
-# instances with many ranks each. What is measured is less, and on a busy machine it can be a loss:
-# the steps inside an instance take time of their own, and in a local run all ranks compete for this
-# machine's few cores while they do them. Then a bar can be far beyond its black mark.
-#
-# Read 1 x 8 with even more care. Nothing crosses the network there, and in a local run eight ranks
-# compete for this machine's few cores. Those bars show cores, not links between GPUs, and the
-# model, which knows only messages, can be far off.
+# instances with many ranks each. The steps inside an instance take time of their own, and in a
+# local run all ranks compete for this machine's few cores while they do them. `1 x 8` shows cores
+# alone, not links between GPUs. The model knows only messages: trust its marks no more than the
+# errors say.
 #
 # ## The same question for large GPUs
 #
-# No laptop has eight A100s, but we can compute with published figures. Inside an instance, GPUs are
-# joined by **NVLink**, Nvidia's direct links between GPUs; between instances there is the network.
-# The model here leaves out α, the delay of each message, and assumes that an instance uses all of
-# its network, however few of its GPUs take part. That is too good for few GPUs: if each reaches
-# only its share, an eighth, the network takes eight times as long on `8 x 1`, four times on `4 x 2`
-# and twice on `2 x 4`. For `two_tier` it assumes that sending inside and between instances happens
-# at the same time, the best case (lesson 07). The gradients are those of a model with 350 million
-# parameters in float32, 1.4 GB. A GPU of p4d sends 300 GB/s over NVLink and receives as much at the
-# same time ([p4d](https://gist.github.com/shashankprasanna/10ebe6dc1ba1d8d93db17da4e2cc890e), read
-# on 2026-11-21), one of p5 450 ([nccl#1264](https://github.com/NVIDIA/nccl/issues/1264), read on
-# 2026-11-23).
+# No laptop has eight A100s, but other people's measurements are public. Inside an instance of p4d,
+# GPUs are joined by **NVLink**, Nvidia's direct links: each sends 300 GB/s over it and receives as
+# much ([p4d](https://gist.github.com/shashankprasanna/10ebe6dc1ba1d8d93db17da4e2cc890e), which adds
+# both directions, read on 2026-11-21). All eight share the network's 50 GB/s. The table has *full*
+# instances, since you pay for all GPUs. The computed columns are bytes over bandwidth, without α.
+# The measured one is a user's all-reduce of 1.07 GB by NCCL, Nvidia's library, over EFA
+# ([nccl#527](https://github.com/NVIDIA/nccl/issues/527), July 2022, read on 2026-11-24).
 
 # %%
-nvlink = {"ml.p4d.24xlarge": 300, "ml.p5.48xlarge": 450}  # GB/s in each direction
-gigabytes, rows = 1.4, []
-for kind, within in nvlink.items():
-    outside = bandwidth.network_performance(kind).gbit / 8  # GB/s of an instance's network
-    for n in (1, 2, 4, 8):
-        each = 8 // n  # GPUs of an instance
-        ring = 2 * 7 / 8 * gigabytes / (within if n == 1 else min(within, outside))
-        tiers_in, tiers_out = 2 * (each - 1) / each / within, 2 * (n - 1) / n / outside
-        rows.append(
-            (kind, f"{n} x {each}", 1000 * ring, 1000 * gigabytes * max(tiers_in, tiers_out))
-        )
-predictions = pd.DataFrame(rows, columns=["type", "placement", "ring", "two_tier"])
-predictions = predictions.set_index(["type", "placement"])
-title = "All-reduce of 1.4 GB by eight GPUs, p4d instances"
-p4d = predictions.loc["ml.p4d.24xlarge"].rename_axis("instances x GPUs used on each")
-plots.bars(p4d, title, "milliseconds", source="computed")
-predictions.round(1).add_suffix(" ms (computed)")
-
-# %%
-for kind in nvlink:
-    computed = predictions.loc[kind]
-    longer = computed["ring"]["2 x 4"] / computed["ring"]["1 x 8"]
-    gain = computed["ring"]["2 x 4"] / computed["two_tier"]["2 x 4"]
-    print(f"{kind}: a ring over two instances takes {longer:.1f} times as long as inside one;")
-    print(f"  over two instances, two tiers are {gain:.1f} times as fast as the ring")
+nvlink, gigabytes = 300, 1.073741824
+outside = bandwidth.network_performance("ml.p4d.24xlarge").gbit / 8  # GB/s of an instance
+measured_ms = {1: 8.14, 2: 35.2, 3: 64.8, 4: 70.3}  # nccl#527
+large = pd.DataFrame({"NCCL, ms (nccl#527)": measured_ms}).rename_axis("p4d instances")
+for n in large.index:
+    ring = 2 * (8 * n - 1) / (8 * n) * gigabytes / (nvlink if n == 1 else outside)
+    tiers_in, tiers_out = 2 * 7 / 8 * gigabytes / nvlink, 2 * (n - 1) / n * gigabytes / outside
+    large.loc[n, ["ring, ms (computed)", "two tiers, ms (computed)"]] = (
+        1000 * ring,
+        1000 * max(tiers_in, tiers_out),
+    )
+large.round(1)
 
 # %% [markdown]
-# So the link that needs longest for its bytes decides, and the others hardly matter. For a ring
-# that is the slowest link. **Fill an instance before you take a second one.** The rule matters most
-# where the network is much slower than NVLink, as with p4d. With p5 the network of a *whole
-# instance* is nearly as fast as NVLink of *one GPU*: there a ring loses little if all GPUs of each
-# instance take part, and the latency that the model leaves out counts more. (For p5 the model even
-# finds two tiers on `2 x 4` faster than the ring on `1 x 8`. It lets the tiers overlap perfectly
-# and has no latency, so don't read that as a gain.) In any case you pay for all GPUs of an
-# instance, used or not.
+# On two instances NCCL is *faster* than a ring can be. So it is no ring: on two instances NCCL
+# often prefers its **tree** for large messages, which adds up inside an instance first and sends
+# half as much over the network ([nccl#946](https://github.com/NVIDIA/nccl/issues/946),
+# [nccl#530](https://github.com/NVIDIA/nccl/issues/530)). Another user switched the tree off: 1 GB
+# over EFA on two instances took 134 ms with it and 268 ms as a ring
+# ([nccl-tests#22](https://github.com/NVIDIA/nccl-tests/issues/22); all read on 2026-11-24). So on
+# two instances most of what two tiers gain is in the product already. On three and four, that
+# user's NCCL was slower than both columns: what is published isn't always reached.
 #
+# **Fill an instance before you take a second one**: here one p4d is four times as fast as two.
+#
+# ## One zone or two?
+#
+# **Latency** is what a message takes before its first byte arrives: lesson 02's α. A ring
+# all-reduce of N ranks has 2 (N - 1) rounds, one after the other. If the ring crosses a border
+# between zones, every round waits for that crossing, whatever the bandwidth. AWS says that the
+# zones of a region are up to 100 km apart, with single-digit milliseconds between them
+# ([AWS](https://docs.aws.amazon.com/whitepapers/latest/aws-fault-isolation-boundaries/availability-zones.html),
+# read on 2026-11-24). One user's pings of 2014: 0.45 ms there and back within a zone, 1.3 and 2.1
+# ms to two others ([gist](https://gist.github.com/josephmisiti/10312241), read on 2026-11-24). Half
+# of that is one way. What do the rounds alone cost in *each* all-reduce?
+
+# %%
+one_way = {"one zone": 0.45 / 2, "two zones (1.3 ms)": 1.3 / 2, "two zones (2.1 ms)": 2.1 / 2}
+rounds = pd.DataFrame(
+    {n: {name: 2 * (n - 1) * ms for name, ms in one_way.items()} for n in (2, 8, 64)}
+)
+rounds.columns = [f"{n} ranks, ms (computed)" for n in rounds.columns]
+rounds.round(1)
+
+# %% [markdown]
+# With many ranks that can be more than a training step. (A tree has fewer rounds, about 2 log₂ N.)
+# A local run can delay packets, too, if its kernel has `netem`. The next jobs average 4 kB on two
+# instances with two ranks each, without a delay and with 1 ms each way.
+
+# %%
+added, late = None, "On AWS nobody sets the delay." if target == "aws" else unshaped
+if not late:
+    tiny = {"algorithms": "gloo", "bytes": 4000, "link-bytes": "8,8000", "blocks": 3}
+    zones = {"two zones": "1gbit 1ms", "one zone": "1gbit"}
+    far = workshop.run_jobs({"two zones": measuring(2, 2, link=zones["two zones"], settings=tiny)})
+    late = " ".join(line.text for line in far["two zones"].matching("links are not delayed"))
+if not late:
+    far |= workshop.run_jobs({"one zone": measuring(2, 2, link=zones["one zone"], settings=tiny)})
+    took = {
+        name: 1000 * pd.Series(found.table("all_reduce").iloc[0]["seconds"]).median()
+        for name, found in far.items()
+    }
+    added = took["two zones"] - took["one zone"]
+    print(f"An all-reduce of 4 ranks takes {added:.1f} ms longer (measured); 2 (N - 1) α is 6 ms.")
+else:
+    print(f"Not measured here. {late}")
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+workshop.save_results(latency_added=added, not_delayed=late)
+
+# %% [markdown]
 # ## Choose by bandwidth
 #
 # This is what AWS documents for the types of this course (the fields `baselineBandwidthInGbps` and
@@ -776,18 +823,21 @@ choose
 # others depend on the instance type and the software: a VPC doesn't improve them, but a wrong one
 # can keep EFA from working.
 #
-# - **One zone.** Between zones the way is longer, and each GB is billed.
+# - **One zone.** Traffic between zones travels farther, and each GB is billed.
 # - **One connection can't fill a fast link.** A single TCP connection gets at most 5 Gbit/s, or 10
 #   inside a *cluster placement group*
 #   ([EC2](https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-network-bandwidth.html),
-#   read on 2026-11-21). SageMaker places a job's instances itself; you can't name a group. Several
-#   connections at once help: NCCL's `NCCL_SOCKET_NTHREADS`, or EFA.
+#   read on 2026-11-21; with ENA Express, which SageMaker doesn't let you set, up to 25). SageMaker
+#   places a job's instances itself; you can't name a group. Several connections at once help: NCCL
+#   opens several by itself on AWS
+#   ([NVIDIA](https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html)), and EFA does
+#   more.
 # - **EFA**, the Elastic Fabric Adapter, lets ranks bypass the kernel and send over many paths. Few
-#   types have it, mostly the largest sizes of their families: see the table's column. It works only
-#   within one zone ([AWS](https://docs.aws.amazon.com/parallelcluster/latest/ug/efa-v3.html), read
-#   on 2026-11-21), and only if the group lets its members through in both directions.
+#   types have it, mostly the largest sizes of their families: see the table's column. Its traffic
+#   stays within one zone ([AWS](https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa.html), read
+#   on 2026-11-24), and it works only if the group lets its members through in both directions.
 #
-# Before you plan with p4d or p5, ask for a quota. It is 0 until you do, and an answer takes days.
+# Before you plan with p4d or p5, request a quota first: the default is 0 and approval takes days.
 #
 # > Measure a link more than once. Where your instances are in the data centre differs from job to
 # > job, and so do the times.
@@ -818,9 +868,11 @@ workshop.quiz("06")
 # - A VPC decides who reaches whom. One subnet puts all instances into one zone, and that can help.
 # - The security group must let its own members in and out on every port. If it doesn't, nothing
 #   fails at first: the ranks wait, and you pay.
-# - A step is computing and sending. Below a certain bandwidth more instances make it slower. That
-#   bandwidth follows from your bytes and your computing, so measure both.
-# - Usually fill an instance before you take the next one: links inside an instance are the fastest.
+# - A step is computing and **exposed communication**, the part that nothing hides. Below a certain
+#   bandwidth more instances make it slower. That bandwidth follows from your bytes and your
+#   computing, so measure both.
+# - Between zones each round of a ring waits longer: 2 (N - 1) α in each all-reduce.
+# - Usually fill an instance before you take the next one: intra-node links are the fastest.
 # - Choose by sustained Gbit/s, not by "up to".
 
 # %% [markdown]

@@ -17,29 +17,33 @@ REASONS = {
 
 @exercise("04.1")
 def diagnose(answer) -> str:
-    """Logs of 3 to 5 ranks; each rank is at fault once in each way."""
+    """Logs of 3 to 5 ranks, and of 12; each rank is at fault once in each way."""
     random.seed(1)
-    for size in (3, 4, 5):
+    calls = ("allreduce", "broadcast")  # in which the others wait, and which they never make
+    logs = 0
+    for size in (3, 4, 5, 12):
         for rank in reversed(range(size)):
             for reason in REASONS:
-                _check_diagnosis(answer, _log(size, rank, reason), rank, reason)
-    return "You found the rank at fault in 36 logs. The others are only waiting for it."
+                call, other = calls if rank % 2 else calls[::-1]
+                log = _log(size, rank, reason, call, other)
+                _check_diagnosis(answer, log, rank, reason)
+                logs += 1
+    return f"You found the rank at fault in {logs} logs. The others are only waiting for it."
 
 
-def _log(size: int, at_fault: int, reason: str) -> list[str]:
+def _log(size: int, at_fault: int, reason: str, call: str, other: str) -> list[str]:
     """What the ranks print until they hang in step 4; each rank's lines in order, else mixed."""
     by_rank = []
     for rank in range(size):
         lines = [
-            f"rank {rank}: step {step} allreduce {what}"
+            f"rank {rank}: step {step} {call} {what}"
             for step in (1, 2, 3)
             for what in ("begins", "ends")
         ]
-        end = "step 4 allreduce begins"
+        end = f"step 4 {call} begins"
         if rank == at_fault:
-            end = {"stuck": None, "other call": "step 4 broadcast begins", "left early": "done"}[
-                reason
-            ]
+            ends = {"stuck": None, "other call": f"step 4 {other} begins", "left early": "done"}
+            end = ends[reason]
         by_rank.append([*lines, *([f"rank {rank}: {end}"] if end else [])])
     log: list[str] = []
     while any(by_rank):

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+from numbers import Integral
+
 import pandas as pd
 
+from workshop.account.prices import GRACE_SECONDS
 from workshop.lesson.check import Wrong, exercise
 
 
 @exercise("05.1")
 def most_instances(answer) -> str:
-    """Several budgets, against the bill of a job that hangs until max_run."""
+    """Several budgets, against the bill of a job that hangs until it has been stopped."""
     for budget, price, max_run in (
         (1.0, 0.204, 900),
         (0.25, 0.204, 3600),
@@ -18,11 +22,11 @@ def most_instances(answer) -> str:
         (0.05, 0.204, 900),
         (0.01, 0.204, 900),
     ):
-        at_most = price * max_run / 3600
+        at_most = price * (max_run + GRACE_SECONDS) / 3600
         right = int(budget / at_most)
         asked = f"most_instances({budget}, {price}, {max_run})"
         got = answer(budget, price, max_run)
-        if isinstance(got, bool) or not isinstance(got, int):
+        if isinstance(got, bool) or not isinstance(got, Integral):
             raise Wrong(f"{asked} gave {got!r}: instances are whole numbers. Return an int.")
         if got == right:
             continue
@@ -31,10 +35,15 @@ def most_instances(answer) -> str:
             raise Wrong(f"{asked} gave 1: {bill}, more than the budget. Then the answer is 0.")
         if got == int(budget / price) and max_run != 3600:
             raise Wrong(f"{asked} gave {got}: the price is for an hour, the job has {max_run} s.")
+        if got == int(budget / (price * max_run / 3600)):
+            raise Wrong(
+                f"{asked} gave {got}: {bill}, more than the budget of {budget}. After max_run a "
+                f"job may take {GRACE_SECONDS} s to stop, and they are billed."
+            )
         if got > right:
             raise Wrong(f"{asked} gave {got}: {bill}, more than the budget of {budget}.")
         raise Wrong(f"{asked} gave {got}: {bill}, and {right} still fit the budget of {budget}.")
-    return "max_run turns a price per hour into a bill that can't be exceeded."
+    return "max_run and the time to stop turn a price per hour into a bill that can't be exceeded."
 
 
 @exercise("05.2")
@@ -45,7 +54,7 @@ def distribution_for(answer) -> str:
         _check_launcher(found)
         _check_keys(found["mpi"])
         _check_values(found["mpi"], slots)
-    return "Horovod, a process in every slot, and an option that every mpirun understands."
+    return "Horovod, a process in every slot, and an option that Open MPI's mpirun understands."
 
 
 def _check_launcher(found) -> None:
@@ -91,8 +100,17 @@ def _check_values(inner: dict, slots: int) -> None:
             "--NCCL_DEBUG isn't an option of mpirun: only SageMaker's toolkit knows it. "
             "-x NAME=VALUE sets a variable on every rank, anywhere."
         )
-    if words != ["-x", "NCCL_DEBUG=INFO"]:
-        raise Wrong(f"custom_mpi_options is {' '.join(words)!r}; set the variable with -x.")
+    if ("-x", "NCCL_DEBUG=INFO") in pairwise(words):
+        return
+    if '"' in inner["custom_mpi_options"] or "'" in inner["custom_mpi_options"]:
+        raise Wrong(
+            f"custom_mpi_options is {inner['custom_mpi_options']!r}. SageMaker's toolkit only "
+            "splits it at spaces: no shell removes your quotation marks, so leave them out."
+        )
+    raise Wrong(
+        f"custom_mpi_options is {' '.join(words)!r}, and lacks -x NCCL_DEBUG=INFO: two words, "
+        "and no space around the equals sign."
+    )
 
 
 # name -> (instances, samples/s, USD per hour, overhead s)

@@ -17,6 +17,7 @@ def prepare(answer) -> str:
         [[1.0, -2.5], [3.0, 0.5]],
         [[70_000.0, 1.0], [60_000.0, 3.0]],
         [[100_000.0], [-100_000.0], [40.0], [0.0]],
+        [[800_000.0], *[[16.0]] * 15],  # infinite, too, where only a root of 16 divides it
     ):
         world_size, asked = len(by_rank), f"With the gradients {by_rank} on {len(by_rank)} ranks, "
         sent = [_prepared(answer, gradients, world_size) for gradients in by_rank]
@@ -44,7 +45,10 @@ def _prepared(answer, gradients: list[float], world_size: int) -> torch.Tensor:
     if not isinstance(found, torch.Tensor):
         raise Wrong(f"You returned {found!r}: return the tensor that this rank sends.")
     if found.dtype != torch.float16:
-        raise Wrong(f"You returned {found.dtype}: that isn't float16, as 16 bits were asked for.")
+        why = " It has 16 bits, too, but only 8 of them are for precision." * (
+            found.dtype == torch.bfloat16
+        )
+        raise Wrong(f"You returned {found.dtype}, and float16 was asked for.{why}")
     if given.tolist() != gradients:
         raise Wrong(
             f"Your function changed the gradients that it was given, from {gradients} to "
@@ -87,9 +91,12 @@ def two_tier(answer) -> str:
     """On four real ranks, taken as two instances with two ranks each, and as one of four."""
     with start_ranks(4) as ranks:
         for length, each in ((12, 2), (1000, 2), (8, 4)):
-            for rank, found in enumerate(_on_ranks(ranks, answer, length, each)):
-                _check(found, rank, length, each)
-    return "The whole sum on every rank, and only one part of it went across."
+            found = _on_ranks(ranks, answer, length, each)
+            for rank, one in enumerate(found):
+                _check(one, rank, length, each)
+            for first in range(0, len(found), each):
+                _check_link(found[first : first + each], first // each, length)
+    return "The whole sum on every rank, and over each instance's link only one sum went."
 
 
 def _on_ranks(ranks, answer, length: int, each: int) -> list[dict]:
@@ -114,14 +121,21 @@ def _check(found: dict, rank: int, length: int, each: int) -> None:
     right = [1000.0 + 4 * number for number in range(length)]
     if found["values"] != right:
         raise Wrong(f"{at} returned {_what(found['values'], right, rank, each)}")
-    for name, where, numbers in found["calls"]:
+    for name, where, _ in found["calls"]:
         if where == "all":
             raise Wrong(f"{at} called dist.{name} without a group: that is a flat one, of all.")
-        if where == "across" and numbers > length // each:
-            raise Wrong(
-                f"{at} gave dist.{name} {numbers} of {length} numbers to send across. The sum is "
-                f"right, but {length // each} are enough: reduce-scatter inside first."
-            )
+
+
+def _check_link(members: list[dict], instance: int, length: int) -> None:
+    """Whether an instance's ranks together gave their `across` groups no more than one sum."""
+    calls = [call for one in members for call in one["calls"]]
+    crossing = sum(numbers for _, where, numbers in calls if where == "across")
+    if crossing > length:
+        raise Wrong(
+            f"{4 // len(members)} instances with {len(members)} ranks, {length} numbers: the "
+            f"ranks of instance {instance} gave their groups across {crossing} numbers in all. "
+            f"The sum is right, but {length} are enough: reduce-scatter inside first."
+        )
 
 
 def _what(values: list, right: list, rank: int, each: int) -> str:

@@ -68,7 +68,7 @@ def diagnose(log):
 workshop.check("04.1", diagnose)
 
 # %% [markdown]
-# ## Exercise 04.2 · Warm up (5 minutes, medium)
+# ## Exercise 04.2 · Warm up (5 minutes, easy)
 #
 # `single` is the learning rate that suits one rank. `size` ranks, each with a batch as large as
 # before, need `single * size`, but not at once. Return the learning rate of a step, counted from
@@ -96,7 +96,7 @@ def learning_rate(step, single, size, warmup_steps):
 workshop.check("04.2", learning_rate)
 
 # %% [markdown]
-# ## Exercise 04.3 · Which step is missing? (10 minutes, hard)
+# ## Exercise 04.3 · Which step is missing? (10 minutes, medium)
 #
 # You are shown the evidence of a run: one dictionary for each rank, with hashes under the
 # keys `weights_after_first_step`, `weights_at_end` and `images_seen`. The script does every step of

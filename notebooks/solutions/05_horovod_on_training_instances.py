@@ -14,7 +14,7 @@
 # %% [markdown]
 # # 05 · Exercises: Horovod on training instances
 #
-# Three exercises: easy, medium and hard. None of them starts a job.
+# Three exercises, one easy and two medium. None of them starts a job.
 
 # %%
 import pandas as pd
@@ -24,14 +24,14 @@ import workshop
 # %% [markdown]
 # ## Exercise 05.1 · A configuration for a budget (5 minutes, easy)
 #
-# You have `budget` USD for one job. An instance costs `usd_per_hour`, billed by the second, and
-# `max_run` is the number of seconds after which SageMaker stops the job. Return the largest number
-# of instances that can't cost more than the budget, **whatever goes wrong**. If even one instance
-# could cost more, return 0.
+# You have `budget` USD for one job. An instance costs `usd_per_hour`, billed by the second.
+# SageMaker stops the job after `max_run` seconds, and stopping may take 120 more: the lesson's
+# *USD at most* counts both. Return the largest number of instances that can't cost more than the
+# budget, **whatever goes wrong**. If even one instance could cost more, return 0.
 #
 # <details><summary>Hint</summary>
-# What does one instance cost if the job hangs until it is stopped? How often does that fit into the
-# budget? Rounding up would spend more than you have.
+# What does one instance cost if the job hangs and then takes as long as it may to stop? How often
+# does that fit into the budget? Rounding up would spend more than you have.
 # </details>
 
 
@@ -39,7 +39,7 @@ import workshop
 def most_instances(budget, usd_per_hour, max_run):
     """The largest instance_count whose bill stays within the budget. max_run: seconds."""
     # BEGIN SOLUTION
-    at_most = usd_per_hour * max_run / 3600  # USD, of one instance that hangs to the end
+    at_most = usd_per_hour * (max_run + 120) / 3600  # USD, of one instance that hangs to the end
     return int(budget / at_most)
     # END SOLUTION
 
@@ -51,7 +51,8 @@ workshop.check("05.1", most_instances)
 # ## Exercise 05.2 · Six mistakes in one dictionary (10 minutes, medium)
 #
 # Someone put this together from posts on the web, for an instance with `slots` places for
-# processes. The SDK accepts it silently, and the job completes. It is wrong in six places:
+# processes. The SDK accepts it silently, and the job completes. It has six faults (the last one
+# works on SageMaker, but nowhere else):
 #
 # ```python
 # {
@@ -64,7 +65,7 @@ workshop.check("05.1", most_instances)
 # ```
 #
 # Write a function that returns what was meant: Horovod, a process in every slot, and the variable
-# `NCCL_DEBUG` set to `INFO` on every rank, in the form that every `mpirun` understands.
+# `NCCL_DEBUG` set to `INFO` on every rank, in the form that Open MPI's `mpirun` understands.
 #
 # <details><summary>Hint</summary>
 # The lesson's own `distribution` has all three keys, correctly spelled. For the option, look at how
@@ -90,7 +91,7 @@ def distribution_for(slots):
 workshop.check("05.2", distribution_for)
 
 # %% [markdown]
-# ## Exercise 05.3 · The cheapest that is ready in time (15 minutes, hard)
+# ## Exercise 05.3 · The cheapest that is ready in time (15 minutes, medium)
 #
 # You have measured some configurations, and you have to train on `samples` samples within
 # `deadline` seconds. Which is the cheapest configuration that meets the deadline?

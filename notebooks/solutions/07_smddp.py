@@ -25,7 +25,7 @@ import workshop
 # %% [markdown]
 # ## Exercise 07.1 · Half the bytes, no infinity (6 minutes, easy)
 #
-# You want to average gradients over `world_size` ranks, with 16 bits for each number. Every rank
+# You want to average gradients over `world_size` ranks, as `torch.float16`. Every rank
 # prepares its float32 gradients with your function. An all-reduce then *adds up* what all ranks
 # prepared, in 16 bits, and nothing is done after that.
 #
@@ -42,7 +42,7 @@ import workshop
 
 # %% tags=["answer"]
 def prepare(gradients, world_size):
-    """What this rank sends: 16-bit numbers whose sum over all ranks is the mean. A new tensor."""
+    """What this rank sends: float16, whose sum over all ranks is the mean. A new tensor."""
     # BEGIN SOLUTION
     return (gradients / world_size).to(torch.float16)
     # END SOLUTION
@@ -54,9 +54,9 @@ workshop.check("07.1", prepare)
 # %% [markdown]
 # ## Exercise 07.2 · What two tiers can gain (8 minutes, medium)
 #
-# Assume that the link between instances is the only bottleneck. At most how many times as fast as
-# a ring in rank order can a two-tier all-reduce be? Write it as a function of the number of
-# instances and the number of ranks on each.
+# Assume that the link between instances is the only bottleneck, and that both algorithms use it
+# equally well. How many times as fast as a ring in rank order is a two-tier all-reduce? Write it as
+# a function of the number of instances and the number of ranks on each.
 #
 # With N ranks in all, a ring sends 2 (N - 1) / N times the bytes over each instance's link. With
 # I instances, two tiers send 2 (I - 1) / I times the bytes. A single instance has no such link:
@@ -69,7 +69,7 @@ workshop.check("07.1", prepare)
 
 # %% tags=["answer"]
 def most_gain(instances, ranks_each):
-    """How many times as fast as a flat ring two tiers are, at most."""
+    """How many times as fast as a flat ring two tiers are, by bytes."""
     # BEGIN SOLUTION
     if instances == 1:
         return 1.0
@@ -90,8 +90,8 @@ workshop.check("07.2", most_gain)
 #
 # `tensor` is a vector whose length is a multiple of the number of ranks on an instance. `inside` is
 # the group of all ranks on this rank's instance. `across` is the group of the ranks with the same
-# local_rank, one per instance. Return the sum over **all** ranks, on every rank, and send no more
-# across than necessary.
+# local_rank, one per instance. Return the sum over **all** ranks, on every rank, and let the ranks
+# of an instance together send no more across than necessary.
 #
 # Use `dist.reduce_scatter(mine, parts, group=…)`, `dist.all_reduce(mine, group=…)` and
 # `dist.all_gather(parts, mine, group=…)`. `mine` is one part, `parts` a list with one part for each

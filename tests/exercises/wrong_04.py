@@ -39,6 +39,22 @@ def looks_for_the_fewest_lines(log):
     return rank, reason_of(last_events(log)[rank])
 
 
+def reads_one_digit(log):
+    """Right up to ten ranks."""
+    last = {line[5]: line.split(": ")[1] for line in log}
+    events = list(last.values())
+    rank = next(rank for rank in last if events.count(last[rank]) == 1)
+    return int(rank), reason_of(last[rank])
+
+
+def takes_broadcast_for_the_fault(log):
+    """Never compares ranks."""
+    last = last_events(log)
+    for rank, event in last.items():
+        if event.endswith("ends") or event == "done" or "broadcast" in event:
+            return rank, reason_of(event)
+
+
 def at_fault(log):
     last = last_events(log)
     events = list(last.values())
@@ -89,6 +105,8 @@ WRONG = {
         (blames_who_printed_first, "waits in the call in which most ranks wait"),
         (trusts_rank_0, "it is rank 0. It waits in the call in which most"),
         (looks_for_the_fewest_lines, "waits in the call in which most ranks wait"),
+        (reads_one_digit, "rank 11|StopIteration"),
+        (takes_broadcast_for_the_fault, "waits in the call in which most ranks wait"),
         (lambda log: (at_fault(log), "stuck"), "you said 'stuck'. Its last line begins a call"),
         (lambda log: (at_fault(log), "other call"), "you said 'other call'. .* in its own code"),
         (lambda log: (f"rank {at_fault(log)}", "stuck"), "there is no such rank"),

@@ -2,25 +2,31 @@
 
 import math
 
+import numpy as np
+
 
 def hourly(budget, usd_per_hour, max_run):
     return int(budget / usd_per_hour)
 
 
+def fits(budget, usd_per_hour, max_run):
+    return budget / (usd_per_hour * (max_run + 120) / 3600)
+
+
+def stopping_forgotten(budget, usd_per_hour, max_run):
+    return int(budget / (usd_per_hour * max_run / 3600))
+
+
 def rounded_up(budget, usd_per_hour, max_run):
-    return math.ceil(budget / (usd_per_hour * max_run / 3600))
+    return math.ceil(fits(budget, usd_per_hour, max_run))
 
 
 def at_least_one(budget, usd_per_hour, max_run):
-    return max(1, int(budget / (usd_per_hour * max_run / 3600)))
-
-
-def a_fraction(budget, usd_per_hour, max_run):
-    return budget / (usd_per_hour * max_run / 3600)
+    return max(1, int(fits(budget, usd_per_hour, max_run)))
 
 
 def one_too_few(budget, usd_per_hour, max_run):
-    return max(0, int(budget / (usd_per_hour * max_run / 3600)) - 1)
+    return max(0, int(fits(budget, usd_per_hour, max_run)) - 1)
 
 
 def mpi(slots, **other):
@@ -48,6 +54,10 @@ def misspelled(slots):
 
 def toolkits_flag(slots):
     return mpi(slots, custom_mpi_options="--NCCL_DEBUG=INFO")
+
+
+def quoted(slots):
+    return mpi(slots, custom_mpi_options='-x "NCCL_DEBUG=INFO"')
 
 
 def always_two(slots):
@@ -95,12 +105,17 @@ def first_of_equals(table, samples, deadline):
     return usd.idxmin() if len(usd) else None
 
 
+RIGHT = {
+    "05.1": [lambda *asked: np.int64(fits(*asked))],
+    "05.2": [lambda slots: mpi(slots, custom_mpi_options="--verbose -x NCCL_DEBUG=INFO")],
+}
 WRONG = {
     "05.1": [
         (hourly, "the price is for an hour"),
         (rounded_up, "more than the budget of"),
         (at_least_one, "Then the answer is 0"),
-        (a_fraction, "whole numbers"),
+        (fits, "whole numbers"),
+        (stopping_forgotten, "may take 120 s to stop"),
         (one_too_few, "still fit the budget"),
     ],
     "05.2": [
@@ -108,6 +123,7 @@ WRONG = {
         (one_slot_idle, "at most the number of slots"),
         (misspelled, "silently ignores it"),
         (toolkits_flag, "only SageMaker's toolkit knows it"),
+        (quoted, "leave them out"),
         (always_two, "use every slot"),
         (nothing_set, "is missing"),
     ],

@@ -25,6 +25,11 @@ def in_place(gradients, world_size):
     return gradients.to(torch.float16)
 
 
+def divided_by_the_root_twice(gradients, world_size):
+    """Averages as the right one does, and overflows sooner."""
+    return (gradients / world_size**0.5).to(torch.float16) / world_size**0.5
+
+
 def divided_by_two(gradients, world_size):
     return (gradients / 2).to(torch.float16)
 
@@ -74,12 +79,24 @@ def nothing_returned(tensor, inside, across):
     dist.all_reduce(tensor, group=inside)
 
 
+def by_leaders(tensor, inside, across):
+    """One rank of each instance sends for all: as many bytes over the instance's link."""
+    first = dist.get_global_rank(inside, 0)
+    dist.reduce(tensor, first, group=inside)
+    if dist.get_rank() == first:
+        dist.all_reduce(tensor, group=across)
+    dist.broadcast(tensor, first, group=inside)
+    return tensor
+
+
+RIGHT = {"07.3": [by_leaders]}
 WRONG = {
     "07.1": [
         (converted_first, "Divide before you convert"),
         (not_divided, "who divides"),
-        (in_32_bits, "float32: that isn't float16"),
-        (brain_float, "bfloat16: that isn't float16"),
+        (in_32_bits, "float32, and float16 was asked for"),
+        (brain_float, "bfloat16, and float16 was asked for. It has 16 bits, too"),
+        (divided_by_the_root_twice, "infinite before the sum"),
         (in_place, "belong to DDP"),
         (divided_by_two, "the mean is"),
     ],

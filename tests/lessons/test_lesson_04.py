@@ -38,6 +38,7 @@ def test_lesson_04(lesson_run):
         assert found["places_from"] == "horovod"
         assert found["phases"][0] == "negotiate" and "all-reduce" in found["phases"]
         assert all(ms > 0 for ms in found["phase_ms"])
+        assert found["tuned"] >= 4, "HOROVOD_AUTOTUNE_LOG has a row for each trial"
     else:
         assert found["phases"] == ["all-reduce"]
         assert "Horovod is missing here" in run.printed

@@ -27,8 +27,6 @@ def check_the_table(found):
         # Both are rounded; the batch is 256.
         assert row["samples/s"] == pytest.approx(256 / row["step ms"] * 1000, rel=0.05)
     assert found["loss_spread"] < 0.001
-    assert set(found["alone"]) == {"Horovod", "MultiWorker"} and min(found["alone"].values()) > 0
-    assert found["overhead"] > 0
     assert 0 < found["share_of_steps"] < 1
 
 
@@ -48,7 +46,7 @@ def test_lesson_05(lesson_run):
     assert '"algo-1:8890"' in found["tf_config"] and '"index": 1' in found["tf_config"]
     assert found["vpc_config"]["Subnets"][0].startswith("subnet-")
     assert found["vpc_config"]["SecurityGroupIds"][0].startswith("sg-")
-    assert found["usd"] == pytest.approx(10 * 180 / 3600 * 0.204, rel=0.5)  # prices move
+    assert found["usd"] == pytest.approx(10 * 300 / 3600 * 0.204, rel=0.5)  # prices move
     assert found["usd"] < found["usd_at_most"] < 1
     assert found["misspelled_option_sent"] is False
     assert found["parameter_server_starts_mpi"] is False

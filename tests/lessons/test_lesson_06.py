@@ -12,11 +12,16 @@ def test_lesson_06(lesson_run):
     assert found["network"]["subnets"][0].startswith("subnet-")
     inside = [rule for rule in found["rules"] if rule["with"] == "itself"]
     assert {rule["direction"] for rule in inside} == {"in", "out"}
+    others = [rule for rule in found["rules"] if rule not in inside]
+    assert others == [{"direction": "out", "ports": "443 to 443", "with": "0.0.0.0/0"}]
     check_the_narrowing(found)
     check_the_layouts(found)
     # Over the links go 2 x 1/2 of 100 kB at 2.5 Mbit/s, or 2 x 7/8 at 10.
     small, large = found["by_type"]["ml.p3.2xlarge"], found["by_type"]["ml.p3.8xlarge"]
     assert min(small) > 0.9 * 0.1 * 8 / 2.5 and min(large) > 0.9 * 0.175 * 8 / 10
+    # 2 (N - 1) rounds of four ranks, 1 ms each, where this kernel can delay packets.
+    added, why = found["latency_added"], found["not_delayed"]
+    assert why if added is None else added > 5
     assert 0 < found["usd"] < found["usd_at_most"] < 3
     assert "network: deleted" in run.printed.replace("workshop-tests-", "")
 

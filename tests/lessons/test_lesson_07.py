@@ -20,7 +20,8 @@ def test_lesson_07(lesson_run):
         assert medians[algorithm] > 0.9 * part * 4e6 * 8 / 200e6, algorithm
     # They were measured alternately. A quiet machine shows 1.4 and 2; half is no day's work.
     assert found["gain"] > 0.7 and found["loss"] > 1
-    assert found["off"] >= 0
+    assert set(found["off"]) == set(medians) and all(one > -1 for one in found["off"].values())
+    assert 0 < found["most_hidden"] <= 1
     assert set(found["steps"]) == KINDS
     assert found["mean_gradients"]["torch's fp16_compress_hook"] == "inf"
     check_the_overlap(found["overlap"])

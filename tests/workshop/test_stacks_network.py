@@ -165,3 +165,12 @@ def test_a_wrong_parameter_is_refused_before_anything_is_made(wrong, told):
         up("wrong", **wrong)
     (row,) = stacks.status(stacks_harness.session("wrong"), ("network",))
     assert row.state == stacks.NOT_THERE
+
+
+def test_the_network_without_a_stack_leads_to_s3_after_a_stack_is_gone(ec2):
+    """An endpoint that was deleted is listed for a while, with the seat's tags."""
+    session, _ = up("gone")
+    stacks.delete(session, say=lambda _: None)
+    (subnet,) = ec2.describe_subnets(SubnetIds=vpc.network(session)["subnets"])["Subnets"]
+    mine = [{"Name": "vpc-id", "Values": [subnet["VpcId"]]}]
+    assert ec2.describe_vpc_endpoints(Filters=mine)["VpcEndpoints"]

@@ -67,11 +67,12 @@ def of_stack(session, serving: bool = False) -> dict[str, list[str]] | None:
 
 
 def _found(describe, session, many: str, name: str) -> str:
-    """The id of what this seat has already; empty if nothing."""
+    """The id of what this seat has already; empty if nothing. What was deleted may be listed."""
     filters = [
         {"Name": f"tag:{tag['Key']}", "Values": [tag["Value"]]} for tag in tags(session.seat)
     ]
-    return next((one[name] for one in describe(Filters=filters)[many]), "")
+    found = describe(Filters=filters)[many]
+    return next((one[name] for one in found if one.get("State") != "deleted"), "")
 
 
 def _tagged(session, kind: str) -> list[dict]:
