@@ -23,6 +23,8 @@ from workshop.cli import main
 from workshop.jobs.job_preview import preview, preview_session
 from workshop.jobs.lesson_jobs import JOBS, lesson_jobs, lesson_parameters
 
+# SageMaker Debugger takes no new customers since 2026-07-30, and the SDK adds it by itself.
+DEBUGGER = {"DebugHookConfig", "DebugRuleConfigurations", "ProfilerRuleConfigurations"}
 TIME = re.compile(r"\d{4}(?:-\d\d){5}-(?:[0-9a-f]{8}|\d{3})")  # of a job's name
 
 
@@ -54,6 +56,8 @@ def test_the_requests_of_a_lesson_are_valid_and_say_what_the_list_says(lesson):
         report = ParamValidator().validate(request, shape)
         assert not report.has_errors(), f"{job.name}: {report.generate_report()}"
         check_as_the_service("CreateTrainingJob", request)  # lengths, patterns, enumerations
+        assert not DEBUGGER & set(request), job.name
+        assert request["ProfilerConfig"] == {"DisableProfiler": True}, job.name
         found = preflight.check(preflight.of(built.estimator, job.name))
         assert preflight.all_ok(found), [finding for finding in found if finding.ok is False]
 
