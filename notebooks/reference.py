@@ -707,11 +707,15 @@ request = {
 answer = client.create_training_job(**request)
 
 # %% [markdown]
-# Version 3 has no option for SMDDP. It needs none: `torchrun` starts the ranks, and the script
-# names the backend. This job was not run, because only AWS's images have the library.
-
-# %%
-show_v3("smddp")
+# This job was not run, because only AWS's images have the library.
+#
+# **Version 3 has no launcher for SMDDP, so use version 2.** SMDDP's all-reduce needs the launcher
+# of `smdistributed` (or `pytorchddp`), which runs `mpirun`; under `torchrun` DDP would use NCCL's
+# ([AWS](https://docs.aws.amazon.com/sagemaker/latest/dg/data-parallel-framework-estimator.html)).
+# Version 3 has `Torchrun` and `MPI` only
+# ([distributed.py](https://github.com/aws/sagemaker-python-sdk/blob/master/sagemaker-train/src/sagemaker/train/distributed.py)),
+# and its `MPI` starts a plain `mpirun`, without `smddprun` and the variables for EFA that version
+# 2's toolkit adds (both read on 2026-11-24).
 
 # %% [markdown]
 # ## MultiWorkerMirroredStrategy (TensorFlow)
@@ -1053,8 +1057,9 @@ def compare(one, other):
 
 recorded = json.loads((APPENDIX / "sdk_v3" / "requests.json").read_text())
 prefix = f"workshop-{seat}-"
-v2 = {way: requests[prefix + way.replace("_", "-")] for way in recorded["requests"]}
-plain = {way: requests[f"{prefix}{way.replace('_', '-')}-boto3"] for way in recorded["requests"]}
+ways = [*recorded["requests"], "smddp"]  # which version 3 does not have
+v2 = {way: requests[prefix + way.replace("_", "-")] for way in ways}
+plain = {way: requests[f"{prefix}{way.replace('_', '-')}-boto3"] for way in ways}
 print(f"v3: sagemaker {recorded['sagemaker']}, recorded on {recorded['date']} by `make sdk-v3`")
 
 # %% [markdown]
@@ -1077,7 +1082,7 @@ pd.DataFrame(rows, index=["only v2", "only boto3", "another value"]).T
 # test, but their fields differ.
 
 # %%
-from_v3 = {way: compare(recorded["requests"][way], plain[way]) for way in plain}
+from_v3 = {way: compare(request, plain[way]) for way, request in recorded["requests"].items()}
 
 
 def short(paths):

@@ -82,7 +82,7 @@ bucket, role = outputs["BucketName"], outputs["TrainingRoleArn"]
 # | a job | `TensorFlow(...)`, `PyTorch(...)`, `.fit()` | `ModelTrainer(...)`, `.train()` |
 # | torchrun | `{"torch_distributed": …}` | `Torchrun(process_count_per_node=n)` |
 # | mpirun, Horovod | `{"mpi": {"processes_per_host": n}}` | `MPI(process_count_per_node=n)` |
-# | SMDDP | `{"smdistributed": …}` | no key: `MPI(...)`, and `backend="smddp"` in the script |
+# | SMDDP | `{"smdistributed": …}` | nothing |
 # | parameter servers | `{"parameter_server": …}` | nothing |
 # | MultiWorkerMirrored | `{"multi_worker_mirrored_strategy": …}` | nothing |
 #
@@ -94,8 +94,11 @@ print(ways)
 assert ways == ["MPI", "Torchrun"], "This version knows other ways: the table above is too old."
 
 # %% [markdown]
-# What is lost can be rebuilt by hand: a job may run any `command`, which then writes `TF_CONFIG`
-# and starts the servers. Version 2 does that for you, so it is the one this course teaches.
+# Parameter servers and MultiWorkerMirrored can be rebuilt by hand: a job may run any `command`,
+# which then writes `TF_CONFIG` and starts the servers. SMDDP can't: its all-reduce needs version
+# 2's launcher, which sets up `mpirun` for it; under torchrun you would measure NCCL
+# ([AWS](https://docs.aws.amazon.com/sagemaker/latest/dg/data-parallel-framework-estimator.html),
+# read 2026-11-24). Version 2 does all of it for you, so it is the one this course teaches.
 #
 # ## DDP on two instances
 #
@@ -258,7 +261,7 @@ for name, job in jobs.items():
 #
 # - Version 2 ends on 2027-07-05; version 3 is where development goes on.
 # - Version 3 sends its own drivers with the job, and needs no toolkit in the image.
-# - torchrun has a class. Parameter servers and MultiWorkerMirrored have none; SMDDP has no key.
+# - torchrun and mpirun have a class. Parameter servers, MultiWorkerMirrored and SMDDP have none.
 # - Your scripts need not change: they read the same `SM_*` variables and arguments.
 #
 # ## Clean up

@@ -5,8 +5,13 @@ import json
 import re
 
 import pytest
+from sagemaker.estimator import EstimatorBase
+from sagemaker.pytorch import PyTorch
+from sagemaker.tensorflow import TensorFlow
 
+from workshop.account import preflight
 from workshop.course.lessons import chosen
+from workshop.jobs.job_preview import preview_session
 from workshop.launch.horovod import horovod_status
 from workshop.paths import APPENDIX, NOTEBOOKS, SCRIPTS
 
@@ -22,6 +27,8 @@ ONLY_V2 = {
     "HyperParameters.sagemaker_region",
     "ProfilerConfig.DisableProfiler",
 }
+# SageMaker Debugger takes no new customers since 2026-07-30, and version 2 adds it by itself.
+DEBUGGER = {"DebugHookConfig", "DebugRuleConfigurations", "ProfilerRuleConfigurations"}
 # What version 3 sends besides: its command, and scripts and drivers as channels.
 ONLY_V3 = ("AlgorithmSpecification.Container", "InputDataConfig.code", "InputDataConfig.sm_drivers")
 
@@ -71,6 +78,50 @@ def test_every_script_of_a_recipe_exists(recipes):
         assert f'entry_point="{script}"' in SOURCE.read_text(), name
 
 
+def estimators():
+    """The estimators of the reference, built from its own cells."""
+    session = preview_session("aws", region="us-east-1")
+    values = {"sagemaker_session": session.sagemaker_session, "role": session.role, "epochs": 2}
+    values |= {"bucket": session.bucket, "seat": "me", "source_dir": str(SCRIPTS / "train")}
+    values |= {"tags": [], "image": "image", "PyTorch": PyTorch, "TensorFlow": TensorFlow}
+    found = re.findall(r"^(estimator = .*?^\))$", SOURCE.read_text(), re.MULTILINE | re.DOTALL)
+    for text in found:
+        exec(text, values)
+        EstimatorBase.fit.__wrapped__(values["estimator"], wait=False)
+        yield values["estimator"], session.requests[-1]
+
+
+def test_no_job_asks_for_debugger_and_preflight_has_no_objection(clean_aws):
+    built = list(estimators())
+    assert len(built) == len(RECORDED["requests"]) + 1  # SMDDP, which version 3 does not have
+    for estimator, request in built:
+        assert request["ProfilerConfig"] == {"DisableProfiler": True}, estimator.entry_point
+        assert not DEBUGGER & set(request), estimator.entry_point
+        found = preflight.check(preflight.of(estimator))
+        assert preflight.all_ok(found), [one for one in found if one.ok is False]
+        assert "debugger" not in {one.what for one in found}
+    for name, request in RECORDED["requests"].items():  # of version 3, which adds neither
+        assert not (DEBUGGER | {"ProfilerConfig"}) & set(request), name
+
+
+def test_preflight_has_no_objection_to_a_recipe_of_version_3(recipes):
+    launchers = {"Torchrun(": "torch_distributed", "MPI(": "mpi"}
+    for name, text in recipes.items():
+        (script,) = set(re.findall(r"\b(train_\w+\.py)", text))
+        resources = RECORDED["requests"][name]["ResourceConfig"]
+        job = preflight.JobConfiguration(
+            framework="tensorflow" if "_tf" in script else "pytorch",
+            instance_type=resources["InstanceType"],
+            instance_count=resources["InstanceCount"],
+            distribution={
+                key: {"enabled": True} for start, key in launchers.items() if start in text
+            },
+            image_uri="image",
+            script=(SCRIPTS / "train" / script).read_text(),
+        )
+        assert preflight.all_ok(found := preflight.check(job)), (name, found)
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(1500)
 def test_reference(lesson_run):
@@ -82,7 +133,8 @@ def test_reference(lesson_run):
         (v2,), (boto3,) = found[way]["v2"], found[way]["boto3"]
         assert v2 == boto3 and re.fullmatch("[0-9a-f]{64}", v2), way
     assert found["ddp_ranks"] == [2, 2]
-    assert set(found["from_v2"]) == set(found["from_v3"]) == set(RECORDED["requests"])
+    assert set(found["from_v2"]) == {*RECORDED["requests"], "smddp"}
+    assert set(found["from_v3"]) == set(RECORDED["requests"])
     for way, (only_v2, only_boto3, differ) in found["from_v2"].items():
         assert set(only_v2) <= ONLY_V2, way
         assert only_boto3 == [], way
