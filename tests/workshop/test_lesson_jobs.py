@@ -66,6 +66,7 @@ def test_parameters_are_those_of_the_lesson_or_given():
     assert lesson_parameters("05")["epochs"] == 12
     one, *_, last = lesson_jobs("5", {"instance_count": 3})
     assert (one.instance_count, last.name) == (3, "3 x 1 MultiWorker, run 2")
+    assert {job.max_run for job in lesson_jobs("10", {"max_run": 90})} == {90}
     assert lesson_jobs("02") == [], "lesson 02 runs beside the notebook"
 
 
