@@ -10,8 +10,11 @@ from sagemaker.pytorch import PyTorch
 from sagemaker.tensorflow import TensorFlow
 
 from workshop.account import preflight
+from workshop.account.prices import cost
 from workshop.course.lessons import chosen
 from workshop.jobs.job_preview import preview_session
+from workshop.jobs.lesson_jobs import PLANNED_SECONDS
+from workshop.jobs.seat import template_parameters
 from workshop.launch.horovod import horovod_status
 from workshop.paths import APPENDIX, NOTEBOOKS, SCRIPTS
 
@@ -120,6 +123,17 @@ def test_preflight_has_no_objection_to_a_recipe_of_version_3(recipes):
             script=(SCRIPTS / "train" / script).read_text(),
         )
         assert preflight.all_ok(found := preflight.check(job)), (name, found)
+
+
+def test_the_appendix_names_its_cost_and_takes_what_a_seat_may():
+    text = RECIPES.with_name("sdk_v3.py").read_text()
+    counts = [int(one) for one in re.findall(r"instance_count=(\d+)", text)]
+    ways = re.findall(r"^    recipes\.(\w+): ", text, re.MULTILINE)
+    counts += [RECORDED["requests"][way]["ResourceConfig"]["InstanceCount"] for way in ways]
+    usd = cost("ml.c5.xlarge", sum(counts), PLANNED_SECONDS).usd
+    assert f"about {usd:.2f} USD: {'five' if len(counts) == 5 else counts} jobs" in text
+    assert set(re.findall(r"\bml\.\w+\.\w+", text)) == {"ml.c5.xlarge"}
+    assert "ml.c5.xlarge" in template_parameters("roles")["InstanceTypes"]["Default"].split(",")
 
 
 @pytest.mark.slow
