@@ -30,7 +30,7 @@ from workshop.account.prices import (
     idle_price,
     price_table,
 )
-from workshop.account.quotas import at_once
+from workshop.account.quotas import needed
 from workshop.course import exercises
 from workshop.course.lessons import lessons, number
 from workshop.jobs.lesson_jobs import PLANNED_SECONDS, lesson_jobs
@@ -196,10 +196,10 @@ def timetables() -> str:
 
 
 def quotas() -> str:
-    """How many instances of each type are needed at once, by a seat and by a room."""
-    rows = ["| type | one seat, at once | 10 seats | 20 seats |", "|---|---|---|---|"]
+    """What each quota must be, for a seat and for a room."""
+    rows = ["| quota | one seat | 10 seats | 20 seats |", "|---|---|---|---|"]
     rows += [
-        f"| `{kind}` | {count} | {10 * count} | {20 * count} |" for kind, count in at_once().items()
+        f"| `{name}` | {count} | {10 * count} | {20 * count} |" for name, count in needed(1).items()
     ]
     return "\n".join(rows)
 
