@@ -1105,7 +1105,7 @@ for way in plain:
 for way, (_, less, differ) in from_v3.items():
     own = [path for path in less if not path.startswith("HyperParameters.")]
     assert not own and not differ, f"{way}: version 3 sends another {own + differ}"
-workshop.save_results(from_v2=from_v2, from_v3=from_v3)
+workshop.save_results(from_v2={way: from_v2[way] for way in from_v3}, from_v3=from_v3)
 
 # %% [markdown]
 # ## Traps of version 3

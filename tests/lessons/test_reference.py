@@ -147,8 +147,7 @@ def test_reference(lesson_run):
         (v2,), (boto3,) = found[way]["v2"], found[way]["boto3"]
         assert v2 == boto3 and re.fullmatch("[0-9a-f]{64}", v2), way
     assert found["ddp_ranks"] == [2, 2]
-    assert set(found["from_v2"]) == {*RECORDED["requests"], "smddp"}
-    assert set(found["from_v3"]) == set(RECORDED["requests"])
+    assert set(found["from_v2"]) == set(found["from_v3"]) == set(RECORDED["requests"])
     for way, (only_v2, only_boto3, differ) in found["from_v2"].items():
         assert set(only_v2) <= ONLY_V2, way
         assert only_boto3 == [], way
