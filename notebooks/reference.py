@@ -723,11 +723,15 @@ request = {
 answer = client.create_training_job(**request)
 
 # %% [markdown]
-# Version 3 has no option for SMDDP. It needs none: `torchrun` starts the ranks, and the script
-# names the backend. This job was not run, because only AWS's images have the library.
-
-# %%
-show_v3("smddp")
+# This job was not run, because only AWS's images have the library.
+#
+# **Version 3 has no launcher for SMDDP, so use version 2.** SMDDP's all-reduce needs the launcher
+# of `smdistributed` (or `pytorchddp`), which runs `mpirun`; under `torchrun` DDP would use NCCL's
+# ([AWS](https://docs.aws.amazon.com/sagemaker/latest/dg/data-parallel-framework-estimator.html)).
+# Version 3 has `Torchrun` and `MPI` only
+# ([distributed.py](https://github.com/aws/sagemaker-python-sdk/blob/master/sagemaker-train/src/sagemaker/train/distributed.py)),
+# and its `MPI` starts a plain `mpirun`, without `smddprun` and the variables for EFA that version
+# 2's toolkit adds (both read on 2026-11-24).
 
 # %% [markdown]
 # ## MultiWorkerMirroredStrategy (TensorFlow)
@@ -1095,7 +1099,7 @@ requests[f"workshop-{seat}-channels"]["InputDataConfig"][0]
 # **An image of your own.** Any estimator takes `image_uri`; `Estimator` needs nothing else about
 # the framework. In the image must be Python, your framework, and the package `sagemaker-training`,
 # which starts the script; for `mpi` also Open MPI and sshd. A recipe is in
-# [containers/horovod](../containers/horovod/Dockerfile).
+# [cloudformation/image](../cloudformation/image/Dockerfile).
 
 # %%
 from sagemaker.estimator import Estimator
@@ -1211,8 +1215,9 @@ def compare(one, other):
 
 recorded = json.loads((APPENDIX / "sdk_v3" / "requests.json").read_text())
 prefix = f"workshop-{seat}-"
-v2 = {way: requests[prefix + way.replace("_", "-")] for way in recorded["requests"]}
-plain = {way: requests[f"{prefix}{way.replace('_', '-')}-boto3"] for way in recorded["requests"]}
+ways = [*recorded["requests"], "smddp"]  # which version 3 does not have
+v2 = {way: requests[prefix + way.replace("_", "-")] for way in ways}
+plain = {way: requests[f"{prefix}{way.replace('_', '-')}-boto3"] for way in ways}
 print(f"v3: sagemaker {recorded['sagemaker']}, recorded on {recorded['date']} by `make sdk-v3`")
 
 # %% [markdown]
@@ -1235,7 +1240,7 @@ pd.DataFrame(rows, index=["only v2", "only boto3", "another value"]).T
 # test, but their fields differ.
 
 # %%
-from_v3 = {way: compare(recorded["requests"][way], plain[way]) for way in plain}
+from_v3 = {way: compare(request, plain[way]) for way, request in recorded["requests"].items()}
 
 
 def short(paths):
@@ -1258,7 +1263,7 @@ for way in plain:
 for way, (_, less, differ) in from_v3.items():
     own = [path for path in less if not path.startswith("HyperParameters.")]
     assert not own and not differ, f"{way}: version 3 sends another {own + differ}"
-workshop.save_results(from_v2=from_v2, from_v3=from_v3)
+workshop.save_results(from_v2={way: from_v2[way] for way in from_v3}, from_v3=from_v3)
 
 # %% [markdown]
 # ## Traps of version 3

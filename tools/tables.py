@@ -1,13 +1,14 @@
 """The instructor's pages. `python -m tools.sync` writes them.
 
-guide.md is written by hand, but for what is between two marks:
+guide.md and first_run_on_aws.md are written by hand, but for what is between two marks:
 
     <!-- made: timetables -->
     ...
     <!-- end -->
 
-It is made from plan.toml, the lessons' own minutes and jobs, and the price table. quiz_answers.md
-is made whole, from notebooks/quiz/
+It is made from plan.toml, the lessons' own minutes and jobs, and the price table. In a line,
+<!-- jobs of 05 06 --> has what the jobs of these lessons cost. quiz_answers.md is made whole, from
+notebooks/quiz/
 """
 
 from __future__ import annotations
@@ -23,23 +24,26 @@ from typing import Any, NamedTuple
 
 from tools import exercises
 from workshop.account.prices import (
+    GB,
     GRACE_SECONDS,
     HOURS_PER_MONTH,
     cost,
     idle_price,
     price_table,
 )
-from workshop.account.quotas import at_once
+from workshop.account.quotas import needed
 from workshop.course.lessons import lessons, number
 from workshop.jobs.lesson_jobs import PLANNED_SECONDS, lesson_jobs
+from workshop.jobs.seat import template_parameters
 from workshop.lesson import quiz
 from workshop.paths import NOTEBOOKS, TEACHING
 
 PLAN = Path(__file__).with_name("plan.toml")
 TITLE = re.compile(r"^# # (\d\d · .*)$", re.MULTILINE)
 TIME = re.compile(r"\*\*Time:\*\* (\d+) minutes")
-GUIDE = TEACHING / "guide.md"
+PAGES = (TEACHING / "guide.md", TEACHING / "first_run_on_aws.md")
 ANSWERS = TEACHING / "quiz_answers.md"
+JOBS_OF = re.compile(r"(<!-- jobs of ([\d ]+) -->).*?(<!-- end -->)")
 MADE = re.compile(r"(<!-- made: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 ANSWERS_TOP = """# Answers to the quizzes
 
@@ -129,25 +133,31 @@ def pages() -> dict[Path, str]:
 
     Raises BadPlan for a mark or a plan that nothing can be made from, BadQuiz.
     """
-    return {GUIDE: filled(GUIDE.read_text(encoding="utf-8")), ANSWERS: quiz_answers()}
+    made = {path: filled(path.read_text(encoding="utf-8")) for path in PAGES}
+    return made | {ANSWERS: quiz_answers()}
 
 
 def filled(text: str) -> str:
-    """A guide's text with each made part made anew. Raises BadPlan for an unknown mark."""
+    """A page's text with each made part made anew. Raises BadPlan for an unknown mark."""
     makers = {
         "timetables": timetables,
         "quotas": quotas,
         "costs": timetable_costs,
         "lesson_costs": lesson_costs,
+        "class_costs": class_costs,
         "idle_costs": idle_costs,
     }
 
     def made(match: re.Match) -> str:
         if match[2] not in makers:
-            raise BadPlan(f"guide.md wants {match[2]!r} made; known: {', '.join(makers)}.")
+            raise BadPlan(f"A page wants {match[2]!r} made; known: {', '.join(makers)}.")
         return f"{match[1]}\n{makers[match[2]]()}\n\n{match[3]}"
 
-    return MADE.sub(made, text)
+    def jobs(match: re.Match) -> str:
+        bill = seat(match[2].split())
+        return f"{match[1]}about {bill.usd:.2f} USD, at most {bill.most:.2f}{match[3]}"
+
+    return JOBS_OF.sub(jobs, MADE.sub(made, text))
 
 
 def quiz_answers() -> str:
@@ -185,10 +195,10 @@ def timetables() -> str:
 
 
 def quotas() -> str:
-    """How many instances of each type are needed at once, by a seat and by a room."""
-    rows = ["| type | one seat, at once | 10 seats | 20 seats |", "|---|---|---|---|"]
+    """What each quota must be, for a seat and for a room."""
+    rows = ["| quota | one seat | 10 seats | 20 seats |", "|---|---|---|---|"]
     rows += [
-        f"| `{kind}` | {count} | {10 * count} | {20 * count} |" for kind, count in at_once().items()
+        f"| `{name}` | {count} | {10 * count} | {20 * count} |" for name, count in needed(1).items()
     ]
     return "\n".join(rows)
 
@@ -248,6 +258,32 @@ def lesson_costs() -> str:
     count = f"{whole.jobs} jobs, {whole.instances} instances"
     rows.append(f"| **all** | {count} | | {whole.usd:.2f} | {whole.most:.2f} |")
     return "\n".join([*rows, "", _dated()])
+
+
+def class_costs() -> str:
+    """What a seat and 20 of them cost in two days on AWS, with a notebook instance each."""
+    notebook = template_parameters("notebook")
+    kind, disk = notebook["InstanceType"]["Default"], notebook["VolumeSizeInGB"]["Default"]
+    jobs, serving = seat(planned()[-1].lessons), "ml.m5.large"
+    hosted = idle_price(f"endpoint {serving}").usd / 2
+    transforms = 2 * cost(serving, 1, PLANNED_SECONDS).usd
+    week = idle_price("notebook-volume").per_month(disk * GB) * 7 / (365 / 12)
+    rows = [
+        ("the lessons' jobs, once", jobs.usd),
+        (
+            f"lesson 08's endpoint for half an hour, two transforms (`{serving}`)",
+            hosted + transforms,
+        ),
+        (
+            f"a notebook instance `{kind}`, two days of 8 hours",
+            16 * idle_price(f"notebook {kind}").usd,
+        ),
+        (f"its disk of {disk} GB, a week until it is deleted", week),
+    ]
+    rows.append(("**together**", sum(usd for _, usd in rows)))
+    rows.append(("the jobs at most instead of once", jobs.most))
+    lines = ["| two days, every lesson | USD a seat | 20 seats |", "|---|---|---|"]
+    return "\n".join([*lines, *(f"| {what} | {usd:.2f} | {20 * usd:.0f} |" for what, usd in rows)])
 
 
 def _dated() -> str:

@@ -8,7 +8,7 @@ Usage: build_and_push.sh [--seat NAME] [--region REGION] [--gpu] [--dry-run]
 
 Builds Horovod 0.28.1 on AWS's TensorFlow 2.18.0 training image, and pushes it to the repository
 workshop-SEAT-horovod of your account, which is made if it is missing. Needs docker, the AWS CLI
-and credentials. Run it on x86-64.
+(version 2) and credentials. Run it on x86-64.
 
   --seat NAME      whose image it is (default: me)
   --region REGION  default: what AWS_REGION, AWS_DEFAULT_REGION or `aws configure` say

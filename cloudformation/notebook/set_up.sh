@@ -30,7 +30,8 @@ make_environment() {
 
 # Lessons 04 to 06 want it; without it they go on with a stand-in, and say so.
 build_horovod() {
-  "$conda" install --yes --quiet --prefix "$environment" --channel conda-forge gxx make &&
+  "$conda" install --yes --quiet --prefix "$environment" --override-channels --channel conda-forge \
+    gxx make &&
     cd "$kit" && PATH="$environment/bin:$PATH" "$environment/bin/python" -m tools.setup \
     --horovod-here && touch "$environment/.horovod"
 }

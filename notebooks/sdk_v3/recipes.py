@@ -4,7 +4,8 @@
 
 writes requests.json beside it: the CreateTrainingJob request of each recipe, as version 3 makes it
 and botocore accepts it. Nothing is sent. Each function is a recipe, whole: give it your role,
-bucket, image, folder of scripts and session, and call `.train()` on what it returns.
+bucket, image, folder of scripts and session, and call `.train()` on what it returns. SMDDP is not
+among them: version 3 has nothing that starts it, so it takes version 2.
 """
 
 import datetime
@@ -110,27 +111,6 @@ def fsdp(role, bucket, image, source_dir, session):
         stopping_condition=StoppingCondition(max_runtime_in_seconds=1800),
         tags=[Tag(key="workshop", value="data-parallel"), Tag(key="seat", value="me")],
         base_job_name="workshop-me-fsdp",
-        training_image=image,
-        role=role,
-        sagemaker_session=session,
-    )
-
-
-def smddp(role, bucket, image, source_dir, session):
-    """SMDDP: version 3 has no key; torchrun, and the script's own backend."""
-    return ModelTrainer(
-        source_code=SourceCode(source_dir=source_dir, entry_script="train_torch_smddp.py"),
-        distributed=Torchrun(),
-        compute=Compute(instance_type="ml.p4d.24xlarge", instance_count=2, volume_size_in_gb=30),
-        hyperparameters={"epochs": 2},
-        input_data_config=[
-            InputData(channel_name="training", data_source=f"s3://{bucket}/data/digits/training"),
-            InputData(channel_name="test", data_source=f"s3://{bucket}/data/digits/test"),
-        ],
-        output_data_config=OutputDataConfig(s3_output_path=f"s3://{bucket}/jobs"),
-        stopping_condition=StoppingCondition(max_runtime_in_seconds=1800),
-        tags=[Tag(key="workshop", value="data-parallel"), Tag(key="seat", value="me")],
-        base_job_name="workshop-me-smddp",
         training_image=image,
         role=role,
         sagemaker_session=session,
@@ -261,7 +241,7 @@ def fit(role, bucket, image, source_dir, session):
     )
 
 
-RECIPES = (one_process, ddp, dp, fsdp, smddp, horovod)
+RECIPES = (one_process, ddp, dp, fsdp, horovod)
 RECIPES += (multiworker, parameter_server, mirrored, fit)
 
 

@@ -27,20 +27,17 @@
 # **Where it runs:** where `AWS_ENDPOINT_URL` points: `make sdk-v3` starts the local endpoint for
 # it. The two versions cannot share an environment, so this notebook has a kernel of its own.
 #
-# **Cost on AWS:** about 0.06 USD: three `ml.m5.xlarge` for 5 minutes (us-east-1, price list of
-# 2026-09-27). Locally nothing.
+# **Cost on AWS:** about 0.17 USD: five jobs, ten `ml.c5.xlarge` in all, planned at 5 minutes each
+# (us-east-1, price list of 2026-09-27). Locally nothing.
 
 # %% [markdown]
 # ## Set up
 #
 # - `seat`: your seat. Its stacks and data are those of lesson 00.
-# - `image`: of the jobs. The local endpoint does not pull it; on AWS give the address of one that
-#   has what the scripts need.
 # - `epochs`: how often a job goes through the data.
 
 # %% tags=["parameters"]
 seat = "me"
-image = "not-pulled-here"
 epochs = 5
 
 # %%
@@ -52,6 +49,7 @@ from pathlib import Path
 
 import boto3
 from botocore.exceptions import WaiterError
+from sagemaker.core import image_uris
 from sagemaker.core.helper.session_helper import Session
 from sagemaker.core.shapes import Tag
 from sagemaker.train import ModelTrainer, configs, distributed
@@ -71,6 +69,23 @@ for name in ("storage", "roles"):
 bucket, role = outputs["BucketName"], outputs["TrainingRoleArn"]
 
 # %% [markdown]
+# Version 3 chooses no image: the request names one. These are two of the lessons' images: PyTorch,
+# and the last one of TensorFlow with Horovod. The local endpoint doesn't pull them.
+
+# %%
+images = {
+    framework: image_uris.retrieve(
+        framework,
+        boto3.Session().region_name,
+        version=number,
+        py_version="py310",
+        instance_type="ml.c5.xlarge",
+        image_scope="training",
+    )
+    for framework, number in {"pytorch": "2.2.0", "tensorflow": "2.12.0"}.items()
+}
+
+# %% [markdown]
 # ## When, and why the course waits
 #
 # Version 3 became generally available on 2025-11-19. Version 2 has been in maintenance since
@@ -82,7 +97,7 @@ bucket, role = outputs["BucketName"], outputs["TrainingRoleArn"]
 # | a job | `TensorFlow(...)`, `PyTorch(...)`, `.fit()` | `ModelTrainer(...)`, `.train()` |
 # | torchrun | `{"torch_distributed": …}` | `Torchrun(process_count_per_node=n)` |
 # | mpirun, Horovod | `{"mpi": {"processes_per_host": n}}` | `MPI(process_count_per_node=n)` |
-# | SMDDP | `{"smdistributed": …}` | no key: `MPI(...)`, and `backend="smddp"` in the script |
+# | SMDDP | `{"smdistributed": …}` | nothing |
 # | parameter servers | `{"parameter_server": …}` | nothing |
 # | MultiWorkerMirrored | `{"multi_worker_mirrored_strategy": …}` | nothing |
 #
@@ -94,8 +109,11 @@ print(ways)
 assert ways == ["MPI", "Torchrun"], "This version knows other ways: the table above is too old."
 
 # %% [markdown]
-# What is lost can be rebuilt by hand: a job may run any `command`, which then writes `TF_CONFIG`
-# and starts the servers. Version 2 does that for you, so it is the one this course teaches.
+# Parameter servers and MultiWorkerMirrored can be rebuilt by hand: a job may run any `command`,
+# which then writes `TF_CONFIG` and starts the servers. SMDDP can't: its all-reduce needs version
+# 2's launcher, which sets up `mpirun` for it; under torchrun you would measure NCCL
+# ([AWS](https://docs.aws.amazon.com/sagemaker/latest/dg/data-parallel-framework-estimator.html),
+# read 2026-11-24). Version 2 does all of it for you, so it is the one this course teaches.
 #
 # ## DDP on two instances
 #
@@ -108,7 +126,6 @@ assert Path(scripts, "train_torch_ddp.py").is_file(), "Run it where it lies: not
 common = {
     "sagemaker_session": Session(default_bucket=bucket),
     "role": role,
-    "training_image": image,
     "output_data_config": configs.OutputDataConfig(s3_output_path=f"s3://{bucket}/jobs"),
     "stopping_condition": configs.StoppingCondition(max_runtime_in_seconds=600),
     "tags": [Tag(key="workshop", value="data-parallel"), Tag(key="seat", value=seat)],
@@ -118,7 +135,8 @@ common = {
 ddp = ModelTrainer(
     source_code=configs.SourceCode(source_dir=scripts, entry_script="train_torch_ddp.py"),
     distributed=distributed.Torchrun(process_count_per_node=1),
-    compute=configs.Compute(instance_type="ml.m5.xlarge", instance_count=2),
+    training_image=images["pytorch"],
+    compute=configs.Compute(instance_type="ml.c5.xlarge", instance_count=2),
     hyperparameters={"epochs": epochs},
     base_job_name=f"workshop-{seat}-v3-ddp",
     **common,
@@ -199,7 +217,7 @@ assert accuracy > 0.8, "It did not learn: was the data of lesson 00 there?"
 # %%
 from sagemaker.train.container_drivers.distributed_drivers import mpi_utils
 
-os.environ.setdefault("SM_CURRENT_INSTANCE_TYPE", "ml.m5.xlarge")
+os.environ.setdefault("SM_CURRENT_INSTANCE_TYPE", "ml.c5.xlarge")
 started = mpi_utils.get_mpirun_command(2, ["algo-1:2", "algo-2:2"], 2, [], "train.py")
 ranks = int(started[started.index("-np") + 1])
 print(" ".join(started[:5]))
@@ -217,7 +235,8 @@ horovod = ModelTrainer(
     source_code=configs.SourceCode(
         source_dir=scripts, command=f"{mpirun} python train_tf_horovod.py --epochs {epochs}"
     ),
-    compute=configs.Compute(instance_type="ml.m5.xlarge", instance_count=1),
+    training_image=images["tensorflow"],
+    compute=configs.Compute(instance_type="ml.c5.xlarge", instance_count=1),
     base_job_name=f"workshop-{seat}-v3-horovod",
     **common,
 )
@@ -240,8 +259,14 @@ assert last["test_accuracy"] > 0.8, "It did not learn: was the data of lesson 00
 # %%
 import recipes
 
+frameworks = {
+    recipes.ddp: "pytorch",
+    recipes.multiworker: "tensorflow",
+    recipes.parameter_server: "tensorflow",
+}
 jobs = {}
-for recipe in (recipes.ddp, recipes.multiworker, recipes.parameter_server):
+for recipe, framework in frameworks.items():
+    image = images[framework]
     trainer = recipe(role, bucket, image, str(recipes.SCRIPTS), common["sagemaker_session"])
     jobs[recipe.__name__] = run(trainer)
 
@@ -258,7 +283,7 @@ for name, job in jobs.items():
 #
 # - Version 2 ends on 2027-07-05; version 3 is where development goes on.
 # - Version 3 sends its own drivers with the job, and needs no toolkit in the image.
-# - torchrun has a class. Parameter servers and MultiWorkerMirrored have none; SMDDP has no key.
+# - torchrun and mpirun have a class. Parameter servers, MultiWorkerMirrored and SMDDP have none.
 # - Your scripts need not change: they read the same `SM_*` variables and arguments.
 #
 # ## Clean up

@@ -35,6 +35,12 @@ def run(own_endpoint, clean_aws_in_module, monkeypatch):
     return run
 
 
+def budget():
+    """The budget of the class, in USD."""
+    room = workshop.session("local", seat="class")
+    return stacks.status(room, ("room",))[0].parameters["BudgetUsd"]
+
+
 def row(output, seat):
     """The cells of a seat's line in a table."""
     line = next(one for one in output.splitlines() if one.startswith(f"│ {seat} "))
@@ -45,6 +51,7 @@ def test_a_class_is_made_listed_priced_and_cleaned(run):
     code, out = run("stacks", "up", "--seats", SEATS, "-p", "InstanceTypes=ml.m5.large")
     assert code == 0, out
     assert out.count(": created") == 1 + 3 * 3
+    assert budget() == "30"
     assert "The class has 3 seats: ann, ann2, bob." in out
     assert re.search(
         r"instructor: arn:aws:iam::\d+:policy/workshop-class-room-InstructorPolicy", out
@@ -52,6 +59,10 @@ def test_a_class_is_made_listed_priced_and_cleaned(run):
     code, out = run("stacks", "up", "--seats", "bob,chi")
     assert code == 0 and "The class has 4 seats: ann, ann2, bob, chi." in out, "nobody is left out"
     assert out.count(": created") == 3 and out.count(": no change") == 9
+    assert budget() == "40", "it grows with the class"
+    run("stacks", "up", "--seats", "bob", "-p", "BudgetUsd=55")
+    run("stacks", "up", "--seats", "bob")
+    assert budget() == "55", "unless somebody chose another"
 
     sessions = {name: workshop.session("local", seat=name) for name in ("ann", "bob", "chi")}
     networks = [vpc.network(one) for one in sessions.values()]

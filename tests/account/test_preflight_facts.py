@@ -41,9 +41,9 @@ def test_the_list_of_efa_types_is_ec2s():
     types = recorded(EC2 / "instance_types.json.gz")
     there = [name for name in training_types() if name.removeprefix("ml.") in types]
     assert len(there) > 200
-    assert facts()["efa"]["types"] == sorted(
-        name for name in there if types[name.removeprefix("ml.")]["NetworkInfo"]["EfaSupported"]
-    )
+    efa = {name for name in there if types[name.removeprefix("ml.")]["NetworkInfo"]["EfaSupported"]}
+    assert "ml.p6e-gb200.36xlarge" in training_types() and "p6e-gb200.36xlarge" not in types
+    assert facts()["efa"]["types"] == sorted(efa | {"ml.p6e-gb200.36xlarge"})
 
 
 def test_the_regions_of_a_type_are_ec2s():

@@ -1,9 +1,11 @@
 """What does not go together gets its own reason and remedy; what goes together passes."""
 
 import pytest
+from sagemaker.pytorch import PyTorch
 
 from workshop.account.preflight import BadConfiguration, JobConfiguration, all_ok, check, of
 from workshop.account.preflight.rules import WHEN, _cases, rules
+from workshop.jobs.job_preview import preview_session
 from workshop.paths import TRAIN
 
 TRAIN_SCRIPT = (TRAIN / "train_tf.py").read_text(encoding="utf-8")
@@ -206,6 +208,16 @@ def test_the_cost_is_bounded_by_max_run_with_date_and_source():
     assert "price list of 2026-09-27" in price.source
     expected = next(one for one in check(job(seconds=1800)) if one.what == "cost")
     assert expected.reason.startswith("About 0.20 USD for 1800 s, at most 0.22 USD")
+
+
+def test_debugger_is_named_and_is_no_objection(clean_aws):
+    session = preview_session("aws", region="us-east-1")
+    settings = session.job_settings("x") | {"entry_point": "train_torch.py", **PYTORCH}
+    del settings["framework"]
+    for given, told in ((None, 1), (False, 0)):
+        settings["debugger_hook_config"] = given
+        found = check(of(PyTorch(instance_type="ml.c5.xlarge", instance_count=1, **settings)))
+        assert sum(one.what == "debugger" for one in found) == told and all_ok(found)
 
 
 def test_a_warm_pool_costs_too():

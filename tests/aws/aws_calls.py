@@ -235,6 +235,8 @@ def in_the_vpc(outputs: Mapping[str, str]) -> list[Request]:
         Request(f"ec2:{action}", made, placed)
         for action in ("DeleteNetworkInterface", "DeleteNetworkInterfacePermission")
     ]
+    # Its request names no interface; nobody has seen here whether EC2 tells IAM of one.
+    found.append(Request("ec2:DeleteNetworkInterfacePermission", "*"))
     looks = ("NetworkInterfaces", "Vpcs", "DhcpOptions", "Subnets", "SecurityGroups")
     return found + [Request(f"ec2:Describe{what}", "*") for what in looks]
 

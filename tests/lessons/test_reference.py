@@ -5,8 +5,16 @@ import json
 import re
 
 import pytest
+from sagemaker.estimator import EstimatorBase
+from sagemaker.pytorch import PyTorch
+from sagemaker.tensorflow import TensorFlow
 
+from workshop.account import preflight
+from workshop.account.prices import cost
 from workshop.course.lessons import chosen
+from workshop.jobs.job_preview import preview_session
+from workshop.jobs.lesson_jobs import PLANNED_SECONDS
+from workshop.jobs.seat import template_parameters
 from workshop.launch.horovod import horovod_status
 from workshop.paths import NOTEBOOKS, SCRIPTS, SDK_V3
 
@@ -22,6 +30,8 @@ ONLY_V2 = {
     "HyperParameters.sagemaker_region",
     "ProfilerConfig.DisableProfiler",
 }
+# SageMaker Debugger takes no new customers since 2026-07-30, and version 2 adds it by itself.
+DEBUGGER = {"DebugHookConfig", "DebugRuleConfigurations", "ProfilerRuleConfigurations"}
 # What version 3 sends besides: its command, and scripts and drivers as channels.
 ONLY_V3 = ("AlgorithmSpecification.Container", "InputDataConfig.code", "InputDataConfig.sm_drivers")
 
@@ -69,6 +79,61 @@ def test_every_script_of_a_recipe_exists(recipes):
         (script,) = set(re.findall(r"\b(train_\w+\.py)", text))
         assert (SCRIPTS / "train" / script).is_file(), name
         assert f'entry_point="{script}"' in SOURCE.read_text(), name
+
+
+def estimators():
+    """The estimators of the reference, built from its own cells."""
+    session = preview_session("aws", region="us-east-1")
+    values = {"sagemaker_session": session.sagemaker_session, "role": session.role, "epochs": 2}
+    values |= {"bucket": session.bucket, "seat": "me", "source_dir": str(SCRIPTS / "train")}
+    values |= {"tags": [], "image": "image", "PyTorch": PyTorch, "TensorFlow": TensorFlow}
+    found = re.findall(r"^(estimator = .*?^\))$", SOURCE.read_text(), re.MULTILINE | re.DOTALL)
+    for text in found:
+        exec(text, values)
+        EstimatorBase.fit.__wrapped__(values["estimator"], wait=False)
+        yield values["estimator"], session.requests[-1]
+
+
+def test_no_job_asks_for_debugger_and_preflight_has_no_objection(clean_aws):
+    built = list(estimators())
+    assert len(built) == len(RECORDED["requests"]) + 1  # SMDDP, which version 3 does not have
+    for estimator, request in built:
+        assert request["ProfilerConfig"] == {"DisableProfiler": True}, estimator.entry_point
+        assert not DEBUGGER & set(request), estimator.entry_point
+        found = preflight.check(preflight.of(estimator))
+        assert preflight.all_ok(found), [one for one in found if one.ok is False]
+        assert "debugger" not in {one.what for one in found}
+    for name, request in RECORDED["requests"].items():  # of version 3, which adds neither
+        assert not (DEBUGGER | {"ProfilerConfig"}) & set(request), name
+
+
+def test_preflight_has_no_objection_to_a_recipe_of_version_3(recipes):
+    launchers = {"Torchrun(": "torch_distributed", "MPI(": "mpi"}
+    for name, text in recipes.items():
+        (script,) = set(re.findall(r"\b(train_\w+\.py)", text))
+        resources = RECORDED["requests"][name]["ResourceConfig"]
+        job = preflight.JobConfiguration(
+            framework="tensorflow" if "_tf" in script else "pytorch",
+            instance_type=resources["InstanceType"],
+            instance_count=resources["InstanceCount"],
+            distribution={
+                key: {"enabled": True} for start, key in launchers.items() if start in text
+            },
+            image_uri="image",
+            script=(SCRIPTS / "train" / script).read_text(),
+        )
+        assert preflight.all_ok(found := preflight.check(job)), (name, found)
+
+
+def test_the_appendix_names_its_cost_and_takes_what_a_seat_may():
+    text = RECIPES.with_name("sdk_v3.py").read_text()
+    counts = [int(one) for one in re.findall(r"instance_count=(\d+)", text)]
+    ways = re.findall(r"^    recipes\.(\w+): ", text, re.MULTILINE)
+    counts += [RECORDED["requests"][way]["ResourceConfig"]["InstanceCount"] for way in ways]
+    usd = cost("ml.c5.xlarge", sum(counts), PLANNED_SECONDS).usd
+    assert f"about {usd:.2f} USD: {'five' if len(counts) == 5 else counts} jobs" in text
+    assert set(re.findall(r"\bml\.\w+\.\w+", text)) == {"ml.c5.xlarge"}
+    assert "ml.c5.xlarge" in template_parameters("roles")["InstanceTypes"]["Default"].split(",")
 
 
 @pytest.mark.slow

@@ -12,12 +12,14 @@ from course_text import lessons, table
 
 from tools import tables
 from workshop.account import prices
+from workshop.account.classroom import USD_A_SEAT
 from workshop.account.prices import GRACE_SECONDS, PRICES, PriceNotKnown
 from workshop.jobs.lesson_jobs import PLANNED_SECONDS, lesson_jobs
 from workshop.paths import NOTEBOOKS, TEACHING
 
 LESSONS = {lesson: path.read_text(encoding="utf-8") for lesson, path in lessons().items()}
 GUIDE = (TEACHING / "guide.md").read_text(encoding="utf-8")
+FIRST_RUN = (TEACHING / "first_run_on_aws.md").read_text(encoding="utf-8")
 PRICE = tomllib.loads(PRICES.read_text(encoding="utf-8"))
 JOBS = {lesson: lesson_jobs(lesson) for lesson in LESSONS}
 
@@ -39,7 +41,16 @@ def usd(jobs, seconds: float | None = None) -> float:
 
 
 def test_what_is_made_is_in_step():
-    assert tables.filled(GUIDE) == GUIDE, "Run `python -m tools.sync`"
+    for page in (GUIDE, FIRST_RUN):
+        assert tables.filled(page) == page, "Run `python -m tools.sync`"
+    for lessons_of, about, most in re.findall(
+        r"<!-- jobs of ([\d ]+) -->about ([\d.]+) USD, at most ([\d.]+)<!-- end -->", FIRST_RUN
+    ):
+        jobs = [job for lesson in lessons_of.split() for job in JOBS[lesson]]
+        assert float(about) == pytest.approx(usd(jobs, PLANNED_SECONDS), abs=0.0051), lessons_of
+        assert float(most) == pytest.approx(usd(jobs), abs=0.0051), lessons_of
+    tried = re.findall(r"`workshop run ([\d ]+) --target aws`", FIRST_RUN)
+    assert sorted(" ".join(tried).split()) == [lesson for lesson in LESSONS if JOBS[lesson]]
     assert set(re.findall(r"<!-- made: (\w+) -->", GUIDE)) >= {"timetables", "quotas", "costs"}
     with pytest.raises(tables.BadPlan, match="'lunch' made; known: timetables"):
         tables.filled("<!-- made: lunch -->\n<!-- end -->")
@@ -108,11 +119,17 @@ def test_a_lessons_row_and_its_own_header_say_what_its_jobs_cost():
 
 def test_a_room_needs_as_many_instances_as_its_seats_take_at_once():
     jobs = [job for lesson in LESSONS for job in JOBS[lesson]]
-    needs = rows("| type |")
-    assert set(needs) == {f"`{job.instance_type}`" for job in jobs}
-    for kind, counts in needs.items():
-        most = max(job.instance_count for job in jobs if f"`{job.instance_type}`" == kind)
+    needs = rows("| quota |")
+    training = {
+        name: counts for name, counts in needs.items() if name.endswith(" for training job usage`")
+    }
+    assert len(training) == len({job.instance_type for job in jobs}) < len(needs)
+    for name, counts in training.items():
+        kind = name.split()[0].strip("`")
+        most = max(job.instance_count for job in jobs if job.instance_type == kind)
         assert counts == [f"{most}", f"{10 * most}", f"{20 * most}"]
+    assert needs["`ml.c5.xlarge for spot training job usage`"][0] == "1"
+    assert needs["`Number of instances across all training jobs`"][0] == "4"
 
 
 def test_the_declared_jobs_are_those_that_a_lesson_starts():
@@ -123,6 +140,21 @@ def test_the_declared_jobs_are_those_that_a_lesson_starts():
         assert {job.instance_type for job in JOBS[lesson]} <= set(
             re.findall(r"\bml\.\w+\.\w+\b", code)
         )
+
+
+def test_a_class_is_summed_from_the_tables():
+    costs = rows("| two days, every lesson |")
+    parts = [float(cells[0]) for cells in list(costs.values())[:4]]
+    assert float(costs["**together**"][0]) == pytest.approx(sum(parts), abs=0.025)
+    jobs = [job for lesson in LESSONS for job in JOBS[lesson]]
+    assert parts[0] == pytest.approx(usd(jobs, PLANNED_SECONDS), abs=0.0051)
+    assert float(costs["the jobs at most instead of once"][0]) == pytest.approx(
+        usd(jobs), abs=0.0051
+    )
+    assert parts[2] == pytest.approx(16 * PRICE["idle"]["notebook ml.m5.xlarge"]["usd"], abs=0.0051)
+    for seat, twenty in costs.values():
+        assert float(twenty) == pytest.approx(20 * float(seat), abs=0.7)
+    assert float(costs["**together**"][0]) < USD_A_SEAT, "the budget of a class would not do"
 
 
 def test_the_prices_are_named_with_their_date_and_source():

@@ -49,7 +49,7 @@ def test_a_code_of_another_list_of_needs_is_refused(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("level", "status", "word"), [(OK, 0, "PASS"), (WARN, 0, "PASS"), (FAIL, 1, "FAIL")]
+    ("level", "status", "word"), [(OK, 0, "PASS"), (WARN, 0, "WARN"), (FAIL, 1, "FAIL")]
 )
 def test_check_in_prints_a_line_for_each_need_and_its_code(monkeypatch, level, status, word):
     checks = [(need, lambda: CheckResult(OK, "x")) for need in check_in.NEEDS]
@@ -81,6 +81,11 @@ def test_the_instructor_sees_who_needs_help(tmp_path):
     assert lines[0].startswith("PASS  Ada: WSL arm64, Python 3.12, 0.1.0 (1a2b)")
     assert lines[1].startswith("FAIL  Grace") and lines[1].endswith(": mpirun")
     assert lines[2].startswith("????  Alan") and lines[3:] == ["1 of 3 pass", "1 x mpirun"]
+    bare, dashed = fine.replace("-", ""), fine.lower().replace("-", "\N{EN DASH}")
+    mistyped = f"{bare[:-1]}{'A' if bare[-1] != 'A' else 'B'}"
+    codes.write_text(f"Ada {bare.lower()}\nGrace: {dashed}\nAlan {mistyped}\nresponsibilities\n")
+    found_in = [line.split(":")[0] for line in invoke("codes", codes).output.splitlines()]
+    assert found_in == ["PASS  Ada", "PASS  Grace", "????  Alan", "2 of 3 pass"]
     codes.write_text("nothing")
     assert invoke("codes", codes).exit_code == 2
 
@@ -153,7 +158,9 @@ def test_a_hand_in_holds_what_the_notebooks_show(tmp_path, monkeypatch):
     nbformat.write(new.new_notebook(cells=cells), lesson)
     said = [
         new.new_output("stream", text="02.1: right. Good.\n"),
-        new.new_output("error", ename="Wrong", evalue="02.2: Rank 1 waits for ever.", traceback=[]),
+        new.new_output(
+            "error", ename="Wrong", evalue="02.2: Last lines:\n rank 1 waits", traceback=[]
+        ),
     ]
     nbformat.write(new.new_notebook(cells=[new.new_code_cell("x", outputs=said)]), exercises)
     monkeypatch.setattr(class_report, "numbers", lambda _: ["02.1", "02.2", "02.3"])
@@ -161,7 +168,7 @@ def test_a_hand_in_holds_what_the_notebooks_show(tmp_path, monkeypatch):
     assert (state["run"], state["cells"], state["section"]) == (1, 2, "The ring")
     assert state["exercises"] == {
         "02.1": ["right", ""],
-        "02.2": ["wrong", "Rank 1 waits for ever."],
+        "02.2": ["wrong", "Last lines: rank 1 waits"],
         "02.3": ["open", ""],
     }
     assert state["guesses"] == answers

@@ -80,6 +80,21 @@ def test_repeated_phases_add_up_and_final_states_are_no_phase():
     assert result.phases == {"Training": 6.0, "Interrupted": 1.0}
 
 
+def test_a_metric_that_sagemaker_has_not_read_yet_is_read_from_the_log():
+    definitions = [
+        {"Name": "a", "Regex": '"a": ([0-9.]+)'},
+        {"Name": "b", "Regex": '"b": ([0-9.]+)'},
+    ]
+    told = {
+        "AlgorithmSpecification": {"MetricDefinitions": definitions},
+        "FinalMetricDataList": [{"MetricName": "a", "Value": 1.0}],
+    }
+    lines = [
+        parse("algo-1", text) for text in ('{"a": 2, "b": 3}', '{"b": 4, "c": 5}', "no metric")
+    ]
+    assert JobResult("x", told, lines).metrics == {"a": 1.0, "b": 4.0}
+
+
 def test_only_what_json_holds_can_be_recorded():
     import numpy as np
 

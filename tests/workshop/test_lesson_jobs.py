@@ -23,6 +23,8 @@ from workshop.cli import main
 from workshop.jobs.job_preview import preview, preview_session
 from workshop.jobs.lesson_jobs import JOBS, lesson_jobs, lesson_parameters
 
+# SageMaker Debugger takes no new customers since 2026-07-30, and the SDK adds it by itself.
+DEBUGGER = {"DebugHookConfig", "DebugRuleConfigurations", "ProfilerRuleConfigurations"}
 TIME = re.compile(r"\d{4}(?:-\d\d){5}-(?:[0-9a-f]{8}|\d{3})")  # of a job's name
 
 
@@ -54,6 +56,8 @@ def test_the_requests_of_a_lesson_are_valid_and_say_what_the_list_says(lesson):
         report = ParamValidator().validate(request, shape)
         assert not report.has_errors(), f"{job.name}: {report.generate_report()}"
         check_as_the_service("CreateTrainingJob", request)  # lengths, patterns, enumerations
+        assert not DEBUGGER & set(request), job.name
+        assert request["ProfilerConfig"] == {"DisableProfiler": True}, job.name
         found = preflight.check(preflight.of(built.estimator, job.name))
         assert preflight.all_ok(found), [finding for finding in found if finding.ok is False]
 
@@ -62,6 +66,7 @@ def test_parameters_are_those_of_the_lesson_or_given():
     assert lesson_parameters("05")["epochs"] == 12
     one, *_, last = lesson_jobs("5", {"instance_count": 3})
     assert (one.instance_count, last.name) == (3, "3 x 1 MultiWorker, run 2")
+    assert {job.max_run for job in lesson_jobs("10", {"max_run": 90})} == {90}
     assert lesson_jobs("02") == [], "lesson 02 runs beside the notebook"
 
 

@@ -24,7 +24,8 @@ from workshop.paths import CLOUDFORMATION
 CONDA = """
 case "$*" in
   "env create --quiet --prefix $FOLDER/workshop-env --file $FOLDER/workshop-kit/environment.yml") ;;
-  "install --yes --quiet --prefix $FOLDER/workshop-env --channel conda-forge gxx make")
+  "install --yes --quiet --prefix $FOLDER/workshop-env --override-channels --channel conda-forge "\
+"gxx make")
     [ ! -e "$ROOT/no-compiler" ]; exit ;;
   *) echo "conda: what is $*?" >&2; exit 9 ;;
 esac

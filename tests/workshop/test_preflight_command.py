@@ -52,6 +52,7 @@ def calls(monkeypatch):
             2,
             ["NO  instances     instance_count is 0", "to do: Give 1 or more."],
         ),
+        (["04", "--seat", "Ann_"], 2, ["seat is 'Ann_'; it must be"]),
         (["04", "-p", "processes_per_host=8"], 2, ["NO  processes     processes_per_host is 8"]),
         (
             ["08", "-p", "instance_type=ml.p4d.24xlarge", "--region=eu-west-3"],

@@ -114,6 +114,7 @@ def environment_text(lock: str) -> str:
         "name: data-parallel-workshop",
         "channels:",
         "  - conda-forge",
+        "  - nodefaults",  # Anaconda's own channels have terms, which a script cannot accept
         "dependencies:",
         f"  - python={OLDEST_PYTHON}",
         "  - pip",

@@ -34,6 +34,7 @@ CLASS = "class"  # the class's name in the place of a seat's; cloudformation/sub
 PER_SEAT = ("storage", "roles", "subnets")
 MOST_SEATS = 100  # AWS's default quota is 200 subnets a VPC, and a seat has two
 AT_ONCE = 5  # seats at a time: CloudFormation takes a minute a stack, and few calls a second
+USD_A_SEAT = 10  # of the budget: two days with a notebook instance, and half as much again
 OWN_PARAMETERS = ("Seat", "Seats", "Number")  # given here, by nobody else
 TAGS = ("workshop", "seat")
 
@@ -120,7 +121,8 @@ def up(
     room, *seats = _seats(session, [CLASS, *everyone])
     if have:  # who joins later gets the limits of those who are there
         given = _given_to(seats[0], kinds) | given
-    shared = _of((stacks.ROOM,), given) | {"Seats": ",".join(everyone)}
+    shared = {"Seats": ",".join(everyone)} | _budget(room, len(have), len(everyone))
+    shared |= _of((stacks.ROOM,), given)
     stacks.deploy(room, (stacks.ROOM,), say, shared)
 
     def make(seat: SeatSession) -> None:
@@ -229,6 +231,14 @@ def clean(
     if not failed and all(report.nothing_left for report in reports.values()):
         reports[CLASS] = one(_seats(session, [CLASS])[0])
     return reports, {name: cleanup.why(error) for name, error in failed.items()}
+
+
+def _budget(room: SeatSession, before: int, seats: int) -> dict[str, str]:
+    """The budget for so many seats; nothing if somebody has chosen another for those before."""
+    (now,) = stacks.status(room, (stacks.ROOM,))
+    usual = str(USD_A_SEAT * before)
+    chosen = now.parameters.get("BudgetUsd", usual) != usual
+    return {} if chosen else {"BudgetUsd": str(USD_A_SEAT * seats)}
 
 
 def _of(kinds: Iterable[str], parameters: Mapping[str, str]) -> dict[str, str]:

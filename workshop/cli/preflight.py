@@ -34,7 +34,7 @@ def preflight(lesson, target, seat, offline, region, given) -> None:
 
     with _shell_region(region):
         session = None if offline else _session(target, seat)
-        jobs = _of_lesson(lesson, session, given)
+        jobs = _of_lesson(lesson, seat, session, given)
     good = True
     for number, job in enumerate(jobs):
         found = checks.check(job) + (_ask(job, session) if session else [])
@@ -100,12 +100,12 @@ def _shell_region(region: str) -> Iterator[None]:
             os.environ |= {"AWS_DEFAULT_REGION": before} if before else {}
 
 
-def _of_lesson(lesson: str, session, given: tuple[str, ...]) -> list:
+def _of_lesson(lesson: str, seat: str, session, given: tuple[str, ...]) -> list:
     """The jobs of a lesson, as they would be sent to AWS."""
     from workshop.account import preflight as checks
 
     names = {"region": session.region, "network": _network(session)} if session else {}
-    found = previewed(lesson, "aws", "me", dict(map(parameter, given)), **names)
+    found = previewed(lesson, "aws", seat, dict(map(parameter, given)), **names)
     if not found:
         raise WrongUse(f"Lesson {lesson} starts no job on SageMaker: there is nothing to check.")
     return [checks.of(one.estimator, one.name) for one in found]

@@ -25,7 +25,11 @@ from workshop.paths import NOTEBOOKS
 FORMAT = 1
 LARGEST = 5_000_000  # bytes; a hand-in has some thousands
 RIGHT, WRONG, OPEN = "right", "wrong", "open"
-SAID = re.compile(r"(?:^|\n|: )(\d\d\.[1-9])(: right\.|: | is not answered)([^\n]*)")
+# To the next exercise's: a message may have several lines.
+SAID = re.compile(
+    r"(?:^|\n|: )(\d\d\.[1-9])(: right\.|: | is not answered)((?:(?!\n\d\d\.[1-9]).)*)", re.DOTALL
+)
+LONGEST = 300  # characters of a message in a hand-in
 
 
 class Unreadable(ValueError):
@@ -90,7 +94,8 @@ def _checked(exercises: Path) -> dict[str, list[str]]:
             for one, verdict, rest in SAID.findall(text):
                 if one in found:
                     state = {": right.": RIGHT, ": ": WRONG}.get(verdict, OPEN)
-                    found[one] = [state, rest.strip() if state == WRONG else ""]
+                    message = " ".join(rest.split())[:LONGEST]
+                    found[one] = [state, message if state == WRONG else ""]
     return found
 
 

@@ -52,7 +52,7 @@ def reproduce(name: str, fixed: bool = False) -> Reproduction:
     if name not in ALL:
         raise UnknownFailure(f"There is no failure {name!r}. There are: {', '.join(ALL)}.")
     failure = ALL[name]
-    print(f"About {failure.seconds} s ...", flush=True)
+    print(f"About {failure.seconds} s, longer on a busy machine ...", flush=True)
     began = time.monotonic()
     found = failure.run(fixed)
     return Reproduction(

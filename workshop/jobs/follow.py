@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -181,9 +182,20 @@ class JobResult:
 
     @property
     def metrics(self) -> dict[str, float]:
-        """The last value of each metric that SageMaker read from the log."""
-        found = self.description.get("FinalMetricDataList", [])
-        return {one["MetricName"]: one["Value"] for one in found}
+        """The last value of each metric of the job.
+
+        SageMaker reads them from the log, and may still lack some when the job has just ended on
+        AWS. Those are read from the log here, in the same way.
+        """
+        asked = self.description.get("AlgorithmSpecification", {}).get("MetricDefinitions", [])
+        found = {
+            one["Name"]: float(match[1])
+            for one in asked
+            for line in self.lines
+            if (match := re.search(one["Regex"], line.text))
+        }
+        told = self.description.get("FinalMetricDataList", [])
+        return found | {one["MetricName"]: one["Value"] for one in told}
 
     @property
     def model(self) -> str:

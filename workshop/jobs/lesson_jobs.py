@@ -80,6 +80,8 @@ class LessonJob:
 def lesson_jobs(lesson: str, given: Mapping[str, Any] | None = None) -> list[LessonJob]:
     """The jobs of a lesson in the order in which it starts them; empty if it starts none.
 
+    Each has the lesson's own max_run, if it has that parameter.
+
     lesson: its number, "5" or "05". given: parameters that override the lesson's own.
     Raises UnknownLesson for a lesson or a parameter that is not there, and a value of another type.
     """
@@ -94,7 +96,11 @@ def lesson_jobs(lesson: str, given: Mapping[str, Any] | None = None) -> list[Les
         if expected := wanted(value, parameters[name]):
             raise UnknownLesson(f"Lesson {lesson}: {name} is {value!r}; expected {expected}.")
     parameters |= given or {}
-    return list(JOBS[lesson](SimpleNamespace(**parameters))) if lesson in JOBS else []
+    jobs = list(JOBS[lesson](SimpleNamespace(**parameters))) if lesson in JOBS else []
+    if "max_run" in parameters:
+        for job in jobs:
+            job.arguments["max_run"] = parameters["max_run"]
+    return jobs
 
 
 def wanted(value: object, own: object) -> str | None:
@@ -187,7 +193,6 @@ def _lesson_04(lesson) -> Iterator[LessonJob]:
 def _lesson_05(lesson) -> Iterator[LessonJob]:
     common = TENSORFLOW | {
         "label": "horovod",
-        "max_run": lesson.max_run,
         "hyperparameters": {
             "epochs": lesson.epochs,
             "global-batch-size": lesson.global_batch_size,
@@ -220,7 +225,7 @@ def _lesson_05(lesson) -> Iterator[LessonJob]:
 
 def _lesson_06(lesson) -> Iterator[LessonJob]:
     """On AWS links stay as they are."""
-    common = {"label": "links", "max_run": lesson.max_run, "in_vpc": True}
+    common = {"label": "links", "in_vpc": True}
     training = common | {
         "distribution": _mpi(1, custom_mpi_options=f"{YIELD} {UNASKED}"),
         "environment": {"LOCAL_SAGEMAKER_LINKS": "wide"},
@@ -258,7 +263,7 @@ def _lesson_06(lesson) -> Iterator[LessonJob]:
 def _lesson_07(lesson) -> Iterator[LessonJob]:
     """Without the jobs under SMDDP's name, which need p4d on AWS and are not started there."""
     instances = f"2 x {lesson.instance_type}"
-    common = {"label": "two-tier", "max_run": lesson.max_run}
+    common = {"label": "two-tier"}
     yield _job(
         "all-reduces",
         "demos/measure_all_reduce.py",
@@ -317,7 +322,7 @@ def _lesson_07(lesson) -> Iterator[LessonJob]:
 
 
 def _lesson_08(lesson) -> Iterator[LessonJob]:
-    settings = {"hyperparameters": {"epochs": lesson.epochs}, "max_run": lesson.max_run}
+    settings = {"hyperparameters": {"epochs": lesson.epochs}}
     instances = f"1 x {lesson.instance_type}"
     yield _job("serving", "train_tf.py", instances, channels=DIGITS, **settings, **TENSORFLOW)
 
@@ -328,8 +333,8 @@ def _lesson_09(lesson) -> Iterator[LessonJob]:
         "training": DIGITS["training"] | {"distribution": "ShardedByS3Key"},
         "test": DIGITS["test"] | {"distribution": "FullyReplicated"},
     }
-    script, common = "demos/look_at_channels.py", {"max_run": lesson.max_run}
-    yield _job("channels", script, instances, channels=channels, **common, **PYTORCH)
+    script = "demos/look_at_channels.py"
+    yield _job("channels", script, instances, channels=channels, **PYTORCH)
     pictures = "cifar10" if lesson.cifar10 else "cifar10-sample"
     folders = {"training": f"{pictures}/train", "test": f"{pictures}/test"}
     yield _job(
@@ -347,14 +352,13 @@ def _lesson_09(lesson) -> Iterator[LessonJob]:
         channels={
             name: {"folder": folder, "input_mode": "FastFile"} for name, folder in folders.items()
         },
-        **common,
         **TENSORFLOW,
     )
 
 
 def _lesson_10(lesson) -> Iterator[LessonJob]:
     instances = f"1 x {lesson.instance_type}"
-    common = PYTORCH | {"max_run": lesson.max_run, "channels": DIGITS}
+    common = PYTORCH | {"channels": DIGITS}
     common["hyperparameters"] = {
         "epochs": lesson.epochs,
         "checkpoint-every": lesson.checkpoint_every,
@@ -365,7 +369,7 @@ def _lesson_10(lesson) -> Iterator[LessonJob]:
 
 
 def _lesson_99(lesson) -> Iterator[LessonJob]:
-    settings = {"hyperparameters": {"epochs": 1}, "max_run": lesson.max_run, "channels": DIGITS}
+    settings = {"hyperparameters": {"epochs": 1}, "channels": DIGITS}
     yield _job("last", "train_torch.py", "1 x ml.c5.xlarge", **settings, **PYTORCH)
 
 

@@ -160,6 +160,9 @@ class Session:
             "max_run": MAX_RUN_SECONDS,
             "metric_definitions": METRICS,
             "disable_profiler": True,
+            # The SDK adds it by itself, and accounts that are new since 2026-07-30 may not have it
+            # (docs.aws.amazon.com/sagemaker/latest/dg/debugger-createtrainingjob-api.html).
+            "debugger_hook_config": False,
             "tags": tags(self.seat),
             **settings,
         }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
 import importlib.metadata
 import platform
 import re
@@ -25,7 +26,8 @@ NEEDS += ("tc tbf", "tc netem", "disk", "memory", "cores", "local endpoint", "Ju
 SYSTEMS = ("other", "Linux", "WSL", "macOS")
 MACHINES = ("other", "x86_64", "arm64")
 DISTRIBUTION = "sagemaker-data-parallel-workshop"
-CODE = re.compile(r"\b[A-Z2-7]{4}(?:-[A-Z2-7]{4}){3}\b", re.IGNORECASE)
+# Also without the hyphens, or with what a mail program makes of them.
+CODE = re.compile(r"\b[A-Z2-7]{4}(?:[-\u2010-\u2015]?[A-Z2-7]{4}){3}\b", re.IGNORECASE)
 
 
 class BadCode(ValueError):
@@ -93,7 +95,7 @@ def decode(code: str) -> CheckIn:
         raise BadCode(
             f"{code!r} is not a check-in code: four groups of four letters or digits were expected"
         )
-    raw = base64.b32decode(code.strip().upper().replace("-", ""))
+    raw = base64.b32decode(re.sub(r"[^A-Z2-7]", "", code.upper()))
     body, number = raw[:8], int.from_bytes(raw[5:8])
     if raw[8:] != _checksum(body) or number >= 3 ** len(NEEDS):
         raise BadCode(f"{code}: mistyped, or made by another version of the kit")
@@ -115,10 +117,20 @@ def decode(code: str) -> CheckIn:
 def codes_in(text: str) -> list[tuple[str, str]]:
     """(who, code) for each code in a text; who is what else its line says."""
     return [
-        (CODE.sub("", line).strip(" \t:,;-|") or "no name", found[0])
+        (line.replace(code, "").strip(" \t:,;-|") or "no name", code)
         for line in text.splitlines()
-        for found in CODE.finditer(line)
+        for code in CODE.findall(line)
+        if _looks_typed(code)
     ]
+
+
+def _looks_typed(code: str) -> bool:
+    """Whether it is meant as a code, right or mistyped, and is no word of sixteen letters."""
+    if code.isupper() or not code.isalnum():
+        return True
+    with contextlib.suppress(BadCode):
+        return bool(decode(code))
+    return False
 
 
 def commit_of(root: Path) -> str:

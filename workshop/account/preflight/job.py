@@ -28,7 +28,8 @@ class JobConfiguration:
 
     framework: "tensorflow" or "pytorch". distribution: as the SDK takes it. image_uri: an image
     of your own; empty if the SDK chooses one. max_run, keep_alive, seconds: seconds; keep_alive is
-    0 without a warm pool, seconds is what the job is expected to be billed, if known.
+    0 without a warm pool, seconds is what the job is expected to be billed, if known. debugger:
+    whether the SDK adds SageMaker Debugger's hook to the request.
     script: the entry point's text; empty if it is not available. name: for display.
 
     Raises BadConfiguration for a framework or a number that no job could have.
@@ -47,6 +48,7 @@ class JobConfiguration:
     use_spot: bool = False
     max_run: int = MAX_RUN_SECONDS
     checkpoint_s3_uri: str = ""
+    debugger: bool = False
     keep_alive: int = 0
     seconds: float | None = None
     script: str = ""
@@ -235,11 +237,18 @@ def of(estimator, name: str = "job", seconds: float | None = None) -> JobConfigu
         use_spot=bool(estimator.use_spot_instances),
         max_run=estimator.max_run,
         checkpoint_s3_uri=estimator.checkpoint_s3_uri or "",
+        debugger=_adds_debugger(estimator),
         keep_alive=estimator.keep_alive_period_in_seconds or 0,
         seconds=seconds,
         script=_text_of(estimator),
         name=name,
     )
+
+
+def _adds_debugger(estimator) -> bool:
+    """Whether the SDK does so: unless told not to, or with servers or checkpoints."""
+    without = "parameter_server" in (estimator.distribution or {}) or estimator.checkpoint_s3_uri
+    return estimator.debugger_hook_config is not False and not without
 
 
 def _text_of(estimator) -> str:

@@ -20,6 +20,7 @@ from workshop.account.preflight.facts import (
     bad,
     facts,
     sagemaker_regions,
+    source,
     training_types,
     unknown,
 )
@@ -48,7 +49,18 @@ def check(configuration: JobConfiguration | None = None, **fields) -> list[Findi
     if isinstance(job.processes, int) and job.processes > 1 and not job.places[0]:
         why = f"how many GPUs and vCPUs {job.instance_type} has is not in prices.toml."
         found.append(unknown("processes", why, f"Make sure that it has {job.processes} or more."))
-    return [*found, price(job)]
+    return [*found, *_debugger(job), price(job)]
+
+
+def _debugger(job: JobConfiguration) -> Iterator[Finding]:
+    """No rule: who used it before that day may go on, and nobody has seen what others are told."""
+    if job.debugger:
+        why = (
+            "Not known whether your account may: the SDK adds SageMaker Debugger to the job, which "
+            "takes no new customers since 2026-07-30."
+        )
+        do = "Write debugger_hook_config=False."
+        yield Finding("debugger", None, why, do, source("debugger"))
 
 
 def _findings(job: JobConfiguration, what: str) -> list[Finding]:
