@@ -52,6 +52,11 @@ def test_a_failure_file_of_gigabytes(tmp_path):
     ("told", "hint"),
     [
         ("No matching distribution found for torchvision==0.28.0+cpu", "--extra-index-url"),
+        ("The user requested (constraint) torchvision==0.28.0+cpu", "--extra-index-url"),
+        ("AttributeError: module 'horovod.torch' has no attribute 'init'", "horovod.tensorflow"),
+        ("No module named 'smdistributed.dataparallel.torch.distributed'", "torch_smddp"),
+        ("NameResolutionError: Failed to resolve 'huggingface.co'", "HTTPS_PROXY"),
+        ("socket.gaierror: [Errno -3] Temporary failure in name resolution", "HTTPS_PROXY"),
         ("RuntimeError: operator torchvision::nms does not exist", "built for another torch"),
         ("ModuleNotFoundError: No module named 'xgboost'", "lacks xgboost"),
         ("ImportError: Extension horovod.torch has not been built", "horovod.tensorflow"),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 import tarfile
 import threading
 import time
@@ -14,7 +15,7 @@ import time
 import pytest
 from botocore.exceptions import ClientError
 
-from endpoint_harness import BUCKET, IMAGE, ROLE, estimator, request, sdk_session, start
+from endpoint_harness import BUCKET, IMAGE, ROLE, SCRIPTS, estimator, request, sdk_session, start
 
 FULL_ACCESS = "arn:aws:iam::aws:policy/AmazonSageMakerFullAccess"
 
@@ -32,8 +33,12 @@ class Jobs:
 
 
 @pytest.fixture(scope="module")
-def jobs(endpoint):
+def jobs(endpoint, tmp_path_factory):
     import sagemaker
+
+    shell = tmp_path_factory.mktemp("shell")
+    shutil.copy(SCRIPTS / "untar.sh", shell)
+    (shell / "requirements.txt").touch()
 
     endpoint.put("others/foreign/foreign.tar.gz", _archive_of_another_user())
     with pytest.MonkeyPatch.context() as patch:
@@ -45,7 +50,9 @@ def jobs(endpoint):
         tensorboard = sagemaker.debugger.TensorBoardOutputConfig(f"s3://{BUCKET}/others/board")
         names = {
             "keras 2": one("keras_2_script.py", disable_output_compression=True),
-            "shell": one("untar.sh", {"training": f"s3://{BUCKET}/others/foreign"}),
+            "shell": one(
+                "untar.sh", {"training": f"s3://{BUCKET}/others/foreign"}, source_dir=str(shell)
+            ),
             "session": one(
                 "session_script.py",
                 model_dir=f"s3://{BUCKET}/others/model",
@@ -103,18 +110,22 @@ def test_keras_2_where_the_image_has_it_and_a_model_without_compression(jobs):
 
 
 def test_an_archive_of_another_user_and_a_shell_entry_point(jobs):
-    assert jobs.ended("shell").lines("UNPACKED") == ["hello"]
+    job = jobs.ended("shell")
+    assert job.lines("UNPACKED") == ["hello"]
+    (told,) = job.lines("[local] requirements.txt is not installed")
+    assert told.endswith("Let untar.sh begin with: pip install -r requirements.txt")
 
 
 def test_a_session_in_the_job_model_dir_in_s3_tensorboard_and_a_question_to_sts(jobs):
     job = jobs.ended("session", "Failed")
     assert job.lines("PUT") == [f"s3://{BUCKET}/others/model/weights.txt"]
     assert job.lines("TELLS") == ["InProgress"]
+    assert job.lines("ROLE") == [ROLE]
     assert jobs.endpoint.get(f"s3://{BUCKET}/others/model/weights.txt") == b"0.5"
     board = f"s3://{BUCKET}/others/board/{job.name}/tensorboard-output/events.out.tfevents.1"
     assert jobs.endpoint.get(board) == b"event"
     first = job.description["FailureReason"].splitlines()[0]
-    assert first.startswith("AlgorithmError: [local] get_execution_role() and account_id() ask")
+    assert first.startswith("AlgorithmError: [local] account_id() asks AWS's STS")
     assert "Session(default_bucket=...)" in first
 
 
@@ -200,6 +211,7 @@ PROCESSING = {
     },
 }
 PIPELINE = {"PipelineName": "p", "PipelineDefinition": "{}", "ClientRequestToken": "t" * 32}
+HUB = {"HubName": "SageMakerPublicHub", "HubContentType": "Model", "HubContentName": "a"}
 SERVES = {"E": {"Type": "AWS::SageMaker::Endpoint", "Properties": {"EndpointConfigName": "c"}}}
 
 
@@ -208,7 +220,12 @@ SERVES = {"E": {"Type": "AWS::SageMaker::Endpoint", "Properties": {"EndpointConf
     [
         ("sagemaker", "create_processing_job", PROCESSING, "does not run processing jobs"),
         ("sagemaker", "create_pipeline", PIPELINE | {"RoleArn": ROLE}, "does not run pipelines"),
-        ("sagemaker", "search", {"Resource": "TrainingJob"}, "list_training_jobs finds jobs"),
+        ("sagemaker", "search", {"Resource": "Experiment"}, "finds training jobs only"),
+        ("sagemaker", "describe_hub_content", HUB, "has no model hub"),
+        ("sagemaker", "update_training_job", {"TrainingJobName": "a"}, "create another"),
+        ("sagemaker", "list_algorithms", {}, "Run a script"),
+        ("sagemaker", "get_search_suggestions", {"Resource": "TrainingJob"}, "Call search"),
+        ("sagemaker", "list_hubs", {}, "has no model hub"),
         ("pricing", "get_products", {"ServiceCode": "AmazonSageMaker"}, "does not offer this"),
         (
             "cloudformation",
