@@ -43,7 +43,7 @@ def prepare(
         for folder in FOLDERS + more:
             (opt_ml / folder).mkdir(parents=True)
         (directory / name / "tmp").mkdir()
-        _configure(record, opt_ml / "input" / "config", name, names, isolation)
+        _configure(record, opt_ml, name, names, isolation)
         env = environment(record, name, isolation, aws, reach)
         if ports:
             env |= _on_loopback(ports, directory / name)
@@ -53,7 +53,7 @@ def prepare(
 
 
 def _configure(
-    record: JobRecord, folder: Path, name: str, names: list[str], isolation: str
+    record: JobRecord, opt_ml: Path, name: str, names: list[str], isolation: str
 ) -> None:
     kind = record.request["ResourceConfig"]["InstanceType"]
     group = {"instance_group_name": GROUP, "instance_type": kind, "hosts": names}
@@ -82,7 +82,11 @@ def _configure(
         ("resourceconfig.json", resources),
         ("inputdataconfig.json", channels),
     ):
-        (folder / file).write_text(json.dumps(content))
+        (opt_ml / "input" / "config" / file).write_text(json.dumps(content))
+    # get_execution_role() reads this file of notebooks before it asks AWS's STS at a fixed address.
+    metadata = opt_ml / "metadata" / "resource-metadata.json"
+    metadata.parent.mkdir()
+    metadata.write_text(json.dumps({"ExecutionRoleArn": record.request["RoleArn"]}))
 
 
 def of_this_machine() -> dict[str, str]:
