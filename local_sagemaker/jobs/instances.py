@@ -130,7 +130,7 @@ def environment(
         env |= aws.variables(region, relay.ENDPOINT_URL if inside else None)
     env |= {"TMPDIR": RUN_TMP, "HOME": HOME} if inside else {}
     if inside and reach.internet:
-        env["PIP_PROXY"] = relay.PROXY_URL
+        env |= _ways_out(request["ResourceConfig"]["InstanceCount"], region)
     asked = dict(request.get("Environment", {}))
     # A request adds to these two: what starts the script is found through them.
     if "PATH" in asked:
@@ -138,6 +138,20 @@ def environment(
     if "PYTHONPATH" in asked:
         asked["PYTHONPATH"] = os.pathsep.join([asked["PYTHONPATH"], env["PYTHONPATH"]])
     return env | asked
+
+
+def _ways_out(instances: int, region: str) -> dict[str, str]:
+    """The proxy, and what is not to go through it.
+
+    In upper case: gRPC, by which TensorFlow's instances talk, reads the variables in lower case.
+    """
+    direct = [relay.GATEWAY, "localhost", "127.0.0.1"]
+    direct += [f"algo-{number + 1}" for number in range(instances)]
+    # What the sagemaker SDK asks AWS at fixed addresses: it would get the endpoint's key.
+    direct += ["sts.amazonaws.com", f"sts.{region}.amazonaws.com"]
+    direct += [f"sm-pysdk-t-{region}.s3.{region}.amazonaws.com"]  # its telemetry
+    proxies = dict.fromkeys(("PIP_PROXY", "HTTPS_PROXY"), relay.PROXY_URL)
+    return proxies | {"NO_PROXY": ",".join(direct)}
 
 
 def _has_keras_2(image: str) -> bool:
