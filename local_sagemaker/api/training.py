@@ -23,7 +23,7 @@ NOT_OFFERED = {
     "ExperimentConfig": "leave experiment_config out, and compare jobs by their metrics",
     "ServerlessJobConfig": "give ResourceConfig instances",
     "ModelPackageConfig": "create a model from the job's model.tar.gz",
-    "MlflowConfig": "start an MLflow server, and name it in Environment",
+    "MlflowConfig": "log to sqlite:////opt/ml/output/data/mlflow.db, which output.tar.gz brings",
     "SessionChainingConfig": "jobs have the endpoint's own key",
 }
 SORTED = {  # Search's name of a property -> ListTrainingJobs's

@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import shutil
 import tarfile
 import threading
 import time
+import types
+from pathlib import Path
 
 import pytest
 from botocore.exceptions import ClientError
 
+import local_sagemaker
 from endpoint_harness import BUCKET, IMAGE, ROLE, SCRIPTS, estimator, request, sdk_session, start
 
 FULL_ACCESS = "arn:aws:iam::aws:policy/AmazonSageMakerFullAccess"
@@ -152,6 +156,32 @@ def test_each_region_has_jobs_of_its_own(jobs):
     assert known["TrainingJobArn"] == arn
     there.stop_training_job(TrainingJobName=job.name)
     assert jobs.endpoint.wait(job.name).status == "Completed"
+
+
+def test_the_readmes_example_works_as_it_stands(endpoint, monkeypatch, tmp_path):
+    """local_sagemaker/README.md, for version 2; `make sdk-v3` has the environment of version 3."""
+    readme = Path(local_sagemaker.__file__).with_name("README.md").read_text()
+    example = re.search(r"```python\n(import sagemaker\n.*?)```", readme, re.DOTALL)[1]
+    for name in ("training", "test"):
+        (tmp_path / "my_data" / name).mkdir(parents=True)
+        (tmp_path / "my_data" / name / f"{name}.csv").touch()
+    (tmp_path / "my_code").mkdir()
+    (tmp_path / "my_code" / "train.py").write_text(
+        "import os\n"
+        "for name in ('TRAINING', 'TEST'):\n"
+        "    print('CHANNEL', os.listdir(os.environ[f'SM_CHANNEL_{name}'])[0])\n"
+        "open(os.environ['SM_MODEL_DIR'] + '/weights', 'w').close()\n"
+    )
+    sdk_session(endpoint, monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    # The SDK's clock runs ten times as fast: it looks at a job every 30 s.
+    clock = types.SimpleNamespace(time=time.time, sleep=lambda seconds: time.sleep(seconds / 10))
+    monkeypatch.setattr("sagemaker.session.time", clock)
+    found: dict = {}
+    exec(example, found)
+    assert found["estimator"].model_data.endswith("/output/model.tar.gz")
+    job = endpoint.wait(found["estimator"].latest_training_job.name)
+    assert sorted(job.lines("CHANNEL")) == ["test.csv"] * 4 + ["training.csv"] * 4
 
 
 def test_awss_own_policies(endpoint):
