@@ -29,6 +29,15 @@ HINTS = (
         "torchaudio of that kind: name PyTorch's own index for CPUs in requirements.txt "
         "(--extra-index-url ...)",
     ),
+    (
+        r"File system scheme 's3' not implemented",
+        "this machine's TensorFlow has no tensorflow-io, and so no s3:// paths: save to "
+        "SM_MODEL_DIR, read from SM_CHANNEL_..., and copy with boto3 what is elsewhere",
+    ),
+    (
+        r"KeyError: 'AWS_CONTAINER_CREDENTIALS_RELATIVE_URI'",
+        "an instance's keys are in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY here",
+    ),
     (r"torchvision::nms does not exist", "this torchvision is built for another torch"),
     (
         r"Extension horovod\.torch has not been built|module 'horovod\.torch' has no attribute",

@@ -57,6 +57,8 @@ def test_a_failure_file_of_gigabytes(tmp_path):
         ("No module named 'smdistributed.dataparallel.torch.distributed'", "torch_smddp"),
         ("NameResolutionError: Failed to resolve 'huggingface.co'", "HTTPS_PROXY"),
         ("socket.gaierror: [Errno -3] Temporary failure in name resolution", "HTTPS_PROXY"),
+        ("UnimplementedError: File system scheme 's3' not implemented", "SM_MODEL_DIR"),
+        ("KeyError: 'AWS_CONTAINER_CREDENTIALS_RELATIVE_URI'", "AWS_ACCESS_KEY_ID"),
         ("RuntimeError: operator torchvision::nms does not exist", "built for another torch"),
         ("ModuleNotFoundError: No module named 'xgboost'", "lacks xgboost"),
         ("ImportError: Extension horovod.torch has not been built", "horovod.tensorflow"),
