@@ -55,6 +55,11 @@ HINTS = (
         "the variable HTTPS_PROXY names, if the job's VpcConfig lets it out, and nothing else does",
     ),
     (
+        r"Tunnel connection failed: (502|403)",
+        "this machine, which is a job's way to the internet, answered {}: it reaches no such "
+        "address (502), or it is the address of a service of its own, closed to jobs (403)",
+    ),
+    (
         r"ModuleNotFoundError: No module named '([\w.]+)'",
         "no image is pulled, and this machine's environment lacks {}: name its package in a "
         "requirements.txt beside the script",
