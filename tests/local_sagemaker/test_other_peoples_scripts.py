@@ -280,4 +280,4 @@ def test_mpi_of_the_sdks_model_trainer_is_refused_in_a_sentence(endpoint):
     endpoint.client("sagemaker").create_training_job(**body, InputDataConfig=[channel])
     job = endpoint.wait("others-mpi-driver")
     assert job.status == "Failed"
-    assert "Use an estimator with distribution=" in job.description["FailureReason"]
+    assert "SourceCode(command='mpirun -np 2" in job.description["FailureReason"]
