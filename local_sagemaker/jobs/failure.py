@@ -52,7 +52,8 @@ HINTS = (
     (
         r"NameResolutionError|[Nn]ame resolution|Name or service not known|not resolve host",
         "names of the internet do not resolve on an instance: HTTPS goes through the proxy that "
-        "the variable HTTPS_PROXY names, if the job's VpcConfig lets it out, and nothing else does",
+        "the variable HTTPS_PROXY names, and nothing else does; without that variable the job's "
+        "VpcConfig or EnableNetworkIsolation keeps it from the internet",
     ),
     (
         r"Tunnel connection failed: (502|403)",
