@@ -61,6 +61,36 @@ def test_list_filters(endpoint, listed):
     assert names(api.list_training_jobs(**ours, WarmPoolStatusEquals="Available")) == []
 
 
+@pytest.mark.parametrize(
+    ("filters", "found"),
+    [
+        ([("TrainingJobName", "Equals", "listed-a")], "a"),
+        ([("Tags.lesson", "Equals", "05"), ("TrainingJobName", "Contains", "LISTED-")], "abc"),
+        ([("Tags.lesson", "Exists", None), ("TrainingJobName", "NotEquals", "listed-b")], "ac"),
+        ([("TrainingJobStatus", "In", "Failed,Stopped"), ("Tags.lesson", "Equals", "05")], "abc"),
+        (
+            [("ResourceConfig.InstanceCount", "GreaterThan", "1"), ("Tags.lesson", "Exists", None)],
+            "",
+        ),
+        ([("CreationTime", "LessThan", "2020-01-01T00:00:00Z")], ""),
+        ([("HyperParameters.sagemaker_program", "Contains", "no-such.py")], ""),
+        ([("ModelArtifacts.S3ModelArtifacts", "Equals", "s3://b/none")], ""),  # register()'s
+    ],
+)
+def test_search_finds_jobs_by_their_properties(endpoint, listed, filters, found):
+    members = ("Name", "Operator", "Value")
+    asked = [{k: v for k, v in zip(members, one, strict=True) if v} for one in filters]
+    told = endpoint.client("sagemaker").search(
+        Resource="TrainingJob",
+        SearchExpression={"Filters": asked},
+        SortBy="TrainingJobName",
+        SortOrder="Ascending",
+    )
+    jobs = [one["TrainingJob"] for one in told["Results"]]
+    assert [one["TrainingJobName"] for one in jobs] == [f"listed-{letter}" for letter in found]
+    assert all(one["Tags"] == [{"Key": "lesson", "Value": "05"}] for one in jobs)
+
+
 def test_list_pages(endpoint, listed):
     api = endpoint.client("sagemaker")
     pages = list(

@@ -115,6 +115,57 @@ def test_a_network_outlives_a_restart_and_a_deleted_stack_does_not_come_back(lif
         assert standing(now) == dict.fromkeys(without, 0)
 
 
+def test_a_change_set_gives_its_stack_outputs_and_exports(life):
+    """As `aws cloudformation deploy` makes and changes stacks."""
+    with life() as now:
+        client = now.client("cloudformation")
+        for kind, what, told in (
+            ("CREATE", "Ref Bucket", "one-that-goes"),
+            ("UPDATE", "Ref AWS::StackName", "net"),
+        ):
+            named = {"StackName": "net", "ChangeSetName": f"changes-{kind}"}
+            template = NETWORK.replace("Ref Bucket", what)
+            client.create_change_set(**named, TemplateBody=template, ChangeSetType=kind)
+            client.execute_change_set(**named)
+            (stack,) = client.describe_stacks(StackName="net")["Stacks"]
+            assert [one["OutputValue"] for one in stack.get("Outputs", [])] == [told]
+            exports = client.list_exports()["Exports"]
+            assert [(one["Name"], one["Value"]) for one in exports] == [("name-that-goes", told)]
+
+
+@pytest.mark.parametrize(
+    ("rules", "egress"),
+    [
+        ("", [("-1", None, "0.0.0.0/0")]),
+        (
+            "[{IpProtocol: tcp, FromPort: 443, ToPort: 443, CidrIp: 10.0.0.0/8},"
+            " {IpProtocol: '-1', CidrIpv6: '::/0'}]",
+            [("tcp", 443, "10.0.0.0/8"), ("-1", None, "::/0")],
+        ),
+        (
+            "[{IpProtocol: tcp, FromPort: 80, ToPort: 80, DestinationPrefixListId: pl-1}]",
+            [("tcp", 80, "pl-1")],
+        ),
+    ],
+)
+def test_a_group_lets_out_what_its_template_says(life, rules, egress):
+    """With rules of its own AWS leaves out the one that allows everything."""
+    template = (
+        "Resources: {Group: {Type: 'AWS::EC2::SecurityGroup', Properties: "
+        f"{{GroupDescription: one, SecurityGroupEgress: {rules or '[]'}}}}}}}"
+    )
+    with life() as now:
+        now.client("cloudformation").create_stack(StackName="one", TemplateBody=template)
+        named = [{"Name": "description", "Values": ["one"]}]
+        (group,) = now.client("ec2").describe_security_groups(Filters=named)["SecurityGroups"]
+        found = [
+            (rule["IpProtocol"], rule.get("FromPort"), *one.values())
+            for rule in group["IpPermissionsEgress"]
+            for one in (*rule["IpRanges"], *rule["Ipv6Ranges"], *rule["PrefixListIds"])
+        ]
+        assert found == egress
+
+
 def test_what_moto_lacks_is_filled_also_after_it_has_listed_what_it_has():
     """moto lists its models once in a process: an earlier stack must not hide the additions."""
     code = (

@@ -107,6 +107,7 @@ def test_env_is_for_a_shells_eval(up):
     assert found["AWS_DEFAULT_REGION"] == "us-east-1"
     assert found["AWS_ACCESS_KEY_ID"] and found["AWS_SECRET_ACCESS_KEY"]
     assert Path(found["SAGEMAKER_USER_CONFIG_OVERRIDE"]).exists()
+    assert found["SAGEMAKER_VALIDATE_ROLE"] == "false"  # of the SDK 3: no role has to exist
     gone = {"AWS_PROFILE", "AWS_ENDPOINT_URL_S3", "AWS_SESSION_TOKEN", "AWS_REGION"}
     assert not gone & set(found)
     assert found["no_proxy"] == found["NO_PROXY"] == "intern,127.0.0.1"
@@ -156,6 +157,9 @@ def test_logs_follow_and_stop(up, session):
 def test_with_the_endpoint_down(tmp_path):
     for command in (["env"], ["jobs"], ["logs", "a"], ["stop", "a"]):
         assert "Start it with: workshop up" in refused(workshop(tmp_path, *command))
+    code = f'eval "$({shlex.quote(str(WORKSHOP))} env)" && echo eval succeeded'
+    done = subprocess.run(["/bin/sh", "-c", code], env=variables(tmp_path), capture_output=True)
+    assert done.returncode == 1 and not done.stdout
     done = workshop(tmp_path, "status")
     assert done.exit_code == 3
     assert "`workshop up` starts it" in done.stdout

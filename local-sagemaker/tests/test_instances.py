@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import urllib.request
 
 import pytest
 from botocore.credentials import Credentials
@@ -52,9 +53,19 @@ def test_a_request_adds_to_paths_and_sets_the_rest(tmp_path, monkeypatch):
     assert env["NCCL_DEBUG"] == "INFO"
 
 
-def test_pip_is_told_of_the_proxy_where_there_is_a_way_out(tmp_path, monkeypatch):
-    assert "PIP_PROXY" in environment(tmp_path / "1", monkeypatch)
-    assert "PIP_PROXY" not in environment(tmp_path / "2", monkeypatch, reach=Reach(internet=False))
+def test_programs_are_told_of_the_proxy_where_there_is_a_way_out(tmp_path, monkeypatch):
+    """Not for what is the job's own, nor for what the SDK would ask of the real AWS."""
+    resources = {"InstanceCount": 2, "InstanceType": "ml.m5.xlarge", "VolumeSizeInGB": 1}
+    env = environment(tmp_path / "1", monkeypatch, ResourceConfig=resources)
+    assert env["PIP_PROXY"] == env["HTTPS_PROXY"] == "http://10.88.0.1:3128"
+    assert "https_proxy" not in env  # gRPC would send TensorFlow's own traffic there
+    monkeypatch.setenv("NO_PROXY", env["NO_PROXY"])
+    for host in ("10.88.0.1:4566", "algo-2:2222", "sts.eu-west-1.amazonaws.com"):
+        assert urllib.request.proxy_bypass_environment(host), host
+    for host in ("huggingface.co", "ossci-datasets.s3.amazonaws.com"):
+        assert not urllib.request.proxy_bypass_environment(host), host
+    without = environment(tmp_path / "2", monkeypatch, reach=Reach(internet=False))
+    assert not {"PIP_PROXY", "HTTPS_PROXY"} & set(without)
 
 
 def test_an_isolated_job_has_no_key(tmp_path, monkeypatch):

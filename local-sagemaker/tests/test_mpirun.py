@@ -34,6 +34,14 @@ def test_the_toolkits_options_are_spelled_as_open_mpi_5_does():
     )
 
 
+def test_of_an_option_that_stands_once_the_last_counts():
+    """The toolkit has written its own before custom_mpi_options'."""
+    more = "-np 4 -map-by slot -bind-to none --map-by ppr:2:node -n 2 python train.py -np 3 -np 4"
+    assert " ".join(mpirun.translate(more.split())) == (
+        "--bind-to none --map-by ppr:2:node -np 2 python train.py -np 3 -np 4"
+    )
+
+
 def test_on_loopback_all_slots_are_one_hosts():
     out = mpirun.on_loopback(mpirun.translate(TOOLKIT))
     assert out[out.index("--host") + 1] == "localhost:4"

@@ -7,14 +7,19 @@ from __future__ import annotations
 
 import io
 import json
+import re
+import shutil
 import tarfile
 import threading
 import time
+import types
+from pathlib import Path
 
 import pytest
 from botocore.exceptions import ClientError
 
-from endpoint_harness import BUCKET, IMAGE, ROLE, estimator, request, sdk_session, start
+import local_sagemaker
+from endpoint_harness import BUCKET, IMAGE, ROLE, SCRIPTS, estimator, request, sdk_session, start
 
 FULL_ACCESS = "arn:aws:iam::aws:policy/AmazonSageMakerFullAccess"
 
@@ -32,8 +37,12 @@ class Jobs:
 
 
 @pytest.fixture(scope="module")
-def jobs(endpoint):
+def jobs(endpoint, tmp_path_factory):
     import sagemaker
+
+    shell = tmp_path_factory.mktemp("shell")
+    shutil.copy(SCRIPTS / "untar.sh", shell)
+    (shell / "requirements.txt").touch()
 
     endpoint.put("others/foreign/foreign.tar.gz", _archive_of_another_user())
     with pytest.MonkeyPatch.context() as patch:
@@ -45,7 +54,9 @@ def jobs(endpoint):
         tensorboard = sagemaker.debugger.TensorBoardOutputConfig(f"s3://{BUCKET}/others/board")
         names = {
             "keras 2": one("keras_2_script.py", disable_output_compression=True),
-            "shell": one("untar.sh", {"training": f"s3://{BUCKET}/others/foreign"}),
+            "shell": one(
+                "untar.sh", {"training": f"s3://{BUCKET}/others/foreign"}, source_dir=str(shell)
+            ),
             "session": one(
                 "session_script.py",
                 model_dir=f"s3://{BUCKET}/others/model",
@@ -103,18 +114,22 @@ def test_keras_2_where_the_image_has_it_and_a_model_without_compression(jobs):
 
 
 def test_an_archive_of_another_user_and_a_shell_entry_point(jobs):
-    assert jobs.ended("shell").lines("UNPACKED") == ["hello"]
+    job = jobs.ended("shell")
+    assert job.lines("UNPACKED") == ["hello"]
+    (told,) = job.lines("[local] requirements.txt is not installed")
+    assert told.endswith("Let untar.sh begin with: pip install -r requirements.txt")
 
 
 def test_a_session_in_the_job_model_dir_in_s3_tensorboard_and_a_question_to_sts(jobs):
     job = jobs.ended("session", "Failed")
     assert job.lines("PUT") == [f"s3://{BUCKET}/others/model/weights.txt"]
     assert job.lines("TELLS") == ["InProgress"]
+    assert job.lines("ROLE") == [ROLE]
     assert jobs.endpoint.get(f"s3://{BUCKET}/others/model/weights.txt") == b"0.5"
     board = f"s3://{BUCKET}/others/board/{job.name}/tensorboard-output/events.out.tfevents.1"
     assert jobs.endpoint.get(board) == b"event"
     first = job.description["FailureReason"].splitlines()[0]
-    assert first.startswith("AlgorithmError: [local] get_execution_role() and account_id() ask")
+    assert first.startswith("AlgorithmError: [local] account_id() asks AWS's STS")
     assert "Session(default_bucket=...)" in first
 
 
@@ -141,6 +156,32 @@ def test_each_region_has_jobs_of_its_own(jobs):
     assert known["TrainingJobArn"] == arn
     there.stop_training_job(TrainingJobName=job.name)
     assert jobs.endpoint.wait(job.name).status == "Completed"
+
+
+def test_the_readmes_example_works_as_it_stands(endpoint, monkeypatch, tmp_path):
+    """local_sagemaker/README.md, for version 2; `make sdk-v3` has the environment of version 3."""
+    readme = Path(local_sagemaker.__file__).with_name("README.md").read_text()
+    example = re.search(r"```python\n(import sagemaker\n.*?)```", readme, re.DOTALL)[1]
+    for name in ("training", "test"):
+        (tmp_path / "my_data" / name).mkdir(parents=True)
+        (tmp_path / "my_data" / name / f"{name}.csv").touch()
+    (tmp_path / "my_code").mkdir()
+    (tmp_path / "my_code" / "train.py").write_text(
+        "import os\n"
+        "for name in ('TRAINING', 'TEST'):\n"
+        "    print('CHANNEL', os.listdir(os.environ[f'SM_CHANNEL_{name}'])[0])\n"
+        "open(os.environ['SM_MODEL_DIR'] + '/weights', 'w').close()\n"
+    )
+    sdk_session(endpoint, monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    # The SDK's clock runs ten times as fast: it looks at a job every 30 s.
+    clock = types.SimpleNamespace(time=time.time, sleep=lambda seconds: time.sleep(seconds / 10))
+    monkeypatch.setattr("sagemaker.session.time", clock)
+    found: dict = {}
+    exec(example, found)
+    assert found["estimator"].model_data.endswith("/output/model.tar.gz")
+    job = endpoint.wait(found["estimator"].latest_training_job.name)
+    assert sorted(job.lines("CHANNEL")) == ["test.csv"] * 4 + ["training.csv"] * 4
 
 
 def test_awss_own_policies(endpoint):
@@ -200,6 +241,7 @@ PROCESSING = {
     },
 }
 PIPELINE = {"PipelineName": "p", "PipelineDefinition": "{}", "ClientRequestToken": "t" * 32}
+HUB = {"HubName": "SageMakerPublicHub", "HubContentType": "Model", "HubContentName": "a"}
 SERVES = {"E": {"Type": "AWS::SageMaker::Endpoint", "Properties": {"EndpointConfigName": "c"}}}
 
 
@@ -208,7 +250,12 @@ SERVES = {"E": {"Type": "AWS::SageMaker::Endpoint", "Properties": {"EndpointConf
     [
         ("sagemaker", "create_processing_job", PROCESSING, "does not run processing jobs"),
         ("sagemaker", "create_pipeline", PIPELINE | {"RoleArn": ROLE}, "does not run pipelines"),
-        ("sagemaker", "search", {"Resource": "TrainingJob"}, "list_training_jobs finds jobs"),
+        ("sagemaker", "search", {"Resource": "Experiment"}, "finds training jobs only"),
+        ("sagemaker", "describe_hub_content", HUB, "has no model hub"),
+        ("sagemaker", "update_training_job", {"TrainingJobName": "a"}, "create another"),
+        ("sagemaker", "list_algorithms", {}, "Run a script"),
+        ("sagemaker", "get_search_suggestions", {"Resource": "TrainingJob"}, "Call search"),
+        ("sagemaker", "list_hubs", {}, "has no model hub"),
         ("pricing", "get_products", {"ServiceCode": "AmazonSageMaker"}, "does not offer this"),
         (
             "cloudformation",
@@ -233,4 +280,4 @@ def test_mpi_of_the_sdks_model_trainer_is_refused_in_a_sentence(endpoint):
     endpoint.client("sagemaker").create_training_job(**body, InputDataConfig=[channel])
     job = endpoint.wait("others-mpi-driver")
     assert job.status == "Failed"
-    assert "Use an estimator with distribution=" in job.description["FailureReason"]
+    assert "SourceCode(command='mpirun -np 2" in job.description["FailureReason"]

@@ -88,6 +88,8 @@ def test_a_package_that_is_not_to_be_had(endpoint, sdk, source):
     reason = job.description["FailureReason"]
     assert reason.startswith("AlgorithmError: InstallRequirementsError")
     assert "pip install -r requirements.txt" in reason
+    assert 'ErrorMessage "ERROR: Could not find a version that satisfies' in reason
+    assert "No matching distribution found for workshop-no-such-package==7.0" in reason
     told = [line for lines in job.log.values() for line in lines]
     assert any("workshop-no-such-package==7.0" in line for line in told)  # pip's own words
     assert job.lines("IMPORTED") == []

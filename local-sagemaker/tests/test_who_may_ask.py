@@ -114,6 +114,10 @@ def test_presigned_addresses(endpoint, version):
 
 def test_keys_that_the_endpoint_issued(endpoint):
     iam, sts = endpoint.client("iam"), endpoint.client("sts")
+    # Its own is a session of a role that a job may have: the SDK 3 looks for one by this name.
+    _, name, _ = sts.get_caller_identity()["Arn"].split("assumed-role")[-1].split("/")
+    trusted = iam.get_role(RoleName=name)["Role"]["AssumeRolePolicyDocument"]["Statement"]
+    assert [one["Principal"] for one in trusted] == [{"Service": "sagemaker.amazonaws.com"}]
     iam.create_user(UserName="somebody")
     made = iam.create_access_key(UserName="somebody")["AccessKey"]
     user = client(endpoint, "s3", made["AccessKeyId"], made["SecretAccessKey"])

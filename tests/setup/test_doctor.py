@@ -108,6 +108,19 @@ def test_tc_beyond_the_users_path_is_found(monkeypatch, tmp_path):
     assert checks.iproute2() == CheckResult(OK, "ip and tc")
 
 
+@pytest.mark.parametrize(
+    ("version", "level"),
+    [("2.9.19", WARN), ("2.13.0", OK), ("1.28.9", WARN), ("1.46.0", OK), (None, OK)],
+)
+def test_an_aws_cli_that_would_call_aws_itself(monkeypatch, tmp_path, version, level):
+    if version:
+        (tmp_path / "aws").write_text(f"#!/bin/sh\necho aws-cli/{version} Python/3.11.2\n")
+        (tmp_path / "aws").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    check = checks.aws_cli()
+    assert check.level == level and (level == OK or "--endpoint-url" in check.do)
+
+
 def test_an_mpirun_that_fails_is_a_failure(monkeypatch, tmp_path):
     program = tmp_path / "mpirun"
     program.write_text("#!/bin/sh\necho no slots >&2; exit 1\n")

@@ -76,6 +76,43 @@ def test_instances_of_the_group_reach_each_other_on_every_port_both_ways(ec2, pl
     assert not [one for one in found["IpPermissions"] if one["IpRanges"]], "open to addresses"
 
 
+def rules_of(found, way):
+    """What a group lets through, as (protocol, first port, last port, peer, description)."""
+    return sorted(
+        (rule["IpProtocol"], str(rule.get("FromPort")), str(rule.get("ToPort")), *told)
+        for rule in found[way]
+        for told in [
+            *((one["CidrIp"], one.get("Description")) for one in rule["IpRanges"]),
+            *(("itself", None) for one in rule["UserIdGroupPairs"]),
+        ]
+    )
+
+
+@pytest.mark.parametrize("name", ["network", "subnets"])
+def test_the_rules_here_are_the_templates(ec2, plain, name):
+    """Else a lesson shows here what no learner sees on AWS."""
+    if name == "network":
+        identifier = plain[1].outputs["SecurityGroupId"]
+    else:
+        stacks.deploy(stacks_harness.session("class"), ("room",), lambda _: None)
+        seat = stacks_harness.session("ann")
+        *_, done = stacks.deploy(seat, ("storage", "roles", name), lambda _: None)
+        identifier = done.outputs["SecurityGroupId"]
+    found, template = group(ec2, identifier), template_resources(name)
+    wanted = {"IpPermissions": [], "IpPermissionsEgress": []}
+    for rule in template["TrainingGroup"]["Properties"]["SecurityGroupEgress"]:
+        ports = str(rule["FromPort"]), str(rule["ToPort"])
+        wanted["IpPermissionsEgress"].append(
+            (rule["IpProtocol"], *ports, rule["CidrIp"], rule["Description"])
+        )
+    for part, way in (("From", "IpPermissions"), ("To", "IpPermissionsEgress")):
+        rule = template[f"TrainingGroup{part}Itself"]["Properties"]
+        wanted[way].append((rule["IpProtocol"], "None", "None", "itself", None))
+    assert {way: rules_of(found, way) for way in wanted} == {
+        way: sorted(rules) for way, rules in wanted.items()
+    }
+
+
 def test_the_subnet_is_private(ec2, plain):
     _, done = plain
     (subnet,) = ec2.describe_subnets(SubnetIds=[done.outputs["SubnetId"]])["Subnets"]

@@ -15,6 +15,12 @@ from local_sagemaker.jobs import links
 from workshop.cli.shared import WrongUse
 from workshop.jobs import local_server
 
+OLD_CLIENTS = """\
+An AWS CLI before 2.13 (of version 1: before 1.29) and a boto3 before 1.28 ignore AWS_ENDPOINT_URL
+and call AWS itself. Give such a CLI --endpoint-url "$AWS_ENDPOINT_URL" each time.
+get_execution_role() of the sagemaker SDK 2 calls AWS itself, too: write the role's ARN instead.
+"""
+
 
 @click.command()
 @click.option("--port", type=click.IntRange(0, 65535), default=None, help="0 takes a free one.")
@@ -116,7 +122,13 @@ def status() -> None:
 @click.command()
 def env() -> None:
     """Print what a shell needs: eval "$(workshop env)"."""
-    wanted = client_environment()
+    try:
+        wanted = client_environment()
+    except click.ClickException:
+        click.echo("false")  # `eval` succeeds with what failed: this makes it fail, too
+        raise
+    for line in OLD_CLIENTS.splitlines():
+        click.echo(f"# {line}")
     for name in daemon.in_the_way(os.environ):
         click.echo(f"unset {name}")
     for name, value in wanted.items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -45,6 +46,7 @@ def all_checks(port: int) -> list[tuple[str, Callable[[], CheckResult]]]:
         ("disk", disk),
         ("memory", memory),
         ("cores", cores),
+        ("AWS CLI", aws_cli),
         (f"port {port}", lambda: endpoint_port(port)),
         ("port 8888", lab_port),
     ]
@@ -180,6 +182,22 @@ def cores() -> CheckResult:
     if count < 2:
         return warn("1 core", "all runs, but no speed-up can be seen: two ranks share it")
     return ok(f"{count} cores")
+
+
+def aws_cli() -> CheckResult:
+    """Whether the `aws` of the shell, if there is one, is led to the local endpoint."""
+    if (program := shutil.which("aws")) is None:
+        return ok("not installed; nothing here needs it")
+    told = run([program, "--version"], dict(os.environ)).stdout
+    found = re.search(r"aws-cli/(\d+)\.(\d+)", told)
+    version = tuple(map(int, found.groups())) if found else (0, 0)
+    if version >= (2, 13) or (1, 29) <= version < (2,):
+        return ok(told.split()[0])
+    return warn(
+        f"{program} is {told.split()[0] if told else 'of no known version'}: before 2.13 (1.29) "
+        "it ignores AWS_ENDPOINT_URL and calls AWS itself",
+        'for the local endpoint give it --endpoint-url "$AWS_ENDPOINT_URL", or install a newer one',
+    )
 
 
 def endpoint_port(port: int) -> CheckResult:

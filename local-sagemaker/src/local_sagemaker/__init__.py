@@ -1,9 +1,9 @@
 """Amazon SageMaker on this machine.
 
 One process, bound to loopback, answers every AWS call that the workshop makes.
-Training jobs are real processes; S3, IAM, CloudFormation and the other services are
-moto's. Clients are the unmodified sagemaker SDK, boto3 or AWS CLI, pointed here by
-`AWS_ENDPOINT_URL`.
+Training jobs and endpoints are real processes, S3's objects are files; IAM,
+CloudFormation and the other services are moto's. Clients are the unmodified sagemaker
+SDK, boto3 or AWS CLI, pointed here by `AWS_ENDPOINT_URL`.
 
 This package knows nothing of the lessons and could be a project of its own. No folder imports one
 that stands above it here:

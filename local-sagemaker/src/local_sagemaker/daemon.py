@@ -221,6 +221,7 @@ def environment(state: Path, port: int) -> dict[str, str]:
 
     The SDK's own defaults file is given two entries: no telemetry, and a default bucket,
     because the SDK would otherwise ask STS at an address on the internet for the account.
+    Version 3 of the SDK is told not to look a role up in IAM: here a role need not exist.
     Raises DaemonError where the state directory is not the user's own.
     """
     try:
@@ -229,6 +230,7 @@ def environment(state: Path, port: int) -> dict[str, str]:
         raise DaemonError(str(error)) from error
     variables = aws.variables(REGION)
     variables["SAGEMAKER_USER_CONFIG_OVERRIDE"] = str(_sdk_defaults(state))
+    variables["SAGEMAKER_VALIDATE_ROLE"] = "false"
     if any(name.lower() in ("http_proxy", "all_proxy") for name in os.environ):
         direct = os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or ""
         if "127.0.0.1" not in direct.split(","):

@@ -38,6 +38,16 @@ def test_it_is_described_and_listed(served, triple):
     assert served.api.list_endpoints(StatusEquals="Failed", NameContains=triple)["Endpoints"] == []
 
 
+def test_a_description_leaves_out_what_was_not_given(served, triple):
+    """The SDK 3 reads each structure that is there, and its members are required."""
+    model = served.api.describe_model(ModelName=triple)
+    config = served.api.describe_endpoint_config(EndpointConfigName=triple)
+    for found in (model, config):
+        assert not [name for name, value in found.items() if value in ({}, [], None)]
+    assert model["PrimaryContainer"]["ModelDataUrl"] and config["ProductionVariants"]
+    assert served.api.list_notebook_instances()["NotebookInstances"] == []
+
+
 def test_its_tags(served, triple):
     arn = served.api.describe_endpoint(EndpointName=triple)["EndpointArn"]
     served.api.add_tags(ResourceArn=arn, Tags=[{"Key": "seat", "Value": "me"}])

@@ -40,6 +40,7 @@ np.savez(folder / "reference.npz", images=images, probabilities=torch.softmax(lo
 
 os.mkdir(folder / "traced")
 torch.jit.save(traced, folder / "traced" / "model.pt")
+os.environ["SAGEMAKER_PROGRAM"] = "inference.py"  # the SDK 3 names it, and does not pack it
 served = Toolkit(folder / "traced")
 answer = served.invoke(Request(json.dumps(images.tolist()).encode(), "application/json"))
 np.testing.assert_allclose(json.loads(answer.body), logits, atol=1e-5, rtol=0)

@@ -1,4 +1,4 @@
-"""Create, Describe, List, Stop and DeleteTrainingJob."""
+"""Create, Describe, List, Search for, Stop and Delete training jobs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from moto.core import DEFAULT_ACCOUNT_ID
 
-from local_sagemaker.api import listing
+from local_sagemaker.api import listing, search
 from local_sagemaker.cluster.spec import NAMESPACES
 from local_sagemaker.jobs import artifacts, channels, links, metrics, spot, vpc
 from local_sagemaker.jobs.manager import JobManager
@@ -23,8 +23,13 @@ NOT_OFFERED = {
     "ExperimentConfig": "leave experiment_config out, and compare jobs by their metrics",
     "ServerlessJobConfig": "give ResourceConfig instances",
     "ModelPackageConfig": "create a model from the job's model.tar.gz",
-    "MlflowConfig": "start an MLflow server, and name it in Environment",
+    "MlflowConfig": "log to sqlite:////opt/ml/output/data/mlflow.db, which output.tar.gz brings",
     "SessionChainingConfig": "jobs have the endpoint's own key",
+}
+SORTED = {  # Search's name of a property -> ListTrainingJobs's
+    "CreationTime": "CreationTime",
+    "TrainingJobName": "Name",
+    "TrainingJobStatus": "Status",
 }
 OUTPUT_DEFAULTS = {"KmsKeyId": "", "CompressionType": "GZIP"}
 STOPPING_DEFAULTS = {"MaxRuntimeInSeconds": DAY}
@@ -42,6 +47,7 @@ class TrainingApi:
             "CreateTrainingJob": self.create,
             "DescribeTrainingJob": self.describe,
             "ListTrainingJobs": self.list,
+            "Search": self.search,
             "StopTrainingJob": self.stop,
             "DeleteTrainingJob": self.delete,
         }
@@ -75,6 +81,19 @@ class TrainingApi:
         # Nothing stays warm here: a question for warm pools finds none.
         records = [] if "WarmPoolStatusEquals" in request else self.jobs.all(region)
         return listing.page(records, request, "TrainingJobSummaries", _summary)
+
+    def search(self, request: dict, region: str) -> dict:
+        if request["Resource"] != "TrainingJob":
+            raise validation(
+                f"Search for {request['Resource']}: the local endpoint finds training jobs only."
+            )
+        if request.get("SortBy", "CreationTime") not in SORTED:
+            raise validation(f"SortBy {request['SortBy']}: it may be {', '.join(SORTED)}.")
+        wanted = request.get("SearchExpression", {})
+        every = self.jobs.all(region)
+        records = [one for one in every if search.matches(_properties(one), wanted)]
+        how = request | {"SortBy": SORTED[request.get("SortBy", "CreationTime")]}
+        return listing.page(records, how, "Results", lambda one: {"TrainingJob": _found(one)})
 
 
 def _check(request: dict, isolation: str) -> None:
@@ -184,6 +203,21 @@ def _description(record: JobRecord) -> dict:
             answer["TrainingEndTime"] = data["ended"]
             answer["TrainingTimeInSeconds"] = answer["BillableTimeInSeconds"] = seconds
     return answer
+
+
+def _properties(record: JobRecord) -> dict:
+    """What a search may ask of a job."""
+    return description(record) | {
+        "Tags": {tag["Key"]: tag["Value"] for tag in record.data["tags"]},
+        "Metrics": {name: value for name, (value, _) in record.data["metrics"].items()},
+    }
+
+
+def _found(record: JobRecord) -> dict:
+    """A job as Search tells it: described, with its tags."""
+    found = operation("Search").output_shape.members["Results"].member.members["TrainingJob"]
+    told = description(record) | {"Tags": record.data["tags"]}
+    return {name: value for name, value in told.items() if name in found.members}
 
 
 def _summary(record: JobRecord) -> dict:

@@ -13,8 +13,12 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from sagemaker_training import errors
+
 FRAMEWORKS = ("torch", "tensorflow", "keras", "tf-keras", "horovod")
 NAME = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
+# In pip's log, each line after the time: why it gave up.
+WHY = re.compile(r"^\S+ +(ERROR: (?!ResolutionImpossible).*|The user requested .*)$", re.MULTILINE)
 
 
 def constraints(text: str) -> list[str]:
@@ -47,20 +51,28 @@ def _beside(version: str) -> list[str]:
 
 
 def constrained(install: Callable) -> Callable:
-    """The toolkit's `install`, whose pip keeps to `constraints`."""
+    """The toolkit's `install`, whose pip keeps to `constraints`, and whose error says why."""
 
     def run(path: str, capture_error: bool = False) -> None:
         file = Path(path, "requirements.txt")
         lines = constraints(file.read_text(errors="replace") if file.is_file() else "")
-        with tempfile.NamedTemporaryFile("w", suffix=".txt") as stream:
-            stream.write("\n".join(lines))
-            stream.flush()
-            before = os.environ.get("PIP_CONSTRAINT")
-            os.environ["PIP_CONSTRAINT"] = " ".join(filter(None, [before, stream.name]))
+        before = dict(os.environ)
+        with tempfile.TemporaryDirectory() as folder:
+            held, log = Path(folder, "constraints.txt"), Path(folder, "log")
+            held.write_text("\n".join(lines))
+            kept = before.get("PIP_CONSTRAINT")
+            os.environ["PIP_CONSTRAINT"] = " ".join(filter(None, [kept, str(held)]))
+            os.environ["PIP_LOG"] = str(log)
             try:
                 install(path, capture_error)
+            except (errors.InstallRequirementsError, errors.InstallModuleError) as error:
+                # The toolkit looks for lines that name an error class of Python's, and pip's don't.
+                told = log.read_text(errors="replace") if log.is_file() else ""
+                error.output = error.output or "\n".join(dict.fromkeys(WHY.findall(told)))
+                raise
             finally:
-                os.environ.pop("PIP_CONSTRAINT")
-                os.environ.update({"PIP_CONSTRAINT": before} if before else {})
+                for name in ("PIP_CONSTRAINT", "PIP_LOG"):
+                    os.environ.pop(name)
+                    os.environ.update({name: before[name]} if name in before else {})
 
     return run

@@ -1,4 +1,4 @@
-"""Four fixes to the sagemaker-training toolkit, for an instance that a learner watches.
+"""Five fixes to the sagemaker-training toolkit, for an instance that a learner watches.
 
 None changes what a script sees: its arguments, variables and directories stay the
 toolkit's.
@@ -12,7 +12,15 @@ import shutil
 import tarfile
 from collections.abc import Callable
 
-from sagemaker_training import errors, files, modules, process
+from sagemaker_training import (
+    _entry_point_type,
+    entry_point,
+    environment,
+    errors,
+    files,
+    modules,
+    process,
+)
 
 from local_sagemaker.image.requirements import constrained
 
@@ -140,11 +148,28 @@ def brought(download: Callable[[str, str], None]) -> Callable[[str, str], None]:
     return fetch
 
 
+def telling(install: Callable) -> Callable:
+    """The toolkit's installation of source_dir, which says what it leaves out."""
+
+    def run(name: str, path: str = environment.code_dir, capture_error: bool = False) -> None:
+        install(name, path, capture_error)
+        command = _entry_point_type.get(path, name) is _entry_point_type.COMMAND
+        if command and modules.has_requirements(path):
+            print(
+                f"[local] requirements.txt is not installed: SageMaker does that before a .py "
+                f"alone. Let {name} begin with: pip install -r requirements.txt",
+                flush=True,
+            )
+
+    return run
+
+
 def patch() -> None:
     """Apply the patches in this process."""
     process.run_async = _run_async
     files._safe_extractall = bounded(files._safe_extractall)
     files.s3_download = brought(files.s3_download)
+    entry_point.install = telling(entry_point.install)
     modules.install = constrained(modules.install)
     modules.install_requirements = constrained(modules.install_requirements)
     known = TENSORFLOW_ERRORS if "tensorflow" in os.environ.get(IMAGE, "") else []

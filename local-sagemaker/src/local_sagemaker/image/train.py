@@ -20,8 +20,9 @@ from local_sagemaker.image import notes
 
 NO_SSHD = (
     "MPI of the SDK's ModelTrainer and of @remote(use_mpirun=True) connects instances by ssh, and "
-    "they have no ssh server here. Use an estimator with distribution={'mpi': {'enabled': True}}, "
-    "or Torchrun() and use_torchrun=True."
+    "they have no ssh server here. For one instance write SourceCode(command='mpirun -np 2 python "
+    "train.py'); for several take Torchrun(), use_torchrun=True, or an estimator of version 2 with "
+    "distribution={'mpi': {'enabled': True}}."
 )
 SDK_SCRIPT = "/opt/ml/input/data/sm_drivers/sm_train.sh"  # ModelTrainer's own
 CANNOT_RUN = 127  # a shell's exit status for a command that it cannot find

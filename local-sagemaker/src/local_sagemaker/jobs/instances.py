@@ -43,7 +43,7 @@ def prepare(
         for folder in FOLDERS + more:
             (opt_ml / folder).mkdir(parents=True)
         (directory / name / "tmp").mkdir()
-        _configure(record, opt_ml / "input" / "config", name, names, isolation)
+        _configure(record, opt_ml, name, names, isolation)
         env = environment(record, name, isolation, aws, reach)
         if ports:
             env |= _on_loopback(ports, directory / name)
@@ -53,7 +53,7 @@ def prepare(
 
 
 def _configure(
-    record: JobRecord, folder: Path, name: str, names: list[str], isolation: str
+    record: JobRecord, opt_ml: Path, name: str, names: list[str], isolation: str
 ) -> None:
     kind = record.request["ResourceConfig"]["InstanceType"]
     group = {"instance_group_name": GROUP, "instance_type": kind, "hosts": names}
@@ -82,7 +82,11 @@ def _configure(
         ("resourceconfig.json", resources),
         ("inputdataconfig.json", channels),
     ):
-        (folder / file).write_text(json.dumps(content))
+        (opt_ml / "input" / "config" / file).write_text(json.dumps(content))
+    # get_execution_role() reads this file of notebooks before it asks AWS's STS at a fixed address.
+    metadata = opt_ml / "metadata" / "resource-metadata.json"
+    metadata.parent.mkdir()
+    metadata.write_text(json.dumps({"ExecutionRoleArn": record.request["RoleArn"]}))
 
 
 def of_this_machine() -> dict[str, str]:
@@ -126,7 +130,7 @@ def environment(
         env |= aws.variables(region, relay.ENDPOINT_URL if inside else None)
     env |= {"TMPDIR": RUN_TMP, "HOME": HOME} if inside else {}
     if inside and reach.internet:
-        env["PIP_PROXY"] = relay.PROXY_URL
+        env |= _ways_out(request["ResourceConfig"]["InstanceCount"], region)
     asked = dict(request.get("Environment", {}))
     # A request adds to these two: what starts the script is found through them.
     if "PATH" in asked:
@@ -134,6 +138,20 @@ def environment(
     if "PYTHONPATH" in asked:
         asked["PYTHONPATH"] = os.pathsep.join([asked["PYTHONPATH"], env["PYTHONPATH"]])
     return env | asked
+
+
+def _ways_out(instances: int, region: str) -> dict[str, str]:
+    """The proxy, and what is not to go through it.
+
+    In upper case: gRPC, by which TensorFlow's instances talk, reads the variables in lower case.
+    """
+    direct = [relay.GATEWAY, "localhost", "127.0.0.1"]
+    direct += [f"algo-{number + 1}" for number in range(instances)]
+    # What the sagemaker SDK asks AWS at fixed addresses: it would get the endpoint's key.
+    direct += ["sts.amazonaws.com", f"sts.{region}.amazonaws.com"]
+    direct += [f"sm-pysdk-t-{region}.s3.{region}.amazonaws.com"]  # its telemetry
+    proxies = dict.fromkeys(("PIP_PROXY", "HTTPS_PROXY"), relay.PROXY_URL)
+    return proxies | {"NO_PROXY": ",".join(direct)}
 
 
 def _has_keras_2(image: str) -> bool:

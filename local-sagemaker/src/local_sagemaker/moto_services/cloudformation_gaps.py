@@ -3,8 +3,10 @@
 moto 5.2.5 makes VPC endpoints, gateways, routes and addresses from a template, but leaves them
 behind when the stack goes, and then cannot delete the VPC. It forgets a resource that changed, if
 it does not know how to change it. It looks at conditions when a stack is made, not when it is
-updated. It does not tell a route table of its subnet. `fill` fixes these; but a resource that
-CloudFormation would replace keeps its old properties, and a VPC has no DNS attributes.
+updated. It does not tell a route table of its subnet, ignores the rules that a security group has
+for what goes out, and gives a stack that a change set has made or changed no outputs. `fill` fixes
+these; but a resource that CloudFormation would replace keeps its old properties, and a VPC has no
+DNS attributes.
 
 It makes a stack's resources when somebody first asks for them, also those of a deleted stack:
 whoever describes one by its id, or lists its resources, brings them back to life. Here a stack
@@ -17,14 +19,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from moto.cloudformation import parsing
-from moto.cloudformation.models import Stack
+from moto.cloudformation.models import ChangeSet, Stack, cloudformation_backends
 from moto.core.common_models import CloudFormationModel
 from moto.ec2.models import ec2_backends
 from moto.ec2.models.elastic_ip_addresses import ElasticAddress
 from moto.ec2.models.internet_gateways import InternetGateway
 from moto.ec2.models.nat_gateways import NatGateway
 from moto.ec2.models.route_tables import Route, RouteTable
-from moto.ec2.models.security_groups import SecurityGroupIngress
+from moto.ec2.models.security_groups import SecurityGroup, SecurityGroupIngress
 from moto.ec2.models.subnets import Subnet, SubnetRouteTableAssociation
 from moto.ec2.models.vpcs import VPC, VPCEndPoint
 from moto.ec2.models.vpn_gateway import VPCGatewayAttachment
@@ -70,25 +72,31 @@ class SecurityGroupEgress(CloudFormationModel):
         region_name: str,
         **_: Any,
     ) -> SecurityGroupEgress:
-        given, cidr = cloudformation_json["Properties"], "CidrIp"
-        groups = [
-            {"GroupId": given[key]} for key in ("DestinationSecurityGroupId",) if key in given
-        ]
+        given = cloudformation_json["Properties"]
         backend = ec2_backends[account_id][region_name]
-        rule = {
-            "group_name_or_id": given["GroupId"],
-            "ip_protocol": given["IpProtocol"],
-            "from_port": given.get("FromPort"),
-            "to_port": given.get("ToPort"),
-            "ip_ranges": [{cidr: given[cidr]}] if cidr in given else [],
-            "source_groups": groups,
-        }
+        rule = _outward(given, given["GroupId"])
         backend.authorize_security_group_egress(**rule)
         return cls(backend, rule)
 
     def delete(self, account_id: str, region_name: str) -> None:
         if self.backend.get_security_group_from_id(self.rule["group_name_or_id"]):
             self.backend.revoke_security_group_egress(**self.rule)
+
+
+def _outward(given: Mapping[str, Any], group: str) -> dict[str, Any]:
+    """A rule of a template as moto's calls take it. group: the id of the group that has it."""
+    ranges = [{key: given[key] for key in ("CidrIp", "CidrIpv6") if key in given}]
+    ranges[0] |= {"Description": given["Description"]} if "Description" in given else {}
+    target, prefix = given.get("DestinationSecurityGroupId"), given.get("DestinationPrefixListId")
+    return {
+        "group_name_or_id": group,
+        "ip_protocol": given["IpProtocol"],
+        "from_port": given.get("FromPort", -1),
+        "to_port": given.get("ToPort", -1),
+        "ip_ranges": ranges if not (target or prefix) else [],
+        "source_groups": [{"GroupId": target}] if target else [],
+        "prefix_list_ids": [{"PrefixListId": prefix}] if prefix else [],
+    }
 
 
 def fill() -> None:
@@ -98,7 +106,9 @@ def fill() -> None:
     for model in NOT_CHANGED:
         model.update_from_cloudformation_json = classmethod(_unchanged)
     SubnetRouteTableAssociation.create_from_cloudformation_json = classmethod(_associate)
+    SecurityGroup.create_from_cloudformation_json = classmethod(_group)
     parsing.ResourceMap.update = _update
+    ChangeSet.apply = _apply
     Stack.delete = _delete_stack
     Stack.outputs = property(lambda self: _kept(self, "outputs", _moto_outputs))
     Stack.exports = property(lambda self: _kept(self, "exports", _moto_exports))
@@ -122,6 +132,21 @@ def _associate(
     table, subnet = given["RouteTableId"], given["SubnetId"]
     ec2_backends[account_id][region].associate_route_table(table, subnet_id=subnet)
     return cls(table, subnet)
+
+
+_moto_group = SecurityGroup.create_from_cloudformation_json.__func__
+
+
+def _group(
+    cls: type, name: str, cloudformation_json: Any, account_id: str, region: str, **more: Any
+) -> SecurityGroup:
+    """A group with rules of its own for what goes out has not the one that allows everything."""
+    made = _moto_group(cls, name, cloudformation_json, account_id, region, **more)
+    if rules := cloudformation_json["Properties"].get("SecurityGroupEgress"):
+        made.egress_rules.clear()
+        for one in rules:
+            made.ec2_backend.authorize_security_group_egress(**_outward(one, made.id))
+    return made
 
 
 def _separate(ec2: Any, one: SubnetRouteTableAssociation) -> None:
@@ -174,6 +199,20 @@ def _delete(resources: Any, name: str) -> Exception | None:
         return error
     del resources._parsed_resources[name]
     return None
+
+
+_moto_apply = ChangeSet.apply
+
+
+def _apply(self: Any) -> None:
+    """moto's; then what the new template puts out, also to other stacks."""
+    _moto_apply(self)
+    stack = self.stack
+    stack.template, stack.parameters = self.template, self.parameters
+    stack._parse_template()
+    stack.output_map = stack._create_output_map()
+    backend = cloudformation_backends[stack.account_id][stack.region_name]
+    backend.exports |= {one.name: one for one in stack.exports}
 
 
 _moto_delete, _moto_resources = Stack.delete, Stack.stack_resources

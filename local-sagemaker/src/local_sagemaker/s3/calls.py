@@ -36,7 +36,7 @@ HEADERS = (
 ENCRYPTION = ("ServerSideEncryption", "SSEKMSKeyId", "BucketKeyEnabled")
 # What a client says of an object, and hears again.
 SYSTEM = (*HEADERS, *ENCRYPTION, "StorageClass", "WebsiteRedirectLocation", "Metadata")
-OWN_ACL = (None, "private", "bucket-owner-full-control", "bucket-owner-read")
+OWN_ACL = (None, "", "private", "bucket-owner-full-control", "bucket-owner-read")
 
 Answer = dict[str, Any]
 

@@ -1,8 +1,9 @@
-"""The WSGI application: SageMaker's training calls here, everything else to moto."""
+"""The WSGI application: SageMaker's jobs and endpoints and S3's objects here, the rest by moto."""
 
 from __future__ import annotations
 
 import io
+import json
 import logging
 import re
 from collections.abc import Callable, Iterable
@@ -40,22 +41,29 @@ NOT_ALLOWED = {
 }
 BODY_LIMIT = 6 * 1024 * 1024  # bytes of a request but for S3's objects; AWS's for SageMaker
 
-# What computes on AWS, and what to do here instead. moto would say "Completed" and run nothing.
-NOT_RUN = {
-    "CreateHyperParameterTuningJob": "tuning jobs. Start a training job for each combination: "
-    "estimator.fit(wait=False) in a loop.",
-    "CreateProcessingJob": "processing jobs. Run the script as a training job, or on this machine.",
-    "CreatePipeline": "pipelines. Call fit(), transform() and deploy() one after another.",
-    "StartPipelineExecution": "pipelines. Call fit(), transform() and deploy() one after another.",
-    "CreateCompilationJob": "compilation jobs (Neo). Deploy the model as it is.",
-    "CreateAutoMLJob": "Autopilot. Train with an estimator.",
-    "CreateAutoMLJobV2": "Autopilot. Train with an estimator.",
-    "CreateInferenceRecommendationsJob": "recommendation jobs. Time invoke_endpoint yourself.",
-    "CreateMonitoringSchedule": "monitoring schedules.",
-    "CreateCluster": "HyperPod clusters. Start training jobs.",
-    "CreateEdgePackagingJob": "edge packaging jobs.",
-    "Search": "searches. list_training_jobs finds jobs by name, status and time; boto3 filters "
-    "what else you look for.",
+# What is not offered, and what to do instead. Of what computes on AWS moto would say "Completed",
+# and run nothing.
+PIPELINES = "does not run pipelines. Call fit(), transform() and deploy() one after another."
+HUB = "has no model hub (JumpStart). Train or deploy a model of your own."
+NOT_OFFERED = {
+    "CreateHyperParameterTuningJob": "does not run tuning jobs. Start a training job for each "
+    "combination: estimator.fit(wait=False) in a loop.",
+    "CreateProcessingJob": "does not run processing jobs. Run the script as a training job, or on "
+    "this machine.",
+    "CreatePipeline": PIPELINES,
+    "StartPipelineExecution": PIPELINES,
+    "CreateCompilationJob": "does not run compilation jobs (Neo). Deploy the model as it is.",
+    "CreateAutoMLJob": "does not run Autopilot. Train with an estimator.",
+    "CreateAutoMLJobV2": "does not run Autopilot. Train with an estimator.",
+    "CreateInferenceRecommendationsJob": "does not run recommendation jobs. Time invoke_endpoint "
+    "yourself.",
+    "CreateMonitoringSchedule": "does not run monitoring schedules.",
+    "CreateCluster": "does not run HyperPod clusters. Start training jobs.",
+    "CreateEdgePackagingJob": "does not run edge packaging jobs.",
+    "UpdateTrainingJob": "does not change a job that exists. Stop it, and create another.",
+    "ListAlgorithms": "has no algorithms. Run a script of your own by a framework's estimator.",
+    "GetSearchSuggestions": "does not suggest. Call search with a property of DescribeTrainingJob.",
+    **dict.fromkeys(("DescribeHub", "DescribeHubContent", "ListHubs", "ListHubContents"), HUB),
 }
 
 Handler = Callable[[dict, str], dict]
@@ -76,7 +84,7 @@ class Application:
         self.operations, self.state, self.runtime = operations, state, runtime
         self.objects = ObjectProtocol(ObjectCalls(state.objects))
         self.own = own
-        iam_gaps.fill()
+        iam_gaps.fill(own.access_key)
         self.moto = DomainDispatcherApplication(_backend)
 
     def __call__(self, environ: dict, start_response: Callable) -> Iterable[bytes]:
@@ -132,8 +140,8 @@ class Application:
         prefix, _, operation = target.rpartition(".")
         if prefix != "SageMaker" or not exists(operation):
             raise unknown_operation(f"X-Amz-Target {target}")
-        if operation in NOT_RUN:
-            raise validation(f"The local endpoint does not run {NOT_RUN[operation]}")
+        if operation in NOT_OFFERED:
+            raise validation(f"The local endpoint {NOT_OFFERED[operation]}")
         if operation not in self.operations:
             return None
         request = check(operation, json_object(environ["wsgi.input"].read()))
@@ -153,6 +161,10 @@ class Application:
                     self.state.changed()
                     self.state.save()
         as_aws_shapes_it(held[-1][0], body, environ)
+        if service == "sagemaker" and action.startswith("Describe") and held[-1][0][0] == "2":
+            # moto says {} of what was not given, AWS nothing: the SDK 3 cannot read an empty one.
+            told = json.loads(b"".join(body))
+            return answer(start_response, {k: v for k, v in told.items() if v not in ({}, [])})
         start_response(*held[-1])  # only now: the client is told of what is on disk
         return body
 

@@ -15,7 +15,12 @@ import traceback
 from pathlib import Path
 from types import SimpleNamespace
 
-from local_sagemaker.serving.runtime.defaults import SKLEARN_DEFAULTS, TEXT, TORCH_DEFAULTS
+from local_sagemaker.serving.runtime.defaults import (
+    SKLEARN_DEFAULTS,
+    TEXT,
+    TORCH_DEFAULTS,
+    weights,
+)
 from local_sagemaker.serving.runtime.http import JSON, CannotLoad, Refused, Reply, Request
 
 NAMES = ("model_fn", "input_fn", "predict_fn", "output_fn", "transform_fn")
@@ -82,12 +87,16 @@ class Toolkit:
 
 
 def _script(code: Path) -> Path | None:
-    """The script that SAGEMAKER_PROGRAM names, or inference.py; None where there is none."""
+    """The script that SAGEMAKER_PROGRAM names, or inference.py; None where there is none.
+
+    ModelBuilder of the SDK 3 names one for a ModelTrainer's model and does not pack it: AWS's image
+    then serves the weights by its defaults.
+    """
     name = os.environ.get("SAGEMAKER_PROGRAM") or "inference.py"
     path = code / (name if name.endswith(".py") else f"{name}.py")
     if path.is_file():
         return path
-    if "SAGEMAKER_PROGRAM" in os.environ:
+    if "SAGEMAKER_PROGRAM" in os.environ and not weights(code.parent):
         raise CannotLoad(f"code/{path.name} is not in the model's archive.")
     return None
 
