@@ -41,6 +41,10 @@ class Strangers:
             self._close(oldest)
         super().process_request(request, client_address)
 
+    def finish_request(self, request: socket.socket, client_address) -> None:
+        with contextlib.suppress(OSError):  # an answer to who is gone: what was open is closed
+            super().finish_request(request, client_address)
+
     def service_actions(self) -> None:
         now = time.monotonic()
         for one, until in list(self.strangers.items()):

@@ -2,8 +2,9 @@
 
     python -m local_sagemaker.serving.runtime FD PARENT
 
-FD: a socket that listens already, on loopback. PARENT: the endpoint's process id. $LOCAL_SAGEMAKER_KEY:
-what the endpoint's requests show. The model is in $SAGEMAKER_BASE_DIR/model. What is served is decided by what lies there:
+FD: a socket that listens already, on loopback. PARENT: the endpoint's process id. The key that its
+requests show is in $LOCAL_SAGEMAKER_KEY, the model in $SAGEMAKER_BASE_DIR/model. What is served is
+decided by what lies there:
 
     <number>/saved_model.pb    TensorFlow Serving's REST forms; code/inference.py may hold handlers
     anything else              the functions of the PyTorch image: model_fn, predict_fn, ...

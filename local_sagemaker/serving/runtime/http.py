@@ -1,7 +1,7 @@
 """The worker's HTTP server, a thread for each connection on loopback; requests and answers.
 
-Every address begins with the worker's key, http://127.0.0.1:PORT/KEY/invocations: other users of the
-machine and web pages can reach the port, and do not know it.
+Every address begins with the worker's key, http://127.0.0.1:PORT/KEY/invocations: other users of
+the machine and web pages can reach the port, and do not know it.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class _Handler(BaseHTTPRequestHandler):
         key, _, path = self.path[1:].partition("/")
         if not hmac.compare_digest(key.encode(), self.server.key.encode()):
             self.close_connection = True
-            self._send(Reply(b"Ask by InvokeEndpoint: a worker answers its endpoint only.", TEXT, 403))
+            self._send(Reply(b"A worker answers its endpoint only: InvokeEndpoint.", TEXT, 403))
             return False
         self.server.know(self.connection)
         self.path = f"/{path}"
