@@ -80,7 +80,21 @@ ROWS = [
         ("--out {here}/file is a file", "expected a folder"),
         make=a_file,
     ),
-    Row("JupyterLab for everybody", "lab --ip 0.0.0.0", ("--ip 0.0.0.0", "SSH tunnel")),
+    *(
+        Row(f"JupyterLab for everybody: {option}", f"lab {option} 0.0.0.0", (option, "SSH tunnel"))
+        for option in ("--ip", "--ServerApp.ip", "--LabApp.ip")
+    ),
+    *(
+        Row(f"JupyterLab without a key: {option}", f"lab {option}", ("is empty", "holds a token"))
+        for option in (
+            "--ServerApp.token=",
+            "--IdentityProvider.token=",
+            "--LabApp.token ",
+            "--ServerApp.token=''",
+            "--ServerApp.password=",
+            "--PasswordIdentityProvider.hashed_password=",
+        )
+    ),
 ]
 NOTEBOOKS = [
     Row(

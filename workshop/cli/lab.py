@@ -38,7 +38,7 @@ def lab(arguments) -> None:
     Starts the local endpoint if it is down, and then ends it too. Options are handed to
     JupyterLab, for example --no-browser or --port 8890.
     """
-    _refuse_open_address(arguments)
+    _refuse_what_opens_it(arguments)
     try:
         with local_server.up_for_now(click.echo):
             code = _run_jupyter(command(arguments))
@@ -57,21 +57,29 @@ def command(arguments: tuple[str, ...]) -> list[str]:
     return [*line, *arguments]
 
 
-def _refuse_open_address(arguments: tuple[str, ...]) -> None:
+def _refuse_what_opens_it(arguments: tuple[str, ...]) -> None:
+    """Refuse another address, and no token or password, under every name that Jupyter takes."""
     for position, argument in enumerate(arguments):
         name, equals, value = argument.partition("=")
-        if name not in ("--ip", "--ServerApp.ip", "--NotebookApp.ip"):
-            continue
         value = value if equals else "".join(arguments[position + 1 : position + 2])
-        loopback = value == "localhost"
-        with contextlib.suppress(ValueError):
-            loopback = loopback or ipaddress.ip_address(value).is_loopback
-        if not loopback:
+        what = name.removeprefix("--").rpartition(".")[2]  # of --ip, --ServerApp.ip, --LabApp.ip
+        if what == "ip" and not _is_loopback(value):
             raise click.UsageError(
                 f"{name} {value}: JupyterLab stays on this machine's own address, because "
                 "whoever reaches it can run programs here. From another computer use an SSH "
                 "tunnel: ssh -L 8888:127.0.0.1:8888 this-machine"
             )
+        if what in ("token", "password", "hashed_password") and not value.strip("'\""):
+            raise click.UsageError(
+                f"{name} is empty: without it every user of this machine could run programs as "
+                "you. Leave the option out: the address that JupyterLab prints holds a token."
+            )
+
+
+def _is_loopback(address: str) -> bool:
+    with contextlib.suppress(ValueError):
+        return ipaddress.ip_address(address).is_loopback
+    return address == "localhost"
 
 
 def _run_jupyter(line: list[str]) -> int:
