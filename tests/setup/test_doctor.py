@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.server
 import json
+import os
 import re
 import subprocess
 import sys
@@ -31,6 +32,23 @@ def test_doctor_checks_this_machine():
     bad = sum(level != OK for name, level in results.items() if level in (WARN, FAIL))
     assert sum("to do: " in line for line in lines) == bad
     assert done.returncode == (1 if FAIL in results.values() else 0)
+
+
+@pytest.mark.parametrize(
+    "command", [["doctor"], ["class", "check-in"], ["links", "--between", "200mbit"]]
+)
+def test_files_of_the_current_folder_are_not_executed(command, tmp_path):
+    """`python -c` and `python -m` would import them in place of the standard library's."""
+    for name in ("json", "subprocess", "multiprocessing", "ctypes", "numpy", "socket"):
+        trap = f"open({str(tmp_path / 'executed')!r}, 'a').write(__name__)\nraise ImportError"
+        (tmp_path / f"{name}.py").write_text(trap)
+    program = str(Path(sys.executable).parent / "workshop")
+    env = os.environ | {"WORKSHOP_STATE_DIR": str(tmp_path / "state")}
+    done = subprocess.run(
+        [program, *command], capture_output=True, text=True, timeout=240, cwd=tmp_path, env=env
+    )
+    assert not (tmp_path / "executed").exists(), (tmp_path / "executed").read_text()
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(("level", "code"), [(OK, 0), (WARN, 0), (FAIL, 1)])

@@ -50,7 +50,7 @@ def lab(arguments) -> None:
 def command(arguments: tuple[str, ...]) -> list[str]:
     """The command line that starts JupyterLab. What a learner sets wins over DEFAULTS."""
     given = {argument.partition("=")[0] for argument in arguments}
-    line = [sys.executable, "-m", "jupyterlab"]
+    line = [sys.executable, "-P", "-m", "jupyterlab"]
     line += [f"{name}={value}" for name, value in DEFAULTS.items() if name not in given]
     if hasattr(os, "geteuid") and os.geteuid() == 0 and "--allow-root" not in arguments:
         line.append("--allow-root")  # it listens on this machine only, and wants a token

@@ -64,7 +64,8 @@ def mpirun() -> CheckResult:
     program = Path(sys.executable).parent / "mpirun"
     if not program.exists():
         return fail("no mpirun beside this Python", "make setup")
-    command = [str(program), "-np", "2", "--oversubscribe", sys.executable, "-c", RANKS]
+    # -P: no modules of the current folder
+    command = [str(program), "-np", "2", "--oversubscribe", sys.executable, "-P", "-c", RANKS]
     # mpirun refuses root unless told twice; a container often has no other user.
     environment = {
         **os.environ,

@@ -106,7 +106,8 @@ def horovod() -> CheckResult:
     if not status.available:
         return warn(status.why, status.do)
     environment = {**os.environ, "TF_USE_LEGACY_KERAS": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
-    command = [sys.executable, "-c", TRY_HOROVOD]
+    # -P: no modules of the current folder
+    command = [sys.executable, "-P", "-c", TRY_HOROVOD]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
     except subprocess.TimeoutExpired:
