@@ -49,7 +49,7 @@ def test_a_code_of_another_list_of_needs_is_refused(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("level", "status", "word"), [(OK, 0, "PASS"), (WARN, 0, "PASS"), (FAIL, 1, "FAIL")]
+    ("level", "status", "word"), [(OK, 0, "PASS"), (WARN, 0, "WARN"), (FAIL, 1, "FAIL")]
 )
 def test_check_in_prints_a_line_for_each_need_and_its_code(monkeypatch, level, status, word):
     checks = [(need, lambda: CheckResult(OK, "x")) for need in check_in.NEEDS]

@@ -24,20 +24,19 @@ def class_() -> None:
 @class_.command("check-in")
 @click.option("--port", type=click.IntRange(0, 65535), default=4600, show_default=True)
 def check_in(port: int) -> None:
-    """Print PASS or FAIL for each requirement, and a code to send to the instructor.
+    """Print PASS, WARN or FAIL for each requirement, and a code to send to the instructor.
 
-    The code holds the kit's version, the platform and the results; no name. Exit status 1 if a
-    requirement is not met.
+    With WARN the lessons work and show less. The code holds the kit's version, the platform and
+    the results; no name. Exit status 1 if a requirement is not met.
     """
     from workshop.launch import check_in as codes
     from workshop.launch.doctor import examine
-    from workshop.launch.installed import FAIL, WARN
+    from workshop.launch.installed import FAIL, OK
 
     levels = []
     for need, (_, result) in zip(codes.NEEDS, examine(port), strict=True):
-        word = "FAIL" if result.level == FAIL else "PASS"
-        limited = ", limited" if result.level == WARN else ""
-        click.echo(f"{word}  {need:<14} {result.found}{limited}")
+        word = "PASS" if result.level == OK else result.level
+        click.echo(f"{word}  {need:<14} {result.found}")
         if result.do:
             click.echo(f"{'':<21}to do: {result.do}")
         levels.append(result.level)
