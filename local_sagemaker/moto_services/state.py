@@ -72,10 +72,7 @@ class MotoState:
 
     def load(self) -> None:
         """Restore what an earlier process saved. Raises StateError if that cannot be."""
-        for name, accounts in self._read().items():
-            for account, regions in accounts.items():
-                for region, backend in regions.items():
-                    get_backend(name)[account][region] = backend
+        self._restore()
         journal.forget_deleted_streams()
 
     def changed(self) -> None:
@@ -83,11 +80,30 @@ class MotoState:
         self.dirty = True
 
     def save(self) -> None:
-        """Write what changed since the last call."""
+        """Write what changed since the last call. Where that fails, OSError: nothing changed."""
         with self.lock:
             if self.dirty:
-                self._write()
                 self.dirty = False
+                try:
+                    self._write()
+                except OSError:
+                    self._restore()
+                    raise
+
+    def _restore(self) -> None:
+        """Make memory what is on disk."""
+        kept = self._read()
+        for service in BackendDict._instances:
+            for account, regions in list(service.items()):
+                known = kept.get(service.service_name, {}).get(account, {})
+                for region in set(regions) - set(known):
+                    if service.service_name not in self.not_kept:
+                        del regions[region]
+        for name, accounts in kept.items():
+            for account, regions in accounts.items():
+                for region, backend in regions.items():
+                    get_backend(name)[account][region] = backend
+        buckets.find_all()
 
     def _write(self) -> None:
         services = [one for one in BackendDict._instances if one.service_name not in self.not_kept]

@@ -46,6 +46,10 @@ def run(mounts: str, *program: str, **variables: str) -> subprocess.CompletedPro
     return subprocess.run(**how, capture_output=True, text=True, timeout=240)
 
 
+ENABLED = {"Status": "Enabled"}
+TEMPLATE = json.dumps({"Resources": {"Topic": {"Type": "AWS::SNS::Topic"}}})
+
+
 class EndpointThere:
     """An endpoint whose process runs after `mounts`. state: as it sees it."""
 
@@ -158,7 +162,22 @@ def test_a_full_disk_refuses_and_keeps_what_was_there(small, tmp_path_factory):
     with pytest.raises(ClientError, match="the disk is full"):
         small.client("sagemaker").create_training_job(**request(f"full-{uuid.uuid4().hex[:8]}"))
     assert s3.get_object(Bucket="bucket", Key="before")["Body"].read() == b"precious"
+    iam, stacks = small.client("iam"), small.client("cloudformation")
+    for refused in (
+        lambda: iam.create_role(RoleName="full", AssumeRolePolicyDocument="{}"),
+        lambda: s3.create_bucket(Bucket="full"),
+        lambda: stacks.create_stack(StackName="full", TemplateBody=TEMPLATE),
+        lambda: s3.put_bucket_versioning(Bucket="bucket", VersioningConfiguration=ENABLED),
+    ):
+        with pytest.raises(ClientError, match="the disk is full"):
+            refused()
     filler.unlink()
+    iam.create_role(RoleName="after", AssumeRolePolicyDocument="{}")
+    assert [one["RoleName"] for one in iam.list_roles()["Roles"]] == ["after"]
+    assert {one["Name"] for one in s3.list_buckets()["Buckets"]} == {"bucket", "lessons-data"}
+    assert stacks.describe_stacks()["Stacks"] == []
+    assert "Status" not in s3.get_bucket_versioning(Bucket="bucket")
+    s3.create_bucket(Bucket="full")
     for number in range(4):
         s3.delete_object(Bucket="bucket", Key=f"filler-{number}")
     s3.put_object(Bucket="bucket", Key="after", Body=bytes(MEGABYTE))
