@@ -48,7 +48,7 @@ CREATE TABLE parts (
     PRIMARY KEY (upload, number)
 );
 """
-LAST = "\U0010ffff" * 2  # sorts after every key
+LAST = b"\xff"  # no byte of UTF-8: with it a text sorts after all that begin like it
 NULL = "null"  # the version of an object in a bucket without versions
 ROW = "version, latest, marker, modified, size, etag, segments, fields, key, number"
 
@@ -215,9 +215,9 @@ class ObjectStore:
         """Newest versions that are no delete marker, by key, after `after`; at most `most` of
         them, where that is not negative."""
         return self._rows(
-            "bucket=? AND latest AND NOT marker AND key>? AND key>=? AND key<?"
+            "bucket=? AND latest AND NOT marker AND key>? AND key>=? AND key<CAST(? AS TEXT)"
             " ORDER BY key LIMIT ?",
-            *(bucket, after, prefix, prefix + LAST, most),
+            *(bucket, after, prefix, prefix.encode() + LAST, most),
         )
 
     def versions(self, bucket: str, prefix: str, after: str, number: int = 0) -> list[Stored]:
@@ -226,9 +226,9 @@ class ObjectStore:
         number: of the last version of key `after` that was seen; 0 for none left of it.
         """
         return self._rows(
-            "bucket=? AND (key>? OR (key=? AND number<?)) AND key>=? AND key<?"
+            "bucket=? AND (key>? OR (key=? AND number<?)) AND key>=? AND key<CAST(? AS TEXT)"
             " ORDER BY key, number DESC",
-            *(bucket, after, after, number, prefix, prefix + LAST),
+            *(bucket, after, after, number, prefix, prefix.encode() + LAST),
         )
 
     def _rows(self, sql: str, *values: object) -> list[Stored]:
