@@ -34,7 +34,7 @@ from cryptography.hazmat.primitives.serialization import (
 from moto.backends import get_backend
 from moto.core.base_backend import BackendDict
 
-from local_sagemaker.disk.files import replace
+from local_sagemaker.disk.files import no_room, replace
 from local_sagemaker.moto_services import journal
 from local_sagemaker.s3 import buckets
 from local_sagemaker.s3.store import ObjectStore, StoreError
@@ -64,6 +64,8 @@ class MotoState:
         except StoreError as error:
             raise StateError(str(error)) from error
         except sqlite3.DatabaseError as error:
+            if full := no_room(error):
+                raise full from error
             raise StateError(f"{directory / 'journal.sqlite'}: {error}. {AFRESH}") from error
         buckets.hold(self.objects)
         self.lock = threading.RLock()  # held by a request that changes state, and by save

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import errno
 import json
-import os
 import sqlite3
 import threading
 import time
@@ -18,6 +16,7 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
+from local_sagemaker.disk.files import no_room
 from local_sagemaker.s3.blobs import Blobs, Segment
 
 FORMAT = 2
@@ -105,6 +104,8 @@ class ObjectStore:
                 )
             self.blobs.keep_only(self._used())
         except sqlite3.DatabaseError as error:
+            if full := no_room(error):
+                raise full from error
             raise StoreError(
                 f"{path} cannot be read ({error}). Start afresh with `workshop down --forget`."
             ) from error
@@ -131,9 +132,8 @@ class ObjectStore:
             except BaseException as error:
                 with contextlib.suppress(sqlite3.Error):  # a full disk has rolled it back
                     self.index.execute("ROLLBACK")
-                code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-                if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
-                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from error
+                if full := no_room(error):
+                    raise full from error
                 raise
         self.blobs.remove(unwanted)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -190,6 +191,17 @@ def test_a_full_disk_refuses_and_keeps_what_was_there(small, tmp_path_factory):
         assert b"".join(store.blobs.read(found.segments, 0, found.size)) == b"precious"
 
 
+@pytest.mark.parametrize("kilobytes", [0, 8, 40, 100])
+def test_up_on_a_full_disk_says_so(tmp_path, kilobytes):
+    """And not to start afresh: what is there is whole."""
+    fill = f"head -c {2048 - kilobytes}k /dev/zero > {tmp_path}/filler"
+    mounts = f"mount -t tmpfs -o size=2m tmpfs {tmp_path} && {fill}"
+    done = run(mounts, WORKSHOP, "up", "--port", "0", WORKSHOP_STATE_DIR=f"{tmp_path}/state")
+    assert done.returncode == 1, done.stdout
+    assert re.search("No space left|disk .* is full", done.stderr), done.stderr
+    assert "--forget" not in done.stderr and "Traceback" not in done.stderr
+
+
 @pytest.mark.soak
 def test_the_endpoint_needs_no_tmp(tmp_path, request):
     """Large bodies pass through temporary files: those lie in the state directory."""
@@ -212,9 +224,10 @@ def test_doctor_names_a_missing_place_for_temporary_files(tmp_path):
     assert "no folder for temporary files" in done.stdout and "TMPDIR" in done.stdout
 
 
-@pytest.mark.soak
-def test_data_prep_on_a_full_disk_leaves_nothing(tmp_path):
-    mounts = f"mount -t tmpfs -o size=64k tmpfs {tmp_path} && echo kept > {tmp_path}/mine"
+@pytest.mark.parametrize("kilobytes", [0, 60])
+def test_data_prep_on_a_full_disk_leaves_nothing(tmp_path, kilobytes):
+    fill = f"head -c {64 - kilobytes}k /dev/zero > {tmp_path}/mine"
+    mounts = f"mount -t tmpfs -o size=64k tmpfs {tmp_path} && {fill}"
     program = f"{sys.executable} -m data_prep digits --out {tmp_path}/digits; echo $?; "
     done = run(mounts, "sh", "-c", f"{program} ls -A {tmp_path}")
     assert "with enough free space" in done.stderr and "--out FOLDER" in done.stderr, done.stderr

@@ -303,7 +303,7 @@ def test_bytes_that_are_not_what_was_promised(s3, bucket, promise, code):
                 "InvalidArgument",
                 400,
             )
-            for name in ("ResponseContentDisposition", "ResponseContentType")
+            for name in ("ContentDisposition", "ContentType")
             for end in ("\r\n", "\n", "č")
         ),
     ],
