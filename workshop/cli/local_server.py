@@ -116,11 +116,14 @@ def status() -> None:
 @click.command()
 def env() -> None:
     """Print what a shell needs: eval "$(workshop env)"."""
-    wanted = client_environment()
-    for name in daemon.in_the_way(os.environ):
-        click.echo(f"unset {name}")
-    for name, value in wanted.items():
-        click.echo(f"export {name}={shlex.quote(value)}")
+    try:
+        wanted = client_environment()
+    except click.ClickException:
+        click.echo("false")  # eval takes its exit status from this, and not from ours
+        raise
+    lines = [f"unset {name}" for name in daemon.in_the_way(os.environ)]
+    lines += [f"export {name}={shlex.quote(value)}" for name, value in wanted.items()]
+    click.echo("\n".join(lines), color=True)  # else click takes colours for no part of a path
 
 
 def client_environment() -> dict[str, str]:
