@@ -11,21 +11,27 @@ import sys
 from pathlib import Path
 
 import click
+from jupyter_core.paths import jupyter_runtime_dir
 
 from local_sagemaker.daemon import DaemonError
 from workshop.jobs import local_server
 from workshop.paths import NOTEBOOKS, ROOT
 
 END_SECONDS = 20
-SETTINGS = Path(__file__).resolve().parent / "jupyter"  # a learner's own go before these
+# Here: no news and no question about them; the file browser shows what a learner opens; errors
+# alone are logged, so that the address with its token stays in sight.
+SETTINGS = Path(__file__).resolve().parent / "jupyter"
 # Links between the kit's folders work from its root. The list of extensions comes from the
-# network, so there is none; nor, by SETTINGS, news and a question about them.
+# network, so there is none.
 DEFAULTS = {
     "--ServerApp.ip": "127.0.0.1",
     "--ServerApp.root_dir": str(ROOT),
-    "--LabApp.default_url": f"/lab/tree/{NOTEBOOKS.name}",
+    "--LabApp.default_url": f"/lab/tree/{NOTEBOOKS.name}/00_setup.ipynb",
     "--LabApp.extension_manager": "readonly",
 }
+# Of Jupyter's folder for sockets: a socket's path has 103 bytes at most on macOS, 107 on Linux, and
+# "/kernel-", a UUID and "-ipc-1" take 50 of them.
+MOST_BYTES = 53
 
 
 @click.command(
@@ -51,7 +57,11 @@ def command(arguments: tuple[str, ...]) -> list[str]:
     """The command line that starts JupyterLab. What a learner sets wins over DEFAULTS."""
     given = {argument.partition("=")[0] for argument in arguments}
     line = [sys.executable, "-P", "-m", "jupyterlab"]
-    line += [f"{name}={value}" for name, value in DEFAULTS.items() if name not in given]
+    defaults = dict(DEFAULTS)
+    if len(os.fsencode(jupyter_runtime_dir())) <= MOST_BYTES:
+        # Sockets in a folder of the user's: no ports, which another program may take first.
+        defaults["--KernelManager.transport"] = "ipc"
+    line += [f"{name}={value}" for name, value in defaults.items() if name not in given]
     if hasattr(os, "geteuid") and os.geteuid() == 0 and "--allow-root" not in arguments:
         line.append("--allow-root")  # it listens on this machine only, and wants a token
     return [*line, *arguments]
