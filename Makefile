@@ -37,8 +37,8 @@ translations: ready ## bring the site's catalogs in docs/site/locale up to date 
 slides: ready ## build a deck for each lesson in build/slides from the last `make run`
 	@$(INSIDE) $(BIN)/python -m tools.slides
 
-lab: ready ## open the lessons in JupyterLab, with the local endpoint up
-	@$(INSIDE) $(BIN)/workshop lab
+lab: ready ## open the lessons in JupyterLab, endpoint up (ARGS=--no-browser: its options)
+	@$(INSIDE) $(BIN)/workshop lab $(ARGS)
 
 lint: ready ## check style, types and the course's texts, in seconds
 	@$(BIN)/ruff check .

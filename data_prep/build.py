@@ -6,6 +6,7 @@ A folder's manifest.json, written last, says how it was made and has every file'
 from __future__ import annotations
 
 import fcntl
+import io
 import json
 import os
 import shutil
@@ -128,7 +129,10 @@ def _write_channel(folder: Path, channel: Channel, shards: int, as_tfrecord: boo
 
             tfrecord.write(folder / f"part-{number:05d}.tfrecord", *part)
         else:
-            np.savez_compressed(folder / f"part-{number:05d}.npz", images=part[0], labels=part[1])
+            # First in memory: a ZipFile on a full disk complains once more when it is collected.
+            packed = io.BytesIO()
+            np.savez_compressed(packed, images=part[0], labels=part[1])
+            (folder / f"part-{number:05d}.npz").write_bytes(packed.getvalue())
 
 
 def _outdated(out: Path, recipe: dict[str, Any]) -> str | None:

@@ -17,7 +17,7 @@ from local_sagemaker.moto_services.state import MotoState
 PATCHED = (
     (moto.logs.models, "LogStream"),
     (CloudWatchBackend, "metric_data"),
-    *((S3Backend, name) for name in ("get_object", "put_object", "delete_bucket")),
+    *((S3Backend, name) for name in ("get_object", "put_object", "create_bucket", "delete_bucket")),
 )
 
 

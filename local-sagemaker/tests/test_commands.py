@@ -113,6 +113,12 @@ def test_env_is_for_a_shells_eval(up):
     assert found["no_proxy"] == found["NO_PROXY"] == "intern,127.0.0.1"
 
 
+def test_env_leaves_out_nothing_of_a_path(up, monkeypatch):
+    wanted = {"PLACE": "a\x1b[31mred"}
+    monkeypatch.setattr("workshop.cli.local_server.client_environment", lambda: wanted)
+    assert ok(workshop(up.state, "env")) == "export PLACE='a\x1b[31mred'\n"
+
+
 def test_jobs_and_logs(up, session):
     job = up.wait(start(estimator(session, "show.py", instance_count=2)))
     up.client("sagemaker").create_training_job(**request("no-source"))
@@ -157,9 +163,11 @@ def test_logs_follow_and_stop(up, session):
 def test_with_the_endpoint_down(tmp_path):
     for command in (["env"], ["jobs"], ["logs", "a"], ["stop", "a"]):
         assert "Start it with: workshop up" in refused(workshop(tmp_path, *command))
-    code = f'eval "$({shlex.quote(str(WORKSHOP))} env)" && echo eval succeeded'
-    done = subprocess.run(["/bin/sh", "-c", code], env=variables(tmp_path), capture_output=True)
-    assert done.returncode == 1 and not done.stdout
+    code = f'eval "$({shlex.quote(str(WORKSHOP))} env)" && echo "goes on"'
+    shell = {"env": variables(tmp_path), "capture_output": True, "text": True, "timeout": 60}
+    evaluated = subprocess.run(["/bin/sh", "-c", code], **shell)
+    assert evaluated.returncode == 1 and evaluated.stdout == ""
+    assert "Start it with: workshop up" in evaluated.stderr
     done = workshop(tmp_path, "status")
     assert done.exit_code == 3
     assert "`workshop up` starts it" in done.stdout

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -45,6 +46,10 @@ def run(mounts: str, *program: str, **variables: str) -> subprocess.CompletedPro
     """Run a program to its end there."""
     how = there(mounts, *program, **variables)
     return subprocess.run(**how, capture_output=True, text=True, timeout=240)
+
+
+ENABLED = {"Status": "Enabled"}
+TEMPLATE = json.dumps({"Resources": {"Topic": {"Type": "AWS::SNS::Topic"}}})
 
 
 class EndpointThere:
@@ -159,7 +164,22 @@ def test_a_full_disk_refuses_and_keeps_what_was_there(small, tmp_path_factory):
     with pytest.raises(ClientError, match="the disk is full"):
         small.client("sagemaker").create_training_job(**request(f"full-{uuid.uuid4().hex[:8]}"))
     assert s3.get_object(Bucket="bucket", Key="before")["Body"].read() == b"precious"
+    iam, stacks = small.client("iam"), small.client("cloudformation")
+    for refused in (
+        lambda: iam.create_role(RoleName="full", AssumeRolePolicyDocument="{}"),
+        lambda: s3.create_bucket(Bucket="full"),
+        lambda: stacks.create_stack(StackName="full", TemplateBody=TEMPLATE),
+        lambda: s3.put_bucket_versioning(Bucket="bucket", VersioningConfiguration=ENABLED),
+    ):
+        with pytest.raises(ClientError, match="the disk is full"):
+            refused()
     filler.unlink()
+    iam.create_role(RoleName="after", AssumeRolePolicyDocument="{}")
+    assert [one["RoleName"] for one in iam.list_roles()["Roles"]] == ["after"]
+    assert {one["Name"] for one in s3.list_buckets()["Buckets"]} == {"bucket", "lessons-data"}
+    assert stacks.describe_stacks()["Stacks"] == []
+    assert "Status" not in s3.get_bucket_versioning(Bucket="bucket")
+    s3.create_bucket(Bucket="full")
     for number in range(4):
         s3.delete_object(Bucket="bucket", Key=f"filler-{number}")
     s3.put_object(Bucket="bucket", Key="after", Body=bytes(MEGABYTE))
@@ -170,6 +190,17 @@ def test_a_full_disk_refuses_and_keeps_what_was_there(small, tmp_path_factory):
         store = again.state.objects
         found = store.latest("bucket", "before")
         assert b"".join(store.blobs.read(found.segments, 0, found.size)) == b"precious"
+
+
+@pytest.mark.parametrize("kilobytes", [0, 8, 40, 100])
+def test_up_on_a_full_disk_says_so(tmp_path, kilobytes):
+    """And not to start afresh: what is there is whole."""
+    fill = f"head -c {2048 - kilobytes}k /dev/zero > {tmp_path}/filler"
+    mounts = f"mount -t tmpfs -o size=2m tmpfs {tmp_path} && {fill}"
+    done = run(mounts, WORKSHOP, "up", "--port", "0", WORKSHOP_STATE_DIR=f"{tmp_path}/state")
+    assert done.returncode == 1, done.stdout
+    assert re.search("No space left|disk .* is full", done.stderr), done.stderr
+    assert "--forget" not in done.stderr and "Traceback" not in done.stderr
 
 
 @pytest.mark.soak
@@ -194,9 +225,10 @@ def test_doctor_names_a_missing_place_for_temporary_files(tmp_path):
     assert "no folder for temporary files" in done.stdout and "TMPDIR" in done.stdout
 
 
-@pytest.mark.soak
-def test_data_prep_on_a_full_disk_leaves_nothing(tmp_path):
-    mounts = f"mount -t tmpfs -o size=64k tmpfs {tmp_path} && echo kept > {tmp_path}/mine"
+@pytest.mark.parametrize("kilobytes", [0, 60])
+def test_data_prep_on_a_full_disk_leaves_nothing(tmp_path, kilobytes):
+    fill = f"head -c {64 - kilobytes}k /dev/zero > {tmp_path}/mine"
+    mounts = f"mount -t tmpfs -o size=64k tmpfs {tmp_path} && {fill}"
     program = f"{sys.executable} -m data_prep digits --out {tmp_path}/digits; echo $?; "
     done = run(mounts, "sh", "-c", f"{program} ls -A {tmp_path}")
     assert "with enough free space" in done.stderr and "--out FOLDER" in done.stderr, done.stderr

@@ -8,8 +8,11 @@ import uuid
 
 import pytest
 from botocore.exceptions import ClientError
+from botocore.handlers import validate_bucket_name
+from raw_http import head, raw
 
 PART = 5 * 1024**2
+LAST = "\U0010ffff" * 2  # no key sorts after what begins with it
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +97,7 @@ def test_conditions(s3, bucket):
 
 @pytest.mark.parametrize("call", ["list_objects", "list_objects_v2"])
 def test_listing(s3, bucket, call):
-    keys = ["a", "b/1", "b/2", "b/c/3", "d e", "f+g", "ü"]
+    keys = ["a", "b/1", "b/2", "b/c/3", "d e", "f+g", "ü", LAST, f"{LAST}k"]
     for key in reversed(keys):
         s3.put_object(Bucket=bucket, Key=key, Body=key.encode())
 
@@ -113,7 +116,8 @@ def test_listing(s3, bucket, call):
         assert listed(page) == (keys, [])
         assert listed(page, Prefix="b/") == (["b/1", "b/2", "b/c/3"], [])
         assert listed(page, Prefix="b/", Delimiter="/") == (["b/1", "b/2"], ["b/c/"])
-        assert listed(page, Delimiter="/") == (["a", "d e", "f+g", "ü"], ["b/"])
+        assert listed(page, Delimiter="/") == (["a", "d e", "f+g", "ü", LAST, f"{LAST}k"], ["b/"])
+        assert listed(page, Prefix=LAST[:1]) == ([LAST, f"{LAST}k"], [])
         assert listed(page, Prefix="nothing") == ([], [])
 
 
@@ -293,7 +297,38 @@ def test_bytes_that_are_not_what_was_promised(s3, bucket, promise, code):
         ("put_object", {"Key": "k", "Tagging": "a=b"}, "NotImplemented", 501),
         ("put_object_retention", {"Key": "k"}, "NotImplemented", 501),
         ("restore_object", {"Key": "k"}, "NotImplemented", 501),
+        *(
+            (
+                "get_object",
+                {"Key": "k", f"Response{name}": f"a{end}X-Own: b"},
+                "InvalidArgument",
+                400,
+            )
+            for name in ("ContentDisposition", "ContentType")
+            for end in ("\r\n", "\n", "č")
+        ),
     ],
 )
 def test_what_is_refused(s3, bucket, call, members, code, status):
+    if "Response" in str(members):
+        s3.put_object(Bucket=bucket, Key="k", Body=b"")
     assert refused(getattr(s3, call), Bucket=bucket, **members) == (code, status)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["Upper-case", "-begins", "ends-", "192.168.5.4", "two..dots", "under_score", "ab", "a" * 64],
+)
+def test_a_name_that_no_bucket_has(s3, name):
+    # boto3 does not let through all of them.
+    s3.meta.events.unregister("before-parameter-build.s3", validate_bucket_name)
+    assert refused(s3.create_bucket, Bucket=name) == ("InvalidBucketName", 400)
+
+
+def test_entities_in_a_bucket_s_xml(endpoint, bucket):
+    xml = b'<!DOCTYPE a [<!ENTITY b "c">]><Tagging><TagSet>&b;</TagSet></Tagging>'
+    for query in ("tagging", "versioning", "cors", "lifecycle"):
+        path = f"/{bucket}?{query}"
+        lines = head(endpoint.env, "s3", body=xml, method="PUT", path=path)
+        told = raw(endpoint, f"PUT {path} HTTP/1.1\n{lines}Content-Length: {len(xml)}", xml)
+        assert told.startswith("HTTP/1.1 400 ") and "<Code>MalformedXML</Code>" in told, told

@@ -100,6 +100,17 @@ def test_a_service_that_cannot_be_kept_takes_no_other_with_it(life, caplog):
         assert now.client("iam").get_role(RoleName="role")["Role"]["RoleName"] == "role"
 
 
+def test_a_bucket_is_not_made_a_second_time(life):
+    """moto keeps beside its buckets which names are taken."""
+    with life() as now:
+        now.s3.create_bucket(Bucket="bucket")
+        now.s3.put_bucket_versioning(Bucket="bucket", VersioningConfiguration={"Status": "Enabled"})
+        now.save()
+    with life() as now:
+        now.s3.create_bucket(Bucket="bucket")  # the answer of us-east-1 to who has it already
+        assert now.s3.get_bucket_versioning(Bucket="bucket")["Status"] == "Enabled"
+
+
 def test_saving_while_others_read(life, monkeypatch):
     """A read makes moto fill in dictionaries, also while they are being pickled."""
     dump, left = StatePickler.dump, [3]

@@ -39,15 +39,20 @@ def _fill_the_disk(monkeypatch, target=(files.os, "fsync")) -> None:
     monkeypatch.setattr(*target, full)
 
 
-def test_a_save_that_failed_is_done_by_the_next(life):
+def test_a_save_that_failed_changes_nothing(life):
     with life() as now:
         now.s3.create_bucket(Bucket="bucket")
+        now.save()
+        now.s3.create_bucket(Bucket="refused")
+        now.client("iam").create_role(RoleName="refused", AssumeRolePolicyDocument="{}")
         with pytest.MonkeyPatch.context() as patch, pytest.raises(OSError, match="No space left"):
             _fill_the_disk(patch)
             now.save()
-        now.state.save()
+        assert now.client("iam").list_roles()["Roles"] == []
+        now.save()
     with life() as now:
-        assert now.s3.list_buckets()["Buckets"][0]["Name"] == "bucket"
+        assert [one["Name"] for one in now.s3.list_buckets()["Buckets"]] == ["bucket"]
+        assert now.client("iam").list_roles()["Roles"] == []
 
 
 DAMAGES = [

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
+import resource
+import select
+import socket
 import stat
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 from datetime import UTC, datetime, timedelta
 
 import boto3
 import botocore.auth
+import psutil
 import pytest
 import requests
 from botocore.config import Config
@@ -21,10 +27,11 @@ from botocore.exceptions import ClientError
 from nobody_helpers import only_root, run_as_nobody
 from raw_http import error, head, raw
 
-from endpoint_harness import BUCKET
+from endpoint_harness import BUCKET, Endpoint
 from local_sagemaker import credentials, daemon
 
 LIST = "SageMaker.ListTrainingJobs"
+ONCE = {"config": Config(retries={"max_attempts": 0}, read_timeout=10, connect_timeout=10)}
 
 
 def client(endpoint, service: str, key: str = "", secret: str = "", **more):
@@ -230,6 +237,41 @@ def test_a_state_directory_that_others_may_write_to_is_refused(tmp_path):
     state.chmod(0o755)
     credentials.make_private(state)
     assert stat.S_IMODE(state.stat().st_mode) == 0o700
+
+
+@pytest.fixture
+def crowded(tmp_path, request):
+    """An endpoint of its own that may have 600 files open."""
+    one = Endpoint(tmp_path / "state")
+    request.addfinalizer(one.down)
+    resource.prlimit(one.running.pid, resource.RLIMIT_NOFILE, (600, 600))
+    return one
+
+
+def test_connections_without_a_key_do_not_shut_it(crowded, monkeypatch):
+    """700 of them with half a head: their owner's calls are answered, and they are let go."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(2048, hard)), hard))
+    api = client(crowded, "sagemaker", **ONCE)
+    api.list_training_jobs()
+    with contextlib.ExitStack() as held:
+        held.callback(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        address = ("127.0.0.1", crowded.running.port)
+        began, many = time.monotonic(), []
+        for _ in range(700):
+            with contextlib.suppress(TimeoutError):  # nobody takes it
+                many.append(held.enter_context(socket.create_connection(address, timeout=1)))
+                many[-1].sendall(b"POST / HTTP/1.1\r\nX-Slow: ")
+            assert time.monotonic() < began + 60
+        client(crowded, "sagemaker", **ONCE).list_training_jobs()
+        api.list_training_jobs()
+        last = many[-1]
+        last.settimeout(30)
+        with contextlib.suppress(ConnectionError):  # a byte now and then does not keep it
+            while time.monotonic() < began + 40 and not select.select([last], [], [], 1)[0]:
+                last.sendall(b"x")
+        assert time.monotonic() < began + 40
+        assert psutil.Process(crowded.running.pid).num_fds() < 100
 
 
 ATTACK = """

@@ -23,6 +23,11 @@ def a_broken_setting(here: Path) -> None:
     (here / "state" / "links").write_text("as fast as you can\n")
 
 
+def a_damaged_setting(here: Path) -> None:
+    (here / "state").mkdir()
+    (here / "state" / "links").write_bytes(b"\xff\xfe200mbit")
+
+
 ROWS = [
     Row("an address of others", "up --host 192.0.2.7", ("192.0.2.7", "127.0.0.1")),
     Row("every address, told once", "up --host 0.0.0.0", ("--i-know-this-is-not-safe",)),
@@ -36,6 +41,17 @@ ROWS = [
         ("as fast as you can", "workshop links --wide"),
         code=1,
         make=a_broken_setting,
+    ),
+    Row(
+        "a setting that is no text",
+        "links",
+        ("`workshop links --wide` resets it",),
+        code=1,
+        make=a_damaged_setting,
+    ),
+    *(
+        Row(f"a folder that cannot be: {command}", f"{command} --out /proc/x", ("/proc/x",), code=1)
+        for command in ("run 00", "class hand-in Ada")
     ),
     Row("no such lesson", "preflight 77 --offline", ("77", "05")),
     Row(
@@ -80,7 +96,21 @@ ROWS = [
         ("--out {here}/file is a file", "expected a folder"),
         make=a_file,
     ),
-    Row("JupyterLab for everybody", "lab --ip 0.0.0.0", ("--ip 0.0.0.0", "SSH tunnel")),
+    *(
+        Row(f"JupyterLab for everybody: {option}", f"lab {option} 0.0.0.0", (option, "SSH tunnel"))
+        for option in ("--ip", "--ServerApp.ip", "--LabApp.ip")
+    ),
+    *(
+        Row(f"JupyterLab without a key: {option}", f"lab {option}", ("is empty", "holds a token"))
+        for option in (
+            "--ServerApp.token=",
+            "--IdentityProvider.token=",
+            "--LabApp.token ",
+            "--ServerApp.token=''",
+            "--ServerApp.password=",
+            "--PasswordIdentityProvider.hashed_password=",
+        )
+    ),
 ]
 NOTEBOOKS = [
     Row(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pty
-import secrets
+import re
 import shutil
 import signal
 import subprocess
@@ -95,20 +95,19 @@ class Lab:
 
 def start_lab(folder: Path, root: Path) -> Lab:
     """Start `workshop lab` on `root`, with settings and an endpoint of its own in `folder`."""
-    token, port = secrets.token_hex(16), free_port()
+    port, said = free_port(), folder / "lab.log"
     own = {
         "WORKSHOP_STATE_DIR": folder / "state",
         "JUPYTER_CONFIG_DIR": folder / "config",
         "JUPYTER_DATA_DIR": folder / "data",
-        "JUPYTER_RUNTIME_DIR": folder / "runtime",
+        "JUPYTER_RUNTIME_DIR": folder.parent / "run",  # short: a socket's path has 107 bytes
         "JUPYTERLAB_SETTINGS_DIR": folder / "settings",
         "JUPYTERLAB_WORKSPACES_DIR": folder / "workspaces",
         "IPYTHONDIR": folder / "ipython",
-        "JUPYTER_TOKEN": token,
     }
     options = ["--no-browser", f"--ServerApp.root_dir={root}", f"--ServerApp.port={port}"]
     keyboard, terminal = pty.openpty()  # so that it can ask, and be answered
-    with (folder / "lab.log").open("wb") as log:
+    with said.open("wb") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "workshop.cli", "lab", *options, "--ServerApp.port_retries=0"],
             env=os.environ | {name: str(value) for name, value in own.items()},
@@ -118,14 +117,14 @@ def start_lab(folder: Path, root: Path) -> Lab:
             start_new_session=True,
         )
     os.close(terminal)
-    lab = Lab(process, keyboard, f"http://127.0.0.1:{port}", token, root, folder / "state")
-    deadline = time.monotonic() + PATIENCE
-    while not answers(f"{lab.url}/api/status?token={token}"):
+    url, deadline = f"http://127.0.0.1:{port}", time.monotonic() + PATIENCE
+    shown = re.compile(rf"{url}/lab/tree/notebooks/00_setup.ipynb\?token=(\w+)\s*$")
+    while not (found := shown.search(said.read_text())):  # the last thing that it says
         if process.poll() is not None or time.monotonic() > deadline:
             process.kill()
-            raise RuntimeError(f"JupyterLab did not start:\n{(folder / 'lab.log').read_text()}")
+            raise RuntimeError(f"JupyterLab did not start:\n{said.read_text()}")
         time.sleep(0.2)
-    return lab
+    return Lab(process, keyboard, url, found[1], root, folder / "state")
 
 
 def end_lab(lab: Lab) -> None:

@@ -6,6 +6,7 @@ soak` takes all of it, job included. Pictures of the screen are kept in build/sc
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -51,6 +52,15 @@ def shortened(lesson: Path) -> Path:
     return short
 
 
+TABS = "#jp-main-dock-panel .lm-TabBar-tabLabel"
+
+
+def texts(browser, selector: str) -> list[str]:
+    return browser.execute_script(
+        "return [...document.querySelectorAll(arguments[0])].map(one => one.textContent)", selector
+    )
+
+
 @pytest.fixture(scope="module", params=["short", pytest.param("whole", marks=pytest.mark.soak)])
 def page(browser, lab, request):
     """Lesson 00, opened and run by Run All."""
@@ -72,6 +82,29 @@ def saved(page):
 
 def outputs(notebook):
     return [one for cell in notebook.cells for one in cell.get("outputs", [])]
+
+
+def test_the_first_lesson_is_open_and_no_makers_file_is_in_the_way(browser, lab):
+    browser.get(f"{lab.url}/?token={lab.token}")
+    listed = ".jp-DirListing-itemText"
+    wait_for("the folder is listed", lambda: texts(browser, listed), PATIENCE)
+    wait_for("lesson 00 is open", lambda: "00_setup.ipynb" in texts(browser, TABS), PATIENCE)
+    assert "Launcher" not in texts(browser, TABS)
+    shown = texts(browser, listed)
+    assert {"00_setup.ipynb", "reference.ipynb", "exercises", "glossary.md"} <= set(shown)
+    assert not {"checks", "instructor", "quiz", "reference", "solutions"} & set(shown)
+    assert [name for name in shown if name.endswith(".py")] == []
+
+
+def test_the_address_stays_in_sight(page, lab):
+    """A kernel has run: no note of trust, missing servers or encryption has followed it."""
+    said = (lab.root.parent / "lab.log").read_text().strip()
+    assert said.endswith(f"?token={lab.token}"), said
+
+
+def test_kernels_listen_on_no_port(page, lab):
+    found = list((lab.root.parent.parent / "run").glob("kernel-*.json"))
+    assert {json.loads(one.read_text())["transport"] for one in found} == {"ipc"}
 
 
 def test_jupyterlab_asks_nothing(page):

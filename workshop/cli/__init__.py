@@ -7,6 +7,7 @@ A subcommand's module is imported only when it is used, so that `workshop --help
 from __future__ import annotations
 
 import importlib
+from typing import Any
 
 import click
 
@@ -45,6 +46,16 @@ class LazyGroup(click.Group):
             return None
         module, attribute = COMMANDS[name].split(":")
         return getattr(importlib.import_module(module), attribute)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a subcommand. A file or folder that cannot be used is one sentence."""
+        try:
+            return super().invoke(ctx)
+        except OSError as error:
+            if error.filename is None:
+                raise
+            text = f"{error.filename} cannot be used: {error.strerror}."
+            raise click.ClickException(text) from error
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

@@ -26,16 +26,16 @@ def class_() -> None:
 def check_in(port: int) -> None:
     """Print PASS, WARN or FAIL for each requirement, and a code to send to the instructor.
 
-    WARN: the lessons run, and show recorded numbers where that is missing. The code holds the kit's
-    version, the platform and the results; no name. Exit status 1 if a requirement is not met.
+    With WARN the lessons work and show less. The code holds the kit's version, the platform and
+    the results; no name. Exit status 1 if a requirement is not met.
     """
     from workshop.launch import check_in as codes
     from workshop.launch.doctor import examine
-    from workshop.launch.installed import FAIL, WARN
+    from workshop.launch.installed import FAIL, OK
 
     levels = []
     for need, (_, result) in zip(codes.NEEDS, examine(port), strict=True):
-        word = {FAIL: "FAIL", WARN: "WARN"}.get(result.level, "PASS")
+        word = "PASS" if result.level == OK else result.level
         click.echo(f"{word}  {need:<14} {result.found}")
         if result.do:
             click.echo(f"{'':<21}to do: {result.do}")

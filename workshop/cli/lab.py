@@ -11,21 +11,27 @@ import sys
 from pathlib import Path
 
 import click
+from jupyter_core.paths import jupyter_runtime_dir
 
 from local_sagemaker.daemon import DaemonError
 from workshop.jobs import local_server
 from workshop.paths import NOTEBOOKS, ROOT
 
 END_SECONDS = 20
-SETTINGS = Path(__file__).resolve().parent / "jupyter"  # a learner's own go before these
+# Here: no news and no question about them; the file browser shows what a learner opens; errors
+# alone are logged, so that the address with its token stays in sight.
+SETTINGS = Path(__file__).resolve().parent / "jupyter"
 # Links between the kit's folders work from its root. The list of extensions comes from the
-# network, so there is none; nor, by SETTINGS, news and a question about them.
+# network, so there is none.
 DEFAULTS = {
     "--ServerApp.ip": "127.0.0.1",
     "--ServerApp.root_dir": str(ROOT),
-    "--LabApp.default_url": f"/lab/tree/{NOTEBOOKS.name}",
+    "--LabApp.default_url": f"/lab/tree/{NOTEBOOKS.name}/00_setup.ipynb",
     "--LabApp.extension_manager": "readonly",
 }
+# Of Jupyter's folder for sockets: a socket's path has 103 bytes at most on macOS, 107 on Linux, and
+# "/kernel-", a UUID and "-ipc-1" take 50 of them.
+MOST_BYTES = 53
 
 
 @click.command(
@@ -38,7 +44,7 @@ def lab(arguments) -> None:
     Starts the local endpoint if it is down, and then ends it too. Options are handed to
     JupyterLab, for example --no-browser or --port 8890.
     """
-    _refuse_open_address(arguments)
+    _refuse_what_opens_it(arguments)
     try:
         with local_server.up_for_now(click.echo):
             code = _run_jupyter(command(arguments))
@@ -50,28 +56,40 @@ def lab(arguments) -> None:
 def command(arguments: tuple[str, ...]) -> list[str]:
     """The command line that starts JupyterLab. What a learner sets wins over DEFAULTS."""
     given = {argument.partition("=")[0] for argument in arguments}
-    line = [sys.executable, "-m", "jupyterlab"]
-    line += [f"{name}={value}" for name, value in DEFAULTS.items() if name not in given]
+    line = [sys.executable, "-P", "-m", "jupyterlab"]
+    defaults = dict(DEFAULTS)
+    if len(os.fsencode(jupyter_runtime_dir())) <= MOST_BYTES:
+        # Sockets in a folder of the user's: no ports, which another program may take first.
+        defaults["--KernelManager.transport"] = "ipc"
+    line += [f"{name}={value}" for name, value in defaults.items() if name not in given]
     if hasattr(os, "geteuid") and os.geteuid() == 0 and "--allow-root" not in arguments:
         line.append("--allow-root")  # it listens on this machine only, and wants a token
     return [*line, *arguments]
 
 
-def _refuse_open_address(arguments: tuple[str, ...]) -> None:
+def _refuse_what_opens_it(arguments: tuple[str, ...]) -> None:
+    """Refuse another address, and no token or password, under every name that Jupyter takes."""
     for position, argument in enumerate(arguments):
         name, equals, value = argument.partition("=")
-        if name not in ("--ip", "--ServerApp.ip", "--NotebookApp.ip"):
-            continue
         value = value if equals else "".join(arguments[position + 1 : position + 2])
-        loopback = value == "localhost"
-        with contextlib.suppress(ValueError):
-            loopback = loopback or ipaddress.ip_address(value).is_loopback
-        if not loopback:
+        what = name.removeprefix("--").rpartition(".")[2]  # of --ip, --ServerApp.ip, --LabApp.ip
+        if what == "ip" and not _is_loopback(value):
             raise click.UsageError(
                 f"{name} {value}: JupyterLab stays on this machine's own address, because "
                 "whoever reaches it can run programs here. From another computer use an SSH "
                 "tunnel: ssh -L 8888:127.0.0.1:8888 this-machine"
             )
+        if what in ("token", "password", "hashed_password") and not value.strip("'\""):
+            raise click.UsageError(
+                f"{name} is empty: without it every user of this machine could run programs as "
+                "you. Leave the option out: the address that JupyterLab prints holds a token."
+            )
+
+
+def _is_loopback(address: str) -> bool:
+    with contextlib.suppress(ValueError):
+        return ipaddress.ip_address(address).is_loopback
+    return address == "localhost"
 
 
 def _run_jupyter(line: list[str]) -> int:

@@ -125,14 +125,12 @@ def env() -> None:
     try:
         wanted = client_environment()
     except click.ClickException:
-        click.echo("false")  # `eval` succeeds with what failed: this makes it fail, too
+        click.echo("false")  # eval takes its exit status from this, and not from ours
         raise
-    for line in OLD_CLIENTS.splitlines():
-        click.echo(f"# {line}")
-    for name in daemon.in_the_way(os.environ):
-        click.echo(f"unset {name}")
-    for name, value in wanted.items():
-        click.echo(f"export {name}={shlex.quote(value)}")
+    lines = [f"# {line}" for line in OLD_CLIENTS.splitlines()]
+    lines += [f"unset {name}" for name in daemon.in_the_way(os.environ)]
+    lines += [f"export {name}={shlex.quote(value)}" for name, value in wanted.items()]
+    click.echo("\n".join(lines), color=True)  # else click takes colours for no part of a path
 
 
 def client_environment() -> dict[str, str]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
-import json
 import os
 import re
 import shutil
@@ -27,7 +25,7 @@ DISK_LOW, DISK_NEEDED = 3 * GB, 0.5 * GB
 # A training process with TensorFlow takes about 0.6 GB; two instances run up to four.
 MEMORY_LOW, MEMORY_NEEDED = 4 * GB, 1.5 * GB
 SECONDS = 60
-WITHOUT = "jobs run as plain processes: no own addresses, no shaped links"
+WITHOUT = "jobs run as plain processes"
 RANKS = "from mpi4py import MPI; w = MPI.COMM_WORLD; print(w.allreduce(1), flush=True)"
 
 
@@ -66,7 +64,8 @@ def mpirun() -> CheckResult:
     program = Path(sys.executable).parent / "mpirun"
     if not program.exists():
         return fail("no mpirun beside this Python", "make setup")
-    command = [str(program), "-np", "2", "--oversubscribe", sys.executable, "-c", RANKS]
+    # -P: no modules of the current folder
+    command = [str(program), "-np", "2", "--oversubscribe", sys.executable, "-P", "-c", RANKS]
     # mpirun refuses root unless told twice; a container often has no other user.
     environment = {
         **os.environ,
@@ -87,15 +86,15 @@ def iproute2() -> CheckResult:
     if not missing:
         return ok("ip and tc")
     do = "sudo apt-get install iproute2 (or your system's package of that name)"
-    return warn(f"{' and '.join(missing)} not found; {WITHOUT}", do)
+    return warn(f"{' and '.join(missing)} not found: {WITHOUT}", do)
 
 
 def namespaces() -> CheckResult:
     """Start a trial pair of instances, as a job would."""
     kind, reason = isolation()
     if kind == NAMESPACES:
-        return ok("two trial instances started, each with its own host name, network and files")
-    return warn(f"{reason}; {WITHOUT}", how_to_allow_namespaces())
+        return ok("two trial instances started")
+    return warn(f"{WITHOUT}: {reason}", how_to_allow_namespaces())
 
 
 def how_to_allow_namespaces() -> str:
@@ -115,21 +114,21 @@ def how_to_allow_namespaces() -> str:
 
 def tbf() -> CheckResult:
     """Limit a link's bandwidth, as a job would."""
-    return _shaping("tbf", why_no_shaping(), "bandwidth of links can be set: workshop links")
+    return _shaping("tbf", why_no_shaping(), "bandwidth")
 
 
 def netem() -> CheckResult:
     """Delay a link's packets, as a job would."""
-    return _shaping("netem", why_no_shaping(latency=True), "latency of links can be set")
+    return _shaping("netem", why_no_shaping(latency=True), "latency")
 
 
-def _shaping(module: str, why: str | None, meaning: str) -> CheckResult:
+def _shaping(module: str, why: str | None, what: str) -> CheckResult:
     if why is None:
-        return ok(meaning)
+        return ok(f"links can be given a {what}")
     if system_command("tc") is None:
         return warn("no tc here", "see iproute2 above")
-    do = f"a kernel with sch_{module} (sudo modprobe sch_{module}); jobs' logs say what they lack"
-    return warn(f"{module}: {why}", do)
+    do = f"sudo modprobe sch_{module}, or do without: {why.removeprefix('Error: ')}"
+    return warn(f"links can't be given a {what}: no {module}", do)
 
 
 def run(command: list[str], environment: dict[str, str]) -> subprocess.CompletedProcess:
@@ -201,10 +200,11 @@ def aws_cli() -> CheckResult:
 
 
 def endpoint_port(port: int) -> CheckResult:
-    """Free, or the local endpoint answers there."""
+    """Free, or the local endpoint of this state directory is there."""
     if daemon.is_free(port):
         return ok("free for the local endpoint")
-    if is_endpoint(port):
+    found = daemon.running(daemon.state_directory())
+    if found and found.port == port:
         return ok("the local endpoint is up")
     return warn("another program uses it", "workshop up --port N with another N, or stop it")
 
@@ -213,19 +213,3 @@ def lab_port() -> CheckResult:
     if daemon.is_free(8888):
         return ok("free for JupyterLab")
     return ok("in use; JupyterLab will take the next free one")
-
-
-def is_endpoint(port: int) -> bool:
-    """True where something answers SageMaker's ListTrainingJobs as SageMaker does."""
-    headers = {
-        "X-Amz-Target": "SageMaker.ListTrainingJobs",
-        "Content-Type": "application/x-amz-json-1.1",
-    }
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
-    try:
-        connection.request("POST", "/", body="{}", headers=headers)
-        return "TrainingJobSummaries" in json.loads(connection.getresponse().read())
-    except (OSError, http.client.HTTPException, ValueError):
-        return False
-    finally:
-        connection.close()

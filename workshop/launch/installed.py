@@ -19,7 +19,6 @@ from workshop.launch.horovod import horovod_status
 
 LOCK = Path(__file__).resolve().parents[2] / "tools" / "requirements" / "lock.txt"
 PYTHONS = ((3, 11), (3, 12))
-SHOWN = ("tensorflow", "torch", "sagemaker")
 TRY_HOROVOD = "import horovod.tensorflow as hvd; hvd.init(); print(hvd.mpi_built())"
 OK, WARN, FAIL = "OK", "WARN", "FAIL"
 
@@ -84,8 +83,7 @@ def packages() -> CheckResult:
     if wrong:
         more = f" and {len(wrong) - 3} more" if len(wrong) > 3 else ""
         return fail("; ".join(wrong[:3]) + more, "make setup")
-    shown = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in SHOWN)
-    return ok(f"{len(wanted)} as locked: {shown}")
+    return ok(f"{len(wanted)}, each as locked")
 
 
 def compiler() -> CheckResult:
@@ -106,7 +104,8 @@ def horovod() -> CheckResult:
     if not status.available:
         return warn(status.why, status.do)
     environment = {**os.environ, "TF_USE_LEGACY_KERAS": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
-    command = [sys.executable, "-c", TRY_HOROVOD]
+    # -P: no modules of the current folder
+    command = [sys.executable, "-P", "-c", TRY_HOROVOD]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
     except subprocess.TimeoutExpired:

@@ -116,7 +116,14 @@ class Processes:
         reports = self._read_in_thread(self._note)
         ours = [reports, *(one["output"] for one in request if captured)]
         self._supervisor = subprocess.Popen(
-            [sys.executable, "-m", "workshop.launch.supervisor", str(os.getpid()), str(reports)],
+            [
+                sys.executable,
+                "-P",  # no modules of the current folder
+                "-m",
+                "workshop.launch.supervisor",
+                str(os.getpid()),
+                str(reports),
+            ],
             stdin=subprocess.PIPE,
             pass_fds=[*ours, *(number for one in request for number in one["descriptors"])],
             start_new_session=True,  # a Ctrl-C at the terminal reaches this process alone

@@ -12,6 +12,7 @@ import dataclasses
 import fcntl
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -178,6 +179,8 @@ def _endpoint_environment() -> dict[str, str]:
 
 def _said(log: Path, where: int) -> str:
     text = log.read_bytes()[where:].decode("utf-8", "replace").strip()
+    if not text and not shutil.disk_usage(log).free:
+        return f"The disk of the state directory {log.parent} is full: free some space."
     last = text.splitlines()[-1] if text else "it ended without a word"
     return last.removeprefix("local_sagemaker: ")
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import http.client
 from concurrent.futures import ThreadPoolExecutor
 
+import psutil
 import pytest
 from botocore.exceptions import ClientError
+from nobody_helpers import only_root, run_as_nobody
 from serving_helpers import TRIPLE, script
 
 from endpoint_harness import processes_with, until_gone
 from local_sagemaker.api.runtime import body_limit
+from local_sagemaker.serving.runtime.http import KEY
 
 
 @pytest.fixture(scope="module")
@@ -128,6 +132,63 @@ def test_requests_that_are_refused(served, triple):
     with pytest.raises(ClientError, match="regular expression pattern"):
         served.api.create_model(**body, ExecutionRoleArn="arn:aws:iam::" + "0" * 12 + ":role/any")
     assert served.api.list_endpoints(NameContains="refused-1")["Endpoints"] == []
+
+
+def worker_of(name: str) -> tuple[int, str]:
+    """Port and key of an endpoint's worker: the key can be read by the worker's user alone."""
+    mark = f"endpoint/{name}"
+    for process in psutil.process_iter():
+        try:
+            if mark in str(env := process.environ()) and (found := process.net_connections()):
+                return found[0].laddr.port, env.get(KEY, "")
+        except psutil.Error:
+            continue
+    raise AssertionError(f"{name} has no worker")
+
+
+def post(port: int, path: str, method: str = "POST", **headers: str) -> int:
+    """The status of a request that a worker gets from elsewhere than its endpoint."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    try:
+        sent = {name.replace("_", "-"): value for name, value in headers.items()}
+        connection.request(method, path, None if method == "GET" else b"[1]", sent)
+        return connection.getresponse().status
+    finally:
+        connection.close()
+
+
+WEB_PAGE = {"Content_Type": "text/plain", "Origin": "http://evil.test"}  # no-cors
+CURL = """
+import subprocess
+print(subprocess.run(["curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", "-d", "[1]",
+    f"http://127.0.0.1:{sys.argv[2]}/invocations"], capture_output=True, text=True).stdout)
+"""
+
+
+@pytest.fixture(scope="module")
+def loud(served):
+    """An endpoint whose model says when it is asked; its name."""
+    files = script(TRIPLE.replace("return json.l", "print('ASKED'); return json.l"))
+    assert served.deploy(served.model("loud-1", files))["EndpointStatus"] == "InService"
+    return "loud-1"
+
+
+def test_a_worker_answers_nobody_but_its_endpoint(served, loud):
+    port, key = worker_of(loud)
+    for path in ("/invocations", "//invocations", f"/{key[:-1]}/invocations", "/ping", "/", "x"):
+        assert post(port, path) == post(port, path, **WEB_PAGE) == 403, path
+        assert post(port, path, "GET") == post(port, path, "PUT") == 403, path
+    assert post(port, "/invocations", Content_Length="9" * 12) == 403  # and waits for no body
+    assert post(port, f"/{key}/invocations", Content_Length="abc") == 400
+    served.raw(loud, "[1]")
+    served.until_log(loud, "ASKED")
+    assert served.log(loud).count("ASKED") == 1
+
+
+@only_root
+def test_a_worker_does_not_answer_another_user(loud, tmp_path):
+    done = run_as_nobody(CURL, tmp_path, str(worker_of(loud)[0]))
+    assert done.stdout.strip() == "403", done.stderr
 
 
 def test_nothing_is_left_of_a_deleted_endpoint(served):

@@ -61,8 +61,8 @@ for why, body, attributes in (
 (here / "one" / "code" / "inference.py").write_text(
     "def handler(data, context): return data.read() + context.rest_uri.encode(), 'text/plain'")
 served = saved_models.TensorFlowServing(here / "one" / "net" / "10", here / "one" / "code")
-served.port = 80
-assert ask(1) == "1http://localhost:80/v1/models/net:predict"
+served.address = "http://localhost:80/key"
+assert ask(1) == "1http://localhost:80/key/v1/models/net:predict"
 
 save(here / "one" / "other" / "1")
 try:

@@ -25,9 +25,9 @@ from local_sagemaker.protocol.signatures import Signature
 from local_sagemaker.serving import worker
 from local_sagemaker.serving.endpoint_run import GROUP, EndpointRun, NotServing
 from local_sagemaker.serving.endpoints import EndpointManager
+from local_sagemaker.serving.runtime.http import ATTRIBUTES
 
 PATH = re.compile(r"^/endpoints/([^/]+)/invocations$")
-ATTRIBUTES = worker.ATTRIBUTES
 MESSAGE_LIMIT = 2048  # characters; the shape Message in botocore's model of the runtime
 TIMED_OUT = (
     "Your invocation timed out while waiting for a response from container primary. Review the "

@@ -59,7 +59,8 @@ def _try(directory: Path) -> str | None:
     command = ["/bin/sh", "-c", "hostname > /opt/ml/name 2>/dev/null || uname -n > /opt/ml/name"]
     spec = ClusterSpec("probe", NAMESPACES, hosts, command, 9, 1.0, sys.prefix, proxy=False)
     spec.write(directory / "spec.json")
-    command = [sys.executable, "-m", "local_sagemaker.cluster.supervisor"]
+    # -P: no modules of the current folder
+    command = [sys.executable, "-P", "-m", "local_sagemaker.cluster.supervisor"]
     supervisor = subprocess.Popen(
         [*command, str(directory / "spec.json")],
         stdin=subprocess.PIPE,
@@ -95,7 +96,8 @@ def why_no_shaping(latency: bool = False) -> str | None:
         return f"links are shaped by Linux, and this is {sys.platform}"
     if linux.system_command("tc") is None:
         return linux.missing("tc")
-    command = [sys.executable, "-c", _TRY_LINKS, "100e6", "0.001" if latency else "0"]
+    # -P: no modules of the current folder
+    command = [sys.executable, "-P", "-c", _TRY_LINKS, "100e6", "0.001" if latency else "0"]
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=PROBE_SECONDS, stdin=subprocess.DEVNULL

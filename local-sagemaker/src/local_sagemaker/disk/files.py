@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
 from pathlib import Path
@@ -21,6 +22,13 @@ def replace(path: Path, data: bytes) -> None:
         with contextlib.suppress(OSError):  # a full disk needs the room
             temporary.unlink()
         raise
+
+
+def no_room(error: BaseException) -> OSError | None:
+    """What SQLite says where the disk is full, as the system says it; None for other errors."""
+    if getattr(error, "sqlite_errorcode", 0) & 0xFF in (10, 13):  # SQLITE_IOERR, SQLITE_FULL
+        return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    return None
 
 
 def remove(folder: Path) -> None:

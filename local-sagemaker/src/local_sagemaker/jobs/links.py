@@ -21,7 +21,7 @@ FILE = "links"
 def setting(state: Path) -> str:
     """The words of the endpoint's own setting; WIDE where none was made."""
     try:
-        return (state / FILE).read_text(encoding="utf-8").strip() or WIDE
+        return (state / FILE).read_text(encoding="utf-8", errors="replace").strip() or WIDE
     except FileNotFoundError:
         return WIDE
 

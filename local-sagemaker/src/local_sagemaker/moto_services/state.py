@@ -34,7 +34,7 @@ from cryptography.hazmat.primitives.serialization import (
 from moto.backends import get_backend
 from moto.core.base_backend import BackendDict
 
-from local_sagemaker.disk.files import replace
+from local_sagemaker.disk.files import no_room, replace
 from local_sagemaker.moto_services import journal
 from local_sagemaker.s3 import buckets
 from local_sagemaker.s3.store import ObjectStore, StoreError
@@ -64,6 +64,8 @@ class MotoState:
         except StoreError as error:
             raise StateError(str(error)) from error
         except sqlite3.DatabaseError as error:
+            if full := no_room(error):
+                raise full from error
             raise StateError(f"{directory / 'journal.sqlite'}: {error}. {AFRESH}") from error
         buckets.hold(self.objects)
         self.lock = threading.RLock()  # held by a request that changes state, and by save
@@ -72,10 +74,7 @@ class MotoState:
 
     def load(self) -> None:
         """Restore what an earlier process saved. Raises StateError if that cannot be."""
-        for name, accounts in self._read().items():
-            for account, regions in accounts.items():
-                for region, backend in regions.items():
-                    get_backend(name)[account][region] = backend
+        self._restore()
         journal.forget_deleted_streams()
 
     def changed(self) -> None:
@@ -83,11 +82,30 @@ class MotoState:
         self.dirty = True
 
     def save(self) -> None:
-        """Write what changed since the last call."""
+        """Write what changed since the last call. Where that fails, OSError: nothing changed."""
         with self.lock:
             if self.dirty:
-                self._write()
                 self.dirty = False
+                try:
+                    self._write()
+                except OSError:
+                    self._restore()
+                    raise
+
+    def _restore(self) -> None:
+        """Make memory what is on disk."""
+        kept = self._read()
+        for service in BackendDict._instances:
+            for account, regions in list(service.items()):
+                known = kept.get(service.service_name, {}).get(account, {})
+                for region in set(regions) - set(known):
+                    if service.service_name not in self.not_kept:
+                        del regions[region]
+        for name, accounts in kept.items():
+            for account, regions in accounts.items():
+                for region, backend in regions.items():
+                    get_backend(name)[account][region] = backend
+        buckets.find_all()
 
     def _write(self) -> None:
         services = [one for one in BackendDict._instances if one.service_name not in self.not_kept]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 
+from local_sagemaker.disk.files import no_room
+
 
 class AwsError(Exception):
     """An error that the client sees: AWS's code, a message, an HTTP status."""
@@ -34,6 +36,7 @@ TROUBLES = {
 
 def disk_trouble(error: Exception) -> AwsError | None:
     """What the client is told where the disk takes no more; None for other errors."""
+    error = no_room(error) or error
     why = TROUBLES.get(error.errno) if isinstance(error, OSError) else None
     if why is None:
         return None

@@ -30,6 +30,7 @@ from moto.sts.models import sts_backends
 from local_sagemaker.protocol.answers import protocol
 from local_sagemaker.protocol.errors import AwsError
 
+SIGNED = "local_sagemaker.signed"  # in environ: to be called once it is known who asks
 ALGORITHM = "AWS4-HMAC-SHA256"
 TIME = "%Y%m%dT%H%M%SZ"
 SKEW = timedelta(minutes=15)
@@ -186,6 +187,7 @@ class Signature:
         text = self.signer.string_to_sign(self.request, self.signer.canonical_request(self.request))
         if not _equal(self.signer.signature(text, self.request), self.claim.signature):
             raise Refused("wrong", WRONG)
+        self.environ[SIGNED]()
 
     @property
     def signs_chunks(self) -> bool:
@@ -264,6 +266,7 @@ def _check_old_url(environ: dict, query: dict[str, str], own: Credentials) -> Si
     now = datetime.now(UTC)
     if now.timestamp() > int(expires):
         raise Refused("expired", "Request has expired.")
+    environ[SIGNED]()
     time = now.strftime(TIME)
     claim = Claim(secret.access_key, time[:8], "us-east-1", "s3", [], "", time, token, expires)
     return Signature(claim, secret, environ, checked=True)

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
-from moto.s3.models import FakeBucket, S3Backend
+from moto.s3.exceptions import InvalidBucketName
+from moto.s3.models import FakeBucket, S3Backend, s3_backends
 
 from local_sagemaker.s3.store import NULL, ObjectStore, Stored
 
-_delete_bucket = S3Backend.delete_bucket
+# https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html, read 2026-11-24
+NAME = re.compile(r"(?!.*\.\.)(?!(\d+\.){3}\d+$)[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+
+_create_bucket, _delete_bucket = S3Backend.create_bucket, S3Backend.delete_bucket
 
 
 @dataclasses.dataclass
@@ -37,6 +42,11 @@ def hold(store: ObjectStore) -> None:
         segment = store.blobs.write([data])
         store.put(bucket_name, key_name, bucket.is_versioned, [segment], NULL, {})
 
+    def create_bucket(self: S3Backend, bucket_name: str, *args, **more) -> FakeBucket:
+        if not NAME.fullmatch(bucket_name):
+            raise InvalidBucketName
+        return _create_bucket(self, bucket_name, *args, **more)
+
     def delete_bucket(self: S3Backend, bucket_name: str) -> FakeBucket | None:
         with store.lock:
             if store.has_any(bucket_name):
@@ -47,4 +57,15 @@ def hold(store: ObjectStore) -> None:
 
     S3Backend.get_object = get_object
     S3Backend.put_object = put_object
+    S3Backend.create_bucket = create_bucket
     S3Backend.delete_bucket = delete_bucket
+
+
+def find_all() -> None:
+    """Tell moto which bucket is whose: it keeps that beside its buckets, and not on disk."""
+    s3_backends.bucket_accounts = {
+        name: (partition, account)
+        for account, partitions in s3_backends.items()
+        for partition, backend in partitions.items()
+        for name in backend.buckets
+    }

@@ -33,6 +33,7 @@ KEY_LIMIT = 1024  # bytes
 HEADERS = (
     *("ContentType", "CacheControl", "ContentDisposition", "ContentEncoding", "ContentLanguage"),
 )
+HEADER_VALUE = re.compile("[\t -~\xa0-\xff]*")  # a line end would begin another header
 ENCRYPTION = ("ServerSideEncryption", "SSEKMSKeyId", "BucketKeyEnabled")
 # What a client says of an object, and hears again.
 SYSTEM = (*HEADERS, *ENCRYPTION, "StorageClass", "WebsiteRedirectLocation", "Metadata")
@@ -220,7 +221,12 @@ class ObjectCalls:
             told["StorageClass"] = None
         if "Expires" in found.fields:
             told["Expires"] = datetime.datetime.fromtimestamp(found.fields["Expires"], datetime.UTC)
-        return told | {n: request[f"Response{n}"] for n in HEADERS if request.get(f"Response{n}")}
+        for name in HEADERS:
+            if value := request.get(f"Response{name}"):
+                if not HEADER_VALUE.fullmatch(value):
+                    raise AwsError("InvalidArgument", f"Response{name} is not a header's value.")
+                told[name] = value
+        return told
 
     def get_tagging(self, request: Answer) -> Answer:
         """No tags: nobody can give any. The AWS CLI asks before it copies a large object."""

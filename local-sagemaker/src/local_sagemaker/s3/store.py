@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import errno
 import json
-import os
 import sqlite3
 import threading
 import time
@@ -18,6 +16,7 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
+from local_sagemaker.disk.files import no_room
 from local_sagemaker.s3.blobs import Blobs, Segment
 
 FORMAT = 2
@@ -48,7 +47,7 @@ CREATE TABLE parts (
     PRIMARY KEY (upload, number)
 );
 """
-LAST = "\U0010ffff" * 2  # sorts after every key
+LAST = b"\xff"  # no byte of UTF-8: with it a text sorts after all that begin like it
 NULL = "null"  # the version of an object in a bucket without versions
 ROW = "version, latest, marker, modified, size, etag, segments, fields, key, number"
 
@@ -105,6 +104,8 @@ class ObjectStore:
                 )
             self.blobs.keep_only(self._used())
         except sqlite3.DatabaseError as error:
+            if full := no_room(error):
+                raise full from error
             raise StoreError(
                 f"{path} cannot be read ({error}). Start afresh with `workshop down --forget`."
             ) from error
@@ -131,9 +132,8 @@ class ObjectStore:
             except BaseException as error:
                 with contextlib.suppress(sqlite3.Error):  # a full disk has rolled it back
                     self.index.execute("ROLLBACK")
-                code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-                if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
-                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from error
+                if full := no_room(error):
+                    raise full from error
                 raise
         self.blobs.remove(unwanted)
 
@@ -215,9 +215,9 @@ class ObjectStore:
         """Newest versions that are no delete marker, by key, after `after`; at most `most` of
         them, where that is not negative."""
         return self._rows(
-            "bucket=? AND latest AND NOT marker AND key>? AND key>=? AND key<?"
+            "bucket=? AND latest AND NOT marker AND key>? AND key>=? AND key<CAST(? AS TEXT)"
             " ORDER BY key LIMIT ?",
-            *(bucket, after, prefix, prefix + LAST, most),
+            *(bucket, after, prefix, prefix.encode() + LAST, most),
         )
 
     def versions(self, bucket: str, prefix: str, after: str, number: int = 0) -> list[Stored]:
@@ -226,9 +226,9 @@ class ObjectStore:
         number: of the last version of key `after` that was seen; 0 for none left of it.
         """
         return self._rows(
-            "bucket=? AND (key>? OR (key=? AND number<?)) AND key>=? AND key<?"
+            "bucket=? AND (key>? OR (key=? AND number<?)) AND key>=? AND key<CAST(? AS TEXT)"
             " ORDER BY key, number DESC",
-            *(bucket, after, after, number, prefix, prefix + LAST),
+            *(bucket, after, after, number, prefix, prefix.encode() + LAST),
         )
 
     def _rows(self, sql: str, *values: object) -> list[Stored]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 from moto.moto_server.werkzeug_app import MotoRequestHandler
@@ -11,6 +12,8 @@ from werkzeug.serving import ThreadedWSGIServer
 
 from local_sagemaker.protocol.answers import http_error
 from local_sagemaker.protocol.bodies import BAD_URI, RequestBody
+from local_sagemaker.protocol.signatures import SIGNED
+from local_sagemaker.protocol.strangers import Strangers
 from local_sagemaker.server.web_pages import LOCAL_ADDRESS
 
 IDLE_SECONDS = 60  # a client that sends nothing for so long is let go
@@ -18,7 +21,7 @@ MOST_FILES = 4096  # open at once: a client holds one, and a job a few
 DRAINED = 64 * 1024 * 1024  # bytes of a body that nobody wants
 
 
-class Server(ThreadedWSGIServer):
+class Server(Strangers, ThreadedWSGIServer):
     """A thread for each connection: a slow client keeps nobody waiting."""
 
     daemon_threads = True
@@ -65,7 +68,8 @@ class Handler(MotoRequestHandler):
             headers = [*headers, ("Content-Length", str(sum(map(len, answer))))]
         elif "content-length" not in known and not bodyless:
             self.close_connection = True  # the end of the connection ends the answer
-        if self.body.chunked or self.body.left:
+        unsigned = self.connection in self.server.strangers
+        if unsigned or self.body.chunked or self.body.left:
             self.close_connection = True
         self.send_response(int(code), words)
         for name, value in headers:
@@ -91,6 +95,7 @@ class Handler(MotoRequestHandler):
 
     def make_environ(self) -> dict[str, Any]:
         """werkzeug's. An address that is none becomes an entry, and the application refuses it."""
+        self.server.complete(self.connection)
         try:
             environ, why = super().make_environ(), None
         except ValueError as error:  # "http://[" for example
@@ -101,6 +106,7 @@ class Handler(MotoRequestHandler):
         chunked = bool(environ.get("wsgi.input_terminated"))
         self.body = RequestBody(self.rfile, environ.get("CONTENT_LENGTH") or "0", chunked)
         environ["wsgi.input"] = self.body
+        environ[SIGNED] = partial(self.server.know, self.connection)
         host, port = self.connection.getsockname()[:2]
         environ[LOCAL_ADDRESS] = host
         environ.setdefault("HTTP_HOST", f"{host}:{port}")  # moto looks at it, HTTP/1.0 lacks it

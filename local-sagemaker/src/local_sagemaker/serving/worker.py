@@ -6,6 +6,7 @@ import collections
 import contextlib
 import dataclasses
 import os
+import secrets
 import signal
 import socket
 import subprocess
@@ -22,8 +23,8 @@ from local_sagemaker.cluster.processes import MARK
 from local_sagemaker.jobs import instances
 from local_sagemaker.jobs.aws import LocalAws
 from local_sagemaker.serving.model import SUBMIT_DIRECTORY, Container
+from local_sagemaker.serving.runtime.http import KEY
 
-ATTRIBUTES = "X-Amzn-SageMaker-Custom-Attributes"
 PING_SECONDS = 1.0
 JOIN_SECONDS = 5.0
 TAIL_LINES = 30
@@ -90,22 +91,23 @@ class Worker:
     ) -> None:
         (directory / "tmp").mkdir(parents=True, exist_ok=True)
         self.mark, self.say = env[MARK], say
+        self.key = secrets.token_urlsafe(30)
         self.tail: collections.deque[str] = collections.deque(maxlen=TAIL_LINES)
         command = [sys.executable, "-m", "local_sagemaker.serving.runtime"]
         with socket.create_server(("127.0.0.1", 0), backlog=CONNECTIONS) as listener:
-            self.port = listener.getsockname()[1]
+            port = listener.getsockname()[1]
             self.process = subprocess.Popen(
                 [*command, str(listener.fileno()), str(os.getpid())],
                 stdin=subprocess.PIPE,  # never written: its end tells the worker of ours
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 pass_fds=[listener.fileno()],
-                env=dict(env),
+                env={**env, KEY: self.key},
                 cwd=directory,
                 start_new_session=True,
             )
         self.pool = urllib3.HTTPConnectionPool(
-            "127.0.0.1", self.port, maxsize=CONNECTIONS, retries=False
+            "127.0.0.1", port, maxsize=CONNECTIONS, retries=False
         )
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()
@@ -115,7 +117,7 @@ class Worker:
         deadline = time.monotonic() + seconds
         while True:
             try:
-                if self.pool.request("GET", "/ping", timeout=PING_SECONDS).status == 200:
+                if self._request("GET", "ping", timeout=PING_SECONDS).status == 200:
                     return
             except urllib3.exceptions.HTTPError:
                 pass
@@ -129,8 +131,8 @@ class Worker:
     def ask(self, body: bytes, headers: Mapping[str, str], seconds: float) -> Answer:
         """POST /invocations. Raises TooSlow, Gone or NotTaken."""
         try:
-            reply = self.pool.request(
-                "POST", "/invocations", body=body, headers=dict(headers), timeout=seconds
+            reply = self._request(
+                "POST", "invocations", body=body, headers=dict(headers), timeout=seconds
             )
         except urllib3.exceptions.NewConnectionError as error:  # in urllib3 1 a TimeoutError, too
             raise NotTaken(str(error)) from error
@@ -139,6 +141,9 @@ class Worker:
         except urllib3.exceptions.HTTPError as error:
             raise Gone(str(error)) from error
         return Answer(reply.status, reply.headers.get("Content-Type", ""), reply.data)
+
+    def _request(self, method: str, path: str, **more):
+        return self.pool.request(method, f"/{self.key}/{path}", **more)
 
     def wait(self) -> int:
         """Wait for its end; the exit code."""

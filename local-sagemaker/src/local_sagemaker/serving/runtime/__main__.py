@@ -2,8 +2,9 @@
 
     python -m local_sagemaker.serving.runtime FD PARENT
 
-FD: a socket that listens already, on loopback. PARENT: the endpoint's process id. The model is in
-$SAGEMAKER_BASE_DIR/model. What is served is decided by what lies there:
+FD: a socket that listens already, on loopback. PARENT: the endpoint's process id. The key that its
+requests show is in $LOCAL_SAGEMAKER_KEY, the model in $SAGEMAKER_BASE_DIR/model. What is served is
+decided by what lies there:
 
     <number>/saved_model.pb    TensorFlow Serving's REST forms; code/inference.py may hold handlers
     anything else              the functions of the PyTorch image: model_fn, predict_fn, ...
@@ -19,19 +20,20 @@ import threading
 from pathlib import Path
 
 from local_sagemaker.cluster import linux
-from local_sagemaker.serving.runtime.http import CannotLoad, serve
+from local_sagemaker.serving.runtime.http import KEY, CannotLoad, serve
 
 
 def main() -> None:
     """Serve until the endpoint ends. Exit 1, with a sentence, if the model cannot be loaded."""
     listener = socket.socket(fileno=int(sys.argv[1]))
+    key = os.environ.pop(KEY)
     _die_with(int(sys.argv[2]))
     try:
         model = load(Path(os.environ["SAGEMAKER_BASE_DIR"]) / "model")
     except CannotLoad as error:
         print(f"The model cannot be loaded: {error}", flush=True)
         sys.exit(1)
-    serve(listener, model)
+    serve(listener, model, key)
 
 
 def load(folder: Path):

@@ -1,12 +1,20 @@
-"""The worker's HTTP server, a thread for each connection on loopback; requests and answers."""
+"""The worker's HTTP server, a thread for each connection on loopback; requests and answers.
+
+Every address begins with the worker's key, http://127.0.0.1:PORT/KEY/invocations: other users of
+the machine and web pages can reach the port, and do not know it.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import hmac
 import socket
 import traceback
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from local_sagemaker.protocol.strangers import Strangers
+
+KEY = "LOCAL_SAGEMAKER_KEY"  # the variable that holds it
 ATTRIBUTES = "X-Amzn-SageMaker-Custom-Attributes"
 JSON = "application/json"
 CSV = "text/csv"
@@ -44,8 +52,8 @@ class Reply:
     status: int = 200
 
 
-def serve(listener: socket.socket, model) -> None:
-    """Answer on a socket that listens already. Never returns.
+def serve(listener: socket.socket, model, key: str) -> None:
+    """Answer on a socket that listens already, who knows the key. Never returns.
 
     model: has `invoke(Request) -> Reply`, and may have `rest(path, Request) -> Reply` for what is
     posted elsewhere. Both raise Refused; what else they raise becomes status 500.
@@ -54,12 +62,12 @@ def serve(listener: socket.socket, model) -> None:
     server.socket.close()
     server.socket = listener
     server.server_address = listener.getsockname()
-    server.model = model
-    model.port = server.server_address[1]
+    server.model, server.key = model, key
+    model.address = f"http://localhost:{server.server_address[1]}/{key}"
     server.serve_forever(poll_interval=3600)  # it is ended by ending the process
 
 
-class _Server(ThreadingHTTPServer):
+class _Server(Strangers, ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
 
@@ -68,6 +76,19 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     wbufsize = 64 * 1024  # headers and a short body leave in one packet
+
+    def parse_request(self) -> bool:
+        """Refuse who does not know the key before anything else, such as reading the body."""
+        if not super().parse_request():
+            return False
+        key, _, path = self.path[1:].partition("/")
+        if not hmac.compare_digest(key.encode(), self.server.key.encode()):
+            self.close_connection = True
+            self._send(Reply(b"A worker answers its endpoint only: InvokeEndpoint.", TEXT, 403))
+            return False
+        self.server.know(self.connection)
+        self.path = f"/{path}"
+        return True
 
     def do_GET(self) -> None:
         if self.path == "/ping":
@@ -94,8 +115,12 @@ class _Handler(BaseHTTPRequestHandler):
         raise Refused(404, f"There is nothing at {self.path}.")
 
     def _request(self) -> Request:
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         get = self.headers.get
+        length = get("Content-Length") or "0"
+        if not (length.isascii() and length.isdigit() and len(length) < 19):
+            self.close_connection = True  # where the next request begins cannot be known
+            raise Refused(400, f"Content-Length is not a number: {length[:40]}")
+        body = self.rfile.read(int(length))
         return Request(body, get("Content-Type"), get("Accept"), get(ATTRIBUTES))
 
     def _send(self, reply: Reply) -> None:

@@ -50,12 +50,12 @@ def find(folder: Path) -> Path | None:
 
 
 class TensorFlowServing:
-    """A SavedModel. port: of the worker, told once it listens."""
+    """A SavedModel. address: of the worker, told once it listens."""
 
     def __init__(self, saved: Path, code: Path) -> None:
         import tensorflow as tf  # slow, and not needed by a worker that serves something else
 
-        self.port, self.tf = 0, tf
+        self.address, self.tf = "", tf
         self.name, self.version = saved.parent.name, saved.name
         self.loaded = tf.saved_model.load(str(saved))  # held: the signatures need its variables
         self.signatures = self.loaded.signatures
@@ -74,7 +74,7 @@ class TensorFlowServing:
                 model_name=name,
                 model_version=version,
                 method=method,
-                rest_uri=f"http://localhost:{self.port}/v1/models/{self.name}:predict",
+                rest_uri=f"{self.address}/v1/models/{self.name}:predict",
                 grpc_port=None,
                 channel=None,
                 custom_attributes=request.attributes,

@@ -35,7 +35,7 @@ class Toolkit:
     """
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.lock, self.port = folder, threading.Lock(), 0
+        self.folder, self.lock = folder, threading.Lock()
         self.context = SimpleNamespace(system_properties={"model_dir": str(folder)})
         self.functions = _functions(_script(folder / "code"))
         scikit = SCIKIT_LEARN in os.environ.get("LOCAL_SAGEMAKER_IMAGE", "")
