@@ -7,8 +7,10 @@ import json
 import os
 import signal
 import sys
+import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from botocore.exceptions import ClientError
@@ -16,6 +18,8 @@ from botocore.exceptions import ClientError
 from endpoint_harness import SCRIPTS, Endpoint, command_request, processes_with, request
 from local_sagemaker import daemon
 from local_sagemaker.cluster import processes
+from local_sagemaker.cluster.spec import PROCESSES, ClusterSpec, Host
+from local_sagemaker.jobs import training
 
 HARMLESS = {
     "writes into its own /etc",
@@ -50,6 +54,47 @@ def test_a_job_changes_nothing_but_its_own(endpoint):
 def test_an_isolated_job_does_not_reach_the_endpoint(endpoint):
     found = tried(endpoint, "isolated", EnableNetworkIsolation=True)
     assert found == HARMLESS - {"reaches the endpoint"}
+
+
+STEALS = """
+import os, signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+supervisor = os.getppid()
+pipes = f"/proc/{supervisor}/fd/"
+with open(pipes + "1", "w") as events:
+    events.write('no JSON\\n["event"]\\n{}\\n' + "[" * 100_000 + "\\n")
+print("STEALS", flush=True)
+time.sleep(0.5)
+os.kill(supervisor, signal.SIGSTOP)
+with open(pipes + "0", "rb", buffering=0) as told:
+    told.read(100)
+os.kill(supervisor, signal.SIGCONT)
+time.sleep(600)
+"""
+
+
+def test_a_plain_process_that_takes_the_supervisors_pipes_is_stopped_all_the_same(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(training, "OVERDUE_SECONDS", 0.5)
+    lines, begun = [], threading.Event()
+
+    def write(host: str, time_ms: int, new: list[str]) -> None:
+        lines.extend(new)
+        begun.set()
+
+    env = {processes.MARK: str(tmp_path), "LOCAL_SAGEMAKER_HOST": "algo-1"}
+    hosts = [Host("algo-1", str(tmp_path), env)]
+    command = [sys.executable, "-c", STEALS]
+    spec = ClusterSpec("steals", PROCESSES, hosts, command, 9, 0.5, sys.prefix)
+    job = training.Training(spec, tmp_path, SimpleNamespace(write=write))
+    waits = threading.Thread(target=job.run, args=([],), daemon=True)
+    waits.start()
+    assert begun.wait(60)
+    time.sleep(1.5)
+    job.stop()
+    waits.join(30)
+    assert not waits.is_alive() and lines == ["STEALS"]
 
 
 @pytest.fixture(scope="module")

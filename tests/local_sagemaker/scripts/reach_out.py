@@ -4,6 +4,7 @@ import ctypes
 import json
 import os
 import socket
+import stat
 import subprocess
 import sys
 import urllib.error
@@ -44,6 +45,17 @@ def reaches_the_endpoint() -> None:
         return
 
 
+def attaches_to_pid_1() -> bool:
+    attached = ctypes.CDLL(None).ptrace(16, 1, 0, 0) == 0  # PTRACE_ATTACH
+    return attached and os.waitpid(1, 0x40000000) is not None  # __WALL
+
+
+def opens_pipe(number: int, how: int) -> bool:
+    """Whether what pid 1 reads, or writes, is one of the supervisor's pipes, and opens."""
+    fd = os.open(f"/proc/1/fd/{number}", how | os.O_NONBLOCK)
+    return stat.S_ISFIFO(os.fstat(fd).st_mode)
+
+
 umount = ctypes.CDLL(None).umount2
 found = {
     "writes to the home directory": tries(lambda: write(SECRETS["home"] + "/.bashrc-of-a-test")),
@@ -52,6 +64,10 @@ found = {
     "uncovers the state": umount(SECRETS["state"].encode(), 2) == 0,
     "mounts": tries(lambda: subprocess.run(["mount", "-t", "tmpfs", "x", "/mnt"], check=True)),
     "writes to /proc/sys": tries(lambda: write("/proc/sys/kernel/hostname")),
+    "attaches to its instance's pid 1": tries(attaches_to_pid_1),
+    "reads what is for the supervisor": tries(lambda: opens_pipe(0, os.O_RDONLY)),
+    "writes events of its own": tries(lambda: opens_pipe(1, os.O_WRONLY)),
+    "reads the environment of pid 1": tries(lambda: read("/proc/1/environ")),
     "writes into its own /etc": tries(lambda: write("/etc/environment")),
     "writes to its temporary directory": tries(lambda: write(os.environ["TMPDIR"] + "/x")),
     "writes to its home": tries(lambda: write(os.path.expanduser("~/x"))),
