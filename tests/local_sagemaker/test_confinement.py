@@ -15,7 +15,7 @@ from types import SimpleNamespace
 import pytest
 from botocore.exceptions import ClientError
 
-from endpoint_harness import SCRIPTS, Endpoint, command_request, processes_with, request
+from endpoint_harness import BUCKET, SCRIPTS, Endpoint, command_request, processes_with, request
 from local_sagemaker import daemon
 from local_sagemaker.cluster import processes
 from local_sagemaker.cluster.spec import PROCESSES, ClusterSpec, Host
@@ -54,6 +54,39 @@ def test_a_job_changes_nothing_but_its_own(endpoint):
 def test_an_isolated_job_does_not_reach_the_endpoint(endpoint):
     found = tried(endpoint, "isolated", EnableNetworkIsolation=True)
     assert found == HARMLESS - {"reaches the endpoint"}
+
+
+LINKS = """
+cd /opt/ml
+rmdir output/data checkpoints
+ln -s $STATE/moto output/data
+ln -s $STATE checkpoints
+ln -s $STATE/credentials.json model/key
+ln -s $STATE/credentials.json output/failure
+exit 1
+"""
+
+
+@pytest.mark.namespaces
+def test_what_a_job_leaves_behind_leads_nowhere_else(endpoint):
+    s3, key = endpoint.client("s3"), endpoint.env["AWS_SECRET_ACCESS_KEY"]
+    to = {"S3OutputPath": f"s3://{BUCKET}/links", "CompressionType": "NONE"}
+    body = command_request(
+        "leaves-links",
+        ["/bin/sh", "-c", "; ".join(LINKS.split("\n")[1:-1])],
+        OutputDataConfig=to,
+        CheckpointConfig={"S3Uri": f"s3://{BUCKET}/links"},
+        Environment={"STATE": str(endpoint.state)},
+    )
+    endpoint.client("sagemaker").create_training_job(**body)
+    job = endpoint.wait("leaves-links")
+    assert "see job logs" in job.description["FailureReason"]
+    assert key not in str(job.description)
+    assert s3.list_objects_v2(Bucket=BUCKET, Prefix="links").get("Contents", []) == []
+    said = [line for line in job.lines("[local]") if line.startswith("not copied to S3")]
+    assert len(said) == 1
+    for place in ("checkpoints", "model/key", "output/data"):
+        assert f"/opt/ml/{place}" in said[0]
 
 
 STEALS = """
