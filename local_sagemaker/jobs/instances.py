@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from local_sagemaker.cluster import relay
-from local_sagemaker.cluster.mounts import HOME, RUN_TMP
+from local_sagemaker.cluster.mounts import HOME
 from local_sagemaker.cluster.processes import MARK
 from local_sagemaker.cluster.spec import NAMESPACES, Host
 from local_sagemaker.jobs import instance_types
@@ -124,7 +124,7 @@ def environment(
         env["PYTHONPATH"] = os.pathsep.join([str(KERAS_2), env["PYTHONPATH"]])
     if reach.endpoint:
         env |= aws.variables(region, relay.ENDPOINT_URL if inside else None)
-    env |= {"TMPDIR": RUN_TMP, "HOME": HOME} if inside else {}
+    env |= {"TMPDIR": "/tmp", "HOME": HOME} if inside else {}
     if inside and reach.internet:
         env["PIP_PROXY"] = relay.PROXY_URL
     asked = dict(request.get("Environment", {}))
