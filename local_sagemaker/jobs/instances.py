@@ -133,7 +133,8 @@ def environment(
         asked["PATH"] = os.pathsep.join([env["PATH"], asked["PATH"]])
     if "PYTHONPATH" in asked:
         asked["PYTHONPATH"] = os.pathsep.join([asked["PYTHONPATH"], env["PYTHONPATH"]])
-    return env | asked
+    # What a job's processes are found by is not the request's to say.
+    return env | asked | {name: env[name] for name in (MARK, "LOCAL_SAGEMAKER_HOST")}
 
 
 def _has_keras_2(image: str) -> bool:

@@ -6,6 +6,12 @@ import importlib.machinery
 import importlib.util
 import shlex
 from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from sagemaker_training import errors
+
+from local_sagemaker.image import training
 
 PATH = Path(__file__).parent.parent.parent / "local_sagemaker" / "image" / "bin" / "mpirun"
 loader = importlib.machinery.SourceFileLoader("mpirun", str(PATH))
@@ -30,6 +36,12 @@ def test_the_toolkits_options_are_spelled_as_open_mpi_5_does():
         "--mca btl_sm_single_copy_mechanism none -x NCCL_DEBUG=INFO "
         "-x LD_PRELOAD=/x/gethostname.so /bin/python -m mpi4py train.py -mca 1"
     )
+
+
+def test_there_is_a_most_of_processes():
+    asked = {"sagemaker_mpi_num_of_processes_per_host": 9_999_999}
+    with pytest.raises(errors.ClientError, match=r"9,999,999. The local endpoint starts at most"):
+        training._mpi(SimpleNamespace(additional_framework_parameters=asked))
 
 
 def test_on_loopback_all_slots_are_one_hosts():
