@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import tarfile
+import threading
+import time
 import uuid
 from pathlib import Path
 
@@ -31,6 +34,7 @@ class Job:
                 (path / folder).mkdir(parents=True)
         checkpoints = {"S3Uri": f"s3://{BUCKET}/{self.name}/checkpoints"}
         self.request = request(self.name, CheckpointConfig=checkpoints)
+        self.left = artifacts.LeftBehind(self.hosts, threading.Event())
 
     def write(self, host: str, path: str, text: str) -> Path:
         target = self.hosts[host] / path
@@ -39,20 +43,22 @@ class Job:
         return target
 
     def upload(self) -> str | None:
-        return artifacts.upload(self.aws, self.request, REGION, self.hosts)
+        return artifacts.upload(self.aws, self.request, REGION, self.left)
 
     def archive(self, name: str) -> tarfile.TarFile:
         raw = self.endpoint.get(f"s3://{BUCKET}/out/{self.name}/output/{name}.tar.gz")
         return tarfile.open(fileobj=io.BytesIO(raw))
 
     def sync(self) -> artifacts.Sync:
-        return artifacts.syncs(self.aws, self.request, REGION, self.hosts)[0]
+        return artifacts.syncs(self.aws, self.request, REGION, self.left)[0]
 
     def checkpoints(self) -> dict[str, str]:
-        base = f"{self.name}/checkpoints/"
+        return self.objects(f"{self.name}/checkpoints/")
+
+    def objects(self, base: str) -> dict[str, str]:
         found = self.aws.objects(f"s3://{BUCKET}/{base}", REGION)
         return {
-            key[len(base) :]: self.endpoint.get(f"s3://{BUCKET}/{key}").decode()
+            key[len(base) :]: self.endpoint.get(f"s3://{BUCKET}/{key}").decode("latin-1")
             for _, key, _ in found
         }
 
@@ -103,11 +109,72 @@ def test_a_link_stays_a_link(job):
         assert set(tar.getnames()) == {*targets, "step-3.bin"}
 
 
+@pytest.mark.parametrize("place", ["checkpoints", "model", "output/data"])
+@pytest.mark.parametrize("whole", [False, True])
+def test_no_link_leads_to_what_is_not_the_jobs(job, tmp_path, place, whole):
+    """A file that is a link, and a folder of /opt/ml that is one."""
+    sync = job.sync()
+    job.request["OutputDataConfig"]["CompressionType"] = "NONE"
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "secret.txt").write_text("secret")
+    job.write("algo-1", "model/own.txt", "own")
+    folder = job.hosts["algo-1"] / place
+    if whole:
+        shutil.rmtree(folder)
+        os.symlink(outside, folder)
+    else:
+        os.symlink(outside / "secret.txt", folder / "x")
+        os.symlink(outside, folder / "y")
+        os.symlink("../" * 40 + str(outside / "secret.txt"), folder / "z")
+    sync.sync(final=True)
+    job.upload()
+    assert "secret" not in str(job.checkpoints()) + str(job.objects(f"out/{job.name}"))
+    if place == "output/data" and not whole:
+        with job.archive("output") as tar:
+            assert {one.type for one in tar} == {tarfile.SYMTYPE}
+    else:
+        assert place in job.left.said() and "secret" not in job.left.said()
+
+
+def test_a_link_inside_opt_ml_is_what_it_leads_to(job):
+    sync = job.sync()
+    job.write("algo-1", "checkpoints/step-3.bin", "3")
+    job.write("algo-1", "model/best.bin", "best")
+    checkpoints = job.hosts["algo-1"] / "checkpoints"
+    os.symlink("step-3.bin", checkpoints / "last.bin")
+    os.symlink("/opt/ml/checkpoints/step-3.bin", checkpoints / "absolute.bin")
+    os.symlink("../model/best.bin", checkpoints / "best.bin")
+    sync.sync(final=True)
+    told = {"step-3.bin": "3", "last.bin": "3", "absolute.bin": "3", "best.bin": "best"}
+    assert job.checkpoints() == told and job.left.said() == ""
+
+
+def test_a_name_that_no_key_can_be_keeps_nothing_else_back(job):
+    sync = job.sync()
+    for place in ("checkpoints", "model"):
+        job.write("algo-1", f"{place}/good.bin", "good")
+        job.write("algo-1", os.fsdecode(f"{place}/bad-".encode() + b"\xff"), "bad")
+    sync.sync(final=True)
+    assert job.checkpoints() == {"good.bin": "good"}
+    assert "/opt/ml/checkpoints/bad-\\xff" in job.left.said()
+    job.upload()
+    assert "good.bin" in job.archive("model").getnames()
+
+
+def test_copying_can_be_given_up(job):
+    job.write("algo-1", "model/big.bin", "")
+    os.truncate(job.hosts["algo-1"] / "model/big.bin", 1 << 40)
+    threading.Timer(0.5, job.left.stop.set).start()
+    with pytest.raises(artifacts.Abandoned):
+        job.upload()
+
+
 def test_a_checkpoint_is_sent_once_it_has_settled_and_again_when_it_has_changed(job, monkeypatch):
     sync, sent = job.sync(), []
     client = job.aws.client("s3", REGION)
-    upload = client.upload_file
-    monkeypatch.setattr(client, "upload_file", lambda *args: (sent.append(args), upload(*args)))
+    upload = client.upload_fileobj
+    monkeypatch.setattr(client, "upload_fileobj", lambda *args: (sent.append(args), upload(*args)))
     path = job.write("algo-1", "checkpoints/deep/step.bin", "half")
     sync.sync()
     path.write_text("whole")
@@ -151,6 +218,20 @@ def test_checkpoints_in_another_place_are_refused(job):
     artifacts.check({})
     with pytest.raises(AwsError, match=r"LocalPath is '/tmp/kept'; .* write there"):
         artifacts.check({"CheckpointConfig": {"LocalPath": "/tmp/kept"}})
+
+
+@pytest.mark.namespaces
+def test_a_job_that_is_told_to_stop_while_it_uploads_stops_at_once(endpoint):
+    api, name = endpoint.client("sagemaker"), "uploads-long"
+    api.create_training_job(
+        **command_request(name, ["/bin/sh", "-c", "truncate -s 1000G /opt/ml/model/big"])
+    )
+    deadline = time.monotonic() + 60
+    while api.describe_training_job(TrainingJobName=name)["SecondaryStatus"] != "Uploading":
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    api.stop_training_job(TrainingJobName=name)
+    assert endpoint.wait(name, seconds=20).status == "Stopped"
 
 
 FAILS_LATE = "touch /opt/ml/model/half.bin; echo after the first epoch > /opt/ml/output/failure; "

@@ -106,6 +106,7 @@ MANIFESTS = [
     ("no JSON", b"part-0,part-1", FORM),
     ("no prefix", b'["part-0"]', FORM),
     ("a key that is a number", json.dumps([PREFIX, 7]).encode(), FORM),
+    ("very deep", b"[" * 100_000, FORM),
     ("bytes that are no text", b"\xff\xfe\x00", FORM),
     ("no such object", json.dumps([PREFIX, "nowhere"]).encode(), "Data download failed"),
     ("no bucket", b'[{"prefix": "damaged/"}, "part-0"]', "Data download failed"),

@@ -125,7 +125,7 @@ def with_source(**changes) -> dict:
         ({"HyperParameters": {"sagemaker_program": "a.py"}}, "no sagemaker_submit_directory"),
         ({"ResourceConfig": {"VolumeSizeInGB": 1}}, "ResourceConfig needs InstanceType"),
         ({"ResourceConfig": RESOURCES | {"InstanceCount": 0}}, "InstanceCount is 0"),
-        ({"ResourceConfig": RESOURCES | {"InstanceCount": 500}}, "InstanceCount is 500"),
+        ({"ResourceConfig": RESOURCES | {"InstanceCount": 500}}, "request delta of 500"),
         (
             {
                 "AlgorithmSpecification": IMAGE

@@ -2,13 +2,16 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import psutil
 import pytest
+from jupyter_client.manager import start_new_kernel
 from rank_helpers import wait_until_gone
 
 from workshop.launch.processes import ProcessFailed, run_together
@@ -112,3 +115,41 @@ def test_records_come_with_their_rank_and_a_rank_of_their_own_counts():
     found = sorted(processes.events("a"), key=lambda one: one["rank"])
     assert found == [{"rank": 0, "event": "a", "x": 1}, {"rank": 7, "event": "a"}]
     assert processes.events("b") == [] and processes.statuses == [0, 0]
+
+
+CELLS = """
+import sys, time
+import workshop
+from workshop.launch.mpirun import mpirun
+from workshop.launch.processes import run_together
+def together(): run_together([sys.executable, "-c", WAIT])
+def ranks(): workshop.start_ranks(1).run(lambda: exec(WAIT))
+def mpi(): mpirun(1, sys.executable, "-c", WAIT)
+"""
+
+
+@pytest.mark.parametrize("launcher", ["together", "ranks", "mpi"])
+def test_an_interrupted_cell_shows_one_line(tmp_path, launcher):
+    """In a kernel, as the button in JupyterLab interrupts it."""
+    if launcher == "mpi" and not shutil.which("mpirun", path=Path(sys.executable).parent):
+        pytest.skip("mpirun is not installed")
+    note = tmp_path / "pid"
+    wait = f"import os, pathlib, time; pathlib.Path({str(note)!r}).write_text(str(os.getpid())); "
+    manager, client = start_new_kernel(kernel_name="python3")
+    try:
+        client.execute_interactive(f"WAIT = {wait + 'time.sleep(600)'!r}" + CELLS, timeout=120)
+        client.execute(f"{launcher}()")
+        deadline = time.monotonic() + 120
+        while not (note.exists() and note.read_text()):
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        manager.interrupt_kernel()
+        while (told := client.get_iopub_msg(timeout=60))["msg_type"] != "error":
+            pass
+        assert told["content"]["traceback"] == [
+            "Interrupted. All processes it had started have ended."
+        ]
+        assert not psutil.pid_exists(int(note.read_text()))
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)

@@ -26,7 +26,7 @@ from typing import Any
 import cloudpickle
 
 from workshop.launch.processes import INTERFACE
-from workshop.launch.supervisor import Processes, ProcessFailed
+from workshop.launch.supervisor import Interrupted, Processes, ProcessFailed
 from workshop.paths import DEMOS
 
 START_SECONDS = 120  # importing torch takes seconds each, more on a busy machine
@@ -142,8 +142,10 @@ class Ranks:
         """Whatever goes wrong, an interrupt too, leaves no rank behind."""
         try:
             return action()
-        except BaseException:
+        except BaseException as error:
             self.stop()
+            if isinstance(error, KeyboardInterrupt):
+                raise Interrupted from None
             raise
 
 

@@ -40,6 +40,16 @@ class ProcessFailed(Exception):
     """A process ended with an error, or not in time; the message has its last lines."""
 
 
+class Interrupted(KeyboardInterrupt):
+    """An interrupt, once what had been started has ended. A notebook shows one line of it."""
+
+    def __str__(self) -> str:
+        return "Interrupted. All processes it had started have ended."
+
+    def _render_traceback_(self) -> list[str]:
+        return [str(self)]
+
+
 @dataclass(frozen=True)
 class Line:
     """A line of output. rank: whose, None for the launcher itself. error: it came by stderr."""
@@ -136,8 +146,10 @@ class Processes:
     def __enter__(self) -> Processes:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self.end()
+        if kind is KeyboardInterrupt:
+            raise Interrupted from None
 
     @property
     def alive(self) -> bool:

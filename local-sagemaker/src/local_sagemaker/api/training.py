@@ -12,10 +12,9 @@ from local_sagemaker.jobs import artifacts, channels, links, metrics, spot, vpc
 from local_sagemaker.jobs.manager import JobManager
 from local_sagemaker.jobs.record import JobRecord
 from local_sagemaker.jobs.spot import DAY
-from local_sagemaker.protocol.errors import AwsError, validation
+from local_sagemaker.protocol.errors import validation
 from local_sagemaker.protocol.validation import operation
 
-MOST_INSTANCES = 64
 RULES = "leave the estimator's rules out, and check the logged metrics in the script"
 NOT_OFFERED = {
     "DebugRuleConfigurations": RULES,
@@ -104,12 +103,8 @@ def _check(request: dict, isolation: str) -> None:
             "ResourceConfig needs InstanceType and InstanceCount. (Instance groups exist on AWS; "
             "the local endpoint has one group of equal instances.)"
         )
-    if not 1 <= resources["InstanceCount"] <= MOST_INSTANCES:
-        raise AwsError(
-            "ResourceLimitExceeded",
-            f"InstanceCount is {resources['InstanceCount']}; the local endpoint starts 1 to "
-            f"{MOST_INSTANCES} instances for a job.",
-        )
+    if resources["InstanceCount"] < 1:  # JobManager knows how many there may be
+        raise validation(f"InstanceCount is {resources['InstanceCount']}: a job has at least one.")
     algorithm = request.get("AlgorithmSpecification") or {}
     if not algorithm.get("TrainingImage"):
         raise validation("AlgorithmSpecification needs TrainingImage.")

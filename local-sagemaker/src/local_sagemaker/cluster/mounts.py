@@ -1,23 +1,27 @@
 """What an instance of namespaces finds in its file system.
 
-Its own /opt/ml, /tmp, /run, /dev/shm, home and /etc; a layer over the Python environment; all
-else of this machine to read, but nothing of the endpoint's state.
+Its own /opt/ml, /tmp, /var/tmp, /run, /dev/shm, home and /etc; a layer over the Python environment;
+all else of this machine to read, but nothing of the endpoint's state.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
+import sys
 from pathlib import Path
 
 from local_sagemaker.cluster import linux
 from local_sagemaker.cluster.loop import note
 from local_sagemaker.cluster.spec import ClusterSpec, Host
 
-RUN_TMP = "/run/tmp"
+TMP = ("/tmp", "/var/tmp")
 HOME = "/run/home"
 OWN_ETC = ("environment",)  # files in /etc that programs in a container append to
+# Variables that name what an instance needs of this machine, wherever it is.
+NAMING = ("PATH", "LD_LIBRARY_PATH", "PIP_", "UV_", "SSL_CERT", "REQUESTS_CA_BUNDLE")
 
 
 def make(spec: ClusterSpec, host: Host) -> None:
@@ -29,22 +33,54 @@ def make(spec: ClusterSpec, host: Host) -> None:
         linux.mount("tmpfs", "/dev/shm", "tmpfs", linux.MS_NOSUID | linux.MS_NODEV)
         own.append("/dev/shm")
     _mount_opt_ml(host.path / "ml")
-    tmp = host.path / "tmp"
-    tmp.mkdir(exist_ok=True)
     linux.mount("tmpfs", "/run", "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "mode=755")
-    for folder in (RUN_TMP, HOME):
-        os.mkdir(folder)
-    linux.bind(tmp, RUN_TMP)
+    os.mkdir(HOME)
+    own += _own_tmp(host)
+    os.chdir("/")  # what this process started in may be hidden now, and is to be
     try:
         linux.read_only("/", recursive=True)
     except OSError as error:
         note(host.name, f"this kernel leaves the machine's files writable to jobs: {error}")
         return
-    for place in (*own, "/opt/ml", "/run", RUN_TMP):
+    for place in (*own, "/opt/ml", "/run"):
         linux.read_only(place, undo=True)
     state = host.path.parents[2]  # STATE/jobs/JOB/algo-N
-    if state.name != "/":
+    if state.is_dir():  # not if it was in /tmp
         linux.mount("tmpfs", state, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "size=4k,mode=555")
+
+
+def _own_tmp(host: Host) -> list[str]:
+    """Hide the machine's /tmp and /var/tmp, and the sockets in them, behind the instance's own.
+
+    What it needs of them is there again: this package and its Python, and what variables name.
+    """
+    needed = {str(Path(__file__).parents[1]), str(Path(__file__).parents[2])}
+    needed |= {sys.prefix, sys.base_prefix}
+    for name, value in os.environ.items():
+        if name.startswith(NAMING):
+            needed |= {"/" + one.strip("/") for one in re.split(r"[:\s]+", value)}
+    needed |= {os.path.realpath(one) for one in needed}
+    places = [place for place in TMP if os.path.isdir(place) and not os.path.islink(place)]
+    behind = {place: os.open(place, os.O_RDONLY | os.O_DIRECTORY) for place in places}
+    # By descriptors: these folders, too, may lie in the /tmp that is hidden first.
+    own = {place: _opened(host.path / place.strip("/").replace("/", "-")) for place in places}
+    for place in places:
+        linux.bind(f"/proc/self/fd/{own[place]}", place)
+        for one in sorted(needed):
+            if Path(place) in Path(one).parents:
+                old = f"/proc/self/fd/{behind[place]}/{os.path.relpath(one, place)}"
+                if os.path.exists(old):
+                    Path(one).parent.mkdir(parents=True, exist_ok=True)
+                    _bring_back(old, Path(one))
+    for fd in (*own.values(), *behind.values()):
+        os.close(fd)
+    return places
+
+
+def _opened(folder: Path) -> int:
+    folder.mkdir(exist_ok=True)
+    folder.chmod(0o1777)
+    return os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
 
 
 def _etc(spec: ClusterSpec, host: Host) -> list[str]:
@@ -116,6 +152,8 @@ def _mount_opt_ml(source: Path) -> None:
 
 
 def _bring_back(old: str, new: Path) -> None:
+    if os.path.lexists(new):  # with the folder that it is in
+        return
     if os.path.islink(old):
         new.symlink_to(os.readlink(old))
         return

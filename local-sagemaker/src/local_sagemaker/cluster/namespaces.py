@@ -29,6 +29,8 @@ BRIDGE_ADDRESS = "02:00:00:00:00:02"  # a locally administered address
 
 NOBODY = "02:00:00:00:00:01"  # another one, which no interface has
 
+MOST_FILES = 65536  # more than job init ever has open
+
 # What job init tells an instance that waits for the others' cables.
 GO, GO_NARROW = b"g", b"n"
 
@@ -208,11 +210,20 @@ def _instance_init(spec: ClusterSpec, host: Host, output: int) -> int:
         with contextlib.suppress(OSError):
             linux.bind(kernels, kernels)
             linux.read_only(kernels)
+    # The script sees this process. Nothing of it may be of use to a hostile one: neither its
+    # rights nor its pipes, which are the supervisor's and other instances'.
+    linux.close_to_others()
+    null = os.open(os.devnull, os.O_RDWR)
+    for fd in range(3):
+        os.dup2(null, fd)
+    os.closerange(3, output)
+    os.closerange(output + 1, MOST_FILES)
     pid = os.fork()
     if pid == 0:
         linux.drop_capabilities()
         exec_command(spec.command, host.env, output)
     os.close(output)
+    linux.keep_only(linux.CAP_KILL)
     # kill(-1) reaches every process of this namespace but this one.
     signal.signal(signal.SIGTERM, lambda number, _: _pass_on(-1, number))
     while True:
@@ -230,7 +241,7 @@ def exec_command(command: list[str], env: dict[str, str], output: int) -> None:
         os.dup2(null, 0)
         os.dup2(output, 1)
         os.dup2(output, 2)
-        os.closerange(3, 256)
+        os.closerange(3, MOST_FILES)
         os.execvpe(command[0], command, env)
     except BaseException as error:
         os.write(2, f"{command[0]} could not be started: {error}\n".encode())

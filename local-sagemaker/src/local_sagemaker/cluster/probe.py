@@ -53,8 +53,9 @@ def _why_not() -> str | None:
 def _try(directory: Path) -> str | None:
     hosts = []
     for name in ("algo-1", "algo-2"):
-        (directory / name / "ml").mkdir(parents=True)
-        hosts.append(Host(name, str(directory / name), {"PATH": "/usr/bin:/bin"}))
+        folder = directory / "jobs" / "probe" / name  # as in a state directory
+        (folder / "ml").mkdir(parents=True)
+        hosts.append(Host(name, str(folder), {"PATH": "/usr/bin:/bin"}))
     # The file is written into /opt/ml of each instance: it must arrive in its directory.
     command = ["/bin/sh", "-c", "hostname > /opt/ml/name 2>/dev/null || uname -n > /opt/ml/name"]
     spec = ClusterSpec("probe", NAMESPACES, hosts, command, 9, 1.0, sys.prefix, proxy=False)

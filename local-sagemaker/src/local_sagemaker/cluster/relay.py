@@ -10,11 +10,13 @@ connection accepted there is carried on from here.
 
 from __future__ import annotations
 
+import configparser
 import contextlib
 import ipaddress
 import os
 import signal
 import socket
+import sys
 import threading
 from urllib.parse import urlsplit
 
@@ -22,6 +24,10 @@ from local_sagemaker.cluster.spec import GATEWAY
 
 ENDPOINT_PORT = 4566
 PROXY_PORT = 3128
+WEB_PORTS = (80, 443)
+# Not of the internet, but what every name resolves to where a VPN answers for the DNS (RFC 2544).
+FAKE = ipaddress.ip_network("198.18.0.0/15")
+PIP_FILES = ("/etc/pip.conf", "/etc/xdg/pip/pip.conf", f"{sys.prefix}/pip.conf")
 ENDPOINT_URL = f"http://{GATEWAY}:{ENDPOINT_PORT}"
 PROXY_URL = f"http://{GATEWAY}:{PROXY_PORT}"
 
@@ -96,7 +102,7 @@ def _to_proxied(client: socket.socket) -> socket.socket:
     try:
         server = _connect(name.strip("[]"), int(port))
     except PermissionError:
-        client.sendall(b"HTTP/1.1 403 Not an address of the internet\r\nContent-Length: 0\r\n\r\n")
+        client.sendall(b"HTTP/1.1 403 Only the internet's web\r\nContent-Length: 0\r\n\r\n")
         raise
     except OSError:
         client.sendall(b"HTTP/1.1 502 No connection\r\nContent-Length: 0\r\n\r\n")
@@ -107,15 +113,18 @@ def _to_proxied(client: socket.socket) -> socket.socket:
 
 
 def _connect(name: str, port: int) -> socket.socket:
-    """Connect to a package index. Raises PermissionError for this machine's own services.
+    """Connect to a web server of the internet. Raises PermissionError for anything else.
 
-    What listens on this machine trusts whoever is on it; a job is not. An index which the
-    settings of pip or uv name is an exception, wherever it is.
+    What listens on this machine or in its local network trusts whoever is there; a job is not. An
+    index which the settings of pip or uv name is an exception, wherever it is.
     """
+    named = (name, port) in _indexes()
+    if not named and port not in WEB_PORTS:
+        raise PermissionError(f"port {port}")
     for *kind, _, address in socket.getaddrinfo(name, port, type=socket.SOCK_STREAM):
-        if (name, port) not in _indexes() and not _is_elsewhere(str(address[0])):
+        if not named and not _is_of_the_internet(str(address[0])):
             raise PermissionError(f"{name} is {address[0]}")
-        with contextlib.suppress(ConnectionError, TimeoutError):
+        with contextlib.suppress(OSError):  # another of its addresses may answer
             server = socket.socket(*kind)
             server.settimeout(30)
             server.connect(address)
@@ -123,24 +132,29 @@ def _connect(name: str, port: int) -> socket.socket:
     raise OSError(f"no connection to {name}")
 
 
-def _is_elsewhere(address: str) -> bool:
-    """Whether no interface of this machine has the address: then none can be bound to it."""
+def _is_of_the_internet(address: str) -> bool:
+    """Whether an address is a public one, and not of an interface of this machine."""
     found = ipaddress.ip_address(address.partition("%")[0])
-    if found.is_loopback or found.is_unspecified or found.is_link_local:
+    if found.is_multicast or not (found.is_global or found in FAKE):
         return False
     family = socket.AF_INET6 if found.version == 6 else socket.AF_INET
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
         try:
-            probe.bind((address, 0))
+            probe.bind((address, 0))  # only possible on this machine
         except OSError:
             return True
     return False
 
 
 def _indexes() -> set[tuple[str, int]]:
+    settings = [pair for pair in os.environ.items() if pair[0].startswith(("PIP_", "UV_"))]
+    files = configparser.ConfigParser(interpolation=None)
+    with contextlib.suppress(configparser.Error, OSError, ValueError):
+        files.read(PIP_FILES)
+    settings += [pair for section in files.sections() for pair in files.items(section)]
     found = set()
-    for name, value in os.environ.items():
-        if name.startswith(("PIP_", "UV_")) and name.endswith(("INDEX_URL", "INDEX", "FIND_LINKS")):
+    for name, value in settings:
+        if name.upper().replace("-", "_").endswith(("INDEX_URL", "INDEX", "FIND_LINKS")):
             for one in map(urlsplit, value.split()):
                 if one.hostname:
                     found.add((one.hostname, one.port or (443 if one.scheme == "https" else 80)))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import shutil
+import stat
+import subprocess
 from pathlib import Path
 
 
@@ -31,16 +32,46 @@ def no_room(error: BaseException) -> OSError | None:
     return None
 
 
+def open_below(root: Path, path: Path, seen_as: str = "/opt/ml") -> int:
+    """A descriptor to read a file below `root`, where a hostile program wrote, and may go on to.
+
+    A link is followed within `root` only. seen_as: where that program saw `root`.
+    Raises OSError for a link that leads out, and for what is no regular file.
+    """
+    if os.path.islink(path) and (target := os.readlink(path)).startswith(f"{seen_as}/"):
+        path = root / target.removeprefix(f"{seen_as}/")
+    *folders, name = os.path.relpath(os.path.realpath(path), os.path.realpath(root)).split(os.sep)
+    if os.pardir in (*folders, name):
+        raise OSError(errno.ELOOP, f"it leads out of {seen_as}")
+    # No part of this path is a link. One that is has just been put there.
+    where = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        for folder in folders:
+            inner = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=where)
+            os.close(where)
+            where = inner
+        found = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=where)
+    finally:
+        os.close(where)
+    if not stat.S_ISREG(os.fstat(found).st_mode):
+        os.close(found)
+        raise OSError(errno.EINVAL, "it is not a file")
+    return found
+
+
+def open_up(folder: Path, mode: str = "u+rX") -> None:
+    """Let this user read a folder and all that is in it.
+
+    The command goes as deep as folders go, and follows links of its arguments only.
+    """
+    if not folder.is_symlink():
+        subprocess.run(["chmod", "-R", mode, "--", folder], stderr=subprocess.DEVNULL)
+
+
 def remove(folder: Path) -> None:
     """Remove a directory, with what an overlay or a script left unreadable in it."""
-
-    def open_up(function, path, _) -> None:
-        with contextlib.suppress(OSError):
-            for one in (os.path.dirname(path), path):
-                os.chmod(one, 0o700)
-            shutil.rmtree(path) if os.path.isdir(path) else os.unlink(path)
-
-    shutil.rmtree(folder, onerror=open_up)
+    open_up(folder, "u+rwX")
+    subprocess.run(["rm", "-rf", "--", folder])  # what it cannot remove, it says in our log
 
 
 def empty(folder: Path, but: str) -> None:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import os
 import tarfile
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
+from local_sagemaker.disk.files import open_below
 from local_sagemaker.jobs.aws import LocalAws, split_uri
 from local_sagemaker.jobs.channels import inside
 from local_sagemaker.protocol.errors import validation
@@ -14,6 +20,7 @@ COPIED = {
     "CheckpointConfig": "/opt/ml/checkpoints",
     "TensorBoardOutputConfig": "/opt/ml/output/tensorboard",
 }
+NAMED = 10  # files that were left out, in the job's log
 
 
 def check(request: dict) -> None:
@@ -28,57 +35,150 @@ def check(request: dict) -> None:
             )
 
 
-def syncs(aws: LocalAws, request: dict, region: str, hosts: dict[str, Path]) -> list[Sync]:
-    """What is copied to S3 while the job runs. hosts: name -> the instance's /opt/ml."""
+class LeftBehind:
+    """What a job leaves in its instances' folders, read so that no link of it leads elsewhere.
+
+    hosts: name -> the instance's /opt/ml. stop: once it is set, what reads raises Abandoned.
+    left_out: what was not copied, as it is called below /opt/ml.
+    """
+
+    def __init__(self, hosts: dict[str, Path], stop: threading.Event) -> None:
+        self.roots, self.stop = list(hosts.values()), stop
+        self.left_out: set[str] = set()
+
+    def files(self, folder: str) -> Iterator[tuple[Path, str, Path]]:
+        """(root, path below `folder`, path) of all files and links below a folder of /opt/ml."""
+        for root in self.roots:
+            place = root.resolve() / folder
+            if os.path.realpath(place) != str(place):  # it leads elsewhere
+                self.leave_out(root, root / folder)
+                continue
+            todo, found = [root / folder], []
+            while todo:
+                for entry in self._entries(root, todo.pop()):
+                    if entry.is_dir(follow_symlinks=False):
+                        todo.append(Path(entry.path))
+                    elif entry.is_file(follow_symlinks=False) or entry.is_symlink():
+                        found.append(Path(entry.path))
+            for path in sorted(found):
+                yield root, str(path.relative_to(root / folder)), path
+
+    def open(self, root: Path, path: Path) -> io.FileIO | None:
+        """The file to read; None, and noted, for a link out of /opt/ml and the like."""
+        try:
+            return _Stream(open_below(root, path), self.stop)
+        except FileNotFoundError:  # a link to nowhere, or the script removed it meanwhile
+            return None
+        except OSError:
+            self.leave_out(root, path)
+            return None
+
+    def _entries(self, root: Path, folder: Path) -> list[os.DirEntry]:
+        try:
+            with os.scandir(folder) as entries:
+                return list(entries)
+        except (FileNotFoundError, NotADirectoryError):  # the script removed it
+            return []
+        except OSError:
+            self.leave_out(root, folder)
+            return []
+
+    def leave_out(self, root: Path, path: Path) -> None:
+        self.left_out.add(os.fsencode(path.relative_to(root)).decode("utf-8", "backslashreplace"))
+
+    def key(self, root: Path, name: str, path: Path) -> str | None:
+        """The name as (part of) an S3 key; None, and noted, where it cannot be one."""
+        try:
+            name.encode()
+        except UnicodeEncodeError:
+            self.leave_out(root, path)
+            return None
+        return name
+
+    def said(self) -> str:
+        """What was left out, in a sentence for the job's log; empty if nothing was."""
+        if not self.left_out:
+            return ""
+        names = [f"/opt/ml/{one}" for one in sorted(self.left_out)]
+        more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+        return (
+            f"not copied to S3: {', '.join(names[:NAMED])}{more}. A link has to lead to a file in "
+            "/opt/ml, and a name has to be UTF-8."
+        )
+
+
+class Abandoned(Exception):
+    """The job was told to stop while its files were being copied."""
+
+
+class _Stream(io.FileIO):
+    """A file that can be read until `stop` is set."""
+
+    def __init__(self, descriptor: int, stop: threading.Event) -> None:
+        super().__init__(descriptor)
+        self.stop = stop
+
+    def read(self, size: int = -1) -> bytes:
+        if self.stop.is_set():
+            raise Abandoned
+        return super().read(size)
+
+
+def syncs(aws: LocalAws, request: dict, region: str, left: LeftBehind) -> list[Sync]:
+    """What is copied to S3 while the job runs."""
     found = []
     if config := request.get("CheckpointConfig"):
-        folders = [directory / "checkpoints" for directory in hosts.values()]
-        found.append(Sync(aws, region, config["S3Uri"], folders))
+        found.append(Sync(aws, region, config["S3Uri"], left, "checkpoints"))
     if config := request.get("TensorBoardOutputConfig"):
         uri = f"{config['S3OutputPath'].rstrip('/')}/{request['TrainingJobName']}"
-        folders = [directory / "output" / "tensorboard" for directory in hosts.values()]
-        found.append(Sync(aws, region, f"{uri}/tensorboard-output", folders))
+        found.append(Sync(aws, region, f"{uri}/tensorboard-output", left, "output/tensorboard"))
     return found
 
 
-def upload(aws: LocalAws, request: dict, region: str, hosts: dict[str, Path]) -> str | None:
+def upload(aws: LocalAws, request: dict, region: str, left: LeftBehind) -> str | None:
     """Pack and upload; the S3 URI of model.tar.gz, or None if there is no model.
 
     With CompressionType NONE the model's files are uploaded as they are, under one prefix.
 
-    hosts: name -> the instance's /opt/ml. With several instances the archives hold the
-    files of all; where two wrote the same name, the lowest-numbered instance's is taken.
+    With several instances the archives hold the files of all; where two wrote the same name, the
+    lowest-numbered instance's is taken. Raises Abandoned.
     """
     base = f"{request['OutputDataConfig']['S3OutputPath'].rstrip('/')}/{request['TrainingJobName']}"
-    uploaded = {}
+    s3, uploaded = aws.client("s3", region), {}
     for name, folder in (("model", "model"), ("output", "output/data")):
-        files = _files([directory / folder for directory in hosts.values()])
+        files: dict[str, tuple[Path, Path]] = {}
+        for root, relative, path in left.files(folder):
+            files.setdefault(relative, (root, path))
         if not files:
             continue
         if name == "model" and request["OutputDataConfig"].get("CompressionType") == "NONE":
             uploaded[name] = f"{base}/output/model/"
-            for relative, path in sorted(files.items()):
-                bucket, key = split_uri(uploaded[name] + relative)
-                aws.client("s3", region).upload_file(str(path), bucket, key)
+            for relative, (root, path) in sorted(files.items()):
+                bucket, key = split_uri(uploaded[name])
+                if left.key(root, relative, path) and (stream := left.open(root, path)):
+                    with stream:
+                        s3.upload_fileobj(stream, bucket, key + relative)
             continue
-        archive = next(iter(hosts.values())).parent.parent / f"{name}.tar.gz"
+        archive = left.roots[0].parent.parent / f"{name}.tar.gz"
         with tarfile.open(archive, "w:gz", compresslevel=1) as tar:
-            for relative, path in sorted(files.items()):
-                tar.add(path, arcname=relative, recursive=False)
+            for relative, (root, path) in sorted(files.items()):
+                _pack(tar, left, relative, root, path)
         uploaded[name] = f"{base}/output/{name}.tar.gz"
         bucket, key = split_uri(uploaded[name])
-        aws.client("s3", region).upload_file(str(archive), bucket, key)
+        with _Stream(os.open(archive, os.O_RDONLY), left.stop) as stream:
+            s3.upload_fileobj(stream, bucket, key)
         archive.unlink()
     return uploaded.get("model")
 
 
-def _files(folders: list[Path]) -> dict[str, Path]:
-    found: dict[str, Path] = {}
-    for folder in folders:
-        for path in sorted(folder.rglob("*")):
-            if path.is_file() or path.is_symlink():
-                found.setdefault(str(path.relative_to(folder)), path)
-    return found
+def _pack(tar: tarfile.TarFile, left: LeftBehind, name: str, root: Path, path: Path) -> None:
+    """Add a file, or a link as it is."""
+    if path.is_symlink():
+        tar.addfile(tar.gettarinfo(path, name))
+    elif stream := left.open(root, path):
+        with stream:
+            member = tar.gettarinfo(arcname=name, fileobj=stream)
+            tar.addfile(member, stream if member.isreg() else None)
 
 
 def fetch_checkpoints(aws: LocalAws, request: dict, region: str, hosts: dict[str, Path]) -> None:
@@ -98,38 +198,37 @@ class Sync:
     being written is not uploaded half.
     """
 
-    def __init__(self, aws: LocalAws, region: str, uri: str, folders: list[Path]) -> None:
-        self.aws, self.region, self.folders = aws, region, folders
+    def __init__(self, aws: LocalAws, region: str, uri: str, left: LeftBehind, folder: str) -> None:
+        self.aws, self.region, self.left, self.folder = aws, region, left, folder
         self.bucket, self.prefix = split_uri(uri.rstrip("/") + "/")
         # What was fetched is in S3 already. Sent again, it could replace what another instance
         # has written under the same name meanwhile.
         self.sent: dict[Path, tuple[int, int]] = {
-            path: _mark(path) for folder in folders for path in folder.rglob("*") if path.is_file()
+            path: _mark(path.lstat()) for _, _, path in left.files(folder)
         }
         self.seen: dict[Path, tuple[int, int]] = {}
 
     def sync(self, final: bool = False) -> None:
-        """Upload what has settled; everything if `final`."""
-        for folder in self.folders:
-            for path in sorted(folder.rglob("*")):
-                if path.is_file():
-                    self._consider(path, folder, final)
+        """Upload what has settled; everything if `final`. Raises Abandoned."""
+        for root, relative, path in self.left.files(self.folder):
+            if key := self.left.key(root, relative, path):
+                self._consider(root, key, path, final)
 
-    def _consider(self, path: Path, folder: Path, final: bool) -> None:
-        try:
-            mark = _mark(path)
-            settled = final or self.seen.get(path) == mark
-            self.seen[path] = mark
-            if not settled or self.sent.get(path) == mark:
+    def _consider(self, root: Path, key: str, path: Path, final: bool) -> None:
+        with contextlib.suppress(FileNotFoundError):  # the script removed it meanwhile
+            if not path.is_symlink() and _mark(path.lstat()) == self.sent.get(path):
                 return
-            key = self.prefix + str(path.relative_to(folder))
-            self.aws.client("s3", self.region).upload_file(str(path), self.bucket, key)
-            self.sent[path] = mark
-        except FileNotFoundError:  # the script replaced or removed it meanwhile
-            return
+        if stream := self.left.open(root, path):
+            with stream:
+                mark = _mark(os.fstat(stream.fileno()))
+                settled = final or self.seen.get(path) == mark
+                self.seen[path] = mark
+                if settled and self.sent.get(path) != mark:
+                    s3 = self.aws.client("s3", self.region)
+                    s3.upload_fileobj(stream, self.bucket, self.prefix + key)
+                    self.sent[path] = mark
 
 
-def _mark(path: Path) -> tuple[int, int]:
+def _mark(status: os.stat_result) -> tuple[int, int]:
     """What changes when the file changes: time of change (ns) and size (bytes)."""
-    stat = path.stat()
-    return stat.st_mtime_ns, stat.st_size
+    return status.st_mtime_ns, status.st_size

@@ -140,7 +140,7 @@ def _from_manifest(aws: LocalAws, uri: str, region: str) -> list[Object]:
             raise TypeError("a prefix or a key is not a string")
     except ClientError as error:
         raise DataError(f"Manifest {uri}: {error.response['Error']['Message']}") from error
-    except (ValueError, KeyError, IndexError, TypeError) as error:
+    except (ValueError, KeyError, IndexError, TypeError, RecursionError) as error:
         raise DataError(
             f'Manifest {uri} is not of the form [{{"prefix": "s3://..."}}, "key", ...]: {error}'
         ) from error

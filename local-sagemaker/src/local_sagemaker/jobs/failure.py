@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import os
 import re
 import traceback
 from pathlib import Path
 
+from local_sagemaker.disk.files import open_below
 from local_sagemaker.jobs.aws import AWS_ERRORS
 
 LOG = logging.getLogger(__name__)
@@ -74,8 +77,9 @@ def reason(opt_ml: Path, code: int) -> str:
     The toolkit writes what it knows into /opt/ml/output/failure; without that file only
     the exit code is known.
     """
-    path = opt_ml / "output" / "failure"
-    text = _ends(path) if path.is_file() else ""
+    text = ""
+    with contextlib.suppress(OSError):  # there is none, or it is a link that leads elsewhere
+        text = _ends(open_below(opt_ml, opt_ml / "output" / "failure"))
     if not text and code == SIGKILL_CODE:
         text = "The instance was killed (SIGKILL): it may have run out of memory"
     elif not text:
@@ -93,11 +97,11 @@ def _hint(text: str) -> str:
     return ""
 
 
-def _ends(path: Path) -> str:
+def _ends(descriptor: int) -> str:
     """A file's beginning and end: a script may have written gigabytes."""
-    with path.open("rb") as stream:
+    with open(descriptor, "rb") as stream:
         begin = stream.read(READ_LIMIT)
-        if (rest := path.stat().st_size - READ_LIMIT) > 0:
+        if (rest := os.fstat(descriptor).st_size - READ_LIMIT) > 0:
             stream.seek(max(rest, 0))
             begin += b"\n...\n" + stream.read(READ_LIMIT)
     return begin.decode("utf-8", "replace").strip()

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from local_sagemaker.cluster import relay
-from local_sagemaker.cluster.mounts import HOME, RUN_TMP
+from local_sagemaker.cluster.mounts import HOME
 from local_sagemaker.cluster.processes import MARK
 from local_sagemaker.cluster.spec import NAMESPACES, Host
 from local_sagemaker.jobs import instance_types
@@ -128,7 +128,7 @@ def environment(
         env["PYTHONPATH"] = os.pathsep.join([str(KERAS_2), env["PYTHONPATH"]])
     if reach.endpoint:
         env |= aws.variables(region, relay.ENDPOINT_URL if inside else None)
-    env |= {"TMPDIR": RUN_TMP, "HOME": HOME} if inside else {}
+    env |= {"TMPDIR": "/tmp", "HOME": HOME} if inside else {}
     if inside and reach.internet:
         env |= _ways_out(request["ResourceConfig"]["InstanceCount"], region)
     asked = dict(request.get("Environment", {}))
@@ -137,7 +137,8 @@ def environment(
         asked["PATH"] = os.pathsep.join([env["PATH"], asked["PATH"]])
     if "PYTHONPATH" in asked:
         asked["PYTHONPATH"] = os.pathsep.join([asked["PYTHONPATH"], env["PYTHONPATH"]])
-    return env | asked
+    # What a job's processes are found by is not the request's to say.
+    return env | asked | {name: env[name] for name in (MARK, "LOCAL_SAGEMAKER_HOST")}
 
 
 def _ways_out(instances: int, region: str) -> dict[str, str]:

@@ -8,7 +8,7 @@ import time
 from functools import partial
 from pathlib import Path
 
-from local_sagemaker.disk.files import empty, remove
+from local_sagemaker.disk.files import empty, open_up, remove
 from local_sagemaker.jobs import artifacts, channels, failure, instances, spot, vpc
 from local_sagemaker.jobs.aws import AWS_ERRORS, LocalAws
 from local_sagemaker.jobs.log import JobLog
@@ -34,14 +34,21 @@ class JobRun:
         self.created = time.monotonic()
         self.interruptions = spot.Interruptions(record.request, directory)
         self.stop_wanted = threading.Event()
+        self.abandoned = threading.Event()  # what is being copied to S3 is given up
+        self.uploading = False
         self.killed = False
         self.interrupted = False
         self.out_of_time: str | None = None  # the limit that is reached
         self.thread = threading.Thread(target=self._run, name=record.name, daemon=True)
 
     def stop(self) -> None:
-        """What StopTrainingJob does: SIGTERM, grace, SIGKILL, then upload what is there."""
+        """What StopTrainingJob does: SIGTERM, grace, SIGKILL, then upload what is there.
+
+        A job that is uploading already stops doing that.
+        """
         self.stop_wanted.set()
+        if self.uploading:
+            self.abandoned.set()
         if training := self.training:
             training.stop()
 
@@ -49,16 +56,20 @@ class JobRun:
         """End at once and upload nothing, for an endpoint that is going down."""
         self.killed = True
         self.stop_wanted.set()
+        self.abandoned.set()
         if training := self.training:
             training.kill()
 
     def _run(self) -> None:
         try:
             self._phases()
-        except channels.DataError as error:
-            self.record.end("Failed", reason=f"ClientError: {error}")
         except Exception as error:
-            self.record.end("Failed", reason=failure.internal(self.record.name, error))
+            if self.abandoned.is_set():
+                self.record.end("Stopped")
+            elif isinstance(error, channels.DataError):
+                self.record.end("Failed", reason=f"ClientError: {error}")
+            else:
+                self.record.end("Failed", reason=failure.internal(self.record.name, error))
         finally:
             clean(self.directory)
 
@@ -67,6 +78,7 @@ class JobRun:
             where = (self.directory, self.options.isolation, self.aws)
             hosts = instances.prepare(self.record, *where, self.options.reach)
             opt_ml = {host.name: host.path / "ml" for host in hosts}
+            self.left = artifacts.LeftBehind(opt_ml, self.abandoned)
             syncs = self._download(opt_ml)
             if not self.stop_wanted.is_set():
                 self.record.enter("Training")
@@ -92,7 +104,7 @@ class JobRun:
             channels.fetch_source(self.aws, request, self.region, folders)
         if "CheckpointConfig" in request:
             artifacts.fetch_checkpoints(self.aws, request, self.region, opt_ml)
-        return artifacts.syncs(self.aws, request, self.region, opt_ml)
+        return artifacts.syncs(self.aws, request, self.region, self.left)
 
     def _train(self, hosts: list, syncs: list[artifacts.Sync]) -> None:
         spec = self.options.cluster(self.record, hosts, self.aws.port)
@@ -122,11 +134,12 @@ class JobRun:
     def _sync(self, one: artifacts.Sync) -> None:
         try:
             one.sync()
-        except AWS_ERRORS as error:
+        except (*AWS_ERRORS, artifacts.Abandoned) as error:
             LOG.warning("%s: %s: %s", self.record.name, one.prefix, error)
 
     def _lose(self, hosts: list, syncs: list[artifacts.Sync]) -> None:
         """The spot instances are gone. Of what was on them, only checkpoints are in S3."""
+        self._open_up()
         for one in syncs:
             one.sync(final=True)
         self.log.say(hosts[0].name, INTERRUPTED)
@@ -153,14 +166,24 @@ class JobRun:
             self.record.enter("Uploading")
         if not self.options.reach.s3:
             raise channels.DataError(f"Artifact upload failed:{vpc.NO_S3}")
+        self.record.data["metrics"] = self.log.metrics.values
+        self.uploading = not self.stop_wanted.is_set()
+        self._open_up()
         try:
             for one in syncs:
                 one.sync(final=True)
-            uri = artifacts.upload(self.aws, self.record.request, self.region, opt_ml)
+            uri = artifacts.upload(self.aws, self.record.request, self.region, self.left)
+            if said := self.left.said():
+                self.log.say(next(iter(opt_ml)), said)
         except (*AWS_ERRORS, OSError) as error:
             raise channels.DataError(f"Artifact upload failed: {error}") from error
         self.record.data["artifacts"] = uri
-        self.record.data["metrics"] = self.log.metrics.values
+
+    def _open_up(self) -> None:
+        """The instances have ended: what a script closed to others can be read now."""
+        for root in self.left.roots:
+            open_up(root)
+        self.left.left_out.clear()
 
     def _end(self, opt_ml: dict[str, Path]) -> None:
         if self.out_of_time:

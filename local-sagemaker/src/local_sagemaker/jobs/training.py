@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import subprocess
@@ -19,6 +20,9 @@ from local_sagemaker.jobs.vpc import EVERYTHING, Reach
 
 LOG = logging.getLogger(__name__)
 TRAIN = [sys.executable, "-m", "local_sagemaker.image.train"]
+OVERDUE_SECONDS = 5.0  # after the grace period: then a job that was to stop is killed
+# What a line raises that was cut off with the supervisor, or that a script has put into its pipe.
+NOT_AN_EVENT = (ValueError, KeyError, TypeError, RecursionError)
 Repeated = tuple[float, Callable[[], None]]  # seconds between two calls, what is called
 
 
@@ -67,6 +71,8 @@ class Training:
         path = directory / "cluster.json"
         spec.write(path)
         self.lock = threading.Lock()
+        self.overdue = threading.Timer(spec.grace_seconds + OVERDUE_SECONDS, self.kill)
+        self.overdue.daemon = True
         self.said = (directory / "supervisor.log").open("w+")
         self.process = subprocess.Popen(
             [sys.executable, "-m", "local_sagemaker.cluster.supervisor", str(path)],
@@ -82,13 +88,19 @@ class Training:
         return next(((host, code) for host, code in self.exits if code != 0), None)
 
     def stop(self) -> None:
-        """SIGTERM to every process of the job; SIGKILL after its grace period."""
+        """SIGTERM to every process of the job; SIGKILL after its grace period.
+
+        A script that is a plain process can read the supervisor's pipe before the supervisor does.
+        So the pipe is closed if the job outlives its grace period: nobody can take that away.
+        """
         with self.lock:
             try:
                 self.process.stdin.write(b"stop\n")
                 self.process.stdin.flush()
             except (BrokenPipeError, ValueError):  # it has ended already
                 return
+            if self.overdue.ident is None:
+                self.overdue.start()
 
     def kill(self) -> None:
         """End the job at once."""
@@ -106,7 +118,7 @@ class Training:
             helper.start()
         try:
             for line in self.process.stdout:
-                if line.endswith(b"\n"):  # else cut off: the supervisor was killed
+                with contextlib.suppress(*NOT_AN_EVENT):
                     self._on(json.loads(line))
             self.process.wait()
         finally:
@@ -125,9 +137,10 @@ class Training:
 
     def _close(self) -> None:
         """Release everything; keep what the supervisor wrote to its standard error."""
+        self.overdue.cancel()
         self.kill()
+        self.process.stdout.close()  # first: a supervisor whose events nobody reads would wait
         self.process.wait()
-        self.process.stdout.close()
         with self.said:
             self.said.seek(0)
             if text := self.said.read().strip():
