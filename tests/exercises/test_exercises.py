@@ -129,6 +129,15 @@ def test_an_untouched_stub_is_not_right(source, monkeypatch):
 
 
 @lesson
+def test_another_right_answer_passes(source):
+    """RIGHT in tests/exercises/wrong_NN.py: what differs from the solution, and is right, too."""
+    module = importlib.import_module(f"wrong_{source.stem[:2]}")
+    for number, answers in getattr(module, "RIGHT", {}).items():
+        for answer in answers:
+            check(number, answer)
+
+
+@lesson
 def test_a_learner_is_told_what_is_wrong(source):
     missed = []
     for number, answers in wrong_answers(source).items():
