@@ -65,7 +65,7 @@ def _why_twice(what: str) -> str:
         "an interruption right after a checkpoint": "Nothing was lost there.",
         "two interruptions": "Add up all interruptions.",
         "a checkpoint between two lines of the log": (
-            "Count steps, not lines: subtract the step it resumed from from the step it had reached."
+            "Count steps, not lines: from the step it had reached, subtract that of the resume."
         ),
     }[what]
 
@@ -123,7 +123,7 @@ def _why_hang(got, right) -> str:
     if right is None:
         return "If all ranks are in the same call, nobody stands out: return None."
     if got is None:
-        return "A rank is elsewhere. (0 is a rank, and `if rank` is False for it; 11 has two digits.)"
+        return "A rank is elsewhere. (0 is a rank: `if rank` is False for it; 11 has two digits.)"
     if not isinstance(got, tuple) or len(got) != 2:
         return "Return two things: the rank and the function."
     if isinstance(got[0], str):
@@ -163,8 +163,8 @@ def _check_synced(synced: list[tuple[int, bool]]) -> None:
     whole = [renamed for size, renamed in synced if size == len(b"".join(PIECES))]
     if not whole:
         raise Wrong(
-            "When all is written, flush, then os.fsync(that file), then rename. Otherwise its bytes "
-            "may still be in memory when the name changes, and a power cut leaves half a file."
+            "When all is written, flush, then os.fsync(that file), then rename. Otherwise its "
+            "bytes may still be in memory when the name changes, and a power cut halves it."
         )
     if all(whole):
         raise Wrong(
