@@ -280,7 +280,8 @@ spans = {
     "until the interruption": (0, reached or last),
     "resumed": (resumed or 0, last),
 }
-title = "Around the interruption" if resumed else "The steps of both jobs"
+title = "The interruption lost the steps since the last checkpoint"
+title = title if resumed else "The steps of both jobs"
 across = f"step (the last is {last:,}); a black line is a checkpoint"
 told = "; ".join(f"{name}: from step {first} to step {end}" for name, (first, end) in spans.items())
 alt = f"{title}. {told}. {twice} steps are done twice."
@@ -289,7 +290,7 @@ alt = f"{title}. {told}. {twice} steps are done twice."
 with plots.canvas(title, across, size=(7.5, 2.6), alt=alt) as axes:
     for row, (first, end) in enumerate(spans.values()):
         axes.barh(row, end - first, left=first, height=0.5, color=plots.COLOURS[4])
-        kept = range(checkpoint_every * (first // checkpoint_every), end + 1, checkpoint_every)
+        kept = range(max(first, checkpoint_every), end + 1, checkpoint_every)
         axes.plot(list(kept), [row] * len(kept), "|", color="black", markersize=20)
     if resumed:
         look = {"color": "none", "hatch": "////", "edgecolor": "black", "height": 0.5}
@@ -354,14 +355,15 @@ workshop.show_function("train/train_torch_ddp.py", "resume")
 # because its name would tell you the cause.
 #
 # Two ranks train for 20 steps, and the run ends without an error. Read the log, and look for the
-# cause. Each line begins with its rank in brackets; of each hash you see the first ten digits.
-# Compare the ranks, not the steps.
+# cause. Each line begins with its rank in brackets; of each hash you see the first ten digits, and
+# a list of all images is left out. Compare the ranks, not the steps.
 
 # %%
 reproducible = failures.table()
 quiet = failures.reproduce(reproducible.index[3])
 for line in quiet.log:
-    print(re.sub(r"\b([0-9a-f]{10})[0-9a-f]{20,}", r"\1…", line))
+    shown = line.split(', "images":')[0]
+    print(re.sub(r"\b([0-9a-f]{10})[0-9a-f]{20,}", r"\1…", shown))
 
 # %%
 causes = [
