@@ -455,8 +455,9 @@ guess.compare(median=median, busy=busy, slowest=slowest)
 workshop.save_results(median_ms=median, busy_ms=busy, slowest_ms=slowest)
 
 # %% [markdown]
-# The model computes no longer than before; a request waits for those that came first. So measure
-# latency with as many clients as you expect. More instances shorten the queue.
+# The model has no more to compute than before; a request waits for those that came first. (In a
+# local run the clients also take this machine's cores from the server.) So measure latency with as
+# many clients as you expect. More instances shorten the queue.
 #
 # You timed the round trip: signing, HTTP, JSON, and the model. Part of that time is the same for a
 # request with one image and for one with many. To see how much, one client sends 360 images in one
@@ -479,8 +480,8 @@ fewer.compare(factor=median / each)
 workshop.save_results(ms_each_of_360=each, per_image_factor=median / each)
 
 # %% [markdown]
-# The difference is the part that each request costs, whatever is in it. Clients that can wait should
-# send several images at once.
+# The difference is the part that each request costs, whatever is in it. Clients that can wait
+# should send several images at once.
 #
 # > **Beyond this lesson.** An endpoint for users has two instances or more, and
 # > [autoscaling](https://docs.aws.amazon.com/sagemaker/latest/dg/endpoint-auto-scaling.html) adds
