@@ -18,7 +18,7 @@
 #
 # - name the environment variable that a channel becomes;
 # - choose between `FullyReplicated` and `ShardedByS3Key`, and divide the data exactly once;
-# - say when TFRecord files pay off, and count their records without TensorFlow;
+# - say what streaming TFRecord files saves, and count their records without TensorFlow;
 # - notice scrambled pixels, which no error message reports;
 # - train from TFRecord files through a FastFile channel.
 #
@@ -55,15 +55,18 @@ max_run = 600
 # %%
 import statistics
 import struct
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
+from IPython.display import display
 
 import data_prep
 import workshop
 from workshop import plots
+from workshop.launch import processes
 
 session = workshop.session(target=target, seat=seat)
 s3 = session.client("s3")
@@ -474,10 +477,56 @@ workshop.save_results(
 # ## Train from TFRecord files
 #
 # Now train on the pictures' TFRecord files, on two instances with Horovod. The script,
-# `train_tf_fit.py`, trains with Keras's `model.fit` and reads TFRecord files as well as `.npz`.
-# Each channel has `input_mode="FastFile"`: SageMaker fetches a file from S3 when the script opens
-# it, so training starts before everything has arrived. (The local endpoint copies the files first;
-# the script sees the same folder.)
+# `train_tf_fit.py`, trains with Keras's `model.fit`. It loads `.npz` files whole, and streams
+# TFRecord files: it reads a record when it needs it. Here is how it opens them, and how it makes
+# batches of them. Each rank gets files of its own if their number is a multiple of the ranks, and
+# otherwise every `world_size`-th record:
+
+# %%
+display(workshop.show_function("train/train_tf_fit.py", "stream"))
+workshop.show_function("train/train_tf_fit.py", "batches")
+
+# %% [markdown]
+# Before the first batch only a buffer is filled, the 10,000 records among which it shuffles. What
+# does that save? The next cell reads one epoch of batches both ways, each in a process of its own,
+# without a model: as the script does, and from arrays of all pictures. It reads the files as often
+# as 50,000 records need, so the folder may be small. **Predict, then run.**
+
+# %%
+guess = workshop.guess(
+    memory="Reading whole: how many times the memory of streaming?",
+    first="And how many times as long until the first batch?",
+)
+
+# %%
+parts = sorted((pictures / "train").glob("*.tfrecord"))
+times = max(1, 50_000 // (len(parts) * len(lengths)))
+script = [sys.executable, workshop.DEMOS / "read_tfrecord.py", pictures / "train", "--times", times]
+reading = {}
+for how in ("stream", "whole"):
+    (reading[how],) = processes.run_together([*script, "--how", how])
+reading = pd.DataFrame(reading).T
+shown = ["megabytes", "grown_megabytes", "seconds_to_first_batch", "seconds"]
+ratio = reading.loc["whole", shown] / reading.loc["stream", shown]
+guess.compare(memory=ratio["grown_megabytes"], first=ratio["seconds_to_first_batch"])
+reading[shown].rename(
+    columns={"megabytes": "MB of files", "grown_megabytes": "MB of memory, at most"}
+)
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+assert ratio["grown_megabytes"] > 2, f"Streaming took as much memory as the whole: {ratio}"
+workshop.save_results(streamed=ratio[shown].to_dict())
+
+# %% [markdown]
+# Streaming needs memory for the buffer, however large the files are; reading whole needs several
+# times their size. (The memory is what the process grew by after TensorFlow had started.)
+#
+# Each channel of the job has `input_mode="FastFile"`: SageMaker streams a file from S3 while the
+# script reads it, so that training starts before everything has arrived. That works best with files
+# that are read from front to back, and the job starts sooner with few files than with many
+# ([AWS](https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_AlgorithmSpecification.html)):
+# TFRecord files, of many records each. (The local endpoint copies the files first; the script sees
+# the same folder.)
 #
 # > **Pipe mode** is FastFile's predecessor. The script reads a stream from a named pipe, in
 # > TensorFlow with `PipeModeDataset` from the package `sagemaker_tensorflow`. [Its
@@ -503,9 +552,10 @@ from_s3 = {  # channel: folder
 #   channels. The cell below shows by how much the linear classifier from above gains.
 # - **Files shuffled, records not.** Within a file the records keep their order: every picture meets
 #   the same neighbours in every epoch. Shuffle the records, too, through a buffer larger than a
-#   file.
+#   file, as `batches` does.
 # - **`repeat()` with `steps_per_epoch=100`.** What Keras then calls an epoch is 100 batches, and no
-#   pass through the data. Of a pass you need the length: pictures divided by the global batch.
+#   pass through the data. A pass has as many steps as there are pictures, divided by the global
+#   batch; the script computes that.
 # - **A large global batch**, say 32,768, with the learning rate of a small one. Scale the rate,
 #   raise it slowly at the start (here with `warmup-steps`), and check the accuracy: the scaling
 #   rule has a limit, and such a batch may be beyond it ([lesson 01](01_data_parallelism.ipynb)).
@@ -522,9 +572,9 @@ print(f"accuracy on the 500 test pictures {apart:.1%}, on training and test pict
 # %%
 import tensorflow as tf
 
-parts = [str(path) for path in sorted((pictures / "train").glob("*.tfrecord"))]
-number = {r: n for n, r in enumerate(tf.data.TFRecordDataset(parts).as_numpy_iterator())}
-files = tf.data.Dataset.from_tensor_slices(parts).shuffle(len(parts), seed=3)
+names = list(map(str, parts))
+number = {r: n for n, r in enumerate(tf.data.TFRecordDataset(names).as_numpy_iterator())}
+files = tf.data.Dataset.from_tensor_slices(names).shuffle(len(names), seed=3)
 by_file = files.flat_map(tf.data.TFRecordDataset)
 orders = {"files shuffled": by_file, "records, too": by_file.shuffle(2 * len(lengths), seed=1)}
 for name, dataset in orders.items():
@@ -603,6 +653,7 @@ workshop.quiz("09")
 #   local_rank in the script.
 # - `instance_count=2` alone trains two models.
 # - Requests cost time: put many records into one file, or fetch several at a time.
+# - Stream what doesn't fit into memory, and shuffle its records, not only its files.
 # - Wrong data raises no error. Look at the inputs after the last step that changes them.
 
 # %% [markdown]

@@ -23,6 +23,7 @@ def test_lesson_09(lesson_run):
     assert by_file == list(range(by_file[0], by_file[0] + 6)), "in the file's order"
     assert by_record != sorted(by_record)
     assert found["tfrecord_records"] == 250 and found["tfrecord_bytes"] > 3072
+    assert found["streamed"]["megabytes"] == 1 and found["streamed"]["grown_megabytes"] > 2
     assert found["pixels_misplaced"] > 0.5
     assert min(found["accuracy_of_readings"].values()) > 0.2
     assert 0 < found["usd"] < found["usd_at_most"] < 1
