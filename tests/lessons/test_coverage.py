@@ -70,12 +70,14 @@ def test_a_word_of_the_prose_shows_nothing(place, said):
 
 
 def test_names_that_the_documents_use_are_not_there():
-    """Rows 11, 60, 69, 72 and 74: what lessons 04, 05, 07 and 09 say of them in a sentence."""
+    """Rows 5, 11, 60, 69, 72 and 74: what lessons 03 to 09 say of them in a sentence."""
     import keras
     import sagemaker.session
     import sagemaker.tensorflow
     import tensorflow as tf
 
+    with pytest.raises(SyntaxError):
+        compile("{'parameter_server': {enabled = True}}", "000", "eval")
     assert hasattr(sagemaker.tensorflow, "TensorFlow")
     assert not hasattr(sagemaker.tensorflow, "Tensorflow")
     assert not hasattr(tf.train, "AdamOptimizer")
