@@ -53,7 +53,7 @@ def lesson():
         code(shown(text_markdown=diff)),
         code(shown(text_html=IMAGE), shown(text_html=TABLE.format("first"))),
         code(shown(text_html=TABLE.format("second")), printed("correct: 40 %\n"), printed("too\n")),
-        code(printed("after the repair")),
+        code(printed("About 20 s ...\nafter the repair")),
         code(printed("and again")),
         code(printed("workshop-me-storage: created, 0.2 s\n")),
         code(printed("folded"), tags=["results"]),
@@ -68,7 +68,7 @@ def lesson():
             saved(
                 asked=asked,
                 guesses=compared | {"How many?": True, "And which?": True},
-                answers={"How many?": row, "And which?": row | {"measured": "that"}},
+                answers={"And which?": row | {"measured": "that"}, "How many?": row},
             )
         ),
         text("## Nothing\n\n"),
@@ -104,7 +104,7 @@ def test_a_section_gives_its_question_what_it_shows_and_its_answers():
     assert "From a to b" in code and "+line 23" in code and "+line 24" in more_code
     assert 'alt="Two bars"' in picture and "first" in table
     assert "second" in result and "correct: 40 %\ntoo" in result, "all that the cell printed"
-    assert "repair" not in result and "after the repair" in text and "and again" in text
+    assert "repair" not in result and "<pre>after the repair" in text and "and again" in text
     assert not re.search("folded|created", "".join(bodies))
     assert "3 &lt; 4" in answer and "How many?" in answer and "And which?" not in answer
     assert "that" in late and "How many?" not in late

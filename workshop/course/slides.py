@@ -42,6 +42,7 @@ TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
 PROGRESS = re.compile(
     r"^\s*$|^[.!\s]+$|: (created|deleted|no change|up to date|sent \d)", re.MULTILINE
 )
+WAIT = re.compile(r"^About \d+ s \.\.\.\n", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -108,8 +109,9 @@ def slides_of(notebook: nbformat.NotebookNode) -> Iterator[Slide]:
     for heading, cells in _sections(notebook.cells):
         saved = _saved([cell for cell in cells if cell.cell_type == "code"])
         questions = [one for one in saved.get("asked", []) if one not in asked]
-        answers = {q: row for q, row in saved.get("answers", {}).items() if q not in answered}
         asked += questions
+        found = saved.get("answers", {})
+        answers = {q: found[q] for q, _ in asked if q in found and q not in answered}
         answered |= set(answers)
         if heading == "Summary":
             yield from _summary(heading, cells)
@@ -270,6 +272,7 @@ def _split_code(text: str) -> list[str]:
 def _printed(outputs: list) -> str:
     """What a cell printed, if it is a result: neither long nor a report of progress."""
     text = "".join(one.get("text", "") for one in outputs if one.get("name") == "stdout")
+    text = WAIT.sub("", text)
     short = 0 < len(text.strip().splitlines()) <= LINES
     guess = text.startswith("What is your guess?")
     return "" if not short or guess or PROGRESS.search(text.strip()) else text.strip()
