@@ -633,6 +633,11 @@ if trained:
 # With an empty `cifar10`, the job's accuracy is about parts of two photographs, and says nothing
 # about CIFAR-10 itself.
 #
+# > **Does the GPU wait for data?** Read an epoch of batches without a model, as above. If that
+# > takes longer than an epoch of training computes, the data is late: read ahead (`prefetch` here,
+# > `DataLoader(num_workers=...)` in PyTorch), or divide the reading among more files. Other formats
+# > for many records in a file are WebDataset's tar files and Parquet; the same rules hold for them.
+#
 # ## Exercises
 #
 # In [exercises/09](exercises/09_data.ipynb), each with a check:

@@ -416,7 +416,7 @@ hashes_at_end = [
     for line in repaired.log
     if '"evidence"' in line
 ]
-print(f"{len(hashes_at_end)} ranks, {len(set(hashes_at_end))} set of weights at the end")
+print(f"with the broadcast: {len(hashes_at_end)} ranks, {len(set(hashes_at_end))} set of weights")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert repaired.as_described and len(set(hashes_at_end)) == 1, str(repaired)

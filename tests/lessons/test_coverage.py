@@ -57,8 +57,11 @@ def test_most_claims_are_shown_by_a_result():
         (("09", "Divide the data once", "code `FullyReplicated`"), "no code cell"),  # in backticks
         (("09", "Divide the data once", "FullyReplicated"), "is none of result"),
         (("09", "Divide the data once", "result ``"), "is none of result"),
-        (("09", "Divide the data once", "test `lint/test_lint.py::test_no`"), "there is no test"),
-        (("09", "Divide the data once", "test `lint/no.py::test_no`"), "there is no test"),
+        (
+            ("09", "Divide the data once", "test `tests/lint/test_lint.py::test_no`"),
+            "there is no test",
+        ),
+        (("09", "Divide the data once", "test `tests/no.py::test_no`"), "there is no test"),
         (("09", "Divide the data once", "source `https://no.where`"), "has no link"),
         (("09", "Nowhere", "result `read`"), "has no section"),
         (("98", "Divide the data once", "result `read`"), "no lesson 98"),

@@ -49,9 +49,9 @@ def wrong_place(lesson: str, section: str, shown: str) -> str | None:
         return None
     if kind == "test" and "::" in text:
         file, name = text.split("::")
-        path = ROOT / "tests" / file
+        path = ROOT / file
         if not path.is_file() or f"def {name.split('[')[0]}(" not in read(path):
-            return f"there is no test tests/{text}"
+            return f"there is no test {text}"
         return None
     if kind == "source" and text:
         if not any(f"]({text})" in " ".join(cell.text.split()) for cell in found[section]):
