@@ -43,6 +43,7 @@ def lesson():
     compared = {"And which?": False, "How many?": False}  # sorted, as in a notebook's file
     diff = (
         "From [a](a.py) to b\n\n```diff\n" + "\n".join(f"+line {at}" for at in range(30)) + "\n```"
+    diff += "\n\n<details><summary>The whole</summary>\n\n```diff\n+unseen\n```\n\n</details>"
     )
     cells = [
         text("# 07 · A title\n\n**After this lesson you can**\n\n- do this;\n- do that.\n\nMore"),
@@ -105,7 +106,7 @@ def test_a_section_gives_its_question_what_it_shows_and_its_answers():
     assert 'alt="Two bars"' in picture and "first" in table
     assert "second" in result and "correct: 40 %\ntoo" in result, "all that the cell printed"
     assert "repair" not in result and "<pre>after the repair" in text and "and again" in text
-    assert not re.search("folded|created", "".join(bodies))
+    assert not re.search("folded|created|unseen", "".join(bodies))
     assert "3 &lt; 4" in answer and "How many?" in answer and "And which?" not in answer
     assert "that" in late and "How many?" not in late
     assert "Short" in line and "94 % right" in line

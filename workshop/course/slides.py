@@ -35,6 +35,7 @@ FOLDED = "results"  # the tag of cells that only save and check results
 ROWS, LINES, POINTS = 14, 14, 7  # of a table, of printed text and of a list on one slide
 CODE = re.compile(r"(.*?)```\w+\n(.*)\n```\s*", re.DOTALL)  # what show_function and show_diff show
 CODE_LINES = 24  # of it on one slide
+FOLDED_AWAY = re.compile(r"<details>.*?</details>", re.DOTALL)
 PARTS = ("reveal.css", "slides.css", "reveal.js", "slides.js")
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\([^)]*\)")  # where a slide leads nowhere
 TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
@@ -261,6 +262,7 @@ def _split_table(page: str) -> list[str]:
 
 def _split_code(text: str) -> list[str]:
     """What show_function or show_diff shows, in parts of CODE_LINES lines; other text as it is."""
+    text = FOLDED_AWAY.sub("", text)
     if not (found := CODE.fullmatch(text)):
         return [_markdown(text)]
     source, lines = _markdown(found[1]), found[2].splitlines()
