@@ -43,8 +43,8 @@ def lesson():
     compared = {"And which?": False, "How many?": False}  # sorted, as in a notebook's file
     diff = (
         "From [a](a.py) to b\n\n```diff\n" + "\n".join(f"+line {at}" for at in range(30)) + "\n```"
-    diff += "\n\n<details><summary>The whole</summary>\n\n```diff\n+unseen\n```\n\n</details>"
     )
+    diff += "\n\n<details><summary>The whole</summary>\n\n```diff\n+unseen\n```\n\n</details>"
     cells = [
         text("# 07 · A title\n\n**After this lesson you can**\n\n- do this;\n- do that.\n\nMore"),
         text("## Set up\n\nNothing to see."),
