@@ -16,9 +16,9 @@
 #
 # **After this lesson you can**
 #
-# - say which environment variable a channel becomes, whatever its name;
+# - name the environment variable that a channel becomes;
 # - choose between `FullyReplicated` and `ShardedByS3Key`, and divide the data exactly once;
-# - say when TFRecord files pay off, and count their records without TensorFlow;
+# - say what streaming TFRecord files saves, and count their records without TensorFlow;
 # - notice scrambled pixels, which no error message reports;
 # - train from TFRecord files through a FastFile channel.
 #
@@ -55,14 +55,18 @@ max_run = 600
 # %%
 import statistics
 import struct
+import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
+from IPython.display import display
 
 import data_prep
 import workshop
 from workshop import plots
+from workshop.launch import processes
 
 session = workshop.session(target=target, seat=seat)
 s3 = session.client("s3")
@@ -101,7 +105,7 @@ workshop.save_results(usd=2 * cost.usd, usd_at_most=2 * cost.most_usd)
 
 # %%
 guess = workshop.guess(
-    name=("Which channel does a bare address make?", ["training", "train", "data", "none"])
+    name=("What is the channel called if you pass only an address?", ["training", "train", "data"])
 )
 
 # %%
@@ -110,17 +114,17 @@ from sagemaker.pytorch import PyTorch
 from workshop.jobs.job_preview import preview_session
 
 region = session.boto_session.region_name
-nobody = preview_session(target, seat, region, session.outputs)  # keeps requests, sends none
+preview = preview_session(target, seat, region, session.outputs)  # keeps requests, sends none
 bare = PyTorch(
     entry_point="look_at_channels.py",
     framework_version="2.2.0",
     py_version="py310",
     instance_type=instance_type,
     instance_count=1,
-    **nobody.job_settings("bare", source_dir=workshop.DEMOS),
+    **preview.job_settings("bare", source_dir=workshop.DEMOS),
 )
 bare.fit(f"{data}/digits/training", wait=False)
-(made,) = nobody.requests[-1]["InputDataConfig"]
+(made,) = preview.requests[-1]["InputDataConfig"]
 print(made["ChannelName"], made["DataSource"]["S3DataSource"]["S3DataDistributionType"])
 guess.compare(name=made["ChannelName"])
 
@@ -139,15 +143,17 @@ workshop.save_results(bare_channel=made["ChannelName"])
 # with its `distribution`:
 #
 # - `FullyReplicated`, the default: every instance gets every file;
-# - `ShardedByS3Key`: every file goes to exactly one instance.
+# - `ShardedByS3Key`: every file goes to exactly one instance. With more instances than files some
+#   get nothing, and you pay for them
+#   ([AWS](https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_S3DataSource.html)).
 #
 # The job below has two instances and a channel of each kind. Its script only prints what it finds.
 # The training images are in four files, the test images in one. **Predict, then run.**
 
 # %%
 guess = workshop.guess(
-    sharded="Training files on each of the two instances (ShardedByS3Key)?",
-    whole="Test files on each of the two instances (FullyReplicated)?",
+    sharded="How many training files does each instance get (ShardedByS3Key)?",
+    whole="How many test files does each instance get (FullyReplicated)?",
     ranks=("Which world_size will SageMaker tell each process?", ["2", "1", "not told"]),
 )
 
@@ -259,13 +265,16 @@ guess.compare(never=read.loc["both divide", "never"])
 read.round(1).rename_axis("% of the images read")
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
-title = "How often an image is read in an epoch (2 instances, a rank each)"
+title = "If channel and script both divide, half of the images are never read"
 told = "; ".join(
     f"{n}: {r['never']:.0f} % never, {r['once']:.0f} % once, {r['twice']:.0f} % twice"
     for n, r in read.iterrows()
 )
 with plots.canvas(
-    title, "% of the training images", size=(7, 2.6), alt=f"{title}. {told}."
+    title,
+    "% of the training images, read by two instances with a rank each",
+    size=(7, 2.6),
+    alt=f"{title}. {told}.",
 ) as axes:
     left = np.zeros(len(read))
     for colour, hatch, name in ((6, "", "never"), (4, "", "once"), (1, "//", "twice")):
@@ -284,15 +293,16 @@ workshop.save_results(read=read.T.to_dict())
 # None of the four raises an error.
 #
 # - **Nobody divides**: every rank trains on everything, so an epoch on N ranks costs N times as
-#   much. It also happens in scripts that seem to divide. In a published one the call was
-#   `get_dataset(rank=dist.local_rank())` (`dist` was SMDDP's module), and `get_dataset` never used
-#   its `rank`. (Even if it did: with all files on every instance, local_rank is the wrong number.
-#   It starts from 0 on each, so ranks with the same local_rank would read the same images, and some
-#   images would never be read.)
+#   much. It also happens in scripts that seem to divide. In [a published
+#   one](https://towardsdatascience.com/smart-distributed-training-on-amazon-sagemaker-with-smd-part-2-c833e7139b5f)
+#   the call was `get_dataset(rank=dist.local_rank())` (`dist` was SMDDP's module), and
+#   `get_dataset` never used its `rank`. Nor would local_rank have been the right number there. All
+#   files were on every instance, and local_rank starts from 0 on each: ranks with the same
+#   local_rank would have read the same images, and some images nobody.
 # - **Both divide**: an epoch looks fast, because half of the images are never read.
 #
 # A channel divides among *instances*, never among the ranks of one. So if an instance runs several
-# ranks, the script still has a part to do, and which rank it needs depends on the channel:
+# ranks, the script still has to divide the data, and which rank it needs depends on the channel:
 #
 # - `FullyReplicated`: divide all the data by rank, among `world_size` ranks;
 # - `ShardedByS3Key`: divide what is in the instance's own files by local_rank, among its
@@ -301,18 +311,24 @@ workshop.save_results(read=read.T.to_dict())
 # The scripts of this kit divide by rank, so their channels are `FullyReplicated`.
 # `ShardedByS3Key` saves disk space and download time with large data. But it divides files, not
 # images. If the files have different sizes, so do the parts: one rank runs out of batches first,
-# and the others wait for it in the all-reduce. And if each class is in one file, no instance
-# sees all classes.
+# and the others wait for it in the all-reduce. The parts stay the same for the whole job: shuffling
+# mixes the images of one instance, never those of two. So if each class is in one file, no instance
+# ever sees all classes.
 #
 # ## Many small files, or few large ones
 #
 # Each object in S3 needs a request of its own. So 100 small pictures cost 100 requests, and one
 # file that holds them all costs one. The lesson stores the same 100 pictures both ways and fetches
-# them three times. In a local run, S3 is a program on this machine: its requests cross no network,
-# and each takes less time than on AWS. **Predict, then run.**
+# them three times: the small files one after the other, as a loop over files does, and ten at a
+# time, as SageMaker and boto3's file transfers may. In a local run, S3 is a program on this
+# machine: its requests cross no network, and each takes less time than on AWS. **Predict, then
+# run.**
 
 # %%
-guess = workshop.guess(factor="One file: how many times faster than 100 files?")
+guess = workshop.guess(
+    factor="One file: how many times faster than 100 files, one after the other?",
+    pool="And than 100 files, ten at a time?",
+)
 
 # %%
 if cifar10:
@@ -330,42 +346,46 @@ for key, body in zip(large + small, [some, *records], strict=True):
 
 
 # %%
-def seconds_to_fetch(keys: list[str]) -> float:
-    """One after the other, as a loop over files does."""
-    began = time.perf_counter()
-    for key in keys:
-        s3.get_object(Bucket=session.bucket, Key=key)["Body"].read()
-    return time.perf_counter() - began
+def get(key: str) -> bytes:
+    return s3.get_object(Bucket=session.bucket, Key=key)["Body"].read()
 
 
-ways = {"100 files": small, "1 file": large}
-timed = {name: [seconds_to_fetch(keys) for _ in range(3)] for name, keys in ways.items()}
+def seconds_to_fetch(keys: list[str], at_a_time: int) -> float:
+    with ThreadPoolExecutor(at_a_time) as pool:
+        began = time.perf_counter()
+        list(pool.map(get, keys))
+        return time.perf_counter() - began
+
+
+ways = {"100 files": (small, 1), "100 files, ten at a time": (small, 10), "1 file": (large, 1)}
+timed = {name: [seconds_to_fetch(*way) for _ in range(3)] for name, way in ways.items()}
 fetch = pd.DataFrame(timed).T.agg(["median", "min", "max"], axis=1)
-factor = fetch["median"].iloc[0] / fetch["median"].iloc[1]
-guess.compare(factor=factor)
+factor, pool = (fetch["median"].iloc[:2] / fetch["median"].iloc[2]).round(1)
+guess.compare(factor=factor, pool=pool)
 fetch.round(4).rename_axis("seconds")
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
 spread = fetch.rename(columns={"min": "lowest", "max": "highest"})[["lowest", "highest"]]
 plots.bars(
     1000 * fetch["median"],
-    "The same 100 pictures, fetched from S3",
+    "The same 100 pictures from S3: what costs time is the requests",
     "milliseconds, median of 3 and range",
     "{:,.0f} ms",
     spread=1000 * spread,
 )
 
 # %% jupyter={"source_hidden": true} tags=["results"]
-workshop.save_results(factor=factor, fetch=fetch.T.to_dict())
+workshop.save_results(factor=factor, pool_factor=pool, fetch=fetch.T.to_dict())
 
 # %% [markdown]
-# The bytes are the same; the requests are not. Most of the time is the fixed cost of a
-# request, so the factor comes near the number of files. Any file with many records saves requests,
-# an `.npz` too. But an `.npz` array is loaded whole. **TFRecord** pays off when the data doesn't
-# fit into memory: it is a file of many records, read one by one from front to back. Its form is
-# simple. Each record has its length in 8 bytes, a checksum of the length in 4, the data, and a
-# checksum of the data in 4. So you can count the records of a file without TensorFlow. (`"<Q"`
-# stands for a whole number in 8 bytes, the lowest byte first.)
+# The bytes are the same; the requests are not. Most of the time is the fixed cost of a request, so
+# the first factor comes near the number of files. Several requests at a time hide a part of that
+# cost; here the server is one program, which limits how much. Any file with many records saves
+# requests, an `.npz` too. But an `.npz` array is loaded whole. **TFRecord** pays off when the data
+# doesn't fit into memory: it is a file of many records, which *can* be read one by one from front
+# to back. Its layout is simple. Each record has its length in 8 bytes, a checksum of the length in
+# 4, the data, and a checksum of the data in 4. So you can count the records of a file without
+# TensorFlow. (`"<Q"` stands for a whole number in 8 bytes, the lowest byte first.)
 
 
 # %%
@@ -457,16 +477,61 @@ workshop.save_results(
 # ## Train from TFRecord files
 #
 # Now train on the pictures' TFRecord files, on two instances with Horovod. The script,
-# `train_tf_fit.py`, trains with Keras's `model.fit` and reads TFRecord files as well as `.npz`.
-# Each channel has `input_mode="FastFile"`: SageMaker fetches a file from S3 when the script opens
-# it, so training starts before everything has arrived. (The local endpoint copies the files first;
-# the script sees the same folder.)
+# `train_tf_fit.py`, trains with Keras's `model.fit`. It loads `.npz` files whole, and streams
+# TFRecord files: it reads a record when it needs it. Here is how it opens them, and how it makes
+# batches of them. Each rank gets files of its own if their number is a multiple of the ranks, and
+# otherwise every `world_size`-th record:
+
+# %%
+display(workshop.show_function("train/train_tf_fit.py", "stream"))
+workshop.show_function("train/train_tf_fit.py", "batches")
+
+# %% [markdown]
+# Before the first batch only a buffer is filled, the 10,000 records among which it shuffles. What
+# does that save? The next cell reads one epoch of batches both ways, each in a process of its own,
+# without a model: as the script does, and from arrays of all pictures. It reads the files as often
+# as 50,000 records need, so the folder may be small. **Predict, then run.**
+
+# %%
+guess = workshop.guess(
+    memory="Reading whole: how many times the memory of streaming?",
+    first="And how many times as long until the first batch?",
+)
+
+# %%
+parts = sorted((pictures / "train").glob("*.tfrecord"))
+times = max(1, 50_000 // (len(parts) * len(lengths)))
+script = [sys.executable, workshop.DEMOS / "read_tfrecord.py", pictures / "train", "--times", times]
+reading = {}
+for how in ("stream", "whole"):
+    (reading[how],) = processes.run_together([*script, "--how", how])
+reading = pd.DataFrame(reading).T
+shown = ["megabytes", "grown_megabytes", "seconds_to_first_batch", "seconds"]
+ratio = reading.loc["whole", shown] / reading.loc["stream", shown]
+guess.compare(memory=ratio["grown_megabytes"], first=ratio["seconds_to_first_batch"])
+reading[shown].rename(
+    columns={"megabytes": "MB of files", "grown_megabytes": "MB of memory, at most"}
+)
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+assert ratio["grown_megabytes"] > 2, f"Streaming took as much memory as the whole: {ratio}"
+workshop.save_results(streamed=ratio[shown].to_dict())
+
+# %% [markdown]
+# Streaming needs memory for the buffer, however large the files are; reading whole needs several
+# times their size. (The memory is what the process grew by after TensorFlow had started.)
+#
+# Each channel of the job has `input_mode="FastFile"`: SageMaker streams a file from S3 while the
+# script reads it, so that training starts before everything has arrived. That works best with files
+# that are read from front to back, and the job starts sooner with few files than with many
+# ([AWS](https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_AlgorithmSpecification.html)):
+# TFRecord files, of many records each. (The local endpoint copies the files first; the script sees
+# the same folder.)
 #
 # > **Pipe mode** is FastFile's predecessor. The script reads a stream from a named pipe, in
-# > TensorFlow with `PipeModeDataset` from the package `sagemaker_tensorflow`. The
-# > [package](https://github.com/aws/sagemaker-tensorflow-extensions) supports TensorFlow up to
-# > 2.14, says its page (read in November 2026). With FastFile you read ordinary files and need none
-# > of it.
+# > TensorFlow with `PipeModeDataset` from the package `sagemaker_tensorflow`. [Its
+# > page](https://github.com/aws/sagemaker-tensorflow-extensions#requirements) lists no TensorFlow
+# > after 2.14 (read in November 2026). With FastFile you read ordinary files and need none of it.
 #
 # `TrainingInput` is imported from `sagemaker.inputs`, as above. In older scripts you may find `from
 # sagemaker.session import TrainingInput`. It works only because that module happens to import the
@@ -480,14 +545,47 @@ from_s3 = {  # channel: folder
 }
 
 # %% [markdown]
-# Before the job starts, here are two more mistakes that raise no error, and how to avoid them:
+# Before the job starts, here are four more mistakes that raise no error, and how to avoid them:
 #
 # - **One pattern for everything.** `*.tfrecord` over one folder mixes training and test files. The
 #   accuracy is then measured on pictures that the model has trained on. Use two folders and two
-#   channels.
+#   channels. The cell below shows by how much the linear classifier from above gains.
+# - **Files shuffled, records not.** Within a file the records keep their order: every picture meets
+#   the same neighbours in every epoch. Shuffle the records, too, through a buffer larger than a
+#   file, as `batches` does.
+# - **`repeat()` with `steps_per_epoch=100`.** What Keras then calls an epoch is 100 batches, and no
+#   pass through the data. A pass has as many steps as there are pictures, divided by the global
+#   batch; the script computes that.
 # - **A large global batch**, say 32,768, with the learning rate of a small one. Scale the rate,
 #   raise it slowly at the start (here with `warmup-steps`), and check the accuracy: the scaling
 #   rule has a limit, and such a batch may be beyond it ([lesson 01](01_data_parallelism.ipynb)).
+
+# %%
+pixels = planes / 255
+classifier = RidgeClassifier(100).fit(pixels[:2000], labels[:2000])
+apart = classifier.score(pixels[-500:], labels[-500:])
+mixed = classifier.score(
+    np.concatenate([pixels[:2000], pixels[-500:]]), labels[[*range(2000), *range(-500, 0)]]
+)
+print(f"accuracy on the 500 test pictures {apart:.1%}, on training and test pictures {mixed:.1%}")
+
+# %%
+import tensorflow as tf
+
+names = list(map(str, parts))
+number = {r: n for n, r in enumerate(tf.data.TFRecordDataset(names).as_numpy_iterator())}
+files = tf.data.Dataset.from_tensor_slices(names).shuffle(len(names), seed=3)
+by_file = files.flat_map(tf.data.TFRecordDataset)
+orders = {"files shuffled": by_file, "records, too": by_file.shuffle(2 * len(lengths), seed=1)}
+for name, dataset in orders.items():
+    orders[name] = [number[record] for record in dataset.take(6).as_numpy_iterator()]
+    print(f"{name}: the first records are {orders[name]}")
+passes = 100 * 64 / len(number)
+print(f"100 steps of 64 are {passes:.1f} passes through {len(number):,} pictures")
+
+# %% jupyter={"source_hidden": true} tags=["results"]
+assert mixed > apart + 0.1, f"The mixture must flatter: {mixed} against {apart}"
+workshop.save_results(accuracy_apart=apart, accuracy_mixed=mixed, passes=passes, orders=orders)
 
 # %%
 from sagemaker.tensorflow import TensorFlow
@@ -535,6 +633,11 @@ if trained:
 # With an empty `cifar10`, the job's accuracy is about parts of two photographs, and says nothing
 # about CIFAR-10 itself.
 #
+# > **Does the GPU wait for data?** Read an epoch of batches without a model, as above. If that
+# > takes longer than an epoch of training computes, the data is late: read ahead (`prefetch` here,
+# > `DataLoader(num_workers=...)` in PyTorch), or divide the reading among more files. Other formats
+# > for many records in a file are WebDataset's tar files and Parquet; the same rules hold for them.
+#
 # ## Exercises
 #
 # In [exercises/09](exercises/09_data.ipynb), each with a check:
@@ -554,7 +657,8 @@ workshop.quiz("09")
 # - Divide the data once: by rank in the script, or by instance in the channel and then by
 #   local_rank in the script.
 # - `instance_count=2` alone trains two models.
-# - Requests cost time: put many records into one file.
+# - Requests cost time: put many records into one file, or fetch several at a time.
+# - Stream what doesn't fit into memory, and shuffle its records, not only its files.
 # - Wrong data raises no error. Look at the inputs after the last step that changes them.
 
 # %% [markdown]

@@ -16,14 +16,14 @@
 #
 # **After this lesson you can**
 #
-# - say what costs money while nobody uses it, and how much;
+# - say what costs money even when nobody uses it, and how much;
 # - list everything that your seat has in an account before you delete any of it;
 # - delete it, look again, and prove that nothing is left;
 # - tell your own things from other people's, whatever they are called.
 #
 # **Before:** [lesson 00](00_setup.ipynb): stacks, bucket, job.
 #
-# **Time:** 10 minutes, and 13 for the exercises.
+# **Time:** 15 minutes, and 13 for the exercises.
 #
 # **Where it runs:** this machine (`target = "local"`) or AWS (`target = "aws"`), the same cells.
 # On AWS run it with your own credentials, not on the course's notebook instance, whose role isn't
@@ -67,7 +67,7 @@ session = workshop.session(target=target, seat=practice)
 session
 
 # %% [markdown]
-# ## What costs money while nobody uses it
+# ## What costs money even when nobody uses it
 #
 # A training job ends, and its instances are released. Other things stay until somebody deletes
 # them. An **endpoint** is one or more instances that wait for requests to your model, day and
@@ -76,16 +76,24 @@ session
 # instance** is a machine with Jupyter: it costs money until you stop it, and its disk
 # (`notebook-volume`) until you delete it. A public IPv4 address is billed by the hour.
 #
+# **SageMaker Studio** is in neither the table nor this course's clean-up. A space of yours that
+# runs is an instance, billed until you stop it, and its disk until you delete the space. Canvas is
+# billed until you [log out](https://docs.aws.amazon.com/sagemaker/latest/dg/canvas-log-out.html).
+# Deleting a domain keeps its file system, unless you ask for
+# [`Delete`](https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_RetentionPolicy.html). If
+# you opened Studio, look there yourself.
+#
 # **Predict, then run.** The table below answers the first question. In it, `ecr` stands for
 # container images in AWS's registry, `logs` for log lines, and `s3` for objects in a bucket, 10 GB
-# of each. The second question is about a job of one instance, with its data, code and stacks. Its
-# answer comes under *Look before you delete*.
+# of each. The second question is about a job that has ended. Its answer comes under *Look before
+# you delete*.
 
 # %%
+leaves = ["objects in S3", "objects and a log", "objects, a log and its record"]
 asked = list(prices.idle_table().index)  # every row of the table that you see next
 guess = workshop.guess(
     dearest=("Which costs most in a month? (ecr, logs, s3: 10 GB each)", sorted(asked)),
-    things="How many things do one small job, its stacks and data, and one model leave behind?",
+    job=("What does a job that has ended leave behind?", leaves),
 )
 
 # %%
@@ -154,7 +162,7 @@ mine, theirs = f"{session.job_prefix}digits", f"{session.job_prefix}of-a-colleag
 there = {one["ModelName"] for one in api.list_models(NameContains=session.job_prefix)["Models"]}
 ours = [{"Key": "workshop", "Value": "data-parallel"}, {"Key": "seat", "Value": practice}]
 for name, tags in ((mine, ours), (theirs, [])):
-    if name not in there:  # a run of this lesson that was broken off may have left it
+    if name not in there:  # an interrupted run may have left it
         api.create_model(ModelName=name, Tags=tags, **entry)
 
 # %% [markdown]
@@ -170,11 +178,13 @@ found.table()
 # %% [markdown]
 # One small job, what it needed, and the model that you registered: that is all of it. The objects
 # are the data, your packed code and the trained model. `not told` and `not known` mean that AWS
-# doesn't report the size of a log stream; it is a few kilobytes. The answer to your guess is the
-# sum of the column `how many`:
+# doesn't report the size of a log stream; it is a few kilobytes. Stacks and models are not the
+# job's: you made them. The rest is what a job leaves:
 
 # %%
-guess.compare(things=found.count)
+kinds = set(found.table()["how many"].index)
+also = {"log streams of training jobs", "records of training jobs"} & kinds
+guess.compare(job=leaves[len(also)])
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert not found.unseen, f"Could not be looked at: {found.unseen}"
@@ -339,6 +349,6 @@ workshop.save_results(foreign_survived=theirs in survivors)
 # Train your own model. Copy [lesson 05](05_horovod_on_training_instances.ipynb), put your script in
 # the place of ours, and finish with `workshop clean`.
 #
-# Further reading: AWS's white paper [Power Machine Learning at
-# Scale](https://d1.awsstatic.com/whitepapers/aws-power-ml-at-scale.pdf), on Dask, Ray and
-# distributed deep learning. (The link comes from a list of 2020. It didn't open in November 2026.)
+# Further reading: AWS's pages on [distributed
+# training](https://docs.aws.amazon.com/sagemaker/latest/dg/distributed-training.html). For work
+# that is divided otherwise, [Dask](https://distributed.dask.org) and [Ray](https://docs.ray.io).

@@ -3,8 +3,8 @@
 A deck is one HTML file that needs no network: reveal.js is inside it. Of each section it has
 
 - its question: the section's first paragraph, and the guesses that the lesson asks for;
-- its pictures;
-- its result: the last table, the last lines that were printed, and the answers to the guesses.
+- what its cells show, in their order: code, pictures, tables and short printed text;
+- the answers to the guesses.
 
 So a lesson needs no marks for its slides. Change the lesson, run it, and build them again.
 """
@@ -34,6 +34,9 @@ TEMPLATES = Path(__file__).with_name("templates")
 LEFT_OUT = {"Set up", "Exercises", "Check yourself", "Clean up", "Next"}
 FOLDED = "results"  # the tag of cells that only save and check results
 ROWS, LINES, POINTS = 14, 14, 7  # of a table, of printed text and of a list on one slide
+CODE = re.compile(r"(.*?)```\w+\n(.*)\n```\s*", re.DOTALL)  # what show_function and show_diff show
+CODE_LINES = 24  # of it on one slide
+FOLDED_AWAY = re.compile(r"<details>.*?</details>", re.DOTALL)
 PARTS = ("reveal.css", "slides.css", "reveal.js", "slides.js")
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\([^)]*\)")  # where a slide leads nowhere
 TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
@@ -41,11 +44,15 @@ TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
 PROGRESS = re.compile(
     r"^\s*$|^[.!\s]+$|: (created|deleted|no change|up to date|sent \d)", re.MULTILINE
 )
+WAIT = re.compile(r"^About \d+ s \.\.\.\n", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Slide:
-    """kind: "question", "picture", "result", "answer" or "summary". body: HTML."""
+    """kind: "question", "picture", "result", "text", "answer" or "summary". body: HTML.
+
+    A text is a result that was only printed.
+    """
 
     kind: str
     heading: str
@@ -102,13 +109,15 @@ def write_deck(executed: Path, page: Path, run: str) -> tuple[str, int]:
 
 def slides_of(notebook: nbformat.NotebookNode) -> Iterator[Slide]:
     """A lesson's slides, in the order of its sections."""
-    asked: set[str] = set()
+    asked: list = []
+    answered: set[str] = set()
     for heading, cells in _sections(notebook.cells):
-        code = [cell for cell in cells if cell.cell_type == "code"]
-        saved = _saved(code)
-        questions = [one for one in saved.get("guesses", {}) if one not in asked]
-        answers = {one: row for one, row in saved.get("answers", {}).items() if one not in asked}
-        asked |= set(questions)
+        saved = _saved([cell for cell in cells if cell.cell_type == "code"])
+        questions = [one for one in saved.get("asked", []) if one not in asked]
+        asked += questions
+        found = saved.get("answers", {})
+        answers = {q: found[q] for q, _ in asked if q in found and q not in answered}
+        answered |= set(answers)
         if heading == "Summary":
             yield from _summary(heading, cells)
         elif heading not in LEFT_OUT:
@@ -116,30 +125,40 @@ def slides_of(notebook: nbformat.NotebookNode) -> Iterator[Slide]:
 
 
 def _section(heading: str, cells: list, questions: list, answers: dict) -> Iterator[Slide]:
-    shown = [output for cell in cells if not _is_folded(cell) for output in cell.get("outputs", [])]
     heading, text = _inline(heading), _first_paragraph(cells[0].source)
-    pictures = list(filter(None, map(_picture, shown)))
-    results = _results(shown)
-    if not (questions or pictures) and len(results) == 1:  # nothing to hold back: on one slide
-        text, results = text + results[0], []
+    found: list[Slide] = []
+    for cell in cells:
+        if _is_folded(cell):
+            continue
+        new = [Slide(kind, heading, body) for kind, body in _results(cell.get("outputs", []))]
+        if found and new and found[-1].kind == new[0].kind == "text":
+            together = found[-1].body + new[0].body
+            if together.count("\n") < LINES:  # short texts of several cells, on one slide
+                found[-1:], new = [Slide("text", heading, together)], new[1:]
+        found += new
+    if not questions and len(found) == 1 and found[0].kind != "picture":  # nothing to hold back
+        text, found = text + found[0].body, []
     if text or questions:
         yield Slide("question", heading, text + _asked(questions))
-    for picture in pictures:
-        yield Slide("picture", heading, f'<div class="picture">{picture}</div>')
-    for result in results:
-        yield Slide("result", heading, result)
+    yield from found
     if answers:
         yield Slide("answer", heading, _answer_table(answers))
 
 
-def _results(shown: list) -> list[str]:
-    """The last table of a section, and the last lines that it printed; in parts if it is long."""
-    tables = [one for one in map(_table, shown) if one and ">question<" not in one]
-    printed = [one for one in map(_printed, shown) if one]
-    parts = _split_table(tables[-1]) if tables else [""]
-    if printed:
-        parts[-1] += f"<pre>{html.escape(printed[-1])}</pre>"
-    return list(filter(None, parts))
+def _results(outputs: list) -> Iterator[tuple[str, str]]:
+    """(kind, HTML) of what one cell shows; its printed text is below its last table or code."""
+    parts: list[tuple[str, str]] = []
+    for output in outputs:
+        if picture := _picture(output):
+            parts.append(("picture", f'<div class="picture">{picture}</div>'))
+        elif (table := _table(output)) and ">question<" not in table:
+            parts += [("result", one) for one in _split_table(table)]
+        elif code := output.get("data", {}).get("text/markdown"):
+            parts += [("result", one) for one in _split_code(code)]
+    if printed := _printed(outputs):
+        below = parts.pop()[1] if parts and parts[-1][0] == "result" else ""
+        parts.append(("result" if below else "text", f"{below}<pre>{html.escape(printed)}</pre>"))
+    yield from parts
 
 
 def _summary(heading: str, cells: list) -> Iterator[Slide]:
@@ -198,10 +217,12 @@ def _first_paragraph(source: str) -> str:
     return ""
 
 
-def _asked(questions: list[str]) -> str:
+def _asked(questions: list) -> str:
+    """questions: (text, choices) of each, in the order in which the lesson asks."""
     if not questions:
         return ""
-    lines = "".join(f"<p>{html.escape(one)}</p>" for one in questions)
+    told = [" · ".join([f"{text}", *choices]) for text, choices in questions]
+    lines = "".join(f"<p>{html.escape(one)}</p>" for one in told)
     return f'<div class="asked"><b>Your guess?</b>{lines}</div>'
 
 
@@ -243,9 +264,21 @@ def _split_table(page: str) -> list[str]:
     return parts
 
 
-def _printed(output) -> str:
-    """What was printed, if it is a result: neither long nor a report of progress."""
-    text = output.get("text", "") if output.get("name") == "stdout" else ""
+def _split_code(text: str) -> list[str]:
+    """What show_function or show_diff shows, in parts of CODE_LINES lines; other text as it is."""
+    text = FOLDED_AWAY.sub("", text)
+    if not (found := CODE.fullmatch(text)):
+        return [_markdown(text)]
+    source, lines = _markdown(found[1]), found[2].splitlines()
+    starts = range(0, len(lines), CODE_LINES)
+    parts = ["\n".join(lines[first : first + CODE_LINES]) for first in starts]
+    return [f"{source}<pre>{html.escape(part)}</pre>" for part in parts]
+
+
+def _printed(outputs: list) -> str:
+    """What a cell printed, if it is a result: neither long nor a report of progress."""
+    text = "".join(one.get("text", "") for one in outputs if one.get("name") == "stdout")
+    text = WAIT.sub("", text)
     short = 0 < len(text.strip().splitlines()) <= LINES
     guess = text.startswith("What is your guess?")
     return "" if not short or guess or PROGRESS.search(text.strip()) else text.strip()

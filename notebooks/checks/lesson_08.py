@@ -55,12 +55,13 @@ def _check_line(number: int, line: str, image: np.ndarray) -> None:
 
 @exercise("08.2")
 def digits_of(answer) -> str:
-    """A sure image, an unsure one, one at the limit exactly, and another limit."""
-    rows = np.full((4, 10), 0.02)
+    """A sure image, an unsure one, one at the limit, one with a close second; another limit."""
+    rows = np.full((5, 10), 0.02)
     rows[0, 7], rows[1, 3], rows[2, 0], rows[3, 9] = 0.82, 0.45, 0.5, 0.97
+    rows[4, 6], rows[4, 1] = 0.6, 0.24
     body = json.dumps({"predictions": rows.tolist()})
-    for sure, right in ((0.5, [7, None, 0, 9]), (0.9, [None, None, None, 9])):
-        text = answer(body, sure)
+    for given, right in (((), [7, None, 0, 9, 6]), ((0.9,), [None, None, None, 9, None])):
+        text = answer(body, *given)
         if not isinstance(text, str):
             raise Wrong(f"It returned {type(text).__name__}; return a JSON text: json.dumps.")
         try:
@@ -69,21 +70,24 @@ def digits_of(answer) -> str:
             raise Wrong(f"{text[:60]} is no JSON: {error}.") from error
         if not isinstance(found, dict) or set(found) != {"digits"}:
             raise Wrong(f'{text[:60]} was returned, and {{"digits": [...]}} was asked for.')
-        if found["digits"] != right:
-            raise Wrong(
-                f"With sure={sure} it is {right}, not {found['digits']}. {_why(found, right)}"
-            )
+        got = found["digits"]
+        if got != right or any(one is not None and type(one) is not int for one in got):
+            sure = given[0] if given else "0.5 by default"
+            raise Wrong(f"With sure {sure} it is {right}, not {got}. {_why(got, right)}")
     return "A digit where the model is sure, and null where it is not."
 
 
-def _why(found: dict, right: list) -> str:
-    got = found["digits"]
+def _why(got: list, right: list) -> str:
     if len(got) != len(right):
         return "There is one entry for each image, also for those that are not sure."
     if None not in got:
         return "None where the largest probability is below sure."
+    if got == right or any(isinstance(one, str) for one in got):
+        return "A digit is a whole number in the JSON, neither 7.0 nor a text: int()."
     if any(isinstance(one, float) for one in got):
         return "The class is asked for, not its probability."
+    if got[4] is None and right[4] == 6:
+        return "Compare the largest probability itself with sure, not its lead over the second."
     if got[2] is None and right[2] == 0:
         return "Exactly `sure` is sure enough. (And 0 is a digit: `if digit` is False for it.)"
     return "Take the class with the largest probability of each row."

@@ -10,7 +10,7 @@ from workshop.lesson.check import Wrong, exercise
 
 SIDE, COLOURS = 32, 3
 # (instances, ranks of each, files)
-LAYOUTS = ((2, 2, 8), (2, 2, 7), (3, 1, 7), (1, 4, 6), (4, 1, 9))
+LAYOUTS = ((2, 2, 8), (2, 2, 7), (3, 1, 7), (1, 4, 6), (4, 1, 9), (3, 2, 2))
 
 
 @exercise("09.1")
@@ -22,6 +22,8 @@ def picture_of(answer) -> str:
     if found.shape != picture.shape:
         raise Wrong(f"The shape is {found.shape}; (32, 32, 3) was asked for: row, column, colour.")
     if np.array_equal(found, picture):
+        if found.dtype != np.uint8:
+            raise Wrong(f"The pixels are right, as {found.dtype}; uint8 was asked for.")
         return "Row, column, colour, and every pixel where it belongs."
     pixels = np.frombuffer(flat, np.uint8)
     if np.array_equal(found, pixels.reshape(SIDE, SIDE, COLOURS)):
@@ -42,7 +44,7 @@ def files_of(answer) -> str:
     for instances, each, count in LAYOUTS:
         for sharded in (False, True):
             _check_layout(answer, instances, each, count, sharded)
-    return "Each file is read once, whoever divides."
+    return "Each file is read once, whoever divides, and the ranks share them evenly."
 
 
 def _check_layout(answer, instances: int, each: int, count: int, sharded: bool) -> None:
@@ -50,21 +52,31 @@ def _check_layout(answer, instances: int, each: int, count: int, sharded: bool) 
     kind = "ShardedByS3Key" if sharded else "FullyReplicated"
     where = f"{kind}, {instances} instance(s) with {each} rank(s), {count} files"
     read: Counter = Counter()
+    uneven = False
     for instance in range(instances):
         found = files[instance::instances] if sharded else list(files)
-        found = [*found[instance % len(found) :], *found[: instance % len(found)]]
+        first = instance % max(len(found), 1)
+        found = [*found[first:], *found[:first]]
+        counts = []
         for local_rank in range(each):
             rank = instance * each + local_rank
             got = answer(list(found), sharded, rank, instances * each, local_rank, each)
-            if not isinstance(got, list):
+            if not isinstance(got, list | tuple):
                 raise Wrong(f"It returned {type(got).__name__}; return a list of names.")
             if foreign := set(got) - set(found):
                 raise Wrong(f"{where}: {min(foreign)} is not in this instance's folder.")
             read.update(got)
+            counts.append(len(got))
+        uneven = uneven or max(counts) - min(counts) > 1
     if never := sorted(set(files) - set(read)):
         raise Wrong(f"{where}: nobody reads {never[0]}. {_why_never(sharded)}")
     if often := [name for name in files if read[name] > 1]:
         raise Wrong(f"{where}: {often[0]} is read {read[often[0]]} times. {_why_often(sharded)}")
+    if uneven:
+        raise Wrong(
+            f"{where}: each file is read once, but one rank reads many and another few or none: "
+            "share them evenly."
+        )
 
 
 def _why_never(sharded: bool) -> str:

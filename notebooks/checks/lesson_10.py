@@ -22,7 +22,7 @@ def _log(*pieces: int | tuple[int, int]) -> list[str]:
     for piece in pieces:
         end, resumed = piece if isinstance(piece, tuple) else (piece, None)
         while step < end:
-            step += 10
+            step += 10 - step % 10  # the log has every tenth step, wherever it resumed
             lines.append(json.dumps({"event": "step", "step": step, "train_loss": 1 / step}))
         if resumed is not None:
             lines += ["SIGTERM: the instance is taken away"]
@@ -33,13 +33,14 @@ def _log(*pieces: int | tuple[int, int]) -> list[str]:
 
 @exercise("10.1")
 def done_twice(answer) -> str:
-    """No interruption, one, two, one without loss, and two at the same step."""
+    """No interruption, one, two, one without loss, one from a step that the log never had."""
     cases = (
         (_log((340, 300), 500), 40, "one interruption"),
         (_log(200), 0, "no interruption"),
         (_log((340, 300), (320, 300), 400), 60, "two interruptions, the second before step 340"),
         (_log((100, 100), 200), 0, "an interruption right after a checkpoint"),
         (_log((150, 100), (290, 200), 300), 140, "two interruptions"),
+        (_log((340, 305), 500), 35, "a checkpoint between two lines of the log"),
     )
     for lines, right, what in cases:
         try:
@@ -63,6 +64,9 @@ def _why_twice(what: str) -> str:
         ),
         "an interruption right after a checkpoint": "Nothing was lost there.",
         "two interruptions": "Add up all interruptions.",
+        "a checkpoint between two lines of the log": (
+            "Count steps, not lines: from the step it had reached, subtract that of the resume."
+        ),
     }[what]
 
 
@@ -85,7 +89,7 @@ def _hang(innermost: dict[int, tuple[str, int, str]], mixed: bool = False) -> st
 
 @exercise("10.2")
 def culprit(answer) -> str:
-    """Five logs: another rank and call each time, mixed lines, and one without a culprit."""
+    """Logs with another rank and call each time, mixed lines, many ranks, and no culprit."""
     read = ("scripts/train.py", 61, "read_file")
     other = ("torch/distributed/distributed_c10d.py", 2700, "broadcast")
     waits = dict.fromkeys(range(4), COLLECTIVE)
@@ -94,6 +98,16 @@ def culprit(answer) -> str:
         (_hang(waits | {0: read}), (0, "read_file"), "rank 0 reads a file"),
         (_hang({3: read} | waits | {3: read}, mixed=True), (3, "read_file"), "mixed lines"),
         (_hang(waits | {1: other}), (1, "broadcast"), "rank 1 calls another collective"),
+        (
+            _hang(dict.fromkeys(range(4), other) | {2: COLLECTIVE}),
+            (2, "all_reduce"),
+            "all but rank 2 wait in a broadcast",
+        ),
+        (
+            _hang(dict.fromkeys(range(12), COLLECTIVE) | {11: read}),
+            (11, "read_file"),
+            "rank 11 of 12 reads a file",
+        ),
         (_hang(waits), None, "all ranks are in all_reduce"),
     )
     for log, right, what in cases:
@@ -109,12 +123,14 @@ def _why_hang(got, right) -> str:
     if right is None:
         return "If all ranks are in the same call, nobody stands out: return None."
     if got is None:
-        return "A rank is elsewhere. (0 is a rank: `if rank` is False for it.)"
+        return "A rank is elsewhere. (0 is a rank: `if rank` is False for it; 11 has two digits.)"
     if not isinstance(got, tuple) or len(got) != 2:
         return "Return two things: the rank and the function."
     if isinstance(got[0], str):
         return "The rank is a number: int()."
-    if got[1] == COLLECTIVE[2]:
+    if got[1] == right[1]:
+        return "The function is right, the rank is not: a rank may have two digits."
+    if got[1] in (COLLECTIVE[2], "broadcast"):
         return "Ranks in the collective that most others are in show the symptom, not the cause."
     if got[1] in ("main", "train_step"):
         return "The innermost call is the first frame of a rank's stack, not the last one."
@@ -135,7 +151,7 @@ def save(answer) -> str:
             synced.append((os.fstat(descriptor).st_size, path.read_bytes() != OLD))
 
         path.write_bytes(OLD)
-        with mock.patch("os.fsync", fsync):
+        with mock.patch("os.fsync", fsync), mock.patch("os.fdatasync", fsync):
             answer(path, _watching(path, PIECES))
         _whole(path, b"".join(PIECES), "At the end")
         _check_synced(synced)
@@ -147,8 +163,8 @@ def _check_synced(synced: list[tuple[int, bool]]) -> None:
     whole = [renamed for size, renamed in synced if size == len(b"".join(PIECES))]
     if not whole:
         raise Wrong(
-            "Bytes may still be in memory when the name changes: after a power cut the file "
-            "would not be whole. When all is written, flush, then os.fsync, then rename."
+            "When all is written, flush, then os.fsync(that file), then rename. Otherwise its "
+            "bytes may still be in memory when the name changes, and a power cut halves it."
         )
     if all(whole):
         raise Wrong(

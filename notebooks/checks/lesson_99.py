@@ -22,7 +22,7 @@ CASES = (
     ([COURSE], "ada", False, "has no seat"),
     ([COURSE, _seat("ada-2")], "ada", False, "is seat ada-2's"),
     ([COURSE, _seat("ad")], "ada", False, "is seat ad's"),
-    ([COURSE, _seat("Ada")], "ada", False, "is seat Ada's: tags know capitals"),
+    ([COURSE, _seat("Ada")], "ada", False, "is seat Ada's: tags are case-sensitive"),
     ([{"Key": "workshop", "Value": "cooking"}, _seat("ada")], "ada", False, "is of another course"),
     (
         [{"Key": "Workshop", "Value": "data-parallel"}, _seat("ada")],

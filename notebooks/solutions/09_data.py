@@ -53,12 +53,14 @@ workshop.check("09.1", picture_of)
 # ## Exercise 09.2 · Every file exactly once (9 minutes, medium)
 #
 # A script should work with both kinds of channel. Write the function that chooses the files of one
-# rank, so that over all ranks **each file is read exactly once**.
+# rank, so that over all ranks **each file is read exactly once**, and the ranks of an instance get
+# equally many, give or take one.
 #
 # - `found`: the names of the files in the channel's folder on this rank's instance, in the order in
 #   which the file system lists them. That order may differ from instance to instance.
 # - `sharded`: `True` if the channel is `ShardedByS3Key`. The folder then holds only this instance's
-#   files. `False`: it holds all files, on every instance.
+#   files; with more instances than files, some folders are empty. `False`: it holds all files, on
+#   every instance.
 # - `rank`, `world_size`: this rank's number, and how many ranks there are, over all instances.
 #   `local_rank`, `local_size`: the same on this instance.
 #

@@ -51,6 +51,29 @@ def not_a_text(body, sure=0.5):
     return {"digits": rows_of(body).argmax(axis=1).tolist()}
 
 
+def floats(body, sure=0.5):
+    rows = rows_of(body)
+    return json.dumps({"digits": [float(r.argmax()) if r.max() >= sure else None for r in rows]})
+
+
+def texts(body, sure=0.5):
+    rows = rows_of(body)
+    return json.dumps({"digits": [str(r.argmax()) if r.max() >= sure else None for r in rows]})
+
+
+def lead(body, sure=0.5):
+    rows = rows_of(body)
+    sure_ones = [np.sort(row)[-1] - np.sort(row)[-2] >= sure for row in rows]
+    return json.dumps(
+        {"digits": [int(r.argmax()) if ok else None for ok, r in zip(sure_ones, rows, strict=True)]}
+    )
+
+
+def another_default(body, sure=0.9):
+    rows = rows_of(body)
+    return json.dumps({"digits": [int(r.argmax()) if r.max() >= sure else None for r in rows]})
+
+
 def probabilities(body, sure=0.5):
     rows = rows_of(body)
     return json.dumps({"digits": [float(r.max()) if r.max() >= sure else None for r in rows]})
@@ -71,5 +94,9 @@ WRONG = {
         (zero_is_false, "0 is a digit"),
         (not_a_text, "json.dumps"),
         (probabilities, "not its probability"),
+        (floats, "neither 7.0 nor a text"),
+        (texts, "neither 7.0 nor a text"),
+        (lead, "not its lead over the second"),
+        (another_default, "With sure 0.5 by default it is"),
     ],
 }

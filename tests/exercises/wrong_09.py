@@ -25,6 +25,15 @@ def blue_first(record):
     )
 
 
+def as_int64(record):
+    flat = np.frombuffer(record, np.uint8, offset=1).reshape(3, 32, 32)
+    return flat.transpose(1, 2, 0).astype(np.int64)
+
+
+def one_reads_all(found, sharded, rank, world_size, local_rank, local_size):
+    return sorted(found) if (local_rank if sharded else rank) == 0 else []
+
+
 def by_rank(found, sharded, rank, world_size, local_rank, local_size):
     return sorted(found)[rank::world_size]
 
@@ -60,6 +69,7 @@ WRONG = {
         (on_its_side, "exchanged"),
         (colour_first, "The shape is"),
         (blue_first, "Red and blue"),
+        (as_int64, "as int64; uint8 was asked for"),
     ],
     "09.2": [
         (by_rank, "ShardedByS3Key.*nobody reads.*divided among the instances already"),
@@ -69,5 +79,14 @@ WRONG = {
         (no_remainder, "a remainder must not be left out"),
         (channel_is_enough, "ShardedByS3Key.*share its folder"),
         (lambda *given: "part-00000.npz", "return a list"),
+        (one_reads_all, "another few or none: share them evenly"),
     ],
 }
+
+
+def a_tuple(found, sharded, rank, world_size, local_rank, local_size):
+    files = tuple(sorted(found))
+    return files[local_rank::local_size] if sharded else files[rank::world_size]
+
+
+RIGHT = {"09.2": [a_tuple]}

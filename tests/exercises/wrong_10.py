@@ -44,6 +44,11 @@ def until_the_end(lines):
     return found[-1]["step"] - resumed[-1] if resumed else 0
 
 
+def counts_lines(lines):
+    seen = [event["step"] for event in events(lines) if event["event"] == "step"]
+    return 10 * (len(seen) - len(set(seen)))
+
+
 def as_a_text(lines):
     return "40"
 
@@ -86,6 +91,23 @@ def the_rank_alone(log):
 def as_it_was_read(log):
     rank, function = always_somebody(log)
     return str(rank), function
+
+
+def one_digit(log):
+    found = {}
+    for line in log.splitlines():
+        if frame := re.match(r"\[\d*(\d)\] +File .* in (\w+)", line):
+            found.setdefault(int(frame[1]), frame[2])
+    counts = Counter(found.values())
+    if len(counts) < 2:
+        return None
+    rare = min(counts, key=counts.get)
+    return next((rank, function) for rank, function in found.items() if function == rare)
+
+
+def who_is_not_in_all_reduce(log):
+    away = [(rank, call) for rank, call in frames(log).items() if call != "all_reduce"]
+    return away[0] if away else None
 
 
 def zero_is_nobody(log):
@@ -154,6 +176,7 @@ WRONG = {
         (from_the_highest, "the highest step of the whole log"),
         (the_first_alone, "two interruptions, the second .* you said 40"),
         (until_the_end, "Subtract the step"),
+        (counts_lines, "Count steps, not lines"),
         (as_a_text, "return a whole number"),
     ],
     "10.2": [
@@ -164,6 +187,8 @@ WRONG = {
         (always_somebody, "nobody stands out"),
         (zero_is_nobody, "0 is a rank"),
         (only_not_all_reduce, "A rank is elsewhere"),
+        (who_is_not_in_all_reduce, "all but rank 2 .* not the cause"),
+        (one_digit, "rank 11 of 12 .*two digits"),
     ],
     "10.3": [
         (in_place, "Write to another name"),
@@ -175,8 +200,25 @@ WRONG = {
             lambda *given: renamed(*given, fsync="too early"),
             "When all is written, flush, then os.fsync",
         ),
+        (lambda *given: (renamed(*given, fsync="never"), os.sync()), "os.fsync.that file"),
         (lambda *given: renamed(*given, flush=False), "When all is written, flush"),
         (lambda *given: renamed(*given, fsync="too late"), "First os.fsync, then rename"),
         (elsewhere, "own folder"),
     ],
 }
+
+
+def data_alone(path, chunks):
+    """The size is data enough: fdatasync writes it, too."""
+    partial = Path(f"{path}.new")
+    try:
+        with partial.open("wb") as stream:
+            stream.writelines(chunks)
+            stream.flush()
+            os.fdatasync(stream.fileno())
+        partial.rename(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+RIGHT = {"10.3": [data_alone]}

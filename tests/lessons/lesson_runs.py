@@ -43,7 +43,7 @@ SMALL: dict[str, dict] = {
     },
     "08": {"epochs": 8, "requests": 40},
     "09": {"epochs": 1},
-    "10": {"epochs": 80, "interrupt_at": 300},
+    "10": {"epochs": 80},
     "99": {},
 }
 CELL_SECONDS = 600  # of a machine that is shared

@@ -16,7 +16,14 @@ def test_lesson_09(lesson_run):
     assert found["read"]["both divide"]["never"] == pytest.approx(50, abs=0.5)
     assert found["read"]["nobody divides"] == {"never": 0, "once": 0, "twice": 100}
     assert found["factor"] > 5, "100 requests took hardly longer than one"
+    assert found["factor"] > found["pool_factor"] > 1, "ten at a time took as long as one by one"
+    assert found["accuracy_mixed"] > found["accuracy_apart"] + 0.1
+    assert found["passes"] == pytest.approx(3.2), "100 steps of 64 pictures, of 2,000"
+    by_file, by_record = (found["orders"][name] for name in ("files shuffled", "records, too"))
+    assert by_file == list(range(by_file[0], by_file[0] + 6)), "in the file's order"
+    assert by_record != sorted(by_record)
     assert found["tfrecord_records"] == 250 and found["tfrecord_bytes"] > 3072
+    assert found["streamed"]["megabytes"] == 1 and found["streamed"]["grown_megabytes"] > 2
     assert found["pixels_misplaced"] > 0.5
     assert min(found["accuracy_of_readings"].values()) > 0.2
     assert 0 < found["usd"] < found["usd_at_most"] < 1

@@ -13,7 +13,7 @@ def test_lesson_10_resumes_exactly(lesson_run):
     assert way.count("Interrupted") == 1 and way.count("Training") == 2 and way[-1] == "Completed"
     assert found["same"] and len(set(found["hashes"].values())) == 1
     (step,) = found["resumed"]
-    assert step % 100 == 0 and found["twice"] == found["reached"] - step < 100
+    assert step % 500 == 0 and 0 < found["twice"] == found["reached"] - step < 500
     assert 0 < found["usd"] < found["usd_at_most"] < 1
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from course_text import (
     COVERAGE,
     GUIDE,
+    REFERENCE,
     ROOT,
     Cell,
     Finding,
@@ -27,12 +28,13 @@ CLAIMS = set(range(1, 101)) - {21, 22, 30, 61, 80, 81, 85}
 def wrong_place(lesson: str, section: str, shown: str) -> str | None:
     """What is wrong with a place where a claim is said to be shown; None if nothing is.
 
-    shown: "result `NAME`" or "code `TEXT`". That an executed lesson has the result is
-    tests/lessons/test_coverage.py's.
+    shown: "result `NAME`", "code `TEXT`", "test `FILE::NAME`" or "source `ADDRESS`". That an
+    executed lesson has the result is tests/lessons/test_coverage.py's.
     """
-    if lesson not in lessons():
+    sources = lessons() | {"reference": REFERENCE}
+    if lesson not in sources:
         return f"there is no lesson {lesson}"
-    if section not in (found := cells_by_section(read(lessons()[lesson]))):
+    if section not in (found := cells_by_section(read(sources[lesson]))):
         return f"lesson {lesson} has no section {section!r}; it has: {', '.join(found)}"
     kind, _, text = shown.partition(" ")
     text = text.removeprefix("`").removesuffix("`")
@@ -43,9 +45,19 @@ def wrong_place(lesson: str, section: str, shown: str) -> str | None:
         return None
     if kind == "code" and text:
         if text not in " ".join(" ".join(map(code_of, found[section])).split()):
-            return f"section {section!r} of lesson {lesson} has no code {text!r}"
+            return f"no code cell of section {section!r} in lesson {lesson} has {text!r}"
         return None
-    return f"{shown!r} is neither result `NAME` nor code `TEXT`"
+    if kind == "test" and "::" in text:
+        file, name = text.split("::")
+        path = ROOT / file
+        if not path.is_file() or f"def {name.split('[')[0]}(" not in read(path):
+            return f"there is no test {text}"
+        return None
+    if kind == "source" and text:
+        if not any(f"]({text})" in " ".join(cell.text.split()) for cell in found[section]):
+            return f"section {section!r} of lesson {lesson} has no link to {text}"
+        return None
+    return f"{shown!r} is none of result `NAME`, code `TEXT`, test `FILE::NAME`, source `ADDRESS`"
 
 
 def cells_by_section(text: str) -> dict[str, list[Cell]]:
@@ -72,22 +84,15 @@ def saved_results(cell: Cell) -> list[str]:
 
 
 def code_of(cell: Cell) -> str:
-    """A cell's code with that of the scripts it names; of prose, what is marked as code or a link.
-
-    So a word of the prose alone shows nothing.
-    """
+    """A code cell's text with that of the scripts it names; nothing of prose, however marked."""
     if cell.kind != "code":
-        marked = re.findall(r"```.*?```|`[^`]+`|\]\(https?:[^)]+\)", cell.text, re.DOTALL)
-        return with_scripts(" ".join(marked), re.findall(r"`scripts/([\w/]+\.py)`", cell.text))
-    return with_scripts(cell.text, re.findall(r'"([\w/]+\.py)"', cell.text))
-
-
-def with_scripts(text: str, names: list[str]) -> str:
-    """The text, and the scripts of these names: below scripts/, its train/ or its demos/."""
+        return ""
     paths = [
-        ROOT / "scripts" / folder / name for name in names for folder in ("", "train", "demos")
+        ROOT / "scripts" / folder / name
+        for name in re.findall(r'"([\w/]+\.py)"', cell.text)
+        for folder in ("", "train", "demos")
     ]
-    return "\n".join([text, *(read(path) for path in paths if path.is_file())])
+    return "\n".join([cell.text, *(read(path) for path in paths if path.is_file())])
 
 
 def of_coverage(coverage: str) -> Iterator[Finding]:

@@ -36,25 +36,42 @@ def code(*outputs, tags=()):
 
 
 def lesson():
-    """One section with a guess, pictures, tables and lines; one with a line; those left out."""
+    """A guess that a later section answers, code, pictures, tables, lines; and what is left out."""
     text = NEW.new_markdown_cell
     row = {"your guess": "-", "measured": "3 < 4", "off by": "-"}
+    asked = [["How many?", []], ["And which?", ["this", "that"]]]
+    compared = {"And which?": False, "How many?": False}  # sorted, as in a notebook's file
+    diff = (
+        "From [a](a.py) to b\n\n```diff\n" + "\n".join(f"+line {at}" for at in range(30)) + "\n```"
+    )
+    diff += "\n\n<details><summary>The whole</summary>\n\n```diff\n+unseen\n```\n\n</details>"
     cells = [
         text("# 07 · A title\n\n**After this lesson you can**\n\n- do this;\n- do that.\n\nMore"),
         text("## Set up\n\nNothing to see."),
         code(printed("left out")),
         text("## Two links\n\n> A quotation.\n\nWhy [it](x.py) matters:\n\n- one\n- two\n\nMore."),
-        code(saved(guesses={"How many?": False}), printed("What is your guess?\n\nHow many?")),
-        code(shown(text_html=IMAGE), shown(text_html=TABLE.format("old"))),
-        code(shown(text_html=TABLE.format("new")), printed("two tiers: 1.5 times\n")),
+        code(saved(asked=asked, guesses=compared), printed("What is your guess?\n\nHow many?")),
+        code(shown(text_markdown=diff)),
+        code(shown(text_html=IMAGE), shown(text_html=TABLE.format("first"))),
+        code(shown(text_html=TABLE.format("second")), printed("correct: 40 %\n"), printed("too\n")),
+        code(printed("About 20 s ...\nafter the repair")),
+        code(printed("and again")),
         code(printed("workshop-me-storage: created, 0.2 s\n")),
         code(printed("folded"), tags=["results"]),
         code(
             shown(text_html=TABLE.format("question")),
-            saved(guesses={"How many?": True}, answers={"How many?": row}),
+            saved(asked=asked, guesses=compared | {"How many?": True}, answers={"How many?": row}),
         ),
         text("So that was it.\n\n## A line\n\nShort."),
         code(printed("94 % right")),
+        text("## The answer\n\nLate."),
+        code(
+            saved(
+                asked=asked,
+                guesses=compared | {"How many?": True, "And which?": True},
+                answers={"And which?": row | {"measured": "that"}, "How many?": row},
+            )
+        ),
         text("## Nothing\n\n"),
         text("## Summary\n\n" + "\n".join(f"- point {at}" for at in range(9))),
         text("## Clean up\n\nGone."),
@@ -62,24 +79,36 @@ def lesson():
     return NEW.new_notebook(cells=cells)
 
 
-def test_a_section_gives_its_question_its_pictures_and_its_result():
+def test_a_section_gives_its_question_what_it_shows_and_its_answers():
     found = list(slides_of(lesson()))
     assert [(one.kind, one.heading) for one in found] == [
         ("question", "Two links"),
+        ("result", "Two links"),
+        ("result", "Two links"),
         ("picture", "Two links"),
         ("result", "Two links"),
+        ("result", "Two links"),
+        ("text", "Two links"),
         ("answer", "Two links"),
         ("question", "A line"),
+        ("question", "The answer"),
+        ("answer", "The answer"),
         ("summary", "Summary"),
         ("summary", "Summary"),
     ]
-    question, picture, result, answer, line, first, second = (one.body for one in found)
-    assert "Why it matters" in question and "two" in question and "How many?" in question
+    bodies = [one.body for one in found]
+    question, code, more_code, picture, table, result, text, answer, line, _, late = bodies[:11]
+    first, second = bodies[11:]
+    assert "Why it matters" in question and "two" in question
+    assert re.search(r"How many\?</p><p>And which\? · this · that<", question), "in order"
     assert "quotation" not in question and "More" not in question and "<a " not in question
-    assert 'alt="Two bars"' in picture
-    assert "new" in result and "two tiers: 1.5 times" in result
-    assert not re.search("old|folded|created", result)
-    assert "3 &lt; 4" in answer and "How many?" in answer
+    assert "From a to b" in code and "+line 23" in code and "+line 24" in more_code
+    assert 'alt="Two bars"' in picture and "first" in table
+    assert "second" in result and "correct: 40 %\ntoo" in result, "all that the cell printed"
+    assert "repair" not in result and "<pre>after the repair" in text and "and again" in text
+    assert not re.search("folded|created|unseen", "".join(bodies))
+    assert "3 &lt; 4" in answer and "How many?" in answer and "And which?" not in answer
+    assert "that" in late and "How many?" not in late
     assert "Short" in line and "94 % right" in line
     assert (first.count("<li>"), second.count("<li>")) == (7, 2)
 

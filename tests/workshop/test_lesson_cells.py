@@ -45,7 +45,8 @@ def test_compare_is_shown_in_the_middle_of_a_cell_and_its_result_is_kept(kernel)
     shown = displayed(run(kernel, "guess.compare(ranks=4)\nx = 1", by_hand=False))
     assert "<table" in shown[0]["text/html"] and "How many?" in shown[0]["text/html"]
     row = {"your guess": "-", "measured": "4", "off by": "-"}
-    saved = {"guesses": {"How many?": True}, "answers": {"How many?": row}}
+    asked = [["How many?", []]]
+    saved = {"asked": asked, "guesses": {"How many?": True}, "answers": {"How many?": row}}
     assert shown[1] == {MIME: saved}
 
 

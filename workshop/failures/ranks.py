@@ -127,6 +127,7 @@ def _ask_for_stack(processes: Processes) -> bool:
     ranks = processes.events
     processes.until(lambda: len(ranks("rank")) == 2, LIMIT_SECONDS)
     pids = [one["pid"] for one in ranks("rank") if one["rank"] == 1]
+    processes.until(lambda: False, 1)  # by then it waits: an earlier stack would only distract
 
     def waits() -> bool:
         return bool(first_line(list(processes.lines), r"in wait_for$"))

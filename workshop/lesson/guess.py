@@ -24,7 +24,8 @@ SOURCES = {
     "computed": "computed",
 }
 
-_compared: dict[str, bool] = {}  # each question asked in this process: was it compared?
+_asked: list[tuple[str, list[str]]] = []  # of this process, in order: a question, its choices
+_compared: dict[str, bool] = {}  # each question: was it compared?
 _answers: dict[str, dict[str, str]] = {}  # each compared question's row of the table
 
 
@@ -41,6 +42,8 @@ def guess(**questions) -> Guess:
         "guesses", which questions were compared.
     """
     asked = Guess(questions)
+    new = [(text, asked._choices[name]) for name, text in asked.texts.items()]
+    _asked.extend(one for one in new if one not in _asked)
     _note(dict.fromkeys(asked.texts.values(), False))
     if _has_keyboard():
         from IPython.display import display
@@ -179,7 +182,8 @@ def to_number(text: str) -> float | None:
 
 def _note(compared: dict[str, bool]) -> None:
     _compared.update(compared)
-    save_results(guesses=_compared, answers=_answers)
+    # A notebook's file sorts the keys of dictionaries: only `asked` keeps the questions' order.
+    save_results(asked=_asked, guesses=_compared, answers=_answers)
 
 
 def _has_keyboard() -> bool:
