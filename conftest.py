@@ -152,7 +152,7 @@ def own_endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
     with pytest.MonkeyPatch.context() as patch:
         state = tmp_path_factory.mktemp("state")
-        patch.setenv("WORKSHOP_STATE_DIR", str(state))
+        patch.setenv("LOCAL_SAGEMAKER_STATE_DIR", str(state))
         yield daemon.start(state, 0, ["--grace", "3"])
         daemon.stop(state)
 

@@ -100,7 +100,7 @@ print(workshop.versions())
 # talk to each other.
 
 # %%
-from local_sagemaker.daemon import DEFAULT_PORT
+from local_sagemaker import DEFAULT_PORT
 from workshop.launch.doctor import examine
 
 pd.set_option("display.max_colwidth", None)  # whole sentences in tables
@@ -576,8 +576,8 @@ assert result.model.endswith("model.tar.gz"), "The job left no model."
 # ## Clean up
 #
 # There is nothing to do now. The instance was given back when the job ended, and the next lessons
-# use the bucket and the role. When you stop for the day, `workshop down` ends the local endpoint
-# and keeps its jobs and buckets. (`workshop down --forget` deletes them, too.)
+# use the bucket and the role. When you stop for the day, `local-sagemaker stop` ends the local
+# endpoint and keeps its jobs and buckets. (`local-sagemaker stop --forget` deletes them, too.)
 #
 # ## Next
 #

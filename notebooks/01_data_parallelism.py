@@ -995,7 +995,7 @@ print(f"Gradient off by {difference:.0e}; 2 ranks reach {price:.2f} of the machi
 # %% [markdown]
 # ## Clean up
 #
-# The ranks are stopped. The job has ended and its instances were given back. `workshop down`
+# The ranks are stopped. The job has ended and its instances were given back. `local-sagemaker stop`
 # ends the local endpoint.
 #
 # ## Next

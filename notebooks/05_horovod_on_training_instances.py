@@ -683,7 +683,7 @@ workshop.quiz("05")
 #
 # All instances were released when their jobs ended; nothing is running. Models and logs stay in S3
 # and in CloudWatch Logs until you delete them. The local network for the VPC row exists only in the
-# endpoint. `workshop down` stops the endpoint, and `workshop down --forget` empties it.
+# endpoint. `local-sagemaker stop` stops the endpoint; with `--forget` it empties it, too.
 #
 # ## Next
 #

@@ -240,10 +240,10 @@ undisturbed.fit(channels, wait=False)
 ended = {"undisturbed": workshop.follow(undisturbed)}
 
 # %% [markdown]
-# Now the second job. In a terminal you would interrupt it with `workshop interrupt JOB`. When it
-# has ended, the lesson prints its states, joined by arrows: after `Interrupted` it starts again, on
-# another instance. Then come two hashes, one for each job's final weights. Equal hashes mean
-# equal weights.
+# Now the second job. In a terminal you would interrupt it with `local-sagemaker interrupt JOB`.
+# When it has ended, the lesson prints its states, joined by arrows: after `Interrupted` it starts
+# again, on another instance. Then come two hashes, one for each job's final weights. Equal hashes
+# mean equal weights.
 
 # %%
 spot = training("spot", spot=True)

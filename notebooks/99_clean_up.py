@@ -341,8 +341,8 @@ assert theirs in survivors, "The colleague's model is gone: that must never happ
 workshop.save_results(foreign_survived=theirs in survivors)
 
 # %% [markdown]
-# The local endpoint keeps its state in one directory; `workshop status` prints its name. `workshop
-# down --forget` ends the endpoint and removes that directory, for every seat.
+# The local endpoint keeps its state in one directory; `local-sagemaker status` prints its name.
+# `local-sagemaker stop --forget` ends the endpoint and empties that directory, for every seat.
 #
 # ## Next
 #

@@ -119,7 +119,7 @@ def _client(service: str, url: str, region: str, key: str, secret: str):
 
 
 def sdk_session(endpoint: Endpoint, monkeypatch):
-    """Set the variables of `workshop env`; return the sagemaker Session that they configure."""
+    """Set the variables of `local-sagemaker env`; return the SDK's Session of them."""
     for name, value in endpoint.env.items():
         monkeypatch.setenv(name, value)
     import sagemaker

@@ -29,7 +29,7 @@ def signed(
     path: str = "/",
     **headers: str,
 ) -> dict[str, str]:
-    """Headers of a request with its signature. env: with the keys, as `workshop env` has them.
+    """Headers of a request with its signature. env: of `local-sagemaker env`.
 
     body: None signs a request whatever its body will be. headers: "_" stands for "-".
     """

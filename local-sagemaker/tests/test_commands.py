@@ -1,13 +1,9 @@
-"""The command `workshop`: the endpoint up and down, its jobs, and what stands in its way.
-
-What is wrong with a command line itself: tests/bad_inputs/test_bad_command_lines.py.
-"""
+"""The command `local-sagemaker`: start and stop, and what stands in its way."""
 
 from __future__ import annotations
 
 import fcntl
 import os
-import re
 import shlex
 import socket
 import subprocess
@@ -16,23 +12,21 @@ import threading
 from pathlib import Path
 
 import pytest
-from botocore.exceptions import ClientError
 from click.testing import CliRunner, Result
 from moto_life import leave_moto_as_it_was
-from test_failures import until_log
 
-from endpoint_harness import BUCKET, Endpoint, estimator, request, sdk_session, start
+from endpoint_harness import BUCKET, Endpoint, request, sdk_session
 from local_sagemaker import daemon
+from local_sagemaker.cli import main
 from local_sagemaker.server import serve
-from workshop.cli import main
 
-WORKSHOP = Path(sys.executable).parent / "workshop"
+COMMAND = Path(sys.executable).parent / "local-sagemaker"
 
 
-def workshop(state: Path, *arguments: str, **variables: str) -> Result:
+def command(state: Path, *arguments: str, **variables: str) -> Result:
     """Run the command in this process; it never fails with an exception of its own."""
     unset = {name: None for name in os.environ if name.startswith("AWS_")}
-    env = {**unset, "WORKSHOP_STATE_DIR": str(state), **variables}
+    env = {**unset, "LOCAL_SAGEMAKER_STATE_DIR": str(state), **variables}
     done = CliRunner().invoke(main, list(arguments), env=env)
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
     return done
@@ -41,7 +35,7 @@ def workshop(state: Path, *arguments: str, **variables: str) -> Result:
 def variables(state: Path, **more: str) -> dict[str, str]:
     """Those of a shell."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
-    return {**kept, "WORKSHOP_STATE_DIR": str(state), **more}
+    return {**kept, "LOCAL_SAGEMAKER_STATE_DIR": str(state), **more}
 
 
 def ok(done: Result) -> str:
@@ -58,11 +52,11 @@ def refused(done: Result) -> str:
 
 @pytest.fixture(scope="module")
 def up(tmp_path_factory):
-    """An endpoint that `workshop up` has started."""
+    """An endpoint that `local-sagemaker start` has started."""
     state = tmp_path_factory.mktemp("commands") / "state"
     one = Endpoint.__new__(Endpoint)
     one.state, one.options = state, ["--grace", "3"]
-    one.said = ok(workshop(state, "up", "--port", "0", "--grace", "3"))
+    one.said = ok(command(state, "start", "--port", "0", "--grace", "3"))
     one.running = daemon.running(state)
     one.env = daemon.environment(state, one.running.port)
     one.client("s3").create_bucket(Bucket=BUCKET)
@@ -78,13 +72,13 @@ def session(up, monkeypatch):
 
 def test_up_and_status_say_where_it_is(up):
     assert f"answers on {up.running.url} (pid {up.running.pid})" in up.said
-    assert 'eval "$(workshop env)"' in up.said
+    assert 'eval "$(local-sagemaker env)"' in up.said
     for arguments in ([], ["--port", "0"], ["--port", str(up.running.port)]):
-        said = ok(workshop(up.state, "up", *arguments))
+        said = ok(command(up.state, "start", *arguments))
         assert said == f"The endpoint is up: {up.running.url} (pid {up.running.pid})\n"
-    why = refused(workshop(up.state, "up", "--port", "4999"))
-    assert f"up on port {up.running.port}" in why and "`workshop down` first" in why
-    said = ok(workshop(up.state, "status"))
+    why = refused(command(up.state, "start", "--port", "4999"))
+    assert f"up on port {up.running.port}" in why and "`local-sagemaker stop` first" in why
+    said = ok(command(up.state, "status"))
     for part in (up.running.url, str(up.running.pid), str(up.state), up.running.isolation):
         assert part in said
 
@@ -94,7 +88,7 @@ def test_env_is_for_a_shells_eval(up):
     before = {"AWS_PROFILE": "work", "AWS_ENDPOINT_URL_S3": "https://elsewhere.invalid"}
     before |= {"AWS_SESSION_TOKEN": "token", "AWS_REGION": "eu-west-1"}
     before |= {"HTTP_PROXY": "http://proxy.invalid:3128", "no_proxy": "intern"}
-    code = f'eval "$({shlex.quote(str(WORKSHOP))} env)"; env'
+    code = f'eval "$({shlex.quote(str(COMMAND))} env)"; env'
     done = subprocess.run(
         ["/bin/sh", "-c", code],
         env=variables(up.state, **before),
@@ -115,63 +109,21 @@ def test_env_is_for_a_shells_eval(up):
 
 def test_env_leaves_out_nothing_of_a_path(up, monkeypatch):
     wanted = {"PLACE": "a\x1b[31mred"}
-    monkeypatch.setattr("workshop.cli.local_server.client_environment", lambda: wanted)
-    assert ok(workshop(up.state, "env")) == "export PLACE='a\x1b[31mred'\n"
-
-
-def test_jobs_and_logs(up, session):
-    job = up.wait(start(estimator(session, "show.py", instance_count=2)))
-    up.client("sagemaker").create_training_job(**request("no-source"))
-    up.wait("no-source")
-    lines = ok(workshop(up.state, "jobs", AWS_PROFILE="no-such-profile")).splitlines()
-    wanted = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d  (\w+) +[0-9.]+ s  (\S+)"
-    told = [re.fullmatch(wanted, line).groups() for line in lines]
-    assert told == [("Failed", "no-source"), ("Completed", job.name)]
-    said = ok(workshop(up.state, "logs", job.name))
-    for host in ("algo-1", "algo-2"):
-        assert re.search(rf"^{host}  SEEN ", said, re.MULTILINE)
-    assert said.endswith("\nCompleted\n")
-    assert "Failed: AlgorithmError: " in ok(workshop(up.state, "logs", "no-source"))
-    assert f"{job.name} has ended already: Completed" in ok(workshop(up.state, "stop", job.name))
-    for command in ("logs", "stop"):
-        why = refused(workshop(up.state, command, "unheard-of"))
-        assert "Job unheard-of" in why and "`workshop jobs` lists them" in why
-
-
-def test_logs_follow_and_stop(up, session):
-    options = {"hyperparameters": {"mode": "saves"}, "instance_count": 1}
-    name = start(estimator(session, "fail.py", **options))
-    follower = subprocess.Popen(
-        [str(WORKSHOP), "logs", "--follow", name],
-        env=variables(up.state),
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    until_log(up, name, "WAITS")
-    assert follower.poll() is None
-    assert ok(workshop(up.state, "stop", name)) == f"{name}: Stopped\n"
-    said, _ = follower.communicate(timeout=30)
-    assert follower.returncode == 0
-    assert said.count("algo-1  BEGUN algo-1\n") == 1
-    assert said.endswith("Stopped\n")
-    told = up.wait(name).description  # and the script had time to save
-    assert told["ModelArtifacts"]["S3ModelArtifacts"].endswith("model.tar.gz")
-    with pytest.raises(ClientError, match="is in status Stopped"):
-        up.client("sagemaker").stop_training_job(TrainingJobName=name)
+    monkeypatch.setattr(daemon, "environment_of_running", lambda: wanted)
+    assert ok(command(up.state, "env")).endswith("\nexport PLACE='a\x1b[31mred'\n")
 
 
 def test_with_the_endpoint_down(tmp_path):
-    for command in (["env"], ["jobs"], ["logs", "a"], ["stop", "a"]):
-        assert "Start it with: workshop up" in refused(workshop(tmp_path, *command))
-    code = f'eval "$({shlex.quote(str(WORKSHOP))} env)" && echo "goes on"'
+    assert "Start it with: local-sagemaker start" in refused(command(tmp_path, "env"))
+    code = f'eval "$({shlex.quote(str(COMMAND))} env)" && echo "goes on"'
     shell = {"env": variables(tmp_path), "capture_output": True, "text": True, "timeout": 60}
     evaluated = subprocess.run(["/bin/sh", "-c", code], **shell)
     assert evaluated.returncode == 1 and evaluated.stdout == ""
-    assert "Start it with: workshop up" in evaluated.stderr
-    done = workshop(tmp_path, "status")
+    assert "Start it with: local-sagemaker start" in evaluated.stderr
+    done = command(tmp_path, "status")
     assert done.exit_code == 3
-    assert "`workshop up` starts it" in done.stdout
-    assert ok(workshop(tmp_path, "down")) == "The endpoint was not up.\n"
+    assert "`local-sagemaker start` starts it" in done.stdout
+    assert ok(command(tmp_path, "stop")) == "The endpoint was not up.\n"
 
 
 def test_down_keeps_and_forget_forgets(tmp_path):
@@ -180,14 +132,14 @@ def test_down_keeps_and_forget_forgets(tmp_path):
     one.client("sagemaker").create_training_job(**request("a-job"))
     one.client("sagemaker").stop_training_job(TrainingJobName="a-job")
     one.wait("a-job")
-    assert ok(workshop(one.state, "down")) == "The endpoint is down.\n"
+    assert ok(command(one.state, "stop")) == "The endpoint is down.\n"
     with socket.socket() as probe:  # the port is free
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         probe.bind(("127.0.0.1", one.running.port))
     one.up()
     assert [b["Name"] for b in one.client("s3").list_buckets()["Buckets"]] == [BUCKET]
     assert one.wait("a-job").status == "Stopped"
-    said = ok(workshop(one.state, "down", "--forget"))
+    said = ok(command(one.state, "stop", "--forget"))
     assert "The endpoint is down." in said and "are removed" in said
     assert set(os.listdir(one.state)) <= {"lock"}
 
@@ -216,19 +168,33 @@ def test_something_in_the_way_of_the_state(tmp_path, monkeypatch, where, text, w
     (top / where).write_text(text)
     with pytest.raises(serve.CannotServe, match=why) as caught:
         serving(top / "state")
-    remedy = "down --forget" if "moto 0" in text else "the variable WORKSHOP_STATE_DIR"
+    remedy = "stop --forget" if "moto 0" in text else "the variable LOCAL_SAGEMAKER_STATE_DIR"
     assert remedy in str(caught.value)
 
 
 def test_what_cannot_be_started_is_one_line(tmp_path):
     (tmp_path / "file").write_text("in the way")
-    why = refused(workshop(tmp_path / "file" / "state", "up"))
-    assert "Not a directory" in why and "WORKSHOP_STATE_DIR" in why
+    why = refused(command(tmp_path / "file" / "state", "start"))
+    assert "Not a directory" in why and "LOCAL_SAGEMAKER_STATE_DIR" in why
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        why = refused(workshop(tmp_path / "state", "up", "--port", str(port)))
+        why = refused(command(tmp_path / "state", "start", "--port", str(port)))
     assert why.startswith(f"Error: Port {port} on 127.0.0.1 cannot be used")
     assert "--port 4601" in why
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["--host", "192.0.2.7"], "--host 192.0.2.7: the endpoint binds to 127.0.0.1"),
+        (["--host", "0.0.0.0"], "--i-know-this-is-not-safe"),
+        (["--grace", "inf"], "--grace inf: expected a number of seconds, such as 20"),
+    ],
+)
+def test_what_is_wrong_with_a_start(tmp_path, arguments, why):
+    done = command(tmp_path / "state", "start", *arguments)
+    assert done.exit_code == 2 and why in done.stderr
+    assert not (tmp_path / "state").exists()
 
 
 STALE = '{"pid": 1, "port": 1, "host": "127.0.0.1", "isolation": "", "why": "", "started": 0}'

@@ -155,7 +155,7 @@ def test_a_full_disk_refuses_and_keeps_what_was_there(small, tmp_path_factory):
     error = fill(s3).response
     assert error["Error"]["Code"] == "InsufficientStorage"
     assert error["ResponseMetadata"]["HTTPStatusCode"] == 507
-    for words in ("the disk is full", "What it had before is kept", "`workshop status`"):
+    for words in ("the disk is full", "What it had before is kept", "`local-sagemaker status`"):
         assert words in error["Error"]["Message"]
     filler = small.disk / "filler"  # and now to the last byte
     with pytest.raises(OSError, match="No space left"), filler.open("wb", buffering=0) as stream:
@@ -197,7 +197,7 @@ def test_up_on_a_full_disk_says_so(tmp_path, kilobytes):
     """And not to start afresh: what is there is whole."""
     fill = f"head -c {2048 - kilobytes}k /dev/zero > {tmp_path}/filler"
     mounts = f"mount -t tmpfs -o size=2m tmpfs {tmp_path} && {fill}"
-    done = run(mounts, WORKSHOP, "up", "--port", "0", WORKSHOP_STATE_DIR=f"{tmp_path}/state")
+    done = run(mounts, WORKSHOP, "up", "--port", "0", LOCAL_SAGEMAKER_STATE_DIR=f"{tmp_path}/state")
     assert done.returncode == 1, done.stdout
     assert re.search("No space left|disk .* is full", done.stderr), done.stderr
     assert "--forget" not in done.stderr and "Traceback" not in done.stderr
@@ -218,7 +218,7 @@ def test_the_endpoint_needs_no_tmp(tmp_path, request):
 
 @pytest.mark.soak
 def test_doctor_names_a_missing_place_for_temporary_files(tmp_path):
-    home = {"HOME": "/mnt", "WORKSHOP_STATE_DIR": "/mnt/state", "TMPDIR": "/proc/no"}
+    home = {"HOME": "/mnt", "LOCAL_SAGEMAKER_STATE_DIR": "/mnt/state", "TMPDIR": "/proc/no"}
     done = run(f"mount --bind {tmp_path} /mnt && {NOWHERE}", WORKSHOP, "doctor", **home)
     assert "Traceback" not in done.stderr + done.stdout, done.stderr
     assert done.returncode == 1, done.stdout

@@ -88,7 +88,9 @@ def test_by_type_is_the_types_own_rate_scaled(tmp_path):
 
 def test_a_setting_that_somebody_broke_is_named(tmp_path):
     (tmp_path / "links").write_text("quick\n")
-    with pytest.raises(AwsError, match=r"own setting \(`workshop links`\): 'quick' is not a rate"):
+    with pytest.raises(
+        AwsError, match=r"own setting \(`local-sagemaker links`\): 'quick' is not a rate"
+    ):
         links.of_job(asked(None), tmp_path)
 
 

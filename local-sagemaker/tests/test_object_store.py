@@ -145,8 +145,8 @@ def test_another_format_and_a_damaged_index_are_refused(tmp_path):
     base = sqlite3.connect(tmp_path / "objects.sqlite")
     base.execute(f"PRAGMA user_version={FORMAT + 1}")
     base.close()
-    with pytest.raises(StoreError, match=r"has format 3.*workshop down --forget"):
+    with pytest.raises(StoreError, match=r"has format 3.*local-sagemaker stop --forget"):
         ObjectStore(tmp_path)
     (tmp_path / "objects.sqlite").write_bytes(b"no database at all" * 100)
-    with pytest.raises(StoreError, match=r"cannot be read.*workshop down --forget"):
+    with pytest.raises(StoreError, match=r"cannot be read.*local-sagemaker stop --forget"):
         ObjectStore(tmp_path)

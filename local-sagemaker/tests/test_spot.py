@@ -15,8 +15,8 @@ from click.testing import CliRunner
 from test_failures import until_log
 
 from endpoint_harness import BUCKET, command_request, estimator, request, start, until_gone
+from local_sagemaker.cli import main as command
 from local_sagemaker.jobs import spot
-from workshop.cli import main as workshop
 
 UNTIL = 40
 SPOT = {"use_spot_instances": True, "max_run": 600, "max_wait": 900}
@@ -77,9 +77,9 @@ def check_times(description: dict) -> None:
 
 
 def interrupted(endpoint, monkeypatch, name: str) -> tuple[int, str]:
-    """What `workshop interrupt` answers."""
-    monkeypatch.setenv("WORKSHOP_STATE_DIR", str(endpoint.state))
-    done = CliRunner().invoke(workshop, ["interrupt", name])
+    """What `local-sagemaker interrupt` answers."""
+    monkeypatch.setenv("LOCAL_SAGEMAKER_STATE_DIR", str(endpoint.state))
+    done = CliRunner().invoke(command, ["interrupt", name])
     return done.exit_code, done.output
 
 

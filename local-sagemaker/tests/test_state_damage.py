@@ -73,5 +73,5 @@ def test_a_state_that_cannot_be_used(life, tmp_path, damage, says):
     path.write_bytes(damaged)
     with pytest.raises(StateError, match=says) as caught, life():
         pass
-    assert "`workshop down --forget`" in str(caught.value)
+    assert "`local-sagemaker stop --forget`" in str(caught.value)
     assert path.read_bytes() == damaged

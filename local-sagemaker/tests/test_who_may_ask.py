@@ -66,7 +66,7 @@ def test_a_wrong_key_gets_awss_error(endpoint, service):
         with pytest.raises(ClientError) as caught:
             getattr(client(endpoint, service, **key), call)()
         assert caught.value.response["Error"]["Code"] == code
-        assert "workshop env" in str(caught.value)
+        assert "local-sagemaker env" in str(caught.value)
 
 
 def test_an_unsigned_call_is_denied_and_stores_nothing(endpoint):

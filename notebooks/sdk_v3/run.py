@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from local_sagemaker.daemon import DaemonError
+from local_sagemaker import EmulatorError
 from workshop.course import pages as page
 from workshop.course import run as runner
 from workshop.course.execute import NotebookFailed, execute
@@ -36,7 +36,7 @@ def main() -> int:
                 return run() or record()
             finally:
                 local_server.point_back()
-    except DaemonError as error:
+    except EmulatorError as error:
         print(error, file=sys.stderr)
         return 1
     except KeyboardInterrupt:

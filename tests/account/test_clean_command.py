@@ -44,7 +44,7 @@ def test_a_dry_run_shows_and_deletes_nothing(furnished, invoke):
         "1 unfinished uploads",
         "Nothing was deleted: --dry-run.",
         "On this machine: nothing.",
-        "workshop down --forget",
+        "local-sagemaker stop --forget",
     ):
         assert text in result.output, text
 

@@ -91,6 +91,6 @@ def check(row: Row, run: Callable, tmp_path: Path) -> None:
 def variables(here: Path) -> dict[str, str]:
     """A shell's variables, whose home and endpoint are the row's own."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(NOT_OURS)}
-    kept |= {"HOME": str(here), "WORKSHOP_STATE_DIR": str(here / "state"), "COLUMNS": "400"}
+    kept |= {"HOME": str(here), "LOCAL_SAGEMAKER_STATE_DIR": str(here / "state"), "COLUMNS": "400"}
     kept |= {"TMPDIR": str(here.parent.parent), "PYTHONDONTWRITEBYTECODE": "1"}
     return kept | {"PYTHONPATH": str(REPOSITORY), "AWS_EC2_METADATA_DISABLED": "true"}

@@ -18,37 +18,7 @@ def an_empty_folder(here: Path) -> None:
     (here / "empty").mkdir()
 
 
-def a_broken_setting(here: Path) -> None:
-    (here / "state").mkdir()
-    (here / "state" / "links").write_text("as fast as you can\n")
-
-
-def a_damaged_setting(here: Path) -> None:
-    (here / "state").mkdir()
-    (here / "state" / "links").write_bytes(b"\xff\xfe200mbit")
-
-
 ROWS = [
-    Row("an address of others", "up --host 192.0.2.7", ("192.0.2.7", "127.0.0.1")),
-    Row("every address, told once", "up --host 0.0.0.0", ("--i-know-this-is-not-safe",)),
-    Row("a grace without end", "up --grace inf", ("--grace inf", "such as 20")),
-    Row("no rate", "links --between fast", ("fast", "200mbit")),
-    Row("a delay alone", "links --latency 1ms", ("--latency goes with --between",)),
-    Row("two settings", "links --wide --by-type", ("Give one of --between, --by-type",)),
-    Row(
-        "a setting that somebody broke",
-        "links",
-        ("as fast as you can", "workshop links --wide"),
-        code=1,
-        make=a_broken_setting,
-    ),
-    Row(
-        "a setting that is no text",
-        "links",
-        ("`workshop links --wide` resets it",),
-        code=1,
-        make=a_damaged_setting,
-    ),
     *(
         Row(f"a folder that cannot be: {command}", f"{command} --out /proc/x", ("/proc/x",), code=1)
         for command in ("run 00", "class hand-in Ada")

@@ -97,7 +97,7 @@ def start_lab(folder: Path, root: Path) -> Lab:
     """Start `workshop lab` on `root`, with settings and an endpoint of its own in `folder`."""
     port, said = free_port(), folder / "lab.log"
     own = {
-        "WORKSHOP_STATE_DIR": folder / "state",
+        "LOCAL_SAGEMAKER_STATE_DIR": folder / "state",
         "JUPYTER_CONFIG_DIR": folder / "config",
         "JUPYTER_DATA_DIR": folder / "data",
         "JUPYTER_RUNTIME_DIR": folder.parent / "run",  # short: a socket's path has 107 bytes

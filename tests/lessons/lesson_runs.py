@@ -128,7 +128,7 @@ def recorded(calls: Path) -> Iterator[None]:
 
 
 def run(lesson: Path, copy: Path, **parameters) -> None:
-    """Execute a lesson. WORKSHOP_STATE_DIR says whose endpoint it uses. Raises NotebookFailed."""
+    """Execute a lesson with the endpoint of LOCAL_SAGEMAKER_STATE_DIR. Raises NotebookFailed."""
     parameters = {"target": "local", "seat": SEAT} | parameters
     execute(lesson, copy, parameters, cell_seconds=CELL_SECONDS)
 
@@ -141,7 +141,7 @@ def read(path: Path, state: Path) -> LessonRun:
 def endpoint(state: Path, options: list[str] | None = None) -> Iterator[None]:
     """An endpoint that this process, and those that it starts, use as theirs; ended at the end."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("WORKSHOP_STATE_DIR", str(state))
+        patch.setenv("LOCAL_SAGEMAKER_STATE_DIR", str(state))
         try:
             daemon.start(state, 0, options)
             yield

@@ -11,7 +11,7 @@ def own_state(tmp_path_factory):
     """A state directory of its own; whatever endpoint is up there at the end is ended."""
     with pytest.MonkeyPatch.context() as patch:
         state = tmp_path_factory.mktemp("state")
-        patch.setenv("WORKSHOP_STATE_DIR", str(state))
+        patch.setenv("LOCAL_SAGEMAKER_STATE_DIR", str(state))
         yield state
         daemon.stop(state)
 

@@ -34,17 +34,19 @@ def test_doctor_checks_this_machine():
 
 
 @pytest.mark.parametrize(
-    "command", [["doctor"], ["class", "check-in"], ["links", "--between", "200mbit"]]
+    "command",
+    ["workshop doctor", "workshop class check-in", "local-sagemaker links --between 200mbit"],
 )
 def test_files_of_the_current_folder_are_not_executed(command, tmp_path):
     """`python -c` and `python -m` would import them in place of the standard library's."""
     for name in ("json", "subprocess", "multiprocessing", "ctypes", "numpy", "socket"):
         trap = f"open({str(tmp_path / 'executed')!r}, 'a').write(__name__)\nraise ImportError"
         (tmp_path / f"{name}.py").write_text(trap)
-    program = str(Path(sys.executable).parent / "workshop")
-    env = os.environ | {"WORKSHOP_STATE_DIR": str(tmp_path / "state")}
+    program, *arguments = command.split()
+    program = str(Path(sys.executable).with_name(program))
+    env = os.environ | {"LOCAL_SAGEMAKER_STATE_DIR": str(tmp_path / "state")}
     done = subprocess.run(
-        [program, *command], capture_output=True, text=True, timeout=240, cwd=tmp_path, env=env
+        [program, *arguments], capture_output=True, text=True, timeout=240, cwd=tmp_path, env=env
     )
     assert not (tmp_path / "executed").exists(), (tmp_path / "executed").read_text()
     assert done.returncode == 0, done.stdout + done.stderr
@@ -87,7 +89,7 @@ def test_a_used_port_is_ours_or_not(monkeypatch, tmp_path):
     ours = daemon.start(tmp_path / "state", 0)
     try:
         for state, level in (("state", OK), ("another", WARN)):
-            monkeypatch.setenv("WORKSHOP_STATE_DIR", str(tmp_path / state))
+            monkeypatch.setenv("LOCAL_SAGEMAKER_STATE_DIR", str(tmp_path / state))
             assert checks.endpoint_port(ours.port).level == level
     finally:
         daemon.stop(tmp_path / "state")

@@ -1,114 +1,23 @@
-"""`workshop links` and workshop.jobs.bandwidth: what a learner sets, and what it then says."""
+"""workshop.jobs.bandwidth: what is known of links, and why they cannot be limited."""
 
 from __future__ import annotations
 
 from types import SimpleNamespace
 
 import pytest
-from click.testing import CliRunner
 
-from local_sagemaker import daemon
 from local_sagemaker.cluster import linux, probe
-from local_sagemaker.jobs.network import table
-from workshop.cli.bandwidth import links as command
 from workshop.jobs import bandwidth
-
-
-@pytest.fixture
-def state(tmp_path, monkeypatch):
-    """A state directory of this test's own, on a machine that can do everything."""
-    monkeypatch.setenv("WORKSHOP_STATE_DIR", str(tmp_path / "state"))
-    monkeypatch.setattr(probe, "isolation", lambda: ("namespaces", "this machine allows them"))
-    monkeypatch.setattr(probe, "why_no_shaping", lambda latency=False: None)
-    return tmp_path / "state"
-
-
-def run(*arguments: str, code: int = 0) -> str:
-    result = CliRunner().invoke(command, list(arguments))
-    assert result.exit_code == code, result.output
-    return result.output
-
-
-def test_first_links_are_wide_and_the_types_are_shown(state):
-    said = run()
-    assert "links     wide: as fast as this machine is" in said
-    assert "endpoint  down" in said
-    rows = {line.split()[0]: line.split() for line in said.splitlines() if line.startswith("ml.")}
-    assert set(rows) == set(table())
-    assert rows["ml.c5.xlarge"] == ["ml.c5.xlarge", "1.25", "10", "1.25", "Mbit/s"]
-    assert rows["ml.p4d.24xlarge"] == ["ml.p4d.24xlarge", "400", "yes", "400", "Mbit/s"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "kept", "said"),
-    [
-        (["--between", "200mbit"], "200mbit", "200 Mbit/s between instances"),
-        (["--between", "200mbit", "--latency", "1ms"], "200mbit 1ms", "200 Mbit/s and 1 ms"),
-        (["--by-type"], "by-type", "divided by 1000"),
-        (["--wide"], "wide", "wide: as fast as"),
-    ],
-)
-def test_what_is_set_is_kept_and_shown(state, arguments, kept, said):
-    assert said in run(*arguments)
-    assert (state / "links").read_text() == f"{kept}\n"
-    assert said in run()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "why"),
-    [
-        (["--between", "20"], "'20' is not a rate: expected a number and kbit, mbit or gbit"),
-        (["--between", ""], "expected a rate such as 200mbit"),
-        (["--between", "20mbit", "--latency", "x"], "'x' is not a latency"),
-        (["--latency", "1ms"], "--latency goes with --between"),
-        (["--between", "20mbit", "--wide"], "Give one of --between, --by-type and --wide"),
-        (["--by-type", "--latency", "1ms"], "--latency goes with --between"),
-        (["--between", "wide", "--latency", "1ms"], "goes with a rate such as 200mbit"),
-        (["--faster"], "No such option"),
-    ],
-)
-def test_wrong_use_changes_nothing(state, arguments, why):
-    run("--between", "7mbit")
-    assert why in run(*arguments, code=2)
-    assert (state / "links").read_text() == "7mbit\n"
-
-
-def test_a_kernel_without_netem_is_told_at_the_door(state, monkeypatch):
-    monkeypatch.setattr(probe, "why_no_shaping", lambda latency=False: "no" if latency else None)
-    said = run("--between", "200mbit", "--latency", "1ms")
-    assert "but       there will be no latency: this kernel refuses netem (no)" in said
-    assert "but" not in run("--between", "200mbit")
 
 
 def test_a_machine_without_tc_is_told_in_one_sentence(tmp_path, monkeypatch):
     """What the lessons print before they show recorded results."""
-    monkeypatch.setenv("WORKSHOP_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setenv("LOCAL_SAGEMAKER_STATE_DIR", str(tmp_path / "state"))
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(linux, "SYSTEM_FOLDERS", ())
     monkeypatch.setattr(probe.sys, "platform", "linux")
     said = bandwidth.why_unshaped(SimpleNamespace(target="local"))
     assert said == "Links stay wide: the command `tc` is missing: install the package iproute2."
-
-
-def test_plain_processes_stay_wide(state, monkeypatch):
-    monkeypatch.setattr(probe, "isolation", lambda: ("processes", "no user namespaces"))
-    said = run("--between", "200mbit")
-    assert "links stay wide: instances are plain processes here (no user namespaces)" in said
-    assert "but" not in run("--wide")
-    up = daemon.Running(1, 4600, "127.0.0.1", "processes", "asked for", 0.0)
-    monkeypatch.setattr(daemon, "running", lambda state: up)  # it knows its own reason
-    said = run("--between", "200mbit")
-    assert "endpoint  up: jobs that start from now on get them" in said
-    assert "plain processes here (asked for)" in said
-
-
-def test_a_setting_that_somebody_broke_is_an_error_with_a_way_out(state):
-    state.mkdir()
-    (state / "links").write_text("quick\n")
-    assert "`workshop links --wide` resets it" in run(code=1)
-    run("--wide")
-    daemon.forget(state)
-    assert not (state / "links").exists(), "`workshop down --forget` forgets it"
 
 
 def test_network_performance():

@@ -88,7 +88,7 @@ def test_the_preview_is_what_is_sent(session):
 
 
 def test_nothing_is_needed_and_nothing_starts(tmp_path, monkeypatch):
-    monkeypatch.setenv("WORKSHOP_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setenv("LOCAL_SAGEMAKER_STATE_DIR", str(tmp_path / "state"))
     monkeypatch.setenv("AWS_PROFILE", "no-such-profile")
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://192.0.2.1")
     asked = []

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import boto3
 
-from local_sagemaker import daemon
+import local_sagemaker
 from workshop.jobs.logs import LogReader
 
 BUCKET = "bench"
@@ -103,11 +103,11 @@ def endpoint() -> Iterator[tuple[JobsEndpoint, Path]]:
     """An endpoint of its own, and a folder; both are gone afterwards."""
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         state = Path(folder) / "state"
-        running = daemon.start(state, 0)
+        running = local_sagemaker.start(state, 0)
         try:
-            yield JobsEndpoint(daemon.environment(state, running.port)), Path(folder)
+            yield JobsEndpoint(local_sagemaker.environment(state, running.port)), Path(folder)
         finally:
-            daemon.stop(state)
+            local_sagemaker.stop(state)
 
 
 def sources(folder: Path) -> dict[str, bytes]:

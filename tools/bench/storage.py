@@ -16,7 +16,7 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
-from local_sagemaker import daemon
+import local_sagemaker
 from tools.bench import jobs
 
 GIGABYTE = 1024**3
@@ -38,7 +38,7 @@ for second in range(60):
 def run(runs: int) -> None:
     """Measure and print. runs: not used; each row is one long run."""
     with jobs.endpoint() as (endpoint, folder):
-        process = psutil.Process(daemon.running(folder / "state").pid)
+        process = psutil.Process(local_sagemaker.running(folder / "state").pid)
         table = Table("what", "measured", "bound")
         _many(endpoint, table)
         _large(endpoint, process, folder, table)

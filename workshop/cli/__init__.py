@@ -1,7 +1,7 @@
 """The command `workshop`: parses, calls one room of the library, prints.
 
 A subcommand's module is imported only when it is used, so that `workshop --help` and
-`workshop env` answer at once.
+`workshop jobs` answer at once.
 """
 
 from __future__ import annotations
@@ -13,16 +13,10 @@ import click
 
 # subcommand -> "module:attribute" of its click command
 COMMANDS = {
-    "up": "workshop.cli.local_server:up",
-    "down": "workshop.cli.local_server:down",
-    "status": "workshop.cli.local_server:status",
-    "env": "workshop.cli.local_server:env",
     "jobs": "workshop.cli.jobs:jobs",
-    "links": "workshop.cli.bandwidth:links",
     "break": "workshop.cli.breaking:break_",
     "logs": "workshop.cli.jobs:logs",
     "stop": "workshop.cli.jobs:stop",
-    "interrupt": "workshop.cli.jobs:interrupt",
     "doctor": "workshop.cli.doctor:doctor",
     "prices": "workshop.cli.prices:prices",
     "preflight": "workshop.cli.preflight:preflight",

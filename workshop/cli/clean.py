@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.filesize import decimal
 from rich.table import Table
 
-from local_sagemaker import daemon
+import local_sagemaker
 from workshop.cli.shared import INTERRUPTED, WrongUse, opened, seat_option, target_option
 
 MOST_ROWS = 6  # of one kind; more become one row
@@ -134,8 +134,8 @@ def _shown(counted) -> tuple[str, str, str]:
 
 
 def _tell_of_state() -> None:
-    state = daemon.state_directory()
+    state = local_sagemaker.state_directory()
     click.echo(
         f"The local endpoint keeps the rest of its state (other seats', too) in {state}. "
-        "`workshop down --forget` ends it and removes all of that."
+        "`local-sagemaker stop --forget` ends it and removes all of that."
     )

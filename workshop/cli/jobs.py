@@ -1,4 +1,4 @@
-"""workshop jobs, logs, stop, interrupt: training jobs on the local endpoint."""
+"""workshop jobs, logs, stop: training jobs on the local endpoint."""
 
 from __future__ import annotations
 
@@ -9,10 +9,7 @@ from collections.abc import Iterator
 import click
 from botocore.exceptions import BotoCoreError, ClientError
 
-from local_sagemaker import daemon
-from local_sagemaker.jobs import spot
-from workshop.cli.shared import WrongUse
-from workshop.jobs import local_server
+import local_sagemaker
 from workshop.jobs.follow import FINAL
 from workshop.jobs.logs import LogReader
 
@@ -22,8 +19,8 @@ POLL_SECONDS = 0.5
 def client(service: str):
     """A boto3 client for the running endpoint. Raises ClickException if it is down."""
     try:
-        return local_server.client(service)
-    except daemon.DaemonError as error:
+        return local_sagemaker.client(service)
+    except local_sagemaker.EmulatorError as error:
         raise click.ClickException(str(error)) from error
 
 
@@ -96,38 +93,3 @@ def stop(job) -> None:
     while (status := describe(job)["TrainingJobStatus"]) not in FINAL:
         time.sleep(POLL_SECONDS)
     click.echo(f"{job}: {status}")
-
-
-@click.command()
-@click.argument("job")
-def interrupt(job) -> None:
-    """Interrupt JOB as AWS interrupts spot instances: SIGTERM, a grace period, SIGKILL.
-
-    The job starts again on other instances, with the checkpoints that are in S3. A job that
-    is not training yet is interrupted once it does. AWS has no such command: there it happens
-    when AWS needs the instances.
-    """
-    description = describe(job)
-    if description["TrainingJobStatus"] in FINAL:
-        raise WrongUse(f"{job} has ended already: {description['TrainingJobStatus']}.")
-    if not description["EnableManagedSpotTraining"]:
-        raise WrongUse(
-            f"{job} has no spot instances, and others are not taken away. Start it with "
-            "use_spot_instances=True and max_wait=..., or end it with `workshop stop`."
-        )
-    before = _interruptions(description)
-    try:
-        spot.ask(daemon.state_directory(), job)
-    except OSError as error:
-        raise click.ClickException(f"Job {job} cannot be told: {error.strerror}.") from error
-    while _interruptions(description) == before:
-        if description["TrainingJobStatus"] in FINAL:
-            raise click.ClickException(f"{job} ended first: {description['TrainingJobStatus']}.")
-        time.sleep(POLL_SECONDS)
-        description = describe(job)
-    click.echo(f"{job}: Interrupted; it starts again.")
-
-
-def _interruptions(description: dict) -> int:
-    transitions = description["SecondaryStatusTransitions"]
-    return sum(transition["Status"] == "Interrupted" for transition in transitions)

@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 from jupyter_core.paths import jupyter_runtime_dir
 
-from local_sagemaker.daemon import DaemonError
+from local_sagemaker import EmulatorError
 from workshop.jobs import local_server
 from workshop.paths import NOTEBOOKS, ROOT
 
@@ -48,7 +48,7 @@ def lab(arguments) -> None:
     try:
         with local_server.up_for_now(click.echo):
             code = _run_jupyter(command(arguments))
-    except DaemonError as error:
+    except EmulatorError as error:
         raise click.ClickException(str(error)) from error
     raise SystemExit(code)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 import yaml
 
-from local_sagemaker.daemon import DaemonError
+from local_sagemaker import EmulatorError
 from workshop.cli.shared import INTERRUPTED, target_option
 from workshop.course.lessons import NoSuchLesson, chosen
 from workshop.paths import BUILD, NOTEBOOKS
@@ -43,7 +43,7 @@ def run(numbers, target, out, given, notebooks) -> None:
     try:
         lessons = chosen(numbers, notebooks.resolve())
         good = run_notebooks(lessons, out.resolve(), target, parameters)
-    except (NoSuchLesson, UnknownParameter, DaemonError, SessionError) as error:
+    except (NoSuchLesson, UnknownParameter, EmulatorError, SessionError) as error:
         raise click.ClickException(str(error)) from error
     except KeyboardInterrupt:
         click.echo("Interrupted. Kernels and jobs of this run are ended.", err=True)

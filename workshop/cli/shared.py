@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 import click
 
-from local_sagemaker import daemon
+import local_sagemaker
 
 INTERRUPTED = 130  # the exit status after Ctrl-C
 
@@ -38,7 +38,7 @@ def opened(target: str, seat: str) -> Iterator:
     try:
         with up:
             yield session(target, seat)
-    except (SessionError, daemon.DaemonError) as error:
+    except (SessionError, local_sagemaker.EmulatorError) as error:
         raise WrongUse(str(error)) from error
 
 

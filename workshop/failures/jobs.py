@@ -18,7 +18,6 @@ from pathlib import Path
 import boto3
 from botocore.exceptions import ClientError
 
-from local_sagemaker.cluster.spec import PROCESSES
 from workshop.failures.reproduction import CheckResult, Failure, first_line
 from workshop.jobs import vpc
 from workshop.jobs.follow import JobResult, watch
@@ -44,7 +43,7 @@ def on_local_endpoint(
 
     def run(fixed: bool) -> CheckResult:
         with up_for_now(say=lambda _: None) as endpoint:
-            if needs_namespaces and endpoint.isolation == PROCESSES:
+            if needs_namespaces and endpoint.isolation == "processes":
                 why = f"instances are plain processes on this machine, because {endpoint.why}."
                 return CheckResult(False, impossible=why)
             elsewhere = os.environ.get("AWS_ENDPOINT_URL") != endpoint.url

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 
-from local_sagemaker import daemon
-from local_sagemaker.jobs import spot
+import local_sagemaker
 from workshop.jobs.logs import LogReader
 
 POLL_SECONDS = 0.1
@@ -28,7 +27,7 @@ def interrupt_at_step(job: str, step: int, session) -> None:
     while True:
         events = [line.event for line in log.new_lines() if line.event]
         if any(event.get("step", 0) >= step for event in events):
-            spot.ask(daemon.state_directory(), job)
+            local_sagemaker.interrupt(local_sagemaker.state_directory(), job)
             return
         status = sagemaker.describe_training_job(TrainingJobName=job)["TrainingJobStatus"]
         if status != "InProgress":

@@ -20,7 +20,7 @@ import boto3
 import botocore.session
 from botocore.awsrequest import AWSResponse
 
-from local_sagemaker.daemon import REGION
+from local_sagemaker import REGION
 from workshop.jobs.lesson_jobs import LessonJob
 from workshop.jobs.session import Session, check_names, quiet
 

@@ -15,7 +15,7 @@ import boto3
 from botocore import exceptions
 from botocore.config import Config
 
-from local_sagemaker import daemon
+import local_sagemaker
 from workshop.jobs import local_server
 from workshop.jobs.seat import STACKS, MissingStack, create_or_update, outputs, tags
 from workshop.output import in_notebook
@@ -184,7 +184,9 @@ class Session:
     @property
     def endpoint_pid(self) -> int | None:
         """Process id of the local endpoint; None on AWS, and where it is down."""
-        found = self.target == "local" and daemon.running(daemon.state_directory())
+        found = self.target == "local" and local_sagemaker.running(
+            local_sagemaker.state_directory()
+        )
         return found.pid if found else None
 
     @property
@@ -214,7 +216,7 @@ def _usual_tracebacks() -> None:
 def _local() -> boto3.Session:
     try:
         found, _ = local_server.ensure_up()
-    except daemon.DaemonError as error:
+    except local_sagemaker.EmulatorError as error:
         raise SessionError(f"The local endpoint cannot be started. {error}") from error
     local_server.point_here(found)
     return boto3.Session(region_name=os.environ["AWS_DEFAULT_REGION"])

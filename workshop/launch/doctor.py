@@ -13,10 +13,7 @@ from pathlib import Path
 
 import psutil
 
-from local_sagemaker import daemon
-from local_sagemaker.cluster.linux import system_command
-from local_sagemaker.cluster.probe import isolation, why_no_shaping
-from local_sagemaker.cluster.spec import NAMESPACES
+import local_sagemaker
 from workshop.launch import installed
 from workshop.launch.installed import CheckResult, fail, ok, warn
 
@@ -82,7 +79,7 @@ def mpirun() -> CheckResult:
 
 
 def iproute2() -> CheckResult:
-    missing = [name for name in ("ip", "tc") if system_command(name) is None]
+    missing = [name for name in ("ip", "tc") if local_sagemaker.system_command(name) is None]
     if not missing:
         return ok("ip and tc")
     do = "sudo apt-get install iproute2 (or your system's package of that name)"
@@ -91,8 +88,8 @@ def iproute2() -> CheckResult:
 
 def namespaces() -> CheckResult:
     """Start a trial pair of instances, as a job would."""
-    kind, reason = isolation()
-    if kind == NAMESPACES:
+    kind, reason = local_sagemaker.isolation()
+    if kind == "namespaces":
         return ok("two trial instances started")
     return warn(f"{WITHOUT}: {reason}", how_to_allow_namespaces())
 
@@ -114,18 +111,18 @@ def how_to_allow_namespaces() -> str:
 
 def tbf() -> CheckResult:
     """Limit a link's bandwidth, as a job would."""
-    return _shaping("tbf", why_no_shaping(), "bandwidth")
+    return _shaping("tbf", local_sagemaker.shaping_unavailable_reason(), "bandwidth")
 
 
 def netem() -> CheckResult:
     """Delay a link's packets, as a job would."""
-    return _shaping("netem", why_no_shaping(latency=True), "latency")
+    return _shaping("netem", local_sagemaker.shaping_unavailable_reason(latency=True), "latency")
 
 
 def _shaping(module: str, why: str | None, what: str) -> CheckResult:
     if why is None:
         return ok(f"links can be given a {what}")
-    if system_command("tc") is None:
+    if local_sagemaker.system_command("tc") is None:
         return warn("no tc here", "see iproute2 above")
     do = f"sudo modprobe sch_{module}, or do without: {why.removeprefix('Error: ')}"
     return warn(f"links can't be given a {what}: no {module}", do)
@@ -201,15 +198,17 @@ def aws_cli() -> CheckResult:
 
 def endpoint_port(port: int) -> CheckResult:
     """Free, or the local endpoint of this state directory is there."""
-    if daemon.is_free(port):
+    if local_sagemaker.is_free(port):
         return ok("free for the local endpoint")
-    found = daemon.running(daemon.state_directory())
+    found = local_sagemaker.running(local_sagemaker.state_directory())
     if found and found.port == port:
         return ok("the local endpoint is up")
-    return warn("another program uses it", "workshop up --port N with another N, or stop it")
+    return warn(
+        "another program uses it", "local-sagemaker start --port N with another N, or stop it"
+    )
 
 
 def lab_port() -> CheckResult:
-    if daemon.is_free(8888):
+    if local_sagemaker.is_free(8888):
         return ok("free for JupyterLab")
     return ok("in use; JupyterLab will take the next free one")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from local_sagemaker import daemon
+import local_sagemaker
 from workshop.launch.horovod import horovod_status
 from workshop.launch.processes import INTERFACE, free_port
 
@@ -55,7 +55,7 @@ def horovod_script(script: str, session=None) -> ScriptChoice:
     if session is None:
         own = {"MASTER_PORT": str(free_port()), "GLOO_SOCKET_IFNAME": INTERFACE}
         return ScriptChoice(instead, "torch", explanation, environment=own)
-    found = daemon.running(daemon.state_directory())
+    found = local_sagemaker.running(local_sagemaker.state_directory())
     # PyTorch's ranks meet at an address; plain processes meet on loopback, its default.
     own_hosts = found is not None and found.isolation == "namespaces"
     options = "-x MASTER_ADDR=algo-1" if own_hosts else ""

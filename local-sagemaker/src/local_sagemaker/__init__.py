@@ -1,13 +1,17 @@
 """Amazon SageMaker on this machine.
 
-One process, bound to loopback, answers every AWS call that the workshop makes.
+One process, bound to loopback, answers every AWS call that a training script and its client make.
 Training jobs and endpoints are real processes, S3's objects are files; IAM,
 CloudFormation and the other services are moto's. Clients are the unmodified sagemaker
 SDK, boto3 or AWS CLI, pointed here by `AWS_ENDPOINT_URL`.
 
-This package knows nothing of the lessons and could be a project of its own. No folder imports one
-that stands above it here:
+    import local_sagemaker
+    local_sagemaker.start(local_sagemaker.state_directory(), port=0)
+    local_sagemaker.client("sagemaker").list_training_jobs()
 
+What other packages use is in PUBLIC. The folders; none imports one that stands above it here:
+
+    cli/            the command `local-sagemaker`
     server/         the HTTP server: who answers a request, and what a wrong one gets
     api/            SageMaker's calls that are answered here
     serving/        endpoints and batch transforms: workers that load a model and answer
@@ -19,3 +23,37 @@ that stands above it here:
     disk/           files that are whole or not there, archives
     image/          what replaces the container image: it runs ON an instance
 """
+
+from importlib import import_module
+from typing import Any
+
+# name -> "module:attribute". Looked up when used: programs on an instance, which have the standard
+# library alone, import modules of this package, too.
+PUBLIC = {
+    "start": "daemon:start",
+    "stop": "daemon:stop",
+    "forget": "daemon:forget",
+    "running": "daemon:running",
+    "Running": "daemon:Running",
+    "EmulatorError": "daemon:DaemonError",
+    "state_directory": "daemon:state_directory",
+    "environment": "daemon:environment",
+    "conflicting_variables": "daemon:in_the_way",
+    "client": "daemon:client",
+    "is_free": "daemon:is_free",
+    "DEFAULT_PORT": "daemon:DEFAULT_PORT",
+    "REGION": "daemon:REGION",
+    "interrupt": "jobs.spot:ask",
+    "parse_links": "cluster.links:parse",
+    "network_performance": "jobs.network:performance",
+    "isolation": "cluster.probe:isolation",
+    "shaping_unavailable_reason": "cluster.probe:why_no_shaping",
+    "system_command": "cluster.linux:system_command",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in PUBLIC:
+        raise AttributeError(f"module 'local_sagemaker' has no attribute {name!r}")
+    module, attribute = PUBLIC[name].split(":")
+    return getattr(import_module(f"local_sagemaker.{module}"), attribute)

@@ -35,13 +35,13 @@ def make_private(state: Path) -> None:
     if found.st_uid != os.geteuid():
         raise NotPrivate(
             f"The state directory {state} belongs to another user (uid {found.st_uid}): choose "
-            "one of your own with the variable WORKSHOP_STATE_DIR."
+            "one of your own with the variable LOCAL_SAGEMAKER_STATE_DIR."
         )
     if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise NotPrivate(
             f"Other users may write to the state directory {state}: see that nothing in it is "
             f"theirs and run `chmod 700 {state}`, or choose another with the variable "
-            "WORKSHOP_STATE_DIR."
+            "LOCAL_SAGEMAKER_STATE_DIR."
         )
     if stat.S_IMODE(found.st_mode) != 0o700:
         state.chmod(0o700)

@@ -65,11 +65,11 @@ class Running:
 
 
 def state_directory() -> Path:
-    """WORKSHOP_STATE_DIR, or a directory of the user's for programs' state."""
-    if chosen := os.environ.get("WORKSHOP_STATE_DIR"):
+    """LOCAL_SAGEMAKER_STATE_DIR, or a directory of the user's for programs' state."""
+    if chosen := os.environ.get("LOCAL_SAGEMAKER_STATE_DIR"):
         return Path(chosen).expanduser().absolute()
     base = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
-    return Path(base).expanduser().absolute() / "sagemaker-workshop"
+    return Path(base).expanduser().absolute() / "local-sagemaker"
 
 
 def running(state: Path) -> Running | None:
@@ -145,7 +145,7 @@ def start(state: Path, port: int, options: list[str] | None = None) -> Running:
     except OSError as error:
         raise DaemonError(
             f"The state directory {state} cannot be used: {error.strerror}. Choose another with "
-            "the variable WORKSHOP_STATE_DIR."
+            "the variable LOCAL_SAGEMAKER_STATE_DIR."
         ) from error
     where = log.tell()
     command = [sys.executable, "-m", "local_sagemaker", "--state", str(state)]
@@ -240,6 +240,34 @@ def environment(state: Path, port: int) -> dict[str, str]:
             direct = ",".join(filter(None, [direct, "127.0.0.1"]))
         variables |= {"NO_PROXY": direct, "no_proxy": direct}
     return variables
+
+
+def environment_of_running() -> dict[str, str]:
+    """The variables by which a shell's programs find the endpoint that is up.
+
+    Raises DaemonError if none is up.
+    """
+    state = state_directory()
+    found = running(state)
+    if not found:
+        raise DaemonError("The endpoint is down. Start it with: local-sagemaker start")
+    return environment(state, found.port)
+
+
+def client(service: str):
+    """A boto3 client for the endpoint that is up, whatever the shell's AWS variables say.
+
+    Raises DaemonError if none is up.
+    """
+    import boto3  # slow, and `local-sagemaker env` need not wait for it
+    from botocore.config import Config
+
+    env = environment_of_running()
+    for name in in_the_way(os.environ):
+        del os.environ[name]
+    keys = env["AWS_ACCESS_KEY_ID"], env["AWS_SECRET_ACCESS_KEY"]
+    session = boto3.Session(*keys, region_name=env["AWS_DEFAULT_REGION"])
+    return session.client(service, endpoint_url=env["AWS_ENDPOINT_URL"], config=Config(proxies={}))
 
 
 DEFAULT_BUCKET = f"sagemaker-{REGION}-local"

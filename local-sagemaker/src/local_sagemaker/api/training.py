@@ -134,7 +134,7 @@ def _check_own_command(isolation: str) -> None:
         raise validation(
             "AlgorithmSpecification has a ContainerEntrypoint. Such a command finds its files "
             "under /opt/ml, which instances have of their own only where Linux namespaces can "
-            "be made; `make doctor` says why they cannot be here."
+            "be made; `local-sagemaker status` says why they cannot be here."
         )
 
 

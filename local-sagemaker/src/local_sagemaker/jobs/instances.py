@@ -200,6 +200,6 @@ def _notes(record: JobRecord, isolation: str) -> list[str]:
     if isolation != NAMESPACES:
         notes.append(
             "instances are plain processes here: variables and directories are SageMaker's, but "
-            "host names, own addresses and link speeds are not. `make doctor` says why."
+            "host names, own addresses and link speeds are not. `local-sagemaker status` says why."
         )
     return notes

@@ -18,6 +18,21 @@ VARIABLE = "LOCAL_SAGEMAKER_LINKS"
 FILE = "links"
 
 
+def words(between: str, latency: str | None = None) -> str:
+    """The setting of such links as one string. Raises ValueError, with what was expected.
+
+    between: "200mbit" (kbit, mbit or gbit), "wide", or "by-type" (what the job's instance type
+    has on AWS, scaled down). latency: one way, such as "1ms", where the kernel can delay.
+    """
+    if latency is None:
+        parse(between)
+        return between
+    if between in (WIDE, BY_TYPE):
+        raise ValueError(f"A latency goes with a rate such as 200mbit, not with '{between}'.")
+    parse(f"{between} {latency}")
+    return f"{between} {latency}"
+
+
 def setting(state: Path) -> str:
     """The words of the endpoint's own setting; WIDE where none was made."""
     try:
@@ -43,7 +58,10 @@ def of_job(request: dict, state: Path) -> Links | None:
     if asked is not None:
         where, why = f"Environment's {VARIABLE}", "asked for by the job"
     else:
-        where, why = "The endpoint's own setting (`workshop links`)", "set with `workshop links`"
+        where, why = (
+            "The endpoint's own setting (`local-sagemaker links`)",
+            "set with `local-sagemaker links`",
+        )
     try:
         found = parse(setting(state) if asked is None else asked)
         resources = request["ResourceConfig"]

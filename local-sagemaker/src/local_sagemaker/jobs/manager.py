@@ -100,7 +100,7 @@ class JobManager:
                 "The account-level service limit 'Number of instances across all training jobs' "
                 f"is {self.most_instances} Instances, with current utilization of {used} "
                 f"Instances and a request delta of {count} Instances. Wait for a job, stop one, or "
-                "start the endpoint with a higher limit: workshop up --max-instances N",
+                "start the endpoint with a higher limit: local-sagemaker start --max-instances N",
             )
 
     def find(self, name: str, region: str) -> JobRecord:

@@ -1,7 +1,7 @@
 """Spot instances can be taken away from a job. Here that happens only when somebody asks for it:
 
     Environment={"LOCAL_SAGEMAKER_INTERRUPT": "after 20s"}    once, so long after Training began
-    workshop interrupt JOB                                    at once, or when Training begins
+    local-sagemaker interrupt JOB                             at once, or when Training begins
 
 The instances get SIGTERM, their grace period and SIGKILL. Then the job is Interrupted, and starts
 again on new instances, with the checkpoints that are in S3:

@@ -42,7 +42,7 @@ from local_sagemaker.s3.store import ObjectStore, StoreError
 LOG = logging.getLogger(__name__)
 WRITE_TRIES = 20
 VERSION = f"local_sagemaker 3, moto {moto.__version__}"
-AFRESH = "Start afresh with `workshop down --forget`."
+AFRESH = "Start afresh with `local-sagemaker stop --forget`."
 LOCKS = (type(threading.Lock()), type(threading.RLock()))
 PRIVATE_KEYS = get_args(PrivateKeyTypes)
 

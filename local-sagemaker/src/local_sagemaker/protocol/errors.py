@@ -44,6 +44,6 @@ def disk_trouble(error: Exception) -> AwsError | None:
     return AwsError(
         "InsufficientStorage",
         f"The local endpoint cannot write: {why}{where}. What it had before is kept. Free some "
-        "space and try again; `workshop status` names the state directory.",
+        "space and try again; `local-sagemaker status` names the state directory.",
         507,
     )

@@ -78,7 +78,7 @@ NO_FORMS = (
     "The local endpoint takes no forms (presigned POST): give out a presigned PUT instead, by "
     "generate_presigned_url('put_object')."
 )
-REMEDY = "`workshop env` prints the keys of this endpoint."
+REMEDY = "`local-sagemaker env` prints the keys of this endpoint."
 WRONG = (
     "The request signature we calculated does not match the signature you provided. Check your "
     f"AWS Secret Access Key and signing method. {REMEDY}"

@@ -100,14 +100,15 @@ class ObjectStore:
             elif found != FORMAT:
                 raise StoreError(
                     f"{path} has format {found}, and this release reads {FORMAT}. "
-                    "Start afresh with `workshop down --forget`."
+                    "Start afresh with `local-sagemaker stop --forget`."
                 )
             self.blobs.keep_only(self._used())
         except sqlite3.DatabaseError as error:
             if full := no_room(error):
                 raise full from error
             raise StoreError(
-                f"{path} cannot be read ({error}). Start afresh with `workshop down --forget`."
+                f"{path} cannot be read ({error}). Start afresh with "
+                "`local-sagemaker stop --forget`."
             ) from error
 
     def close(self) -> None:

@@ -74,7 +74,7 @@ def _state_errors(state: Path) -> Iterator[None]:
     except OSError as error:
         raise CannotServe(
             f"The state directory cannot be used: {error.filename or state}: {error.strerror}. "
-            "Choose another with the variable WORKSHOP_STATE_DIR."
+            "Choose another with the variable LOCAL_SAGEMAKER_STATE_DIR."
         ) from error
 
 
@@ -137,8 +137,8 @@ def _only_one(state: Path):
                     time.sleep(0.02)
                     continue
                 raise CannotServe(
-                    f"Another endpoint uses {state}. `workshop status` says where it is; "
-                    "`workshop down` ends it."
+                    f"Another endpoint uses {state}. `local-sagemaker status` says where it is; "
+                    "`local-sagemaker stop` ends it."
                 ) from error
         (state / "endpoint.json").unlink(missing_ok=True)  # of one that was killed
         yield
@@ -150,7 +150,7 @@ def _bind(host: str, port: int) -> Server:
     except (OSError, SystemExit, OverflowError) as error:  # werkzeug exits on a port in use
         raise CannotServe(
             f"Port {port} on {host} cannot be used: something else listens there, or it is not "
-            "allowed. Choose another, for example with `workshop up --port 4601`."
+            "allowed. Choose another, for example with `local-sagemaker start --port 4601`."
         ) from error
 
 

@@ -1,17 +1,16 @@
-"""workshop links: the bandwidth between instances, on this machine."""
+"""local-sagemaker links: the bandwidth between instances."""
 
 from __future__ import annotations
 
 import click
 
 from local_sagemaker import daemon
+from local_sagemaker.cli.shared import WrongUse
 from local_sagemaker.cluster import probe
 from local_sagemaker.cluster.links import BY_TYPE, WIDE, parse
 from local_sagemaker.cluster.spec import PROCESSES
 from local_sagemaker.jobs import links as setting
 from local_sagemaker.jobs import network
-from workshop.cli.shared import WrongUse
-from workshop.jobs.bandwidth import words
 
 
 @click.command()
@@ -39,7 +38,7 @@ def links(between, latency, by_type, wide) -> None:
     except OSError as error:
         raise click.ClickException(
             f"The setting in {state} cannot be used: {error.strerror}. Choose another directory "
-            "with the variable WORKSHOP_STATE_DIR."
+            "with the variable LOCAL_SAGEMAKER_STATE_DIR."
         ) from error
     _tell(holds, daemon.running(state))
     if wanted is None:
@@ -56,7 +55,7 @@ def _wanted(between: str | None, latency: str | None, by_type: bool, wide: bool)
         raise WrongUse("--latency goes with --between, such as --between 200mbit --latency 1ms.")
     chosen = between if between is not None else BY_TYPE if by_type else WIDE if wide else None
     try:
-        return None if chosen is None else words(chosen, latency)
+        return None if chosen is None else setting.words(chosen, latency)
     except ValueError as error:
         raise WrongUse(str(error)) from error
 
@@ -66,7 +65,7 @@ def _tell(holds: str, endpoint: daemon.Running | None) -> None:
     try:
         found = parse(holds)
     except ValueError as error:  # somebody edited the file
-        raise click.ClickException(f"{error} `workshop links --wide` resets it.") from error
+        raise click.ClickException(f"{error} `local-sagemaker links --wide` resets it.") from error
     click.echo(f"links     {_said(found)}")
     up = "up: jobs that start from now on get them" if endpoint else "down: jobs get them once up"
     click.echo(f"endpoint  {up}")

@@ -1,4 +1,4 @@
-"""workshop up, down, status, env: the local SageMaker endpoint."""
+"""local-sagemaker start, stop, status, env."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ import time
 import click
 
 from local_sagemaker import daemon
+from local_sagemaker.cli.shared import WrongUse
 from local_sagemaker.cluster.spec import MOST_INSTANCES
 from local_sagemaker.jobs import links
-from workshop.cli.shared import WrongUse
-from workshop.jobs import local_server
 
 OLD_CLIENTS = """\
 An AWS CLI before 2.13 (of version 1: before 1.29) and a boto3 before 1.28 ignore AWS_ENDPOINT_URL
@@ -49,7 +48,7 @@ get_execution_role() of the sagemaker SDK 2 calls AWS itself, too: write the rol
     show_default=True,
     help="Instances of all jobs that run at once.",
 )
-def up(port, host, i_know_this_is_not_safe, isolation, grace, max_instances) -> None:
+def start(port, host, i_know_this_is_not_safe, isolation, grace, max_instances) -> None:
     """Start the local SageMaker endpoint in the background."""
     state = daemon.state_directory()
     try:
@@ -62,7 +61,8 @@ def up(port, host, i_know_this_is_not_safe, isolation, grace, max_instances) -> 
     if found:
         if port not in (None, 0, found.port):
             raise click.ClickException(
-                f"The endpoint is up on port {found.port}. For port {port}: `workshop down` first."
+                f"The endpoint is up on port {found.port}. For port {port}: `local-sagemaker stop` "
+                "first."
             )
         click.echo(f"The endpoint is up: {found.url} (pid {found.pid})")
         return
@@ -84,12 +84,12 @@ def up(port, host, i_know_this_is_not_safe, isolation, grace, max_instances) -> 
             "You are root, and so is every job's script. Use an ordinary account: nothing here "
             "needs root."
         )
-    click.echo('For a shell: eval "$(workshop env)"')
+    click.echo('For a shell: eval "$(local-sagemaker env)"')
 
 
 @click.command()
 @click.option("--forget", is_flag=True, help="Also remove all jobs, buckets and logs.")
-def down(forget) -> None:
+def stop(forget) -> None:
     """Stop the endpoint. Running jobs are killed; everything else is kept."""
     state = daemon.state_directory()
     try:
@@ -108,7 +108,7 @@ def status() -> None:
     state = daemon.state_directory()
     found = daemon.running(state)
     if not found:
-        click.echo(f"The endpoint is down (state: {state}). `workshop up` starts it.")
+        click.echo(f"The endpoint is down (state: {state}). `local-sagemaker start` starts it.")
         raise SystemExit(3)
     minutes = max(0.0, time.time() - found.started) / 60  # the clock may have been set back
     click.echo(f"address    {found.url}")
@@ -121,21 +121,13 @@ def status() -> None:
 
 @click.command()
 def env() -> None:
-    """Print what a shell needs: eval "$(workshop env)"."""
+    """Print what a shell needs: eval "$(local-sagemaker env)"."""
     try:
-        wanted = client_environment()
-    except click.ClickException:
+        wanted = daemon.environment_of_running()
+    except daemon.DaemonError as error:
         click.echo("false")  # eval takes its exit status from this, and not from ours
-        raise
+        raise click.ClickException(str(error)) from error
     lines = [f"# {line}" for line in OLD_CLIENTS.splitlines()]
     lines += [f"unset {name}" for name in daemon.in_the_way(os.environ)]
     lines += [f"export {name}={shlex.quote(value)}" for name, value in wanted.items()]
     click.echo("\n".join(lines), color=True)  # else click takes colours for no part of a path
-
-
-def client_environment() -> dict[str, str]:
-    """The variables for the running endpoint. Raises ClickException if it is down."""
-    try:
-        return local_server.environment()
-    except daemon.DaemonError as error:
-        raise click.ClickException(str(error)) from error
