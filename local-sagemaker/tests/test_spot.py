@@ -109,7 +109,7 @@ def test_a_job_that_is_not_spot_is_not_interrupted(endpoint, monkeypatch):
     api.stop_training_job(TrainingJobName=name)
     assert "Interrupted" not in statuses(endpoint.wait(name).description)
     code, told = interrupted(endpoint, monkeypatch, "no-such-job-as-this")
-    assert (code, "`workshop jobs` lists them" in told) == (1, True)
+    assert (code, "list-training-jobs` lists the jobs" in told) == (1, True)
 
 
 @pytest.mark.namespaces

@@ -50,7 +50,8 @@ def _describe(name: str) -> dict:
     try:
         return daemon.client("sagemaker").describe_training_job(TrainingJobName=name)
     except (daemon.DaemonError, ClientError, BotoCoreError) as error:
-        raise click.ClickException(f"Job {name}: {error}") from error
+        text = f"Job {name}: {error} `aws sagemaker list-training-jobs` lists the jobs."
+        raise click.ClickException(text) from error
 
 
 def _interruptions(description: dict) -> int:
