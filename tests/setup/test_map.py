@@ -72,6 +72,12 @@ def test_every_target_of_make_is_documented():
     assert set(phony.split()) == shown | {"ready"}
 
 
+def test_make_lab_hands_options_on():
+    command = ["make", "-n", "lab", "ARGS=--no-browser --port 8890"]
+    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert said.endswith("workshop lab --no-browser --port 8890\n")
+
+
 def test_the_readmes_map_has_every_folder_at_the_top():
     table = (ROOT / "README.md").read_text().split("| folder | what is in it |\n", 1)[1]
     rows = table.split("\n\n", 1)[0].splitlines()[1:]

@@ -47,6 +47,7 @@ def lab(arguments) -> None:
     _refuse_what_opens_it(arguments)
     try:
         with local_server.up_for_now(click.echo):
+            click.echo("Ctrl-C, and then y, ends JupyterLab and its kernels.")
             code = _run_jupyter(command(arguments))
     except EmulatorError as error:
         raise click.ClickException(str(error)) from error
