@@ -100,6 +100,12 @@ if TARGETS["inside"]:  # elsewhere these would be done to the machine itself
         "mounts": lambda: subprocess.run(
             ["mount", "-t", "tmpfs", "x", "/mnt"], check=True, stderr=-3
         ),
+        "changes its link": lambda: subprocess.run(
+            ["ip", "link", "set", "eth0", "mtu", "1000"],
+            check=True,
+            stderr=-3,
+            env=os.environ | {"PATH": os.environ["PATH"] + ":/usr/sbin:/sbin"},
+        ),
         "writes to /proc/sys": lambda: write("/proc/sys/kernel/hostname"),
         "attaches to its instance's pid 1": attaches_to_pid_1,
         "reads what is for the supervisor": lambda: opens_pipe(0, os.O_RDONLY),
