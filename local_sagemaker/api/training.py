@@ -15,7 +15,7 @@ from local_sagemaker.jobs.spot import DAY
 from local_sagemaker.protocol.errors import AwsError, validation
 from local_sagemaker.protocol.validation import operation
 
-MOST_INSTANCES = 64
+MOST_OF_ONE_JOB = 64  # instances, however high --max-instances is
 RULES = "leave the estimator's rules out, and check the logged metrics in the script"
 NOT_OFFERED = {
     "DebugRuleConfigurations": RULES,
@@ -104,11 +104,11 @@ def _check(request: dict, isolation: str) -> None:
             "ResourceConfig needs InstanceType and InstanceCount. (Instance groups exist on AWS; "
             "the local endpoint has one group of equal instances.)"
         )
-    if not 1 <= resources["InstanceCount"] <= MOST_INSTANCES:
+    if not 1 <= resources["InstanceCount"] <= MOST_OF_ONE_JOB:
         raise AwsError(
             "ResourceLimitExceeded",
             f"InstanceCount is {resources['InstanceCount']}; the local endpoint starts 1 to "
-            f"{MOST_INSTANCES} instances for a job.",
+            f"{MOST_OF_ONE_JOB} instances for a job.",
         )
     algorithm = request.get("AlgorithmSpecification") or {}
     if not algorithm.get("TrainingImage"):
