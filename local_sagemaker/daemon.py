@@ -24,7 +24,7 @@ import psutil
 
 from local_sagemaker import credentials
 from local_sagemaker.disk.files import remove
-from local_sagemaker.jobs.aws import REGION, LocalAws
+from local_sagemaker.jobs.aws import REGION, SDK_DEFAULTS, LocalAws
 
 DEFAULT_PORT = 4600
 LOOPBACK = ("127.0.0.1", "localhost")
@@ -239,20 +239,8 @@ def environment(state: Path, port: int) -> dict[str, str]:
     return variables
 
 
-DEFAULT_BUCKET = f"sagemaker-{REGION}-local"
-_SDK_DEFAULTS = f"""\
-SchemaVersion: '1.0'
-SageMaker:
-  PythonSDK:
-    Modules:
-      TelemetryOptOut: true
-      Session:
-        DefaultS3Bucket: {DEFAULT_BUCKET}
-"""
-
-
 def _sdk_defaults(state: Path) -> Path:
     path = state / "sdk-defaults.yaml"
-    if not path.exists() or path.read_text() != _SDK_DEFAULTS:
-        path.write_text(_SDK_DEFAULTS)
+    if not path.exists() or path.read_text() != SDK_DEFAULTS:
+        path.write_text(SDK_DEFAULTS)
     return path
