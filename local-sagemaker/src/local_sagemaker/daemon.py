@@ -25,7 +25,7 @@ import psutil
 
 from local_sagemaker import credentials
 from local_sagemaker.disk.files import remove
-from local_sagemaker.jobs.aws import REGION, LocalAws
+from local_sagemaker.jobs.aws import REGION, SDK_DEFAULTS, LocalAws
 
 DEFAULT_PORT = 4600
 LOOPBACK = ("127.0.0.1", "localhost")
@@ -270,20 +270,8 @@ def client(service: str):
     return session.client(service, endpoint_url=env["AWS_ENDPOINT_URL"], config=Config(proxies={}))
 
 
-DEFAULT_BUCKET = f"sagemaker-{REGION}-local"
-_SDK_DEFAULTS = f"""\
-SchemaVersion: '1.0'
-SageMaker:
-  PythonSDK:
-    Modules:
-      TelemetryOptOut: true
-      Session:
-        DefaultS3Bucket: {DEFAULT_BUCKET}
-"""
-
-
 def _sdk_defaults(state: Path) -> Path:
     path = state / "sdk-defaults.yaml"
-    if not path.exists() or path.read_text() != _SDK_DEFAULTS:
-        path.write_text(_SDK_DEFAULTS)
+    if not path.exists() or path.read_text() != SDK_DEFAULTS:
+        path.write_text(SDK_DEFAULTS)
     return path

@@ -14,6 +14,17 @@ from botocore.credentials import Credentials
 from botocore.exceptions import BotoCoreError, ClientError
 
 REGION = "us-east-1"  # the endpoint's own; others are there as well
+# What the sagemaker SDK reads of a file, here and on instances. It would ask STS, at a fixed
+# address on the internet, for the account that is a part of its default bucket's name.
+SDK_DEFAULTS = f"""\
+SchemaVersion: '1.0'
+SageMaker:
+  PythonSDK:
+    Modules:
+      TelemetryOptOut: true
+      Session:
+        DefaultS3Bucket: sagemaker-{REGION}-local
+"""
 LOG_GROUP = "/aws/sagemaker/TrainingJobs"
 AWS_ERRORS = (BotoCoreError, Boto3Error, ClientError)  # what a client raises
 

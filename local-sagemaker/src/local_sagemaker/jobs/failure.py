@@ -24,7 +24,7 @@ HINTS = (
         r"https://sts\.[\w.-]*amazonaws\.com",
         "account_id() asks AWS's STS at a fixed address, which cannot be led here, and so does "
         "get_execution_role() without namespaces: take the account from the variable "
-        "TRAINING_JOB_ARN, write the role's ARN, name the bucket with Session(default_bucket=...)",
+        "TRAINING_JOB_ARN, and write the role's ARN",
     ),
     (
         r"(?:No matching distribution found for|\(constraint\)) torch(?:vision|audio)==\S+\+cpu",

@@ -14,7 +14,7 @@ from local_sagemaker.cluster.mounts import HOME
 from local_sagemaker.cluster.processes import MARK
 from local_sagemaker.cluster.spec import NAMESPACES, Host
 from local_sagemaker.jobs import instance_types
-from local_sagemaker.jobs.aws import LocalAws
+from local_sagemaker.jobs.aws import SDK_DEFAULTS, LocalAws
 from local_sagemaker.jobs.record import JobRecord
 from local_sagemaker.jobs.vpc import EVERYTHING, Reach
 
@@ -48,6 +48,8 @@ def prepare(
         if ports:
             env |= _on_loopback(ports, directory / name)
             env |= {"SM_CHECKPOINT_DIR": str(opt_ml / "checkpoints")} if more else {}
+        seen = opt_ml if ports else Path("/opt/ml")
+        env.setdefault("SAGEMAKER_USER_CONFIG_OVERRIDE", str(seen / "metadata" / "defaults.yaml"))
         hosts.append(Host(name, str(directory / name), env))
     return hosts
 
@@ -84,9 +86,11 @@ def _configure(
     ):
         (opt_ml / "input" / "config" / file).write_text(json.dumps(content))
     # get_execution_role() reads this file of notebooks before it asks AWS's STS at a fixed address.
-    metadata = opt_ml / "metadata" / "resource-metadata.json"
-    metadata.parent.mkdir()
-    metadata.write_text(json.dumps({"ExecutionRoleArn": record.request["RoleArn"]}))
+    metadata = opt_ml / "metadata"
+    metadata.mkdir()
+    role = {"ExecutionRoleArn": record.request["RoleArn"]}
+    (metadata / "resource-metadata.json").write_text(json.dumps(role))
+    (metadata / "defaults.yaml").write_text(SDK_DEFAULTS)
 
 
 def of_this_machine() -> dict[str, str]:
