@@ -108,9 +108,8 @@ def test_a_lessons_row_and_its_own_header_say_what_its_jobs_cost():
         for job in of:
             assert minutes == f"{PLANNED_SECONDS / 60:g}, {(job.max_run + GRACE_SECONDS) / 60:g}"
             assert f"`{job.instance_type}`" in said
-        # A lesson may plan other minutes than the table, and says so.
-        amounts = [float(one) for one in re.findall(r"about ([\d.]+) USD", said)]
-        assert all(0.5 * float(planned) <= one <= float(most) for one in amounts), lesson
+        amounts = re.findall(r"about ([\d.]+) USD", said)
+        assert all(one == planned for one in amounts), (lesson, planned, amounts)
         bounds = [float(one) for one in re.findall(r"[Aa]t most ([\d.]+) USD", said)]
         assert all(one == float(most) for one in bounds), lesson
     assert list(rows("| lesson | jobs")) == [*LESSONS, "**all**"]
