@@ -125,10 +125,11 @@ def serve(args, images, labels, cluster):
         images[mine].tofile("images")
         labels[mine].astype(np.int64).tofile("labels")
         # Waiting for another host takes a thread: with a thread per core, one core could hang.
-        threads = tf.compat.v1.ConfigProto(
+        options = tf.compat.v1.ConfigProto(
             inter_op_parallelism_threads=len(addresses["worker"]) + 2
         )
-        tf.distribute.Server(cluster.cluster_spec(), "worker", index, "grpc", threads)
+        options.gpu_options.allow_growth = True  # a server has its own settings, not `set_up`'s
+        tf.distribute.Server(cluster.cluster_spec(), "worker", index, "grpc", options)
         host, port = addresses["chief"][0].split(":")
         for serving in (False, True):  # until the coordinator is there; then until it has ended
             while listens(host, int(port)) == serving:

@@ -21,7 +21,7 @@ DIFFS = {
     "train_tf_horovod.py": ("train_tf.py", 25),
     "train_tf_mirrored.py": ("train_tf.py", 35),
     "train_tf_multiworker.py": ("train_tf.py", 80),
-    "train_tf_ps.py": ("train_tf.py", 105),
+    "train_tf_ps.py": ("train_tf.py", 107),
 }
 # Functions that are tested in one file, and are the same to the letter in the others.
 TORCH = [name for name in FILES if name.startswith("train_torch")]

@@ -147,11 +147,16 @@ def test_what_is_left_out_is_noticed(digits, one, tmp_path, edits):
 
 @pytest.mark.soak  # lesson 01 and test_train_tf.py run such jobs
 @pytest.mark.parametrize(
-    "name", ["train_torch_ddp.py", pytest.param("train_torch_fsdp.py", marks=RECENT)]
+    ("name", "launcher"),
+    [
+        ("train_torch_ddp.py", "torch_distributed"),
+        ("train_torch_ddp.py", "mpi"),
+        pytest.param("train_torch_fsdp.py", "torch_distributed", marks=RECENT),
+    ],
 )
-def test_a_job_trains_what_ddp_trains_by_hand(job_of, ddp, name):
+def test_a_job_trains_what_ddp_trains_by_hand(job_of, ddp, name, launcher):
     flags = [*STEPS, "--threads-per-rank", "1"]
-    assert job_of(name, "torch_distributed", flags).hashes == ddp[0].hashes
+    assert job_of(name, launcher, flags).hashes == ddp[0].hashes
 
 
 def test_ddp_starts_under_mpirun_and_alone(digits, one, ddp, tmp_path):
