@@ -102,12 +102,12 @@ def test_what_jupyter_leaves_behind_does_no_harm(made):
 def test_failure_leaves_the_older_directory(made, tmp_path, tree, monkeypatch, error):
     before = tree(tmp_path)
 
-    def fail(path, **_):
+    def fail(path, _):
         path.write_text("half")
         raise error
 
     with monkeypatch.context() as patch:
-        patch.setattr(module.np, "savez_compressed", fail)
+        patch.setattr(module.Path, "write_bytes", fail)
         with pytest.raises((DataError, KeyboardInterrupt)) as raised:
             build(made, OTHER, load, quiet=True)
     if isinstance(error, OSError):
