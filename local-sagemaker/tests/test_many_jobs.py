@@ -56,6 +56,9 @@ def run(endpoint, count: int, at_once: int) -> None:
                 assert told["TrainingJobStatus"] == "Completed", told.get("FailureReason")
                 waiting.remove(name)
         assert time.monotonic() < deadline, waiting
+    while any(one.name != "job.json" for one in endpoint.state.glob("jobs/*/*")):
+        assert time.monotonic() < deadline  # a job's files are removed just after its end
+        time.sleep(0.05)
 
 
 def held(endpoint) -> dict[str, object]:

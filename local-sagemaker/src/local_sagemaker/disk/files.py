@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import shutil
 import stat
 import subprocess
 from pathlib import Path
@@ -70,8 +71,11 @@ def open_up(folder: Path, mode: str = "u+rX") -> None:
 
 def remove(folder: Path) -> None:
     """Remove a directory, with what an overlay or a script left unreadable in it."""
-    open_up(folder, "u+rwX")
-    subprocess.run(["rm", "-rf", "--", folder])  # what it cannot remove, it says in our log
+    try:
+        shutil.rmtree(folder)
+    except (OSError, RecursionError):
+        open_up(folder, "u+rwX")
+        subprocess.run(["rm", "-rf", "--", folder])  # what it cannot remove, it says in our log
 
 
 def empty(folder: Path, but: str) -> None:

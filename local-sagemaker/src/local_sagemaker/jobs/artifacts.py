@@ -20,7 +20,7 @@ COPIED = {
     "CheckpointConfig": "/opt/ml/checkpoints",
     "TensorBoardOutputConfig": "/opt/ml/output/tensorboard",
 }
-NAMED = 10  # files that were left out, in the job's log
+NAMED, LONGEST = 10, 200  # of the files that were left out: how many, how long a name is told
 
 
 def check(request: dict) -> None:
@@ -99,11 +99,11 @@ class LeftBehind:
         """What was left out, in a sentence for the job's log; empty if nothing was."""
         if not self.left_out:
             return ""
-        names = [f"/opt/ml/{one}" for one in sorted(self.left_out)]
+        names = [f"/opt/ml/{one[:LONGEST]}" for one in sorted(self.left_out)]
         more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
         return (
-            f"not copied to S3: {', '.join(names[:NAMED])}{more}. A link has to lead to a file in "
-            "/opt/ml, and a name has to be UTF-8."
+            f"not copied to S3: {', '.join(names[:NAMED])}{more}. Links that do not lead to a file "
+            "in /opt/ml, names that are not UTF-8, and paths that are too long are left out."
         )
 
 
