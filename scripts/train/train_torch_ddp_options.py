@@ -96,9 +96,10 @@ def join_ranks():
     try:
         world_size, ranks_here = int(env["WORLD_SIZE"]), int(env["LOCAL_WORLD_SIZE"])
         place = {"rank": int(env["RANK"]), "world_size": world_size}
+        local_rank = int(env["LOCAL_RANK"])
         hosts = json.loads(env.get("SM_HOSTS", "[]")) if world_size > ranks_here else []
     except ValueError as error:
-        sys.exit(f"error: RANK, WORLD_SIZE, LOCAL_WORLD_SIZE or SM_HOSTS can't be read: {error}")
+        sys.exit(f"error: RANK, LOCAL_RANK, a WORLD_SIZE or SM_HOSTS can't be read: {error}")
     if hosts and not by_torchrun:  # mpirun: each host may have inherited another address
         env["MASTER_ADDR"], env["MASTER_PORT"] = hosts[0], "29500"
     env.setdefault("MASTER_ADDR", "127.0.0.1")  # where the ranks find each other
@@ -106,13 +107,13 @@ def join_ranks():
     torch.set_num_threads(max(1, os.cpu_count() // ranks_here))
     own_gpu = torch.cuda.device_count() >= ranks_here  # each rank must see all GPUs of its host
     if own_gpu:  # else broadcast_object_list, barriers and FSDP of all ranks here take GPU 0
-        torch.cuda.set_device(int(env["LOCAL_RANK"]))
+        torch.cuda.set_device(local_rank)
     if env.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
         # With --max-restarts torchrun's store still has the addresses of the ranks that have ended.
         store = dist.TCPStore(env["MASTER_ADDR"], int(env["MASTER_PORT"]), is_master=False)
         place["store"] = dist.PrefixStore(env["TORCHELASTIC_RESTART_COUNT"], store)
     dist.init_process_group("nccl" if own_gpu else "gloo", **place)
-    return torch.device("cuda", int(env["LOCAL_RANK"])) if own_gpu else torch.device("cpu")
+    return torch.device("cuda", local_rank) if own_gpu else torch.device("cpu")
 
 
 def leave_ranks():

@@ -14,7 +14,7 @@ FRAMEWORKS = {"tensorflow", "horovod", "torch", "smdistributed"}
 # file -> the file it is to be read beside, and the most lines that it may add to it.
 DIFFS = {
     "train_torch_dp.py": ("train_torch.py", 13),
-    "train_torch_ddp.py": ("train_torch.py", 84),
+    "train_torch_ddp.py": ("train_torch.py", 85),
     "train_torch_smddp.py": ("train_torch_ddp.py", 19),
     "train_torch_ddp_options.py": ("train_torch_ddp.py", 21),
     "train_torch_fsdp.py": ("train_torch_ddp.py", 28),

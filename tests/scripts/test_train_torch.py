@@ -327,7 +327,11 @@ def test_images_of_any_size(shape, kind):
         ("train_torch.py", ["--model", "depe"], "invalid choice: 'depe'"),
         ("train_torch_ddp.py", ["--save-to", "a-file"], "can't write to a-file ("),
         ("train_torch.py", ["--checkpoint-dir", "/proc/x"], "can't write to /proc/x ("),
-        ("train_torch_ddp.py", ["RANK=x"], "RANK, WORLD_SIZE, LOCAL_WORLD_SIZE or SM_HOSTS"),
+        (
+            "train_torch_ddp.py",
+            ["RANK=x"],
+            "RANK, LOCAL_RANK, a WORLD_SIZE or SM_HOSTS can't be read",
+        ),
         ("train_torch_smddp.py", ["SM_HOSTS=algo-1"], "or SM_HOSTS can't be read: Expecting value"),
         ("train_torch_ddp.py", ["--global-batch-size", "64"], "a multiple of 3 ranks"),
         ("train_torch_smddp.py", [], "SMDDP is not installed"),
@@ -359,8 +363,8 @@ def test_wrong_input_is_one_sentence(monkeypatch, digits, tmp_path, name, flags,
     assert "\n" not in ended.value.code
 
 
-JOINING = [f"train_torch_{way}.py" for way in ("ddp", "ddp_options", "fsdp", "smddp")]
-JOINING += ["common/ranks_torch.py"]
+JOINING = [f"train_torch_{way}.py" for way in ("ddp", "ddp_options", "smddp")]
+JOINING += [pytest.param("train_torch_fsdp.py", marks=RECENT), "common/ranks_torch.py"]
 PLACES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
 
@@ -505,7 +509,8 @@ def test_a_checkpoint_that_cannot_be_used_is_one_sentence_and_is_kept(tmp_path, 
 
 
 @pytest.mark.parametrize(
-    "name", ["train_torch_ddp.py", pytest.param("train_torch_fsdp.py", marks=pytest.mark.soak)]
+    "name",
+    ["train_torch_ddp.py", pytest.param("train_torch_fsdp.py", marks=[RECENT, pytest.mark.soak])],
 )
 def test_ranks_say_once_what_is_wrong(digits, tmp_path, name):
     script, kept = copied(name, tmp_path), tmp_path / "kept"
