@@ -781,7 +781,7 @@ else:
     print(f"Not measured here. {late}")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
-workshop.save_results(latency_added=added, not_delayed=late)
+workshop.save_results(latency_added=added, not_delayed=late, rounds_ms=rounds.to_dict())
 
 # %% [markdown]
 # ## Choose by bandwidth

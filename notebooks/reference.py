@@ -88,7 +88,7 @@ import workshop
 from workshop.jobs.job_preview import preview_session
 from workshop.launch.horovod import horovod_status
 from workshop.lesson.show import function_source, in_markdown
-from workshop.paths import APPENDIX
+from workshop.paths import SDK_V3
 
 # %% [markdown]
 # Replace these by your own: the role that jobs assume, a bucket, the folder with the scripts. Here
@@ -1213,7 +1213,7 @@ def compare(one, other):
     ]
 
 
-recorded = json.loads((APPENDIX / "sdk_v3" / "requests.json").read_text())
+recorded = json.loads((SDK_V3 / "requests.json").read_text())
 prefix = f"workshop-{seat}-"
 ways = [*recorded["requests"], "smddp"]  # which version 3 does not have
 v2 = {way: requests[prefix + way.replace("_", "-")] for way in ways}

@@ -39,6 +39,9 @@ def only_here(request: dict) -> bool:
     lesson_07 = "-two-tier-" in request["TrainingJobName"]
     return (
         (lesson_06 and narrowed and "algorithms" not in settings)
+        or (
+            lesson_06 and links.get("LOCAL_SAGEMAKER_LINKS", "").startswith("1gbit")
+        )  # one zone or two
         or (lesson_07 and not narrowed and "algorithms" in settings)
         or links.get("LOCAL_SAGEMAKER_LINKS") == "by-type"
         or "sagemaker_distributed_dataparallel_enabled" in settings

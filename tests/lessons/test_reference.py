@@ -87,7 +87,9 @@ def estimators():
     values = {"sagemaker_session": session.sagemaker_session, "role": session.role, "epochs": 2}
     values |= {"bucket": session.bucket, "seat": "me", "source_dir": str(SCRIPTS / "train")}
     values |= {"tags": [], "image": "image", "PyTorch": PyTorch, "TensorFlow": TensorFlow}
-    found = re.findall(r"^(estimator = .*?^\))$", SOURCE.read_text(), re.MULTILINE | re.DOTALL)
+    found = re.findall(
+        r"^(estimator = \w+\(\n.*?^\))$", SOURCE.read_text(), re.MULTILINE | re.DOTALL
+    )
     for text in found:
         exec(text, values)
         EstimatorBase.fit.__wrapped__(values["estimator"], wait=False)

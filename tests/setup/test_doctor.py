@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from local_sagemaker import daemon
-from local_sagemaker.cluster import linux
+from local_sagemaker.cluster import linux, probe
 from workshop.cli.doctor import doctor
 from workshop.launch import doctor as checks
 from workshop.launch import horovod, installed
@@ -99,9 +99,9 @@ def test_a_used_port_is_ours_or_not(monkeypatch, tmp_path):
 def test_what_it_found_fits_into_a_table(monkeypatch):
     """pandas, by which lesson 00 shows it, cuts at 50 characters."""
     tc = "Error: Specified qdisc kind is unknown."
-    monkeypatch.setattr(checks, "why_no_shaping", lambda latency=False: tc)
+    monkeypatch.setattr(probe, "why_no_shaping", lambda latency=False: tc)
     shown = [checks.tbf(), checks.netem(), installed.packages(), checks.namespaces()]
-    monkeypatch.setattr(checks, "system_command", lambda name: None)
+    monkeypatch.setattr(linux, "system_command", lambda name: None)
     assert [one.found for one in (*shown, checks.iproute2()) if len(one.found) > 50] == []
     assert tc.removeprefix("Error: ") in shown[1].do
 
@@ -114,7 +114,7 @@ def test_disk_levels(monkeypatch, gigabytes, level):
 
 
 def test_without_tc_it_says_what_to_install(monkeypatch):
-    monkeypatch.setattr(checks, "system_command", lambda name: None)
+    monkeypatch.setattr(linux, "system_command", lambda name: None)
     check = checks.iproute2()
     assert check.level == WARN and "iproute2" in check.do and "ip and tc not found" in check.found
 

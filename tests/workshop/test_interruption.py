@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from local_sagemaker.jobs import spot
 from workshop.jobs import interruption
 from workshop.jobs.logs import parse
 
@@ -34,6 +35,6 @@ def test_it_is_asked_for_when_the_step_is_reached(monkeypatch, target, wanted, e
     reader = SimpleNamespace(new_lines=new_lines)
     monkeypatch.setattr(interruption, "LogReader", lambda client, job: reader)
     monkeypatch.setattr(interruption, "POLL_SECONDS", 0)
-    monkeypatch.setattr(interruption.spot, "ask", lambda state, job: found.append(job))
+    monkeypatch.setattr(spot, "ask", lambda state, job: found.append(job))
     interruption.interrupt_at_step("job", wanted, session)
     assert (found, at.step) == (asked, seen)

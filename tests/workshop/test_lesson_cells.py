@@ -59,7 +59,7 @@ def test_a_notebook_shows_the_message_of_a_wrong_answer_and_nothing_else(kernel)
     code = 'import workshop; workshop.check("00.1", lambda: 1)'
     (error,) = [content for kind, content in run(kernel, code, True) if kind == "error"]
     assert error["ename"] == "Wrong"
-    assert error["traceback"] == ["00.1: It returned 1. Return the regular expression, a text."]
+    assert error["traceback"] == ["00.1: It returned 1. Return the regular expression, a string."]
 
 
 def test_a_notebook_names_the_cells_line_that_failed(kernel):

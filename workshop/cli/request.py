@@ -57,13 +57,16 @@ def previewed(
 
 def _own(target: str, seat: str) -> dict:
     """The names of the seat's stacks. Makes none, and starts no endpoint."""
-    from workshop.cli.local_server import client_environment
+    import local_sagemaker
     from workshop.jobs.seat import StackError, outputs
     from workshop.jobs.session import SessionError, session
     from workshop.jobs.vpc import of_stack
 
-    if target == "local":
-        client_environment()  # raises if the endpoint is down
+    try:
+        if target == "local":
+            local_sagemaker.environment_of_running()
+    except local_sagemaker.EmulatorError as error:
+        raise click.ClickException(str(error)) from error
     try:
         own = session(target, seat)
         return {"region": own.region, "outputs": outputs(own), "network": of_stack(own)}

@@ -22,7 +22,8 @@ LEVELS = (OK, WARN, FAIL)
 # In this order a code holds their levels. Another list makes other checksums: an old code is
 # refused, not misread. Three bytes have room for 15.
 NEEDS = ("Python", "packages", "C++ compiler", "Horovod", "mpirun", "iproute2", "namespaces")
-NEEDS += ("tc tbf", "tc netem", "disk", "memory", "cores", "local endpoint", "JupyterLab")
+NEEDS += ("tc tbf", "tc netem", "disk", "memory", "cores", "AWS CLI")
+NEEDS += ("local endpoint", "JupyterLab")
 SYSTEMS = ("other", "Linux", "WSL", "macOS")
 MACHINES = ("other", "x86_64", "arm64")
 DISTRIBUTION = "sagemaker-data-parallel-workshop"

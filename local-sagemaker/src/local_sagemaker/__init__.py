@@ -38,6 +38,7 @@ PUBLIC = {
     "EmulatorError": "daemon:DaemonError",
     "state_directory": "daemon:state_directory",
     "environment": "daemon:environment",
+    "environment_of_running": "daemon:environment_of_running",
     "conflicting_variables": "daemon:in_the_way",
     "client": "daemon:client",
     "is_free": "daemon:is_free",
