@@ -176,7 +176,7 @@ client = session.client("sagemaker")
 def show_v3(way):
     """Show how a way is started with version 3, from notebooks/sdk_v3/recipes.py."""
     path = "sdk_v3/recipes.py"
-    text, line = function_source(path, way)
+    text, line = function_source(f"../notebooks/{path}", way)
     return in_markdown("python", text, f"Version 3: [recipes.py, line {line}]({path}#L{line})")
 
 
