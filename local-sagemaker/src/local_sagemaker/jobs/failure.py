@@ -61,7 +61,8 @@ HINTS = (
     (
         r"Tunnel connection failed: (502|403)",
         "this machine, which is a job's way to the internet, answered {}: it reaches no such "
-        "address (502), or it is the address of a service of its own, closed to jobs (403)",
+        "address (502), or it is closed to jobs (403), which reach ports 80 and 443 of public "
+        "addresses only",
     ),
     (
         r"ModuleNotFoundError: No module named '([\w.]+)'",
