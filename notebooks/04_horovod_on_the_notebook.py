@@ -28,7 +28,8 @@
 # **Time:** 35 minutes.
 #
 # **Where it runs:** the ranks run where this notebook runs: on your machine, or on a SageMaker
-# notebook instance. One small job runs where `target` says, `"local"` or `"aws"`. Nobody has run
+# notebook instance ([how](../docs/teaching/class_on_aws.md#on-a-notebook-instance)). One small job
+# runs where `target` says, `"local"` or `"aws"`. Nobody has run
 # this lesson on AWS yet: what it says of AWS comes from AWS's documentation and its tools' source.
 #
 # **Cost on AWS:** about 0.03 USD: that job takes two `ml.c5.xlarge` for an estimated 5 minutes
@@ -93,8 +94,9 @@ short = [*data, "--max-steps", max_steps, "--log-every", 0, "--no-save"]
 # receives messages. Open MPI is a library that implements it. **`mpirun -np 2 COMMAND`** starts the
 # command twice, gives each copy its number, and kills the rest if one fails. Horovod uses MPI for
 # two things: to let the processes find each other and, on CPUs, to send gradients. (It can also do
-# both through another library, Gloo: `horovodrun --gloo`. SageMaker starts it with MPI, and so does
-# this course.)
+# both through another library, Gloo: `horovodrun --gloo`. Horovod's own page finds MPI faster on
+# CPUs ([mpi.rst](https://github.com/horovod/horovod/blob/master/docs/mpi.rst), read on 2026-11-24).
+# SageMaker starts it with MPI, and so does this course.)
 #
 # Here is a program of two lines. It uses `mpi4py`, the Python package for MPI. Every rank prints
 # who it is. Then `allreduce` adds up the numbers of all ranks, 0 + 1 + 2 + 3.

@@ -392,7 +392,8 @@ network
 # Horovod is a library beside TensorFlow, and `mpirun` a program beside Python. TensorFlow can do
 # the same without either. **MultiWorkerMirroredStrategy** keeps a copy of the model, a *replica*,
 # in each worker, and averages gradients with its own all-reduce. (A worker with several GPUs keeps
-# a replica on each.) Its messages travel over gRPC, a protocol for calls between programs. There is
+# a replica on each: [guide](https://www.tensorflow.org/guide/distributed_training).) Its messages
+# travel over gRPC, a protocol for calls between programs. There is
 # no `mpirun`: SageMaker starts the script on every instance and lists the workers in the
 # environment variable `TF_CONFIG`. It lists no chief, so worker 0 is the one that saves.
 #
