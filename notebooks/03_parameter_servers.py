@@ -456,7 +456,7 @@ table["ring"] = [2 * 2 * (count - 1) / count * 4 * parameters / 1e3 for count in
 table.columns.name = "kB in a step"
 table.round(1)
 
-# %%
+# %% tags=["readme"]
 more = pd.Series(range(1, 17), index=range(1, 17))
 traffic = {"server, computed": 2 * model_kb * more, "server, measured": table["measured"]}
 traffic["each worker, computed"] = 2 * model_kb * more**0

@@ -516,7 +516,7 @@ comparison["speed-up"] = (spread["median"]["1 x 1"] / spread["median"]).round(2)
 comparison["last loss"] = [one.table("epoch")["train_loss"].iloc[-1] for one in first.values()]
 comparison.drop(columns=["global_batch_size", "instances", "processes"])
 
-# %% jupyter={"source_hidden": true} tags=["figure", "readme"]
+# %% jupyter={"source_hidden": true} tags=["figure"]
 lowest_first = spread[["min", "max"]].set_axis(["lowest", "highest"], axis=1)
 plots.bars(
     spread["median"],
