@@ -75,7 +75,7 @@ def test_every_target_of_make_is_documented():
 def test_make_lab_hands_options_on():
     command = ["make", "-n", "lab", "ARGS=--no-browser --port 8890"]
     said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    assert said.endswith("workshop lab --no-browser --port 8890\n")
+    assert "workshop lab --no-browser --port 8890\n" in said
 
 
 def test_the_readmes_map_has_every_folder_at_the_top():
