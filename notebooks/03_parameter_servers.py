@@ -606,9 +606,16 @@ print(json.dumps(configs["algo-1"], indent=1))
 # task, so:
 #
 #     cluster = tf.distribute.cluster_resolver.TFConfigClusterResolver()  # reads TF_CONFIG
-#     cluster.cluster_spec().as_dict()      # {"chief": ["algo-1:2222"], "ps": ["algo-1:2223", ...
+#     cluster.cluster_spec().as_dict()
 #     cluster.task_type, cluster.task_id    # "worker", 0
 #
+# The workers of this job logged the second line's answer:
+
+# %%
+shards = result.table("shard").set_index("host")
+shards["cluster"].iloc[0]
+
+# %% [markdown]
 # SageMaker writes `master`, TensorFlow 1's name. TensorFlow 2 says `chief`, and the script renames
 # it (so will you, in the first exercise). *Every* host is in the list `ps`. The `task` is that of
 # the script; the server on the same host is another process. The next table is made from the log.
@@ -616,7 +623,6 @@ print(json.dumps(configs["algo-1"], indent=1))
 
 # %%
 started = {line.host for line in result.matching("Launching parameter server process")}
-shards = result.table("shard").set_index("host")
 roles = pd.DataFrame({"task": {h: c["task"]["type"] for h, c in sorted(configs.items())}})
 roles["server started"] = [host in started for host in roles.index]
 roles["training images"] = shards["examples"].reindex(roles.index, fill_value=0)
@@ -633,7 +639,9 @@ roles
 #
 # Which server holds which weights, and where? TensorFlow gives whole variables to the servers in
 # turn, whatever their size. So the servers carry unequal parts. They keep them in the CPU's memory,
-# also on an instance with GPUs; a worker computes on a GPU if it has one.
+# also on an instance with GPUs: SageMaker starts the server without them
+# ([AWS's toolkit](https://github.com/aws/sagemaker-tensorflow-training-toolkit/blob/master/src/sagemaker_tensorflow_container/training.py),
+# `_run_ps`, read on 2026-11-24). A worker computes on a GPU if it has one.
 
 # %%
 variables = result.table("variable")

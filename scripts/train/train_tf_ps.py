@@ -119,7 +119,8 @@ def serve(args, images, labels, cluster):
     addresses, index = cluster.cluster_spec().as_dict(), cluster.task_id
     owner = labels if args.shard_by == "class" else np.arange(len(labels))
     mine = np.flatnonzero(owner % len(addresses["worker"]) == index)
-    emit("shard", worker=index, examples=len(mine), classes=np.unique(labels[mine]).tolist())
+    seen = {"examples": len(mine), "classes": np.unique(labels[mine]).tolist()}
+    emit("shard", worker=index, **seen, cluster=addresses)
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)  # so that "images" names each worker's own file
         images[mine].tofile("images")

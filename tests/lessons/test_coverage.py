@@ -4,6 +4,7 @@ The places, and what coverage.md calls code, are looked up by tests/lint/instruc
 """
 
 import importlib.util
+import inspect
 import json
 import re
 
@@ -89,10 +90,22 @@ def test_names_that_the_documents_use_are_not_there():
     assert not callable(keras.optimizers.SGD().variables)
 
 
-def test_the_sdk_takes_the_old_name_distributions_and_warns(monkeypatch):
-    """Row 27."""
-    from sagemaker.deprecations import renamed_kwargs
+def test_a_loader_takes_no_sampler_and_shuffle():
+    """What lesson 02 says of `shuffle=True` beside a DistributedSampler."""
+    from torch.utils.data import DataLoader, SequentialSampler
 
-    given = {"distributions": {"mpi": {"enabled": True}}}
-    with pytest.warns(DeprecationWarning, match="distributions has been renamed"):
-        assert renamed_kwargs("distributions", "distribution", None, given)["mpi"]["enabled"]
+    with pytest.raises(ValueError, match="mutually exclusive"):
+        DataLoader([1, 2], sampler=SequentialSampler([1, 2]), shuffle=True)
+
+
+@pytest.mark.parametrize("old", ["distributions", "train_instance_count"])
+def test_the_sdk_takes_old_names_and_warns(old):
+    """Row 27, and what lesson 05 says of `train_instance_count`."""
+    from sagemaker.deprecations import renamed_kwargs
+    from sagemaker.estimator import EstimatorBase
+    from sagemaker.tensorflow import TensorFlow
+
+    takes = TensorFlow if old == "distributions" else EstimatorBase
+    assert f'"{old}"' in inspect.getsource(takes.__init__)
+    with pytest.warns(DeprecationWarning, match=f"{old} has been renamed"):
+        assert renamed_kwargs(old, "new", None, {old: 2}) == 2

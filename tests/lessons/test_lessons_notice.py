@@ -22,7 +22,7 @@ from common.report import emit
 
 task = json.loads(os.environ["TF_CONFIG"])["task"]
 if task["type"] == "worker":
-    emit(event="shard", worker=task["index"], examples=700, classes=[0, 2, 4, 6, 8])
+    emit(event="shard", worker=task["index"], examples=700, classes=[0, 2, 4, 6, 8], cluster={})
 else:
     emit(event="variable", name="dense/kernel:0", bytes=32768, ps=0, device="CPU")
     emit(event="epoch", epoch=1, train_loss=2, mean_staleness=1, step_seconds=1, test_accuracy=0.1)
