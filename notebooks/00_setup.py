@@ -28,6 +28,7 @@
 # **Time:** 20 minutes, and 13 for the exercises.
 #
 # **Where it runs:** this machine (`target = "local"`) or AWS (`target = "aws"`), the same cells.
+# Nobody has run this lesson on AWS yet.
 #
 # **Cost on AWS:** about 0.02 USD, at most 0.04 USD: one `ml.c5.xlarge`, 5 minutes planned. Locally
 # it costs nothing.

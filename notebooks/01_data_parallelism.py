@@ -27,7 +27,8 @@
 # **Time:** 40 minutes.
 #
 # **Where it runs:** the ranks are processes of the computer that runs this notebook. One small job
-# at the end runs on this machine (`target = "local"`) or on AWS (`target = "aws"`).
+# at the end runs on this machine (`target = "local"`) or on AWS (`target = "aws"`), where
+# nobody has run it yet.
 #
 # **Cost on AWS:** about 0.03 USD, at most 0.08 USD: one job on two `ml.c5.xlarge`, 5 minutes
 # planned (us-east-1, price list of 2026-09-27). The lesson computes it before the job starts.

@@ -27,7 +27,8 @@
 # **Time:** 45 minutes.
 #
 # **Where it runs:** the first half in processes of the machine that this notebook runs on. The two
-# jobs of the second half on this machine (`target = "local"`) or on AWS (`target = "aws"`).
+# jobs of the second half on this machine (`target = "local"`) or on AWS (`target = "aws"`), where
+# nobody has run them yet.
 #
 # **Cost on AWS:** about 0.08 USD, at most 0.20 USD: one job on three `ml.c5.xlarge` and one on two,
 # 5 minutes planned for each (us-east-1, price list of 2026-09-27). The lesson computes the larger

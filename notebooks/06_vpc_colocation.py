@@ -120,8 +120,8 @@ print(unshaped or "This machine can limit the bandwidth between instances.")
 # That gives you control over who reaches the instances and what they reach. It doesn't give you
 # speed.
 #
-# > Some texts say that training in a VPC lowers latency. We know of no measurement that shows it: a
-# > VPC is a set of rules and addresses on top of the same cables. Lesson 05 runs the same job
+# > Does training in a VPC lower latency? We know of no measurement that shows it: a VPC is a set of
+# > rules and addresses on top of the same cables. Lesson 05 runs the same job
 # > inside a VPC and outside. Run it on AWS to see whether the two differ there. A local run can't
 # > tell, because the kit's local endpoint connects both in the same way.
 # >
@@ -159,7 +159,7 @@ diagrams.vpc(names | {"zone": subnet["AvailabilityZone"]})
 # leads to the internet. Here is what each part is for, and what happens without it. A wrong
 # security group is the expensive case: there is no error at first, and you pay until `max_run`
 # stops the job, or until the launcher gives up after an hour. Without an interface endpoint,
-# `boto3` waits some minutes for an answer before it raises an error; a script that catches the
+# `boto3` waits a few minutes for an answer before it raises an error; a script that catches the
 # error and tries again goes on waiting.
 #
 # | part | what it is for | without it |

@@ -362,7 +362,7 @@ workshop.save_results(gain=gain, loss=loss, bound=bound, medians=medians)
 #
 # A caution: the ring's chunks here are about as large as the message that was timed. So for the
 # rings the table tests little more than that rounds add up. On other sizes and links the model was
-# tested once (`python -m bench links`, 24 points, 2026-11-22): median error 5%, largest 22%.
+# tested once (`python -m tools.bench links`, 24 points, 2026-11-22): median error 5%, largest 22%.
 
 # %%
 tiers = alpha_beta.TwoTiers.from_measurements(events)

@@ -29,6 +29,7 @@
 # **Time:** 30 minutes, and 14 for the exercises. About one minute of it is computing.
 #
 # **Where it runs:** this machine (`target = "local"`) or AWS (`target = "aws"`), the same cells.
+# Nobody has run this lesson on AWS yet.
 #
 # **Cost on AWS:** about 0.02 USD: one job on one `ml.c5.xlarge`, planned at 5 minutes (us-east-1,
 # price list of 2026-09-27), at most 0.04 USD. Two batch transforms of 5 minutes and half an hour of

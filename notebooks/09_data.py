@@ -28,6 +28,7 @@
 # **Time:** 30 minutes, and 15 for the exercises. About one minute of it is computing.
 #
 # **Where it runs:** this machine (`target = "local"`) or AWS (`target = "aws"`), the same cells.
+# Nobody has run this lesson on AWS yet.
 #
 # **Cost on AWS:** about 0.07 USD: two jobs on two `ml.c5.xlarge`, planned at 5 minutes each
 # (us-east-1, price list of 2026-09-27), at most 0.16 USD. Locally it is free.

@@ -28,7 +28,7 @@
 # **Time:** 30 minutes, and 29 for the exercises. About two minutes of it are computing.
 #
 # **Where it runs:** this machine (`target = "local"`) or AWS (`target = "aws"`), the same cells.
-# The broken trainings always run on this machine.
+# Nobody has run this lesson on AWS yet. The broken trainings always run on this machine.
 #
 # **Cost on AWS:** about 0.03 USD: two jobs on one `ml.c5.xlarge`, planned at 5 minutes each
 # (us-east-1, price list of 2026-09-27), at most 0.08 USD. Locally it is free.

@@ -26,6 +26,7 @@
 # **Time:** 15 minutes, and 13 for the exercises.
 #
 # **Where it runs:** this machine (`target = "local"`) or AWS (`target = "aws"`), the same cells.
+# Nobody has run this lesson on AWS yet.
 # On AWS run it with your own credentials, not on the course's notebook instance, whose role isn't
 # allowed to create or delete stacks.
 #

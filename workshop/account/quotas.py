@@ -62,7 +62,7 @@ def request(
         ),
         "",
         f"Reason: a workshop on data-parallel training with {seats} learners, all of whom run the "
-        "same training jobs at the same time. Jobs take some minutes each, on CPU instances; their "
-        "run time and instance types are limited by IAM policies. Date of the class: [DATE].",
+        "same training jobs at the same time. Jobs take a few minutes each, on CPU instances; "
+        "their run time and instance types are limited by IAM policies. Date of the class: [DATE].",
     ]
     return "\n".join(lines)

@@ -168,7 +168,7 @@ def cost(target, days, activate_tags) -> None:
     """Show what each seat has cost, and what is billed by the hour now.
 
     From the account itself: billed seconds of jobs, at our price table. With --target aws also what
-    AWS has billed, if Cost Explorer may be asked (0.01 USD a question, some hours late).
+    AWS has billed, if Cost Explorer may be asked (0.01 USD a question, a few hours late).
     """
     with opened(target, "class") as session:
         from workshop.account import classroom
