@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import functools
 import os
 import shlex
 import socket
@@ -12,7 +13,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from command_harness import ok, refused, run
 from moto_life import leave_moto_as_it_was
 
 from endpoint_harness import BUCKET, Endpoint, request, sdk_session
@@ -21,33 +22,13 @@ from local_sagemaker.cli import main
 from local_sagemaker.server import serve
 
 COMMAND = Path(sys.executable).parent / "local-sagemaker"
-
-
-def command(state: Path, *arguments: str, **variables: str) -> Result:
-    """Run the command in this process; it never fails with an exception of its own."""
-    unset = {name: None for name in os.environ if name.startswith("AWS_")}
-    env = {**unset, "LOCAL_SAGEMAKER_STATE_DIR": str(state), **variables}
-    done = CliRunner().invoke(main, list(arguments), env=env)
-    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
-    return done
+command = functools.partial(run, main)
 
 
 def variables(state: Path, **more: str) -> dict[str, str]:
     """Those of a shell."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
     return {**kept, "LOCAL_SAGEMAKER_STATE_DIR": str(state), **more}
-
-
-def ok(done: Result) -> str:
-    assert done.exit_code == 0, done.output
-    return done.stdout
-
-
-def refused(done: Result) -> str:
-    """One line that says why."""
-    assert done.exit_code not in (0, 3), done.output
-    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
-    return done.stderr
 
 
 @pytest.fixture(scope="module")

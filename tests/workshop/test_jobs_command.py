@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import subprocess
@@ -10,34 +11,14 @@ from pathlib import Path
 
 import pytest
 from botocore.exceptions import ClientError
-from click.testing import CliRunner, Result
+from command_harness import ok, refused, run
 from test_failures import until_log
 
 from endpoint_harness import BUCKET, Endpoint, estimator, request, sdk_session, start
 from workshop.cli import main
 
 WORKSHOP = Path(sys.executable).parent / "workshop"
-
-
-def workshop(state: Path, *arguments: str, **variables: str) -> Result:
-    """Run the command in this process; it never fails with an exception of its own."""
-    unset = {name: None for name in os.environ if name.startswith("AWS_")}
-    env = {**unset, "LOCAL_SAGEMAKER_STATE_DIR": str(state), **variables}
-    done = CliRunner().invoke(main, list(arguments), env=env)
-    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
-    return done
-
-
-def ok(done: Result) -> str:
-    assert done.exit_code == 0, done.output
-    return done.stdout
-
-
-def refused(done: Result) -> str:
-    """One line that says why."""
-    assert done.exit_code not in (0, 3), done.output
-    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
-    return done.stderr
+workshop = functools.partial(run, main)
 
 
 @pytest.fixture(scope="module")

@@ -16,6 +16,7 @@ import nbformat
 from traitlets.config import Config
 
 from workshop.course import TEMPLATES, render
+from workshop.lesson.guess import ASKS
 from workshop.lesson.results import MIME
 from workshop.lesson.show import versions
 from workshop.paths import NOTEBOOKS
@@ -24,7 +25,6 @@ from workshop.paths import NOTEBOOKS
 # what they show without a browser is shown.
 SHOWN = ["text/html", "text/markdown", "image/svg+xml", "image/png", "image/jpeg", "text/plain"]
 # How a notebook asks for a guess: a reader of its page has no cell to answer in.
-ASKS = "What is your guess? Answer in a cell of your own."
 READER = "What is your guess? Write it down before you read on."
 FIELD = re.compile(r'^    guess\["\w+"\] = ?(?P<choice>.*)$', re.MULTILINE)
 HREF = re.compile(r'href="(?!https?:|mailto:|data:|#)([^"#]+)(#[^"]*)?"')

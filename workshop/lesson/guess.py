@@ -17,6 +17,7 @@ from workshop.lesson.results import save_results
 from workshop.output import in_notebook
 
 NO_GUESS = "-"
+ASKS = "What is your guess? Answer in a cell of your own."
 # Where an answer is from -> the head of its column.
 SOURCES = {
     "measured": "measured",
@@ -119,7 +120,7 @@ class Guess:
 
     def instructions(self) -> str:
         """The questions, and how to answer them."""
-        lines = ["What is your guess? Answer in a cell of your own."]
+        lines = [ASKS]
         for name, text in self.texts.items():
             values = map(repr, self._choices[name]) if self._choices[name] else [""]
             lines += ["", text, *(f'    guess["{name}"] = {value}' for value in values)]

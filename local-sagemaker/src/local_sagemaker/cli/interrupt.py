@@ -10,8 +10,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 from local_sagemaker import daemon
 from local_sagemaker.cli.shared import WrongUse
 from local_sagemaker.jobs import spot
+from local_sagemaker.jobs.record import FINAL
 
-FINAL = ("Completed", "Failed", "Stopped")
 POLL_SECONDS = 0.5
 
 
@@ -24,7 +24,11 @@ def interrupt(job) -> None:
     is not training yet is interrupted once it does. AWS has no such command: there it happens
     when AWS needs the instances.
     """
-    description = _describe(job)
+    try:
+        sagemaker = daemon.client("sagemaker")
+    except daemon.DaemonError as error:
+        raise click.ClickException(str(error)) from error
+    description = _describe(sagemaker, job)
     if description["TrainingJobStatus"] in FINAL:
         raise WrongUse(f"{job} has ended already: {description['TrainingJobStatus']}.")
     if not description["EnableManagedSpotTraining"]:
@@ -41,15 +45,15 @@ def interrupt(job) -> None:
         if description["TrainingJobStatus"] in FINAL:
             raise click.ClickException(f"{job} ended first: {description['TrainingJobStatus']}.")
         time.sleep(POLL_SECONDS)
-        description = _describe(job)
+        description = _describe(sagemaker, job)
     click.echo(f"{job}: Interrupted; it starts again.")
 
 
-def _describe(name: str) -> dict:
+def _describe(sagemaker, name: str) -> dict:
     """DescribeTrainingJob's answer; a refusal, or no answer, becomes a sentence."""
     try:
-        return daemon.client("sagemaker").describe_training_job(TrainingJobName=name)
-    except (daemon.DaemonError, ClientError, BotoCoreError) as error:
+        return sagemaker.describe_training_job(TrainingJobName=name)
+    except (ClientError, BotoCoreError) as error:
         text = f"Job {name}: {error} `aws sagemaker list-training-jobs` lists the jobs."
         raise click.ClickException(text) from error
 
