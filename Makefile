@@ -82,7 +82,7 @@ lock: ready ## resolve tools/requirements/*.in again (UPGRADE=1: newest versions
 	@$(BIN)/python -m tools.setup.lock $(if $(UPGRADE),--upgrade)
 
 clean: ## stop the endpoint, remove build/ and tools' caches
-	@if [ -x $(BIN)/workshop ]; then $(BIN)/workshop down >/dev/null 2>&1 || true; fi
+	@if [ -x $(BIN)/local-sagemaker ]; then $(BIN)/local-sagemaker stop >/dev/null 2>&1 || true; fi
 	rm -rf build .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find . -name __pycache__ -type d -not -path './.venv/*' -prune -exec rm -rf {} +
 
