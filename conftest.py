@@ -60,7 +60,7 @@ def pytest_configure() -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """End the endpoints of this run that an interrupt has left, of its workers too."""
+    """End the emulators of this run that an interrupt has left, of its workers too."""
     if "PYTEST_XDIST_WORKER" in os.environ:
         return
     folder = config._tmp_path_factory.getbasetemp()  # the fixture tmp_path_factory is this
@@ -147,7 +147,7 @@ def libraries_repeat_nothing() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def own_endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """An endpoint with its own state directory on a free port, for all tests of this process."""
+    """An emulator with its own state directory on a free port, for all tests of this process."""
     from local_sagemaker import daemon  # not for those who have the frameworks alone
 
     with pytest.MonkeyPatch.context() as patch:
@@ -189,7 +189,7 @@ def clean_aws_in_module(tmp_path_factory: pytest.TempPathFactory) -> Iterator[No
 
 @pytest.fixture(autouse=True)
 def no_session_of_another_endpoint() -> None:
-    """boto3's default session remembers the keys of the endpoint that it first met."""
+    """boto3's default session remembers the keys of the emulator that it first met."""
     if boto3 := sys.modules.get("boto3"):
         boto3.DEFAULT_SESSION = None
 
@@ -198,8 +198,8 @@ def no_session_of_another_endpoint() -> None:
 def aws_variables_as_before() -> Iterator[None]:
     """What a module's tests say about AWS ends with them.
 
-    A session points the whole process at its endpoint; tests of another folder use moto in
-    this process, and would ask an endpoint that is gone.
+    A session points the whole process at its emulator; tests of another folder use moto in
+    this process, and would ask an emulator that is gone.
     """
     before = _aws_variables()
     yield

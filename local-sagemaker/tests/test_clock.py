@@ -78,7 +78,7 @@ def elsewhen(tmp_path, monkeypatch):
     (tmp_path / "site" / "sitecustomize.py").write_text(ANOTHER_CLOCK)
     folders = os.pathsep.join([str(tmp_path / "site"), str(PACKAGES)])
     variables = {"PYTHONPATH": folders, "CLOCK_FILE": str(tmp_path / "clock")}
-    monkeypatch.setattr(daemon, "_endpoint_environment", lambda: os.environ | variables)
+    monkeypatch.setattr(daemon, "_emulator_environment", lambda: os.environ | variables)
     one = Endpoint(tmp_path / "state")
     one.clock = tmp_path / "clock"
     one.client("s3").create_bucket(Bucket=BUCKET)

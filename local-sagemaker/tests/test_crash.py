@@ -62,7 +62,7 @@ def test_kill_9_in_the_middle_of_a_job_and_then_down(mortal):
     mortal.up(mortal.running.port)
     told = mortal.client("sagemaker").describe_training_job(TrainingJobName=name)
     assert told["TrainingJobStatus"] == "Failed"
-    assert "the local endpoint ended while this job was running" in told["FailureReason"]
+    assert "the emulator ended while this job was running" in told["FailureReason"]
     again = mortal.wait(earlier.name)
     assert again.description["FinalMetricDataList"] == earlier.description["FinalMetricDataList"]
     assert (

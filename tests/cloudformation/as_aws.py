@@ -1,4 +1,4 @@
-"""An account on AWS, as the lessons see it: target="aws", answered by the local endpoint.
+"""An account on AWS, as the lessons see it: target="aws", answered by the emulator.
 
 botocore takes the endpoint's address from the profile in AWS_CONFIG_FILE; `workshop` looks only
 whether a variable of the shell leads elsewhere. So the code under test is that of target="aws".

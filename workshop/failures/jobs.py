@@ -1,4 +1,4 @@
-"""Failures of a job's network: each function runs a job in a VPC of its own, on the local endpoint.
+"""Failures of a job's network: each function runs a job in a VPC of its own, on the emulator.
 
 Each takes whether the mistake is fixed first. JOBS, at the end, is the table.
 """
@@ -28,7 +28,7 @@ NEEDS_A_PACKAGE = DEMOS / "breaking" / "needs_a_package"
 WAITING_SECONDS = 25  # the max_run of a job whose instances wait for each other
 ENOUGH_SECONDS = 600  # the max_run of a job that is to complete
 ROLE = "arn:aws:iam::" + "0" * 12 + ":role/workshop-break"
-# The endpoint pulls no image: the name says only which framework's variables to set.
+# The emulator pulls no image: the name says only which framework's variables to set.
 IMAGE = "registry.invalid/pytorch-training:2.2.0-cpu-py310"
 # A package of one line, so that the fixed form needs no package index.
 PACKAGE = "workshop_greeting"
@@ -36,19 +36,19 @@ WHEEL = f"wheels/{PACKAGE}-1.0-py3-none-any.whl"
 BESIDE = f"--no-index\n--find-links wheels\n{PACKAGE}==1.0\n"
 
 
-def on_local_endpoint(
+def on_emulator(
     function: Callable[[bool], CheckResult], needs_namespaces: bool
 ) -> Callable[[bool], CheckResult]:
-    """The function, with the local endpoint up and this process's AWS variables set for it."""
+    """The function, with the emulator up and this process's AWS variables set for it."""
 
     def run(fixed: bool) -> CheckResult:
-        with up_for_now(say=lambda _: None) as endpoint:
-            if needs_namespaces and endpoint.isolation == "processes":
-                why = f"instances are plain processes on this machine, because {endpoint.why}."
+        with up_for_now(say=lambda _: None) as emulator:
+            if needs_namespaces and emulator.isolation == "processes":
+                why = f"instances are plain processes on this machine, because {emulator.why}."
                 return CheckResult(False, impossible=why)
-            elsewhere = os.environ.get("AWS_ENDPOINT_URL") != endpoint.url
+            elsewhere = os.environ.get("AWS_ENDPOINT_URL") != emulator.url
             if elsewhere:
-                point_here(endpoint)
+                point_here(emulator)
             try:
                 return function(fixed)
             finally:
@@ -271,7 +271,7 @@ JOBS = (
         "one, which EFA needs). `workshop preflight` looks for it before you pay.",
         "06",
         46,
-        on_local_endpoint(blocked_security_group, needs_namespaces=True),
+        on_emulator(blocked_security_group, needs_namespaces=True),
     ),
     Failure(
         "no-s3-endpoint",
@@ -281,7 +281,7 @@ JOBS = (
         "Make a gateway endpoint for S3 (free), and name the subnet's route table in it.",
         "06",
         5,
-        on_local_endpoint(no_s3_endpoint, needs_namespaces=False),
+        on_emulator(no_s3_endpoint, needs_namespaces=False),
     ),
     Failure(
         "requirements-offline",
@@ -293,6 +293,6 @@ JOBS = (
         "requirements.txt; or build an image that has the packages; or pay for a NAT gateway.",
         "06",
         20,
-        on_local_endpoint(requirements_offline, needs_namespaces=True),
+        on_emulator(requirements_offline, needs_namespaces=True),
     ),
 )

@@ -11,7 +11,7 @@ POLL_SECONDS = 0.1
 
 
 def interrupt_at_step(job: str, step: int, session) -> None:
-    """Wait until a job's log names a step, then interrupt the job on the local endpoint.
+    """Wait until a job's log names a step, then interrupt the job on the emulator.
 
     Returns when that is asked for, or when the job has ended before. On AWS it returns at once:
     nobody can order an interruption there.

@@ -4,7 +4,7 @@
         print(job.name, job.request["AlgorithmSpecification"]["TrainingImage"])
 
 The unmodified sagemaker SDK writes the request, botocore checks it, and instead of the network a
-function keeps it. So neither credentials nor a running endpoint are needed.
+function keeps it. So neither credentials nor a running emulator are needed.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def preview_session(
 
     Args:
         target: "local" or "aws".
-        region: empty takes the shell's, or us-east-1; the local endpoint has its own.
+        region: empty takes the shell's, or us-east-1; the emulator has its own.
         outputs: of the seat's stacks; placeholders if None.
 
     Raises:

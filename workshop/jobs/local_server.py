@@ -1,4 +1,4 @@
-"""The local SageMaker endpoint: started when it is needed, and this process pointed at it."""
+"""The emulator: started when it is needed, and this process pointed at it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _saved: dict[str, str | None] = {}
 
 
 def ensure_up(say=print) -> tuple[local_sagemaker.Running, bool]:
-    """Start the local endpoint if it is down.
+    """Start the emulator if it is down.
 
-    Takes a free port if the usual one is in use. Returns the endpoint, and whether this call
+    Takes a free port if the usual one is in use. Returns the emulator, and whether this call
     started it. Raises local_sagemaker.EmulatorError if it cannot be started.
     """
     state = local_sagemaker.state_directory()
@@ -26,13 +26,13 @@ def ensure_up(say=print) -> tuple[local_sagemaker.Running, bool]:
         local_sagemaker.DEFAULT_PORT if local_sagemaker.is_free(local_sagemaker.DEFAULT_PORT) else 0
     )
     found = local_sagemaker.start(state, port)
-    say(f"The local SageMaker endpoint was down; started it on {found.url}.")
+    say(f"The emulator was down; started it on {found.url}.")
     return found, True
 
 
 @contextlib.contextmanager
 def up_for_now(say=print) -> Iterator[local_sagemaker.Running]:
-    """The endpoint, for the length of a `with`; one that this started is ended again."""
+    """The emulator, for the length of a `with`; one that this started is ended again."""
     found, started = ensure_up(say)
     try:
         yield found
@@ -40,7 +40,7 @@ def up_for_now(say=print) -> Iterator[local_sagemaker.Running]:
         if started:
             local_sagemaker.stop(local_sagemaker.state_directory())
             _wait_for(found.pid)
-            say("Stopped the local SageMaker endpoint.")
+            say("Stopped the emulator.")
 
 
 def _wait_for(pid: int) -> None:
@@ -52,7 +52,7 @@ def _wait_for(pid: int) -> None:
 
 
 def point_here(found: local_sagemaker.Running) -> None:
-    """Set this process's AWS variables for the local endpoint; `point_back` undoes it."""
+    """Set this process's AWS variables for the emulator; `point_back` undoes it."""
     wanted = local_sagemaker.environment(local_sagemaker.state_directory(), found.port)
     for name in [*wanted, *local_sagemaker.conflicting_variables(os.environ)]:
         _saved.setdefault(name, os.environ.get(name))

@@ -47,7 +47,7 @@ def session(target: str = "local", seat: str = "me") -> Session:
     """Open a session.
 
     Args:
-        target: "local" (this machine; the endpoint is started if it is down) or "aws" (your
+        target: "local" (this machine; the emulator is started if it is down) or "aws" (your
             own credentials and region are used and checked).
         seat: names the stacks and jobs, so that several learners can share an account.
 
@@ -100,7 +100,7 @@ class Session:
                 raise
             for name in STACKS:
                 create_or_update(self, name)
-            print("Made the storage and roles stacks on the local endpoint.")
+            print("Made the storage and roles stacks on the emulator.")
             return outputs(self)
 
     @property
@@ -182,8 +182,8 @@ class Session:
             )
 
     @property
-    def endpoint_pid(self) -> int | None:
-        """Process id of the local endpoint; None on AWS, and where it is down."""
+    def emulator_pid(self) -> int | None:
+        """Process id of the emulator; None on AWS, and where it is down."""
         found = self.target == "local" and local_sagemaker.running(
             local_sagemaker.state_directory()
         )
@@ -217,7 +217,7 @@ def _local() -> boto3.Session:
     try:
         found, _ = local_server.ensure_up()
     except local_sagemaker.EmulatorError as error:
-        raise SessionError(f"The local endpoint cannot be started. {error}") from error
+        raise SessionError(f"The emulator cannot be started. {error}") from error
     local_server.point_here(found)
     return boto3.Session(region_name=os.environ["AWS_DEFAULT_REGION"])
 

@@ -1,4 +1,4 @@
-"""A subnet and a security group for the jobs of a seat: given, or made on the local endpoint."""
+"""A subnet and a security group for the jobs of a seat: given, or made on the emulator."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def network(
     Args:
         session: what workshop.session returned.
         subnets, security_group_ids: ids that exist; both or none. Without them the seat's network
-            stack is taken. If it has none, a VPC with one subnet is made on the local endpoint,
+            stack is taken. If it has none, a VPC with one subnet is made on the emulator,
             once for each seat. On AWS none is made.
         serving: for an endpoint and not for a job: of the stack, subnets in two zones.
 

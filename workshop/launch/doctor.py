@@ -27,7 +27,7 @@ RANKS = "from mpi4py import MPI; w = MPI.COMM_WORLD; print(w.allreduce(1), flush
 
 
 def all_checks(port: int) -> list[tuple[str, Callable[[], CheckResult]]]:
-    """(name, check) in the order in which they are shown. port: the local endpoint's."""
+    """(name, check) in the order in which they are shown. port: the emulator's."""
     return [
         ("Python", installed.python),
         ("packages", installed.packages),
@@ -42,7 +42,7 @@ def all_checks(port: int) -> list[tuple[str, Callable[[], CheckResult]]]:
         ("memory", memory),
         ("cores", cores),
         ("AWS CLI", aws_cli),
-        (f"port {port}", lambda: endpoint_port(port)),
+        (f"port {port}", lambda: emulator_port(port)),
         ("port 8888", lab_port),
     ]
 
@@ -181,7 +181,7 @@ def cores() -> CheckResult:
 
 
 def aws_cli() -> CheckResult:
-    """Whether the `aws` of the shell, if there is one, is led to the local endpoint."""
+    """Whether the `aws` of the shell, if there is one, is led to the emulator."""
     if (program := shutil.which("aws")) is None:
         return ok("not installed; nothing here needs it")
     told = run([program, "--version"], dict(os.environ)).stdout
@@ -192,17 +192,17 @@ def aws_cli() -> CheckResult:
     return warn(
         f"{program} is {told.split()[0] if told else 'of no known version'}: before 2.13 (1.29) "
         "it ignores AWS_ENDPOINT_URL and calls AWS itself",
-        'for the local endpoint give it --endpoint-url "$AWS_ENDPOINT_URL", or install a newer one',
+        'for the emulator give it --endpoint-url "$AWS_ENDPOINT_URL", or install a newer one',
     )
 
 
-def endpoint_port(port: int) -> CheckResult:
-    """Free, or the local endpoint of this state directory is there."""
+def emulator_port(port: int) -> CheckResult:
+    """Free, or the emulator of this state directory is there."""
     if local_sagemaker.is_free(port):
-        return ok("free for the local endpoint")
+        return ok("free for the emulator")
     found = local_sagemaker.running(local_sagemaker.state_directory())
     if found and found.port == port:
-        return ok("the local endpoint is up")
+        return ok("the emulator is up")
     return warn(
         "another program uses it", "local-sagemaker start --port N with another N, or stop it"
     )

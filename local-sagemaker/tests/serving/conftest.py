@@ -10,7 +10,7 @@ from endpoint_harness import BUCKET, Endpoint, sdk_session
 
 @pytest.fixture(scope="session")
 def served(tmp_path_factory, request):
-    """A local endpoint with a bucket."""
+    """An emulator with a bucket."""
     one = Endpoint(tmp_path_factory.mktemp("serving") / "state")
     request.addfinalizer(one.down)
     one.client("s3").create_bucket(Bucket=BUCKET)
@@ -19,7 +19,7 @@ def served(tmp_path_factory, request):
 
 @pytest.fixture
 def mortal(tmp_path, request):
-    """A local endpoint of one test's own, to be killed."""
+    """An emulator of one test's own, to be killed."""
     one = Endpoint(tmp_path / "state")
     request.addfinalizer(one.down)
     one.client("s3").create_bucket(Bucket=BUCKET)

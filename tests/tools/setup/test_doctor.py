@@ -90,10 +90,10 @@ def test_a_used_port_is_ours_or_not(monkeypatch, tmp_path):
     try:
         for state, level in (("state", OK), ("another", WARN)):
             monkeypatch.setenv("LOCAL_SAGEMAKER_STATE_DIR", str(tmp_path / state))
-            assert checks.endpoint_port(ours.port).level == level
+            assert checks.emulator_port(ours.port).level == level
     finally:
         daemon.stop(tmp_path / "state")
-    assert checks.endpoint_port(ours.port).level == OK, "free again"
+    assert checks.emulator_port(ours.port).level == OK, "free again"
 
 
 def test_what_it_found_fits_into_a_table(monkeypatch):

@@ -1,4 +1,4 @@
-"""A class of a few seats on the local endpoint, by its commands; bills by Cost Explorer's model."""
+"""A class of a few seats on the emulator, by its commands; bills by Cost Explorer's model."""
 
 import datetime
 import re

@@ -1,4 +1,4 @@
-"""`workshop jobs`, `logs` and `stop`: the jobs of the local endpoint."""
+"""`workshop jobs`, `logs` and `stop`: the jobs of the emulator."""
 
 from __future__ import annotations
 
