@@ -11,7 +11,7 @@ from pathlib import Path
 import boto3
 
 from local_sagemaker import credentials, daemon
-from local_sagemaker.jobs.aws import LocalAws
+from local_sagemaker.core.aws import LocalAws
 
 SCRIPTS = Path(__file__).parent / "scripts"
 BUCKET = "lessons-data"

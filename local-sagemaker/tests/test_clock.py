@@ -12,7 +12,7 @@ import pytest
 import local_sagemaker
 from endpoint_harness import BUCKET, Endpoint, request
 from local_sagemaker import daemon
-from local_sagemaker.jobs.record import JobRecord
+from local_sagemaker.training.job_record import JobRecord
 
 PACKAGES = Path(local_sagemaker.__file__).parents[1]
 HOUR = 3600.0

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pytest
 
 from local_sagemaker import credentials, daemon
-from local_sagemaker.jobs.aws import LocalAws
-from local_sagemaker.jobs.vpc import Reach, of_job
+from local_sagemaker.core.aws import LocalAws
+from local_sagemaker.training.connectivity import Reach, for_job
 from workshop.account import stacks
 from workshop.jobs.vpc import NoNetwork, network
 
@@ -35,7 +35,7 @@ def test_jobs_reach_each_other_and_s3_in_it(session, own_endpoint, made):
         "SecurityGroupIds": found["security_group_ids"],
     }
     aws = LocalAws(own_endpoint.port, credentials.of_state(daemon.state_directory()))
-    assert of_job(aws, {"VpcConfig": config}, session.region) == Reach(internet=False)
+    assert for_job(aws, {"VpcConfig": config}, session.region) == Reach(internet=False)
 
 
 def test_another_seat_has_another_network(session):
