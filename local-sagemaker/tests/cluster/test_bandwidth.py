@@ -6,9 +6,9 @@ import json
 
 import pytest
 from bandwidth_helpers import flooded, host_network, links_lines, seconds_of
+from emulator_harness import SCRIPTS
 from nobody_helpers import only_root, run_as_nobody
 
-from endpoint_harness import SCRIPTS
 from local_sagemaker.cluster import probe
 from local_sagemaker.training import job_bandwidth
 

@@ -16,8 +16,9 @@ import tarfile
 from pathlib import Path
 
 import pytest
+from emulator_harness import estimator, start
 
-from endpoint_harness import BUCKET, estimator, sdk_session, start
+from local_sagemaker.pytest_plugin import BUCKET, sdk_session
 
 TOOLKIT_SAYS = Path(__file__).parents[1] / "oracle" / "toolkit_says.py"
 ORACLE = json.loads((Path(__file__).parents[1] / "oracle" / "tf_config.json").read_text())

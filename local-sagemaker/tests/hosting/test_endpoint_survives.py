@@ -9,7 +9,7 @@ import time
 
 from hosting_helpers import TRIPLE, script
 
-from endpoint_harness import BUCKET, processes_with, until_gone
+from local_sagemaker.pytest_plugin import BUCKET, processes_with, until_gone
 
 SLOW = TRIPLE.replace("import json", "import json, time").replace(
     "return [model", "time.sleep(600); return [model"

@@ -11,9 +11,9 @@ from botocore.exceptions import ClientError
 from hosting_helpers import TRIPLE, script
 from nobody_helpers import only_root, run_as_nobody
 
-from endpoint_harness import processes_with, until_gone
 from local_sagemaker.api.runtime import body_limit
 from local_sagemaker.hosting.runtime.http import KEY
+from local_sagemaker.pytest_plugin import processes_with, until_gone
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,6 @@ import pytest
 from botocore.exceptions import ClientError
 from hosting_helpers import PATIENCE, TRIPLE, archive, no_retries, script
 
-from endpoint_harness import processes_with
 from local_sagemaker.api.runtime import RuntimeApi
 from local_sagemaker.hosting import worker
 from local_sagemaker.hosting.endpoint_run import MOST_RESTARTS, EndpointRun
@@ -23,6 +22,7 @@ from local_sagemaker.hosting.model import Container, ModelDataError, fetch
 from local_sagemaker.hosting.runtime.__main__ import load
 from local_sagemaker.hosting.runtime.http import CannotLoad
 from local_sagemaker.protocol.bodies import RequestBody
+from local_sagemaker.pytest_plugin import processes_with
 
 
 def test_a_model_that_cannot_be_loaded(served):

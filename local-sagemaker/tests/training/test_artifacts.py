@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 from botocore.exceptions import ClientError
+from emulator_harness import command_request, request
 
-from endpoint_harness import BUCKET, command_request, request
 from local_sagemaker.core.s3_input import DataError
 from local_sagemaker.protocol.errors import AwsError
+from local_sagemaker.pytest_plugin import BUCKET
 from local_sagemaker.training import artifacts
 
 REGION = "us-east-1"

@@ -7,11 +7,12 @@ import uuid
 from pathlib import Path
 
 import pytest
+from emulator_harness import request
 
-from endpoint_harness import BUCKET, request
 from local_sagemaker.core.aws import split_uri
 from local_sagemaker.core.s3_input import DataError
 from local_sagemaker.protocol.errors import AwsError
+from local_sagemaker.pytest_plugin import BUCKET
 from local_sagemaker.training import channels
 
 REGION = "us-east-1"

@@ -6,9 +6,10 @@ import itertools
 
 import pytest
 from botocore.exceptions import ClientError
+from emulator_harness import request
 from vpc_helpers import ANYWHERE, Network, knocking
 
-from endpoint_harness import BUCKET, request
+from local_sagemaker.pytest_plugin import BUCKET
 from local_sagemaker.training import connectivity
 
 NUMBERS = itertools.count(30)

@@ -7,8 +7,8 @@ import urllib.request
 
 import pytest
 from botocore.credentials import Credentials
+from emulator_harness import request
 
-from endpoint_harness import request
 from local_sagemaker.core.aws import LocalAws
 from local_sagemaker.training import instance_types, instances
 from local_sagemaker.training.connectivity import EVERYTHING, Reach

@@ -7,9 +7,9 @@ import os
 
 import pytest
 from botocore.exceptions import ClientError
+from emulator_harness import request
 from moto.utilities.utils import load_resource
 
-from endpoint_harness import request
 from local_sagemaker.cluster import linux, shaping
 from local_sagemaker.cluster.bandwidth import BY_TYPE, WIDE, Links, parse
 from local_sagemaker.protocol.errors import AwsError
