@@ -107,13 +107,8 @@ def test_endpoint_and_job_ask_nobody_else(tmp_path, monkeypatch, request):
     """Nor does a client that knows nothing of this kit: the variables, the plain SDK, its own
     script. Every connection is noted, and refused if it leads elsewhere."""
     noted = {"PYTHONPATH": f"{AUDIT}{os.pathsep}{PACKAGES}", "AUDIT_FILE": f"{tmp_path}/endpoint"}
-<<<<<<< HEAD
     monkeypatch.setattr(daemon, "_emulator_environment", lambda: os.environ | noted)
-    endpoint = Endpoint(tmp_path / "state")
-=======
-    monkeypatch.setattr(daemon, "_endpoint_environment", lambda: os.environ | noted)
     endpoint = Emulator(tmp_path / "state")
->>>>>>> h/tests
     request.addfinalizer(endpoint.down)
     (tmp_path / "my_script.py").write_text(SCRIPT)
     (tmp_path / "numbers.csv").write_text("1,2\n")

@@ -79,13 +79,8 @@ def elsewhen(tmp_path, monkeypatch):
     (tmp_path / "site" / "sitecustomize.py").write_text(ANOTHER_CLOCK)
     folders = os.pathsep.join([str(tmp_path / "site"), str(PACKAGES)])
     variables = {"PYTHONPATH": folders, "CLOCK_FILE": str(tmp_path / "clock")}
-<<<<<<< HEAD
     monkeypatch.setattr(daemon, "_emulator_environment", lambda: os.environ | variables)
-    one = Endpoint(tmp_path / "state")
-=======
-    monkeypatch.setattr(daemon, "_endpoint_environment", lambda: os.environ | variables)
     one = Emulator(tmp_path / "state")
->>>>>>> h/tests
     one.clock = tmp_path / "clock"
     one.client("s3").create_bucket(Bucket=BUCKET)
     yield one

@@ -10,13 +10,8 @@ from local_sagemaker.pytest_plugin import BUCKET, Emulator, sdk_session
 
 @pytest.fixture(scope="session")
 def served(tmp_path_factory, request):
-<<<<<<< HEAD
     """An emulator with a bucket."""
-    one = Endpoint(tmp_path_factory.mktemp("serving") / "state")
-=======
-    """A local endpoint with a bucket."""
     one = Emulator(tmp_path_factory.mktemp("serving") / "state")
->>>>>>> h/tests
     request.addfinalizer(one.down)
     one.client("s3").create_bucket(Bucket=BUCKET)
     return Served(one)
@@ -24,13 +19,8 @@ def served(tmp_path_factory, request):
 
 @pytest.fixture
 def mortal(tmp_path, request):
-<<<<<<< HEAD
     """An emulator of one test's own, to be killed."""
-    one = Endpoint(tmp_path / "state")
-=======
-    """A local endpoint of one test's own, to be killed."""
     one = Emulator(tmp_path / "state")
->>>>>>> h/tests
     request.addfinalizer(one.down)
     one.client("s3").create_bucket(Bucket=BUCKET)
     return Served(one)
