@@ -14,9 +14,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from workshop.failures.reproduction import CheckResult, Failure, first_line
-from workshop.launch.mpirun import line_of_rank, mpirun_command
+from workshop.launch.mpirun import line_from_mpirun, mpirun_command
 from workshop.launch.processes import INTERFACE, TORCHRUN, free_port
-from workshop.launch.supervisor import Line, Processes
+from workshop.launch.processes import Line, Processes
 from workshop.paths import DATA, DEMOS, ROOT
 
 SCRIPT = DEMOS / "break_training.py"
@@ -35,13 +35,13 @@ VARIABLES = {
 def mpirun(name: str, options: Iterable, ranks: int = 2) -> Processes:
     """Start a script of scripts/demos/breaking/ under mpirun."""
     command = mpirun_command(ranks, [sys.executable, str(SCRIPT), name, *map(str, options)])
-    return Processes([command], VARIABLES | {"MASTER_PORT": free_port()}, line_of=line_of_rank)
+    return Processes([command], VARIABLES | {"MASTER_PORT": free_port()}, line_from=line_from_mpirun)
 
 
 def torchrun(name: str, options: Iterable, restarts: int = 0) -> Processes:
     """Start a script of scripts/demos/breaking/ under torchrun, on 2 ranks."""
     how = ["--standalone", "--nproc_per_node", 2, "--max-restarts", restarts]
-    return Processes([[*TORCHRUN, *how, SCRIPT, name, *options]], VARIABLES, line_of=Line)
+    return Processes([[*TORCHRUN, *how, SCRIPT, name, *options]], VARIABLES, line_from=Line)
 
 
 def to_end(processes: Processes) -> Processes:
