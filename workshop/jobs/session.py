@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import re
 import sys
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from uuid import uuid4
 
@@ -47,7 +48,7 @@ def session(target: str = "local", seat: str = "me") -> Session:
     """Open a session.
 
     Args:
-        target: "local" (this machine; the endpoint is started if it is down) or "aws" (your
+        target: "local" (this machine; the emulator is started if it is down) or "aws" (your
             own credentials and region are used and checked).
         seat: names the stacks and jobs, so that several learners can share an account.
 
@@ -100,7 +101,7 @@ class Session:
                 raise
             for name in STACKS:
                 create_or_update(self, name)
-            print("Made the storage and roles stacks on the local endpoint.")
+            print("Made the storage and roles stacks on the local SageMaker.")
             return outputs(self)
 
     @property
@@ -119,9 +120,7 @@ class Session:
         import sagemaker  # slow, and not needed by everybody who opens a session
 
         _usual_tracebacks()
-        # The SDK checks its file of defaults when it reads it, and again at each look into it:
-        # more than ten times a job, 3 CPU seconds in all. The first time is enough.
-        sagemaker.utils.validate_sagemaker_config = lambda defaults: None
+        _check_defaults_once()
         return sagemaker.Session(boto_session=self.boto_session, default_bucket=self.bucket)
 
     def job_settings(
@@ -146,10 +145,10 @@ class Session:
         if keep_alive:
             settings["keep_alive_period_in_seconds"] = keep_alive
         if spot:
-            own = f"{datetime.now(UTC):%Y-%m-%d-%H-%M-%S}-{uuid4().hex[:8]}"
+            unique = f"{datetime.now(UTC):%Y-%m-%d-%H-%M-%S}-{uuid4().hex[:8]}"
             settings["use_spot_instances"] = True
             settings["max_wait"] = WAIT_FACTOR * MAX_RUN_SECONDS
-            settings["checkpoint_s3_uri"] = f"{jobs}/checkpoints/{name}-{own}"
+            settings["checkpoint_s3_uri"] = f"{jobs}/checkpoints/{name}-{unique}"
         return {
             "sagemaker_session": self.sagemaker_session,
             "role": self.role,
@@ -175,19 +174,11 @@ class Session:
                 "next job sooner."
             )
         model = self.client("sagemaker").meta.service_model
-        longest = model.shape_for("KeepAlivePeriodInSeconds").metadata["max"]
-        if isinstance(seconds, bool) or not 0 <= seconds <= longest:
+        maximum = model.shape_for("KeepAlivePeriodInSeconds").metadata["max"]
+        if isinstance(seconds, bool) or not 0 <= seconds <= maximum:
             raise WrongSettings(
-                f"keep_alive is {seconds!r}; it must be seconds from 0 (none) to {longest}."
+                f"keep_alive is {seconds!r}; it must be seconds from 0 (none) to {maximum}."
             )
-
-    @property
-    def endpoint_pid(self) -> int | None:
-        """Process id of the local endpoint; None on AWS, and where it is down."""
-        found = self.target == "local" and local_sagemaker.running(
-            local_sagemaker.state_directory()
-        )
-        return found.pid if found else None
 
     @property
     def job_prefix(self) -> str:
@@ -200,6 +191,19 @@ def quiet() -> None:
     os.environ["SAGEMAKER_SUPPRESS_V2_WARNING"] = "1"  # why v2: it alone has every distribution
     for name in ("botocore", "sagemaker", "sagemaker.config", "sagemaker.image_uris"):
         logging.getLogger(name).setLevel(logging.WARNING)
+
+
+@cache
+def _check_defaults_once() -> None:
+    """Check each content of the SDK's file of defaults once.
+
+    The SDK does it at each look into it: more than ten times a job, 3 CPU seconds in all.
+    """
+    from sagemaker import utils
+
+    check = utils.validate_sagemaker_config
+    check_text = cache(lambda text: check(json.loads(text)))
+    utils.validate_sagemaker_config = lambda content: check_text(json.dumps(content))
 
 
 def _usual_tracebacks() -> None:
@@ -215,10 +219,10 @@ def _usual_tracebacks() -> None:
 
 def _local() -> boto3.Session:
     try:
-        found, _ = local_server.ensure_up()
+        running, _ = local_server.ensure_up()
     except local_sagemaker.EmulatorError as error:
-        raise SessionError(f"The local endpoint cannot be started. {error}") from error
-    local_server.point_here(found)
+        raise SessionError(f"The local SageMaker cannot be started. {error}") from error
+    local_server.point_here(running)
     return boto3.Session(region_name=os.environ["AWS_DEFAULT_REGION"])
 
 
@@ -231,17 +235,17 @@ def _aws() -> boto3.Session:
             "Start again from a shell without it: unset " + " ".join(elsewhere)
         )
     try:
-        found = boto3.Session()
-        if not found.region_name:
+        boto_session = boto3.Session()
+        if not boto_session.region_name:
             raise SessionError(
                 "No AWS region is set. Choose one: export AWS_DEFAULT_REGION=us-east-1, or run "
                 "`aws configure`."
             )
         config = Config(connect_timeout=10, read_timeout=20, retries={"max_attempts": 2})
-        found.client("sts", config=config).get_caller_identity()
+        boto_session.client("sts", config=config).get_caller_identity()
     except (exceptions.BotoCoreError, exceptions.ClientError) as error:
         raise SessionError(_remedy(error)) from error
-    return found
+    return boto_session
 
 
 def _remedy(error: Exception) -> str:
