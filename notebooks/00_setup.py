@@ -106,7 +106,7 @@ from workshop.launch.doctor import examine
 
 pd.set_option("display.max_colwidth", None)  # whole sentences in tables
 checks = pd.DataFrame(
-    [{"need": name, "level": one.level, "found": one.found} for name, one in examine(DEFAULT_PORT)]
+    [{"need": need, "level": c.level, "found": c.found} for need, c in examine(DEFAULT_PORT)]
 )
 checks
 

@@ -283,15 +283,17 @@ spans = {
 title = "The interruption lost the steps since the last checkpoint"
 title = title if resumed else "The steps of both jobs"
 across = f"step (the last is {last:,}); a black line is a checkpoint"
-told = "; ".join(f"{name}: from step {first} to step {end}" for name, (first, end) in spans.items())
-alt = f"{title}. {told}. {twice} steps are done twice."
+description = "; ".join(
+    f"{name}: from step {first} to step {end}" for name, (first, end) in spans.items()
+)
+alt = f"{title}. {description}. {twice} steps are done twice."
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
 with plots.canvas(title, across, size=(7.5, 2.6), alt=alt) as axes:
     for row, (first, end) in enumerate(spans.values()):
         axes.barh(row, end - first, left=first, height=0.5, color=plots.COLOURS[4])
-        kept = range(max(first, checkpoint_every), end + 1, checkpoint_every)
-        axes.plot(list(kept), [row] * len(kept), "|", color="black", markersize=20)
+        saved = range(max(first, checkpoint_every), end + 1, checkpoint_every)
+        axes.plot(list(saved), [row] * len(saved), "|", color="black", markersize=20)
     if resumed:
         look = {"color": "none", "hatch": "////", "edgecolor": "black", "height": 0.5}
         axes.barh([1, 2], twice, left=resumed, label=f"{twice} steps, done twice", **look)
@@ -379,8 +381,8 @@ guess = workshop.guess(cause=("What is wrong with these two ranks?", causes))
 # step and at the end, and of the images it saw. The table has the first ten digits of each.
 
 # %%
-found = [json.loads(line.split(" ", 1)[1]) for line in quiet.log if '"evidence"' in line]
-ranks = pd.DataFrame(found).set_index("rank").sort_index()
+evidence = [json.loads(line.split(" ", 1)[1]) for line in quiet.log if '"evidence"' in line]
+ranks = pd.DataFrame(evidence).set_index("rank").sort_index()
 shown = ["weights_at_start", "weights_after_first_step", "weights_at_end", "images_seen"]
 display(ranks[shown].map(lambda text: text[:10]))
 differ = ranks[shown].nunique() > 1
@@ -390,7 +392,7 @@ guess.compare(cause=cause)
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 losses = [json.loads(line.split(" ", 1)[1]) for line in quiet.log if '"step"' in line]
-first_losses = {one["rank"]: one["train_loss"] for one in losses if one.get("step") == 1}
+first_losses = {loss["rank"]: loss["train_loss"] for loss in losses if loss.get("step") == 1}
 assert quiet.as_described and cause == causes[1], f"The log shows something else: {differ}"
 workshop.save_results(
     quiet={name: bool(value) for name, value in differ.items()},
