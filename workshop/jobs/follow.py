@@ -45,7 +45,9 @@ def follow(job, session: Session | None = None, check: bool = True) -> JobResult
     return result
 
 
-def run_jobs(estimators: Mapping[str, Any], channels: Mapping | None = None) -> dict:
+def run_jobs(
+    estimators: Mapping[str, Any], channels: Mapping | None = None
+) -> dict[str, JobResult]:
     """Run jobs one after the other, with their progress and a line for each that has ended.
 
     Never two at once: on one machine they would take each other's cores, and every time that
@@ -61,7 +63,8 @@ def run_jobs(estimators: Mapping[str, Any], channels: Mapping | None = None) -> 
     Raises:
         JobFailed: one did not complete; those after it are not started.
     """
-    lines, results = [], {}
+    lines: list[str] = []
+    results: dict[str, JobResult] = {}
     width = max(map(len, estimators), default=0)
     with Progress() as progress:
         for name, estimator in estimators.items():
@@ -74,7 +77,9 @@ def run_jobs(estimators: Mapping[str, Any], channels: Mapping | None = None) -> 
             result = results[name] = watch(estimator, show)
             if result.status != "Completed":
                 progress.finish("\n".join([*lines, f"{name:<{width}}  {result.status}"]))
-                raise JobFailed(f"{name}: {result.failure_reason()}{_not_started(estimators, results)}")
+                raise JobFailed(
+                    f"{name}: {result.failure_reason()}{_not_started(estimators, results)}"
+                )
             lines.append(f"{name:<{width}}  {_in_a_line(result)}")
         progress.finish("\n".join(lines))
     return results

@@ -154,10 +154,8 @@ def _channels(job: LessonJob, session: Session) -> dict | None:
 
     channels = {}
     for name, channel in job.channels.items():
-        options = {key: value for key, value in channel.items() if key != "folder"}
-        channels[name] = TrainingInput(
-            f"s3://{session.bucket}/data/{channel['folder']}", **options
-        )
+        options: dict[str, Any] = {key: value for key, value in channel.items() if key != "folder"}
+        channels[name] = TrainingInput(f"s3://{session.bucket}/data/{channel['folder']}", **options)
     return channels or None
 
 

@@ -28,9 +28,13 @@ from workshop.paths import NOTEBOOKS, TRAIN
 # What is planned for a job, in billed seconds. Nobody has measured it on AWS for this kit.
 PLANNED_SECONDS = 300
 
-TENSORFLOW = {"framework": "tensorflow", "version": "2.12.0"}
-PYTORCH = {"framework": "pytorch", "version": "2.2.0"}
-DIGITS = {"training": {"folder": "digits/training"}, "test": {"folder": "digits/test"}}
+Settings = dict[str, Any]  # fields of a LessonJob
+TENSORFLOW: Settings = {"framework": "tensorflow", "version": "2.12.0"}
+PYTORCH: Settings = {"framework": "pytorch", "version": "2.2.0"}
+DIGITS: dict[str, dict[str, str]] = {
+    "training": {"folder": "digits/training"},
+    "test": {"folder": "digits/test"},
+}
 UNASKED = "-x OMPI_MCA_btl_tcp_eager_limit=4000000"  # large messages go without asking first
 KINDS = {str: "a text", bool: "true or false", list: "a list", dict: "a mapping"}
 PARAMETERS_CELL = re.compile(r'^# %% tags=\["parameters"\]\n(.*?)(?=^# %%|\Z)', re.M | re.S)
@@ -123,16 +127,16 @@ def lesson_parameters(lesson: str) -> dict[str, Any]:
     }
 
 
-def _mpi(processes: int, **options) -> dict[str, Any]:
+def _mpi(processes: int, **options) -> Settings:
     return {"distribution": {"mpi": {"enabled": True, "processes_per_host": processes} | options}}
 
 
-def _links(rate: str) -> dict[str, Any]:
+def _links(rate: str) -> Settings:
     return {"environment": {"LOCAL_SAGEMAKER_LINKS": rate}}
 
 
 def _lesson_00(lesson) -> Iterator[LessonJob]:
-    settings = {"hyperparameters": {"epochs": lesson.epochs}, "channels": DIGITS}
+    settings: Settings = {"hyperparameters": {"epochs": lesson.epochs}, "channels": DIGITS}
     yield LessonJob("first", "train_tf.py", 1, **settings, **TENSORFLOW)
 
 
@@ -150,7 +154,7 @@ def _lesson_01(lesson) -> Iterator[LessonJob]:
 
 
 def _lesson_03(lesson) -> Iterator[LessonJob]:
-    common = {
+    common: Settings = {
         "framework": "tensorflow",
         "version": "2.14.1",
         "distribution": {"parameter_server": {"enabled": True}},
@@ -205,8 +209,8 @@ def _lesson_05(lesson) -> Iterator[LessonJob]:
 
 def _lesson_06(lesson) -> Iterator[LessonJob]:
     """On AWS links stay as they are."""
-    common = {"label": "links", "in_vpc": True}
-    training = {
+    common: Settings = {"label": "links", "in_vpc": True}
+    training: Settings = {
         "instance_type": lesson.instance_type,
         "hyperparameters": {
             "global-batch-size": lesson.global_batch_size,
@@ -242,7 +246,7 @@ def _lesson_06(lesson) -> Iterator[LessonJob]:
 
 def _lesson_07(lesson) -> Iterator[LessonJob]:
     """Without the jobs under SMDDP's name, which need p4d on AWS and are not started there."""
-    common = {"instance_type": lesson.instance_type, "label": "two-tier"}
+    common: Settings = {"instance_type": lesson.instance_type, "label": "two-tier"}
     yield LessonJob(
         "all-reduces",
         "demos/measure_all_reduce.py",
@@ -304,7 +308,7 @@ def _lesson_07(lesson) -> Iterator[LessonJob]:
 
 
 def _lesson_08(lesson) -> Iterator[LessonJob]:
-    settings = {"hyperparameters": {"epochs": lesson.epochs}, "channels": DIGITS}
+    settings: Settings = {"hyperparameters": {"epochs": lesson.epochs}, "channels": DIGITS}
     yield LessonJob("serving", "train_tf.py", 1, lesson.instance_type, **settings, **TENSORFLOW)
 
 
@@ -352,7 +356,7 @@ def _lesson_10(lesson) -> Iterator[LessonJob]:
 
 
 def _lesson_99(lesson) -> Iterator[LessonJob]:
-    settings = {"hyperparameters": {"epochs": 1}, "channels": DIGITS}
+    settings: Settings = {"hyperparameters": {"epochs": 1}, "channels": DIGITS}
     yield LessonJob("last", "train_torch.py", 1, **settings, **PYTORCH)
 
 

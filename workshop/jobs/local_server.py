@@ -50,7 +50,7 @@ def _wait_for(pid: int) -> None:
 
 @contextlib.contextmanager
 def variables(values: Mapping[str, str | None]) -> Iterator[None]:
-    """Set these environment variables, and remove those that are None, for the length of a `with`."""
+    """Set environment variables, or remove those that are None, for the length of a `with`."""
     before = {name: os.environ.get(name) for name in values}
     _set(values)
     try:

@@ -10,6 +10,7 @@ import sys
 from datetime import UTC, datetime
 from functools import cache, cached_property
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import boto3
@@ -125,7 +126,7 @@ class Session:
 
     def job_settings(
         self, name: str, spot: bool = False, keep_alive: int = 0, source_dir: Path = TRAIN
-    ) -> dict:
+    ) -> dict[str, Any]:
         """What every job of this seat has in common, as arguments of an estimator.
 
         Args:
@@ -141,7 +142,7 @@ class Session:
         """
         jobs = f"s3://{self.bucket}/jobs"
         self._check_keep_alive(keep_alive, spot)
-        settings = {}
+        settings: dict[str, Any] = {}
         if keep_alive:
             settings["keep_alive_period_in_seconds"] = keep_alive
         if spot:
@@ -202,8 +203,15 @@ def _check_defaults_once() -> None:
     from sagemaker import utils
 
     check = utils.validate_sagemaker_config
-    check_text = cache(lambda text: check(json.loads(text)))
-    utils.validate_sagemaker_config = lambda content: check_text(json.dumps(content))
+
+    @cache
+    def check_text(text: str) -> None:
+        check(json.loads(text))
+
+    def check_once(sagemaker_config: dict) -> None:
+        check_text(json.dumps(sagemaker_config))
+
+    utils.validate_sagemaker_config = check_once  # type: ignore[assignment]
 
 
 def _usual_tracebacks() -> None:

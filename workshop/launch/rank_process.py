@@ -55,14 +55,16 @@ def main() -> None:
     def send(message) -> None:
         connection.send_bytes(cloudpickle.dumps(message))
 
-    sys.stdout = LinesTo(send)
+    sys.stdout = output = LinesTo(send)
     send(("result", None))
     while True:
         try:
             packed = connection.recv_bytes()
         except (EOFError, ConnectionError):
             os._exit(0)  # no orderly shutdown: another rank may be gone already
-        send(_answer(packed))
+        answer = _answer(packed)
+        output.finish()
+        send(answer)
 
 
 def _answer(packed: bytes) -> tuple[str, object]:
@@ -72,11 +74,8 @@ def _answer(packed: bytes) -> tuple[str, object]:
             module, name = function.split(":")
             function = getattr(importlib.import_module(module), name)
         call = _timed if kind == "seconds" else _called
-        result = call(function, arguments, *rest)
-        sys.stdout.finish()
-        return "result", result
+        return "result", call(function, arguments, *rest)
     except Exception:
-        sys.stdout.finish()
         return "error", _error_text()
 
 
