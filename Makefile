@@ -37,7 +37,7 @@ translations: ready ## bring the site's catalogs in docs/site/locale up to date 
 slides: ready ## build a deck for each lesson in build/slides from the last `make run`
 	@$(INSIDE) $(BIN)/python -m tools.slides
 
-lab: ready ## open the lessons in JupyterLab, endpoint up (ARGS=--no-browser: its options)
+lab: ready ## open the lessons in JupyterLab, emulator up (ARGS=--no-browser: its options)
 	@$(INSIDE) $(BIN)/workshop lab $(ARGS)
 
 lint: ready ## check style, types and the course's texts, in seconds
@@ -69,7 +69,7 @@ ray: ready ## Ray Train starts the DDP script (downloads Ray once, 1.5 GB)
 		&& cp tests/scripts/launch/ray.txt build/ray/whole; }
 	@$(INSIDE) $(BIN)/pytest -m soak tests/scripts/launch/test_ray.py
 
-bench: ready ## measure the endpoint, all-reduces and training steps on narrow links, serving
+bench: ready ## measure the emulator, all-reduces and training steps on narrow links, serving
 	@$(INSIDE) $(BIN)/python -m tools.bench
 
 doctor: ready ## check this machine, one line per requirement
@@ -81,7 +81,7 @@ check-in: ready ## before a class: PASS or FAIL per need, and a code for the ins
 lock: ready ## resolve tools/requirements/*.in again (UPGRADE=1: newest versions)
 	@$(BIN)/python -m tools.setup.lock $(if $(UPGRADE),--upgrade)
 
-clean: ## stop the endpoint, remove build/ and tools' caches
+clean: ## stop the emulator, remove build/ and tools' caches
 	@if [ -x $(BIN)/local-sagemaker ]; then $(BIN)/local-sagemaker stop >/dev/null 2>&1 || true; fi
 	rm -rf build .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find . -name __pycache__ -type d -not -path './.venv/*' -prune -exec rm -rf {} +

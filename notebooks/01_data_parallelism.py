@@ -997,7 +997,7 @@ print(f"Gradient off by {difference:.0e}; 2 ranks reach {price:.2f} of the machi
 # ## Clean up
 #
 # The ranks are stopped. The job has ended and its instances were given back. `local-sagemaker stop`
-# ends the local endpoint.
+# ends the emulator.
 #
 # ## Next
 #

@@ -374,7 +374,7 @@ def configured(instances: int, processes: int, **network) -> TensorFlow:
 # What changes is who can reach whom. The instances reach what your network reaches: a private
 # database, for example. Unless you open a way to the internet, they can't install packages from
 # there, and they reach S3 only through a **VPC endpoint**, a door from your network to S3. (It has
-# nothing to do with this course's local endpoint.) [Lesson 06](06_vpc_colocation.ipynb) makes such
+# nothing to do with this course's emulator.) [Lesson 06](06_vpc_colocation.ipynb) makes such
 # a network and says what each part is for. We know of no measurement that shows that a VPC by
 # itself makes training faster.
 
@@ -684,7 +684,7 @@ workshop.quiz("05")
 #
 # All instances were released when their jobs ended; nothing is running. Models and logs stay in S3
 # and in CloudWatch Logs until you delete them. The local network for the VPC row exists only in the
-# endpoint. `local-sagemaker stop` stops the endpoint; with `--forget` it empties it, too.
+# emulator. `local-sagemaker stop` stops the emulator; with `--forget` it empties it, too.
 #
 # ## Next
 #

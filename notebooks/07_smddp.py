@@ -44,7 +44,7 @@
 #
 # - `ranks_each`: ranks on each of two instances while a single all-reduce is measured.
 # - `between`: bandwidth of each instance's link for that measurement; `200mbit` is 200 Mbit/s. Only
-#   the local endpoint can limit it.
+#   the emulator can limit it.
 # - `megabytes`, `blocks`: the size of the tensor, and how often each algorithm is measured.
 # - `overlap_between`: the bandwidth for the section about buckets.
 # - `training_between`, `hidden_units`, `global_batch_size`, `epochs`: the training jobs. More

@@ -616,7 +616,7 @@ answered = transformed(by_row, "csv", "text/csv")
 # %% [markdown]
 # There is one answer per row, in the same order, so you can join answers to inputs by their
 # position. (`transform(join_source="Input", …)` makes SageMaker write each answer next to its
-# input. The local endpoint doesn't support that.)
+# input. The emulator doesn't support that.)
 
 # %%
 joined = pd.DataFrame(map(json.loads, answered)).assign(label=labels)

@@ -527,7 +527,7 @@ workshop.save_results(streamed=ratio[shown].to_dict())
 # script reads it, so that training starts before everything has arrived. That works best with files
 # that are read from front to back, and the job starts sooner with few files than with many
 # ([AWS](https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_AlgorithmSpecification.html)):
-# TFRecord files, of many records each. (The local endpoint copies the files first; the script sees
+# TFRecord files, of many records each. (The emulator copies the files first; the script sees
 # the same folder.)
 #
 # > **Pipe mode** is FastFile's predecessor. The script reads a stream from a named pipe, in

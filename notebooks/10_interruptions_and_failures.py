@@ -37,7 +37,7 @@
 # ## Set up
 #
 # - `epochs`: of the job that is interrupted. `checkpoint_every`: steps between two checkpoints.
-# - `interrupt_at`: the step after which the local endpoint takes the job's instance away.
+# - `interrupt_at`: the step after which the emulator takes the job's instance away.
 # - `instance_type`: of both jobs. `max_run`: seconds after which SageMaker ends a job.
 
 # %% tags=["parameters"]
@@ -200,8 +200,8 @@ workshop.show_function("train/train_torch.py", "resume")
 #
 # Below, one job runs undisturbed. A second one, with the same settings, has its instance taken away
 # soon after its log has reached step `interrupt_at` (600, unless you changed it). On AWS you can't
-# order an interruption; the local endpoint can. (On AWS the second job usually runs through. Its
-# hash is still compared, and no step is done twice.) The endpoint needs a moment to take the
+# order an interruption; the emulator can. (On AWS the second job usually runs through. Its
+# hash is still compared, and no step is done twice.) The emulator needs a moment to take the
 # instance away, and meanwhile the training goes on, at a few milliseconds per step.
 #
 # `spot=True` sets three arguments of the estimator: `use_spot_instances`, `checkpoint_s3_uri`, and

@@ -342,8 +342,8 @@ assert colleagues_model in survivors, "The colleague's model is gone: that must 
 workshop.save_results(foreign_survived=colleagues_model in survivors)
 
 # %% [markdown]
-# The local endpoint keeps its state in one directory; `local-sagemaker status` prints its name.
-# `local-sagemaker stop --forget` ends the endpoint and empties that directory, for every seat.
+# The emulator keeps its state in one directory; `local-sagemaker status` prints its name.
+# `local-sagemaker stop --forget` ends the emulator and empties that directory, for every seat.
 #
 # ## Next
 #

@@ -403,7 +403,7 @@ if sends_horovod:
 # starts ranks with a program of its own, a *driver*, which passes that number to `mpirun -np` as it
 # is (`mpi_driver.py` of 3.27.0): with 1 on two instances a single rank starts, without any error.
 # So this function gives the number of all ranks, and `--map-by node` spreads them over the
-# instances. The driver also needs `sshd` in the image. AWS's images have it, the local endpoint's
+# instances. The driver also needs `sshd` in the image. AWS's images have it, the emulator's
 # instances don't: so the request was checked, the job not run.
 
 # %%

@@ -10,10 +10,11 @@ import time
 from pathlib import Path
 
 import psutil
+from emulator_harness import SCRIPTS, command_request
 
-from endpoint_harness import SCRIPTS, Job, command_request
 from local_sagemaker.cluster import linux
 from local_sagemaker.jobs.links import VARIABLE
+from local_sagemaker.pytest_plugin import TrainingJob
 
 
 def host_network() -> dict[str, str]:
@@ -107,18 +108,20 @@ def flooding(size: int, count: int) -> list[str]:
     return [str(SCRIPTS / "flood.py"), str(size), *hosts]
 
 
-def flooded(endpoint, name: str, words: str | None, size: int, count: int, **changes) -> Job:
+def flooded(
+    endpoint, name: str, words: str | None, size: int, count: int, **changes
+) -> TrainingJob:
     """A job of `count` instances that move `size` bytes to and fro; it has ended."""
     command = flooding(size, count)
     return endpoint.wait(started(endpoint, name, words, command, InstanceCount=count, **changes))
 
 
-def links_lines(job: Job) -> list[str]:
+def links_lines(job: TrainingJob) -> list[str]:
     """What the job's log says of its links."""
     return [line for line in job.lines("[local]") if line.startswith("links")]
 
 
-def seconds_of(job: Job) -> dict[str, float]:
+def seconds_of(job: TrainingJob) -> dict[str, float]:
     assert job.status == "Completed", job.description.get("FailureReason")
     (line,) = job.lines("SECONDS")
     return json.loads(line)

@@ -13,11 +13,12 @@ from pathlib import Path
 
 import pytest
 from botocore.exceptions import ClientError
+from emulator_harness import command_request, request
 
-from endpoint_harness import BUCKET, command_request, request
 from local_sagemaker.jobs import artifacts
 from local_sagemaker.jobs.channels import DataError
 from local_sagemaker.protocol.errors import AwsError
+from local_sagemaker.pytest_plugin import BUCKET
 
 REGION = "us-east-1"
 

@@ -8,10 +8,11 @@ import tarfile
 import uuid
 
 import pytest
+from emulator_harness import request
 
-from endpoint_harness import BUCKET, request
 from local_sagemaker.image import toolkit
 from local_sagemaker.jobs import channels
+from local_sagemaker.pytest_plugin import BUCKET
 
 SCRIPT = b"print('TRAINED')\n"
 OUTSIDE = f"escaped-{uuid.uuid4().hex}"  # what an archive tries to write, and must not

@@ -7,12 +7,13 @@ import uuid
 from pathlib import Path
 
 import pytest
+from emulator_harness import request
 
-from endpoint_harness import BUCKET, request
 from local_sagemaker.jobs import channels
 from local_sagemaker.jobs.aws import split_uri
 from local_sagemaker.jobs.channels import DataError
 from local_sagemaker.protocol.errors import AwsError
+from local_sagemaker.pytest_plugin import BUCKET
 
 REGION = "us-east-1"
 

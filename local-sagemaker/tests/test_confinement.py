@@ -18,23 +18,14 @@ from types import SimpleNamespace
 import psutil
 import pytest
 from botocore.exceptions import ClientError
+from emulator_harness import SCRIPTS, command_request, estimator, request, start
 from nobody_helpers import only_root, run_as_nobody
 
-from endpoint_harness import (
-    BUCKET,
-    SCRIPTS,
-    Endpoint,
-    command_request,
-    estimator,
-    processes_with,
-    request,
-    sdk_session,
-    start,
-)
 from local_sagemaker import daemon
 from local_sagemaker.cluster import processes, relay
 from local_sagemaker.cluster.spec import PROCESSES, ClusterSpec, Host
 from local_sagemaker.jobs import training
+from local_sagemaker.pytest_plugin import BUCKET, Emulator, processes_with, sdk_session
 
 # What README's table says: what works in an instance of namespaces, and what else in one that is a
 # plain process.
@@ -314,7 +305,7 @@ def test_a_plain_process_that_takes_the_supervisors_pipes_is_stopped_all_the_sam
 @pytest.fixture(scope="module")
 def other(tmp_path_factory):
     """Another endpoint beside the usual one; the last test here kills it."""
-    one = Endpoint(
+    one = Emulator(
         tmp_path_factory.mktemp("other"),
         ["--grace", "1", "--max-instances", "3", "--isolation", "processes"],
     )

@@ -7,8 +7,9 @@ import time
 
 import pytest
 from botocore.exceptions import ClientError
+from emulator_harness import request
 
-from endpoint_harness import FINAL, request
+from local_sagemaker.pytest_plugin import FINAL
 
 
 def ended(endpoint, name, **changes):

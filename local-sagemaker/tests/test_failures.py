@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from botocore.exceptions import ClientError
+from emulator_harness import estimator, request, start
 
-from endpoint_harness import BUCKET, estimator, request, start, until_gone
+from local_sagemaker.pytest_plugin import BUCKET, until_gone, until_log
 
 LIMIT = 30  # seconds from the failure to the job's end
 
@@ -48,13 +47,6 @@ def test_max_runtime(endpoint, sdk):
     assert (job.status, told["SecondaryStatus"]) == ("Stopped", "MaxRuntimeExceeded")
     spent = (told["TrainingEndTime"] - told["TrainingStartTime"]).total_seconds()
     assert 3 <= spent < 3 + LIMIT
-
-
-def until_log(endpoint, name: str, text: str) -> None:
-    deadline = time.monotonic() + 180
-    while not any(text in line for lines in endpoint.log(name).values() for line in lines):
-        assert time.monotonic() < deadline, f"no line {text!r}: the script never began"
-        time.sleep(0.1)
 
 
 @pytest.mark.parametrize("uri", ["s3://no-such-bucket-here/data", f"s3://{BUCKET}/no/such/prefix"])

@@ -7,8 +7,8 @@ import urllib.request
 
 import pytest
 from botocore.credentials import Credentials
+from emulator_harness import request
 
-from endpoint_harness import request
 from local_sagemaker.jobs import instance_types, instances
 from local_sagemaker.jobs.aws import LocalAws
 from local_sagemaker.jobs.record import JobRecord

@@ -9,11 +9,12 @@ import time
 from pathlib import Path
 
 import pytest
+from emulator_harness import SCRIPTS, estimator, start
 from links_helpers import started
 from nobody_helpers import only_root, run_as_nobody
 
-from endpoint_harness import BUCKET, SCRIPTS, Endpoint, estimator, sdk_session, start, until_gone
 from local_sagemaker.cluster.namespaces import BRIDGE_ADDRESS
+from local_sagemaker.pytest_plugin import BUCKET, Emulator, sdk_session, until_gone
 
 MPI = {"mpi": {"enabled": True, "processes_per_host": 2}}
 HOSTS = ["algo-1", "algo-2"]
@@ -66,7 +67,7 @@ def plain(tmp_path_factory):
 
     A link that cannot be narrowed here stays wide, and the log says so.
     """
-    one = Endpoint(tmp_path_factory.mktemp("plain"), ["--grace", "3", "--isolation", "processes"])
+    one = Emulator(tmp_path_factory.mktemp("plain"), ["--grace", "3", "--isolation", "processes"])
     try:
         one.client("s3").create_bucket(Bucket=BUCKET)
         one.put("data/part-0.txt", "shard")

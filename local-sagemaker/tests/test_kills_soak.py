@@ -14,7 +14,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 from test_crash import die
 
-from endpoint_harness import BUCKET, Endpoint
+from local_sagemaker.pytest_plugin import BUCKET, Emulator
 
 KILLS = 20
 PART = 5 * 1024**2  # bytes; the least that S3 takes
@@ -24,7 +24,7 @@ GROUP = {"logGroupName": "soak"}
 class Writers:
     """What was acknowledged: objects (key -> SHA-256; None: deleted), log lines, roles."""
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    def __init__(self, endpoint: Emulator) -> None:
         self.endpoint, self.numbers = endpoint, itertools.count()
         self.objects: dict[str, str | None] = {}
         self.lines: list[str] = []
@@ -118,7 +118,7 @@ class Writers:
 
 @pytest.mark.soak
 def test_nothing_acknowledged_is_lost(tmp_path, request):
-    one = Endpoint(tmp_path / "state", ["--grace", "1"])
+    one = Emulator(tmp_path / "state", ["--grace", "1"])
     request.addfinalizer(one.down)
     one.client("s3").create_bucket(Bucket=BUCKET)
     one.client("logs").create_log_group(**GROUP)

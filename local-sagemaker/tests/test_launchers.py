@@ -16,8 +16,9 @@ import tarfile
 from pathlib import Path
 
 import pytest
+from emulator_harness import estimator, start
 
-from endpoint_harness import BUCKET, estimator, sdk_session, start
+from local_sagemaker.pytest_plugin import BUCKET, sdk_session
 
 TOOLKIT_SAYS = Path(__file__).parent / "oracle" / "toolkit_says.py"
 ORACLE = json.loads((Path(__file__).parent / "oracle" / "tf_config.json").read_text())
@@ -193,7 +194,7 @@ def toolkit(jobs, tmp_path_factory):
         (base / "input" / "config" / f"{name}.json").write_text(json.dumps(content))
     env = {name: "local" for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")}
     env |= {"PATH": os.environ["PATH"], "TRAINING_JOB_NAME": job.name}
-    # The image says which framework module the toolkit calls; the local endpoint has its own.
+    # The image says which framework module the toolkit calls; the emulator has its own.
     env["SAGEMAKER_TRAINING_MODULE"] = "local_sagemaker.image.training:main"
     done = subprocess.run(
         [sys.executable, TOOLKIT_SAYS, base], env=env, capture_output=True, text=True, timeout=120

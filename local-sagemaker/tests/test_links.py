@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
+from emulator_harness import SCRIPTS
 from links_helpers import flooded, host_network, links_lines, seconds_of
 from nobody_helpers import only_root, run_as_nobody
 
-from endpoint_harness import SCRIPTS
 from local_sagemaker.cluster import probe
 from local_sagemaker.jobs import links as setting
 

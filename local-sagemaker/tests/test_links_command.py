@@ -29,7 +29,7 @@ def run(*arguments: str, code: int = 0) -> str:
 def test_first_links_are_wide_and_the_types_are_shown(state):
     said = run()
     assert "links     wide: as fast as this machine is" in said
-    assert "endpoint  down" in said
+    assert "emulator  down" in said
     rows = {line.split()[0]: line.split() for line in said.splitlines() if line.startswith("ml.")}
     assert set(rows) == set(table())
     assert rows["ml.c5.xlarge"] == ["ml.c5.xlarge", "1.25", "10", "1.25", "Mbit/s"]
@@ -85,7 +85,7 @@ def test_plain_processes_stay_wide(state, monkeypatch):
     up = daemon.Running(1, 4600, "127.0.0.1", "processes", "asked for", 0.0)
     monkeypatch.setattr(daemon, "running", lambda state: up)  # it knows its own reason
     said = run("--between", "200mbit")
-    assert "endpoint  up: jobs that start from now on get them" in said
+    assert "emulator  up: jobs that start from now on get them" in said
     assert "plain processes here (asked for)" in said
 
 

@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Iterator
 
 import pytest
+from emulator_harness import SCRIPTS
 from links_helpers import (
     host_network,
     links_lines,
@@ -18,7 +19,7 @@ from links_helpers import (
     until_namespaces_are_gone,
 )
 
-from endpoint_harness import BUCKET, SCRIPTS, Endpoint, until_gone
+from local_sagemaker.pytest_plugin import BUCKET, Emulator, until_gone
 
 LINKS = "100mbit"
 SECONDS = 8  # long enough to be seen on a busy machine
@@ -30,7 +31,7 @@ pytestmark = pytest.mark.shaping
 @pytest.fixture
 def mortal(tmp_path, request):
     """An endpoint of this test's own."""
-    one = Endpoint(tmp_path / "state")
+    one = Emulator(tmp_path / "state")
     request.addfinalizer(one.down)
     one.client("s3").create_bucket(Bucket=BUCKET)
     return one

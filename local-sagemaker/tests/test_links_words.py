@@ -7,9 +7,9 @@ import os
 
 import pytest
 from botocore.exceptions import ClientError
+from emulator_harness import request
 from moto.utilities.utils import load_resource
 
-from endpoint_harness import request
 from local_sagemaker.cluster import linux, shaping
 from local_sagemaker.cluster.links import BY_TYPE, WIDE, Links, parse
 from local_sagemaker.jobs import links, network

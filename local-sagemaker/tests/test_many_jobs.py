@@ -10,9 +10,10 @@ from pathlib import Path
 
 import psutil
 import pytest
+from emulator_harness import command_request
 from links_helpers import host_network
 
-from endpoint_harness import BUCKET, Endpoint, command_request, until_gone
+from local_sagemaker.pytest_plugin import BUCKET, Emulator, until_gone
 
 MOST_GROWTH = 50 << 20  # bytes, from the end of the warm-up to the last job's
 SETTLE_SECONDS = 60
@@ -27,7 +28,7 @@ def busy(tmp_path, request):
     before, os.environ["TMPDIR"] = os.environ.get("TMPDIR"), str(tmp_path / "temporaries")
     (tmp_path / "temporaries").mkdir()
     try:
-        one = Endpoint(tmp_path / "state", ["--grace", "2"])
+        one = Emulator(tmp_path / "state", ["--grace", "2"])
     finally:
         os.environ.pop("TMPDIR") if before is None else os.environ.update(TMPDIR=before)
     request.addfinalizer(one.down)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 
 import pytest
+from emulator_harness import request
 
-from endpoint_harness import request
 from local_sagemaker.jobs import metrics
 from local_sagemaker.protocol.errors import AwsError
 

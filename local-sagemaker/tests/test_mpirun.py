@@ -49,7 +49,7 @@ def test_of_an_option_that_stands_once_the_last_counts():
 
 def test_there_is_a_most_of_processes():
     asked = {"sagemaker_mpi_num_of_processes_per_host": 9_999_999}
-    with pytest.raises(errors.ClientError, match=r"9,999,999. The local endpoint starts at most"):
+    with pytest.raises(errors.ClientError, match=r"9,999,999. The emulator starts at most"):
         training._mpi(SimpleNamespace(additional_framework_parameters=asked))
 
 

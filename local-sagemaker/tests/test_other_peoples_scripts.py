@@ -17,8 +17,9 @@ from pathlib import Path
 
 import pytest
 from botocore.exceptions import ClientError
+from emulator_harness import IMAGE, SCRIPTS, estimator, request, start
 
-from endpoint_harness import BUCKET, IMAGE, ROLE, SCRIPTS, estimator, request, sdk_session, start
+from local_sagemaker.pytest_plugin import BUCKET, ROLE, sdk_session
 
 FULL_ACCESS = "arn:aws:iam::aws:policy/AmazonSageMakerFullAccess"
 

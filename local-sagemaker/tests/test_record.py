@@ -10,9 +10,9 @@ import sys
 
 import pytest
 from botocore.credentials import Credentials
+from emulator_harness import request
 from nobody_helpers import run_as_nobody
 
-from endpoint_harness import request
 from local_sagemaker.api.training import description
 from local_sagemaker.disk import files
 from local_sagemaker.jobs.aws import REGION, LocalAws

@@ -10,8 +10,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from emulator_harness import estimator, start
 
-from endpoint_harness import estimator, start
 from local_sagemaker.image.requirements import constraints
 
 NAME = "workshop_test_package"

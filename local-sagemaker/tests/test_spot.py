@@ -12,11 +12,11 @@ import uuid
 import pytest
 from botocore.exceptions import ClientError
 from click.testing import CliRunner
-from test_failures import until_log
+from emulator_harness import command_request, estimator, request, start
 
-from endpoint_harness import BUCKET, command_request, estimator, request, start, until_gone
 from local_sagemaker.cli import main as command
 from local_sagemaker.jobs import spot
+from local_sagemaker.pytest_plugin import BUCKET, until_gone, until_log
 
 UNTIL = 40
 SPOT = {"use_spot_instances": True, "max_run": 600, "max_wait": 900}

@@ -6,10 +6,11 @@ import itertools
 
 import pytest
 from botocore.exceptions import ClientError
+from emulator_harness import request
 from vpc_helpers import ANYWHERE, Network, knocking
 
-from endpoint_harness import BUCKET, request
 from local_sagemaker.jobs import vpc
+from local_sagemaker.pytest_plugin import BUCKET
 
 NUMBERS = itertools.count(30)
 

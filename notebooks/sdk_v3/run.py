@@ -1,7 +1,7 @@
 """`make sdk-v3`: run this appendix's notebook in the environment of version 3.
 
 The notebook's kernel is build/sdk-v3's Python; papermill runs here, in the course's environment.
-If the local endpoint was down, it is down again afterwards. Exit status 1: a cell failed.
+If the emulator was down, it is down again afterwards. Exit status 1: a cell failed.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@
 #
 # **Time:** 15 minutes.
 #
-# **Where it runs:** where `AWS_ENDPOINT_URL` points: `make sdk-v3` starts the local endpoint for
+# **Where it runs:** where `AWS_ENDPOINT_URL` points: `make sdk-v3` starts the emulator for
 # it. The two versions cannot share an environment, so this notebook has a kernel of its own.
 #
 # **Cost on AWS:** about 0.17 USD: five jobs, ten `ml.c5.xlarge` in all, planned at 5 minutes each
@@ -70,7 +70,7 @@ bucket, role = outputs["BucketName"], outputs["TrainingRoleArn"]
 
 # %% [markdown]
 # Version 3 chooses no image: the request names one. These are two of the lessons' images: PyTorch,
-# and the last one of TensorFlow with Horovod. The local endpoint doesn't pull them.
+# and the last one of TensorFlow with Horovod. The emulator doesn't pull them.
 
 # %%
 images = {
@@ -226,7 +226,7 @@ assert ranks == 2, "This version counts otherwise: the next paragraph is too old
 # %% [markdown]
 # Two ranks, and there is room for four: version 2's toolkit multiplies by the number of hosts,
 # this driver (`mpi_driver.py` passes `process_count_per_node` as it is) does not. The first host
-# gets them all. The driver also wants `sshd` in the image, which the local endpoint's instances
+# gets them all. The driver also wants `sshd` in the image, which the emulator's instances
 # do not have. So here Horovod runs `mpirun` as a command, on one instance.
 
 # %%

@@ -1,4 +1,4 @@
-"""`workshop run --target aws` in an account of its own, which the local endpoint plays.
+"""`workshop run --target aws` in an account of its own, which the emulator plays.
 
 In strict mode: policies are enforced, and only what `workshop stacks up` made is there. And with a
 failure after every cell that makes something: what is then left, and billed.

@@ -1,4 +1,4 @@
-"""CloudFormation in this process, as the local endpoint has it, and sessions whose calls fail."""
+"""CloudFormation in this process, as the emulator has it, and sessions whose calls fail."""
 
 from contextlib import contextmanager
 from functools import cache
@@ -13,7 +13,7 @@ REGION = "us-east-1"
 
 @contextmanager
 def aws(monkeypatch):
-    """moto instead of AWS, with what the local endpoint adds to it."""
+    """moto instead of AWS, with what the emulator adds to it."""
     from local_sagemaker.moto_services import cloudformation_gaps  # slow
 
     cloudformation_gaps.fill()

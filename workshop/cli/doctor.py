@@ -16,7 +16,7 @@ COLOURS = {OK: "green", WARN: "yellow", FAIL: "red"}
     type=click.IntRange(0, 65535),
     default=4600,
     show_default=True,
-    help="The local SageMaker's port.",
+    help="The emulator's port.",
 )
 def doctor(port: int) -> None:
     """Check this machine, one line per requirement; exit 1 only if the kit can't work."""

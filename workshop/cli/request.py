@@ -23,7 +23,7 @@ def request(lesson, job, target, seat, region, given, stacks) -> None:
 
     JOB is a job's name, or its number from 1; without it: all, by name. With --stacks it is
     exactly your own request. Otherwise bucket, role and network have placeholders, and neither
-    credentials nor a running endpoint are needed.
+    credentials nor a running emulator are needed.
     """
     own = _own(target, seat) if stacks else {"region": region}
     jobs = previewed(lesson, target, seat, dict(map(parameter, given)), only=job, **own)
@@ -56,7 +56,7 @@ def previewed(
 
 
 def _own(target: str, seat: str) -> dict:
-    """The names of the seat's stacks. Makes none, and starts no endpoint."""
+    """The names of the seat's stacks. Makes none, and starts no emulator."""
     import local_sagemaker
     from workshop.jobs.seat import StackError, outputs
     from workshop.jobs.session import SessionError, session

@@ -23,7 +23,7 @@ LEVELS = (OK, WARN, FAIL)
 # refused, not misread. Three bytes have room for 15.
 NEEDS = ("Python", "packages", "C++ compiler", "Horovod", "mpirun", "iproute2", "namespaces")
 NEEDS += ("tc tbf", "tc netem", "disk", "memory", "cores", "AWS CLI")
-NEEDS += ("local endpoint", "JupyterLab")
+NEEDS += ("emulator", "JupyterLab")
 SYSTEMS = ("other", "Linux", "WSL", "macOS")
 MACHINES = ("other", "x86_64", "arm64")
 DISTRIBUTION = "sagemaker-data-parallel-workshop"

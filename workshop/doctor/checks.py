@@ -200,10 +200,10 @@ def aws_cli() -> CheckResult:
 def emulator_port(port: int) -> CheckResult:
     """Free, or the emulator of this state directory is there."""
     if local_sagemaker.is_free(port):
-        return ok("free for the local SageMaker")
+        return ok("free for the emulator")
     running = local_sagemaker.running(local_sagemaker.state_directory())
     if running and running.port == port:
-        return ok("the local SageMaker is up")
+        return ok("the emulator is up")
     return warn(
         "another program uses it", "local-sagemaker start --port N with another N, or stop it"
     )

@@ -1,4 +1,4 @@
-"""The local SageMaker (the emulator): started when needed, and this process pointed at it."""
+"""The emulator: started when it is needed, and this process pointed at it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def ensure_up(report: Callable[[str], object] = print) -> tuple[local_sagemaker.
     if running := local_sagemaker.running(state):
         return running, False
     running = local_sagemaker.start(state, port if local_sagemaker.is_free(port) else 0)
-    report(f"The local SageMaker was down; started it on {running.url}.")
+    report(f"The emulator was down; started it on {running.url}.")
     return running, True
 
 
@@ -37,7 +37,7 @@ def up_for_now(report: Callable[[str], object] = print) -> Iterator[local_sagema
         if started:
             local_sagemaker.stop(local_sagemaker.state_directory())
             _wait_for(running.pid)
-            report("Stopped the local SageMaker.")
+            report("Stopped the emulator.")
 
 
 def _wait_for(pid: int) -> None:

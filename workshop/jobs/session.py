@@ -102,7 +102,7 @@ class Session:
                 raise
             for name in STACKS:
                 create_or_update(self, name)
-            print("Made the storage and roles stacks on the local SageMaker.")
+            print("Made the storage and roles stacks on the emulator.")
             return outputs(self)
 
     @property
@@ -229,7 +229,7 @@ def _local() -> boto3.Session:
     try:
         running, _ = local_server.ensure_up()
     except local_sagemaker.EmulatorError as error:
-        raise SessionError(f"The local SageMaker cannot be started. {error}") from error
+        raise SessionError(f"The emulator cannot be started. {error}") from error
     local_server.point_here(running)
     return boto3.Session(region_name=os.environ["AWS_DEFAULT_REGION"])
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from serving_helpers import Served
 
-from endpoint_harness import BUCKET, Endpoint, sdk_session
+from local_sagemaker.pytest_plugin import BUCKET, Emulator, sdk_session
 
 
 @pytest.fixture(scope="session")
 def served(tmp_path_factory, request):
-    """A local endpoint with a bucket."""
-    one = Endpoint(tmp_path_factory.mktemp("serving") / "state")
+    """An emulator with a bucket."""
+    one = Emulator(tmp_path_factory.mktemp("serving") / "state")
     request.addfinalizer(one.down)
     one.client("s3").create_bucket(Bucket=BUCKET)
     return Served(one)
@@ -19,8 +19,8 @@ def served(tmp_path_factory, request):
 
 @pytest.fixture
 def mortal(tmp_path, request):
-    """A local endpoint of one test's own, to be killed."""
-    one = Endpoint(tmp_path / "state")
+    """An emulator of one test's own, to be killed."""
+    one = Emulator(tmp_path / "state")
     request.addfinalizer(one.down)
     one.client("s3").create_bucket(Bucket=BUCKET)
     return Served(one)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from botocore.config import Config
 
-from endpoint_harness import BUCKET, ROLE, Endpoint
+from local_sagemaker.pytest_plugin import BUCKET, ROLE, Emulator
 
 PATIENCE = 180  # seconds: a busy machine may need them to load TensorFlow
 # A model with no framework: it answers what it gets, times three.
@@ -26,7 +26,7 @@ def output_fn(values, accept): return json.dumps(values)
 class Served:
     """An endpoint's clients, and what the tests make with them."""
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    def __init__(self, endpoint: Emulator) -> None:
         self.endpoint = endpoint
         self.connect()
 

@@ -11,8 +11,8 @@ from botocore.exceptions import ClientError
 from nobody_helpers import only_root, run_as_nobody
 from serving_helpers import TRIPLE, script
 
-from endpoint_harness import processes_with, until_gone
 from local_sagemaker.api.runtime import body_limit
+from local_sagemaker.pytest_plugin import processes_with, until_gone
 from local_sagemaker.serving.runtime.http import KEY
 
 

@@ -14,9 +14,9 @@ import pytest
 from botocore.exceptions import ClientError
 from serving_helpers import PATIENCE, TRIPLE, archive, no_retries, script
 
-from endpoint_harness import processes_with
 from local_sagemaker.api.runtime import RuntimeApi
 from local_sagemaker.protocol.bodies import RequestBody
+from local_sagemaker.pytest_plugin import processes_with
 from local_sagemaker.serving import worker
 from local_sagemaker.serving.endpoint_run import MOST_RESTARTS, EndpointRun
 from local_sagemaker.serving.model import Container, ModelDataError, fetch

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from serving_helpers import archive_of
 
-from endpoint_harness import ROLE, processes_with
+from local_sagemaker.pytest_plugin import ROLE, processes_with
 
 TRAIN = Path(__file__).parents[3] / "scripts" / "train"
 # Makes folder/model/model.pt of a network, images, and its answers; and serves, in the same

@@ -1,4 +1,4 @@
-"""A local endpoint that is killed or taken down: workers end, endpoints come back."""
+"""An emulator that is killed or taken down: workers end, endpoints come back."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import time
 
 from serving_helpers import TRIPLE, script
 
-from endpoint_harness import BUCKET, processes_with, until_gone
+from local_sagemaker.pytest_plugin import BUCKET, processes_with, until_gone
 
 SLOW = TRIPLE.replace("import json", "import json, time").replace(
     "return [model", "time.sleep(600); return [model"
@@ -40,7 +40,7 @@ def test_kill_9_leaves_no_worker_and_endpoints_come_back(mortal):
     assert mortal.api.describe_endpoint(EndpointName="mortal-2")["EndpointStatus"] == "Failed"
     job = mortal.api.describe_transform_job(TransformJobName="mortal-3")
     assert job["TransformJobStatus"] == "Failed"
-    assert "the local endpoint ended while this job was running" in job["FailureReason"]
+    assert "the emulator ended while this job was running" in job["FailureReason"]
     kept = mortal.endpoint.state / "transforms" / "mortal-3"
     assert [path.name for path in kept.iterdir()] == ["record.json"]
 

@@ -48,7 +48,7 @@ for why, body, attributes in (
     ("Input 'x' has the shape [1, 3], and (None, 2) is wanted.", {"instances": [[1, 2, 3]]}, None),
     ("Serving signature name 'x' not found", {"instances": [], "signature_name": "x"}, None),
     ("Servable not found for request: Specific(net, 9)", ROWS, "tfs-model-version=9"),
-    ("The local endpoint offers :predict, and no :regress.", ROWS, "tfs-method=regress"),
+    ("The emulator offers :predict, and no :regress.", ROWS, "tfs-method=regress"),
 ):
     try:
         raise AssertionError(ask(body, attributes=attributes))

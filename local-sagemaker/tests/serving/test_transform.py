@@ -10,7 +10,7 @@ import pytest
 from botocore.exceptions import ClientError
 from serving_helpers import PATIENCE, TRIPLE, script
 
-from endpoint_harness import BUCKET, processes_with
+from local_sagemaker.pytest_plugin import BUCKET, processes_with
 
 LINES = TRIPLE.replace(
     "return json.loads(data)",

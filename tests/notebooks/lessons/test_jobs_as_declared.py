@@ -32,7 +32,7 @@ def sent(state: Path) -> list[dict]:
 
 
 def only_here(request: dict) -> bool:
-    """Whether a lesson starts this job on the local endpoint alone: it says so where it does."""
+    """Whether a lesson starts this job on the emulator alone: it says so where it does."""
     settings, links = request["HyperParameters"], request.get("Environment", {})
     narrowed = links.get("LOCAL_SAGEMAKER_LINKS", "wide") != "wide"
     lesson_06 = "-links-" in request["TrainingJobName"]

@@ -1,4 +1,4 @@
-"""What the local endpoint never answers: warm pools, a deletion that takes its time.
+"""What the emulator never answers: warm pools, a deletion that takes its time.
 
 Requests and answers are checked against SageMaker's own model.
 """

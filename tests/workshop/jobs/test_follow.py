@@ -1,4 +1,4 @@
-"""Real jobs on the local endpoint, followed to their end."""
+"""Real jobs on the emulator, followed to their end."""
 
 import pytest
 from job_harness import estimator

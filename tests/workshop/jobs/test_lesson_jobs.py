@@ -115,7 +115,7 @@ def test_a_parameter_and_a_region_are_taken_over():
     assert request["TrainingJobName"].startswith("workshop-anna-first-")
 
 
-def test_with_stacks_it_has_their_names(session, own_endpoint):
+def test_with_stacks_it_has_their_names(session, sagemaker_emulator):
     assert session.bucket  # made, if they are not there yet
     result = CliRunner().invoke(main, ["request", "00", "1", "--stacks", "--seat", "tests"])
     assert result.exit_code == 0, result.output
@@ -124,7 +124,7 @@ def test_with_stacks_it_has_their_names(session, own_endpoint):
     assert request["OutputDataConfig"]["S3OutputPath"] == f"s3://{session.bucket}/jobs"
 
 
-def test_stacks_that_are_not_there_are_named(own_endpoint):
+def test_stacks_that_are_not_there_are_named(sagemaker_emulator):
     result = CliRunner().invoke(main, ["request", "00", "--stacks", "--seat", "nobody"])
     assert result.exit_code == 2 and "workshop-nobody-storage is not there" in result.output
 

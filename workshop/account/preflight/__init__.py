@@ -6,7 +6,7 @@
         print(finding.ok, finding.what, finding.reason, finding.remedy, finding.source)
 
 `check` asks nobody: it knows what does not go together, and why (the table `rules.RULES`). `ask`
-asks AWS (or the local endpoint) what only they know: quotas, images, subnets.
+asks AWS (or the emulator) what only they know: quotas, images, subnets.
 """
 
 from workshop.account.preflight.asking import ask, serving

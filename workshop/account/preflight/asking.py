@@ -26,11 +26,11 @@ _read: WeakKeyDictionary = WeakKeyDictionary()  # session -> quota name -> value
 
 
 def ask(job: JobConfiguration, session) -> list[Finding]:
-    """What AWS, or the local endpoint, says about a job. Nothing is made.
+    """What AWS, or the emulator, says about a job. Nothing is made.
 
     session: what workshop.session returned; its region must be the job's.
 
-    A question that gets no answer (no permission, no network, a service that the local endpoint
+    A question that gets no answer (no permission, no network, a service that the emulator
     does not have) becomes a finding with ok=None that says so.
     """
     findings = []
@@ -92,7 +92,7 @@ def _enough(quotas: dict[str, float], name: str, wanted: int, region: str, who: 
 def image(job: JobConfiguration, session) -> Iterator[Finding]:
     """Whether the job's image exists. AWS's own registries may refuse to say."""
     if session.target == "local" and not job.image_uri:
-        yield unknown("image", "the local endpoint pulls no image, and so knows of none of AWS's.")
+        yield unknown("image", "the emulator pulls no image, and so knows of none of AWS's.")
         return
     try:
         address = job.image

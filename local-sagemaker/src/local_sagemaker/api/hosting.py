@@ -94,7 +94,7 @@ class HostingApi:
     def update(self, request: dict, region: str) -> dict:
         self._find(request["EndpointName"], region)
         raise validation(
-            "The local endpoint does not offer UpdateEndpoint: delete the endpoint and create it "
+            "The emulator does not offer UpdateEndpoint: delete the endpoint and create it "
             "with the other configuration."
         )
 
@@ -154,7 +154,7 @@ def _variant(config: dict) -> dict:
     elif capture.get("EnableCapture"):
         what = "DataCaptureConfig"
     if what:
-        raise validation(f"The local endpoint does not offer {what}.")
+        raise validation(f"The emulator does not offer {what}.")
     return found[0]
 
 

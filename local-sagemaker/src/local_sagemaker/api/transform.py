@@ -97,7 +97,7 @@ def _summary(record: Record) -> dict:
 
 
 def _check(request: dict) -> None:
-    """What AWS refuses and no schema states, and what the local endpoint lacks."""
+    """What AWS refuses and no schema states, and what the emulator lacks."""
     given = request["TransformInput"]
     source, split = given["DataSource"]["S3DataSource"], given.get("SplitType", "None")
     if source["S3DataType"] not in KINDS:
@@ -126,4 +126,4 @@ def _check(request: dict) -> None:
 
 
 def _not_offered(what: str, instead: str):
-    return validation(f"{what}: the local endpoint does not offer that; {instead}.")
+    return validation(f"{what}: the emulator does not offer that; {instead}.")

@@ -60,17 +60,17 @@ def _wanted(between: str | None, latency: str | None, by_type: bool, wide: bool)
         raise WrongUse(str(error)) from error
 
 
-def _tell(holds: str, endpoint: daemon.Running | None) -> None:
+def _tell(holds: str, emulator: daemon.Running | None) -> None:
     """What holds, for whom, and what of it this machine cannot do."""
     try:
         found = parse(holds)
     except ValueError as error:  # somebody edited the file
         raise click.ClickException(f"{error} `local-sagemaker links --wide` resets it.") from error
     click.echo(f"links     {_said(found)}")
-    up = "up: jobs that start from now on get them" if endpoint else "down: jobs get them once up"
-    click.echo(f"endpoint  {up}")
+    up = "up: jobs that start from now on get them" if emulator else "down: jobs get them once up"
+    click.echo(f"emulator  {up}")
     if found != WIDE:
-        for line in _lacking(endpoint, delayed=found != BY_TYPE and found.latency > 0):
+        for line in _lacking(emulator, delayed=found != BY_TYPE and found.latency > 0):
             click.echo(f"but       {line}")
 
 
@@ -82,8 +82,8 @@ def _said(found) -> str:
     return f"{found} between instances"
 
 
-def _lacking(endpoint: daemon.Running | None, delayed: bool) -> list[str]:
-    kind, why = (endpoint.isolation, endpoint.why) if endpoint else probe.isolation()
+def _lacking(emulator: daemon.Running | None, delayed: bool) -> list[str]:
+    kind, why = (emulator.isolation, emulator.why) if emulator else probe.isolation()
     if kind == PROCESSES:
         return [f"links stay wide: instances are plain processes here ({why})"]
     if why := probe.why_no_shaping():

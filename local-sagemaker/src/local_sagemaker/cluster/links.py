@@ -1,7 +1,7 @@
 """How narrow the links of a job's instances are: a rate, and perhaps a latency.
 
 Written in a few words, which `LOCAL_SAGEMAKER_LINKS` in a request's Environment holds, and the
-endpoint's own setting too:
+emulator's own setting too:
 
     200mbit         each instance sends at most this much, and receives at most this much
     200mbit 1ms     the same, and a packet is 1 ms on its way

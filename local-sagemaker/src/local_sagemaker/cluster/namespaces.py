@@ -108,7 +108,7 @@ def _close_ports(spec: ClusterSpec) -> None:
 
     AWS drops such packets without an answer, so whoever connects waits. The same here: an instance
     sends what is for another one to a hardware address that nobody has, and the bridge passes
-    nothing on between their ports. The endpoint, behind the bridge itself, is reached as before.
+    nothing on between their ports. The emulator, behind the bridge itself, is reached as before.
     """
     if not _closed(spec):
         return

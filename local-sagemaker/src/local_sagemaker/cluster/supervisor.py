@@ -1,6 +1,6 @@
 """The process that holds a job's instances: `python -m local_sagemaker.cluster.supervisor SPEC`.
 
-The endpoint starts it, writes "stop" to its standard input or closes it, and reads events
+The emulator starts it, writes "stop" to its standard input or closes it, and reads events
 from its standard output (see loop.py). It ends when every instance has ended.
 """
 

@@ -20,8 +20,8 @@ def unpack(archive: tarfile.TarFile, folder: Path, limit: int) -> None:
         size += member.size
         if size > limit:
             raise tarfile.ExtractError(
-                f"it unpacks to more than {limit / 1024**3:.1f} GB, the most that the local "
-                "endpoint takes (or half of what is free on the disk)"
+                f"it unpacks to more than {limit / 1024**3:.1f} GB, the most that the "
+                "emulator takes (or half of what is free on the disk)"
             )
     if hasattr(tarfile, "data_filter"):
         archive.extractall(folder, filter="data")

@@ -1,4 +1,4 @@
-"""Records that an earlier process of the endpoint left, as far as they can be read."""
+"""Records that an earlier process of the emulator left, as far as they can be read."""
 
 from __future__ import annotations
 

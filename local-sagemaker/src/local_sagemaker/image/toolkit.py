@@ -127,8 +127,8 @@ def bounded(extract, limit: int = UNPACKED_LIMIT):
             total += member.size
             if total > limit:
                 raise errors.ClientError(
-                    f"The archive of source_dir unpacks to more than {limit:,} bytes, the local "
-                    "endpoint's limit. Pass data as a channel, and keep it out of source_dir."
+                    f"The archive of source_dir unpacks to more than {limit:,} bytes, the "
+                    "emulator's limit. Pass data as a channel, and keep it out of source_dir."
                 )
         extract(tar, path)
 
@@ -136,7 +136,7 @@ def bounded(extract, limit: int = UNPACKED_LIMIT):
 
 
 def brought(download: Callable[[str, str], None]) -> Callable[[str, str], None]:
-    """The toolkit's download of source_dir, which the endpoint has put into TMPDIR already."""
+    """The toolkit's download of source_dir, which the emulator has put into TMPDIR already."""
 
     def fetch(url: str, path: str) -> None:
         archive = os.path.join(os.environ.get("TMPDIR", ""), SOURCE)

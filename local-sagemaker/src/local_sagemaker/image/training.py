@@ -121,7 +121,7 @@ def _mpi(env: environment.Environment) -> None:
     asked = env.additional_framework_parameters.get(params.MPI_PROCESSES_PER_HOST)
     if isinstance(asked, int) and asked > MOST_PROCESSES:  # mpirun alone would take the memory
         raise errors.ClientError(
-            f"processes_per_host is {asked:,}. The local endpoint starts at most "
+            f"processes_per_host is {asked:,}. The emulator starts at most "
             f"{MOST_PROCESSES:,} on an instance."
         )
     _run(env, _runner(env, runner.MPIRunnerType))

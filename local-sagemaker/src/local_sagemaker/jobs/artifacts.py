@@ -29,7 +29,7 @@ def check(request: dict) -> None:
         place = request.get(member, {}).get("LocalPath", only)
         if place.rstrip("/") != only:
             raise validation(
-                f"{member}'s LocalPath is '{place}'; the local endpoint copies {only} only. Leave "
+                f"{member}'s LocalPath is '{place}'; the emulator copies {only} only. Leave "
                 "it out (of an estimator: checkpoint_local_path, container_local_output_path), "
                 "and write there."
             )

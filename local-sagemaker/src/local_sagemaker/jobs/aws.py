@@ -1,4 +1,4 @@
-"""The endpoint as its own client: S3, Logs and CloudWatch of the same process."""
+"""The emulator as its own client: S3, Logs and CloudWatch of the same process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from botocore.config import Config
 from botocore.credentials import Credentials
 from botocore.exceptions import BotoCoreError, ClientError
 
-REGION = "us-east-1"  # the endpoint's own; others are there as well
+REGION = "us-east-1"  # the emulator's own; others are there as well
 # What the sagemaker SDK reads of a file, here and on instances. It would ask STS, at a fixed
 # address on the internet, for the account that is a part of its default bucket's name.
 SDK_DEFAULTS = f"""\
@@ -30,7 +30,7 @@ AWS_ERRORS = (BotoCoreError, Boto3Error, ClientError)  # what a client raises
 
 
 class LocalAws:
-    """boto3 clients for the endpoint on `port`. credentials: its own."""
+    """boto3 clients for the emulator on `port`. credentials: its own."""
 
     def __init__(self, port: int, credentials: Credentials) -> None:
         self.port, self.credentials = port, credentials
@@ -45,7 +45,7 @@ class LocalAws:
         return session.client(service, endpoint_url=url, config=config)
 
     def variables(self, region: str, url: str | None = None) -> dict[str, str]:
-        """What points an AWS client to the endpoint. url: where it is; by default on loopback."""
+        """What points an AWS client to the emulator. url: where it is; by default on loopback."""
         return {
             "AWS_ENDPOINT_URL": url or f"http://127.0.0.1:{self.port}",
             # Its file of settings may say otherwise, and calls would go to the real AWS.
@@ -59,7 +59,7 @@ class LocalAws:
     def mark(self, name: str) -> str:
         """What every process of a job or an endpoint carries, by which strays are found.
 
-        The key is the state directory's own: another endpoint's work is never taken for ours.
+        The key is the state directory's own: another emulator's work is never taken for ours.
         """
         return f"{self.credentials.access_key}/{name}"
 

@@ -51,22 +51,21 @@ def check(aws: LocalAws, request: dict, region: str) -> None:
 
 
 def _check_kind(channel: dict, default_mode: str) -> None:
-    """Refuse what AWS has and the local endpoint lacks."""
+    """Refuse what AWS has and the emulator lacks."""
     where = f"Channel '{channel['ChannelName']}'"
     source = channel["DataSource"].get("S3DataSource")
     if source is None:
         raise validation(
-            f"{where}: the local endpoint has S3DataSource only; file systems (EFS, FSx) exist "
-            "on AWS."
+            f"{where}: the emulator has S3DataSource only; file systems (EFS, FSx) exist on AWS."
         )
     if source["S3DataType"] not in KINDS:
         raise validation(
-            f"{where}: S3DataType {source['S3DataType']} is not offered by the local endpoint; "
+            f"{where}: S3DataType {source['S3DataType']} is not offered by the emulator; "
             f"{' and '.join(KINDS)} are."
         )
     if channel.get("InputMode", default_mode) == "Pipe":
         raise validation(
-            f"{where}: Pipe mode is legacy and not offered by the local endpoint. Use FastFile, "
+            f"{where}: Pipe mode is legacy and not offered by the emulator. Use FastFile, "
             "which streams too."
         )
 

@@ -152,7 +152,7 @@ def _ways_out(instances: int, region: str) -> dict[str, str]:
     """
     direct = [relay.GATEWAY, "localhost", "127.0.0.1"]
     direct += [f"algo-{number + 1}" for number in range(instances)]
-    # What the sagemaker SDK asks AWS at fixed addresses: it would get the endpoint's key.
+    # What the sagemaker SDK asks AWS at fixed addresses: it would get the emulator's key.
     direct += ["sts.amazonaws.com", f"sts.{region}.amazonaws.com"]
     direct += [f"sm-pysdk-t-{region}.s3.{region}.amazonaws.com"]  # its telemetry
     proxies = dict.fromkeys(("PIP_PROXY", "HTTPS_PROXY"), relay.PROXY_URL)

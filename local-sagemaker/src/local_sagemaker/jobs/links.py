@@ -1,4 +1,4 @@
-"""Which links a job gets: those it asks for, else those of the endpoint's own setting.
+"""Which links a job gets: those it asks for, else those of the emulator's own setting.
 
 The setting is a file of the state directory with the same words as the variable (see
 cluster/links.py). It is read when a job is created, so it can be changed at any time.
@@ -34,7 +34,7 @@ def words(between: str, latency: str | None = None) -> str:
 
 
 def setting(state: Path) -> str:
-    """The words of the endpoint's own setting; WIDE where none was made."""
+    """The words of the emulator's own setting; WIDE where none was made."""
     try:
         return (state / FILE).read_text(encoding="utf-8", errors="replace").strip() or WIDE
     except FileNotFoundError:
@@ -59,7 +59,7 @@ def of_job(request: dict, state: Path) -> Links | None:
         where, why = f"Environment's {VARIABLE}", "asked for by the job"
     else:
         where, why = (
-            "The endpoint's own setting (`local-sagemaker links`)",
+            "The emulator's own setting (`local-sagemaker links`)",
             "set with `local-sagemaker links`",
         )
     try:

@@ -32,7 +32,7 @@ class JobLog:
         self.metrics.send(self.aws, self.region, self.job)
 
     def say(self, host: str, line: str) -> None:
-        """Add a line of the endpoint's own, marked as such."""
+        """Add a line of the emulator's own, marked as such."""
         self.aws.write_log(self.region, self._stream(host), _now_ms(), [f"[local] {line}"])
 
     def begin_again(self) -> None:
@@ -51,7 +51,7 @@ class StreamLog:
         self.opened = False
 
     def say(self, lines: list[str]) -> None:
-        """Add lines. What CloudWatch refuses is noted in the endpoint's own log."""
+        """Add lines. What CloudWatch refuses is noted in the emulator's own log."""
         try:
             if not self.opened:
                 self.aws.open_log(self.region, self.stream, self.group)
@@ -61,7 +61,7 @@ class StreamLog:
             LOG.warning("%s/%s: %s", self.group, self.stream, error)
 
     def note(self, text: str) -> None:
-        """Add a line of the local endpoint's own."""
+        """Add a line of the emulator's own."""
         self.say([f"[local] {text}"])
 
 

@@ -22,13 +22,13 @@ from local_sagemaker.protocol.errors import NOT_FOUND, AwsError, validation
 LOG = logging.getLogger(__name__)
 JOIN_SECONDS = 15  # all jobs together
 CRASHED = (
-    "InternalServerError: the local endpoint ended while this job was running (it was killed, or "
+    "InternalServerError: the emulator ended while this job was running (it was killed, or "
     "the machine stopped). Nothing of the job runs any more; start it again."
 )
 
 
 class JobManager:
-    """The jobs of one endpoint. directory: one folder for each job, in the state directory."""
+    """The jobs of one emulator. directory: one folder for each job, in the state directory."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class JobManager:
                 "The account-level service limit 'Number of instances across all training jobs' "
                 f"is {self.most_instances} Instances, with current utilization of {used} "
                 f"Instances and a request delta of {count} Instances. Wait for a job, stop one, or "
-                "start the endpoint with a higher limit: local-sagemaker start --max-instances N",
+                "start the emulator with a higher limit: local-sagemaker start --max-instances N",
             )
 
     def find(self, name: str, region: str) -> JobRecord:

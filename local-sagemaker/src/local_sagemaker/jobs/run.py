@@ -1,4 +1,4 @@
-"""Runs one job: download, train, upload. One thread of the endpoint for each job."""
+"""Runs one job: download, train, upload. One thread of the emulator for each job."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class JobRun:
             training.stop()
 
     def kill(self) -> None:
-        """End at once and upload nothing, for an endpoint that is going down."""
+        """End at once and upload nothing, for an emulator that is going down."""
         self.killed = True
         self.stop_wanted.set()
         self.abandoned.set()

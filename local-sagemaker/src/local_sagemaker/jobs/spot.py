@@ -75,7 +75,7 @@ def _check_limits(request: dict) -> None:
 
 
 def ask(state: Path, job: str) -> None:
-    """Ask for the interruption of a job. state: the endpoint's directory. Raises OSError."""
+    """Ask for the interruption of a job. state: the emulator's directory. Raises OSError."""
     (state / "jobs" / job / FILE).touch()
 
 

@@ -79,7 +79,7 @@ class Training:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.said,
-            start_new_session=True,  # Ctrl-C is for the endpoint, which ends its jobs itself
+            start_new_session=True,  # Ctrl-C is for the emulator, which ends its jobs itself
         )
 
     @property

@@ -35,7 +35,7 @@ class Reach:
     """What a job's instances reach.
 
     closed: why not each other; empty if they do. s3: whether the job's data comes and goes.
-    endpoint: whether its scripts reach this endpoint. internet: whether pip reaches an index.
+    endpoint: whether its scripts reach the emulator. internet: whether pip reaches an index.
     """
 
     closed: str = ""

@@ -1,4 +1,4 @@
-"""Keeps the worker of one endpoint running. One thread of the local endpoint for each."""
+"""Keeps the worker of one endpoint running. One thread of the emulator for each."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class EndpointRun:
             self.settled.set()
 
     def _fetch(self) -> None:
-        """Unpack the model, unless an earlier process of the local endpoint has."""
+        """Unpack the model, unless an earlier process of the emulator has."""
         whole, partial = self.directory / "model", self.directory / "partial"
         if not whole.is_dir():
             try:

@@ -20,7 +20,7 @@ STARTED_AGAIN = ("Creating", "InService", "SystemUpdating")
 
 
 class EndpointManager:
-    """The endpoints of one local endpoint. directory: one folder for each of them."""
+    """The endpoints of one emulator. directory: one folder for each of them."""
 
     def __init__(self, directory: Path, aws: LocalAws) -> None:
         self.directory, self.aws = directory, aws
@@ -39,7 +39,7 @@ class EndpointManager:
             record.enter("SystemUpdating")
 
     def start(self) -> None:
-        """Start again what was in service. Called once the local endpoint answers."""
+        """Start again what was in service. Called once the emulator answers."""
         for run in self.all():
             if run.record.status == "SystemUpdating":
                 run.thread.start()

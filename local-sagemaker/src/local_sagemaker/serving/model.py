@@ -61,7 +61,7 @@ def _data(name: str, one: dict) -> str | None:
 
 
 def _not_offered(name: str, what: str) -> AwsError:
-    return validation(f"Model {name} has {what}: the local endpoint does not offer that.")
+    return validation(f"Model {name} has {what}: the emulator does not offer that.")
 
 
 def fetch(aws: LocalAws, found: Container, region: str, folder: Path) -> None:
@@ -71,7 +71,7 @@ def fetch(aws: LocalAws, found: Container, region: str, folder: Path) -> None:
     """
     if not found.data:
         raise ModelDataError(
-            f"Model {found.model} has no ModelDataUrl. The local endpoint pulls no image: it "
+            f"Model {found.model} has no ModelDataUrl. The emulator pulls no image: it "
             "serves what a model.tar.gz holds."
         )
     folder.mkdir(parents=True, exist_ok=True)

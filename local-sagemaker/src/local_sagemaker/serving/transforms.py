@@ -19,13 +19,13 @@ from local_sagemaker.serving.transform_run import TransformRun, clean
 RUNNING = ("InProgress", "Stopping")
 JOIN_SECONDS = 10
 CRASHED = (
-    "InternalServerError: the local endpoint ended while this job was running. Nothing of the job "
+    "InternalServerError: the emulator ended while this job was running. Nothing of the job "
     "runs any more; start it again under another name."
 )
 
 
 class TransformManager:
-    """The transform jobs of one local endpoint. directory: one folder for each of them."""
+    """The transform jobs of one emulator. directory: one folder for each of them."""
 
     def __init__(self, directory: Path, aws: LocalAws) -> None:
         self.directory, self.aws = directory, aws

@@ -1,4 +1,4 @@
-"""A worker process as the endpoint sees it: start it, wait until it answers, ask it, end it."""
+"""A worker process as the emulator sees it: start it, wait until it answers, ask it, end it."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def environment(
 ) -> dict[str, str]:
     """The variables of a worker: this machine's, AWS's, and the model's own.
 
-    directory: the worker's, which holds model/. aws: the endpoint, for a script that asks S3.
+    directory: the worker's, which holds model/. aws: the emulator, for a script that asks S3.
     """
     asked = dict(container.environment)
     if asked.get(SUBMIT_DIRECTORY):

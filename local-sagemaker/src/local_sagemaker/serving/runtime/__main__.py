@@ -2,7 +2,7 @@
 
     python -m local_sagemaker.serving.runtime FD PARENT
 
-FD: a socket that listens already, on loopback. PARENT: the endpoint's process id. The key that its
+FD: a socket that listens already, on loopback. PARENT: the emulator's process id. The key that its
 requests show is in $LOCAL_SAGEMAKER_KEY, the model in $SAGEMAKER_BASE_DIR/model. What is served is
 decided by what lies there:
 
@@ -24,7 +24,7 @@ from local_sagemaker.serving.runtime.http import KEY, CannotLoad, serve
 
 
 def main() -> None:
-    """Serve until the endpoint ends. Exit 1, with a sentence, if the model cannot be loaded."""
+    """Serve until the emulator ends. Exit 1, with a sentence, if the model cannot be loaded."""
     listener = socket.socket(fileno=int(sys.argv[1]))
     key = os.environ.pop(KEY)
     _die_with(int(sys.argv[2]))
@@ -58,7 +58,7 @@ def _listing(folder: Path) -> str:
 
 
 def _die_with(parent: int) -> None:
-    """End when the endpoint does, also when it is killed."""
+    """End when the emulator does, also when it is killed."""
     with contextlib.suppress(OSError, AttributeError):  # prctl is Linux's
         linux.die_with_parent()
     if os.getppid() != parent:
@@ -67,7 +67,7 @@ def _die_with(parent: int) -> None:
 
 
 def _wait_for_the_end() -> None:
-    """Standard input is a pipe that the endpoint holds: its end means that the endpoint is gone."""
+    """Standard input is a pipe that the emulator holds: its end means that the emulator is gone."""
     with contextlib.suppress(OSError):
         while os.read(0, 64):
             pass

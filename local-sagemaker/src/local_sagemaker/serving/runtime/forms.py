@@ -134,7 +134,7 @@ def array(name: str, value: object, dtype: np.dtype) -> np.ndarray:
     """An array of a nested list. Raises Refused where the lists are ragged or the type differs."""
     try:
         if dtype.hasobject:
-            raise ValueError("it is to hold strings, and the local endpoint takes numbers")
+            raise ValueError("it is to hold strings, and the emulator takes numbers")
         plain = np.array(value)
         if plain.dtype.hasobject or plain.dtype.kind in "US":
             raise ValueError("its values are not numbers, or its lists differ in length")
@@ -153,7 +153,7 @@ def answer(outputs: dict[str, np.ndarray], instances: int | None) -> str:
     Numbers are written so that they are read as the very same float32 again.
     """
     if strings := [name for name, one in outputs.items() if one.dtype.hasobject]:
-        raise error(400, f"The outputs {strings} hold strings; the local endpoint gives numbers.")
+        raise error(400, f"The outputs {strings} hold strings; the emulator gives numbers.")
     columns = {name: one.tolist() for name, one in outputs.items()}
     only = next(iter(columns.values())) if len(columns) == 1 else None
     if instances is None:

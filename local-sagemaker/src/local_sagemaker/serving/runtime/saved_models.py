@@ -45,7 +45,7 @@ def find(folder: Path) -> Path | None:
     ]
     if len({path.parent for path in found}) > 1:
         names = ", ".join(sorted({path.parent.name for path in found}))
-        raise CannotLoad(f"it holds several SavedModels ({names}); the local endpoint serves one.")
+        raise CannotLoad(f"it holds several SavedModels ({names}); the emulator serves one.")
     return max(found, key=lambda path: int(path.name), default=None)
 
 
@@ -97,7 +97,7 @@ class TensorFlowServing:
 
     def _check(self, name: str | None, version: str | None, method: str) -> None:
         if method != "predict":
-            raise error(400, f"The local endpoint offers :predict, and no :{method}.")
+            raise error(400, f"The emulator offers :predict, and no :{method}.")
         if name not in (None, self.name) or version not in (None, self.version):
             wanted = f"{name or self.name}, {version or self.version}"
             raise error(404, f"Servable not found for request: Specific({wanted})")
