@@ -50,9 +50,8 @@ def test_the_requests_of_a_lesson_are_valid_and_say_what_the_list_says(lesson):
         assert ("VpcConfig" in request) is job.in_vpc
         assert request.get("EnableManagedSpotTraining", False) is job.spot
         image = request["AlgorithmSpecification"]["TrainingImage"]
-        version = job.arguments["framework_version"]
-        assert re.fullmatch(rf"\d{{12}}\.dkr\.ecr\.us-east-1\.\S+:{version}-\S+", image)
-        assert Path(built.estimator.source_dir, job.arguments["entry_point"]).is_file()
+        assert re.fullmatch(rf"\d{{12}}\.dkr\.ecr\.us-east-1\.\S+:{job.version}-\S+", image)
+        assert Path(built.estimator.source_dir, built.estimator.entry_point).is_file()
         report = ParamValidator().validate(request, shape)
         assert not report.has_errors(), f"{job.name}: {report.generate_report()}"
         check_as_the_service("CreateTrainingJob", request)  # lengths, patterns, enumerations
