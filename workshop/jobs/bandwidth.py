@@ -15,7 +15,7 @@ import local_sagemaker
 
 def mbit(between: str) -> float:
     """The rate of "200mbit" in Mbit/s; infinity for "wide". Raises ValueError for anything else."""
-    found = local_sagemaker.parse_links(between)
+    found = local_sagemaker.parse_bandwidth(between)
     if found == "by-type":
         raise ValueError(f"'{between}' is another rate for each type: ask network_performance.")
     return float("inf") if found == "wide" else found.rate / 1e6
