@@ -12,8 +12,8 @@ from emulator_harness import request
 
 import local_sagemaker
 from local_sagemaker import daemon
-from local_sagemaker.jobs.record import JobRecord
 from local_sagemaker.pytest_plugin import BUCKET, Emulator
+from local_sagemaker.training.job_record import JobRecord
 
 PACKAGES = Path(local_sagemaker.__file__).parents[1]
 HOUR = 3600.0

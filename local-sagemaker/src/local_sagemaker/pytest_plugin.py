@@ -28,7 +28,7 @@ import pytest
 import local_sagemaker
 
 if TYPE_CHECKING:
-    from local_sagemaker.jobs.aws import LocalAws
+    from local_sagemaker.core.aws import LocalAws
 
 BUCKET = "lessons-data"
 ROLE = "arn:aws:iam::" + "0" * 12 + ":role/learner"
@@ -91,7 +91,7 @@ class Emulator:
         """The emulator as its own client."""
         from botocore.credentials import Credentials
 
-        from local_sagemaker.jobs.aws import LocalAws
+        from local_sagemaker.core.aws import LocalAws
 
         keys = Credentials(self.env["AWS_ACCESS_KEY_ID"], self.env["AWS_SECRET_ACCESS_KEY"])
         return LocalAws(self.running.port, keys)

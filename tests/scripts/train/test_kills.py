@@ -93,7 +93,7 @@ def server(name: str) -> Victim:
 
     def picks(env: dict[str, str], line: list[str]) -> bool:
         here = env.get("LOCAL_SAGEMAKER_HOST") == name
-        return here and "local_sagemaker.image.ps_server" in line
+        return here and "local_sagemaker.container.parameter_server" in line
 
     return Victim(f"parameter server of {name}", picks)
 

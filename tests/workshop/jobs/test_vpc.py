@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from local_sagemaker.jobs.vpc import Reach, of_job
+from local_sagemaker.training.connectivity import Reach, for_job
 from workshop.account import stacks
 from workshop.jobs.vpc import NoNetwork, network
 
@@ -33,7 +33,7 @@ def test_jobs_reach_each_other_and_s3_in_it(session, sagemaker_emulator, made):
         "SecurityGroupIds": found["security_group_ids"],
     }
     aws = sagemaker_emulator.aws()
-    assert of_job(aws, {"VpcConfig": config}, session.region) == Reach(internet=False)
+    assert for_job(aws, {"VpcConfig": config}, session.region) == Reach(internet=False)
 
 
 def test_another_seat_has_another_network(session):
