@@ -124,7 +124,7 @@ class Session:
         _check_defaults_once()
         return sagemaker.Session(boto_session=self.boto_session, default_bucket=self.bucket)
 
-    def upload(self, dataset: str) -> dict[str, str]:
+    def upload(self, dataset: str, quiet: bool = False) -> dict[str, str]:
         """Prepare a data set here, copy it to the seat's bucket; its channels, as `fit` takes them.
 
         dataset: "digits" or "mnist". The copy on this machine is in data/DATASET.
@@ -133,7 +133,7 @@ class Session:
 
         folder = getattr(data_prep, dataset).prepare(DATA / dataset, quiet=True)
         address = f"s3://{self.bucket}/data/{dataset}"
-        data_prep.upload(folder, address, client=self.client("s3"))
+        data_prep.upload(folder, address, client=self.client("s3"), quiet=quiet)
         return {name: f"{address}/{name}" for name in ("training", "test")}
 
     def job_settings(
