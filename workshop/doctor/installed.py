@@ -12,7 +12,6 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from packaging.markers import default_environment
 from packaging.requirements import Requirement
 
 from workshop.launch.horovod import horovod_status
@@ -27,41 +26,41 @@ OK, WARN, FAIL = "OK", "WARN", "FAIL"
 class CheckResult:
     """level: OK, WARN (a part of the kit is missing) or FAIL (it will not work).
 
-    found: what is here. do: what to do about it, empty where there is nothing to do.
+    finding: what is here. do: what to do about it, empty where there is nothing to do.
     """
 
     level: str
-    found: str
+    finding: str
     do: str = ""
 
 
-def ok(found: str) -> CheckResult:
-    return CheckResult(OK, found)
+def ok(finding: str) -> CheckResult:
+    return CheckResult(OK, finding)
 
 
-def warn(found: str, do: str) -> CheckResult:
-    return CheckResult(WARN, found, do)
+def warn(finding: str, do: str) -> CheckResult:
+    return CheckResult(WARN, finding, do)
 
 
-def fail(found: str, do: str) -> CheckResult:
-    return CheckResult(FAIL, found, do)
+def fail(finding: str, do: str) -> CheckResult:
+    return CheckResult(FAIL, finding, do)
 
 
 def python() -> CheckResult:
-    found = f"{platform.python_version()} in {sys.prefix}"
+    version = f"{platform.python_version()} in {sys.prefix}"
     if sys.version_info[:2] in PYTHONS:
-        return ok(found)
-    return fail(found, "make setup PYTHON=/path/to/python3.11")
+        return ok(version)
+    return fail(version, "make setup PYTHON=/path/to/python3.11")
 
 
 def locked(text: str) -> dict[str, str]:
-    """Name -> version of every package that the lock wants on this machine."""
+    """Name -> version of every package that the lock names for this machine."""
     result = {}
     for line in text.splitlines():
         if not re.match(r"[A-Za-z0-9]", line):
             continue
         requirement = Requirement(line.rstrip(" \\"))
-        if requirement.marker is None or requirement.marker.evaluate(default_environment()):
+        if requirement.marker is None or requirement.marker.evaluate():
             result[requirement.name] = str(requirement.specifier).removeprefix("==")
     return result
 
@@ -70,9 +69,9 @@ def packages() -> CheckResult:
     """Compare what is installed with the lock. A local version (torch's +cpu) may differ."""
     if not LOCK.exists():
         return warn(f"{LOCK} is not there", "run the kit from its own folder")
-    wanted = locked(LOCK.read_text())
+    versions = locked(LOCK.read_text())
     wrong = []
-    for name, version in wanted.items():
+    for name, version in versions.items():
         try:
             installed = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
@@ -81,9 +80,9 @@ def packages() -> CheckResult:
         if installed.split("+")[0] != version:
             wrong.append(f"{name} is {installed}, not {version}")
     if wrong:
-        more = f" and {len(wrong) - 3} more" if len(wrong) > 3 else ""
-        return fail("; ".join(wrong[:3]) + more, "make setup")
-    return ok(f"{len(wanted)}, each as locked")
+        rest = f" and {len(wrong) - 3} more" if len(wrong) > 3 else ""
+        return fail("; ".join(wrong[:3]) + rest, "make setup")
+    return ok(f"{len(versions)}, each as locked")
 
 
 def compiler() -> CheckResult:
@@ -112,5 +111,5 @@ def horovod() -> CheckResult:
         return warn(f"Horovod {status.version} does not start within 120 s", "make setup")
     if done.returncode == 0 and done.stdout.strip() == "True":
         return ok(f"Horovod {status.version} with MPI")
-    said = (done.stderr.strip().splitlines() or ["no message"])[-1]
-    return warn(f"Horovod {status.version} does not start: {said}", "make setup")
+    error = (done.stderr.strip().splitlines() or ["no message"])[-1]
+    return warn(f"Horovod {status.version} does not start: {error}", "make setup")

@@ -14,8 +14,8 @@ from pathlib import Path
 import psutil
 
 import local_sagemaker
-from workshop.launch import installed
-from workshop.launch.installed import CheckResult, fail, ok, warn
+from workshop.doctor import installed
+from workshop.doctor.installed import CheckResult, fail, ok, warn
 
 GB = 1e9
 DISK_LOW, DISK_NEEDED = 3 * GB, 0.5 * GB
@@ -72,9 +72,10 @@ def mpirun() -> CheckResult:
     done = run(command, environment)
     if done.returncode == 0 and done.stdout.split() == ["2", "2"]:
         return ok("two ranks added their numbers")
-    said = (done.stderr or done.stdout).strip().splitlines()
+    lines = (done.stderr or done.stdout).strip().splitlines()
     return fail(
-        f"two ranks did not work: {' / '.join(said[:3])}", "make setup; see docs/troubleshooting.md"
+        f"two ranks did not work: {' / '.join(lines[:3])}",
+        "make setup; see docs/troubleshooting.md",
     )
 
 
@@ -119,13 +120,13 @@ def netem() -> CheckResult:
     return _shaping("netem", local_sagemaker.shaping_unavailable_reason(latency=True), "latency")
 
 
-def _shaping(module: str, why: str | None, what: str) -> CheckResult:
-    if why is None:
-        return ok(f"links can be given a {what}")
+def _shaping(module: str, reason: str | None, quantity: str) -> CheckResult:
+    if reason is None:
+        return ok(f"links can be given a {quantity}")
     if local_sagemaker.system_command("tc") is None:
         return warn("no tc here", "see iproute2 above")
-    do = f"sudo modprobe sch_{module}, or do without: {why.removeprefix('Error: ')}"
-    return warn(f"links can't be given a {what}: no {module}", do)
+    do = f"sudo modprobe sch_{module}, or do without: {reason.removeprefix('Error: ')}"
+    return warn(f"links can't be given a {quantity}: no {module}", do)
 
 
 def run(command: list[str], environment: dict[str, str]) -> subprocess.CompletedProcess:
@@ -155,20 +156,20 @@ def disk() -> CheckResult:
             "name one in the variable TMPDIR: export TMPDIR=$HOME/tmp",
         )
     free, place = min((shutil.disk_usage(p).free, str(p)) for p in places if p.exists())
-    found = f"{free / GB:.1f} GB free in {place}"
+    space = f"{free / GB:.1f} GB free in {place}"
     if free < DISK_NEEDED:
-        return fail(found, "free at least 3 GB")
-    return warn(found, "3 GB or more is comfortable") if free < DISK_LOW else ok(found)
+        return fail(space, "free at least 3 GB")
+    return warn(space, "3 GB or more is comfortable") if free < DISK_LOW else ok(space)
 
 
 def memory() -> CheckResult:
     available = psutil.virtual_memory().available
-    found = f"{available / GB:.1f} GB available"
+    size = f"{available / GB:.1f} GB available"
     if available < MEMORY_NEEDED:
-        return fail(found, "close programs: a two-instance job needs 1.5 GB, four ranks 4 GB")
+        return fail(size, "close programs: a two-instance job needs 1.5 GB, four ranks 4 GB")
     if available < MEMORY_LOW:
-        return warn(found, "enough for two processes; close programs before you run four")
-    return ok(found)
+        return warn(size, "enough for two processes; close programs before you run four")
+    return ok(size)
 
 
 def cores() -> CheckResult:
@@ -181,18 +182,18 @@ def cores() -> CheckResult:
 
 
 def aws_cli() -> CheckResult:
-    """Whether the `aws` of the shell, if there is one, is led to the emulator."""
+    """Whether the `aws` of the shell, if there is one, reaches the emulator."""
     if (program := shutil.which("aws")) is None:
         return ok("not installed; nothing here needs it")
-    told = run([program, "--version"], dict(os.environ)).stdout
-    found = re.search(r"aws-cli/(\d+)\.(\d+)", told)
-    version = tuple(map(int, found.groups())) if found else (0, 0)
+    output = run([program, "--version"], dict(os.environ)).stdout
+    match = re.search(r"aws-cli/(\d+)\.(\d+)", output)
+    version = tuple(map(int, match.groups())) if match else (0, 0)
     if version >= (2, 13) or (1, 29) <= version < (2,):
-        return ok(told.split()[0])
+        return ok(output.split()[0])
+    name = output.split()[0] if output else "of no known version"
     return warn(
-        f"{program} is {told.split()[0] if told else 'of no known version'}: before 2.13 (1.29) "
-        "it ignores AWS_ENDPOINT_URL and calls AWS itself",
-        'for the emulator give it --endpoint-url "$AWS_ENDPOINT_URL", or install a newer one',
+        f"{program} is {name}: before 2.13 (1.29) it ignores AWS_ENDPOINT_URL and calls AWS itself",
+        'give it --endpoint-url "$AWS_ENDPOINT_URL" to reach the emulator, or install a newer one',
     )
 
 
@@ -200,8 +201,8 @@ def emulator_port(port: int) -> CheckResult:
     """Free, or the emulator of this state directory is there."""
     if local_sagemaker.is_free(port):
         return ok("free for the emulator")
-    found = local_sagemaker.running(local_sagemaker.state_directory())
-    if found and found.port == port:
+    running = local_sagemaker.running(local_sagemaker.state_directory())
+    if running and running.port == port:
         return ok("the emulator is up")
     return warn(
         "another program uses it", "local-sagemaker start --port N with another N, or stop it"

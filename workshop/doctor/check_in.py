@@ -16,7 +16,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from workshop.launch.installed import FAIL, OK, WARN
+from workshop.doctor.installed import FAIL, OK, WARN
 
 LEVELS = (OK, WARN, FAIL)
 # In this order a code holds their levels. Another list makes other checksums: an old code is
