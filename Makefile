@@ -53,7 +53,7 @@ soak: ready ## the tests that repeat for minutes: kills, hundreds of jobs, a fuz
 	@$(INSIDE) $(BIN)/pytest -m soak --timeout 3600
 
 test-matrix: ready ## run the scripts' tests in the frameworks of AWS's images (ONLY=NAME: one)
-	@PYTHONPATH="$$PWD" exec $(BIN)/python tests/matrix $(ONLY)
+	@PYTHONPATH="$$PWD" exec $(BIN)/python tests/scripts/matrix $(ONLY)
 
 sdk-v3: ready ## the appendix's lesson, with version 3 of the SDK (downloads it once, 1 GB)
 	@cmp -s notebooks/sdk_v3/requirements.txt build/sdk-v3/whole || { \
@@ -63,11 +63,11 @@ sdk-v3: ready ## the appendix's lesson, with version 3 of the SDK (downloads it 
 	@$(INSIDE) $(BIN)/python notebooks/sdk_v3/run.py
 
 ray: ready ## Ray Train starts the DDP script (downloads Ray once, 1.5 GB)
-	@cmp -s tests/scripts/ray.txt build/ray/whole || { \
+	@cmp -s tests/scripts/launch/ray.txt build/ray/whole || { \
 		rm -f build/ray/whole && $(BIN)/python -m venv build/ray \
-		&& build/ray/bin/pip install -q -r tests/scripts/ray.txt \
-		&& cp tests/scripts/ray.txt build/ray/whole; }
-	@$(INSIDE) $(BIN)/pytest -m soak tests/scripts/test_ray.py
+		&& build/ray/bin/pip install -q -r tests/scripts/launch/ray.txt \
+		&& cp tests/scripts/launch/ray.txt build/ray/whole; }
+	@$(INSIDE) $(BIN)/pytest -m soak tests/scripts/launch/test_ray.py
 
 bench: ready ## measure the emulator, all-reduces and training steps on narrow links, serving
 	@$(INSIDE) $(BIN)/python -m tools.bench

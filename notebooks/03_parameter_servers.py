@@ -321,8 +321,8 @@ slow_step_ms = step_ms + slow_ms
 per_ms = (workers - 1) / step_ms + 1 / slow_step_ms  # gradients, if nothing else changed
 calculated, part = slow_step_ms / workers * per_ms, 1 / slow_step_ms / per_ms
 print(f"From {step_ms:.1f} and {slow_ms} ms one calculates {calculated:.1f}, and {part:.0%}.")
-by_worker = slow["async"]["pushes"].groupby("worker")
-fast = [pushes for number, pushes in by_worker if number < workers]
+pushes_by_worker = slow["async"]["pushes"].groupby("worker")
+fast = [pushes for number, pushes in pushes_by_worker if number < workers]
 batch_ms = np.mean([1000 * np.diff(pushes["seconds"]).mean() for pushes in fast])
 verdict = "much as assumed" if abs(batch_ms / step_ms - 1) < 0.15 else f"not {step_ms:.1f}"
 print(f"In async mode a fast worker's batch took {batch_ms:.1f} ms, {verdict}.")
@@ -384,9 +384,9 @@ for rate in learning_rates:
         runs["sync", rate, seed] = train("sync", **options)
         runs["async", rate, seed] = train("async", **options)
         runs["small updates, not stale", rate, seed] = one_worker(**options)
-found = pd.Series({key: 100 * run["accuracy"] for key, run in runs.items()})
-found.index.names = ["accuracy %", "learning rate", "seed"]
-found.unstack([1, 2], sort=False).round(1)
+percent = pd.Series({key: 100 * run["accuracy"] for key, run in runs.items()})
+percent.index.names = ["accuracy %", "learning rate", "seed"]
+percent.unstack([1, 2], sort=False).round(1)
 
 # %% [markdown]
 # The picture shows the loss at the higher rate, each point averaged over the last few gradients.
@@ -406,11 +406,11 @@ title = "The last losses: sync {sync:.2f}, async {async:.2f} (measured, seed 0)"
 plots.lines(at_high, title, label, "loss (cross-entropy)", top=3)
 
 # %%
-accuracy = (found / 100).groupby(level=[0, 1], sort=False).median().unstack(sort=False)
-ranges = found.groupby(level=[0, 1], sort=False).agg(["min", "max"])
+accuracy = (percent / 100).groupby(level=[0, 1], sort=False).median().unstack(sort=False)
+ranges = percent.groupby(level=[0, 1], sort=False).agg(["min", "max"])
 for (way, rate), (lowest, highest) in ranges.iterrows():
     print(f"rate {rate}, {way}: {lowest:.0f} to {highest:.0f} % right")
-by_seed = found.unstack("seed")
+by_seed = percent.unstack("seed")
 below = (by_seed.loc[("async", high)] < by_seed.loc[("sync", high)]).all()
 guess.compare(stale=fewer if below else as_many)
 

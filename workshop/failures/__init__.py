@@ -12,8 +12,8 @@ The command `workshop break` does the same at a shell.
 
 To add a failure of ranks, touch three files: write the script with the mistake,
 scripts/demos/breaking/NAME.py; add its check and its entry to RANKS in ranks.py; add the words
-that its line must have to LINES in tests/workshop/test_failure_catalogue.py. A failure of a job
-needs the entry in JOBS of jobs.py and the line of the test.
+that its line must have to LINES in tests/workshop/failures/test_failure_catalogue.py. A failure of
+a job needs the entry in JOBS of jobs.py and the line of the test.
 """
 
 from __future__ import annotations

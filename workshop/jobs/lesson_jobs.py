@@ -6,7 +6,8 @@
 They are the jobs that one seat starts on AWS when every cell of a lesson runs once with
 target="aws". Cost tables, the teaching guide, `workshop preflight` and `workshop request` read this
 list. The lessons describe their jobs in their own cells, for people to read: a test compares the
-requests that an executed lesson sends with this list (tests/lessons/test_jobs_as_declared.py).
+requests that an executed lesson sends with this list
+(tests/notebooks/lessons/test_jobs_as_declared.py).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A cell tagged `deterministic` shows the same on every machine and in every run; it is kept in
 shown/. Where a lesson is to show something else now:
 
-    RECORD=1 pytest tests/lessons/test_every_lesson.py    # and look at what changed
+    RECORD=1 pytest tests/notebooks/lessons/test_every_lesson.py    # and look at what changed
 """
 
 import os

@@ -1,6 +1,5 @@
 """The PyTorch files of scripts/train, each copied alone and started as its docstring says."""
 
-import importlib.util
 import io
 import json
 import os
@@ -20,11 +19,14 @@ from script_harness import (
     channels,
     copied,
     dies,
+    difference,
     finish,
     free_port,
+    module,
     mpirun,
     start,
     torchrun,
+    weights,
 )
 
 import local_sagemaker
@@ -37,29 +39,6 @@ TOLERANCE = 3e-7
 TORCH = tuple(int(part) for part in metadata.version("torch").split(".")[:2])
 RECENT = pytest.mark.skipif(TORCH < (2, 6), reason="fully_shard and init_sync need PyTorch 2.6")
 pytestmark = pytest.mark.timeout(600)  # a busy machine needs a minute to start two ranks
-
-
-def weights(folder: Path) -> dict[str, np.ndarray]:
-    """The weights of a saved model."""
-    import torch
-
-    state = torch.load(folder / "model" / "model.pt", weights_only=True)["state_dict"]
-    return {name: value.numpy() for name, value in state.items()}
-
-
-def difference(one: Path, other: Path) -> float:
-    """The largest difference of any weight of two saved models."""
-    first, second = weights(one), weights(other)
-    assert first.keys() == second.keys()
-    return max(float(np.abs(first[name] - second[name]).max()) for name in first)
-
-
-def module(name: str, folder: Path):
-    """A script as a module of this process, where torch is loaded already."""
-    found = importlib.util.spec_from_file_location(f"copied_{Path(name).stem}", folder / name)
-    loaded = importlib.util.module_from_spec(found)
-    found.loader.exec_module(loaded)
-    return loaded
 
 
 def losses(done) -> list[float]:

@@ -19,7 +19,7 @@ import pytest
 
 from tools.setup import environment, horovod, interpreter, shell
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def executable(path: Path, text: str) -> Path:

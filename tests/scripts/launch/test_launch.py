@@ -10,8 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 import yaml
-from script_harness import TRAIN, channels, copied, free_port, start
-from test_train_torch import module
+from script_harness import TRAIN, channels, copied, free_port, module, start
 
 LAUNCH = TRAIN.parent / "launch"
 # What stands in the place of ssh: it is called with a host and a command.

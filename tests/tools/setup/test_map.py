@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
 TARGET = re.compile(r"^([a-z][a-z0-9-]*):", re.MULTILINE)
 BLOCK = re.compile(r"```\w*\n(.*?)```", re.DOTALL)

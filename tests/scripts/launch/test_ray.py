@@ -6,9 +6,8 @@ Ray lives in an environment of its own: `make ray` makes it, and runs this test.
 import re
 
 import pytest
-from script_harness import TRAIN, channels, copied, start
+from script_harness import TRAIN, channels, copied, difference, start
 from test_launch import LAUNCH
-from test_train_torch import difference
 
 PYTHON = TRAIN.parents[1] / "build" / "ray" / "bin" / "python"
 FLAGS = ["--max-steps", "30"]  # 22 steps an epoch: into the second

@@ -15,7 +15,7 @@ import pytest
 from bad_inputs_helpers import REPOSITORY, Row, check
 
 DEMOS = REPOSITORY / "scripts" / "demos"
-SERVER = Path(__file__).with_name("preloaded_server.py")
+SERVER = REPOSITORY / "tests" / "helpers" / "preloaded_server.py"
 SECONDS = 120  # for one program, on a busy machine
 IMAGES = np.random.default_rng(0).integers(0, 256, (64, 8, 8, 1), np.uint8)
 LABELS = np.arange(64) % 10

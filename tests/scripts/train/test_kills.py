@@ -26,7 +26,7 @@ from endpoint_harness import (
     until_gone,
 )
 
-TRAIN = Path(__file__).parent.parent.parent / "scripts" / "train"
+TRAIN = Path(__file__).parents[3] / "scripts" / "train"
 END_SECONDS = 30.0  # from the kill to the job's end
 START_SECONDS = 240.0  # until the ranks have begun, on a machine that may be busy
 JOB_SECONDS = 420.0

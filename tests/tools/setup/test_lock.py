@@ -10,7 +10,7 @@ from packaging.requirements import Requirement
 
 from tools.setup import lock
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 REQUIREMENTS = ROOT / "tools" / "requirements"
 LOCK = (REQUIREMENTS / "lock.txt").read_text()
 CONDA = (ROOT / "environment.yml").read_text()

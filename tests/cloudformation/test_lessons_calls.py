@@ -1,6 +1,6 @@
 """Every AWS call that a lesson makes, against the policies of the kit's own notebook instance.
 
-The lessons run once for all tests, on the emulator; tests/aws/recording notes their calls.
+The lessons run once for all tests, on the emulator; recording/ notes their calls.
 What a lesson does here alone, or as the owner of an account, is named below with its reason.
 """
 

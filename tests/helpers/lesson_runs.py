@@ -47,7 +47,7 @@ SMALL: dict[str, dict] = {
     "99": {},
 }
 CELL_SECONDS = 600  # of a machine that is shared
-RECORDING = Path(__file__).parents[1] / "aws" / "recording"
+RECORDING = Path(__file__).parents[1] / "cloudformation" / "recording"
 OWN_BUCKET = f"workshop-{SEAT}-own"
 
 
@@ -55,7 +55,7 @@ OWN_BUCKET = f"workshop-{SEAT}-own"
 class LessonRun:
     """An executed lesson. results: what it recorded. state: its endpoint's state directory.
 
-    calls: a file with the calls that it made of AWS (see tests/aws/recording).
+    calls: a file with the calls that it made of AWS (see tests/cloudformation/recording).
     """
 
     results: dict

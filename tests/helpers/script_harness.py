@@ -205,3 +205,26 @@ def largest_difference(one: list[np.ndarray], other: list[np.ndarray]) -> float:
     """The largest absolute difference of any weight."""
     assert [w.shape for w in one] == [w.shape for w in other]
     return max(float(np.abs(a - b).max()) for a, b in zip(one, other, strict=True))
+
+
+def weights(folder: Path) -> dict[str, np.ndarray]:
+    """The weights of a saved model."""
+    import torch
+
+    state = torch.load(folder / "model" / "model.pt", weights_only=True)["state_dict"]
+    return {name: value.numpy() for name, value in state.items()}
+
+
+def difference(one: Path, other: Path) -> float:
+    """The largest difference of any weight of two saved models."""
+    first, second = weights(one), weights(other)
+    assert first.keys() == second.keys()
+    return max(float(np.abs(first[name] - second[name]).max()) for name in first)
+
+
+def module(name: str, folder: Path):
+    """A script as a module of this process, where torch is loaded already."""
+    found = importlib.util.spec_from_file_location(f"copied_{Path(name).stem}", folder / name)
+    loaded = importlib.util.module_from_spec(found)
+    found.loader.exec_module(loaded)
+    return loaded

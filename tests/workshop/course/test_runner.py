@@ -198,7 +198,7 @@ def test_an_interrupt_leaves_nothing(write_notebook, tmp_path, own_state, number
 def test_what_a_failed_lesson_left_is_ended_and_the_rest_named(
     tmp_path, monkeypatch, write_notebook, capsys, error
 ):
-    """After a failure or an interrupt in any cell. What exactly: tests/account/test_billing.py."""
+    """After a failure or an interrupt in any cell. What exactly: test_billing.py."""
     opened, ended = object(), []
     monkeypatch.setattr(course_run, "session", lambda target, seat: opened)
     monkeypatch.setattr(course_run, "execute", mock.Mock(side_effect=error))

@@ -117,10 +117,10 @@ def test_chunks_overlap_and_no_tier_does_two_things_at_once(
 
 
 def test_chunks_are_those_of_the_script():
-    text = (Path(__file__).parents[2] / "scripts/demos/collectives/two_tier.py").read_text()
+    text = (Path(__file__).parents[3] / "scripts/demos/collectives/two_tier.py").read_text()
     (written,) = re.findall(r"^CHUNK_BYTES = (.*?)  #", text, re.M)
     assert eval(written) == all_reduces.TWO_TIER_CHUNK_BYTES
-    text = (Path(__file__).parents[2] / "workshop/plots/interactive.js").read_text()
+    text = (Path(__file__).parents[3] / "workshop/plots/interactive.js").read_text()
     assert f"Math.floor(bytes / {all_reduces.TWO_TIER_CHUNK_BYTES})" in text
 
 
