@@ -245,7 +245,7 @@ def test_contributing_tells_the_same_rooms():
 
 # local_sagemaker/: a folder imports only those after it (local_sagemaker/__init__.py says what
 # each is). image/ runs on an instance and imports none of them.
-LAYERS = ("server", "moto_services", "api", "serving", "jobs", "cluster", "s3", "protocol", "disk")
+LAYERS = ("server", "moto_backend", "api", "serving", "jobs", "cluster", "s3", "protocol", "disk")
 
 
 def upward(known: dict[str, Path]) -> set[tuple[str, str]]:

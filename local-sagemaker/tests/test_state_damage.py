@@ -11,7 +11,7 @@ from moto_life import lives
 
 from local_sagemaker.disk import files
 from local_sagemaker.disk.files import replace
-from local_sagemaker.moto_services.state import StateError
+from local_sagemaker.moto_backend.state import StateError
 
 FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 

@@ -17,7 +17,7 @@ What other packages use is in PUBLIC. The folders; none imports one that stands 
     serving/        endpoints and batch transforms: workers that load a model and answer
     jobs/           the life of a training job, from request to model.tar.gz
     cluster/        instances: Linux namespaces, or plain processes where those are refused
-    moto_services/  moto's services: their state on disk, and what moto lacks
+    moto_backend/  moto's services: their state on disk, and what moto lacks
     s3/             S3's objects
     protocol/       signatures, bodies, validation, errors
     disk/           files that are whole or not there, archives
