@@ -140,7 +140,7 @@ print(unshaped or "This machine can limit the bandwidth between instances.")
 # of this lesson run in it.
 
 # %%
-made = make_network and vpc.of_stack(session) is None
+made = make_network and vpc.network_from_stack(session) is None
 if made:
     workshop.deploy(session, ("network",))
 network = vpc.network(session)

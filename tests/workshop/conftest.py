@@ -4,7 +4,7 @@ import pytest
 
 
 @pytest.fixture
-def session(own_endpoint, clean_aws):
+def session(sagemaker_emulator, clean_aws):
     """A local session on the tests' endpoint."""
     import workshop
 

@@ -116,10 +116,10 @@ def _network(session) -> dict | None:
     from botocore.exceptions import BotoCoreError, ClientError
 
     from workshop.account.stacks import StackError
-    from workshop.jobs.vpc import of_stack
+    from workshop.jobs.vpc import network_from_stack
 
     try:
-        return of_stack(session)
+        return network_from_stack(session)
     except (StackError, BotoCoreError, ClientError):
         return None  # then the jobs' network is reported as not checked
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import io
-import os
 import shutil
 import tempfile
 import uuid
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import boto3
 from botocore.exceptions import ClientError
@@ -21,7 +21,8 @@ from botocore.exceptions import ClientError
 from workshop.failures.reproduction import CheckResult, Failure, first_line
 from workshop.jobs import vpc
 from workshop.jobs.follow import JobResult, watch
-from workshop.jobs.local_server import point_back, point_here, up_for_now
+from workshop.jobs.local_server import pointed_at, up_for_now
+from workshop.jobs.session import Session
 from workshop.paths import DATA, DEMOS, TRAIN
 
 NEEDS_A_PACKAGE = DEMOS / "breaking" / "needs_a_package"
@@ -42,57 +43,42 @@ def on_emulator(
     """The function, with the emulator up and this process's AWS variables set for it."""
 
     def run(fixed: bool) -> CheckResult:
-        with up_for_now(say=lambda _: None) as emulator:
+        with up_for_now(report=lambda _: None) as emulator, pointed_at(emulator):
             if needs_namespaces and emulator.isolation == "processes":
-                why = f"instances are plain processes on this machine, because {emulator.why}."
-                return CheckResult(False, impossible=why)
-            elsewhere = os.environ.get("AWS_ENDPOINT_URL") != emulator.url
-            if elsewhere:
-                point_here(emulator)
-            try:
-                return function(fixed)
-            finally:
-                if elsewhere:
-                    point_back()
+                reason = f"instances are plain processes on this machine, because {emulator.why}."
+                return CheckResult(False, impossible=reason)
+            return function(fixed)
 
     return run
 
 
-class Scratch:
+class Scratch(Session):
     """A seat of its own for one failure: its network, its bucket, its jobs. `close` deletes all.
 
-    It has of a workshop session what workshop.jobs.vpc needs. Attributes: target, seat,
-    boto_session, name (of the bucket and the job), subnets, security_group_ids.
+    Attributes besides a session's: name (of the bucket and the job), subnets, security_group_ids.
     """
 
-    target = "local"
-
     def __init__(self) -> None:
-        self.boto_session = boto3.Session()
-        self.seat = f"break-{uuid.uuid4().hex[:8]}"
+        super().__init__("local", f"break-{uuid.uuid4().hex[:8]}", boto3.Session())
         self.name = f"workshop-{self.seat}"
         self.client("s3").create_bucket(Bucket=self.name)
         network = vpc.network(self)
         self.subnets, self.security_group_ids = network["subnets"], network["security_group_ids"]
 
-    def client(self, service: str):
-        """A boto3 client."""
-        return self.boto_session.client(service)
-
     def shut_members_out(self) -> None:
         """Take away the rule by which the security group's members reach each other."""
         ec2, (group,) = self.client("ec2"), self.security_group_ids
-        (found,) = ec2.describe_security_groups(GroupIds=[group])["SecurityGroups"]
-        rules = found["IpPermissions"]
+        (description,) = ec2.describe_security_groups(GroupIds=[group])["SecurityGroups"]
+        rules = description["IpPermissions"]
         ec2.revoke_security_group_ingress(GroupId=group, IpPermissions=rules)
 
     def delete_s3_endpoint(self) -> None:
         """Delete the VPC's way to S3."""
         ec2, network = self.client("ec2"), self._vpc_id()
-        for one in ec2.describe_vpc_endpoints()["VpcEndpoints"]:
+        for endpoint in ec2.describe_vpc_endpoints()["VpcEndpoints"]:
             # moto has no filter by VPC; one that was deleted is listed for a while
-            if one["VpcId"] == network and one["State"] != "deleted":
-                ec2.delete_vpc_endpoints(VpcEndpointIds=[one["VpcEndpointId"]])
+            if endpoint["VpcId"] == network and endpoint["State"] != "deleted":
+                ec2.delete_vpc_endpoints(VpcEndpointIds=[endpoint["VpcEndpointId"]])
 
     def request(
         self,
@@ -101,18 +87,18 @@ class Scratch:
         *,
         count: int = 1,
         max_run: int = ENOUGH_SECONDS,
-        more: dict[str, bytes] | None = None,
+        extra: dict[str, bytes] | None = None,
         mpi: bool = False,
         **hyperparameters: str,
     ) -> dict:
         """A CreateTrainingJob request for a script in this network.
 
-        program: in `folder`, which is packed as the SDK does it, with the files `more` (name ->
+        program: in `folder`, which is packed as the SDK does it, with the files `extra` (name ->
         content) in it. max_run: seconds. mpi: one rank on each instance.
         """
         settings = {
             "sagemaker_program": f'"{program}"',
-            "sagemaker_submit_directory": f'"{self._packed(folder, more or {})}"',
+            "sagemaker_submit_directory": f'"{self._packed(folder, extra or {})}"',
         }
         if mpi:
             settings["sagemaker_mpi_enabled"] = "true"
@@ -178,12 +164,12 @@ class Scratch:
         (subnet,) = self.client("ec2").describe_subnets(SubnetIds=self.subnets)["Subnets"]
         return subnet["VpcId"]
 
-    def _packed(self, folder: Path, more: dict[str, bytes]) -> str:
+    def _packed(self, folder: Path, extra: dict[str, bytes]) -> str:
         """A folder of scripts as source.tar.gz; its S3 address."""
         with tempfile.TemporaryDirectory(prefix="workshop-failures-") as temporary:
             copy = Path(temporary) / "source"
             shutil.copytree(folder, copy, ignore=shutil.ignore_patterns("__pycache__"))
-            for name, content in more.items():
+            for name, content in extra.items():
                 (copy / name).parent.mkdir(exist_ok=True)
                 (copy / name).write_bytes(content)
             archive = shutil.make_archive(str(copy), "gztar", copy)
@@ -203,7 +189,7 @@ def blocked_security_group(fixed: bool) -> CheckResult:
     with contextlib.closing(Scratch()) as made:
         if not fixed:
             made.shut_members_out()
-        options = {"count": 2, "max_run": max_run, "mpi": True, "max-steps": "4"}
+        options: dict[str, Any] = {"count": 2, "max_run": max_run, "mpi": True, "max-steps": "4"}
         request = made.request("train_torch_ddp.py", TRAIN, **options)
         result = made.run(made.with_digits(request))
     if fixed:
@@ -230,9 +216,9 @@ def no_s3_endpoint(fixed: bool) -> CheckResult:
 
 def requirements_offline(fixed: bool) -> CheckResult:
     """requirements.txt in a VPC without a NAT gateway: pip reaches no index."""
-    more = {"requirements.txt": BESIDE.encode(), WHEEL: _wheel()}
+    wheel = {"requirements.txt": BESIDE.encode(), WHEEL: _wheel()}
     with contextlib.closing(Scratch()) as made:
-        request = made.request("train.py", NEEDS_A_PACKAGE, more=more if fixed else {})
+        request = made.request("train.py", NEEDS_A_PACKAGE, extra=wheel if fixed else {})
         result = made.run(request)
     if fixed:
         return good_end(result, "^trained$")

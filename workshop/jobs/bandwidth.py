@@ -11,23 +11,24 @@ instance type decides.
 from __future__ import annotations
 
 import local_sagemaker
+from workshop.jobs.session import Session
 
 
 def mbit(between: str) -> float:
     """The rate of "200mbit" in Mbit/s; infinity for "wide". Raises ValueError for anything else."""
-    found = local_sagemaker.parse_links(between)
-    if found == "by-type":
+    rate = local_sagemaker.parse_links(between)
+    if rate == "by-type":
         raise ValueError(f"'{between}' is another rate for each type: ask network_performance.")
-    return float("inf") if found == "wide" else found.rate / 1e6
+    return float("inf") if rate == "wide" else rate.rate / 1e6
 
 
-def why_unshaped(session) -> str | None:
+def why_unshaped(session: Session) -> str | None:
     """Why this session's links cannot be shaped, a sentence; None if they can."""
     if session.target == "aws":
         return "On AWS each instance has the bandwidth of its type, and nobody limits it."
-    found = local_sagemaker.running(local_sagemaker.state_directory())
-    if found and found.isolation == "processes":
-        return f"Links stay wide: instances are plain processes here, because {found.why}."
+    emulator = local_sagemaker.running(local_sagemaker.state_directory())
+    if emulator and emulator.isolation == "processes":
+        return f"Links stay wide: instances are plain processes here, because {emulator.why}."
     reason = local_sagemaker.shaping_unavailable_reason()
     return f"Links stay wide: {reason}." if reason else None
 

@@ -60,13 +60,13 @@ def test_all_of_ranks(name, fixed):
 @pytest.mark.namespaces
 @pytest.mark.parametrize("fixed", [False, True])
 @pytest.mark.parametrize("name", [failure.name for failure in JOBS])
-def test_all_of_jobs(own_endpoint, clean_aws, name, fixed):
+def test_all_of_jobs(sagemaker_emulator, clean_aws, name, fixed):
     reproduce(name, fixed)
 
 
 @pytest.mark.namespaces
 @pytest.mark.parametrize("name", ["no-s3-endpoint", "requirements-offline"])
-def test_jobs_that_leave_nothing(own_endpoint, session, name):
+def test_jobs_that_leave_nothing(sagemaker_emulator, session, name):
     def everything() -> dict:
         ec2 = session.client("ec2")
         endpoints = ec2.describe_vpc_endpoints()["VpcEndpoints"]

@@ -22,7 +22,7 @@ def test_a_job_is_followed_to_its_end(session, capsys):
     assert result.events[0]["host"] == "algo-1"
     out = capsys.readouterr().out
     assert "Completed" in out and "Training" in out and "train_loss 0.5" in out
-    with pytest.raises(ValueError, match=r"no 'epoch' records; it printed: \['step'\]"):
+    with pytest.raises(ValueError, match=r"no 'epoch' records, but: \['step'\]"):
         result.table("epoch")
 
 

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from local_sagemaker.jobs import spot
+from local_sagemaker.training import spot
 from workshop.jobs import interruption
 from workshop.jobs.logs import parse
 

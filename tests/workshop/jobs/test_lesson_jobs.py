@@ -50,9 +50,8 @@ def test_the_requests_of_a_lesson_are_valid_and_say_what_the_list_says(lesson):
         assert ("VpcConfig" in request) is job.in_vpc
         assert request.get("EnableManagedSpotTraining", False) is job.spot
         image = request["AlgorithmSpecification"]["TrainingImage"]
-        version = job.arguments["framework_version"]
-        assert re.fullmatch(rf"\d{{12}}\.dkr\.ecr\.us-east-1\.\S+:{version}-\S+", image)
-        assert Path(built.estimator.source_dir, job.arguments["entry_point"]).is_file()
+        assert re.fullmatch(rf"\d{{12}}\.dkr\.ecr\.us-east-1\.\S+:{job.version}-\S+", image)
+        assert Path(built.estimator.source_dir, built.estimator.entry_point).is_file()
         report = ParamValidator().validate(request, shape)
         assert not report.has_errors(), f"{job.name}: {report.generate_report()}"
         check_as_the_service("CreateTrainingJob", request)  # lengths, patterns, enumerations
@@ -116,7 +115,7 @@ def test_a_parameter_and_a_region_are_taken_over():
     assert request["TrainingJobName"].startswith("workshop-anna-first-")
 
 
-def test_with_stacks_it_has_their_names(session, own_endpoint):
+def test_with_stacks_it_has_their_names(session, sagemaker_emulator):
     assert session.bucket  # made, if they are not there yet
     result = CliRunner().invoke(main, ["request", "00", "1", "--stacks", "--seat", "tests"])
     assert result.exit_code == 0, result.output
@@ -125,7 +124,7 @@ def test_with_stacks_it_has_their_names(session, own_endpoint):
     assert request["OutputDataConfig"]["S3OutputPath"] == f"s3://{session.bucket}/jobs"
 
 
-def test_stacks_that_are_not_there_are_named(own_endpoint):
+def test_stacks_that_are_not_there_are_named(sagemaker_emulator):
     result = CliRunner().invoke(main, ["request", "00", "--stacks", "--seat", "nobody"])
     assert result.exit_code == 2 and "workshop-nobody-storage is not there" in result.output
 

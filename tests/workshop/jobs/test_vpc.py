@@ -4,9 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from local_sagemaker import credentials, daemon
-from local_sagemaker.jobs.aws import LocalAws
-from local_sagemaker.jobs.vpc import Reach, of_job
+from local_sagemaker.training.connectivity import Reach, for_job
 from workshop.account import stacks
 from workshop.jobs.vpc import NoNetwork, network
 
@@ -24,7 +22,7 @@ def test_a_network_is_made_once_for_a_seat(session):
 
 
 @pytest.mark.parametrize("made", ["here", "by the stack"])
-def test_jobs_reach_each_other_and_s3_in_it(session, own_endpoint, made):
+def test_jobs_reach_each_other_and_s3_in_it(session, sagemaker_emulator, made):
     seat = SimpleNamespace(target="local", seat="reach", client=session.client)
     if made == "by the stack":
         seat.seat = "reached"
@@ -34,8 +32,8 @@ def test_jobs_reach_each_other_and_s3_in_it(session, own_endpoint, made):
         "Subnets": found["subnets"],
         "SecurityGroupIds": found["security_group_ids"],
     }
-    aws = LocalAws(own_endpoint.port, credentials.of_state(daemon.state_directory()))
-    assert of_job(aws, {"VpcConfig": config}, session.region) == Reach(internet=False)
+    aws = sagemaker_emulator.aws()
+    assert for_job(aws, {"VpcConfig": config}, session.region) == Reach(internet=False)
 
 
 def test_another_seat_has_another_network(session):

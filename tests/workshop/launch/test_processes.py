@@ -1,6 +1,5 @@
 """Scripts run as processes: their JSON lines, their errors, and nothing left of them."""
 
-import json
 import os
 import shutil
 import signal
@@ -14,8 +13,7 @@ import pytest
 from jupyter_client.manager import start_new_kernel
 from rank_helpers import wait_until_gone
 
-from workshop.launch.processes import ProcessFailed, run_together
-from workshop.launch.supervisor import Processes
+from workshop.launch.processes import Processes, ProcessFailed, run_together
 
 
 def python(text):
@@ -56,33 +54,24 @@ def test_when_one_fails_all_end_with_what_they_started(tmp_path):
 
 
 ALWAYS_POLLING = """if True:
-    import os, sys
+    import os
     from workshop.launch import supervisor
 
     supervisor.POLL_SECONDS = 1e-6
-    supervisor._supervise(os.getppid(), int(sys.argv[1]))
+    supervisor.main(os.getppid(), ["sh", "-c", "echo $$; exec sleep 600"])
 """
 
 
 def test_the_supervisor_ends_at_whatever_moment_it_is_told():
-    sleeper = {"command": ["sleep", "600"], "environment": {}, "folder": None}
-    request = json.dumps([sleeper | {"output": None, "descriptors": []}]).encode()
     for _ in range(6):
-        reports, sink = os.pipe()
-        with subprocess.Popen(
-            [*python(ALWAYS_POLLING), str(sink)], stdin=subprocess.PIPE, pass_fds=[sink]
-        ) as supervisor:
-            os.close(sink)
-            supervisor.stdin.write(request)
-            supervisor.stdin.close()
-            with open(reports) as stream:
-                _, _, pid = json.loads(stream.readline())
-                supervisor.terminate()
-                try:
-                    supervisor.wait(timeout=60)
-                finally:
-                    supervisor.kill()
-            wait_until_gone([pid])
+        with subprocess.Popen(python(ALWAYS_POLLING), stdout=subprocess.PIPE) as supervisor:
+            pid = int(supervisor.stdout.readline())
+            supervisor.terminate()
+            try:
+                supervisor.wait(timeout=60)
+            finally:
+                supervisor.kill()
+        wait_until_gone([pid])
 
 
 def test_a_program_that_does_not_end_is_given_up():
@@ -98,12 +87,12 @@ def test_a_command_that_is_not_there_says_so():
         run_together(["no-such-program"])
 
 
-def test_processes_of_a_killed_supervisor_are_ended_and_it_is_said():
+def test_a_command_of_a_killed_supervisor_is_ended_and_it_is_said():
     with Processes([python("import time; time.sleep(600)")]) as processes:
         assert processes.until(lambda: processes.pids[0], timeout=60)
         pid = processes.pids[0]
         os.kill(psutil.Process(pid).ppid(), signal.SIGKILL)
-        with pytest.raises(ProcessFailed, match="Their supervisor was killed"):
+        with pytest.raises(ProcessFailed, match="Killed by signal 9"):
             processes.wait(timeout=60)
     wait_until_gone([pid])
 

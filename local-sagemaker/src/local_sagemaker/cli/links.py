@@ -7,10 +7,9 @@ import click
 from local_sagemaker import daemon
 from local_sagemaker.cli.shared import WrongUse
 from local_sagemaker.cluster import probe
-from local_sagemaker.cluster.links import BY_TYPE, WIDE, Links, parse
+from local_sagemaker.cluster.bandwidth import BY_TYPE, WIDE, Links, parse
 from local_sagemaker.cluster.spec import PROCESSES
-from local_sagemaker.jobs import links as setting
-from local_sagemaker.jobs import network
+from local_sagemaker.training import instance_network, job_bandwidth
 
 
 @click.command()
@@ -33,8 +32,8 @@ def links(between, latency, by_type, wide) -> None:
     state = daemon.state_directory()
     try:
         if words is not None:
-            setting.set_to(state, words)
-        current = setting.setting(state)
+            job_bandwidth.set_to(state, words)
+        current = job_bandwidth.setting(state)
     except OSError as error:
         raise click.ClickException(
             f"The setting in {state} cannot be used: {error.strerror}. Choose another directory "
@@ -55,7 +54,7 @@ def _setting(between: str | None, latency: str | None, by_type: bool, wide: bool
         raise WrongUse("--latency goes with --between, such as --between 200mbit --latency 1ms.")
     chosen = between if between is not None else BY_TYPE if by_type else WIDE if wide else None
     try:
-        return None if chosen is None else setting.words(chosen, latency)
+        return None if chosen is None else job_bandwidth.words(chosen, latency)
     except ValueError as error:
         raise WrongUse(str(error)) from error
 
@@ -79,7 +78,9 @@ def _description(links: Links | str) -> str:
     if links == WIDE:
         return "wide: as fast as this machine is"
     if links == BY_TYPE:
-        return f"by type: what the job's instance type has on AWS, divided by {network.SCALE}"
+        return (
+            f"by type: what the job's instance type has on AWS, divided by {instance_network.SCALE}"
+        )
     return f"{links} between instances"
 
 
@@ -97,11 +98,11 @@ def _unavailable(emulator: daemon.Running | None, delayed: bool) -> list[str]:
 def _table() -> list[str]:
     """What AWS documents, and what --by-type makes of it."""
     lines = [f"{'instance type':<18}{'Gbit/s':>8}{'burst':>8}  {'EFA':<5}{'--by-type':>12}"]
-    for name, row in network.table().items():
+    for name, row in instance_network.table().items():
         burst = f"{row.burst_gbit:g}" if row.burst_gbit else ""
         efa = "yes" if row.efa else ""
-        here = f"{network.scaled(row) / 1e6:g} Mbit/s"
+        here = f"{instance_network.scaled(row) / 1e6:g} Mbit/s"
         lines.append(f"{name:<18}{row.gbit:>8g}{burst:>8}  {efa:<5}{here:>14}")
-    days = sorted({str(row.date) for row in network.table().values()})
-    lines.append(f"Documented by AWS, read {days[-1]}; the sources: {network.TABLE}")
+    days = sorted({str(row.date) for row in instance_network.table().values()})
+    lines.append(f"Documented by AWS, read {days[-1]}; the sources: {instance_network.TABLE}")
     return lines

@@ -18,13 +18,13 @@ from local_sagemaker import credentials
 from local_sagemaker.api.managers import Managers
 from local_sagemaker.cluster import probe
 from local_sagemaker.cluster.spec import MOST_INSTANCES
-from local_sagemaker.disk.files import remove, replace
-from local_sagemaker.jobs.aws import LocalAws
+from local_sagemaker.core.aws import LocalAws
 from local_sagemaker.moto_backend.patch import UnsupportedMoto
 from local_sagemaker.moto_backend.state import MotoState, StateError
 from local_sagemaker.server.app import Emulator
 from local_sagemaker.server.http import RequestHandler, Server, raise_file_limit
 from local_sagemaker.server.in_process import InProcess
+from local_sagemaker.storage.files import remove, replace
 
 LOG = logging.getLogger(__name__)
 DOWN_SECONDS = 30.0
