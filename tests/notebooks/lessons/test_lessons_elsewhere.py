@@ -72,7 +72,7 @@ def test_a_lesson_without_narrow_links(run_again, number):
     """Where instances are plain processes it runs, and says what is not its own."""
     run = run_again(number, ["--isolation", "processes"], **FEWER[number])
     kept = reference_results.load(number)
-    assert "Links stay wide: instances are plain processes here" in run.printed
+    assert "Bandwidth is unlimited: instances are plain processes" in run.printed
     assert kept.caption in run.printed and run.results["recorded"] is True
     assert run.complaints == []
     if number == "06":
