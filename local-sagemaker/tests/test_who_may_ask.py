@@ -214,14 +214,14 @@ def test_the_key_is_its_owners_alone(endpoint, tmp_path):
     path = endpoint.state / credentials.FILE
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(endpoint.state.stat().st_mode) == 0o700
-    assert credentials.of_state(tmp_path / "other").secret_key not in path.read_text()
+    assert credentials.load(tmp_path / "other").secret_key not in path.read_text()
 
 
 def test_a_state_directory_that_others_may_write_to_is_refused(tmp_path):
     state = tmp_path / "state"
     state.mkdir()
     state.chmod(0o770)
-    with pytest.raises(daemon.DaemonError, match=f"chmod 700 {state}"):
+    with pytest.raises(daemon.EmulatorError, match=f"chmod 700 {state}"):
         daemon.start(state, 0)
     state.chmod(0o755)
     credentials.make_private(state)

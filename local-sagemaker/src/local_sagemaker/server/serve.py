@@ -58,7 +58,7 @@ def serve(
         LOG.info("instances are %s: %s", kind, why)
         with _state_errors(state):
             _move_temporary_files(state)
-            owner = credentials.of_state(state)
+            owner = credentials.load(state)
             moto_state = MotoState(state / "moto")
             moto_state.load()
             aws = LocalAws(port, owner)
