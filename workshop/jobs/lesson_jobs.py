@@ -188,7 +188,7 @@ def _lesson_03(lesson) -> Iterator[LessonJob]:
 
 def _lesson_04(lesson) -> Iterator[LessonJob]:
     instances, mpi = f"{lesson.instance_count} x ml.c5.xlarge", _mpi(lesson.processes_per_host)
-    yield _job("places", "demos/show_places.py", instances, distribution=mpi, **TENSORFLOW)
+    yield _job("placement", "demos/show_placement.py", instances, distribution=mpi, **TENSORFLOW)
 
 
 def _lesson_05(lesson) -> Iterator[LessonJob]:
@@ -252,7 +252,7 @@ def _lesson_06(lesson) -> Iterator[LessonJob]:
             distribution=_mpi(processes),
             environment={"LOCAL_SAGEMAKER_LINKS": lesson.layout_link},
             hyperparameters={
-                "algorithms": "gloo,two_tier",
+                "algorithms": "gloo,hierarchical",
                 "bytes": lesson.layout_megabytes * 1_000_000,
                 "blocks": 3,
             },
@@ -264,7 +264,7 @@ def _lesson_06(lesson) -> Iterator[LessonJob]:
 def _lesson_07(lesson) -> Iterator[LessonJob]:
     """Without the jobs under SMDDP's name, which need p4d on AWS and are not started there."""
     instances = f"2 x {lesson.instance_type}"
-    common = {"label": "two-tier"}
+    common = {"label": "hierarchical"}
     yield _job(
         "all-reduces",
         "demos/measure_all_reduce.py",
@@ -272,7 +272,7 @@ def _lesson_07(lesson) -> Iterator[LessonJob]:
         distribution=_mpi(lesson.ranks_each),
         environment={"LOCAL_SAGEMAKER_LINKS": lesson.between},
         hyperparameters={
-            "algorithms": "gloo,ring,blind_ring,two_tier,herring",
+            "algorithms": "gloo,ring,interleaved_ring,hierarchical,herring",
             "bytes": lesson.megabytes * 1_000_000,
             "blocks": lesson.blocks,
         },
@@ -301,7 +301,7 @@ def _lesson_07(lesson) -> Iterator[LessonJob]:
         **common,
         **PYTORCH,
     )
-    for name in ("default", "two_tier", "fp16", "powersgd"):
+    for name in ("default", "hierarchical", "fp16", "powersgd"):
         how = shared | {"all-reduce": name}
         script = "demos/train_torch_links.py"
         yield _job(name, script, instances, hyperparameters=how, **training, **PYTORCH)
