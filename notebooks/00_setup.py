@@ -102,11 +102,11 @@ print(workshop.versions())
 
 # %%
 from local_sagemaker import DEFAULT_PORT
-from workshop.launch.doctor import examine
+from workshop.doctor.checks import examine
 
 pd.set_option("display.max_colwidth", None)  # whole sentences in tables
 checks = pd.DataFrame(
-    [{"need": need, "level": c.level, "found": c.found} for need, c in examine(DEFAULT_PORT)]
+    [{"need": need, "level": c.level, "found": c.finding} for need, c in examine(DEFAULT_PORT)]
 )
 checks
 
@@ -433,7 +433,9 @@ print(f"{in_steps / seconds['Training']:.0%} of the {seconds['Training']:.1f} s 
 workshop.save_results(
     phases=result.phases, billable_seconds=result.billable_seconds, longest=longest
 )
-assert result.phases["Training"] > 0, "The job has no Training phase: look at result.why()."
+assert result.phases["Training"] > 0, (
+    "The job has no Training phase: look at result.failure_reason()."
+)
 
 # %% [markdown]
 # These numbers were measured in this run. With `target = "local"` an instance is only a few

@@ -79,7 +79,6 @@ max_run = 900
 import numpy as np
 import pandas as pd
 
-import data_prep
 import workshop
 from workshop import plots
 from workshop.account import stacks
@@ -90,10 +89,7 @@ from workshop.measure import alpha_beta
 from workshop.plots import network as diagrams
 
 session = workshop.session(target=target, seat=seat)
-digits = data_prep.digits.prepare(workshop.DATA / "digits", quiet=True)
-data = f"s3://{session.bucket}/data/digits"
-data_prep.upload(digits, data, client=session.client("s3"))
-channels = {"training": f"{data}/training", "test": f"{data}/test"}
+channels = session.upload("digits")
 choice = horovod_script("train_tf_horovod.py", session)
 print(choice.explanation)
 
@@ -104,7 +100,7 @@ print(choice.explanation)
 # on another machine, with their date.
 
 # %%
-unshaped = bandwidth.why_unshaped(session)
+unshaped = bandwidth.unlimited_reason(session)
 kept = reference_results.load("06") if unshaped and target == "local" else None
 source = "recorded" if kept else "measured"
 print(unshaped or "This machine can limit the bandwidth between instances.")
@@ -140,7 +136,7 @@ print(unshaped or "This machine can limit the bandwidth between instances.")
 # of this lesson run in it.
 
 # %%
-made = make_network and vpc.of_stack(session) is None
+made = make_network and vpc.network_from_stack(session) is None
 if made:
     workshop.deploy(session, ("network",))
 network = vpc.network(session)

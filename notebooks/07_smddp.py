@@ -83,7 +83,6 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-import data_prep
 import workshop
 from workshop import plots
 from workshop.account import preflight
@@ -95,13 +94,10 @@ from workshop.measure import all_reduces, alpha_beta, step_time
 from workshop.plots import network
 
 session = workshop.session(target=target, seat=seat)
-digits = data_prep.digits.prepare(workshop.DATA / "digits", quiet=True)
-data = f"s3://{session.bucket}/data/digits"
-data_prep.upload(digits, data, client=session.client("s3"))
-channels = {"training": f"{data}/training", "test": f"{data}/test"}
+channels = session.upload("digits")
 
 # %%
-unshaped = bandwidth.why_unshaped(session)
+unshaped = bandwidth.unlimited_reason(session)
 kept = reference_results.load("07") if unshaped and target == "local" else None
 n_bytes = megabytes * 1_000_000
 source = "recorded" if kept else "measured"

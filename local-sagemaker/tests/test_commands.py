@@ -14,11 +14,12 @@ from pathlib import Path
 
 import pytest
 from command_harness import ok, refused, run
+from emulator_harness import request
 from moto_life import leave_moto_as_it_was
 
-from endpoint_harness import BUCKET, Endpoint, request, sdk_session
 from local_sagemaker import daemon
 from local_sagemaker.cli import main
+from local_sagemaker.pytest_plugin import BUCKET, Emulator, sdk_session
 from local_sagemaker.server import serve
 
 COMMAND = Path(sys.executable).parent / "local-sagemaker"
@@ -35,7 +36,7 @@ def variables(state: Path, **more: str) -> dict[str, str]:
 def up(tmp_path_factory):
     """An endpoint that `local-sagemaker start` has started."""
     state = tmp_path_factory.mktemp("commands") / "state"
-    one = Endpoint.__new__(Endpoint)
+    one = Emulator.__new__(Emulator)
     one.state, one.options = state, ["--grace", "3"]
     one.said = ok(command(state, "start", "--port", "0", "--grace", "3"))
     one.running = daemon.running(state)
@@ -108,7 +109,7 @@ def test_with_the_endpoint_down(tmp_path):
 
 
 def test_down_keeps_and_forget_forgets(tmp_path):
-    one = Endpoint(tmp_path / "state", ["--isolation", "processes"])
+    one = Emulator(tmp_path / "state", ["--isolation", "processes"])
     one.client("s3").create_bucket(Bucket=BUCKET)
     one.client("sagemaker").create_training_job(**request("a-job"))
     one.client("sagemaker").stop_training_job(TrainingJobName="a-job")

@@ -17,10 +17,11 @@ import boto3
 import pytest
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
+from emulator_harness import request
 from moto_life import lives
 
 import local_sagemaker
-from endpoint_harness import BUCKET, request
+from local_sagemaker.pytest_plugin import BUCKET
 
 PACKAGES = Path(local_sagemaker.__file__).parents[1]
 MEGABYTE = 1 << 20

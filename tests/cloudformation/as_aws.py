@@ -1,6 +1,6 @@
 """An account on AWS, as the lessons see it: target="aws", answered by the emulator.
 
-botocore takes the endpoint's address from the profile in AWS_CONFIG_FILE; `workshop` looks only
+botocore takes the emulator's address from the profile in AWS_CONFIG_FILE; `workshop` looks only
 whether a variable of the shell leads elsewhere. So the code under test is that of target="aws".
 """
 
@@ -16,7 +16,7 @@ import lesson_runs
 import pytest
 from deployed_policies import seat_of
 
-from local_sagemaker import daemon
+from local_sagemaker.pytest_plugin import emulator
 from workshop.account import stacks
 from workshop.jobs import local_server
 from workshop.jobs.session import session
@@ -29,8 +29,8 @@ NAMES = ("storage", "roles", "network")
 def empty_account(folder: Path) -> Iterator[pytest.MonkeyPatch]:
     """An account in which nothing is. Yields what sets variables for as long as it is there."""
     state = folder / "state"
-    with lesson_runs.endpoint(state), pytest.MonkeyPatch.context() as patch:
-        where = daemon.environment(state, daemon.running(state).port)
+    with emulator(state) as running, pytest.MonkeyPatch.context() as patch:
+        where = running.env
         for name in [one for one in os.environ if one.startswith("AWS_")]:
             patch.delenv(name)
         patch.setenv("SAGEMAKER_USER_CONFIG_OVERRIDE", where["SAGEMAKER_USER_CONFIG_OVERRIDE"])

@@ -40,7 +40,10 @@ COMMANDS = {
     "workshop stacks status": lambda session: [
         hourly_cost(session, row) for row in stacks.status(session)
     ],
-    "workshop request --stacks": lambda session: (outputs(session), vpc.of_stack(session)),
+    "workshop request --stacks": lambda session: (
+        outputs(session),
+        vpc.network_from_stack(session),
+    ),
     "workshop preflight": lambda session: preflight.ask(job(vpc.network(session)), session),
     "the network of lesson 08": lambda session: vpc.network(session, serving=True),
     "workshop run, interrupted": lambda session: run._end_what_costs(

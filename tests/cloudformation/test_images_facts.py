@@ -53,12 +53,7 @@ def test_the_last_image_with_it_is_known_and_a_later_one_is_recorded(what, frame
 
 def test_every_image_that_a_lesson_takes_is_recorded():
     recorded = {(one["framework"], one["framework_version"]) for one in IMAGES}
-    named = {
-        (one.framework, one.arguments["framework_version"])
-        for lesson in JOBS
-        for one in lesson_jobs(lesson)
-        if "framework_version" in one.arguments
-    }
+    named = {(job.framework, job.version) for lesson in JOBS for job in lesson_jobs(lesson)}
     assert named and named <= recorded
 
 

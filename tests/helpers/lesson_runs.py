@@ -8,12 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import boto3
 import nbformat
 import pytest
 from filelock import FileLock
 
-from local_sagemaker import daemon
+from local_sagemaker.pytest_plugin import Emulator, emulator
 from workshop.course.execute import NotebookFailed, execute
 from workshop.course.lessons import chosen
 from workshop.lesson.results import read_results
@@ -46,6 +45,7 @@ SMALL: dict[str, dict] = {
     "10": {"epochs": 80},
     "99": {},
 }
+AS_A_LEARNER: list[str] = []  # the emulator's own options
 CELL_SECONDS = 600  # of a machine that is shared
 RECORDING = Path(__file__).parents[1] / "cloudformation" / "recording"
 OWN_BUCKET = f"workshop-{SEAT}-own"
@@ -53,7 +53,7 @@ OWN_BUCKET = f"workshop-{SEAT}-own"
 
 @dataclass(frozen=True)
 class LessonRun:
-    """An executed lesson. results: what it recorded. state: its endpoint's state directory.
+    """An executed lesson. results: what it recorded. state: its emulator's state directory.
 
     calls: a file with the calls that it made of AWS (see tests/cloudformation/recording).
     """
@@ -104,9 +104,9 @@ def run_once(number: str, shared: Path) -> LessonRun:
         if failure.exists():
             raise NotebookFailed(failure.read_text())
         if not (shared / lesson.name).exists():
-            with endpoint(state):
+            with emulator(state, AS_A_LEARNER) as running:
                 if number == "99":
-                    make_own_bucket(state)
+                    make_own_bucket(running)
                 try:
                     with recorded((shared / lesson.name).with_suffix(".calls")):
                         run(lesson, shared / lesson.name, **SMALL.get(number, {}))
@@ -128,7 +128,7 @@ def recorded(calls: Path) -> Iterator[None]:
 
 
 def run(lesson: Path, copy: Path, **parameters) -> None:
-    """Execute a lesson with the endpoint of LOCAL_SAGEMAKER_STATE_DIR. Raises NotebookFailed."""
+    """Execute a lesson with the emulator of LOCAL_SAGEMAKER_STATE_DIR. Raises NotebookFailed."""
     parameters = {"target": "local", "seat": SEAT} | parameters
     execute(lesson, copy, parameters, cell_seconds=CELL_SECONDS)
 
@@ -137,33 +137,9 @@ def read(path: Path, state: Path) -> LessonRun:
     return LessonRun(read_results(path), nbformat.read(path, as_version=4), path, state)
 
 
-@contextlib.contextmanager
-def endpoint(state: Path, options: list[str] | None = None) -> Iterator[None]:
-    """An endpoint that this process, and those that it starts, use as theirs; ended at the end."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LOCAL_SAGEMAKER_STATE_DIR", str(state))
-        try:
-            daemon.start(state, 0, options)
-            yield
-        finally:
-            daemon.stop(state)
-
-
-def client(state: Path, service: str):
-    """A boto3 client of the endpoint that runs on `state`."""
-    where = daemon.environment(state, daemon.running(state).port)
-    return boto3.client(
-        service,
-        endpoint_url=where["AWS_ENDPOINT_URL"],
-        region_name=where["AWS_DEFAULT_REGION"],
-        aws_access_key_id=where["AWS_ACCESS_KEY_ID"],
-        aws_secret_access_key=where["AWS_SECRET_ACCESS_KEY"],
-    )
-
-
-def make_own_bucket(state: Path) -> None:
+def make_own_bucket(emulator: Emulator) -> None:
     """A bucket of the learner's seat, with something in it: lesson 99 must leave it alone."""
-    s3 = client(state, "s3")
+    s3 = emulator.client("s3")
     tags = [{"Key": "workshop", "Value": "data-parallel"}, {"Key": "seat", "Value": SEAT}]
     s3.create_bucket(Bucket=OWN_BUCKET)
     s3.put_bucket_tagging(Bucket=OWN_BUCKET, Tagging={"TagSet": tags})

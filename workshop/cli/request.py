@@ -60,7 +60,7 @@ def _own(target: str, seat: str) -> dict:
     import local_sagemaker
     from workshop.jobs.seat import StackError, outputs
     from workshop.jobs.session import SessionError, session
-    from workshop.jobs.vpc import of_stack
+    from workshop.jobs.vpc import network_from_stack
 
     try:
         if target == "local":
@@ -69,7 +69,7 @@ def _own(target: str, seat: str) -> dict:
         raise click.ClickException(str(error)) from error
     try:
         own = session(target, seat)
-        return {"region": own.region, "outputs": outputs(own), "network": of_stack(own)}
+        return {"region": own.region, "outputs": outputs(own), "network": network_from_stack(own)}
     except (SessionError, StackError) as error:
         raise WrongUse(str(error)) from error
 

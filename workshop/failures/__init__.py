@@ -3,9 +3,9 @@
     from workshop import failures
 
     failures.table()
-    found = failures.reproduce("rank-hangs")        # about 20 seconds
-    print(found)                                    # symptom, line of the log, remedy
-    found.log                                       # what the ranks printed
+    run = failures.reproduce("rank-hangs")          # about 20 seconds
+    print(run)                                      # symptom, line of the log, remedy
+    run.log                                         # what the ranks printed
     failures.reproduce("rank-hangs", fixed=True)    # the same without the mistake
 
 The command `workshop break` does the same at a shell.
@@ -54,13 +54,13 @@ def reproduce(name: str, fixed: bool = False) -> Reproduction:
     failure = ALL[name]
     print(f"About {failure.seconds} s, longer on a busy machine ...", flush=True)
     began = time.monotonic()
-    found = failure.run(fixed)
+    result = failure.run(fixed)
     return Reproduction(
         failure,
         fixed,
         seconds=round(time.monotonic() - began, 1),
-        as_described=not found.impossible and found.failed != fixed,
-        line=found.line,
-        impossible=found.impossible,
-        log=found.log,
+        as_described=not result.impossible and result.failed != fixed,
+        line=result.line,
+        impossible=result.impossible,
+        log=result.log,
     )

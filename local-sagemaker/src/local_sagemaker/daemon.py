@@ -2,7 +2,7 @@
 
 Everything about it stands in its state directory: `emulator.json` (pid, port; there while
 it answers), `emulator.log`, `credentials.json` (see credentials.py), `lock`, `moto/`, `jobs/`,
-`endpoints/`, `transforms/`, `tmp/`, `links` (a setting; see jobs/links.py).
+`endpoints/`, `transforms/`, `tmp/`, `links` (a setting; see training/job_bandwidth.py).
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from pathlib import Path
 import psutil
 
 from local_sagemaker import credentials
-from local_sagemaker.disk.files import remove
-from local_sagemaker.jobs.aws import REGION, SDK_DEFAULTS, LocalAws
+from local_sagemaker.core.aws import REGION, SDK_DEFAULTS, LocalAws
+from local_sagemaker.storage.files import remove
 
 DEFAULT_PORT = 4600
 LOOPBACK = ("127.0.0.1", "localhost")

@@ -6,14 +6,16 @@ import lesson_runs
 import pytest
 from lesson_runs import lesson_run
 
+from local_sagemaker.pytest_plugin import emulator
+
 __all__ = ["lesson_run"]
 
 
 @pytest.fixture
-def own_endpoint(tmp_path):
-    """An endpoint of this test's own."""
-    with lesson_runs.endpoint(tmp_path / "state"):
-        yield tmp_path / "state"
+def own_emulator(tmp_path):
+    """An emulator of this test's own."""
+    with emulator(tmp_path / "state", lesson_runs.AS_A_LEARNER) as running:
+        yield running
 
 
 @pytest.fixture

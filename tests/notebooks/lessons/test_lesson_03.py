@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 from course_text import cells, lessons, read
-from lesson_runs import SEAT, endpoint
+from lesson_runs import SEAT
 
 import data_prep
 import workshop
 from data_prep.build import build
+from local_sagemaker.pytest_plugin import emulator
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 
@@ -55,7 +56,7 @@ def test_the_first_half_trains_on_mnist(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(data_prep.mnist, "prepare", prepare)
     monkeypatch.setattr(workshop, "DATA", tmp_path)
     names = {"__name__": "__main__"}
-    with endpoint(tmp_path / "state"):
+    with emulator(tmp_path / "state"):
         for cell in (one for one in cells(read(lessons()["03"])) if one.kind == "code"):
             if "figure" not in cell.tags:
                 exec(compile(cell.text, "a cell", "exec"), names)

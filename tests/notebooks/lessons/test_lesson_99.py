@@ -3,12 +3,12 @@
 from types import SimpleNamespace
 
 import jupytext
-import lesson_runs
 import pytest
 from course_text import lessons
 from lesson_runs import OWN_BUCKET, SEAT
 
 import workshop
+from local_sagemaker.pytest_plugin import emulator
 from workshop.account import cleanup, stacks
 from workshop.course.lessons import chosen
 from workshop.jobs import local_server
@@ -33,10 +33,10 @@ def own_seat(**parameters):
     return names
 
 
-def test_a_run_that_was_broken_off_can_be_run_again(own_endpoint):
+def test_a_run_that_was_broken_off_can_be_run_again(own_emulator):
     """The cell that makes entries of models makes those that are not there, each once."""
     (cell,) = (one for one in jupytext.read(lessons()["99"]).cells if "create_model(" in one.source)
-    api, prefix = lesson_runs.client(own_endpoint, "sagemaker"), "workshop-broken99-"
+    api, prefix = own_emulator.client("sagemaker"), "workshop-broken99-"
     names = {
         "session": SimpleNamespace(client=lambda _: api, job_prefix=prefix, role=ROLE),
         "estimator": SimpleNamespace(training_image_uri=lambda: "image"),
@@ -45,7 +45,7 @@ def test_a_run_that_was_broken_off_can_be_run_again(own_endpoint):
         "practice": "broken99",
     }
     made = [prefix + "digits", prefix + "of-a-colleague"]
-    # AWS refuses a name that is there; the endpoint writes over it. So the calls are counted.
+    # AWS refuses a name that is there; the emulator writes over it. So the calls are counted.
     asked = []
     api.meta.events.register(
         "before-call.sagemaker.CreateModel", lambda params, **_: asked.append(params["body"])
@@ -87,10 +87,10 @@ def test_lesson_99(lesson_run):
 
 
 def test_a_seats_own_things_survive_the_lesson_and_go_when_somebody_says_so(lesson_run):
-    """On the endpoint of the lesson's run, started again: the cells of that section as they are."""
+    """On the emulator of the lesson's run, started again: the cells of that section as they are."""
     state = lesson_run("99").state
-    with lesson_runs.endpoint(state):
-        s3 = lesson_runs.client(state, "s3")
+    with emulator(state) as running:
+        s3 = running.client("s3")
         assert buckets(s3) == [OWN_BUCKET]
         kept = s3.get_object(Bucket=OWN_BUCKET, Key="results.csv")["Body"].read()
         assert kept == b"a week's work"

@@ -6,6 +6,7 @@ from test_lesson_04 import check_what_any_library_must_show
 from test_lesson_05 import check_the_table
 from test_lesson_07 import KINDS
 
+from local_sagemaker.pytest_plugin import emulator
 from workshop.course.lessons import chosen
 from workshop.lesson import reference_results
 
@@ -14,12 +15,12 @@ pytestmark = [pytest.mark.soak, pytest.mark.timeout(1800)]
 
 @pytest.fixture
 def run_again(tmp_path):
-    """A function that executes a lesson on an endpoint of its own, started with `options`."""
+    """A function that executes a lesson on an emulator of its own, started with `options`."""
 
     def run(number, options=None, **parameters):
         (lesson,) = chosen((number,))
         state = tmp_path / "state"
-        with lesson_runs.endpoint(state, options):
+        with emulator(state, options or lesson_runs.AS_A_LEARNER):
             lesson_runs.run(lesson, tmp_path / lesson.name, **parameters)
         return lesson_runs.read(tmp_path / lesson.name, state)
 
@@ -71,7 +72,7 @@ def test_a_lesson_without_narrow_links(run_again, number):
     """Where instances are plain processes it runs, and says what is not its own."""
     run = run_again(number, ["--isolation", "processes"], **FEWER[number])
     kept = reference_results.load(number)
-    assert "Links stay wide: instances are plain processes here" in run.printed
+    assert "Bandwidth is unlimited: instances are plain processes" in run.printed
     assert kept.caption in run.printed and run.results["recorded"] is True
     assert run.complaints == []
     if number == "06":

@@ -57,7 +57,7 @@ def fails(notebook: nbformat.NotebookNode, folder, said: str, **parameters) -> N
 
 
 @needs_horovod
-def test_lesson_05_notices_ranks_that_do_not_average(own_endpoint, scripts, tmp_path):
+def test_lesson_05_notices_ranks_that_do_not_average(own_emulator, scripts, tmp_path):
     script = scripts / "train_tf_horovod.py"
     lines = script.read_text().splitlines()
     script.write_text("\n".join(one for one in lines if "DistributedGradientTape" not in one))
@@ -68,7 +68,7 @@ def test_lesson_05_notices_ranks_that_do_not_average(own_endpoint, scripts, tmp_
 
 
 @pytest.mark.soak  # lesson 05 does the same in `make test`
-def test_lesson_03_notices_workers_that_train_alone(own_endpoint, scripts, tmp_path):
+def test_lesson_03_notices_workers_that_train_alone(own_emulator, scripts, tmp_path):
     """No strategy: the job ends well, its log says all that it should, and the lesson must not."""
     (scripts / "train_tf_ps.py").write_text(PRETENDS)
     settings = 'session.job_settings("servers")'
@@ -82,7 +82,7 @@ def test_lesson_03_notices_workers_that_train_alone(own_endpoint, scripts, tmp_p
 
 @needs_horovod
 @pytest.mark.soak  # lesson 05 does the same in `make test`
-def test_lesson_04_notices_ranks_that_do_not_average(own_endpoint, tmp_path):
+def test_lesson_04_notices_ranks_that_do_not_average(own_emulator, tmp_path):
     """The script that it calls complete lacks the tape."""
     with ablation.without("train_tf_horovod_steps.py", 4) as broken:
         call = "mpirun(2, DEMOS / choice.script, *short"

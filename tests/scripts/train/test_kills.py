@@ -16,12 +16,12 @@ import psutil
 import pytest
 
 from data_prep import digits
-from endpoint_harness import (
+from local_sagemaker.pytest_plugin import (
+    ANY_IMAGE,
     BUCKET,
-    Endpoint,
-    Job,
+    Emulator,
+    TrainingJob,
     estimator,
-    sdk_session,
     start,
     until_gone,
 )
@@ -93,7 +93,7 @@ def server(name: str) -> Victim:
 
     def picks(env: dict[str, str], line: list[str]) -> bool:
         here = env.get("LOCAL_SAGEMAKER_HOST") == name
-        return here and "local_sagemaker.image.ps_server" in line
+        return here and "local_sagemaker.container.parameter_server" in line
 
     return Victim(f"parameter server of {name}", picks)
 
@@ -104,8 +104,8 @@ def launched(launcher: str, **more) -> dict:
 
 ALGO_2 = host("algo-2")
 PYTORCH = {
-    "kind": "pytorch",
-    "image_uri": "registry.invalid/pytorch-training:2.2.0-cpu-py310",
+    "framework": "pytorch",
+    "image_uri": ANY_IMAGE,
 }
 TORCHRUN = PYTORCH | launched("torch_distributed")
 # The toolkit starts a rank for each GPU of the instance type; without GPUs, one.
@@ -141,39 +141,33 @@ WAYS = {
 
 
 @pytest.fixture(scope="module")
-def endpoint(tmp_path_factory, request):
-    """An endpoint whose bucket holds the digits."""
-    folder = tmp_path_factory.mktemp("kills")
-    one = Endpoint(folder / "state")
-    request.addfinalizer(one.down)
-    one.client("s3").create_bucket(Bucket=BUCKET)
-    made = digits.prepare(folder / "digits", as_tfrecord=False, quiet=True)
-    for path in Path(made).glob("*/part-*"):
-        one.put(f"digits/{path.parent.name}/{path.name}", path.read_bytes())
-    return one
+def emulator(sagemaker_emulator, tmp_path_factory):
+    """The emulator; its bucket holds the digits."""
+    empty = tmp_path_factory.mktemp("digits") / "made"
+    folder = digits.prepare(empty, as_tfrecord=False, quiet=True)
+    for path in Path(folder).glob("*/part-*"):
+        sagemaker_emulator.put(f"digits/{path.parent.name}/{path.name}", path.read_bytes())
+    return sagemaker_emulator
 
 
-@pytest.fixture
-def session(endpoint, monkeypatch):
-    return sdk_session(endpoint, monkeypatch)
-
-
-def begin(session, script: str, options: dict, checkpoints: str | None) -> str:
+def begin(sagemaker_session, script: str, options: dict, checkpoints: str | None) -> str:
     """Start a job; its name. checkpoints: an S3 URI."""
-    options = {"source_dir": str(TRAIN), "checkpoint_s3_uri": checkpoints} | options
+    options = {"framework": "tensorflow", "checkpoint_s3_uri": checkpoints} | options
     flags = COMMON | {"epochs": 50 if "_tf_" in script else 400}
-    one = estimator(session, script, hyperparameters=flags, **options)
-    return start(one, {name: f"s3://{BUCKET}/digits/{name}" for name in ("training", "test")})
+    job = estimator(sagemaker_session, TRAIN / script, hyperparameters=flags, **options)
+    return start(job, {name: f"s3://{BUCKET}/digits/{name}" for name in ("training", "test")})
 
 
-def train(endpoint, session, script: str, options: dict, checkpoints: str | None = None) -> Job:
+def train(
+    emulator, sagemaker_session, script: str, options: dict, checkpoints: str | None = None
+) -> TrainingJob:
     """Run a job to its end, which must be Completed."""
-    job = endpoint.wait(begin(session, script, options, checkpoints), JOB_SECONDS)
+    job = emulator.wait(begin(sagemaker_session, script, options, checkpoints), JOB_SECONDS)
     assert job.status == "Completed", job.description.get("FailureReason")
     return job
 
 
-def records(job: Job, event: str) -> list[dict]:
+def records(job: TrainingJob, event: str) -> list[dict]:
     """The JSON records of one kind that the script printed; lines that were cut off are left."""
     found = []
     for line in job.lines(""):
@@ -185,28 +179,28 @@ def records(job: Job, event: str) -> list[dict]:
     return [one for one in found if one["event"] == event]
 
 
-def steps(job: Job) -> list[int]:
+def steps(job: TrainingJob) -> list[int]:
     return [one["step"] for one in records(job, "step")]
 
 
-def hashes(job: Job) -> dict[int, str]:
+def hashes(job: TrainingJob) -> dict[int, str]:
     """The hash of every rank's weights at the end."""
     return {one["rank"]: one["weights_sha256"] for one in records(job, "weights")}
 
 
-def kill_at(endpoint: Endpoint, name: str, victim: Victim, step: int) -> Job:
+def kill_at(emulator: Emulator, name: str, victim: Victim, step: int) -> TrainingJob:
     """Kill the victim once `step` was printed; the job, which is Failed with a reason.
 
     Fails if the job takes longer than END_SECONDS to end, or leaves a process.
     """
-    _until_step(endpoint, name, 1, START_SECONDS)
+    _until_step(emulator, name, 1, START_SECONDS)
     found = victim.processes(name)
     assert found, f"no process of {name} is {victim.name}"
-    _until_step(endpoint, name, step, JOB_SECONDS)
+    _until_step(emulator, name, step, JOB_SECONDS)
     for process in found:
         process.send_signal(signal.SIGKILL)
     killed = time.monotonic()
-    job = endpoint.wait(name, END_SECONDS)
+    job = emulator.wait(name, END_SECONDS)
     seconds = time.monotonic() - killed
     until_gone(name)
     assert job.status == "Failed" and job.description["FailureReason"], job.description
@@ -216,40 +210,40 @@ def kill_at(endpoint: Endpoint, name: str, victim: Victim, step: int) -> Job:
     return job
 
 
-def _until_step(endpoint: Endpoint, name: str, step: int, seconds: float) -> None:
+def _until_step(emulator: Emulator, name: str, step: int, seconds: float) -> None:
     deadline = time.monotonic() + seconds
-    while (reached := max(steps(Job(name, {}, endpoint.log(name))), default=0)) < step:
+    while (reached := max(steps(TrainingJob(name, {}, emulator.log(name))), default=0)) < step:
         assert time.monotonic() < deadline, f"{name} is at step {reached}, not {step}"
-        told = endpoint.client("sagemaker").describe_training_job(TrainingJobName=name)
+        told = emulator.client("sagemaker").describe_training_job(TrainingJobName=name)
         status, reason = told["TrainingJobStatus"], told.get("FailureReason")
         assert status == "InProgress", f"{name} ended at step {reached}: {status} {reason}"
         time.sleep(0.2)
 
 
-def test_a_killed_instance_ends_the_job(endpoint, session):
+def test_a_killed_instance_ends_the_job(emulator, sagemaker_session):
     """In 30 s, with a reason, and what it has trained is in S3. Lesson 10 resumes from there."""
     kept = f"s3://{BUCKET}/killed"
-    name = begin(session, "train_torch_ddp.py", TORCHRUN, kept)
-    kill_at(endpoint, name, ALGO_2, EVERY + 1)
-    assert endpoint.aws().objects(kept, "us-east-1")
+    name = begin(sagemaker_session, "train_torch_ddp.py", TORCHRUN, kept)
+    kill_at(emulator, name, ALGO_2, EVERY + 1)
+    assert emulator.aws().objects(kept, "us-east-1")
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("launcher", WAYS)
-def test_ten_kills_change_nothing(endpoint, session, launcher):
+def test_ten_kills_change_nothing(emulator, sagemaker_session, launcher):
     """Each job resumes from the checkpoints of the one before, and is killed; the last may end."""
     script, options, victims = WAYS[launcher]
     kept, done = f"s3://{BUCKET}/kept/{launcher}", 0
     for number in range(KILLS):
-        name = begin(session, script, options, kept)
+        name = begin(sagemaker_session, script, options, kept)
         step = done + random.randrange(1, 2 * EVERY)
-        job = kill_at(endpoint, name, victims[number % len(victims)], step)
+        job = kill_at(emulator, name, victims[number % len(victims)], step)
         check_repeated(job, done)
         done = max(steps(job))
-    last = train(endpoint, session, script, options, kept)
+    last = train(emulator, sagemaker_session, script, options, kept)
     check_repeated(last, done)
     assert max(steps(last)) == STEPS
-    alone = train(endpoint, session, script, options)
+    alone = train(emulator, sagemaker_session, script, options)
     if launcher == "parameter_server":  # asynchronous: no two runs end with equal weights
         one, other = (records(job, "epoch")[-1]["test_accuracy"] for job in (alone, last))
         assert abs(one - other) < 0.05
@@ -258,7 +252,7 @@ def test_ten_kills_change_nothing(endpoint, session, launcher):
         assert hashes(last) == hashes(alone)
 
 
-def check_repeated(job: Job, done: int) -> None:
+def check_repeated(job: TrainingJob, done: int) -> None:
     """The step that the job went on from: at most one interval before the last one done."""
     resumed = records(job, "resumed")
     begun = resumed[0]["step"] if resumed else 0

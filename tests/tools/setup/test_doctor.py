@@ -15,9 +15,9 @@ from click.testing import CliRunner
 from local_sagemaker import daemon
 from local_sagemaker.cluster import linux, probe
 from workshop.cli.doctor import doctor
-from workshop.launch import doctor as checks
-from workshop.launch import horovod, installed
-from workshop.launch.installed import FAIL, OK, WARN, CheckResult
+from workshop.doctor import checks, installed
+from workshop.doctor.installed import FAIL, OK, WARN, CheckResult
+from workshop.launch import horovod
 
 
 def test_doctor_checks_this_machine():
@@ -67,8 +67,8 @@ def test_a_check_that_breaks_is_a_failure_not_an_end(monkeypatch):
 
     fine = ("fine", lambda: CheckResult(OK, "x"))
     monkeypatch.setattr(checks, "all_checks", lambda port: [("breaks", breaks), fine])
-    said = CliRunner().invoke(doctor, []).output
-    assert re.search("FAIL  breaks .*oh", said) and "OK    fine" in said
+    output = CliRunner().invoke(doctor, []).output
+    assert re.search("FAIL  breaks .*oh", output) and "OK    fine" in output
 
 
 def test_a_package_of_another_version_is_named(monkeypatch, tmp_path):
@@ -77,7 +77,7 @@ def test_a_package_of_another_version_is_named(monkeypatch, tmp_path):
     monkeypatch.setattr(installed, "LOCK", altered)
     check = installed.packages()
     assert check.level == FAIL and check.do == "make setup"
-    assert "not 1.0.0" in check.found and "no-such-package 1 is missing" in check.found
+    assert "not 1.0.0" in check.finding and "no-such-package 1 is missing" in check.finding
 
 
 def test_markers_of_other_machines_are_left_out():
@@ -102,7 +102,7 @@ def test_what_it_found_fits_into_a_table(monkeypatch):
     monkeypatch.setattr(probe, "why_no_shaping", lambda latency=False: tc)
     shown = [checks.tbf(), checks.netem(), installed.packages(), checks.namespaces()]
     monkeypatch.setattr(linux, "system_command", lambda name: None)
-    assert [one.found for one in (*shown, checks.iproute2()) if len(one.found) > 50] == []
+    assert [check.finding for check in (*shown, checks.iproute2()) if len(check.finding) > 50] == []
     assert tc.removeprefix("Error: ") in shown[1].do
 
 
@@ -116,7 +116,7 @@ def test_disk_levels(monkeypatch, gigabytes, level):
 def test_without_tc_it_says_what_to_install(monkeypatch):
     monkeypatch.setattr(linux, "system_command", lambda name: None)
     check = checks.iproute2()
-    assert check.level == WARN and "iproute2" in check.do and "ip and tc not found" in check.found
+    assert check.level == WARN and "iproute2" in check.do and "ip and tc not found" in check.finding
 
 
 def test_tc_beyond_the_users_path_is_found(monkeypatch, tmp_path):
@@ -147,13 +147,13 @@ def test_an_mpirun_that_fails_is_a_failure(monkeypatch, tmp_path):
     program.chmod(0o755)
     monkeypatch.setattr(checks.sys, "executable", str(tmp_path / "python"))
     check = checks.mpirun()
-    assert check.level == FAIL and "no slots" in check.found
+    assert check.level == FAIL and "no slots" in check.finding
 
 
 def test_horovod_missing_says_what_the_set_up_found(monkeypatch, tmp_path):
     monkeypatch.setattr(horovod.importlib.util, "find_spec", lambda name: None)
     monkeypatch.setattr(horovod.sys, "prefix", str(tmp_path))
-    assert "g++" in horovod.horovod_status().do
+    assert "make setup" in horovod.horovod_status().do
     left = {"state": "failed", "reason": "Horovod is not installed: its build failed", "do": "X"}
     (tmp_path / "horovod.json").write_text(json.dumps(left))
     status = horovod.horovod_status()

@@ -11,13 +11,13 @@ SEATS = itertools.count(1)
 
 
 @pytest.fixture
-def session(own_endpoint, clean_aws_in_module):
+def session(sagemaker_emulator, clean_aws_in_module):
     """A session of a seat that has nothing."""
     return open_session()
 
 
 @pytest.fixture(scope="module")
-def furnished(own_endpoint, clean_aws_in_module):
+def furnished(sagemaker_emulator, clean_aws_in_module):
     """A session of a seat that has something of each kind. For those who only look."""
     found = open_session()
     furnish(found)

@@ -22,7 +22,7 @@ SEATS = "ann,ann2,bob"
 
 
 @pytest.fixture
-def run(own_endpoint, clean_aws_in_module, monkeypatch):
+def run(sagemaker_emulator, clean_aws_in_module, monkeypatch):
     """Runs `workshop ...`; exit code and output."""
     monkeypatch.setenv("COLUMNS", "150")
 

@@ -10,8 +10,8 @@ import workshop
 from workshop.account.prices import cost
 from workshop.jobs.follow import JobResult
 from workshop.jobs.logs import parse
-from workshop.launch.mpirun import Finished
-from workshop.launch.supervisor import Line
+from workshop.launch.mpirun import CompletedRun
+from workshop.launch.processes import Line
 
 BEGAN = datetime(2026, 1, 1)
 
@@ -37,7 +37,7 @@ def job(instances, world_size, step_seconds, kind="ml.c5.xlarge", billable=30, *
 
 
 def here(ranks, step_seconds):
-    return Finished(ranks, 5.0, [Line(0, text) for text in records(ranks, step_seconds)])
+    return CompletedRun(ranks, 5.0, [Line(0, text) for text in records(ranks, step_seconds)])
 
 
 def test_a_row_for_each_configuration_in_the_order_given():

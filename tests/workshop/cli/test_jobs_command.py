@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import re
 import subprocess
@@ -11,71 +10,91 @@ from pathlib import Path
 
 import pytest
 from botocore.exceptions import ClientError
-from command_harness import ok, refused, run
-from test_failures import until_log
+from click.testing import CliRunner
 
-from endpoint_harness import BUCKET, Endpoint, estimator, request, sdk_session, start
+from local_sagemaker.pytest_plugin import BUCKET, emulator, estimator, sdk_session, start, until_log
 from workshop.cli import main
+from workshop.paths import ROOT
 
 WORKSHOP = Path(sys.executable).parent / "workshop"
-workshop = functools.partial(run, main)
+SCRIPTS = ROOT / "local-sagemaker" / "tests" / "scripts"
 
 
 @pytest.fixture(scope="module")
-def up(tmp_path_factory):
-    one = Endpoint(tmp_path_factory.mktemp("jobs") / "state")
-    one.client("s3").create_bucket(Bucket=BUCKET)
-    one.put("data/part-0.txt", "x")
-    yield one
-    one.down()
+def running(tmp_path_factory):
+    """An emulator that has no jobs but these tests'."""
+    with emulator(tmp_path_factory.mktemp("jobs") / "state") as running:
+        running.client("s3").create_bucket(Bucket=BUCKET)
+        yield running
 
 
 @pytest.fixture
-def session(up, monkeypatch):
-    return sdk_session(up, monkeypatch)
+def session(running, monkeypatch):
+    return sdk_session(running, monkeypatch)
 
 
-def test_with_the_endpoint_down(tmp_path):
+def invoke(state: Path, *arguments: str, **variables: str):
+    unset = {name: None for name in os.environ if name.startswith("AWS_")}
+    env = {**unset, "LOCAL_SAGEMAKER_STATE_DIR": str(state), **variables}
+    return CliRunner().invoke(main, list(arguments), env=env)
+
+
+def output(state: Path, *arguments: str, **variables: str) -> str:
+    done = invoke(state, *arguments, **variables)
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def refusal(state: Path, *arguments: str) -> str:
+    """One line that gives the reason."""
+    done = invoke(state, *arguments)
+    assert done.exit_code not in (0, 3), done.output
+    (line,) = done.stderr.strip().splitlines()
+    return line
+
+
+def test_without_an_emulator(tmp_path):
     for command in (["jobs"], ["logs", "a"], ["stop", "a"]):
-        assert "Start it with: local-sagemaker start" in refused(workshop(tmp_path, *command))
+        assert "Start it with: local-sagemaker start" in refusal(tmp_path, *command)
 
 
-def test_jobs_and_logs(up, session):
-    job = up.wait(start(estimator(session, "show.py", instance_count=2)))
-    up.client("sagemaker").create_training_job(**request("no-source"))
-    up.wait("no-source")
-    lines = ok(workshop(up.state, "jobs", AWS_PROFILE="no-such-profile")).splitlines()
-    wanted = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d  (\w+) +[0-9.]+ s  (\S+)"
-    told = [re.fullmatch(wanted, line).groups() for line in lines]
-    assert told == [("Failed", "no-source"), ("Completed", job.name)]
-    said = ok(workshop(up.state, "logs", job.name))
+def test_jobs_and_logs(running, session):
+    inputs = {"training": running.put("data/part-0.txt", "x")}
+    job = running.wait(start(estimator(session, SCRIPTS / "show.py"), inputs))
+    options = {"instance_count": 1, "hyperparameters": {"mode": "raise"}}
+    failed = running.wait(start(estimator(session, SCRIPTS / "fail.py", **options)))
+    lines = output(running.state, "jobs", AWS_PROFILE="no-such-profile").splitlines()
+    row = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d  (\w+) +[0-9.]+ s  (\S+)"
+    listed = [re.fullmatch(row, line).groups() for line in lines]
+    assert listed == [("Failed", failed.name), ("Completed", job.name)]
+    log = output(running.state, "logs", job.name)
     for host in ("algo-1", "algo-2"):
-        assert re.search(rf"^{host}  SEEN ", said, re.MULTILINE)
-    assert said.endswith("\nCompleted\n")
-    assert "Failed: AlgorithmError: " in ok(workshop(up.state, "logs", "no-source"))
-    assert f"{job.name} has ended already: Completed" in ok(workshop(up.state, "stop", job.name))
+        assert re.search(rf"^{host}  SEEN ", log, re.MULTILINE)
+    assert log.endswith("\nCompleted\n")
+    assert "Failed: AlgorithmError: " in output(running.state, "logs", failed.name)
+    assert f"{job.name} has ended already: Completed" in output(running.state, "stop", job.name)
     for command in ("logs", "stop"):
-        why = refused(workshop(up.state, command, "unheard-of"))
-        assert "Job unheard-of" in why and "`workshop jobs` lists them" in why
+        message = refusal(running.state, command, "unheard-of")
+        assert "Job unheard-of" in message and "`workshop jobs` lists them" in message
 
 
-def test_logs_follow_and_stop(up, session):
+def test_logs_follow_and_stop(running, session):
     options = {"hyperparameters": {"mode": "saves"}, "instance_count": 1}
-    name = start(estimator(session, "fail.py", **options))
+    name = start(estimator(session, SCRIPTS / "fail.py", **options))
     follower = subprocess.Popen(
         [str(WORKSHOP), "logs", "--follow", name],
-        env=os.environ | {"LOCAL_SAGEMAKER_STATE_DIR": str(up.state)},
+        env=os.environ | {"LOCAL_SAGEMAKER_STATE_DIR": str(running.state)},
         stdout=subprocess.PIPE,
         text=True,
     )
-    until_log(up, name, "WAITS")
+    until_log(running, name, "WAITS")
     assert follower.poll() is None
-    assert ok(workshop(up.state, "stop", name)) == f"{name}: Stopped\n"
-    said, _ = follower.communicate(timeout=30)
+    assert output(running.state, "stop", name) == f"{name}: Stopped\n"
+    log, _ = follower.communicate(timeout=30)
     assert follower.returncode == 0
-    assert said.count("algo-1  BEGUN algo-1\n") == 1
-    assert said.endswith("Stopped\n")
-    told = up.wait(name).description  # and the script had time to save
-    assert told["ModelArtifacts"]["S3ModelArtifacts"].endswith("model.tar.gz")
+    assert log.count("algo-1  BEGUN algo-1\n") == 1
+    assert log.endswith("Stopped\n")
+    artifacts = running.wait(name).description["ModelArtifacts"]
+    assert artifacts["S3ModelArtifacts"].endswith("model.tar.gz"), "the script had time to save"
     with pytest.raises(ClientError, match="is in status Stopped"):
-        up.client("sagemaker").stop_training_job(TrainingJobName=name)
+        running.client("sagemaker").stop_training_job(TrainingJobName=name)

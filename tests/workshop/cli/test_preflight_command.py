@@ -112,7 +112,7 @@ def test_wrong_use_has_status_2_and_a_sentence(arguments, said):
     assert status == 2 and said in output, output
 
 
-def test_the_local_endpoint_can_be_asked(own_endpoint):
+def test_the_local_endpoint_can_be_asked(sagemaker_emulator):
     status, output = preflight("--target=local", "00")
     assert status == 0, output
     assert "?   quota         Could not be checked: List" in output

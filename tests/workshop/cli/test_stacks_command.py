@@ -12,7 +12,7 @@ from workshop.jobs import seat
 
 
 @pytest.fixture
-def run(own_endpoint, clean_aws, monkeypatch):
+def run(sagemaker_emulator, clean_aws, monkeypatch):
     """Runs `workshop stacks ...`; exit code and output."""
     monkeypatch.setattr(notebook_instance, "_packed", lambda: b"kit")
     monkeypatch.setenv("COLUMNS", "140")

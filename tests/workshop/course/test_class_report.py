@@ -10,8 +10,9 @@ from click.testing import CliRunner
 
 from workshop.cli import main
 from workshop.course import class_report
-from workshop.launch import check_in, doctor
-from workshop.launch.installed import FAIL, OK, WARN, CheckResult
+from workshop.doctor import check_in
+from workshop.doctor import checks as doctor
+from workshop.doctor.installed import FAIL, OK, WARN, CheckResult
 
 HOSTILE = "<script>alert('x')</script>"
 

@@ -30,14 +30,14 @@ LINES = {
 
 
 def reproduce(name: str, fixed: bool) -> None:
-    found = failures.reproduce(name, fixed)
-    assert not found.impossible, found.impossible
-    assert found.as_described, str(found)
-    assert found.line and found.fixed == fixed and found.seconds > 0
+    run = failures.reproduce(name, fixed)
+    assert not run.impossible, run.impossible
+    assert run.as_described, str(run)
+    assert run.line and run.fixed == fixed and run.seconds > 0
     if not fixed:
-        assert [one for one in LINES[name] if one not in found.line] == []
+        assert [part for part in LINES[name] if part not in run.line] == []
     if name in LOGGED:
-        assert {line[:4] for line in found.log} >= {"[0] ", "[1] "}, "the log of both ranks"
+        assert {line[:4] for line in run.log} >= {"[0] ", "[1] "}, "the log of both ranks"
 
 
 def test_there_are_these():
@@ -60,21 +60,23 @@ def test_all_of_ranks(name, fixed):
 @pytest.mark.namespaces
 @pytest.mark.parametrize("fixed", [False, True])
 @pytest.mark.parametrize("name", [failure.name for failure in JOBS])
-def test_all_of_jobs(own_endpoint, clean_aws, name, fixed):
+def test_all_of_jobs(sagemaker_emulator, clean_aws, name, fixed):
     reproduce(name, fixed)
 
 
 @pytest.mark.namespaces
 @pytest.mark.parametrize("name", ["no-s3-endpoint", "requirements-offline"])
-def test_jobs_that_leave_nothing(own_endpoint, session, name):
+def test_jobs_that_leave_nothing(sagemaker_emulator, session, name):
     def everything() -> dict:
         ec2 = session.client("ec2")
         endpoints = ec2.describe_vpc_endpoints()["VpcEndpoints"]
         return {
             "vpcs": ec2.describe_vpcs()["Vpcs"],
             "groups": ec2.describe_security_groups()["SecurityGroups"],
-            "endpoints": [one for one in endpoints if one["State"] != "deleted"],
-            "buckets": [one["Name"] for one in session.client("s3").list_buckets()["Buckets"]],
+            "endpoints": [endpoint for endpoint in endpoints if endpoint["State"] != "deleted"],
+            "buckets": [
+                bucket["Name"] for bucket in session.client("s3").list_buckets()["Buckets"]
+            ],
             "jobs": session.client("sagemaker").list_training_jobs()["TrainingJobSummaries"],
         }
 

@@ -3,7 +3,6 @@
 import os
 
 import pytest
-from job_harness import estimator
 
 import workshop
 from workshop.jobs.session import SessionError
@@ -21,17 +20,17 @@ def test_a_seat_that_cannot_be_part_of_a_name_is_refused(seat):
         workshop.session("local", seat=seat)
 
 
-def test_local_clears_what_would_send_calls_elsewhere(own_endpoint, clean_aws, monkeypatch):
+def test_local_clears_what_would_send_calls_elsewhere(sagemaker_emulator, clean_aws, monkeypatch):
     monkeypatch.setenv("AWS_PROFILE", "no-such-profile")
     monkeypatch.setenv("AWS_SESSION_TOKEN", "x")
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://192.0.2.1")
     opened = workshop.session("local", seat="tests")
-    assert os.environ["AWS_ENDPOINT_URL"] == own_endpoint.url
-    assert opened.client("s3").meta.endpoint_url == own_endpoint.url
+    assert os.environ["AWS_ENDPOINT_URL"] == sagemaker_emulator.url
+    assert opened.client("s3").meta.endpoint_url == sagemaker_emulator.url
     assert opened.client("s3").list_buckets()["ResponseMetadata"]["HTTPStatusCode"] == 200
 
 
-def test_going_to_aws_brings_the_users_variables_back(own_endpoint, clean_aws, monkeypatch):
+def test_going_to_aws_brings_the_users_variables_back(sagemaker_emulator, clean_aws, monkeypatch):
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
     monkeypatch.setenv("AWS_PROFILE", "mine")
     workshop.session("local", seat="tests")
@@ -60,7 +59,9 @@ def test_aws_refuses_a_shell_that_points_at_the_local_endpoint(clean_aws, monkey
         workshop.session("aws")
 
 
-def test_a_local_session_makes_its_stacks_when_they_are_missing(own_endpoint, clean_aws, capsys):
+def test_a_local_session_makes_its_stacks_when_they_are_missing(
+    sagemaker_emulator, clean_aws, capsys
+):
     opened = workshop.session("local", seat="fresh")
     assert opened.role.startswith("arn:aws:iam::")
     opened.client("s3").head_bucket(Bucket=opened.bucket)
@@ -81,7 +82,7 @@ def test_the_sdks_defaults_are_not_checked_at_each_look_into_them(session, monke
     assert resolve_value_from_config(None, TELEMETRY_OPT_OUT_PATH, False, sdk) is True
 
 
-def test_job_settings_are_arguments_of_an_estimator(session):
+def test_job_settings_are_arguments_of_an_estimator(session, estimator):
     built = estimator(session, "x")
     assert built.role == session.role
     assert built.base_job_name == "workshop-tests-x"

@@ -8,8 +8,8 @@ import sys
 import pytest
 from rank_helpers import pids_of, wait_until_gone
 
-from workshop.launch.mpirun import as_typed, full_words, line_of_rank, mpirun, mpirun_command
-from workshop.launch.supervisor import Processes, ProcessFailed
+from workshop.launch.mpirun import as_typed, full_words, line_from_mpirun, mpirun, mpirun_command
+from workshop.launch.processes import Processes, ProcessFailed
 
 RANK = "int(os.environ['OMPI_COMM_WORLD_RANK'])"
 
@@ -19,7 +19,7 @@ def python(text):
 
 
 def start(ranks, *command):
-    return Processes([mpirun_command(ranks, full_words(command))], line_of=line_of_rank)
+    return Processes([mpirun_command(ranks, full_words(command))], line_from=line_from_mpirun)
 
 
 def ranks_that_sleep(running, count=2):
@@ -42,7 +42,7 @@ def test_each_line_is_shown_with_its_rank_and_records_become_a_table(capsys):
     assert "[1] I am 1 green\n" in out and "[2] oops\n" in out
     table = done.table("x")
     assert table["rank"].tolist() == [0, 1, 2] and table["value"].tolist() == [0, 10, 20]
-    with pytest.raises(ValueError, match=r"No rank printed a record 'y'.*\['x'\]"):
+    with pytest.raises(ValueError, match=r"The ranks printed no 'y' records.*\['x'\]"):
         done.table("y")
 
 
@@ -111,9 +111,9 @@ def test_no_rank_outlives_an_interrupted_or_killed_notebook(number):
         if "] pid " in line:
             pids.append(int(line.split()[-1]))
     notebook.send_signal(number)
-    _, said = notebook.communicate(timeout=30)
+    _, errors = notebook.communicate(timeout=30)
     wait_until_gone(pids)
-    assert ("Interrupted. All processes it had started have ended." in said) == (
+    assert ("Interrupted. All processes it had started have ended." in errors) == (
         number == signal.SIGINT
     )
 

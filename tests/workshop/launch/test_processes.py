@@ -1,6 +1,5 @@
 """Scripts run as processes: their JSON lines, their errors, and nothing left of them."""
 
-import json
 import os
 import shutil
 import signal
@@ -14,8 +13,7 @@ import pytest
 from jupyter_client.manager import start_new_kernel
 from rank_helpers import wait_until_gone
 
-from workshop.launch.processes import ProcessFailed, run_together
-from workshop.launch.supervisor import Processes
+from workshop.launch.processes import Processes, ProcessFailed, run_together
 
 
 def python(text):
@@ -24,8 +22,8 @@ def python(text):
 
 def test_the_json_lines_of_all_programs_in_order():
     say = 'print(\'hello\'); print(\'{"event": "a", "value": %d}\')'
-    found = run_together(python(say % 1), python(say % 2))
-    assert found == [{"event": "a", "value": 1}, {"event": "a", "value": 2}]
+    records = run_together(python(say % 1), python(say % 2))
+    assert records == [{"event": "a", "value": 1}, {"event": "a", "value": 2}]
 
 
 def test_an_error_is_told_with_its_last_lines(tmp_path):
@@ -56,33 +54,24 @@ def test_when_one_fails_all_end_with_what_they_started(tmp_path):
 
 
 ALWAYS_POLLING = """if True:
-    import os, sys
+    import os
     from workshop.launch import supervisor
 
     supervisor.POLL_SECONDS = 1e-6
-    supervisor._supervise(os.getppid(), int(sys.argv[1]))
+    supervisor.main(os.getppid(), ["sh", "-c", "echo $$; exec sleep 600"])
 """
 
 
 def test_the_supervisor_ends_at_whatever_moment_it_is_told():
-    sleeper = {"command": ["sleep", "600"], "environment": {}, "folder": None}
-    request = json.dumps([sleeper | {"output": None, "descriptors": []}]).encode()
     for _ in range(6):
-        reports, sink = os.pipe()
-        with subprocess.Popen(
-            [*python(ALWAYS_POLLING), str(sink)], stdin=subprocess.PIPE, pass_fds=[sink]
-        ) as supervisor:
-            os.close(sink)
-            supervisor.stdin.write(request)
-            supervisor.stdin.close()
-            with open(reports) as stream:
-                _, _, pid = json.loads(stream.readline())
-                supervisor.terminate()
-                try:
-                    supervisor.wait(timeout=60)
-                finally:
-                    supervisor.kill()
-            wait_until_gone([pid])
+        with subprocess.Popen(python(ALWAYS_POLLING), stdout=subprocess.PIPE) as supervisor:
+            pid = int(supervisor.stdout.readline())
+            supervisor.terminate()
+            try:
+                supervisor.wait(timeout=60)
+            finally:
+                supervisor.kill()
+        wait_until_gone([pid])
 
 
 def test_a_program_that_does_not_end_is_given_up():
@@ -98,12 +87,12 @@ def test_a_command_that_is_not_there_says_so():
         run_together(["no-such-program"])
 
 
-def test_processes_of_a_killed_supervisor_are_ended_and_it_is_said():
+def test_a_command_of_a_killed_supervisor_is_ended_and_it_is_said():
     with Processes([python("import time; time.sleep(600)")]) as processes:
         assert processes.until(lambda: processes.pids[0], timeout=60)
         pid = processes.pids[0]
         os.kill(psutil.Process(pid).ppid(), signal.SIGKILL)
-        with pytest.raises(ProcessFailed, match="Their supervisor was killed"):
+        with pytest.raises(ProcessFailed, match="Killed by signal 9"):
             processes.wait(timeout=60)
     wait_until_gone([pid])
 
@@ -112,8 +101,8 @@ def test_records_come_with_their_rank_and_a_rank_of_their_own_counts():
     say = "import json; print(json.dumps({'event': 'a', %s}))"
     with Processes([python(say % "'x': 1"), python(say % "'rank': 7")]) as processes:
         processes.wait(timeout=60)
-    found = sorted(processes.events("a"), key=lambda one: one["rank"])
-    assert found == [{"rank": 0, "event": "a", "x": 1}, {"rank": 7, "event": "a"}]
+    records = sorted(processes.events("a"), key=lambda record: record["rank"])
+    assert records == [{"rank": 0, "event": "a", "x": 1}, {"rank": 7, "event": "a"}]
     assert processes.events("b") == [] and processes.statuses == [0, 0]
 
 
@@ -144,9 +133,9 @@ def test_an_interrupted_cell_shows_one_line(tmp_path, launcher):
             assert time.monotonic() < deadline
             time.sleep(0.1)
         manager.interrupt_kernel()
-        while (told := client.get_iopub_msg(timeout=60))["msg_type"] != "error":
+        while (message := client.get_iopub_msg(timeout=60))["msg_type"] != "error":
             pass
-        assert told["content"]["traceback"] == [
+        assert message["content"]["traceback"] == [
             "Interrupted. All processes it had started have ended."
         ]
         assert not psutil.pid_exists(int(note.read_text()))

@@ -22,17 +22,17 @@ def page(folder, **results):
 
 @pytest.mark.parametrize("lesson", NEEDED)
 def test_what_is_kept_is_whole_and_dated(lesson):
-    kept = reference_results.load(lesson)
-    assert set(kept.results) == set(NEEDED[lesson])
-    assert date(2026, 1, 1) < date.fromisoformat(kept.date) <= date.today()
-    assert kept.date in kept.caption and "not measured here" in kept.caption
+    reference = reference_results.load(lesson)
+    assert set(reference.results) == set(NEEDED[lesson])
+    assert date(2026, 1, 1) < date.fromisoformat(reference.date) <= date.today()
+    assert reference.date in reference.caption and "not measured here" in reference.caption
 
 
 def test_the_kept_lines_are_enough_for_the_cost_model():
     events = reference_results.load("07").results["events"]
     tiers = HierarchicalLinks.from_measurements(events)
     assert tiers.intra_node and tiers.inter_node
-    names = {one["algorithm"] for one in events if one["event"] == "all_reduce"}
+    names = {event["algorithm"] for event in events if event["event"] == "all_reduce"}
     assert names == {"gloo", "ring", "interleaved_ring", "hierarchical", "herring"}
 
 
@@ -45,13 +45,13 @@ def test_results_are_kept_and_read_again(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "results, said",
+    "results, message",
     [
         ({"narrowing": [], "alone": {}}, "has no placed"),
         ({"narrowing": [], "alone": {}, "placed": [], "recorded": True}, "shows kept results"),
     ],
 )
-def test_a_page_that_measured_nothing_is_refused(tmp_path, results, said):
-    with pytest.raises(ValueError, match=said):
+def test_a_page_that_measured_nothing_is_refused(tmp_path, results, message):
+    with pytest.raises(ValueError, match=message):
         reference_results.keep(page(tmp_path, **results), tmp_path)
     assert not list(tmp_path.glob("*.json"))

@@ -3,7 +3,7 @@
 import pytest
 from rank_helpers import pids_of, wait_until_gone
 
-from workshop.launch.supervisor import ProcessFailed
+from workshop.launch.processes import ProcessFailed
 from workshop.measure import interleaved
 
 # The real script runs in lesson 04's test. These processes only count and sleep.

@@ -12,11 +12,11 @@ from botocore.exceptions import ClientError
 from moto.core import DEFAULT_ACCOUNT_ID
 
 from local_sagemaker.api import listing
-from local_sagemaker.jobs.aws import LocalAws
+from local_sagemaker.core.aws import LocalAws
+from local_sagemaker.hosting import model
+from local_sagemaker.hosting.endpoint_manager import EndpointManager
+from local_sagemaker.hosting.endpoint_run import EndpointRun
 from local_sagemaker.protocol.errors import AwsError, validation
-from local_sagemaker.serving import model
-from local_sagemaker.serving.endpoint_run import EndpointRun
-from local_sagemaker.serving.endpoints import EndpointManager
 
 # The sagemaker SDK looks every 30 s whether an endpoint is in service. A model is loaded here in
 # less: while an endpoint is being created, its description is given once that is over, or then.

@@ -8,12 +8,12 @@ from moto.core import DEFAULT_ACCOUNT_ID
 
 from local_sagemaker.api import listing, search
 from local_sagemaker.cluster.spec import NAMESPACES
-from local_sagemaker.jobs import artifacts, channels, links, metrics, spot, vpc
-from local_sagemaker.jobs.manager import JobManager
-from local_sagemaker.jobs.record import JobRecord
-from local_sagemaker.jobs.spot import DAY
 from local_sagemaker.protocol.errors import validation
 from local_sagemaker.protocol.validation import operation
+from local_sagemaker.training import artifacts, channels, connectivity, job_bandwidth, metrics, spot
+from local_sagemaker.training.job_manager import JobManager
+from local_sagemaker.training.job_record import JobRecord
+from local_sagemaker.training.spot import DAY
 
 RULES = "leave the estimator's rules out, and check the logged metrics in the script"
 NOT_OFFERED = {
@@ -58,8 +58,8 @@ class TrainingApi:
         artifacts.check(request)
         metrics.check(request)
         channels.check(self.jobs.aws, request, region)
-        narrow = links.of_job(request, self.jobs.state)
-        reach = vpc.of_job(self.jobs.aws, request, region)
+        narrow = job_bandwidth.for_job(request, self.jobs.state)
+        reach = connectivity.for_job(self.jobs.aws, request, region)
         name = request["TrainingJobName"]
         arn = f"arn:aws:sagemaker:{region}:{DEFAULT_ACCOUNT_ID}:training-job/{name}"
         record = self.jobs.create(request, arn, region, narrow, reach)

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from moto.core import DEFAULT_ACCOUNT_ID
 
 from local_sagemaker.api import listing
-from local_sagemaker.jobs.channels import KINDS
+from local_sagemaker.core.s3_input import KINDS
+from local_sagemaker.hosting import model
+from local_sagemaker.hosting.hosting_record import Record
+from local_sagemaker.hosting.transform_manager import TransformManager
 from local_sagemaker.protocol.errors import validation
 from local_sagemaker.protocol.validation import operation
-from local_sagemaker.serving import model
-from local_sagemaker.serving.record import Record
-from local_sagemaker.serving.transforms import TransformManager
 
 MOST_MB = 100  # "The value of MaxPayloadInMB cannot be greater than 100 MB", botocore's model
 NO_FILTERS = {"InputFilter": "$", "OutputFilter": "$", "JoinSource": "None"}

@@ -12,7 +12,7 @@ import click
 from local_sagemaker import daemon
 from local_sagemaker.cli.shared import WrongUse
 from local_sagemaker.cluster.spec import MOST_INSTANCES
-from local_sagemaker.jobs import links
+from local_sagemaker.training import job_bandwidth
 
 OLD_CLIENTS = """\
 An AWS CLI before 2.13 (of version 1: before 1.29) and a boto3 before 1.28 ignore AWS_ENDPOINT_URL
@@ -114,7 +114,7 @@ def status() -> None:
     click.echo(f"address    {found.url}")
     click.echo(f"process    {found.pid}, up for {minutes:.0f} min")
     click.echo(f"instances  {found.isolation}: {found.why}")
-    click.echo(f"links      {links.setting(state)}")
+    click.echo(f"links      {job_bandwidth.setting(state)}")
     click.echo(f"state      {state}")
     click.echo(f"log        {state / 'emulator.log'}")
 

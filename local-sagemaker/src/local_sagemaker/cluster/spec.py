@@ -6,7 +6,7 @@ import dataclasses
 import json
 from pathlib import Path
 
-from local_sagemaker.cluster.links import Links
+from local_sagemaker.cluster.bandwidth import Links
 
 NETWORK = "10.88.0"
 GATEWAY = f"{NETWORK}.1"

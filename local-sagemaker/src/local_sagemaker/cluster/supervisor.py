@@ -16,9 +16,9 @@ from local_sagemaker.cluster.spec import NAMESPACES, ClusterSpec
 def main() -> int:
     spec = ClusterSpec.read(Path(sys.argv[1]))
     if spec.isolation == NAMESPACES:  # imported when needed: a job waits for this process
-        from local_sagemaker.cluster.namespaces import run
+        from local_sagemaker.cluster.namespace_instances import run
     else:
-        from local_sagemaker.cluster.processes import run
+        from local_sagemaker.cluster.process_instances import run
     try:
         return run(spec)
     except OSError as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 
-from local_sagemaker.disk.files import no_room
+from local_sagemaker.storage.files import no_room
 
 
 class AwsError(Exception):

@@ -18,11 +18,11 @@ from local_sagemaker import credentials
 from local_sagemaker.api.managers import Managers
 from local_sagemaker.cluster import probe
 from local_sagemaker.cluster.spec import MOST_INSTANCES
-from local_sagemaker.disk.files import remove, replace
-from local_sagemaker.jobs.aws import LocalAws
+from local_sagemaker.core.aws import LocalAws
 from local_sagemaker.moto_services.state import MotoState, StateError
 from local_sagemaker.server.app import Application
 from local_sagemaker.server.connections import Handler, Server, room_for_clients
+from local_sagemaker.storage.files import remove, replace
 
 LOG = logging.getLogger(__name__)
 DOWN_SECONDS = 30.0
