@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from workshop.jobs.logs import Line, LogReader
-from workshop.output import Progress, event_table
+from workshop.output import Progress, event_table, records
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -223,7 +223,7 @@ class JobResult:
     @cached_property
     def events(self) -> list[dict]:
         """The script's JSON records, each with host and rank, in the order of the log."""
-        return [event for line in self.lines if (event := line.event) is not None]
+        return records(self.lines)
 
     def table(self, event: str) -> pd.DataFrame:
         """The records of one kind ("start", "step", "epoch", "weights") as a pandas table."""

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from workshop.launch.processes import Line, Processes, ProcessFailed
-from workshop.output import event_table
+from workshop.output import event_table, records
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,7 +41,7 @@ class CompletedRun:
     @cached_property
     def events(self) -> list[dict]:
         """The JSON records that the ranks printed, each with its rank, in order of arrival."""
-        return [record for line in self.lines if (record := line.event)]
+        return records(self.lines)
 
     def table(self, event: str) -> pd.DataFrame:
         """The records of one kind as a pandas table, by rank. Raises ValueError if none came."""
