@@ -86,7 +86,7 @@ def run_jobs(
 
 
 def watch(job, show: Callable[[str], None], session: Session | None = None) -> JobResult:
-    """Wait for a job's end. show: takes one line of progress, again and again.
+    """Wait for a job's end. show: called repeatedly with one line of progress.
 
     job, session: as for `follow`, which shows the end as well.
     """
@@ -136,7 +136,7 @@ def _resolve(job, session: Session | None) -> tuple[str, Any]:
 
 
 def _late_lines(reader: LogReader, poll: float) -> list[Line]:
-    """What reaches the log after the job's end. CloudWatch may be seconds behind."""
+    """Lines that reach the log after the job's end: CloudWatch may be seconds behind."""
     lines: list[Line] = []
     for _ in range(3):
         new = reader.new_lines()
@@ -177,7 +177,7 @@ class JobResult:
 
     @property
     def phases(self) -> dict[str, float]:
-        """Phase -> seconds, in order. A phase that came twice is added up."""
+        """Phase -> seconds, in order. Repeated phases are summed."""
         phases: dict[str, float] = {}
         for phase in self.description["SecondaryStatusTransitions"]:
             if "EndTime" in phase and (name := phase["Status"]) not in FINAL:
