@@ -14,7 +14,11 @@ from local_sagemaker.cluster import linux, probe
 TESTS = Path(__file__).parents[1]
 INSTALL = "the command `{}` is missing: install the package iproute2"
 # Some of the tests that need namespaces or shaped links.
+<<<<<<< HEAD
+NEED_THEM = ["test_many_jobs.py", "test_bandwidth.py"]
+=======
 NEED_THEM = ["test_many_jobs.py", "test_instance_bandwidth.py"]
+>>>>>>> main
 PYTEST_WITHOUT_COMMANDS = """
 import sys, pytest
 from local_sagemaker.cluster import linux
@@ -55,7 +59,7 @@ def test_without_them_instances_are_plain_processes_and_links_have_no_rate(witho
         probe.isolation("namespaces")
     with pytest.raises(FileNotFoundError, match=INSTALL.format("ip")):
         linux.ip_batch(["link"])
-    assert probe.why_no_shaping() == INSTALL.format("tc")
+    assert probe.shaping_unavailable_reason() == INSTALL.format("tc")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere another reason comes first")

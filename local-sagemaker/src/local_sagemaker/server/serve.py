@@ -17,7 +17,7 @@ from pathlib import Path
 from local_sagemaker import credentials
 from local_sagemaker.api.managers import Managers
 from local_sagemaker.cluster import probe
-from local_sagemaker.cluster.spec import MOST_INSTANCES
+from local_sagemaker.cluster.spec import MAX_INSTANCES
 from local_sagemaker.core.aws import LocalAws
 from local_sagemaker.moto_services.state import MotoState, StateError
 from local_sagemaker.server.app import Application
@@ -40,7 +40,7 @@ def serve(
     host: str = "127.0.0.1",
     isolation: str = "auto",
     grace_seconds: float = GRACE_SECONDS,
-    most_instances: int = MOST_INSTANCES,
+    max_instances: int = MAX_INSTANCES,
 ) -> None:
     """Serve until SIGTERM or Ctrl-C. Raises CannotServe when that is not possible.
 
@@ -59,7 +59,7 @@ def serve(
             own = credentials.of_state(state)
             moto_state = MotoState(state / "moto")
             moto_state.load()
-            kept = Managers(state, LocalAws(port, own), kind, grace_seconds, most_instances)
+            kept = Managers(state, LocalAws(port, own), kind, grace_seconds, max_instances)
         server.app = Application(kept.operations(), moto_state, own, kept.runtime)
         _serve_until_told(server, moto_state, kept, state, kind, why)
 
