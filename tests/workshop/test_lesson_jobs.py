@@ -58,7 +58,8 @@ def test_the_requests_of_a_lesson_are_valid_and_say_what_the_list_says(lesson):
         check_as_the_service("CreateTrainingJob", request)  # lengths, patterns, enumerations
         assert not DEBUGGER & set(request), job.name
         assert request["ProfilerConfig"] == {"DisableProfiler": True}, job.name
-        found = preflight.check(preflight.of(built.estimator, job.name))
+        configuration = preflight.JobConfiguration.from_estimator(built.estimator, job.name)
+        found = preflight.check(configuration)
         assert preflight.all_ok(found), [finding for finding in found if finding.ok is False]
 
 
