@@ -43,7 +43,7 @@
 # ## Set up
 #
 # - `links`: the bandwidths to try between instances. `200mbit` is 200 Mbit/s, and `wide` means no
-#   limit. Only the local endpoint can limit bandwidth.
+#   limit. Only the emulator can limit bandwidth.
 # - `global_batch_size`, `hidden_units`: the training. More hidden units mean more gradients to
 #   send; a larger batch means more to compute before they are sent.
 # - `layout_link`, `layout_ranks`, `layout_instances`, `layout_megabytes`: a second measurement. The
@@ -79,7 +79,6 @@ max_run = 900
 import numpy as np
 import pandas as pd
 
-import data_prep
 import workshop
 from workshop import plots
 from workshop.account import stacks
@@ -90,10 +89,7 @@ from workshop.measure import alpha_beta
 from workshop.plots import network as diagrams
 
 session = workshop.session(target=target, seat=seat)
-digits = data_prep.digits.prepare(workshop.DATA / "digits", quiet=True)
-data = f"s3://{session.bucket}/data/digits"
-data_prep.upload(digits, data, client=session.client("s3"))
-channels = {"training": f"{data}/training", "test": f"{data}/test"}
+channels = session.upload("digits")
 choice = horovod_script("train_tf_horovod.py", session)
 print(choice.explanation)
 
@@ -104,7 +100,7 @@ print(choice.explanation)
 # on another machine, with their date.
 
 # %%
-unshaped = bandwidth.why_unshaped(session)
+unshaped = bandwidth.unlimited_reason(session)
 kept = reference_results.load("06") if unshaped and target == "local" else None
 source = "recorded" if kept else "measured"
 print(unshaped or "This machine can limit the bandwidth between instances.")
@@ -123,7 +119,7 @@ print(unshaped or "This machine can limit the bandwidth between instances.")
 # > Does training in a VPC lower latency? We know of no measurement that shows it: a VPC is a set of
 # > rules and addresses on top of the same cables. Lesson 05 runs the same job
 # > inside a VPC and outside. Run it on AWS to see whether the two differ there. A local run can't
-# > tell, because the kit's local endpoint connects both in the same way.
+# > tell, because the kit's emulator connects both in the same way.
 # >
 # > One switch that teams with a VPC often need does slow training, says AWS:
 # > `encrypt_inter_container_traffic=True`
@@ -140,7 +136,7 @@ print(unshaped or "This machine can limit the bandwidth between instances.")
 # of this lesson run in it.
 
 # %%
-made = make_network and vpc.of_stack(session) is None
+made = make_network and vpc.network_from_stack(session) is None
 if made:
     workshop.deploy(session, ("network",))
 network = vpc.network(session)
@@ -254,15 +250,15 @@ workshop.save_results(usd=total, usd_at_most=most)
 # %% [markdown]
 # ## A slower link
 #
-# In a local run, each instance is a group of processes with a network card of its own. The local
-# endpoint limits what that card sends and receives with `tc`, the kernel's traffic control. So
+# In a local run, each instance is a group of processes with a network card of its own. The
+# emulator limits what that card sends and receives with `tc`, the kernel's traffic control. So
 # bytes really queue, as they do in a busy network. A job asks for a limit with one environment
 # variable. AWS ignores that variable.
 
 
 # %%
 def between(link):
-    """What a request has in `environment`, so that the endpoint limits its instances' bandwidth."""
+    """What a request has in `environment`, so that the emulator limits its instances' bandwidth."""
     return {"LOCAL_SAGEMAKER_LINKS": link}
 
 
@@ -278,7 +274,7 @@ print(between("200mbit"))
 # Open MPI gets one option more. It sends a message of up to 64 KB at once (**eager**); before a
 # longer one it asks the receiver and waits for the answer (**rendezvous**). On a slow link that
 # answer queues behind data, so the two directions take turns. `btl_tcp_eager_limit` raises the 64
-# KB above the size of these gradients. (Measured for this course on the local endpoint at 50
+# KB above the size of these gradients. (Measured for this course on the emulator at 50
 # Mbit/s, on 2026-11-23 with Open MPI 5.0.11: an all-reduce of 1.1 MB takes 393 ms without the
 # option and 201 ms with it.)
 #

@@ -44,7 +44,7 @@
 #
 # - `ranks_each`: ranks on each of two instances while a single all-reduce is measured.
 # - `between`: bandwidth of each instance's link for that measurement; `200mbit` is 200 Mbit/s. Only
-#   the local endpoint can limit it.
+#   the emulator can limit it.
 # - `megabytes`, `blocks`: the size of the tensor, and how often each algorithm is measured.
 # - `overlap_between`: the bandwidth for the section about buckets.
 # - `training_between`, `hidden_units`, `global_batch_size`, `epochs`: the training jobs. More
@@ -84,7 +84,6 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-import data_prep
 import workshop
 from workshop import plots
 from workshop.account import preflight
@@ -96,13 +95,10 @@ from workshop.measure import all_reduces, alpha_beta, step_time
 from workshop.plots import network
 
 session = workshop.session(target=target, seat=seat)
-digits = data_prep.digits.prepare(workshop.DATA / "digits", quiet=True)
-data = f"s3://{session.bucket}/data/digits"
-data_prep.upload(digits, data, client=session.client("s3"))
-channels = {"training": f"{data}/training", "test": f"{data}/test"}
+channels = session.upload("digits")
 
 # %%
-unshaped = bandwidth.why_unshaped(session)
+unshaped = bandwidth.unlimited_reason(session)
 kept = reference_results.load("07") if unshaped and target == "local" else None
 n_bytes = megabytes * 1_000_000
 source = "recorded" if kept else "measured"

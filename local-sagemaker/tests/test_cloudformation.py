@@ -1,6 +1,6 @@
 """What the endpoint adds to moto's CloudFormation: changed networks, and stacks that are gone.
 
-What the kit's own network makes: tests/workshop/test_stacks_network.py.
+What the kit's own network makes: tests/workshop/account/test_stacks_network.py.
 """
 
 from __future__ import annotations

@@ -27,8 +27,8 @@ from botocore.exceptions import ClientError
 from nobody_helpers import only_root, run_as_nobody
 from raw_http import error, head, raw
 
-from endpoint_harness import BUCKET, Endpoint
 from local_sagemaker import credentials, daemon
+from local_sagemaker.pytest_plugin import BUCKET, Emulator
 
 LIST = "SageMaker.ListTrainingJobs"
 ONCE = {"config": Config(retries={"max_attempts": 0}, read_timeout=10, connect_timeout=10)}
@@ -242,7 +242,7 @@ def test_a_state_directory_that_others_may_write_to_is_refused(tmp_path):
 @pytest.fixture
 def crowded(tmp_path, request):
     """An endpoint of its own that may have 600 files open."""
-    one = Endpoint(tmp_path / "state")
+    one = Emulator(tmp_path / "state")
     request.addfinalizer(one.down)
     resource.prlimit(one.running.pid, resource.RLIMIT_NOFILE, (600, 600))
     return one

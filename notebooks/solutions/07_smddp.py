@@ -93,8 +93,8 @@ workshop.check("07.2", most_gain)
 # local_rank, one per instance. Return the sum over **all** ranks, on every rank, and let the ranks
 # of an instance together send no more across than necessary.
 #
-# Use `dist.reduce_scatter(mine, parts, group=…)`, `dist.all_reduce(mine, group=…)` and
-# `dist.all_gather(parts, mine, group=…)`. `mine` is one part, `parts` a list with one part for each
+# Use `dist.reduce_scatter(part, parts, group=…)`, `dist.all_reduce(part, group=…)` and
+# `dist.all_gather(parts, part, group=…)`. `part` is one part, `parts` a list with one part for each
 # rank of the group. `dist.get_world_size(group)` returns the size of a group.
 #
 # <details><summary>Hint</summary>
@@ -109,10 +109,10 @@ def two_tier(tensor, inside, across):
     """The sum of `tensor` over all ranks, element by element."""
     # BEGIN SOLUTION
     parts = list(tensor.chunk(dist.get_world_size(inside)))
-    mine = torch.empty_like(parts[0])
-    dist.reduce_scatter(mine, parts, group=inside)
-    dist.all_reduce(mine, group=across)
-    dist.all_gather(parts, mine, group=inside)
+    part = torch.empty_like(parts[0])
+    dist.reduce_scatter(part, parts, group=inside)
+    dist.all_reduce(part, group=across)
+    dist.all_gather(parts, part, group=inside)
     return torch.cat(parts)
     # END SOLUTION
 

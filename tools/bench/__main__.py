@@ -32,7 +32,7 @@ def main() -> None:
     unknown = set(args.name) - set(NAMES)
     if unknown:
         parser.error(f"no benchmark {', '.join(sorted(unknown))}; there are {', '.join(NAMES)}")
-    # So that an endpoint and its jobs end with this program, however it is ended.
+    # So that an emulator and its jobs end with this program, however it is ended.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     load = os.getloadavg()[0]
     print(f"{os.cpu_count()} cores, load {load:.1f} before the start")

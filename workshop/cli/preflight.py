@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import os
-from collections.abc import Iterator
 
 import click
 
 from workshop.cli.request import previewed
 from workshop.cli.run import parameter
 from workshop.cli.shared import WrongUse
+from workshop.jobs.local_server import variables
 
 MARKS = {True: ("OK", "green"), False: ("NO", "red"), None: ("?", "yellow")}
 
@@ -32,7 +30,7 @@ def preflight(lesson, target, seat, offline, region, given) -> None:
     """
     from workshop.account import preflight as checks
 
-    with _shell_region(region):
+    with variables({"AWS_DEFAULT_REGION": region} if region else {}):
         session = None if offline else _session(target, seat)
         jobs = _of_lesson(lesson, seat, session, given)
     good = True
@@ -86,20 +84,6 @@ def _session(target: str, seat: str):
         raise WrongUse(str(error)) from error
 
 
-@contextlib.contextmanager
-def _shell_region(region: str) -> Iterator[None]:
-    """As if the shell had chosen this region; if it is empty, as the shell has."""
-    before = os.environ.get("AWS_DEFAULT_REGION")
-    if region:
-        os.environ["AWS_DEFAULT_REGION"] = region
-    try:
-        yield
-    finally:
-        if region:
-            os.environ.pop("AWS_DEFAULT_REGION", None)
-            os.environ |= {"AWS_DEFAULT_REGION": before} if before else {}
-
-
 def _of_lesson(lesson: str, seat: str, session, given: tuple[str, ...]) -> list:
     """The jobs of a lesson, as they would be sent to AWS."""
     from workshop.account import preflight as checks
@@ -116,10 +100,10 @@ def _network(session) -> dict | None:
     from botocore.exceptions import BotoCoreError, ClientError
 
     from workshop.account.stacks import StackError
-    from workshop.jobs.vpc import of_stack
+    from workshop.jobs.vpc import network_from_stack
 
     try:
-        return of_stack(session)
+        return network_from_stack(session)
     except (StackError, BotoCoreError, ClientError):
         return None  # then the jobs' network is reported as not checked
 

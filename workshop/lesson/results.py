@@ -28,11 +28,11 @@ def save_results(**values) -> None:
 
 def read_results(notebook: Path) -> dict:
     """All results saved in an executed notebook; of equal names the last."""
-    found: dict = {}
+    results: dict = {}
     for cell in json.loads(Path(notebook).read_text())["cells"]:
         for output in cell.get("outputs", []):
-            found |= output.get("data", {}).get(MIME, {})
-    return found
+            results |= output.get("data", {}).get(MIME, {})
+    return results
 
 
 def without_compare(results: dict) -> list[str]:

@@ -1,4 +1,4 @@
-"""`python -m local_sagemaker`: the endpoint in the foreground."""
+"""`python -m local_sagemaker`: the emulator in the foreground."""
 
 from __future__ import annotations
 

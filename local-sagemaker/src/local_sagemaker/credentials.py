@@ -58,7 +58,7 @@ def of_state(state: Path) -> Credentials:
         return Credentials(found["access_key_id"], found["secret_access_key"])
     except (ValueError, KeyError, TypeError) as error:
         raise NotPrivate(
-            f"{path} does not hold an access key: remove it, and start the endpoint again."
+            f"{path} does not hold an access key: remove it, and start the emulator again."
         ) from error
 
 

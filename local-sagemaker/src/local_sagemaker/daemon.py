@@ -1,8 +1,8 @@
-"""The endpoint in the background: start it, find it, end it.
+"""The emulator in the background: start it, find it, end it.
 
-Everything about it stands in its state directory: `endpoint.json` (pid, port; there while
-it answers), `endpoint.log`, `credentials.json` (see credentials.py), `lock`, `moto/`, `jobs/`,
-`endpoints/`, `transforms/`, `tmp/`, `links` (a setting; see jobs/links.py).
+Everything about it stands in its state directory: `emulator.json` (pid, port; there while
+it answers), `emulator.log`, `credentials.json` (see credentials.py), `lock`, `moto/`, `jobs/`,
+`endpoints/`, `transforms/`, `tmp/`, `links` (a setting; see training/job_bandwidth.py).
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from pathlib import Path
 import psutil
 
 from local_sagemaker import credentials
-from local_sagemaker.disk.files import remove
-from local_sagemaker.jobs.aws import REGION, SDK_DEFAULTS, LocalAws
+from local_sagemaker.core.aws import REGION, SDK_DEFAULTS, LocalAws
+from local_sagemaker.storage.files import remove
 
 DEFAULT_PORT = 4600
 LOOPBACK = ("127.0.0.1", "localhost")
@@ -45,12 +45,12 @@ KILL_SECONDS = 15
 
 
 class DaemonError(Exception):
-    """Why the endpoint could not be started or ended, with what to do."""
+    """Why the emulator could not be started or ended, with what to do."""
 
 
 @dataclasses.dataclass
 class Running:
-    """An endpoint that answers. isolation: `namespaces` or `processes`; why: the reason."""
+    """An emulator that answers. isolation: `namespaces` or `processes`; why: the reason."""
 
     pid: int
     port: int
@@ -73,9 +73,9 @@ def state_directory() -> Path:
 
 
 def running(state: Path) -> Running | None:
-    """The endpoint of this state directory, or None. A crashed one counts as none."""
+    """The emulator of this state directory, or None. A crashed one counts as none."""
     try:
-        info = json.loads((state / "endpoint.json").read_text())
+        info = json.loads((state / "emulator.json").read_text())
         known = {field.name for field in dataclasses.fields(Running)}
         found = Running(**{key: value for key, value in info.items() if key in known})
     except (OSError, ValueError, TypeError):
@@ -116,12 +116,12 @@ def checked_host(host: str, told_twice: bool) -> str:
         return "127.0.0.1"
     if host not in EVERYWHERE:
         raise DaemonError(
-            f"--host {host}: the endpoint binds to 127.0.0.1 or, if told twice, to 0.0.0.0 (every "
+            f"--host {host}: the emulator binds to 127.0.0.1 or, if told twice, to 0.0.0.0 (every "
             "address of this machine)."
         )
     if not told_twice:
         raise DaemonError(
-            f"--host {host}: anyone who reaches this endpoint can run programs as you. If you mean "
+            f"--host {host}: anyone who reaches this emulator can run programs as you. If you mean "
             "it, say so a second time with --i-know-this-is-not-safe."
         )
     return "0.0.0.0"
@@ -133,13 +133,13 @@ def in_the_way(environ: Mapping[str, str]) -> list[str]:
 
 
 def start(state: Path, port: int, options: list[str] | None = None) -> Running:
-    """Start the endpoint in the background and wait until it answers.
+    """Start the emulator in the background and wait until it answers.
 
     options: more arguments for `python -m local_sagemaker`. Raises DaemonError.
     """
     try:
         credentials.make_private(state)
-        log = (state / "endpoint.log").open("ab")
+        log = (state / "emulator.log").open("ab")
     except credentials.NotPrivate as error:
         raise DaemonError(str(error)) from error
     except OSError as error:
@@ -157,7 +157,7 @@ def start(state: Path, port: int, options: list[str] | None = None) -> Running:
             stderr=log,
             start_new_session=True,
             cwd="/",
-            env=_endpoint_environment(),
+            env=_emulator_environment(),
         )
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
@@ -165,13 +165,13 @@ def start(state: Path, port: int, options: list[str] | None = None) -> Running:
         if found and found.pid == process.pid:
             return found
         if process.poll() is not None:
-            raise DaemonError(_said(state / "endpoint.log", where))
+            raise DaemonError(_said(state / "emulator.log", where))
         time.sleep(0.05)
     process.kill()
-    raise DaemonError(f"No answer within {START_SECONDS} s. Its log: {state / 'endpoint.log'}")
+    raise DaemonError(f"No answer within {START_SECONDS} s. Its log: {state / 'emulator.log'}")
 
 
-def _endpoint_environment() -> dict[str, str]:
+def _emulator_environment() -> dict[str, str]:
     blocking = in_the_way(os.environ)
     kept = {name: value for name, value in os.environ.items() if name not in blocking}
     return {**kept, "PYTHONPATH": str(Path(__file__).parent.parent)}
@@ -186,7 +186,7 @@ def _said(log: Path, where: int) -> str:
 
 
 def stop(state: Path) -> bool:
-    """End the endpoint and its jobs; False if none was running. Raises DaemonError."""
+    """End the emulator and its jobs; False if none was running. Raises DaemonError."""
     found = running(state)
     if found is None:
         return False
@@ -195,32 +195,32 @@ def stop(state: Path) -> bool:
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             if not _locked(state):
-                (state / "endpoint.json").unlink(missing_ok=True)
+                (state / "emulator.json").unlink(missing_ok=True)
                 return True
             time.sleep(0.05)
     raise DaemonError(f"Process {found.pid} did not end within {seconds} s of being killed.")
 
 
 def _signal(pid: int, number: int) -> None:
-    """Signal an endpoint. Raises DaemonError for a process that is not one."""
+    """Signal an emulator. Raises DaemonError for a process that is not one."""
     with contextlib.suppress(psutil.NoSuchProcess):  # it is ending already
         process = psutil.Process(pid)
         if "local_sagemaker" not in " ".join(process.cmdline()) and process.is_running():
-            raise DaemonError(f"Process {pid} is not a local endpoint; it was left alone.")
+            raise DaemonError(f"Process {pid} is not an emulator; it was left alone.")
         process.send_signal(number)
 
 
 def forget(state: Path) -> None:
-    """Remove jobs, buckets and everything else. The endpoint must be down."""
+    """Remove jobs, buckets and everything else. The emulator must be down."""
     for name in ("moto", "jobs", "endpoints", "transforms", "tmp"):
         if (state / name).is_dir():
             remove(state / name)
-    for name in ("endpoint.json", "endpoint.log", "sdk-defaults.yaml", "links", credentials.FILE):
+    for name in ("emulator.json", "emulator.log", "sdk-defaults.yaml", "links", credentials.FILE):
         (state / name).unlink(missing_ok=True)
 
 
 def environment(state: Path, port: int) -> dict[str, str]:
-    """The variables that point the sagemaker SDK, boto3 and the AWS CLI to the endpoint.
+    """The variables that point the sagemaker SDK, boto3 and the AWS CLI to the emulator.
 
     The SDK's own defaults file is given two entries: no telemetry, and a default bucket,
     because the SDK would otherwise ask STS at an address on the internet for the account.
@@ -243,19 +243,19 @@ def environment(state: Path, port: int) -> dict[str, str]:
 
 
 def environment_of_running() -> dict[str, str]:
-    """The variables by which a shell's programs find the endpoint that is up.
+    """The variables by which a shell's programs find the emulator that is up.
 
     Raises DaemonError if none is up.
     """
     state = state_directory()
     found = running(state)
     if not found:
-        raise DaemonError("The endpoint is down. Start it with: local-sagemaker start")
+        raise DaemonError("The emulator is down. Start it with: local-sagemaker start")
     return environment(state, found.port)
 
 
 def client(service: str):
-    """A boto3 client for the endpoint that is up, whatever the shell's AWS variables say.
+    """A boto3 client for the emulator that is up, whatever the shell's AWS variables say.
 
     Raises DaemonError if none is up.
     """

@@ -17,15 +17,15 @@ from urllib.parse import unquote
 import botocore.session
 from moto.core import DEFAULT_ACCOUNT_ID
 
-from local_sagemaker.jobs.failure import shorten
+from local_sagemaker.core.failure import shorten
+from local_sagemaker.hosting import worker
+from local_sagemaker.hosting.endpoint_manager import EndpointManager
+from local_sagemaker.hosting.endpoint_run import GROUP, EndpointRun, NotServing
+from local_sagemaker.hosting.runtime.http import ATTRIBUTES
 from local_sagemaker.protocol.answers import send
 from local_sagemaker.protocol.bodies import whole_body
 from local_sagemaker.protocol.errors import AwsError
 from local_sagemaker.protocol.signatures import Signature
-from local_sagemaker.serving import worker
-from local_sagemaker.serving.endpoint_run import GROUP, EndpointRun, NotServing
-from local_sagemaker.serving.endpoints import EndpointManager
-from local_sagemaker.serving.runtime.http import ATTRIBUTES
 
 PATH = re.compile(r"^/endpoints/([^/]+)/invocations$")
 MESSAGE_LIMIT = 2048  # characters; the shape Message in botocore's model of the runtime

@@ -9,8 +9,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from local_sagemaker import daemon
 from local_sagemaker.cli.shared import WrongUse
-from local_sagemaker.jobs import spot
-from local_sagemaker.jobs.record import FINAL
+from local_sagemaker.training import spot
+from local_sagemaker.training.job_record import FINAL
 
 POLL_SECONDS = 0.5
 

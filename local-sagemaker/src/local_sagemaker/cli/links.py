@@ -7,10 +7,9 @@ import click
 from local_sagemaker import daemon
 from local_sagemaker.cli.shared import WrongUse
 from local_sagemaker.cluster import probe
-from local_sagemaker.cluster.links import BY_TYPE, WIDE, parse
+from local_sagemaker.cluster.bandwidth import BY_TYPE, WIDE, parse
 from local_sagemaker.cluster.spec import PROCESSES
-from local_sagemaker.jobs import links as setting
-from local_sagemaker.jobs import network
+from local_sagemaker.training import instance_network, job_bandwidth
 
 
 @click.command()
@@ -33,8 +32,8 @@ def links(between, latency, by_type, wide) -> None:
     state = daemon.state_directory()
     try:
         if wanted is not None:
-            setting.set_to(state, wanted)
-        holds = setting.setting(state)
+            job_bandwidth.set_to(state, wanted)
+        holds = job_bandwidth.setting(state)
     except OSError as error:
         raise click.ClickException(
             f"The setting in {state} cannot be used: {error.strerror}. Choose another directory "
@@ -55,22 +54,22 @@ def _wanted(between: str | None, latency: str | None, by_type: bool, wide: bool)
         raise WrongUse("--latency goes with --between, such as --between 200mbit --latency 1ms.")
     chosen = between if between is not None else BY_TYPE if by_type else WIDE if wide else None
     try:
-        return None if chosen is None else setting.words(chosen, latency)
+        return None if chosen is None else job_bandwidth.words(chosen, latency)
     except ValueError as error:
         raise WrongUse(str(error)) from error
 
 
-def _tell(holds: str, endpoint: daemon.Running | None) -> None:
+def _tell(holds: str, emulator: daemon.Running | None) -> None:
     """What holds, for whom, and what of it this machine cannot do."""
     try:
         found = parse(holds)
     except ValueError as error:  # somebody edited the file
         raise click.ClickException(f"{error} `local-sagemaker links --wide` resets it.") from error
     click.echo(f"links     {_said(found)}")
-    up = "up: jobs that start from now on get them" if endpoint else "down: jobs get them once up"
-    click.echo(f"endpoint  {up}")
+    up = "up: jobs that start from now on get them" if emulator else "down: jobs get them once up"
+    click.echo(f"emulator  {up}")
     if found != WIDE:
-        for line in _lacking(endpoint, delayed=found != BY_TYPE and found.latency > 0):
+        for line in _lacking(emulator, delayed=found != BY_TYPE and found.latency > 0):
             click.echo(f"but       {line}")
 
 
@@ -78,12 +77,14 @@ def _said(found) -> str:
     if found == WIDE:
         return "wide: as fast as this machine is"
     if found == BY_TYPE:
-        return f"by type: what the job's instance type has on AWS, divided by {network.SCALE}"
+        return (
+            f"by type: what the job's instance type has on AWS, divided by {instance_network.SCALE}"
+        )
     return f"{found} between instances"
 
 
-def _lacking(endpoint: daemon.Running | None, delayed: bool) -> list[str]:
-    kind, why = (endpoint.isolation, endpoint.why) if endpoint else probe.isolation()
+def _lacking(emulator: daemon.Running | None, delayed: bool) -> list[str]:
+    kind, why = (emulator.isolation, emulator.why) if emulator else probe.isolation()
     if kind == PROCESSES:
         return [f"links stay wide: instances are plain processes here ({why})"]
     if why := probe.why_no_shaping():
@@ -96,11 +97,11 @@ def _lacking(endpoint: daemon.Running | None, delayed: bool) -> list[str]:
 def _table() -> list[str]:
     """What AWS documents, and what --by-type makes of it."""
     lines = [f"{'instance type':<18}{'Gbit/s':>8}{'burst':>8}  {'EFA':<5}{'--by-type':>12}"]
-    for name, one in network.table().items():
+    for name, one in instance_network.table().items():
         burst = f"{one.burst_gbit:g}" if one.burst_gbit else ""
         efa = "yes" if one.efa else ""
-        here = f"{network.scaled(one) / 1e6:g} Mbit/s"
+        here = f"{instance_network.scaled(one) / 1e6:g} Mbit/s"
         lines.append(f"{name:<18}{one.gbit:>8g}{burst:>8}  {efa:<5}{here:>14}")
-    days = sorted({str(one.date) for one in network.table().values()})
-    lines.append(f"Documented by AWS, read {days[-1]}; the sources: {network.TABLE}")
+    days = sorted({str(one.date) for one in instance_network.table().values()})
+    lines.append(f"Documented by AWS, read {days[-1]}; the sources: {instance_network.TABLE}")
     return lines

@@ -12,7 +12,7 @@ import click
 from local_sagemaker import daemon
 from local_sagemaker.cli.shared import WrongUse
 from local_sagemaker.cluster.spec import MOST_INSTANCES
-from local_sagemaker.jobs import links
+from local_sagemaker.training import job_bandwidth
 
 OLD_CLIENTS = """\
 An AWS CLI before 2.13 (of version 1: before 1.29) and a boto3 before 1.28 ignore AWS_ENDPOINT_URL
@@ -49,7 +49,7 @@ get_execution_role() of the sagemaker SDK 2 calls AWS itself, too: write the rol
     help="Instances of all jobs that run at once.",
 )
 def start(port, host, i_know_this_is_not_safe, isolation, grace, max_instances) -> None:
-    """Start the local SageMaker endpoint in the background."""
+    """Start the emulator in the background."""
     state = daemon.state_directory()
     try:
         host = daemon.checked_host(host, i_know_this_is_not_safe)
@@ -61,10 +61,10 @@ def start(port, host, i_know_this_is_not_safe, isolation, grace, max_instances) 
     if found:
         if port not in (None, 0, found.port):
             raise click.ClickException(
-                f"The endpoint is up on port {found.port}. For port {port}: `local-sagemaker stop` "
+                f"The emulator is up on port {found.port}. For port {port}: `local-sagemaker stop` "
                 "first."
             )
-        click.echo(f"The endpoint is up: {found.url} (pid {found.pid})")
+        click.echo(f"The emulator is up: {found.url} (pid {found.pid})")
         return
     options = ["--host", host, "--isolation", isolation, "--grace", str(grace)]
     options += ["--max-instances", str(max_instances)]
@@ -74,7 +74,7 @@ def start(port, host, i_know_this_is_not_safe, isolation, grace, max_instances) 
         found = daemon.start(state, daemon.DEFAULT_PORT if port is None else port, options)
     except daemon.DaemonError as error:
         raise click.ClickException(str(error)) from error
-    click.echo(f"The endpoint answers on {found.url} (pid {found.pid})")
+    click.echo(f"The emulator answers on {found.url} (pid {found.pid})")
     if found.isolation == "processes":
         click.echo(
             f"Instances are plain processes here ({found.why}): no own addresses, no link speeds."
@@ -90,13 +90,13 @@ def start(port, host, i_know_this_is_not_safe, isolation, grace, max_instances) 
 @click.command()
 @click.option("--forget", is_flag=True, help="Also remove all jobs, buckets and logs.")
 def stop(forget) -> None:
-    """Stop the endpoint. Running jobs are killed; everything else is kept."""
+    """Stop the emulator. Running jobs are killed; everything else is kept."""
     state = daemon.state_directory()
     try:
         was_up = daemon.stop(state)
     except daemon.DaemonError as error:
         raise click.ClickException(str(error)) from error
-    click.echo("The endpoint is down." if was_up else "The endpoint was not up.")
+    click.echo("The emulator is down." if was_up else "The emulator was not up.")
     if forget:
         daemon.forget(state)
         click.echo(f"Jobs, buckets and logs in {state} are removed.")
@@ -104,19 +104,19 @@ def stop(forget) -> None:
 
 @click.command()
 def status() -> None:
-    """Say whether the endpoint is up, and where. Exit code 3 if it is not."""
+    """Say whether the emulator is up, and where. Exit code 3 if it is not."""
     state = daemon.state_directory()
     found = daemon.running(state)
     if not found:
-        click.echo(f"The endpoint is down (state: {state}). `local-sagemaker start` starts it.")
+        click.echo(f"The emulator is down (state: {state}). `local-sagemaker start` starts it.")
         raise SystemExit(3)
     minutes = max(0.0, time.time() - found.started) / 60  # the clock may have been set back
     click.echo(f"address    {found.url}")
     click.echo(f"process    {found.pid}, up for {minutes:.0f} min")
     click.echo(f"instances  {found.isolation}: {found.why}")
-    click.echo(f"links      {links.setting(state)}")
+    click.echo(f"links      {job_bandwidth.setting(state)}")
     click.echo(f"state      {state}")
-    click.echo(f"log        {state / 'endpoint.log'}")
+    click.echo(f"log        {state / 'emulator.log'}")
 
 
 @click.command()

@@ -1,9 +1,9 @@
 """The supervisor's event loop, the same for both kinds of instance.
 
-It reads what instances print, reaps them, and obeys the endpoint:
+It reads what instances print, reaps them, and obeys the emulator:
 
     stdin   "stop" ends the job (SIGTERM, grace, SIGKILL); end of file kills it at once,
-            so that a job never outlives an endpoint that was killed
+            so that a job never outlives an emulator that was killed
     stdout  one JSON object a line: {"event": "log" | "started" | "exit" | "error", ...}
 """
 
@@ -35,12 +35,12 @@ class Instance(Protocol):
 
 
 def emit(**event: object) -> None:
-    """Send one event to the endpoint."""
+    """Send one event to the emulator."""
     os.write(sys.stdout.fileno(), (json.dumps(event) + "\n").encode())
 
 
 def note(host: str, text: str) -> None:
-    """Put a line of the endpoint's own into the log of `host`."""
+    """Put a line of the emulator's own into the log of `host`."""
     emit(event="log", host=host, time=int(time.time() * 1000), lines=[f"[local] {text}"])
 
 
@@ -107,7 +107,7 @@ class Loop:
                     self.lines.pop(key.fd).close()
 
     def _command(self, data: bytes) -> None:
-        if not data:  # the endpoint is gone
+        if not data:  # the emulator is gone
             self.selector.unregister(0)
             self._signal_all(signal.SIGKILL)
             self.kill_at = time.monotonic()

@@ -16,7 +16,7 @@ PROBE_SECONDS = 20
 _TRY_LINKS = """
 import sys
 from local_sagemaker.cluster import linux, shaping
-from local_sagemaker.cluster.links import Links
+from local_sagemaker.cluster.bandwidth import Links
 linux.new_user_namespace(linux.CLONE_NEWNET | linux.CLONE_NEWNS)
 linux.ip_batch(["link add trial type bridge", "link add port type veth peer name eth0",
                 "link set port master trial", "link set port up"])

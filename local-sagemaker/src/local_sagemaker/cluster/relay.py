@@ -1,10 +1,10 @@
-"""The way from a job's network to the endpoint and, by HTTPS, to the internet.
+"""The way from a job's network to the emulator and, by HTTPS, to the internet.
 
 A job's network has no way out. Job init opens two listening sockets INSIDE it, on the
 bridge, and hands them to this process, which still lives in the host's network: a
 connection accepted there is carried on from here.
 
-    10.88.0.1:4566  the endpoint (AWS_ENDPOINT_URL on an instance)
+    10.88.0.1:4566  the emulator (AWS_ENDPOINT_URL on an instance)
     10.88.0.1:3128  an HTTP CONNECT proxy (HTTPS_PROXY, PIP_PROXY)
 """
 

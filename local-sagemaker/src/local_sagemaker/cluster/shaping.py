@@ -12,7 +12,7 @@ import dataclasses
 import subprocess
 
 from local_sagemaker.cluster import linux
-from local_sagemaker.cluster.links import Links
+from local_sagemaker.cluster.bandwidth import Links
 
 # What may pass at once, after a pause: as much as half a millisecond of the rate brings. Less, and
 # a timer that comes late on a busy machine costs bandwidth; more, and short messages see no limit.

@@ -1,4 +1,4 @@
-"""What the endpoint tells a job's supervisor: a JSON file in the job's directory."""
+"""What the emulator tells a job's supervisor: a JSON file in the job's directory."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import dataclasses
 import json
 from pathlib import Path
 
-from local_sagemaker.cluster.links import Links
+from local_sagemaker.cluster.bandwidth import Links
 
 NETWORK = "10.88.0"
 GATEWAY = f"{NETWORK}.1"
@@ -47,12 +47,12 @@ class ClusterSpec:
     """A job's instances.
 
     job: the training job's name. isolation: `namespaces` or `processes`.
-    command: what every instance runs. endpoint_port: the endpoint on the host's loopback.
+    command: what every instance runs. endpoint_port: the emulator on the host's loopback.
     proxy: whether instances may reach a package index through the host's network.
     grace_seconds: from SIGTERM to SIGKILL. prefix: the Python environment that stands in
     for the image. links: how narrow the instances' links are; None for wide ones. closed: why
     the instances do not reach each other, empty if they do. endpoint: whether they reach the
-    endpoint (S3).
+    emulator (S3).
     """
 
     job: str

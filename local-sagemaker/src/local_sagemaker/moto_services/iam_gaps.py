@@ -1,9 +1,9 @@
-"""What moto's IAM lacks: AWS's own policies, and a role behind the endpoint's key.
+"""What moto's IAM lacks: AWS's own policies, and a role behind the emulator's key.
 
 A policy such as AmazonSageMakerFullAccess exists once it is named. moto can load all 1,400
 at its start; it would then write them to disk with every change.
 
-Who asks with the endpoint's key is a session of ROLE, as in a notebook on AWS. The sagemaker SDK 3
+Who asks with the emulator's key is a session of ROLE, as in a notebook on AWS. The sagemaker SDK 3
 takes the caller's role for a job or a model that names none.
 """
 
@@ -44,10 +44,10 @@ def _all() -> dict[str, dict]:
 
 
 def fill(own_key: str) -> None:
-    """Teach moto what it lacks, and make ROLE if it is missing. own_key: the endpoint's key id."""
+    """Teach moto what it lacks, and make ROLE if it is missing. own_key: the emulator's key id."""
     iam = iam_backends[DEFAULT_ACCOUNT_ID]["aws"]
     if not any(one.name == ROLE for one in iam.get_roles()):
-        what = "The endpoint's own key is a session of this role."
+        what = "The emulator's own key is a session of this role."
         iam.create_role(ROLE, json.dumps(TRUST), "/", None, what, [], "3600")
     STSBackend.get_caller_identity = _or_role(own_key)
     for name in NAMING:

@@ -48,7 +48,7 @@ def _load(template: Any, Loader: type) -> Any:
         if isinstance(one, dict) and one.get("Type") == SERVES:
             raise AwsError(
                 "ValidationError",
-                f"{name}: the local endpoint makes no {SERVES} of a template. Leave it out, and "
+                f"{name}: the emulator makes no {SERVES} of a template. Leave it out, and "
                 "call create_endpoint with the stack's EndpointConfig.",
             )
     return found

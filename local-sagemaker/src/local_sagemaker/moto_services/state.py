@@ -34,10 +34,10 @@ from cryptography.hazmat.primitives.serialization import (
 from moto.backends import get_backend
 from moto.core.base_backend import BackendDict
 
-from local_sagemaker.disk.files import no_room, replace
 from local_sagemaker.moto_services import journal
 from local_sagemaker.s3 import buckets
 from local_sagemaker.s3.store import ObjectStore, StoreError
+from local_sagemaker.storage.files import no_room, replace
 
 LOG = logging.getLogger(__name__)
 WRITE_TRIES = 20

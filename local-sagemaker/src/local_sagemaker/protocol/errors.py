@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 
-from local_sagemaker.disk.files import no_room
+from local_sagemaker.storage.files import no_room
 
 
 class AwsError(Exception):
@@ -20,7 +20,7 @@ def validation(message: str) -> AwsError:
 
 
 def unknown_operation(what: str) -> AwsError:
-    return AwsError("UnknownOperationException", f"The local endpoint does not offer this: {what}")
+    return AwsError("UnknownOperationException", f"The emulator does not offer this: {what}")
 
 
 NOT_FOUND = "Requested resource not found."
@@ -43,7 +43,7 @@ def disk_trouble(error: Exception) -> AwsError | None:
     where = f" ({error.filename})" if error.filename else ""
     return AwsError(
         "InsufficientStorage",
-        f"The local endpoint cannot write: {why}{where}. What it had before is kept. Free some "
+        f"The emulator cannot write: {why}{where}. What it had before is kept. Free some "
         "space and try again; `local-sagemaker status` names the state directory.",
         507,
     )

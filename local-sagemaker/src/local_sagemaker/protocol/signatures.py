@@ -1,7 +1,7 @@
 """Who signed a request? Signatures are computed again with botocore's own signers, and compared.
 
 A call is taken if its signature was made with the state directory's key, or with one that this
-endpoint issued (IAM's CreateAccessKey, STS's AssumeRole). AWS's forms are known: Signature
+emulator issued (IAM's CreateAccessKey, STS's AssumeRole). AWS's forms are known: Signature
 Version 4 in the header or in a presigned URL, and S3's older presigned URL (HMAC-SHA1), which
 boto3's generate_presigned_url still makes. Forms (presigned POST) are refused.
 https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html
@@ -75,10 +75,10 @@ CODES = {
 }
 EC2_CODE = "401 AuthFailure"
 NO_FORMS = (
-    "The local endpoint takes no forms (presigned POST): give out a presigned PUT instead, by "
+    "The emulator takes no forms (presigned POST): give out a presigned PUT instead, by "
     "generate_presigned_url('put_object')."
 )
-REMEDY = "`local-sagemaker env` prints the keys of this endpoint."
+REMEDY = "`local-sagemaker env` prints the keys of this emulator."
 WRONG = (
     "The request signature we calculated does not match the signature you provided. Check your "
     f"AWS Secret Access Key and signing method. {REMEDY}"
@@ -399,7 +399,7 @@ def _text(value: str) -> str:
 
 
 def _credentials(key_id: str, token: str, own: Credentials, service: str) -> Credentials:
-    """The secret of a key that this endpoint knows."""
+    """The secret of a key that this emulator knows."""
     if _equal(key_id, own.access_key):
         found: Credentials | None = own
     else:

@@ -101,13 +101,13 @@ class ObjectCalls:
         if request.get("ACL") not in OWN_ACL:
             raise AwsError(
                 "AccessControlListNotSupported",
-                f"ACL {request['ACL']}: the local endpoint keeps no access lists of objects; only "
+                f"ACL {request['ACL']}: the emulator keeps no access lists of objects; only "
                 "its own keys reach them. Leave ACL out.",
             )
         if request.get("Tagging"):
             raise AwsError(
                 "NotImplemented",
-                "Tagging: the local endpoint keeps no tags of objects. Leave it out.",
+                "Tagging: the emulator keeps no tags of objects. Leave it out.",
                 501,
             )
         self._check_condition(request)

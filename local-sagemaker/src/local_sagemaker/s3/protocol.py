@@ -24,7 +24,7 @@ from local_sagemaker.s3.calls import OBJECT_LIMIT, ObjectCalls
 
 BODY_LIMIT = 4 * 1024 * 1024  # bytes of a request that is XML: a thousand keys, ten thousand parts
 NOT_OFFERED = (
-    "The local endpoint does not offer S3's {}. It stores, reads, copies, lists and deletes "
+    "The emulator does not offer S3's {}. It stores, reads, copies, lists and deletes "
     "objects, whole and in parts, with versions."
 )
 

@@ -16,8 +16,8 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
-from local_sagemaker.disk.files import no_room
 from local_sagemaker.s3.blobs import Blobs, Segment
+from local_sagemaker.storage.files import no_room
 
 FORMAT = 2
 SCHEMA = """

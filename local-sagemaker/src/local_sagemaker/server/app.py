@@ -33,10 +33,10 @@ JOURNALED = {"PutLogEvents", "PutMetricData"}
 # Not "unknown": on AWS few people may do this, so clients know what to do without it. The
 # sagemaker SDK 3 asks before each job whether the role may do enough.
 NOT_ALLOWED = {
-    "GetFederationToken": "The local endpoint issues no federation tokens: call assume_role.",
+    "GetFederationToken": "The emulator issues no federation tokens: call assume_role.",
     # moto's gives everybody the key of AWS's documentation.
-    "GetSessionToken": "The local endpoint issues no session tokens: call assume_role.",
-    "SimulatePrincipalPolicy": "The local endpoint does not simulate policies: it allows "
+    "GetSessionToken": "The emulator issues no session tokens: call assume_role.",
+    "SimulatePrincipalPolicy": "The emulator does not simulate policies: it allows "
     "whatever is asked of it.",
 }
 BODY_LIMIT = 6 * 1024 * 1024  # bytes of a request but for S3's objects; AWS's for SageMaker
@@ -70,7 +70,7 @@ Handler = Callable[[dict, str], dict]
 
 
 class Application:
-    """Dispatches by operation. operations: those answered here, by name. own: the endpoint's key.
+    """Dispatches by operation. operations: those answered here, by name. own: the emulator's key.
     runtime: InvokeEndpoint's answers; without it moto gives them.
     """
 
@@ -105,7 +105,7 @@ class Application:
                 LOG.error("%s %s: %s", environ["REQUEST_METHOD"], environ["PATH_INFO"], error)
                 return refuse(start_response, trouble, environ, service)
             LOG.exception("%s %s failed", environ["REQUEST_METHOD"], environ["PATH_INFO"])
-            message = f"{type(error).__name__}: {error}. This is a fault of the local endpoint."
+            message = f"{type(error).__name__}: {error}. This is a fault of the emulator."
             fault = AwsError("InternalFailure", message, 500)
             return refuse(start_response, fault, environ, service)
 
@@ -143,7 +143,7 @@ class Application:
         if prefix != "SageMaker" or not exists(operation):
             raise unknown_operation(f"X-Amz-Target {target}")
         if operation in NOT_OFFERED:
-            raise validation(f"The local endpoint {NOT_OFFERED[operation]}")
+            raise validation(f"The emulator {NOT_OFFERED[operation]}")
         if operation not in self.operations:
             return None
         request = check(operation, json_object(environ["wsgi.input"].read()))

@@ -1,4 +1,4 @@
-"""The endpoint's process: bind, restore, serve, save, go down in order."""
+"""The emulator's process: bind, restore, serve, save, go down in order."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from local_sagemaker import credentials
 from local_sagemaker.api.managers import Managers
 from local_sagemaker.cluster import probe
 from local_sagemaker.cluster.spec import MOST_INSTANCES
-from local_sagemaker.disk.files import remove, replace
-from local_sagemaker.jobs.aws import LocalAws
+from local_sagemaker.core.aws import LocalAws
 from local_sagemaker.moto_services.state import MotoState, StateError
 from local_sagemaker.server.app import Application
 from local_sagemaker.server.connections import Handler, Server, room_for_clients
+from local_sagemaker.storage.files import remove, replace
 
 LOG = logging.getLogger(__name__)
 DOWN_SECONDS = 30.0
@@ -31,7 +31,7 @@ LOCK_SECONDS = 1.0  # who only asks whether the lock is held may hold it for an 
 
 
 class CannotServe(Exception):
-    """Why the endpoint cannot start, with what to do."""
+    """Why the emulator cannot start, with what to do."""
 
 
 def serve(
@@ -45,7 +45,7 @@ def serve(
     """Serve until SIGTERM or Ctrl-C. Raises CannotServe when that is not possible.
 
     state: the directory that holds everything. port: 0 takes a free one; the one taken
-    is in `endpoint.json` there once the endpoint answers.
+    is in `emulator.json` there once the emulator answers.
     """
     with _state_errors(state):
         credentials.make_private(state)
@@ -86,7 +86,7 @@ def _serve_until_told(server, moto_state, kept, state: Path, kind: str, why: str
     kept.start()
     info = {"pid": os.getpid(), "port": server.server_address[1], "started": time.time()}
     info |= {"host": server.server_address[0], "isolation": kind, "why": why}
-    replace(state / "endpoint.json", json.dumps(info).encode())
+    replace(state / "emulator.json", json.dumps(info).encode())
     LOG.info("answering on %s:%s", info["host"], info["port"])
     while not told:
         time.sleep(0.1)
@@ -94,7 +94,7 @@ def _serve_until_told(server, moto_state, kept, state: Path, kind: str, why: str
     kept.shut_down()
     server.shutdown()
     moto_state.save()
-    (state / "endpoint.json").unlink(missing_ok=True)
+    (state / "emulator.json").unlink(missing_ok=True)
     # All is on disk. Leaving in the usual way waits for boto3's transfer threads, and one that
     # still uploads waits for this very server, which answers no more.
     logging.shutdown()
@@ -123,7 +123,7 @@ def _own_temporaries(state: Path) -> None:
 
 @contextlib.contextmanager
 def _only_one(state: Path):
-    """Hold the state directory's lock: two endpoints on one state would ruin it."""
+    """Hold the state directory's lock: two emulators on one state would ruin it."""
     with _state_errors(state):
         stream = (state / "lock").open("w")
     with stream:
@@ -137,10 +137,10 @@ def _only_one(state: Path):
                     time.sleep(0.02)
                     continue
                 raise CannotServe(
-                    f"Another endpoint uses {state}. `local-sagemaker status` says where it is; "
+                    f"Another emulator uses {state}. `local-sagemaker status` says where it is; "
                     "`local-sagemaker stop` ends it."
                 ) from error
-        (state / "endpoint.json").unlink(missing_ok=True)  # of one that was killed
+        (state / "emulator.json").unlink(missing_ok=True)  # of one that was killed
         yield
 
 

@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl
 from local_sagemaker.cluster.spec import GATEWAY
 from local_sagemaker.protocol.errors import AwsError
 
-HOSTS = {"127.0.0.1", "localhost", "[::1]", GATEWAY}  # GATEWAY: as a job sees the endpoint
+HOSTS = {"127.0.0.1", "localhost", "[::1]", GATEWAY}  # GATEWAY: as a job sees the emulator
 LOCAL_ADDRESS = "local_sagemaker.local_address"  # in environ: where the connection was accepted
 HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^:@/\s]+)(:[0-9]{1,5})?")
 # moto's own pages and the metadata of an EC2 instance: no calls of AWS's.
@@ -24,17 +24,17 @@ def refuse(environ: dict) -> None:
     """Raise AwsError (AccessDenied) for what no AWS client sends."""
     site = environ.get("HTTP_SEC_FETCH_SITE", "none")
     if "HTTP_ORIGIN" in environ or site != "none":
-        raise _denied("The local endpoint takes no requests of web pages.")
+        raise _denied("The emulator takes no requests of web pages.")
     if not _is_here(environ):
         raise _denied(
-            f"The local endpoint is not called {environ.get('HTTP_HOST', '')[:100]}: ask for "
+            f"The emulator is not called {environ.get('HTTP_HOST', '')[:100]}: ask for "
             "127.0.0.1 or localhost."
         )
     if environ["PATH_INFO"].startswith(PAGES):
         raise _denied(f"{environ['PATH_INFO'][:100]} is not an AWS address.")
     query = parse_qsl(environ.get("QUERY_STRING", ""), keep_blank_values=True)
     if any(name == "Action" for name, _ in query):
-        raise _denied("The local endpoint takes an Action in a POST request's body only.")
+        raise _denied("The emulator takes an Action in a POST request's body only.")
 
 
 def _is_here(environ: dict) -> bool:

@@ -1,0 +1,207 @@
+"""Runs one job: download, train, upload. One thread of the emulator for each job."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from functools import partial
+from pathlib import Path
+
+from local_sagemaker.core import failure
+from local_sagemaker.core.aws import AWS_ERRORS, LocalAws
+from local_sagemaker.core.s3_input import DataError
+from local_sagemaker.storage.files import empty, open_up, remove
+from local_sagemaker.training import artifacts, channels, connectivity, instances, spot
+from local_sagemaker.training.failure_reason import failure_reason
+from local_sagemaker.training.job_log import JobLog
+from local_sagemaker.training.job_record import JobRecord
+from local_sagemaker.training.supervisor_process import ClusterOptions, Training
+
+LOG = logging.getLogger(__name__)
+CHECKPOINT_SECONDS = 1.0
+WATCH_SECONDS = 0.2
+INTERRUPTED = "The spot instances were interrupted; the job starts again on others."
+
+
+class JobRun:
+    """A job while it runs. directory: the job's own; its instances live there."""
+
+    def __init__(
+        self, record: JobRecord, aws: LocalAws, directory: Path, options: ClusterOptions
+    ) -> None:
+        self.record, self.aws, self.directory, self.options = record, aws, directory, options
+        self.region = record.data["region"]
+        self.log = JobLog(aws, record)
+        self.training: Training | None = None
+        self.created = time.monotonic()
+        self.interruptions = spot.Interruptions(record.request, directory)
+        self.stop_wanted = threading.Event()
+        self.abandoned = threading.Event()  # what is being copied to S3 is given up
+        self.uploading = False
+        self.killed = False
+        self.interrupted = False
+        self.out_of_time: str | None = None  # the limit that is reached
+        self.thread = threading.Thread(target=self._run, name=record.name, daemon=True)
+
+    def stop(self) -> None:
+        """What StopTrainingJob does: SIGTERM, grace, SIGKILL, then upload what is there.
+
+        A job that is uploading already stops doing that.
+        """
+        self.stop_wanted.set()
+        if self.uploading:
+            self.abandoned.set()
+        if training := self.training:
+            training.stop()
+
+    def kill(self) -> None:
+        """End at once and upload nothing, for an emulator that is going down."""
+        self.killed = True
+        self.stop_wanted.set()
+        self.abandoned.set()
+        if training := self.training:
+            training.kill()
+
+    def _run(self) -> None:
+        try:
+            self._phases()
+        except Exception as error:
+            if self.abandoned.is_set():
+                self.record.end("Stopped")
+            elif isinstance(error, DataError):
+                self.record.end("Failed", reason=f"ClientError: {error}")
+            else:
+                self.record.end("Failed", reason=failure.internal(self.record.name, error))
+        finally:
+            clean(self.directory)
+
+    def _phases(self) -> None:
+        while True:
+            where = (self.directory, self.options.isolation, self.aws)
+            hosts = instances.prepare(self.record, *where, self.options.reach)
+            opt_ml = {host.name: host.path / "ml" for host in hosts}
+            self.left = artifacts.LeftBehind(opt_ml, self.abandoned)
+            syncs = self._download(opt_ml)
+            if not self.stop_wanted.is_set():
+                self.record.enter("Training")
+                self._train(hosts, syncs)
+            if not self.interrupted or self.out_of_time or self.stop_wanted.is_set():
+                break
+            self._lose(hosts, syncs)
+            if self.stop_wanted.wait(spot.BACK_SECONDS):
+                self.record.end("Stopped")
+                return
+            self.record.enter("Starting")
+        self._finish(opt_ml, syncs)
+
+    def _download(self, opt_ml: dict[str, Path]) -> list[artifacts.Sync]:
+        self.log.open(list(opt_ml))
+        self.record.enter("Downloading")
+        request = self.record.request
+        if not self.options.reach.s3 and {"InputDataConfig", "CheckpointConfig"} & {*request}:
+            raise DataError(f"Data download failed:{connectivity.NO_S3}")
+        channels.fetch(self.aws, request, self.region, opt_ml)
+        if self.options.reach.endpoint:
+            folders = [folder.parent / "tmp" for folder in opt_ml.values()]
+            channels.fetch_source(self.aws, request, self.region, folders)
+        if "CheckpointConfig" in request:
+            artifacts.fetch_checkpoints(self.aws, request, self.region, opt_ml)
+        return artifacts.syncs(self.aws, request, self.region, self.left)
+
+    def _train(self, hosts: list, syncs: list[artifacts.Sync]) -> None:
+        spec = self.options.cluster(self.record, hosts, self.aws.port)
+        self.training = Training(spec, self.directory, self.log)
+        if self.stop_wanted.is_set():  # asked for while the supervisor was being started
+            self.training.stop()
+        began = time.monotonic()  # not the clock's time: it may be set
+        beside = [(WATCH_SECONDS, partial(self._watch, began))]
+        beside += [(CHECKPOINT_SECONDS, partial(self._sync, one)) for one in syncs]
+        self.training.run(beside)
+
+    def _watch(self, began: float) -> None:
+        """End the instances when a time limit is reached, or when they are taken away."""
+        if self.out_of_time:
+            return
+        waited = time.monotonic() - self.created
+        limit = spot.time_exceeded(self.record.request, self.record.seconds(), waited)
+        if limit:
+            self.out_of_time = limit
+            if limit == "MaxWaitTimeExceeded":
+                self.record.stopping()
+            self.training.stop()
+        elif self.interruptions.due(time.monotonic() - began):
+            self.interrupted = True
+            self.training.stop()
+
+    def _sync(self, one: artifacts.Sync) -> None:
+        try:
+            one.sync()
+        except (*AWS_ERRORS, artifacts.Abandoned) as error:
+            LOG.warning("%s: %s: %s", self.record.name, one.prefix, error)
+
+    def _lose(self, hosts: list, syncs: list[artifacts.Sync]) -> None:
+        """The spot instances are gone. Of what was on them, only checkpoints are in S3."""
+        self._open_up()
+        for one in syncs:
+            one.sync(final=True)
+        self.log.say(hosts[0].name, INTERRUPTED)
+        self.log.begin_again()
+        self.record.enter("Interrupted")
+        for host in hosts:
+            remove(host.path)
+        self.training, self.interrupted = None, False
+
+    def _finish(self, opt_ml: dict[str, Path], syncs: list[artifacts.Sync]) -> None:
+        if self.killed:  # whoever would take the upload is going away
+            self.record.end("Stopped")
+            return
+        try:
+            self._upload(opt_ml, syncs)
+        except DataError as error:
+            if not (self.training and self.training.failed):
+                raise
+            LOG.warning("%s: %s", self.record.name, error)  # the script's own failure tells more
+        self._end(opt_ml)
+
+    def _upload(self, opt_ml: dict[str, Path], syncs: list[artifacts.Sync]) -> None:
+        if self.record.status != "Stopping":
+            self.record.enter("Uploading")
+        if not self.options.reach.s3:
+            raise DataError(f"Artifact upload failed:{connectivity.NO_S3}")
+        self.record.data["metrics"] = self.log.metrics.values
+        self.uploading = not self.stop_wanted.is_set()
+        self._open_up()
+        try:
+            for one in syncs:
+                one.sync(final=True)
+            uri = artifacts.upload(self.aws, self.record.request, self.region, self.left)
+            if said := self.left.said():
+                self.log.say(next(iter(opt_ml)), said)
+        except (*AWS_ERRORS, OSError) as error:
+            raise DataError(f"Artifact upload failed: {error}") from error
+        self.record.data["artifacts"] = uri
+
+    def _open_up(self) -> None:
+        """The instances have ended: what a script closed to others can be read now."""
+        for root in self.left.roots:
+            open_up(root)
+        self.left.left_out.clear()
+
+    def _end(self, opt_ml: dict[str, Path]) -> None:
+        if self.out_of_time:
+            self.record.end("Stopped", self.out_of_time)
+        elif self.stop_wanted.is_set():
+            self.record.end("Stopped")
+        elif failed := self.training.failed:
+            self.record.end("Failed", reason=failure_reason(opt_ml[failed[0]], failed[1]))
+        elif len(self.training.exits) < len(opt_ml):
+            said = "; ".join(self.training.errors) or "the supervisor ended early"
+            self.record.end("Failed", reason=f"InternalServerError: {said}")
+        else:
+            self.record.end("Completed")
+
+
+def clean(directory: Path) -> None:
+    """Remove everything of a job but its record: the rest is in S3 and in the logs."""
+    empty(directory, but="job.json")
