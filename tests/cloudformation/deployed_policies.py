@@ -26,7 +26,7 @@ class Seat:
     def refused(self, role: str, requests: Iterable[Request]) -> list[Request]:
         """Those of the requests that a role's policies do not allow."""
         documents = self.policies[role]
-        return [one for one in requests if decision(documents, one) != ALLOWED]
+        return [request for request in requests if decision(documents, request) != ALLOWED]
 
 
 @contextlib.contextmanager

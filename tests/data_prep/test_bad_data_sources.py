@@ -93,6 +93,6 @@ FAILS = [
 ]
 
 
-@pytest.mark.parametrize("row", [*USE, *FAILS], ids=lambda row: row.what.replace(" ", "-"))
+@pytest.mark.parametrize("row", [*USE, *FAILS], ids=lambda row: row.name.replace(" ", "-"))
 def test_data_that_is_refused(row, tmp_path):
     check(row, of_click(main), tmp_path)

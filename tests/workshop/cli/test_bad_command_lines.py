@@ -102,6 +102,6 @@ NOTEBOOKS = [
 ]
 
 
-@pytest.mark.parametrize("row", [*ROWS, *NOTEBOOKS], ids=lambda row: row.what.replace(" ", "-"))
+@pytest.mark.parametrize("row", [*ROWS, *NOTEBOOKS], ids=lambda row: row.name.replace(" ", "-"))
 def test_a_command_line_that_is_refused(row, tmp_path):
     check(row, of_click(main), tmp_path)
