@@ -220,7 +220,7 @@ def _lesson_05(lesson) -> Iterator[LessonJob]:
             yield horovod(f"{n} x {m}{run}", n, m)
         yield horovod(f"{n} x 1 in a VPC{run}", n, 1, in_vpc=True)
         name = f"{n} x 1 MultiWorker{run}"
-        yield _job(name, "train_tf_multiworker.py", instances, **own_way, **common)
+        yield _job(name, "train_tf_mirrored.py", instances, **own_way, **common)
 
 
 def _lesson_06(lesson) -> Iterator[LessonJob]:
@@ -293,7 +293,7 @@ def _lesson_07(lesson) -> Iterator[LessonJob]:
         "buckets",
         "demos/show_overlap.py",
         instances,
-        dependencies=[str(TRAIN / "train_torch_ddp.py")],
+        dependencies=[str(TRAIN / "train_torch_fsdp.py")],
         distribution=_mpi(1),
         environment={"LOCAL_SAGEMAKER_LINKS": lesson.overlap_between},
         hyperparameters={"blocks": lesson.blocks},
