@@ -37,7 +37,7 @@ translations: ready ## bring the site's catalogs in docs/site/locale up to date 
 slides: ready ## build a deck for each lesson in build/slides from the last `make run`
 	@$(INSIDE) $(BIN)/python -m tools.slides
 
-lab: ready ## open the lessons in JupyterLab, endpoint up (ARGS=--no-browser: its options)
+lab: ready ## open the lessons in JupyterLab, emulator up (ARGS=--no-browser: its options)
 	@$(INSIDE) $(BIN)/workshop lab $(ARGS)
 
 lint: ready ## check style, types and the course's texts, in seconds
@@ -53,7 +53,7 @@ soak: ready ## the tests that repeat for minutes: kills, hundreds of jobs, a fuz
 	@$(INSIDE) $(BIN)/pytest -m soak --timeout 3600
 
 test-matrix: ready ## run the scripts' tests in the frameworks of AWS's images (ONLY=NAME: one)
-	@PYTHONPATH="$$PWD" exec $(BIN)/python tests/matrix $(ONLY)
+	@PYTHONPATH="$$PWD" exec $(BIN)/python tests/scripts/matrix $(ONLY)
 
 sdk-v3: ready ## the appendix's lesson, with version 3 of the SDK (downloads it once, 1 GB)
 	@cmp -s notebooks/sdk_v3/requirements.txt build/sdk-v3/whole || { \
@@ -63,13 +63,13 @@ sdk-v3: ready ## the appendix's lesson, with version 3 of the SDK (downloads it 
 	@$(INSIDE) $(BIN)/python notebooks/sdk_v3/run.py
 
 ray: ready ## Ray Train starts the DDP script (downloads Ray once, 1.5 GB)
-	@cmp -s tests/scripts/ray.txt build/ray/whole || { \
+	@cmp -s tests/scripts/launch/ray.txt build/ray/whole || { \
 		rm -f build/ray/whole && $(BIN)/python -m venv build/ray \
-		&& build/ray/bin/pip install -q -r tests/scripts/ray.txt \
-		&& cp tests/scripts/ray.txt build/ray/whole; }
-	@$(INSIDE) $(BIN)/pytest -m soak tests/scripts/test_ray.py
+		&& build/ray/bin/pip install -q -r tests/scripts/launch/ray.txt \
+		&& cp tests/scripts/launch/ray.txt build/ray/whole; }
+	@$(INSIDE) $(BIN)/pytest -m soak tests/scripts/launch/test_ray.py
 
-bench: ready ## measure the endpoint, all-reduces and training steps on narrow links, serving
+bench: ready ## measure the emulator, all-reduces and training steps on narrow links, serving
 	@$(INSIDE) $(BIN)/python -m tools.bench
 
 doctor: ready ## check this machine, one line per requirement
@@ -81,7 +81,7 @@ check-in: ready ## before a class: PASS or FAIL per need, and a code for the ins
 lock: ready ## resolve tools/requirements/*.in again (UPGRADE=1: newest versions)
 	@$(BIN)/python -m tools.setup.lock $(if $(UPGRADE),--upgrade)
 
-clean: ## stop the endpoint, remove build/ and tools' caches
+clean: ## stop the emulator, remove build/ and tools' caches
 	@if [ -x $(BIN)/local-sagemaker ]; then $(BIN)/local-sagemaker stop >/dev/null 2>&1 || true; fi
 	rm -rf build .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find . -name __pycache__ -type d -not -path './.venv/*' -prune -exec rm -rf {} +

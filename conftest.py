@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
-from local_sagemaker.cluster import probe
-from local_sagemaker.cluster.spec import NAMESPACES
+import local_sagemaker
+
+# Also where local-sagemaker was installed before it had this entry point.
+pytest_plugins = ["local_sagemaker.pytest_plugin"]
 
 # jsonschema tries to import this, and no test checks IRIs: it compiles a grammar for 1.5 s.
 sys.modules.setdefault("rfc3987_syntax", None)
@@ -59,18 +60,6 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def pytest_unconfigure(config: pytest.Config) -> None:
-    """End the endpoints of this run that an interrupt has left, of its workers too."""
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        return
-    folder = config._tmp_path_factory.getbasetemp()  # the fixture tmp_path_factory is this
-    for process in psutil.process_iter():
-        with contextlib.suppress(psutil.Error):
-            words = process.cmdline()
-            if "local_sagemaker" in words and any(word.startswith(f"{folder}/") for word in words):
-                process.terminate()
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest files first, and last what only reads the results of others."""
@@ -94,23 +83,23 @@ def common_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip, with the reason, what this machine cannot do; before any fixture starts."""
-    if item.get_closest_marker("namespaces") and (why := why_no_namespaces()):
-        pytest.skip(f"instances are plain processes here: {why}")
-    if item.get_closest_marker("shaping") and (why := why_no_shaping()):
-        pytest.skip(f"links cannot be shaped here: {why}")
+    if item.get_closest_marker("namespaces") and (reason := namespaces_unavailable_reason()):
+        pytest.skip(f"instances are plain processes here: {reason}")
+    if item.get_closest_marker("shaping") and (reason := shaping_unavailable_reason()):
+        pytest.skip(f"links cannot be shaped here: {reason}")
 
 
 @functools.cache
-def why_no_namespaces() -> str | None:
+def namespaces_unavailable_reason() -> str | None:
     """None where this machine can start instances as namespaces, else the reason. Tries it once."""
-    kind, reason = probe.isolation()
-    return None if kind == NAMESPACES else reason
+    kind, reason = local_sagemaker.isolation()
+    return None if kind == "namespaces" else reason
 
 
 @functools.cache
-def why_no_shaping() -> str | None:
+def shaping_unavailable_reason() -> str | None:
     """None where this machine can give links a rate, else the reason. Tries it once."""
-    return why_no_namespaces() or probe.why_no_shaping()
+    return namespaces_unavailable_reason() or local_sagemaker.shaping_unavailable_reason()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -145,18 +134,6 @@ def libraries_repeat_nothing() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="session")
-def own_endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """An endpoint with its own state directory on a free port, for all tests of this process."""
-    from local_sagemaker import daemon  # not for those who have the frameworks alone
-
-    with pytest.MonkeyPatch.context() as patch:
-        state = tmp_path_factory.mktemp("state")
-        patch.setenv("LOCAL_SAGEMAKER_STATE_DIR", str(state))
-        yield daemon.start(state, 0, ["--grace", "3"])
-        daemon.stop(state)
-
-
 @contextlib.contextmanager
 def nobodys_aws(nowhere: Path) -> Iterator[pytest.MonkeyPatch]:
     """No AWS variable, file or metadata service of this machine is seen. nowhere: no such file."""
@@ -189,7 +166,7 @@ def clean_aws_in_module(tmp_path_factory: pytest.TempPathFactory) -> Iterator[No
 
 @pytest.fixture(autouse=True)
 def no_session_of_another_endpoint() -> None:
-    """boto3's default session remembers the keys of the endpoint that it first met."""
+    """boto3's default session remembers the keys of the emulator that it first met."""
     if boto3 := sys.modules.get("boto3"):
         boto3.DEFAULT_SESSION = None
 
@@ -198,8 +175,8 @@ def no_session_of_another_endpoint() -> None:
 def aws_variables_as_before() -> Iterator[None]:
     """What a module's tests say about AWS ends with them.
 
-    A session points the whole process at its endpoint; tests of another folder use moto in
-    this process, and would ask an endpoint that is gone.
+    A session points the whole process at its emulator; tests of another folder use moto in
+    this process, and would ask an emulator that is gone.
     """
     before = _aws_variables()
     yield

@@ -109,7 +109,7 @@ def _explained(bucket: str, destination: str) -> Iterator[None]:
     except (errors.NoCredentialsError, errors.PartialCredentialsError) as error:
         raise DataError(
             f"no AWS credentials were found ({error}). Sign in (for example `aws configure`), "
-            "or work without AWS: start the kit's local endpoint and set AWS_ENDPOINT_URL."
+            "or work without AWS: start the kit's emulator and set AWS_ENDPOINT_URL."
         ) from error
     except (errors.ConnectionError, errors.HTTPClientError) as error:
         raise DataError(

@@ -87,7 +87,7 @@ print(workshop.versions())
 # You ask for a job with one request over HTTP, `CreateTrainingJob`. AWS's Python library for it,
 # the **SageMaker Python SDK**, writes that request for you when you call `fit()`.
 #
-# This course runs without an account, because with `target = "local"` a **local endpoint** answers
+# This course runs without an account, because with `target = "local"` an **emulator** answers
 # that request. It is a program on this machine that understands the same requests as AWS. It rents
 # nothing: it starts real processes here and gives each "instance" its own host name, files and
 # network address. Your script finds the same folders, variables and host names as on AWS. The
@@ -102,11 +102,11 @@ print(workshop.versions())
 
 # %%
 from local_sagemaker import DEFAULT_PORT
-from workshop.launch.doctor import examine
+from workshop.doctor.checks import examine
 
 pd.set_option("display.max_colwidth", None)  # whole sentences in tables
 checks = pd.DataFrame(
-    [{"need": name, "level": one.level, "found": one.found} for name, one in examine(DEFAULT_PORT)]
+    [{"need": need, "level": c.level, "found": c.finding} for need, c in examine(DEFAULT_PORT)]
 )
 checks
 
@@ -124,7 +124,7 @@ workshop.save_results(python=sys.version.split()[0], needs_checked=len(checks))
 # %% [markdown]
 # ## Open a session
 #
-# A **session** knows the target, the region and your seat. Locally it starts the endpoint if it
+# A **session** knows the target, the region and your seat. Locally it starts the emulator if it
 # isn't running. On AWS it checks your credentials, and stops with one clear sentence if there are
 # none.
 #
@@ -303,7 +303,7 @@ workshop.show_function("train/train_tf.py", "parse_args")
 # any image.) The line with `**` adds what all jobs of this course share; the cell after this one
 # prints it.
 #
-# `framework_version` chooses a container image on AWS. The local endpoint pulls no image. It runs
+# `framework_version` chooses a container image on AWS. The emulator pulls no image. It runs
 # the TensorFlow that is installed here, and says so in the job's log, which we read further down.
 # `instance_type` is one without a GPU: for models as small as ours a CPU is enough, and costs a
 # fraction.
@@ -432,7 +432,9 @@ print(f"{in_steps / seconds['Training']:.0%} of the {seconds['Training']:.1f} s 
 workshop.save_results(
     phases=result.phases, billable_seconds=result.billable_seconds, longest=longest
 )
-assert result.phases["Training"] > 0, "The job has no Training phase: look at result.why()."
+assert result.phases["Training"] > 0, (
+    "The job has no Training phase: look at result.failure_reason()."
+)
 
 # %% [markdown]
 # These numbers were measured in this run. With `target = "local"` an instance is only a few
@@ -576,8 +578,8 @@ assert result.model.endswith("model.tar.gz"), "The job left no model."
 # ## Clean up
 #
 # There is nothing to do now. The instance was given back when the job ended, and the next lessons
-# use the bucket and the role. When you stop for the day, `local-sagemaker stop` ends the local
-# endpoint and keeps its jobs and buckets. (`local-sagemaker stop --forget` deletes them, too.)
+# use the bucket and the role. When you stop for the day, `local-sagemaker stop` ends the
+# emulator and keeps its jobs and buckets. (`local-sagemaker stop --forget` deletes them, too.)
 #
 # ## Next
 #

@@ -913,9 +913,7 @@ workshop.save_results(last_losses=summary["last loss"].to_dict())
 
 # %%
 session = workshop.session(target=target, seat=seat)
-digits = data_prep.digits.prepare(workshop.DATA / "digits", quiet=True)
-data = f"s3://{session.bucket}/data/digits"
-data_prep.upload(digits, data, client=session.client("s3"))
+channels = session.upload("digits")
 workshop.cost("ml.c5.xlarge", instance_count=2, seconds=300, max_run=max_run)
 
 # %% [markdown]
@@ -938,7 +936,7 @@ ddp = PyTorch(
     hyperparameters={"epochs": 3, "threads-per-rank": 1},
     **session.job_settings("ddp") | {"max_run": max_run},
 )
-ddp.fit({"training": f"{data}/training", "test": f"{data}/test"}, wait=False)
+ddp.fit(channels, wait=False)
 trained = workshop.follow(ddp)
 
 # %% [markdown]
@@ -996,7 +994,7 @@ print(f"Gradient off by {difference:.0e}; 2 ranks reach {price:.2f} of the machi
 # ## Clean up
 #
 # The ranks are stopped. The job has ended and its instances were given back. `local-sagemaker stop`
-# ends the local endpoint.
+# ends the emulator.
 #
 # ## Next
 #

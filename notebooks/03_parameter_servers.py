@@ -71,15 +71,12 @@ import json
 import numpy as np
 import pandas as pd
 
-import data_prep
 import workshop
 from workshop import plots
 
 session = workshop.session(target=target, seat=seat)
-folder = getattr(data_prep, dataset).prepare(workshop.DATA / dataset, quiet=True)
-data = f"s3://{session.bucket}/data/{dataset}"
-data_prep.upload(folder, data, client=session.client("s3"))
-channels = {"training": f"{data}/training", "test": f"{data}/test"}
+channels = session.upload(dataset)
+folder = workshop.DATA / dataset
 
 # %% [markdown]
 # ## One process holds the weights
@@ -192,8 +189,8 @@ sync["pushes"].head(6).round(3)
 # %%
 def difference(updates):
     """Return the largest difference in any weight, between all workers and a single one."""
-    many, one = (train("sync", workers=n, max_steps=updates)["weights"] for n in (workers, 1))
-    return max(float(np.abs(a - b).max()) for a, b in zip(many, one, strict=True))
+    many, single = (train("sync", workers=n, max_steps=updates)["weights"] for n in (workers, 1))
+    return max(float(np.abs(a - b).max()) for a, b in zip(many, single, strict=True))
 
 
 differences = {updates: difference(updates) for updates in (20, steps)}
@@ -285,7 +282,7 @@ repeated = [
     {mode: train(mode, slow_ms=slow_ms, max_steps=short) for mode in ("sync", "async")}
     for _ in range(3)
 ]
-ratios = [one["sync"]["seconds"] / one["async"]["seconds"] for one in repeated]
+ratios = [r["sync"]["seconds"] / r["async"]["seconds"] for r in repeated]
 slow = repeated[int(np.argsort(ratios)[1])]
 by_worker = slow["async"]["pushes"].groupby("worker")["staleness"].agg(["count", "mean", "max"])
 names = {"count": "gradients", "mean": "mean staleness", "max": "highest staleness"}
@@ -321,10 +318,11 @@ slow_step_ms = step_ms + slow_ms
 per_ms = (workers - 1) / step_ms + 1 / slow_step_ms  # gradients, if nothing else changed
 calculated, part = slow_step_ms / workers * per_ms, 1 / slow_step_ms / per_ms
 print(f"From {step_ms:.1f} and {slow_ms} ms one calculates {calculated:.1f}, and {part:.0%}.")
-fast = [one for number, one in slow["async"]["pushes"].groupby("worker") if number < workers]
-batch_ms = np.mean([1000 * np.diff(one["seconds"]).mean() for one in fast])
-held = "much as assumed" if abs(batch_ms / step_ms - 1) < 0.15 else f"not {step_ms:.1f}"
-print(f"In async mode a fast worker's batch took {batch_ms:.1f} ms, {held}.")
+pushes_by_worker = slow["async"]["pushes"].groupby("worker")
+fast = [pushes for number, pushes in pushes_by_worker if number < workers]
+batch_ms = np.mean([1000 * np.diff(pushes["seconds"]).mean() for pushes in fast])
+verdict = "much as assumed" if abs(batch_ms / step_ms - 1) < 0.15 else f"not {step_ms:.1f}"
+print(f"In async mode a fast worker's batch took {batch_ms:.1f} ms, {verdict}.")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 stale = by_worker["mean"]
@@ -383,9 +381,9 @@ for rate in learning_rates:
         runs["sync", rate, seed] = train("sync", **options)
         runs["async", rate, seed] = train("async", **options)
         runs["small updates, not stale", rate, seed] = one_worker(**options)
-found = pd.Series({key: 100 * run["accuracy"] for key, run in runs.items()})
-found.index.names = ["accuracy %", "learning rate", "seed"]
-found.unstack([1, 2], sort=False).round(1)
+percent = pd.Series({key: 100 * run["accuracy"] for key, run in runs.items()})
+percent.index.names = ["accuracy %", "learning rate", "seed"]
+percent.unstack([1, 2], sort=False).round(1)
 
 # %% [markdown]
 # The picture shows the loss at the higher rate, each point averaged over the last few gradients.
@@ -405,11 +403,11 @@ title = "The last losses: sync {sync:.2f}, async {async:.2f} (measured, seed 0)"
 plots.lines(at_high, title, label, "loss (cross-entropy)", top=3)
 
 # %%
-accuracy = (found / 100).groupby(level=[0, 1], sort=False).median().unstack(sort=False)
-ranges = found.groupby(level=[0, 1], sort=False).agg(["min", "max"])
+accuracy = (percent / 100).groupby(level=[0, 1], sort=False).median().unstack(sort=False)
+ranges = percent.groupby(level=[0, 1], sort=False).agg(["min", "max"])
 for (way, rate), (lowest, highest) in ranges.iterrows():
     print(f"rate {rate}, {way}: {lowest:.0f} to {highest:.0f} % right")
-by_seed = found.unstack("seed")
+by_seed = percent.unstack("seed")
 below = (by_seed.loc[("async", high)] < by_seed.loc[("sync", high)]).all()
 guess.compare(stale=fewer if below else as_many)
 
@@ -458,10 +456,11 @@ table.columns.name = "kB in a step"
 table.round(1)
 
 # %% tags=["readme"]
-more = pd.Series(range(1, 17), index=range(1, 17))
-traffic = {"server, computed": 2 * model_kb * more, "server, measured": table["measured"]}
-traffic["each worker, computed"] = 2 * model_kb * more**0
-traffic["each rank of a ring, computed"] = 4 * model_kb * (more - 1) / more
+worker_counts = pd.Series(range(1, 17), index=range(1, 17))
+traffic = {"server, computed": 2 * model_kb * worker_counts, "server, measured": table["measured"]}
+traffic["each worker, computed"] = 2 * model_kb * worker_counts**0
+ring_kb = 4 * model_kb * (worker_counts - 1) / worker_counts
+traffic["each rank of a ring, computed"] = ring_kb
 title, label = "The server carries everybody's bytes", "kB in plus out, in one step"
 plots.lines(traffic, title, "workers", label, points=["server, measured"])
 ranks.stop()
@@ -576,8 +575,8 @@ job = {
     },
 }
 settings = {"entry_point": "train_tf_ps.py", "instance_count": instance_count}
-own = session.job_settings("servers") | {"max_run": max_run}
-estimator = TensorFlow(**settings, **job, **own)
+limits = session.job_settings("servers") | {"max_run": max_run}
+estimator = TensorFlow(**settings, **job, **limits)
 estimator.fit(channels, wait=False)
 result = workshop.follow(estimator)
 
@@ -688,8 +687,8 @@ guess = workshop.guess(
 
 # %%
 settings = {"entry_point": "train_tf_ps_broken.py", "instance_count": 2}
-own = session.job_settings("broken", source_dir=workshop.DEMOS) | {"max_run": max_run}
-broken_estimator = TensorFlow(**settings, **job, **own)
+limits = session.job_settings("broken", source_dir=workshop.DEMOS) | {"max_run": max_run}
+broken_estimator = TensorFlow(**settings, **job, **limits)
 broken_estimator.fit(channels, wait=False)
 broken = workshop.follow(broken_estimator)
 
@@ -703,8 +702,8 @@ broken = workshop.follow(broken_estimator)
 # %%
 def by_digit(result, name):
     """The accuracy on each digit, a row for each model that a job's hosts ended with."""
-    found = result.table("classes").set_index("host")["accuracy"].sort_index()
-    return pd.DataFrame({f"{name}, {host}": one for host, one in found.items()}).T
+    by_host = result.table("classes").set_index("host")["accuracy"].sort_index()
+    return pd.DataFrame({f"{name}, {host}": accuracy for host, accuracy in by_host.items()}).T
 
 
 digits_known = pd.concat([by_digit(broken, "broken"), by_digit(result, "servers")])

@@ -70,7 +70,6 @@ expected_accuracy = 0.8
 # %%
 import pandas as pd
 
-import data_prep
 import workshop
 from workshop import plots
 from workshop.jobs import vpc
@@ -78,10 +77,8 @@ from workshop.launch.horovod_fallback import horovod_script
 from workshop.launch.mpirun import mpirun
 
 session = workshop.session(target=target, seat=seat)
-images = getattr(data_prep, dataset).prepare(workshop.DATA / dataset, quiet=True)
-data = f"s3://{session.bucket}/data/{dataset}"
-data_prep.upload(images, data, client=session.client("s3"))
-channels = {"training": f"{data}/training", "test": f"{data}/test"}
+channels = session.upload(dataset)
+images = workshop.DATA / dataset
 
 # %% [markdown]
 # Horovod has to be compiled, so it is missing if your machine had no C++ compiler during set-up.
@@ -374,7 +371,7 @@ def configured(instances: int, processes: int, **network) -> TensorFlow:
 # What changes is who can reach whom. The instances reach what your network reaches: a private
 # database, for example. Unless you open a way to the internet, they can't install packages from
 # there, and they reach S3 only through a **VPC endpoint**, a door from your network to S3. (It has
-# nothing to do with this course's local endpoint.) [Lesson 06](06_vpc_colocation.ipynb) makes such
+# nothing to do with this course's emulator.) [Lesson 06](06_vpc_colocation.ipynb) makes such
 # a network and says what each part is for. We know of no measurement that shows that a VPC by
 # itself makes training faster.
 
@@ -685,7 +682,7 @@ workshop.quiz("05")
 #
 # All instances were released when their jobs ended; nothing is running. Models and logs stay in S3
 # and in CloudWatch Logs until you delete them. The local network for the VPC row exists only in the
-# endpoint. `local-sagemaker stop` stops the endpoint; with `--forget` it empties it, too.
+# emulator. `local-sagemaker stop` stops the emulator; with `--forget` it empties it, too.
 #
 # ## Next
 #

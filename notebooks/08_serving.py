@@ -62,17 +62,13 @@ import time
 import numpy as np
 import pandas as pd
 
-import data_prep
 import workshop
 from workshop import plots
 from workshop.account import prices
 from workshop.jobs import inference, vpc
 
 session = workshop.session(target=target, seat=seat)
-digits = data_prep.digits.prepare(workshop.DATA / "digits", quiet=True)
-data = f"s3://{session.bucket}/data/digits"
-data_prep.upload(digits, data, client=session.client("s3"))
-channels = {"training": f"{data}/training", "test": f"{data}/test"}
+channels = session.upload("digits")
 print(workshop.cost(instance_type, instance_count=1, seconds=300, max_run=max_run))
 
 # %% jupyter={"source_hidden": true} tags=["results"]
@@ -248,7 +244,7 @@ workshop.save_results(
 # credentials and reads the answer. `instances` is a list with one entry per image.
 
 # %%
-with np.load(next((digits / "test").glob("*.npz"))) as file:
+with np.load(next((workshop.DATA / "digits" / "test").glob("*.npz"))) as file:
     images, labels = file["images"], file["labels"]
 answer = predictor.predict({"instances": images[:2].tolist()})
 print({name: np.round(value, 2).tolist() for name, value in answer.items()})
@@ -306,12 +302,12 @@ forms = {
 # An answer is a dictionary with one entry: the probabilities.
 answers = {name: next(iter(invoke(*form).values())) for name, form in forms.items()}
 sizes = pd.Series({name: len(body) for name, (body, _) in forms.items()}, name="bytes")
-off = {name: np.abs(np.array(one) - probabilities[:5]).max() for name, one in answers.items()}
+off = {name: np.abs(np.array(answer) - probabilities[:5]).max() for name, answer in answers.items()}
 sizes.to_frame().assign(**{"largest difference": pd.Series(off).round(6)})
 
 # %% jupyter={"source_hidden": true} tags=["results"]
-for name, found in answers.items():
-    assert np.allclose(found, probabilities[:5], atol=1e-6), f"{name} got a different answer."
+for name, answer in answers.items():
+    assert np.allclose(answer, probabilities[:5], atol=1e-6), f"{name} got a different answer."
 workshop.save_results(forms=list(answers), bytes_of_five=len(forms["instances"][0]))
 
 # %% [markdown]
@@ -361,12 +357,12 @@ workshop.show_function("demos/serve_csv/inference.py", "output_handler")
 guess = workshop.guess(wrong="How many of the 360 test images does the model get wrong?")
 
 # %%
-said = probabilities.argmax(axis=1)
-wrong = np.flatnonzero(said != labels)
+predicted = probabilities.argmax(axis=1)
+wrong = np.flatnonzero(predicted != labels)
 print(f"{len(wrong)} of {len(labels)} wrong: accuracy {1 - len(wrong) / len(labels):.1%}")
 plots.images(
     images[wrong][:12],
-    [f"{labels[n]}, read as {said[n]}\n{probabilities[n].max():.0%} sure" for n in wrong[:12]],
+    [f"{labels[n]}, read as {predicted[n]}\n{probabilities[n].max():.0%} sure" for n in wrong[:12]],
     "Test images that the model gets wrong",
 )
 guess.compare(wrong=len(wrong))
@@ -426,7 +422,7 @@ for clients in (1, 8):
         rounds = [list(pool.map(milliseconds, range(requests))) for _ in range(3)]
     name = f"{clients} client{'s' * (clients > 1)}"
     took[name] = np.sort(np.concatenate(rounds))
-    tails[name] = [np.percentile(one, 99) for one in rounds]
+    tails[name] = [np.percentile(times, 99) for times in rounds]
 latency = pd.DataFrame(
     {name: np.percentile(values, [50, 99]) for name, values in took.items()},
     index=["median", "99th percentile"],
@@ -502,11 +498,11 @@ workshop.save_results(ms_each_of_360=each, per_image_factor=median / each)
 # %%
 predictor.delete_model()
 predictor.delete_endpoint()
-mine = {"NameContains": session.job_prefix}
+of_this_seat = {"NameContains": session.job_prefix}
 left = [
-    found["EndpointName"]
-    for found in sagemaker.list_endpoints(**mine)["Endpoints"]
-    if found["EndpointStatus"] != "Deleting"
+    endpoint["EndpointName"]
+    for endpoint in sagemaker.list_endpoints(**of_this_seat)["Endpoints"]
+    if endpoint["EndpointStatus"] != "Deleting"
 ]
 print(f"{len(left)} endpoints of this seat are left.")
 
@@ -569,8 +565,8 @@ def transformed(transformer, source: str, content_type: str) -> list[str]:
             sagemaker.stop_transform_job(**job)
         transformer.delete_model()
     s3, prefix = session.client("s3"), transformer.output_path.split(f"{session.bucket}/")[1]
-    (found,) = s3.list_objects_v2(Bucket=session.bucket, Prefix=f"{prefix}/")["Contents"]
-    body = s3.get_object(Bucket=session.bucket, Key=found["Key"])["Body"].read()
+    (result,) = s3.list_objects_v2(Bucket=session.bucket, Prefix=f"{prefix}/")["Contents"]
+    body = s3.get_object(Bucket=session.bucket, Key=result["Key"])["Body"].read()
     return body.decode().splitlines()
 
 
@@ -616,7 +612,7 @@ answered = transformed(by_row, "csv", "text/csv")
 # %% [markdown]
 # There is one answer per row, in the same order, so you can join answers to inputs by their
 # position. (`transform(join_source="Input", …)` makes SageMaker write each answer next to its
-# input. The local endpoint doesn't support that.)
+# input. The emulator doesn't support that.)
 
 # %%
 joined = pd.DataFrame(map(json.loads, answered)).assign(label=labels)
@@ -625,7 +621,7 @@ print(f"{len(joined)} rows, {joined['right'].mean():.1%} right")
 joined.head()
 
 # %% jupyter={"source_hidden": true} tags=["results"]
-assert list(joined["digit"]) == list(said), "The handlers' digits are not the endpoint's."
+assert list(joined["digit"]) == list(predicted), "The handlers' digits are not the endpoint's."
 assert np.allclose(joined["probability"], probabilities.max(axis=1), atol=1e-6), "Other answers."
 workshop.save_results(rows_joined=len(joined), by_handlers=float(joined["right"].mean()))
 

@@ -193,9 +193,9 @@ by_channel = seen.explode("files").groupby("channel")["files"].unique()
 files = [(c, f) for c in ("training", "test") for f in sorted(by_channel[c])]
 has = {(row.host, row.channel, f) for row in seen.itertuples() for f in row.files}
 title = "Which instance got which file"
-told = [f"{h}: " + ", ".join(f"{c} {f}" for c, f in files if (h, c, f) in has) for h in hosts]
+contents = [f"{h}: " + ", ".join(f"{c} {f}" for c, f in files if (h, c, f) in has) for h in hosts]
 with plots.canvas(
-    title, "file", "instance", size=(7, 2.3), alt=f"{title}. {'; '.join(told)}."
+    title, "file", "instance", size=(7, 2.3), alt=f"{title}. {'; '.join(contents)}."
 ) as axes:
     for x, (channel, name) in enumerate(files):
         for y, host in enumerate(hosts):
@@ -217,7 +217,8 @@ with plots.canvas(
 # distributed. The launcher and the script do.**
 
 # %% jupyter={"source_hidden": true} tags=["results"]
-training_files = [name for found in seen[seen["channel"] == "training"]["files"] for name in found]
+channel_files = seen[seen["channel"] == "training"]["files"]
+training_files = [name for names in channel_files for name in names]
 assert len(training_files) == len(set(training_files)) == 4, f"Shared files: {training_files}"
 assert (seen["world_size"] == "not told").all(), "A launcher started the ranks: see distribution."
 workshop.save_results(
@@ -247,8 +248,8 @@ def reads(channel_divides: bool, script_divides: bool, ranks: int = 2) -> np.nda
     parts = np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1])
     times = np.zeros(sum(sizes), int)
     for rank in range(ranks):
-        mine = np.concatenate(parts[rank::ranks] if channel_divides else parts)
-        times[mine[rank::ranks] if script_divides else mine] += 1
+        share = np.concatenate(parts[rank::ranks] if channel_divides else parts)
+        times[share[rank::ranks] if script_divides else share] += 1
     return times
 
 
@@ -267,7 +268,7 @@ read.round(1).rename_axis("% of the images read")
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
 title = "If channel and script both divide, half of the images are never read"
-told = "; ".join(
+description = "; ".join(
     f"{n}: {r['never']:.0f} % never, {r['once']:.0f} % once, {r['twice']:.0f} % twice"
     for n, r in read.iterrows()
 )
@@ -275,7 +276,7 @@ with plots.canvas(
     title,
     "% of the training images, read by two instances with a rank each",
     size=(7, 2.6),
-    alt=f"{title}. {told}.",
+    alt=f"{title}. {description}.",
 ) as axes:
     left = np.zeros(len(read))
     for colour, hatch, name in ((6, "", "never"), (4, "", "once"), (1, "//", "twice")):
@@ -454,8 +455,8 @@ readings = {
     "scrambled": planes.reshape(-1, 32, 32, 3),
 }
 accuracy = {}
-for name, found in readings.items():
-    inputs = found.reshape(len(found), -1) / 255
+for name, images in readings.items():
+    inputs = images.reshape(len(images), -1) / 255
     classifier = RidgeClassifier(100).fit(inputs[:2000], labels[:2000])
     accuracy[name] = classifier.score(inputs[-500:], labels[-500:])
     print(f"{name}: {accuracy[name]:.1%}")
@@ -526,7 +527,7 @@ workshop.save_results(streamed=ratio[shown].to_dict())
 # script reads it, so that training starts before everything has arrived. That works best with files
 # that are read from front to back, and the job starts sooner with few files than with many
 # ([AWS](https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_AlgorithmSpecification.html)):
-# TFRecord files, of many records each. (The local endpoint copies the files first; the script sees
+# TFRecord files, of many records each. (The emulator copies the files first; the script sees
 # the same folder.)
 #
 # > **Pipe mode** is FastFile's predecessor. The script reads a stream from a named pipe, in

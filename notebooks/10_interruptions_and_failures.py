@@ -37,7 +37,7 @@
 # ## Set up
 #
 # - `epochs`: of the job that is interrupted. `checkpoint_every`: steps between two checkpoints.
-# - `interrupt_at`: the step after which the local endpoint takes the job's instance away.
+# - `interrupt_at`: the step after which the emulator takes the job's instance away.
 # - `instance_type`: of both jobs. `max_run`: seconds after which SageMaker ends a job.
 
 # %% tags=["parameters"]
@@ -64,9 +64,7 @@ import workshop
 from workshop import failures, plots
 
 session = workshop.session(target=target, seat=seat)
-digits = data_prep.digits.prepare(workshop.DATA / "digits", quiet=True)
-data = f"s3://{session.bucket}/data/digits"
-data_prep.upload(digits, data, client=session.client("s3"))
+channels = session.upload("digits")
 cost = workshop.cost(instance_type, instance_count=1, seconds=300, max_run=max_run)
 print(f"Two jobs: about {2 * cost.usd:.2f} USD on AWS, at most {2 * cost.most_usd:.2f} USD.")
 
@@ -200,8 +198,8 @@ workshop.show_function("train/train_torch.py", "resume")
 #
 # Below, one job runs undisturbed. A second one, with the same settings, has its instance taken away
 # soon after its log has reached step `interrupt_at` (600, unless you changed it). On AWS you can't
-# order an interruption; the local endpoint can. (On AWS the second job usually runs through. Its
-# hash is still compared, and no step is done twice.) The endpoint needs a moment to take the
+# order an interruption; the emulator can. (On AWS the second job usually runs through. Its
+# hash is still compared, and no step is done twice.) The emulator needs a moment to take the
 # instance away, and meanwhile the training goes on, at a few milliseconds per step.
 #
 # `spot=True` sets three arguments of the estimator: `use_spot_instances`, `checkpoint_s3_uri`, and
@@ -234,7 +232,6 @@ def training(name: str, spot: bool) -> PyTorch:
     )
 
 
-channels = {"training": f"{data}/training", "test": f"{data}/test"}
 undisturbed = training("alone", spot=False)
 undisturbed.fit(channels, wait=False)
 ended = {"undisturbed": workshop.follow(undisturbed)}
@@ -283,15 +280,17 @@ spans = {
 title = "The interruption lost the steps since the last checkpoint"
 title = title if resumed else "The steps of both jobs"
 across = f"step (the last is {last:,}); a black line is a checkpoint"
-told = "; ".join(f"{name}: from step {first} to step {end}" for name, (first, end) in spans.items())
-alt = f"{title}. {told}. {twice} steps are done twice."
+description = "; ".join(
+    f"{name}: from step {first} to step {end}" for name, (first, end) in spans.items()
+)
+alt = f"{title}. {description}. {twice} steps are done twice."
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
 with plots.canvas(title, across, size=(7.5, 2.6), alt=alt) as axes:
     for row, (first, end) in enumerate(spans.values()):
         axes.barh(row, end - first, left=first, height=0.5, color=plots.COLOURS[4])
-        kept = range(max(first, checkpoint_every), end + 1, checkpoint_every)
-        axes.plot(list(kept), [row] * len(kept), "|", color="black", markersize=20)
+        saved = range(max(first, checkpoint_every), end + 1, checkpoint_every)
+        axes.plot(list(saved), [row] * len(saved), "|", color="black", markersize=20)
     if resumed:
         look = {"color": "none", "hatch": "////", "edgecolor": "black", "height": 0.5}
         axes.barh([1, 2], twice, left=resumed, label=f"{twice} steps, done twice", **look)
@@ -379,8 +378,8 @@ guess = workshop.guess(cause=("What is wrong with these two ranks?", causes))
 # step and at the end, and of the images it saw. The table has the first ten digits of each.
 
 # %%
-found = [json.loads(line.split(" ", 1)[1]) for line in quiet.log if '"evidence"' in line]
-ranks = pd.DataFrame(found).set_index("rank").sort_index()
+evidence = [json.loads(line.split(" ", 1)[1]) for line in quiet.log if '"evidence"' in line]
+ranks = pd.DataFrame(evidence).set_index("rank").sort_index()
 shown = ["weights_at_start", "weights_after_first_step", "weights_at_end", "images_seen"]
 display(ranks[shown].map(lambda text: text[:10]))
 differ = ranks[shown].nunique() > 1
@@ -390,7 +389,7 @@ guess.compare(cause=cause)
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 losses = [json.loads(line.split(" ", 1)[1]) for line in quiet.log if '"step"' in line]
-first_losses = {one["rank"]: one["train_loss"] for one in losses if one.get("step") == 1}
+first_losses = {loss["rank"]: loss["train_loss"] for loss in losses if loss.get("step") == 1}
 assert quiet.as_described and cause == causes[1], f"The log shows something else: {differ}"
 workshop.save_results(
     quiet={name: bool(value) for name, value in differ.items()},

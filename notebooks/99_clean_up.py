@@ -91,9 +91,9 @@ session
 
 # %%
 leaves = ["objects in S3", "objects and a log", "objects, a log and its record"]
-asked = list(prices.idle_table().index)  # every row of the table that you see next
+services = list(prices.idle_table().index)  # every row of the table that you see next
 guess = workshop.guess(
-    dearest=("Which costs most in a month? (ecr, logs, s3: 10 GB each)", sorted(asked)),
+    dearest=("Which costs most in a month? (ecr, logs, s3: 10 GB each)", sorted(services)),
     job=("What does a job that has ended leave behind?", leaves),
 )
 
@@ -159,10 +159,10 @@ entry = {
     "ExecutionRoleArn": session.role,
     "PrimaryContainer": {"Image": estimator.training_image_uri(), "ModelDataUrl": result.model},
 }
-mine, theirs = f"{session.job_prefix}digits", f"{session.job_prefix}of-a-colleague"
-there = {one["ModelName"] for one in api.list_models(NameContains=session.job_prefix)["Models"]}
+own_model, colleagues_model = f"{session.job_prefix}digits", f"{session.job_prefix}of-a-colleague"
+there = {m["ModelName"] for m in api.list_models(NameContains=session.job_prefix)["Models"]}
 ours = [{"Key": "workshop", "Value": "data-parallel"}, {"Key": "seat", "Value": practice}]
-for name, tags in ((mine, ours), (theirs, [])):
+for name, tags in ((own_model, ours), (colleagues_model, [])):
     if name not in there:  # an interrupted run may have left it
         api.create_model(ModelName=name, Tags=tags, **entry)
 
@@ -173,8 +173,8 @@ for name, tags in ((mine, ours), (theirs, [])):
 # `workshop clean --dry-run`, with `--seat NAME` and `--target aws`.
 
 # %%
-found = cleanup.find(session)
-found.table()
+resources = cleanup.find(session)
+resources.table()
 
 # %% [markdown]
 # One small job, what it needed, and the model that you registered: that is all of it. The objects
@@ -183,15 +183,15 @@ found.table()
 # job's: you made them. The rest is what a job leaves:
 
 # %%
-kinds = set(found.table()["how many"].index)
+kinds = set(resources.table()["how many"].index)
 also = {"log streams of training jobs", "records of training jobs"} & kinds
 guess.compare(job=leaves[len(also)])
 
 # %% jupyter={"source_hidden": true} tags=["results"]
-assert not found.unseen, f"Could not be looked at: {found.unseen}"
-assert len(found.of("models")) == 1, "Run the cells of `Make something to delete` again."
-kinds = {kind: int(count) for kind, count in found.table()["how many"].items()}
-workshop.save_results(kinds=kinds, usd_per_month=found.usd_per_month)
+assert not resources.unseen, f"Could not be looked at: {resources.unseen}"
+assert len(resources.of("models")) == 1, "Run the cells of `Make something to delete` again."
+kinds = {kind: int(count) for kind, count in resources.table()["how many"].items()}
+workshop.save_results(kinds=kinds, usd_per_month=resources.usd_per_month)
 
 # %% [markdown]
 # The course is built to leave cheap things only: jobs end by themselves, and the stacks that cost
@@ -201,7 +201,7 @@ workshop.save_results(kinds=kinds, usd_per_month=found.usd_per_month)
 # the table:
 
 # %%
-for foreign in found.foreign:
+for foreign in resources.foreign:
     print(f"{foreign.kind}: {foreign.name}: {foreign.why}")
 
 # %% [markdown]
@@ -278,19 +278,19 @@ workshop.save_results(jobs_left=len(jobs))
 # list is that of the people who made the page, who start many more jobs than one reader does.)
 
 # %%
-own = workshop.session(target=target, seat=seat)
-before = cleanup.find(own)
+seat_session = workshop.session(target=target, seat=seat)
+before = cleanup.find(seat_session)
 before.table() if before.count else print(f"There is nothing of seat {seat!r}.")
 
 # %%
 if delete:
-    print("\n".join(cleanup.clean(own).lines()))
+    print("\n".join(cleanup.clean(seat_session).lines()))
 else:
     print("To delete it all, set delete = True at the top and run all cells. Or in a terminal:\n")
     print(f"    workshop clean --seat {seat} --target {target}")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
-after = cleanup.find(own)
+after = cleanup.find(seat_session)
 assert delete or after.count >= before.count, (
     "Things of your seat disappeared: what else deletes them?"
 )
@@ -320,7 +320,7 @@ workshop.quiz("99")
 # - A clean-up ends with a look at the account: either nothing is left, or it says what and why.
 
 # %%
-print(f"{found.count} things of this seat were made, {report.left.count} of them are left.")
+print(f"{resources.count} things of this seat were made, {report.left.count} of them are left.")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert cleanup.find(session).count == 0, "Something came back: which process is still running?"
@@ -332,18 +332,18 @@ assert cleanup.find(session).count == 0, "Something came back: which process is 
 # no colleague, and you created that model yourself. So delete it by hand.
 
 # %%
-survivors = [one["ModelName"] for one in api.list_models()["Models"]]
-api.delete_model(ModelName=theirs)
-left = [one["ModelName"] for one in api.list_models()["Models"]]
-print(f"Deleted by hand: {theirs}. Still there: {theirs in left}")
+survivors = [model["ModelName"] for model in api.list_models()["Models"]]
+api.delete_model(ModelName=colleagues_model)
+left = [model["ModelName"] for model in api.list_models()["Models"]]
+print(f"Deleted by hand: {colleagues_model}. Still there: {colleagues_model in left}")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
-assert theirs in survivors, "The colleague's model is gone: that must never happen."
-workshop.save_results(foreign_survived=theirs in survivors)
+assert colleagues_model in survivors, "The colleague's model is gone: that must never happen."
+workshop.save_results(foreign_survived=colleagues_model in survivors)
 
 # %% [markdown]
-# The local endpoint keeps its state in one directory; `local-sagemaker status` prints its name.
-# `local-sagemaker stop --forget` ends the endpoint and empties that directory, for every seat.
+# The emulator keeps its state in one directory; `local-sagemaker status` prints its name.
+# `local-sagemaker stop --forget` ends the emulator and empties that directory, for every seat.
 #
 # ## Next
 #

@@ -308,7 +308,7 @@ hashes = {
     name: sorted(set(job.table("weights")["weights_sha256"]))
     for name, job in {"v2": v2_ddp, "boto3": boto3_ddp}.items()
 }
-pd.DataFrame({name: [one[:16] + "…" for one in found] for name, found in hashes.items()})
+pd.DataFrame({name: [digest[:16] + "…" for digest in digests] for name, digests in hashes.items()})
 
 # %% tags=["results"] jupyter={"source_hidden": true}
 ddp_ranks = [len(job.table("weights")) for job in (v2_ddp, boto3_ddp)]
@@ -420,7 +420,7 @@ if sends_horovod:
 # starts ranks with a program of its own, a *driver*, which passes that number to `mpirun -np` as it
 # is (`mpi_driver.py` of 3.27.0): with 1 on two instances a single rank starts, without any error.
 # So this function gives the number of all ranks, and `--map-by node` spreads them over the
-# instances. The driver also needs `sshd` in the image. AWS's images have it, the local endpoint's
+# instances. The driver also needs `sshd` in the image. AWS's images have it, the emulator's
 # instances don't: so the request was checked, the job not run.
 
 # %%
@@ -1108,7 +1108,7 @@ if target == "local":
     cloudformation.create_stack(StackName=stack, TemplateBody=template, Tags=tags)
     cloudformation.get_waiter("stack_create_complete").wait(StackName=stack)
     (made,) = cloudformation.describe_stacks(StackName=stack)["Stacks"]
-    outputs = {one["OutputKey"]: one["OutputValue"] for one in made["Outputs"]}
+    outputs = {output["OutputKey"]: output["OutputValue"] for output in made["Outputs"]}
     cloudformation.delete_stack(StackName=stack)  # the bucket goes with it, if it is empty
     cloudformation.get_waiter("stack_delete_complete").wait(StackName=stack)
 outputs
@@ -1128,33 +1128,32 @@ workshop.save_results(stack_outputs=outputs)
 def values(request):
     """Each value of a request by its path; your own names are replaced."""
     text = json.dumps(request)
-    own = {"ROLE": request["RoleArn"], "NAME": request.get("TrainingJobName", "NAME")}
-    own["IMAGE"] = request["AlgorithmSpecification"]["TrainingImage"]
-    own["BUCKET"] = request["OutputDataConfig"]["S3OutputPath"].split("/")[2]
-    for name, value in own.items():
+    placeholders = {"ROLE": request["RoleArn"], "NAME": request.get("TrainingJobName", "NAME")}
+    placeholders["IMAGE"] = request["AlgorithmSpecification"]["TrainingImage"]
+    placeholders["BUCKET"] = request["OutputDataConfig"]["S3OutputPath"].split("/")[2]
+    for name, value in placeholders.items():
         text = text.replace(value, name)
-    found, todo = {}, [("", json.loads(text))]
+    paths, todo = {}, [("", json.loads(text))]
     while todo:
         path, value = todo.pop()
         if isinstance(value, dict):
-            todo += [(f"{path}.{key}" if path else key, one) for key, one in value.items()]
+            todo += [(f"{path}.{key}" if path else key, v) for key, v in value.items()]
         elif path == "InputDataConfig":
-            todo += [(f"{path}.{one['ChannelName']}", one) for one in value]
+            todo += [(f"{path}.{channel['ChannelName']}", channel) for channel in value]
         elif path == "Tags":
-            todo += [(f"{path}.{one['Key']}", one["Value"]) for one in value]
+            todo += [(f"{path}.{tag['Key']}", tag["Value"]) for tag in value]
         elif path not in ("TrainingJobName", "Tags.seat"):
-            found[path] = value.strip('"') if isinstance(value, str) else value
-    return found
+            paths[path] = value.strip('"') if isinstance(value, str) else value
+    return paths
 
 
 # %%
-def compare(one, other):
+def compare(first, second):
     """The paths that only the first has, only the second, and those whose values differ."""
-    one, other = values(one), values(other)
-    differ = {path for path in one.keys() & other.keys() if one[path] != other[path]}
-    return [
-        sorted(paths) for paths in (one.keys() - other.keys(), other.keys() - one.keys(), differ)
-    ]
+    first, second = values(first), values(second)
+    differ = {path for path in first.keys() & second.keys() if first[path] != second[path]}
+    added, missing = first.keys() - second.keys(), second.keys() - first.keys()
+    return [sorted(paths) for paths in (added, missing, differ)]
 
 
 recorded = json.loads((SDK_V3 / "requests.json").read_text())
@@ -1172,7 +1171,7 @@ print(f"v3: sagemaker {recorded['sagemaker']}, recorded on {recorded['date']} by
 # %%
 from_v2 = {way: compare(v2[way], plain[way]) for way in v2}
 pd.set_option("display.max_colwidth", None)
-rows = {way: map(", ".join, found) for way, found in from_v2.items()}
+rows = {way: map(", ".join, keys) for way, keys in from_v2.items()}
 pd.DataFrame(rows, index=["only v2", "only boto3", "another value"]).T
 
 # %% [markdown]
@@ -1192,21 +1191,21 @@ def short(paths):
     return ", ".join(dict.fromkeys(".".join(path.split(".")[:2]) for path in paths))
 
 
-rows = {way: map(short, found) for way, found in from_v3.items()}
+rows = {way: map(short, keys) for way, keys in from_v3.items()}
 pd.DataFrame(rows, index=["only v3", "only boto3", "another value"]).T
 
 # %% tags=["results"] jupyter={"source_hidden": true}
 for way in plain:
-    more, less, differ = from_v2[way]
+    added, missing, differ = from_v2[way]
     hidden = {"container_log_level", "job_name", "region", "model_dir"}
     hidden |= {"EnableSageMakerMetricsTimeSeries", "DisableProfiler"}
-    extra = {path.split(".")[-1].removeprefix("sagemaker_") for path in more}
+    extra = {path.split(".")[-1].removeprefix("sagemaker_") for path in added}
     assert extra <= hidden, f"{way}: version 2 sends more: {extra - hidden}"
-    assert not less, f"{way}: version 2 does not send {less}"
+    assert not missing, f"{way}: version 2 does not send {missing}"
     assert differ == ["HyperParameters.sagemaker_submit_directory"], f"{way}: {differ}"
-for way, (_, less, differ) in from_v3.items():
-    own = [path for path in less if not path.startswith("HyperParameters.")]
-    assert not own and not differ, f"{way}: version 3 sends another {own + differ}"
+for way, (_, missing, differ) in from_v3.items():
+    fields = [path for path in missing if not path.startswith("HyperParameters.")]
+    assert not fields and not differ, f"{way}: version 3 sends another {fields + differ}"
 workshop.save_results(from_v2={way: from_v2[way] for way in from_v3}, from_v3=from_v3)
 
 # %% [markdown]

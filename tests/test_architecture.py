@@ -19,12 +19,12 @@ FRAMEWORKS = {"tensorflow", "torch", "horovod", "keras", "tf_keras"}
 # place of the image's, and a notebook's ranks.
 EMULATOR = "local-sagemaker/src/local_sagemaker"
 STAND_INS = {
-    f"{EMULATOR}/image/ps_server.py": {"tensorflow"},
-    f"{EMULATOR}/image/keras_2/keras/__init__.py": {"tf_keras"},
-    f"{EMULATOR}/image/site/smdistributed/dataparallel/torch/torch_smddp.py": {"torch"},
-    f"{EMULATOR}/image/site/smdistributed/dataparallel/tensorflow.py": {"horovod"},
-    f"{EMULATOR}/serving/runtime/saved_models.py": {"tensorflow"},
-    f"{EMULATOR}/serving/runtime/defaults.py": {"torch"},
+    f"{EMULATOR}/container/parameter_server.py": {"tensorflow"},
+    f"{EMULATOR}/container/keras_2/keras/__init__.py": {"tf_keras"},
+    f"{EMULATOR}/container/site/smdistributed/dataparallel/torch/torch_smddp.py": {"torch"},
+    f"{EMULATOR}/container/site/smdistributed/dataparallel/tensorflow.py": {"horovod"},
+    f"{EMULATOR}/hosting/runtime/saved_models.py": {"tensorflow"},
+    f"{EMULATOR}/hosting/runtime/defaults.py": {"torch"},
     "workshop/launch/rank_process.py": {"torch"},
 }
 TRAIN = {path.stem for path in (ROOT / "scripts" / "train").glob("*.py")}
@@ -150,18 +150,29 @@ def test_a_circle_would_be_found(tmp_path, back):
 # workshop/: room -> the rooms that it may import. Each may import the ground as well: the few
 # files beside the rooms, which import no room.
 ROOMS = {
-    "cli": {"course", "failures", "account", "plots", "measure", "jobs", "launch", "lesson"},
+    "cli": {
+        "course",
+        "failures",
+        "account",
+        "doctor",
+        "plots",
+        "measure",
+        "jobs",
+        "launch",
+        "lesson",
+    },
     "course": {"account", "jobs", "lesson"},
     "failures": {"jobs", "launch", "lesson"},
     "account": {"jobs"},
     "plots": set(),
     "measure": {"launch"},
-    "jobs": set(),
+    "doctor": {"launch"},
+    "jobs": {"launch"},
     "launch": set(),
     "lesson": set(),
 }
 MOST_FILES = 3  # beside the rooms
-MOST_ARROWS = 24  # between rooms, and from rooms to the files beside them
+MOST_ARROWS = 27  # between rooms, and from rooms to the files beside them
 
 
 def wrong_arrows(known: dict[str, Path]) -> dict[str, set[str]]:
@@ -244,8 +255,20 @@ def test_contributing_tells_the_same_rooms():
 
 
 # local_sagemaker/: a folder imports only those after it (local_sagemaker/__init__.py says what
-# each is). image/ runs on an instance and imports none of them.
-LAYERS = ("server", "moto_services", "api", "serving", "jobs", "cluster", "s3", "protocol", "disk")
+# each is). container/ runs on an instance and imports none of them.
+LAYERS = (
+    "cli",
+    "server",
+    "moto_backend",
+    "api",
+    "hosting",
+    "training",
+    "cluster",
+    "core",
+    "s3",
+    "protocol",
+    "storage",
+)
 
 
 def upward(known: dict[str, Path]) -> set[tuple[str, str]]:
@@ -266,18 +289,18 @@ def upward(known: dict[str, Path]) -> set[tuple[str, str]]:
 def test_no_folder_of_the_endpoint_reaches_up(tmp_path):
     assert upward(modules()) == set()
     for name, text in {
-        "jobs/run": "from local_sagemaker.server import app",
+        "training/job_run": "from local_sagemaker.server import app",
         "server/app": "",
     }.items():
         path = tmp_path / "local_sagemaker" / f"{name}.py"
         path.parent.mkdir(parents=True)
         path.write_text(text)
     known = modules(tmp_path, {".": ("local_sagemaker",)})
-    assert upward(known) == {("local_sagemaker.jobs.run", "local_sagemaker.server.app")}
+    assert upward(known) == {("local_sagemaker.training.job_run", "local_sagemaker.server.app")}
 
 
-def test_the_image_imports_no_folder_of_the_endpoint():
+def test_the_container_imports_no_folder_of_the_endpoint():
     known = modules()
-    ours = {name for name in known if name.startswith("local_sagemaker.image")}
+    ours = {name for name in known if name.startswith("local_sagemaker.container")}
     met = {one for name in ours for one in imported(name, known)} - ours
     assert {one for one in met if one.split(".")[1] in LAYERS} == set()

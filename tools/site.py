@@ -35,7 +35,7 @@ PAGES = (
     "local-sagemaker/README.md",
     "notebooks/sdk_v3/README.md",
     "notebooks/sdk_v3/sdk_v3.ipynb",
-    "tests/matrix/RESULTS.md",
+    "tests/scripts/matrix/RESULTS.md",
     "CONTRIBUTING.md",
     "CHANGELOG.md",
 )

@@ -8,10 +8,21 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable
+from typing import TYPE_CHECKING, Protocol
 
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class HasEvent(Protocol):
+    """A line that knows its record, and who printed it."""
+
+    @property
+    def event(self) -> dict | None: ...
 
 
 class Progress:
@@ -75,13 +86,28 @@ def event(text: str) -> dict | None:
     if not text.startswith("{"):
         return None
     try:
-        found = json.loads(text)
+        record = json.loads(text)
     except ValueError:
         return None
-    return found if isinstance(found, dict) and "event" in found else None
+    return record if isinstance(record, dict) and "event" in record else None
 
 
 def events(lines: Iterable[str], kind: str) -> list[dict]:
     """The records of one kind among these lines, in their order."""
-    found = filter(None, map(event, lines))
-    return [one for one in found if one["event"] == kind]
+    return [record for line in lines if (record := event(line)) and record["event"] == kind]
+
+
+def records(lines: Iterable[HasEvent]) -> list[dict]:
+    """The records among these lines of ranks or of a job's log, in their order."""
+    return [record for line in lines if (record := line.event)]
+
+
+def event_table(records: list[dict], kind: str, printed_by: str) -> pd.DataFrame:
+    """The records of one kind as a table. Raises ValueError, which names `printed_by`, if none."""
+    import pandas as pd
+
+    rows = [record for record in records if record["event"] == kind]
+    if not rows:
+        kinds = sorted({record["event"] for record in records}) or "none"
+        raise ValueError(f"{printed_by} printed no {kind!r} records, but: {kinds}.")
+    return pd.DataFrame(rows).drop(columns="event").dropna(axis="columns", how="all")

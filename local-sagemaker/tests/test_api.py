@@ -8,8 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from botocore.exceptions import ClientError
-
-from endpoint_harness import request
+from emulator_harness import request
 
 
 @pytest.fixture(scope="module")

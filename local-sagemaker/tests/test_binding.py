@@ -12,8 +12,8 @@ import psutil
 import pytest
 
 import local_sagemaker
-from endpoint_harness import Endpoint
 from local_sagemaker import daemon
+from local_sagemaker.pytest_plugin import Emulator
 
 AUDIT = Path(__file__).parent / "audit"
 PACKAGES = Path(local_sagemaker.__file__).parents[1]
@@ -30,21 +30,21 @@ def test_it_listens_on_loopback_alone(endpoint):
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "", "192.0.2.7", "::"])
 def test_another_host_is_refused(tmp_path, host):
-    with pytest.raises(daemon.DaemonError, match=f"--host {host}: "):
-        daemon.checked_host(host, told_twice=False)
-    with pytest.raises(daemon.DaemonError, match=r"binds to 127\.0\.0\.1 or"):
-        daemon.checked_host("192.0.2.7", told_twice=True)
+    with pytest.raises(daemon.EmulatorError, match=f"--host {host}: "):
+        daemon.checked_host(host, confirmed=False)
+    with pytest.raises(daemon.EmulatorError, match=r"binds to 127\.0\.0\.1 or"):
+        daemon.checked_host("192.0.2.7", confirmed=True)
 
 
 def test_the_endpoint_itself_refuses_too(tmp_path):
     """Whoever starts it without the command `workshop` is asked twice as well."""
-    with pytest.raises(daemon.DaemonError, match="can run programs as you"):
+    with pytest.raises(daemon.EmulatorError, match="can run programs as you"):
         daemon.start(tmp_path / "state", 0, ["--host", "0.0.0.0"])
 
 
 def test_told_twice_it_binds(tmp_path):
     options = ["--host", "0.0.0.0", "--i-know-this-is-not-safe", "--isolation", "processes"]
-    one = Endpoint(tmp_path / "state", options)
+    one = Emulator(tmp_path / "state", options)
     try:
         assert listening(one.running.pid) == {"0.0.0.0"}
         assert one.running.url.startswith("http://127.0.0.1:")
@@ -107,8 +107,8 @@ def test_endpoint_and_job_ask_nobody_else(tmp_path, monkeypatch, request):
     """Nor does a client that knows nothing of this kit: the variables, the plain SDK, its own
     script. Every connection is noted, and refused if it leads elsewhere."""
     noted = {"PYTHONPATH": f"{AUDIT}{os.pathsep}{PACKAGES}", "AUDIT_FILE": f"{tmp_path}/endpoint"}
-    monkeypatch.setattr(daemon, "_endpoint_environment", lambda: os.environ | noted)
-    endpoint = Endpoint(tmp_path / "state")
+    monkeypatch.setattr(daemon, "_emulator_environment", lambda: os.environ | noted)
+    endpoint = Emulator(tmp_path / "state")
     request.addfinalizer(endpoint.down)
     (tmp_path / "my_script.py").write_text(SCRIPT)
     (tmp_path / "numbers.csv").write_text("1,2\n")

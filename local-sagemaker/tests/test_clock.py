@@ -8,11 +8,12 @@ import time
 from pathlib import Path
 
 import pytest
+from emulator_harness import request
 
 import local_sagemaker
-from endpoint_harness import BUCKET, Endpoint, request
 from local_sagemaker import daemon
-from local_sagemaker.jobs.record import JobRecord
+from local_sagemaker.pytest_plugin import BUCKET, Emulator
+from local_sagemaker.training.job_record import JobRecord
 
 PACKAGES = Path(local_sagemaker.__file__).parents[1]
 HOUR = 3600.0
@@ -78,8 +79,8 @@ def elsewhen(tmp_path, monkeypatch):
     (tmp_path / "site" / "sitecustomize.py").write_text(ANOTHER_CLOCK)
     folders = os.pathsep.join([str(tmp_path / "site"), str(PACKAGES)])
     variables = {"PYTHONPATH": folders, "CLOCK_FILE": str(tmp_path / "clock")}
-    monkeypatch.setattr(daemon, "_endpoint_environment", lambda: os.environ | variables)
-    one = Endpoint(tmp_path / "state")
+    monkeypatch.setattr(daemon, "_emulator_environment", lambda: os.environ | variables)
+    one = Emulator(tmp_path / "state")
     one.clock = tmp_path / "clock"
     one.client("s3").create_bucket(Bucket=BUCKET)
     yield one

@@ -14,11 +14,13 @@ from pathlib import Path
 
 import pytest
 from command_harness import ok, refused, run
-from moto_life import leave_moto_as_it_was
+from emulator_harness import request
+from moto import mock_aws
 
-from endpoint_harness import BUCKET, Endpoint, request, sdk_session
 from local_sagemaker import daemon
 from local_sagemaker.cli import main
+from local_sagemaker.moto_backend import buckets, logs
+from local_sagemaker.pytest_plugin import BUCKET, Emulator, sdk_session
 from local_sagemaker.server import serve
 
 COMMAND = Path(sys.executable).parent / "local-sagemaker"
@@ -35,7 +37,7 @@ def variables(state: Path, **more: str) -> dict[str, str]:
 def up(tmp_path_factory):
     """An endpoint that `local-sagemaker start` has started."""
     state = tmp_path_factory.mktemp("commands") / "state"
-    one = Endpoint.__new__(Endpoint)
+    one = Emulator.__new__(Emulator)
     one.state, one.options = state, ["--grace", "3"]
     one.said = ok(command(state, "start", "--port", "0", "--grace", "3"))
     one.running = daemon.running(state)
@@ -56,7 +58,7 @@ def test_up_and_status_say_where_it_is(up):
     assert 'eval "$(local-sagemaker env)"' in up.said
     for arguments in ([], ["--port", "0"], ["--port", str(up.running.port)]):
         said = ok(command(up.state, "start", *arguments))
-        assert said == f"The endpoint is up: {up.running.url} (pid {up.running.pid})\n"
+        assert said == f"The emulator is up: {up.running.url} (pid {up.running.pid})\n"
     why = refused(command(up.state, "start", "--port", "4999"))
     assert f"up on port {up.running.port}" in why and "`local-sagemaker stop` first" in why
     said = ok(command(up.state, "status"))
@@ -104,16 +106,16 @@ def test_with_the_endpoint_down(tmp_path):
     done = command(tmp_path, "status")
     assert done.exit_code == 3
     assert "`local-sagemaker start` starts it" in done.stdout
-    assert ok(command(tmp_path, "stop")) == "The endpoint was not up.\n"
+    assert ok(command(tmp_path, "stop")) == "The emulator was not up.\n"
 
 
 def test_down_keeps_and_forget_forgets(tmp_path):
-    one = Endpoint(tmp_path / "state", ["--isolation", "processes"])
+    one = Emulator(tmp_path / "state", ["--isolation", "processes"])
     one.client("s3").create_bucket(Bucket=BUCKET)
     one.client("sagemaker").create_training_job(**request("a-job"))
     one.client("sagemaker").stop_training_job(TrainingJobName="a-job")
     one.wait("a-job")
-    assert ok(command(one.state, "stop")) == "The endpoint is down.\n"
+    assert ok(command(one.state, "stop")) == "The emulator is down.\n"
     with socket.socket() as probe:  # the port is free
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         probe.bind(("127.0.0.1", one.running.port))
@@ -121,8 +123,17 @@ def test_down_keeps_and_forget_forgets(tmp_path):
     assert [b["Name"] for b in one.client("s3").list_buckets()["Buckets"]] == [BUCKET]
     assert one.wait("a-job").status == "Stopped"
     said = ok(command(one.state, "stop", "--forget"))
-    assert "The endpoint is down." in said and "are removed" in said
+    assert "The emulator is down." in said and "are removed" in said
     assert set(os.listdir(one.state)) <= {"lock"}
+
+
+@pytest.fixture
+def mocked():
+    """Other tests use moto in this process: it gets its own storage back."""
+    with mock_aws():
+        yield
+    buckets.use(None)
+    logs.close_journal()
 
 
 def serving(state: Path) -> None:
@@ -141,8 +152,7 @@ def serving(state: Path) -> None:
         ("state/moto/moto.pickle", "moto 0.0.1\n", "was written by moto 0.0.1"),
     ],
 )
-def test_something_in_the_way_of_the_state(tmp_path, monkeypatch, where, text, why):
-    leave_moto_as_it_was(monkeypatch)  # other tests use it in this process
+def test_something_in_the_way_of_the_state(tmp_path, monkeypatch, mocked, where, text, why):
     monkeypatch.setattr(serve.tempfile, "tempdir", None)
     top = tmp_path / "top"
     (top / where).parent.mkdir(parents=True, exist_ok=True)
@@ -167,7 +177,7 @@ def test_what_cannot_be_started_is_one_line(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (["--host", "192.0.2.7"], "--host 192.0.2.7: the endpoint binds to 127.0.0.1"),
+        (["--host", "192.0.2.7"], "--host 192.0.2.7: the emulator binds to 127.0.0.1"),
         (["--host", "0.0.0.0"], "--i-know-this-is-not-safe"),
         (["--grace", "inf"], "--grace inf: expected a number of seconds, such as 20"),
     ],
@@ -183,15 +193,15 @@ STALE = '{"pid": 1, "port": 1, "host": "127.0.0.1", "isolation": "", "why": "", 
 
 def test_who_only_asks_does_not_keep_it_from_starting(tmp_path):
     """Asking takes the lock for an instant; what was left by a killed one is no answer."""
-    (tmp_path / "endpoint.json").write_text(STALE)
+    (tmp_path / "emulator.json").write_text(STALE)
     with (tmp_path / "lock").open("w") as asking:
         fcntl.flock(asking, fcntl.LOCK_SH)
         assert daemon.running(tmp_path) is None  # another who asks is not in the way either
         threading.Timer(0.3, lambda: fcntl.flock(asking, fcntl.LOCK_UN)).start()
         with serve._only_one(tmp_path):
-            assert not (tmp_path / "endpoint.json").exists()
-            (tmp_path / "endpoint.json").write_text(STALE)
+            assert not (tmp_path / "emulator.json").exists()
+            (tmp_path / "emulator.json").write_text(STALE)
             assert daemon.running(tmp_path).pid == 1
-            with pytest.raises(serve.CannotServe, match="Another endpoint uses"):
+            with pytest.raises(serve.CannotServe, match="Another emulator uses"):
                 serving(tmp_path)
     assert daemon.running(tmp_path) is None

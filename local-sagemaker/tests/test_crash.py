@@ -7,23 +7,22 @@ import signal
 import time
 
 import pytest
-from test_failures import until_log
+from emulator_harness import estimator, start
 
-from endpoint_harness import (
+from local_sagemaker.pytest_plugin import (
     BUCKET,
-    Endpoint,
-    estimator,
+    Emulator,
     processes_with,
     sdk_session,
-    start,
     until_gone,
+    until_log,
 )
 
 
 @pytest.fixture
 def mortal(tmp_path, monkeypatch, request):
     """An endpoint of this test's own, and a session for it."""
-    one = Endpoint(tmp_path / "state")
+    one = Emulator(tmp_path / "state")
     request.addfinalizer(one.down)
     one.client("s3").create_bucket(Bucket=BUCKET)
     one.put("data/part-0.txt", "shard")
@@ -31,7 +30,7 @@ def mortal(tmp_path, monkeypatch, request):
     return one
 
 
-def die(one: Endpoint) -> None:
+def die(one: Emulator) -> None:
     os.kill(one.running.pid, signal.SIGKILL)
     deadline = time.monotonic() + 60
     while one.running.pid in _pids():
@@ -62,7 +61,7 @@ def test_kill_9_in_the_middle_of_a_job_and_then_down(mortal):
     mortal.up(mortal.running.port)
     told = mortal.client("sagemaker").describe_training_job(TrainingJobName=name)
     assert told["TrainingJobStatus"] == "Failed"
-    assert "the local endpoint ended while this job was running" in told["FailureReason"]
+    assert "the emulator ended while this job was running" in told["FailureReason"]
     again = mortal.wait(earlier.name)
     assert again.description["FinalMetricDataList"] == earlier.description["FinalMetricDataList"]
     assert (

@@ -17,10 +17,11 @@ import boto3
 import pytest
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
+from emulator_harness import request
 from moto_life import lives
 
 import local_sagemaker
-from endpoint_harness import BUCKET, request
+from local_sagemaker.pytest_plugin import BUCKET
 
 PACKAGES = Path(local_sagemaker.__file__).parents[1]
 MEGABYTE = 1 << 20
@@ -186,7 +187,7 @@ def test_a_full_disk_refuses_and_keeps_what_was_there(small, tmp_path_factory):
         s3.delete_object(Bucket="bucket", Key=f"filler-{number}")
     s3.put_object(Bucket="bucket", Key="after", Body=bytes(MEGABYTE))
     copy = tmp_path_factory.mktemp("copy") / "state"
-    shutil.copytree(small.disk / "state", copy, ignore=shutil.ignore_patterns("endpoint.json"))
+    shutil.copytree(small.disk / "state", copy, ignore=shutil.ignore_patterns("emulator.json"))
     with lives(copy / "moto")() as again:
         assert "bucket" in [one["Name"] for one in again.s3.list_buckets()["Buckets"]]
         store = again.state.objects

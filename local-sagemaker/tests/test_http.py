@@ -8,7 +8,7 @@ import pytest
 from botocore.exceptions import ClientError
 from raw_http import call, error, head, raw
 
-from endpoint_harness import BUCKET
+from local_sagemaker.pytest_plugin import BUCKET
 
 CREATE = "SageMaker.CreateTrainingJob"
 

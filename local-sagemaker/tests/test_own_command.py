@@ -8,8 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 from botocore.exceptions import ClientError
+from emulator_harness import IMAGE, command_request, request
 
-from endpoint_harness import IMAGE, command_request, request
 from local_sagemaker.api.training import TrainingApi
 from local_sagemaker.protocol.errors import AwsError
 

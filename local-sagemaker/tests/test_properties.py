@@ -12,12 +12,13 @@ from pathlib import Path
 import psutil
 import pytest
 from botocore.model import ListShape, MapShape, Shape, StructureShape
+from emulator_harness import request
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from raw_http import answer_to, call, complaint, head
 
-from endpoint_harness import BUCKET, Endpoint, request
 from local_sagemaker.protocol.validation import operation
+from local_sagemaker.pytest_plugin import BUCKET, Emulator
 
 SCRIPTS = Path(__file__).parent / "scripts"
 OPERATIONS = (
@@ -85,7 +86,7 @@ def calls(draw) -> tuple[str, object]:
 @pytest.fixture(scope="module")
 def searched(tmp_path_factory):
     """An endpoint of this module's own: what is sent to it may start, stop and delete."""
-    one = Endpoint(tmp_path_factory.mktemp("searched") / "state", ["--grace", "1"])
+    one = Emulator(tmp_path_factory.mktemp("searched") / "state", ["--grace", "1"])
     one.client("s3").create_bucket(Bucket=BUCKET)
     one.put("precious", "kept")
     yield one

@@ -7,7 +7,7 @@ import uuid
 import pytest
 from botocore.exceptions import ClientError
 
-from endpoint_harness import BUCKET
+from local_sagemaker.pytest_plugin import BUCKET
 
 ATTACK = """Resources:
   Topic:

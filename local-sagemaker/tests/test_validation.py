@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 from botocore.exceptions import ClientError
+from emulator_harness import request
 
-from endpoint_harness import BUCKET, request
 from local_sagemaker.protocol.errors import AwsError
 from local_sagemaker.protocol.validation import check
+from local_sagemaker.pytest_plugin import BUCKET
 
 
 def refused(body: object, name: str = "CreateTrainingJob") -> AwsError:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from endpoint_harness import SCRIPTS, Job, command_request
+from emulator_harness import SCRIPTS, command_request
+
+from local_sagemaker.pytest_plugin import TrainingJob
 
 ITSELF, ANYWHERE = "itself", "0.0.0.0/0"
 
@@ -77,7 +79,7 @@ class Network:
         self.ec2.create_route(RouteTableId=table, DestinationCidrBlock=ANYWHERE, **target)
 
 
-def knocking(endpoint, name: str, config: dict, count: int, *more: str) -> Job:
+def knocking(endpoint, name: str, config: dict, count: int, *more: str) -> TrainingJob:
     """A job without the toolkit whose instances say what they reach; it has ended."""
     hosts = [f"algo-{number + 1}" for number in range(count)]
     command = [sys.executable, str(SCRIPTS / "knock.py"), *hosts, *more]

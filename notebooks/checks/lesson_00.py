@@ -32,10 +32,10 @@ def train_loss_regex(answer) -> str:
         _finds(compiled, _line(loss, best="0.11"), loss)
         _finds(compiled, f'{{"event": "epoch", "train_loss": {loss}}}', loss)
     for line in ('{"event": "epoch", "best_train_loss": 0.11}', "no train_loss yet: 0.5"):
-        found = compiled.search(line)
-        if found:
+        match = compiled.search(line)
+        if match:
             raise Wrong(
-                f"It finds {found[1]!r} in the line `{line}`, which has no train_loss. The name "
+                f"It finds {match[1]!r} in the line `{line}`, which has no train_loss. The name "
                 "is between quotation marks: match them too."
             )
     return f"It finds the number in each of {3 * len(LOSSES)} lines, and none where there is none."
@@ -47,12 +47,12 @@ def _line(loss: str, best: str | None = None) -> str:
 
 
 def _finds(pattern: re.Pattern, line: str, loss: str) -> None:
-    found = pattern.search(line)
-    if found is None:
+    match = pattern.search(line)
+    if match is None:
         raise Wrong(f"It finds nothing in the line `{line}`.")
-    if found[1] != loss:
+    if match[1] != loss:
         raise Wrong(
-            f"It finds {found[1]!r} in the line `{line}`. The loss there is {loss}: the group "
+            f"It finds {match[1]!r} in the line `{line}`. The loss there is {loss}: the group "
             "must take the whole number and nothing else."
         )
 
@@ -67,14 +67,14 @@ def settings(answer) -> str:
         ([], {}, 20),
     ]
     for arguments, environment, epochs in cases:
-        found = _called(answer, arguments, environment)
+        parsed = _called(answer, arguments, environment)
         expected = {
             "training": environment.get("SM_CHANNEL_TRAINING", "data/training"),
             "save_to": environment.get("SM_MODEL_DIR", "model"),
             "epochs": epochs,
         }
         for name, value in expected.items():
-            _compare(found, name, value, f"With {arguments} and {json.dumps(environment)}")
+            _compare(parsed, name, value, f"With {arguments} and {json.dumps(environment)}")
     for mistyped in ("--epoch", "--epochss", "--learning_rat"):
         if not _ends(answer, [mistyped, "5"]):
             raise Wrong(
@@ -95,19 +95,19 @@ def _ends(answer, arguments: list[str]) -> bool:
 
 
 def _called(answer, arguments: list[str], environment: dict[str, str]):
-    said = io.StringIO()
+    stderr = io.StringIO()
     try:
-        with contextlib.redirect_stderr(said):
+        with contextlib.redirect_stderr(stderr):
             return answer(list(arguments), dict(environment))
     except SystemExit:
-        reason = said.getvalue().strip().splitlines()[-1:] or ["it ended"]
+        reason = stderr.getvalue().strip().splitlines()[-1:] or ["it ended"]
         raise Wrong(f"It ends the script with the arguments {arguments}: {reason[0]}") from None
 
 
-def _compare(found, name: str, value, where: str) -> None:
-    if not hasattr(found, name):
-        raise Wrong(f"{where} the result {found!r} has no {name}. Return what parse_args returns.")
-    got = getattr(found, name)
+def _compare(parsed, name: str, value, where: str) -> None:
+    if not hasattr(parsed, name):
+        raise Wrong(f"{where} the result {parsed!r} has no {name}. Return what parse_args returns.")
+    got = getattr(parsed, name)
     if str(got) != str(value):
         raise Wrong(f"{where} {name} is {got!r}; it must be {value!r}.")
     if name == "epochs" and not isinstance(got, int):

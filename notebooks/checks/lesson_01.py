@@ -19,14 +19,14 @@ def shard(answer) -> str:
     for images, world_size in SIZES:
         shards = [_numbers(answer(images, rank, world_size)) for rank in range(world_size)]
         where = f"With {images} images and {world_size} ranks"
-        lengths = [len(one) for one in shards]
+        lengths = [len(part) for part in shards]
         if len(set(lengths)) > 1:
             raise Wrong(
                 f"{where} the shards have {_short(lengths)} images. They must be equal: leave "
                 "out the rest before you deal the images out."
             )
         _no_image_twice(where, shards)
-        outside = [one for part in shards for one in part if not 0 <= one < images]
+        outside = [image for part in shards for image in part if not 0 <= image < images]
         if outside:
             raise Wrong(f"{where} there is no image number {outside[0]}: they go from 0.")
         most = images // world_size
@@ -39,8 +39,8 @@ def shard(answer) -> str:
 
 
 def _no_image_twice(where: str, shards: list[list[int]]) -> None:
-    counts = Counter(one for part in shards for one in part)
-    double = [one for one, count in counts.items() if count > 1]
+    counts = Counter(image for part in shards for image in part)
+    double = [image for image, count in counts.items() if count > 1]
     if double:
         raise Wrong(
             f"{where} image {double[0]} is taken {counts[double[0]]} times. Each image may go to "
@@ -48,11 +48,11 @@ def _no_image_twice(where: str, shards: list[list[int]]) -> None:
         )
 
 
-def _numbers(found) -> list[int]:
+def _numbers(returned) -> list[int]:
     try:
-        values = [int(one) for one in found]
+        values = [int(number) for number in returned]
     except (TypeError, ValueError):
-        raise Wrong(f"It returned {found!r}. Return a list of the images' numbers.") from None
+        raise Wrong(f"It returned {returned!r}. Return a list of the images' numbers.") from None
     return values
 
 
@@ -68,9 +68,9 @@ def put_in(answer) -> str:
         by_image = random.normal(size=(sum(sizes), 3))
         shards = np.split(by_image, np.cumsum(sizes)[:-1])
         given = [part.mean(axis=0) for part in shards]
-        before = [one.copy() for one in given]
+        before = [gradient.copy() for gradient in given]
         pairs = zip(given, sizes, strict=True)
-        terms = [np.asarray(answer(one, size, sum(sizes))) for one, size in pairs]
+        terms = [np.asarray(answer(gradient, size, sum(sizes))) for gradient, size in pairs]
         if any(not np.array_equal(a, b) for a, b in zip(given, before, strict=True)):
             raise Wrong("It changes the gradient that it gets. Return a new array.")
         if terms[0].shape != (3,):
@@ -94,11 +94,11 @@ def _compare(total, right, plain_mean, sizes: list[int]) -> None:
         (right * ranks, "it is world_size times too large"),
         (right / ranks, "it is world_size times too small: the sum needs no further division"),
     ]
-    cause = next((said for value, said in causes if np.allclose(total, value)), None)
+    cause = next((description for value, description in causes if np.allclose(total, value)), None)
     ratio = np.linalg.norm(total) / np.linalg.norm(right)
-    said = cause or f"its length is {ratio:.3g} times that of the right one"
+    description = cause or f"its length is {ratio:.3g} times that of the right one"
     raise Wrong(
-        f"{where} the all-reduce doesn't give the whole batch's gradient: {said}. A rank's "
+        f"{where} the all-reduce doesn't give the whole batch's gradient: {description}. A rank's "
         "weight is its share of all images."
     )
 
@@ -130,44 +130,45 @@ def _trained(ranks, answer) -> list[dict]:
         raise Wrong(f"A rank stopped:\n{error}") from error
 
 
-def _check_trained(found: list[dict], world_size: int) -> None:
+def _check_trained(results: list[dict], world_size: int) -> None:
     where = f"On {world_size} ranks:"
-    images = [set(one["images"]) for one in found]
+    images = [set(result["images"]) for result in results]
     if not all(images):
         raise Wrong(f"{where} a rank never called loss_of. Each must train on its part.")
     shared = set.intersection(*images)
-    if len(shared) == found[0]["all_images"]:
+    if len(shared) == results[0]["all_images"]:
         raise Wrong(f"{where} every rank took all {len(shared)} images. Give each rank a part.")
-    twice = [one for one, count in Counter(n for part in images for n in part).items() if count > 1]
+    counts = Counter(image for part in images for image in part)
+    twice = [image for image, count in counts.items() if count > 1]
     if twice:
         raise Wrong(
             f"{where} {len(twice)} images were taken by more than one rank. Let the part depend "
             "on the rank."
         )
-    if (left := found[0]["all_images"] - sum(map(len, images))) > 0:
+    if (left := results[0]["all_images"] - sum(map(len, images))) > 0:
         raise Wrong(f"{where} {left} images were taken by no rank.")
-    first = np.array([one["first_weights"] for one in found])
+    first = np.array([result["first_weights"] for result in results])
     if not np.allclose(first, first[0]):
         raise Wrong(
             f"{where} at the first step the ranks have different weights, so they would average "
             "gradients of different models. Broadcast rank 0's weights first."
         )
-    if not np.allclose(first[0], found[0]["given_weights"]):
+    if not np.allclose(first[0], results[0]["given_weights"]):
         raise Wrong(f"{where} the training doesn't begin with rank 0's weights.")
-    _check_end_weights(found, where, world_size)
+    _check_end_weights(results, where, world_size)
 
 
-def _check_end_weights(found: list[dict], where: str, world_size: int) -> None:
-    end = np.array([one["weights"] for one in found])
-    if np.allclose(end, found[0]["expected"], atol=1e-5):
+def _check_end_weights(results: list[dict], where: str, world_size: int) -> None:
+    end = np.array([result["weights"] for result in results])
+    if np.allclose(end, results[0]["expected"], atol=1e-5):
         return
     if not np.allclose(end, end[0], atol=1e-6):
         raise Wrong(
             f"{where} the ranks end with different weights: their gradients were not averaged "
             "between backward() and step()."
         )
-    moved = end[0] - np.array(found[0]["given_weights"])
-    if np.allclose(end[0], found[0]["expected_of_the_sum"], atol=1e-5):
+    moved = end[0] - np.array(results[0]["given_weights"])
+    if np.allclose(end[0], results[0]["expected_of_the_sum"], atol=1e-5):
         raise Wrong(
             f"{where} each update is {world_size} times too long: all_reduce adds. Divide by the "
             "number of ranks."
@@ -175,6 +176,6 @@ def _check_end_weights(found: list[dict], where: str, world_size: int) -> None:
     raise Wrong(
         f"{where} all ranks end with the same weights, but one process gets others. They moved "
         f"by {np.linalg.norm(moved):.3g}; one process moves by "
-        f"{np.linalg.norm(np.array(found[0]['expected']) - found[0]['given_weights']):.3g}. Is "
+        f"{np.linalg.norm(np.array(results[0]['expected']) - results[0]['given_weights']):.3g}. Is "
         "every gradient averaged, in each step?"
     )

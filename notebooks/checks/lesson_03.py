@@ -41,12 +41,12 @@ def _renamed(config: dict) -> dict:
 
 def _check_renamed(answer, config: dict) -> None:
     given, expected = copy.deepcopy(config), _renamed(config)
-    found = answer(given)
+    returned = answer(given)
     if given != config:
         raise Wrong("You changed the dictionary that you were given. Work on a deep copy.")
-    if not isinstance(found, dict):
-        raise Wrong(f"You returned {found!r}; return the new TF_CONFIG, a dictionary.")
-    cluster, task = found.get("cluster", {}), found.get("task", {})
+    if not isinstance(returned, dict):
+        raise Wrong(f"You returned {returned!r}; return the new TF_CONFIG, a dictionary.")
+    cluster, task = returned.get("cluster", {}), returned.get("task", {})
     if "chief" not in cluster or "master" in cluster:
         roles = ", ".join(cluster) or "none"
         raise Wrong(f"Your cluster has these roles: {roles}. It needs chief, and no master.")
@@ -56,8 +56,8 @@ def _check_renamed(answer, config: dict) -> None:
             f"{task.get('type')!r}; it must be {expected['task']['type']!r}. The name is in "
             "two places, and a worker stays a worker."
         )
-    if found != expected:
-        raise Wrong(f"Something besides the name has changed. Expected {expected}, got {found}.")
+    if returned != expected:
+        raise Wrong(f"Something besides the name has changed. Expected {expected}, got {returned}.")
 
 
 @exercise("03.2")
@@ -72,10 +72,10 @@ def server_load(answer) -> str:
 
 def _check_load(answer, parameters: int, workers: int, servers: int) -> None:
     case = f"{parameters} weights, {workers} workers, {servers} servers"
-    found = answer(parameters, workers, servers)
-    if not (isinstance(found, tuple | list) and len(found) == 2):
-        raise Wrong(f"You returned {found!r}; return two numbers: (bytes, connections).")
-    size, connections = found
+    returned = answer(parameters, workers, servers)
+    if not (isinstance(returned, tuple | list) and len(returned) == 2):
+        raise Wrong(f"You returned {returned!r}; return two numbers: (bytes, connections).")
+    size, connections = returned
     if connections != workers * servers:
         raise Wrong(
             f"{case}: you count {connections} connections. Every worker needs some weights of "
@@ -133,10 +133,10 @@ def _served(weights: float, messages: list[tuple], rate: float) -> tuple[float, 
 
 
 def _check_served(answer, weights: float, messages: list[tuple], rate: float) -> None:
-    found = answer(weights, list(messages), rate)
-    if not (isinstance(found, tuple | list) and len(found) == 2):
-        raise Wrong(f"You returned {found!r}; return (the last weights, the list of staleness).")
-    last, staleness = found
+    returned = answer(weights, list(messages), rate)
+    if not (isinstance(returned, tuple | list) and len(returned) == 2):
+        raise Wrong(f"You returned {returned!r}; return (the last weights, the list of staleness).")
+    last, staleness = returned
     expected, stale = _served(weights, messages, rate)
     case = f"weights {weights}, learning rate {rate}, messages {messages[:6]}"
     pushes = [message for message in messages if message[0] == "push"]

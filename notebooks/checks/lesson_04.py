@@ -36,9 +36,9 @@ def _log(size: int, at_fault: int, reason: str, call: str, other: str) -> list[s
     by_rank = []
     for rank in range(size):
         lines = [
-            f"rank {rank}: step {step} {call} {what}"
+            f"rank {rank}: step {step} {call} {moment}"
             for step in (1, 2, 3)
-            for what in ("begins", "ends")
+            for moment in ("begins", "ends")
         ]
         end = f"step 4 {call} begins"
         if rank == at_fault:
@@ -52,23 +52,23 @@ def _log(size: int, at_fault: int, reason: str, call: str, other: str) -> list[s
 
 
 def _check_diagnosis(answer, log: list[str], rank: int, reason: str) -> None:
-    found = answer(list(log))
-    if not isinstance(found, (tuple, list)) or len(found) != 2:
-        raise Wrong(f"You returned {found!r}; return a rank and one of {', '.join(REASONS)}.")
-    if tuple(found) == (rank, reason):
+    returned = answer(list(log))
+    if not isinstance(returned, (tuple, list)) or len(returned) != 2:
+        raise Wrong(f"You returned {returned!r}; return a rank and one of {', '.join(REASONS)}.")
+    if tuple(returned) == (rank, reason):
         return
     last = {line.split(":")[0]: line for line in log}
     shown = "\n".join(f"  {last[name]}" for name in sorted(last))
-    said, why = found
+    named, why = returned
     where = f"The last line of each rank:\n{shown}\n"
-    if said == rank:
+    if named == rank:
         raise Wrong(f"{where}Rank {rank} is at fault, and you said {why!r}. {REASONS[reason]}")
-    if f"rank {said}" not in last:
-        raise Wrong(f"{where}You said rank {said!r}: there is no such rank. Return its number.")
+    if f"rank {named}" not in last:
+        raise Wrong(f"{where}You said rank {named!r}: there is no such rank. Return its number.")
     hint = "It waits in the call in which most ranks wait."
-    if log[-1].startswith(f"rank {said}:"):
+    if log[-1].startswith(f"rank {named}:"):
         hint += " It only printed last: the order of the lines says nothing about the fault."
-    raise Wrong(f"{where}You said rank {said}, and it is rank {rank}. {hint}")
+    raise Wrong(f"{where}You said rank {named}, and it is rank {rank}. {hint}")
 
 
 @exercise("04.2")
@@ -76,30 +76,30 @@ def learning_rate(answer) -> str:
     """Several sizes and lengths of the warm-up, none among them."""
     for single, size, warmup in ((0.1, 2, 10), (0.01, 8, 7), (0.05, 1, 5), (0.1, 4, 1)):
         for step in (0, 1, warmup // 2, warmup, warmup + 1, 50 * warmup):
-            found = answer(step, single, size, warmup)
+            rate = answer(step, single, size, warmup)
             expected = single + single * (size - 1) * min(1.0, step / warmup)
-            if not math.isclose(found, expected, rel_tol=1e-9):
-                raise Wrong(_about_the_rate(step, single, size, warmup, found, expected))
+            if not math.isclose(rate, expected, rel_tol=1e-9):
+                raise Wrong(_about_the_rate(step, single, size, warmup, rate, expected))
     for step in (0, 1, 100):
-        found = answer(step, 0.1, 4, 0)
-        if not math.isclose(found, 0.4):
+        rate = answer(step, 0.1, 4, 0)
+        if not math.isclose(rate, 0.4):
             raise Wrong(
-                f"Without a warm-up the rate is single * size, 0.4 here, and you said {found:g}."
+                f"Without a warm-up the rate is single * size, 0.4 here, and you said {rate:g}."
             )
     return "From one rank's rate to that of all, and no step is too large for fresh weights."
 
 
-def _about_the_rate(step, single, size, warmup, found, expected) -> str:
-    asked = f"single={single}, size={size}, warmup_steps={warmup}: at step {step}"
-    if step == 0 and found == 0:
+def _about_the_rate(step, single, size, warmup, rate, expected) -> str:
+    case = f"single={single}, size={size}, warmup_steps={warmup}: at step {step}"
+    if step == 0 and rate == 0:
         why = "A rate of 0 learns nothing; begin with one rank's rate."
-    elif step > warmup and found > expected:
+    elif step > warmup and rate > expected:
         why = "After the warm-up it must stay where it is."
-    elif step == 0 and size > 1 and math.isclose(found, single * size):
+    elif step == 0 and size > 1 and math.isclose(rate, single * size):
         why = "That is the full rate at once: no warm-up."
     else:
         why = "It grows in a straight line from single to single * size."
-    return f"{asked} the rate is {expected:.6g}, and you said {found:.6g}. {why}"
+    return f"{case} the rate is {expected:.6g}, and you said {rate:.6g}. {why}"
 
 
 @exercise("04.3")
@@ -107,11 +107,11 @@ def missing_step(answer) -> str:
     """Two, three and four ranks; any one of them may differ from the others."""
     for size in (2, 3, 4):
         for step, ranks in (case for odd in reversed(range(size)) for case in _evidence(size, odd)):
-            found = answer(copy.deepcopy(ranks))
-            if found != step:
-                table = "\n".join(f"  rank {i}: {one}" for i, one in enumerate(ranks))
+            named = answer(copy.deepcopy(ranks))
+            if named != step:
+                table = "\n".join(f"  rank {i}: {evidence}" for i, evidence in enumerate(ranks))
                 raise Wrong(
-                    f"This run lacks {step or 'nothing'}, and you said {found!r}:\n{table}\n"
+                    f"This run lacks {step or 'nothing'}, and you said {named!r}:\n{table}\n"
                     f"{_WHY[step]}"
                 )
     return "Equal weights prove averaging only if the ranks saw different images."
@@ -129,15 +129,15 @@ def _evidence(size: int, odd_rank: int) -> list[tuple[str | None, list[dict]]]:
     """For each step that may be missing: what every rank has."""
     same = ["a0"] * size
     odd = ["b1" if rank == odd_rank else "a0" for rank in range(size)]
-    own = [f"c{rank}" for rank in range(size)]
+    different = [f"c{rank}" for rank in range(size)]
     cases = {
-        None: (same, same, own),
-        "broadcast": (odd, odd, own),
-        "tape": (same, odd, own),
+        None: (same, same, different),
+        "broadcast": (odd, odd, different),
+        "tape": (same, odd, different),
         "shard": (same, same, same),
     }
     keys = ("weights_after_first_step", "weights_at_end", "images_seen")
     return [
-        (step, [dict(zip(keys, one, strict=True)) for one in zip(*columns, strict=True)])
+        (step, [dict(zip(keys, hashes, strict=True)) for hashes in zip(*columns, strict=True)])
         for step, columns in cases.items()
     ]

@@ -24,25 +24,25 @@ def most_instances(answer) -> str:
     ):
         at_most = price * (max_run + GRACE_SECONDS) / 3600
         right = int(budget / at_most)
-        asked = f"most_instances({budget}, {price}, {max_run})"
+        call = f"most_instances({budget}, {price}, {max_run})"
         got = answer(budget, price, max_run)
         if isinstance(got, bool) or not isinstance(got, Integral):
-            raise Wrong(f"{asked} gave {got!r}: instances are whole numbers. Return an int.")
+            raise Wrong(f"{call} gave {got!r}: instances are whole numbers. Return an int.")
         if got == right:
             continue
         bill = f"{got} instances that hang cost {got * at_most:.3f} USD"
         if right == 0 and got == 1:
-            raise Wrong(f"{asked} gave 1: {bill}, more than the budget. Then the answer is 0.")
+            raise Wrong(f"{call} gave 1: {bill}, more than the budget. Then the answer is 0.")
         if got == int(budget / price) and max_run != 3600:
-            raise Wrong(f"{asked} gave {got}: the price is for an hour, the job has {max_run} s.")
+            raise Wrong(f"{call} gave {got}: the price is for an hour, the job has {max_run} s.")
         if got == int(budget / (price * max_run / 3600)):
             raise Wrong(
-                f"{asked} gave {got}: {bill}, more than the budget of {budget}. After max_run a "
+                f"{call} gave {got}: {bill}, more than the budget of {budget}. After max_run a "
                 f"job may take {GRACE_SECONDS} s to stop, and they are billed."
             )
         if got > right:
-            raise Wrong(f"{asked} gave {got}: {bill}, more than the budget of {budget}.")
-        raise Wrong(f"{asked} gave {got}: {bill}, and {right} still fit the budget of {budget}.")
+            raise Wrong(f"{call} gave {got}: {bill}, more than the budget of {budget}.")
+        raise Wrong(f"{call} gave {got}: {bill}, and {right} still fit the budget of {budget}.")
     return "max_run and the time to stop turn a price per hour into a bill that can't be exceeded."
 
 
@@ -50,23 +50,23 @@ def most_instances(answer) -> str:
 def distribution_for(answer) -> str:
     """The dictionary for several numbers of slots."""
     for slots in (4, 2, 1, 8):
-        found = answer(slots)
-        _check_launcher(found)
-        _check_keys(found["mpi"])
-        _check_values(found["mpi"], slots)
+        distribution = answer(slots)
+        _check_launcher(distribution)
+        _check_keys(distribution["mpi"])
+        _check_values(distribution["mpi"], slots)
     return "Horovod, a process in every slot, and an option that Open MPI's mpirun understands."
 
 
-def _check_launcher(found) -> None:
-    if not isinstance(found, dict):
-        raise Wrong(f"Return a dictionary, not {found!r}.")
-    if "parameter_server" in found:
+def _check_launcher(distribution) -> None:
+    if not isinstance(distribution, dict):
+        raise Wrong(f"Return a dictionary, not {distribution!r}.")
+    if "parameter_server" in distribution:
         raise Wrong(
             '"parameter_server" does not start mpirun: each instance would train alone, as rank 0 '
             'of 1. What starts Horovod is "mpi".'
         )
-    if set(found) != {"mpi"} or not isinstance(found["mpi"], dict):
-        raise Wrong(f'The one key must be "mpi", its value a dictionary; yours: {found!r}.')
+    if set(distribution) != {"mpi"} or not isinstance(distribution["mpi"], dict):
+        raise Wrong(f'The one key must be "mpi", its value a dictionary; yours: {distribution!r}.')
 
 
 def _check_keys(inner: dict) -> None:
@@ -127,7 +127,7 @@ TABLES = {
     },
     "perfect speed-up": {"1 x 1": (1, 500, 0.2, 0), "2 x 1": (2, 1000, 0.2, 0)},
 }
-ASKED = ((1_000_000, 2000), (1_000_000, 900), (1_000_000, 450), (1000, 3600), (5_000_000, 300))
+WORKLOADS = ((1_000_000, 2000), (1_000_000, 900), (1_000_000, 450), (1000, 3600), (5_000_000, 300))
 
 
 @exercise("05.3")
@@ -136,7 +136,7 @@ def cheapest(answer) -> str:
     for rows in TABLES.values():
         columns = ["instances", "samples/s", "USD per hour", "overhead s"]
         table = pd.DataFrame.from_dict(rows, orient="index", columns=columns)
-        for samples, deadline in ASKED:
+        for samples, deadline in WORKLOADS:
             _check_choice(answer(table.copy(), samples, deadline), rows, samples, deadline)
     return "Late rows go first; then cost decides, and every instance and its overhead count."
 
@@ -152,16 +152,16 @@ def _check_choice(got, rows: dict, samples: int, deadline: int) -> None:
     right = min(in_time, key=lambda name: (round(rated[name][0], 9), rated[name][1]), default=None)
     if got == right:
         return
-    asked = f"cheapest(table, {samples}, {deadline}) with the rows {', '.join(rows)}: "
+    call = f"cheapest(table, {samples}, {deadline}) with the rows {', '.join(rows)}: "
     if right is None:
-        raise Wrong(f"{asked}none is ready in time, so return None. You chose {got!r}.")
+        raise Wrong(f"{call}none is ready in time, so return None. You chose {got!r}.")
     if got is None or got not in rated:
-        raise Wrong(f"{asked}{right!r} is right, you returned {got!r}. Return a row's name.")
+        raise Wrong(f"{call}{right!r} is right, you returned {got!r}. Return a row's name.")
     if got not in in_time:
-        raise Wrong(f"{asked}{got!r} takes {rated[got][1]:.0f} s, which is too late.")
+        raise Wrong(f"{call}{got!r} takes {rated[got][1]:.0f} s, which is too late.")
     if round(rated[got][0], 9) == round(rated[right][0], 9):
-        raise Wrong(f"{asked}{got!r} and {right!r} cost the same; {right!r} is faster.")
+        raise Wrong(f"{call}{got!r} and {right!r} cost the same; {right!r} is faster.")
     raise Wrong(
-        f"{asked}{got!r} costs {rated[got][0]:.4f} USD and {right!r} {rated[right][0]:.4f}. "
+        f"{call}{got!r} costs {rated[got][0]:.4f} USD and {right!r} {rated[right][0]:.4f}. "
         "Count every instance, and the overhead, which is billed too."
     )

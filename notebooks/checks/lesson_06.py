@@ -60,11 +60,11 @@ GROUPS = {
 @exercise("06.1")
 def lets_ranks_through(answer) -> str:
     """Eleven groups, of which three let ranks through."""
-    for what, (ingress, egress, right) in GROUPS.items():
+    for description, (ingress, egress, right) in GROUPS.items():
         group = {"GroupId": "sg-1", "IpPermissions": ingress, "IpPermissionsEgress": egress}
         got = answer(copy.deepcopy(group))
         if got is not right:
-            raise Wrong(f"A group with this: {what}. You said {got!r}; {right} is right.")
+            raise Wrong(f"A group with this: {description}. You said {got!r}; {right} is right.")
     return "In and out, every protocol, and the group itself."
 
 
@@ -84,9 +84,9 @@ def link_seconds(answer) -> str:
         right = share * megabytes * 8e6 / (gbit * 1e9)
         got = answer(megabytes, instances, each, gbit)
         if not isinstance(got, int | float) or not math.isclose(got, right, rel_tol=1e-6):
-            asked = f"link_seconds({megabytes}, {instances}, {each}, {gbit})"
+            call = f"link_seconds({megabytes}, {instances}, {each}, {gbit})"
             why = _why(got, right, instances, ranks)
-            raise Wrong(f"{asked} is {right:.6g}, you said {got!r}. {why}")
+            raise Wrong(f"{call} is {right:.6g}, you said {got!r}. {why}")
     return "Ranks decide the share, the link the rest; one instance alone sends nothing."
 
 
@@ -117,19 +117,19 @@ def crossing_mbit(answer) -> str:
         (0.02, 0.3, 25, 4),
         (0.5, 0.05, 100, 16),
     ):
-        asked = f"crossing_mbit({fixed}, {divided}, {megabytes}, {instances})"
+        call = f"crossing_mbit({fixed}, {divided}, {megabytes}, {instances})"
         got = answer(fixed, divided, megabytes, instances)
         if not isinstance(got, int | float) or not got > 0:
-            raise Wrong(f"{asked} gave {got!r}; a number of Mbit/s above 0 was expected.")
+            raise Wrong(f"{call} gave {got!r}; a number of Mbit/s above 0 was expected.")
         right = 2 * megabytes * 8 / divided
         if math.isclose(got, right, rel_tol=1e-6):
             continue
-        one = fixed + divided
+        single = fixed + divided
         sent = 2 * (instances - 1) / instances * megabytes * 8  # Mbit
         many = fixed + divided / instances + sent / got
         raise Wrong(
-            f"{asked} gave {got:.6g} Mbit/s. There, one instance takes {one:.6g} s a step and "
-            f"{instances} take {many:.6g} s. {_slip(got, right, divided, one, instances)}"
+            f"{call} gave {got:.6g} Mbit/s. There, one instance takes {single:.6g} s a step and "
+            f"{instances} take {many:.6g} s. {_slip(got, right, divided, single, instances)}"
         )
     return "2 x bytes / divided: how many instances there are does not matter."
 

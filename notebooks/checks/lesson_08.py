@@ -39,17 +39,17 @@ def json_lines(answer) -> str:
 
 def _check_line(number: int, line: str, image: np.ndarray) -> None:
     try:
-        found = json.loads(line)
+        request = json.loads(line)
     except ValueError as error:
         raise Wrong(f"Line {number} is no JSON ({error}): {line[:40]} … Use json.dumps.") from error
-    if not isinstance(found, dict) or set(found) != {"images"}:
+    if not isinstance(request, dict) or set(request) != {"images"}:
         raise Wrong(f'Line {number} is {line[:40]} …, and {{"images": …}} was asked for.')
-    shape = np.shape(found["images"])
+    shape = np.shape(request["images"])
     if shape == (1, *image.shape):
         raise Wrong(
             f"Line {number} holds a batch of one image; one image was asked for, {image.shape}."
         )
-    if shape != image.shape or (np.array(found["images"]) != image).any():
+    if shape != image.shape or (np.array(request["images"]) != image).any():
         raise Wrong(f"Line {number} does not hold image {number}, an array {image.shape}.")
 
 
@@ -65,13 +65,13 @@ def digits_of(answer) -> str:
         if not isinstance(text, str):
             raise Wrong(f"It returned {type(text).__name__}; return a JSON text: json.dumps.")
         try:
-            found = json.loads(text)
+            parsed = json.loads(text)
         except ValueError as error:
             raise Wrong(f"{text[:60]} is no JSON: {error}.") from error
-        if not isinstance(found, dict) or set(found) != {"digits"}:
+        if not isinstance(parsed, dict) or set(parsed) != {"digits"}:
             raise Wrong(f'{text[:60]} was returned, and {{"digits": [...]}} was asked for.')
-        got = found["digits"]
-        if got != right or any(one is not None and type(one) is not int for one in got):
+        got = parsed["digits"]
+        if got != right or any(digit is not None and type(digit) is not int for digit in got):
             sure = given[0] if given else "0.5 by default"
             raise Wrong(f"With sure {sure} it is {right}, not {got}. {_why(got, right)}")
     return "A digit where the model is sure, and null where it is not."
@@ -82,9 +82,9 @@ def _why(got: list, right: list) -> str:
         return "There is one entry for each image, also for those that are not sure."
     if None not in got:
         return "None where the largest probability is below sure."
-    if got == right or any(isinstance(one, str) for one in got):
+    if got == right or any(isinstance(digit, str) for digit in got):
         return "A digit is a whole number in the JSON, neither 7.0 nor a text: int()."
-    if any(isinstance(one, float) for one in got):
+    if any(isinstance(digit, float) for digit in got):
         return "The class is asked for, not its probability."
     if got[4] is None and right[4] == 6:
         return "Compare the largest probability itself with sure, not its lead over the second."

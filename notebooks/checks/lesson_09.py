@@ -18,22 +18,24 @@ def picture_of(answer) -> str:
     """A picture whose every byte is known, as a CIFAR-10 file holds it."""
     picture = np.random.default_rng(7).integers(0, 256, (SIDE, SIDE, COLOURS), dtype=np.uint8)
     flat = picture.transpose(2, 0, 1).tobytes()
-    found = np.asarray(answer(bytes([3]) + flat))
-    if found.shape != picture.shape:
-        raise Wrong(f"The shape is {found.shape}; (32, 32, 3) was asked for: row, column, colour.")
-    if np.array_equal(found, picture):
-        if found.dtype != np.uint8:
-            raise Wrong(f"The pixels are right, as {found.dtype}; uint8 was asked for.")
+    returned = np.asarray(answer(bytes([3]) + flat))
+    if returned.shape != picture.shape:
+        raise Wrong(
+            f"The shape is {returned.shape}; (32, 32, 3) was asked for: row, column, colour."
+        )
+    if np.array_equal(returned, picture):
+        if returned.dtype != np.uint8:
+            raise Wrong(f"The pixels are right, as {returned.dtype}; uint8 was asked for.")
         return "Row, column, colour, and every pixel where it belongs."
     pixels = np.frombuffer(flat, np.uint8)
-    if np.array_equal(found, pixels.reshape(SIDE, SIDE, COLOURS)):
+    if np.array_equal(returned, pixels.reshape(SIDE, SIDE, COLOURS)):
         raise Wrong(
             "The shape is right and the pixels are scrambled: three neighbouring bytes are three "
             "pixels of one colour, not the three colours of one pixel. Colour comes first."
         )
-    if np.array_equal(found, pixels.reshape(COLOURS, SIDE, SIDE).transpose(2, 1, 0)):
+    if np.array_equal(returned, pixels.reshape(COLOURS, SIDE, SIDE).transpose(2, 1, 0)):
         raise Wrong("Rows and columns are exchanged: the picture lies on its side.")
-    if np.array_equal(found[..., ::-1], picture):
+    if np.array_equal(returned[..., ::-1], picture):
         raise Wrong("Red and blue are exchanged: the file has red first.")
     raise Wrong("The pixels are not where they belong. Is the first byte, the label, left out?")
 
@@ -54,16 +56,16 @@ def _check_layout(answer, instances: int, each: int, count: int, sharded: bool) 
     read: Counter = Counter()
     uneven = False
     for instance in range(instances):
-        found = files[instance::instances] if sharded else list(files)
-        first = instance % max(len(found), 1)
-        found = [*found[first:], *found[:first]]
+        folder = files[instance::instances] if sharded else list(files)
+        first = instance % max(len(folder), 1)
+        folder = [*folder[first:], *folder[:first]]
         counts = []
         for local_rank in range(each):
             rank = instance * each + local_rank
-            got = answer(list(found), sharded, rank, instances * each, local_rank, each)
+            got = answer(list(folder), sharded, rank, instances * each, local_rank, each)
             if not isinstance(got, list | tuple):
                 raise Wrong(f"It returned {type(got).__name__}; return a list of names.")
-            if foreign := set(got) - set(found):
+            if foreign := set(got) - set(folder):
                 raise Wrong(f"{where}: {min(foreign)} is not in this instance's folder.")
             read.update(got)
             counts.append(len(got))

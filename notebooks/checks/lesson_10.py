@@ -42,19 +42,19 @@ def done_twice(answer) -> str:
         (_log((150, 100), (290, 200), 300), 140, "two interruptions"),
         (_log((340, 305), 500), 35, "a checkpoint between two lines of the log"),
     )
-    for lines, right, what in cases:
+    for lines, right, case in cases:
         try:
             got = answer(list(lines))
         except json.JSONDecodeError as error:
             raise Wrong("Some lines are not JSON: skip those that don't begin with {.") from error
         if type(got) is not int:
-            raise Wrong(f"With {what} it returned {got!r}; return a whole number.")
+            raise Wrong(f"With {case} it returned {got!r}; return a whole number.")
         if got != right:
-            raise Wrong(f"With {what} it is {right}, you said {got}. {_why_twice(what)}")
+            raise Wrong(f"With {case} it is {right}, you said {got}. {_why_twice(case)}")
     return "Each interruption costs the steps since its checkpoint."
 
 
-def _why_twice(what: str) -> str:
+def _why_twice(case: str) -> str:
     return {
         "one interruption": "Subtract the step it resumed from from the step it had reached.",
         "no interruption": 'Without a line "resumed" nothing was done twice.',
@@ -67,7 +67,7 @@ def _why_twice(what: str) -> str:
         "a checkpoint between two lines of the log": (
             "Count steps, not lines: from the step it had reached, subtract that of the resume."
         ),
-    }[what]
+    }[case]
 
 
 def _stack(rank: int, innermost: tuple[str, int, str], line: int) -> list[str]:
@@ -110,12 +110,12 @@ def culprit(answer) -> str:
         ),
         (_hang(waits), None, "all ranks are in all_reduce"),
     )
-    for log, right, what in cases:
+    for log, right, case in cases:
         got = answer(log)
         if isinstance(got, list):
             got = tuple(got)
         if got != right:
-            raise Wrong(f"{what}: it is {right!r}, you said {got!r}. {_why_hang(got, right)}")
+            raise Wrong(f"{case}: it is {right!r}, you said {got!r}. {_why_hang(got, right)}")
     return "It finds the rank that is somewhere else, and says so if there is none."
 
 
@@ -189,9 +189,9 @@ def _whole(path: Path, right: bytes, when: str) -> None:
         raise Wrong(
             f"{when} there is no file: the old one was removed before the new one was whole."
         )
-    if (found := path.read_bytes()) != right:
-        raise Wrong(f"{when} the file holds {found!r}, not {right!r}.")
-    if others := [one.name for one in path.parent.iterdir() if one != path]:
+    if (content := path.read_bytes()) != right:
+        raise Wrong(f"{when} the file holds {content!r}, not {right!r}.")
+    if others := [file.name for file in path.parent.iterdir() if file != path]:
         raise Wrong(f"{when} {', '.join(others)} is left in the folder.")
 
 
@@ -208,7 +208,7 @@ def _watching(path: Path, pieces: list[bytes], breaks: bool = False) -> Iterator
                 "resumes from it now, finds half a checkpoint. Write to another name."
             )
         if (
-            not [one for one in path.parent.iterdir() if one != path]
+            not [file for file in path.parent.iterdir() if file != path]
             and piece != (pieces or [b""])[0]
         ):
             raise Wrong(

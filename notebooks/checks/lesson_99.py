@@ -45,14 +45,14 @@ GRAPHS = (
 @exercise("99.1")
 def may_delete(answer) -> str:
     """Only what carries both tags, with the right values."""
-    for tags, seat, expected, what in CASES:
-        found = answer(copy.deepcopy(tags), seat)
-        if not isinstance(found, bool):
-            raise Wrong(f"It returned {found!r} for {tags}. Return True or False.")
-        if found and not expected:
-            raise Wrong(f"For seat {seat!r} it would delete a thing that {what}: {tags}.")
-        if expected and not found:
-            raise Wrong(f"For seat {seat!r} it leaves a thing that {what}: {tags}.")
+    for tags, seat, expected, description in CASES:
+        decision = answer(copy.deepcopy(tags), seat)
+        if not isinstance(decision, bool):
+            raise Wrong(f"It returned {decision!r} for {tags}. Return True or False.")
+        if decision and not expected:
+            raise Wrong(f"For seat {seat!r} it would delete a thing that {description}: {tags}.")
+        if expected and not decision:
+            raise Wrong(f"For seat {seat!r} it leaves a thing that {description}: {tags}.")
     return f"It tells {len(CASES)} things apart, and deletes nobody else's."
 
 
@@ -60,22 +60,22 @@ def may_delete(answer) -> str:
 def deletion_order(answer) -> str:
     """Users before what they use, everything once."""
     for uses in GRAPHS:
-        found = answer(copy.deepcopy(uses))
-        if not isinstance(found, list):
-            raise Wrong(f"It returned {found!r} for {uses}. Return a list.")
+        order = answer(copy.deepcopy(uses))
+        if not isinstance(order, list):
+            raise Wrong(f"It returned {order!r} for {uses}. Return a list.")
         things = set(uses).union(*uses.values())
-        if missing := things - set(found):
-            raise Wrong(f"{sorted(missing)[0]!r} is missing in {found}, for {uses}.")
-        if len(found) != len(things):
-            raise Wrong(f"{found} has something twice, or something that is not there: {uses}.")
-        _check_order(found, uses)
+        if missing := things - set(order):
+            raise Wrong(f"{sorted(missing)[0]!r} is missing in {order}, for {uses}.")
+        if len(order) != len(things):
+            raise Wrong(f"{order} has something twice, or something that is not there: {uses}.")
+        _check_order(order, uses)
     return f"In {len(GRAPHS)} cases each thing goes before what it uses."
 
 
-def _check_order(found: list, uses: dict[str, set[str]]) -> None:
+def _check_order(order: list, uses: dict[str, set[str]]) -> None:
     for thing, used in uses.items():
-        for one in sorted(used):
-            if found.index(one) < found.index(thing):
+        for thing_used in sorted(used):
+            if order.index(thing_used) < order.index(thing):
                 raise Wrong(
-                    f"In {found} {one!r} is deleted before {thing!r}, which uses it: {uses}."
+                    f"In {order} {thing_used!r} is deleted before {thing!r}, which uses it: {uses}."
                 )

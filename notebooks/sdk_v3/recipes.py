@@ -259,9 +259,9 @@ def main() -> None:
     """Write requests.json, unless it says the same already."""
     version = importlib.metadata.version("sagemaker")
     made = {recipe.__name__: request(recipe) for recipe in RECIPES}
-    for one in made.values():  # names with the time in them: another in each run
-        name = one.pop("TrainingJobName")
-        one |= json.loads(json.dumps(one).replace(name, "NAME"))
+    for sent in made.values():  # names with the time in them: another in each run
+        name = sent.pop("TrainingJobName")
+        sent |= json.loads(json.dumps(sent).replace(name, "NAME"))
     before = json.loads(RECORDING.read_text()) if RECORDING.exists() else {}
     if (before.get("requests"), before.get("sagemaker")) != (made, version):
         about = {"date": f"{datetime.date.today()}", "sagemaker": version, "requests": made}

@@ -1,7 +1,7 @@
 """`make sdk-v3`: run this appendix's notebook in the environment of version 3.
 
 The notebook's kernel is build/sdk-v3's Python; papermill runs here, in the course's environment.
-If the local endpoint was down, it is down again afterwards. Exit status 1: a cell failed.
+If the emulator was down, it is down again afterwards. Exit status 1: a cell failed.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ def main() -> int:
     """Run lesson 00 for its stacks and data, then the notebook; write its page."""
     install_kernel()
     try:
-        with local_server.up_for_now() as found:
+        with local_server.up_for_now() as emulator:
             if not runner.run(chosen(("00",)), BUILD / "before-sdk-v3", "local", {}):
                 return 1
-            local_server.point_here(found)
+            local_server.point_here(emulator)
             try:
                 return run() or record()
             finally:

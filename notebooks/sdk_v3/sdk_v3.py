@@ -24,7 +24,7 @@
 #
 # **Time:** 15 minutes.
 #
-# **Where it runs:** where `AWS_ENDPOINT_URL` points: `make sdk-v3` starts the local endpoint for
+# **Where it runs:** where `AWS_ENDPOINT_URL` points: `make sdk-v3` starts the emulator for
 # it. The two versions cannot share an environment, so this notebook has a kernel of its own.
 #
 # **Cost on AWS:** about 0.17 USD: five jobs, ten `ml.c5.xlarge` in all, planned at 5 minutes each
@@ -65,12 +65,12 @@ print(f"sagemaker {version}, jobs go to {os.environ.get('AWS_ENDPOINT_URL', 'AWS
 cloudformation, outputs = boto3.client("cloudformation"), {}
 for name in ("storage", "roles"):
     stack = cloudformation.describe_stacks(StackName=f"workshop-{seat}-{name}")["Stacks"][0]
-    outputs |= {one["OutputKey"]: one["OutputValue"] for one in stack["Outputs"]}
+    outputs |= {output["OutputKey"]: output["OutputValue"] for output in stack["Outputs"]}
 bucket, role = outputs["BucketName"], outputs["TrainingRoleArn"]
 
 # %% [markdown]
 # Version 3 chooses no image: the request names one. These are two of the lessons' images: PyTorch,
-# and the last one of TensorFlow with Horovod. The local endpoint doesn't pull them.
+# and the last one of TensorFlow with Horovod. The emulator doesn't pull them.
 
 # %%
 images = {
@@ -104,7 +104,7 @@ images = {
 # Don't believe the table: ask the package which ways to distribute it has.
 
 # %%
-ways = sorted(one.__name__ for one in distributed.DistributedConfig.__subclasses__())
+ways = sorted(way.__name__ for way in distributed.DistributedConfig.__subclasses__())
 print(ways)
 assert ways == ["MPI", "Torchrun"], "This version knows other ways: the table above is too old."
 
@@ -159,9 +159,9 @@ def run(trainer):
     with contextlib.suppress(WaiterError):  # it failed; the answer says why
         waiter = client.get_waiter("training_job_completed_or_stopped")
         waiter.wait(TrainingJobName=name, WaiterConfig={"Delay": 2, "MaxAttempts": 300})
-    told = client.describe_training_job(TrainingJobName=name)
-    print(name, told["TrainingJobStatus"], told.get("FailureReason", ""))
-    return told
+    answer = client.describe_training_job(TrainingJobName=name)
+    print(name, answer["TrainingJobStatus"], answer.get("FailureReason", ""))
+    return answer
 
 
 CHANNELS = ("training", "test")
@@ -177,11 +177,11 @@ assert ddp_job["TrainingJobStatus"] == "Completed", "Its reason stands above."
 
 # %%
 print("command: ", " ".join(ddp_job["AlgorithmSpecification"]["ContainerEntrypoint"]))
-print("channels:", [one["ChannelName"] for one in ddp_job["InputDataConfig"]])
+print("channels:", [channel["ChannelName"] for channel in ddp_job["InputDataConfig"]])
 print("hyperparameters:", ddp_job["HyperParameters"])
 
 # %%
-channels = {one["ChannelName"] for one in ddp_job["InputDataConfig"]}
+channels = {channel["ChannelName"] for channel in ddp_job["InputDataConfig"]}
 assert channels >= {"code", "sm_drivers", *CHANNELS}, "Version 3 sends its drivers as a channel."
 assert "sagemaker_program" not in ddp_job["HyperParameters"], "That is how version 2 does it."
 
@@ -193,17 +193,17 @@ assert "sagemaker_program" not in ddp_job["HyperParameters"], "That is how versi
 def records(job, event):
     logs, group = boto3.client("logs"), "/aws/sagemaker/TrainingJobs"
     where = {"logGroupName": group, "logStreamNamePrefix": job["TrainingJobName"] + "/"}
-    found = []
+    parsed = []
     for stream in logs.describe_log_streams(**where)["logStreams"]:
-        one = {"logGroupName": group, "logStreamName": stream["logStreamName"]}
-        events = logs.get_log_events(**one, startFromHead=True)["events"]
+        log_stream = {"logGroupName": group, "logStreamName": stream["logStreamName"]}
+        events = logs.get_log_events(**log_stream, startFromHead=True)["events"]
         lines = [line["message"] for line in events if f'{{"event": "{event}"' in line["message"]]
-        found += [json.loads(line[line.index("{") :]) for line in lines]
-    return found
+        parsed += [json.loads(line[line.index("{") :]) for line in lines]
+    return parsed
 
 
 accuracy = records(ddp_job, "epoch")[-1]["test_accuracy"]
-hashes = {one["weights_sha256"] for one in records(ddp_job, "weights")}
+hashes = {record["weights_sha256"] for record in records(ddp_job, "weights")}
 print(f"test accuracy {accuracy:.3f}, {len(records(ddp_job, 'weights'))} ranks")
 assert len(hashes) == 1, "Two ranks ended with different weights."
 assert accuracy > 0.8, "It did not learn: was the data of lesson 00 there?"
@@ -226,7 +226,7 @@ assert ranks == 2, "This version counts otherwise: the next paragraph is too old
 # %% [markdown]
 # Two ranks, and there is room for four: version 2's toolkit multiplies by the number of hosts,
 # this driver (`mpi_driver.py` passes `process_count_per_node` as it is) does not. The first host
-# gets them all. The driver also wants `sshd` in the image, which the local endpoint's instances
+# gets them all. The driver also wants `sshd` in the image, which the emulator's instances
 # do not have. So here Horovod runs `mpirun` as a command, on one instance.
 
 # %%
@@ -276,7 +276,7 @@ for name, job in jobs.items():
     (start,), weights = records(job, "start"), records(job, "weights")
     print(name, start["world_size"], "ranks,", weights[0]["weights_sha256"][:16])
     assert start["world_size"] == 2, f"{name}: its ranks do not know of each other."
-    assert len({one["weights_sha256"] for one in weights}) == 1, f"{name}: several models."
+    assert len({record["weights_sha256"] for record in weights}) == 1, f"{name}: several models."
 
 # %% [markdown]
 # ## Summary

@@ -51,14 +51,14 @@ workshop.check("02.1", chunks_of_step)
 # %% [markdown]
 # ## Exercise 02.2 · An all-gather on real ranks (10 minutes, hard)
 #
-# Every rank has a vector `mine`, of the same length and type. Write the all-gather: return a
-# tensor of shape `(world_size, len(mine))` whose row r is rank r's vector, on every rank. Use only
-# `dist.isend`, `dist.recv`, and `dist.send` if you like. The check runs it on three real processes,
-# then on two.
+# Every rank has a `vector` of the same length and type. Write the all-gather: return a
+# tensor of shape `(world_size, len(vector))` whose row r is rank r's vector, on every rank. Use
+# only `dist.isend`, `dist.recv`, and `dist.send` if you like. The check runs it on three real
+# processes, then on two.
 #
 # <details><summary>Hint</summary>
 #
-# Make an empty tensor with a row for each rank, and put `mine` into your own row. The rest is the
+# Make an empty tensor with a row for each rank, and put `vector` into your own row. The rest is the
 # second half of a ring: `world_size - 1` steps, in each of which a rank passes on the row that it
 # has just got. `dist.isend` returns something to `wait()` for.
 #
@@ -66,15 +66,15 @@ workshop.check("02.1", chunks_of_step)
 
 
 # %% tags=["answer"]
-def all_gather(mine):
-    """A tensor (world_size, len(mine)): row r is rank r's vector."""
+def all_gather(vector):
+    """A tensor (world_size, len(vector)): row r is rank r's vector."""
     import torch
     import torch.distributed as dist
 
     rank, world_size = dist.get_rank(), dist.get_world_size()
     # BEGIN SOLUTION
-    rows = torch.empty(world_size, len(mine), dtype=mine.dtype)
-    rows[rank] = mine
+    rows = torch.empty(world_size, len(vector), dtype=vector.dtype)
+    rows[rank] = vector
     for step in range(world_size - 1):
         sending = dist.isend(rows[(rank - step) % world_size], (rank + 1) % world_size)
         dist.recv(rows[(rank - step - 1) % world_size], (rank - 1) % world_size)

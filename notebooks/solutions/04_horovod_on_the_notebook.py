@@ -120,7 +120,7 @@ def missing_step(ranks):
 
     # BEGIN SOLUTION
     def kinds(key):
-        return len({one[key] for one in ranks})
+        return len({rank[key] for rank in ranks})
 
     if kinds("weights_after_first_step") > 1:
         return "broadcast"

@@ -56,7 +56,7 @@ workshop.check("09.1", picture_of)
 # rank, so that over all ranks **each file is read exactly once**, and the ranks of an instance get
 # equally many, give or take one.
 #
-# - `found`: the names of the files in the channel's folder on this rank's instance, in the order in
+# - `names`: the names of the files in the channel's folder on this rank's instance, in the order in
 #   which the file system lists them. That order may differ from instance to instance.
 # - `sharded`: `True` if the channel is `ShardedByS3Key`. The folder then holds only this instance's
 #   files; with more instances than files, some folders are empty. `False`: it holds all files, on
@@ -72,10 +72,10 @@ workshop.check("09.1", picture_of)
 
 
 # %% tags=["answer"]
-def files_of(found, sharded, rank, world_size, local_rank, local_size):
+def files_of(names, sharded, rank, world_size, local_rank, local_size):
     """The files that this rank reads: a list of names."""
     # BEGIN SOLUTION
-    files = sorted(found)
+    files = sorted(names)
     return files[local_rank::local_size] if sharded else files[rank::world_size]
     # END SOLUTION
 

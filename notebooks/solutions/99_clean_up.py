@@ -45,8 +45,8 @@ import workshop
 def may_delete(tags, seat):
     """Tags: a list as AWS gives it. Seat: a text. Returns True or False."""
     # BEGIN SOLUTION
-    found = {tag["Key"]: tag["Value"] for tag in tags}
-    return found.get("workshop") == "data-parallel" and found.get("seat") == seat
+    by_key = {tag["Key"]: tag["Value"] for tag in tags}
+    return by_key.get("workshop") == "data-parallel" and by_key.get("seat") == seat
     # END SOLUTION
 
 

@@ -1,4 +1,4 @@
-"""A page in a real Chromium reaches nothing of the local endpoint."""
+"""A page in a real Chromium reaches nothing of the emulator."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def wrong_place(lesson: str, section: str, shown: str) -> str | None:
     """What is wrong with a place where a claim is said to be shown; None if nothing is.
 
     shown: "result `NAME`", "code `TEXT`", "test `FILE::NAME`" or "source `ADDRESS`". That an
-    executed lesson has the result is tests/lessons/test_coverage.py's.
+    executed lesson has the result is tests/notebooks/lessons/test_coverage.py's.
     """
     sources = lessons() | {"reference": REFERENCE}
     if lesson not in sources:

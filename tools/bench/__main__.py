@@ -11,7 +11,7 @@ import sys
 NAMES = {
     "overhead": "from CreateTrainingJob to the script's first line, against by hand",
     "links": "all-reduces over narrow links, beside their bounds and the cost model",
-    "steps": "steps of training on other links, ranks and sizes, beside the calculator's answers",
+    "steps": "steps of training on other links, ranks and sizes, beside what the model predicts",
     "storage": "S3: ten thousand small objects, one of a gigabyte, and while a job prints",
     "serving": "latency of InvokeEndpoint, with 1 client and 32, beside the model itself",
 }
@@ -32,7 +32,7 @@ def main() -> None:
     unknown = set(args.name) - set(NAMES)
     if unknown:
         parser.error(f"no benchmark {', '.join(sorted(unknown))}; there are {', '.join(NAMES)}")
-    # So that an endpoint and its jobs end with this program, however it is ended.
+    # So that an emulator and its jobs end with this program, however it is ended.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     load = os.getloadavg()[0]
     print(f"{os.cpu_count()} cores, load {load:.1f} before the start")

@@ -1,4 +1,4 @@
-"""Jobs on a local endpoint that a benchmark starts for itself, and that ends with it."""
+"""Jobs on an emulator that a benchmark starts for itself, and that ends with it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ POLL_SECONDS = 0.05
 
 
 class JobsEndpoint:
-    """Clients of a running endpoint, and a bucket. env: the variables that point there."""
+    """Clients of a running emulator, and a bucket. env: the variables that point there."""
 
     def __init__(self, env: Mapping[str, str]) -> None:
         self._env = env
@@ -99,8 +99,8 @@ class JobsEndpoint:
 
 
 @contextlib.contextmanager
-def endpoint() -> Iterator[tuple[JobsEndpoint, Path]]:
-    """An endpoint of its own, and a folder; both are gone afterwards."""
+def emulator() -> Iterator[tuple[JobsEndpoint, Path]]:
+    """An emulator of its own, and a folder; both are gone afterwards."""
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         state = Path(folder) / "state"
         running = local_sagemaker.start(state, 0)

@@ -2,7 +2,7 @@
 
 The script prints the time as its first statement. By hand is `python script.py`, and
 `mpirun -np N python -m mpi4py script.py` for MPI jobs: the same processes, on this machine
-and without an endpoint.
+and without an emulator.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ The model is a SavedModel of the workshop's network with weights that nobody tra
 answer costs does not depend on them. A request holds one image as JSON. In-process is the model's
 signature called on an array, by one thread, in a process that does nothing else.
 
-boto3 needs more of a processor for a request than the endpoint does, so clients send requests that
+boto3 needs more of a processor for a request than the emulator does, so clients send requests that
 were signed before the clock started (a signature holds for 15 minutes). One client through boto3 is
 measured beside them.
 """

@@ -29,14 +29,14 @@ def check_in(port: int) -> None:
     With WARN the lessons work and show less. The code holds the kit's version, the platform and
     the results; no name. Exit status 1 if a requirement is not met.
     """
-    from workshop.launch import check_in as codes
-    from workshop.launch.doctor import examine
-    from workshop.launch.installed import FAIL, OK
+    from workshop.doctor import check_in as codes
+    from workshop.doctor.checks import examine
+    from workshop.doctor.installed import FAIL, OK
 
     levels = []
     for need, (_, result) in zip(codes.NEEDS, examine(port), strict=True):
         word = "PASS" if result.level == OK else result.level
-        click.echo(f"{word}  {need:<14} {result.found}")
+        click.echo(f"{word}  {need:<14} {result.finding}")
         if result.do:
             click.echo(f"{'':<21}to do: {result.do}")
         levels.append(result.level)
@@ -54,8 +54,8 @@ def codes(file) -> None:
 
     A line holds a name and a code. Exit status 2 if there is no code in it.
     """
-    from workshop.launch import check_in
-    from workshop.launch.installed import FAIL
+    from workshop.doctor import check_in
+    from workshop.doctor.installed import FAIL
 
     lines = check_in.codes_in(file.read())
     if not lines:

@@ -136,6 +136,6 @@ def _shown(counted) -> tuple[str, str, str]:
 def _tell_of_state() -> None:
     state = local_sagemaker.state_directory()
     click.echo(
-        f"The local endpoint keeps the rest of its state (other seats', too) in {state}. "
+        f"The emulator keeps the rest of its state (other seats', too) in {state}. "
         "`local-sagemaker stop --forget` ends it and removes all of that."
     )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from workshop.launch.doctor import examine
-from workshop.launch.installed import FAIL, OK, WARN
+from workshop.doctor.checks import examine
+from workshop.doctor.installed import FAIL, OK, WARN
 
 COLOURS = {OK: "green", WARN: "yellow", FAIL: "red"}
 
@@ -16,14 +16,14 @@ COLOURS = {OK: "green", WARN: "yellow", FAIL: "red"}
     type=click.IntRange(0, 65535),
     default=4600,
     show_default=True,
-    help="The local endpoint's port.",
+    help="The emulator's port.",
 )
 def doctor(port: int) -> None:
     """Check this machine, one line per requirement; exit 1 only if the kit can't work."""
     levels = []
     for name, check in examine(port):
         level = click.style(f"{check.level:<4}", fg=COLOURS[check.level])
-        click.echo(f"{level}  {name:<13} {check.found}")
+        click.echo(f"{level}  {name:<13} {check.finding}")
         if check.do:
             click.echo(f"{'':<6}{'':<13} to do: {check.do}")
         levels.append(check.level)

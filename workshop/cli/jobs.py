@@ -1,4 +1,4 @@
-"""workshop jobs, logs, stop: training jobs on the local endpoint."""
+"""workshop jobs, logs, stop: training jobs on the emulator."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ POLL_SECONDS = 0.5
 
 
 def client(service: str):
-    """A boto3 client for the running endpoint. Raises ClickException if it is down."""
+    """A boto3 client for the running emulator. Raises ClickException if it is down."""
     try:
         return local_sagemaker.client(service)
     except local_sagemaker.EmulatorError as error:

@@ -1,4 +1,4 @@
-"""workshop lab: JupyterLab on the lessons, with the local endpoint up."""
+"""workshop lab: JupyterLab on the lessons, with the emulator up."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ MOST_BYTES = 53
 def lab(arguments) -> None:
     """Open JupyterLab on the lessons; Ctrl-C, and then y, ends it and its kernels.
 
-    Starts the local endpoint if it is down, and then ends it too. Options are handed to
+    Starts the emulator if it is down, and then ends it too. Options are handed to
     JupyterLab, for example --no-browser or --port 8890.
     """
     _refuse_what_opens_it(arguments)

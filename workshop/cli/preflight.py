@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import os
-from collections.abc import Iterator
 
 import click
 
 from workshop.cli.request import previewed
 from workshop.cli.run import parameter
 from workshop.cli.shared import WrongUse
+from workshop.jobs.local_server import variables
 
 MARKS = {True: ("OK", "green"), False: ("NO", "red"), None: ("?", "yellow")}
 
@@ -28,11 +26,11 @@ def preflight(lesson, target, seat, offline, region, given) -> None:
 
     Creates nothing and starts nothing. Exit status 0 if no problem was found; 2 if there is one,
     or if AWS can't be asked. To check a job of your own, use Python:
-    workshop.account.preflight.check(workshop.account.preflight.of(estimator)).
+    preflight.check(preflight.JobConfiguration.from_estimator(estimator)).
     """
     from workshop.account import preflight as checks
 
-    with _shell_region(region):
+    with variables({"AWS_DEFAULT_REGION": region} if region else {}):
         session = None if offline else _session(target, seat)
         jobs = _of_lesson(lesson, seat, session, given)
     good = True
@@ -86,29 +84,15 @@ def _session(target: str, seat: str):
         raise WrongUse(str(error)) from error
 
 
-@contextlib.contextmanager
-def _shell_region(region: str) -> Iterator[None]:
-    """As if the shell had chosen this region; if it is empty, as the shell has."""
-    before = os.environ.get("AWS_DEFAULT_REGION")
-    if region:
-        os.environ["AWS_DEFAULT_REGION"] = region
-    try:
-        yield
-    finally:
-        if region:
-            os.environ.pop("AWS_DEFAULT_REGION", None)
-            os.environ |= {"AWS_DEFAULT_REGION": before} if before else {}
-
-
 def _of_lesson(lesson: str, seat: str, session, given: tuple[str, ...]) -> list:
     """The jobs of a lesson, as they would be sent to AWS."""
     from workshop.account import preflight as checks
 
     names = {"region": session.region, "network": _network(session)} if session else {}
-    found = previewed(lesson, "aws", seat, dict(map(parameter, given)), **names)
-    if not found:
+    jobs = previewed(lesson, "aws", seat, dict(map(parameter, given)), **names)
+    if not jobs:
         raise WrongUse(f"Lesson {lesson} starts no job on SageMaker: there is nothing to check.")
-    return [checks.of(one.estimator, one.name) for one in found]
+    return [checks.JobConfiguration.from_estimator(row.estimator, row.name) for row in jobs]
 
 
 def _network(session) -> dict | None:
@@ -116,10 +100,10 @@ def _network(session) -> dict | None:
     from botocore.exceptions import BotoCoreError, ClientError
 
     from workshop.account.stacks import StackError
-    from workshop.jobs.vpc import of_stack
+    from workshop.jobs.vpc import network_from_stack
 
     try:
-        return of_stack(session)
+        return network_from_stack(session)
     except (StackError, BotoCoreError, ClientError):
         return None  # then the jobs' network is reported as not checked
 
@@ -139,7 +123,7 @@ def _ask(job, session) -> list:
 
 def _show(finding) -> None:
     word, colour = MARKS[finding.ok]
-    click.echo(f"  {click.style(f'{word:<2}', fg=colour)}  {finding.what:<12}  {finding.reason}")
+    click.echo(f"  {click.style(f'{word:<2}', fg=colour)}  {finding.topic:<12}  {finding.reason}")
     if finding.remedy:
         click.echo(f"{'':<20}to do: {finding.remedy}")
     if finding.source:

@@ -23,7 +23,7 @@ def request(lesson, job, target, seat, region, given, stacks) -> None:
 
     JOB is a job's name, or its number from 1; without it: all, by name. With --stacks it is
     exactly your own request. Otherwise bucket, role and network have placeholders, and neither
-    credentials nor a running endpoint are needed.
+    credentials nor a running emulator are needed.
     """
     own = _own(target, seat) if stacks else {"region": region}
     jobs = previewed(lesson, target, seat, dict(map(parameter, given)), only=job, **own)
@@ -56,11 +56,11 @@ def previewed(
 
 
 def _own(target: str, seat: str) -> dict:
-    """The names of the seat's stacks. Makes none, and starts no endpoint."""
+    """The names of the seat's stacks. Makes none, and starts no emulator."""
     import local_sagemaker
     from workshop.jobs.seat import StackError, outputs
     from workshop.jobs.session import SessionError, session
-    from workshop.jobs.vpc import of_stack
+    from workshop.jobs.vpc import network_from_stack
 
     try:
         if target == "local":
@@ -69,7 +69,7 @@ def _own(target: str, seat: str) -> dict:
         raise click.ClickException(str(error)) from error
     try:
         own = session(target, seat)
-        return {"region": own.region, "outputs": outputs(own), "network": of_stack(own)}
+        return {"region": own.region, "outputs": outputs(own), "network": network_from_stack(own)}
     except (SessionError, StackError) as error:
         raise WrongUse(str(error)) from error
 

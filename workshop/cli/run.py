@@ -28,11 +28,11 @@ def run(numbers, target, out, given, notebooks) -> None:
     """Execute lessons in order (all, or those with the numbers NN) and write their pages.
 
     `reference` is the notebook of that name. Stops at the first that fails, with exit status 1.
-    Ends what it started: kernels, jobs, and the local endpoint if that was down.
+    Ends what it started: kernels, jobs, and the emulator if that was down.
     """
     parameters = dict(map(parameter, given))
     if "target" in parameters:
-        raise click.UsageError("-p target=...: use --target, which also chooses the endpoint.")
+        raise click.UsageError("-p target=...: use --target, which also starts the emulator.")
     # Imported here: `workshop run --help` need not wait for papermill and nbconvert.
     from workshop.course.execute import UnknownParameter
     from workshop.course.run import run as run_notebooks

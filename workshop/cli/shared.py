@@ -26,7 +26,7 @@ class WrongUse(click.ClickException):
 
 @contextlib.contextmanager
 def opened(target: str, seat: str) -> Iterator:
-    """A session; the local endpoint is up meanwhile. Raises WrongUse if there can be none."""
+    """A session; the emulator is up meanwhile. Raises WrongUse if there can be none."""
     from workshop.jobs import local_server  # boto3 comes with them: --help need not wait
     from workshop.jobs.session import SessionError, check_names, session
 

@@ -13,7 +13,7 @@ import papermill
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from papermill.exceptions import PapermillExecutionError
 
-from workshop.jobs.lesson_jobs import wanted
+from workshop.jobs.lesson_jobs import expected_kind
 
 ERROR_LINES = 8
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
@@ -59,14 +59,14 @@ def check_parameters(notebook: Path, parameters: dict) -> None:
             f"{', '.join(sorted(known)) or 'none'}."
         )
     for name, value in parameters.items():
-        if (expected := _wanted(value, known[name]["default"])) is not None:
+        if (expected := _expected_kind(value, known[name]["default"])) is not None:
             raise WrongParameter(f"{notebook.name}: {name} is {value!r}; expected {expected}.")
 
 
-def _wanted(value: object, default: str) -> str | None:
+def _expected_kind(value: object, default: str) -> str | None:
     """What a parameter has to be, in words; None if it is that."""
     try:
-        return wanted(value, ast.literal_eval(default))
+        return expected_kind(value, ast.literal_eval(default))
     except (ValueError, SyntaxError):  # an expression: nothing is known of it
         return None
 

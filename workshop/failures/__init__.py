@@ -3,17 +3,17 @@
     from workshop import failures
 
     failures.table()
-    found = failures.reproduce("rank-hangs")        # about 20 seconds
-    print(found)                                    # symptom, line of the log, remedy
-    found.log                                       # what the ranks printed
+    run = failures.reproduce("rank-hangs")          # about 20 seconds
+    print(run)                                      # symptom, line of the log, remedy
+    run.log                                         # what the ranks printed
     failures.reproduce("rank-hangs", fixed=True)    # the same without the mistake
 
 The command `workshop break` does the same at a shell.
 
 To add a failure of ranks, touch three files: write the script with the mistake,
 scripts/demos/breaking/NAME.py; add its check and its entry to RANKS in ranks.py; add the words
-that its line must have to LINES in tests/workshop/test_failure_catalogue.py. A failure of a job
-needs the entry in JOBS of jobs.py and the line of the test.
+that its line must have to LINES in tests/workshop/failures/test_failure_catalogue.py. A failure of
+a job needs the entry in JOBS of jobs.py and the line of the test.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ALL = {failure.name: failure for failure in (*RANKS, *JOBS)}
 
 
 class UnknownFailure(ValueError):
-    """There is no failure of this name; the message has those that are."""
+    """There is no failure of this name; the message lists the known ones."""
 
 
 def table():
@@ -41,7 +41,7 @@ def table():
 
 
 def reproduce(name: str, fixed: bool = False) -> Reproduction:
-    """Reproduce a failure on this machine and say what was found.
+    """Reproduce a failure on this machine and report the outcome.
 
     Args:
         name: one of the table.
@@ -54,13 +54,13 @@ def reproduce(name: str, fixed: bool = False) -> Reproduction:
     failure = ALL[name]
     print(f"About {failure.seconds} s, longer on a busy machine ...", flush=True)
     began = time.monotonic()
-    found = failure.run(fixed)
+    result = failure.run(fixed)
     return Reproduction(
         failure,
         fixed,
         seconds=round(time.monotonic() - began, 1),
-        as_described=not found.impossible and found.failed != fixed,
-        line=found.line,
-        impossible=found.impossible,
-        log=found.log,
+        as_described=not result.impossible and result.failed != fixed,
+        line=result.line,
+        impossible=result.impossible,
+        log=result.log,
     )

@@ -14,9 +14,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from workshop.failures.reproduction import CheckResult, Failure, first_line
-from workshop.launch.mpirun import line_of_rank, mpirun_command
-from workshop.launch.processes import INTERFACE, TORCHRUN, free_port
-from workshop.launch.supervisor import Line, Processes
+from workshop.launch.mpirun import line_from_mpirun, mpirun_command
+from workshop.launch.processes import INTERFACE, TORCHRUN, Line, Processes, free_port
 from workshop.paths import DATA, DEMOS, ROOT
 
 SCRIPT = DEMOS / "break_training.py"
@@ -35,17 +34,19 @@ VARIABLES = {
 def mpirun(name: str, options: Iterable, ranks: int = 2) -> Processes:
     """Start a script of scripts/demos/breaking/ under mpirun."""
     command = mpirun_command(ranks, [sys.executable, str(SCRIPT), name, *map(str, options)])
-    return Processes([command], VARIABLES | {"MASTER_PORT": free_port()}, line_of=line_of_rank)
+    return Processes(
+        [command], VARIABLES | {"MASTER_PORT": free_port()}, line_from=line_from_mpirun
+    )
 
 
 def torchrun(name: str, options: Iterable, restarts: int = 0) -> Processes:
     """Start a script of scripts/demos/breaking/ under torchrun, on 2 ranks."""
     how = ["--standalone", "--nproc_per_node", 2, "--max-restarts", restarts]
-    return Processes([[*TORCHRUN, *how, SCRIPT, name, *options]], VARIABLES, line_of=Line)
+    return Processes([[*TORCHRUN, *how, SCRIPT, name, *options]], VARIABLES, line_from=Line)
 
 
 def to_end(processes: Processes) -> Processes:
-    """Wait for the end, however it comes; the status is None if the time was up."""
+    """Wait until all have ended; the status is None if the time was up."""
     with processes:
         processes.until(lambda: False, LIMIT_SECONDS - processes.seconds)
     return processes
@@ -56,7 +57,7 @@ def last_line(processes: Processes) -> str:
     return processes.lines[-1].text if processes.lines else ""
 
 
-def options_of(fixed: bool) -> list[str]:
+def script_options(fixed: bool) -> list[str]:
     """What every script gets: its data, and whether the mistake is fixed."""
     import data_prep
 
@@ -71,25 +72,25 @@ def short(line: str, limit: int = 200) -> str:
     return line if len(line) <= limit else line[: limit - 3] + "..."
 
 
-def log_of(processes: Processes) -> tuple[str, ...]:
+def numbered_log(processes: Processes) -> tuple[str, ...]:
     """All lines, each after its rank in brackets, without this machine's folders."""
     folders = re.compile(rf"/[^\"\s]*/site-packages/|{re.escape(str(ROOT))}/")
     return tuple(folders.sub("", str(line)) for line in processes.lines)
 
 
 def good_end(processes: Processes) -> CheckResult:
-    """For a run with the mistake fixed: both ranks must finish."""
+    """Check a run with the mistake fixed: both ranks must finish."""
     failed = processes.statuses != [0] or len(processes.events("end")) != 2
     line = first_line(processes.lines, '"event": "end"')
-    return CheckResult(failed, line, log=log_of(processes))
+    return CheckResult(failed, line, log=numbered_log(processes))
 
 
 def rank_dies(fixed: bool) -> CheckResult:
     """torchrun, then mpirun: both end the other rank. Fixed: torchrun starts both again."""
-    options = options_of(False)
+    options = script_options(False)
     if fixed:
         done = to_end(torchrun("rank_dies", options, restarts=1))
-        ends = [one for one in done.events("end") if one["restarts"] == 1]
+        ends = [record for record in done.events("end") if record["restarts"] == 1]
         return CheckResult(
             done.statuses != [0] or len(ends) != 2, first_line(done.lines, '"restarts": 1')
         )
@@ -100,7 +101,7 @@ def rank_dies(fixed: bool) -> CheckResult:
         first_line(second.lines, r"signal 9"),
     ]
     failed = all(lines) and all(
-        one.failed == 0 and not one.events("end") for one in (first, second)
+        run.failed == 0 and not run.events("end") for run in (first, second)
     )
     return CheckResult(failed, f"torchrun: {lines[0].strip()}  mpirun: {lines[1].strip()}")
 
@@ -109,24 +110,24 @@ def rank_hangs(fixed: bool) -> CheckResult:
     """Both ranks wait. Their stacks show where; gloo's timeout ends them."""
     with (
         tempfile.TemporaryDirectory(prefix="workshop-failures-") as folder,
-        mpirun("rank_hangs", [*options_of(fixed), "--save-to", folder]) as processes,
+        mpirun("rank_hangs", [*script_options(fixed), "--save-to", folder]) as processes,
     ):
-        asked = fixed or _ask_for_stack(processes)
+        shown = fixed or _ask_for_stack(processes)
         to_end(processes)
     if fixed:
         return good_end(processes)
     timed_out = first_line(processes.lines, r"Timed out waiting \d+ms")
     where = first_line(processes.lines, r"line \d+ in wait_for$")
-    failed = asked and bool(timed_out and where) and processes.failed == 0
+    failed = shown and bool(timed_out and where) and processes.failed == 0
     line = f"{short(where)}  and then: {short(timed_out)}"
-    return CheckResult(failed, line, log=log_of(processes))
+    return CheckResult(failed, line, log=numbered_log(processes))
 
 
 def _ask_for_stack(processes: Processes) -> bool:
     """Ask rank 1 for its stack (`kill -USR1 PID`) until it waits; False if it never does."""
     ranks = processes.events
     processes.until(lambda: len(ranks("rank")) == 2, LIMIT_SECONDS)
-    pids = [one["pid"] for one in ranks("rank") if one["rank"] == 1]
+    pids = [record["pid"] for record in ranks("rank") if record["rank"] == 1]
     processes.until(lambda: False, 1)  # by then it waits: an earlier stack would only distract
 
     def waits() -> bool:
@@ -144,29 +145,30 @@ def _ask_for_stack(processes: Processes) -> bool:
 
 def mismatched_shapes(fixed: bool) -> CheckResult:
     """DDP compares the shapes of all ranks before it trains."""
-    done = to_end(mpirun("mismatched_shapes", options_of(fixed)))
+    done = to_end(mpirun("mismatched_shapes", script_options(fixed)))
     if fixed:
         return good_end(done)
     line = first_line(done.lines, r"params\[\d+\] in this process with sizes .* not to match")
-    return CheckResult(bool(line) and done.failed == 0, short(line), log=log_of(done))
+    return CheckResult(bool(line) and done.failed == 0, short(line), log=numbered_log(done))
 
 
 def forgotten_broadcast(fixed: bool) -> CheckResult:
     """No rank fails. The hashes of the weights differ, from the first step to the last."""
-    done = to_end(mpirun("forgotten_broadcast", options_of(fixed)))
-    evidence = sorted(done.events("evidence"), key=lambda one: one["rank"])
+    done = to_end(mpirun("forgotten_broadcast", script_options(fixed)))
+    evidence = sorted(done.events("evidence"), key=lambda record: record["rank"])
     if len(evidence) != 2 or done.statuses != [0]:
         return CheckResult(fixed, last_line(done))
-    ends = [one["weights_at_end"][:12] for one in evidence]
+    ends = [record["weights_at_end"][:12] for record in evidence]
     line = f'"weights_at_end" of rank 0: {ends[0]}..., of rank 1: {ends[1]}...'
-    return CheckResult(ends[0] != ends[1], line, log=log_of(done))
+    return CheckResult(ends[0] != ends[1], line, log=numbered_log(done))
 
 
 def forgotten_set_epoch(fixed: bool) -> CheckResult:
     """No rank fails. The images come in the same order in both epochs."""
-    options = [*options_of(fixed), "--global-batch-size", 256]
+    options = [*script_options(fixed), "--global-batch-size", 256]
     done = to_end(mpirun("forgotten_set_epoch", options))
-    orders = [one["images_in_order"] for one in done.events("order") if one["rank"] == 0]
+    records = [record for record in done.events("order") if record["rank"] == 0]
+    orders = [record["images_in_order"] for record in records]
     if len(orders) != 2 or done.statuses != [0]:
         return CheckResult(fixed, last_line(done))
     line = f'"images_in_order" of epoch 1: {orders[0]}, of epoch 2: {orders[1]}'
@@ -177,14 +179,14 @@ def lr_not_scaled(fixed: bool) -> CheckResult:
     """No rank fails. After as many epochs the loss of two ranks is higher than that of one."""
     options = ["--epochs", LR_EPOCHS, "--learning-rate", 0.1]
     with (
-        mpirun("lr_not_scaled", [*options_of(False), *options], ranks=1) as one_rank,
-        mpirun("lr_not_scaled", [*options_of(fixed), *options]) as two_ranks,
+        mpirun("lr_not_scaled", [*script_options(False), *options], ranks=1) as one_rank,
+        mpirun("lr_not_scaled", [*script_options(fixed), *options]) as two_ranks,
     ):
         runs = [to_end(one_rank), to_end(two_ranks)]
-    losses = [[one["train_loss"] for one in run.events("loss")] for run in runs]
-    if any(len(one) != LR_EPOCHS for one in losses):
+    losses = [[record["train_loss"] for record in run.events("loss")] for run in runs]
+    if any(len(of_run) != LR_EPOCHS for of_run in losses):
         return CheckResult(fixed, last_line(runs[0]) or last_line(runs[1]))
-    last = [one[-1] for one in losses]
+    last = [of_run[-1] for of_run in losses]
     line = f'"train_loss" after {LR_EPOCHS} epochs: 1 rank {last[0]}, 2 ranks {last[1]}'
     return CheckResult(last[1] > WORSE * last[0], line)
 
@@ -192,14 +194,14 @@ def lr_not_scaled(fixed: bool) -> CheckResult:
 def ranks_overwrite(fixed: bool) -> CheckResult:
     """Two ranks write to one file, until one of them reads half of it."""
     with tempfile.TemporaryDirectory(prefix="workshop-failures-") as folder:
-        options = [*options_of(fixed), "--hidden-units", 2000, "--save-to", Path(folder)]
+        options = [*script_options(fixed), "--hidden-units", 2000, "--save-to", Path(folder)]
         done = to_end(mpirun("ranks_overwrite", options))
     broken = done.events("broken")
     if fixed:
         end = good_end(done)
         return CheckResult(bool(broken) or end.failed, end.line, log=end.log)
     line = f"save {broken[0]['save']}: {broken[0]['error']}" if broken else ""
-    return CheckResult(bool(broken), short(line), log=log_of(done))
+    return CheckResult(bool(broken), short(line), log=numbered_log(done))
 
 
 RANKS = (

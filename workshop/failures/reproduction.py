@@ -77,17 +77,17 @@ class Reproduction:
 
     def __repr__(self) -> str:
         failure = self.failure
-        told = {"what was done": failure.done, "symptom": failure.symptom}
+        rows = {"what was done": failure.done, "symptom": failure.symptom}
         if self.fixed:
-            told = {"what was done": "the same without the mistake"}
-        told |= {
+            rows = {"what was done": "the same without the mistake"}
+        rows |= {
             "line of the log": self.line or "none",
             "remedy": failure.remedy,
             "explained in": f"lesson {failure.lesson}",
             "result": f"{self.verdict} ({self.seconds:.0f} s)",
         }
         lines = [failure.name]
-        for title, text in told.items():
+        for title, text in rows.items():
             lines += textwrap.wrap(
                 f"{title:<17}{text}",
                 102,

@@ -8,10 +8,15 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from workshop.jobs.logs import Line, LogReader
-from workshop.output import Progress
+from workshop.output import Progress, event_table, records
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from workshop.jobs.session import Session
 
 FINAL = ("Completed", "Failed", "Stopped")
 POLL_SECONDS = {True: 0.5, False: 5.0}  # local; AWS, which limits how often one may ask
@@ -22,7 +27,7 @@ class JobFailed(Exception):
     """A job did not complete; the message has its FailureReason and its log's last lines."""
 
 
-def follow(job, session=None, check: bool = True) -> JobResult:
+def follow(job, session: Session | None = None, check: bool = True) -> JobResult:
     """Show a job's progress until it ends, then its outcome.
 
     Args:
@@ -36,11 +41,13 @@ def follow(job, session=None, check: bool = True) -> JobResult:
         result = watch(job, progress.update, session)
         progress.finish(result.summary())
     if check and result.status != "Completed":
-        raise JobFailed(result.why())
+        raise JobFailed(result.failure_reason())
     return result
 
 
-def run_jobs(estimators: Mapping[str, Any], channels: Mapping | None = None) -> dict:
+def run_jobs(
+    estimators: Mapping[str, Any], channels: Mapping | None = None
+) -> dict[str, JobResult]:
     """Run jobs one after the other, with their progress and a line for each that has ended.
 
     Never two at once: on one machine they would take each other's cores, and every time that
@@ -56,7 +63,8 @@ def run_jobs(estimators: Mapping[str, Any], channels: Mapping | None = None) -> 
     Raises:
         JobFailed: one did not complete; those after it are not started.
     """
-    lines, results = [], {}
+    lines: list[str] = []
+    results: dict[str, JobResult] = {}
     width = max(map(len, estimators), default=0)
     with Progress() as progress:
         for name, estimator in estimators.items():
@@ -69,14 +77,16 @@ def run_jobs(estimators: Mapping[str, Any], channels: Mapping | None = None) -> 
             result = results[name] = watch(estimator, show)
             if result.status != "Completed":
                 progress.finish("\n".join([*lines, f"{name:<{width}}  {result.status}"]))
-                raise JobFailed(f"{name}: {result.why()}{_not_started(estimators, results)}")
+                raise JobFailed(
+                    f"{name}: {result.failure_reason()}{_not_started(estimators, results)}"
+                )
             lines.append(f"{name:<{width}}  {_in_a_line(result)}")
         progress.finish("\n".join(lines))
     return results
 
 
-def watch(job, show: Callable[[str], None], session=None) -> JobResult:
-    """Wait for a job's end. show: takes one line of progress, again and again.
+def watch(job, show: Callable[[str], None], session: Session | None = None) -> JobResult:
+    """Wait for a job's end. show: called repeatedly with one line of progress.
 
     job, session: as for `follow`, which shows the end as well.
     """
@@ -111,7 +121,7 @@ def _not_started(estimators: Mapping, results: Mapping) -> str:
     return f"\nNot started after it: {', '.join(rest)}." if rest else ""
 
 
-def _resolve(job, session) -> tuple[str, Any]:
+def _resolve(job, session: Session | None) -> tuple[str, Any]:
     if isinstance(job, str):
         if session is None:
             raise ValueError(
@@ -126,12 +136,12 @@ def _resolve(job, session) -> tuple[str, Any]:
 
 
 def _late_lines(reader: LogReader, poll: float) -> list[Line]:
-    """What reaches the log after the job's end. CloudWatch may be seconds behind."""
+    """Lines that reach the log after the job's end: CloudWatch may be seconds behind."""
     lines: list[Line] = []
     for _ in range(3):
-        more = reader.new_lines()
-        lines += more
-        if poll < 1 and not more:
+        new = reader.new_lines()
+        lines += new
+        if poll < 1 and not new:
             break
         time.sleep(poll)
     return lines
@@ -167,13 +177,13 @@ class JobResult:
 
     @property
     def phases(self) -> dict[str, float]:
-        """Phase -> seconds, in order. A phase that came twice is added up."""
-        found: dict[str, float] = {}
-        for one in self.description["SecondaryStatusTransitions"]:
-            if "EndTime" in one and one["Status"] not in FINAL:
-                seconds = (one["EndTime"] - one["StartTime"]).total_seconds()
-                found[one["Status"]] = found.get(one["Status"], 0.0) + seconds
-        return found
+        """Phase -> seconds, in order. Repeated phases are summed."""
+        phases: dict[str, float] = {}
+        for phase in self.description["SecondaryStatusTransitions"]:
+            if "EndTime" in phase and (name := phase["Status"]) not in FINAL:
+                seconds = (phase["EndTime"] - phase["StartTime"]).total_seconds()
+                phases[name] = phases.get(name, 0.0) + seconds
+        return phases
 
     @property
     def billable_seconds(self) -> int:
@@ -187,15 +197,15 @@ class JobResult:
         SageMaker reads them from the log, and may still lack some when the job has just ended on
         AWS. Those are read from the log here, in the same way.
         """
-        asked = self.description.get("AlgorithmSpecification", {}).get("MetricDefinitions", [])
-        found = {
-            one["Name"]: float(match[1])
-            for one in asked
+        specification = self.description.get("AlgorithmSpecification", {})
+        in_log = {
+            metric["Name"]: float(match[1])
+            for metric in specification.get("MetricDefinitions", [])
             for line in self.lines
-            if (match := re.search(one["Regex"], line.text))
+            if (match := re.search(metric["Regex"], line.text))
         }
-        told = self.description.get("FinalMetricDataList", [])
-        return found | {one["MetricName"]: one["Value"] for one in told}
+        final = self.description.get("FinalMetricDataList", [])
+        return in_log | {metric["MetricName"]: metric["Value"] for metric in final}
 
     @property
     def model(self) -> str:
@@ -213,17 +223,11 @@ class JobResult:
     @cached_property
     def events(self) -> list[dict]:
         """The script's JSON records, each with host and rank, in the order of the log."""
-        return [event for line in self.lines if (event := line.event) is not None]
+        return records(self.lines)
 
-    def table(self, event: str):
+    def table(self, event: str) -> pd.DataFrame:
         """The records of one kind ("start", "step", "epoch", "weights") as a pandas table."""
-        import pandas as pd
-
-        rows = [one for one in self.events if one["event"] == event]
-        if not rows:
-            kinds = sorted({one["event"] for one in self.events}) or "none"
-            raise ValueError(f"{self.name} printed no {event!r} records; it printed: {kinds}")
-        return pd.DataFrame(rows).drop(columns="event").dropna(axis="columns", how="all")
+        return event_table(self.events, event, self.name)
 
     def matching(self, text: str) -> list[Line]:
         """The log's lines that contain `text`."""
@@ -243,11 +247,11 @@ class JobResult:
             ]
         )
 
-    def why(self) -> str:
+    def failure_reason(self) -> str:
         """Why it did not complete, with the last lines of its log."""
         reason = self.description.get("FailureReason") or self.description["SecondaryStatus"]
-        said = [str(line) for line in self.lines if line.text.strip()][-LAST_LINES:]
-        return "\n".join([f"{self.name}: {self.status}. {reason}", "Its log's last lines:", *said])
+        last = [str(line) for line in self.lines if line.text.strip()][-LAST_LINES:]
+        return "\n".join([f"{self.name}: {self.status}. {reason}", "Its log's last lines:", *last])
 
 
 def _decoded(value: str) -> Any:

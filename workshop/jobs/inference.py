@@ -13,15 +13,17 @@ from workshop.paths import DEMOS
 if TYPE_CHECKING:
     import numpy as np
 
+    from workshop.jobs.session import Session
+
 SECONDS = 300  # for one call; most of it is TensorFlow's import
 
 
 class InferenceFailed(Exception):
-    """The model gave no answer; the message has the last lines of what it said."""
+    """The model gave no answer; the message has the last lines of its output."""
 
 
-def infer(model: str, images: np.ndarray, session) -> np.ndarray:
-    """What the SavedModel of a job says of images: probabilities, float32 (n, 10).
+def infer(model: str, images: np.ndarray, session: Session) -> np.ndarray:
+    """The predictions of a job's SavedModel for images: probabilities, float32 (n, 10).
 
     It runs in a process of its own (scripts/demos/ask_model_tf.py).
 
@@ -42,7 +44,8 @@ def infer(model: str, images: np.ndarray, session) -> np.ndarray:
         )
         session.client("s3").download_file(bucket, key, str(archive))
         np.save(inputs, images)
-        command = [sys.executable, DEMOS / "ask_model_tf.py", archive, inputs, outputs]
+        program = DEMOS / "ask_model_tf.py"
+        command = [sys.executable, *map(str, (program, archive, inputs, outputs))]
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
         except subprocess.TimeoutExpired as error:

@@ -6,12 +6,13 @@ import time
 
 import local_sagemaker
 from workshop.jobs.logs import LogReader
+from workshop.jobs.session import Session
 
 POLL_SECONDS = 0.1
 
 
-def interrupt_at_step(job: str, step: int, session) -> None:
-    """Wait until a job's log names a step, then interrupt the job on the local endpoint.
+def interrupt_at_step(job: str, step: int, session: Session) -> None:
+    """Wait until a job's log names a step, then interrupt the job on the emulator.
 
     Returns when that is asked for, or when the job has ended before. On AWS it returns at once:
     nobody can order an interruption there.

@@ -4,7 +4,7 @@
         print(job.name, job.request["AlgorithmSpecification"]["TrainingImage"])
 
 The unmodified sagemaker SDK writes the request, botocore checks it, and instead of the network a
-function keeps it. So neither credentials nor a running endpoint are needed.
+function keeps it. So neither credentials nor a running emulator are needed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +22,9 @@ from botocore.awsrequest import AWSResponse
 
 from local_sagemaker import REGION
 from workshop.jobs.lesson_jobs import LessonJob
+from workshop.jobs.local_server import variables
 from workshop.jobs.session import Session, check_names, quiet
+from workshop.paths import SCRIPTS
 
 NOBODY = "0" * 12  # the account in names that stand for real ones
 # A job in a VPC needs ids that are somebody's own.
@@ -31,8 +33,20 @@ NO_NETWORK = {"subnets": ["subnet-" + "0" * 17], "security_group_ids": ["sg-" + 
 ALLOWED = {("s3", "PutObject"), ("sagemaker", "CreateTrainingJob")}
 
 
+PY_VERSION = "py310"  # of every image that the lessons name
+ARGUMENTS = (  # of an estimator, by the names that a LessonJob has for them, too
+    "instance_count",
+    "instance_type",
+    "distribution",
+    "hyperparameters",
+    "environment",
+    "dependencies",
+    "max_run",
+)
+
+
 class WouldSend(Exception):
-    """Something wanted an answer from AWS, which a preview cannot give."""
+    """A call needs an answer from AWS, which a preview cannot give."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +78,7 @@ class PreviewSession(Session):
         self.requests: list[dict] = []
 
     def _keep(self, model, params: dict, **_) -> tuple[AWSResponse, dict]:
-        """botocore asks this in place of the network. It has validated the request by now."""
+        """Called by botocore in place of the network, after it has validated the request."""
         service, operation = model.service_model.service_name, model.name
         if (service, operation) not in ALLOWED:
             raise WouldSend(f"{operation} of {service} was called, which needs an answer from AWS.")
@@ -80,7 +94,7 @@ def preview_session(
 
     Args:
         target: "local" or "aws".
-        region: empty takes the shell's, or us-east-1; the local endpoint has its own.
+        region: empty takes the shell's, or us-east-1; the emulator has its own.
         outputs: of the seat's stacks; placeholders if None.
 
     Raises:
@@ -98,16 +112,16 @@ def preview(
     network: dict[str, list[str]] | None = None,
 ) -> list[PreviewedJob]:
     """What fit() would send for each job. network: for jobs in a VPC; placeholders if None."""
-    found = []
-    with _nobodys_shell():
+    previewed = []
+    with _no_credentials():
         from sagemaker.estimator import EstimatorBase
 
         fit = EstimatorBase.fit.__wrapped__  # below the SDK's telemetry, which reports each fit()
         for job in jobs:
             built = estimator(job, session, network or NO_NETWORK)
             fit(built, _channels(job, session), wait=False)
-            found.append(PreviewedJob(job.name, session.requests[-1], built))
-    return found
+            previewed.append(PreviewedJob(job.name, session.requests[-1], built))
+    return previewed
 
 
 def estimator(job: LessonJob, session: Session, network: dict[str, list[str]]):
@@ -117,32 +131,38 @@ def estimator(job: LessonJob, session: Session, network: dict[str, list[str]]):
     from sagemaker.tensorflow import TensorFlow
 
     framework = {"tensorflow": TensorFlow, "pytorch": PyTorch}[job.framework]
-    settings = session.job_settings(job.label, spot=job.spot) | job.arguments
+    version = {"framework_version": job.version, "py_version": PY_VERSION}
     if job.names_image:
-        settings["image_uri"] = image_uris.retrieve(
+        uri = image_uris.retrieve(
             job.framework,
             session.boto_session.region_name,
-            version=settings.pop("framework_version"),
-            py_version=settings.pop("py_version"),
+            version=job.version,
+            py_version=PY_VERSION,
             instance_type=job.instance_type,
             image_scope="training",
         )
-    return framework(**settings, **(network if job.in_vpc else {}))
+        version = {"image_uri": uri}
+    path = SCRIPTS / (job.script if "/" in job.script else f"train/{job.script}")
+    arguments = session.job_settings(job.label or job.name, job.spot, source_dir=path.parent)
+    arguments |= {
+        name: value for name in ARGUMENTS if (value := getattr(job, name)) not in ({}, [])
+    }
+    arguments |= version | (network if job.in_vpc else {})
+    return framework(entry_point=path.name, **arguments)
 
 
 def _channels(job: LessonJob, session: Session) -> dict | None:
     from sagemaker.inputs import TrainingInput
 
-    data = f"s3://{session.bucket}/data"
-    found = {}
+    channels = {}
     for name, channel in job.channels.items():
-        options = {key: value for key, value in channel.items() if key != "folder"}
-        found[name] = TrainingInput(f"{data}/{channel['folder']}", **options)
-    return found or None
+        options: dict[str, Any] = {key: value for key, value in channel.items() if key != "folder"}
+        channels[name] = TrainingInput(f"s3://{session.bucket}/data/{channel['folder']}", **options)
+    return channels or None
 
 
 def placeholders(seat: str, region: str) -> dict[str, str]:
-    """What the seat's stacks put out, with names in the same form and no account's number."""
+    """Outputs as the seat's stacks have them, without a real account number."""
     return {
         "BucketName": f"workshop-{seat}-{NOBODY}-{region}",
         "TrainingRoleArn": f"arn:aws:iam::{NOBODY}:role/workshop-{seat}-training",
@@ -154,19 +174,11 @@ def region_of_shell() -> str:
     return os.environ.get("AWS_DEFAULT_REGION") or os.environ.get("AWS_REGION") or "us-east-1"
 
 
-@contextlib.contextmanager
-def _nobodys_shell() -> Iterator[None]:
-    """Without the variables by which a shell says who asks AWS, and where.
+def _no_credentials() -> contextlib.AbstractContextManager:
+    """Without the shell's variables for AWS credentials and addresses.
 
-    The SDK opens a session of its own when it is imported; it must not look for credentials.
+    The SDK opens a session when it is imported, which must not look for credentials.
     """
-    before = dict(os.environ)
-    unwanted = ["AWS_PROFILE", "AWS_DEFAULT_PROFILE", "SAGEMAKER_USER_CONFIG_OVERRIDE"]
-    for name in [*unwanted, *(key for key in before if key.startswith("AWS_ENDPOINT_URL"))]:
-        os.environ.pop(name, None)
-    os.environ["AWS_EC2_METADATA_DISABLED"] = "true"
-    try:
-        yield
-    finally:
-        os.environ.pop("AWS_EC2_METADATA_DISABLED")
-        os.environ |= {name: value for name, value in before.items() if name not in os.environ}
+    names = ["AWS_PROFILE", "AWS_DEFAULT_PROFILE", "SAGEMAKER_USER_CONFIG_OVERRIDE"]
+    names += [name for name in os.environ if name.startswith("AWS_ENDPOINT_URL")]
+    return variables({**dict.fromkeys(names), "AWS_EC2_METADATA_DISABLED": "true"})

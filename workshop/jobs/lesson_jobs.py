@@ -6,7 +6,8 @@
 They are the jobs that one seat starts on AWS when every cell of a lesson runs once with
 target="aws". Cost tables, the teaching guide, `workshop preflight` and `workshop request` read this
 list. The lessons describe their jobs in their own cells, for people to read: a test compares the
-requests that an executed lesson sends with this list (tests/lessons/test_jobs_as_declared.py).
+requests that an executed lesson sends with this list
+(tests/notebooks/lessons/test_jobs_as_declared.py).
 """
 
 from __future__ import annotations
@@ -15,25 +16,27 @@ import ast
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 from workshop.jobs.session import MAX_RUN_SECONDS
-from workshop.paths import DEMOS, NOTEBOOKS, TRAIN
+from workshop.launch.horovod_fallback import YIELD
+from workshop.paths import NOTEBOOKS, TRAIN
 
 # What is planned for a job, in billed seconds. Nobody has measured it on AWS for this kit.
 PLANNED_SECONDS = 300
 
-TENSORFLOW = {"framework": "tensorflow", "framework_version": "2.12.0", "py_version": "py310"}
-PYTORCH = {"framework": "pytorch", "framework_version": "2.2.0", "py_version": "py310"}
-DIGITS = {"training": {"folder": "digits/training"}, "test": {"folder": "digits/test"}}
-# What the Horovod lessons give to mpirun: a rank that waits gives its core to others.
-YIELD = "-x OMPI_MCA_mpi_yield_when_idle=1"
+Settings = dict[str, Any]  # fields of a LessonJob
+TENSORFLOW: Settings = {"framework": "tensorflow", "version": "2.12.0"}
+PYTORCH: Settings = {"framework": "pytorch", "version": "2.2.0"}
+DIGITS: dict[str, dict[str, str]] = {
+    "training": {"folder": "digits/training"},
+    "test": {"folder": "digits/test"},
+}
 UNASKED = "-x OMPI_MCA_btl_tcp_eager_limit=4000000"  # large messages go without asking first
 KINDS = {str: "a text", bool: "true or false", list: "a list", dict: "a mapping"}
-OWN = ("label", "framework", "channels", "spot", "in_vpc", "names_image")  # fields of a LessonJob
 PARAMETERS_CELL = re.compile(r'^# %% tags=\["parameters"\]\n(.*?)(?=^# %%|\Z)', re.M | re.S)
 
 
@@ -41,78 +44,71 @@ class UnknownLesson(ValueError):
     """No such lesson, parameter or kind of value; the message names what there is."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class LessonJob:
     """A job of a lesson.
 
-    name: for display. label: what the lesson gives to session.job_settings, with `spot`.
-    framework: "tensorflow" or "pytorch". arguments: the estimator's, by their names in the SDK;
-    session.job_settings adds the rest. channels: name -> folder below data/ in the seat's bucket,
-    and what TrainingInput takes. in_vpc: the estimator gets subnets and security_group_ids, too.
-    names_image: it gets the image_uri of its framework_version in place of the version.
+    name: for display. script: of scripts/train, or "demos/NAME.py". framework: "tensorflow" or
+    "pytorch", of this version. max_run: seconds after which SageMaker ends it. label: what the
+    lesson gives to session.job_settings, with `spot`; the name if empty. channels: name -> folder
+    below data/ in the seat's bucket, and what TrainingInput takes. in_vpc: the estimator gets
+    subnets and security_group_ids, too. names_image: it gets the image_uri of the version in place
+    of the version. The others are the estimator's arguments of these names.
     """
 
     name: str
-    label: str
-    framework: str
-    arguments: dict[str, Any]
-    channels: dict[str, dict[str, str]]
+    script: str
+    instance_count: int
+    instance_type: str = "ml.c5.xlarge"
+    framework: str = ""
+    version: str = ""
+    label: str = ""
+    distribution: dict[str, Any] = field(default_factory=dict)
+    hyperparameters: dict[str, Any] = field(default_factory=dict)
+    environment: dict[str, str] = field(default_factory=dict)
+    dependencies: list[str] = field(default_factory=list)
+    channels: dict[str, dict[str, str]] = field(default_factory=dict)
+    max_run: int = MAX_RUN_SECONDS
     spot: bool = False
     in_vpc: bool = False
     names_image: bool = False
 
-    @property
-    def instance_type(self) -> str:
-        """Of every instance, such as "ml.c5.xlarge"."""
-        return self.arguments["instance_type"]
 
-    @property
-    def instance_count(self) -> int:
-        """How many instances."""
-        return self.arguments["instance_count"]
-
-    @property
-    def max_run(self) -> int:
-        """Seconds after which SageMaker ends it."""
-        return self.arguments.get("max_run", MAX_RUN_SECONDS)
-
-
-def lesson_jobs(lesson: str, given: Mapping[str, Any] | None = None) -> list[LessonJob]:
-    """The jobs of a lesson in the order in which it starts them; empty if it starts none.
+def lesson_jobs(lesson: str, values: Mapping[str, Any] | None = None) -> list[LessonJob]:
+    """The jobs of a lesson, in starting order; empty if it starts none.
 
     Each has the lesson's own max_run, if it has that parameter.
 
-    lesson: its number, "5" or "05". given: parameters that override the lesson's own.
+    lesson: its number, "5" or "05". values: of parameters, in place of the lesson's own.
     Raises UnknownLesson for a lesson or a parameter that is not there, and a value of another type.
     """
-    lesson = lesson.zfill(2)
+    lesson, values = lesson.zfill(2), values or {}
     parameters = lesson_parameters(lesson)
-    if unknown := sorted(set(given or {}) - set(parameters)):
+    if unknown := sorted(set(values) - set(parameters)):
         raise UnknownLesson(
             f"Lesson {lesson} has no parameter {', '.join(unknown)}. It has: "
             f"{', '.join(sorted(parameters))}."
         )
-    for name, value in (given or {}).items():
-        if expected := wanted(value, parameters[name]):
+    for name, value in values.items():
+        if expected := expected_kind(value, parameters[name]):
             raise UnknownLesson(f"Lesson {lesson}: {name} is {value!r}; expected {expected}.")
-    parameters |= given or {}
+    parameters |= values
     jobs = list(JOBS[lesson](SimpleNamespace(**parameters))) if lesson in JOBS else []
-    if "max_run" in parameters:
-        for job in jobs:
-            job.arguments["max_run"] = parameters["max_run"]
+    for job in jobs:
+        job.max_run = parameters.get("max_run", MAX_RUN_SECONDS)
     return jobs
 
 
-def wanted(value: object, own: object) -> str | None:
-    """What a parameter must be, with the lesson's `own` value as example; None if it is that."""
-    if isinstance(own, int | float) and not isinstance(own, bool):
-        kinds = (int,) if isinstance(own, int) else (int, float)
-        fits = type(value) in kinds and 0 <= value < math.inf
-        kind = "a whole number" if isinstance(own, int) else "a number"
-        return None if fits else f"{kind} that is not below 0, such as {own}"
-    if own is None or type(value) is type(own):
+def expected_kind(value: object, default: object) -> str | None:
+    """What a parameter must be, with its default as an example; None if the value fits."""
+    if isinstance(default, int | float) and not isinstance(default, bool):
+        kinds = (int,) if isinstance(default, int) else (int, float)
+        fits = type(value) in kinds and 0 <= value < math.inf  # type: ignore[operator]
+        kind = "a whole number" if isinstance(default, int) else "a number"
+        return None if fits else f"{kind} that is not below 0, such as {default}"
+    if default is None or type(value) is type(default):
         return None
-    return f"{KINDS.get(type(own), type(own).__name__)}, such as {own!r}"
+    return f"{KINDS.get(type(default), type(default).__name__)}, such as {default!r}"
 
 
 def lesson_parameters(lesson: str) -> dict[str, Any]:
@@ -123,44 +119,32 @@ def lesson_parameters(lesson: str) -> dict[str, Any]:
         raise UnknownLesson(f"No lesson {lesson}. There are: {', '.join(known)}.")
     cell = PARAMETERS_CELL.search(source.read_text(encoding="utf-8"))
     return {
-        statement.targets[0].id: ast.literal_eval(statement.value)
+        target.id: ast.literal_eval(statement.value)
         for statement in ast.parse(cell[1] if cell else "").body
         if isinstance(statement, ast.Assign)
+        for target in statement.targets
+        if isinstance(target, ast.Name)
     }
 
 
-def _job(name: str, script: str, instances: str, **more) -> LessonJob:
-    """A job. instances: such as "2 x ml.c5.xlarge". more: LessonJob's fields, or arguments.
-
-    script: of scripts/train; "demos/NAME.py" for one of scripts/demos.
-    """
-    folder, _, script = script.rpartition("/")
-    count, _, instance_type = instances.partition(" x ")
-    fields = {"label": name, "channels": {}} | more
-    own = {key: fields.pop(key) for key in OWN if key in fields}
-    fields |= {"source_dir": str(DEMOS)} if folder else {}
-    fields |= {
-        "entry_point": script,
-        "instance_type": instance_type,
-        "instance_count": int(count),
-    }
-    return LessonJob(name, arguments=fields, **own)
+def _mpi(processes: int, **options) -> Settings:
+    return {"distribution": {"mpi": {"enabled": True, "processes_per_host": processes} | options}}
 
 
-def _mpi(processes: int, **options) -> dict:
-    return {"mpi": {"enabled": True, "processes_per_host": processes} | options}
+def _links(rate: str) -> Settings:
+    return {"environment": {"LOCAL_SAGEMAKER_LINKS": rate}}
 
 
 def _lesson_00(lesson) -> Iterator[LessonJob]:
-    settings = {"hyperparameters": {"epochs": lesson.epochs}, "channels": DIGITS}
-    yield _job("first", "train_tf.py", "1 x ml.c5.xlarge", **settings, **TENSORFLOW)
+    settings: Settings = {"hyperparameters": {"epochs": lesson.epochs}, "channels": DIGITS}
+    yield LessonJob("first", "train_tf.py", 1, **settings, **TENSORFLOW)
 
 
 def _lesson_01(lesson) -> Iterator[LessonJob]:
-    yield _job(
+    yield LessonJob(
         "ddp",
         "train_torch_ddp.py",
-        "2 x ml.c5.xlarge",
+        2,
         distribution={"torch_distributed": {"enabled": True}},
         hyperparameters={"epochs": 3, "threads-per-rank": 1},
         channels=DIGITS,
@@ -170,8 +154,9 @@ def _lesson_01(lesson) -> Iterator[LessonJob]:
 
 
 def _lesson_03(lesson) -> Iterator[LessonJob]:
-    common = TENSORFLOW | {
-        "framework_version": "2.14.1",
+    common: Settings = {
+        "framework": "tensorflow",
+        "version": "2.14.1",
         "distribution": {"parameter_server": {"enabled": True}},
         "hyperparameters": {
             "epochs": lesson.epochs,
@@ -181,17 +166,18 @@ def _lesson_03(lesson) -> Iterator[LessonJob]:
         },
         "channels": DIGITS,
     }
-    yield _job("servers", "train_tf_ps.py", f"{lesson.instance_count} x ml.c5.xlarge", **common)
-    yield _job("broken", "demos/train_tf_ps_broken.py", "2 x ml.c5.xlarge", **common)
+    yield LessonJob("servers", "train_tf_ps.py", lesson.instance_count, **common)
+    yield LessonJob("broken", "demos/train_tf_ps_broken.py", 2, **common)
 
 
 def _lesson_04(lesson) -> Iterator[LessonJob]:
-    instances, mpi = f"{lesson.instance_count} x ml.c5.xlarge", _mpi(lesson.processes_per_host)
-    yield _job("places", "demos/show_places.py", instances, distribution=mpi, **TENSORFLOW)
+    settings = TENSORFLOW | _mpi(lesson.processes_per_host)
+    yield LessonJob("placement", "demos/show_placement.py", lesson.instance_count, **settings)
 
 
 def _lesson_05(lesson) -> Iterator[LessonJob]:
     common = TENSORFLOW | {
+        "instance_type": lesson.instance_type,
         "label": "horovod",
         "hyperparameters": {
             "epochs": lesson.epochs,
@@ -202,14 +188,12 @@ def _lesson_05(lesson) -> Iterator[LessonJob]:
         "channels": DIGITS,
     }
 
-    def horovod(name: str, count: int, processes: int, **more) -> LessonJob:
-        instances = f"{count} x {lesson.instance_type}"
-        mpi = _mpi(processes, custom_mpi_options=YIELD)
-        return _job(name, "train_tf_horovod.py", instances, distribution=mpi, **common, **more)
+    def horovod(name: str, count: int, processes: int, **settings) -> LessonJob:
+        settings |= common | _mpi(processes, custom_mpi_options=YIELD)
+        return LessonJob(name, "train_tf_horovod.py", count, **settings)
 
     n, m = lesson.instance_count, lesson.processes_per_host
-    own_way = {"distribution": {"multi_worker_mirrored_strategy": {"enabled": True}}}
-    instances = f"{n} x {lesson.instance_type}"
+    multi_worker = {"multi_worker_mirrored_strategy": {"enabled": True}}
     yield horovod("horovod", n, m)
     for number in range(1, lesson.repeats + 1):
         run = "" if number == 1 else f", run {number}"
@@ -220,15 +204,14 @@ def _lesson_05(lesson) -> Iterator[LessonJob]:
             yield horovod(f"{n} x {m}{run}", n, m)
         yield horovod(f"{n} x 1 in a VPC{run}", n, 1, in_vpc=True)
         name = f"{n} x 1 MultiWorker{run}"
-        yield _job(name, "train_tf_mirrored.py", instances, **own_way, **common)
+        yield LessonJob(name, "train_tf_mirrored.py", n, distribution=multi_worker, **common)
 
 
 def _lesson_06(lesson) -> Iterator[LessonJob]:
     """On AWS links stay as they are."""
-    common = {"label": "links", "in_vpc": True}
-    training = common | {
-        "distribution": _mpi(1, custom_mpi_options=f"{YIELD} {UNASKED}"),
-        "environment": {"LOCAL_SAGEMAKER_LINKS": "wide"},
+    common: Settings = {"label": "links", "in_vpc": True}
+    training: Settings = {
+        "instance_type": lesson.instance_type,
         "hyperparameters": {
             "global-batch-size": lesson.global_batch_size,
             "hidden-units": lesson.hidden_units,
@@ -238,77 +221,79 @@ def _lesson_06(lesson) -> Iterator[LessonJob]:
         },
         "channels": DIGITS,
     }
+    training |= common | _links("wide") | _mpi(1, custom_mpi_options=f"{YIELD} {UNASKED}")
     for name, count in {"one": 1, "two, wide": 2}.items():
-        instances = f"{count} x {lesson.instance_type}"
-        yield _job(f"DDP, {name}", "train_torch_ddp.py", instances, **training, **PYTORCH)
-        yield _job(f"Horovod, {name}", "train_tf_horovod.py", instances, **training, **TENSORFLOW)
+        yield LessonJob(f"DDP, {name}", "train_torch_ddp.py", count, **training, **PYTORCH)
+        yield LessonJob(f"Horovod, {name}", "train_tf_horovod.py", count, **training, **TENSORFLOW)
     for count in lesson.layout_instances:
         processes = lesson.layout_ranks // count
-        yield _job(
+        yield LessonJob(
             f"{count} x {processes}",
             "demos/measure_all_reduce.py",
-            f"{count} x {lesson.layout_instance_type}",
-            distribution=_mpi(processes),
-            environment={"LOCAL_SAGEMAKER_LINKS": lesson.layout_link},
+            count,
+            lesson.layout_instance_type,
             hyperparameters={
-                "algorithms": "gloo,two_tier",
+                "algorithms": "gloo,hierarchical",
                 "bytes": lesson.layout_megabytes * 1_000_000,
                 "blocks": 3,
             },
             **common,
+            **_mpi(processes),
+            **_links(lesson.layout_link),
             **PYTORCH,
         )
 
 
 def _lesson_07(lesson) -> Iterator[LessonJob]:
     """Without the jobs under SMDDP's name, which need p4d on AWS and are not started there."""
-    instances = f"2 x {lesson.instance_type}"
-    common = {"label": "two-tier"}
-    yield _job(
+    common: Settings = {"instance_type": lesson.instance_type, "label": "hierarchical"}
+    yield LessonJob(
         "all-reduces",
         "demos/measure_all_reduce.py",
-        instances,
-        distribution=_mpi(lesson.ranks_each),
-        environment={"LOCAL_SAGEMAKER_LINKS": lesson.between},
+        2,
         hyperparameters={
-            "algorithms": "gloo,ring,blind_ring,two_tier,herring",
+            "algorithms": "gloo,ring,interleaved_ring,hierarchical,herring",
             "bytes": lesson.megabytes * 1_000_000,
             "blocks": lesson.blocks,
         },
         **common,
+        **_mpi(lesson.ranks_each),
+        **_links(lesson.between),
         **PYTORCH,
     )
-    training = common | {
-        "distribution": _mpi(2),
-        "environment": {"LOCAL_SAGEMAKER_LINKS": lesson.training_between},
-        "channels": DIGITS,
-    }
-    shared = {
-        "hidden-units": lesson.hidden_units,
-        "global-batch-size": lesson.global_batch_size,
-        "epochs": lesson.epochs,
-        "threads-per-rank": 1,
-    }
-    yield _job(
+    yield LessonJob(
         "buckets",
         "demos/show_overlap.py",
-        instances,
+        2,
         dependencies=[str(TRAIN / "train_torch_fsdp.py")],
-        distribution=_mpi(1),
-        environment={"LOCAL_SAGEMAKER_LINKS": lesson.overlap_between},
         hyperparameters={"blocks": lesson.blocks},
         **common,
+        **_mpi(1),
+        **_links(lesson.overlap_between),
         **PYTORCH,
     )
-    for name in ("default", "two_tier", "fp16", "powersgd"):
-        how = shared | {"all-reduce": name}
-        script = "demos/train_torch_links.py"
-        yield _job(name, script, instances, hyperparameters=how, **training, **PYTORCH)
-    yield _job(
+    for name in ("default", "hierarchical", "fp16", "powersgd"):
+        yield LessonJob(
+            name,
+            "demos/train_torch_links.py",
+            2,
+            hyperparameters={
+                "hidden-units": lesson.hidden_units,
+                "global-batch-size": lesson.global_batch_size,
+                "epochs": lesson.epochs,
+                "threads-per-rank": 1,
+                "all-reduce": name,
+            },
+            channels=DIGITS,
+            **common,
+            **_mpi(2),
+            **_links(lesson.training_between),
+            **PYTORCH,
+        )
+    yield LessonJob(
         "horovod",
         "train_tf_fit.py",
-        instances,
-        distribution=_mpi(1),
+        2,
         hyperparameters={
             "library": "horovod",
             "learning-rate": 0.1,
@@ -317,31 +302,30 @@ def _lesson_07(lesson) -> Iterator[LessonJob]:
         },
         channels=DIGITS,
         **common,
+        **_mpi(1),
         **TENSORFLOW,
     )
 
 
 def _lesson_08(lesson) -> Iterator[LessonJob]:
-    settings = {"hyperparameters": {"epochs": lesson.epochs}}
-    instances = f"1 x {lesson.instance_type}"
-    yield _job("serving", "train_tf.py", instances, channels=DIGITS, **settings, **TENSORFLOW)
+    settings: Settings = {"hyperparameters": {"epochs": lesson.epochs}, "channels": DIGITS}
+    yield LessonJob("serving", "train_tf.py", 1, lesson.instance_type, **settings, **TENSORFLOW)
 
 
 def _lesson_09(lesson) -> Iterator[LessonJob]:
-    instances = f"2 x {lesson.instance_type}"
     channels = {
         "training": DIGITS["training"] | {"distribution": "ShardedByS3Key"},
         "test": DIGITS["test"] | {"distribution": "FullyReplicated"},
     }
-    script = "demos/look_at_channels.py"
-    yield _job("channels", script, instances, channels=channels, **PYTORCH)
+    settings = PYTORCH | {"instance_type": lesson.instance_type, "channels": channels}
+    yield LessonJob("channels", "demos/look_at_channels.py", 2, **settings)
     pictures = "cifar10" if lesson.cifar10 else "cifar10-sample"
     folders = {"training": f"{pictures}/train", "test": f"{pictures}/test"}
-    yield _job(
+    yield LessonJob(
         "pictures",
         "train_tf_fit.py",
-        instances,
-        distribution=_mpi(1),
+        2,
+        lesson.instance_type,
         hyperparameters={
             "library": "horovod",
             "epochs": lesson.epochs,
@@ -352,25 +336,28 @@ def _lesson_09(lesson) -> Iterator[LessonJob]:
         channels={
             name: {"folder": folder, "input_mode": "FastFile"} for name, folder in folders.items()
         },
+        **_mpi(1),
         **TENSORFLOW,
     )
 
 
 def _lesson_10(lesson) -> Iterator[LessonJob]:
-    instances = f"1 x {lesson.instance_type}"
-    common = PYTORCH | {"channels": DIGITS}
-    common["hyperparameters"] = {
-        "epochs": lesson.epochs,
-        "checkpoint-every": lesson.checkpoint_every,
-        "threads-per-rank": 1,
+    common = PYTORCH | {
+        "instance_type": lesson.instance_type,
+        "hyperparameters": {
+            "epochs": lesson.epochs,
+            "checkpoint-every": lesson.checkpoint_every,
+            "threads-per-rank": 1,
+        },
+        "channels": DIGITS,
     }
-    yield _job("undisturbed", "train_torch.py", instances, label="alone", **common)
-    yield _job("interrupted", "train_torch.py", instances, label="spot", spot=True, **common)
+    yield LessonJob("undisturbed", "train_torch.py", 1, label="alone", **common)
+    yield LessonJob("interrupted", "train_torch.py", 1, label="spot", spot=True, **common)
 
 
 def _lesson_99(lesson) -> Iterator[LessonJob]:
-    settings = {"hyperparameters": {"epochs": 1}, "channels": DIGITS}
-    yield _job("last", "train_torch.py", "1 x ml.c5.xlarge", **settings, **PYTORCH)
+    settings: Settings = {"hyperparameters": {"epochs": 1}, "channels": DIGITS}
+    yield LessonJob("last", "train_torch.py", 1, **settings, **PYTORCH)
 
 
 JOBS = {  # lesson -> its jobs, from its parameters; lesson 02 runs beside the notebook

@@ -1,69 +1,84 @@
-"""The local SageMaker endpoint: started when it is needed, and this process pointed at it."""
+"""The emulator: started when it is needed, and this process pointed at it."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import local_sagemaker
 
 END_SECONDS = 10
-_saved: dict[str, str | None] = {}
+_pointed = contextlib.ExitStack()
 
 
-def ensure_up(say=print) -> tuple[local_sagemaker.Running, bool]:
-    """Start the local endpoint if it is down.
+def ensure_up(report: Callable[[str], object] = print) -> tuple[local_sagemaker.Running, bool]:
+    """Start the emulator if it is down.
 
-    Takes a free port if the usual one is in use. Returns the endpoint, and whether this call
+    Takes a free port if the usual one is in use. Returns the emulator, and whether this call
     started it. Raises local_sagemaker.EmulatorError if it cannot be started.
     """
-    state = local_sagemaker.state_directory()
-    if found := local_sagemaker.running(state):
-        return found, False
-    port = (
-        local_sagemaker.DEFAULT_PORT if local_sagemaker.is_free(local_sagemaker.DEFAULT_PORT) else 0
-    )
-    found = local_sagemaker.start(state, port)
-    say(f"The local SageMaker endpoint was down; started it on {found.url}.")
-    return found, True
+    state, port = local_sagemaker.state_directory(), local_sagemaker.DEFAULT_PORT
+    if running := local_sagemaker.running(state):
+        return running, False
+    running = local_sagemaker.start(state, port if local_sagemaker.is_free(port) else 0)
+    report(f"The emulator was down; started it on {running.url}.")
+    return running, True
 
 
 @contextlib.contextmanager
-def up_for_now(say=print) -> Iterator[local_sagemaker.Running]:
-    """The endpoint, for the length of a `with`; one that this started is ended again."""
-    found, started = ensure_up(say)
+def up_for_now(report: Callable[[str], object] = print) -> Iterator[local_sagemaker.Running]:
+    """The emulator, for the length of a `with`; one that this started is ended again."""
+    running, started = ensure_up(report)
     try:
-        yield found
+        yield running
     finally:
         if started:
             local_sagemaker.stop(local_sagemaker.state_directory())
-            _wait_for(found.pid)
-            say("Stopped the local SageMaker endpoint.")
+            _wait_for(running.pid)
+            report("Stopped the emulator.")
 
 
 def _wait_for(pid: int) -> None:
-    """Wait until a child has ended: it lets go of its port and its lock a moment before."""
+    """Wait until a child has ended; it releases its port and its lock a moment earlier."""
     deadline = time.monotonic() + END_SECONDS
     with contextlib.suppress(ChildProcessError):  # not our child, or waited for already
         while os.waitpid(pid, os.WNOHANG) == (0, 0) and time.monotonic() < deadline:
             time.sleep(0.05)
 
 
-def point_here(found: local_sagemaker.Running) -> None:
-    """Set this process's AWS variables for the local endpoint; `point_back` undoes it."""
-    wanted = local_sagemaker.environment(local_sagemaker.state_directory(), found.port)
-    for name in [*wanted, *local_sagemaker.conflicting_variables(os.environ)]:
-        _saved.setdefault(name, os.environ.get(name))
+@contextlib.contextmanager
+def variables(values: Mapping[str, str | None]) -> Iterator[None]:
+    """Set environment variables, or remove those that are None, for the length of a `with`."""
+    before = {name: os.environ.get(name) for name in values}
+    _set(values)
+    try:
+        yield
+    finally:
+        _set(before)
+
+
+def _set(values: Mapping[str, str | None]) -> None:
+    for name, value in values.items():
         os.environ.pop(name, None)
-    os.environ |= wanted
+        if value is not None:
+            os.environ[name] = value
+
+
+def pointed_at(running: local_sagemaker.Running) -> contextlib.AbstractContextManager:
+    """This process's AWS variables set for the emulator, for the length of a `with`."""
+    values = dict.fromkeys(local_sagemaker.conflicting_variables(os.environ))
+    state = local_sagemaker.state_directory()
+    return variables({**values, **local_sagemaker.environment(state, running.port)})
+
+
+def point_here(running: local_sagemaker.Running) -> None:
+    """The same without a `with`; `point_back` undoes it."""
+    point_back()
+    _pointed.enter_context(pointed_at(running))
 
 
 def point_back() -> None:
     """Restore the AWS variables as they were before `point_here`."""
-    for name, value in _saved.items():
-        os.environ.pop(name, None)
-        if value is not None:
-            os.environ[name] = value
-    _saved.clear()
+    _pointed.close()

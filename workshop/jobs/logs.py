@@ -33,14 +33,14 @@ class Line:
     @property
     def event(self) -> dict | None:
         """The JSON record that the script printed in this line, or None."""
-        found = event(self.text)
-        return None if found is None else {"host": self.host, "rank": self.rank} | found
+        record = event(self.text)
+        return record and {"host": self.host, "rank": self.rank} | record
 
 
 def parse(stream: str, message: str) -> Line:
-    """Split the rank's tag off a log message."""
-    if found := RANK_TAG.match(message):
-        return Line(found[2], int(found[1]), found[3], stream)
+    """Split mpirun's rank tag off a log message."""
+    if tag := RANK_TAG.match(message):
+        return Line(tag[2], int(tag[1]), tag[3], stream)
     return Line(stream, None, message, stream)
 
 
@@ -52,11 +52,11 @@ class LogReader:
         self.tokens: dict[str, str] = {}
 
     def new_lines(self) -> list[Line]:
-        """What came since the last call, host after host; nothing if there is no log yet."""
+        """The lines since the last call, host after host; empty if there is no log yet."""
         return [parse(host, message) for host, message in self.new_messages()]
 
     def new_messages(self) -> Iterator[tuple[str, str]]:
-        """The same, as (host, message): the message as it stands in the host's log."""
+        """The same, as (host, message), with the message unparsed."""
         for stream in self._streams():
             host = stream.split("/")[-1].rpartition("-")[0]
             for message in self._messages(stream):
@@ -73,9 +73,9 @@ class LogReader:
 
     def _messages(self, stream: str):
         while True:
-            more = {"nextToken": self.tokens[stream]} if stream in self.tokens else {}
+            after = {"nextToken": self.tokens[stream]} if stream in self.tokens else {}
             page = self.client.get_log_events(
-                logGroupName=LOG_GROUP, logStreamName=stream, startFromHead=True, **more
+                logGroupName=LOG_GROUP, logStreamName=stream, startFromHead=True, **after
             )
             yield from (event["message"].rstrip("\n") for event in page["events"])
             if self.tokens.get(stream) == page["nextForwardToken"]:

@@ -1,6 +1,6 @@
 """A seat: one learner's share of an account. Its names, its tags, its CloudFormation stacks.
 
-The same calls go to AWS and to the local endpoint. Doing any of them again is safe: what is done
+The same calls go to AWS and to the emulator. Doing any of them again is safe: what is done
 already is left alone, and what was interrupted is finished. `workshop.account.stacks` deploys and
 deletes several.
 """

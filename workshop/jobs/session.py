@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import re
 import sys
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import boto3
@@ -19,7 +21,7 @@ import local_sagemaker
 from workshop.jobs import local_server
 from workshop.jobs.seat import STACKS, MissingStack, create_or_update, outputs, tags
 from workshop.output import in_notebook
-from workshop.paths import TRAIN
+from workshop.paths import DATA, TRAIN
 
 TARGETS = ("local", "aws")
 # No hyphen: names such as workshop-a-... would be those of seat "a-b", too.
@@ -36,18 +38,18 @@ METRICS = [
 
 
 class SessionError(Exception):
-    """The session cannot be had; the message says why and what to do."""
+    """The session cannot be opened; the message gives the reason and the remedy."""
 
 
 class WrongSettings(ValueError):
-    """Settings of a job that do not go together; the message says why and what to do."""
+    """Conflicting settings of a job; the message gives the reason and the remedy."""
 
 
 def session(target: str = "local", seat: str = "me") -> Session:
     """Open a session.
 
     Args:
-        target: "local" (this machine; the endpoint is started if it is down) or "aws" (your
+        target: "local" (this machine; the emulator is started if it is down) or "aws" (your
             own credentials and region are used and checked).
         seat: names the stacks and jobs, so that several learners can share an account.
 
@@ -61,7 +63,7 @@ def session(target: str = "local", seat: str = "me") -> Session:
 
 
 def check_names(target: str, seat: str) -> None:
-    """Raise SessionError unless target and seat are such as a session can have."""
+    """Raise SessionError for an unknown target or a malformed seat."""
     if target not in TARGETS:
         raise SessionError(f'target is {target!r}; it must be "local" or "aws".')
     if not SEAT.fullmatch(seat):
@@ -92,7 +94,7 @@ class Session:
 
     @cached_property
     def outputs(self) -> dict[str, str]:
-        """The outputs of the seat's stacks. Here they are made if missing; on AWS never so."""
+        """The outputs of the seat's stacks. Missing stacks are created locally, never on AWS."""
         try:
             return outputs(self)
         except MissingStack:
@@ -100,7 +102,7 @@ class Session:
                 raise
             for name in STACKS:
                 create_or_update(self, name)
-            print("Made the storage and roles stacks on the local endpoint.")
+            print("Made the storage and roles stacks on the emulator.")
             return outputs(self)
 
     @property
@@ -110,7 +112,7 @@ class Session:
 
     @property
     def role(self) -> str:
-        """ARN of the role that training jobs take on."""
+        """ARN of the role that training jobs assume."""
         return self.outputs["TrainingRoleArn"]
 
     @cached_property
@@ -119,15 +121,25 @@ class Session:
         import sagemaker  # slow, and not needed by everybody who opens a session
 
         _usual_tracebacks()
-        # The SDK checks its file of defaults when it reads it, and again at each look into it:
-        # more than ten times a job, 3 CPU seconds in all. The first time is enough.
-        sagemaker.utils.validate_sagemaker_config = lambda defaults: None
+        _check_defaults_once()
         return sagemaker.Session(boto_session=self.boto_session, default_bucket=self.bucket)
+
+    def upload(self, dataset: str, quiet: bool = False) -> dict[str, str]:
+        """Prepare a data set, upload it to the seat's bucket, and return the channels for `fit`.
+
+        dataset: "digits" or "mnist". The copy on this machine is in data/DATASET.
+        """
+        import data_prep
+
+        folder = getattr(data_prep, dataset).prepare(DATA / dataset, quiet=True)
+        address = f"s3://{self.bucket}/data/{dataset}"
+        data_prep.upload(folder, address, client=self.client("s3"), quiet=quiet)
+        return {name: f"{address}/{name}" for name in ("training", "test")}
 
     def job_settings(
         self, name: str, spot: bool = False, keep_alive: int = 0, source_dir: Path = TRAIN
-    ) -> dict:
-        """What every job of this seat has in common, as arguments of an estimator.
+    ) -> dict[str, Any]:
+        """The estimator arguments that all jobs of this seat share.
 
         Args:
             name: a short word for the job; the SDK adds the time to it.
@@ -142,14 +154,14 @@ class Session:
         """
         jobs = f"s3://{self.bucket}/jobs"
         self._check_keep_alive(keep_alive, spot)
-        settings = {}
+        settings: dict[str, Any] = {}
         if keep_alive:
             settings["keep_alive_period_in_seconds"] = keep_alive
         if spot:
-            own = f"{datetime.now(UTC):%Y-%m-%d-%H-%M-%S}-{uuid4().hex[:8]}"
+            unique = f"{datetime.now(UTC):%Y-%m-%d-%H-%M-%S}-{uuid4().hex[:8]}"
             settings["use_spot_instances"] = True
             settings["max_wait"] = WAIT_FACTOR * MAX_RUN_SECONDS
-            settings["checkpoint_s3_uri"] = f"{jobs}/checkpoints/{name}-{own}"
+            settings["checkpoint_s3_uri"] = f"{jobs}/checkpoints/{name}-{unique}"
         return {
             "sagemaker_session": self.sagemaker_session,
             "role": self.role,
@@ -175,23 +187,15 @@ class Session:
                 "next job sooner."
             )
         model = self.client("sagemaker").meta.service_model
-        longest = model.shape_for("KeepAlivePeriodInSeconds").metadata["max"]
-        if isinstance(seconds, bool) or not 0 <= seconds <= longest:
+        maximum = model.shape_for("KeepAlivePeriodInSeconds").metadata["max"]
+        if isinstance(seconds, bool) or not 0 <= seconds <= maximum:
             raise WrongSettings(
-                f"keep_alive is {seconds!r}; it must be seconds from 0 (none) to {longest}."
+                f"keep_alive is {seconds!r}; it must be seconds from 0 (none) to {maximum}."
             )
 
     @property
-    def endpoint_pid(self) -> int | None:
-        """Process id of the local endpoint; None on AWS, and where it is down."""
-        found = self.target == "local" and local_sagemaker.running(
-            local_sagemaker.state_directory()
-        )
-        return found.pid if found else None
-
-    @property
     def job_prefix(self) -> str:
-        """How the names of this seat's jobs begin."""
+        """The prefix of this seat's job names."""
         return f"workshop-{self.seat}-"
 
 
@@ -202,8 +206,28 @@ def quiet() -> None:
         logging.getLogger(name).setLevel(logging.WARNING)
 
 
+@cache
+def _check_defaults_once() -> None:
+    """Validate the SDK's defaults once for each content.
+
+    The SDK validates them at each access: more than ten times a job, 3 CPU seconds in all.
+    """
+    from sagemaker import utils
+
+    check = utils.validate_sagemaker_config
+
+    @cache
+    def check_text(text: str) -> None:
+        check(json.loads(text))
+
+    def check_once(sagemaker_config: dict) -> None:
+        check_text(json.dumps(sagemaker_config))
+
+    utils.validate_sagemaker_config = check_once  # type: ignore[assignment]
+
+
 def _usual_tracebacks() -> None:
-    """Undo what importing the SDK does: errors drawn as pictures, which no notebook records."""
+    """Restore plain tracebacks: importing the SDK installs rich's, which no notebook records."""
     if sys.excepthook.__module__ == "rich.traceback":
         sys.excepthook = sys.__excepthook__
     if in_notebook():
@@ -215,10 +239,10 @@ def _usual_tracebacks() -> None:
 
 def _local() -> boto3.Session:
     try:
-        found, _ = local_server.ensure_up()
+        running, _ = local_server.ensure_up()
     except local_sagemaker.EmulatorError as error:
-        raise SessionError(f"The local endpoint cannot be started. {error}") from error
-    local_server.point_here(found)
+        raise SessionError(f"The emulator cannot be started. {error}") from error
+    local_server.point_here(running)
     return boto3.Session(region_name=os.environ["AWS_DEFAULT_REGION"])
 
 
@@ -231,21 +255,21 @@ def _aws() -> boto3.Session:
             "Start again from a shell without it: unset " + " ".join(elsewhere)
         )
     try:
-        found = boto3.Session()
-        if not found.region_name:
+        boto_session = boto3.Session()
+        if not boto_session.region_name:
             raise SessionError(
                 "No AWS region is set. Choose one: export AWS_DEFAULT_REGION=us-east-1, or run "
                 "`aws configure`."
             )
         config = Config(connect_timeout=10, read_timeout=20, retries={"max_attempts": 2})
-        found.client("sts", config=config).get_caller_identity()
+        boto_session.client("sts", config=config).get_caller_identity()
     except (exceptions.BotoCoreError, exceptions.ClientError) as error:
         raise SessionError(_remedy(error)) from error
-    return found
+    return boto_session
 
 
 def _remedy(error: Exception) -> str:
-    """What went wrong when signing in to AWS, and what to do."""
+    """The cause of a failed sign-in to AWS, and the remedy."""
     missing = (exceptions.NoCredentialsError, exceptions.PartialCredentialsError)
     if isinstance(error, missing):
         return (

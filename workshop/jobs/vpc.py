@@ -1,25 +1,30 @@
-"""A subnet and a security group for the jobs of a seat: given, or made on the local endpoint."""
+"""A subnet and a security group for the jobs of a seat: given, or made on the emulator."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from workshop.jobs.seat import NETWORKS, status, tags
+
+if TYPE_CHECKING:
+    from workshop.jobs.session import Session
 
 CIDR, SUBNET = "10.10.0.0/16", "10.10.0.0/20"
 
 
 class NoNetwork(Exception):
-    """There is no network for the job; the message says what to give."""
+    """There is no network for the job; the message names the remedy."""
 
 
 def network(
-    session, subnets=(), security_group_ids=(), serving: bool = False
+    session: Session, subnets=(), security_group_ids=(), serving: bool = False
 ) -> dict[str, list[str]]:
     """Where a job's instances are: `subnets` and `security_group_ids`, as an estimator takes them.
 
     Args:
         session: what workshop.session returned.
         subnets, security_group_ids: ids that exist; both or none. Without them the seat's network
-            stack is taken. If it has none, a VPC with one subnet is made on the local endpoint,
+            stack is taken. If it has none, a VPC with one subnet is made on the emulator,
             once for each seat. On AWS none is made.
         serving: for an endpoint and not for a job: of the stack, subnets in two zones.
 
@@ -30,8 +35,8 @@ def network(
         raise NoNetwork("Give both, subnets and security_group_ids, or neither.")
     if subnets:
         return {"subnets": list(subnets), "security_group_ids": list(security_group_ids)}
-    if found := of_stack(session, serving):
-        return found
+    if from_stack := network_from_stack(session, serving):
+        return from_stack
     if session.target == "aws":
         raise NoNetwork(
             "On AWS a job in a VPC needs an existing network. Make the seat's own, which costs "
@@ -42,18 +47,18 @@ def network(
             "allows it for its own."
         )
     ec2 = session.client("ec2")
-    vpc = _found(ec2.describe_vpcs, session, "Vpcs", "VpcId") or _make_vpc(ec2, session)
-    subnet = _found(ec2.describe_subnets, session, "Subnets", "SubnetId")
-    group = _found(ec2.describe_security_groups, session, "SecurityGroups", "GroupId")
-    if not _found(ec2.describe_vpc_endpoints, session, "VpcEndpoints", "VpcEndpointId"):
-        _make_way_to_s3(ec2, session, vpc)
+    vpc = _existing_id(ec2.describe_vpcs, session, "Vpcs", "VpcId") or _make_vpc(ec2, session)
+    subnet = _existing_id(ec2.describe_subnets, session, "Subnets", "SubnetId")
+    group = _existing_id(ec2.describe_security_groups, session, "SecurityGroups", "GroupId")
+    if not _existing_id(ec2.describe_vpc_endpoints, session, "VpcEndpoints", "VpcEndpointId"):
+        _make_s3_endpoint(ec2, session, vpc)
     return {
         "subnets": [subnet or _make_subnet(ec2, session, vpc)],
         "security_group_ids": [group or _make_group(ec2, session, vpc)],
     }
 
 
-def of_stack(session, serving: bool = False) -> dict[str, list[str]] | None:
+def network_from_stack(session: Session, serving: bool = False) -> dict[str, list[str]] | None:
     """The subnet and the group of the seat's network or subnets stack; None if it has neither.
 
     serving: with the subnet of a second zone, which endpoints want and jobs must not have.
@@ -66,16 +71,16 @@ def of_stack(session, serving: bool = False) -> dict[str, list[str]] | None:
     return {"subnets": subnets, "security_group_ids": [made["SecurityGroupId"]]}
 
 
-def _found(describe, session, many: str, name: str) -> str:
-    """The id of what this seat has already; empty if nothing. What was deleted may be listed."""
+def _existing_id(describe, session: Session, many: str, name: str) -> str:
+    """The id of the seat's existing resource; empty if none. Deleted ones may still be listed."""
     filters = [
         {"Name": f"tag:{tag['Key']}", "Values": [tag["Value"]]} for tag in tags(session.seat)
     ]
-    found = describe(Filters=filters)[many]
-    return next((one[name] for one in found if one.get("State") != "deleted"), "")
+    resources = describe(Filters=filters)[many]
+    return next((each[name] for each in resources if each.get("State") != "deleted"), "")
 
 
-def _tagged(session, kind: str) -> list[dict]:
+def _tagged(session: Session, kind: str) -> list[dict]:
     return [{"ResourceType": kind, "Tags": tags(session.seat)}]
 
 
@@ -84,15 +89,15 @@ def _make_vpc(ec2, session) -> str:
     return made["Vpc"]["VpcId"]
 
 
-def _make_way_to_s3(ec2, session, vpc: str) -> None:
+def _make_s3_endpoint(ec2, session, vpc: str) -> None:
     """A gateway endpoint in the VPC's main route table, which its subnets use."""
-    mine = [{"Name": "vpc-id", "Values": [vpc]}]
-    tables = ec2.describe_route_tables(Filters=mine)["RouteTables"]
+    filters = [{"Name": "vpc-id", "Values": [vpc]}]
+    tables = ec2.describe_route_tables(Filters=filters)["RouteTables"]
     ec2.create_vpc_endpoint(
         VpcId=vpc,
         VpcEndpointType="Gateway",
         ServiceName=f"com.amazonaws.{ec2.meta.region_name}.s3",
-        RouteTableIds=[one["RouteTableId"] for one in tables],
+        RouteTableIds=[table["RouteTableId"] for table in tables],
         TagSpecifications=_tagged(session, "vpc-endpoint"),
     )
 
@@ -106,7 +111,7 @@ def _make_subnet(ec2, session, vpc: str) -> str:
 
 
 def _make_group(ec2, session, vpc: str) -> str:
-    """A security group whose members reach each other on every port, and nobody else does."""
+    """A security group that admits its own members alone, on every port."""
     group = ec2.create_security_group(
         VpcId=vpc,
         GroupName=f"workshop-{session.seat}-training",

@@ -9,11 +9,6 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-INSTALL_COMPILER = (
-    "install a C++ compiler and make (Debian, Ubuntu: sudo apt-get install g++ make; "
-    "macOS: xcode-select --install), then run make setup"
-)
-
 
 @dataclass(frozen=True)
 class HorovodStatus:
@@ -40,4 +35,4 @@ def horovod_status() -> HorovodStatus:
         content = json.loads(left_by_set_up.read_text())
         return HorovodStatus(False, why=content["reason"], do=content["do"])
     except (OSError, ValueError, KeyError):
-        return HorovodStatus(False, why="Horovod is not installed", do=INSTALL_COMPILER)
+        return HorovodStatus(False, why="Horovod is not installed", do="run make setup")

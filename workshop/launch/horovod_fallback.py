@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import local_sagemaker
 from workshop.launch.horovod import horovod_status
@@ -15,6 +16,12 @@ INSTEAD = {
     "train_tf_horovod.py": "train_torch_ddp.py",
     "train_tf_horovod_steps.py": "train_torch_steps.py",
 }
+
+
+class HasTarget(Protocol):
+    """The part of a session that is needed here."""
+
+    target: str
 
 
 @dataclass(frozen=True)
@@ -31,8 +38,8 @@ class ScriptChoice:
     environment: dict[str, str] = field(default_factory=dict)
 
 
-def horovod_script(script: str, session=None) -> ScriptChoice:
-    """The Horovod script, or where Horovod is missing a PyTorch one that mpirun starts alike.
+def horovod_script(script: str, session: HasTarget | None = None) -> ScriptChoice:
+    """The Horovod script; where Horovod is missing, a PyTorch script that mpirun starts alike.
 
     Args:
         script: train_tf_horovod.py of scripts/train/, or train_tf_horovod_steps.py of
@@ -53,10 +60,10 @@ def horovod_script(script: str, session=None) -> ScriptChoice:
         "the text says hvd, read dist."
     )
     if session is None:
-        own = {"MASTER_PORT": str(free_port()), "GLOO_SOCKET_IFNAME": INTERFACE}
-        return ScriptChoice(instead, "torch", explanation, environment=own)
-    found = local_sagemaker.running(local_sagemaker.state_directory())
+        variables = {"MASTER_PORT": str(free_port()), "GLOO_SOCKET_IFNAME": INTERFACE}
+        return ScriptChoice(instead, "torch", explanation, environment=variables)
+    emulator = local_sagemaker.running(local_sagemaker.state_directory())
     # PyTorch's ranks meet at an address; plain processes meet on loopback, its default.
-    own_hosts = found is not None and found.isolation == "namespaces"
-    options = "-x MASTER_ADDR=algo-1" if own_hosts else ""
+    has_hosts = emulator is not None and emulator.isolation == "namespaces"
+    options = "-x MASTER_ADDR=algo-1" if has_hosts else ""
     return ScriptChoice(instead, "torch", explanation, options)

@@ -17,8 +17,13 @@ import sys
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from workshop.launch.supervisor import Line, Processes, ProcessFailed, records
+from workshop.launch.processes import Line, Processes, ProcessFailed
+from workshop.output import event_table, records
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 TAG = re.compile(r"\[\d+,(\d+)\]<std(out|err)>: ?(.*)", re.DOTALL)
 FIRST_TO_FAIL = re.compile(r"Process name: \[[^\]]*,(\d+)\]\s+Exit code:\s+(\d+)")
@@ -26,7 +31,7 @@ KILLED = re.compile(r"process rank (\d+) with PID \d+ on\s+node \S+\s+exited on\
 
 
 @dataclass
-class Finished:
+class CompletedRun:
     """Ranks that have ended. seconds: from start to end. lines: all that was printed."""
 
     ranks: int
@@ -38,21 +43,15 @@ class Finished:
         """The JSON records that the ranks printed, each with its rank, in order of arrival."""
         return records(self.lines)
 
-    def table(self, event: str):
+    def table(self, event: str) -> pd.DataFrame:
         """The records of one kind as a pandas table, by rank. Raises ValueError if none came."""
-        import pandas as pd
-
-        rows = [one for one in self.events if one["event"] == event]
-        if not rows:
-            kinds = sorted({one["event"] for one in self.events}) or "none"
-            raise ValueError(f"No rank printed a record {event!r}. They printed: {kinds}.")
-        table = pd.DataFrame(rows).drop(columns="event").dropna(axis="columns", how="all")
+        table = event_table(self.events, event, "The ranks")
         return table.sort_values("rank", kind="stable", ignore_index=True)
 
 
 def mpirun(
     ranks: int, *command, show: bool = True, timeout: float = 300, **environment
-) -> Finished:
+) -> CompletedRun:
     """Run a command on `ranks` processes of this machine at once, and wait for all of them.
 
     Args:
@@ -71,17 +70,17 @@ def mpirun(
     full = mpirun_command(ranks, words)
     typed = as_typed(full if show else [*full[:3], *words], environment)
     print(f"$ {typed}", flush=True)
-    with Processes([full], environment, line_of=line_of_rank) as processes:
+    with Processes([full], environment, line_from=line_from_mpirun) as processes:
         try:
             processes.wait(timeout, _print if show else lambda line: None)
         except ProcessFailed as error:
-            why = str(error) if processes.failed is None else _why(processes, ranks)
-            raise ProcessFailed(why) from None
-        return Finished(ranks, processes.seconds, processes.lines)
+            reason = str(error) if processes.failed is None else _failure_reason(processes, ranks)
+            raise ProcessFailed(reason) from None
+        return CompletedRun(ranks, processes.seconds, processes.lines)
 
 
 def mpirun_command(ranks: int, words: list[str]) -> list[str]:
-    """The words of the whole command; `line_of_rank` reads what it prints.
+    """The words of the whole command; `line_from_mpirun` parses its output.
 
     Raises RuntimeError where there is no mpirun, ValueError for a senseless count.
     """
@@ -99,15 +98,15 @@ def mpirun_command(ranks: int, words: list[str]) -> list[str]:
     return [program, "-np", str(ranks), *options, *words]
 
 
-def line_of_rank(_: int, text: str) -> Line:
+def line_from_mpirun(_: int, text: str) -> Line:
     """Take mpirun's tag off a line. A line of mpirun's own has no rank."""
-    found = TAG.match(text)
-    return Line(int(found[1]), found[3], found[2] == "err") if found else Line(None, text)
+    tag = TAG.match(text)
+    return Line(int(tag[1]), tag[3], tag[2] == "err") if tag else Line(None, text)
 
 
 def full_words(command: tuple) -> list[str]:
     """The words of a command as `mpirun` takes it."""
-    words = [str(one) for one in command]
+    words = [str(word) for word in command]
     if not words:
         raise ValueError('mpirun needs a command, for example mpirun(2, "python", "-V").')
     if words[0].endswith(".py"):
@@ -119,14 +118,14 @@ def full_words(command: tuple) -> list[str]:
 
 def as_typed(words: list[str], environment: dict) -> str:
     """The command without this machine's folders."""
-    short = [Path(one).name if one.startswith("/") else one for one in words]
-    short = ["python" if Path(sys.executable).name == one else one for one in short]
+    short = [Path(word).name if word.startswith("/") else word for word in words]
+    short = ["python" if word == Path(sys.executable).name else word for word in short]
     before = [f"{name}={Path(str(value)).name}" for name, value in environment.items()]
     return " ".join([*before, *map(_quoted, short)])
 
 
 def _quoted(word: str) -> str:
-    """As a person would quote it for a shell."""
+    """Quoted for a shell as a person would do it."""
     plain = shlex.quote(word)
     return f'"{word}"' if plain != word and not set(word) & set('"$`\\!') else plain
 
@@ -136,15 +135,15 @@ def _print(line: Line) -> None:
         print(line, flush=True)
 
 
-def _why(processes: Processes, ranks: int) -> str:
-    """Which rank was the first to fail; mpirun's own words where they name none."""
-    own = "\n".join(line.text for line in processes.lines if line.rank is None)
-    if found := FIRST_TO_FAIL.search(own):
-        how = f"rank {found[1]} ended with exit status {found[2]}"
-    elif found := KILLED.search(own):
-        how = f"rank {found[1]} was killed by signal {found[2]}"
+def _failure_reason(processes: Processes, ranks: int) -> str:
+    """Which rank failed first; mpirun's own message where it names none."""
+    output = "\n".join(line.text for line in processes.lines if line.rank is None)
+    if match := FIRST_TO_FAIL.search(output):
+        how = f"rank {match[1]} ended with exit status {match[2]}"
+    elif match := KILLED.search(output):
+        how = f"rank {match[1]} was killed by signal {match[2]}"
     else:
         status = processes.statuses[0]
-        return f"mpirun ended with exit status {status}. {own.strip('- ').strip()}"
+        return f"mpirun ended with exit status {status}. {output.strip('- ').strip()}"
     others = " mpirun then ended the others." if ranks > 1 else ""
-    return f"{how}.{others} {processes.last_lines(int(found[1]))}"
+    return f"{how}.{others} {processes.last_lines(int(match[1]))}"

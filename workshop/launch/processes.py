@@ -1,23 +1,261 @@
-"""Run independent processes of this machine, torchrun among them, and read their JSON lines.
+"""Start processes on this machine, read what they print, and leave none of them behind.
 
-And where ranks that all run here meet: an interface and a port.
+    with Processes([[sys.executable, "a.py"], [sys.executable, "b.py"]]) as processes:
+        processes.wait(timeout=60)
+    processes.lines, processes.events()
+
+Between this process and each command stands one more, the supervisor (supervisor.py). It ends the
+command, and all that the command started, when this process asks for it, and when this process is
+gone, even killed.
 """
 
 from __future__ import annotations
 
 import os
+import shlex
 import socket
+import subprocess
 import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from workshop.launch.supervisor import Processes, ProcessFailed
-from workshop.output import event
+import psutil
 
-__all__ = ["INTERFACE", "TORCHRUN", "ProcessFailed", "free_port", "run_together"]
+from workshop.output import event, records
 
-# What gloo must be told; it would otherwise take the address of this machine's name.
+# The interface for gloo, which would otherwise take the address of this machine's name.
 INTERFACE = "lo0" if sys.platform == "darwin" else "lo"
 TORCHRUN = (sys.executable, "-m", "torch.distributed.run")  # what the command torchrun runs
+SUPERVISOR = Path(__file__).with_name("supervisor.py")
+POLL_SECONDS = 0.05
+READ_SECONDS = 5.0  # for the rest of the output, once all have ended
+LAST_LINES = 8
+
+
+class ProcessFailed(Exception):
+    """A process ended with an error, or not in time; the message has its last lines."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """An interrupt, once what had been started has ended. A notebook shows one line of it."""
+
+    def __str__(self) -> str:
+        return "Interrupted. All processes it had started have ended."
+
+    def _render_traceback_(self) -> list[str]:
+        return [str(self)]
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of output. rank: whose, None for the launcher itself. error: it came by stderr."""
+
+    rank: int | None
+    text: str
+    error: bool = False
+
+    def __str__(self) -> str:
+        return f"[{'launcher' if self.rank is None else self.rank}] {self.text}"
+
+    @property
+    def event(self) -> dict | None:
+        """The JSON record that a rank printed in this line, with the rank, or None."""
+        record = None if self.rank is None else event(self.text)
+        return record and {"rank": self.rank} | record
+
+
+class Processes:
+    """Processes of this machine that are started together and end together.
+
+    Attributes:
+        commands: the words of each command.
+        lines: all that was printed so far, in order of arrival.
+        statuses: of each command; None until it has ended by itself. The status of one that a
+            signal killed is negative.
+    """
+
+    def __init__(
+        self,
+        commands: Sequence[Sequence],
+        environment: Mapping[str, object] | None = None,
+        *,
+        each: Sequence[Mapping[str, object]] | None = None,
+        descriptors: Sequence[Sequence[int]] | None = None,
+        folder: Path | None = None,
+        captured: bool = True,
+        line_from: Callable[[int, str], Line] = Line,
+    ) -> None:
+        """Start the commands. Call `end` in any case, or use a `with` block.
+
+        Args:
+            commands: the words of each command.
+            environment: variables for all, besides this process's own. each: further ones, by
+                command.
+            descriptors: file descriptors that each command inherits.
+            folder: where they start; this process's own folder if None.
+            captured: read stdout and stderr, as one text; otherwise they go where this process's
+                own go.
+            line_from: makes a Line of a command's index and a line's text.
+        """
+        self.commands = [[str(word) for word in command] for command in commands]
+        self.lines: list[Line] = []
+        self.statuses: list[int | None] = [None] * len(self.commands)
+        self._captured, self._line_from = captured, line_from
+        self._changed = threading.Condition()
+        self._began = time.monotonic()
+        self._ending = False
+        self._supervisors: list[subprocess.Popen] = []
+        self._readers: list[threading.Thread] = []
+        try:
+            for index in range(len(self.commands)):
+                variables = {**(environment or {}), **(each[index] if each else {})}
+                self._start(index, variables, descriptors[index] if descriptors else (), folder)
+        except BaseException:
+            self.end()
+            raise
+
+    def __enter__(self) -> Processes:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self.end()
+        if kind is KeyboardInterrupt:
+            raise Interrupted from None
+
+    @property
+    def alive(self) -> bool:
+        """Whether any of them may still run."""
+        return any(reader.is_alive() for reader in self._readers)
+
+    @property
+    def pids(self) -> list[int | None]:
+        """Of each command; None before it has started, and once it has ended."""
+        return [_child(process.pid) for process in self._supervisors]
+
+    @property
+    def seconds(self) -> float:
+        """Since they were started."""
+        return time.monotonic() - self._began
+
+    @property
+    def failed(self) -> int | None:
+        """Index of the first command that ended with an error, None if none did."""
+        return next((index for index, status in enumerate(self.statuses) if status), None)
+
+    def events(self, kind: str | None = None) -> list[dict]:
+        """The JSON records printed so far, each with its rank. kind: only those of this event."""
+        return [record for record in records(self.lines) if kind in (None, record["event"])]
+
+    def wait(self, timeout: float, show: Callable[[Line], None] = lambda line: None) -> None:
+        """Wait until all have ended, `timeout` seconds after their start at the latest.
+
+        show: called with each line as it comes. However this returns, all are ended: after an
+        interrupt too.
+
+        Raises ProcessFailed as soon as one ends with an error, or when the time is up.
+        """
+        shown = 0
+
+        def show_new() -> None:
+            nonlocal shown
+            new = self.lines[shown:]
+            shown += len(new)
+            for line in new:
+                show(line)
+
+        try:
+            in_time = True
+            while self.alive and self.failed is None and in_time:
+                left = max(0.0, timeout - self.seconds)
+                in_time = self.until(
+                    lambda: len(self.lines) > shown or self.failed is not None, left
+                )
+                show_new()
+        finally:
+            self.end()
+        show_new()
+        if self.failed is not None:
+            raise ProcessFailed(self._failure(self.failed))
+        if not in_time:
+            raise ProcessFailed(f"After {timeout:g} s they had not ended. {self.last_lines()}")
+
+    def until(self, happened: Callable[[], object], timeout: float) -> bool:
+        """Wait until `happened()`, or until all have ended; False when the time (s) is up."""
+        deadline = time.monotonic() + timeout
+        while not happened() and self.alive:
+            if time.monotonic() >= deadline:
+                return False
+            with self._changed:
+                self._changed.wait(POLL_SECONDS)
+        return True
+
+    def end(self) -> None:
+        """End all of them and what they started. Harmless if they have ended."""
+        self._ending = True
+        for process in self._supervisors:
+            process.terminate()
+        for process in self._supervisors:
+            process.wait()
+        for reader in self._readers:
+            reader.join(READ_SECONDS)
+
+    def last_lines(self, rank: int | None = None) -> str:
+        """The last lines that a rank printed, or all ranks, as a text for an error message."""
+        lines = [line for line in self.lines if line.rank is not None and line.text.strip()]
+        lines = [line for line in lines if rank in (None, line.rank)]
+        if not lines:
+            return "It printed nothing." if rank is not None else "They printed nothing."
+        return "Last lines:\n" + "\n".join(map(str, lines[-LAST_LINES:]))
+
+    def _start(
+        self, index: int, variables: Mapping, descriptors: Sequence[int], folder: Path | None
+    ) -> None:
+        process = subprocess.Popen(
+            [sys.executable, "-EP", SUPERVISOR, str(os.getpid()), *self.commands[index]],
+            env=os.environ | {name: str(value) for name, value in variables.items()},
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE if self._captured else None,
+            stderr=subprocess.STDOUT if self._captured else None,
+            text=True,
+            errors="replace",
+            pass_fds=descriptors,
+            start_new_session=True,  # a Ctrl-C at the terminal reaches this process alone
+        )
+        self._supervisors.append(process)
+        reader = threading.Thread(target=self._read, args=(index, process), daemon=True)
+        reader.start()
+        self._readers.append(reader)
+
+    def _failure(self, index: int) -> str:
+        status = self.statuses[index]
+        assert status is not None
+        how = f"Exit status {status}" if status > 0 else f"Killed by signal {-status}"
+        return f"{how}: {shlex.join(self.commands[index])}\n{self.last_lines(index)}"
+
+    def _read(self, index: int, process: subprocess.Popen) -> None:
+        """Read a command's output to its end, then its status."""
+        for text in process.stdout or ():
+            with self._changed:
+                self.lines.append(self._line_from(index, text.rstrip("\n")))
+                self._changed.notify_all()
+        status = process.wait()
+        with self._changed:
+            if not self._ending:
+                self.statuses[index] = status
+            self._changed.notify_all()
+
+
+def _child(pid: int) -> int | None:
+    """The oldest child of a process: of a supervisor, the command."""
+    try:
+        children = psutil.Process(pid).children()
+        return min(children, key=psutil.Process.create_time).pid if children else None
+    except psutil.NoSuchProcess:
+        return None
 
 
 def free_port() -> int:
@@ -40,9 +278,9 @@ def run_together(*commands: list, timeout: float = 120, folder: Path | None = No
     Raises:
         ProcessFailed: one of them failed. All are ended, with the processes they started.
     """
-    usual = {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": INTERFACE}
-    environment = {name: os.environ.get(name, value) for name, value in usual.items()}
+    defaults = {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": INTERFACE}
+    environment = {name: os.environ.get(name, value) for name, value in defaults.items()}
     with Processes(commands, environment, folder=folder) as processes:
         processes.wait(timeout)
-    by_command = sorted(processes.lines, key=lambda line: line.rank)
+    by_command = sorted(processes.lines, key=lambda line: line.rank or 0)
     return [record for line in by_command if (record := event(line.text))]

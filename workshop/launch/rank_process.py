@@ -36,14 +36,14 @@ class LinesTo(io.TextIOBase):
         return len(text)
 
     def finish(self) -> None:
-        """Send what has no line end yet."""
+        """Send the last, incomplete line."""
         if self._rest:
             self._send(("print", self._rest))
             self._rest = ""
 
 
 def main() -> None:
-    """Join, say so, then answer calls until the notebook's end of the socket is closed."""
+    """Join the group, report it, and answer calls until the notebook closes the socket."""
     connection, folder = Connection(int(sys.argv[1])), Path(sys.argv[2])
     rank, world_size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     stack = (folder / f"stack-{rank}").open("w")
@@ -55,14 +55,16 @@ def main() -> None:
     def send(message) -> None:
         connection.send_bytes(cloudpickle.dumps(message))
 
-    sys.stdout = LinesTo(send)
+    sys.stdout = output = LinesTo(send)
     send(("result", None))
     while True:
         try:
             packed = connection.recv_bytes()
         except (EOFError, ConnectionError):
             os._exit(0)  # no orderly shutdown: another rank may be gone already
-        send(_answer(packed))
+        answer = _answer(packed)
+        output.finish()
+        send(answer)
 
 
 def _answer(packed: bytes) -> tuple[str, object]:
@@ -72,12 +74,9 @@ def _answer(packed: bytes) -> tuple[str, object]:
             module, name = function.split(":")
             function = getattr(importlib.import_module(module), name)
         call = _timed if kind == "seconds" else _called
-        result = call(function, arguments, *rest)
-        sys.stdout.finish()
-        return "result", result
+        return "result", call(function, arguments, *rest)
     except Exception:
-        sys.stdout.finish()
-        return "error", _told()
+        return "error", _error_text()
 
 
 def _called(function, arguments):
@@ -86,13 +85,13 @@ def _called(function, arguments):
 
 def _timed(function, arguments, repeats: int) -> list[float]:
     """Seconds of each repeat on this rank; the warm-up is not counted."""
-    found = []
+    seconds = []
     for _ in range(repeats + 1):
         dist.barrier()
         began = time.perf_counter()
         function(*arguments)
-        found.append(time.perf_counter() - began)
-    return found[1:]
+        seconds.append(time.perf_counter() - began)
+    return seconds[1:]
 
 
 def _without_tensors(value):
@@ -100,18 +99,18 @@ def _without_tensors(value):
     if isinstance(value, torch.Tensor):
         return value.detach().numpy()
     if isinstance(value, dict):
-        return {key: _without_tensors(one) for key, one in value.items()}
+        return {key: _without_tensors(item) for key, item in value.items()}
     if type(value) in (list, tuple):
         return type(value)(map(_without_tensors, value))
     return value
 
 
-def _told() -> str:
-    """The error with the caller's own lines; those of this file are of no interest."""
+def _error_text() -> str:
+    """The error with the caller's lines of the traceback, without this file's."""
     kind, error, trace = sys.exc_info()
-    frames = [one for one in traceback.extract_tb(trace) if one.filename != __file__]
-    said = "".join(traceback.format_exception_only(kind, error)).strip()
-    return said + "\n" + "".join(traceback.format_list(frames)).rstrip()
+    frames = [frame for frame in traceback.extract_tb(trace) if frame.filename != __file__]
+    message = "".join(traceback.format_exception_only(kind, error)).strip()
+    return message + "\n" + "".join(traceback.format_list(frames)).rstrip()
 
 
 if __name__ == "__main__":

@@ -25,8 +25,7 @@ from typing import Any
 
 import cloudpickle
 
-from workshop.launch.processes import INTERFACE
-from workshop.launch.supervisor import Interrupted, Processes, ProcessFailed
+from workshop.launch.processes import INTERFACE, Interrupted, Processes, ProcessFailed
 from workshop.paths import DEMOS
 
 START_SECONDS = 120  # importing torch takes seconds each, more on a busy machine
@@ -95,7 +94,7 @@ class Ranks:
         """
         call = ("seconds", _sendable(function), args, repeats)
         by_rank = self._exchange([call] * self.world_size, timeout)
-        return [max(one) for one in zip(*by_rank, strict=True)]
+        return [max(seconds) for seconds in zip(*by_rank, strict=True)]
 
     def stop(self) -> None:
         """End the processes. Harmless if they have ended."""
@@ -104,9 +103,9 @@ class Ranks:
             self._group = None
 
     @property
-    def pids(self) -> list[int]:
+    def pids(self) -> list[int | None]:
         """The processes' ids, by rank; none after a failure or `stop`."""
-        return list(self._group.processes.pids) if self._group else []
+        return self._group.processes.pids if self._group else []
 
     def __enter__(self) -> Ranks:
         return self
@@ -118,28 +117,29 @@ class Ranks:
         return f"Ranks(world_size={self.world_size}, pids={self.pids})"
 
     def _start(self) -> None:
-        self._group = _Group(self.world_size, self.threads)
-        self._guarded(lambda: self._group.gather(START_SECONDS))  # each says that it is ready
+        group = self._group = _Group(self.world_size, self.threads)
+        self._guarded(lambda: group.gather(START_SECONDS))  # each says that it is ready
 
     def _call(self, function, arguments: list[tuple], timeout: float) -> list:
         sendable = _sendable(function)
-        return self._exchange([("call", sendable, one) for one in arguments], timeout)
+        return self._exchange([("call", sendable, of_rank) for of_rank in arguments], timeout)
 
     def _exchange(self, messages: list[tuple], timeout: float) -> list:
         packed = [cloudpickle.dumps(message) for message in messages]
         if self._group is None:
             self._start()
         group = self._group
+        assert group is not None
 
         def there_and_back() -> list:
-            for connection, one in zip(group.connections, packed, strict=True):
-                connection.send_bytes(one)
+            for connection, message in zip(group.connections, packed, strict=True):
+                connection.send_bytes(message)
             return group.gather(timeout)
 
         return self._guarded(there_and_back)
 
     def _guarded(self, action: Callable[[], list]) -> list:
-        """Whatever goes wrong, an interrupt too, leaves no rank behind."""
+        """Run the action; stop all ranks after any error or interrupt."""
         try:
             return action()
         except BaseException as error:
@@ -219,7 +219,7 @@ class _Group:
             statuses = self.processes.statuses
             self.processes.until(lambda: statuses[rank] is not None, GRACE_SECONDS)
             status = statuses[rank]
-            how = f"exit status {status}" if (status or 0) >= 0 else f"signal {-status}"
+            how = f"signal {-status}" if status and status < 0 else f"exit status {status}"
             errors[rank] = f"rank {rank}: its process died ({how})."
             return
         if kind == "print":
@@ -230,11 +230,11 @@ class _Group:
             errors[rank] = f"rank {rank}: {value}"
 
     def _hang(self, ranks: list[int], timeout: float) -> str:
-        """Which ranks did not return, and the line of the caller's code that each is in."""
+        """Name the ranks that did not return, and the caller's line where each is."""
         places = []
-        for rank in ranks:
+        for pid in filter(None, map(self.processes.pids.__getitem__, ranks)):
             with contextlib.suppress(ProcessLookupError):
-                os.kill(self.processes.pids[rank], signal.SIGUSR1)  # it writes its stack
+                os.kill(pid, signal.SIGUSR1)  # it writes its stack
         time.sleep(0.5)
         for rank in ranks:
             path = self.folder / f"stack-{rank}"
@@ -249,7 +249,7 @@ class _Group:
 
 
 def _callers_lines(stack: str) -> str:
-    """A stack without the frames that every rank has: those of its own program."""
+    """A stack without the frames of rank_process.py."""
     return "\n".join(
         line
         for line in stack.splitlines()

@@ -23,10 +23,10 @@ MARK = re.compile(r"\s*# STEP (\d+)$")
 
 def numbers(script: str) -> list[int]:
     """The steps of a script in scripts/demos/, in order. Raises ValueError if it has none."""
-    found = {int(m[1]) for line in _lines(script) if (m := MARK.search(line))}
-    if not found:
+    steps = {int(mark[1]) for line in _lines(script) if (mark := MARK.search(line))}
+    if not steps:
         raise ValueError(f"scripts/demos/{script} has no line that ends in # STEP and a number.")
-    return sorted(found)
+    return sorted(steps)
 
 
 def text_without(script: str, left_out: Iterable[int], marks: bool = True) -> str:
@@ -40,12 +40,12 @@ def text_without(script: str, left_out: Iterable[int], marks: bool = True) -> st
         raise ValueError(
             f"scripts/demos/{script} has no step {sorted(unknown)}; it has {numbers(script)}."
         )
-    kept = []
+    lines = []
     for line in _lines(script):
-        found = MARK.search(line)
-        if found is None or int(found[1]) not in left_out:
-            kept.append(line if marks else MARK.sub("", line))
-    text = re.sub(r"\n{4,}", "\n\n\n", "\n".join(kept)) + "\n"
+        mark = MARK.search(line)
+        if mark is None or int(mark[1]) not in left_out:
+            lines.append(line if marks else MARK.sub("", line))
+    text = re.sub(r"\n{4,}", "\n\n\n", "\n".join(lines)) + "\n"
     ast.parse(text)  # a step whose lines cannot go alone is a fault of the script
     return text
 
@@ -66,11 +66,11 @@ def without(script: str, *left_out: int) -> Iterator[Path]:
 
 def diff(script: str, *shown: int) -> str:
     """What these steps add to the script, in unified form; the steps before them are there."""
-    later = {one for one in numbers(script) if one > max(shown)}
+    later = {step for step in numbers(script) if step > max(shown)}
     old = body(text_without(script, later | set(shown), marks=False))
     new = body(text_without(script, later, marks=False))
-    headings_and_lines = list(difflib.unified_diff(old, new, n=1, lineterm=""))
-    return "\n".join("⋯" if one.startswith("@@") else one for one in headings_and_lines[2:])
+    lines = list(difflib.unified_diff(old, new, n=1, lineterm=""))[2:]  # without file names
+    return "\n".join("⋯" if line.startswith("@@") else line for line in lines)
 
 
 def show_step(script: str, *shown: int):

@@ -43,11 +43,11 @@ class Wrong(Exception):
 
 
 class _TookTooLong(BaseException):
-    """Not an Exception: an answer's own `except Exception` must not swallow it."""
+    """Not an Exception, so that an answer's `except Exception` does not swallow it."""
 
 
 def unanswered(number: str) -> str:
-    """What an untouched answer raises NotImplementedError with."""
+    """The message of the NotImplementedError that an untouched answer raises."""
     return f"Exercise {number}: write your code here."
 
 
@@ -81,7 +81,7 @@ def check(number: str, answer) -> None:
     function, seconds = _find(number)
     try:
         with _limit(seconds):
-            said = function(answer)
+            praise = function(answer)
     except Wrong as wrong:
         raise Wrong(f"{number}: {wrong}") from wrong.__cause__
     except _TookTooLong as error:
@@ -90,10 +90,10 @@ def check(number: str, answer) -> None:
             "Does a loop never end, or does something wait for what never comes?"
         ) from None
     except (Exception, SystemExit) as error:
-        raise Wrong(f"{number}{_told(number, error)}") from error
-    if not isinstance(said, str):
-        raise TypeError(f"The check {function.__name__} must return a sentence, not {said!r}.")
-    print(f"{number}: right. {said}")
+        raise Wrong(f"{number}{_error_message(number, error)}") from error
+    if not isinstance(praise, str):
+        raise TypeError(f"The check {function.__name__} must return a sentence, not {praise!r}.")
+    print(f"{number}: right. {praise}")
 
 
 def numbers(lesson: str) -> list[str]:
@@ -104,9 +104,10 @@ def numbers(lesson: str) -> list[str]:
     name = f"workshop_checks_{path.stem}"
     if name not in sys.modules:
         spec = importlib.util.spec_from_file_location(name, path)
+        assert spec and spec.loader
         sys.modules[name] = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(sys.modules[name])
-    return sorted(one for one in _CHECKS if one.startswith(f"{lesson}."))
+    return sorted(number for number in _CHECKS if number.startswith(f"{lesson}."))
 
 
 def _find(number: str) -> tuple[Callable, float]:
@@ -118,8 +119,8 @@ def _find(number: str) -> tuple[Callable, float]:
     return _CHECKS[number]
 
 
-def _told(number: str, error: BaseException) -> str:
-    """What an error of the answer, or of a check that could not use it, means."""
+def _error_message(number: str, error: BaseException) -> str:
+    """Explain an error of the answer, or of a check that could not use it."""
     if unanswered(number) in _all_text(error):
         return (
             " is not answered yet: write your code in place of the line `raise "
@@ -135,7 +136,7 @@ def _told(number: str, error: BaseException) -> str:
     )
 
 
-def _all_text(error: BaseException) -> str:
+def _all_text(error: BaseException | None) -> str:
     """The error's text and that of the errors that led to it."""
     text, seen = "", set()
     while error is not None and id(error) not in seen:
@@ -147,18 +148,18 @@ def _all_text(error: BaseException) -> str:
 
 def _where(error: BaseException, of_kit: bool = False) -> str:
     """ ", in line N of function: `text`" for the innermost line of the answer; or of the kit."""
-    found = ""
+    place = ""
     for frame, line in traceback.walk_tb(error.__traceback__):
         if _is_kits(frame) == of_kit and not _is_librarys(frame):
             text = linecache.getline(frame.f_code.co_filename, line).strip()
             name = frame.f_code.co_qualname
             name = "the cell" if name == "<module>" else name.replace("<locals>.", "")
-            found = f", in line {line} of {name}" + (f": `{text}`" if text else "")
-    return found
+            place = f", in line {line} of {name}" + (f": `{text}`" if text else "")
+    return place
 
 
 def _is_kits(frame: FrameType) -> bool:
-    return any(Path(frame.f_code.co_filename).is_relative_to(one) for one in _KIT)
+    return any(Path(frame.f_code.co_filename).is_relative_to(folder) for folder in _KIT)
 
 
 def _is_librarys(frame: FrameType) -> bool:

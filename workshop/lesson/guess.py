@@ -25,7 +25,7 @@ SOURCES = {
     "computed": "computed",
 }
 
-_asked: list[tuple[str, list[str]]] = []  # of this process, in order: a question, its choices
+_questions: list[tuple[str, list[str]]] = []  # of this process, in order: a question, its choices
 _compared: dict[str, bool] = {}  # each question: was it compared?
 _answers: dict[str, dict[str, str]] = {}  # each compared question's row of the table
 
@@ -42,18 +42,18 @@ def guess(**questions) -> Guess:
         guess["name"] = value. Their `compare` must follow: an executed lesson's results say, under
         "guesses", which questions were compared.
     """
-    asked = Guess(questions)
-    new = [(text, asked._choices[name]) for name, text in asked.texts.items()]
-    _asked.extend(one for one in new if one not in _asked)
-    _note(dict.fromkeys(asked.texts.values(), False))
+    guess = Guess(questions)
+    new = [(text, guess._choices[name]) for name, text in guess.texts.items()]
+    _questions.extend(question for question in new if question not in _questions)
+    _save(dict.fromkeys(guess.texts.values(), False))
     if _has_keyboard():
         from IPython.display import display
 
-        bundle = asked.fields()._repr_mimebundle_() | {"text/plain": asked.instructions()}
+        bundle = guess.fields()._repr_mimebundle_() | {"text/plain": guess.instructions()}
         display(bundle, raw=True)
     else:
-        print(asked.instructions())
-    return asked
+        print(guess.instructions())
+    return guess
 
 
 class Guess:
@@ -81,7 +81,7 @@ class Guess:
             self._check(name, value)
         self._answers[name] = value
 
-    def compare(self, source: str = "measured", /, **found) -> None:
+    def compare(self, source: str = "measured", /, **answers) -> None:
         """Show each question with the guess, the answer and how far off the guess was.
 
         It displays itself, wherever in a cell the call is. Without a guess, only the answer.
@@ -89,24 +89,24 @@ class Guess:
         Args:
             source: where the answers come from, the head of their column: "measured" (here, in
                 this run), "recorded" (on another machine) or "computed".
-            found: the answers, by the questions' names; the others are left out.
+            answers: by the questions' names; the others are left out.
 
         Raises ValueError for a name that no question has, and for another source.
         """
         from IPython.display import display
 
-        table = self.table(source, **found)
+        table = self.table(source, **answers)
         guessed = (table["your guess"] != NO_GUESS).any()
         display(table if guessed else table.drop(columns=["your guess", "off by"]))
         _answers.update(table.to_dict("index"))
-        _note({self.texts[name]: True for name in found})
+        _save({self.texts[name]: True for name in answers})
 
-    def table(self, source: str = "measured", /, **found) -> pd.DataFrame:
+    def table(self, source: str = "measured", /, **answers) -> pd.DataFrame:
         """What `compare` shows."""
         if source not in SOURCES:
             raise ValueError(f"source is {source!r}; expected one of {', '.join(SOURCES)}.")
         rows = []
-        for name, value in found.items():
+        for name, value in answers.items():
             self._require(name)
             value = value.item() if hasattr(value, "item") else value  # numpy's number
             if self._choices[name]:
@@ -171,7 +171,7 @@ class Guess:
 
 
 def to_number(text: str) -> float | None:
-    """What was typed; None for nothing. "1,5" is refused: it might mean 15 or 1.5."""
+    """Parse a typed number; None if empty. "1,5" is refused: it might mean 15 or 1.5."""
     try:
         value = float(text) if text.strip() else None
     except ValueError:
@@ -181,14 +181,14 @@ def to_number(text: str) -> float | None:
     return value
 
 
-def _note(compared: dict[str, bool]) -> None:
+def _save(compared: dict[str, bool]) -> None:
     _compared.update(compared)
     # A notebook's file sorts the keys of dictionaries: only `asked` keeps the questions' order.
-    save_results(asked=_asked, guesses=_compared, answers=_answers)
+    save_results(asked=_questions, guesses=_compared, answers=_answers)
 
 
 def _has_keyboard() -> bool:
-    """Whether there is a user to fill in a field: under papermill and nbconvert there is none."""
+    """Whether a user can fill in a field: papermill and nbconvert have none."""
     if not in_notebook():
         return False
     from IPython import get_ipython
@@ -212,7 +212,7 @@ def _shown(value) -> str:
 
 
 def _off_by(answer, measured) -> str:
-    """The distance in words: a part of the measured value, or a factor where that says more."""
+    """The distance in words: per cent of the measured value, or a factor from 2 on."""
     if answer is None:
         return NO_GUESS
     if not (_is_number(answer) and _is_number(measured)):

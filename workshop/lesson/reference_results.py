@@ -42,12 +42,12 @@ class ReferenceResults:
 
     @property
     def caption(self) -> str:
-        """A sentence to print beside every number of it."""
+        """A sentence to print beside each of its numbers."""
         return f"Recorded on {self.date} on another machine ({self.machine}), not measured here."
 
 
 def load(lesson: str, folder: Path = RECORDED) -> ReferenceResults:
-    """The kept measurement of a lesson. Raises FileNotFoundError where none was kept."""
+    """The recorded measurement of a lesson. Raises FileNotFoundError where there is none."""
     text = (folder / f"lesson_{lesson}.json").read_text(encoding="utf-8")
     return ReferenceResults(**json.loads(text))
 
@@ -60,15 +60,15 @@ def keep(executed: Path, folder: Path = RECORDED) -> Path:
     lesson = executed.stem[:2]
     if lesson not in NEEDED:
         raise ValueError(f"{executed.name}: results are kept of lessons {', '.join(NEEDED)} only.")
-    found = read_results(executed)
-    if found.get("recorded"):
+    results = read_results(executed)
+    if results.get("recorded"):
         raise ValueError(f"{executed.name} shows kept results itself: execute it where links work.")
-    if missing := [name for name in NEEDED[lesson] if name not in found]:
+    if missing := [name for name in NEEDED[lesson] if name not in results]:
         raise ValueError(f"{executed.name} has no {', '.join(missing)}: did it run to its end?")
     content = {
         "date": datetime.now(UTC).date().isoformat(),
         "machine": f"{os.cpu_count()} cores, {platform.system()}",
-        "results": {name: found[name] for name in NEEDED[lesson]},
+        "results": {name: results[name] for name in NEEDED[lesson]},
     }
     path = folder / f"lesson_{lesson}.json"
     path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")

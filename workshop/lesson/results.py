@@ -27,16 +27,16 @@ def save_results(**values) -> None:
 
 
 def read_results(notebook: Path) -> dict:
-    """All results saved in an executed notebook; of equal names the last."""
-    found: dict = {}
+    """All results saved in an executed notebook; the last value of each name."""
+    results: dict = {}
     for cell in json.loads(Path(notebook).read_text())["cells"]:
         for output in cell.get("outputs", []):
-            found |= output.get("data", {}).get(MIME, {})
-    return found
+            results |= output.get("data", {}).get(MIME, {})
+    return results
 
 
 def without_compare(results: dict) -> list[str]:
-    """The questions that a notebook asked for a guess at and never answered."""
+    """The questions of a notebook whose guesses were never compared."""
     return [question for question, compared in results.get("guesses", {}).items() if not compared]
 
 

@@ -59,14 +59,14 @@ def function_source(script: str, name: str) -> tuple[str, int]:
     """The text of one function or class, and the number of its first line; see show_function."""
     text = read(script)
     defined = dict(_definitions(ast.parse(text)))
-    found = [path for path in defined if path == name] or [
+    paths = [path for path in defined if path == name] or [
         path for path in defined if path.split(".")[-1] == name
     ]
-    if not found:
+    if not paths:
         raise ValueError(f"scripts/{script} has no function or class {name!r}.")
-    if len(found) > 1:
-        raise ValueError(f"scripts/{script} has several {name!r}: name one of {', '.join(found)}.")
-    node = defined[found[0]]
+    if len(paths) > 1:
+        raise ValueError(f"scripts/{script} has several {name!r}: name one of {', '.join(paths)}.")
+    node = defined[paths[0]]
     first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
     shown = "\n".join(text.splitlines()[first - 1 : node.end_lineno])
     return textwrap.dedent(shown), first
@@ -122,10 +122,10 @@ def body(text: str) -> list[str]:
 
 def versions() -> str:
     """Python, the system and the packages that matter, in one line."""
-    found = [f"Python {platform.python_version()}", f"{platform.system()} {platform.machine()}"]
+    parts = [f"Python {platform.python_version()}", f"{platform.system()} {platform.machine()}"]
     for name in PACKAGES:
         try:
-            found.append(f"{name} {importlib.metadata.version(name)}")
+            parts.append(f"{name} {importlib.metadata.version(name)}")
         except importlib.metadata.PackageNotFoundError:
-            found.append(f"no {name}")
-    return ", ".join(found)
+            parts.append(f"no {name}")
+    return ", ".join(parts)

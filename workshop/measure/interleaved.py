@@ -23,8 +23,8 @@ from typing import Any
 
 import pandas as pd
 
-from workshop.launch.mpirun import full_words, line_of_rank, mpirun_command
-from workshop.launch.supervisor import Processes, ProcessFailed
+from workshop.launch.mpirun import full_words, line_from_mpirun, mpirun_command
+from workshop.launch.processes import Processes, ProcessFailed
 from workshop.paths import DEMOS
 
 ONE, INDEPENDENT, RANKS = "one process", "two independent", "two ranks"
@@ -112,7 +112,7 @@ def training_speeds(
         ]
         with (
             _listener(path) as listener,
-            Processes(commands, environment, line_of=line_of_rank) as all_,
+            Processes(commands, environment, line_from=line_from_mpirun) as all_,
         ):
             return _measure(listener, all_, batch * steps, steps, rounds)
 

@@ -14,14 +14,15 @@ What other packages use is in PUBLIC. The folders; none imports one that stands 
     cli/            the command `local-sagemaker`
     server/         the HTTP server: who answers a request, and what a wrong one gets
     api/            SageMaker's calls that are answered here
-    serving/        endpoints and batch transforms: workers that load a model and answer
-    jobs/           the life of a training job, from request to model.tar.gz
+    hosting/        endpoints and batch transforms: workers that load a model and answer
+    training/       the life of a training job, from request to model.tar.gz
     cluster/        instances: Linux namespaces, or plain processes where those are refused
-    moto_services/  moto's services: their state on disk, and what moto lacks
+    core/           what training and hosting share: AWS client, records, S3 input, failures
+    moto_backend/   moto's services: their state on disk, and what moto lacks
     s3/             S3's objects
     protocol/       signatures, bodies, validation, errors
-    disk/           files that are whole or not there, archives
-    image/          what replaces the container image: it runs ON an instance
+    storage/        atomic writes, archives
+    container/      what replaces the container image: it runs ON an instance
 """
 
 from importlib import import_module
@@ -35,20 +36,22 @@ PUBLIC = {
     "forget": "daemon:forget",
     "running": "daemon:running",
     "Running": "daemon:Running",
-    "EmulatorError": "daemon:DaemonError",
+    "EmulatorError": "daemon:EmulatorError",
     "state_directory": "daemon:state_directory",
     "environment": "daemon:environment",
     "environment_of_running": "daemon:environment_of_running",
-    "conflicting_variables": "daemon:in_the_way",
+    "conflicting_variables": "daemon:conflicting_variables",
     "client": "daemon:client",
     "is_free": "daemon:is_free",
     "DEFAULT_PORT": "daemon:DEFAULT_PORT",
     "REGION": "daemon:REGION",
-    "interrupt": "jobs.spot:ask",
-    "parse_links": "cluster.links:parse",
-    "network_performance": "jobs.network:performance",
+    "interrupt": "training.spot:ask",
+    "parse_bandwidth": "cluster.bandwidth:parse",
+    "network_performance": "training.instance_types:network_performance",
     "isolation": "cluster.probe:isolation",
-    "shaping_unavailable_reason": "cluster.probe:why_no_shaping",
+    "shaping_unavailable_reason": "cluster.probe:shaping_unavailable_reason",
+    "SupervisedProcesses": "cluster.supervised_processes:SupervisedProcesses",
+    "Command": "cluster.supervised_processes:Command",
     "system_command": "cluster.linux:system_command",
 }
 

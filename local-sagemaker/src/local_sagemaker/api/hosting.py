@@ -12,11 +12,11 @@ from botocore.exceptions import ClientError
 from moto.core import DEFAULT_ACCOUNT_ID
 
 from local_sagemaker.api import listing
-from local_sagemaker.jobs.aws import LocalAws
+from local_sagemaker.core.aws import LocalAws
+from local_sagemaker.hosting import model
+from local_sagemaker.hosting.endpoint_manager import EndpointManager
+from local_sagemaker.hosting.endpoint_run import EndpointRun
 from local_sagemaker.protocol.errors import AwsError, validation
-from local_sagemaker.serving import model
-from local_sagemaker.serving.endpoint_run import EndpointRun
-from local_sagemaker.serving.endpoints import EndpointManager
 
 # The sagemaker SDK looks every 30 s whether an endpoint is in service. A model is loaded here in
 # less: while an endpoint is being created, its description is given once that is over, or then.
@@ -94,7 +94,7 @@ class HostingApi:
     def update(self, request: dict, region: str) -> dict:
         self._find(request["EndpointName"], region)
         raise validation(
-            "The local endpoint does not offer UpdateEndpoint: delete the endpoint and create it "
+            "The emulator does not offer UpdateEndpoint: delete the endpoint and create it "
             "with the other configuration."
         )
 
@@ -154,7 +154,7 @@ def _variant(config: dict) -> dict:
     elif capture.get("EnableCapture"):
         what = "DataCaptureConfig"
     if what:
-        raise validation(f"The local endpoint does not offer {what}.")
+        raise validation(f"The emulator does not offer {what}.")
     return found[0]
 
 

@@ -10,11 +10,11 @@ from local_sagemaker.api.hosting import HostingApi
 from local_sagemaker.api.runtime import RuntimeApi
 from local_sagemaker.api.training import TrainingApi
 from local_sagemaker.api.transform import TransformApi
-from local_sagemaker.jobs.aws import LocalAws
-from local_sagemaker.jobs.manager import JobManager
+from local_sagemaker.core.aws import LocalAws
+from local_sagemaker.hosting.endpoint_manager import EndpointManager
+from local_sagemaker.hosting.transform_manager import TransformManager
 from local_sagemaker.protocol.errors import NOT_FOUND, validation
-from local_sagemaker.serving.endpoints import EndpointManager
-from local_sagemaker.serving.transforms import TransformManager
+from local_sagemaker.training.job_manager import JobManager
 
 # A thing of these kinds that nobody here knows was deleted: moto never knew it.
 OURS = (":training-job/", ":transform-job/", ":endpoint/")

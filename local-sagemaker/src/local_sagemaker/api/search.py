@@ -27,7 +27,7 @@ def matches(job: dict, expression: dict) -> bool:
     """
     if expression.get("NestedFilters"):
         raise validation(
-            "NestedFilters: the local endpoint does not offer them; give the whole path as a "
+            "NestedFilters: the emulator does not offer them; give the whole path as a "
             "filter's Name, such as InputDataConfig.DataSource.S3DataSource.S3Uri."
         )
     found = [_holds(job, one) for one in expression.get("Filters", [])]

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 
 from moto.core import DEFAULT_ACCOUNT_ID
 
 from local_sagemaker.api import listing, search
 from local_sagemaker.cluster.spec import NAMESPACES
-from local_sagemaker.jobs import artifacts, channels, links, metrics, spot, vpc
-from local_sagemaker.jobs.manager import JobManager
-from local_sagemaker.jobs.record import JobRecord
-from local_sagemaker.jobs.spot import DAY
 from local_sagemaker.protocol.errors import validation
 from local_sagemaker.protocol.validation import operation
+from local_sagemaker.training import artifacts, channels, metrics, spot
+from local_sagemaker.training.connectivity import connectivity_for_job
+from local_sagemaker.training.job_bandwidth import bandwidth_for_job
+from local_sagemaker.training.job_manager import JobManager
+from local_sagemaker.training.job_record import JobRecord
+from local_sagemaker.training.spot import DAY
 
 RULES = "leave the estimator's rules out, and check the logged metrics in the script"
 NOT_OFFERED = {
@@ -23,7 +26,7 @@ NOT_OFFERED = {
     "ServerlessJobConfig": "give ResourceConfig instances",
     "ModelPackageConfig": "create a model from the job's model.tar.gz",
     "MlflowConfig": "log to sqlite:////opt/ml/output/data/mlflow.db, which output.tar.gz brings",
-    "SessionChainingConfig": "jobs have the endpoint's own key",
+    "SessionChainingConfig": "jobs have the emulator's own key",
 }
 SORTED = {  # Search's name of a property -> ListTrainingJobs's
     "CreationTime": "CreationTime",
@@ -58,11 +61,13 @@ class TrainingApi:
         artifacts.check(request)
         metrics.check(request)
         channels.check(self.jobs.aws, request, region)
-        narrow = links.of_job(request, self.jobs.state)
-        reach = vpc.of_job(self.jobs.aws, request, region)
+        connectivity = dataclasses.replace(
+            connectivity_for_job(self.jobs.aws, request, region),
+            bandwidth=bandwidth_for_job(request, self.jobs.state),
+        )
         name = request["TrainingJobName"]
         arn = f"arn:aws:sagemaker:{region}:{DEFAULT_ACCOUNT_ID}:training-job/{name}"
-        record = self.jobs.create(request, arn, region, narrow, reach)
+        record = self.jobs.create(request, arn, region, connectivity)
         return {"TrainingJobArn": record.data["arn"]}
 
     def describe(self, request: dict, region: str) -> dict:
@@ -84,7 +89,7 @@ class TrainingApi:
     def search(self, request: dict, region: str) -> dict:
         if request["Resource"] != "TrainingJob":
             raise validation(
-                f"Search for {request['Resource']}: the local endpoint finds training jobs only."
+                f"Search for {request['Resource']}: the emulator finds training jobs only."
             )
         if request.get("SortBy", "CreationTime") not in SORTED:
             raise validation(f"SortBy {request['SortBy']}: it may be {', '.join(SORTED)}.")
@@ -101,7 +106,7 @@ def _check(request: dict, isolation: str) -> None:
     if "InstanceType" not in resources or "InstanceCount" not in resources:
         raise validation(
             "ResourceConfig needs InstanceType and InstanceCount. (Instance groups exist on AWS; "
-            "the local endpoint has one group of equal instances.)"
+            "the emulator has one group of equal instances.)"
         )
     if resources["InstanceCount"] < 1:  # JobManager knows how many there may be
         raise validation(f"InstanceCount is {resources['InstanceCount']}: a job has at least one.")
@@ -121,7 +126,7 @@ def _check_offered(request: dict) -> None:
     """Refuse what would otherwise be ignored silently."""
     for member, instead in NOT_OFFERED.items():
         if request.get(member):
-            raise validation(f"{member}: the local endpoint does not offer that; {instead}.")
+            raise validation(f"{member}: the emulator does not offer that; {instead}.")
     if request.get("DebugHookConfig", {}).get("CollectionConfigurations"):
         raise validation(
             "DebugHookConfig has CollectionConfigurations, and nothing here saves tensors: write "
@@ -142,12 +147,12 @@ def _check_script_mode(hyperparameters: dict, algorithm: dict) -> None:
     if algorithm.get("ContainerArguments"):
         raise validation(
             "AlgorithmSpecification has ContainerArguments and no ContainerEntrypoint. They would "
-            "go to the image's own entrypoint, and the local endpoint pulls no image."
+            "go to the image's own entrypoint, and the emulator pulls no image."
         )
     if "sagemaker_program" not in hyperparameters:
         raise validation(
             "HyperParameters has no sagemaker_program, and AlgorithmSpecification no "
-            "ContainerEntrypoint. The local endpoint runs scripts of the framework images "
+            "ContainerEntrypoint. The emulator runs scripts of the framework images "
             "(script mode), as the sagemaker SDK's TensorFlow(...) and PyTorch(...) send them, "
             "or a command of your own; it cannot run an image."
         )

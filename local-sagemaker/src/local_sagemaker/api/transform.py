@@ -7,12 +7,12 @@ from collections.abc import Callable
 from moto.core import DEFAULT_ACCOUNT_ID
 
 from local_sagemaker.api import listing
-from local_sagemaker.jobs.channels import KINDS
+from local_sagemaker.core.s3_input import KINDS
+from local_sagemaker.hosting import model
+from local_sagemaker.hosting.hosting_record import Record
+from local_sagemaker.hosting.transform_manager import TransformManager
 from local_sagemaker.protocol.errors import validation
 from local_sagemaker.protocol.validation import operation
-from local_sagemaker.serving import model
-from local_sagemaker.serving.record import Record
-from local_sagemaker.serving.transforms import TransformManager
 
 MOST_MB = 100  # "The value of MaxPayloadInMB cannot be greater than 100 MB", botocore's model
 NO_FILTERS = {"InputFilter": "$", "OutputFilter": "$", "JoinSource": "None"}
@@ -97,7 +97,7 @@ def _summary(record: Record) -> dict:
 
 
 def _check(request: dict) -> None:
-    """What AWS refuses and no schema states, and what the local endpoint lacks."""
+    """What AWS refuses and no schema states, and what the emulator lacks."""
     given = request["TransformInput"]
     source, split = given["DataSource"]["S3DataSource"], given.get("SplitType", "None")
     if source["S3DataType"] not in KINDS:
@@ -126,4 +126,4 @@ def _check(request: dict) -> None:
 
 
 def _not_offered(what: str, instead: str):
-    return validation(f"{what}: the local endpoint does not offer that; {instead}.")
+    return validation(f"{what}: the emulator does not offer that; {instead}.")

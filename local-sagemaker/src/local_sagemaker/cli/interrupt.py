@@ -9,8 +9,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from local_sagemaker import daemon
 from local_sagemaker.cli.shared import WrongUse
-from local_sagemaker.jobs import spot
-from local_sagemaker.jobs.record import FINAL
+from local_sagemaker.training import spot
+from local_sagemaker.training.job_record import FINAL
 
 POLL_SECONDS = 0.5
 
@@ -26,7 +26,7 @@ def interrupt(job) -> None:
     """
     try:
         sagemaker = daemon.client("sagemaker")
-    except daemon.DaemonError as error:
+    except daemon.EmulatorError as error:
         raise click.ClickException(str(error)) from error
     description = _describe(sagemaker, job)
     if description["TrainingJobStatus"] in FINAL:
@@ -50,7 +50,7 @@ def interrupt(job) -> None:
 
 
 def _describe(sagemaker, name: str) -> dict:
-    """DescribeTrainingJob's answer; a refusal, or no answer, becomes a sentence."""
+    """DescribeTrainingJob's answer; an error becomes a ClickException."""
     try:
         return sagemaker.describe_training_job(TrainingJobName=name)
     except (ClientError, BotoCoreError) as error:

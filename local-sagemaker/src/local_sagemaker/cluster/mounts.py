@@ -1,7 +1,7 @@
 """What an instance of namespaces finds in its file system.
 
 Its own /opt/ml, /tmp, /var/tmp, /run, /dev/shm, home and /etc; a layer over the Python environment;
-all else of this machine to read, but nothing of the endpoint's state.
+all else of this machine to read, but nothing of the emulator's state.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 from local_sagemaker.cluster import linux
-from local_sagemaker.cluster.loop import note
+from local_sagemaker.cluster.event_loop import emit_note
 from local_sagemaker.cluster.spec import ClusterSpec, Host
 
 TMP = ("/tmp", "/var/tmp")
@@ -40,7 +40,7 @@ def make(spec: ClusterSpec, host: Host) -> None:
     try:
         linux.read_only("/", recursive=True)
     except OSError as error:
-        note(host.name, f"this kernel leaves the machine's files writable to jobs: {error}")
+        emit_note(host.name, f"this kernel leaves the machine's files writable to jobs: {error}")
         return
     for place in (*own, "/opt/ml", "/run"):
         linux.read_only(place, undo=True)
@@ -90,7 +90,7 @@ def _etc(spec: ClusterSpec, host: Host) -> list[str]:
     upper, work = host.path / "etc" / "upper", host.path / "etc" / "work"
     upper.mkdir(parents=True, exist_ok=True)
     work.mkdir(exist_ok=True)
-    # Written here, they belong to whoever runs the endpoint: an ordinary user could not change
+    # Written here, they belong to whoever runs the emulator: an ordinary user could not change
     # those of the machine, which are root's, not even their copies.
     (upper / "hosts").write_text(hosts)
     for name in OWN_ETC:

@@ -1,7 +1,7 @@
 """The process that holds a job's instances: `python -m local_sagemaker.cluster.supervisor SPEC`.
 
-The endpoint starts it, writes "stop" to its standard input or closes it, and reads events
-from its standard output (see loop.py). It ends when every instance has ended.
+The emulator starts it, writes "stop" to its standard input or closes it, and reads events
+from its standard output (see event_loop.py). It ends when every instance has ended.
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from local_sagemaker.cluster.loop import emit
+from local_sagemaker.cluster.event_loop import emit
 from local_sagemaker.cluster.spec import NAMESPACES, ClusterSpec
 
 
 def main() -> int:
     spec = ClusterSpec.read(Path(sys.argv[1]))
     if spec.isolation == NAMESPACES:  # imported when needed: a job waits for this process
-        from local_sagemaker.cluster.namespaces import run
+        from local_sagemaker.cluster.namespace_instances import run
     else:
-        from local_sagemaker.cluster.processes import run
+        from local_sagemaker.cluster.process_instances import run
     try:
         return run(spec)
     except OSError as error:

@@ -1,0 +1,115 @@
+"""The command of every instance: `python -m local_sagemaker.container.entrypoint [COMMAND ...]`.
+
+AWS's images run the command `train` of the sagemaker-training toolkit. This is the same command,
+with three differences that a container runtime would make for it.
+
+A request that has a ContainerEntrypoint gives a COMMAND: AWS then runs that in the image, and the
+toolkit's `train` is left out. It is for the command to read /opt/ml/input/config. The sagemaker
+SDK 3 (ModelTrainer) starts every job so.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+import sys
+import types
+
+from local_sagemaker.container import notes
+
+NO_SSHD = (
+    "MPI of the SDK's ModelTrainer and of @remote(use_mpirun=True) connects instances by ssh, and "
+    "they have no ssh server here. For one instance write SourceCode(command='mpirun -np 2 python "
+    "train.py'); for several take Torchrun(), use_torchrun=True, or an estimator of version 2 with "
+    "distribution={'mpi': {'enabled': True}}."
+)
+SDK_SCRIPT = "/opt/ml/input/data/sm_drivers/sm_train.sh"  # ModelTrainer's own
+CANNOT_RUN = 127  # a shell's exit status for a command that it cannot find
+# What the toolkit imports at its start and a job rarely needs: half of the time between an
+# instance's start and its script's.
+LAZY = ("boto3", "boto3.s3", "boto3.s3.transfer", "paramiko")
+
+
+def main() -> None:
+    if command := sys.argv[1:]:
+        become(command)
+    # A container's pid 1 ignores SIGTERM, and its children do not: a script gets the
+    # signal and its grace period, while the toolkit stays to report how the script ended.
+    # (A handler, not SIG_IGN: that would be inherited by the script.)
+    signal.signal(signal.SIGTERM, lambda *_: None)
+    if os.environ.get("LOCAL_SAGEMAKER_NO_LAYER"):
+        _install_beside_the_job()
+    import_lazily()
+    from sagemaker_training import trainer
+
+    trainer.train()
+
+
+def become(command: list[str]) -> None:
+    """Become the command. Exit 127 if there is none of this name."""
+    if os.environ.get("LOCAL_SAGEMAKER_HOST") in (None, "algo-1"):
+        notes.say()
+    sys.stdout.flush()
+    if _needs_sshd(command):
+        with open("/opt/ml/output/failure", "w") as stream:
+            stream.write(NO_SSHD)
+        sys.exit(f"[local] {NO_SSHD}")
+    if not os.access(".", os.W_OK):
+        # An image's working directory is its own to write; @remote unpacks its workspace there.
+        os.chdir(os.environ["HOME"])
+    try:
+        os.execvp(command[0], command)
+    except OSError as error:
+        sys.stderr.write(
+            f"ContainerEntrypoint {command[0]!r} cannot be run: {error.strerror}. There is no "
+            "image here: it has to be a program of this machine.\n"
+        )
+        sys.exit(CANNOT_RUN)
+
+
+def _needs_sshd(command: list[str]) -> bool:
+    if "mpirun" in command:  # --distribution mpirun, of @remote's bootstrap script
+        return "--distribution" in command
+    try:
+        with open(SDK_SCRIPT) as stream:
+            return "mpi_driver.py" in stream.read()
+    except OSError:
+        return False
+
+
+def _install_beside_the_job() -> None:
+    """Without a writable layer, keep requirements.txt out of the learner's environment."""
+    site = os.path.join(os.environ.get("SAGEMAKER_BASE_DIR", "/opt/ml"), "site-packages")
+    os.environ["PIP_TARGET"] = site
+    os.environ["PYTHONPATH"] = os.pathsep.join(
+        filter(None, [site, os.environ.get("PYTHONPATH", "")])
+    )
+    sys.path.insert(0, site)
+
+
+class LazyModule(types.ModuleType):
+    """Stands for a module until something of it is used."""
+
+    def __getattr__(self, name: str) -> object:
+        package = self.__name__.partition(".")[0]
+        for one in LAZY:
+            if one.partition(".")[0] == package and isinstance(sys.modules.get(one), LazyModule):
+                del sys.modules[one]
+        return getattr(importlib.import_module(self.__name__), name)
+
+
+def import_lazily() -> None:
+    """Import LAZY on first use, in this process. A script is a process of its own."""
+    for name in LAZY:
+        sys.modules[name] = LazyModule(name)
+        parent, _, last = name.rpartition(".")
+        if parent:
+            setattr(sys.modules[parent], last, sys.modules[name])
+    # The one thing that the toolkit asks of boto3 in every job.
+    region = types.SimpleNamespace(region_name=os.environ.get("AWS_DEFAULT_REGION"))
+    sys.modules["boto3"].session = types.SimpleNamespace(Session=lambda: region)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,129 @@
+"""The emulator as its own client: S3, Logs and CloudWatch of the same process."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import boto3
+from boto3.exceptions import Boto3Error
+from botocore.config import Config
+from botocore.credentials import Credentials
+from botocore.exceptions import BotoCoreError, ClientError
+
+REGION = "us-east-1"  # the emulator's own; others are there as well
+# What the sagemaker SDK reads of a file, here and on instances. It would ask STS, at a fixed
+# address on the internet, for the account that is a part of its default bucket's name.
+SDK_DEFAULTS = f"""\
+SchemaVersion: '1.0'
+SageMaker:
+  PythonSDK:
+    Modules:
+      TelemetryOptOut: true
+      Session:
+        DefaultS3Bucket: sagemaker-{REGION}-local
+"""
+LOG_GROUP = "/aws/sagemaker/TrainingJobs"
+AWS_ERRORS = (BotoCoreError, Boto3Error, ClientError)  # what a client raises
+
+
+class LocalAws:
+    """boto3 clients for the emulator on `port`. credentials: its own."""
+
+    def __init__(self, port: int, credentials: Credentials) -> None:
+        self.port, self.credentials = port, credentials
+        self.in_process: Any = None  # connects clients without HTTP, once the emulator is made
+        self.client = cache(self._client)
+
+    def _client(self, service: str, region: str):
+        key = self.credentials
+        session = boto3.session.Session(key.access_key, key.secret_key, region_name=region)
+        # proxies: a learner's HTTP_PROXY is no way to this process.
+        config = Config(retries={"max_attempts": 2}, s3={"addressing_style": "path"}, proxies={})
+        url = f"http://127.0.0.1:{self.port}"
+        client = session.client(service, endpoint_url=url, config=config)
+        if self.in_process and service in ("logs", "cloudwatch"):
+            self.in_process.connect(client)
+        return client
+
+    def variables(self, region: str, url: str | None = None) -> dict[str, str]:
+        """What points an AWS client to the emulator. url: where it is; by default on loopback."""
+        return {
+            "AWS_ENDPOINT_URL": url or f"http://127.0.0.1:{self.port}",
+            # Its file of settings may say otherwise, and calls would go to the real AWS.
+            "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "false",
+            "AWS_ACCESS_KEY_ID": self.credentials.access_key,
+            "AWS_SECRET_ACCESS_KEY": self.credentials.secret_key,
+            "AWS_DEFAULT_REGION": region,
+            "AWS_EC2_METADATA_DISABLED": "true",
+        }
+
+    def mark(self, name: str) -> str:
+        """What every process of a job or an endpoint carries, by which orphans are found.
+
+        The key is the state directory's own: another emulator's work is never taken for ours.
+        """
+        return f"{self.credentials.access_key}/{name}"
+
+    def objects(self, uri: str, region: str) -> list[tuple[str, str, int]]:
+        """(bucket, key, bytes) of every object under an S3 prefix, sorted by key.
+
+        Raises botocore's ClientError for a bucket that does not exist.
+        """
+        bucket, prefix = split_uri(uri)
+        pages = self.client("s3", region).get_paginator("list_objects_v2")
+        contents = (
+            page.get("Contents", []) for page in pages.paginate(Bucket=bucket, Prefix=prefix)
+        )
+        found = [(bucket, one["Key"], one["Size"]) for one in itertools.chain(*contents)]
+        return sorted((one for one in found if not one[1].endswith("/")), key=lambda one: one[1])
+
+    def open_log(self, region: str, stream: str, group: str = LOG_GROUP) -> None:
+        """Create a log stream, and its group if that is missing: all training jobs share one."""
+        logs = self.client("logs", region)
+        with _if_missing():
+            logs.create_log_group(logGroupName=group)
+        with _if_missing():
+            logs.create_log_stream(logGroupName=group, logStreamName=stream)
+
+    def write_log(
+        self, region: str, stream: str, time_ms: int, lines: list[str], group: str = LOG_GROUP
+    ) -> None:
+        """Add lines to a log stream. CloudWatch takes no empty line: it becomes a blank."""
+        events = [{"timestamp": time_ms, "message": line or " "} for line in lines]
+        logs = self.client("logs", region)
+        for start in range(0, len(events), 10000):
+            logs.put_log_events(
+                logGroupName=group, logStreamName=stream, logEvents=events[start:][:10000]
+            )
+
+
+@contextlib.contextmanager
+def _if_missing() -> Iterator[None]:
+    """Let what exists already be.
+
+    By its code and not by `client.exceptions`: botocore makes those classes when they are first
+    asked for, and two threads that ask at once get different ones.
+    """
+    try:
+        yield
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "ResourceAlreadyExistsException":
+            raise
+
+
+def name_in(region: str, name: str) -> str:
+    """What a job or an endpoint of a region is called here: other regions may have the name, too.
+
+    It names a directory. A name that AWS takes has no dot.
+    """
+    return name if region == REGION else f"{name}.{region}"
+
+
+def split_uri(uri: str) -> tuple[str, str]:
+    """(bucket, key or prefix) of an s3:// URI."""
+    bucket, _, key = uri.partition("://")[2].partition("/")
+    return bucket, key

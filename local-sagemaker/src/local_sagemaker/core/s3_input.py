@@ -1,0 +1,79 @@
+"""Objects in S3 as input: which ones a request names, and the file that each becomes."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from botocore.exceptions import ClientError
+
+from local_sagemaker.core.aws import LocalAws, split_uri
+
+KINDS = ("S3Prefix", "ManifestFile")
+Object = tuple[str, str, str]  # bucket, key, path below the channel's directory
+
+
+class DataError(Exception):
+    """Input that cannot be fetched; the message becomes the job's FailureReason."""
+
+
+def objects_of(aws: LocalAws, source: dict, region: str) -> list[Object]:
+    """What a channel, or a transform job, takes from S3: S3Prefix or ManifestFile."""
+    uri = source["S3Uri"]
+    if source.get("S3DataType") == "ManifestFile":
+        return _from_manifest(aws, uri, region)
+    bucket, prefix = split_uri(uri)
+    # Names below the channel are what follows the prefix's last slash.
+    base = prefix if prefix.endswith("/") else prefix.rpartition("/")[0] + "/" * ("/" in prefix)
+    found = [(bucket, key, key[len(base) :]) for _, key, _ in aws.objects(uri, region)]
+    if prefix and not prefix.endswith("/"):  # s3://b/data means s3://b/data/ when that exists
+        inside = [(b, k, k[len(prefix) + 1 :]) for b, k, _ in found if k.startswith(prefix + "/")]
+        found = inside or found
+    return found
+
+
+def _from_manifest(aws: LocalAws, uri: str, region: str) -> list[Object]:
+    bucket, key = split_uri(uri)
+    try:
+        raw = aws.client("s3", region).get_object(Bucket=bucket, Key=key)["Body"].read()
+        entries = json.loads(raw)
+        prefix = entries[0]["prefix"]
+        names = entries[1:]
+        if not all(isinstance(one, str) for one in [prefix, *names]):
+            raise TypeError("a prefix or a key is not a string")
+    except ClientError as error:
+        raise DataError(f"Manifest {uri}: {error.response['Error']['Message']}") from error
+    except (ValueError, KeyError, IndexError, TypeError, RecursionError) as error:
+        raise DataError(
+            f'Manifest {uri} is not of the form [{{"prefix": "s3://..."}}, "key", ...]: {error}'
+        ) from error
+    base_bucket, base = split_uri(prefix)
+    return [(base_bucket, base + name, name) for name in names]
+
+
+def inside(folder: Path, name: str, key: str) -> Path:
+    """The file `name` below `folder`, with its directory made.
+
+    Raises DataError for an S3 key that would leave the folder, or that needs a directory
+    where another object has a file, or the other way round.
+    """
+    path = folder / name.lstrip("/")  # "data//part" is a key as good as any
+    if ".." in path.parts:
+        raise DataError(f"S3 key '{key}' would leave its directory on the instance.")
+    if "\0" in name:
+        raise DataError(f"S3 key {key!r} cannot be a file: no name holds a zero byte. Rename it.")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        clash = True
+    except OSError as error:
+        raise DataError(f"S3 key '{key}' cannot be a file: {error.strerror}") from error
+    else:
+        clash = os.path.isdir(path)  # Path.is_dir() raises for a name that is too long
+    if clash:
+        raise DataError(
+            f"S3 key '{key}' needs a directory where another object has a file, or the other way "
+            "round. Rename one."
+        )
+    return path

@@ -1,0 +1,171 @@
+"""Keeps the worker of one endpoint running. One thread of the emulator for each."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from local_sagemaker.core import failure
+from local_sagemaker.core.aws import LocalAws
+from local_sagemaker.core.log_stream import StreamLog
+from local_sagemaker.hosting import model, worker
+from local_sagemaker.hosting.hosting_record import Record
+from local_sagemaker.hosting.model import ModelDataError
+from local_sagemaker.storage.files import remove
+
+LOG = logging.getLogger(__name__)
+GROUP = "/aws/sagemaker/Endpoints/"
+START_SECONDS = 480  # unless the variant has a ContainerStartupHealthCheckTimeoutInSeconds
+# "A customer's model containers must respond to requests within 60 seconds": InvokeEndpoint in
+# botocore's model of sagemaker-runtime, read 2026-11-21.
+INVOCATION_SECONDS = 60.0
+MOST_RESTARTS = 5
+LONG_ENOUGH = 60.0  # a worker that ran for so long is no part of a series of crashes
+
+
+class NotServing(Exception):
+    """The endpoint has no worker that could answer."""
+
+
+class EndpointRun:
+    """An endpoint's worker: started, watched, started again when it ends.
+
+    directory: the endpoint's own. invocation_seconds: the limit for one answer.
+    """
+
+    def __init__(
+        self,
+        record: Record,
+        aws: LocalAws,
+        directory: Path,
+        invocation_seconds: float = INVOCATION_SECONDS,
+    ) -> None:
+        self.record, self.aws, self.directory = record, aws, directory
+        self.region, self.seconds = record.data["region"], invocation_seconds
+        self.mark = aws.mark(mark(record.key))
+        self.log = StreamLog(aws, self.region, GROUP + record.name, record.data["stream"])
+        self.lock = threading.Lock()
+        self.worker: worker.Worker | None = None
+        self.stopping = threading.Event()
+        self.ready = threading.Event()  # a worker answers
+        self.settled = threading.Event()  # it is no longer being created
+        self.thread = threading.Thread(target=self._run, name=record.name, daemon=True)
+
+    def ask(self, body: bytes, headers: Mapping[str, str]) -> worker.Answer:
+        """Have the worker answer. Raises NotServing, worker.TooSlow or worker.Gone."""
+        deadline = time.monotonic() + self.seconds
+        while True:
+            left = max(0.1, deadline - time.monotonic())
+            if not self.ready.wait(left) or self.stopping.is_set():
+                raise NotServing(self.record.name)
+            try:
+                return self._ask(self.worker, body, headers, left)
+            except worker.NotTaken:  # it ended a moment ago, and the next is on its way
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.05)
+
+    def _ask(self, asked: worker.Worker, body: bytes, headers: Mapping[str, str], seconds: float):
+        try:
+            return asked.ask(body, headers, seconds)
+        except worker.TooSlow:
+            if (self.directory / "model" / "code").is_dir():
+                # Its functions run one at a time: one that hangs would hold up those after it.
+                self.log.note(f"no answer within {self.seconds:g} s: the worker is started again")
+                asked.kill()
+            raise
+
+    def end(self) -> None:
+        """End the worker, and wait until nothing is left of it."""
+        with self.lock:
+            self.stopping.set()
+            if self.worker:
+                self.worker.kill()
+        self.thread.join()
+
+    def _run(self) -> None:
+        try:
+            self._fetch()
+            self._keep()
+        except ModelDataError as error:
+            self._fail(str(error))
+        except Exception as error:
+            self._fail(failure.internal(self.record.name, error))
+        finally:
+            self.settled.set()
+
+    def _fetch(self) -> None:
+        """Unpack the model, unless an earlier process of the emulator has."""
+        whole, partial = self.directory / "model", self.directory / "partial"
+        if not whole.is_dir():
+            try:
+                model.fetch(self.aws, self.record.container, self.region, partial)
+                partial.rename(whole)
+            finally:
+                if partial.is_dir():
+                    remove(partial)
+
+    def _keep(self) -> None:
+        crashes = 0
+        while (begun := self._start()) is not None:
+            code = self._watch()
+            if self.stopping.is_set():
+                return
+            crashes = 1 if time.monotonic() - begun > LONG_ENOUGH else crashes + 1
+            if crashes > MOST_RESTARTS:
+                self._fail(f"The worker ended {crashes} times, at last with exit code {code}.")
+                return
+            self.log.note(f"the worker ended (exit code {code}); started again, time {crashes}")
+
+    def _start(self) -> float | None:
+        """Start a worker; when it began to answer, or None if it does not."""
+        env = worker.environment(
+            self.directory, self.record.container, self.mark, self.region, self.aws
+        )
+        with self.lock:
+            if self.stopping.is_set():
+                return None
+            self.worker = worker.Worker(self.directory, env, self.log.say)
+        try:
+            self.worker.wait_until_ready(self._start_seconds())
+        except worker.StartError as error:
+            self.worker.close()
+            if not self.stopping.is_set():
+                self._fail(self._did_not_start(str(error)))
+            return None
+        self.record.enter("InService")
+        self.ready.set()
+        self.settled.set()
+        return time.monotonic()
+
+    def _watch(self) -> int:
+        code = self.worker.wait()
+        self.ready.clear()
+        self.worker.close()
+        return code
+
+    def _did_not_start(self, why: str) -> str:
+        # AWS's first sentences: https://github.com/aws/sagemaker-python-sdk/issues/155
+        variant = self.record.data["variant"]["VariantName"]
+        said = self.worker.last_words()
+        return (
+            f"The primary container for production variant {variant} did not pass the ping health "
+            f"check. Please check CloudWatch logs for this endpoint. ({why}) {said}"
+        )
+
+    def _start_seconds(self) -> float:
+        variant = self.record.data["variant"]
+        return variant.get("ContainerStartupHealthCheckTimeoutInSeconds") or START_SECONDS
+
+    def _fail(self, reason: str) -> None:
+        LOG.warning("%s: %s", self.record.name, reason)
+        if not self.stopping.is_set():
+            self.record.enter("Failed", reason)
+
+
+def mark(name: str) -> str:
+    """What every process of an endpoint carries in its environment."""
+    return f"endpoint/{name}"

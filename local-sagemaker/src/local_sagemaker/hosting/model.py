@@ -1,0 +1,116 @@
+"""A model as a worker needs it: CreateModel's container, and the files of its model.tar.gz."""
+
+from __future__ import annotations
+
+import dataclasses
+import tarfile
+from pathlib import Path
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from local_sagemaker.core.aws import LocalAws, split_uri
+from local_sagemaker.core.s3_input import DataError, inside
+from local_sagemaker.protocol.errors import AwsError, validation
+from local_sagemaker.storage.archives import unpack
+
+UNPACKED_LIMIT = 20 * 1024**3  # bytes
+SUBMIT_DIRECTORY = "SAGEMAKER_SUBMIT_DIRECTORY"
+
+
+class ModelDataError(Exception):
+    """A model's files cannot be had; the message becomes the FailureReason."""
+
+
+@dataclasses.dataclass
+class Container:
+    """What of CreateModel a worker needs. data: S3 URI of a model.tar.gz or of a prefix that ends
+    with "/", or None."""
+
+    model: str
+    image: str
+    data: str | None
+    environment: dict[str, str]
+
+
+def container(aws: LocalAws, name: str, region: str) -> Container:
+    """The container of a model. Raises AwsError where there is none, or one not offered here."""
+    try:
+        found = aws.client("sagemaker", region).describe_model(ModelName=name)
+    except ClientError as error:
+        raise validation(error.response["Error"]["Message"]) from error
+    several = found.get("Containers") or []
+    one = found.get("PrimaryContainer") or (several[0] if several else {})
+    if len(several) > 1:
+        raise _not_offered(name, "a pipeline of several containers")
+    if one.get("Mode") == "MultiModel":
+        raise _not_offered(name, "a container that serves several models (MultiModel)")
+    environment = dict(one.get("Environment") or {})
+    return Container(name, one.get("Image", ""), _data(name, one), environment)
+
+
+def _data(name: str, one: dict) -> str | None:
+    """Where a container's files are: an archive, or with "/" at its end a prefix of objects."""
+    source = (one.get("ModelDataSource") or {}).get("S3DataSource")
+    if not source:
+        return one.get("ModelDataUrl")
+    if source.get("CompressionType") == "None" and source.get("S3DataType") == "S3Prefix":
+        return source["S3Uri"].rstrip("/") + "/"
+    if source.get("CompressionType") == "Gzip" and source.get("S3DataType") == "S3Object":
+        return source["S3Uri"]
+    raise _not_offered(name, "a ModelDataSource other than an S3Prefix (None) or S3Object (Gzip)")
+
+
+def _not_offered(name: str, what: str) -> AwsError:
+    return validation(f"Model {name} has {what}: the emulator does not offer that.")
+
+
+def fetch(aws: LocalAws, found: Container, region: str, folder: Path) -> None:
+    """Unpack the model's archive into `folder`, and code that lies elsewhere into folder/code.
+
+    Raises ModelDataError.
+    """
+    if not found.data:
+        raise ModelDataError(
+            f"Model {found.model} has no ModelDataUrl. The emulator pulls no image: it "
+            "serves what a model.tar.gz holds."
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    if found.data.endswith("/"):
+        _copy(aws, found.data, region, folder)
+    else:
+        _unpack(aws, found.data, region, folder)
+    code = found.environment.get(SUBMIT_DIRECTORY, "")
+    if code.startswith("s3://"):
+        _unpack(aws, code, region, folder / "code")
+
+
+def _copy(aws: LocalAws, uri: str, region: str, folder: Path) -> None:
+    _, prefix = split_uri(uri)
+    try:
+        objects = aws.objects(uri, region)
+        for bucket, key, _ in objects:
+            path = inside(folder, key[len(prefix) :], key)
+            aws.client("s3", region).download_file(bucket, key, str(path))
+    except (ClientError, BotoCoreError, DataError, OSError) as error:
+        raise ModelDataError(f"Could not find model data at {uri}: {error}") from error
+    if not objects:
+        raise ModelDataError(f"Could not find model data at {uri}: there is no object.")
+
+
+def _unpack(aws: LocalAws, uri: str, region: str, folder: Path) -> None:
+    bucket, key = split_uri(uri)
+    archive = folder.parent / "archive.tar.gz"
+    try:
+        aws.client("s3", region).download_file(bucket, key, str(archive))
+        folder.mkdir(parents=True, exist_ok=True)
+        with tarfile.open(archive) as tar:
+            unpack(tar, folder, UNPACKED_LIMIT)
+    except ClientError as error:
+        told = error.response["Error"]["Message"]
+        raise ModelDataError(
+            f"Could not find model data at {uri}: {told}. Is the model's job Completed?"
+        ) from error
+    except (tarfile.TarError, EOFError, OSError, BotoCoreError, ValueError) as error:
+        raise ModelDataError(f"{uri} cannot be unpacked as a tar.gz archive: {error}") from error
+    finally:
+        archive.unlink(missing_ok=True)

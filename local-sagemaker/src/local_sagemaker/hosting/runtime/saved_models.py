@@ -1,0 +1,195 @@
+"""A SavedModel behind TensorFlow Serving's REST form, and the image's Python handlers.
+
+    /invocations                            the forms of forms.py, or code/inference.py's handlers
+    /v1/models/NAME[/versions/N]:predict    TensorFlow Serving's own, for a `handler`
+
+TensorFlow runs the graph that was saved; Keras is not needed for it. The handlers' contract is that
+of docker/build_artifacts/sagemaker/python_service.py of
+https://github.com/aws/sagemaker-tensorflow-serving-container, read 2026-11-21.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import sys
+import threading
+import traceback
+from collections import namedtuple
+from pathlib import Path
+
+from local_sagemaker.hosting.runtime import forms
+from local_sagemaker.hosting.runtime.forms import error
+from local_sagemaker.hosting.runtime.http import JSON, CannotLoad, Refused, Reply, Request
+from local_sagemaker.hosting.runtime.toolkit import import_file
+
+SERVABLE = re.compile(r"^/v1/models/([^/:]+)(?:/versions/(\d+))?:(\w+)$")
+DEFAULT_SIGNATURE = "serving_default"
+Context = namedtuple(
+    "Context",
+    "model_name, model_version, method, rest_uri, grpc_port, channel, custom_attributes, "
+    "request_content_type, accept_header, content_length",
+)
+
+
+def find(folder: Path) -> Path | None:
+    """The SavedModel below `folder`, <number>/saved_model.pb; of several numbers the highest.
+
+    Raises CannotLoad where there are several models: <name>/<number>/saved_model.pb.
+    """
+    found = [
+        path.parent
+        for path in folder.rglob("saved_model.pb")
+        if re.fullmatch(r"[0-9]+", path.parent.name)
+    ]
+    if len({path.parent for path in found}) > 1:
+        names = ", ".join(sorted({path.parent.name for path in found}))
+        raise CannotLoad(f"it holds several SavedModels ({names}); the emulator serves one.")
+    return max(found, key=lambda path: int(path.name), default=None)
+
+
+class TensorFlowServing:
+    """A SavedModel. address: of the worker, told once it listens."""
+
+    def __init__(self, saved: Path, code: Path) -> None:
+        import tensorflow as tf  # slow, and not needed by a worker that serves something else
+
+        self.address, self.tf = "", tf
+        self.name, self.version = saved.parent.name, saved.name
+        self.loaded = tf.saved_model.load(str(saved))  # held: the signatures need its variables
+        self.signatures = self.loaded.signatures
+        if not self.signatures:
+            raise CannotLoad(f"the SavedModel {saved.name} has no signature to serve.")
+        self.handlers = load_handlers(code / "inference.py")
+
+    def invoke(self, request: Request) -> Reply:
+        """Answer an invocation. Raises Refused."""
+        asked = forms.attributes(request.attributes)
+        names = ("tfs-model-name", "tfs-model-version", "tfs-method")
+        name, version, method = (asked.get(one) for one in names)
+        self._check(name, version, method or "predict")
+        if self.handlers is not None:
+            context = Context(
+                model_name=name,
+                model_version=version,
+                method=method,
+                rest_uri=f"{self.address}/v1/models/{self.name}:predict",
+                grpc_port=None,
+                channel=None,
+                custom_attributes=request.attributes,
+                request_content_type=request.content_type or JSON,
+                accept_header=request.accept or JSON,
+                content_length=len(request.body),
+            )
+            return self.handlers.answer(request, context, self.predict)
+        answer = self.predict(forms.to_serving_json(request))
+        body, kind = forms.accepted(request.accept, answer, JSON)
+        return Reply(body.encode(), kind)
+
+    def rest(self, path: str, request: Request) -> Reply:
+        """TensorFlow Serving's own path. Raises Refused."""
+        found = SERVABLE.match(path)
+        if not found:
+            raise error(404, f"Malformed request: POST {path}")
+        self._check(*found.groups())
+        return Reply(self.predict(request.body.decode()).encode(), JSON)
+
+    def _check(self, name: str | None, version: str | None, method: str) -> None:
+        if method != "predict":
+            raise error(400, f"The emulator offers :predict, and no :{method}.")
+        if name not in (None, self.name) or version not in (None, self.version):
+            wanted = f"{name or self.name}, {version or self.version}"
+            raise error(404, f"Servable not found for request: Specific({wanted})")
+
+    def predict(self, text: str) -> str:
+        """TensorFlow Serving's request -> its answer, both JSON. Raises Refused."""
+        asked = forms.parse(text)
+        name = asked.get("signature_name", DEFAULT_SIGNATURE)
+        if name not in self.signatures:
+            known = sorted(self.signatures)
+            raise error(400, f"Serving signature name {name!r} not found; there are {known}.")
+        signature = self.signatures[name]
+        specs = signature.structured_input_signature[1]
+        kinds = {name: _dtype(spec) for name, spec in specs.items()}
+        arrays = forms.arrays(asked, kinds)
+        for name, values in arrays.items():
+            if not specs[name].shape.is_compatible_with(values.shape):
+                shapes = f"{list(values.shape)}, and {specs[name].shape} is wanted"
+                raise error(400, f"Input {name!r} has the shape {shapes}.")
+        try:
+            given = {n: self.tf.constant(v, specs[n].dtype) for n, v in arrays.items()}
+            outputs = {name: one.numpy() for name, one in signature(**given).items()}
+        except (self.tf.errors.OpError, ValueError, TypeError) as problem:
+            raise error(400, str(problem)) from problem
+        rows = len(next(iter(arrays.values()))) if "instances" in asked else None
+        return forms.answer(outputs, rows)
+
+
+def _dtype(spec):
+    """The signature's numpy type; object for strings."""
+    import numpy as np
+
+    return np.dtype(spec.dtype.as_numpy_dtype)
+
+
+class Response:
+    """What an output_handler gets: TensorFlow Serving's answer, as `requests` would show it."""
+
+    def __init__(self, status_code: int, text: str) -> None:
+        self.status_code, self.content, self.text = status_code, text.encode(), text
+        self.ok, self.encoding = status_code < 400, "utf-8"
+        self.headers = {"Content-Type": "application/json"}
+
+    def json(self) -> object:
+        return json.loads(self.text)
+
+
+class Handlers:
+    """code/inference.py: `input_handler` and `output_handler`, or `handler`.
+
+    Their Python runs for one request at a time.
+    """
+
+    def __init__(self, module) -> None:
+        self.lock = threading.Lock()
+        self.whole = getattr(module, "handler", None)
+        self.before = getattr(module, "input_handler", None)
+        self.after = getattr(module, "output_handler", None)
+        if self.whole is None and (self.before is None or self.after is None):
+            raise CannotLoad(
+                "code/inference.py has neither a `handler` nor both an `input_handler` and an "
+                "`output_handler`."
+            )
+
+    def answer(self, request: Request, context: Context, predict) -> Reply:
+        """Answer an invocation. predict: TensorFlow Serving, JSON to JSON. Raises Refused."""
+        try:
+            body, kind = self._run(request, context, predict)
+            return Reply(body.encode() if isinstance(body, str) else body, kind)
+        except Exception as problem:
+            print(traceback.format_exc(), flush=True)
+            raise error(500, str(problem)) from problem
+
+    def _run(self, request: Request, context: Context, predict) -> tuple[bytes | str, str]:
+        data = io.BytesIO(request.body)
+        if self.whole:
+            with self.lock:
+                return self.whole(data, context)
+        with self.lock:
+            prepared = self.before(data, context)
+        text = prepared.decode() if isinstance(prepared, bytes) else prepared
+        try:
+            response = Response(200, predict(text))
+        except Refused as refused:  # it is for the output_handler to say what that means
+            response = Response(refused.status, refused.body)
+        with self.lock:
+            return self.after(response, context)
+
+
+def load_handlers(path: Path) -> Handlers | None:
+    """The handlers of an inference.py; None if there is none. Raises CannotLoad."""
+    if not path.is_file():
+        return None
+    sys.path[:0] = [str(path.parent), str(path.parent / "lib")]
+    return Handlers(import_file(path))

@@ -1,0 +1,234 @@
+"""Runs one transform job: start a worker, send it every record, put its answers into S3."""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from local_sagemaker.core import failure, s3_input
+from local_sagemaker.core.aws import AWS_ERRORS, LocalAws, split_uri
+from local_sagemaker.core.log_stream import StreamLog
+from local_sagemaker.hosting import model, worker
+from local_sagemaker.hosting.endpoint_run import START_SECONDS
+from local_sagemaker.hosting.hosting_record import FILE, Record
+from local_sagemaker.hosting.model import ModelDataError
+from local_sagemaker.storage.files import empty
+
+GROUP = "/aws/sagemaker/TransformJobs"
+DEFAULT_MB = 6  # CreateTransformJob in botocore's model of SageMaker, read 2026-11-21
+MEGABYTE = 1024 * 1024
+DEFAULT_SECONDS = 600  # of one answer: ModelClientConfig in the same model
+
+
+class TransformError(Exception):
+    """Why a job failed; the message becomes its FailureReason."""
+
+
+class TooLarge(Exception):
+    """A record that is over the limit for one request."""
+
+
+class TransformRun:
+    """A transform job while it runs. directory: its own, emptied at the end."""
+
+    def __init__(self, record: Record, aws: LocalAws, directory: Path) -> None:
+        self.record, self.aws, self.directory = record, aws, directory
+        self.request, self.region = record.data["request"], record.data["region"]
+        self.input, self.output = self.request["TransformInput"], self.request["TransformOutput"]
+        self.log = StreamLog(aws, self.region, GROUP, record.data["stream"])
+        self.lock = threading.Lock()
+        self.worker: worker.Worker | None = None
+        self.stopping = threading.Event()
+        self.thread = threading.Thread(target=self._run, name=record.name, daemon=True)
+
+    def stop(self) -> None:
+        """End the worker: what runs is broken off. Objects that are done keep their output."""
+        with self.lock:
+            self.stopping.set()
+            if self.worker:
+                self.worker.kill()
+
+    def _run(self) -> None:
+        reason = None
+        try:
+            self._phases()
+        except (TransformError, ModelDataError, s3_input.DataError) as error:
+            reason = str(error)
+        except Exception as error:
+            reason = failure.internal(self.record.name, error)
+        finally:
+            if self.worker:
+                self.worker.close()
+            clean(self.directory)
+        status = "Stopped" if self.stopping.is_set() else "Failed" if reason else "Completed"
+        self.record.enter(status, reason if status == "Failed" else None, ended=time.time())
+
+    def _phases(self) -> None:
+        model.fetch(self.aws, self.record.container, self.region, self.directory / "model")
+        found = s3_input.objects_of(self.aws, self.input["DataSource"]["S3DataSource"], self.region)
+        if not found:
+            uri = self.input["DataSource"]["S3DataSource"]["S3Uri"]
+            raise TransformError(f"ClientError: No S3 objects found under {uri}.")
+        if not self._start():
+            return
+        with self.record.lock:  # it may be Stopping by now
+            self.record.enter(self.record.status, started=time.time())
+        failed = [why for one in found if (why := self._object(*one))]
+        if failed and not self.stopping.is_set():
+            more = f" ({len(failed)} objects failed; this is the first.)" if failed[1:] else ""
+            raise TransformError(failed[0] + more)
+
+    def _start(self) -> bool:
+        """Start the worker; False if the job was stopped meanwhile."""
+        env = worker.environment(
+            self.directory,
+            self.record.container,
+            self.aws.mark(mark(self.record.key)),
+            self.region,
+            self.aws,
+        )
+        with self.lock:
+            if self.stopping.is_set():
+                return False
+            self.worker = worker.Worker(self.directory, env | self._batch_variables(), self.log.say)
+        try:
+            self.worker.wait_until_ready(START_SECONDS)
+        except worker.StartError as error:
+            said = self.worker.last_words()
+            raise TransformError(
+                f"AlgorithmError: the model did not pass the ping health check ({error}). {said}"
+            ) from error
+        return True
+
+    def _batch_variables(self) -> dict[str, str]:
+        # As the sagemaker SDK's own local mode sets them: sagemaker/local/entities.py of 2.257.7.
+        return {
+            "SAGEMAKER_BATCH": "True",
+            "SAGEMAKER_MAX_PAYLOAD_IN_MB": str(self.request.get("MaxPayloadInMB", DEFAULT_MB)),
+            "SAGEMAKER_BATCH_STRATEGY": self._strategy(),
+            "SAGEMAKER_MAX_CONCURRENT_TRANSFORMS": str(self._concurrent()),
+        } | self.request.get("Environment", {})
+
+    def _strategy(self) -> str:
+        return "MULTI_RECORD" if self._several() else "SINGLE_RECORD"
+
+    def _several(self) -> bool:
+        return self.request.get("BatchStrategy", "MultiRecord") == "MultiRecord"
+
+    def _concurrent(self) -> int:
+        return self.request.get("MaxConcurrentTransforms") or 1
+
+    def _object(self, bucket: str, key: str, path: str) -> str | None:
+        """Transform one object; why it failed, or None. Its output is uploaded whole or not."""
+        source, result = self.directory / "in", self.directory / "out"
+        try:
+            self.aws.client("s3", self.region).download_file(bucket, key, str(source))
+            self._unzip(source)
+            with result.open("wb") as stream:
+                for body in self._answers(source, f"s3://{bucket}/{key}"):
+                    stream.write(body)
+                    if self.output.get("AssembleWith") == "Line":
+                        stream.write(b"\n")
+        except (TransformError, TooLarge, *AWS_ERRORS, OSError, EOFError) as error:
+            return str(error) if isinstance(error, TransformError) else f"ClientError: {error}"
+        target, prefix = split_uri(self.output["S3OutputPath"].rstrip("/") + "/")
+        self.aws.client("s3", self.region).upload_file(str(result), target, f"{prefix}{path}.out")
+        return None
+
+    def _unzip(self, path: Path) -> None:
+        if self.input.get("CompressionType") == "Gzip":
+            plain = path.with_name("plain")
+            with gzip.open(path) as packed, plain.open("wb") as stream:
+                shutil.copyfileobj(packed, stream)
+            plain.replace(path)
+
+    def _answers(self, path: Path, uri: str) -> Iterator[bytes]:
+        """The answers to a file's payloads, in their order; so many are asked at once."""
+        lines = self.input.get("SplitType", "None") == "Line"
+        limit = self.request.get("MaxPayloadInMB", DEFAULT_MB) * MEGABYTE
+        wanted = payloads(path, lines, self._several(), limit)
+        many, pending = self._concurrent(), deque()
+        with ThreadPoolExecutor(many) as pool:
+            for payload in wanted:
+                if self.stopping.is_set():
+                    raise TransformError("stopped")
+                pending.append(pool.submit(self._ask, payload, uri))
+                if len(pending) > many:
+                    yield pending.popleft().result()
+            while pending:
+                yield pending.popleft().result()
+
+    def _ask(self, payload: bytes, uri: str) -> bytes:
+        headers = {"Content-Type": self.input.get("ContentType", "")}
+        if accept := self.output.get("Accept"):
+            headers["Accept"] = accept
+        config = self.request.get("ModelClientConfig", {})
+        seconds = config.get("InvocationsTimeoutInSeconds") or DEFAULT_SECONDS
+        try:
+            answer = self.worker.ask(payload, {k: v for k, v in headers.items() if v}, seconds)
+        except (worker.TooSlow, worker.Gone) as error:
+            raise TransformError(f"AlgorithmError: {uri}: {error}") from error
+        if answer.status != 200:
+            told = answer.body.decode("utf-8", "replace")
+            self.log.note(f"{uri}: Bad HTTP status received from algorithm: {answer.status}")
+            raise TransformError(
+                f"AlgorithmError: {uri}: Bad HTTP status received from algorithm: "
+                f"{answer.status}: {told}"
+            )
+        return answer.body
+
+
+def mark(name: str) -> str:
+    """What every process of a transform job carries in its environment."""
+    return f"transform/{name}"
+
+
+def clean(directory: Path) -> None:
+    """Remove everything of a job but its record."""
+    empty(directory, but=FILE)
+
+
+def payloads(path: Path, lines: bool, several: bool, limit: int) -> Iterator[bytes]:
+    """The payloads of a file, in its order.
+
+    lines: split it at line ends (SplitType Line). several: as many records in a payload as the
+    limit allows (BatchStrategy MultiRecord). limit: bytes; 0 for none. Raises TooLarge.
+    """
+    if not lines:
+        whole = path.read_bytes()
+        _check(whole, limit, path.name)
+        yield whole
+        return
+    batch: list[bytes] = []
+    size = 0
+    for number, record in enumerate(_records(path), 1):
+        _check(record, limit, f"record {number} of {path.name}")
+        if batch and (not several or (limit and size + 1 + len(record) > limit)):
+            yield b"\n".join(batch)
+            batch, size = [], 0
+        batch.append(record)
+        size += len(record) + (len(batch) > 1)
+    if batch:
+        yield b"\n".join(batch)
+
+
+def _records(path: Path) -> Iterator[bytes]:
+    """The lines of a file without their ends. An empty line is no record."""
+    with path.open("rb") as stream:
+        for line in stream:
+            if record := line.rstrip(b"\r\n"):
+                yield record
+
+
+def _check(payload: bytes, limit: int, what: str) -> None:
+    if limit and len(payload) > limit:
+        raise TooLarge(
+            f"{what} has {len(payload)} bytes; MaxPayloadInMB allows {limit}. Split the input "
+            "(SplitType Line), or raise MaxPayloadInMB."
+        )

@@ -1,0 +1,116 @@
+"""Puts a job's input where a script finds it: S3 -> /opt/ml/input/data/<channel>.
+
+S3Prefix and ManifestFile; FullyReplicated and ShardedByS3Key; File and FastFile (copied:
+a script cannot tell, but for the time to the first byte).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from pathlib import Path
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from local_sagemaker.core.aws import AWS_ERRORS, LocalAws, split_uri
+from local_sagemaker.core.s3_input import KINDS, DataError, inside, objects_of
+from local_sagemaker.protocol.errors import AwsError, validation
+
+SOURCE = "sourcedir.tar.gz"  # container/toolkit_patches.py looks for it
+
+
+def check(aws: LocalAws, request: dict, region: str) -> None:
+    """Refuse, as AWS does, a request whose S3 input does not exist."""
+    default_mode = request["AlgorithmSpecification"].get("TrainingInputMode", "File")
+    seen = set()
+    for channel in request.get("InputDataConfig", []):
+        name = channel["ChannelName"]
+        if name in seen or name in (".", ".."):
+            raise validation(
+                f"Channel '{name}': a channel needs a name of its own, and no dots only."
+            )
+        seen.add(name)
+        _check_kind(channel, default_mode)
+        uri = channel["DataSource"]["S3DataSource"]["S3Uri"]
+        found, why = [], None
+        try:
+            found = aws.objects(uri, region)
+        except ClientError as error:
+            why = error.response["Error"]["Message"]
+        except BotoCoreError as error:  # no name that a bucket could have
+            why = str(error)
+        if not found:
+            raise _no_objects(uri, region, request["RoleArn"], why)
+
+
+def _check_kind(channel: dict, default_mode: str) -> None:
+    """Refuse what AWS has and the emulator lacks."""
+    where = f"Channel '{channel['ChannelName']}'"
+    source = channel["DataSource"].get("S3DataSource")
+    if source is None:
+        raise validation(
+            f"{where}: the emulator has S3DataSource only; file systems (EFS, FSx) exist on AWS."
+        )
+    if source["S3DataType"] not in KINDS:
+        raise validation(
+            f"{where}: S3DataType {source['S3DataType']} is not offered by the emulator; "
+            f"{' and '.join(KINDS)} are."
+        )
+    if channel.get("InputMode", default_mode) == "Pipe":
+        raise validation(
+            f"{where}: Pipe mode is legacy and not offered by the emulator. Use FastFile, "
+            "which streams too."
+        )
+
+
+def _no_objects(uri: str, region: str, role: str, why: str | None) -> AwsError:
+    bucket = split_uri(uri)[0]
+    message = (
+        f'No S3 objects found under S3 URL "{uri}" given in input data source. Please ensure '
+        f"that the bucket exists in the selected region ({region}), that objects exist under "
+        f'that S3 prefix, and that the role "{role}" has "s3:ListBucket" permissions on bucket '
+        f'"{bucket}".'
+    )
+    return validation(message + (f" Error message from S3: {why}" if why else ""))
+
+
+def fetch(aws: LocalAws, request: dict, region: str, hosts: dict[str, Path]) -> None:
+    """Fill every channel on every host. hosts: name -> the instance's /opt/ml."""
+    for channel in request.get("InputDataConfig", []):
+        name, source = channel["ChannelName"], channel["DataSource"]["S3DataSource"]
+        objects = objects_of(aws, source, region)
+        sharded = source.get("S3DataDistributionType") == "ShardedByS3Key"
+        for number, directory in enumerate(hosts.values()):
+            target = directory / "input" / "data" / name
+            target.mkdir(parents=True)
+            mine = objects[number :: len(hosts)] if sharded else objects
+            first = next(iter(hosts.values())) / "input" / "data" / name
+            for bucket, key, path in mine:
+                place = inside(target, path, key)
+                if number and not sharded:
+                    shutil.copyfile(inside(first, path, key), place)
+                else:
+                    _download(aws, region, bucket, key, place)
+
+
+def fetch_source(aws: LocalAws, request: dict, region: str, folders: list[Path]) -> None:
+    """Put the script's archive into each folder, if S3 has it: else the instance says so itself."""
+    uri = request.get("HyperParameters", {}).get("sagemaker_submit_directory", "").strip('"')
+    if not uri.startswith("s3://"):
+        return
+    bucket, key = split_uri(uri)
+    first = folders[0] / SOURCE
+    with contextlib.suppress(*AWS_ERRORS, OSError):
+        aws.client("s3", region).download_file(bucket, key, str(first))
+        for folder in folders[1:]:
+            shutil.copyfile(first, folder / SOURCE)
+
+
+def _download(aws: LocalAws, region: str, bucket: str, key: str, path: Path) -> None:
+    where = f"Data download failed: s3://{bucket}/{key}"
+    try:
+        aws.client("s3", region).download_file(bucket, key, str(path))
+    except ClientError as error:
+        raise DataError(f"{where}: {error.response['Error']['Message']}") from error
+    except (BotoCoreError, OSError) as error:
+        raise DataError(f"{where}: {error}") from error

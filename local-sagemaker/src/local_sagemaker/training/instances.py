@@ -1,0 +1,200 @@
+"""The directories and variables that instances start with."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+import sys
+from pathlib import Path
+
+from local_sagemaker.cluster import relay
+from local_sagemaker.cluster.mounts import HOME
+from local_sagemaker.cluster.orphans import HOST_ENV, JOB_ENV
+from local_sagemaker.cluster.spec import NAMESPACES, Connectivity, Host
+from local_sagemaker.core.aws import SDK_DEFAULTS, LocalAws
+from local_sagemaker.core.environment import PACKAGES, base_environment
+from local_sagemaker.training import instance_types
+from local_sagemaker.training.job_record import JobRecord
+
+GROUP = "homogeneousCluster"
+FOLDERS = ("input/config", "input/data", "model", "output/data", "code")
+CONTAINER = Path(__file__).parents[1] / "container"
+IMAGE_BIN = CONTAINER / "bin"
+IMAGE_SITE = CONTAINER / "site"
+KERAS_2 = CONTAINER / "keras_2"
+
+
+def prepare(
+    record: JobRecord,
+    directory: Path,
+    isolation: str,
+    aws: LocalAws,
+    connectivity: Connectivity,
+) -> list[Host]:
+    """Make every instance's /opt/ml with its configuration files; its hosts."""
+    count = record.request["ResourceConfig"]["InstanceCount"]
+    names = [f"algo-{number + 1}" for number in range(count)]
+    ports = None if isolation == NAMESPACES else free_ports(names)
+    hosts = []
+    for name in names:
+        opt_ml = directory / name / "ml"
+        # Without CheckpointConfig a script finds no place for checkpoints: nobody would keep them.
+        more = ("checkpoints",) if "CheckpointConfig" in record.request else ()
+        for folder in FOLDERS + more:
+            (opt_ml / folder).mkdir(parents=True)
+        (directory / name / "tmp").mkdir()
+        _configure(record, opt_ml, name, names, isolation)
+        env = environment(record, name, isolation, aws, connectivity)
+        if ports:
+            env |= _on_loopback(ports, directory / name)
+            env |= {"SM_CHECKPOINT_DIR": str(opt_ml / "checkpoints")} if more else {}
+        seen = opt_ml if ports else Path("/opt/ml")
+        env.setdefault("SAGEMAKER_USER_CONFIG_OVERRIDE", str(seen / "metadata" / "defaults.yaml"))
+        hosts.append(Host(name, str(directory / name), env))
+    return hosts
+
+
+def _configure(
+    record: JobRecord, opt_ml: Path, name: str, names: list[str], isolation: str
+) -> None:
+    kind = record.request["ResourceConfig"]["InstanceType"]
+    group = {"instance_group_name": GROUP, "instance_type": kind, "hosts": names}
+    resources = {
+        "current_host": name,
+        "current_instance_type": kind,
+        "current_group_name": GROUP,
+        "hosts": names,
+        "instance_groups": [group],
+        "network_interface_name": "eth0" if isolation == NAMESPACES else "lo",
+    }
+    channels = {
+        one["ChannelName"]: {
+            "TrainingInputMode": one.get("InputMode")
+            or record.request["AlgorithmSpecification"]["TrainingInputMode"],
+            "S3DistributionType": one["DataSource"]["S3DataSource"].get(
+                "S3DataDistributionType", "FullyReplicated"
+            ),
+            "RecordWrapperType": one.get("RecordWrapperType", "None"),
+        }
+        | ({"ContentType": one["ContentType"]} if "ContentType" in one else {})
+        for one in record.request.get("InputDataConfig", [])
+    }
+    for file, content in (
+        ("hyperparameters.json", record.request.get("HyperParameters", {})),
+        ("resourceconfig.json", resources),
+        ("inputdataconfig.json", channels),
+    ):
+        (opt_ml / "input" / "config" / file).write_text(json.dumps(content))
+    # get_execution_role() reads this file of notebooks before it asks AWS's STS at a fixed address.
+    metadata = opt_ml / "metadata"
+    metadata.mkdir()
+    role = {"ExecutionRoleArn": record.request["RoleArn"]}
+    (metadata / "resource-metadata.json").write_text(json.dumps(role))
+    (metadata / "defaults.yaml").write_text(SDK_DEFAULTS)
+
+
+def environment(
+    record: JobRecord, host: str, isolation: str, aws: LocalAws, connectivity: Connectivity
+) -> dict[str, str]:
+    """The variables of an instance: AWS's, this machine's, and the request's own."""
+    request, region = record.request, record.data["region"]
+    kind = request["ResourceConfig"]["InstanceType"]
+    inside = isolation == NAMESPACES
+    env = base_environment()
+    env |= {
+        "PATH": os.pathsep.join([str(IMAGE_BIN), env["PATH"]]),
+        "PYTHONPATH": os.pathsep.join([str(PACKAGES), str(IMAGE_SITE)]),
+        "AWS_REGION": region,
+        "AWS_DEFAULT_REGION": region,
+        "TRAINING_JOB_NAME": record.name,
+        "TRAINING_JOB_ARN": record.data["arn"],
+        "SAGEMAKER_TRAINING_MODULE": "local_sagemaker.container.framework:main",
+        "LOCAL_SAGEMAKER_IMAGE": request["AlgorithmSpecification"].get("TrainingImage", ""),
+        "LOCAL_SAGEMAKER_GPUS": str(instance_types.gpus(kind)),
+        "LOCAL_SAGEMAKER_NOTES": json.dumps(_notes(record, isolation)),
+        HOST_ENV: host,
+        "TAR_OPTIONS": "--no-same-owner",  # an instance knows one user
+        JOB_ENV: aws.mark(record.key),
+    }
+    if _has_keras_2(request["AlgorithmSpecification"].get("TrainingImage", "")):
+        env["TF_USE_LEGACY_KERAS"] = "1"
+        env["PYTHONPATH"] = os.pathsep.join([str(KERAS_2), env["PYTHONPATH"]])
+    if connectivity.emulator:
+        env |= aws.variables(region, relay.EMULATOR_URL if inside else None)
+    env |= {"TMPDIR": "/tmp", "HOME": HOME} if inside else {}
+    if inside and connectivity.internet:
+        env |= _ways_out(request["ResourceConfig"]["InstanceCount"], region)
+    asked = dict(request.get("Environment", {}))
+    # A request adds to these two: what starts the script is found through them.
+    if "PATH" in asked:
+        asked["PATH"] = os.pathsep.join([env["PATH"], asked["PATH"]])
+    if "PYTHONPATH" in asked:
+        asked["PYTHONPATH"] = os.pathsep.join([asked["PYTHONPATH"], env["PYTHONPATH"]])
+    # What a job's processes are found by is not the request's to say.
+    return env | asked | {name: env[name] for name in (JOB_ENV, HOST_ENV)}
+
+
+def _ways_out(instances: int, region: str) -> dict[str, str]:
+    """The proxy, and what is not to go through it.
+
+    In upper case: gRPC, by which TensorFlow's instances talk, reads the variables in lower case.
+    """
+    direct = [relay.GATEWAY, "localhost", "127.0.0.1"]
+    direct += [f"algo-{number + 1}" for number in range(instances)]
+    # What the sagemaker SDK asks AWS at fixed addresses: it would get the emulator's key.
+    direct += ["sts.amazonaws.com", f"sts.{region}.amazonaws.com"]
+    direct += [f"sm-pysdk-t-{region}.s3.{region}.amazonaws.com"]  # its telemetry
+    proxies = dict.fromkeys(("PIP_PROXY", "HTTPS_PROXY"), relay.PROXY_URL)
+    return proxies | {"NO_PROXY": ",".join(direct)}
+
+
+def _has_keras_2(image: str) -> bool:
+    """Whether the image that a request names has Keras 2: TensorFlow's before 2.16."""
+    found = re.search(r"tensorflow-training:(\d+)\.(\d+)", image)
+    return bool(found) and (int(found[1]), int(found[2])) < (2, 16)
+
+
+def _on_loopback(ports: dict, directory: Path) -> dict[str, str]:
+    return {
+        "SAGEMAKER_BASE_DIR": str(directory / "ml"),
+        "TMPDIR": str(directory / "tmp"),
+        "LOCAL_SAGEMAKER_PORTS": json.dumps(ports),
+        "LOCAL_SAGEMAKER_NO_LAYER": "1",
+        "SM_STUDIO_LOCAL_MODE": "true",  # the toolkit then does not look algo-N up
+        "GLOO_SOCKET_IFNAME": "lo" if sys.platform == "linux" else "lo0",
+    }
+
+
+def free_ports(names: list[str]) -> dict[str, dict[int, int]]:
+    """For instances without addresses of their own: host -> AWS's port -> a free port here."""
+    wanted = (2222, 2223, 8890, 7777)
+    sockets = {
+        (name, port): socket.create_server(("127.0.0.1", 0)) for name in names for port in wanted
+    }
+    found = {
+        name: {port: sockets[name, port].getsockname()[1] for port in wanted} for name in names
+    }
+    for one in sockets.values():
+        one.close()
+    return found
+
+
+def _notes(record: JobRecord, isolation: str) -> list[str]:
+    """What differs from AWS and follows from the request, in a sentence each."""
+    config = record.request["ResourceConfig"]
+    wanted = instance_types.gpus(config["InstanceType"])
+    cores = os.cpu_count() or 1
+    notes = []
+    if wanted:
+        notes.append(
+            f"{config['InstanceType']} has {wanted} GPUs: its processes are started here all the "
+            f"same, on this machine's {cores} cores, so times say nothing about the GPUs."
+        )
+    if isolation != NAMESPACES:
+        notes.append(
+            "instances are plain processes here: variables and directories are SageMaker's, but "
+            "host names, own addresses and link speeds are not. `local-sagemaker status` says why."
+        )
+    return notes

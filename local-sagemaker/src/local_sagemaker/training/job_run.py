@@ -1,0 +1,261 @@
+"""Runs one job: download, train, upload. One thread of the emulator for each job."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from local_sagemaker.cluster.spec import ClusterSpec, Connectivity, Host
+from local_sagemaker.cluster.supervisor_process import SupervisorProcess
+from local_sagemaker.core import failure
+from local_sagemaker.core.aws import AWS_ERRORS, LocalAws
+from local_sagemaker.core.s3_input import DataError
+from local_sagemaker.storage.files import empty, open_up, remove
+from local_sagemaker.training import artifacts, channels, connectivity, instances, spot
+from local_sagemaker.training.failure_reason import failure_reason
+from local_sagemaker.training.job_log import JobLog
+from local_sagemaker.training.job_record import JobRecord
+
+LOG = logging.getLogger(__name__)
+TRAIN = [sys.executable, "-m", "local_sagemaker.container.entrypoint"]
+CHECKPOINT_SECONDS = 1.0
+WATCH_SECONDS = 0.2
+INTERRUPTED = "The spot instances were interrupted; the job starts again on others."
+
+
+@dataclass(frozen=True)
+class ClusterOptions:
+    """How a job's instances run.
+
+    isolation: `namespaces` or `processes`. grace_seconds: from SIGTERM to SIGKILL.
+    """
+
+    isolation: str
+    grace_seconds: float
+    connectivity: Connectivity
+
+
+class JobRun:
+    """A job while it runs. directory: the job's own; its instances live there."""
+
+    def __init__(
+        self, record: JobRecord, aws: LocalAws, directory: Path, options: ClusterOptions
+    ) -> None:
+        self.record, self.aws, self.directory, self.options = record, aws, directory, options
+        self.connectivity = options.connectivity
+        self.region = record.data["region"]
+        self.log = JobLog(aws, record)
+        self.supervisor: SupervisorProcess | None = None
+        self.created = time.monotonic()
+        self.interruptions = spot.Interruptions(record.request, directory)
+        self.stop_wanted = threading.Event()
+        self.abandoned = threading.Event()  # what is being copied to S3 is given up
+        self.uploading = False
+        self.killed = False
+        self.interrupted = False
+        self.out_of_time: str | None = None  # the limit that is reached
+        self.thread = threading.Thread(target=self._run, name=record.name, daemon=True)
+
+    def stop(self) -> None:
+        """What StopTrainingJob does: SIGTERM, grace, SIGKILL, then upload what is there.
+
+        A job that is uploading already stops doing that.
+        """
+        self.stop_wanted.set()
+        if self.uploading:
+            self.abandoned.set()
+        if supervisor := self.supervisor:
+            supervisor.stop()
+
+    def kill(self) -> None:
+        """End at once and upload nothing, for an emulator that is going down."""
+        self.killed = True
+        self.stop_wanted.set()
+        self.abandoned.set()
+        if supervisor := self.supervisor:
+            supervisor.kill()
+
+    def _run(self) -> None:
+        try:
+            self._phases()
+        except Exception as error:
+            if self.abandoned.is_set():
+                self.record.end("Stopped")
+            elif isinstance(error, DataError):
+                self.record.end("Failed", reason=f"ClientError: {error}")
+            else:
+                self.record.end("Failed", reason=failure.internal(self.record.name, error))
+        finally:
+            clean(self.directory)
+
+    def _phases(self) -> None:
+        while True:
+            where = (self.directory, self.options.isolation, self.aws)
+            hosts = instances.prepare(self.record, *where, self.connectivity)
+            opt_ml = {host.name: host.path / "ml" for host in hosts}
+            self.left = artifacts.LeftBehind(opt_ml, self.abandoned)
+            syncs = self._download(opt_ml)
+            if not self.stop_wanted.is_set():
+                self.record.enter("Training")
+                self._train(hosts, syncs)
+            if not self.interrupted or self.out_of_time or self.stop_wanted.is_set():
+                break
+            self._lose(hosts, syncs)
+            if self.stop_wanted.wait(spot.BACK_SECONDS):
+                self.record.end("Stopped")
+                return
+            self.record.enter("Starting")
+        self._finish(opt_ml, syncs)
+
+    def _download(self, opt_ml: dict[str, Path]) -> list[artifacts.Sync]:
+        self.log.open(list(opt_ml))
+        self.record.enter("Downloading")
+        request = self.record.request
+        if not self.connectivity.s3 and {"InputDataConfig", "CheckpointConfig"} & {*request}:
+            raise DataError(f"Data download failed:{connectivity.NO_S3}")
+        channels.fetch(self.aws, request, self.region, opt_ml)
+        if self.connectivity.emulator:
+            folders = [folder.parent / "tmp" for folder in opt_ml.values()]
+            channels.fetch_source(self.aws, request, self.region, folders)
+        if "CheckpointConfig" in request:
+            artifacts.fetch_checkpoints(self.aws, request, self.region, opt_ml)
+        return artifacts.syncs(self.aws, request, self.region, self.left)
+
+    def _train(self, hosts: list, syncs: list[artifacts.Sync]) -> None:
+        self.supervisor = supervisor = SupervisorProcess(self._spec(hosts), self._on_event)
+        if self.stop_wanted.is_set():  # asked for while the supervisor was being started
+            supervisor.stop()
+        began = time.monotonic()  # not the clock's time: it may be set
+        repeated = [(WATCH_SECONDS, partial(self._watch, began))]
+        repeated += [(CHECKPOINT_SECONDS, partial(self._sync, sync)) for sync in syncs]
+        ended = threading.Event()
+        helpers = [
+            threading.Thread(target=_repeat, args=(ended, seconds, call), daemon=True)
+            for seconds, call in repeated
+        ]
+        for helper in helpers:
+            helper.start()
+        try:
+            supervisor.run()
+        finally:
+            ended.set()
+            for helper in helpers:
+                helper.join()
+
+    def _spec(self, hosts: list[Host]) -> ClusterSpec:
+        algorithm = self.record.request["AlgorithmSpecification"]
+        entrypoint = algorithm.get("ContainerEntrypoint", [])
+        return ClusterSpec(
+            job=self.record.name,
+            isolation=self.options.isolation,
+            hosts=hosts,
+            command=[*TRAIN, *entrypoint, *algorithm.get("ContainerArguments", [])],
+            port=self.aws.port,
+            grace_seconds=self.options.grace_seconds,
+            connectivity=self.connectivity,
+        )
+
+    def _on_event(self, event: dict) -> None:
+        if event["event"] == "log":
+            self.log.write(event["host"], event["time"], event["lines"])
+
+    def _watch(self, began: float) -> None:
+        """End the instances when a time limit is reached, or when they are taken away."""
+        if self.out_of_time:
+            return
+        waited = time.monotonic() - self.created
+        limit = spot.time_exceeded(self.record.request, self.record.seconds(), waited)
+        if limit:
+            self.out_of_time = limit
+            if limit == "MaxWaitTimeExceeded":
+                self.record.stopping()
+            self.supervisor.stop()
+        elif self.interruptions.due(time.monotonic() - began):
+            self.interrupted = True
+            self.supervisor.stop()
+
+    def _sync(self, one: artifacts.Sync) -> None:
+        try:
+            one.sync()
+        except (*AWS_ERRORS, artifacts.Abandoned) as error:
+            LOG.warning("%s: %s: %s", self.record.name, one.prefix, error)
+
+    def _lose(self, hosts: list, syncs: list[artifacts.Sync]) -> None:
+        """The spot instances are gone. Of what was on them, only checkpoints are in S3."""
+        self._open_up()
+        for one in syncs:
+            one.sync(final=True)
+        self.log.say(hosts[0].name, INTERRUPTED)
+        self.log.begin_again()
+        self.record.enter("Interrupted")
+        for host in hosts:
+            remove(host.path)
+        self.supervisor, self.interrupted = None, False
+
+    def _finish(self, opt_ml: dict[str, Path], syncs: list[artifacts.Sync]) -> None:
+        if self.killed:  # whoever would take the upload is going away
+            self.record.end("Stopped")
+            return
+        try:
+            self._upload(opt_ml, syncs)
+        except DataError as error:
+            if not (self.supervisor and self.supervisor.failed):
+                raise
+            LOG.warning("%s: %s", self.record.name, error)  # the script's own failure tells more
+        self._end(opt_ml)
+
+    def _upload(self, opt_ml: dict[str, Path], syncs: list[artifacts.Sync]) -> None:
+        if self.record.status != "Stopping":
+            self.record.enter("Uploading")
+        if not self.connectivity.s3:
+            raise DataError(f"Artifact upload failed:{connectivity.NO_S3}")
+        self.record.data["metrics"] = self.log.metrics.values
+        self.uploading = not self.stop_wanted.is_set()
+        self._open_up()
+        try:
+            for one in syncs:
+                one.sync(final=True)
+            uri = artifacts.upload(self.aws, self.record.request, self.region, self.left)
+            if said := self.left.said():
+                self.log.say(next(iter(opt_ml)), said)
+        except (*AWS_ERRORS, OSError) as error:
+            raise DataError(f"Artifact upload failed: {error}") from error
+        self.record.data["artifacts"] = uri
+
+    def _open_up(self) -> None:
+        """The instances have ended: what a script closed to others can be read now."""
+        for root in self.left.roots:
+            open_up(root)
+        self.left.left_out.clear()
+
+    def _end(self, opt_ml: dict[str, Path]) -> None:
+        if self.out_of_time:
+            self.record.end("Stopped", self.out_of_time)
+        elif self.stop_wanted.is_set():
+            self.record.end("Stopped")
+        elif host := self.supervisor.failed:
+            status = self.supervisor.statuses[host]
+            code = status if status >= 0 else 128 - status
+            reason = failure_reason(opt_ml[host], code)
+            self.record.end("Failed", reason=reason)
+        elif len(self.supervisor.statuses) < len(opt_ml):
+            message = "; ".join(self.supervisor.errors) or "the supervisor ended early"
+            self.record.end("Failed", reason=f"InternalServerError: {message}")
+        else:
+            self.record.end("Completed")
+
+
+def _repeat(ended: threading.Event, seconds: float, call: Callable[[], None]) -> None:
+    while not ended.wait(seconds):
+        call()
+
+
+def clean(directory: Path) -> None:
+    """Remove everything of a job but its record: the rest is in S3 and in the logs."""
+    empty(directory, but="job.json")

@@ -1,0 +1,112 @@
+"""Spot instances can be taken away from a job. Here that happens only when somebody asks for it:
+
+    Environment={"LOCAL_SAGEMAKER_INTERRUPT": "after 20s"}    once, so long after Training began
+    local-sagemaker interrupt JOB                             at once, or when Training begins
+
+The instances get SIGTERM, their grace period and SIGKILL. Then the job is Interrupted, and starts
+again on new instances, with the checkpoints that are in S3:
+https://docs.aws.amazon.com/sagemaker/latest/dg/model-managed-spot-training-status.html
+(read 2026-11-21).
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from local_sagemaker.protocol.errors import validation
+
+VARIABLE = "LOCAL_SAGEMAKER_INTERRUPT"
+FILE = "interrupt"  # in the job's directory: whoever makes it asks for an interruption
+BACK_SECONDS = 1.0  # from the loss of the instances until there are others
+DAY = 24 * 60 * 60  # seconds; AWS's default for MaxRuntimeInSeconds
+_AFTER = re.compile(r"after (\d{1,7}(?:\.\d{1,3})?)s")
+
+
+def after(request: dict) -> float | None:
+    """Seconds of Training after which the job asks to be interrupted; None if it doesn't.
+
+    Raises ValueError for other words than "after 20s".
+    """
+    words = request.get("Environment", {}).get(VARIABLE)
+    if words is None:
+        return None
+    found = _AFTER.fullmatch(words)
+    if not found:
+        raise ValueError(f"Environment's {VARIABLE} is '{words}'; expected: after 20s")
+    return float(found[1])
+
+
+def check(request: dict) -> None:
+    """Raise AwsError (ValidationException) for a request for spot instances, for a warm pool or
+    for an interruption that contradicts itself."""
+    try:
+        wanted = after(request)
+    except ValueError as error:
+        raise validation(f"{error}.") from error
+    if wanted is not None and not request.get("EnableManagedSpotTraining"):
+        raise validation(
+            f"Environment's {VARIABLE} takes spot instances away, and this job has none: "
+            "set EnableManagedSpotTraining (an estimator's use_spot_instances=True, max_wait=...)."
+        )
+    _check_limits(request)
+
+
+def _check_limits(request: dict) -> None:
+    stopping = request.get("StoppingCondition") or {}
+    spot = request.get("EnableManagedSpotTraining") or False
+    longest, wait = stopping.get("MaxRuntimeInSeconds", DAY), stopping.get("MaxWaitTimeInSeconds")
+    if not spot and wait is not None:
+        # AWS's own words: https://github.com/Kenza-AI/sagify/issues/111, read 2026-11-21
+        raise validation(
+            "Invalid MaxWaitTimeInSeconds. It is only supported when EnableManagedSpotTraining is "
+            "set to true"
+        )
+    if spot and (wait is None or wait < longest):
+        raise validation(
+            "Invalid MaxWaitTimeInSeconds. With EnableManagedSpotTraining it must be given, and "
+            f"not be below MaxRuntimeInSeconds, which is {longest}."
+        )
+    if spot and (request.get("ResourceConfig") or {}).get("KeepAlivePeriodInSeconds"):
+        raise validation(
+            "Invalid KeepAlivePeriodInSeconds. A warm pool cannot be made of spot instances "
+            "(EnableManagedSpotTraining)."
+        )
+
+
+def ask(state: Path, job: str) -> None:
+    """Ask for the interruption of a job. state: the emulator's directory. Raises OSError."""
+    (state / "jobs" / job / FILE).touch()
+
+
+class Interruptions:
+    """When the instances of a job are to be taken away. directory: the job's own."""
+
+    def __init__(self, request: dict, directory: Path) -> None:
+        self._after, self._asked = after(request), directory / FILE
+
+    def due(self, training: float) -> bool:
+        """Whether now, `training` seconds after Training began. What was asked for comes once."""
+        if self._asked.exists():
+            self._asked.unlink(missing_ok=True)
+            return True
+        if self._after is not None and training >= self._after:
+            self._after = None
+            return True
+        return False
+
+
+def time_exceeded(request: dict, running: float, since_creation: float) -> str | None:
+    """Which limit of StoppingCondition is reached, as a secondary status; None if none is.
+
+    running: seconds with instances. since_creation: seconds, those of waiting for spot
+    instances too: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_StoppingCondition.html
+    (read 2026-11-21).
+    """
+    limits = request.get("StoppingCondition") or {}
+    over = {  # seconds; who looks now and then may find both reached: the first one counts
+        "MaxRuntimeExceeded": running - limits.get("MaxRuntimeInSeconds", DAY),
+        "MaxWaitTimeExceeded": since_creation - limits.get("MaxWaitTimeInSeconds", float("inf")),
+    }
+    first = max(over, key=over.get)
+    return first if over[first] >= 0 else None

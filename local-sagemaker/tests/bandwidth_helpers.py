@@ -1,0 +1,127 @@
+"""What the tests of links share: jobs on narrow links, and what a host looks like beside them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+from emulator_harness import SCRIPTS, command_request
+
+from local_sagemaker.cluster import linux
+from local_sagemaker.pytest_plugin import TrainingJob
+from local_sagemaker.training.job_bandwidth import VARIABLE
+
+
+def host_network() -> dict[str, str]:
+    """The host's interfaces, named namespaces and queueing disciplines, as text."""
+    return {
+        "interfaces": " ".join(sorted(os.listdir("/sys/class/net"))),
+        "namespaces": _said("ip", "netns"),
+        "disciplines": _said("tc", "qdisc", "show"),
+        "mounts": Path("/proc/self/mounts").read_text(),
+    }
+
+
+def _said(name: str, *arguments: str) -> str:
+    program = linux.system_command(name)
+    if program is None:  # and what is not installed has left nothing
+        return ""
+    command = [program, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def namespaces_of(endpoint, job: str) -> dict[str, float]:
+    """The network namespaces of a job, "net:[4026532281]": each instance's, and its bridge's.
+
+    Each with the time at which it was seen. Empty until every process of the job that its
+    instances run is there.
+    """
+    found, running = set(), 0
+    for process in _supervised(endpoint, job):
+        try:
+            running += process.environ().get("TRAINING_JOB_NAME") == job
+            found.add(os.readlink(f"/proc/{process.pid}/ns/net"))
+        except (psutil.Error, OSError):
+            continue
+    found -= {os.readlink("/proc/self/ns/net")}
+    return dict.fromkeys(found, time.time()) if running >= 2 else {}
+
+
+def _supervised(endpoint, job: str) -> list[psutil.Process]:
+    """Everything that the job's supervisor started, and what that started."""
+    spec = str(endpoint.state / "jobs" / job / "cluster.json")
+    for process in psutil.process_iter():
+        try:
+            if spec in process.cmdline():
+                return process.children(recursive=True)
+        except psutil.Error:
+            continue
+    return []
+
+
+def until_namespaces_are_gone(known: dict[str, float], seconds: float = 30) -> None:
+    """Fail the test if a process is in one of these namespaces after `seconds`."""
+    deadline = time.monotonic() + seconds
+    while left := _still_there(known):
+        assert time.monotonic() < deadline, left
+        time.sleep(0.1)
+
+
+def _still_there(known: dict[str, float]) -> set[str]:
+    """Those with a process that is older than the time at which they were seen.
+
+    The kernel gives the number of a namespace that is gone to another job's: its processes are
+    younger.
+    """
+    found = set()
+    for process in psutil.process_iter():
+        try:
+            name = os.readlink(f"/proc/{process.pid}/ns/net")
+            if process.create_time() < known.get(name, 0):
+                found.add(name)
+        except (psutil.Error, OSError):  # it has ended
+            continue
+    return found
+
+
+def started(endpoint, name: str, words: str | None, command: list[str], **changes) -> str:
+    """Create a job that runs `command` on narrow links, without the toolkit; its name.
+
+    words: None asks for nothing. changes: members of ResourceConfig.
+    """
+    body = command_request(name, [sys.executable, *command], instances=2)
+    body["ResourceConfig"] |= changes
+    if words is not None:
+        body["Environment"] = {VARIABLE: words}
+    endpoint.client("sagemaker").create_training_job(**body)
+    return name
+
+
+def flooding(size: int, count: int) -> list[str]:
+    """The command of an instance that moves `size` bytes to and from `count` - 1 others."""
+    hosts = [f"algo-{number + 1}" for number in range(count)]
+    return [str(SCRIPTS / "flood.py"), str(size), *hosts]
+
+
+def flooded(
+    endpoint, name: str, words: str | None, size: int, count: int, **changes
+) -> TrainingJob:
+    """A job of `count` instances that move `size` bytes to and fro; it has ended."""
+    command = flooding(size, count)
+    return endpoint.wait(started(endpoint, name, words, command, InstanceCount=count, **changes))
+
+
+def links_lines(job: TrainingJob) -> list[str]:
+    """What the job's log says of its links."""
+    return [line for line in job.lines("[local]") if line.startswith("links")]
+
+
+def seconds_of(job: TrainingJob) -> dict[str, float]:
+    assert job.status == "Completed", job.description.get("FailureReason")
+    (line,) = job.lines("SECONDS")
+    return json.loads(line)

@@ -1,0 +1,129 @@
+"""What instances are made of: namespaces for root and for others, processes elsewhere."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from bandwidth_helpers import started
+from emulator_harness import SCRIPTS, estimator, start
+from nobody_helpers import only_root, run_as_nobody
+
+from local_sagemaker.cluster.namespace_instances import BRIDGE_ADDRESS
+from local_sagemaker.pytest_plugin import BUCKET, Emulator, sdk_session, until_gone
+
+MPI = {"mpi": {"enabled": True, "processes_per_host": 2}}
+HOSTS = ["algo-1", "algo-2"]
+NARROW = {"LOCAL_SAGEMAKER_LINKS": "1mbit"}
+
+
+def seen(job) -> list[dict]:
+    assert job.status == "Completed", job.description.get("FailureReason")
+    return [json.loads(line) for line in job.lines("SEEN")]
+
+
+@pytest.mark.namespaces
+def test_nothing_of_a_job_is_left_and_the_learners_environment_is_as_it_was(endpoint):
+    links = Path("/sys/class/net")
+    before = sorted(os.listdir(links)), Path("/proc/self/mounts").read_text()
+    job = endpoint.wait(started(endpoint, "meddles", None, [str(SCRIPTS / "meddle.py")]))
+    assert job.lines("WROTE") == ["True"] * 2
+    assert not Path(sys.prefix, "meddled.txt").exists()
+    assert (sorted(os.listdir(links)), Path("/proc/self/mounts").read_text()) == before
+    until_gone(job.name)
+    folder, deadline = endpoint.state / "jobs" / job.name, time.monotonic() + 60
+    while os.listdir(folder) != ["job.json"]:  # removed just after the job has ended
+        assert time.monotonic() < deadline, os.listdir(folder)
+        time.sleep(0.1)
+
+
+@pytest.mark.namespaces
+def test_an_instance_that_outlives_the_others_still_reaches_the_gateway(endpoint):
+    """A bridge whose hardware address is one port's changes it when that instance ends."""
+    script = [str(SCRIPTS / "outlive.py")]
+    job = endpoint.wait(started(endpoint, "outlives", None, script, InstanceCount=3))
+    assert job.status == "Completed", job.description.get("FailureReason")
+    assert job.lines("FIRST") == ["reached"] * 3
+    assert set(job.lines("ADDRESS")) == {BRIDGE_ADDRESS}
+    assert job.lines("AGAIN") == ["reached"]
+
+
+@pytest.mark.namespaces
+@only_root
+def test_an_ordinary_user_gets_namespaces_too(tmp_path):
+    """The same probe as another user."""
+    code = "from local_sagemaker.cluster import probe; print(os.getuid(), *probe.isolation())"
+    done = run_as_nobody(code, tmp_path)
+    assert done.stdout.split()[:2] == ["65534", "namespaces"], done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory):
+    """Jobs of an endpoint whose instances are plain processes: each test waits for its own.
+
+    A link that cannot be narrowed here stays wide, and the log says so.
+    """
+    one = Emulator(tmp_path_factory.mktemp("plain"), ["--grace", "3", "--isolation", "processes"])
+    try:
+        one.client("s3").create_bucket(Bucket=BUCKET)
+        one.put("data/part-0.txt", "shard")
+        with pytest.MonkeyPatch.context() as patch:
+            session = sdk_session(one, patch)
+
+            def begun(script: str, **options) -> str:
+                return start(estimator(session, script, **options))
+
+            servers = {"parameter_server": {"enabled": True}}
+            alone = {"hyperparameters": {"mode": "raise"}, "instance_count": 1}
+            torchrun = {"torch_distributed": {"enabled": True}}
+            image = "registry.invalid/pytorch-training:2.2.0-cpu-py310"
+            names = {
+                "servers": begun("show.py", distribution=servers, environment=NARROW),
+                "mpi": begun("show.py", distribution=MPI),
+                "torchrun": begun(
+                    "show.py", kind="pytorch", distribution=torchrun, image_uri=image
+                ),
+                "fails": begun("fail.py", environment=NARROW, **alone),
+            }
+        yield lambda key: one.wait(names[key])
+    finally:
+        one.down()
+
+
+def test_without_namespaces_variables_are_the_same_and_tf_configs_ports_exist(plain):
+    job = plain("servers")
+    found = sorted(seen(job), key=lambda one: one["SM_CURRENT_HOST"])
+    assert [one["SM_CURRENT_HOST"] for one in found] == HOSTS
+    assert [json.loads(one["SM_HOSTS"]) for one in found] == [HOSTS, HOSTS]
+    for one in found:
+        assert one["SM_MODEL_DIR"].endswith("/ml/model")
+        assert one["channel"] == ["part-0.txt"]
+    first, second = (json.loads(one["TF_CONFIG"])["cluster"] for one in found)
+    assert first == second
+    addresses = first["master"] + first["worker"] + first["ps"]
+    assert len(set(addresses)) == 4
+    assert all(address.startswith("localhost:") for address in addresses)
+    notes = job.lines("[local]")
+    assert any("instances are plain processes here" in line for line in notes)
+    wide = "links are wide: instances are plain processes here and share the loopback"
+    assert [line for line in notes if line.startswith("links")] == [wide]
+    until_gone(job.name)
+
+
+@pytest.mark.parametrize("launcher", ["mpi", "torchrun"])
+def test_without_namespaces_all_ranks_find_each_other(plain, launcher):
+    found, ranks = seen(plain(launcher)), 4 if launcher == "mpi" else 2
+    assert sorted(int(one["rank"]) for one in found) == list(range(ranks))
+    assert {int(one["size"]) for one in found} == {ranks}
+
+
+def test_without_namespaces_a_stubborn_job_ends(plain):
+    """It is one instance, which has no link: of links nothing is said."""
+    job = plain("fails")
+    assert job.status == "Failed"
+    assert not any(line.startswith("links") for line in job.lines("[local]"))
+    until_gone(job.name)

@@ -1,0 +1,263 @@
+"""Each launcher, two instances, an unmodified SDK: what the script sees is SageMaker's.
+
+Variables, arguments and command are compared with what AWS's unmodified toolkit makes of the same
+request. Its input files are written as AWS documents them (docs.aws.amazon.com/sagemaker/latest/
+dg/your-algorithms-training-algo-running-container.html), from DescribeTrainingJob's answer.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+from emulator_harness import estimator, start
+
+from local_sagemaker.pytest_plugin import BUCKET, sdk_session
+
+TOOLKIT_SAYS = Path(__file__).parents[1] / "oracle" / "toolkit_says.py"
+ORACLE = json.loads((Path(__file__).parents[1] / "oracle" / "tf_config.json").read_text())
+HOSTS = ["algo-1", "algo-2"]
+MPI = {"mpi": {"enabled": True, "processes_per_host": 2, "custom_mpi_options": "-x FOO=bar"}}
+
+
+def seen(job) -> list[dict]:
+    assert job.status == "Completed", job.description.get("FailureReason")
+    return sorted((json.loads(line) for line in job.lines("SEEN")), key=lambda one: one["hostname"])
+
+
+def oracle(kind: str, host: str) -> dict:
+    for case in ORACLE["cases"]:
+        if case["hosts"] == HOSTS and case["current_host"] == host:
+            return case[kind]
+    raise AssertionError(f"no recorded case for {host}")
+
+
+@pytest.fixture(scope="module")
+def jobs(endpoint):
+    """The jobs of this module, started together: each test waits for its own."""
+    with pytest.MonkeyPatch.context() as patch:
+        session = sdk_session(endpoint, patch)
+        metric = [{"Name": "loss", "Regex": "train_loss: ([0-9.]+)"}]
+        plain = estimator(
+            session,
+            "show.py",
+            distribution={"horovod": {"enabled": True}},  # a key that SageMaker does not know
+            hyperparameters={"epochs": 3},
+            metric_definitions=metric,
+            environment={"FOO": "bar"},
+            tags=[{"Key": "lesson", "Value": "05"}],
+            checkpoint_s3_uri=f"s3://{BUCKET}/checkpoints",
+        )
+        names = {"plain": start(plain)}
+        for key, kind in (
+            ("parameter_server", "parameter_server"),
+            ("multi_worker_mirrored", "multi_worker_mirrored_strategy"),
+        ):
+            names[key] = start(
+                estimator(session, "show.py", distribution={kind: {"enabled": True}})
+            )
+        asked = {"epochs": 3, "learning-rate": 0.25, "name": "a b", "verbose": True}
+        mpi = estimator(session, "show.py", distribution=MPI, hyperparameters=asked)
+        names["mpi"] = start(mpi)
+        names["torch_distributed"] = start(
+            estimator(
+                session,
+                "show.py",
+                kind="pytorch",
+                instance_type="ml.g4dn.12xlarge",  # a process for each of its 4 GPUs
+                distribution={"torch_distributed": {"enabled": True}},
+            )
+        )
+        names["smddp"] = start(
+            estimator(
+                session,
+                "ddp.py",
+                kind="pytorch",
+                instance_type="ml.m5.xlarge",
+                distribution={"smdistributed": {"dataparallel": {"enabled": True}}},
+                hyperparameters={"backend": "smddp"},
+            )
+        )
+    ended = {}
+
+    def wait(key: str):
+        if key not in ended:
+            ended[key] = endpoint.wait(names[key], seconds=240)
+        return ended[key]
+
+    return wait
+
+
+def test_plain_every_host_runs_the_script(jobs):
+    found = seen(jobs("plain"))
+    assert [one["hostname"] for one in found] == HOSTS
+    assert [one["SM_CURRENT_HOST"] for one in found] == HOSTS
+    for one in found:
+        assert json.loads(one["SM_HOSTS"]) == HOSTS
+        assert one["SM_CHANNEL_TRAINING"] == "/opt/ml/input/data/training"
+        assert one["SM_MODEL_DIR"] == "/opt/ml/model"
+        assert one["SM_OUTPUT_DATA_DIR"] == "/opt/ml/output/data"
+        assert one["SM_NETWORK_INTERFACE_NAME"] == "eth0"
+        assert one["TF_CONFIG"] is None
+        assert one["arguments"][:2] == ["--epochs", "3"]
+        assert one["channel"] == [f"part-{number}.txt" for number in range(4)]
+
+
+def test_what_the_log_has(jobs):
+    """An unknown launcher is ignored, as on AWS, and said; a line written in pieces is whole."""
+    job = jobs("plain")
+    (note,) = [one for one in job.lines("[local]") if "no launcher that SageMaker knows" in one]
+    assert "nothing synchronises them" in note
+    assert job.lines("one") == ["two three"] * 2
+
+
+def test_model_output_metrics_and_log_streams(jobs, endpoint):
+    job = jobs("plain")
+    uri = job.description["ModelArtifacts"]["S3ModelArtifacts"]
+    assert uri == f"s3://{BUCKET}/{job.name}/output/model.tar.gz"
+    with tarfile.open(fileobj=io.BytesIO(endpoint.get(uri))) as tar:
+        assert sorted(tar.getnames()) == ["weights-algo-1.txt", "weights-algo-2.txt"]
+    output = endpoint.get(uri.replace("model.tar.gz", "output.tar.gz"))
+    with tarfile.open(fileobj=io.BytesIO(output)) as tar:
+        assert tar.getnames() == ["table.csv"]
+    metrics = job.description["FinalMetricDataList"]
+    assert [one["MetricName"] for one in metrics] == ["loss"]
+    assert metrics[0]["Value"] in (0.5, 0.25)
+    assert sorted(job.log) == HOSTS
+    found = endpoint.client("cloudwatch").list_metrics(Namespace="/aws/sagemaker/TrainingJobs")
+    wanted = {"Name": "TrainingJobName", "Value": job.name}
+    assert any(wanted in one["Dimensions"] for one in found["Metrics"])
+
+
+@pytest.mark.parametrize("kind", ["parameter_server", "multi_worker_mirrored"])
+def test_tf_config_is_the_toolkits(jobs, kind):
+    found = seen(jobs(kind))
+    assert [json.loads(one["TF_CONFIG"]) for one in found] == [oracle(kind, h) for h in HOSTS]
+
+
+def test_mpi_ranks_and_local_ranks(jobs):
+    found = seen(jobs("mpi"))
+    assert sorted(one["rank"] for one in found) == [0, 1, 2, 3]
+    assert {one["size"] for one in found} == {4}
+    places = sorted((one["rank"], one["hostname"], one["local_rank"]) for one in found)
+    assert places == [(0, "algo-1", 0), (1, "algo-1", 1), (2, "algo-2", 0), (3, "algo-2", 1)]
+    assert {one["FOO"] for one in found} == {"bar"}
+
+
+def test_torchrun(jobs):
+    places = sorted(
+        (one["rank"], one["hostname"], one["local_rank"]) for one in seen(jobs("torch_distributed"))
+    )
+    assert places == [(4 * i + n, host, n) for i, host in enumerate(HOSTS) for n in range(4)]
+    assert {one["size"] for one in seen(jobs("torch_distributed"))} == {8}
+
+
+def test_smddp_has_a_stand_in_that_says_so(jobs):
+    job = jobs("smddp")
+    assert {tuple(one["total"]) for one in seen(job)} == {(3.0, 3.0)}
+    assert any("SMDDP exists only on AWS" in line for line in job.lines("[local]"))
+
+
+@pytest.fixture(scope="module")
+def toolkit(jobs, tmp_path_factory):
+    """The toolkit's answers for the first host, from files made as AWS makes them."""
+    job = jobs("mpi")
+    told, base = job.description, tmp_path_factory.mktemp("opt") / "ml"
+    kind = told["ResourceConfig"]["InstanceType"]
+    group = {"instance_group_name": "homogeneousCluster", "instance_type": kind, "hosts": HOSTS}
+    files = {
+        "hyperparameters": told["HyperParameters"],
+        "resourceconfig": {
+            "current_host": "algo-1",
+            "current_instance_type": kind,
+            "current_group_name": "homogeneousCluster",
+            "hosts": HOSTS,
+            "instance_groups": [group],
+            "network_interface_name": "eth0",
+        },
+        "inputdataconfig": {
+            "training": {
+                "TrainingInputMode": "File",
+                "S3DistributionType": "FullyReplicated",
+                "RecordWrapperType": "None",
+            }
+        },
+    }
+    (base / "input" / "config").mkdir(parents=True)
+    for name, content in files.items():
+        (base / "input" / "config" / f"{name}.json").write_text(json.dumps(content))
+    env = {name: "local" for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")}
+    env |= {"PATH": os.environ["PATH"], "TRAINING_JOB_NAME": job.name}
+    # The image says which framework module the toolkit calls; the emulator has its own.
+    env["SAGEMAKER_TRAINING_MODULE"] = "local_sagemaker.container.framework:main"
+    done = subprocess.run(
+        [sys.executable, TOOLKIT_SAYS, base], env=env, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_variables_arguments_and_command_are_the_toolkits(jobs, toolkit):
+    job = jobs("mpi")
+    log = job.log["algo-1"]
+    lines = dict(line.split("=", 1) for line in log if line.startswith("SM_"))
+    assert len(toolkit["variables"]) > 30
+    for name, value in toolkit["variables"].items():
+        assert lines[name] == value, name
+    assert [one["arguments"] for one in seen(job)] == [toolkit["arguments"]] * 4
+    # The log has the words of the command with spaces between them, unquoted.
+    logged = [line for line in log if line.startswith("mpirun --host")]
+    assert logged == [" ".join(toolkit["command"])]
+
+
+def test_describe_tells_what_was_asked_for_and_when_it_was_done(endpoint, jobs):
+    told = jobs("plain").description
+    assert told["Environment"] == {"FOO": "bar"}
+    assert told["HyperParameters"]["epochs"] == "3"
+    assert told["ResourceConfig"]["InstanceType"] == "ml.m5.xlarge"
+    assert told["InputDataConfig"][0]["ChannelName"] == "training"
+    assert told["CheckpointConfig"]["S3Uri"] == f"s3://{BUCKET}/checkpoints"
+    assert told["StoppingCondition"]["MaxRuntimeInSeconds"] == 86400
+    assert told["EnableManagedSpotTraining"] is False
+    assert "Tags" not in told
+    model = endpoint.client("sagemaker").meta.service_model
+    required = model.operation_model("DescribeTrainingJob").output_shape.required_members
+    ended = {"TrainingStartTime", "TrainingEndTime", "ModelArtifacts", "FinalMetricDataList"}
+    assert ended | set(required) <= set(told)
+    steps = [one["Status"] for one in told["SecondaryStatusTransitions"]]
+    assert steps == ["Starting", "Downloading", "Training", "Uploading", "Completed"]
+    assert told["CreationTime"] <= told["TrainingStartTime"] <= told["TrainingEndTime"]
+    assert told["BillableTimeInSeconds"] >= 1
+
+
+def test_attach(jobs, sdk):
+    from sagemaker.tensorflow import TensorFlow
+
+    job = jobs("plain")
+    again = TensorFlow.attach(job.name, sagemaker_session=sdk)
+    assert again.model_data == job.description["ModelArtifacts"]["S3ModelArtifacts"]
+    assert again.hyperparameters()["epochs"] == "3"
+    assert again.latest_training_job.describe()["TrainingJobStatus"] == "Completed"
+
+
+def test_the_aws_command_line(endpoint, jobs):
+    aws = Path(sys.executable).parent / "aws"
+    if not aws.exists():
+        pytest.skip("the AWS CLI is not installed beside this Python")
+    job = jobs("plain")
+    command = ["sagemaker", "describe-training-job", "--training-job-name", job.name]
+    done = subprocess.run(
+        [str(aws), *command, "--output", "json"],
+        env={"PATH": os.environ["PATH"], "HOME": str(endpoint.state), **endpoint.env},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["TrainingJobArn"] == job.description["TrainingJobArn"]

@@ -1,0 +1,283 @@
+"""Scripts and calls as others write them: each imitates what its docstring or comment names.
+
+The jobs of all tests are started together, once: most of their time is Python's imports.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import shutil
+import tarfile
+import threading
+import time
+import types
+from pathlib import Path
+
+import pytest
+from botocore.exceptions import ClientError
+from emulator_harness import IMAGE, SCRIPTS, estimator, request, start
+
+from local_sagemaker.pytest_plugin import BUCKET, ROLE, sdk_session
+
+FULL_ACCESS = "arn:aws:iam::aws:policy/AmazonSageMakerFullAccess"
+
+
+class Jobs:
+    """The jobs, by what they imitate. remote: what a function of @remote returned, or its error."""
+
+    def __init__(self, endpoint, names: dict[str, str]) -> None:
+        self.endpoint, self.names, self.remote = endpoint, names, None
+
+    def ended(self, name: str, status: str = "Completed"):
+        job = self.endpoint.wait(self.names[name])
+        assert job.status == status, job.description.get("FailureReason")
+        return job
+
+
+@pytest.fixture(scope="module")
+def jobs(endpoint, tmp_path_factory):
+    import sagemaker
+
+    shell = tmp_path_factory.mktemp("shell")
+    shutil.copy(SCRIPTS / "untar.sh", shell)
+    (shell / "requirements.txt").touch()
+
+    endpoint.put("others/foreign/foreign.tar.gz", _archive_of_another_user())
+    with pytest.MonkeyPatch.context() as patch:
+        sdk = sdk_session(endpoint, patch)
+
+        def one(script: str, inputs: object = "default", **more) -> str:
+            return start(estimator(sdk, script, instance_count=1, **more), inputs)
+
+        tensorboard = sagemaker.debugger.TensorBoardOutputConfig(f"s3://{BUCKET}/others/board")
+        names = {
+            "keras 2": one("keras_2_script.py", disable_output_compression=True),
+            "shell": one(
+                "untar.sh", {"training": f"s3://{BUCKET}/others/foreign"}, source_dir=str(shell)
+            ),
+            "session": one(
+                "session_script.py",
+                model_dir=f"s3://{BUCKET}/others/model",
+                tensorboard_output_config=tensorboard,
+            ),
+        }
+        found = Jobs(endpoint, names)
+
+        def wait(job, timeout=None) -> None:
+            """As the SDK's own, which looks at a job every 30 seconds only."""
+            job._last_describe_response = endpoint.wait(job.job_name).description
+
+        patch.setattr("sagemaker.remote_function.job._Job.wait", wait)
+        asks = threading.Thread(target=_remotely, args=(found, sdk))
+        asks.start()
+        yield found
+        asks.join(180)
+
+
+def _remotely(found: Jobs, session) -> None:
+    """As "Run your local code as a SageMaker training job" of AWS's documentation."""
+    from sagemaker.remote_function import remote
+
+    @remote(
+        sagemaker_session=session,
+        role=ROLE,
+        image_uri=IMAGE,
+        instance_type="ml.m5.large",
+        s3_root_uri=f"s3://{BUCKET}/others/remote",
+    )
+    def divide(x, y):
+        return x / y
+
+    try:
+        found.remote = divide(3, 2)
+    except Exception as error:
+        found.remote = error
+
+
+def _archive_of_another_user() -> bytes:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+        one = tarfile.TarInfo("foreign.txt")
+        one.size, one.uid, one.gid = 5, 4711, 4711
+        archive.addfile(one, io.BytesIO(b"hello"))
+    return packed.getvalue()
+
+
+def test_keras_2_where_the_image_has_it_and_a_model_without_compression(jobs):
+    job = jobs.ended("keras 2")
+    assert job.lines("RATE") == ["0.01"]
+    uri = job.description["ModelArtifacts"]["S3ModelArtifacts"]
+    assert uri.endswith(f"/{job.name}/output/model/")
+    assert jobs.endpoint.get(f"{uri}weights.h5").startswith(b"\x89HDF")
+
+
+def test_an_archive_of_another_user_and_a_shell_entry_point(jobs):
+    job = jobs.ended("shell")
+    assert job.lines("UNPACKED") == ["hello"]
+    (told,) = job.lines("[local] requirements.txt is not installed")
+    assert told.endswith("Let untar.sh begin with: pip install -r requirements.txt")
+
+
+def test_a_session_in_the_job_model_dir_in_s3_tensorboard_and_a_question_to_sts(jobs):
+    job = jobs.ended("session", "Failed")
+    assert job.lines("PUT") == [f"s3://{BUCKET}/others/model/weights.txt"]
+    assert job.lines("TELLS") == ["InProgress"]
+    assert job.lines("ROLE") == [f"{ROLE} sagemaker-us-east-1-local"]
+    assert jobs.endpoint.get(f"s3://{BUCKET}/others/model/weights.txt") == b"0.5"
+    board = f"s3://{BUCKET}/others/board/{job.name}/tensorboard-output/events.out.tfevents.1"
+    assert jobs.endpoint.get(board) == b"event"
+    first = job.description["FailureReason"].splitlines()[0]
+    assert first.startswith("AlgorithmError: [local] account_id() asks AWS's STS")
+    assert "TRAINING_JOB_ARN" in first
+
+
+def test_a_function_of_the_notebooks(jobs):
+    jobs.ended("keras 2")  # by then it has begun
+    deadline = time.monotonic() + 120
+    while jobs.remote is None and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert jobs.remote == 1.5
+
+
+def test_each_region_has_jobs_of_its_own(jobs):
+    job = jobs.ended("shell")
+    there = jobs.endpoint.client("sagemaker", "eu-west-1")
+    assert there.list_training_jobs()["TrainingJobSummaries"] == []
+    with pytest.raises(ClientError, match="resource not found"):
+        there.describe_training_job(TrainingJobName=job.name)
+    script = {"ContainerEntrypoint": ["/bin/sh", "-c", "echo REGION $AWS_REGION"]}
+    body = request(job.name)
+    body["AlgorithmSpecification"] |= script
+    arn = there.create_training_job(**body)["TrainingJobArn"]
+    assert arn.split(":")[3] == "eu-west-1"
+    (known,) = there.list_training_jobs()["TrainingJobSummaries"]
+    assert known["TrainingJobArn"] == arn
+    there.stop_training_job(TrainingJobName=job.name)
+    assert jobs.endpoint.wait(job.name).status == "Completed"
+
+
+def test_the_readmes_example_works_as_it_stands(endpoint, monkeypatch, tmp_path):
+    """local-sagemaker/README.md, for version 2; `make sdk-v3` has the environment of version 3."""
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    example = re.search(r"```python\n(import sagemaker\n.*?)```", readme, re.DOTALL)[1]
+    for name in ("training", "test"):
+        (tmp_path / "my_data" / name).mkdir(parents=True)
+        (tmp_path / "my_data" / name / f"{name}.csv").touch()
+    (tmp_path / "my_code").mkdir()
+    (tmp_path / "my_code" / "train.py").write_text(
+        "import os\n"
+        "for name in ('TRAINING', 'TEST'):\n"
+        "    print('CHANNEL', os.listdir(os.environ[f'SM_CHANNEL_{name}'])[0])\n"
+        "open(os.environ['SM_MODEL_DIR'] + '/weights', 'w').close()\n"
+    )
+    sdk_session(endpoint, monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    # The SDK's clock runs ten times as fast: it looks at a job every 30 s.
+    clock = types.SimpleNamespace(time=time.time, sleep=lambda seconds: time.sleep(seconds / 10))
+    monkeypatch.setattr("sagemaker.session.time", clock)
+    found: dict = {}
+    exec(example, found)
+    assert found["estimator"].model_data.endswith("/output/model.tar.gz")
+    job = endpoint.wait(found["estimator"].latest_training_job.name)
+    assert sorted(job.lines("CHANNEL")) == ["test.csv"] * 4 + ["training.csv"] * 4
+
+
+def test_awss_own_policies(endpoint):
+    """The first lines of many notebooks: a role with AmazonSageMakerFullAccess."""
+    iam, name = endpoint.client("iam"), "role-of-others"
+    iam.create_role(RoleName=name, AssumeRolePolicyDocument="{}")
+    iam.attach_role_policy(RoleName=name, PolicyArn=FULL_ACCESS)
+    attached = iam.list_attached_role_policies(RoleName=name)["AttachedPolicies"]
+    assert [one["PolicyArn"] for one in attached] == [FULL_ACCESS]
+    assert iam.get_policy(PolicyArn=FULL_ACCESS)["Policy"]["AttachmentCount"] == 1
+    with pytest.raises(ClientError, match="NoSuchEntity"):
+        iam.attach_role_policy(RoleName=name, PolicyArn=FULL_ACCESS + "Typo")
+
+
+def test_logs_by_the_streams_prefix(endpoint):
+    """As `aws logs filter-log-events --log-stream-name-prefix JOB`."""
+    logs = endpoint.client("logs")
+    logs.create_log_group(logGroupName="others")
+    for name in ("one/algo-1", "two/algo-1"):
+        logs.create_log_stream(logGroupName="others", logStreamName=name)
+        event = {"timestamp": int(1000 * time.time()), "message": f"of {name}"}
+        logs.put_log_events(logGroupName="others", logStreamName=name, logEvents=[event])
+
+    def found(prefix: str) -> list[str]:
+        told = logs.filter_log_events(logGroupName="others", logStreamNamePrefix=prefix)
+        return [one["message"] for one in told["events"]]
+
+    assert (found("one/"), found("three/")) == (["of one/algo-1"], [])
+
+
+RULE = {"RuleConfigurationName": "LossNotDecreasing", "RuleEvaluatorImage": "image"}
+HOOK = {"S3OutputPath": "s3://b/x", "CollectionConfigurations": [{"CollectionName": "losses"}]}
+BOARD = {"S3OutputPath": "s3://b/x", "LocalPath": "/tmp/board"}
+
+
+@pytest.mark.parametrize(
+    ("members", "instead"),
+    [
+        ({"DebugRuleConfigurations": [RULE]}, "leave the estimator's rules out"),
+        ({"ProfilerRuleConfigurations": [RULE]}, "leave the estimator's rules out"),
+        ({"DebugHookConfig": HOOK}, "TensorBoardOutputConfig"),
+        ({"ExperimentConfig": {"ExperimentName": "e"}}, "leave experiment_config out"),
+        ({"TensorBoardOutputConfig": BOARD}, "copies /opt/ml/output/tensorboard only"),
+    ],
+)
+def test_what_a_job_would_do_without_is_refused(endpoint, members, instead):
+    with pytest.raises(ClientError, match=instead):
+        endpoint.client("sagemaker").create_training_job(**request("others-refused", **members))
+
+
+PROCESSING = {
+    "ProcessingJobName": "one",
+    "RoleArn": ROLE,
+    "AppSpecification": {"ImageUri": "image"},
+    "ProcessingResources": {
+        "ClusterConfig": {"InstanceCount": 1, "InstanceType": "ml.m5.large", "VolumeSizeInGB": 1}
+    },
+}
+PIPELINE = {"PipelineName": "p", "PipelineDefinition": "{}", "ClientRequestToken": "t" * 32}
+HUB = {"HubName": "SageMakerPublicHub", "HubContentType": "Model", "HubContentName": "a"}
+SERVES = {"E": {"Type": "AWS::SageMaker::Endpoint", "Properties": {"EndpointConfigName": "c"}}}
+
+
+@pytest.mark.parametrize(
+    ("service", "call", "members", "told"),
+    [
+        ("sagemaker", "create_processing_job", PROCESSING, "does not run processing jobs"),
+        ("sagemaker", "create_pipeline", PIPELINE | {"RoleArn": ROLE}, "does not run pipelines"),
+        ("sagemaker", "search", {"Resource": "Experiment"}, "finds training jobs only"),
+        ("sagemaker", "describe_hub_content", HUB, "has no model hub"),
+        ("sagemaker", "update_training_job", {"TrainingJobName": "a"}, "create another"),
+        ("sagemaker", "list_algorithms", {}, "Run a script"),
+        ("sagemaker", "get_search_suggestions", {"Resource": "TrainingJob"}, "Call search"),
+        ("sagemaker", "list_hubs", {}, "has no model hub"),
+        ("pricing", "get_products", {"ServiceCode": "AmazonSageMaker"}, "does not offer this"),
+        (
+            "cloudformation",
+            "create_stack",
+            {"StackName": "serves", "TemplateBody": json.dumps({"Resources": SERVES})},
+            "call create_endpoint",
+        ),
+    ],
+)
+def test_what_would_compute_is_not_said_to_have_run(endpoint, service, call, members, told):
+    with pytest.raises(ClientError, match=told):
+        getattr(endpoint.client(service), call)(**members)
+
+
+def test_mpi_of_the_sdks_model_trainer_is_refused_in_a_sentence(endpoint):
+    """ModelTrainer(distributed=MPI()): its driver, which starts sshd, is in a channel."""
+    endpoint.put("others/drivers/sm_train.sh", "python .../distributed_drivers/mpi_driver.py\n")
+    body = request("others-mpi-driver")
+    body["AlgorithmSpecification"]["ContainerEntrypoint"] = ["/bin/bash"]
+    source = {"S3DataType": "S3Prefix", "S3Uri": f"s3://{BUCKET}/others/drivers"}
+    channel = {"ChannelName": "sm_drivers", "DataSource": {"S3DataSource": source}}
+    endpoint.client("sagemaker").create_training_job(**body, InputDataConfig=[channel])
+    job = endpoint.wait("others-mpi-driver")
+    assert job.status == "Failed"
+    assert "SourceCode(command='mpirun -np 2" in job.description["FailureReason"]

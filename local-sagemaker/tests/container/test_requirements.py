@@ -1,0 +1,100 @@
+"""requirements.txt beside a script: installed on the instance, and nowhere else."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+from emulator_harness import estimator, start
+
+from local_sagemaker.container.requirements import constraints
+
+NAME = "workshop_test_package"
+SCRIPT = f"""
+import importlib.metadata as found
+import {NAME}
+print("IMPORTED", {NAME}.VALUE, flush=True)
+print("VERSIONS", found.version("torchvision"), found.version("torch"), flush=True)
+"""
+# Where torch is built for CPUs alone, the torchvision that fits it.
+PIN = next((one for one in constraints("") if one.startswith("torchvision")), None)
+
+
+def wheel(folder: Path, name: str, version: str, needs: str = "", code: str = "") -> None:
+    """The smallest wheel that pip takes."""
+    info = f"{name}-{version}.dist-info"
+    wants = f"Requires-Dist: {needs}\n" if needs else ""
+    files = {
+        f"{name}.py": code,
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{wants}",
+        f"{info}/WHEEL": (
+            "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        ),
+    }
+    record = "".join(f"{path},sha256={_hash(text)},{len(text)}\n" for path, text in files.items())
+    files[f"{info}/RECORD"] = record + f"{info}/RECORD,,\n"
+    with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as archive:
+        for path, text in files.items():
+            archive.writestr(path, text)
+
+
+def _hash(text: str) -> str:
+    digest = hashlib.sha256(text.encode()).digest()
+    return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+
+
+@pytest.fixture
+def source(tmp_path):
+    """A source_dir whose requirements come from a folder, with no network."""
+    (tmp_path / "script.py").write_text(SCRIPT)
+    wheel(tmp_path, NAME, "1.0", code="VALUE = 42\n")
+    # A torchvision that fits this machine's torch, and a newer one that would draw another torch.
+    wheel(tmp_path, "torchvision", (PIN or "==1.0").partition("==")[2])
+    wheel(tmp_path, "torchvision", "99.0", "torch==99.0")
+    wheel(tmp_path, "torch", "99.0")
+
+    def needs(*lines: str) -> str:
+        head = ["--no-index", "--find-links ."]
+        (tmp_path / "requirements.txt").write_text("\n".join([*head, *lines]) + "\n")
+        return str(tmp_path)
+
+    return needs
+
+
+def test_a_package_for_the_job_alone_and_the_frameworks_stay_as_they_are(endpoint, sdk, source):
+    folder = source(f"{NAME}==1.0", "torchvision")
+    one = estimator(sdk, "script.py", source_dir=folder, instance_count=1)
+    job = endpoint.wait(start(one))
+    assert job.status == "Completed", job.description.get("FailureReason")
+    assert job.lines("IMPORTED") == ["42"]
+    torch = constraints("")[0].partition("==")[2]
+    fits = PIN.partition("==")[2] if PIN else "1.0"
+    assert job.lines("VERSIONS") == [f"{fits} {torch}"]
+    here = subprocess.run([sys.executable, "-c", f"import {NAME}"], capture_output=True, text=True)
+    assert "ModuleNotFoundError" in here.stderr
+    assert not list(Path(sys.prefix).glob(f"lib/python*/site-packages/{NAME}*"))
+
+
+def test_a_package_that_is_not_to_be_had(endpoint, sdk, source):
+    folder = source("workshop-no-such-package==7.0")
+    one = estimator(sdk, "script.py", source_dir=folder, instance_count=1)
+    job = endpoint.wait(start(one))
+    assert job.status == "Failed"
+    reason = job.description["FailureReason"]
+    assert reason.startswith("AlgorithmError: InstallRequirementsError")
+    assert "pip install -r requirements.txt" in reason
+    assert 'ErrorMessage "ERROR: Could not find a version that satisfies' in reason
+    assert "No matching distribution found for workshop-no-such-package==7.0" in reason
+    told = [line for lines in job.log.values() for line in lines]
+    assert any("workshop-no-such-package==7.0" in line for line in told)  # pip's own words
+    assert job.lines("IMPORTED") == []
+
+
+def test_what_a_requirements_file_names_is_not_held():
+    assert not any(line.startswith(("torch", "keras")) for line in constraints("Torch==1.0\nkeras"))
+    assert any(line.startswith("tensorflow==") for line in constraints("tensorflow-io\n# torch"))

@@ -1,0 +1,32 @@
+"""One endpoint for the tests of serving."""
+
+from __future__ import annotations
+
+import pytest
+from hosting_helpers import Served
+
+from local_sagemaker.pytest_plugin import BUCKET, Emulator, sdk_session
+
+
+@pytest.fixture(scope="session")
+def served(tmp_path_factory, request):
+    """An emulator with a bucket."""
+    one = Emulator(tmp_path_factory.mktemp("serving") / "state")
+    request.addfinalizer(one.down)
+    one.client("s3").create_bucket(Bucket=BUCKET)
+    return Served(one)
+
+
+@pytest.fixture
+def mortal(tmp_path, request):
+    """An emulator of one test's own, to be killed."""
+    one = Emulator(tmp_path / "state")
+    request.addfinalizer(one.down)
+    one.client("s3").create_bucket(Bucket=BUCKET)
+    return Served(one)
+
+
+@pytest.fixture
+def sdk(served, monkeypatch):
+    """A sagemaker Session that talks to this endpoint."""
+    return sdk_session(served.endpoint, monkeypatch)

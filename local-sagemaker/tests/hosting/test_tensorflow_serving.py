@@ -1,0 +1,80 @@
+"""A SavedModel behind TensorFlow Serving's forms. Lesson 08 serves one with the unmodified SDK, in
+every form, with handlers and as a batch transform; here is what that lesson has no need of.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+# One process, because TensorFlow takes seconds to import.
+PROGRAM = """
+import json, pathlib, sys
+import tensorflow as tf
+from local_sagemaker.hosting.runtime import saved_models
+from local_sagemaker.hosting.runtime.http import CannotLoad, Refused, Request
+
+class Model(tf.Module):
+    @tf.function(input_signature=[tf.TensorSpec((None, 2), tf.float32, name="x")])
+    def double(self, x):
+        return {"y": 2 * x}
+
+def save(folder):
+    model = Model()
+    tf.saved_model.save(model, str(folder), signatures={"serving_default": model.double})
+
+here = pathlib.Path(sys.argv[1])
+for number in (9, 10):
+    save(here / "one" / "net" / str(number))
+served = saved_models.TensorFlowServing(saved_models.find(here / "one"), here / "one" / "code")
+assert (served.name, served.version) == ("net", "10"), served.version
+LINES = "application/jsonlines"
+
+def ask(body, kind="application/json", **more):
+    return served.invoke(Request(json.dumps(body).encode(), kind, **more)).body.decode()
+
+ROWS = [[1.5, 2], [3, 4]]
+expected = [[3, 4], [6, 8]]
+text = ask({"instances": ROWS})
+assert text.startswith('{\\n    "predictions": [[') and json.loads(text)["predictions"] == expected
+assert "\\n" not in ask({"instances": ROWS}, accept=LINES)
+assert json.loads(ask({"inputs": {"x": ROWS}})) == {"outputs": expected}
+named = "tfs-model-name=net,tfs-model-version=10"
+assert json.loads(ask(ROWS, attributes=named))["predictions"] == expected
+path, request = "/v1/models/net:predict", Request(json.dumps({"instances": ROWS}).encode())
+assert json.loads(served.rest(path, request).body)["predictions"] == expected
+
+for why, body, attributes in (
+    ("Input 'x' has the shape [1, 3], and (None, 2) is wanted.", {"instances": [[1, 2, 3]]}, None),
+    ("Serving signature name 'x' not found", {"instances": [], "signature_name": "x"}, None),
+    ("Servable not found for request: Specific(net, 9)", ROWS, "tfs-model-version=9"),
+    ("The emulator offers :predict, and no :regress.", ROWS, "tfs-method=regress"),
+):
+    try:
+        raise AssertionError(ask(body, attributes=attributes))
+    except Refused as refused:
+        assert why in json.loads(refused.body)["error"], refused.body
+        assert refused.status in (400, 404)
+
+# A `handler` asks TensorFlow Serving itself, at context.rest_uri.
+(here / "one" / "code").mkdir()
+(here / "one" / "code" / "inference.py").write_text(
+    "def handler(data, context): return data.read() + context.rest_uri.encode(), 'text/plain'")
+served = saved_models.TensorFlowServing(here / "one" / "net" / "10", here / "one" / "code")
+served.address = "http://localhost:80/key"
+assert ask(1) == "1http://localhost:80/key/v1/models/net:predict"
+
+save(here / "one" / "other" / "1")
+try:
+    raise AssertionError(saved_models.find(here / "one"))
+except CannotLoad as error:
+    assert "several SavedModels (net, other)" in str(error), error
+print("ALL RIGHT")
+"""
+
+
+def test_a_saved_model(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(tmp_path)], capture_output=True, text=True
+    )
+    assert done.stdout.endswith("ALL RIGHT\n"), done.stdout + done.stderr

@@ -1,0 +1,146 @@
+"""Batch transform of a model without a framework: splitting, assembling, failing, stopping."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import time
+
+import pytest
+from botocore.exceptions import ClientError
+from hosting_helpers import PATIENCE, TRIPLE, script
+
+from local_sagemaker.pytest_plugin import BUCKET, processes_with
+
+LINES = TRIPLE.replace(
+    "return json.loads(data)",
+    "return [one for line in data.splitlines() for one in json.loads(line)]",
+)
+
+
+@pytest.fixture(scope="module")
+def model(served):
+    """A model that triples numbers: JSON, a list on each line."""
+    return served.model("transform-model", script(LINES))
+
+
+def out(served, name: str, path: str) -> str:
+    return served.endpoint.get(f"s3://{BUCKET}/{name}/{path}.out").decode()
+
+
+def put(served, folder: str, **files: str) -> str:
+    for name, text in files.items():
+        served.endpoint.put(f"{folder}/{name}.jsonl", text)
+    return f"s3://{BUCKET}/{folder}/"
+
+
+def test_a_record_at_a_time(served, model):
+    uri = put(served, "single", a="[1]\n[2, 3]\n\n[4]", b="[5]\n")
+    found = served.transform(
+        "single-1", model, uri, BatchStrategy="SingleRecord", MaxConcurrentTransforms=4
+    )
+    assert found["TransformJobStatus"] == "Completed", found.get("FailureReason")
+    assert found["TransformStartTime"] <= found["TransformEndTime"]
+    assert out(served, "single-1", "a.jsonl") == "[3]\n[6, 9]\n[12]\n"
+    assert out(served, "single-1", "b.jsonl") == "[15]\n"
+    listed = served.api.list_transform_jobs(NameContains="single-1")["TransformJobSummaries"]
+    assert [one["TransformJobStatus"] for one in listed] == ["Completed"]
+    assert processes_with("transform/single-1") == []
+    kept = served.endpoint.state / "transforms" / "single-1"
+    assert [path.name for path in kept.iterdir()] == ["record.json"]
+
+
+def test_as_many_records_as_fit(served, model):
+    records = [f"[{number}{' ' * 100_000}]" for number in range(25)]
+    uri = put(served, "many", a="\n".join(records))
+    found = served.transform("many-1", model, uri, MaxPayloadInMB=1)
+    assert found["TransformJobStatus"] == "Completed", found.get("FailureReason")
+    answers = [json.loads(line) for line in out(served, "many-1", "a.jsonl").splitlines()]
+    assert [len(one) for one in answers] == [10, 10, 5]  # 10 records of 100 kB in 1 MB
+    assert [one for answer in answers for one in answer] == [3 * number for number in range(25)]
+
+
+def test_a_manifest_zipped_and_whole(served, model):
+    served.endpoint.put("zipped/deep/a.json.gz", gzip.compress(b"[1, 2]"))
+    names = [{"prefix": f"s3://{BUCKET}/zipped/"}, "deep/a.json.gz"]
+    uri = served.endpoint.put("manifests/zipped", json.dumps(names))
+    given = {
+        "DataSource": {"S3DataSource": {"S3DataType": "ManifestFile", "S3Uri": uri}},
+        "ContentType": "application/json",
+        "CompressionType": "Gzip",
+    }
+    found = served.transform("zipped-1", model, uri, TransformInput=given)
+    assert found["TransformJobStatus"] == "Completed", found.get("FailureReason")
+    assert out(served, "zipped-1", "deep/a.json.gz") == "[3, 6]\n"
+
+
+def test_one_object_fails_and_the_others_are_kept(served, model):
+    uri = put(served, "fails", a="[1]", b="no json", c="[3]")
+    found = served.transform("fails-1", model, uri)
+    assert found["TransformJobStatus"] == "Failed"
+    assert "fails/b.jsonl: Bad HTTP status received from algorithm: 500" in found["FailureReason"]
+    assert "Expecting value" in found["FailureReason"]
+    assert out(served, "fails-1", "a.jsonl") == "[3]\n"
+    assert out(served, "fails-1", "c.jsonl") == "[9]\n"
+    with pytest.raises(ClientError, match="NoSuchKey"):
+        out(served, "fails-1", "b.jsonl")
+
+
+def test_jobs_that_cannot_succeed(served, model):
+    big = put(served, "big", a="[" + " " * (1024 * 1024) + "1]")
+    found = served.transform("big-1", model, big, MaxPayloadInMB=1)
+    assert found["TransformJobStatus"] == "Failed"
+    assert "record 1 of" in found["FailureReason"] and "MaxPayloadInMB" in found["FailureReason"]
+    found = served.transform("no-input-1", model, f"s3://{BUCKET}/nothing/")
+    assert "No S3 objects found" in found["FailureReason"]
+    broken = served.model("transform-broken", script("def model_fn(d): raise ValueError('never')"))
+    found = served.transform("broken-1", broken, big)
+    assert found["TransformJobStatus"] == "Failed" and "never" in found["FailureReason"]
+    assert processes_with("transform/broken-1") == []
+
+
+SOURCE = {"S3DataSource": {"S3DataType": "S3Prefix", "S3Uri": f"s3://{BUCKET}/single/"}}
+RECORDS = {"TransformInput": {"DataSource": SOURCE, "SplitType": "TFRecord"}}
+WHOLE = {"TransformInput": {"DataSource": SOURCE}}
+REFUSED = {
+    "DataProcessing": ({"DataProcessing": {"JoinSource": "Input"}}, "DataProcessing"),
+    "MaxPayloadInMB": ({"MaxPayloadInMB": 60, "MaxConcurrentTransforms": 2}, "must not be above"),
+    "ModelName": ({"ModelName": "nobody"}, "Could not find model"),
+    "enumeration": ({"BatchStrategy": "Some"}, "enum value set"),
+    "SplitType": (RECORDS, "None and Line are"),
+    "strategy": (WHOLE | {"BatchStrategy": "SingleRecord"}, "SingleRecord needs SplitType Line"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_requests_that_are_refused(served, model, name):
+    changes, why = REFUSED[name]
+    with pytest.raises(ClientError, match=why):
+        served.begin_transform("refused-1", model, f"s3://{BUCKET}/single/", **changes)
+    with pytest.raises(ClientError, match="Could not find requested job with name: refused-1"):
+        served.api.describe_transform_job(TransformJobName="refused-1")
+
+
+def test_stopping_and_a_name_that_is_taken(served):
+    slow = LINES.replace("import json", "import json, time").replace(
+        "return [model", "time.sleep(600); return [model"
+    )
+    name, uri = served.model("stopped-1", script(slow)), put(served, "stopping", a="[1]")
+    served.begin_transform("stopped-1", name, uri)
+    with pytest.raises(ClientError, match="must be unique"):
+        served.begin_transform("stopped-1", name, uri)
+    deadline = time.monotonic() + PATIENCE
+    while not processes_with("transform/stopped-1"):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    served.api.stop_transform_job(TransformJobName="stopped-1")
+    while (found := served.api.describe_transform_job(TransformJobName="stopped-1"))[
+        "TransformJobStatus"
+    ] != "Stopped":
+        assert time.monotonic() < deadline and found["TransformJobStatus"] == "Stopping"
+        time.sleep(0.1)
+    assert processes_with("transform/stopped-1") == []
+    with pytest.raises(ClientError, match="transform job is in status Stopped"):
+        served.api.stop_transform_job(TransformJobName="stopped-1")
+    with pytest.raises(ClientError, match="NoSuchKey"):
+        out(served, "stopped-1", "a.jsonl")

@@ -1,0 +1,161 @@
+"""What the tests of serving share: an endpoint, archives of models, hosting in one call."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+import time
+from pathlib import Path
+
+from botocore.config import Config
+
+from local_sagemaker.pytest_plugin import BUCKET, ROLE, Emulator
+
+PATIENCE = 180  # seconds: a busy machine may need them to load TensorFlow
+# A model with no framework: it answers what it gets, times three.
+TRIPLE = """
+import json
+def model_fn(model_dir): return 3
+def input_fn(data, content_type): return json.loads(data)
+def predict_fn(values, model): return [model * one for one in values]
+def output_fn(values, accept): return json.dumps(values)
+"""
+
+
+class Served:
+    """An endpoint's clients, and what the tests make with them."""
+
+    def __init__(self, endpoint: Emulator) -> None:
+        self.endpoint = endpoint
+        self.connect()
+
+    def connect(self) -> None:
+        """Make clients for the endpoint, which may have a new port."""
+        self.api, self.s3 = self.endpoint.client("sagemaker"), self.endpoint.client("s3")
+        self.runtime = self.endpoint.client("sagemaker-runtime")
+
+    def model(self, name: str, files: dict[str, str | bytes], env: dict | None = None) -> str:
+        """CreateModel of files (path in the archive -> content); its name."""
+        uri = self.endpoint.put(f"models/{name}/model.tar.gz", archive(files))
+        return self.model_of(name, uri, env)
+
+    def model_of(self, name: str, uri: str, env: dict | None = None) -> str:
+        container = {"Image": "registry.invalid/any", "ModelDataUrl": uri, "Environment": env or {}}
+        self.api.create_model(ModelName=name, ExecutionRoleArn=ROLE, PrimaryContainer=container)
+        return name
+
+    def deploy(self, name: str, **variant) -> dict:
+        """An endpoint with a model's name; its description once it is no longer being created."""
+        one = {"VariantName": "AllTraffic", "ModelName": name, "InstanceType": "ml.m5.large"}
+        self.api.create_endpoint_config(
+            EndpointConfigName=name,
+            ProductionVariants=[one | {"InitialInstanceCount": 1} | variant],
+        )
+        self.api.create_endpoint(EndpointName=name, EndpointConfigName=name)
+        return self.until(name, lambda found: found["EndpointStatus"] not in UNSETTLED)
+
+    def until(self, name: str, holds) -> dict:
+        """An endpoint's description once `holds` of it."""
+        deadline = time.monotonic() + PATIENCE
+        while not holds(found := self.api.describe_endpoint(EndpointName=name)):
+            assert time.monotonic() < deadline, found
+            time.sleep(0.1)
+        return found
+
+    def ask(self, name: str, body: object, kind: str = "application/json", **more) -> object:
+        """InvokeEndpoint; the answer's JSON."""
+        return json.loads(self.raw(name, json.dumps(body), kind, **more)["Body"].read())
+
+    def raw(self, name: str, body: str | bytes, kind: str = "application/json", **more) -> dict:
+        return self.runtime.invoke_endpoint(EndpointName=name, ContentType=kind, Body=body, **more)
+
+    def transform(self, name: str, model: str, uri: str, **changes) -> dict:
+        """A transform job of JSON lines, run to its end; its description."""
+        self.begin_transform(name, model, uri, **changes)
+        deadline = time.monotonic() + PATIENCE
+        while (found := self.api.describe_transform_job(TransformJobName=name))[
+            "TransformJobStatus"
+        ] in ("InProgress", "Stopping"):
+            assert time.monotonic() < deadline, found
+            time.sleep(0.1)
+        return found
+
+    def begin_transform(self, name: str, model: str, uri: str, **changes) -> None:
+        source = {"S3DataSource": {"S3DataType": "S3Prefix", "S3Uri": uri}}
+        body = {
+            "TransformJobName": name,
+            "ModelName": model,
+            "TransformInput": {
+                "DataSource": source,
+                "ContentType": "application/json",
+                "SplitType": "Line",
+            },
+            "TransformOutput": {"S3OutputPath": f"s3://{BUCKET}/{name}", "AssembleWith": "Line"},
+            "TransformResources": {"InstanceType": "ml.m5.large", "InstanceCount": 1},
+        }
+        self.api.create_transform_job(**(body | changes))
+
+    def until_log(self, name: str, text: str) -> None:
+        """Wait until an endpoint's log has `text`: lines come a moment after the answer."""
+        deadline = time.monotonic() + PATIENCE
+        while text not in (said := self.log(name)):
+            assert time.monotonic() < deadline, said
+            time.sleep(0.1)
+
+    def log(self, name: str) -> str:
+        """All that an endpoint's workers said."""
+        logs, group = self.endpoint.client("logs"), f"/aws/sagemaker/Endpoints/{name}"
+        if not logs.describe_log_groups(logGroupNamePrefix=group)["logGroups"]:
+            return ""
+        streams = logs.describe_log_streams(logGroupName=group)["logStreams"]
+        found = []
+        for one in streams:
+            where = {"logGroupName": group, "logStreamName": one["logStreamName"]}
+            events = logs.get_log_events(**where, startFromHead=True)["events"]
+            found += [event["message"] for event in events]
+        return "\n".join(found)
+
+
+UNSETTLED = ("Creating", "SystemUpdating")
+
+
+def script(text: str) -> dict[str, str]:
+    """The files of a model that is only code."""
+    return {"code/inference.py": text}
+
+
+def archive(files: dict[str, str | bytes]) -> bytes:
+    """A tar.gz of files: path -> content."""
+    raw = io.BytesIO()
+    with tarfile.open(fileobj=raw, mode="w:gz") as tar:
+        for name, content in files.items():
+            data = content.encode() if isinstance(content, str) else content
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            tar.addfile(info, io.BytesIO(data))
+    return raw.getvalue()
+
+
+def archive_of(folder: Path) -> bytes:
+    """A tar.gz of a folder's files."""
+    files = {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+    return archive(files)
+
+
+def no_retries(served: Served):
+    """A runtime client that asks once."""
+    import boto3
+
+    return boto3.client(
+        "sagemaker-runtime",
+        endpoint_url=served.endpoint.env["AWS_ENDPOINT_URL"],
+        region_name="us-east-1",
+        aws_access_key_id=served.endpoint.env["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=served.endpoint.env["AWS_SECRET_ACCESS_KEY"],
+        config=Config(retries={"max_attempts": 0}, max_pool_connections=64),
+    )

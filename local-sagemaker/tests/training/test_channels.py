@@ -1,0 +1,147 @@
+"""S3 -> /opt/ml/input/data/<channel>: which files, under which names, on which host."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from pathlib import Path
+
+import pytest
+from emulator_harness import request
+
+from local_sagemaker.core.aws import split_uri
+from local_sagemaker.core.s3_input import DataError
+from local_sagemaker.protocol.errors import AwsError
+from local_sagemaker.pytest_plugin import BUCKET
+from local_sagemaker.training import channels
+
+REGION = "us-east-1"
+
+
+class Store:
+    """Objects under a prefix of a test's own, and how they reach hosts."""
+
+    def __init__(self, endpoint, directory: Path) -> None:
+        self.endpoint, self.directory = endpoint, directory
+        self.prefix = f"channels/{uuid.uuid4().hex}"
+        self.uri = f"s3://{BUCKET}/{self.prefix}"
+        self.aws = endpoint.aws()
+
+    def put(self, *names: str) -> None:
+        """Objects that hold their own names."""
+        for name in names:
+            self.endpoint.put(f"{self.prefix}/{name}", name)
+
+    def manifest(self, content: object) -> str:
+        text = content if isinstance(content, str) else json.dumps(content)
+        return self.endpoint.put(f"{self.prefix}/manifest", text)
+
+    def fetch(self, uri: str, hosts: int = 1, mode: str | None = None, **source):
+        """What each host then has: a list of {path below the channel: text}."""
+        data = {"S3DataType": "S3Prefix", "S3Uri": uri} | source
+        channel = {"ChannelName": "training", "DataSource": {"S3DataSource": data}}
+        channel |= {"InputMode": mode} if mode else {}
+        body = request("a-job", InputDataConfig=[channel])
+        folders = {f"algo-{n + 1}": self.directory / f"algo-{n + 1}" for n in range(hosts)}
+        channels.check(self.aws, body, REGION)
+        channels.fetch(self.aws, body, REGION, folders)
+        return [_files(folder / "input/data/training") for folder in folders.values()]
+
+
+def _files(folder: Path) -> dict[str, str]:
+    found = (path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): path.read_text() for path in found}
+
+
+@pytest.fixture
+def store(endpoint, tmp_path):
+    return Store(endpoint, tmp_path)
+
+
+ALL = ("data/a.txt", "data/deep/b.txt", "data/", "data-of-others/c.txt", "run #1?/a b.txt")
+PREFIXES = {  # what follows the test's own prefix -> the files of the channel, and their objects
+    "data": {"a.txt": "data/a.txt", "deep/b.txt": "data/deep/b.txt"},
+    "data/": {"a.txt": "data/a.txt", "deep/b.txt": "data/deep/b.txt"},
+    "data/a.txt": {"a.txt": "data/a.txt"},
+    "data/de": {"deep/b.txt": "data/deep/b.txt"},
+    "run #1?/": {"a b.txt": "run #1?/a b.txt"},
+}
+
+
+@pytest.mark.parametrize("mode", ["File", "FastFile"])  # which a script cannot tell apart
+@pytest.mark.parametrize("prefix", PREFIXES)
+def test_a_prefix(store, prefix, mode):
+    store.put(*ALL)
+    assert store.fetch(f"{store.uri}/{prefix}", mode=mode) == [PREFIXES[prefix]]
+
+
+def test_a_whole_bucket(store):
+    name = f"whole-{uuid.uuid4().hex}"
+    api = store.endpoint.client("s3")
+    api.create_bucket(Bucket=name)
+    api.put_object(Bucket=name, Key="deep/a.txt", Body=b"a")
+    assert split_uri(f"s3://{name}") == (name, "")
+    assert store.fetch(f"s3://{name}") == [{"deep/a.txt": "a"}]
+
+
+def test_replicated_everywhere_or_sharded_by_key(store):
+    names = [f"part-{number}" for number in range(5)]
+    store.put(*names)
+    whole = {name: name for name in names}
+    assert store.fetch(store.uri, 2, S3DataDistributionType="FullyReplicated") == [whole] * 2
+    store.directory /= "sharded"
+    first, second = store.fetch(store.uri, 2, S3DataDistributionType="ShardedByS3Key")
+    assert first | second == whole and not set(first) & set(second)
+    assert abs(len(first) - len(second)) == 1
+    store.directory /= "more hosts than shards"
+    one = f"{store.uri}/part-0"
+    found = store.fetch(one, 3, S3DataDistributionType="ShardedByS3Key")
+    assert found == [{"part-0": "part-0"}, {}, {}]
+
+
+def test_a_manifest(store):
+    store.put("data/deep/a.txt", "data/b.txt", "data/left-out.txt")
+    uri = store.manifest([{"prefix": f"{store.uri}/data/"}, "deep/a.txt", "b.txt"])
+    assert store.fetch(uri, S3DataType="ManifestFile") == [
+        {"deep/a.txt": "data/deep/a.txt", "b.txt": "data/b.txt"}
+    ]
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["not json", [], {}, [{"prefx": "s3://b/"}], [{"prefix": 5}], [{"prefix": "s3://b/"}, 5]],
+)
+def test_a_manifest_that_is_none(store, content):
+    with pytest.raises(DataError, match="is not of the form"):
+        store.fetch(store.manifest(content), S3DataType="ManifestFile")
+
+
+@pytest.mark.parametrize(
+    ("names", "why"),
+    [
+        (["nowhere.txt"], r"Data download failed: s3://.*/nowhere.txt: Not Found"),
+        (["../../escaped.txt"], "would leave its directory"),
+        (["a", "a/b"], "Rename one"),
+        (["a/b", "a"], "Rename one"),
+        (["x" * 300], "File name too long"),
+    ],
+)
+def test_keys_that_cannot_be_files_or_are_not_there(store, names, why):
+    store.put(*(f"data/{name}" for name in ("a", "a/b", "x" * 300)))
+    uri = store.manifest([{"prefix": f"{store.uri}/data/"}, *names])
+    with pytest.raises(DataError, match=why):
+        store.fetch(uri, S3DataType="ManifestFile")
+    assert not list(store.directory.rglob("escaped.txt"))
+
+
+def test_a_key_with_two_slashes_stays_in_the_channel(store):
+    """`data//a`: what follows the prefix begins with a slash, and is no absolute path."""
+    name = f"absolute-{uuid.uuid4().hex}.txt"
+    store.put(f"data//{name}")
+    assert list(store.fetch(f"{store.uri}/data/")[0]) == [name]
+    assert not Path("/", name).exists()
+
+
+def test_an_empty_prefix_is_refused_before_the_job_begins(store):
+    with pytest.raises(AwsError, match="No S3 objects found under S3 URL"):
+        store.fetch(f"{store.uri}/nothing")

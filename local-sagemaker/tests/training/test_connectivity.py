@@ -1,0 +1,152 @@
+"""Jobs in a VPC: who reaches whom, S3 and a package index, as the network's own rules say."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from botocore.exceptions import ClientError
+from emulator_harness import request
+from vpc_helpers import ANYWHERE, Network, knocking
+
+from local_sagemaker.cluster.spec import Connectivity
+from local_sagemaker.pytest_plugin import BUCKET
+from local_sagemaker.training.connectivity import connectivity_for_job
+
+NUMBERS = itertools.count(30)
+
+
+@pytest.fixture
+def network(endpoint):
+    return Network(endpoint, next(NUMBERS))
+
+
+def reach(endpoint, network, **changes) -> Connectivity:
+    body = request("none", VpcConfig=network.config, **changes)
+    return connectivity_for_job(endpoint.aws(), body, endpoint.env["AWS_DEFAULT_REGION"])
+
+
+def test_without_a_vpc_everything_is_reached(endpoint):
+    aws = endpoint.aws()
+    assert connectivity_for_job(aws, request("none"), "us-east-1") == Connectivity()
+    isolated = connectivity_for_job(aws, request("none", EnableNetworkIsolation=True), "us-east-1")
+    assert isolated == Connectivity(emulator=False, internet=False)
+
+
+def test_a_new_group_lets_nobody_in(endpoint, network):
+    assert reach(endpoint, network).closed_reason == (
+        f"no inbound rule of {network.group} allows all TCP from its own members"
+    )
+
+
+@pytest.mark.parametrize(
+    ("rule", "open_"),
+    [
+        ({}, True),
+        ({"protocol": "tcp", "FromPort": 0, "ToPort": 65535}, True),
+        ({"protocol": "tcp", "FromPort": 22, "ToPort": 22}, False),
+        ({"protocol": "udp", "FromPort": 0, "ToPort": 65535}, False),
+        ({"peer": ANYWHERE}, True),
+        ({"peer": "192.168.0.0/16"}, False),
+    ],
+)
+def test_inbound_rules(endpoint, network, rule, open_):
+    network.let_in(**rule)
+    assert (reach(endpoint, network).closed_reason == "") == open_
+
+
+def test_outbound_rules(endpoint, network):
+    network.let_in()
+    network.let_nothing_out()
+    assert "no outbound rule" in reach(endpoint, network).closed_reason
+    network.let_out()
+    assert reach(endpoint, network).closed_reason == ""
+    network.s3_endpoint()
+    assert not reach(endpoint, network).s3  # the group lets nothing out but to itself
+
+
+def test_ways_to_s3(endpoint, network):
+    assert not reach(endpoint, network).s3
+    network.internet_gateway(network.table)  # of no use to instances without a public address
+    assert not reach(endpoint, network).s3
+    network.s3_endpoint(RouteTableIds=[])  # in no route table
+    assert not reach(endpoint, network).s3
+    network.s3_endpoint()
+    assert reach(endpoint, network) == Connectivity(
+        reach(endpoint, network).closed_reason, internet=False
+    )
+
+
+def test_an_interface_endpoint_is_a_way_to_s3(endpoint, network):
+    network.s3_endpoint(VpcEndpointType="Interface", RouteTableIds=[], SubnetIds=[network.subnet])
+    assert reach(endpoint, network).s3
+
+
+@pytest.mark.parametrize("public", [True, False])
+def test_a_nat_gateway_leads_out_if_its_own_subnet_does(endpoint, network, public):
+    network.nat(public)
+    found = reach(endpoint, network)
+    assert (found.s3, found.internet) == (public, public)
+    assert not reach(endpoint, network, EnableNetworkIsolation=True).internet
+
+
+def test_ids_that_do_not_exist_are_refused(endpoint, network):
+    body = request("of-no-subnet", VpcConfig=network.config | {"Subnets": ["subnet-0123abcd"]})
+    with pytest.raises(ClientError, match=r"VpcConfig: .*subnet-0123abcd") as told:
+        endpoint.client("sagemaker").create_training_job(**body)
+    assert told.value.response["Error"]["Code"] == "ValidationException"
+
+
+@pytest.mark.namespaces
+def test_instances_of_an_open_group_reach_each_other(endpoint, network):
+    network.let_in()
+    network.s3_endpoint()
+    job = knocking(endpoint, "vpc-open-group", network.config, 2)
+    assert job.status == "Completed", job.description.get("FailureReason")
+    assert job.lines("PEER") == ["reached", "reached"]
+    assert job.lines("S3") == ["reached", "reached"]
+    assert set(job.lines("PROXY")) == {"ConnectionRefusedError"}  # no NAT: no way to an index
+    assert not any("do not reach" in line for line in job.lines("[local]"))
+
+
+@pytest.mark.namespaces
+def test_instances_of_a_closed_group_do_not(endpoint, network):
+    network.s3_endpoint()
+    job = knocking(endpoint, "vpc-closed-group", network.config, 2, "closed")
+    assert job.status == "Completed", job.description.get("FailureReason")
+    assert job.lines("PEER") == ["TimeoutError", "TimeoutError"]  # no answer at all, as on AWS
+    assert len(job.lines("NOBODY CAME")) == 2
+    assert job.lines("S3") == ["reached", "reached"]
+    (said,) = [line for line in job.lines("[local]") if "do not reach" in line]
+    assert network.group in said
+
+
+@pytest.mark.namespaces
+def test_with_a_nat_the_proxy_is_there(endpoint, network):
+    network.let_in()
+    network.nat(public=True)
+    job = knocking(endpoint, "vpc-with-nat", network.config, 1)
+    assert job.lines("PROXY") == ["reached"]
+
+
+def test_without_a_way_to_s3_the_download_fails(endpoint, network):
+    source = {"S3DataType": "S3Prefix", "S3Uri": f"s3://{BUCKET}/data"}
+    channel = {"ChannelName": "training", "DataSource": {"S3DataSource": source}}
+    body = request("vpc-no-s3", VpcConfig=network.config, InputDataConfig=[channel])
+    endpoint.client("sagemaker").create_training_job(**body)
+    job = endpoint.wait("vpc-no-s3")
+    assert job.status == "Failed"
+    assert job.description["FailureReason"].startswith(
+        "ClientError: Data download failed:Please ensure that the subnet's route table has a route"
+    )
+    phases = [one["Status"] for one in job.description["SecondaryStatusTransitions"]]
+    assert phases == ["Starting", "Downloading", "Failed"]
+
+
+@pytest.mark.namespaces
+def test_without_a_way_to_s3_and_without_input_the_upload_fails(endpoint, network):
+    job = knocking(endpoint, "vpc-no-s3-no-input", network.config, 1)
+    assert job.lines("S3") == ["ConnectionRefusedError"]
+    assert job.description["FailureReason"].startswith(
+        "ClientError: Artifact upload failed:Please ensure that the subnet's route table"
+    )

@@ -1,0 +1,84 @@
+"""DeleteTrainingJob: only what has ended, and then nothing of it is left: no restart finds it."""
+
+import io
+import json
+import tarfile
+import time
+
+import pytest
+from botocore.exceptions import ClientError
+from emulator_harness import request
+
+from local_sagemaker.pytest_plugin import FINAL
+
+
+def ended(endpoint, name, **changes):
+    """A job that was stopped before its script began."""
+    api = endpoint.client("sagemaker")
+    arn = api.create_training_job(**request(name, **changes))["TrainingJobArn"]
+    api.stop_training_job(TrainingJobName=name)
+    assert endpoint.wait(name).status in FINAL
+    return arn
+
+
+def refusal(call, **arguments):
+    with pytest.raises(ClientError) as caught:
+        call(**arguments)
+    return caught.value.response["Error"]["Code"]
+
+
+def test_a_job_that_has_ended_can_be_deleted_and_its_name_used_again(endpoint):
+    api = endpoint.client("sagemaker")
+    ended(endpoint, "gone", Tags=[{"Key": "lesson", "Value": "99"}])
+    folder = endpoint.state / "jobs" / "gone"
+    assert folder.is_dir()
+    api.delete_training_job(TrainingJobName="gone")
+    assert not folder.exists()
+    assert refusal(api.describe_training_job, TrainingJobName="gone") == "ValidationException"
+    assert api.list_training_jobs(NameContains="gone")["TrainingJobSummaries"] == []
+    arn = ended(endpoint, "gone")
+    assert api.list_tags(ResourceArn=arn)["Tags"] == []
+
+
+def test_the_tags_of_a_deleted_job_are_gone_with_it(endpoint):
+    api = endpoint.client("sagemaker")
+    arn = ended(endpoint, "tagged")
+    api.delete_training_job(TrainingJobName="tagged")
+    for call, more in [
+        (api.list_tags, {}),
+        (api.add_tags, {"Tags": [{"Key": "a", "Value": "b"}]}),
+        (api.delete_tags, {"TagKeys": ["a"]}),
+    ]:
+        assert refusal(call, ResourceArn=arn, **more) == "ValidationException"
+
+
+def test_a_job_that_is_not_there(endpoint):
+    api = endpoint.client("sagemaker")
+    assert refusal(api.delete_training_job, TrainingJobName="never") == "ResourceNotFound"
+    assert refusal(api.delete_training_job, TrainingJobName="no_such") == "ValidationException"
+
+
+def test_a_job_that_runs_is_kept(endpoint):
+    api = endpoint.client("sagemaker")
+    where = json.dumps(endpoint.put("code/sleeper.tar.gz", sleeper()))
+    asked = {"sagemaker_program": '"wait.py"', "sagemaker_submit_directory": where}
+    api.create_training_job(**request("runs", HyperParameters=asked))
+    deadline = time.monotonic() + 180
+    while api.describe_training_job(TrainingJobName="runs")["SecondaryStatus"] != "Training":
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    assert refusal(api.delete_training_job, TrainingJobName="runs") == "ResourceInUse"
+    api.stop_training_job(TrainingJobName="runs")
+    assert endpoint.wait("runs").status in FINAL
+    api.delete_training_job(TrainingJobName="runs")
+    assert not (endpoint.state / "jobs" / "runs").exists()
+
+
+def sleeper() -> bytes:
+    """A source.tar.gz with a script that waits."""
+    packed, script = io.BytesIO(), b"import time\n\ntime.sleep(600)\n"
+    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+        info = tarfile.TarInfo("wait.py")
+        info.size = len(script)
+        archive.addfile(info, io.BytesIO(script))
+    return packed.getvalue()

@@ -1,0 +1,80 @@
+"""Every way to fail ends in time, in AWS's status, with a reason, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import pytest
+from botocore.exceptions import ClientError
+from emulator_harness import estimator, request, start
+
+from local_sagemaker.pytest_plugin import BUCKET, until_gone, until_log
+
+LIMIT = 30  # seconds from the failure to the job's end
+
+
+def run(endpoint, sdk, mode: str, where: str = "", seconds: float = LIMIT, **options):
+    hyperparameters = {"mode": mode} | ({"where": where} if where else {})
+    name = start(estimator(sdk, "fail.py", hyperparameters=hyperparameters, **options))
+    # How long that takes depends on what else this machine does.
+    until_log(endpoint, name, f"BEGUN {where or 'algo-1'}")
+    job = endpoint.wait(name, seconds)
+    until_gone(name)
+    return job
+
+
+def test_a_script_that_raises_ends_the_other_host_and_what_it_started(endpoint, sdk):
+    job = run(endpoint, sdk, "raise", where="algo-2")
+    reason = job.description["FailureReason"]
+    assert job.status == "Failed"
+    assert reason.startswith("AlgorithmError: ExecuteUserScriptError:\nExitCode 1\nErrorMessage")
+    assert "ValueError: the batch size must divide the data" in reason
+    assert reason.endswith(", exit code: 1")
+    assert len(reason) <= 1024
+    assert "ModelArtifacts" not in job.description
+    assert "algo-2" in job.lines("BEGUN")
+
+
+def test_a_rank_killed_on_the_second_host(endpoint, sdk):
+    mpi = {"mpi": {"enabled": True, "processes_per_host": 2}}
+    job = run(endpoint, sdk, "killed", where="algo-2", distribution=mpi)
+    assert job.status == "Failed"
+    assert "ExitCode 137" in job.description["FailureReason"]
+    assert "signal 9" in job.description["FailureReason"]
+
+
+def test_max_runtime(endpoint, sdk):
+    job = run(endpoint, sdk, "stubborn", max_run=3)
+    told = job.description
+    assert (job.status, told["SecondaryStatus"]) == ("Stopped", "MaxRuntimeExceeded")
+    spent = (told["TrainingEndTime"] - told["TrainingStartTime"]).total_seconds()
+    assert 3 <= spent < 3 + LIMIT
+
+
+@pytest.mark.parametrize("uri", ["s3://no-such-bucket-here/data", f"s3://{BUCKET}/no/such/prefix"])
+def test_an_s3_uri_that_does_not_exist(endpoint, uri):
+    source = {"S3DataSource": {"S3DataType": "S3Prefix", "S3Uri": uri}}
+    channels = [{"ChannelName": "training", "DataSource": source}]
+    with pytest.raises(ClientError, match="No S3 objects found under S3 URL") as caught:
+        endpoint.client("sagemaker").create_training_job(
+            **request("nothing-there", InputDataConfig=channels)
+        )
+    assert caught.value.response["Error"]["Code"] == "ValidationException"
+
+
+def test_a_role_that_is_no_arn(endpoint):
+    api = endpoint.client("sagemaker")
+    with pytest.raises(ClientError, match="at 'roleArn' failed to satisfy constraint") as caught:
+        api.create_training_job(**request("bad-role", RoleArn="just-a-very-long-role-name"))
+    assert caught.value.response["Error"]["Code"] == "ValidationException"
+    with pytest.raises(ClientError, match="Requested resource not found"):
+        api.describe_training_job(TrainingJobName="bad-role")
+
+
+def test_a_source_that_does_not_exist_is_a_failed_job_and_a_name_is_taken_once(endpoint):
+    api = endpoint.client("sagemaker")
+    api.create_training_job(**request("no-source"))
+    with pytest.raises(ClientError, match="already exists") as caught:
+        api.create_training_job(**request("no-source"))
+    assert caught.value.response["Error"]["Code"] == "ResourceInUse"
+    job = endpoint.wait("no-source")
+    assert job.status == "Failed"
+    assert "404" in job.description["FailureReason"]

@@ -1,0 +1,175 @@
+"""What a setting of links says, what is refused, and the table of types behind "by-type"."""
+
+from __future__ import annotations
+
+import datetime
+import os
+
+import pytest
+from botocore.exceptions import ClientError
+from emulator_harness import request
+from moto.utilities.utils import load_resource
+
+from local_sagemaker.cluster import bandwidth, linux
+from local_sagemaker.cluster.bandwidth import BY_TYPE, UNLIMITED, Bandwidth, parse
+from local_sagemaker.protocol.errors import AwsError
+from local_sagemaker.protocol.validation import operation
+from local_sagemaker.training import instance_types, job_bandwidth
+from local_sagemaker.training.job_bandwidth import bandwidth_for_job
+
+
+@pytest.mark.parametrize(
+    ("words", "rate", "latency", "said"),
+    [
+        ("200mbit", 200e6, 0, "200 Mbit/s"),
+        ("200MBit", 200e6, 0, "200 Mbit/s"),
+        ("2.5gbit", 2.5e9, 0, "2.5 Gbit/s"),
+        ("750kbit", 750e3, 0, "750 kbit/s"),
+        ("50mbit 1ms", 50e6, 1e-3, "50 Mbit/s and 1 ms"),
+        ("50mbit  0.25ms", 50e6, 0.25e-3, "50 Mbit/s and 0.25 ms"),
+        ("50mbit 300us", 50e6, 300e-6, "50 Mbit/s and 0.3 ms"),
+    ],
+)
+def test_a_rate_and_a_latency(words, rate, latency, said):
+    found = parse(words)
+    assert (found.rate, str(found)) == (rate, said)
+    assert found.latency == pytest.approx(latency)
+    assert (parse("wide"), parse("By-Type")) == (UNLIMITED, BY_TYPE)
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ("", "expected a rate such as 200mbit"),
+        ("fast", "'fast' is not a rate: expected a number and kbit, mbit or gbit"),
+        ("-1mbit", "'-1mbit' is not a rate"),
+        ("200gbit", "from 100kbit to 100gbit"),
+        ("200mbit 1", "'1' is not a latency: expected a number and us, ms or s"),
+        ("200mbit 2s", "at most 1s"),
+        ("200mbit 1ms 3", "expected a rate such as 200mbit"),
+        ("wide 1ms", "'wide' is not a rate"),
+        ("200mbit; reboot", "'200mbit;' is not a rate"),
+    ],
+)
+def test_what_is_no_setting(words, why):
+    with pytest.raises(ValueError) as caught:
+        parse(words)
+    assert why in str(caught.value)
+
+
+def asked(words: str | None, count: int = 2, kind: str = "ml.c5.xlarge") -> dict:
+    body = request("a-job")
+    body["ResourceConfig"] |= {"InstanceCount": count, "InstanceType": kind}
+    return body | ({} if words is None else {"Environment": {job_bandwidth.VARIABLE: words}})
+
+
+def test_what_the_job_asks_for_comes_before_the_setting(tmp_path):
+    assert bandwidth_for_job(asked(None), tmp_path) is None
+    job_bandwidth.write_setting(tmp_path, "50mbit")
+    assert bandwidth_for_job(asked(None), tmp_path).rate == 50e6
+    assert bandwidth_for_job(asked("200mbit 1ms"), tmp_path).latency == 1e-3
+    assert bandwidth_for_job(asked("wide"), tmp_path) is None
+    assert os.listdir(tmp_path) == ["links"]  # written whole: no half file beside it
+
+
+def test_one_instance_has_no_link_but_a_wrong_word_is_still_refused(tmp_path):
+    job_bandwidth.write_setting(tmp_path, "50mbit")
+    assert bandwidth_for_job(asked(None, count=1), tmp_path) is None
+    with pytest.raises(AwsError, match="'x' is not a rate"):
+        bandwidth_for_job(asked("x", count=1), tmp_path)
+
+
+def test_by_type_is_the_types_own_rate_scaled(tmp_path):
+    found = bandwidth_for_job(asked("by-type", kind="ml.p4d.24xlarge"), tmp_path)
+    assert found.rate == 400e9 / instance_types.SCALE
+    assert "400 Gbit/s of ml.p4d.24xlarge, divided by 1000" in found.reason
+    with pytest.raises(AwsError, match=r"no network performance of 'ml\.p2\.xlarge' is known"):
+        bandwidth_for_job(asked("by-type", kind="ml.p2.xlarge"), tmp_path)
+
+
+def test_a_setting_that_somebody_broke_is_named(tmp_path):
+    (tmp_path / "links").write_text("quick\n")
+    with pytest.raises(
+        AwsError, match=r"own setting \(`local-sagemaker links`\): 'quick' is not a rate"
+    ):
+        bandwidth_for_job(asked(None), tmp_path)
+
+
+def test_a_malformed_variable_is_refused_when_the_job_is_created(endpoint):
+    api = endpoint.client("sagemaker")
+    with pytest.raises(
+        ClientError, match=f"Environment's {job_bandwidth.VARIABLE}: '20mb' is"
+    ) as caught:
+        api.create_training_job(**asked("20mb"))
+    assert caught.value.response["Error"]["Code"] == "ValidationException"
+    with pytest.raises(ClientError, match="Requested resource not found"):
+        api.describe_training_job(TrainingJobName="a-job")
+
+
+def test_the_table_says_what_ec2_says_and_every_type_can_be_asked_for(tmp_path):
+    """moto carries EC2's own answers for every type that is still to be had."""
+    answers = load_resource("ec2/resources/instance_types.json")
+    resources = operation("CreateTrainingJob").input_shape.members["ResourceConfig"]
+    for name, known in instance_types.network_table().items():
+        assert name in resources.members["InstanceType"].enum
+        assert bandwidth_for_job(asked("by-type", kind=name), tmp_path).rate >= 100e3
+        assert known.source.startswith("https://") and isinstance(known.date, datetime.date)
+        info = answers.get(name.removeprefix("ml."))
+        if info is None:
+            assert "karpenter" in known.source
+            continue
+        cards = info["NetworkInfo"]["NetworkCards"]
+        peak = sum(card["PeakBandwidthInGbps"] for card in cards)
+        assert known.gbit == sum(card["BaselineBandwidthInGbps"] for card in cards), name
+        assert known.burst_gbit == (peak if peak > known.gbit else None), name
+        assert known.efa == info["NetworkInfo"]["EfaSupported"], name
+
+
+FAKE_TC = """#!/bin/sh
+# A kernel that has some disciplines and not others: $REFUSED.
+while read -r line || [ -n "$line" ]; do
+  echo "$line" >> "$SEEN"
+  case "$line" in *" $REFUSED "*) echo "Error: Specified qdisc kind is unknown." >&2; exit 1;; esac
+done
+"""
+
+
+UNKNOWN = "(Error: Specified qdisc kind is unknown.)"
+KERNELS = {  # what tc refuses -> what the job's log says, and whether the rate holds
+    "nothing": (True, ["links: 80 Mbit/s and 2 ms between instances, x"]),
+    "netem": (
+        True,
+        [
+            "links: 80 Mbit/s between instances, x",
+            f"links are not delayed: this kernel refuses netem {UNKNOWN}",
+        ],
+    ),
+    "tbf": (False, [f"links are wide: this machine cannot shape them {UNKNOWN}"]),
+    None: (
+        False,
+        [
+            "links are wide: this machine cannot shape them "
+            "(the command `tc` is missing: install the package iproute2)"
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("refused", KERNELS)
+def test_what_a_kernel_lacks_is_said(tmp_path, monkeypatch, refused):
+    """A job goes on with less; a port is delayed first and limited then."""
+    program, seen = tmp_path / "tc", tmp_path / "seen"
+    if refused:
+        program.write_text(FAKE_TC)
+        program.chmod(0o755)
+    monkeypatch.setattr(linux, "SYSTEM_FOLDERS", ())
+    for name, value in {"PATH": tmp_path, "SEEN": seen, "REFUSED": refused or ""}.items():
+        monkeypatch.setenv(name, str(value))
+    found = bandwidth.shape_ports(["p", "q"], Bandwidth(80e6, 0.002, "x"))
+    assert found == KERNELS[refused]
+    if refused == "nothing":
+        first, second, *_ = seen.read_text().splitlines()
+        assert first.startswith("qdisc replace dev p root handle 1: netem delay 2000us ")
+        assert second.startswith("qdisc replace dev p parent 1:1 tbf rate 80000000 ")
+    if refused == "tbf":
+        assert "qdisc del dev p root" in seen.read_text()

@@ -1,0 +1,137 @@
+"""A job's record: its steps, also when they come at the wrong moment or the disk is full."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from botocore.credentials import Credentials
+from emulator_harness import request
+from nobody_helpers import run_as_nobody
+
+from local_sagemaker.api.training import description
+from local_sagemaker.core.aws import REGION, LocalAws
+from local_sagemaker.storage import files
+from local_sagemaker.training.job_manager import JobManager
+from local_sagemaker.training.job_record import JobRecord
+
+
+@pytest.fixture
+def record(tmp_path):
+    return JobRecord.create(tmp_path / "a-job", request("a-job"), "arn", REGION)
+
+
+def steps(record: JobRecord) -> list[str]:
+    return [one["Status"] for one in record.data["transitions"]]
+
+
+def test_each_step_is_on_disk_at_once(record):
+    for step in ("Downloading", "Training"):
+        record.enter(step)
+        assert steps(JobRecord.read(record.path)) == steps(record)
+    assert steps(record) == ["Starting", "Downloading", "Training"]
+    ends = [one.get("EndTime") for one in record.data["transitions"]]
+    assert ends[0] and ends[1] and ends[2] is None
+
+
+def test_told_to_stop_it_goes_to_no_other_step(record):
+    """The job's thread may be between two steps at that moment."""
+    assert record.stopping()
+    assert not record.stopping()
+    for step in ("Downloading", "Training", "Uploading"):
+        record.enter(step)
+    record.end("Stopped")
+    assert steps(record) == ["Starting", "Stopping", "Stopped"]
+    assert "started" in record.data
+    assert not record.stopping()
+
+
+def test_the_first_end_is_the_end(record):
+    record.end("Failed", reason="x" * 2000)
+    record.end("Completed")
+    told = description(record)
+    assert (told["TrainingJobStatus"], told["SecondaryStatus"]) == ("Failed", "Failed")
+    assert len(told["FailureReason"]) == 1024
+    assert told["SecondaryStatusTransitions"][-1]["EndTime"] == record.data["ended"]
+
+
+def test_no_bill_for_a_job_that_never_started(record):
+    record.end("Failed")
+    assert "BillableTimeInSeconds" not in description(record)
+
+
+def test_on_a_full_disk_a_job_still_ends(record, monkeypatch):
+    def full(_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(files.os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        record.end("Failed", reason="why")
+    assert record.ended
+    assert description(record)["FailureReason"] == "why"
+    assert JobRecord.read(record.path).status == "InProgress"
+
+
+def test_a_record_that_was_ruined_takes_no_other_with_it(tmp_path, record, caplog):
+    record.end("Completed")
+    for number, text in enumerate(["", "{}", "[]", '{"request": {}}', "\0"]):
+        (tmp_path / f"ruined-{number}").mkdir()
+        (tmp_path / f"ruined-{number}" / "job.json").write_text(text)
+    jobs = JobManager(tmp_path, LocalAws(1, Credentials("KEY", "s")), "processes", 1.0)
+    assert [one.name for one in jobs.all(REGION)] == ["a-job"]
+    assert caplog.text.count("is not a job's record") == 5
+
+
+def test_what_a_crash_left_is_cleaned_up(tmp_path, record):
+    (tmp_path / "a-job/algo-1/ml").mkdir(parents=True)
+    (tmp_path / "a-job/cluster.json").write_text("{}")
+    jobs = JobManager(tmp_path, LocalAws(1, Credentials("KEY", "s")), "processes", 1.0)
+    assert jobs.find("a-job", REGION).status == "Failed"
+    assert os.listdir(tmp_path / "a-job") == ["job.json"]
+    assert json.loads((tmp_path / "a-job/job.json").read_text())["status"] == "Failed"
+
+
+REMOVE = """
+import pathlib
+from local_sagemaker.storage.files import remove
+folder = pathlib.Path(sys.argv[2], "algo-1")
+(folder / "layer/work/work").mkdir(parents=True)
+(folder / "layer/work/work").chmod(0)
+(folder / "ml/model/closed").mkdir(parents=True)
+(folder / "ml/model/closed/file").write_text("x")
+mine = pathlib.Path(sys.argv[2], "mine")
+mine.touch(0o644)
+(folder / "ml/model/closed/link").symlink_to(mine)
+(folder / "ml/model/closed").chmod(0o500)
+(folder / "ml/a/b/c").mkdir(parents=True)
+for name in ("ml/a/b/c", "ml/a/b", "ml/a", "ml"):
+    (folder / name).chmod(0)
+os.chdir(sys.argv[2])
+for depth in range(1500):  # a depth that Python's own functions do not reach
+    os.mkdir("deep")
+    os.chdir("deep")
+os.chdir(sys.argv[2])
+os.rename("deep", "algo-1/deep")
+remove(folder)
+print(os.getuid(), folder.exists(), oct(mine.stat().st_mode & 0o777))
+"""
+
+
+def test_an_ordinary_user_can_remove_what_is_closed(tmp_path):
+    """An overlay leaves a directory that nobody but root may read, and a script whatever it likes.
+
+    What links lead to keeps its mode.
+    """
+    state = tmp_path / "state"
+    state.mkdir()
+    state.chmod(0o777)
+    if os.geteuid() == 0:
+        done = run_as_nobody(REMOVE, tmp_path, str(state))
+    else:
+        command = [sys.executable, "-c", f"import os, sys{REMOVE}", "", str(state)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.stdout.split()[1:] == ["False", "0o644"], done.stderr

@@ -1,0 +1,135 @@
+"""Jobs one after the other and at once leave nothing: no process, file, thread, port or memory."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import uuid
+from pathlib import Path
+
+import psutil
+import pytest
+from bandwidth_helpers import host_network
+from emulator_harness import command_request
+
+from local_sagemaker.pytest_plugin import BUCKET, Emulator, until_gone
+
+MOST_GROWTH = 50 << 20  # bytes, from the end of the warm-up to the last job's
+SETTLE_SECONDS = 60
+SCRIPT = "import os; print('HELLO'); open('/opt/ml/model/m', 'w').write('x' * 1000)"
+
+pytestmark = pytest.mark.namespaces  # else a ContainerEntrypoint is refused
+
+
+@pytest.fixture
+def busy(tmp_path, request):
+    """An endpoint of this test's own. Its temporary files would lie in `temporaries`."""
+    before, os.environ["TMPDIR"] = os.environ.get("TMPDIR"), str(tmp_path / "temporaries")
+    (tmp_path / "temporaries").mkdir()
+    try:
+        one = Emulator(tmp_path / "state", ["--grace", "2"])
+    finally:
+        os.environ.pop("TMPDIR") if before is None else os.environ.update(TMPDIR=before)
+    request.addfinalizer(one.down)
+    one.client("s3").create_bucket(Bucket=BUCKET)
+    one.mark, one.temporaries = f"many-{uuid.uuid4().hex[:10]}", tmp_path / "temporaries"
+    return one
+
+
+def begin(api, name: str) -> str:
+    api.create_training_job(**command_request(name, [sys.executable, "-S", "-c", SCRIPT]))
+    return name
+
+
+def run(endpoint, count: int, at_once: int) -> None:
+    """`count` jobs, `at_once` of them at any time; each is Completed."""
+    api, waiting, started = endpoint.client("sagemaker"), [], 0
+    deadline = time.monotonic() + 60 + 30 * count
+    while started < count or waiting:
+        while started < count and len(waiting) < at_once:
+            waiting.append(begin(api, f"{endpoint.mark}-{uuid.uuid4().hex[:8]}"))
+            started += 1
+        time.sleep(0.05)
+        for name in list(waiting):
+            told = api.describe_training_job(TrainingJobName=name)
+            if told["TrainingJobStatus"] not in ("InProgress", "Stopping"):
+                assert told["TrainingJobStatus"] == "Completed", told.get("FailureReason")
+                waiting.remove(name)
+        assert time.monotonic() < deadline, waiting
+    while any(one.name != "job.json" for one in endpoint.state.glob("jobs/*/*")):
+        assert time.monotonic() < deadline  # a job's files are removed just after its end
+        time.sleep(0.05)
+
+
+def held(endpoint) -> dict[str, object]:
+    """What the endpoint and its jobs hold of the machine."""
+    process = psutil.Process(endpoint.running.pid)
+    connections = process.net_connections("inet")
+    return {
+        "children": len(process.children(recursive=True)),
+        "files": process.num_fds(),
+        "threads": process.num_threads(),
+        "ports": sorted(one.laddr.port for one in connections if one.status == psutil.CONN_LISTEN),
+        "namespaces": sorted(_namespaces(process)),
+        "temporaries": sorted(os.listdir(endpoint.temporaries)),
+        "own temporaries": sorted(os.listdir(endpoint.state / "tmp")),
+        "folders of jobs": [
+            p.name for p in endpoint.state.glob("jobs/*/*") if p.name != "job.json"
+        ],
+        "host": host_network(),
+    }
+
+
+def _namespaces(process: psutil.Process) -> set[str]:
+    found = set()
+    for path in Path(f"/proc/{process.pid}/ns").iterdir():
+        found.add(os.readlink(path))
+    return found
+
+
+def check_nothing_is_left(endpoint, before: dict[str, object]) -> None:
+    """As before, once idle connections and threads have been given back."""
+    until_gone(endpoint.mark, 60)
+    deadline = time.monotonic() + SETTLE_SECONDS
+    while True:
+        now = held(endpoint)
+        # boto3 keeps up to ten idle connections to the endpoint itself, and a thread serves each.
+        more = {k: (before[k], now[k]) for k in now if k not in SPARE and now[k] != before[k]}
+        more |= {k: (before[k], now[k]) for k in SPARE if now[k] > before[k] + SPARE[k]}
+        if not more:
+            return
+        assert time.monotonic() < deadline, more
+        time.sleep(0.5)
+
+
+SPARE = {"files": 4, "threads": 4}
+
+
+def memory(endpoint) -> int:
+    """Bytes that the endpoint's process holds."""
+    return psutil.Process(endpoint.running.pid).memory_info().rss
+
+
+def test_jobs_one_by_one_and_four_at_once_leave_nothing(busy):
+    run(busy, 4, at_once=4)
+    before = held(busy)
+    run(busy, 5, at_once=1)
+    run(busy, 4, at_once=4)
+    check_nothing_is_left(busy, before)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+def test_two_hundred_jobs_and_eight_at_once_leave_nothing(busy):
+    run(busy, 8, at_once=8)
+    run(busy, 12, at_once=1)
+    before, warm, began = held(busy), memory(busy), time.monotonic()
+    run(busy, 180, at_once=1)
+    run(busy, 8, at_once=8)
+    check_nothing_is_left(busy, before)
+    grown = memory(busy) - warm
+    print(
+        f"180 + 8 jobs in {time.monotonic() - began:.0f} s; {warm >> 20} MB and {grown >> 20} more"
+    )
+    assert grown < MOST_GROWTH, f"{grown >> 20} MB more after 200 jobs"

@@ -1,0 +1,190 @@
+"""Spot jobs: interrupted when asked for, started again with their checkpoints, ended in time; and
+which requests for them are refused."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import tarfile
+import time
+import uuid
+
+import pytest
+from botocore.exceptions import ClientError
+from click.testing import CliRunner
+from emulator_harness import command_request, estimator, request, start
+
+from local_sagemaker.cli import main as command
+from local_sagemaker.pytest_plugin import BUCKET, until_gone, until_log
+from local_sagemaker.training import spot
+
+UNTIL = 40
+SPOT = {"use_spot_instances": True, "max_run": 600, "max_wait": 900}
+
+
+def counting(sdk, until: int, on_notice: str = "leave", **options):
+    """An estimator of a job that counts; its checkpoints have a place of their own."""
+    place = f"s3://{BUCKET}/spot-{uuid.uuid4().hex[:8]}"
+    hyperparameters = {"until": until, "on-notice": on_notice}
+    options = SPOT | {"checkpoint_s3_uri": place} | options
+    return estimator(sdk, "counts.py", hyperparameters=hyperparameters, **options)
+
+
+def statuses(description: dict) -> list[str]:
+    return [one["Status"] for one in description["SecondaryStatusTransitions"]]
+
+
+def numbers(job, start: str, host: str) -> list[int]:
+    return [int(line.split()[1]) for line in job.lines(start) if line.split()[0] == host]
+
+
+ONCE = ["Starting", "Downloading", "Training"]
+
+
+def test_an_interrupted_job_resumes_from_its_checkpoint_on_every_instance(endpoint, sdk):
+    name = start(counting(sdk, UNTIL))
+    for host in ("algo-1", "algo-2"):  # both have begun, however busy this machine is
+        until_log(endpoint, name, f"COUNT {host} 3")
+    spot.ask(endpoint.state, name)
+    job = endpoint.wait(name, seconds=180)
+    assert job.status == "Completed", job.description
+    assert statuses(job.description) == [*ONCE, "Interrupted", *ONCE, "Uploading", "Completed"]
+    assert set(job.lines("NOTICE")) == {"algo-1", "algo-2"}
+    assert any("were interrupted" in line for line in job.lines("[local]"))
+    first = numbers(job, "FROM", "algo-1")
+    assert first[0] == 0 < first[1]
+    assert numbers(job, "FROM", "algo-2") == first  # it has written none, and got algo-1's
+    counted = numbers(job, "COUNT", "algo-1")
+    assert sorted(set(counted)) == list(range(1, UNTIL + 1))  # nothing is left out,
+    assert len(counted) - UNTIL <= 1  # and nothing but the last count is done again
+    packed = endpoint.get(job.description["ModelArtifacts"]["S3ModelArtifacts"])
+    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+        assert archive.extractfile("count.txt").read() == b"%d" % UNTIL
+    until_gone(name)
+    check_times(job.description)
+
+
+def check_times(description: dict) -> None:
+    """Billed is the time with instances, without the time from an interruption to a new start."""
+    told = description["SecondaryStatusTransitions"]
+    held = [one for one in told if one["Status"] in ("Downloading", "Training", "Uploading")]
+    seconds = sum((one["EndTime"] - one["StartTime"]).total_seconds() for one in held)
+    assert description["BillableTimeInSeconds"] == pytest.approx(seconds, abs=1)
+    assert description["TrainingTimeInSeconds"] == description["BillableTimeInSeconds"]
+    assert description["TrainingStartTime"] == told[1]["StartTime"]
+    for one, following in itertools.pairwise(told):
+        assert one["EndTime"] == following["StartTime"]
+
+
+def interrupted(endpoint, monkeypatch, name: str) -> tuple[int, str]:
+    """What `local-sagemaker interrupt` answers."""
+    monkeypatch.setenv("LOCAL_SAGEMAKER_STATE_DIR", str(endpoint.state))
+    done = CliRunner().invoke(command, ["interrupt", name])
+    return done.exit_code, done.output
+
+
+def test_the_command_interrupts_and_a_stubborn_script_is_killed(endpoint, sdk, monkeypatch):
+    name = start(counting(sdk, 100_000, "stay", instance_count=1))
+    until_log(endpoint, name, "COUNT algo-1 3")
+    told = interrupted(endpoint, monkeypatch, name)
+    assert told == (0, f"{name}: Interrupted; it starts again.\n")
+    deadline = time.monotonic() + 90
+    while len([one for one in endpoint.log(name)["algo-1"] if one.startswith("FROM")]) < 2:
+        assert time.monotonic() < deadline, "it did not start again"
+        time.sleep(0.1)
+    endpoint.client("sagemaker").stop_training_job(TrainingJobName=name)
+    job = endpoint.wait(name)
+    assert numbers(job, "FROM", "algo-1")[1] >= 3
+    assert statuses(job.description) == [*ONCE, "Interrupted", *ONCE, "Stopping", "Stopped"]
+    code, told = interrupted(endpoint, monkeypatch, name)
+    assert (code, "has ended already: Stopped" in told) == (2, True)
+
+
+@pytest.mark.namespaces
+def test_a_job_that_is_not_spot_is_not_interrupted(endpoint, monkeypatch):
+    name, api = "not-spot", endpoint.client("sagemaker")
+    api.create_training_job(**command_request(name, ["sleep", "600"]))
+    code, told = interrupted(endpoint, monkeypatch, name)
+    assert (code, "has no spot instances" in told) == (2, True)
+    api.stop_training_job(TrainingJobName=name)
+    assert "Interrupted" not in statuses(endpoint.wait(name).description)
+    code, told = interrupted(endpoint, monkeypatch, "no-such-job-as-this")
+    assert (code, "list-training-jobs` lists the jobs" in told) == (1, True)
+
+
+@pytest.mark.namespaces
+def test_max_wait(endpoint):
+    """AWS's order: Stopping, then Stopped with MaxWaitTimeExceeded (see training/spot.py)."""
+    limits = {"MaxRuntimeInSeconds": 3, "MaxWaitTimeInSeconds": 3}
+    spot_job = {"EnableManagedSpotTraining": True, "StoppingCondition": limits}
+    body = command_request("waits-too-long", ["sleep", "600"], **spot_job)
+    endpoint.client("sagemaker").create_training_job(**body)
+    job = endpoint.wait("waits-too-long")
+    assert (job.status, job.description["SecondaryStatus"]) == ("Stopped", "MaxWaitTimeExceeded")
+    assert statuses(job.description)[-2:] == ["Stopping", "MaxWaitTimeExceeded"]
+
+
+LIMITS = {
+    "neither": (9, 19, None),
+    "runs too long": (10, 10, "MaxRuntimeExceeded"),
+    "waits too long": (9, 20, "MaxWaitTimeExceeded"),
+    "runs too long, and by now waits too long": (15, 21, "MaxRuntimeExceeded"),
+    "waits too long, and by now runs too long": (11, 25, "MaxWaitTimeExceeded"),
+}
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_which_limit_is_reached(name):
+    running, waited, expected = LIMITS[name]
+    limits = {"StoppingCondition": {"MaxRuntimeInSeconds": 10, "MaxWaitTimeInSeconds": 20}}
+    assert spot.time_exceeded(limits, running, waited) == expected
+    assert spot.time_exceeded({}, spot.DAY - 1, 1e9) is None
+    assert spot.time_exceeded({}, spot.DAY, 1e9) == "MaxRuntimeExceeded"
+
+
+def test_an_interruption_comes_once(tmp_path):
+    job = tmp_path / "jobs" / "spot-once"
+    job.mkdir(parents=True)
+    body = request("spot-once", Environment={spot.VARIABLE: "after 0.5s"})
+    due = spot.Interruptions(body, job).due
+    assert [due(0.4), due(0.5), due(9)] == [False, True, False]
+    spot.ask(tmp_path, "spot-once")
+    assert [due(9), due(9)] == [True, False]
+
+
+RESOURCES = request("a")["ResourceConfig"]
+SPOT_JOB = {"EnableManagedSpotTraining": True}
+WARM = {"ResourceConfig": RESOURCES | {"KeepAlivePeriodInSeconds": 60}}
+
+
+def stopping(run: int, wait: int) -> dict:
+    return {"StoppingCondition": {"MaxRuntimeInSeconds": run, "MaxWaitTimeInSeconds": wait}}
+
+
+def asking(words: str) -> dict:
+    return {"Environment": {spot.VARIABLE: words}}
+
+
+REFUSED = [
+    (stopping(60, 60), "only supported when EnableManagedSpotTraining"),
+    (SPOT_JOB, "it must be given"),
+    (SPOT_JOB | stopping(60, 59), "not be below MaxRuntimeInSeconds"),
+    (SPOT_JOB | WARM | stopping(60, 60), "cannot be made of spot instances"),
+    (asking("after 1s"), "set EnableManagedSpotTraining"),
+    *((SPOT_JOB | asking(words), "expected: after 20s") for words in ("after 20", "20s", "now")),
+    *((SPOT_JOB | asking(words), "expected: after 20s") for words in ("after -1s", "after 1e9s")),
+]
+
+
+@pytest.mark.parametrize(("changes", "said"), REFUSED)
+def test_what_contradicts_itself_is_refused(endpoint, changes, said):
+    api = endpoint.client("sagemaker")
+    with pytest.raises(ClientError, match=said) as caught:
+        api.create_training_job(**request("contradicts", **changes))
+    assert caught.value.response["Error"]["Code"] == "ValidationException"
+    assert api.list_training_jobs(NameContains="contradicts")["TrainingJobSummaries"] == []
+
+
+@pytest.mark.parametrize("changes", [{}, WARM, SPOT_JOB | asking("after 1s") | stopping(60, 60)])
+def test_the_rest_is_taken(changes):
+    spot.check(request("a-job", **changes))

@@ -1,0 +1,147 @@
+"""The scripts on the Pythons of the images that the lessons name.
+
+Few machines have such an interpreter, so this reads: every file of scripts/ in the grammar of the
+oldest of them, and the names that it takes from the standard library.
+"""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from packaging.version import Version
+
+from workshop.account.preflight import JobConfiguration, check
+from workshop.account.preflight.facts import facts
+from workshop.jobs.job_preview import PY_VERSION
+from workshop.paths import ROOT, SCRIPTS, TRAIN
+
+FIRST = {"demos": Version(facts()["scripts"]["first_python"]), "train": Version("3.9")}
+FILES = sorted(SCRIPTS.rglob("*.py"))
+NEWER_THAN_3_9 = {  # module -> names that came with 3.10 ("What's New"); "" is all of it
+    "contextlib": {"aclosing"},
+    "inspect": {"get_annotations"},
+    "itertools": {"pairwise"},
+    "statistics": {"covariance", "correlation", "linear_regression"},
+    "sys": {"orig_argv", "stdlib_module_names"},
+    "types": {"EllipsisType", "NoneType", "NotImplementedType", "UnionType"},
+    "typing": {"Concatenate", "ParamSpec", "ParamSpecKwargs", "TypeAlias", "TypeGuard"},
+}
+NEWER = {  # the same, of 3.11 and 3.12
+    "tomllib": {""},
+    "wsgiref.types": {""},
+    "datetime": {"UTC"},
+    "enum": {"StrEnum", "verify", "member", "nonmember", "global_enum", "EnumType"},
+    "asyncio": {"TaskGroup", "Runner", "timeout", "Barrier"},
+    "contextlib": {"chdir"},
+    "hashlib": {"file_digest"},
+    "itertools": {"batched"},
+    "math": {"cbrt", "exp2", "sumprod"},
+    "operator": {"call"},
+    "typing": {
+        *("Self", "Never", "LiteralString", "assert_never", "assert_type", "reveal_type"),
+        *("Required", "NotRequired", "Unpack", "TypeVarTuple", "dataclass_transform", "override"),
+    },
+}
+BUILT_IN = {"ExceptionGroup", "BaseExceptionGroup"}
+
+
+def oldest(path: Path) -> Version:
+    """The oldest Python that a script has to run on."""
+    return FIRST.get(path.relative_to(SCRIPTS).parts[0], FIRST["demos"])
+
+
+def too_new(text: str, first: Version = FIRST["demos"]) -> list[str]:
+    """What a module uses that this Python does not have. Raises SyntaxError for its grammar."""
+    tree, found, modules = ast.parse(text, feature_version=first.release[:2]), [], {}
+    before_3_10 = first < Version("3.10")
+    for node in ast.walk(tree):
+        if before_3_10:
+            found += newer_than_3_9(node)
+        if isinstance(node, ast.TryStar):
+            found.append("except*")
+        if isinstance(node, ast.Import):
+            modules |= {one.asname or one.name: one.name for one in node.names}
+            found += [one.name for one in node.names if "" in newer(one.name, before_3_10)]
+        if isinstance(node, ast.ImportFrom) and (names := newer(node.module or "", before_3_10)):
+            found += [one.name for one in node.names if one.name in names or "" in names]
+        if isinstance(node, ast.Name) and node.id in BUILT_IN:
+            found.append(node.id)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            module = modules.get(node.value.id, "")
+            found += [node.attr] if node.attr in newer(module, before_3_10) else []
+    return found
+
+
+def newer(module: str, before_3_10: bool) -> set[str]:
+    """The names of a module that are too new."""
+    return NEWER.get(module, set()) | (NEWER_THAN_3_9.get(module, set()) if before_3_10 else set())
+
+
+def newer_than_3_9(node: ast.AST) -> list[str]:
+    """What 3.9 refuses only when it runs: unions of types, zip(strict), slots of a dataclass."""
+    if isinstance(node, ast.Call):
+        wanted = {"strict", "slots", "kw_only"}
+        return [word.arg for word in node.keywords if word.arg in wanted]
+    annotations = [getattr(node, "annotation", None), getattr(node, "returns", None)]
+    parts = [part for one in annotations if one is not None for part in ast.walk(one)]
+    if any(isinstance(part, ast.BinOp) and isinstance(part.op, ast.BitOr) for part in parts):
+        return ["a union of types in an annotation"]
+    return []
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SCRIPTS)))
+def test_a_script_can_be_read_by_the_oldest_python(path):
+    assert too_new(path.read_text(encoding="utf-8"), oldest(path)) == []
+
+
+@pytest.mark.parametrize("folder", FIRST)
+def test_ruff_finds_no_newer_syntax(folder):
+    """It also knows what the grammar of `ast` lets through, such as quotes inside f-strings."""
+    first = "py" + str(FIRST[folder]).replace(".", "")
+    command = ["check", "--isolated", "--no-cache", "--select", "E9", "--target-version", first]
+    command = [sys.executable, "-m", "ruff", *command, SCRIPTS / folder]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        ("import tomllib", "demos"),
+        ("import datetime as d\nd.UTC", "demos"),
+        ("try:\n    pass\nexcept* OSError:\n    pass", "demos"),
+        ("zip([], [], strict=True)", "train"),
+        ("def f(a: int | None) -> int: ...", "train"),
+    ],
+)
+def test_something_newer_would_be_found(text, first):
+    try:
+        assert too_new(text, FIRST[first])
+    except SyntaxError as error:
+        assert "3.11" in str(error)
+
+
+def test_no_lesson_names_an_image_with_an_older_python():
+    digits = re.fullmatch(r"py(\d)(\d+)", PY_VERSION)
+    assert Version(".".join(digits.groups())) >= max(FIRST.values())
+
+
+@pytest.mark.parametrize("version", ["2.10.1", "2.11.0"])
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SCRIPTS)))
+def test_preflight_refuses_only_what_does_not_run_on_the_images_python(path, version):
+    job = JobConfiguration(
+        framework="tensorflow",
+        framework_version=version,
+        py_version="py39",
+        instance_type="ml.c5.xlarge",
+        instance_count=1,
+        script=path.read_text(encoding="utf-8"),
+    )
+    told = [one.reason for one in check(job) if one.ok is False]
+    why = f"needs Python 3.10; the image of tensorflow {version} has 3.9"
+    refused = any(why in one for one in told)
+    assert refused is not (version == "2.11.0" and path.is_relative_to(TRAIN))

@@ -1,0 +1,129 @@
+"""What holds of every executed lesson: no complaints, and what its deterministic cells show.
+
+A cell tagged `deterministic` shows the same on every machine and in every run; it is kept in
+shown/. Where a lesson is to show something else now:
+
+    RECORD=1 pytest tests/notebooks/lessons/test_every_lesson.py    # and look at what changed
+"""
+
+import os
+import re
+from pathlib import Path
+
+import nbformat
+import pytest
+from course_text import cells, lessons, read
+from lesson_runs import SMALL
+
+from workshop.lesson.results import without_compare
+
+SHOWN = Path(__file__).parent / "shown"
+LESSONS = lessons()
+DETERMINISTIC = [
+    number
+    for number, path in LESSONS.items()
+    if any("deterministic" in cell.tags for cell in cells(read(path)))
+]
+# A path, an object's address, an account, a time: another one on another machine or day.
+OF_ONE_RUN = re.compile(r"/home/|/root/|/tmp/|0x[0-9a-f]{6}|\d{12}|\bseconds\b|\d\d:\d\d:\d\d")
+IMAGE = re.compile(r"<(?:img|svg)\b[^>]*>")
+SAID = re.compile(r"""\b(?:alt|aria-label|aria-labelledby|aria-hidden)=(["'])(?!\s*\1)""")
+MARKDOWN_IMAGE = re.compile(r"!\[[^\]]*\]\(")
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
+
+
+def shown(notebook: nbformat.NotebookNode) -> str:
+    """All text that the deterministic cells of an executed notebook show."""
+    texts = []
+    for cell in notebook.cells:
+        if "deterministic" in cell.metadata.get("tags", []):
+            outputs = [one.get("text") or one.data.get("text/plain", "") for one in cell.outputs]
+            assert "".join(outputs), f"a deterministic cell that shows nothing: {cell.source}"
+            texts += [text.rstrip("\n") + "\n" for text in outputs if text]
+    return "\n".join(texts)
+
+
+def test_every_lesson_has_its_small_numbers():
+    assert list(SMALL) == list(LESSONS)
+
+
+def pictures_without_text(notebook: nbformat.NotebookNode) -> list[str]:
+    """The pictures in outputs, and in texts, that say nothing to a screen reader.
+
+    A picture of image/png is one: JupyterLab shows it without a text. See workshop/plots/look.py.
+    """
+    found = []
+    for cell in notebook.cells:
+        data = [output.get("data", {}) for output in cell.get("outputs", [])]
+        found += [mime for one in data for mime in one if mime.startswith("image/")]
+        texts = ["".join(one.get("text/html", "")) for one in data]
+        texts += [cell.source] if cell.cell_type == "markdown" else []
+        for text in texts:
+            found += [tag[:80] for tag in IMAGE.findall(text) if not SAID.search(tag)]
+            found += [tag for tag in MARKDOWN_IMAGE.findall(text) if tag.startswith("![]")]
+    return found
+
+
+@pytest.mark.parametrize("number", LESSONS)
+def test_a_lesson_runs_to_its_end_without_complaint(lesson_run, number):
+    assert lesson_run(number).complaints == []
+
+
+@pytest.mark.parametrize("number", LESSONS)
+def test_every_picture_has_a_text_for_those_who_cannot_see_it(lesson_run, number):
+    assert pictures_without_text(lesson_run(number).notebook) == []
+
+
+@pytest.mark.parametrize("number", LESSONS)
+def test_every_guess_is_answered(lesson_run, number):
+    results = lesson_run(number).results
+    assert results["guesses"], "the lesson asks for no guess"
+    assert without_compare(results) == [], "asked for a guess, and never showed what was measured"
+
+
+def test_what_is_kept_is_of_lessons_with_deterministic_cells():
+    assert len(DETERMINISTIC) >= 2
+    assert sorted(path.stem for path in SHOWN.iterdir()) == DETERMINISTIC
+
+
+@pytest.mark.parametrize("number", DETERMINISTIC)
+def test_deterministic_cells_show_what_they_showed(lesson_run, number):
+    found, kept = shown(lesson_run(number).notebook), SHOWN / f"{number}.txt"
+    assert not OF_ONE_RUN.search(found), found
+    if os.environ.get("RECORD"):
+        kept.write_text(found)
+    assert found == kept.read_text()
+
+
+def test_another_output_is_another_text():
+    output = nbformat.v4.new_output("stream", name="stdout", text="6\n")
+    cell = nbformat.v4.new_code_cell("print(6)", outputs=[output])
+    notebook = nbformat.v4.new_notebook(cells=[cell])
+    assert shown(notebook) == ""
+    cell.metadata["tags"] = ["deterministic"]
+    assert shown(notebook) == "6\n"
+    cell.outputs = []
+    with pytest.raises(AssertionError, match="shows nothing"):
+        shown(notebook)
+
+
+@pytest.mark.parametrize(
+    ("data", "wrong"),
+    [
+        ({"image/png": "x"}, 1),
+        ({"text/html": '<img src="x">'}, 1),
+        ({"text/html": '<img alt=" " src="x">'}, 1),
+        ({"text/html": "<svg viewBox='0 0 1 1'></svg>"}, 1),
+        (
+            {"text/html": '<img alt="Two bars" src="x"><svg role="img" aria-label="A ring"></svg>'},
+            0,
+        ),
+        ({"text/html": "<table></table>", "text/plain": "<Figure>"}, 0),
+    ],
+)
+def test_a_picture_without_a_text_is_found(data, wrong):
+    output = nbformat.v4.new_output("display_data", data=data)
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("", outputs=[output])])
+    assert len(pictures_without_text(notebook)) == wrong
+    notebook.cells.append(nbformat.v4.new_markdown_cell("![](x.png) and ![A ring](y.png)"))
+    assert len(pictures_without_text(notebook)) == wrong + 1

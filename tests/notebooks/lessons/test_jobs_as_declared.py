@@ -1,0 +1,76 @@
+"""The list of the lessons' jobs (workshop/jobs/lesson_jobs.py) is what executed lessons send."""
+
+import importlib.util
+import json
+import re
+from pathlib import Path
+
+import pytest
+from course_text import cells, lessons, read
+from lesson_runs import SEAT, SMALL
+from sagemaker.estimator import EstimatorBase
+
+import workshop
+from workshop.jobs.job_preview import preview, preview_session
+from workshop.jobs.lesson_jobs import JOBS, lesson_jobs, lesson_parameters
+
+# Differs from run to run: the time in a job's name, the letters of its checkpoints' place, the
+# account, the role's name, the network.
+OF_ONE_RUN = re.compile(
+    r"\d{4}(-\d\d){5}-([0-9a-f]{8}|\d{3})|\b\d{12}\b|(?<=:role/)[^\"]+|"
+    r"(?<=subnet-)[0-9a-f]+|(?<=sg-)[0-9a-f]+"
+)
+LESSONS = lessons()
+HOROVOD = {"05", "06", "07", "09"}  # without Horovod these lessons run another script here
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
+
+
+def sent(state: Path) -> list[dict]:
+    """The CreateTrainingJob requests that the endpoint of a lesson got, in their order."""
+    records = [json.loads(path.read_text()) for path in state.rglob("job.json")]
+    return [record["request"] for record in sorted(records, key=lambda one: one["created"])]
+
+
+def only_here(request: dict) -> bool:
+    """Whether a lesson starts this job on the emulator alone: it says so where it does."""
+    settings, links = request["HyperParameters"], request.get("Environment", {})
+    narrowed = links.get("LOCAL_SAGEMAKER_LINKS", "wide") != "wide"
+    lesson_06 = "-links-" in request["TrainingJobName"]
+    lesson_07 = "-hierarchical-" in request["TrainingJobName"]
+    return (
+        (lesson_06 and narrowed and "algorithms" not in settings)
+        or (
+            lesson_06 and links.get("LOCAL_SAGEMAKER_LINKS", "").startswith("1gbit")
+        )  # one zone or two
+        or (lesson_07 and not narrowed and "algorithms" in settings)
+        or links.get("LOCAL_SAGEMAKER_LINKS") == "by-type"
+        or "sagemaker_distributed_dataparallel_enabled" in settings
+    )
+
+
+def comparable(request: dict) -> dict:
+    return json.loads(OF_ONE_RUN.sub("*", json.dumps(request)))
+
+
+@pytest.mark.parametrize("number", sorted({*JOBS, "02"} - {"99"}))
+def test_the_list_is_what_the_lesson_sends(number, lesson_run):
+    if number in HOROVOD and not importlib.util.find_spec("horovod"):
+        pytest.skip("Horovod is missing here: the lesson's jobs run another script")
+    run = lesson_run(number)
+    if run.results.get("recorded"):
+        pytest.skip("links cannot be shaped here: the lesson starts fewer jobs")
+    listed = preview(lesson_jobs(number, SMALL[number]), preview_session("local", SEAT))
+    found = [request for request in sent(run.state) if not only_here(request)]
+    assert list(map(comparable, found)) == [comparable(job.request) for job in listed]
+
+
+def test_the_list_is_what_lesson_99_sends(monkeypatch):
+    """That lesson deletes its job's record; so its cell is run here, and sends nothing."""
+    (cell,) = [cell for cell in cells(read(LESSONS["99"])) if ".fit(" in cell.text]
+    session = preview_session("local", SEAT)
+    monkeypatch.setattr(EstimatorBase, "fit", EstimatorBase.fit.__wrapped__)  # no telemetry
+    monkeypatch.setattr("workshop.follow", lambda estimator: None, raising=False)
+    names = lesson_parameters("99") | {"session": session, "workshop": workshop}
+    exec(cell.text, names | {"data": f"s3://{session.bucket}/data/digits"})
+    (listed,) = preview(lesson_jobs("99"), preview_session("local", SEAT))
+    assert [comparable(request) for request in session.requests] == [comparable(listed.request)]

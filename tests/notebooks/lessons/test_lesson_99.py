@@ -1,0 +1,102 @@
+"""Lesson 99 deletes what it made itself, and a seat's own only where it is told."""
+
+from types import SimpleNamespace
+
+import jupytext
+import pytest
+from course_text import lessons
+from lesson_runs import OWN_BUCKET, SEAT
+
+import workshop
+from local_sagemaker.pytest_plugin import emulator
+from workshop.account import cleanup, stacks
+from workshop.course.lessons import chosen
+from workshop.jobs import local_server
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
+ROLE = "arn:aws:iam::" + "0" * 12 + ":role/workshop"
+
+
+def buckets(client):
+    return [one["Name"] for one in client.list_buckets()["Buckets"]]
+
+
+def own_seat(**parameters):
+    """Run the code of the section `Your own seat`; return what it has set."""
+    cells = jupytext.read(lessons()["99"]).cells
+    heads = [cell.source.startswith("## Your own seat") for cell in cells]
+    first = heads.index(True) + 1
+    names = {"workshop": workshop, "cleanup": cleanup, **parameters}
+    for cell in cells[first : first + 3]:
+        assert cell.cell_type == "code"
+        exec(cell.source, names)
+    return names
+
+
+def test_a_run_that_was_broken_off_can_be_run_again(own_emulator):
+    """The cell that makes entries of models makes those that are not there, each once."""
+    (cell,) = (one for one in jupytext.read(lessons()["99"]).cells if "create_model(" in one.source)
+    api, prefix = own_emulator.client("sagemaker"), "workshop-broken99-"
+    names = {
+        "session": SimpleNamespace(client=lambda _: api, job_prefix=prefix, role=ROLE),
+        "estimator": SimpleNamespace(training_image_uri=lambda: "image"),
+        "result": SimpleNamespace(model="s3://bucket/model.tar.gz"),
+        "stacks": stacks,
+        "practice": "broken99",
+    }
+    made = [prefix + "digits", prefix + "of-a-colleague"]
+    # AWS refuses a name that is there; the emulator writes over it. So the calls are counted.
+    asked = []
+    api.meta.events.register(
+        "before-call.sagemaker.CreateModel", lambda params, **_: asked.append(params["body"])
+    )
+    for _ in range(2):
+        exec(cell.source, names)
+        assert len(asked) == 2, "a name that was there was asked for again"
+        there = [one["ModelName"] for one in api.list_models(NameContains=prefix)["Models"]]
+        assert sorted(there) == made
+    api.delete_model(ModelName=made[0])
+    exec(cell.source, names)
+    assert len(asked) == 3 and api.describe_model(ModelName=made[0]), "broken off between the two"
+
+
+def test_it_is_the_last():
+    assert [path.stem for path in chosen(())][-1] == "99_clean_up", "`workshop run` takes all"
+
+
+def test_lesson_99(lesson_run):
+    run = lesson_run("99")
+    found, printed = run.results, run.printed
+    # The data are seven files with their manifest; the job adds its code and its model.
+    assert found["kinds"].pop("objects") >= 7
+    assert found["kinds"] == {
+        "models": 1,
+        "log streams of training jobs": 1,
+        "records of training jobs": 1,
+        "stacks": 2,
+    }
+    assert found["done"] == 6 and found["left"] == 0 and found["again"] == 0
+    assert found["jobs_left"] == 0 and found["foreign_survived"] is True
+    assert found["dearest"] == "notebook ml.m5.xlarge"
+    assert 0 < found["usd_per_month"] < 0.01
+    assert "Left: nothing." in printed
+    assert f"models: workshop-{SEAT}99-of-a-colleague: not tagged as this" in printed
+    # Nobody said delete: the learner's own things are shown, and left as they were.
+    assert found["own_before"] == found["own_after"] == 2, "a bucket, and an object in it"
+    assert f"workshop clean --seat {SEAT} --target local" in printed
+
+
+def test_a_seats_own_things_survive_the_lesson_and_go_when_somebody_says_so(lesson_run):
+    """On the emulator of the lesson's run, started again: the cells of that section as they are."""
+    state = lesson_run("99").state
+    with emulator(state) as running:
+        s3 = running.client("s3")
+        assert buckets(s3) == [OWN_BUCKET]
+        kept = s3.get_object(Bucket=OWN_BUCKET, Key="results.csv")["Body"].read()
+        assert kept == b"a week's work"
+        try:
+            said = own_seat(delete=True, target="local", seat=SEAT)
+        finally:
+            local_server.point_back()
+        assert said["before"].count == 2 and said["after"].count == 0
+        assert buckets(s3) == []

@@ -1,0 +1,173 @@
+"""The reference notebook, executed; and what it shows of version 3 and of the scripts."""
+
+import ast
+import json
+import re
+
+import pytest
+from sagemaker.estimator import EstimatorBase
+from sagemaker.pytorch import PyTorch
+from sagemaker.tensorflow import TensorFlow
+
+from workshop.account import preflight
+from workshop.account.prices import cost
+from workshop.course.lessons import chosen
+from workshop.jobs.job_preview import preview_session
+from workshop.jobs.lesson_jobs import PLANNED_SECONDS
+from workshop.jobs.seat import template_parameters
+from workshop.launch.horovod import horovod_status
+from workshop.paths import NOTEBOOKS, SCRIPTS, SDK_V3
+
+SOURCE = NOTEBOOKS / "reference.py"
+RECIPES = SDK_V3 / "recipes.py"
+RECORDED = json.loads((SDK_V3 / "requests.json").read_text())
+# What version 2 sends and a plain request can leave out.
+ONLY_V2 = {
+    "AlgorithmSpecification.EnableSageMakerMetricsTimeSeries",
+    "HyperParameters.model_dir",
+    "HyperParameters.sagemaker_container_log_level",
+    "HyperParameters.sagemaker_job_name",
+    "HyperParameters.sagemaker_region",
+    "ProfilerConfig.DisableProfiler",
+}
+# SageMaker Debugger takes no new customers since 2026-07-30, and version 2 adds it by itself.
+DEBUGGER = {"DebugHookConfig", "DebugRuleConfigurations", "ProfilerRuleConfigurations"}
+# What version 3 sends besides: its command, and scripts and drivers as channels.
+ONLY_V3 = ("AlgorithmSpecification.Container", "InputDataConfig.code", "InputDataConfig.sm_drivers")
+
+
+@pytest.fixture(scope="module")
+def recipes():
+    """The functions of recipes.py that return a trainer, by name."""
+    tree = ast.parse(RECIPES.read_text())
+    functions = [one for one in tree.body if isinstance(one, ast.FunctionDef)]
+    return {one.name: ast.unparse(one) for one in functions if "ModelTrainer" in ast.unparse(one)}
+
+
+def test_it_is_run_with_the_lessons_and_before_the_clean_up():
+    names = [path.stem for path in chosen(())]
+    assert names[-2:] == ["reference", "99_clean_up"]
+    assert [path.stem for path in chosen(("reference",))] == ["reference"]
+
+
+def test_every_recipe_is_recorded_and_shown(recipes):
+    assert list(recipes) == list(RECORDED["requests"])
+    shown = re.findall(r'^show_v3\("(\w+)"\)', SOURCE.read_text(), re.MULTILINE)
+    assert sorted(shown) == sorted(recipes)
+
+
+def test_the_recording_is_of_the_appendixs_version():
+    pinned = (RECIPES.parent / "requirements.txt").read_text()
+    assert f"sagemaker=={RECORDED['sagemaker']}\n" in pinned
+
+
+def test_the_recording_is_of_the_recipes_as_they_are(recipes):
+    """Who changes a recipe runs `make sdk-v3`, which records it again."""
+    for name, text in recipes.items():
+        request = RECORDED["requests"][name]
+        resources = request["ResourceConfig"]
+        assert f"instance_type='{resources['InstanceType']}'" in text, name
+        assert f"instance_count={resources['InstanceCount']}," in text, name
+        found = re.search(r"hyperparameters=(\{.*?\})", text)
+        written = ast.literal_eval(found[1]) if found else {}
+        sent = {key: value.strip('"') for key, value in request.get("HyperParameters", {}).items()}
+        assert sent == {key: str(value) for key, value in written.items()}, name
+
+
+def test_every_script_of_a_recipe_exists(recipes):
+    for name, text in recipes.items():
+        (script,) = set(re.findall(r"\b(train_\w+\.py)", text))
+        assert (SCRIPTS / "train" / script).is_file(), name
+        assert f'entry_point="{script}"' in SOURCE.read_text(), name
+
+
+def estimators():
+    """The estimators of the reference, built from its own cells."""
+    session = preview_session("aws", region="us-east-1")
+    values = {"sagemaker_session": session.sagemaker_session, "role": session.role, "epochs": 2}
+    values |= {"bucket": session.bucket, "seat": "me", "source_dir": str(SCRIPTS / "train")}
+    values |= {"tags": [], "image": "image", "PyTorch": PyTorch, "TensorFlow": TensorFlow}
+    found = re.findall(
+        r"^(estimator = \w+\(\n.*?^\))$", SOURCE.read_text(), re.MULTILINE | re.DOTALL
+    )
+    for text in found:
+        exec(text, values)
+        EstimatorBase.fit.__wrapped__(values["estimator"], wait=False)
+        yield values["estimator"], session.requests[-1]
+
+
+def test_no_job_asks_for_debugger_and_preflight_has_no_objection(clean_aws):
+    built = list(estimators())
+    assert len(built) == len(RECORDED["requests"]) + 1  # SMDDP, which version 3 does not have
+    for estimator, request in built:
+        assert request["ProfilerConfig"] == {"DisableProfiler": True}, estimator.entry_point
+        assert not DEBUGGER & set(request), estimator.entry_point
+        found = preflight.check(preflight.JobConfiguration.from_estimator(estimator))
+        assert preflight.all_ok(found), [one for one in found if one.ok is False]
+        assert "debugger" not in {finding.topic for finding in found}
+    for name, request in RECORDED["requests"].items():  # of version 3, which adds neither
+        assert not (DEBUGGER | {"ProfilerConfig"}) & set(request), name
+
+
+def test_preflight_has_no_objection_to_a_recipe_of_version_3(recipes):
+    launchers = {"Torchrun(": "torch_distributed", "MPI(": "mpi"}
+    for name, text in recipes.items():
+        (script,) = set(re.findall(r"\b(train_\w+\.py)", text))
+        resources = RECORDED["requests"][name]["ResourceConfig"]
+        job = preflight.JobConfiguration(
+            framework="tensorflow" if "_tf" in script else "pytorch",
+            instance_type=resources["InstanceType"],
+            instance_count=resources["InstanceCount"],
+            distribution={
+                key: {"enabled": True} for start, key in launchers.items() if start in text
+            },
+            image_uri="image",
+            script=(SCRIPTS / "train" / script).read_text(),
+        )
+        assert preflight.all_ok(found := preflight.check(job)), (name, found)
+
+
+def test_the_appendix_names_its_cost_and_takes_what_a_seat_may():
+    text = RECIPES.with_name("sdk_v3.py").read_text()
+    counts = [int(one) for one in re.findall(r"instance_count=(\d+)", text)]
+    ways = re.findall(r"^    recipes\.(\w+): ", text, re.MULTILINE)
+    counts += [RECORDED["requests"][way]["ResourceConfig"]["InstanceCount"] for way in ways]
+    usd = cost("ml.c5.xlarge", sum(counts), PLANNED_SECONDS).usd
+    assert f"about {usd:.2f} USD: {'five' if len(counts) == 5 else counts} jobs" in text
+    assert set(re.findall(r"\bml\.\w+\.\w+", text)) == {"ml.c5.xlarge"}
+    assert "ml.c5.xlarge" in template_parameters("roles")["InstanceTypes"]["Default"].split(",")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1500)
+def test_reference(lesson_run):
+    run = lesson_run("reference")
+    assert run.complaints == []
+    found = run.results
+    ways = ["ddp"] + (["horovod"] if horovod_status().available else [])
+    for way in ways:
+        (v2,), (boto3,) = found[way]["v2"], found[way]["boto3"]
+        assert v2 == boto3 and re.fullmatch("[0-9a-f]{64}", v2), way
+    assert found["ddp_ranks"] == [2, 2]
+    assert set(found["vpc_config"]) == {"Subnets", "SecurityGroupIds"}
+    ranks = {k.removeprefix("sagemaker_mpi_"): v.strip('"') for k, v in found["ranks"].items()}
+    assert ranks["num_of_processes_per_host"] == "4"
+    assert ranks["custom_mpi_options"] == "-x NCCL_DEBUG=INFO"
+    assert found["channel"]["InputMode"] == "FastFile"
+    files = found["channel"]["DataSource"]["S3DataSource"]
+    assert files["S3DataDistributionType"] == "ShardedByS3Key"
+    assert found["image"].endswith("/my-training:1") and found["stack_outputs"]["BucketName"]
+    assert set(found["from_v2"]) == set(found["from_v3"]) == set(RECORDED["requests"])
+    for way, (only_v2, only_boto3, differ) in found["from_v2"].items():
+        assert set(only_v2) <= ONLY_V2, way
+        assert only_boto3 == [], way
+        assert differ == ["HyperParameters.sagemaker_submit_directory"], way
+    for way, (only_v3, only_boto3, differ) in found["from_v3"].items():
+        defaults = ("OutputDataConfig.CompressionType", "InputDataConfig.t")
+        assert all(path.startswith(ONLY_V3 + defaults) for path in only_v3), way
+        own = {path for path in only_boto3 if "sagemaker_" not in path}
+        commanded = (
+            {"HyperParameters.epochs"} if way in ("multiworker", "parameter_server") else set()
+        )
+        assert own == commanded, way
+        assert differ == [], way

@@ -1,0 +1,217 @@
+"""What test_collectives.py runs on every rank. torch is imported there only."""
+
+import os
+from contextlib import contextmanager
+
+NOT_IN = object()
+_groups = {}
+
+
+@contextmanager
+def placed(ranks_per_instance):
+    """Inside the `with`, algorithms take the ranks for placed so, whatever the launcher said."""
+    before = dict(os.environ)
+    os.environ["LOCAL_WORLD_SIZE"] = str(ranks_per_instance)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def compare(cases):
+    """For each case (ours, torch's) of its all-reduce; None where this rank takes no part.
+
+    cases: (algorithm, members, ranks_per_instance, shape, kind, whole). members: the ranks of the
+    group; whole: small whole numbers, which every kind adds up exactly; else fractions.
+    """
+    import torch
+    import torch.distributed as dist
+
+    found = []
+    for algorithm, members, per_instance, shape, kind, whole in cases:
+        group = _group_of(members)
+        if group is NOT_IN:
+            found.append(None)
+            continue
+        generator = torch.Generator().manual_seed(dist.get_rank())
+        if whole:
+            numbers = torch.randint(-99, 100, shape, generator=generator)
+        else:
+            numbers = torch.rand(shape, generator=generator, dtype=torch.float64)
+        found.append(sums(algorithm, per_instance, numbers.to(getattr(torch, kind)), group))
+    return found
+
+
+def sums(algorithm, per_instance, ours, group=None):
+    """(ours, torch's) sums of the same tensors over the group's ranks."""
+    import torch.distributed as dist
+    from collectives.timing import algorithm_of
+
+    theirs = ours.clone()
+    dist.all_reduce(theirs, group=group)
+    with placed(per_instance):
+        algorithm_of(algorithm)(ours, group=group)
+    return ours, theirs
+
+
+def _group_of(members):
+    """The group of these ranks. Every rank must ask for it."""
+    import torch.distributed as dist
+
+    if members not in _groups:
+        _groups[members] = dist.new_group(members)
+    return _groups[members] if dist.get_rank() in members else NOT_IN
+
+
+def compare_with_an_empty_message(number):
+    """The same with a ring in which every rank's message of this number holds only zeros."""
+    import torch
+    import torch.distributed as dist
+    from collectives import ring
+
+    whole, sent = ring.send, []
+
+    def send(tensor, *place):
+        sent.append(None)
+        whole(tensor * 0 if len(sent) - 1 == number else tensor, *place)
+
+    ring.send = send
+    try:
+        return sums("ring", 1, torch.arange(24) * (dist.get_rank() + 1))
+    finally:
+        ring.send = whole
+
+
+def compare_in_chunks(length, chunk_bytes, per_instance):
+    """(ours, torch's) of a hierarchical all-reduce, cut into chunks of so many bytes."""
+    import torch
+    import torch.distributed as dist
+    from collectives import hierarchical
+
+    whole, hierarchical.CHUNK_BYTES = hierarchical.CHUNK_BYTES, chunk_bytes
+    try:
+        return sums("hierarchical", per_instance, torch.arange(length) * (dist.get_rank() + 1))
+    finally:
+        hierarchical.CHUNK_BYTES = whole
+
+
+def tiers_at_once():
+    """(start, end) of each step of a hierarchical all-reduce of four chunks, by its name."""
+    import threading
+    import time
+
+    import torch
+    from collectives import hierarchical, ring
+
+    spans = {"reduce_scatter": [], "all_reduce": []}
+    kept = {name: getattr(ring, name) for name in spans}
+    inside = threading.current_thread()
+
+    def watched(name):
+        def step(*arguments, **named):
+            began = time.perf_counter()
+            if name == "all_reduce":
+                time.sleep(0.05)  # a slow network
+            kept[name](*arguments, **named)
+            if (name == "reduce_scatter") == (threading.current_thread() is inside):
+                spans[name].append((began, time.perf_counter()))
+
+        return step
+
+    for name in spans:
+        setattr(hierarchical.ring, name, watched(name))
+    try:
+        with placed(3):
+            hierarchical.all_reduce(torch.zeros(4 * hierarchical.CHUNK_BYTES // 4))
+    finally:
+        for name, function in kept.items():
+            setattr(ring, name, function)
+    return spans
+
+
+def reduce_scattered(length):
+    """(this rank's chunk after our reduce-scatter, the same chunk of torch's sum)."""
+    import torch
+    import torch.distributed as dist
+    from collectives import ring
+
+    rank, world_size = dist.get_rank(), dist.get_world_size()
+    tensor = torch.arange(length) * (rank + 1)
+    whole = tensor.clone()
+    ring.reduce_scatter(tensor)
+    dist.all_reduce(whole)
+    return tensor.tensor_split(world_size)[rank], whole.tensor_split(world_size)[rank]
+
+
+def traffic(algorithm, n_bytes, world_size, per_instance):
+    """What this rank passes in one all-reduce among the first ranks; see count_traffic."""
+    from collectives import timing
+
+    with placed(per_instance):
+        return timing.count_traffic(algorithm, n_bytes, world_size)
+
+
+def bytes_across(algorithm, n_bytes, per_instance):
+    """Bytes that this rank sends to other instances in one all-reduce."""
+    import torch
+    import torch.distributed as dist
+    from collectives import wire
+
+    sent, dist_send, here = [], dist.send, dist.get_rank() // per_instance
+
+    def send(tensor, to, group):
+        sent.append(tensor.nbytes if to // per_instance != here else 0)
+        dist_send(tensor, to, group)
+
+    wire.dist.send = send
+    try:
+        sums(algorithm, per_instance, torch.zeros(n_bytes // 4))
+    finally:
+        wire.dist.send = dist_send
+    return sum(sent)
+
+
+def refused(algorithm, variables):
+    """What an all-reduce says where the launcher's variables are as given."""
+    import torch
+    from collectives.timing import algorithm_of
+
+    before = dict(os.environ)
+    os.environ.pop("LOCAL_WORLD_SIZE", None)
+    os.environ.update(variables)
+    try:
+        algorithm_of(algorithm)(torch.ones(8))
+    except ValueError as error:
+        return str(error)
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def sum_with_gaps(algorithm):
+    """What an all-reduce says of a tensor whose memory has gaps."""
+    import torch
+    from collectives.timing import algorithm_of
+
+    try:
+        algorithm_of(algorithm)(torch.ones(4, 4)[:, :2])
+    except ValueError as error:
+        return str(error)
+
+
+def placement(per_instance):
+    """The instances and their ranks, and the hops of the blind ring."""
+    from collectives.interleaved_ring import order_of_hops
+    from collectives.placement import instances
+
+    with placed(per_instance):
+        return instances(), order_of_hops(instances())
+
+
+def seconds(tier, pairs, per_instance):
+    """Timed messages of a tier."""
+    from collectives.tiers import message_seconds
+
+    with placed(per_instance):
+        return message_seconds(tier, pairs, 4000, 2, 3)

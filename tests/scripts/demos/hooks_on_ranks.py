@@ -1,0 +1,64 @@
+"""What the tests of the communication hooks run on every rank. torch is imported there only."""
+
+
+def gradients(flags, steps, per_instance):
+    """Gradients after each step, as one vector a step. flags: of the command line."""
+    import torch
+    from collectives_on_ranks import placed
+    from torch.nn.functional import cross_entropy
+
+    model, optimizer = _ddp(flags)
+    generator = torch.Generator().manual_seed(torch.distributed.get_rank())
+    found = []
+    with placed(per_instance):
+        for _ in range(steps):
+            images = torch.randint(256, (4, 8, 8, 1), generator=generator, dtype=torch.uint8)
+            labels = torch.randint(10, (4,), generator=generator)
+            optimizer.zero_grad()
+            cross_entropy(model(images), labels).backward()
+            found.append(torch.cat([one.grad.flatten() for one in model.parameters()]))
+            optimizer.step()
+    return found
+
+
+def buckets_and_their_order(per_instance):
+    """Bytes of each bucket that the hierarchical hook was given in a step, in order."""
+    from common import hooks_torch
+
+    whole, seen = hooks_torch.averaged, []
+
+    def averaged(state, bucket):
+        seen.append(bucket.buffer().nbytes)
+        return whole(state, bucket)
+
+    hooks_torch.averaged = averaged
+    try:
+        gradients(["--all-reduce", "hierarchical", "--bucket-megabytes", "0.01"], 2, per_instance)
+    finally:
+        hooks_torch.averaged = whole
+    return seen
+
+
+def refused(flags, per_instance):
+    """What backward() says where the all-reduce fails."""
+    try:
+        gradients(flags, 1, per_instance)
+    except Exception as error:
+        return str(error)
+
+
+def _ddp(flags):
+    """A model that every rank has alike, wrapped, with the hook of the flags; its optimizer."""
+    import torch
+    from common.arguments import parser_for
+    from common.hooks_torch import add_flags, parallel, register
+    from common.model_torch import Classifier
+
+    parser = parser_for("x.py", "What it does.\n")
+    add_flags(parser)
+    args = parser.parse_args(flags)
+    torch.manual_seed(0)
+    model = Classifier((8, 8, 1), hidden_units=256)
+    wrapped = parallel(model, args.bucket_megabytes or None)
+    register(wrapped, args)
+    return wrapped, torch.optim.SGD(model.parameters(), 0.05)

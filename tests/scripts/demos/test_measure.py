@@ -1,0 +1,54 @@
+"""measure_steps.py, from which lesson 07's model of a step starts, and measure_all_reduce.py.
+
+Lessons 06 and 07 run the latter as jobs.
+"""
+
+import re
+import sys
+
+import measure_steps
+import pytest
+from script_harness import DEMOS, by_hand, free_port, mpirun
+
+from workshop.measure.step_time import Compute
+
+
+def test_two_ranks_print_what_computing_costs(run):
+    flags = ["--hidden-units", "8,64", "--images", "4,16", "--blocks", "2", "--steps", "1"]
+    records = run(*by_hand(2), DEMOS / "measure_steps.py", *flags).events("steps")
+    sizes = [(one["hidden_units"], one["images"]) for one in records]
+    assert sizes == [(8, 4), (8, 16), (64, 4), (64, 16)]
+    assert {one["world_size"] for one in records} == {2}
+    assert all(len(one["seconds"]) == 2 and min(one["seconds"]) > 0 for one in records)
+    # Two convolutions, 512 inputs to 8 hidden units, those to 10 classes; 4 bytes each.
+    weights = 16 * 9 + 16 + 32 * 16 * 9 + 32 + 512 * 8 + 8 + 8 * 10 + 10
+    assert records[0]["gradient_bytes"] == 4 * weights
+    alone = [one | {"world_size": 1} for one in records]
+    assert Compute.from_measurements(alone).seconds(16, records[3]["gradient_bytes"]) > 0
+
+
+@pytest.mark.parametrize("value", ["0", "many", "8,,16"])
+def test_a_bad_size_is_said(monkeypatch, capsys, value):
+    monkeypatch.setattr(sys, "argv", ["measure_steps.py", "--hidden-units", value])
+    with pytest.raises(SystemExit) as ended:
+        measure_steps.arguments()
+    assert ended.value.code == 2 and "argument --hidden-units" in capsys.readouterr().err
+
+
+# A hierarchical all-reduce that forgets to go across the instances.
+BROKEN = f"""
+import runpy, sys
+sys.path.insert(0, {str(DEMOS)!r})
+from collectives import ring
+ring.all_reduce = lambda *_, **__: None
+runpy.run_path({str(DEMOS / "measure_all_reduce.py")!r}, run_name="__main__")
+"""
+
+
+def test_a_wrong_algorithm_is_not_measured(run):
+    two_instances = {"LOCAL_WORLD_SIZE": "1", "MASTER_PORT": free_port(), "OMP_NUM_THREADS": "1"}
+    flags = ["--algorithms", "hierarchical"]
+    done = run(*mpirun(2), "-c", BROKEN, *flags, check=False, **two_instances)
+    assert done.code != 0  # gloo may abort a rank whose peer has ended
+    assert re.search(r"error: hierarchical is wrong in \d+ of 1001 x 2 elements", done.stderr)
+    assert done.events("all_reduce") == []

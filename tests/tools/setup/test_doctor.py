@@ -1,0 +1,168 @@
+"""`workshop doctor` and what the Horovod lessons ask."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from local_sagemaker import daemon
+from local_sagemaker.cluster import linux, probe
+from workshop.cli.doctor import doctor
+from workshop.doctor import checks, installed
+from workshop.doctor.installed import FAIL, OK, WARN, CheckResult
+from workshop.launch import horovod
+
+
+def test_doctor_checks_this_machine():
+    """The real thing, as a user starts it."""
+    command = [str(Path(sys.executable).parent / "workshop"), "doctor"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    lines = done.stdout.splitlines()
+    results = {line[6:19].strip(): line[:4].strip() for line in lines if line[:4].strip()}
+    assert results["Python"] == results["mpirun"] == results["packages"] == OK, done.stdout
+    assert {"namespaces", "tc tbf", "disk"} <= set(results)
+    bad = sum(level != OK for name, level in results.items() if level in (WARN, FAIL))
+    assert sum("to do: " in line for line in lines) == bad
+    assert done.returncode == (1 if FAIL in results.values() else 0)
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["workshop doctor", "workshop class check-in", "local-sagemaker links --between 200mbit"],
+)
+def test_files_of_the_current_folder_are_not_executed(command, tmp_path):
+    """`python -c` and `python -m` would import them in place of the standard library's."""
+    for name in ("json", "subprocess", "multiprocessing", "ctypes", "numpy", "socket"):
+        trap = f"open({str(tmp_path / 'executed')!r}, 'a').write(__name__)\nraise ImportError"
+        (tmp_path / f"{name}.py").write_text(trap)
+    program, *arguments = command.split()
+    program = str(Path(sys.executable).with_name(program))
+    env = os.environ | {"LOCAL_SAGEMAKER_STATE_DIR": str(tmp_path / "state")}
+    done = subprocess.run(
+        [program, *arguments], capture_output=True, text=True, timeout=240, cwd=tmp_path, env=env
+    )
+    assert not (tmp_path / "executed").exists(), (tmp_path / "executed").read_text()
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(("level", "code"), [(OK, 0), (WARN, 0), (FAIL, 1)])
+def test_only_a_failure_makes_it_exit_1(monkeypatch, level, code):
+    monkeypatch.setattr(
+        checks, "all_checks", lambda port: [("need", lambda: CheckResult(level, "x"))]
+    )
+    result = CliRunner().invoke(doctor, [])
+    assert result.exit_code == code and level in result.output
+
+
+def test_a_check_that_breaks_is_a_failure_not_an_end(monkeypatch):
+    def breaks():
+        raise ValueError("oh")
+
+    fine = ("fine", lambda: CheckResult(OK, "x"))
+    monkeypatch.setattr(checks, "all_checks", lambda port: [("breaks", breaks), fine])
+    output = CliRunner().invoke(doctor, []).output
+    assert re.search("FAIL  breaks .*oh", output) and "OK    fine" in output
+
+
+def test_a_package_of_another_version_is_named(monkeypatch, tmp_path):
+    altered = tmp_path / "lock.txt"
+    altered.write_text("numpy==1.0.0 \\\n    --hash=sha256:aa\nno-such-package==1\n")
+    monkeypatch.setattr(installed, "LOCK", altered)
+    check = installed.packages()
+    assert check.level == FAIL and check.do == "make setup"
+    assert "not 1.0.0" in check.finding and "no-such-package 1 is missing" in check.finding
+
+
+def test_markers_of_other_machines_are_left_out():
+    text = "here==1 \\\n    --hash=sha256:aa\nthere==2 ; sys_platform == 'win32'\n"
+    assert installed.locked(text) == {"here": "1"}
+
+
+def test_a_used_port_is_ours_or_not(monkeypatch, tmp_path):
+    ours = daemon.start(tmp_path / "state", 0)
+    try:
+        for state, level in (("state", OK), ("another", WARN)):
+            monkeypatch.setenv("LOCAL_SAGEMAKER_STATE_DIR", str(tmp_path / state))
+            assert checks.emulator_port(ours.port).level == level
+    finally:
+        daemon.stop(tmp_path / "state")
+    assert checks.emulator_port(ours.port).level == OK, "free again"
+
+
+def test_what_it_found_fits_into_a_table(monkeypatch):
+    """pandas, by which lesson 00 shows it, cuts at 50 characters."""
+    tc = "Error: Specified qdisc kind is unknown."
+    monkeypatch.setattr(probe, "shaping_unavailable_reason", lambda latency=False: tc)
+    shown = [checks.tbf(), checks.netem(), installed.packages(), checks.namespaces()]
+    monkeypatch.setattr(linux, "system_command", lambda name: None)
+    assert [check.finding for check in (*shown, checks.iproute2()) if len(check.finding) > 50] == []
+    assert tc.removeprefix("Error: ") in shown[1].do
+
+
+@pytest.mark.parametrize(("gigabytes", "level"), [(0.1, FAIL), (2, WARN), (50, OK)])
+def test_disk_levels(monkeypatch, gigabytes, level):
+    usage = type("Usage", (), {"free": gigabytes * 1e9})
+    monkeypatch.setattr(checks.shutil, "disk_usage", lambda place: usage)
+    assert checks.disk().level == level
+
+
+def test_without_tc_it_says_what_to_install(monkeypatch):
+    monkeypatch.setattr(linux, "system_command", lambda name: None)
+    check = checks.iproute2()
+    assert check.level == WARN and "iproute2" in check.do and "ip and tc not found" in check.finding
+
+
+def test_tc_beyond_the_users_path_is_found(monkeypatch, tmp_path):
+    for name in ("ip", "tc"):
+        (tmp_path / name).write_text("#!/bin/sh\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setattr(linux, "SYSTEM_FOLDERS", (str(tmp_path),))
+    assert checks.iproute2() == CheckResult(OK, "ip and tc")
+
+
+@pytest.mark.parametrize(
+    ("version", "level"),
+    [("2.9.19", WARN), ("2.13.0", OK), ("1.28.9", WARN), ("1.46.0", OK), (None, OK)],
+)
+def test_an_aws_cli_that_would_call_aws_itself(monkeypatch, tmp_path, version, level):
+    if version:
+        (tmp_path / "aws").write_text(f"#!/bin/sh\necho aws-cli/{version} Python/3.11.2\n")
+        (tmp_path / "aws").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    check = checks.aws_cli()
+    assert check.level == level and (level == OK or "--endpoint-url" in check.do)
+
+
+def test_an_mpirun_that_fails_is_a_failure(monkeypatch, tmp_path):
+    program = tmp_path / "mpirun"
+    program.write_text("#!/bin/sh\necho no slots >&2; exit 1\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(checks.sys, "executable", str(tmp_path / "python"))
+    check = checks.mpirun()
+    assert check.level == FAIL and "no slots" in check.finding
+
+
+def test_horovod_missing_says_what_the_set_up_found(monkeypatch, tmp_path):
+    monkeypatch.setattr(horovod.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(horovod.sys, "prefix", str(tmp_path))
+    assert "make setup" in horovod.horovod_status().do
+    left = {"state": "failed", "reason": "Horovod is not installed: its build failed", "do": "X"}
+    (tmp_path / "horovod.json").write_text(json.dumps(left))
+    status = horovod.horovod_status()
+    assert not status.available and status.why == left["reason"] and status.do == "X"
+
+
+@pytest.mark.horovod
+def test_horovod_here_is_found():
+    status = horovod.horovod_status()
+    if not status.available:
+        pytest.skip(str(status))
+    assert status.version == "0.28.1"

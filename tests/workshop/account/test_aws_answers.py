@@ -1,0 +1,149 @@
+"""What the emulator never answers: warm pools, a deletion that takes its time.
+
+Requests and answers are checked against SageMaker's own model.
+"""
+
+from types import SimpleNamespace
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+from botocore.stub import Stubber
+
+from workshop.account import cleanup, resources, stacks
+from workshop.account.resources import NotDeleted
+
+NAME = "workshop-me-a-2026"
+ARN = "arn:aws:sagemaker:us-east-1:" + "0" * 12 + ":training-job/" + NAME
+SUMMARY = {
+    "TrainingJobName": NAME,
+    "TrainingJobArn": ARN,
+    "CreationTime": 0,
+    "TrainingJobStatus": "Completed",
+}
+DESCRIPTION = {
+    **SUMMARY,
+    "ModelArtifacts": {"S3ModelArtifacts": "s3://b/m"},
+    "SecondaryStatus": "Completed",
+    "AlgorithmSpecification": {"TrainingInputMode": "File"},
+    "ResourceConfig": {"VolumeSizeInGB": 1},
+    "StoppingCondition": {},
+}
+KINDS = {kind.name: kind for kind in cleanup.KINDS}
+
+
+@pytest.fixture
+def sagemaker(monkeypatch):
+    """The account of a seat whose only client is SageMaker's, and that client's answers."""
+    keys = {"aws_access_key_id": "x", "aws_secret_access_key": "x"}
+    client = boto3.client("sagemaker", region_name="us-east-1", **keys)
+    session = SimpleNamespace(
+        seat="me", job_prefix="workshop-me-", target="local", client=lambda _: client
+    )
+    monkeypatch.setattr("botocore.waiter.time.sleep", lambda _: None)
+    monkeypatch.setattr(resources, "streams", lambda *_: [])  # the job's log is gone
+    with Stubber(client) as stub:
+        yield resources.Account(session), stub
+        stub.assert_no_pending_responses()
+
+
+def described(stub, *changes):
+    """DescribeTrainingJob answers so, one after the other; None: there is no such job."""
+    for change in changes:
+        if change is None:
+            no = "Requested resource not found."
+            stub.add_client_error("describe_training_job", "ValidationException", no)
+        else:
+            stub.add_response("describe_training_job", DESCRIPTION | change)
+
+
+def status(text):
+    return {"TrainingJobStatus": text}
+
+
+def warm(text):
+    return {"WarmPoolStatus": {"Status": text}}
+
+
+def test_a_pool_that_waits_is_found_and_one_that_is_over_is_not(sagemaker):
+    account, stub = sagemaker
+    other = SUMMARY | {"TrainingJobName": "workshop-me-b"} | warm("Terminated")
+    cold = SUMMARY | {"TrainingJobName": "workshop-me-c"}
+    listed = {"TrainingJobSummaries": [SUMMARY | warm("Available"), other, cold]}
+    stub.add_response("list_training_jobs", listed, {"NameContains": "workshop-me-"})
+    stub.add_response("list_tags", {"Tags": stacks.tags("me")}, {"ResourceArn": ARN})
+    two = {"ResourceConfig": {"InstanceType": "ml.m5.xlarge", "InstanceCount": 2}}
+    two["ResourceConfig"]["VolumeSizeInGB"] = 1
+    described(stub, two)
+    ((found,), foreign) = cleanup.look(account, KINDS["warm pools"])
+    assert (found.name, found.usd_per_month, foreign) == (NAME, None, [])
+    assert found.usd_per_hour == pytest.approx(2 * 0.23)
+    assert "billed" in found.note
+
+
+@pytest.mark.parametrize(
+    ("answers", "refused"),
+    [(("Available", "Terminated"), ""), (("Available", "Available"), "still Completed after")],
+)
+def test_a_pool_is_ended_by_keeping_it_for_no_time(sagemaker, monkeypatch, answers, refused):
+    account, stub = sagemaker
+    asked = {"TrainingJobName": NAME, "ResourceConfig": {"KeepAlivePeriodInSeconds": 0}}
+    stub.add_response("update_training_job", {"TrainingJobArn": ARN}, asked)
+    described(stub, *map(warm, answers))
+    monkeypatch.setattr(resources, "WAIT_SECONDS", 1)  # two looks
+    _delete(account, "warm pools", refused)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "refused"),
+    [
+        ("Completed", ["Deleting", None], ""),
+        ("Deleting", ["Deleting", None], ""),
+        (None, [], ""),
+        ("Completed", ["Deleting", "Deleting"], "still Deleting after"),
+    ],
+)
+def test_a_record_is_gone_when_it_cannot_be_described(
+    sagemaker, monkeypatch, before, after, refused
+):
+    account, stub = sagemaker
+    described(stub, before and status(before))
+    if before == "Completed":
+        stub.add_response("delete_training_job", {}, {"TrainingJobName": NAME})
+    described(stub, *(text and status(text) for text in after))
+    monkeypatch.setattr(resources, "WAIT_SECONDS", 1)  # two looks
+    _delete(account, "records of training jobs", refused)
+
+
+@pytest.mark.parametrize("end", ["Stopped", "Completed", "Failed", None])
+def test_a_job_that_runs_is_stopped_however_it_ends(sagemaker, end):
+    account, stub = sagemaker
+    described(stub, status("InProgress"))
+    stub.add_response("stop_training_job", {}, {"TrainingJobName": NAME})
+    described(stub, status("Stopping"), end and status(end))
+    _delete(account, "running training jobs")
+
+
+def test_an_endpoint_whose_end_cannot_be_seen_is_told(sagemaker):
+    account, stub = sagemaker
+    stub.add_response("delete_endpoint", {}, {"EndpointName": NAME})
+    stub.add_client_error("describe_endpoint", "AccessDeniedException", "no")
+    account.sagemaker("DeleteEndpoint", EndpointName=NAME)
+    with pytest.raises(ClientError, match="AccessDenied"):
+        resources.wait(account, "EndpointDeleted", "Endpoint", NAME)
+
+
+def test_a_job_that_is_being_deleted_does_not_run(sagemaker):
+    account, stub = sagemaker
+    some = [SUMMARY | status(text) for text in ("Deleting", "Completed", "Failed")]
+    stub.add_response("list_training_jobs", {"TrainingJobSummaries": some})
+    assert cleanup.look(account, KINDS["running training jobs"]) == ([], [])
+
+
+def _delete(account, kind, refused=""):
+    if refused:
+        with pytest.raises(NotDeleted, match=refused):
+            KINDS[kind].delete(account, NAME)
+        return
+    with resources.gone_is_fine():
+        KINDS[kind].delete(account, NAME)

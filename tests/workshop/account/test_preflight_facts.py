@@ -1,0 +1,107 @@
+"""What preflight knows offline is what the installed SDK, botocore and EC2's answers say."""
+
+import gzip
+import json
+from datetime import date
+from pathlib import Path
+
+import moto
+import pytest
+from sagemaker.pytorch import PyTorch
+from sagemaker.tensorflow import TensorFlow
+
+from workshop.account.preflight.facts import (
+    FACTS,
+    facts,
+    source,
+    training_types,
+)
+from workshop.account.prices import price_table
+from workshop.jobs.job_preview import preview_session
+
+EC2 = Path(moto.__file__).parent / "ec2/resources"
+CODE = "\n".join(path.read_text() for path in FACTS.parent.glob("*.py"))
+
+
+def recorded(path: Path):
+    """A file of EC2's answers, as moto keeps them."""
+    return json.loads(gzip.decompress(path.read_bytes()))
+
+
+@pytest.mark.parametrize("name", facts()["sources"])
+def test_each_source_has_an_address_a_day_and_a_use(name):
+    row = facts()["sources"][name]
+    assert row["address"].startswith("https://") and isinstance(row["read"], date)
+    assert f'"{name}"' in CODE, "no rule uses it"
+    assert str(row["read"]) in source(name)
+
+
+def test_the_list_of_efa_types_is_ec2s():
+    types = recorded(EC2 / "instance_types.json.gz")
+    there = [name for name in training_types() if name.removeprefix("ml.") in types]
+    assert len(there) > 200
+    efa = {name for name in there if types[name.removeprefix("ml.")]["NetworkInfo"]["EfaSupported"]}
+    assert "ml.p6e-gb200.36xlarge" in training_types() and "p6e-gb200.36xlarge" not in types
+    assert facts()["efa"]["types"] == sorted(efa | {"ml.p6e-gb200.36xlarge"})
+
+
+def test_the_regions_of_a_type_are_ec2s():
+    folder = EC2 / "instance_type_offerings/region"
+    offered = {
+        path.name.split(".")[0]: {row["InstanceType"] for row in recorded(path)}
+        for path in folder.glob("*.json.gz")
+    }
+    known = {name: rows for name, rows in facts()["regions"].items() if name.startswith("ml.")}
+    assert set(facts()["regions"]["recorded"]) == set(offered) and len(known) >= 3
+    for name, regions in known.items():
+        assert name in price_table()["instances"]
+        assert sorted(regions) == sorted(
+            region for region, types in offered.items() if name.removeprefix("ml.") in types
+        )
+
+
+@pytest.fixture(scope="module")
+def session():
+    return preview_session("aws")
+
+
+def hyperparameters(session, kind, distribution, **others) -> dict:
+    """What the SDK makes of a distribution."""
+    settings = session.job_settings("x") | {"entry_point": "train_tf.py", "instance_count": 2}
+    return kind(distribution=distribution, **settings, **others).hyperparameters()
+
+
+def test_every_strategy_that_preflight_knows_is_known_to_the_sdk(session):
+    inner = {"smdistributed": {"dataparallel": {"enabled": True}}}
+    for key in facts()["strategies"]:
+        torch = key in ("torch_distributed", "pytorchddp")
+        parameters = hyperparameters(
+            session,
+            PyTorch if torch else TensorFlow,
+            {key: inner.get(key, {"enabled": True})},
+            framework_version="2.2.0" if torch else "2.11.0",
+            py_version="py310" if torch else "py39",
+            instance_type="ml.p4d.24xlarge",
+        )
+        assert [
+            name for name in parameters if name.startswith("sagemaker_") and "enabled" in name
+        ], key
+
+
+@pytest.mark.parametrize("key", ["horovod", "ddp", "parameter_sever"])
+def test_an_unknown_key_is_indeed_ignored_by_the_sdk(session, key):
+    image = {"framework_version": "2.12.0", "py_version": "py310", "instance_type": "ml.c5.xlarge"}
+    with_key = hyperparameters(session, TensorFlow, {key: {"enabled": True}}, **image)
+    assert with_key == hyperparameters(session, TensorFlow, {}, **image)
+
+
+def test_the_sdk_lets_smddp_pass_on_a_cpu(session):
+    parameters = hyperparameters(
+        session,
+        PyTorch,
+        {"smdistributed": {"dataparallel": {"enabled": True}}},
+        framework_version="2.2.0",
+        py_version="py310",
+        instance_type="ml.m5.xlarge",
+    )
+    assert parameters["sagemaker_distributed_dataparallel_enabled"] == "true"

@@ -1,0 +1,135 @@
+"""`workshop preflight`: a table, what to do, and its exit status. It makes nothing."""
+
+import re
+
+import pytest
+from botocore.client import BaseClient
+from botocore.exceptions import ClientError
+from click.testing import CliRunner
+
+from workshop.account import stacks
+from workshop.cli import main
+
+
+def preflight(*arguments: str):
+    """The command's exit status and output."""
+    result = CliRunner().invoke(main, ["preflight", *arguments])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result.exit_code, result.output
+
+
+@pytest.fixture(autouse=True)
+def nobody(clean_aws):
+    """No credentials of this machine are seen."""
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """Credentials that look right, and AWS that refuses every call with `calls.code`."""
+
+    class Calls(list):
+        code = "ExpiredToken"
+
+    made = Calls()
+
+    def refuse(_, operation, __):
+        made.append(operation)
+        raise ClientError({"Error": {"Code": made.code, "Message": "no"}}, operation)
+
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    monkeypatch.setattr(BaseClient, "_make_api_call", refuse)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("given", "status", "texts"),
+    [
+        (["04"], 0, ["OK  job           In ", "us-east-1: mpi starts the script.", "At most"]),
+        (["04", "--seat", "Ann_"], 2, ["seat is 'Ann_'; it must be"]),
+        (
+            ["04", "-p", "processes_per_host=8"],
+            2,
+            ["NO  processes     processes_per_host is 8", "do: Give"],
+        ),
+        (
+            ["08", "-p", "instance_type=ml.p4d.24xlarge", "--region=eu-west-3"],
+            2,
+            [
+                "NO  instances     The region eu-west-3 does not have ml.p4d.24xlarge",
+                "source: http",
+            ],
+        ),
+    ],
+)
+def test_a_lesson_offline(given, status, texts):
+    actual, output = preflight("--offline", *given)
+    assert actual == status, output
+    assert all(text in output for text in texts), output
+
+
+@pytest.mark.parametrize(
+    ("region", "text"),
+    [("us-east-1", "AWS credentials are missing"), ("", "No AWS region is set")],
+)
+def test_without_credentials_or_region_one_line_and_status_2(monkeypatch, region, text):
+    if region:
+        monkeypatch.setenv("AWS_DEFAULT_REGION", region)
+    status, output = preflight("05")
+    assert status == 2 and output.count("\n") == 1 and text in output
+
+
+def test_with_expired_credentials_one_line_status_2_and_no_further_call(calls):
+    status, output = preflight("00")
+    assert status == 2
+    assert output.count("\n") == 1 and "Your AWS sign-in has expired" in output
+    assert calls == ["GetCallerIdentity"]
+
+
+def test_a_lesson_is_checked_job_by_job():
+    status, output = preflight("05", "--offline")
+    assert status == 0, output
+    jobs = [line for line in output.splitlines() if line and not line.startswith(" ")]
+    total = re.search(r"All 12 jobs together: at most (\d+\.\d\d) USD\.", jobs.pop())
+    assert total and float(total[1]) == pytest.approx(20 * 1020 / 3600 * 0.204, abs=0.005)
+    once = ["1 x 1", "1 x 2", "2 x 1", "2 x 1 in a VPC", "2 x 1 MultiWorker"]
+    again = [f"{name}, run 2" for name in (*once[:3], "2 x 2", *once[3:])]
+    assert [line.split(":")[0] for line in jobs] == ["horovod", *once, *again]
+
+
+@pytest.mark.parametrize(
+    "arguments, text",
+    [
+        ([], "Missing argument 'LESSON'"),
+        (["02"], "Lesson 02 starts no job"),
+        (["88"], "No lesson 88"),
+    ],
+)
+def test_wrong_use_has_status_2_and_a_sentence(arguments, text):
+    status, output = preflight("--offline", *arguments)
+    assert status == 2 and text in output, output
+
+
+def test_the_emulator_can_be_asked(sagemaker_emulator):
+    status, output = preflight("--target=local", "00")
+    assert status == 0, output
+    assert "?   quota         Could not be checked: List" in output
+    assert "pulls no image" in output
+
+
+def test_a_network_is_looked_for_where_it_should_be(session):
+    """The seat's own, or what is given."""
+    once = ["--target=local", "--seat=tests", "05", "-p", "repeats=1"]
+    status, output = preflight(*once)
+    assert status == 0, output
+    assert "?   network       Could not be checked: the seat has no network stack" in output
+    *_, made = stacks.deploy(session, ("storage", "roles", "network"), say=lambda _: None)
+    status, output = preflight(*once)
+    stacks.delete(session, ("network",), say=lambda _: None)
+    assert status == 0 and "the seat has no network stack" not in output, output
+    assert "free addresses in us-east-1" in output
+    gone = {"subnets": "SubnetId", "security_group_ids": "SecurityGroupId"}
+    given = [f"-p{name}=[{made.outputs[output]}]" for name, output in gone.items()]
+    status, output = preflight(*once, *given)
+    assert status == 2 and "NO  network" in output and "does not exist" in output

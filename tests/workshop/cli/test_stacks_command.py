@@ -1,0 +1,147 @@
+"""`workshop stacks`: what it prints, its exit codes, Ctrl-C."""
+
+import re
+
+import pytest
+from click.testing import CliRunner
+
+from workshop.account import notebook_instance, stacks
+from workshop.cli import main
+from workshop.cli import stacks as command
+from workshop.jobs import seat
+
+
+@pytest.fixture
+def run(sagemaker_emulator, clean_aws, monkeypatch):
+    """Runs `workshop stacks ...`; exit code and output."""
+    monkeypatch.setattr(notebook_instance, "_packed", lambda: b"kit")
+    monkeypatch.setenv("COLUMNS", "140")
+
+    def run(*arguments, answer=""):
+        done = CliRunner().invoke(main, ["stacks", *arguments], input=answer)
+        if done.exception and not isinstance(done.exception, SystemExit):
+            raise done.exception
+        return done.exit_code, done.output
+
+    return run
+
+
+def row(output, stack):
+    """The line of a table that begins with a stack's name."""
+    return next(line for line in output.splitlines() if f" {stack} " in line)
+
+
+def test_the_commands_names_are_those_of_the_stacks():
+    assert command.ALL == stacks.ALL
+
+
+def test_up_status_and_down_of_all(run):
+    own = [name for name in stacks.ALL if name != "subnets"]  # those are a class's
+    code, out = run("up", *own, "--seat", "cmd", "-p", "Nat=yes")
+    assert code == 0
+    for name in own:
+        assert re.search(rf"^workshop-cmd-{name}: created, [\d.]+ s$", out, re.MULTILINE)
+    code, out = run("up", *own, "--seat", "cmd")
+    assert code == 0 and out.count("no change") == 4
+    code, out = run("status", "--seat", "cmd")
+    assert code == 0
+    assert row(out, "workshop-cmd-storage").endswith(" 0.000 │")
+    assert row(out, "workshop-cmd-network").endswith(" 0.050 │")
+    assert row(out, "workshop-cmd-notebook").endswith(" 0.230 │")
+    for part in (
+        "1 nat-gateway",
+        "1 public-ipv4",
+        "1 notebook ml.m5.xlarge",
+    ):
+        assert part in out
+    assert "On AWS this would be 0.280 USD an hour." in out
+    code, out = run("down", "network", "notebook", "--seat", "cmd")
+    assert (code, out.count(": deleted")) == (0, 2)
+    code, out = run("status", "--seat", "cmd")
+    assert row(out, "workshop-cmd-network").split("│")[2].strip() == "not there"
+    assert "On AWS this would be 0.000 USD an hour." in out
+
+
+def test_down_refuses_a_full_bucket_and_names_clean(run):
+    run("up", "--seat", "cmd2")
+    run("up", "notebook", "--seat", "cmd2")  # puts the kit into the bucket
+    code, out = run("down", "--seat", "cmd2")
+    assert code == 1 and "not empty" in out and "workshop clean" in out
+    assert "deleted\n" not in out
+
+
+def test_down_of_nothing_is_done(run):
+    assert run("down", "--seat", "nobody")[0] == 0
+
+
+@pytest.mark.parametrize(
+    "arguments, told",
+    [
+        (["up", "vpc"], "'vpc' is not one of 'storage', 'roles', 'network', 'subnets'"),
+        (["up", "network", "-p", "Nat"], "is not KEY=VALUE"),
+        (["up", "network", "-p", "Nat=on"], "it must be one of: yes, no"),
+        (["up", "storage", "-p", "Nat=yes"], "no parameter 'Nat'"),
+        (["up", "notebook", "-p", "Kit=https://x y"], "It must be empty, https://"),
+        (["up", "--seat", "Me"], "seat is 'Me'"),
+        (["up", "--target", "aws"], "AWS_DEFAULT_REGION"),
+        (["status", "--target", "aws"], "AWS_DEFAULT_REGION"),
+        (["down", "--target", "aws", "--yes"], "AWS_DEFAULT_REGION"),
+        (["up", "--target", "mars"], "'mars' is not one of"),
+    ],
+    ids=" ".join,
+)
+def test_wrong_use_is_exit_code_2_and_makes_nothing(run, arguments, told):
+    code, out = run(*arguments)
+    assert code == 2
+    assert told in out.replace("\n", " ")
+
+
+def test_missing_credentials_are_exit_code_2(run, monkeypatch):
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    code, out = run("up", "--target", "aws")
+    assert code == 2 and "AWS credentials are missing" in out
+
+
+def test_a_stack_that_needs_another_is_not_begun(run):
+    code, out = run("up", "notebook", "--seat", "cmd3")
+    assert code == 1
+    assert "workshop-cmd3-storage is not there" in out
+    code, out = run("status", "--seat", "cmd3")
+    assert out.count("not there") == 4
+
+
+def test_ctrl_c_leaves_what_a_second_run_finishes(run, monkeypatch):
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as during:
+        during.setattr(seat, "_checked", interrupted)  # storage was begun by then
+        code, out = run("up", "--seat", "cmd4")
+    assert code == 130
+    assert "CloudFormation has begun, it finishes" in out
+    again = re.search(r"the same again: workshop stacks (up .*)", out)[1].split()
+    assert again == ["up", "storage", "roles", "--seat", "cmd4", "--target", "local"]
+    code, out = run(*again)
+    assert code == 0
+    assert "workshop-cmd4-storage: no change" in out and "workshop-cmd4-roles: created" in out
+
+
+def test_on_aws_down_asks_first(run, monkeypatch):
+    run("up", "--seat", "cmd5")
+    from workshop.jobs import local_server, session
+
+    found = session.session("local", "cmd5")
+    found.target = "aws"
+    monkeypatch.setattr(session, "session", lambda target, seat: found)
+    monkeypatch.setattr(local_server, "point_back", lambda: None)
+    code, out = run("down", "--seat", "cmd5", "--target", "aws", answer="n\n")
+    assert code == 1 and "workshop-cmd5-storage, workshop-cmd5-roles" in out
+    assert all(one.usable for one in stacks.status(found, stacks.STACKS))
+    code, out = run("down", "--seat", "cmd5", "--target", "aws", answer="y\n")
+    assert (code, out.count(": deleted")) == (0, 2)
+
+
+@pytest.mark.parametrize("name", ["up", "status", "down"])
+def test_help_tells_what_it_does_and_how_it_exits(run, name):
+    code, out = run(name, "--help")
+    assert code == 0 and "Exit status:" in " ".join(out.split())

@@ -1,0 +1,185 @@
+"""`workshop class`: codes of participants' machines, their hand-ins and the report of a class."""
+
+from __future__ import annotations
+
+import json
+
+import nbformat
+import pytest
+from click.testing import CliRunner
+
+from workshop.cli import main
+from workshop.course import class_report
+from workshop.doctor import check_in
+from workshop.doctor import checks as doctor
+from workshop.doctor.installed import FAIL, OK, WARN, CheckResult
+
+HOSTILE = "<script>alert('x')</script>"
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(main, ["class", *map(str, arguments)])
+
+
+def found(**levels) -> check_in.CheckIn:
+    every = dict.fromkeys(check_in.NEEDS, OK) | levels
+    return check_in.CheckIn("0.1.0", "1a2b", "WSL", "arm64", 12, every)
+
+
+@pytest.mark.parametrize("levels", [{}, {"mpirun": FAIL, "cores": WARN}])
+def test_a_code_says_what_went_in(levels):
+    one = found(**levels)
+    assert check_in.decode(check_in.encode(one)) == one
+    assert check_in.decode(check_in.encode(one).lower()) == one
+
+
+def test_every_mistyped_letter_is_noticed():
+    code = check_in.encode(found(disk=FAIL))
+    for at, letter in enumerate(code):
+        if letter != "-":
+            wrong = code[:at] + ("A" if letter != "A" else "B") + code[at + 1 :]
+            with pytest.raises(check_in.BadCode, match="mistyped"):
+                check_in.decode(wrong)
+
+
+def test_a_code_of_another_list_of_needs_is_refused(monkeypatch):
+    code = check_in.encode(found())
+    monkeypatch.setattr(check_in, "NEEDS", ("another", *check_in.NEEDS[1:]))
+    with pytest.raises(check_in.BadCode, match="another version"):
+        check_in.decode(code)
+
+
+@pytest.mark.parametrize(
+    ("level", "status", "word"), [(OK, 0, "PASS"), (WARN, 0, "WARN"), (FAIL, 1, "FAIL")]
+)
+def test_check_in_prints_a_line_for_each_need_and_its_code(monkeypatch, level, status, word):
+    checks = [(need, lambda: CheckResult(OK, "x")) for need in check_in.NEEDS]
+    checks[2] = ("C++ compiler", lambda: CheckResult(level, "y", "" if level == OK else "do z"))
+    monkeypatch.setattr(doctor, "all_checks", lambda port: checks)
+    done = invoke("check-in")
+    assert done.exit_code == status, done.output
+    assert f"{word}  C++ compiler" in done.output
+    ((_, code),) = check_in.codes_in(done.output)
+    assert check_in.decode(code).levels == dict.fromkeys(check_in.NEEDS, OK) | {
+        "C++ compiler": level
+    }
+
+
+def test_the_needs_are_the_doctors():
+    names = [name for name, _ in doctor.all_checks(4600)]
+    assert list(check_in.NEEDS)[:-2] == names[:-2] and len(names) == len(check_in.NEEDS) <= 15
+
+
+def test_the_instructor_sees_who_needs_help(tmp_path):
+    codes = tmp_path / "mails.txt"
+    fine, ill = check_in.encode(found()), check_in.encode(found(mpirun=FAIL))
+    codes.write_text(
+        f"Ada: {fine}\nhello\nGrace, {ill}\nAlan {ill[:-1]}{'A' if ill[-1] != 'A' else 'B'}\n"
+    )
+    done = invoke("codes", codes)
+    assert done.exit_code == 0
+    lines = done.output.splitlines()
+    assert lines[0].startswith("PASS  Ada: WSL arm64, Python 3.12, 0.1.0 (1a2b)")
+    assert lines[1].startswith("FAIL  Grace") and lines[1].endswith(": mpirun")
+    assert lines[2].startswith("????  Alan") and lines[3:] == ["1 of 3 pass", "1 x mpirun"]
+    bare, dashed = fine.replace("-", ""), fine.lower().replace("-", "\N{EN DASH}")
+    mistyped = f"{bare[:-1]}{'A' if bare[-1] != 'A' else 'B'}"
+    codes.write_text(f"Ada {bare.lower()}\nGrace: {dashed}\nAlan {mistyped}\nresponsibilities\n")
+    found_in = [line.split(":")[0] for line in invoke("codes", codes).output.splitlines()]
+    assert found_in == ["PASS  Ada", "PASS  Grace", "????  Alan", "2 of 3 pass"]
+    codes.write_text("nothing")
+    assert invoke("codes", codes).exit_code == 2
+
+
+def content(name="Ada", section="The ring", exercise=("right", ""), off="nothing", guess="2"):
+    row = {"your guess": guess, "measured": "1", "off by": off}
+    state = {"run": 3, "cells": 9, "section": section, "exercises": {"02.1": list(exercise)}}
+    return {"format": 1, "name": name, "lessons": {"02": state | {"guesses": {"How many?": row}}}}
+
+
+def a_class(folder):
+    """Thirty files: 22 whole, 8 broken."""
+    every = [content(f"Person {at:02}") for at in range(14)]
+    every += [content(f"Wrong {at}", exercise=("wrong", "Rank 0 got too much")) for at in range(4)]
+    hostile = content(HOSTILE + "\ud800", HOSTILE, ("wrong", HOSTILE), "another answer", HOSTILE)
+    every += [content("Twin"), content("Twin"), hostile]
+    every += [content("Factor", off="10 times too high", guess="10")]
+    texts = [json.dumps(one) for one in every]
+    texts += [texts[0][:60], "", "[1, 2]", '"text"', json.dumps(content() | {"format": 2})]
+    broken = content()
+    broken["lessons"]["02"]["exercises"] = {"02.1": "right"}
+    texts += [
+        json.dumps(broken),
+        json.dumps({"format": 1, "name": "", "lessons": {}}),
+        "[" * 100_000,
+    ]
+    paths = []
+    for at, text in enumerate(texts):
+        paths.append(folder / f"{at:02}.json")
+        paths[-1].write_text(text)
+    return paths
+
+
+def test_the_report_of_thirty_files_of_which_eight_are_broken(tmp_path):
+    paths = a_class(tmp_path)
+    assert len(paths) == 30
+    done = invoke("report", *paths, "--out", tmp_path / "class.html")
+    assert done.exit_code == 0, done.output
+    lines = [line for line in done.output.splitlines() if line.startswith("not read: ")]
+    assert [line.split()[2] for line in lines] == [f"{at}.json:" for at in range(22, 30)]
+    assert "format 2; this kit reads format 1" in done.output
+    page = (tmp_path / "class.html").read_text()
+    assert "22 participants" in page and "Twin (18.json)" in page and "Twin (19.json)" in page
+    assert "<script" not in page and page.count("&lt;script&gt;") >= 3
+    assert "02 · The ring" in page
+    people, _ = class_report.read_all(paths)
+    (row,) = class_report.stopping(people)
+    assert (row["right"], row["wrong"], row["message"]) == (17, 5, "Rank 0 got too much")
+    (row,) = class_report.wrong_guesses(people)
+    assert (row["guessed"], row["wrong"], row["high"]) == (22, 2, 1)
+
+
+def test_only_a_report_of_nothing_fails(tmp_path):
+    (tmp_path / "x.json").write_bytes(b"\xff\xfe\x00")
+    broken = [*a_class(tmp_path)[-8:], tmp_path / "none.json", tmp_path / "x.json", tmp_path]
+    done = invoke("report", *broken, "--out", tmp_path / "class.html")
+    assert done.exit_code == 1 and done.output.count("not read: ") == len(broken)
+    assert not (tmp_path / "class.html").exists()
+
+
+def test_a_hand_in_holds_what_the_notebooks_show(tmp_path, monkeypatch):
+    (tmp_path / "exercises").mkdir()
+    lesson, exercises = tmp_path / "02_x.ipynb", tmp_path / "exercises" / "02_x.ipynb"
+    new = nbformat.v4
+    answers = {"How many?": {"your guess": "3", "measured": "4", "off by": "25 % too low"}}
+    data = {"application/vnd.workshop.results+json": {"answers": answers}}
+    run = new.new_code_cell("1", execution_count=1, outputs=[new.new_output("display_data", data)])
+    cells = [new.new_markdown_cell("Before.\n\n## The ring"), run]
+    cells += [new.new_markdown_cell("## Later"), new.new_code_cell("2")]
+    nbformat.write(new.new_notebook(cells=cells), lesson)
+    said = [
+        new.new_output("stream", text="02.1: right. Good.\n"),
+        new.new_output(
+            "error", ename="Wrong", evalue="02.2: Last lines:\n rank 1 waits", traceback=[]
+        ),
+    ]
+    nbformat.write(new.new_notebook(cells=[new.new_code_cell("x", outputs=said)]), exercises)
+    monkeypatch.setattr(class_report, "numbers", lambda _: ["02.1", "02.2", "02.3"])
+    state = class_report.hand_in("Ada", tmp_path)["lessons"]["02"]
+    assert (state["run"], state["cells"], state["section"]) == (1, 2, "The ring")
+    assert state["exercises"] == {
+        "02.1": ["right", ""],
+        "02.2": ["wrong", "Last lines: rank 1 waits"],
+        "02.3": ["open", ""],
+    }
+    assert state["guesses"] == answers
+    path = tmp_path / "ada.json"
+    path.write_text(json.dumps(class_report.hand_in("Ada", tmp_path)))
+    assert class_report.read(path).lessons["02"] == state
+
+
+def test_the_command_writes_a_file_that_the_report_reads(tmp_path):
+    done = invoke("hand-in", "Ada L.", "--out", tmp_path)
+    assert done.exit_code == 0, done.output
+    assert class_report.read(tmp_path / "hand-in-Ada-L.json").name == "Ada L."
+    assert invoke("hand-in", "../..", "--out", tmp_path).exit_code == 2

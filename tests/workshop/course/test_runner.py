@@ -1,0 +1,217 @@
+"""`workshop run`: what it writes, and what it says and leaves when a notebook fails."""
+
+import base64
+import datetime
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from types import SimpleNamespace
+from unittest import mock
+
+import nbformat
+import pytest
+from click.testing import CliRunner
+
+from local_sagemaker import daemon
+from workshop.cli.run import run
+from workshop.course import run as course_run
+from workshop.course.execute import NotebookFailed, UnknownParameter, execute
+from workshop.lesson.results import read_results
+
+COMMAND = [sys.executable, "-m", "workshop.cli", "run"]
+PLOT = """from workshop import plots
+with plots.canvas('Two ranks', 'step') as axes:
+    axes.plot([1, 2])"""
+
+
+@pytest.fixture
+def endpoint_up(own_state):
+    """The endpoint is up, so that a test need not start one of its own."""
+    return daemon.running(own_state) or daemon.start(own_state, 0)
+
+
+def start(*arguments):
+    return CliRunner().invoke(run, [str(one) for one in arguments])
+
+
+def test_a_run_writes_copies_pages_and_an_index(write_notebook, tmp_path, own_state):
+    write_notebook("03_later", PLOT)
+    first = write_notebook(
+        "01_first", "import workshop\nworkshop.save_results(seen=[target, value])"
+    )
+    done = start("--notebooks", first.parent, "--out", tmp_path / "build", "-p", "value=7")
+    assert done.exit_code == 0, done.output
+    build = tmp_path / "build"
+    assert read_results(build / "01_first.ipynb") == {"seen": ["local", 7]}
+    index = (build / "index.html").read_text()
+    assert index.index("01_first.html") < index.index("03_later.html")
+    assert "sagemaker 2." in index and "<b>local</b>" in index
+    for name in ("01_first", "03_later"):
+        page = (build / f"{name}.html").read_text()
+        said = re.search(rf"{name}: ok in (\d+\.\d) s", page)
+        assert f'{name}.html">{name}</a></td><td>ok</td><td class="number">{said[1]}</td>' in index
+    assert not list(build.glob(".partial*"))
+    assert daemon.running(own_state) is None, "the endpoint that the run started is still up"
+    a_plot_is_sharp_and_described(page)
+
+
+def a_plot_is_sharp_and_described(page):
+    """Two pixels for one, and the title for those who do not see it."""
+    (found,) = re.findall(r"<img[^>]*>", page)
+    assert 'alt="Two ranks. Across: step."' in found
+    data = base64.b64decode(re.search(r'base64,([^"]+)"', found)[1])
+    pixels = int.from_bytes(data[16:20], "big")  # the width in a PNG's header
+    assert pixels // 2 == int(re.search(r'width="(\d+)"', found)[1]) > 500
+
+
+def test_a_failure_names_notebook_and_cell_and_stops_the_run(
+    write_notebook, tmp_path, own_state, endpoint_up
+):
+    path = write_notebook("01_bad", "x = 1", "# a comment\ny = x / 0")
+    write_notebook("02_never", "x = 1")
+    build = tmp_path / "build"
+    build.mkdir()
+    for name in ("01_bad.html", "02_never.html"):
+        (build / name).write_text("of an earlier run")
+    done = start("--notebooks", path.parent, "--out", build)
+    assert done.exit_code == 1
+    assert "01_bad.ipynb, cell [4] failed: # a comment" in done.output
+    assert "ZeroDivisionError: division by zero" in done.output
+    page = (build / "01_bad.html").read_text()
+    assert "ZeroDivisionError" in page and re.search(r"01_bad: failed in \d+\.\d s", page)
+    assert not (build / "02_never.html").exists(), "it did not run: its old page must be gone"
+    index = (build / "index.html").read_text()
+    assert "failed" in index and "not run" in index
+    assert daemon.running(own_state), "the endpoint that was up before is down"
+
+
+def test_after_opening_a_session_errors_are_recorded(write_notebook, tmp_path, endpoint_up):
+    opened = "import workshop; workshop.session(target).sagemaker_session"
+    path = write_notebook("01_sdk", opened, "1 / 0")
+    with pytest.raises(NotebookFailed, match="ZeroDivisionError: division by zero"):
+        execute(path, tmp_path / "copy.ipynb", {})
+    cells = nbformat.read(tmp_path / "copy.ipynb", as_version=4).cells
+    kinds = [one.output_type for cell in cells for one in cell.get("outputs", [])]
+    assert "error" in kinds
+
+
+def test_an_unknown_parameter_is_an_error_before_anything_runs(write_notebook, tmp_path, own_state):
+    path = write_notebook("01_x", "x = 1")
+    with pytest.raises(UnknownParameter, match=r"no parameter epoch\. It has: target"):
+        execute(path, tmp_path / "copy.ipynb", {"epoch": 1})
+    done = start("--notebooks", path.parent, "--out", tmp_path / "build", "-p", "epoch=1")
+    assert done.exit_code == 1
+    assert "01_x.ipynb has no parameter epoch" in done.output
+    assert not (tmp_path / "build").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        (["09"], "No lesson 09. There are: 01."),
+        (["-p", "value"], "expected NAME=VALUE"),
+        (["-p", "target=aws"], "use --target"),
+    ],
+)
+def test_wrong_arguments(write_notebook, tmp_path, arguments, said):
+    path = write_notebook("01_x", "x = 1")
+    done = start("--notebooks", path.parent, "--out", tmp_path / "build", *arguments)
+    assert done.exit_code != 0 and said in done.output
+
+
+def test_a_cell_that_hangs_is_ended_and_named(write_notebook, tmp_path):
+    path = write_notebook("01_slow", "import time", "time.sleep(600)")
+    began = time.monotonic()
+    with pytest.raises(NotebookFailed, match=r"cell \[4\] failed: time.sleep\(600\)\n.*2 s"):
+        execute(path, tmp_path / "copy.ipynb", {"value": 2}, cell_seconds=2)
+    assert time.monotonic() - began < 300
+
+
+def test_a_kernel_that_dies_is_named(write_notebook, tmp_path):
+    path = write_notebook("01_dies", "import os; os._exit(1)")
+    with pytest.raises(NotebookFailed, match=r"cell \[2\] failed: import os"):
+        execute(path, tmp_path / "copy.ipynb", {})
+
+
+LONG_JOB = """
+import workshop
+from pathlib import Path
+from sagemaker.tensorflow import TensorFlow
+session = workshop.session(target)
+settings = session.job_settings("long") | {"source_dir": str(Path("..").resolve())}
+job = TensorFlow(entry_point="sleep.py", framework_version="2.12.0", py_version="py310",
+                 instance_type="ml.c5.xlarge", instance_count=1, **settings)
+job.fit(wait=False)
+import os, time
+Path("../kernel").write_text(str(os.getpid()))
+time.sleep(600)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("number", "was_up"),
+    [
+        pytest.param(signal.SIGINT, False, id="Ctrl-C, endpoint down"),
+        pytest.param(signal.SIGTERM, True, id="SIGTERM, endpoint up", marks=pytest.mark.soak),
+    ],
+)
+def test_an_interrupt_leaves_nothing(write_notebook, tmp_path, own_state, number, was_up):
+    (tmp_path / "sleep.py").write_text("import time\ntime.sleep(600)\n")
+    path, build = write_notebook("01_long", LONG_JOB), tmp_path / "build"
+    daemon.stop(own_state)
+    if was_up:
+        daemon.start(own_state, 0)
+    process = subprocess.Popen(
+        [*COMMAND, "--notebooks", str(path.parent), "--out", str(build)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        deadline = time.monotonic() + 120
+        while not (tmp_path / "kernel").exists():
+            assert process.poll() is None, process.communicate()[0]
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
+        time.sleep(1)
+        process.send_signal(number)
+        output, _ = process.communicate(timeout=90)
+    finally:
+        process.kill()
+    assert process.returncode == 130, output
+    assert "Interrupted" in output
+    assert re.search(r"workshop-me-long\S*: stopped", output)
+    kernel = int((tmp_path / "kernel").read_text())
+    with pytest.raises(ProcessLookupError):
+        os.kill(kernel, 0)
+    assert (daemon.running(own_state) is not None) == was_up
+    assert not list(build.glob(".partial*"))
+    daemon.stop(own_state)
+
+
+@pytest.mark.parametrize("error", [NotebookFailed("cell 30 failed"), KeyboardInterrupt()])
+def test_what_a_failed_lesson_left_is_ended_and_the_rest_named(
+    tmp_path, monkeypatch, write_notebook, capsys, error
+):
+    """After a failure or an interrupt in any cell. What exactly: test_billing.py."""
+    opened, ended = object(), []
+    monkeypatch.setattr(course_run, "session", lambda target, seat: opened)
+    monkeypatch.setattr(course_run, "execute", mock.Mock(side_effect=error))
+    cleanup = SimpleNamespace(
+        end_what_runs=lambda session, since: ended.append((session, since)),
+        still_billed=lambda session: ["STILL BILLED: a NAT gateway"],
+    )
+    monkeypatch.setattr(course_run, "cleanup", cleanup)
+    before = datetime.datetime.now(datetime.UTC)
+    try:
+        assert not course_run.run([write_notebook("01_x", "pass")], tmp_path / "out", "aws", {})
+    except KeyboardInterrupt:
+        assert isinstance(error, KeyboardInterrupt)
+    ((session, since),) = ended
+    assert session is opened and since >= before, "not what was there before"
+    assert "STILL BILLED: a NAT gateway" in capsys.readouterr().out

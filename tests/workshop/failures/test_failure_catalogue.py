@@ -1,0 +1,85 @@
+"""Each failure shows itself as described; with the mistake fixed it does not.
+
+Of those of ranks lesson 10, which the tests execute, reproduces two; `make soak` reproduces all.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from workshop import failures
+from workshop.failures.jobs import JOBS
+from workshop.failures.ranks import RANKS
+from workshop.paths import DEMOS
+
+# Lesson 10 and others may show the whole log of these.
+LOGGED = {"rank-hangs", "mismatched-shapes", "forgotten-broadcast", "ranks-overwrite"}
+# name: what the line of the log must have
+LINES = {
+    "rank-dies": ("torchrun: ", "mpirun: "),
+    "rank-hangs": ("in wait_for", "Timed out waiting 10000ms"),
+    "mismatched-shapes": ("params[0] in this process with sizes [10, 64]",),
+    "forgotten-broadcast": ('"weights_at_end" of rank 0: ',),
+    "forgotten-set-epoch": ('"images_in_order" of epoch 1: ',),
+    "lr-not-scaled": ('"train_loss" after 4 epochs: 1 rank 0.',),
+    "ranks-overwrite": ("save ", "Error"),
+    "blocked-security-group": ("Cannot connect to host algo-2", "MaxRuntimeExceeded"),
+    "no-s3-endpoint": ("Data download failed:Please ensure that the subnet's route table",),
+    "requirements-offline": ("Retrying", "No matching distribution found for humanize==4.9.0"),
+}
+
+
+def reproduce(name: str, fixed: bool) -> None:
+    run = failures.reproduce(name, fixed)
+    assert not run.impossible, run.impossible
+    assert run.as_described, str(run)
+    assert run.line and run.fixed == fixed and run.seconds > 0
+    if not fixed:
+        assert [part for part in LINES[name] if part not in run.line] == []
+    if name in LOGGED:
+        assert {line[:4] for line in run.log} >= {"[0] ", "[1] "}, "the log of both ranks"
+
+
+def test_there_are_these():
+    assert sorted(failures.table().index) == sorted(LINES)
+
+
+def test_each_script_with_a_mistake_is_a_failure_of_ranks():
+    scripts = {path.stem for path in (DEMOS / "breaking").glob("*.py")} - {"__init__", "parts"}
+    assert {failure.name.replace("-", "_") for failure in RANKS} == scripts
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("fixed", [False, True])
+@pytest.mark.parametrize("name", [failure.name for failure in RANKS])
+def test_all_of_ranks(name, fixed):
+    reproduce(name, fixed)
+
+
+@pytest.mark.soak
+@pytest.mark.namespaces
+@pytest.mark.parametrize("fixed", [False, True])
+@pytest.mark.parametrize("name", [failure.name for failure in JOBS])
+def test_all_of_jobs(sagemaker_emulator, clean_aws, name, fixed):
+    reproduce(name, fixed)
+
+
+@pytest.mark.namespaces
+@pytest.mark.parametrize("name", ["no-s3-endpoint", "requirements-offline"])
+def test_jobs_that_leave_nothing(sagemaker_emulator, session, name):
+    def everything() -> dict:
+        ec2 = session.client("ec2")
+        endpoints = ec2.describe_vpc_endpoints()["VpcEndpoints"]
+        return {
+            "vpcs": ec2.describe_vpcs()["Vpcs"],
+            "groups": ec2.describe_security_groups()["SecurityGroups"],
+            "endpoints": [endpoint for endpoint in endpoints if endpoint["State"] != "deleted"],
+            "buckets": [
+                bucket["Name"] for bucket in session.client("s3").list_buckets()["Buckets"]
+            ],
+            "jobs": session.client("sagemaker").list_training_jobs()["TrainingJobSummaries"],
+        }
+
+    before = everything()
+    reproduce(name, fixed=False)
+    assert everything() == before

@@ -1,0 +1,149 @@
+"""The list of the lessons' jobs: its requests are right for AWS; what `workshop request` prints.
+
+That the list is what the lessons send is tested where lessons are executed: tests/notebooks.
+"""
+
+import json
+import os
+import re
+import socket
+from pathlib import Path
+
+import botocore.session
+import pytest
+from botocore.validate import ParamValidator
+from click.testing import CliRunner
+from sagemaker.estimator import EstimatorBase
+
+from local_sagemaker import daemon
+from local_sagemaker.protocol.validation import check as check_as_the_service
+from workshop.account import preflight
+from workshop.cli import main
+from workshop.jobs.job_preview import preview, preview_session
+from workshop.jobs.lesson_jobs import JOBS, lesson_jobs, lesson_parameters
+
+# SageMaker Debugger takes no new customers since 2026-07-30, and the SDK adds it by itself.
+DEBUGGER = {"DebugHookConfig", "DebugRuleConfigurations", "ProfilerRuleConfigurations"}
+TIME = re.compile(r"\d{4}(?:-\d\d){5}-(?:[0-9a-f]{8}|\d{3})")  # of a job's name
+
+
+@pytest.fixture(autouse=True)
+def nobody(clean_aws):
+    """No credentials and no endpoint are seen."""
+
+
+@pytest.mark.parametrize("lesson", JOBS)
+def test_the_requests_of_a_lesson_are_valid_and_say_what_the_list_says(lesson):
+    model = botocore.session.get_session().get_service_model("sagemaker")
+    shape = model.operation_model("CreateTrainingJob").input_shape
+    jobs = lesson_jobs(lesson, {"repeats": 1} if lesson == "05" else {})
+    assert len(jobs) == len({job.name for job in jobs}) >= 1
+    previewed = preview(jobs, preview_session("aws", region="us-east-1"))
+    for job, built in zip(jobs, previewed, strict=True):
+        request = built.request
+        assert request["ResourceConfig"]["InstanceType"] == job.instance_type
+        assert request["ResourceConfig"]["InstanceCount"] == job.instance_count
+        assert request["StoppingCondition"]["MaxRuntimeInSeconds"] == job.max_run
+        channels = {channel["ChannelName"] for channel in request.get("InputDataConfig", [])}
+        assert channels == set(job.channels)
+        assert ("VpcConfig" in request) is job.in_vpc
+        assert request.get("EnableManagedSpotTraining", False) is job.spot
+        image = request["AlgorithmSpecification"]["TrainingImage"]
+        assert re.fullmatch(rf"\d{{12}}\.dkr\.ecr\.us-east-1\.\S+:{job.version}-\S+", image)
+        assert Path(built.estimator.source_dir, built.estimator.entry_point).is_file()
+        report = ParamValidator().validate(request, shape)
+        assert not report.has_errors(), f"{job.name}: {report.generate_report()}"
+        check_as_the_service("CreateTrainingJob", request)  # lengths, patterns, enumerations
+        assert not DEBUGGER & set(request), job.name
+        assert request["ProfilerConfig"] == {"DisableProfiler": True}, job.name
+        configuration = preflight.JobConfiguration.from_estimator(built.estimator, job.name)
+        findings = preflight.check(configuration)
+        assert preflight.all_ok(findings), [finding for finding in findings if finding.ok is False]
+
+
+def test_parameters_are_those_of_the_lesson_or_given():
+    assert lesson_parameters("05")["epochs"] == 12
+    first, *_, last = lesson_jobs("5", {"instance_count": 3})
+    assert (first.instance_count, last.name) == (3, "3 x 1 MultiWorker, run 2")
+    assert {job.max_run for job in lesson_jobs("10", {"max_run": 90})} == {90}
+    assert lesson_jobs("02") == [], "lesson 02 runs beside the notebook"
+
+
+def test_the_preview_is_what_is_sent(session, estimator):
+    """One estimator previewed, and one really sent: the same bytes but for the time."""
+    opened, sent = preview_session("local", seat="tests", outputs=session.outputs), []
+    EstimatorBase.fit.__wrapped__(estimator(opened, "same"), wait=False)
+    events = session.sagemaker_session.sagemaker_client.meta.events
+    events.register("before-send.sagemaker.CreateTrainingJob", lambda request, **_: keep(request))
+
+    def keep(request) -> None:  # it answers nothing, so the request is sent on
+        sent.append(json.loads(request.body))
+
+    real = estimator(session, "same")
+    real.fit(wait=False)
+    session.client("sagemaker").stop_training_job(TrainingJobName=real.latest_training_job.name)
+    (previewed,), (received,) = opened.requests, sent
+    assert TIME.sub("", json.dumps(previewed)) == TIME.sub("", json.dumps(received))
+
+
+def test_nothing_is_needed_and_nothing_starts(tmp_path, monkeypatch):
+    monkeypatch.setenv("LOCAL_SAGEMAKER_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setenv("AWS_PROFILE", "no-such-profile")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://192.0.2.1")
+    hosts = []
+    monkeypatch.setattr(socket, "getaddrinfo", lambda host, *_, **__: hosts.append(host))
+    result = CliRunner().invoke(main, ["request", "00"])
+    assert result.exit_code == 0, result.output
+    (request,) = json.loads(result.output).values()
+    assert request["RoleArn"].startswith("arn:aws:iam::" + "0" * 12)
+    assert hosts == [], "something looked for a host"
+    assert os.environ["AWS_PROFILE"] == "no-such-profile", "the shell's variables are back"
+    assert daemon.running(tmp_path / "state") is None and not (tmp_path / "state").exists()
+
+
+def test_one_job_by_its_number_is_the_bare_request():
+    result = CliRunner().invoke(main, ["request", "01", "1", "--target", "aws"])
+    assert json.loads(result.output)["TrainingJobName"].startswith("workshop-me-ddp-")
+
+
+def test_a_parameter_and_a_region_are_taken_over():
+    options = ["--target", "aws", "--region", "eu-central-1", "-p", "epochs=3", "--seat", "anna"]
+    result = CliRunner().invoke(main, ["request", "00", "first", *options])
+    request = json.loads(result.output)
+    assert request["HyperParameters"]["epochs"] == "3"
+    assert ".eu-central-1." in request["AlgorithmSpecification"]["TrainingImage"]
+    assert request["TrainingJobName"].startswith("workshop-anna-first-")
+
+
+def test_with_stacks_it_has_their_names(session, sagemaker_emulator):
+    assert session.bucket  # made, if they are not there yet
+    result = CliRunner().invoke(main, ["request", "00", "1", "--stacks", "--seat", "tests"])
+    assert result.exit_code == 0, result.output
+    request = json.loads(result.output)
+    assert request["RoleArn"] == session.role
+    assert request["OutputDataConfig"]["S3OutputPath"] == f"s3://{session.bucket}/jobs"
+
+
+def test_stacks_that_are_not_there_are_named(sagemaker_emulator):
+    result = CliRunner().invoke(main, ["request", "00", "--stacks", "--seat", "nobody"])
+    assert result.exit_code == 2 and "workshop-nobody-storage is not there" in result.output
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["88"], "No lesson 88"),
+        (["00", "second"], "no job 'second'. It has: 1 'first'"),
+        (["00", "2"], "no job '2'"),
+        (["00", "-p", "epoch=3"], "no parameter epoch"),
+        (
+            ["05", "-p", "instance_count=yes"],
+            "expected a whole number that is not below 0, such as 2",
+        ),
+        (["00", "--seat", "A B"], "seat is 'A B'"),
+        (["00", "--target", "moon"], "Invalid value for '--target'"),
+    ],
+)
+def test_wrong_use_has_status_2_and_a_sentence(arguments, message):
+    result = CliRunner().invoke(main, ["request", *arguments])
+    assert result.exit_code == 2 and message in result.output

@@ -1,0 +1,89 @@
+"""The one switch between this machine and AWS."""
+
+import os
+
+import pytest
+
+import workshop
+from workshop.jobs.session import SessionError
+
+
+@pytest.mark.parametrize("target", ["AWS", "laptop", ""])
+def test_an_unknown_target_is_named(target):
+    with pytest.raises(SessionError, match='must be "local" or "aws"'):
+        workshop.session(target)
+
+
+@pytest.mark.parametrize("seat", ["", "Anna", "-a", "a-", "a" * 17, "a b"])
+def test_a_seat_that_cannot_be_part_of_a_name_is_refused(seat):
+    with pytest.raises(SessionError, match="seat is"):
+        workshop.session("local", seat=seat)
+
+
+def test_local_clears_what_would_send_calls_elsewhere(sagemaker_emulator, clean_aws, monkeypatch):
+    monkeypatch.setenv("AWS_PROFILE", "no-such-profile")
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "x")
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://192.0.2.1")
+    opened = workshop.session("local", seat="tests")
+    assert os.environ["AWS_ENDPOINT_URL"] == sagemaker_emulator.url
+    assert opened.client("s3").meta.endpoint_url == sagemaker_emulator.url
+    assert opened.client("s3").list_buckets()["ResponseMetadata"]["HTTPStatusCode"] == 200
+
+
+def test_going_to_aws_brings_the_users_variables_back(sagemaker_emulator, clean_aws, monkeypatch):
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
+    monkeypatch.setenv("AWS_PROFILE", "mine")
+    workshop.session("local", seat="tests")
+    assert "AWS_PROFILE" not in os.environ
+    with pytest.raises(SessionError, match="mine"):  # there is no such profile here
+        workshop.session("aws")
+    assert os.environ["AWS_PROFILE"] == "mine"
+    assert os.environ["AWS_DEFAULT_REGION"] == "eu-central-1"
+    assert "AWS_ENDPOINT_URL" not in os.environ
+
+
+def test_aws_without_a_region_says_so(clean_aws):
+    with pytest.raises(SessionError, match="No AWS region"):
+        workshop.session("aws")
+
+
+def test_aws_without_credentials_says_so(clean_aws, monkeypatch):
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    with pytest.raises(SessionError, match=r'credentials are missing.*target="local"'):
+        workshop.session("aws")
+
+
+def test_aws_refuses_a_shell_that_points_at_the_local_endpoint(clean_aws, monkeypatch):
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:4600")
+    with pytest.raises(SessionError, match="unset AWS_ENDPOINT_URL"):
+        workshop.session("aws")
+
+
+def test_a_local_session_makes_its_stacks_when_they_are_missing(
+    sagemaker_emulator, clean_aws, capsys
+):
+    opened = workshop.session("local", seat="fresh")
+    assert opened.role.startswith("arn:aws:iam::")
+    opened.client("s3").head_bucket(Bucket=opened.bucket)
+    assert "Made the storage and roles stacks" in capsys.readouterr().out
+
+
+def test_the_sdks_defaults_are_not_checked_at_each_look_into_them(session, monkeypatch):
+    """That took 3 CPU seconds a job."""
+    from sagemaker.config.config_schema import TELEMETRY_OPT_OUT_PATH
+    from sagemaker.utils import resolve_value_from_config
+
+    sdk = session.sagemaker_session
+
+    def refuse(*_):
+        raise AssertionError("checked again")
+
+    monkeypatch.setattr("jsonschema.validate", refuse)
+    assert resolve_value_from_config(None, TELEMETRY_OPT_OUT_PATH, False, sdk) is True
+
+
+def test_job_settings_are_arguments_of_an_estimator(session, estimator):
+    built = estimator(session, "x")
+    assert built.role == session.role
+    assert built.base_job_name == "workshop-tests-x"
+    assert built.output_path == f"s3://{session.bucket}/jobs"

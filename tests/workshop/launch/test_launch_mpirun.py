@@ -1,0 +1,156 @@
+"""`mpirun` for a notebook: real ranks, what they say, and that none is ever left behind."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+from rank_helpers import pids_of, wait_until_gone
+
+from workshop.launch.mpirun import as_typed, full_words, line_from_mpirun, mpirun, mpirun_command
+from workshop.launch.processes import Processes, ProcessFailed
+
+RANK = "int(os.environ['OMPI_COMM_WORLD_RANK'])"
+
+
+def python(text):
+    return "python", "-c", f"import os, signal, sys, time; rank = {RANK}; {text}"
+
+
+def start(ranks, *command):
+    return Processes([mpirun_command(ranks, full_words(command))], line_from=line_from_mpirun)
+
+
+def ranks_that_sleep(running, count=2):
+    """Their pids, once all have said them."""
+    assert running.until(lambda: len(pids_of(running.lines)) == count, timeout=60)
+    assert running.alive
+    return pids_of(running.lines)
+
+
+SLEEP = "print('pid', os.getpid(), flush=True); time.sleep(600)"
+
+
+def test_each_line_is_shown_with_its_rank_and_records_become_a_table(capsys):
+    say = 'print(\'{"event": "x", "value": %d}\' % (10 * rank))'
+    text = f"{say}; print('I am', rank, os.environ['COLOUR']); print('oops', file=sys.stderr)"
+    done = mpirun(3, *python(text), COLOUR="green")
+    assert [line.text for line in done.lines if line.error] == ["oops"] * 3
+    out = capsys.readouterr().out
+    assert out.startswith("$ COLOUR=green mpirun -np 3 ")
+    assert "[1] I am 1 green\n" in out and "[2] oops\n" in out
+    table = done.table("x")
+    assert table["rank"].tolist() == [0, 1, 2] and table["value"].tolist() == [0, 10, 20]
+    with pytest.raises(ValueError, match=r"The ranks printed no 'y' records.*\['x'\]"):
+        done.table("y")
+
+
+def test_only_the_command_is_shown_if_so_asked(capsys):
+    mpirun(1, "python", "-c", "print('I am here')", show=False)
+    assert capsys.readouterr().out == "$ mpirun -np 1 python -c \"print('I am here')\"\n"
+
+
+def test_the_ranks_are_of_one_world():
+    text = "from mpi4py import MPI; w = MPI.COMM_WORLD; print(w.size, w.allreduce(w.rank))"
+    done = mpirun(4, "python", "-c", text, show=False)
+    assert [line.text for line in done.lines] == ["4 6"] * 4
+
+
+def test_lines_of_several_ranks_do_not_mix():
+    done = mpirun(2, *python("[print(rank, 'x' * 300) for _ in range(500)]"), show=False)
+    expected = {0: "0 " + "x" * 300, 1: "1 " + "x" * 300}
+    assert len(done.lines) == 1000
+    assert all(line.text == expected[line.rank] for line in done.lines)
+
+
+def test_a_rank_that_fails_is_named_with_its_last_words():
+    with pytest.raises(ProcessFailed, match="rank 1 ended with exit status 3") as caught:
+        mpirun(2, *python("print('bye', rank); rank and sys.exit(3); time.sleep(600)"), show=False)
+    assert "mpirun then ended the others" in str(caught.value)
+    assert "[1] bye 1" in str(caught.value) and "bye 0" not in str(caught.value)
+
+
+def test_a_rank_that_is_killed_is_named():
+    with pytest.raises(ProcessFailed, match="rank 1 was killed by signal 9"):
+        mpirun(2, *python("rank and os.kill(os.getpid(), 9); time.sleep(600)"), show=False)
+
+
+def test_a_program_that_is_not_there():
+    with pytest.raises(ProcessFailed, match=r"(?s)unable to find.*no-such-program"):
+        mpirun(2, "no-such-program", show=False)
+
+
+def test_ranks_that_never_end_are_ended_the_stopped_and_stubborn_too():
+    ignore = "signal.signal(signal.SIGTERM, signal.SIG_IGN)"
+    running = start(2, *python(f"{ignore}; {SLEEP}"))
+    pids = ranks_that_sleep(running)
+    os.kill(pids[0], signal.SIGSTOP)
+    with pytest.raises(ProcessFailed, match=r"After 0\.1 s they had not ended"):
+        running.wait(timeout=0.1)
+    assert not running.alive
+    wait_until_gone(pids)
+    running.end()  # once more does no harm
+
+
+NOTEBOOK = f"""
+from workshop.launch.mpirun import mpirun
+mpirun(2, "python", "-c", "import os, time; {SLEEP}")
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_no_rank_outlives_an_interrupted_or_killed_notebook(number):
+    notebook = subprocess.Popen(
+        [sys.executable, "-c", NOTEBOOK], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    pids = []
+    while len(pids) < 2:
+        line = notebook.stdout.readline()
+        assert line, notebook.stderr.read()
+        if "] pid " in line:
+            pids.append(int(line.split()[-1]))
+    notebook.send_signal(number)
+    _, errors = notebook.communicate(timeout=30)
+    wait_until_gone(pids)
+    assert ("Interrupted. All processes it had started have ended." in errors) == (
+        number == signal.SIGINT
+    )
+
+
+def test_ranks_of_an_mpirun_that_died_are_ended_too():
+    running = start(2, *python(SLEEP))
+    pids = ranks_that_sleep(running)
+    with open(f"/proc/{pids[0]}/stat") as stat:
+        of_mpirun = int(stat.read().rpartition(")")[2].split()[1])
+    os.kill(of_mpirun, signal.SIGKILL)
+    with pytest.raises(ProcessFailed):
+        running.wait(timeout=30)
+    wait_until_gone(pids)
+
+
+def test_root_alone_gets_the_option_for_root(monkeypatch):
+    for user, expected in ((0, True), (1000, False)):
+        monkeypatch.setattr(os, "geteuid", lambda user=user: user)
+        assert ("--allow-run-as-root" in mpirun_command(2, ["x"])) is expected
+
+
+def test_without_mpirun_the_message_says_what_to_do(monkeypatch, tmp_path):
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(RuntimeError, match="make setup"):
+        mpirun_command(2, ["x"])
+
+
+def test_the_command_is_shown_as_one_would_type_it():
+    words = [sys.executable, "/somewhere/train.py", "--name", "two words"]
+    shown = as_typed(["/bin/mpirun", "-np", "2", *words], {"TRACE": "/tmp/abc/trace.json"})
+    assert shown == 'TRACE=trace.json mpirun -np 2 python train.py --name "two words"'
+
+
+def test_a_senseless_call_is_refused():
+    for count in (0, 65):
+        with pytest.raises(ValueError, match="1 to 64"):
+            mpirun(count, "python", "-V")
+    with pytest.raises(ValueError, match="needs a command"):
+        mpirun(2)

@@ -1,0 +1,144 @@
+"""Scripts run as processes: their JSON lines, their errors, and nothing left of them."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from jupyter_client.manager import start_new_kernel
+from rank_helpers import wait_until_gone
+
+from workshop.launch.processes import Processes, ProcessFailed, run_together
+
+
+def python(text):
+    return [sys.executable, "-c", text]
+
+
+def test_the_json_lines_of_all_programs_in_order():
+    say = 'print(\'hello\'); print(\'{"event": "a", "value": %d}\')'
+    records = run_together(python(say % 1), python(say % 2))
+    assert records == [{"event": "a", "value": 1}, {"event": "a", "value": 2}]
+
+
+def test_an_error_is_told_with_its_last_lines(tmp_path):
+    with pytest.raises(ProcessFailed, match=r"(?s)Exit status 3.*no such batch"):
+        run_together(python("import sys; print('no such batch'); sys.exit(3)"), folder=tmp_path)
+
+
+def test_when_one_fails_all_end_with_what_they_started(tmp_path):
+    note = tmp_path / "pid"
+    starter = f"""if True:
+        import subprocess, sys, time
+        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+        open({str(note)!r} + ".part", "w").write(str(child.pid))
+        import os; os.rename({str(note)!r} + ".part", {str(note)!r})
+        time.sleep(600)
+    """
+    fail = f"""if True:
+        import os, sys, time
+        while not os.path.exists({str(note)!r}):
+            time.sleep(0.05)
+        sys.exit(1)
+    """
+    began = time.monotonic()
+    with pytest.raises(ProcessFailed, match="Exit status 1"):
+        run_together(python(starter), python(fail))
+    assert time.monotonic() - began < 300
+    wait_until_gone([int(note.read_text())])
+
+
+ALWAYS_POLLING = """if True:
+    import os
+    from workshop.launch import supervisor
+
+    supervisor.POLL_SECONDS = 1e-6
+    supervisor.main(os.getppid(), ["sh", "-c", "echo $$; exec sleep 600"])
+"""
+
+
+def test_the_supervisor_ends_at_whatever_moment_it_is_told():
+    for _ in range(6):
+        with subprocess.Popen(python(ALWAYS_POLLING), stdout=subprocess.PIPE) as supervisor:
+            pid = int(supervisor.stdout.readline())
+            supervisor.terminate()
+            try:
+                supervisor.wait(timeout=60)
+            finally:
+                supervisor.kill()
+        wait_until_gone([pid])
+
+
+def test_a_program_that_does_not_end_is_given_up():
+    with pytest.raises(ProcessFailed, match=r"After 0.5 s"):
+        run_together(python("import time; time.sleep(600)"), timeout=0.5)
+
+
+def test_a_command_that_is_not_there_says_so():
+    with pytest.raises(
+        ProcessFailed,
+        match=r"(?s)Exit status 127.*(No such file|Permission denied).*no-such-program",
+    ):
+        run_together(["no-such-program"])
+
+
+def test_a_command_of_a_killed_supervisor_is_ended_and_it_is_said():
+    with Processes([python("import time; time.sleep(600)")]) as processes:
+        assert processes.until(lambda: processes.pids[0], timeout=60)
+        pid = processes.pids[0]
+        os.kill(psutil.Process(pid).ppid(), signal.SIGKILL)
+        with pytest.raises(ProcessFailed, match="Killed by signal 9"):
+            processes.wait(timeout=60)
+    wait_until_gone([pid])
+
+
+def test_records_come_with_their_rank_and_a_rank_of_their_own_counts():
+    say = "import json; print(json.dumps({'event': 'a', %s}))"
+    with Processes([python(say % "'x': 1"), python(say % "'rank': 7")]) as processes:
+        processes.wait(timeout=60)
+    records = sorted(processes.events("a"), key=lambda record: record["rank"])
+    assert records == [{"rank": 0, "event": "a", "x": 1}, {"rank": 7, "event": "a"}]
+    assert processes.events("b") == [] and processes.statuses == [0, 0]
+
+
+CELLS = """
+import sys, time
+import workshop
+from workshop.launch.mpirun import mpirun
+from workshop.launch.processes import run_together
+def together(): run_together([sys.executable, "-c", WAIT])
+def ranks(): workshop.start_ranks(1).run(lambda: exec(WAIT))
+def mpi(): mpirun(1, sys.executable, "-c", WAIT)
+"""
+
+
+@pytest.mark.parametrize("launcher", ["together", "ranks", "mpi"])
+def test_an_interrupted_cell_shows_one_line(tmp_path, launcher):
+    """In a kernel, as the button in JupyterLab interrupts it."""
+    if launcher == "mpi" and not shutil.which("mpirun", path=Path(sys.executable).parent):
+        pytest.skip("mpirun is not installed")
+    note = tmp_path / "pid"
+    wait = f"import os, pathlib, time; pathlib.Path({str(note)!r}).write_text(str(os.getpid())); "
+    manager, client = start_new_kernel(kernel_name="python3")
+    try:
+        client.execute_interactive(f"WAIT = {wait + 'time.sleep(600)'!r}" + CELLS, timeout=120)
+        client.execute(f"{launcher}()")
+        deadline = time.monotonic() + 120
+        while not (note.exists() and note.read_text()):
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        manager.interrupt_kernel()
+        while (message := client.get_iopub_msg(timeout=60))["msg_type"] != "error":
+            pass
+        assert message["content"]["traceback"] == [
+            "Interrupted. All processes it had started have ended."
+        ]
+        assert not psutil.pid_exists(int(note.read_text()))
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)

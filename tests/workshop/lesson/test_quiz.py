@@ -1,0 +1,91 @@
+"""`workshop.quiz`: the files' form, what a click shows, the instructor's page."""
+
+from html.parser import HTMLParser
+
+import pytest
+
+import workshop
+from tools import tables
+from workshop.lesson import quiz as module
+from workshop.lesson.quiz import lessons, load
+
+QUESTION = """
+[[question]]
+text = "How many of `world_size`?"
+choices = ["none", "one < two", "all"]
+answer = {answer}
+why = "Because of `rank`."
+"""
+
+
+@pytest.fixture
+def small(tmp_path, monkeypatch):
+    """Lesson 01's quiz; the right answers are b, a, c."""
+    quiz = "".join(QUESTION.format(answer=answer) for answer in (1, 0, 2))
+    (tmp_path / "lesson_01.toml").write_text(quiz)
+    monkeypatch.setattr(module, "load", lambda lesson: load(lesson, tmp_path))
+    return tmp_path
+
+
+@pytest.mark.parametrize("lesson", lessons())
+def test_every_quiz_has_three_whole_questions(lesson):
+    questions = load(lesson)
+    assert len(questions) == 3
+    assert len({question.answer for question in questions}) > 1, "always the same letter"
+    for question in questions:
+        assert all([question.text, question.why, *question.choices])
+        assert len(set(question.choices)) == len(question.choices) in (3, 4)
+        assert type(question.answer) is int and 0 <= question.answer < len(question.choices)
+
+
+def test_a_lesson_without_a_quiz(small):
+    with pytest.raises(ValueError, match=r"'07' has no quiz\. These have one: 01"):
+        load("07", small)
+
+
+class Choices(HTMLParser):
+    """The choices of a quiz's HTML as {summary: what a click unfolds}."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.choices, self.inside = [], None
+        self.feed(page)
+
+    def handle_starttag(self, tag, attributes):
+        if tag == "details":
+            assert not attributes, "a choice must be folded at first"
+            self.choices.append({"summary": "", "details": ""})
+        if tag in ("summary", "details"):
+            self.inside = tag
+
+    def handle_endtag(self, tag):
+        self.inside = {"summary": "details", "details": None}.get(tag, self.inside)
+
+    def handle_data(self, data):
+        if self.inside:
+            self.choices[-1][self.inside] += data
+
+
+def test_a_click_on_a_choice_says_whether_it_is_right_and_why(small):
+    page = module.as_html(load("01", small))
+    choices = Choices(page).choices
+    assert [choice["summary"] for choice in choices] == ["none", "one < two", "all"] * 3
+    verdicts = [choice["details"].split(" of rank")[0] for choice in choices]
+    right, wrong = "Right. Because", "No. Because"
+    assert verdicts == [wrong, right, wrong, right, wrong, wrong, wrong, wrong, right]
+    assert "<code>world_size</code>" in page and "one &lt; two" in page
+
+
+def test_where_nothing_can_be_clicked_the_questions_are_text(small, capsys):
+    assert workshop.quiz("01") is None
+    shown = capsys.readouterr().out
+    assert shown.count("How many of `world_size`?") == 3 and "   b) one < two" in shown
+    assert "Because" not in shown, "the reason comes after the answer"
+
+
+def test_the_instructors_page(small, monkeypatch):
+    monkeypatch.setattr(module, "lessons", lambda: ["01"])
+    page = tables.quiz_answers()
+    assert "## 01 · Data parallelism\n\nIn short: `bac`." in page
+    assert page.count("**b) one < two** (right)") == 1
+    assert page.count("(right)") == 3 and page.count("Because") == 3

@@ -1,0 +1,57 @@
+"""What is kept of a measurement, and shown elsewhere: with its date, and never by mistake."""
+
+import json
+from datetime import date
+
+import nbformat
+import pytest
+
+from workshop.lesson import reference_results
+from workshop.lesson.reference_results import NEEDED
+from workshop.lesson.results import MIME
+from workshop.measure.alpha_beta import HierarchicalLinks
+
+
+def page(folder, **results):
+    output = nbformat.v4.new_output("display_data", data={MIME: results})
+    cells = [nbformat.v4.new_code_cell("", outputs=[output])]
+    path = folder / "06_vpc_colocation.ipynb"
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
+    return path
+
+
+@pytest.mark.parametrize("lesson", NEEDED)
+def test_what_is_kept_is_whole_and_dated(lesson):
+    reference = reference_results.load(lesson)
+    assert set(reference.results) == set(NEEDED[lesson])
+    assert date(2026, 1, 1) < date.fromisoformat(reference.date) <= date.today()
+    assert reference.date in reference.caption and "not measured here" in reference.caption
+
+
+def test_the_kept_lines_are_enough_for_the_cost_model():
+    events = reference_results.load("07").results["events"]
+    tiers = HierarchicalLinks.from_measurements(events)
+    assert tiers.intra_node and tiers.inter_node
+    names = {event["algorithm"] for event in events if event["event"] == "all_reduce"}
+    assert names == {"gloo", "ring", "interleaved_ring", "hierarchical", "herring"}
+
+
+def test_results_are_kept_and_read_again(tmp_path):
+    results = {"narrowing": [{"name": "DDP"}], "alone": {"DDP": 0.1}, "placed": [], "more": 1}
+    path = reference_results.keep(page(tmp_path, **results), tmp_path)
+    assert json.loads(path.read_text())["date"] == reference_results.load("06", tmp_path).date
+    del results["more"]
+    assert reference_results.load("06", tmp_path).results == results
+
+
+@pytest.mark.parametrize(
+    "results, message",
+    [
+        ({"narrowing": [], "alone": {}}, "has no placed"),
+        ({"narrowing": [], "alone": {}, "placed": [], "recorded": True}, "shows kept results"),
+    ],
+)
+def test_a_page_that_measured_nothing_is_refused(tmp_path, results, message):
+    with pytest.raises(ValueError, match=message):
+        reference_results.keep(page(tmp_path, **results), tmp_path)
+    assert not list(tmp_path.glob("*.json"))

@@ -1,0 +1,91 @@
+"""The alpha-beta model: its formulas, and that its messages make an all-reduce."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workshop.measure import all_reduces
+from workshop.measure.alpha_beta import Link, SharedLinks, estimated_seconds
+
+sizes = st.integers(1, 40)
+LINK = Link(alpha=50e-6, beta=1e-9)
+
+
+@given(alpha=st.floats(1e-7, 1), beta=st.floats(1e-12, 1e-6))
+def test_two_points_give_alpha_and_beta_back(alpha, beta):
+    true = Link(alpha, beta)
+    found = Link.through((8, true.seconds(8)), (10**8, true.seconds(10**8)))
+    assert found.alpha == pytest.approx(alpha, rel=1e-3)
+    assert found.beta == pytest.approx(beta, rel=1e-3, abs=alpha * 1e-14)
+
+
+def test_points_that_make_no_line_are_refused():
+    with pytest.raises(ValueError, match="the first must be the smaller"):
+        Link.through((100, 1e-3), (8, 2e-3))
+    with pytest.raises(ValueError, match=r"must take longer.*Measure again"):
+        Link.through((8, 2e-3), (100, 1e-3))
+
+
+@given(n_bytes=st.floats(0, 1e9), world_size=sizes)
+def test_the_formulas_of_the_lesson(n_bytes, world_size):
+    link, n = LINK, world_size
+    message, chunk = link.seconds(n_bytes), link.seconds(n_bytes / n)
+    expected = {
+        "naive": 2 * (n - 1) * message,
+        "tree": 2 * math.ceil(math.log2(n)) * message,
+        "ring": 2 * (n - 1) * chunk,
+    }
+    for name, seconds in expected.items():
+        assert estimated_seconds(name, n_bytes, n, link) == pytest.approx(seconds)
+
+
+@given(algorithm=st.sampled_from(["naive", "tree", "ring"]), world_size=sizes)
+def test_naive_tree_and_ring_move_the_same_bytes_in_all(algorithm, world_size):
+    passed = all_reduces.bytes_by_rank(algorithm, 1000, world_size)
+    assert sum(sent for sent, _ in passed) == pytest.approx(2 * (world_size - 1) * 1000)
+    assert sum(received for _, received in passed) == pytest.approx(2 * (world_size - 1) * 1000)
+
+
+@given(algorithm=st.sampled_from(["naive", "tree"]), world_size=sizes)
+def test_the_messages_bring_every_ranks_part_to_every_rank(algorithm, world_size):
+    held = [{rank} for rank in range(world_size)]
+    for messages in all_reduces.steps(algorithm, 1, world_size):
+        busy = [one.source for one in messages] + [one.to for one in messages]
+        assert len(set(busy)) == len(busy), "one message for each rank and round"
+        for one in messages:
+            held[one.to] |= held[one.source]
+    assert held == [set(range(world_size))] * world_size
+
+
+def busiest_rank_bytes(*given):
+    return max(max(one) for one in all_reduces.bytes_by_rank(*given))
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "expected"), [("naive", 15e6), ("tree", 4e6), ("ring", 1.875e6)]
+)
+def test_the_busiest_rank_of_16(algorithm, expected):
+    assert busiest_rank_bytes(algorithm, 1e6, 16) == pytest.approx(expected)
+
+
+def test_a_ring_never_passes_twice_the_tensor():
+    loads = [busiest_rank_bytes("ring", 1.0, size) for size in (2, 3, 8, 100, 1000)]
+    assert loads == sorted(loads) and loads[0] == 1 and 1.99 < loads[-1] < 2
+
+
+def test_shared_links_are_slower_the_more_messages_travel():
+    shared = SharedLinks(alone=Link(1.0, 0.0), busy=Link(7.0, 0.0), at_once=4)
+    assert [shared.seconds(0, count) for count in (1, 2, 4)] == [1.0, 3.0, 7.0]
+    assert estimated_seconds("naive", 0, 4, shared) == 6 * 1.0
+    assert estimated_seconds("tree", 0, 4, shared) == 2 * (3.0 + 1.0)
+    assert estimated_seconds("ring", 0, 4, shared) == 6 * 7.0
+    assert SharedLinks(LINK, LINK, at_once=1).seconds(10, 1) == LINK.seconds(10)
+
+
+def test_what_makes_no_sense_is_refused():
+    with pytest.raises(ValueError, match=r"'star' is not known. There are: naive, tree, ring"):
+        estimated_seconds("star", 1, 2, LINK)
+    with pytest.raises(ValueError, match="at least 1"):
+        all_reduces.steps("ring", 1, 0)

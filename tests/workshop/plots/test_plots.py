@@ -1,0 +1,214 @@
+"""The figures show what they were given, and can be read without colour."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.patches import FancyArrowPatch
+
+from workshop import plots
+from workshop.plots import network
+
+
+def explained(axes):
+    """What the legend says."""
+    return [one.get_text() for one in axes.get_legend().get_texts()]
+
+
+def test_bars_with_texts_a_range_bounds_and_kinds(shown):
+    values = pd.Series({"one": 100.0, "two": 180.0, "four": 200.0})
+    spread = pd.DataFrame({"lowest": [90, 170, 150], "highest": [110, 190, 250]}, values.index)
+    plots.bars(
+        values,
+        "Speed",
+        "images per second",
+        texts=["a", "b", "c"],
+        spread=spread,
+        bounds=pd.Series([50, 60, 70], name="the least"),
+        kinds=pd.Series([1, 2, 2], name="world_size"),
+    )
+    (axes,) = shown
+    assert (axes.get_title(), axes.get_xlabel()) == ("Speed", "images per second")
+    assert [bar.get_width() for bar in axes.patches] == [100, 180, 200]
+    assert [text.get_text() for text in axes.texts] == ["a", "b", "c"]
+    assert [tick.get_text() for tick in axes.get_yticklabels()] == ["one", "two", "four"]
+    assert explained(axes) == ["world_size 1", "world_size 2", "the least"]
+    first, second, third = axes.patches
+    assert first.get_hatch() != second.get_hatch() == third.get_hatch()
+    bounds = [line.get_xdata()[0] for line in axes.lines if line.get_xdata()[0] in (50, 60, 70)]
+    assert bounds == [50, 60, 70]
+    (ranges,) = (one for one in axes.collections if hasattr(one, "get_segments"))
+    assert [[point[0] for point in one] for one in ranges.get_segments()] == [
+        [90, 110],
+        [170, 190],
+        [150, 250],
+    ]
+    assert axes.get_xlim()[1] > 250
+    assert axes.alt == (
+        "Speed (images per second). Bars: one: a; two: b; four: c. "
+        "the least: one: 50; two: 60; four: 70."
+    )
+
+
+def test_bars_say_their_values(shown):
+    plots.bars(pd.Series({"Training": 3.14}), "Time", "seconds", texts="{:.1f} s")
+    (axes,) = shown
+    assert [text.get_text() for text in axes.texts] == ["3.1 s"] and axes.get_legend() is None
+
+
+def test_groups_of_bars_with_bounds_or_as_predictions(shown):
+    table = pd.DataFrame({"gloo": [2.0, 4.0], "hierarchical": [1.0, np.nan]}, ["1 x 8", "8 x 1"])
+    plots.bars(table.rename_axis("placement"), "title", "milliseconds", bounds=table / 2)
+    plots.bars(table, "title", "a prediction", source="computed")
+    measured, predicted = shown
+    assert measured.alt == (
+        "title (milliseconds). 1 x 8: gloo 2, hierarchical 1. 8 x 1: gloo 4. "
+        "computed: 1 x 8: gloo 1, hierarchical 0.5. 8 x 1: gloo 2."
+    )
+    assert [bar.get_width() for bar in measured.patches[:3]] == [2, 4, 1]
+    assert [line.get_xdata()[0] for line in measured.lines[:2]] == [1, 2]
+    assert measured.get_ylabel() == "placement"
+    assert explained(measured) == ["gloo", "hierarchical", "computed"]
+    assert measured.patches[0].get_hatch() != measured.patches[2].get_hatch()
+    assert predicted.patches[0].get_facecolor()[3] == 0 and not predicted.lines
+    assert predicted.get_title() == "title (computed)"
+
+
+def test_numbers_of_another_machine_look_unlike_ones_own(shown):
+    values = pd.Series({"one": 3.0})
+    for source in ("measured", "recorded", "computed"):
+        plots.bars(values, "Time", "seconds", source=source)
+    assert [one.get_title() for one in shown] == [
+        "Time",
+        "Time (recorded elsewhere)",
+        "Time (computed)",
+    ]
+    looks = {(one.patches[0].get_facecolor(), one.patches[0].get_linestyle()) for one in shown}
+    assert len(looks) == 3
+    with pytest.raises(ValueError, match="expected one of measured, recorded, computed"):
+        plots.bars(values, "Time", "seconds", source="guessed")
+
+
+def test_bars_in_time(shown):
+    rows = [("rank 0", "compute", 0, 3), ("rank 0", "wait", 3, 2), ("rank 1", "compute", 0, 5)]
+    spans = pd.DataFrame(rows, columns=["row", "kind", "start", "length"])
+    plots.gantt(spans, "A step", "milliseconds")
+    (axes,) = shown
+    bars = [
+        (bar.get_x(), bar.get_width(), bar.get_y() + bar.get_height() / 2) for bar in axes.patches
+    ]
+    assert bars == [(0, 3, 0), (3, 2, 0), (0, 5, 1)]
+    assert axes.patches[0].get_hatch() != axes.patches[1].get_hatch()
+    assert [tick.get_text() for tick in axes.get_yticklabels()] == ["rank 0", "rank 1"]
+    assert explained(axes) == ["compute", "wait"] and axes.get_xlabel() == "milliseconds"
+    assert axes.alt == (
+        "A step. Bars in time; their lengths in all (milliseconds). "
+        "rank 0: compute 3, from 0 to 3; wait 2, from 3 to 5. rank 1: compute 5, from 0 to 5."
+    )
+
+
+def test_bars_in_time_that_overlap_share_a_row(shown):
+    rows = [("sends", "bucket", 0, 5.1), ("sends", "bucket", 3, 4), ("sends", "bucket", 5.1, 1)]
+    rows[2] = ("sends", "bucket", 5.1 - 1e-12, 1)  # begins where the first ends, but for rounding
+    plots.gantt(pd.DataFrame(rows, columns=["row", "kind", "start", "length"]), "A", "ms")
+    first, second, third = shown[0].patches
+    assert first.get_y() == third.get_y() < second.get_y()
+    assert first.get_y() + first.get_height() <= second.get_y() + 1e-9
+
+
+def test_lines_and_points(shown):
+    curve = pd.Series([3.0, 9.0], index=[1, 2])
+    curves = {"computed": curve, "measured": curve, "other": curve}
+    plots.lines(curves, "title", "workers", "kB", points=["measured"], top=5)
+    (axes,) = shown
+    assert [line.get_ydata().tolist() for line in axes.lines] == [[3, 9]] * 3
+    styles = [(line.get_linestyle(), line.get_marker()) for line in axes.lines]
+    assert len(set(styles)) == 3 and styles[1][0] == "None" != styles[1][1]
+    assert axes.get_ylim() == (0, 5) and explained(axes) == list(curves)
+    assert axes.alt.startswith("title. Across: workers. Up: kB. computed: from (1, 3) to (2, 9).")
+
+
+def test_a_rings_steps_show_whose_parts_are_in_each_sum(shown):
+    held = [np.array([[1.0, 1.0], [1.0, 11.0]]), np.array([[10.0, 10.0], [11.0, 10.0]])]
+    plots.ring_steps(held)
+    texts = [text.get_text() for text in shown[0].texts]
+    assert texts[0] == "before" and "step 1: reduce-scatter" in texts
+    assert texts.count("11") == 2 and texts.count("01") == 3
+    assert "2 ranks in 1 steps" in shown[0].alt and "2 of 4 chunks" in shown[0].alt
+
+
+def test_a_canvas_takes_a_text_of_its_own_and_none_that_is_empty(shown, monkeypatch):
+    with plots.canvas("Two ranks", "step", alt="A line that rises.") as axes:
+        axes.plot([1, 2])
+    assert axes.alt == "A line that rises."
+    with pytest.raises(ValueError, match="say in it what the picture shows"):
+        plots.show_figure(None, " ")
+
+
+def test_a_notebook_gets_an_image_with_its_text(monkeypatch):
+    from IPython import display
+
+    sent = []
+    monkeypatch.setattr(display, "display", lambda data, raw: sent.append(data))
+    monkeypatch.setattr("matplotlib.pyplot.get_backend", lambda: "inline")
+    with plots.canvas('"Fast" & slow', "seconds") as axes:
+        axes.plot([1, 2])
+    (data,) = sent
+    assert 'alt="&quot;Fast&quot; &amp; slow. Across: seconds."' in data["text/html"]
+    assert data["text/plain"] == 'Picture: "Fast" & slow. Across: seconds.'
+    assert 'src="data:image/png;base64,iVBOR' in data["text/html"]
+
+
+@pytest.mark.parametrize("count", [1, 6, 7])
+def test_each_picture_has_its_caption(shown, count):
+    pictures = np.arange(count * 4, dtype=np.uint8).reshape(count, 2, 2, 1)
+    plots.images(pictures, [f"number {one}" for one in range(count)], "Numbers")
+    drawn = [one for one in shown if one.images]
+    assert [one.get_title() for one in drawn] == [f"number {one}" for one in range(count)]
+    for axes, picture in zip(drawn, pictures, strict=True):
+        assert np.array_equal(axes.images[0].get_array(), picture[..., 0])
+        assert axes.images[0].get_clim() == (0, 255), "each picture by the same scale"
+
+
+def test_no_picture_shows_nothing_and_a_missing_caption_is_said(shown):
+    plots.images(np.zeros((0, 2, 2, 1), np.uint8), [], "None")
+    assert shown == []
+    with pytest.raises(ValueError, match="2 pictures have 1 captions"):
+        plots.images(np.zeros((2, 2, 2, 1), np.uint8), ["one"], "Two")
+
+
+def test_messages_name_the_hops_that_leave_an_instance(shown):
+    network.messages({"ring": [(0, 1), (1, 2), (2, 3), (3, 0), (0, 1)]}, 2, 2, "Hops")
+    (axes,) = shown
+    assert "over the network 1 to 2, 3 to 0" in axes.alt and "2 hops inside" in axes.alt
+    arrows = [one for one in axes.patches if isinstance(one, FancyArrowPatch)]
+    assert sorted(one.get_linewidth() for one in arrows) == [1.2, 1.2, 3.2, 3.2]
+
+
+def test_a_network_is_drawn_with_its_own_names(shown):
+    names = {"vpc": "vpc-1", "subnet": "subnet-2", "zone": "us-east-1a", "group": "sg-3"}
+    network.vpc(names)
+    (axes,) = shown
+    said = " ".join(text.get_text() for text in axes.texts)
+    assert all(name in said for name in (*names.values(), "algo-2"))
+    assert all(name in axes.alt for name in names.values())
+
+
+def test_a_canvas_says_where_measured_marks_are(shown):
+    with plots.canvas("Speed", "ranks", "times") as axes:
+        axes.errorbar([2], [1.75], yerr=[[0.25], [0.5]], fmt="o", label="measured")
+        axes.errorbar([1, 2], [3, 4], yerr=[[0, 0], [1, 1]], fmt="x", label="in turn")
+        axes.bar([1], [2], label="bars are not marks")
+    said = "measured: at (2, 1.75). in turn: from (1, 3) to (2, 4)."
+    assert shown[0].alt == f"Speed. Across: ranks. Up: times. {said}"
+
+
+@pytest.mark.parametrize(("top", "labels"), [(9, {"2", "5"}), (900, set())])
+def test_a_logarithmic_axis_is_labelled_in_one_way(shown, top, labels):
+    """Between the powers of ten in the same form, and only where those are too few."""
+    with plots.canvas("Title", "x") as axes:
+        axes.plot([1, 2], [1, top])
+        axes.set_yscale("log")
+        axes.yaxis.set_major_formatter("{x:g}")
+    axes.figure.canvas.draw()
+    between = {text.get_text() for text in axes.get_yticklabels(minor=True)} - {""}
+    assert labels <= between and bool(labels) == bool(between)

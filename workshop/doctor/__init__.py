@@ -1,0 +1,1 @@
+"""What this machine must have for the kit, and has: `workshop doctor`."""

@@ -1,0 +1,215 @@
+"""What this machine must have and has: one check a need."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+
+import local_sagemaker
+from workshop.doctor import installed
+from workshop.doctor.installed import CheckResult, fail, ok, warn
+
+GB = 1e9
+DISK_LOW, DISK_NEEDED = 3 * GB, 0.5 * GB
+# A training process with TensorFlow takes about 0.6 GB; two instances run up to four.
+MEMORY_LOW, MEMORY_NEEDED = 4 * GB, 1.5 * GB
+SECONDS = 60
+WITHOUT = "jobs run as plain processes"
+RANKS = "from mpi4py import MPI; w = MPI.COMM_WORLD; print(w.allreduce(1), flush=True)"
+
+
+def all_checks(port: int) -> list[tuple[str, Callable[[], CheckResult]]]:
+    """(name, check), in the order of display. port: the emulator's."""
+    return [
+        ("Python", installed.python),
+        ("packages", installed.packages),
+        ("C++ compiler", installed.compiler),
+        ("Horovod", installed.horovod),
+        ("mpirun", mpirun),
+        ("iproute2", iproute2),
+        ("namespaces", namespaces),
+        ("tc tbf", tbf),
+        ("tc netem", netem),
+        ("disk", disk),
+        ("memory", memory),
+        ("cores", cores),
+        ("AWS CLI", aws_cli),
+        (f"port {port}", lambda: emulator_port(port)),
+        ("port 8888", lab_port),
+    ]
+
+
+def examine(port: int) -> Iterator[tuple[str, CheckResult]]:
+    """Run every check. A check that raises is a FAIL with its error."""
+    for name, check in all_checks(port):
+        try:
+            yield name, check()
+        except Exception as error:
+            yield name, fail(f"the check itself broke: {error!r}", "report this as a bug")
+
+
+def mpirun() -> CheckResult:
+    """Start two ranks that add up their numbers."""
+    program = Path(sys.executable).parent / "mpirun"
+    if not program.exists():
+        return fail("no mpirun beside this Python", "make setup")
+    # -P: no modules of the current folder
+    command = [str(program), "-np", "2", "--oversubscribe", sys.executable, "-P", "-c", RANKS]
+    # mpirun refuses root unless told twice; a container often has no other user.
+    environment = {
+        **os.environ,
+        "OMPI_ALLOW_RUN_AS_ROOT": "1",
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    }
+    done = run(command, environment)
+    if done.returncode == 0 and done.stdout.split() == ["2", "2"]:
+        return ok("two ranks added their numbers")
+    lines = (done.stderr or done.stdout).strip().splitlines()
+    return fail(
+        f"two ranks did not work: {' / '.join(lines[:3])}",
+        "make setup; see docs/troubleshooting.md",
+    )
+
+
+def iproute2() -> CheckResult:
+    missing = [name for name in ("ip", "tc") if local_sagemaker.system_command(name) is None]
+    if not missing:
+        return ok("ip and tc")
+    do = "sudo apt-get install iproute2 (or your system's package of that name)"
+    return warn(f"{' and '.join(missing)} not found: {WITHOUT}", do)
+
+
+def namespaces() -> CheckResult:
+    """Start a trial pair of instances, as a job would."""
+    kind, reason = local_sagemaker.isolation()
+    if kind == "namespaces":
+        return ok("two trial instances started")
+    return warn(f"{WITHOUT}: {reason}", how_to_allow_namespaces())
+
+
+def how_to_allow_namespaces() -> str:
+    """The kernel setting to change so that ordinary users may create namespaces."""
+    for name, forbidding, allowing in (
+        ("kernel/apparmor_restrict_unprivileged_userns", "1", "0"),
+        ("kernel/unprivileged_userns_clone", "0", "1"),
+        ("user/max_user_namespaces", "0", "10000"),
+    ):
+        path = Path("/proc/sys") / name
+        if path.exists() and path.read_text().strip() == forbidding:
+            return f"sudo sysctl {name.replace('/', '.')}={allowing}"
+    if sys.platform != "linux":
+        return "nothing: this system has none"
+    return "in Docker: docker run --security-opt seccomp=unconfined; or do without"
+
+
+def tbf() -> CheckResult:
+    """Limit a link's bandwidth, as a job would."""
+    return _shaping("tbf", local_sagemaker.shaping_unavailable_reason(), "bandwidth")
+
+
+def netem() -> CheckResult:
+    """Delay a link's packets, as a job would."""
+    return _shaping("netem", local_sagemaker.shaping_unavailable_reason(latency=True), "latency")
+
+
+def _shaping(module: str, reason: str | None, quantity: str) -> CheckResult:
+    if reason is None:
+        return ok(f"links can be given a {quantity}")
+    if local_sagemaker.system_command("tc") is None:
+        return warn("no tc here", "see iproute2 above")
+    do = f"sudo modprobe sch_{module}, or do without: {reason.removeprefix('Error: ')}"
+    return warn(f"links can't be given a {quantity}: no {module}", do)
+
+
+def run(command: list[str], environment: dict[str, str]) -> subprocess.CompletedProcess:
+    """Run a command to its end or SECONDS; one that hangs counts as failed."""
+    try:
+        return subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+        )
+    except subprocess.TimeoutExpired:
+        return subprocess.CompletedProcess(command, 124, "", f"no end within {SECONDS} s")
+    except OSError as error:
+        return subprocess.CompletedProcess(command, 127, "", str(error))
+
+
+def disk() -> CheckResult:
+    """The least free space among the current, the home and the temporary directory."""
+    try:
+        places = {Path.cwd(), Path.home(), Path(tempfile.gettempdir())}
+    except FileNotFoundError:
+        return fail(
+            "no folder for temporary files can be written",
+            "name one in the variable TMPDIR: export TMPDIR=$HOME/tmp",
+        )
+    free, place = min((shutil.disk_usage(p).free, str(p)) for p in places if p.exists())
+    space = f"{free / GB:.1f} GB free in {place}"
+    if free < DISK_NEEDED:
+        return fail(space, "free at least 3 GB")
+    return warn(space, "3 GB or more is comfortable") if free < DISK_LOW else ok(space)
+
+
+def memory() -> CheckResult:
+    available = psutil.virtual_memory().available
+    size = f"{available / GB:.1f} GB available"
+    if available < MEMORY_NEEDED:
+        return fail(size, "close programs: a two-instance job needs 1.5 GB, four ranks 4 GB")
+    if available < MEMORY_LOW:
+        return warn(size, "enough for two processes; close programs before you run four")
+    return ok(size)
+
+
+def cores() -> CheckResult:
+    """Cores available to this process; a container can limit them."""
+    known = hasattr(os, "sched_getaffinity")
+    count = len(os.sched_getaffinity(0)) if known else os.cpu_count() or 1
+    if count < 2:
+        return warn("1 core", "all runs, but no speed-up can be seen: two ranks share it")
+    return ok(f"{count} cores")
+
+
+def aws_cli() -> CheckResult:
+    """Whether the `aws` of the shell, if there is one, reaches the emulator."""
+    if (program := shutil.which("aws")) is None:
+        return ok("not installed; nothing here needs it")
+    output = run([program, "--version"], dict(os.environ)).stdout
+    match = re.search(r"aws-cli/(\d+)\.(\d+)", output)
+    version = tuple(map(int, match.groups())) if match else (0, 0)
+    if version >= (2, 13) or (1, 29) <= version < (2,):
+        return ok(output.split()[0])
+    name = output.split()[0] if output else "of no known version"
+    return warn(
+        f"{program} is {name}: before 2.13 (1.29) it ignores AWS_ENDPOINT_URL and calls AWS itself",
+        'give it --endpoint-url "$AWS_ENDPOINT_URL" to reach the emulator, or install a newer one',
+    )
+
+
+def emulator_port(port: int) -> CheckResult:
+    """Free, or the emulator of this state directory is there."""
+    if local_sagemaker.is_free(port):
+        return ok("free for the emulator")
+    running = local_sagemaker.running(local_sagemaker.state_directory())
+    if running and running.port == port:
+        return ok("the emulator is up")
+    return warn(
+        "another program uses it", "local-sagemaker start --port N with another N, or stop it"
+    )
+
+
+def lab_port() -> CheckResult:
+    if local_sagemaker.is_free(8888):
+        return ok("free for JupyterLab")
+    return ok("in use; JupyterLab will take the next free one")
