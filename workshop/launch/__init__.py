@@ -5,5 +5,5 @@
     from workshop.launch.ranks import start_ranks            # ranks that run a notebook's functions
 
 All stand on `processes.Processes`, which stands on local_sagemaker's supervisor. `horovod` tells
-whether Horovod is installed, `horovod_fallback` what the Horovod lessons run where it is not.
+whether Horovod is installed, and what the Horovod lessons run where it is not.
 """
