@@ -64,6 +64,19 @@ def test_a_local_session_makes_its_stacks_when_they_are_missing(
     assert "Made the storage and roles stacks" in capsys.readouterr().out
 
 
+def test_a_data_set_is_uploaded_and_its_channels_are_named(session, tmp_path, monkeypatch):
+    monkeypatch.setattr("workshop.jobs.session.DATA", tmp_path)
+    channels = session.upload("digits", quiet=True)
+    for name, address in channels.items():
+        assert address == f"s3://{session.bucket}/data/digits/{name}"
+        listing = session.client("s3").list_objects_v2(
+            Bucket=session.bucket, Prefix=f"data/digits/{name}/"
+        )
+        keys = {item["Key"].rpartition("/")[-1] for item in listing["Contents"]}
+        assert keys == {path.name for path in (tmp_path / "digits" / name).iterdir()}
+    assert set(channels) == {"training", "test"}
+
+
 def test_the_sdks_defaults_are_not_checked_at_each_look_into_them(session, monkeypatch):
     """That took 3 CPU seconds a job."""
     from sagemaker.config.config_schema import TELEMETRY_OPT_OUT_PATH
