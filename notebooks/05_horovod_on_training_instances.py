@@ -73,7 +73,7 @@ import pandas as pd
 import workshop
 from workshop import plots
 from workshop.jobs import vpc
-from workshop.launch.horovod_fallback import horovod_script
+from workshop.launch.horovod import horovod_script
 from workshop.launch.mpirun import mpirun
 
 session = workshop.session(target=target, seat=seat)

@@ -83,7 +83,7 @@ import workshop
 from workshop import plots
 from workshop.account import stacks
 from workshop.jobs import bandwidth, vpc
-from workshop.launch.horovod_fallback import horovod_script
+from workshop.launch.horovod import horovod_script
 from workshop.lesson import reference_results
 from workshop.measure import alpha_beta
 from workshop.plots import network as diagrams

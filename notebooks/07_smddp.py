@@ -88,7 +88,7 @@ from workshop import plots
 from workshop.account import preflight
 from workshop.jobs import bandwidth
 from workshop.launch import processes
-from workshop.launch.horovod_fallback import horovod_script
+from workshop.launch.horovod import horovod_script
 from workshop.lesson import reference_results
 from workshop.measure import all_reduces, alpha_beta, step_time
 from workshop.plots import network
