@@ -46,10 +46,12 @@ PUBLIC = {
     "DEFAULT_PORT": "daemon:DEFAULT_PORT",
     "REGION": "daemon:REGION",
     "interrupt": "training.spot:ask",
-    "parse_links": "cluster.bandwidth:parse",
-    "network_performance": "training.instance_network:performance",
+    "parse_bandwidth": "cluster.bandwidth:parse",
+    "network_performance": "training.instance_types:network_performance",
     "isolation": "cluster.probe:isolation",
-    "shaping_unavailable_reason": "cluster.probe:why_no_shaping",
+    "shaping_unavailable_reason": "cluster.probe:shaping_unavailable_reason",
+    "SupervisedProcesses": "cluster.supervised_processes:SupervisedProcesses",
+    "Command": "cluster.supervised_processes:Command",
     "system_command": "cluster.linux:system_command",
 }
 

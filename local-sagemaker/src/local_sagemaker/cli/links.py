@@ -7,9 +7,9 @@ import click
 from local_sagemaker import daemon
 from local_sagemaker.cli.shared import WrongUse
 from local_sagemaker.cluster import probe
-from local_sagemaker.cluster.bandwidth import BY_TYPE, WIDE, Links, parse
+from local_sagemaker.cluster.bandwidth import BY_TYPE, UNLIMITED, Bandwidth, parse
 from local_sagemaker.cluster.spec import PROCESSES
-from local_sagemaker.training import instance_network, job_bandwidth
+from local_sagemaker.training import instance_types, job_bandwidth
 
 
 @click.command()
@@ -32,8 +32,8 @@ def links(between, latency, by_type, wide) -> None:
     state = daemon.state_directory()
     try:
         if words is not None:
-            job_bandwidth.set_to(state, words)
-        current = job_bandwidth.setting(state)
+            job_bandwidth.write_setting(state, words)
+        current = job_bandwidth.read_setting(state)
     except OSError as error:
         raise click.ClickException(
             f"The setting in {state} cannot be used: {error.strerror}. Choose another directory "
@@ -52,7 +52,7 @@ def _setting(between: str | None, latency: str | None, by_type: bool, wide: bool
         raise WrongUse("Give one of --between, --by-type and --wide.")
     if latency is not None and between is None:
         raise WrongUse("--latency goes with --between, such as --between 200mbit --latency 1ms.")
-    chosen = between if between is not None else BY_TYPE if by_type else WIDE if wide else None
+    chosen = between if between is not None else BY_TYPE if by_type else UNLIMITED if wide else None
     try:
         return None if chosen is None else job_bandwidth.words(chosen, latency)
     except ValueError as error:
@@ -68,18 +68,18 @@ def _show(current: str, emulator: daemon.Running | None) -> None:
     click.echo(f"links     {_description(links)}")
     up = "up: jobs that start from now on get them" if emulator else "down: jobs get them once up"
     click.echo(f"emulator  {up}")
-    if links != WIDE:
-        delayed = isinstance(links, Links) and links.latency > 0
+    if links != UNLIMITED:
+        delayed = isinstance(links, Bandwidth) and links.latency > 0
         for line in _unavailable(emulator, delayed):
             click.echo(f"but       {line}")
 
 
-def _description(links: Links | str) -> str:
-    if links == WIDE:
+def _description(links: Bandwidth | str) -> str:
+    if links == UNLIMITED:
         return "wide: as fast as this machine is"
     if links == BY_TYPE:
         return (
-            f"by type: what the job's instance type has on AWS, divided by {instance_network.SCALE}"
+            f"by type: what the job's instance type has on AWS, divided by {instance_types.SCALE}"
         )
     return f"{links} between instances"
 
@@ -88,9 +88,9 @@ def _unavailable(emulator: daemon.Running | None, delayed: bool) -> list[str]:
     kind, why = (emulator.isolation, emulator.why) if emulator else probe.isolation()
     if kind == PROCESSES:
         return [f"links stay wide: instances are plain processes here ({why})"]
-    if reason := probe.why_no_shaping():
+    if reason := probe.shaping_unavailable_reason():
         return [f"links stay wide: this machine cannot shape them ({reason})"]
-    if delayed and (reason := probe.why_no_shaping(latency=True)):
+    if delayed and (reason := probe.shaping_unavailable_reason(latency=True)):
         return [f"there will be no latency: this kernel refuses netem ({reason})"]
     return []
 
@@ -98,11 +98,11 @@ def _unavailable(emulator: daemon.Running | None, delayed: bool) -> list[str]:
 def _table() -> list[str]:
     """What AWS documents, and what --by-type makes of it."""
     lines = [f"{'instance type':<18}{'Gbit/s':>8}{'burst':>8}  {'EFA':<5}{'--by-type':>12}"]
-    for name, row in instance_network.table().items():
+    for name, row in instance_types.network_table().items():
         burst = f"{row.burst_gbit:g}" if row.burst_gbit else ""
         efa = "yes" if row.efa else ""
-        here = f"{instance_network.scaled(row) / 1e6:g} Mbit/s"
+        here = f"{instance_types.scaled(row) / 1e6:g} Mbit/s"
         lines.append(f"{name:<18}{row.gbit:>8g}{burst:>8}  {efa:<5}{here:>14}")
-    days = sorted({str(row.date) for row in instance_network.table().values()})
-    lines.append(f"Documented by AWS, read {days[-1]}; the sources: {instance_network.TABLE}")
+    days = sorted({str(row.date) for row in instance_types.network_table().values()})
+    lines.append(f"Documented by AWS, read {days[-1]}; the sources: {instance_types.NETWORK_TABLE}")
     return lines

@@ -11,7 +11,7 @@ import click
 
 from local_sagemaker import daemon
 from local_sagemaker.cli.shared import WrongUse
-from local_sagemaker.cluster.spec import MOST_INSTANCES
+from local_sagemaker.cluster.spec import MAX_INSTANCES
 from local_sagemaker.training import job_bandwidth
 
 OLD_CLIENTS = """\
@@ -44,7 +44,7 @@ get_execution_role() of the sagemaker SDK 2 calls AWS itself, too: write the rol
 @click.option(
     "--max-instances",
     type=click.IntRange(min=1),
-    default=MOST_INSTANCES,
+    default=MAX_INSTANCES,
     show_default=True,
     help="Instances of all jobs that run at once.",
 )
@@ -115,7 +115,7 @@ def status() -> None:
     click.echo(f"address    {emulator.url}")
     click.echo(f"process    {emulator.pid}, up for {minutes:.0f} min")
     click.echo(f"instances  {emulator.isolation}: {emulator.why}")
-    click.echo(f"links      {job_bandwidth.setting(state)}")
+    click.echo(f"links      {job_bandwidth.read_setting(state)}")
     click.echo(f"state      {state}")
     click.echo(f"log        {state / 'emulator.log'}")
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from local_sagemaker import credentials
 from local_sagemaker.api.managers import Managers
 from local_sagemaker.cluster import probe
-from local_sagemaker.cluster.spec import MOST_INSTANCES
+from local_sagemaker.cluster.spec import MAX_INSTANCES
 from local_sagemaker.core.aws import LocalAws
 from local_sagemaker.moto_backend.patch import UnsupportedMoto
 from local_sagemaker.moto_backend.state import MotoState, StateError
@@ -42,7 +42,7 @@ def serve(
     host: str = "127.0.0.1",
     isolation: str = "auto",
     grace_seconds: float = GRACE_SECONDS,
-    most_instances: int = MOST_INSTANCES,
+    max_instances: int = MAX_INSTANCES,
 ) -> None:
     """Serve until SIGTERM or Ctrl-C. Raises CannotServe when that is not possible.
 
@@ -62,7 +62,7 @@ def serve(
             moto_state = MotoState(state / "moto")
             moto_state.load()
             aws = LocalAws(port, owner)
-            managers = Managers(state, aws, kind, grace_seconds, most_instances)
+            managers = Managers(state, aws, kind, grace_seconds, max_instances)
             emulator = Emulator(managers.operations(), moto_state, owner, managers.runtime)
         server.respond = emulator
         aws.in_process = InProcess(emulator)
