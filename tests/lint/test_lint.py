@@ -140,10 +140,10 @@ def test_a_name_that_says_nothing_is_seen(code, message):
 
 
 def test_an_old_word_is_seen():
-    text = "A job\nof the emulator, with a two-tier all-reduce."
+    text = "A job\nof the local endpoint, with a two-tier all-reduce."
     findings = list(word_rules.of_terms(LESSON, text, word_rules.TERMS))
     assert [(finding.line, finding.message[:16]) for finding in findings] == [
-        (2, "'emulator'"),
+        (2, "'local endpoint'"),
         (2, "'two-tier': writ"),
     ]
     assert not list(word_rules.of_terms(LESSON, "a room for 20", word_rules.TERMS))

@@ -27,7 +27,7 @@ NAMES |= {"mine", "more"}
 CONSTANT = re.compile(r"_*(MOST|LEAST|LONGEST|LARGEST|SMALLEST|FEWEST)(_|$)")
 # Old word -> the field's, with the reason. Everywhere in texts and code:
 TERMS = {
-    r"\bemulators?\b": "emulator: an endpoint is SageMaker's word for a hosted model",
+    r"\blocal endpoints?\b": "emulator: an endpoint is SageMaker's word for a hosted model",
     r"(?i)\btwo[-_]tier\b": "hierarchical: what the literature calls that all-reduce",
     r"\b(inside|across) links?\b": "intra-node or inter-node link, as NCCL and MPI say",
     r"\bblind_ring\b": "interleaved_ring: it says what the placement is",
