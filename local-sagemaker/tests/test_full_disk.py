@@ -122,9 +122,9 @@ def test_a_job_on_a_full_disk_fails_and_says_why(small):
     api, s3 = small.client("sagemaker"), small.client("s3")
     s3.create_bucket(Bucket="lessons-data")
     s3.put_object(Bucket="lessons-data", Key="data/large", Body=bytes(3 * MEGABYTE))
-    for number in range(2):  # so that there is no room for a second copy
+    for number in range(2):  # too little space for a second copy
         s3.put_object(Bucket="lessons-data", Key=f"filler-{number}", Body=bytes(MEGABYTE))
-    name = f"needs-room-{uuid.uuid4().hex[:8]}"
+    name = f"needs-space-{uuid.uuid4().hex[:8]}"
     source = {"S3DataType": "S3Prefix", "S3Uri": "s3://lessons-data/data/"}
     channel = {"ChannelName": "training", "DataSource": {"S3DataSource": source}}
     api.create_training_job(**request(name, InputDataConfig=[channel]))
@@ -138,7 +138,7 @@ def test_a_job_on_a_full_disk_fails_and_says_why(small):
     assert job["TrainingJobStatus"] == "Failed"
     assert "No space left on device" in job["FailureReason"]
     assert not list((small.disk / "state" / "jobs" / name).glob("algo-*"))
-    for key in ("data/large", "filler-0", "filler-1"):  # room for the next test
+    for key in ("data/large", "filler-0", "filler-1"):  # space for the next test
         s3.delete_object(Bucket="lessons-data", Key=key)
 
 
