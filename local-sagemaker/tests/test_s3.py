@@ -241,7 +241,6 @@ def test_an_upload_in_parts(s3, bucket):
     assert response["ETag"].endswith('-2"')
     assert body(s3, bucket, "big") == first + last
     assert body(s3, bucket, "big", Range=f"bytes={PART - 1}-{PART}") == first[-1:] + last[:1]
-    assert body(s3, bucket, "big", PartNumber=2) == last
     assert s3.head_object(Bucket=bucket, Key="big")["Metadata"] == {"a": "b"}
     again = {**whole, "MultipartUpload": {"Parts": parts}}
     assert refused(complete, **again) == ("NoSuchUpload", 404)
@@ -293,6 +292,7 @@ def test_bytes_that_are_not_what_was_promised(s3, bucket, promise, code):
         ("get_object", {"Key": "missing"}, "NoSuchKey", 404),
         ("head_object", {"Key": "missing"}, "404", 404),
         ("get_object", {"Key": "missing", "VersionId": "x"}, "NoSuchVersion", 404),
+        ("get_object", {"Key": "k", "PartNumber": 1}, "NotImplemented", 501),
         ("put_object", {"Key": "k" * 1025}, "KeyTooLongError", 400),
         ("put_object", {"Key": "k", "ACL": "public-read"}, "AccessControlListNotSupported", 400),
         ("put_object", {"Key": "k", "ExpectedBucketOwner": "1" * 12}, "AccessDenied", 403),
@@ -315,7 +315,7 @@ def test_bytes_that_are_not_what_was_promised(s3, bucket, promise, code):
     ],
 )
 def test_what_is_refused(s3, bucket, call, members, code, status):
-    if "Response" in str(members):
+    if call == "get_object" and members["Key"] == "k":
         s3.put_object(Bucket=bucket, Key="k", Body=b"")
     assert refused(getattr(s3, call), Bucket=bucket, **members) == (code, status)
 
