@@ -14,11 +14,7 @@ from local_sagemaker.cluster import linux, probe
 TESTS = Path(__file__).parents[1]
 INSTALL = "the command `{}` is missing: install the package iproute2"
 # Some of the tests that need namespaces or shaped links.
-<<<<<<< HEAD
-NEED_THEM = ["test_many_jobs.py", "test_bandwidth.py"]
-=======
 NEED_THEM = ["test_many_jobs.py", "test_instance_bandwidth.py"]
->>>>>>> main
 PYTEST_WITHOUT_COMMANDS = """
 import sys, pytest
 from local_sagemaker.cluster import linux
