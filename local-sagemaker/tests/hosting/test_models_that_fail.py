@@ -16,7 +16,7 @@ from hosting_helpers import PATIENCE, TRIPLE, archive, no_retries, script
 
 from local_sagemaker.api.runtime import RuntimeApi
 from local_sagemaker.hosting import worker
-from local_sagemaker.hosting.endpoint_run import MOST_RESTARTS, EndpointRun
+from local_sagemaker.hosting.endpoint_run import MAX_RESTARTS, EndpointRun
 from local_sagemaker.hosting.hosting_record import Record
 from local_sagemaker.hosting.model import Container, ModelDataError, fetch
 from local_sagemaker.hosting.runtime.__main__ import load
@@ -112,13 +112,13 @@ def test_a_worker_that_ends_is_started_again_but_not_for_ever(served):
     name = "ends-1"
     served.deploy(served.model(name, script("import os" + ENDS)))
     once = no_retries(served)
-    for _ in range(MOST_RESTARTS + 1):
+    for _ in range(MAX_RESTARTS + 1):
         assert served.ask(name, [1]) == [3]
         with pytest.raises(ClientError, match="as the model process exited") as refused:
             once.invoke_endpoint(EndpointName=name, ContentType="application/json", Body=b"[]")
         assert refused.value.response["OriginalStatusCode"] == 0
     found = served.until(name, lambda found: found["EndpointStatus"] == "Failed")
-    assert f"ended {MOST_RESTARTS + 1} times, at last with exit code 7" in found["FailureReason"]
+    assert f"ended {MAX_RESTARTS + 1} times, at last with exit code 7" in found["FailureReason"]
     served.until_log(name, "[local] the worker ended (exit code 7); started again")
     assert processes_with(f"endpoint/{name}") == []
 

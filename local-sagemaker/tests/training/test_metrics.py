@@ -55,7 +55,7 @@ def test_an_expression_that_never_ends_is_given_up():
     """It backtracks for years over one line; the job, and every other request, goes on."""
     said = []
     forever = body(("m", "loss: ((?:[0-9]|[0-9][0-9])+)$"), ("good", "loss: ([0-9]+)"))
-    reader = metrics.Metrics(forever, note=said.append)
+    reader = metrics.Metrics(forever, log=said.append)
     begun = time.monotonic()
     for _ in range(3):
         reader.read("loss: " + "1" * 60 + "x")

@@ -45,19 +45,19 @@ def open_below(root: Path, path: Path, seen_as: str = "/opt/ml") -> int:
     if os.pardir in (*folders, name):
         raise OSError(errno.ELOOP, f"it leads out of {seen_as}")
     # No part of this path is a link. One that is has just been put there.
-    where = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    parent = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
     try:
         for folder in folders:
-            inner = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=where)
-            os.close(where)
-            where = inner
-        found = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=where)
+            inner = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=parent)
+            os.close(parent)
+            parent = inner
+        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=parent)
     finally:
-        os.close(where)
-    if not stat.S_ISREG(os.fstat(found).st_mode):
-        os.close(found)
+        os.close(parent)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
         raise OSError(errno.EINVAL, "it is not a file")
-    return found
+    return descriptor
 
 
 def open_up(folder: Path, mode: str = "u+rX") -> None:

@@ -88,9 +88,9 @@ def failure_reason(opt_ml: Path, code: int) -> str:
 
 def _hint(text: str) -> str:
     """The first line of a reason that has to do with what differs from AWS; else nothing."""
-    for pattern, what in HINTS:
-        if found := re.search(pattern, text):
-            return f"[local] {what.format(*found.groups())}.\n"
+    for pattern, hint in HINTS:
+        if match := re.search(pattern, text):
+            return f"[local] {hint.format(*match.groups())}.\n"
     return ""
 
 

@@ -31,20 +31,20 @@ def after(request: dict) -> float | None:
     words = request.get("Environment", {}).get(VARIABLE)
     if words is None:
         return None
-    found = _AFTER.fullmatch(words)
-    if not found:
+    match = _AFTER.fullmatch(words)
+    if not match:
         raise ValueError(f"Environment's {VARIABLE} is '{words}'; expected: after 20s")
-    return float(found[1])
+    return float(match[1])
 
 
 def check(request: dict) -> None:
     """Raise AwsError (ValidationException) for a request for spot instances, for a warm pool or
     for an interruption that contradicts itself."""
     try:
-        wanted = after(request)
+        seconds = after(request)
     except ValueError as error:
         raise validation(f"{error}.") from error
-    if wanted is not None and not request.get("EnableManagedSpotTraining"):
+    if seconds is not None and not request.get("EnableManagedSpotTraining"):
         raise validation(
             f"Environment's {VARIABLE} takes spot instances away, and this job has none: "
             "set EnableManagedSpotTraining (an estimator's use_spot_instances=True, max_wait=...)."
@@ -108,5 +108,5 @@ def time_exceeded(request: dict, running: float, since_creation: float) -> str |
         "MaxRuntimeExceeded": running - limits.get("MaxRuntimeInSeconds", DAY),
         "MaxWaitTimeExceeded": since_creation - limits.get("MaxWaitTimeInSeconds", float("inf")),
     }
-    first = max(over, key=over.get)
+    first = max(over, key=lambda status: over[status])
     return first if over[first] >= 0 else None
