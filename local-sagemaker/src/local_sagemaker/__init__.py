@@ -18,7 +18,7 @@ What other packages use is in PUBLIC. The folders; none imports one that stands 
     training/       the life of a training job, from request to model.tar.gz
     cluster/        instances: Linux namespaces, or plain processes where those are refused
     core/           what training and hosting share: AWS client, records, S3 input, failures
-    moto_services/  moto's services: their state on disk, and what moto lacks
+    moto_backend/   moto's services: their state on disk, and what moto lacks
     s3/             S3's objects
     protocol/       signatures, bodies, validation, errors
     storage/        atomic writes, archives
@@ -36,11 +36,11 @@ PUBLIC = {
     "forget": "daemon:forget",
     "running": "daemon:running",
     "Running": "daemon:Running",
-    "EmulatorError": "daemon:DaemonError",
+    "EmulatorError": "daemon:EmulatorError",
     "state_directory": "daemon:state_directory",
     "environment": "daemon:environment",
     "environment_of_running": "daemon:environment_of_running",
-    "conflicting_variables": "daemon:in_the_way",
+    "conflicting_variables": "daemon:conflicting_variables",
     "client": "daemon:client",
     "is_free": "daemon:is_free",
     "DEFAULT_PORT": "daemon:DEFAULT_PORT",

@@ -31,7 +31,7 @@ def main() -> int:
     args = parser.parse_args()
     try:
         host = daemon.checked_host(args.host, args.i_know_this_is_not_safe)
-    except daemon.DaemonError as error:
+    except daemon.EmulatorError as error:
         print(f"local_sagemaker: {error}", file=sys.stderr)
         return 2
     # moto's EC2 begins with 1,300 images in each region, and all would be written with each change.

@@ -10,9 +10,9 @@ import dataclasses
 import hmac
 import socket
 import traceback
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler, HTTPServer
 
-from local_sagemaker.protocol.strangers import Strangers
+from local_sagemaker.protocol.connection_limits import LimitedServer
 
 KEY = "LOCAL_SAGEMAKER_KEY"  # the variable that holds it
 ATTRIBUTES = "X-Amzn-SageMaker-Custom-Attributes"
@@ -63,9 +63,7 @@ def serve(listener: socket.socket, model, key: str) -> None:
     server.serve_forever(poll_interval=3600)  # it is ended by ending the process
 
 
-class _Server(Strangers, ThreadingHTTPServer):  # type: ignore[misc]
-    daemon_threads = True
-
+class _Server(LimitedServer, HTTPServer):
     def __init__(self, listener: socket.socket, model, key: str) -> None:
         super().__init__(("127.0.0.1", 0), _Handler, bind_and_activate=False)
         self.socket.close()
@@ -88,7 +86,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             self._send(Reply(b"A worker answers its endpoint only: InvokeEndpoint.", TEXT, 403))
             return False
-        self.server.know(self.connection)
+        self.server.authenticated(self.connection)
         self.path = f"/{path}"
         return True
 
