@@ -56,10 +56,10 @@ def test_an_archive_that_climbs_stays_inside_its_directory(endpoint, tmp_path):
     ]
     job = endpoint.wait(begun(endpoint, archive(*members)))
     assert job.status == "Completed", job.description.get("FailureReason")
-    said = "\n".join(line for lines in job.log.values() for line in lines)
-    assert "TRAINED" in said
-    assert "outside the code directory" in said
-    assert "special files are not supported" in said
+    output = "\n".join(line for lines in job.log.values() for line in lines)
+    assert "TRAINED" in output
+    assert "outside the code directory" in output
+    assert "special files are not supported" in output
     assert [path.name for path in tmp_path.iterdir()] == ["precious"]
     assert precious.read_text() == "mine"
 
@@ -126,20 +126,20 @@ def test_a_manifest_that_is_refused(endpoint):
     """The jobs fail before they train, in words; and no instance is left."""
     for key in ("damaged/part-0", "damaged/part-0/x", f"damaged/{LONG}"):
         endpoint.put(key, "x")
-    names = {what: f"manifest-{uuid.uuid4().hex[:10]}" for what, _, _ in MANIFESTS}
-    for what, raw, _ in MANIFESTS:
-        uri = endpoint.put(f"manifests/{names[what]}", raw)
+    names = {label: f"manifest-{uuid.uuid4().hex[:10]}" for label, _, _ in MANIFESTS}
+    for label, raw, _ in MANIFESTS:
+        uri = endpoint.put(f"manifests/{names[label]}", raw)
         source = {"S3DataType": "ManifestFile", "S3Uri": uri}
         channel = {"ChannelName": "training", "DataSource": {"S3DataSource": source}}
-        body = request(names[what], InputDataConfig=[channel])
+        body = request(names[label], InputDataConfig=[channel])
         endpoint.client("sagemaker").create_training_job(**body)
-    for what, _, words in MANIFESTS:
-        job = endpoint.wait(names[what])
-        assert job.status == "Failed", what
+    for label, _, words in MANIFESTS:
+        job = endpoint.wait(names[label])
+        assert job.status == "Failed", label
         reason = job.description["FailureReason"]
-        assert reason.startswith("ClientError: ") and words in reason, (what, reason)
+        assert reason.startswith("ClientError: ") and words in reason, (label, reason)
         folder = endpoint.state / "jobs" / job.name
-        assert [path.name for path in folder.iterdir()] == ["job.json"], what
+        assert [path.name for path in folder.iterdir()] == ["job.json"], label
     assert not list(endpoint.state.rglob(OUTSIDE))
 
 

@@ -49,8 +49,8 @@ class Store:
 
 
 def _files(folder: Path) -> dict[str, str]:
-    found = (path for path in folder.rglob("*") if path.is_file())
-    return {str(path.relative_to(folder)): path.read_text() for path in found}
+    result = (path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): path.read_text() for path in result}
 
 
 @pytest.fixture
@@ -94,9 +94,9 @@ def test_replicated_everywhere_or_sharded_by_key(store):
     assert first | second == whole and not set(first) & set(second)
     assert abs(len(first) - len(second)) == 1
     store.directory /= "more hosts than shards"
-    one = f"{store.uri}/part-0"
-    found = store.fetch(one, 3, S3DataDistributionType="ShardedByS3Key")
-    assert found == [{"part-0": "part-0"}, {}, {}]
+    item = f"{store.uri}/part-0"
+    result = store.fetch(item, 3, S3DataDistributionType="ShardedByS3Key")
+    assert result == [{"part-0": "part-0"}, {}, {}]
 
 
 def test_a_manifest(store):
