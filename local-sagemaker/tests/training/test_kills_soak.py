@@ -98,7 +98,7 @@ class Writers:
         """Raise AssertionError for what was acknowledged and is not there."""
         s3 = self.client("s3")
         pages = s3.get_paginator("list_objects_v2").paginate(Bucket=BUCKET)
-        listed = {thread["Key"] for page in pages for thread in page.get("Contents", [])}
+        listed = {row["Key"] for page in pages for row in page.get("Contents", [])}
         for key, hashed in self.objects.items():
             assert (key in listed) == (hashed is not None), key
             if hashed:
@@ -109,26 +109,26 @@ class Writers:
             response = logs.get_log_events(
                 **GROUP, logStreamName="stream", startFromHead=True, **token
             )
-            result |= {thread["message"] for thread in response["events"]}
+            result |= {event["message"] for event in response["events"]}
             if not response["events"]:
                 break
             token = {"nextToken": response["nextForwardToken"]}
         assert set(self.lines) <= result
         roles = self.client("iam").get_paginator("list_roles").paginate()
-        assert set(self.roles) <= {thread["RoleName"] for page in roles for thread in page["Roles"]}
+        assert set(self.roles) <= {role["RoleName"] for page in roles for role in page["Roles"]}
 
 
 @pytest.mark.soak
 def test_nothing_acknowledged_is_lost(tmp_path, request):
-    item = Emulator(tmp_path / "state", ["--grace", "1"])
-    request.addfinalizer(item.down)
-    item.client("s3").create_bucket(Bucket=BUCKET)
-    item.client("logs").create_log_group(**GROUP)
-    item.client("logs").create_log_stream(**GROUP, logStreamName="stream")
-    writers = Writers(item)
+    emulator = Emulator(tmp_path / "state", ["--grace", "1"])
+    request.addfinalizer(emulator.down)
+    emulator.client("s3").create_bucket(Bucket=BUCKET)
+    emulator.client("logs").create_log_group(**GROUP)
+    emulator.client("logs").create_log_stream(**GROUP, logStreamName="stream")
+    writers = Writers(emulator)
     for number in range(KILLS):
         writers.until_killed(random.uniform(0.5, 2.5))
-        item.up()
+        emulator.up()
         writers.check()
         counts = (len(item) for item in (writers.objects, writers.lines, writers.roles))
         print(f"kill {number + 1}: objects, lines, roles", *counts)

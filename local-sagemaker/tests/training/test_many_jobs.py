@@ -15,7 +15,7 @@ from emulator_harness import command_request
 
 from local_sagemaker.pytest_plugin import BUCKET, Emulator, until_gone
 
-MOST_GROWTH = 50 << 20  # bytes, from the end of the warm-up to the last job's
+MAX_GROWTH = 50 << 20  # bytes, from the end of the warm-up to the last job's
 SETTLE_SECONDS = 60
 SCRIPT = "import os; print('HELLO'); open('/opt/ml/model/m', 'w').write('x' * 1000)"
 
@@ -62,7 +62,7 @@ def run(endpoint, count: int, at_once: int) -> None:
         time.sleep(0.05)
 
 
-def peak(endpoint) -> dict[str, object]:
+def usage(endpoint) -> dict[str, object]:
     """What the endpoint and its jobs hold of the machine."""
     process = psutil.Process(endpoint.running.pid)
     connections = process.net_connections("inet")
@@ -93,7 +93,7 @@ def check_nothing_is_left(endpoint, before: dict[str, object]) -> None:
     until_gone(endpoint.mark, 60)
     deadline = time.monotonic() + SETTLE_SECONDS
     while True:
-        now = peak(endpoint)
+        now = usage(endpoint)
         # boto3 keeps up to ten idle connections to the endpoint itself, and a thread serves each.
         extra = {k: (before[k], now[k]) for k in now if k not in SPARE and now[k] != before[k]}
         extra |= {k: (before[k], now[k]) for k in SPARE if now[k] > before[k] + SPARE[k]}
@@ -113,7 +113,7 @@ def memory(endpoint) -> int:
 
 def test_jobs_one_by_one_and_four_at_once_leave_nothing(busy):
     run(busy, 4, at_once=4)
-    before = peak(busy)
+    before = usage(busy)
     run(busy, 5, at_once=1)
     run(busy, 4, at_once=4)
     check_nothing_is_left(busy, before)
@@ -124,7 +124,7 @@ def test_jobs_one_by_one_and_four_at_once_leave_nothing(busy):
 def test_two_hundred_jobs_and_eight_at_once_leave_nothing(busy):
     run(busy, 8, at_once=8)
     run(busy, 12, at_once=1)
-    before, warm, began = peak(busy), memory(busy), time.monotonic()
+    before, warm, began = usage(busy), memory(busy), time.monotonic()
     run(busy, 180, at_once=1)
     run(busy, 8, at_once=8)
     check_nothing_is_left(busy, before)
@@ -132,4 +132,4 @@ def test_two_hundred_jobs_and_eight_at_once_leave_nothing(busy):
     print(
         f"180 + 8 jobs in {time.monotonic() - began:.0f} s; {warm >> 20} MB and {grown >> 20} more"
     )
-    assert grown < MOST_GROWTH, f"{grown >> 20} MB more after 200 jobs"
+    assert grown < MAX_GROWTH, f"{grown >> 20} MB more after 200 jobs"
