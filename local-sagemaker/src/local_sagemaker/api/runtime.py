@@ -116,7 +116,7 @@ def _body(environ: dict) -> bytes:
 
 
 def _headers(environ: dict) -> dict[str, str]:
-    """What a container is told: "SageMaker strips all POST headers except those supported"."""
+    """What a container gets: "SageMaker strips all POST headers except those supported"."""
     headers = {
         "Content-Type": environ.get("CONTENT_TYPE"),
         "Accept": environ.get("HTTP_ACCEPT"),

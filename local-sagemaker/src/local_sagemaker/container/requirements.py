@@ -18,7 +18,9 @@ from sagemaker_training import errors
 FRAMEWORKS = ("torch", "tensorflow", "keras", "tf-keras", "horovod")
 NAME = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
 # In pip's log, each line after the time: why it gave up.
-WHY = re.compile(r"^\S+ +(ERROR: (?!ResolutionImpossible).*|The user requested .*)$", re.MULTILINE)
+PIP_ERROR = re.compile(
+    r"^\S+ +(ERROR: (?!ResolutionImpossible).*|The user requested .*)$", re.MULTILINE
+)
 
 
 def constraints(text: str) -> list[str]:
@@ -68,7 +70,7 @@ def constrained(install: Callable) -> Callable:
             except (errors.InstallRequirementsError, errors.InstallModuleError) as error:
                 # The toolkit looks for lines that name an error class of Python's, and pip's don't.
                 text = log.read_text(errors="replace") if log.is_file() else ""
-                error.output = error.output or "\n".join(dict.fromkeys(WHY.findall(text)))
+                error.output = error.output or "\n".join(dict.fromkeys(PIP_ERROR.findall(text)))
                 raise
             finally:
                 for name in ("PIP_CONSTRAINT", "PIP_LOG"):

@@ -79,7 +79,7 @@ class TransformRun:
             return
         with self.record.lock:  # it may be Stopping by now
             self.record.enter(self.record.status, started=time.time())
-        failed = [why for entry in objects if (why := self._object(*entry))]
+        failed = [error for entry in objects if (error := self._object(*entry))]
         if failed and not self.stopping.is_set():
             rest = f" ({len(failed)} objects failed; this is the first.)" if failed[1:] else ""
             raise TransformError(failed[0] + rest)
@@ -126,7 +126,7 @@ class TransformRun:
         return self.request.get("MaxConcurrentTransforms") or 1
 
     def _object(self, bucket: str, key: str, path: str) -> str | None:
-        """Transform one object; why it failed, or None. Its output is uploaded whole or not."""
+        """Transform one object; the error message, or None. A failed one has no output."""
         source, result = self.directory / "in", self.directory / "out"
         try:
             self.aws.client("s3", self.region).download_file(bucket, key, str(source))

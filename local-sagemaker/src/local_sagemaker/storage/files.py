@@ -1,4 +1,4 @@
-"""Files that are whole or not there, and directories that are gone. Standard library only."""
+"""Atomic writes, safe reads and removals. Standard library only."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 
 def replace(path: Path, data: bytes) -> None:
-    """Write a file whole or not at all, also if the machine stops in the middle."""
+    """Write a file atomically, also if the machine stops in the middle."""
     temporary = path.with_name(path.name + ".tmp")
     try:
         with temporary.open("wb") as stream:
@@ -21,12 +21,12 @@ def replace(path: Path, data: bytes) -> None:
             os.fsync(stream.fileno())
         temporary.replace(path)
     except BaseException:
-        with contextlib.suppress(OSError):  # a full disk needs the room
+        with contextlib.suppress(OSError):  # a full disk needs the space
             temporary.unlink()
         raise
 
 
-def no_room(error: BaseException) -> OSError | None:
+def disk_full_error(error: BaseException) -> OSError | None:
     """What SQLite says where the disk is full, as the system says it; None for other errors."""
     if getattr(error, "sqlite_errorcode", 0) & 0xFF in (10, 13):  # SQLITE_IOERR, SQLITE_FULL
         return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

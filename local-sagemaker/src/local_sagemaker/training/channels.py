@@ -32,15 +32,15 @@ def check(aws: LocalAws, request: dict, region: str) -> None:
         seen.add(name)
         _check_kind(channel, default_mode)
         uri = channel["DataSource"]["S3DataSource"]["S3Uri"]
-        objects, why = [], None
+        objects, error_message = [], None
         try:
             objects = aws.objects(uri, region)
         except ClientError as error:
-            why = error.response["Error"]["Message"]
+            error_message = error.response["Error"]["Message"]
         except BotoCoreError as error:  # no name that a bucket could have
-            why = str(error)
+            error_message = str(error)
         if not objects:
-            raise _no_objects(uri, region, request["RoleArn"], why)
+            raise _no_objects(uri, region, request["RoleArn"], error_message)
 
 
 def _check_kind(channel: dict, default_mode: str) -> None:
@@ -63,7 +63,7 @@ def _check_kind(channel: dict, default_mode: str) -> None:
         )
 
 
-def _no_objects(uri: str, region: str, role: str, why: str | None) -> AwsError:
+def _no_objects(uri: str, region: str, role: str, error_message: str | None) -> AwsError:
     bucket = split_uri(uri)[0]
     message = (
         f'No S3 objects found under S3 URL "{uri}" given in input data source. Please ensure '
@@ -71,7 +71,9 @@ def _no_objects(uri: str, region: str, role: str, why: str | None) -> AwsError:
         f'that S3 prefix, and that the role "{role}" has "s3:ListBucket" permissions on bucket '
         f'"{bucket}".'
     )
-    return validation(message + (f" Error message from S3: {why}" if why else ""))
+    return validation(
+        message + (f" Error message from S3: {error_message}" if error_message else "")
+    )
 
 
 def fetch(aws: LocalAws, request: dict, region: str, hosts: dict[str, Path]) -> None:

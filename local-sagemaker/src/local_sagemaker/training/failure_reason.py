@@ -14,7 +14,7 @@ SIGKILL_CODE = 137
 READ_LIMIT = 4096  # bytes of either end of the file
 
 
-# What a script meets here and not on AWS -> what to do. The first that is found is told first.
+# What a script meets here and not on AWS -> what to do. The first match begins the reason.
 HINTS = (
     (
         r"https://sts\.[\w.-]*amazonaws\.com",

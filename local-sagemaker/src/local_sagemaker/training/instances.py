@@ -182,7 +182,7 @@ def free_ports(names: list[str]) -> dict[str, dict[int, int]]:
 
 
 def _notes(record: JobRecord, isolation: str) -> list[str]:
-    """What differs from AWS and follows from the request, in a sentence each."""
+    """What differs from AWS and follows from the request, as log lines."""
     config = record.request["ResourceConfig"]
     gpus = instance_types.gpus(config["InstanceType"])
     cores = os.cpu_count() or 1

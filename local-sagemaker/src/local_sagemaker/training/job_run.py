@@ -199,7 +199,7 @@ class JobRun:
         self.supervisor, self.interrupted = None, False
 
     def _finish(self, opt_ml: dict[str, Path], syncs: list[artifacts.Sync]) -> None:
-        if self.killed:  # whoever would take the upload is going away
+        if self.killed:  # the emulator, which would take the upload, is shutting down
             self.record.end("Stopped")
             return
         try:

@@ -17,7 +17,7 @@ from pathlib import Path
 from local_sagemaker.protocol.errors import validation
 
 VARIABLE = "LOCAL_SAGEMAKER_INTERRUPT"
-FILE = "interrupt"  # in the job's directory: whoever makes it asks for an interruption
+FILE = "interrupt"  # in the job's directory: creating it requests an interruption
 BACK_SECONDS = 1.0  # from the loss of the instances until there are others
 DAY = 24 * 60 * 60  # seconds; AWS's default for MaxRuntimeInSeconds
 _AFTER = re.compile(r"after (\d{1,7}(?:\.\d{1,3})?)s")
@@ -104,7 +104,7 @@ def time_exceeded(request: dict, running: float, since_creation: float) -> str |
     (read 2026-11-21).
     """
     limits = request.get("StoppingCondition") or {}
-    over = {  # seconds; who looks now and then may find both reached: the first one counts
+    over = {  # seconds past the limit: if both are reached, the earlier one counts
         "MaxRuntimeExceeded": running - limits.get("MaxRuntimeInSeconds", DAY),
         "MaxWaitTimeExceeded": since_creation - limits.get("MaxWaitTimeInSeconds", float("inf")),
     }

@@ -51,7 +51,7 @@ def find(folder: Path) -> Path | None:
 
 
 class TensorFlowServing:
-    """A SavedModel. address: of the worker, told once it listens."""
+    """A SavedModel. address: the worker's, set once it listens."""
 
     def __init__(self, saved: Path, code: Path) -> None:
         import tensorflow as tf  # slow, and not needed by a worker that serves something else
