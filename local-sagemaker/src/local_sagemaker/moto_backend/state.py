@@ -36,7 +36,7 @@ from moto.core.base_backend import BackendDict
 
 from local_sagemaker.moto_backend import buckets, logs
 from local_sagemaker.s3.store import ObjectStore, StoreError
-from local_sagemaker.storage.files import no_room, replace
+from local_sagemaker.storage.files import disk_full_error, replace
 
 LOG = logging.getLogger(__name__)
 WRITE_TRIES = 20
@@ -63,7 +63,7 @@ class MotoState:
         except StoreError as error:
             raise StateError(str(error)) from error
         except sqlite3.DatabaseError as error:
-            if full := no_room(error):
+            if full := disk_full_error(error):
                 raise full from error
             raise StateError(f"{directory / 'journal.sqlite'}: {error}. {AFRESH}") from error
         buckets.use(self.objects)
