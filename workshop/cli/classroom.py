@@ -136,7 +136,7 @@ def _billed(session, days: int) -> dict[str, float] | None:
     try:
         found = classroom.billed(session, today - datetime.timedelta(days=days), until)
     except (ClientError, BotoCoreError) as error:
-        click.echo(f"Cost Explorer could not be asked: {cleanup.why(error)}")
+        click.echo(f"Cost Explorer could not be asked: {cleanup.refusal_reason(error)}")
         return None
     if not found:
         click.echo(
