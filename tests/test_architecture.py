@@ -259,7 +259,7 @@ def test_contributing_tells_the_same_rooms():
 LAYERS = (
     "cli",
     "server",
-    "moto_services",
+    "moto_backend",
     "api",
     "hosting",
     "training",

@@ -99,7 +99,7 @@ class JobsEndpoint:
 
 
 @contextlib.contextmanager
-def endpoint() -> Iterator[tuple[JobsEndpoint, Path]]:
+def emulator() -> Iterator[tuple[JobsEndpoint, Path]]:
     """An emulator of its own, and a folder; both are gone afterwards."""
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         state = Path(folder) / "state"

@@ -20,12 +20,12 @@ from workshop.output import events
 
 DEMOS = Path(__file__).parents[2] / "scripts" / "demos"
 INSTANCES, RANKS_PER_INSTANCE = 2, 4
-ALGORITHMS = ("gloo", "ring", "blind_ring", "two_tier")
+ALGORITHMS = ("gloo", "ring", "interleaved_ring", "hierarchical")
 MBITS = (100, 200, 400)
 FIRST_MBIT = 200  # the rate of the ratios
 LARGE, SMALL = 8 * 2**20, 2**20
 # slower, faster, and what is said of the two
-RATIOS = [("gloo", "two_tier"), ("blind_ring", "ring")]
+RATIOS = [("gloo", "hierarchical"), ("interleaved_ring", "ring")]
 LEAST_BLOCKS = 5
 
 
@@ -59,7 +59,7 @@ def measure(endpoint: jobs.JobsEndpoint, source: str, mbit: int, blocks: int) ->
         },
         environment={"LOCAL_SAGEMAKER_LINKS": f"{mbit}mbit"},
     )
-    tiers = alpha_beta.TwoTiers.from_measurements(events(lines, "link"))
+    tiers = alpha_beta.HierarchicalLinks.from_measurements(events(lines, "link"))
     rows = []
     for one in events(lines, "all_reduce"):
         what = one["algorithm"], one["bytes"]

@@ -102,7 +102,7 @@ def test_a_used_port_is_ours_or_not(monkeypatch, tmp_path):
 def test_what_it_found_fits_into_a_table(monkeypatch):
     """pandas, by which lesson 00 shows it, cuts at 50 characters."""
     tc = "Error: Specified qdisc kind is unknown."
-    monkeypatch.setattr(probe, "why_no_shaping", lambda latency=False: tc)
+    monkeypatch.setattr(probe, "shaping_unavailable_reason", lambda latency=False: tc)
     shown = [checks.tbf(), checks.netem(), installed.packages(), checks.namespaces()]
     monkeypatch.setattr(linux, "system_command", lambda name: None)
     assert [check.finding for check in (*shown, checks.iproute2()) if len(check.finding) > 50] == []

@@ -4,7 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from local_sagemaker.training.connectivity import Reach, for_job
+from local_sagemaker.cluster.spec import Connectivity
+from local_sagemaker.training.connectivity import connectivity_for_job
 from workshop.account import stacks
 from workshop.jobs.vpc import NoNetwork, network
 
@@ -33,7 +34,9 @@ def test_jobs_reach_each_other_and_s3_in_it(session, sagemaker_emulator, made):
         "SecurityGroupIds": ids["security_group_ids"],
     }
     aws = sagemaker_emulator.aws()
-    assert for_job(aws, {"VpcConfig": config}, session.region) == Reach(internet=False)
+    assert connectivity_for_job(aws, {"VpcConfig": config}, session.region) == Connectivity(
+        internet=False
+    )
 
 
 def test_another_seat_has_another_network(session):

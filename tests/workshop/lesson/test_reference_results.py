@@ -9,7 +9,7 @@ import pytest
 from workshop.lesson import reference_results
 from workshop.lesson.reference_results import NEEDED
 from workshop.lesson.results import MIME
-from workshop.measure.alpha_beta import TwoTiers
+from workshop.measure.alpha_beta import HierarchicalLinks
 
 
 def page(folder, **results):
@@ -30,10 +30,10 @@ def test_what_is_kept_is_whole_and_dated(lesson):
 
 def test_the_kept_lines_are_enough_for_the_cost_model():
     events = reference_results.load("07").results["events"]
-    tiers = TwoTiers.from_measurements(events)
-    assert tiers.inside and tiers.across
+    tiers = HierarchicalLinks.from_measurements(events)
+    assert tiers.intra_node and tiers.inter_node
     names = {event["algorithm"] for event in events if event["event"] == "all_reduce"}
-    assert names == {"gloo", "ring", "blind_ring", "two_tier", "herring"}
+    assert names == {"gloo", "ring", "interleaved_ring", "hierarchical", "herring"}
 
 
 def test_results_are_kept_and_read_again(tmp_path):
