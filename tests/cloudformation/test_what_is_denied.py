@@ -1,4 +1,4 @@
-"""What a seat's roles must not do: to another seat, to strangers, and beyond the limits."""
+"""What a seat's roles must not do: to another seat, to other people's things, and beyond the limits."""
 
 import pytest
 from aws_calls import ACCOUNT, LOGS, REGION, SAGEMAKER, Call, World, requests_in_vpc
@@ -19,7 +19,7 @@ TRAINING_LOGS, NOTEBOOK_LOGS = "/aws/sagemaker/TrainingJobs", "/aws/sagemaker/No
 
 @pytest.fixture(scope="module")
 def seats():
-    """ann and ann2, and the seat that the local VPC of a stranger belongs to."""
+    """ann and ann2, and the seat that the local VPC of somebody else belongs to."""
     with pytest.MonkeyPatch.context() as patch, standing(patch, "ann", "ann2") as deployed:
         yield {seat.name: seat for seat in deployed}
 
@@ -109,7 +109,7 @@ def attempts(ann, ann2):
             ("ann2's", f"{theirs}-x", others),
             ("ann's name, ann2's tags", f"{own_name}-x", others),
             ("ann's name, no tags", f"{own_name}-x", {}),
-            ("a stranger's name, ann's tags", "payroll", tags),
+            ("somebody's name, ann's tags", "payroll", tags),
         ):
             notebook[f"{operation}: {whose}"] = sagemaker(operation, word, name, tags_there)
     for kind in KINDS.values():
@@ -147,7 +147,7 @@ def attempts(ann, ann2):
         "endpoint without tags": config(ann, tags={}),
         "endpoint of ann2's model": config(ann, model=f"{theirs}-m"),
         "endpoint of ann2's configuration": endpoint(ann, f"{theirs}-c"),
-        "endpoint of a stranger's configuration": endpoint(ann, "payroll"),
+        "endpoint of somebody's configuration": endpoint(ann, "payroll"),
         "transform without tags": transform(ann, tags={}),
         "transform on g5": transform(ann, kind="ml.g5.48xlarge"),
         "transform of ann2's model": transform(ann, model=f"{theirs}-m"),

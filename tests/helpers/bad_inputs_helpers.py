@@ -36,7 +36,7 @@ class Row:
     writes: tuple[str, ...] = ()
 
 
-def of_click(command: click.Command) -> Callable:
+def run_click(command: click.Command) -> Callable:
     """What `check` needs to run a click command in this process."""
 
     def run(argv: list[str], here: Path, environ: dict[str, str]) -> tuple[int, str]:

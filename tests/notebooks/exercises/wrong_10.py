@@ -12,7 +12,7 @@ def events(lines):
     return [json.loads(line) for line in lines if line.startswith("{")]
 
 
-def of_all_lines(lines):
+def parses_every_line(lines):
     return sum(json.loads(line)["event"] == "resumed" for line in lines)
 
 
@@ -151,7 +151,7 @@ def elsewhere(path, chunks):
 
 WRONG = {
     "10.1": [
-        (of_all_lines, "Some lines are not JSON"),
+        (parses_every_line, "Some lines are not JSON"),
         (number_of_interruptions, "Subtract the step"),
         (from_the_highest, "the highest step of the whole log"),
         (counts_lines, "Count steps, not lines"),
