@@ -1,4 +1,4 @@
-"""What a seat's roles must not do: to another seat, to other people's things, and beyond the limits."""
+"""What a seat's roles must not do: to another seat, to other people's things, beyond the limits."""
 
 import pytest
 from aws_calls import ACCOUNT, LOGS, REGION, SAGEMAKER, Call, World, requests_in_vpc
