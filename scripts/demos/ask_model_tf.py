@@ -18,10 +18,12 @@ from common.keras2 import tf
 
 def newest(folder: Path) -> Path:
     """Return the folder of the SavedModel with the highest number, which a server would take."""
-    found = [one.parent for one in folder.glob("*/saved_model.pb") if one.parent.name.isdecimal()]
-    if not found:
+    folders = [
+        path.parent for path in folder.glob("*/saved_model.pb") if path.parent.name.isdecimal()
+    ]
+    if not folders:
         raise ScriptError("the file holds no SavedModel in a folder with a number as its name")
-    return max(found, key=lambda one: int(one.name))
+    return max(folders, key=lambda path: int(path.name))
 
 
 def main() -> None:

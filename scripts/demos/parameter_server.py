@@ -52,9 +52,9 @@ class Server:
 
     def send_weights(self, worker: int) -> None:
         """Answer a worker's pull; the last value says whether a gradient is wanted."""
-        more = self.gradients_to_ask_for > 0
-        self.gradients_to_ask_for -= more
-        message = torch.cat([self.weights.detach(), torch.tensor([float(more)])])
+        wants_gradient = self.gradients_to_ask_for > 0
+        self.gradients_to_ask_for -= wants_gradient
+        message = torch.cat([self.weights.detach(), torch.tensor([float(wants_gradient)])])
         dist.send(message, worker)
         self.bytes_out += message.nbytes
         self.version_at[worker] = self.version

@@ -133,8 +133,8 @@ def description(axes: Axes) -> str:
     if axes.axison and axes.get_ylabel():
         parts.append(f"Up: {axes.get_ylabel()}")
     drawn = [(line.get_label(), line) for line in axes.lines]
-    marks = [one for one in axes.containers if isinstance(one, ErrorbarContainer)]
-    drawn += [(one.get_label(), one.lines[0]) for one in marks]
+    marks = [container for container in axes.containers if isinstance(container, ErrorbarContainer)]
+    drawn += [(container.get_label(), container.lines[0]) for container in marks]
     for name, line in drawn:
         across, up = line.get_xdata(), line.get_ydata()
         if str(name).startswith("_") or not len(across):
@@ -142,8 +142,8 @@ def description(axes: Axes) -> str:
         points = [f"({_number(x)}, {_number(y)})" for x, y in zip(across, up, strict=True)]
         where = f"from {points[0]} to {points[-1]}" if len(points) > 1 else f"at {points[0]}"
         parts.append(f"{name}: {where}")
-    said = (part.replace("\n", " ").rstrip(".") for part in parts)
-    return ". ".join(part for part in said if part) + "."
+    phrases = (part.replace("\n", " ").rstrip(".") for part in parts)
+    return ". ".join(part for part in phrases if part) + "."
 
 
 def _number(value) -> str:

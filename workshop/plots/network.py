@@ -81,12 +81,12 @@ def _crosses(source: int, to: int, ranks_each: int) -> bool:
 
 
 def _in_words(hops: Mapping[str, list[tuple[int, int]]], ranks_each: int) -> str:
-    said = []
+    sentences = []
     for name, sent in hops.items():
         crossing = [f"{a} to {b}" for a, b in sent if _crosses(a, b, ranks_each)]
         inside, over = len(sent) - len(crossing), ", ".join(crossing) or "nothing"
-        said.append(f"{name}: {inside} hops inside instances; over the network {over}.")
-    return " ".join(said)
+        sentences.append(f"{name}: {inside} hops inside instances; over the network {over}.")
+    return " ".join(sentences)
 
 
 def vpc(network: Mapping[str, str], instances: int = 2) -> None:

@@ -37,9 +37,9 @@ def ring_steps(recorded: Sequence[np.ndarray]) -> None:
     with canvas(title, "", size=size, alt=alt) as axes:
         for frame in range(frames):
             left, top = (frame % across) * width, -(frame // across) * height
-            held = np.array([one[frame] for one in recorded])
-            before = np.array([one[max(0, frame - 1)] for one in recorded])
-            _frame(axes, held, held != before, left, top, _step_name(frame, world_size))
+            sums = np.array([states[frame] for states in recorded])
+            before = np.array([states[max(0, frame - 1)] for states in recorded])
+            _frame(axes, sums, sums != before, left, top, _step_name(frame, world_size))
         last = (across - 1) * width, -(down - 1) * height
         _who_sends(axes, world_size, *last)
         axes.set_xlim(-1.2, across * width - 0.9)
@@ -55,12 +55,12 @@ def _step_name(frame: int, world_size: int) -> str:
 
 
 def _frame(
-    axes: Axes, held: np.ndarray, arrived: np.ndarray, left: float, top: float, title: str
+    axes: Axes, sums: np.ndarray, arrived: np.ndarray, left: float, top: float, title: str
 ) -> None:
     """One table, a row for each rank, a column for each chunk. arrived: which cells are new."""
-    world_size = len(held)
+    world_size = len(sums)
     axes.text(left, top + 0.72, title, fontsize=9, fontweight="bold")
-    for rank, row in enumerate(held):
+    for rank, row in enumerate(sums):
         y = top - rank
         axes.text(left - 0.15, y - 0.3, f"rank {rank}", fontsize=7, ha="right", va="center")
         for chunk, value in enumerate(row):

@@ -90,4 +90,4 @@ def _model_and_batch(setting: dict) -> tuple[Classifier, torch.Tensor, torch.Ten
 @functools.cache
 def _weights(side: int, hidden_units: int) -> int:
     model = Classifier((side, side, 1), hidden_units)
-    return sum(one.numel() for one in model.parameters())
+    return sum(parameter.numel() for parameter in model.parameters())
