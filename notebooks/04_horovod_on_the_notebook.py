@@ -65,7 +65,7 @@ import pandas as pd
 import data_prep
 import workshop
 from workshop import DEMOS, TRAIN, plots
-from workshop.launch.horovod_fallback import horovod_script
+from workshop.launch.horovod import horovod_script
 from workshop.launch.mpirun import mpirun
 from workshop.lesson import ablation
 from workshop.measure import interleaved, timeline

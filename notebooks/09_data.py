@@ -592,7 +592,7 @@ workshop.save_results(accuracy_apart=apart, accuracy_mixed=mixed, passes=passes,
 # %%
 from sagemaker.tensorflow import TensorFlow
 
-from workshop.launch.horovod_fallback import horovod_script
+from workshop.launch.horovod import horovod_script
 
 trainer = TensorFlow(
     entry_point="train_tf_fit.py",

@@ -19,14 +19,14 @@ __all__ = ["mbit", "network_performance", "unlimited_reason"]
 
 def mbit(between: str) -> float:
     """The rate of "200mbit" in Mbit/s; infinity for "wide". Raises ValueError for anything else."""
-    rate = local_sagemaker.parse_links(between)
+    rate = local_sagemaker.parse_bandwidth(between)
     if rate == "by-type":
         raise ValueError(f"'{between}' is another rate for each type: ask network_performance.")
     return float("inf") if rate == "wide" else rate.rate / 1e6
 
 
 def unlimited_reason(session: Session) -> str | None:
-    """Why this session's jobs get no limit of bandwidth, as a sentence; None if they can."""
+    """Why bandwidth cannot be limited in this session, as a sentence; None if it can."""
     if session.target == "aws":
         return "On AWS each instance has the bandwidth of its type, and nobody limits it."
     emulator = local_sagemaker.running(local_sagemaker.state_directory())

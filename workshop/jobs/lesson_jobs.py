@@ -22,7 +22,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from workshop.jobs.session import MAX_RUN_SECONDS
-from workshop.launch.horovod_fallback import YIELD
+from workshop.launch.horovod import YIELD
 from workshop.paths import NOTEBOOKS, TRAIN
 
 # What is planned for a job, in billed seconds. Nobody has measured it on AWS for this kit.
@@ -75,7 +75,7 @@ class LessonJob:
 
 
 def lesson_jobs(lesson: str, values: Mapping[str, Any] | None = None) -> list[LessonJob]:
-    """The jobs of a lesson in the order in which it starts them; empty if it starts none.
+    """The jobs of a lesson, in starting order; empty if it starts none.
 
     Each has the lesson's own max_run, if it has that parameter.
 
@@ -100,7 +100,7 @@ def lesson_jobs(lesson: str, values: Mapping[str, Any] | None = None) -> list[Le
 
 
 def expected_kind(value: object, default: object) -> str | None:
-    """What a parameter must be, its default as example; None if the value is that."""
+    """What a parameter must be, with its default as an example; None if the value fits."""
     if isinstance(default, int | float) and not isinstance(default, bool):
         kinds = (int,) if isinstance(default, int) else (int, float)
         fits = type(value) in kinds and 0 <= value < math.inf  # type: ignore[operator]
@@ -204,7 +204,7 @@ def _lesson_05(lesson) -> Iterator[LessonJob]:
             yield horovod(f"{n} x {m}{run}", n, m)
         yield horovod(f"{n} x 1 in a VPC{run}", n, 1, in_vpc=True)
         name = f"{n} x 1 MultiWorker{run}"
-        yield LessonJob(name, "train_tf_multiworker.py", n, distribution=multi_worker, **common)
+        yield LessonJob(name, "train_tf_mirrored.py", n, distribution=multi_worker, **common)
 
 
 def _lesson_06(lesson) -> Iterator[LessonJob]:
@@ -265,7 +265,7 @@ def _lesson_07(lesson) -> Iterator[LessonJob]:
         "buckets",
         "demos/show_overlap.py",
         2,
-        dependencies=[str(TRAIN / "train_torch_ddp.py")],
+        dependencies=[str(TRAIN / "train_torch_fsdp.py")],
         hyperparameters={"blocks": lesson.blocks},
         **common,
         **_mpi(1),

@@ -28,21 +28,21 @@ def in_time(spent: float, size: int, mbit: float) -> bool:
 def test_each_direction_has_the_rate_and_peers_share_it(endpoint):
     """out, in: to and from another. to all, from all: one sender to two receivers, and back."""
     narrow_job = flooded(endpoint, "narrow", "50mbit", BYTES, 3)
-    found = seconds_of(narrow_job)
+    result = seconds_of(narrow_job)
     for way, size in {
         "out": BYTES,
         "in": BYTES,
         "from all": 2 * BYTES,
         "to all": 2 * BYTES,
     }.items():
-        assert in_time(found[way], size, 50), (way, found)
-    one_after_the_other = max(2 * BYTES / (50 * MBIT), found["out"] + found["in"])
-    assert found["both"] < one_after_the_other * SLACK, found
+        assert in_time(result[way], size, 50), (way, result)
+    one_after_the_other = max(2 * BYTES / (50 * MBIT), result["out"] + result["in"])
+    assert result["both"] < one_after_the_other * SLACK, result
     # A small message doesn't wait for a stream: a queue that TCP may fill would hold all of it,
     # 0.34 s at this rate.
-    assert found["beside"] < 0.2
-    said = ["links: 50 Mbit/s between instances, asked for by the job"]
-    assert links_lines(narrow_job) == said
+    assert result["beside"] < 0.2
+    lines = ["links: 50 Mbit/s between instances, asked for by the job"]
+    assert links_lines(narrow_job) == lines
 
 
 def test_without_the_variable_links_are_wide_and_nothing_is_said(endpoint):
@@ -55,13 +55,13 @@ def test_without_the_variable_links_are_wide_and_nothing_is_said(endpoint):
 
 
 def test_the_endpoints_setting_holds_and_a_job_can_ask_otherwise(endpoint):
-    job_bandwidth.set_to(endpoint.state, "by-type")
+    job_bandwidth.write_setting(endpoint.state, "by-type")
     try:
         kind = {"InstanceType": "ml.c5n.18xlarge"}
         by_type = flooded(endpoint, "by-type", None, 65536, 2, **kind)
         wide = flooded(endpoint, "by-type-wide", "wide", 65536, 2, **kind)
     finally:
-        job_bandwidth.set_to(endpoint.state, "wide")
+        job_bandwidth.write_setting(endpoint.state, "wide")
     assert links_lines(by_type) == [
         "links: 100 Mbit/s between instances, 100 Gbit/s of ml.c5n.18xlarge, divided by 1000; "
         "set with `local-sagemaker links`"
@@ -71,13 +71,13 @@ def test_the_endpoints_setting_holds_and_a_job_can_ask_otherwise(endpoint):
 
 def test_latency_is_given_or_it_is_said_that_it_is_not(endpoint):
     job = flooded(endpoint, "late", "50mbit 20ms", 65536, 2)
-    said = links_lines(job)
-    if probe.why_no_shaping(latency=True) is None:
-        assert said == ["links: 50 Mbit/s and 20 ms between instances, asked for by the job"]
+    lines = links_lines(job)
+    if probe.shaping_unavailable_reason(latency=True) is None:
+        assert lines == ["links: 50 Mbit/s and 20 ms between instances, asked for by the job"]
         assert seconds_of(job)["beside"] >= 0.04  # there and back
     else:
-        assert said[0] == "links: 50 Mbit/s between instances, asked for by the job"
-        assert said[1].startswith("links are not delayed: this kernel refuses netem (")
+        assert lines[0] == "links: 50 Mbit/s between instances, asked for by the job"
+        assert lines[1].startswith("links are not delayed: this kernel refuses netem (")
 
 
 @only_root
@@ -87,26 +87,26 @@ def test_an_ordinary_user_gets_narrow_links_too(tmp_path):
     done = run_as_nobody(SUPERVISOR, tmp_path, str(BYTES), files=[SCRIPTS / "flood.py"])
     assert done.returncode == 0, done.stdout + done.stderr
     events = [json.loads(line) for line in done.stdout.splitlines()]
-    lines = [line for one in events if one["event"] == "log" for line in one["lines"]]
+    lines = [line for event in events if event["event"] == "log" for line in event["lines"]]
     assert "[local] links: 50 Mbit/s between instances, wanted" in lines, lines
-    (found,) = [line for line in lines if line.startswith("SECONDS ")]
-    assert in_time(json.loads(found.removeprefix("SECONDS "))["out"], BYTES, 50), found
+    (result,) = [line for line in lines if line.startswith("SECONDS ")]
+    assert in_time(json.loads(result.removeprefix("SECONDS "))["out"], BYTES, 50), result
     assert host_network() == before
 
 
 SUPERVISOR = """
 import subprocess, tempfile
 from pathlib import Path
-from local_sagemaker.cluster.bandwidth import Links
-from local_sagemaker.cluster.spec import NAMESPACES, ClusterSpec, Host
+from local_sagemaker.cluster.bandwidth import Bandwidth
+from local_sagemaker.cluster.spec import NAMESPACES, ClusterSpec, Connectivity, Host
 with tempfile.TemporaryDirectory() as folder:
     hosts = [Host(f"algo-{n}", f"{folder}/algo-{n}", {"PATH": os.environ["PATH"]}) for n in (1, 2)]
     for host in hosts:
         (host.path / "ml").mkdir(parents=True)
     command = [sys.executable, sys.argv[1] + "/flood.py", sys.argv[2], "algo-1", "algo-2"]
-    links = Links(50e6, why="wanted")
-    spec = ClusterSpec("nobodys", NAMESPACES, hosts, command, 9, 1.0, sys.prefix, False, links)
-    spec.write(Path(folder) / "spec.json")
+    reach = Connectivity(internet=False, bandwidth=Bandwidth(50e6, reason="wanted"))
+    spec = ClusterSpec("nobodys", NAMESPACES, hosts, command, 9, 1.0, reach)
+    Path(folder, "spec.json").write_text(spec.to_json())
     supervisor = [sys.executable, "-m", "local_sagemaker.cluster.supervisor", folder + "/spec.json"]
     sys.exit(subprocess.Popen(supervisor, stdin=subprocess.PIPE).wait())  # its end ends the job
 """

@@ -37,8 +37,8 @@ def test_path_comes_first_and_then_the_systems_folders(tmp_path, monkeypatch):
     monkeypatch.setattr(linux, "SYSTEM_FOLDERS", (str(tmp_path / "sbin"),))
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     assert linux.system_command("tc") == beyond
-    own = program(tmp_path / "bin", "tc")
-    assert linux.system_command("tc") == own
+    private = program(tmp_path / "bin", "tc")
+    assert linux.system_command("tc") == private
     assert linux.system_command("ip") is None
 
 
@@ -55,7 +55,7 @@ def test_without_them_instances_are_plain_processes_and_links_have_no_rate(witho
         probe.isolation("namespaces")
     with pytest.raises(FileNotFoundError, match=INSTALL.format("ip")):
         linux.ip_batch(["link"])
-    assert probe.why_no_shaping() == INSTALL.format("tc")
+    assert probe.shaping_unavailable_reason() == INSTALL.format("tc")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere another reason comes first")

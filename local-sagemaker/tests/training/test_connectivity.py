@@ -9,8 +9,9 @@ from botocore.exceptions import ClientError
 from emulator_harness import request
 from vpc_helpers import ANYWHERE, Network, knocking
 
+from local_sagemaker.cluster.spec import Connectivity
 from local_sagemaker.pytest_plugin import BUCKET
-from local_sagemaker.training import connectivity
+from local_sagemaker.training.connectivity import connectivity_for_job
 
 NUMBERS = itertools.count(30)
 
@@ -20,20 +21,20 @@ def network(endpoint):
     return Network(endpoint, next(NUMBERS))
 
 
-def reach(endpoint, network, **changes) -> connectivity.Reach:
+def reach(endpoint, network, **changes) -> Connectivity:
     body = request("none", VpcConfig=network.config, **changes)
-    return connectivity.for_job(endpoint.aws(), body, endpoint.env["AWS_DEFAULT_REGION"])
+    return connectivity_for_job(endpoint.aws(), body, endpoint.env["AWS_DEFAULT_REGION"])
 
 
 def test_without_a_vpc_everything_is_reached(endpoint):
     aws = endpoint.aws()
-    assert connectivity.for_job(aws, request("none"), "us-east-1") == connectivity.EVERYTHING
-    isolated = connectivity.for_job(aws, request("none", EnableNetworkIsolation=True), "us-east-1")
-    assert isolated == connectivity.Reach(endpoint=False, internet=False)
+    assert connectivity_for_job(aws, request("none"), "us-east-1") == Connectivity()
+    isolated = connectivity_for_job(aws, request("none", EnableNetworkIsolation=True), "us-east-1")
+    assert isolated == Connectivity(emulator=False, internet=False)
 
 
 def test_a_new_group_lets_nobody_in(endpoint, network):
-    assert reach(endpoint, network).closed == (
+    assert reach(endpoint, network).closed_reason == (
         f"no inbound rule of {network.group} allows all TCP from its own members"
     )
 
@@ -51,15 +52,15 @@ def test_a_new_group_lets_nobody_in(endpoint, network):
 )
 def test_inbound_rules(endpoint, network, rule, open_):
     network.let_in(**rule)
-    assert (reach(endpoint, network).closed == "") == open_
+    assert (reach(endpoint, network).closed_reason == "") == open_
 
 
 def test_outbound_rules(endpoint, network):
     network.let_in()
     network.let_nothing_out()
-    assert "no outbound rule" in reach(endpoint, network).closed
+    assert "no outbound rule" in reach(endpoint, network).closed_reason
     network.let_out()
-    assert reach(endpoint, network).closed == ""
+    assert reach(endpoint, network).closed_reason == ""
     network.s3_endpoint()
     assert not reach(endpoint, network).s3  # the group lets nothing out but to itself
 
@@ -71,8 +72,8 @@ def test_ways_to_s3(endpoint, network):
     network.s3_endpoint(RouteTableIds=[])  # in no route table
     assert not reach(endpoint, network).s3
     network.s3_endpoint()
-    assert reach(endpoint, network) == connectivity.Reach(
-        reach(endpoint, network).closed, internet=False
+    assert reach(endpoint, network) == Connectivity(
+        reach(endpoint, network).closed_reason, internet=False
     )
 
 
@@ -84,16 +85,16 @@ def test_an_interface_endpoint_is_a_way_to_s3(endpoint, network):
 @pytest.mark.parametrize("public", [True, False])
 def test_a_nat_gateway_leads_out_if_its_own_subnet_does(endpoint, network, public):
     network.nat(public)
-    found = reach(endpoint, network)
-    assert (found.s3, found.internet) == (public, public)
+    result = reach(endpoint, network)
+    assert (result.s3, result.internet) == (public, public)
     assert not reach(endpoint, network, EnableNetworkIsolation=True).internet
 
 
 def test_ids_that_do_not_exist_are_refused(endpoint, network):
     body = request("of-no-subnet", VpcConfig=network.config | {"Subnets": ["subnet-0123abcd"]})
-    with pytest.raises(ClientError, match=r"VpcConfig: .*subnet-0123abcd") as told:
+    with pytest.raises(ClientError, match=r"VpcConfig: .*subnet-0123abcd") as caught:
         endpoint.client("sagemaker").create_training_job(**body)
-    assert told.value.response["Error"]["Code"] == "ValidationException"
+    assert caught.value.response["Error"]["Code"] == "ValidationException"
 
 
 @pytest.mark.namespaces
@@ -116,8 +117,8 @@ def test_instances_of_a_closed_group_do_not(endpoint, network):
     assert job.lines("PEER") == ["TimeoutError", "TimeoutError"]  # no answer at all, as on AWS
     assert len(job.lines("NOBODY CAME")) == 2
     assert job.lines("S3") == ["reached", "reached"]
-    (said,) = [line for line in job.lines("[local]") if "do not reach" in line]
-    assert network.group in said
+    (output,) = [line for line in job.lines("[local]") if "do not reach" in line]
+    assert network.group in output
 
 
 @pytest.mark.namespaces
@@ -138,7 +139,7 @@ def test_without_a_way_to_s3_the_download_fails(endpoint, network):
     assert job.description["FailureReason"].startswith(
         "ClientError: Data download failed:Please ensure that the subnet's route table has a route"
     )
-    phases = [one["Status"] for one in job.description["SecondaryStatusTransitions"]]
+    phases = [transition["Status"] for transition in job.description["SecondaryStatusTransitions"]]
     assert phases == ["Starting", "Downloading", "Failed"]
 
 

@@ -9,22 +9,21 @@ from __future__ import annotations
 
 import json
 import re
-import uuid
-from collections.abc import Callable
 from functools import cache
 from urllib.parse import unquote
 
 import botocore.session
 from moto.core import DEFAULT_ACCOUNT_ID
+from werkzeug.wrappers import Request as HttpRequest
 
 from local_sagemaker.core.failure import shorten
 from local_sagemaker.hosting import worker
 from local_sagemaker.hosting.endpoint_manager import EndpointManager
 from local_sagemaker.hosting.endpoint_run import GROUP, EndpointRun, NotServing
 from local_sagemaker.hosting.runtime.http import ATTRIBUTES
-from local_sagemaker.protocol.answers import send
 from local_sagemaker.protocol.bodies import whole_body
 from local_sagemaker.protocol.errors import AwsError
+from local_sagemaker.protocol.responses import Response, respond
 from local_sagemaker.protocol.signatures import Signature
 
 PATH = re.compile(r"^/endpoints/([^/]+)/invocations$")
@@ -55,8 +54,8 @@ def body_limit() -> int:
 
 def endpoint_of(environ: dict) -> str | None:
     """The endpoint that a request wants to invoke; None if it is another call."""
-    found = PATH.match(environ.get("PATH_INFO", ""))
-    return unquote(found[1]) if found and environ["REQUEST_METHOD"] == "POST" else None
+    match = PATH.match(environ.get("PATH_INFO", ""))
+    return unquote(match[1]) if match and environ["REQUEST_METHOD"] == "POST" else None
 
 
 class RuntimeApi:
@@ -65,28 +64,17 @@ class RuntimeApi:
     def __init__(self, endpoints: EndpointManager) -> None:
         self.endpoints = endpoints
 
-    def invoke(
-        self,
-        name: str,
-        environ: dict,
-        start_response: Callable,
-        signature: Signature,
-    ) -> list[bytes]:
+    def invoke(self, name: str, request: HttpRequest, signature: Signature) -> Response:
         """Answer a request. Its body is not read yet, and its signature not checked with it."""
         try:
-            body = _body(environ)
-            signature.check_body(body)
-            answer, variant = self._ask(name, signature.region, body, environ)
+            body = _body(request.environ)
+            signature.verify_body(body)
+            answer, variant = self._ask(name, signature.region, body, request.environ)
         except AwsError as error:
-            return _refuse(start_response, error)
-        headers = [
-            ("Content-Type", answer.content_type or "application/octet-stream"),
-            ("Content-Length", str(len(answer.body))),
-            ("x-Amzn-Invoked-Production-Variant", variant),
-            ("x-amzn-RequestId", str(uuid.uuid4())),
-        ]
-        start_response("200 OK", headers)
-        return [answer.body]
+            return _refuse(error)
+        response = respond("200 OK", answer.content_type or "application/octet-stream", answer.body)
+        response.headers["x-Amzn-Invoked-Production-Variant"] = variant
+        return response
 
     def _ask(self, name: str, region: str, body: bytes, environ: dict) -> tuple[worker.Answer, str]:
         run = self._find(name, region, environ)
@@ -100,11 +88,11 @@ class RuntimeApi:
         except worker.Gone as error:
             raise _model_error(run, 0, EXITED) from error
         if answer.status != 200:
-            told = answer.body.decode("utf-8", "replace")
-            raise _model_error(run, answer.status, told)
+            message = answer.body.decode("utf-8", "replace")
+            raise _model_error(run, answer.status, message)
         if len(answer.body) > body_limit():
-            told = f"Its answer has {len(answer.body)} bytes; the limit is {body_limit()}."
-            raise _model_error(run, answer.status, told)
+            message = f"Its answer has {len(answer.body)} bytes; the limit is {body_limit()}."
+            raise _model_error(run, answer.status, message)
         return answer, run.record.data["variant"]["VariantName"]
 
     def _find(self, name: str, region: str, environ: dict) -> EndpointRun:
@@ -128,26 +116,26 @@ def _body(environ: dict) -> bytes:
 
 
 def _headers(environ: dict) -> dict[str, str]:
-    """What a container is told: "SageMaker strips all POST headers except those supported"."""
-    told = {
+    """What a container gets: "SageMaker strips all POST headers except those supported"."""
+    headers = {
         "Content-Type": environ.get("CONTENT_TYPE"),
         "Accept": environ.get("HTTP_ACCEPT"),
         ATTRIBUTES: environ.get("HTTP_X_AMZN_SAGEMAKER_CUSTOM_ATTRIBUTES"),
     }
-    return {name: value for name, value in told.items() if value}
+    return {name: value for name, value in headers.items() if value}
 
 
-def _model_error(run: EndpointRun, status: int, told: str) -> ModelError:
-    told = shorten(told, MESSAGE_LIMIT)
+def _model_error(run: EndpointRun, status: int, original: str) -> ModelError:
+    original = shorten(original, MESSAGE_LIMIT)
     side = "client" if 400 <= status < 500 else "server"
     name, region = run.record.name, run.region
     message = (
-        f'Received {side} error ({status}) from primary with message "{told}". See '
+        f'Received {side} error ({status}) from primary with message "{original}". See '
         f"https://{region}.console.aws.amazon.com/cloudwatch/home?region={region}"
         f"#logEventViewer:group={GROUP}{name} in account {DEFAULT_ACCOUNT_ID} for more information."
     )
     arn = f"arn:aws:logs:{region}:{DEFAULT_ACCOUNT_ID}:log-group:{GROUP}{name}"
-    fields = {"OriginalMessage": told, "OriginalStatusCode": status, "LogStreamArn": arn}
+    fields = {"OriginalMessage": original, "OriginalStatusCode": status, "LogStreamArn": arn}
     return ModelError(message, fields)
 
 
@@ -155,8 +143,8 @@ def _invalid(message: str) -> AwsError:
     return AwsError("ValidationError", message)
 
 
-def _refuse(start_response: Callable, error: AwsError) -> list[bytes]:
-    told = {"Message": error.message, "message": error.message} | getattr(error, "fields", {})
-    raw = json.dumps(told).encode()
+def _refuse(error: AwsError) -> Response:
+    fields = {"Message": error.message, "message": error.message} | getattr(error, "fields", {})
+    raw = json.dumps(fields).encode()
     status = f"{error.status} {error.code}"
-    return send(start_response, status, "application/json", raw, error.code)
+    return respond(status, "application/json", raw, error.code)

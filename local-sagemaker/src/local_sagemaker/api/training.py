@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 
 from moto.core import DEFAULT_ACCOUNT_ID
@@ -10,7 +11,9 @@ from local_sagemaker.api import listing, search
 from local_sagemaker.cluster.spec import NAMESPACES
 from local_sagemaker.protocol.errors import validation
 from local_sagemaker.protocol.validation import operation
-from local_sagemaker.training import artifacts, channels, connectivity, job_bandwidth, metrics, spot
+from local_sagemaker.training import artifacts, channels, metrics, spot
+from local_sagemaker.training.connectivity import connectivity_for_job
+from local_sagemaker.training.job_bandwidth import bandwidth_for_job
 from local_sagemaker.training.job_manager import JobManager
 from local_sagemaker.training.job_record import JobRecord
 from local_sagemaker.training.spot import DAY
@@ -58,11 +61,13 @@ class TrainingApi:
         artifacts.check(request)
         metrics.check(request)
         channels.check(self.jobs.aws, request, region)
-        narrow = job_bandwidth.for_job(request, self.jobs.state)
-        reach = connectivity.for_job(self.jobs.aws, request, region)
+        connectivity = dataclasses.replace(
+            connectivity_for_job(self.jobs.aws, request, region),
+            bandwidth=bandwidth_for_job(request, self.jobs.state),
+        )
         name = request["TrainingJobName"]
         arn = f"arn:aws:sagemaker:{region}:{DEFAULT_ACCOUNT_ID}:training-job/{name}"
-        record = self.jobs.create(request, arn, region, narrow, reach)
+        record = self.jobs.create(request, arn, region, connectivity)
         return {"TrainingJobArn": record.data["arn"]}
 
     def describe(self, request: dict, region: str) -> dict:
@@ -88,11 +93,11 @@ class TrainingApi:
             )
         if request.get("SortBy", "CreationTime") not in SORTED:
             raise validation(f"SortBy {request['SortBy']}: it may be {', '.join(SORTED)}.")
-        wanted = request.get("SearchExpression", {})
+        expression = request.get("SearchExpression", {})
         every = self.jobs.all(region)
-        records = [one for one in every if search.matches(_properties(one), wanted)]
+        records = [record for record in every if search.matches(_properties(record), expression)]
         how = request | {"SortBy": SORTED[request.get("SortBy", "CreationTime")]}
-        return listing.page(records, how, "Results", lambda one: {"TrainingJob": _found(one)})
+        return listing.page(records, how, "Results", _search_row)
 
 
 def _check(request: dict, isolation: str) -> None:
@@ -208,11 +213,11 @@ def _properties(record: JobRecord) -> dict:
     }
 
 
-def _found(record: JobRecord) -> dict:
-    """A job as Search tells it: described, with its tags."""
-    found = operation("Search").output_shape.members["Results"].member.members["TrainingJob"]
-    told = description(record) | {"Tags": record.data["tags"]}
-    return {name: value for name, value in told.items() if name in found.members}
+def _search_row(record: JobRecord) -> dict:
+    """A job as Search gives it: its description, with its tags."""
+    shape = operation("Search").output_shape.members["Results"].member.members["TrainingJob"]
+    fields = description(record) | {"Tags": record.data["tags"]}
+    return {"TrainingJob": {name: fields[name] for name in fields if name in shape.members}}
 
 
 def _summary(record: JobRecord) -> dict:

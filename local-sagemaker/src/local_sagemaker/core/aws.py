@@ -6,6 +6,7 @@ import contextlib
 import itertools
 from collections.abc import Iterator
 from functools import cache
+from typing import Any
 
 import boto3
 from boto3.exceptions import Boto3Error
@@ -34,6 +35,7 @@ class LocalAws:
 
     def __init__(self, port: int, credentials: Credentials) -> None:
         self.port, self.credentials = port, credentials
+        self.in_process: Any = None  # connects clients without HTTP, once the emulator is made
         self.client = cache(self._client)
 
     def _client(self, service: str, region: str):
@@ -42,7 +44,10 @@ class LocalAws:
         # proxies: a learner's HTTP_PROXY is no way to this process.
         config = Config(retries={"max_attempts": 2}, s3={"addressing_style": "path"}, proxies={})
         url = f"http://127.0.0.1:{self.port}"
-        return session.client(service, endpoint_url=url, config=config)
+        client = session.client(service, endpoint_url=url, config=config)
+        if self.in_process and service in ("logs", "cloudwatch"):
+            self.in_process.connect(client)
+        return client
 
     def variables(self, region: str, url: str | None = None) -> dict[str, str]:
         """What points an AWS client to the emulator. url: where it is; by default on loopback."""
@@ -73,8 +78,8 @@ class LocalAws:
         contents = (
             page.get("Contents", []) for page in pages.paginate(Bucket=bucket, Prefix=prefix)
         )
-        found = [(bucket, one["Key"], one["Size"]) for one in itertools.chain(*contents)]
-        return sorted((one for one in found if not one[1].endswith("/")), key=lambda one: one[1])
+        entries = [(bucket, entry["Key"], entry["Size"]) for entry in itertools.chain(*contents)]
+        return sorted(entry for entry in entries if not entry[1].endswith("/"))
 
     def open_log(self, region: str, stream: str, group: str = LOG_GROUP) -> None:
         """Create a log stream, and its group if that is missing: all training jobs share one."""

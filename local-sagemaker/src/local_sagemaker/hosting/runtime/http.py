@@ -10,9 +10,9 @@ import dataclasses
 import hmac
 import socket
 import traceback
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler, HTTPServer
 
-from local_sagemaker.protocol.strangers import Strangers
+from local_sagemaker.protocol.connection_limits import LimitedServer
 
 KEY = "LOCAL_SAGEMAKER_KEY"  # the variable that holds it
 ATTRIBUTES = "X-Amzn-SageMaker-Custom-Attributes"
@@ -58,21 +58,21 @@ def serve(listener: socket.socket, model, key: str) -> None:
     model: has `invoke(Request) -> Reply`, and may have `rest(path, Request) -> Reply` for what is
     posted elsewhere. Both raise Refused; what else they raise becomes status 500.
     """
-    server = _Server(("127.0.0.1", 0), _Handler, bind_and_activate=False)
-    server.socket.close()
-    server.socket = listener
-    server.server_address = listener.getsockname()
-    server.model, server.key = model, key
+    server = _Server(listener, model, key)
     model.address = f"http://localhost:{server.server_address[1]}/{key}"
     server.serve_forever(poll_interval=3600)  # it is ended by ending the process
 
 
-class _Server(Strangers, ThreadingHTTPServer):
-    daemon_threads = True
-    request_queue_size = 128
+class _Server(LimitedServer, HTTPServer):
+    def __init__(self, listener: socket.socket, model, key: str) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler, bind_and_activate=False)
+        self.socket.close()
+        self.socket, self.server_address = listener, listener.getsockname()
+        self.model, self.key = model, key
 
 
 class _Handler(BaseHTTPRequestHandler):
+    server: _Server
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     wbufsize = 64 * 1024  # headers and a short body leave in one packet
@@ -86,7 +86,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             self._send(Reply(b"A worker answers its endpoint only: InvokeEndpoint.", TEXT, 403))
             return False
-        self.server.know(self.connection)
+        self.server.authenticated(self.connection)
         self.path = f"/{path}"
         return True
 
