@@ -544,14 +544,13 @@ if both:
 
 
 # %%
+layout_bytes = layout_megabytes * 1_000_000
+
+
 def measuring(instances: int, ranks_each: int, **options) -> PyTorch:
     """One all-reduce, measured on so many instances; before it, single messages."""
     processes = {"enabled": True, "processes_per_host": ranks_each}
-    settings = {
-        "algorithms": "gloo,hierarchical",
-        "bytes": layout_megabytes * 1_000_000,
-        "blocks": 3,
-    }
+    settings = {"algorithms": "gloo,hierarchical", "bytes": layout_bytes, "blocks": 3}
     return PyTorch(
         entry_point="measure_all_reduce.py",
         instance_count=instances,
