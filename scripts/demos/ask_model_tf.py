@@ -9,6 +9,7 @@ import argparse
 import tarfile
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -35,7 +36,7 @@ def main() -> None:
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         # Its own job's file. Python 3.11.3 and older have no filters against strange ones.
-        safely = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+        safely: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
         with tarfile.open(args.model) as archive:
             archive.extractall(folder, **safely)
         serve = tf.saved_model.load(str(newest(Path(folder)))).signatures["serving_default"]

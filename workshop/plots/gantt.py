@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pandas as pd
 
 from workshop.plots.figures import HATCHES
@@ -26,7 +28,11 @@ def gantt(spans: pd.DataFrame, title: str, x: str) -> None:
             lanes = _lanes(bars)
             height = 0.75 / (max(lanes) + 1)
             y = [rows.index(row) - 0.375 + height * (lane + 0.5) for lane in lanes]
-            look = {"color": COLOURS[style], "hatch": HATCHES[style], "edgecolor": "white"}
+            look: dict[str, Any] = {
+                "color": COLOURS[style],
+                "hatch": HATCHES[style],
+                "edgecolor": "white",
+            }
             axes.barh(y, bars["length"], left=bars["start"], height=height, label=kind, **look)
         axes.set_yticks(range(len(rows)), rows)
         axes.invert_yaxis()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import html
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -18,7 +19,7 @@ from matplotlib.ticker import NullFormatter, StrMethodFormatter
 # Okabe and Ito's palette, without yellow, which is hard to see on white.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#000000")
 IMAGE_COLUMNS = 6
-STYLE = {
+STYLE: dict[Any, Any] = {
     "figure.dpi": 110,
     "font.size": 10,
     "axes.spines.top": False,
@@ -136,7 +137,7 @@ def description(axes: Axes) -> str:
     marks = [container for container in axes.containers if isinstance(container, ErrorbarContainer)]
     drawn += [(container.get_label(), container.lines[0]) for container in marks]
     for name, line in drawn:
-        across, up = line.get_xdata(), line.get_ydata()
+        across, up = np.asarray(line.get_xdata()), np.asarray(line.get_ydata())
         if str(name).startswith("_") or not len(across):
             continue
         points = [f"({_number(x)}, {_number(y)})" for x, y in zip(across, up, strict=True)]

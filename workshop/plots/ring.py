@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -69,18 +70,28 @@ def _frame(
             colour = COLOURS[2] if ready else COLOURS[0]
             strength = 0.55 if ready else 0.1 + 0.4 * digits.count("1") / world_size
             place = (left + 1.25 * chunk, y - 0.75)
-            box = {"facecolor": (colour, strength), "edgecolor": "white", "linewidth": 1.5}
+            box: dict[str, Any] = {
+                "facecolor": (colour, strength),
+                "edgecolor": "white",
+                "linewidth": 1.5,
+            }
             if arrived[rank, chunk]:
                 box |= {"edgecolor": "black", "zorder": 3}
             axes.add_patch(Rectangle(place, 1.25, 0.9, **box))
-            style = {"fontsize": 8, "family": "monospace", "ha": "center", "va": "center"}
+            style: dict[str, Any] = {
+                "fontsize": 8,
+                "family": "monospace",
+                "ha": "center",
+                "va": "center",
+            }
             style |= {"fontweight": "bold" if ready else "normal", "zorder": 4}
             axes.text(place[0] + 0.625, y - 0.3, digits, **style)
             if arrived[rank, chunk]:
-                arrow = {"arrowstyle": "-|>", "color": "black", "linewidth": 1}
+                arrow: dict[str, Any] = {"arrowstyle": "-|>", "color": "black", "linewidth": 1}
                 x = place[0] + 0.18
-                ends = {"xy": (x, y - 0.02), "xytext": (x, y + (0.55 if rank else 0.5))}
-                axes.annotate("", **ends, arrowprops=arrow | {"shrinkA": 0, "shrinkB": 0}, zorder=5)
+                arrow |= {"shrinkA": 0, "shrinkB": 0}
+                start = (x, y + (0.55 if rank else 0.5))
+                axes.annotate("", (x, y - 0.02), start, arrowprops=arrow, zorder=5)
 
 
 def _who_sends(axes: Axes, world_size: int, left: float, top: float) -> None:

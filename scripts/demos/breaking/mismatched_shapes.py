@@ -21,9 +21,9 @@ def train(args) -> None:
     rows = np.array_split(np.argsort(labels, kind="stable"), world_size)[rank]
 
     classes = CLASSES if args.fixed else int(labels[rows].max()) + 1
-    model = nn.Sequential(nn.Flatten(), nn.Linear(images[0].size, classes))
+    classifier = nn.Sequential(nn.Flatten(), nn.Linear(images[0].size, classes))
     emit(event="model", rank=rank, classes=classes)
-    model = DistributedDataParallel(model)
+    model = DistributedDataParallel(classifier)
     optimizer = sgd(model, args.learning_rate)
 
     pixels, targets = torch.from_numpy(images[rows] / np.float32(255)), torch.from_numpy(labels)

@@ -26,6 +26,7 @@ def training_step(setting: dict) -> Callable[[], None]:
     """
     torch.set_num_threads(setting.get("threads", 1))
     torch.backends.mkldnn.enabled = setting.get("onednn", True)  # oneDNN's former name
+    model: torch.nn.Module
     model, images, labels = _model_and_batch(setting)
     if setting["ranks"] == "together":
         model = DistributedDataParallel(model)
