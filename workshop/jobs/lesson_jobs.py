@@ -22,7 +22,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from workshop.jobs.session import MAX_RUN_SECONDS
-from workshop.launch.horovod_fallback import YIELD
+from workshop.launch.horovod import YIELD
 from workshop.paths import NOTEBOOKS, TRAIN
 
 # What is planned for a job, in billed seconds. Nobody has measured it on AWS for this kit.
