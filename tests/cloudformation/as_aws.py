@@ -31,7 +31,7 @@ def empty_account(folder: Path) -> Iterator[pytest.MonkeyPatch]:
     state = folder / "state"
     with emulator(state) as running, pytest.MonkeyPatch.context() as patch:
         where = running.env
-        for name in [one for one in os.environ if one.startswith("AWS_")]:
+        for name in [row for row in os.environ if row.startswith("AWS_")]:
             patch.delenv(name)
         patch.setenv("SAGEMAKER_USER_CONFIG_OVERRIDE", where["SAGEMAKER_USER_CONFIG_OVERRIDE"])
         patch.setenv("AWS_EC2_METADATA_DISABLED", "true")
@@ -55,7 +55,7 @@ def empty_account(folder: Path) -> Iterator[pytest.MonkeyPatch]:
 def owner(names: Iterable[str] = NAMES):
     """The seat's session, after its stacks were made as `workshop stacks up` makes them."""
     opened = session("aws", SEAT)
-    stacks.deploy(opened, names, say=lambda _: None)
+    stacks.deploy(opened, names, log=lambda _: None)
     return opened
 
 

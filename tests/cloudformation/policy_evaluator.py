@@ -51,47 +51,49 @@ def applies(statement: Mapping, request: Request) -> bool:
         raise NotImplementedError(f"policy elements {sorted(unknown)}")
     context = {key.lower(): value for key, value in request.context.items()}
     holds = [  # all of them, so that what is not known here is noticed
-        _holds(operator, context.get(key.lower()), [str(one) for one in _listed(wanted)], context)
+        _holds(
+            operator, context.get(key.lower()), [str(entry) for entry in _listed(expected)], context
+        )
         for operator, keys in statement.get("Condition", {}).items()
-        for key, wanted in keys.items()
+        for key, expected in keys.items()
     ]
     action = request.action.lower()  # actions may be written in any case
     return (
-        any(_like(action, one.lower(), {}) for one in _listed(statement["Action"]))
-        and any(_like(request.resource, one, context) for one in _listed(statement["Resource"]))
+        any(_like(action, entry.lower(), {}) for entry in _listed(statement["Action"]))
+        and any(_like(request.resource, entry, context) for entry in _listed(statement["Resource"]))
         and all(holds)
     )
 
 
-def _holds(operator: str, held: Any, wanted: list[str], context: Mapping) -> bool:
+def _holds(operator: str, actual: Any, expected: list[str], context: Mapping) -> bool:
     """Whether one condition holds. held: what the request has under its key; None for nothing."""
     if operator == "Null":
-        return any((held is None) == (value.lower() == "true") for value in wanted)
+        return any((actual is None) == (value.lower() == "true") for value in expected)
     for_all = operator.startswith("ForAllValues:")
     plain = operator.removeprefix("ForAllValues:").removesuffix("IfExists")
     if plain not in TESTS:
         raise NotImplementedError(f"the condition operator {operator}")
-    if held is None:  # AWS: IfExists and ForAllValues are true of a missing key
+    if actual is None:  # AWS: IfExists and ForAllValues are true of a missing key
         return for_all or operator.endswith("IfExists")
-    values = [str(value) for value in _listed(held)]
+    values = [str(value) for value in _listed(actual)]
     if not for_all and len(values) != 1:
         raise NotImplementedError(f"{operator} without ForAllValues: {values}")
-    return all(any(TESTS[plain](value, one, context) for one in wanted) for value in values)
+    return all(any(TESTS[plain](value, entry, context) for entry in expected) for value in values)
 
 
 def _arn_like(value: str, pattern: str, context: Mapping) -> bool:
     """Part by part: a wildcard does not reach over a colon, but in the last of the six parts."""
-    parts, wanted = value.split(":", 5), pattern.split(":", 5)
-    return len(parts) == len(wanted) == 6 and all(
-        _like(part, one, context) for part, one in zip(parts, wanted, strict=True)
+    parts, expected = value.split(":", 5), pattern.split(":", 5)
+    return len(parts) == len(expected) == 6 and all(
+        _like(part, entry, context) for part, entry in zip(parts, expected, strict=True)
     )
 
 
 TESTS = {  # ArnEquals is the same as ArnLike
-    "StringEquals": lambda value, one, context: (
-        value == VARIABLE.sub(lambda found: _value(found[1], context), one)
+    "StringEquals": lambda value, entry, context: (
+        value == VARIABLE.sub(lambda variables: _value(variables[1], context), entry)
     ),
-    "NumericLessThanEquals": lambda value, one, context: float(value) <= float(one),
+    "NumericLessThanEquals": lambda value, entry, context: float(value) <= float(entry),
     "ArnEquals": _arn_like,
     "ArnLike": _arn_like,
 }
@@ -110,10 +112,10 @@ def _like(value: str, pattern: str, context: Mapping) -> bool:
 
 def _value(name: str, context: Mapping) -> str:
     """A variable's value. One that the request lacks matches nothing."""
-    held = context.get(name.lower(), "\0")
-    if isinstance(held, list):
+    actual = context.get(name.lower(), "\0")
+    if isinstance(actual, list):
         raise NotImplementedError(f"several values in the variable {name}")
-    return str(held)
+    return str(actual)
 
 
 def _listed(value: Any) -> list:

@@ -32,19 +32,23 @@ class Account:
                 if not line.endswith("\n"):
                     break
                 made = json.loads(line)
-                self.world.asked(Call(made["service"], made["operation"], made["request"]))
+                self.world.permissions_for(
+                    Call(made["service"], made["operation"], made["request"])
+                )
                 self.read = file.tell()
 
     def refused(self, call: Call) -> list[tuple[str, object]]:
         """(role, request) of all that is not allowed: to the caller, and to the job it starts."""
         self.catch_up()
-        asked = [("NotebookRole", one) for one in self.world.asked(call)]
+        requests = [("NotebookRole", row) for row in self.world.permissions_for(call)]
         if call.operation == "CreateTrainingJob":
             job = of_the_job(call.request)
             if "VpcConfig" in call.request:
                 job += in_the_vpc(self.policies["outputs"])
-            asked += [("TrainingRole", one) for one in job]
-        return [(role, one) for role, one in asked if decision(self.policies[role], one) != ALLOWED]
+            requests += [("TrainingRole", row) for row in job]
+        return [
+            (role, row) for role, row in requests if decision(self.policies[role], row) != ALLOWED
+        ]
 
 
 @functools.cache
@@ -55,9 +59,9 @@ def account() -> Account:
 def check(service: str, operation: str, request: dict) -> None:
     """Raise AWS's AccessDenied for a call that is not allowed."""
     plain = json.loads(json.dumps(request, default=lambda value: f"<{type(value).__name__}>"))
-    for role, one in account().refused(Call(service, operation, plain)):
+    for role, row in account().refused(Call(service, operation, plain)):
         code = "AccessDenied" if service == "s3" else "AccessDeniedException"
-        message = f"{role} is not authorized to perform: {one.action} on resource: {one.resource}"
+        message = f"{role} is not authorized to perform: {row.action} on resource: {row.resource}"
         with Path(os.environ["STRICT_POLICIES"]).with_suffix(".refused").open("a") as file:
             file.write(f"{service} {operation}: {message}\n")
         raise ClientError({"Error": {"Code": code, "Message": message}}, operation)

@@ -37,7 +37,7 @@ def small(number):
 @pytest.fixture(scope="module")
 def strict(tmp_path_factory):
     """All lessons, one after the other, in one account. number -> (ended well, its calls)."""
-    folder, found = tmp_path_factory.mktemp("strict"), {}
+    folder, rows = tmp_path_factory.mktemp("strict"), {}
     with as_aws.empty_account(folder) as patch:
         opened = as_aws.owner()
         refused = as_aws.enforce(patch, opened, folder)
@@ -46,22 +46,22 @@ def strict(tmp_path_factory):
             calls = folder / f"{number}.calls"
             with recorded(calls):
                 good = run(lesson, folder / "out", **small(number))
-            found[number] = good, read(calls), calls
-            print(f"lesson {number}: {'ok' if good else 'FAILED'}, {len(found[number][1])} calls")
+            rows[number] = good, read(calls), calls
+            print(f"lesson {number}: {'ok' if good else 'FAILED'}, {len(rows[number][1])} calls")
         patch.delenv("STRICT_POLICIES")  # whoever deletes a whole seat is its owner
         (lesson,) = chosen((ALL_OF_A_SEAT,))
         calls = folder / "99.calls"
         with recorded(calls):
-            found[ALL_OF_A_SEAT] = run(lesson, folder / "out"), read(calls), calls
+            rows[ALL_OF_A_SEAT] = run(lesson, folder / "out"), read(calls), calls
         denied = refused.read_text().splitlines() if refused.exists() else []
         left = cleanup.find(opened)
-    return found, denied, left
+    return rows, denied, left
 
 
 def test_all_lessons_finish_in_order_from_an_empty_account_with_policies_enforced(strict):
-    found, denied, left = strict
-    assert {number: good for number, (good, *_) in found.items()} == dict.fromkeys(found, True)
-    assert all(calls for number, (_, calls, _) in found.items() if number not in ("01", "02"))
+    rows, denied, left = strict
+    assert {number: good for number, (good, *_) in rows.items()} == dict.fromkeys(rows, True)
+    assert all(calls for number, (_, calls, _) in rows.items() if number not in ("01", "02"))
     fine = {f"{service} {operation}" for service, operation in GOES_ON_WITHOUT}
     assert {line.split(":")[0] for line in denied} <= fine, denied
     assert left.by_the_hour == []
@@ -69,21 +69,24 @@ def test_all_lessons_finish_in_order_from_an_empty_account_with_policies_enforce
 
 def creating_cells(calls):
     """The numbers of the cells that made something, and what."""
-    found = {}
+    rows = {}
     for call in calls:
         if call.operation in MAKES and call.cell is not None:
-            found.setdefault(call.cell, []).append(call.operation.removeprefix("Create"))
-    return found
+            rows.setdefault(call.cell, []).append(call.operation.removeprefix("Create"))
+    return rows
 
 
 def broken_off(executed, after, to):
     """The lesson up to the cell with this number, and then a failure."""
     notebook = nbformat.read(executed, as_version=4)
-    own = [
-        one for one in notebook.cells if "injected-parameters" not in one.metadata.get("tags", [])
+    of_run = [
+        row for row in notebook.cells if "injected-parameters" not in row.metadata.get("tags", [])
     ]
-    last = next(n for n, one in enumerate(own) if one.get("execution_count") == after)
-    notebook.cells = [*own[: last + 1], nbformat.v4.new_code_cell("raise RuntimeError('injected')")]
+    last = next(n for n, row in enumerate(of_run) if row.get("execution_count") == after)
+    notebook.cells = [
+        *of_run[: last + 1],
+        nbformat.v4.new_code_cell("raise RuntimeError('injected')"),
+    ]
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
@@ -93,10 +96,10 @@ def broken_off(executed, after, to):
 
 def look(opened):
     """What is billed by the hour, with its price."""
-    found = [(one.kind, one.name, one.usd_per_hour) for one in cleanup.find(opened).by_the_hour]
-    rows = stacks.status(opened, ("network", "notebook"))
-    hourly = [(one.stack, prices.hourly_cost(opened, one).usd) for one in rows]
-    return found + [("stacks", name, usd) for name, usd in hourly if usd]
+    rows = [(row.kind, row.name, row.usd_per_hour) for row in cleanup.find(opened).by_the_hour]
+    status = stacks.status(opened, ("network", "notebook"))
+    hourly = [(row.stack, prices.hourly_cost(opened, row).usd) for row in status]
+    return rows + [("stacks", name, usd) for name, usd in hourly if usd]
 
 
 def table(executed, cells, folder, parameters, capsys):
@@ -113,19 +116,19 @@ def table(executed, cells, folder, parameters, capsys):
             lesson = broken_off(executed, cell, place / executed.name)
             capsys.readouterr()
             good = run(lesson, place / "out", **parameters)
-            said = capsys.readouterr().out
-            assert not good and "injected" in said, said
-            rows.append((cell, made, look(opened), said))
+            lines = capsys.readouterr().out
+            assert not good and "injected" in lines, lines
+            rows.append((cell, made, look(opened), lines))
     return rows
 
 
 def check(rows):
     """Nothing is billed by the hour, or it is named with its price and the command against it."""
-    for cell, made, left, said in rows:
+    for cell, made, left, lines in rows:
         for kind, name, usd in left:
-            line = next((one for one in said.splitlines() if name in one and "BILLED" in one), "")
+            line = next((row for row in lines.splitlines() if name in row and "BILLED" in row), "")
             assert f"{usd:.3f} USD an hour" in line, f"[{cell}] {made}: {kind} {name} is not named"
-            assert "workshop clean --seat" in said
+            assert "workshop clean --seat" in lines
         assert not [name for kind, name, _ in left if kind != "stacks"], (cell, made, left)
 
 

@@ -24,7 +24,7 @@ def decided(statement, action="s3:GetObject", resource=f"{BUCKET}/home/ann/file"
 
 
 @pytest.mark.parametrize(
-    ("statement", "action", "resource", "wanted"),
+    ("statement", "action", "resource", "expected"),
     [
         ({"Action": "s3:Get*"}, "s3:GetObject", BUCKET, ALLOWED),
         ({"Action": "S3:getobject"}, "s3:GetObject", BUCKET, ALLOWED),  # actions: any case
@@ -35,8 +35,8 @@ def decided(statement, action="s3:GetObject", resource=f"{BUCKET}/home/ann/file"
         ({"Resource": f"{BUCKET}/A/*"}, "s3:GetObject", f"{BUCKET}/a/b", DENIED),  # case counts
     ],
 )
-def test_actions_and_resources(statement, action, resource, wanted):
-    assert decided(statement, action, resource) == wanted
+def test_actions_and_resources(statement, action, resource, expected):
+    assert decided(statement, action, resource) == expected
 
 
 def test_a_deny_wins_and_nothing_said_is_a_denial():
@@ -48,7 +48,7 @@ def test_a_deny_wins_and_nothing_said_is_a_denial():
 
 
 @pytest.mark.parametrize(
-    ("condition", "context", "wanted"),
+    ("condition", "context", "expected"),
     [
         (FOR_ALL, {"aws:TagKeys": TAGS[:1]}, ALLOWED),
         (FOR_ALL, {}, ALLOWED),
@@ -76,12 +76,12 @@ def test_a_deny_wins_and_nothing_said_is_a_denial():
         (SAME_TEAM, {"aws:PrincipalTag/team": "red"}, DENIED),
     ],
 )
-def test_conditions(condition, context, wanted):
-    assert decided({"Condition": condition}, context=context) == wanted
+def test_conditions(condition, context, expected):
+    assert decided({"Condition": condition}, context=context) == expected
 
 
 @pytest.mark.parametrize(
-    ("context", "wanted"),
+    ("context", "expected"),
     [
         ({"aws:username": "ann"}, ALLOWED),
         ({"aws:username": "bob"}, DENIED),
@@ -89,8 +89,8 @@ def test_conditions(condition, context, wanted):
         ({}, DENIED),  # without a value it matches nothing
     ],
 )
-def test_policy_variables(context, wanted):
-    assert decided({"Resource": HOME}, context=context) == wanted
+def test_policy_variables(context, expected):
+    assert decided({"Resource": HOME}, context=context) == expected
 
 
 @pytest.mark.parametrize(

@@ -25,12 +25,12 @@ def request(lesson, job, target, seat, region, given, stacks) -> None:
     exactly your own request. Otherwise bucket, role and network have placeholders, and neither
     credentials nor a running emulator are needed.
     """
-    own = _own(target, seat) if stacks else {"region": region}
-    jobs = previewed(lesson, target, seat, dict(map(parameter, given)), only=job, **own)
-    found = {one.name: one.request for one in jobs}
-    if not found:
+    names = _stack_names(target, seat) if stacks else {"region": region}
+    jobs = previewed(lesson, target, seat, dict(map(parameter, given)), only=job, **names)
+    requests = {row.name: row.request for row in jobs}
+    if not requests:
         click.echo(f"Lesson {lesson} starts no job on SageMaker.", err=True)
-    click.echo(json.dumps(jobs[0].request if job else found, indent=2))
+    click.echo(json.dumps(jobs[0].request if job else requests, indent=2))
 
 
 def previewed(
@@ -45,8 +45,8 @@ def previewed(
     from workshop.jobs.lesson_jobs import UnknownLesson, lesson_jobs
     from workshop.jobs.session import SessionError
 
-    own = {key: given[key] for key in ("subnets", "security_group_ids") if given.get(key)}
-    network = own if len(own) == 2 else network
+    ids = {key: given[key] for key in ("subnets", "security_group_ids") if given.get(key)}
+    network = ids if len(ids) == 2 else network
     try:
         session = preview_session(target, seat, **names)
         jobs = lesson_jobs(lesson, given)
@@ -55,10 +55,10 @@ def previewed(
         raise WrongUse(str(error)) from error
 
 
-def _own(target: str, seat: str) -> dict:
+def _stack_names(target: str, seat: str) -> dict:
     """The names of the seat's stacks. Makes none, and starts no emulator."""
     import local_sagemaker
-    from workshop.jobs.seat import StackError, outputs
+    from workshop.account.stacks import StackError, outputs
     from workshop.jobs.session import SessionError, session
     from workshop.jobs.vpc import network_from_stack
 
@@ -68,16 +68,17 @@ def _own(target: str, seat: str) -> dict:
     except local_sagemaker.EmulatorError as error:
         raise click.ClickException(str(error)) from error
     try:
-        own = session(target, seat)
-        return {"region": own.region, "outputs": outputs(own), "network": network_from_stack(own)}
+        opened = session(target, seat)
+        network = network_from_stack(opened)
+        return {"region": opened.region, "outputs": outputs(opened), "network": network}
     except (SessionError, StackError) as error:
         raise WrongUse(str(error)) from error
 
 
-def _chosen(wanted: str, jobs: list):
+def _chosen(choice: str, jobs: list):
     """The job of this name, or of this number from 1. Raises WrongUse."""
     for number, job in enumerate(jobs, 1):
-        if wanted in (job.name, str(number)):
+        if choice in (job.name, str(number)):
             return job
     listed = ", ".join(f"{number} {job.name!r}" for number, job in enumerate(jobs, 1))
-    raise WrongUse(f"The lesson has no job {wanted!r}. It has: {listed or 'none'}.")
+    raise WrongUse(f"The lesson has no job {choice!r}. It has: {listed or 'none'}.")

@@ -27,7 +27,7 @@ def test_jobs_reach_each_other_and_s3_in_it(session, sagemaker_emulator, made):
     seat = SimpleNamespace(target="local", seat="reach", client=session.client)
     if made == "by the stack":
         seat.seat = "reached"
-        stacks.deploy(seat, ("storage", "roles", "network"), say=lambda _: None)
+        stacks.deploy(seat, ("storage", "roles", "network"), log=lambda _: None)
     ids = network(seat)
     config = {
         "Subnets": ids["subnets"],
@@ -62,7 +62,7 @@ def test_on_aws_nothing_is_made_and_the_way_to_a_network_is_told(session):
 @pytest.mark.parametrize("target", ["local", "aws"])
 def test_the_seats_network_stack_is_taken(session, target):
     seat = SimpleNamespace(target=target, seat="stack", client=session.client)
-    *_, stack = stacks.deploy(seat, ("storage", "roles", "network"), say=lambda _: None)
+    *_, stack = stacks.deploy(seat, ("storage", "roles", "network"), log=lambda _: None)
     assert network(seat) == {
         "subnets": [stack.outputs["SubnetId"]],
         "security_group_ids": [stack.outputs["SecurityGroupId"]],
