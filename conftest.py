@@ -165,7 +165,7 @@ def clean_aws_in_module(tmp_path_factory: pytest.TempPathFactory) -> Iterator[No
 
 
 @pytest.fixture(autouse=True)
-def no_session_of_another_endpoint() -> None:
+def no_session_of_another_emulator() -> None:
     """boto3's default session remembers the keys of the emulator that it first met."""
     if boto3 := sys.modules.get("boto3"):
         boto3.DEFAULT_SESSION = None

@@ -289,7 +289,7 @@ workshop.save_results(ddp_difference=ddp_difference)
 
 # %% [markdown]
 # The script `scripts/train/train_torch_ddp.py` has the same three lines. The rest of its diff from
-# the one-process script `train_torch.py` handles launchers, restarts and printing; skip it for
+# the one-process script `train_torch.py` handles launchers, checkpoints and printing; skip it for
 # now. `torchrun` is PyTorch's launcher: it starts the ranks, and tells each its number and how many
 # there are. (`mpirun` is another launcher: lesson 04.) `nccl` and `gloo` are libraries that carry
 # the messages: `nccl` between GPUs, `gloo` between CPUs. To start two ranks, type in a terminal, in
@@ -625,8 +625,7 @@ workshop.save_results(by_threads=measured.median().to_dict())
 # Which way wins depends on the model and the machine. Two threads of one rank divide every single
 # operation, and wait for each other many times in a step; two ranks wait once in a step, but each
 # has all the fixed work of a step. So measure with *your* model. The scripts here take
-# `--threads-per-rank`; by default it is the machine's cores divided by its ranks, so that nobody
-# competes.
+# `--threads-per-rank`; by default it is 1, as under torchrun, so that ranks don't compete.
 #
 # ## Where speed-up ends
 #

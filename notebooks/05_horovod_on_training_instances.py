@@ -394,10 +394,11 @@ network
 # no `mpirun`: SageMaker starts the script on every instance and lists the workers in the
 # environment variable `TF_CONFIG`. It lists no chief, so worker 0 is the one that saves.
 #
-# The diff shows what this script adds to the one-process script:
+# The script is lesson 04's: with `TF_CONFIG` it takes the strategy for several machines. The diff
+# shows what it adds to the one-process script:
 
 # %%
-workshop.show_diff("train/train_tf.py", "train/train_tf_multiworker.py")
+workshop.show_diff("train/train_tf.py", "train/train_tf_mirrored.py")
 
 # %% [markdown]
 # Each step of the Horovod script has its counterpart here:
@@ -405,7 +406,7 @@ workshop.show_diff("train/train_tf.py", "train/train_tf_multiworker.py")
 # | | Horovod | MultiWorkerMirroredStrategy |
 # |---|---|---|
 # | meet the others | `hvd.init()`; `mpirun` lists them | create it; `TF_CONFIG` lists them |
-# | split the data | `dataset.shard(size, rank)` | the strategy splits each global batch |
+# | split the data | rank r of n takes `images[r::n]` | the strategy splits each global batch |
 # | average gradients | `DistributedGradientTape` | loss `/ world_size`, since the strategy sums |
 # | start equal | `broadcast_variables` | variables created in `strategy.scope()` |
 # | save | rank 0 alone | rank 0 alone; all wait for it (`leave`) |
@@ -418,7 +419,7 @@ def multi_worker() -> TensorFlow:
         instance_count=n,
         distribution={"multi_worker_mirrored_strategy": {"enabled": True}},
         hyperparameters=dict(hyperparameters),
-        **job | {"entry_point": "train_tf_multiworker.py"},
+        **job | {"entry_point": "train_tf_mirrored.py"},
     )
 
 

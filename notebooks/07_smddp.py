@@ -531,14 +531,14 @@ workshop.save_results(mean_gradients={name: str(one) for name, one in gradients.
 #
 # Without any overlap a step would take as long as computing and sending together. What DDP's
 # buckets save of that sum is hidden. **Predict** which percentage of the sending that is. Nothing
-# can hide more of it than computing lasts. The model has 56 MB of gradients in 84 tensors, a link
+# can hide more of it than computing lasts. The model has 57 MB of gradients in 104 tensors, a link
 # of 1 Gbit/s carries 125 MB per second, and computing takes 0.1 to 0.3 s on a machine like ours,
 # depending on what else it does, most of it in `backward()`.
 
 # %%
 overlapping = PyTorch(
     entry_point="show_overlap.py",
-    dependencies=[str(workshop.TRAIN / "train_torch_ddp.py")],  # the model is in there
+    dependencies=[str(workshop.TRAIN / "train_torch_fsdp.py")],  # the model is in there
     instance_count=2,
     distribution={"mpi": {"enabled": True, "processes_per_host": 1}},
     environment={"LOCAL_SAGEMAKER_LINKS": overlap_between},
@@ -725,15 +725,14 @@ workshop.save_results(steps=step_ms, faster=faster.to_dict(), apart=apart)
 # ## SMDDP itself
 #
 # **SMDDP** is AWS's library of this kind. In `torch.distributed` it appears as one more backend, so
-# a script needs one import and one word. The diff below shows every difference between
-# `train_torch_smddp.py` and `train_torch_ddp.py`. (`leave_ranks` works around a fault of gloo,
-# which SMDDP doesn't use.) AWS names as its strengths that it knows the topology of p4d instances,
-# overlaps its all-reduce with `backward()`, and takes no cycles from the GPUs
+# a script needs one import and one word. In `train_torch_ddp.py` the flag `--backend smddp` does
+# both, in the function below. AWS names as its strengths that it knows the topology of p4d
+# instances, overlaps its all-reduce with `backward()`, and takes no cycles from the GPUs
 # ([AWS](https://docs.aws.amazon.com/sagemaker/latest/dg/data-parallel-intro.html), read on
 # 2026-11-24).
 
 # %%
-workshop.show_diff("train/train_torch_ddp.py", "train/train_torch_smddp.py")
+workshop.show_function("train/train_torch_ddp.py", "init_distributed")
 
 # %% [markdown]
 # SMDDP also offers an **all-gather** for FSDP (fully sharded data parallel), which has to gather
@@ -754,11 +753,11 @@ workshop.show_diff("train/train_torch_ddp.py", "train/train_torch_smddp.py")
 # %%
 p4d = instance_type if target == "local" else "ml.p4d.24xlarge"
 smddp = PyTorch(
-    entry_point="train_torch_smddp.py",
+    entry_point="train_torch_ddp.py",
     instance_count=2,
     distribution={"smdistributed": {"dataparallel": {"enabled": True}}},
     environment={"LOCAL_SAGEMAKER_LINKS": training_between},
-    hyperparameters=dict(shared),
+    hyperparameters=shared | {"backend": "smddp"},
     **torch_image,
     **job | {"instance_type": p4d},
 )

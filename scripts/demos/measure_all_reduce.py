@@ -22,7 +22,7 @@ import torch.distributed as dist
 from collectives import placement, tiers, timing
 from common.arguments import add_flag, number, threads_per_rank
 from common.errors import ScriptError, run_main
-from common.ranks_torch import join_ranks, leave_ranks
+from common.ranks_torch import cleanup, init_distributed
 from common.report import emit
 
 ODD_LENGTH = 1001  # elements, in the comparison with torch's own
@@ -45,7 +45,7 @@ def arguments() -> argparse.Namespace:
 def main() -> None:
     """Join the ranks, check the algorithms, measure links and all-reduces."""
     args = arguments()
-    _, ranks_here = join_ranks("gloo")
+    _, ranks_here = init_distributed("gloo")
     torch.set_num_threads(threads_per_rank(0, ranks_here))
     try:
         instances = placement.equal_instances()
@@ -56,7 +56,7 @@ def main() -> None:
         check(algorithm)
     measure_links(args, len(instances[0]))
     measure_all_reduces(args)
-    leave_ranks()
+    cleanup()
 
 
 def measure_links(args: argparse.Namespace, ranks_per_instance: int) -> None:

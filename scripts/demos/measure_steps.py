@@ -26,7 +26,7 @@ from common.arguments import add_flag, number
 from common.data import CLASSES
 from common.errors import run_main
 from common.model_torch import Classifier
-from common.ranks_torch import join_ranks, leave_ranks
+from common.ranks_torch import cleanup, init_distributed
 from common.report import emit
 
 SIDE = 16  # pixels
@@ -47,7 +47,7 @@ def arguments() -> argparse.Namespace:
 def main() -> None:
     """Build each model, then time its steps, sizes and batches in turns."""
     args = arguments()
-    join_ranks("gloo")
+    init_distributed("gloo")
     torch.set_num_threads(1)
     torch.manual_seed(0)
     cases = [(units, images) for units in args.hidden_units for images in args.images]
@@ -67,7 +67,7 @@ def main() -> None:
         about |= {"gradient_bytes": gradient_bytes, "images": images}
         if dist.get_rank() == 0:
             emit(event="steps", **about, seconds=slowest)
-    leave_ranks()
+    cleanup()
 
 
 def make_step(hidden_units: int, images: int):

@@ -3,8 +3,8 @@
     torchrun --standalone --nproc_per_node 2 scripts/demos/show_overlap.py
 
 SageMaker: PyTorch(entry_point="show_overlap.py", source_dir="scripts/demos",
-dependencies=["scripts/train/train_torch_ddp.py"], instance_count=2, distribution={"mpi": ...}).
-The model is that file's deep one, a ResNet (84 tensors, 56 MB), on random images. JSON lines:
+dependencies=["scripts/train/train_torch_fsdp.py"], instance_count=2, distribution={"mpi": ...}).
+The model is that file's, with 12 residual blocks (104 tensors, 57 MB), on random images. Lines:
 
     {"event": "bucket", "bucket": 0, "tensors": [[name, bytes], ...]}                 (rank 0)
     {"event": "steps", "setting": "DDP's buckets", "seconds": [...]}                  (rank 0)
@@ -32,11 +32,11 @@ from collectives import tiers
 from common.arguments import add_flag, number
 from common.errors import run_main
 from common.hooks_torch import parallel
-from common.ranks_torch import join_ranks, leave_ranks
+from common.ranks_torch import cleanup, init_distributed
 from common.report import emit
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "train"))  # in a job it lies beside
-from train_torch_ddp import Classifier
+from train_torch_fsdp import Classifier
 
 COMPUTE, SEND, ONE, OWN = "computing only", "sending only", "one bucket", "DDP's buckets"
 SPANS = {
@@ -60,7 +60,7 @@ def arguments() -> argparse.Namespace:
 def main() -> None:
     """Measure all settings alternately; then one step of each training under the profiler."""
     args = arguments()
-    local_rank, _ = join_ranks()
+    local_rank, _ = init_distributed()
     torch.set_num_threads(1)
     own_gpu = dist.get_backend() == "nccl"
     device = torch.device("cuda", local_rank) if own_gpu else torch.device("cpu")
@@ -93,12 +93,12 @@ def main() -> None:
     for setting in (ONE, OWN):
         show_spans(setting, settings[setting])
     show_buckets(models[OWN], lambda: train(OWN))
-    leave_ranks()
+    cleanup()
 
 
 def ddp(device: torch.device, bucket_megabytes: float | None = None) -> DistributedDataParallel:
     """Return the deep model for 8 x 8 grey images, whose gradients DDP averages."""
-    return parallel(Classifier("deep", (8, 8, 1), 64).to(device), bucket_megabytes)
+    return parallel(Classifier((8, 8, 1), 64, channels=256, blocks=12).to(device), bucket_megabytes)
 
 
 def measure(settings: dict[str, Callable], blocks: int) -> dict[str, list[float]]:

@@ -60,12 +60,12 @@ def torch_step(args, images: np.ndarray, labels: np.ndarray) -> tuple[int, Calla
     from torch.nn.parallel import DistributedDataParallel
 
     from common.model_torch import Classifier, prepare
-    from common.ranks_torch import join_ranks
+    from common.ranks_torch import init_distributed
 
     rank, device = 0, prepare(args)
     model = Classifier(images.shape[1:], args.hidden_units).to(device)
     if args.together:
-        join_ranks()
+        init_distributed()
         rank, model = dist.get_rank(), DistributedDataParallel(model)
     optimizer = torch.optim.SGD(model.parameters(), args.learning_rate, momentum=0.9)
     batch = torch.from_numpy(images).to(device), torch.from_numpy(labels).to(device)
