@@ -227,8 +227,7 @@ sorted(str(path.relative_to(digits)) for path in digits.rglob("*.npz"))
 # The training images are in four files, not one. That matters later: data in several files can
 # be shared among several instances.
 #
-# Now they go to S3. With the five data files goes a sixth, `manifest.json`: it has every file's
-# checksum. Files that are there already are not sent again.
+# Now they go to S3. Files that are there already are not sent again.
 
 # %%
 data = f"s3://{session.bucket}/data/digits"

@@ -90,7 +90,7 @@ from workshop.jobs import bandwidth
 from workshop.launch import processes
 from workshop.launch.horovod import horovod_script
 from workshop.lesson import reference_results
-from workshop.measure import all_reduces, alpha_beta, step_time
+from workshop.measure import all_reduces, alpha_beta, interleaved, step_time
 from workshop.plots import network
 
 session = workshop.session(target=target, seat=seat)
@@ -98,9 +98,9 @@ channels = session.upload("digits")
 
 # %%
 unshaped = bandwidth.unlimited_reason(session)
-kept = reference_results.load("07") if unshaped and target == "local" else None
+recorded = reference_results.load("07") if unshaped and target == "local" else None
 n_bytes = megabytes * 1_000_000
-source = "recorded" if kept else "measured"
+source = "recorded" if recorded else "measured"
 print(unshaped or "This machine can limit the bandwidth between instances.")
 
 # %% [markdown]
@@ -275,7 +275,7 @@ def measuring(link: str) -> PyTorch:
     )
 
 
-links = [between, "wide"] if target == "local" and not kept else [between]
+links = [between, "wide"] if target == "local" and not recorded else [between]
 measured = workshop.run_jobs({link: measuring(link) for link in links})
 
 
@@ -288,9 +288,9 @@ def milliseconds(events: list[dict]) -> pd.DataFrame:
 
 events = [one for one in measured[between].events if one["event"] in ("link", "all_reduce")]
 unlimited = milliseconds(measured[links[-1]].events)  # measured here, always
-if kept:
-    print(kept.caption)
-    events = kept.results["events"]
+if recorded:
+    print(recorded.caption)
+    events = recorded.results["events"]
 times = milliseconds(events)
 on_aws = 1000 * bandwidth.network_performance(instance_type).gbit  # Mbit/s
 rate = 1e6 * (bandwidth.mbit(between) if target == "local" else on_aws)
@@ -299,10 +299,10 @@ bounds = pd.Series({name: 1000 * 8e6 * sent[name] / rate for name in times})
 bounds.name = "computed: bytes / bandwidth"
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
-spread = pd.DataFrame({"lowest": times.min(), "highest": times.max()})
+spread = interleaved.summary(times)
 lost = (times["interleaved_ring"] / times["ring"]).median()
 what = f"{megabytes} MB, 2 x {ranks_each} ranks, {rate / 1e6:g} Mbit/s"
-plots.bars(
+plots.bar_chart(
     times.median(),
     f"A ring in the wrong order takes {lost:.1f} times as long: {what}",
     "milliseconds (median, lowest and highest)",
@@ -313,7 +313,7 @@ plots.bars(
 )
 
 # %% jupyter={"source_hidden": true} tags=["results"]
-workshop.save_results(events=events, recorded=bool(kept))
+workshop.save_results(events=events, recorded=bool(recorded))
 
 # %%
 ratios = {
@@ -403,10 +403,10 @@ size = computed[0]["gradient_bytes"]
 
 # %%
 images, algorithm, overlap = 64, "gloo", 0.0  # change them, and run this cell again
-step_ms = pd.DataFrame(index=pd.Index([1, 2, 4, 8, 16], name="instances of two ranks"))
+predicted = pd.DataFrame(index=pd.Index([1, 2, 4, 8, 16], name="instances of two ranks"))
 for bits_per_second in (100e6, 1e9, 10e9, 100e9):
     links = step_time.at_bandwidth(tiers, bits_per_second)
-    step_ms[f"{bits_per_second / 1e9:g} Gbit/s"] = [
+    predicted[f"{bits_per_second / 1e9:g} Gbit/s"] = [
         1000
         * step_time.step_seconds(
             compute,
@@ -418,9 +418,9 @@ for bits_per_second in (100e6, 1e9, 10e9, 100e9):
             ranks_per_instance=2,
             overlap=overlap,
         )
-        for instances in step_ms.index
+        for instances in predicted.index
     ]
-step_ms.round(1).add_suffix(", ms (computed)")
+predicted.round(1).add_suffix(", ms (computed)")
 
 # %% [markdown]
 # ## Herring: the servers come back
@@ -672,22 +672,25 @@ jobs = {name: training(name) for name in ("default", "hierarchical", "fp16", "po
 results = workshop.run_jobs(jobs, channels)
 
 # %%
-own = {name: 1000 * one.table("epoch")["step_seconds"].dropna() for name, one in results.items()}
-compressed = results["powersgd"].table("epoch")["step"].shift() >= 10  # before: ordinary steps
-own["powersgd"] = own["powersgd"][compressed] if compressed.any() else own["powersgd"]
-losses = {name: one.table("epoch")["train_loss"] for name, one in results.items()}
-step_ms = {name: list(one) for name, one in (kept.results["steps"] if kept else own).items()}
-if kept:
-    print(kept.caption)
-table = pd.DataFrame({name: pd.Series(one).describe() for name, one in step_ms.items()}).T
-table = table[["min", "50%", "max"]].set_axis(["lowest", "median", "highest"], axis=1)
+epochs_of = {name: result.table("epoch") for name, result in results.items()}
+step_ms = {name: 1000 * table["step_seconds"] for name, table in epochs_of.items()}
+compressed = epochs_of["powersgd"]["step"].shift() >= 10  # before: ordinary steps
+if compressed.any():
+    step_ms["powersgd"] = step_ms["powersgd"][compressed]
+if recorded:
+    print(recorded.caption)
+    step_ms = {name: pd.Series(values) for name, values in recorded.results["steps"].items()}
+
+# %%
+table = interleaved.summary(pd.DataFrame(step_ms))
 faster = table["median"]["default"] / table["median"]
-last = {name: one.iloc[-1] for name, one in losses.items()}
+losses = {name: table["train_loss"] for name, table in epochs_of.items()}
+last = {name: loss.iloc[-1] for name, loss in losses.items()}
 part = 1 / faster["powersgd"]
 mbit = f"{bandwidth.mbit(training_between):g} Mbit/s"
 title = f"powersgd's step takes {part:.0%} of default's: 2 x 2 ranks, {mbit}"
 label = "milliseconds (median, lowest and highest epoch)"
-plots.bars(table["median"], title, label, texts="{:.0f} ms", spread=table, source=source)
+plots.bar_chart(table["median"], title, label, texts="{:.0f} ms", spread=table, source=source)
 
 # %%
 for name in ("hierarchical", "fp16", "powersgd"):
@@ -705,7 +708,11 @@ pd.DataFrame({"last loss (measured here)": last, "below that of guessing": learn
 apart = float((losses["hierarchical"] - losses["default"]).abs().max())
 assert apart < 1e-3, f"Two tiers must give the same sums; the losses differ by {apart}."
 assert all(one.iloc[-1] < one.iloc[0] for one in losses.values()), "A loss did not fall."
-workshop.save_results(steps=step_ms, faster=faster.to_dict(), apart=apart)
+workshop.save_results(
+    steps={name: list(ms.dropna()) for name, ms in step_ms.items()},
+    faster=faster.to_dict(),
+    apart=apart,
+)
 
 # %% [markdown]
 # The loss of a model that guesses is ln 10 = 2.303, and after so few epochs all four are still near

@@ -368,7 +368,7 @@ fetch.round(4).rename_axis("seconds")
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
 spread = fetch.rename(columns={"min": "lowest", "max": "highest"})[["lowest", "highest"]]
-plots.bars(
+plots.bar_chart(
     1000 * fetch["median"],
     "The same 100 pictures from S3: what costs time is the requests",
     "milliseconds, median of 3 and range",

@@ -37,7 +37,10 @@ STEPS = ["--max-steps", "30"]
 TOLERANCE = 3e-7
 TORCH = tuple(int(part) for part in metadata.version("torch").split(".")[:2])
 RECENT = pytest.mark.skipif(TORCH < (2, 6), reason="fully_shard and init_sync need PyTorch 2.6")
-pytestmark = pytest.mark.timeout(600)  # a busy machine needs a minute to start two ranks
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(600),
+]  # a busy machine needs a minute to start two ranks
 
 
 def losses(done) -> list[float]:
