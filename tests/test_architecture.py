@@ -23,6 +23,7 @@ STAND_INS = {
     f"{EMULATOR}/container/keras_2/keras/__init__.py": {"tf_keras"},
     f"{EMULATOR}/container/site/smdistributed/dataparallel/torch/torch_smddp.py": {"torch"},
     f"{EMULATOR}/container/site/smdistributed/dataparallel/tensorflow.py": {"horovod"},
+    f"{EMULATOR}/pytest_plugin.py": {"sagemaker"},  # the caller's, when a test asks for a job
     f"{EMULATOR}/hosting/runtime/saved_models.py": {"tensorflow"},
     f"{EMULATOR}/hosting/runtime/defaults.py": {"torch"},
     "workshop/launch/rank_process.py": {"torch"},

@@ -4,8 +4,8 @@ It has what the kit's policies use, with the semantics of AWS's reference
 (https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_condition_operators.html,
 reference_policies_condition-single-vs-multi-valued-context-keys.html and
 reference_policies_variables.html; read 2026-11-22). What it does not have it refuses with
-NotImplementedError: nothing is passed over in silence. It knows one account: no resource policies,
-permissions boundaries, session or organisation policies.
+NotImplementedError. It knows one account: no resource policies, permissions boundaries, session or
+organisation policies.
 """
 
 from __future__ import annotations
@@ -30,43 +30,35 @@ class Request:
 
 
 def decision(policies: Iterable[Mapping], request: Request) -> str:
-    """ALLOWED, FORBIDDEN (an explicit Deny, which wins) or DENIED (by default).
-
-    policies: documents, as dictionaries. Raises NotImplementedError for what is not known here.
-    """
-    effects = {
-        statement["Effect"]
-        for policy in policies
-        for statement in _listed(policy["Statement"])
-        if applies(statement, request)
-    }
+    """ALLOWED, FORBIDDEN (an explicit Deny, which wins) or DENIED (by default)."""
+    statements = [entry for policy in policies for entry in _listed(policy["Statement"])]
+    effects = {entry["Effect"] for entry in statements if _applies(entry, request)}
     if "Deny" in effects:
         return FORBIDDEN
     return ALLOWED if "Allow" in effects else DENIED
 
 
-def applies(statement: Mapping, request: Request) -> bool:
-    """Whether a statement speaks of a request."""
+def _applies(statement: Mapping, request: Request) -> bool:
     if unknown := set(statement) - KNOWN:
         raise NotImplementedError(f"policy elements {sorted(unknown)}")
     context = {key.lower(): value for key, value in request.context.items()}
-    holds = [  # all of them, so that what is not known here is noticed
+    conditions = [  # all of them, so that what is not known here is noticed
         _holds(
-            operator, context.get(key.lower()), [str(entry) for entry in _listed(expected)], context
+            operator, context.get(key.lower()), [str(entry) for entry in _listed(values)], context
         )
         for operator, keys in statement.get("Condition", {}).items()
-        for key, expected in keys.items()
+        for key, values in keys.items()
     ]
     action = request.action.lower()  # actions may be written in any case
     return (
         any(_like(action, entry.lower(), {}) for entry in _listed(statement["Action"]))
         and any(_like(request.resource, entry, context) for entry in _listed(statement["Resource"]))
-        and all(holds)
+        and all(conditions)
     )
 
 
 def _holds(operator: str, actual: Any, expected: list[str], context: Mapping) -> bool:
-    """Whether one condition holds. held: what the request has under its key; None for nothing."""
+    """Whether a condition holds. actual: what the request has under its key; None for nothing."""
     if operator == "Null":
         return any((actual is None) == (value.lower() == "true") for value in expected)
     for_all = operator.startswith("ForAllValues:")
@@ -83,17 +75,15 @@ def _holds(operator: str, actual: Any, expected: list[str], context: Mapping) ->
 
 def _arn_like(value: str, pattern: str, context: Mapping) -> bool:
     """Part by part: a wildcard does not reach over a colon, but in the last of the six parts."""
-    parts, expected = value.split(":", 5), pattern.split(":", 5)
-    return len(parts) == len(expected) == 6 and all(
-        _like(part, entry, context) for part, entry in zip(parts, expected, strict=True)
-    )
+    pairs = list(zip(value.split(":", 5), pattern.split(":", 5), strict=False))
+    return len(pairs) == 6 and all(_like(part, like, context) for part, like in pairs)
 
 
 TESTS = {  # ArnEquals is the same as ArnLike
-    "StringEquals": lambda value, entry, context: (
-        value == VARIABLE.sub(lambda variables: _value(variables[1], context), entry)
+    "StringEquals": lambda value, pattern, context: (
+        value == VARIABLE.sub(lambda match: _value(match[1], context), pattern)
     ),
-    "NumericLessThanEquals": lambda value, entry, context: float(value) <= float(entry),
+    "NumericLessThanEquals": lambda value, limit, context: float(value) <= float(limit),
     "ArnEquals": _arn_like,
     "ArnLike": _arn_like,
 }
@@ -101,21 +91,19 @@ TESTS = {  # ArnEquals is the same as ArnLike
 
 def _like(value: str, pattern: str, context: Mapping) -> bool:
     """* and ? in the pattern; not in what its variables hold."""
-    parts = []
-    for number, part in enumerate(VARIABLE.split(pattern)):
-        if number % 2:
-            parts.append(re.escape(_value(part, context)))
-        else:
-            parts.append(re.escape(part).replace(r"\*", ".*").replace(r"\?", "."))
+    parts = [re.escape(part) for part in VARIABLE.split(pattern)]
+    parts[::2] = [part.replace(r"\*", ".*").replace(r"\?", ".") for part in parts[::2]]
+    names = VARIABLE.findall(pattern)
+    parts[1::2] = [re.escape(_value(name, context)) for name in names]
     return bool(re.fullmatch("".join(parts), value, re.DOTALL))
 
 
 def _value(name: str, context: Mapping) -> str:
     """A variable's value. One that the request lacks matches nothing."""
-    actual = context.get(name.lower(), "\0")
-    if isinstance(actual, list):
+    value = context.get(name.lower(), "\0")
+    if isinstance(value, list):
         raise NotImplementedError(f"several values in the variable {name}")
-    return str(actual)
+    return str(value)
 
 
 def _listed(value: Any) -> list:

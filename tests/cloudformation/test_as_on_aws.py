@@ -1,27 +1,58 @@
 """`workshop run --target aws` in an account of its own, which the emulator plays.
 
-In strict mode: policies are enforced, and only what `workshop stacks up` made is there. And with a
-failure after every cell that makes something: what is then left, and billed.
+Only what `workshop stacks up` made is there. Every call is held against the policies afterwards.
+And a failure is put after every cell that makes something: what is then left, and billed.
+botocore takes the emulator's address from the profile in AWS_CONFIG_FILE; `workshop` looks only
+whether a variable of the shell leads elsewhere. So the code under test is that of target="aws".
 """
 
-import as_aws
+import contextlib
+import os
+
 import nbformat
 import pytest
-from aws_calls import read
+from aws_calls import World, in_the_vpc, of_the_job, read
 from course_text import lessons
+from deployed_policies import NAMES, seat_of
 from lesson_runs import SEAT, SMALL, recorded
 from test_lessons_calls import ALL_OF_A_SEAT, GOES_ON_WITHOUT
 
+from local_sagemaker.pytest_plugin import emulator
 from workshop.account import cleanup, prices, stacks
 from workshop.course import run as course_run
 from workshop.course.lessons import chosen
+from workshop.jobs import local_server
+from workshop.jobs.session import session
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(5400)]
 MAKES = (  # what can be billed by the hour, or is a stack
     *("CreateTrainingJob", "CreateTransformJob", "CreateEndpoint", "CreateStack"),
     *("CreateModel", "CreateEndpointConfig"),
 )
-NUMBERS = sorted(set(lessons()) - {ALL_OF_A_SEAT})
+NUMBERS = [*sorted(set(lessons()) - {ALL_OF_A_SEAT}), ALL_OF_A_SEAT]
+
+
+@contextlib.contextmanager
+def account(folder):
+    """An account with the seat's stacks, as the lessons see it: the seat's session."""
+    with emulator(folder / "state") as running, pytest.MonkeyPatch.context() as patch:
+        env = running.env
+        for name in [name for name in os.environ if name.startswith("AWS_")]:
+            patch.delenv(name)
+        patch.setenv("SAGEMAKER_USER_CONFIG_OVERRIDE", env["SAGEMAKER_USER_CONFIG_OVERRIDE"])
+        patch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+        (folder / "config").write_text(
+            f"[default]\nregion = {env['AWS_DEFAULT_REGION']}\n"
+            f"endpoint_url = {env['AWS_ENDPOINT_URL']}\n"
+            f"aws_access_key_id = {env['AWS_ACCESS_KEY_ID']}\n"
+            f"aws_secret_access_key = {env['AWS_SECRET_ACCESS_KEY']}\n"
+        )
+        patch.setenv("AWS_CONFIG_FILE", str(folder / "config"))
+        patch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(folder / "none"))
+        owner = session("aws", SEAT)
+        stacks.deploy(owner, NAMES, log=lambda _: None)
+        yield owner
+        local_server.point_back()
 
 
 def run(lesson, folder, **parameters):
@@ -29,62 +60,59 @@ def run(lesson, folder, **parameters):
     return course_run.run([lesson], folder, "aws", {"seat": SEAT} | parameters)
 
 
-def small(number):
-    """The lesson's small parameters."""
-    return SMALL.get(number, {})
-
-
 @pytest.fixture(scope="module")
-def strict(tmp_path_factory):
-    """All lessons, one after the other, in one account. number -> (ended well, its calls)."""
-    folder, rows = tmp_path_factory.mktemp("strict"), {}
-    with as_aws.empty_account(folder) as patch:
-        opened = as_aws.owner()
-        refused = as_aws.enforce(patch, opened, folder)
+def runs(tmp_path_factory):
+    """All lessons, one after the other, in one account: the seat; number -> (ended well, calls)."""
+    folder, ended = tmp_path_factory.mktemp("as-on-aws"), {}
+    with account(folder) as owner:
+        seat = seat_of(owner, NAMES)
         for number in NUMBERS:
             (lesson,) = chosen((number,))
-            calls = folder / f"{number}.calls"
-            with recorded(calls):
-                good = run(lesson, folder / "out", **small(number))
-            rows[number] = good, read(calls), calls
-            print(f"lesson {number}: {'ok' if good else 'FAILED'}, {len(rows[number][1])} calls")
-        patch.delenv("STRICT_POLICIES")  # whoever deletes a whole seat is its owner
-        (lesson,) = chosen((ALL_OF_A_SEAT,))
-        calls = folder / "99.calls"
-        with recorded(calls):
-            rows[ALL_OF_A_SEAT] = run(lesson, folder / "out"), read(calls), calls
-        denied = refused.read_text().splitlines() if refused.exists() else []
-        left = cleanup.find(opened)
-    return rows, denied, left
+            with recorded(folder / f"{number}.calls"):
+                ended[number] = run(lesson, folder / "out", **SMALL.get(number, {}))
+        left = cleanup.find(owner)
+    calls = {number: read(folder / f"{number}.calls") for number in NUMBERS}
+    return seat, folder / "out", ended, calls, left
 
 
-def test_all_lessons_finish_in_order_from_an_empty_account_with_policies_enforced(strict):
-    rows, denied, left = strict
-    assert {number: good for number, (good, *_) in rows.items()} == dict.fromkeys(rows, True)
-    assert all(calls for number, (_, calls, _) in rows.items() if number not in ("01", "02"))
-    fine = {f"{service} {operation}" for service, operation in GOES_ON_WITHOUT}
-    assert {line.split(":")[0] for line in denied} <= fine, denied
+def test_all_lessons_finish_in_order_and_their_roles_allow_every_call(runs):
+    seat, _, ended, calls, left = runs
+    assert ended == dict.fromkeys(NUMBERS, True)
+    world, refused = World(), []
+    for number in NUMBERS[:-1]:  # whoever deletes a whole seat is its owner
+        assert calls[number] or number in ("01", "02")
+        for call in calls[number]:
+            requests = seat.refused("NotebookRole", world.permissions_for(call))
+            if (call.service, call.operation) not in GOES_ON_WITHOUT:
+                refused += [(number, request) for request in requests]
+            if call.operation == "CreateTrainingJob":
+                job = of_the_job(call.request)
+                job += in_the_vpc(seat.outputs) if "VpcConfig" in call.request else []
+                refused += [(number, request) for request in seat.refused("TrainingRole", job)]
+    assert refused == []
     assert left.by_the_hour == []
 
 
 def creating_cells(calls):
     """The numbers of the cells that made something, and what."""
-    rows = {}
+    cells = {}
     for call in calls:
         if call.operation in MAKES and call.cell is not None:
-            rows.setdefault(call.cell, []).append(call.operation.removeprefix("Create"))
-    return rows
+            cells.setdefault(call.cell, []).append(call.operation.removeprefix("Create"))
+    return cells
 
 
 def broken_off(executed, after, to):
     """The lesson up to the cell with this number, and then a failure."""
     notebook = nbformat.read(executed, as_version=4)
-    of_run = [
-        row for row in notebook.cells if "injected-parameters" not in row.metadata.get("tags", [])
+    chosen = [
+        each
+        for each in notebook.cells
+        if "injected-parameters" not in each.metadata.get("tags", [])
     ]
-    last = next(n for n, row in enumerate(of_run) if row.get("execution_count") == after)
+    last = next(n for n, each in enumerate(chosen) if each.get("execution_count") == after)
     notebook.cells = [
-        *of_run[: last + 1],
+        *chosen[: last + 1],
         nbformat.v4.new_code_cell("raise RuntimeError('injected')"),
     ]
     for cell in notebook.cells:
@@ -96,10 +124,10 @@ def broken_off(executed, after, to):
 
 def look(opened):
     """What is billed by the hour, with its price."""
-    rows = [(row.kind, row.name, row.usd_per_hour) for row in cleanup.find(opened).by_the_hour]
-    status = stacks.status(opened, ("network", "notebook"))
-    hourly = [(row.stack, prices.hourly_cost(opened, row).usd) for row in status]
-    return rows + [("stacks", name, usd) for name, usd in hourly if usd]
+    resources = [(row.kind, row.name, row.usd_per_hour) for row in cleanup.find(opened).by_the_hour]
+    rows = stacks.status(opened, ("network", "notebook"))
+    hourly = [(row.stack, prices.hourly_cost(opened, row).usd) for row in rows]
+    return resources + [("stacks", name, usd) for name, usd in hourly if usd]
 
 
 def table(executed, cells, folder, parameters, capsys):
@@ -111,32 +139,34 @@ def table(executed, cells, folder, parameters, capsys):
     for cell, made in cells.items():
         place = folder / f"cell-{cell}"
         place.mkdir()
-        with as_aws.empty_account(place):
-            opened = as_aws.owner()
+        with account(place) as opened:
             lesson = broken_off(executed, cell, place / executed.name)
             capsys.readouterr()
             good = run(lesson, place / "out", **parameters)
-            lines = capsys.readouterr().out
-            assert not good and "injected" in lines, lines
-            rows.append((cell, made, look(opened), lines))
+            output = capsys.readouterr().out
+            assert not good and "injected" in output, output
+            rows.append((cell, made, look(opened), output))
     return rows
 
 
 def check(rows):
     """Nothing is billed by the hour, or it is named with its price and the command against it."""
-    for cell, made, left, lines in rows:
+    for cell, made, left, output in rows:
         for kind, name, usd in left:
-            line = next((row for row in lines.splitlines() if name in row and "BILLED" in row), "")
+            line = next(
+                (text for text in output.splitlines() if name in text and "BILLED" in text), ""
+            )
             assert f"{usd:.3f} USD an hour" in line, f"[{cell}] {made}: {kind} {name} is not named"
-            assert "workshop clean --seat" in lines
+            assert "workshop clean --seat" in output
         assert not [name for kind, name, _ in left if kind != "stacks"], (cell, made, left)
 
 
-@pytest.mark.parametrize("number", sorted(lessons()))
-def test_a_failure_after_any_creating_cell_leaves_nothing_billed(number, strict, tmp_path, capsys):
-    _, calls, path = strict[0][number]
-    executed = next((path.parent / "out").glob(f"{number}_*.ipynb"))
-    rows = table(executed, creating_cells(calls), tmp_path, small(number), capsys)
+@pytest.mark.parametrize("number", NUMBERS)
+def test_a_failure_after_any_creating_cell_leaves_nothing_billed(number, runs, tmp_path, capsys):
+    _, folder, _, calls, _ = runs
+    executed = next(folder.glob(f"{number}_*.ipynb"))
+    cells = creating_cells(calls[number])
+    rows = table(executed, cells, tmp_path, SMALL.get(number, {}), capsys)
     with capsys.disabled():
         for cell, made, left, _ in rows:
             print(f"{number} [{cell}] {' '.join(made)}: left by the hour: {left or 'nothing'}")
