@@ -26,7 +26,7 @@ class Seat:
     def refused(self, role: str, requests: Iterable[Request]) -> list[Request]:
         """Those of the requests that a role's policies do not allow."""
         documents = self.policies[role]
-        return [row for row in requests if decision(documents, row) != ALLOWED]
+        return [request for request in requests if decision(documents, request) != ALLOWED]
 
 
 @contextlib.contextmanager

@@ -31,8 +31,8 @@ class Request:
 
 def decision(policies: Iterable[Mapping], request: Request) -> str:
     """ALLOWED, FORBIDDEN (an explicit Deny, which wins) or DENIED (by default)."""
-    statements = [entry for policy in policies for entry in _listed(policy["Statement"])]
-    effects = {entry["Effect"] for entry in statements if _applies(entry, request)}
+    statements = [statement for policy in policies for statement in _listed(policy["Statement"])]
+    effects = {statement["Effect"] for statement in statements if _applies(statement, request)}
     if "Deny" in effects:
         return FORBIDDEN
     return ALLOWED if "Allow" in effects else DENIED
@@ -44,15 +44,15 @@ def _applies(statement: Mapping, request: Request) -> bool:
     context = {key.lower(): value for key, value in request.context.items()}
     conditions = [  # all of them, so that what is not known here is noticed
         _holds(
-            operator, context.get(key.lower()), [str(entry) for entry in _listed(values)], context
+            operator, context.get(key.lower()), [str(value) for value in _listed(values)], context
         )
         for operator, keys in statement.get("Condition", {}).items()
         for key, values in keys.items()
     ]
     action = request.action.lower()  # actions may be written in any case
     return (
-        any(_like(action, entry.lower(), {}) for entry in _listed(statement["Action"]))
-        and any(_like(request.resource, entry, context) for entry in _listed(statement["Resource"]))
+        any(_like(action, value.lower(), {}) for value in _listed(statement["Action"]))
+        and any(_like(request.resource, value, context) for value in _listed(statement["Resource"]))
         and all(conditions)
     )
 
@@ -70,7 +70,9 @@ def _holds(operator: str, actual: Any, expected: list[str], context: Mapping) ->
     values = [str(value) for value in _listed(actual)]
     if not for_all and len(values) != 1:
         raise NotImplementedError(f"{operator} without ForAllValues: {values}")
-    return all(any(TESTS[plain](value, entry, context) for entry in expected) for value in values)
+    return all(
+        any(TESTS[plain](value, pattern, context) for pattern in expected) for value in values
+    )
 
 
 def _arn_like(value: str, pattern: str, context: Mapping) -> bool:

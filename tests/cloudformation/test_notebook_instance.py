@@ -142,9 +142,9 @@ class Machine:
 
 @pytest.fixture
 def machine(deployed, tmp_path):
-    result = Machine(tmp_path, *deployed)
-    yield result
-    result.end()
+    prepared = Machine(tmp_path, *deployed)
+    yield prepared
+    prepared.end()
 
 
 def until(true, seconds: float = 90) -> None:
@@ -158,7 +158,7 @@ def until(true, seconds: float = 90) -> None:
 def test_the_template_holds_the_scripts_as_they_are_within_sagemakers_limit(deployed):
     text = notebook_template.TEMPLATE.read_text()
     assert notebook_template.embedded(text) == text, "run its module"
-    names = {row["name"] for row in notebook_template.BLOCK.finditer(text)}
+    names = {block["name"] for block in notebook_template.BLOCK.finditer(text)}
     assert names == {path.name for path in notebook_template.SCRIPTS.iterdir() if path.is_file()}
     model = botocore.session.get_session().get_service_model("sagemaker")
     limit = model.shape_for("NotebookInstanceLifecycleConfigContent").metadata["max"]
