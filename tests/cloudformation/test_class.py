@@ -90,7 +90,10 @@ def asked_for(room):
     world, requests = World(), []
     everything = {"workshop": "data-parallel"}
     for call in (Call(*call) for call in room.calls):
-        if call.request.get("StackName", "").endswith("-shared") and call.operation == "DeleteStack":
+        if (
+            call.request.get("StackName", "").endswith("-shared")
+            and call.operation == "DeleteStack"
+        ):
             continue  # the administrator's, who made it
         requests += world.requests_for(call)
     bucket = f"arn:aws:s3:::workshop-s01-{ACCOUNT}-{REGION}"

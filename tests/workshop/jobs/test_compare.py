@@ -19,8 +19,10 @@ BEGAN = datetime(2026, 1, 1)
 def records(world_size, step_seconds, batch=64):
     """What a script prints: its start, and an epoch for each of `step_seconds`."""
     start = {"event": "start", "world_size": world_size, "global_batch_size": batch}
-    epochs = [{"event": "epoch", "step_seconds": run, "train_loss": 0.1} for run in step_seconds]
-    return [json.dumps(run) for run in (start, *epochs)]
+    epochs = [
+        {"event": "epoch", "step_seconds": seconds, "train_loss": 0.1} for seconds in step_seconds
+    ]
+    return [json.dumps(record) for record in (start, *epochs)]
 
 
 def job(instances, world_size, step_seconds, kind="ml.c5.xlarge", billable=30, **others):
