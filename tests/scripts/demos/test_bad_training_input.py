@@ -30,7 +30,7 @@ def npz(images=IMAGES, labels=LABELS, **extra) -> bytes:
 
 
 def channels(training: bytes | None = None, test: bytes | None = None, second_part: bytes = b""):
-    """Puts the two channels into a row's folder. second_part: another part of the training channel."""
+    """Puts the two channels into a row's folder. second_part: of the training channel."""
 
     def make(here: Path) -> None:
         for name, raw in (("training", training), ("test", test)):
