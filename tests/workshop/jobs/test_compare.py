@@ -25,7 +25,7 @@ def records(world_size, step_seconds, batch=64):
     return [json.dumps(record) for record in (start, *epochs)]
 
 
-def job(instances, world_size, step_seconds, kind="ml.c5.xlarge", billable=30, **others):
+def job(instances, world_size, step_seconds, kind="ml.c5.xlarge", billable=30, **options):
     description = {
         "TrainingJobStatus": "Completed",
         "ResourceConfig": {"InstanceCount": instances, "InstanceType": kind},
@@ -34,7 +34,7 @@ def job(instances, world_size, step_seconds, kind="ml.c5.xlarge", billable=30, *
             {"Status": "Training", "StartTime": BEGAN, "EndTime": BEGAN + timedelta(seconds=9)}
         ],
     }
-    texts = records(world_size, step_seconds, **others)
+    texts = records(world_size, step_seconds, **options)
     return JobResult("a-job", description, [parse("algo-1", text) for text in texts])
 
 
