@@ -88,9 +88,9 @@ from workshop import plots
 from workshop.account import preflight
 from workshop.jobs import bandwidth
 from workshop.launch import processes
-from workshop.launch.horovod_fallback import horovod_script
+from workshop.launch.horovod import horovod_script
 from workshop.lesson import reference_results
-from workshop.measure import all_reduces, alpha_beta, step_time
+from workshop.measure import all_reduces, alpha_beta, interleaved, step_time
 from workshop.plots import network
 
 session = workshop.session(target=target, seat=seat)
@@ -98,9 +98,9 @@ channels = session.upload("digits")
 
 # %%
 unshaped = bandwidth.unlimited_reason(session)
-kept = reference_results.load("07") if unshaped and target == "local" else None
+recorded = reference_results.load("07") if unshaped and target == "local" else None
 n_bytes = megabytes * 1_000_000
-source = "recorded" if kept else "measured"
+source = "recorded" if recorded else "measured"
 print(unshaped or "This machine can limit the bandwidth between instances.")
 
 # %% [markdown]
@@ -146,7 +146,10 @@ def sent_by_instance_0(algorithm: str) -> float:
     """MB that leave instance 0, the home of ranks 0 to ranks_each - 1."""
     steps = all_reduces.steps(algorithm, n_bytes, ranks_each, 2)
     messages = [message for messages in steps for message in messages]
-    return sum(one.n_bytes for one in messages if one.source < ranks_each <= one.to) / 1e6
+    return (
+        sum(message.n_bytes for message in messages if message.source < ranks_each <= message.to)
+        / 1e6
+    )
 
 
 sent_mb = {name: sent_by_instance_0(name) for name in titles}
@@ -275,22 +278,22 @@ def measuring(link: str) -> PyTorch:
     )
 
 
-links = [between, "wide"] if target == "local" and not kept else [between]
+links = [between, "wide"] if target == "local" and not recorded else [between]
 measured = workshop.run_jobs({link: measuring(link) for link in links})
 
 
 # %%
 def milliseconds(events: list[dict]) -> pd.DataFrame:
     """A row for each block, a column for each algorithm."""
-    records = [one for one in events if one["event"] == "all_reduce"]
-    return 1000 * pd.DataFrame({one["algorithm"]: one["seconds"] for one in records})
+    records = [event for event in events if event["event"] == "all_reduce"]
+    return 1000 * pd.DataFrame({record["algorithm"]: record["seconds"] for record in records})
 
 
-events = [one for one in measured[between].events if one["event"] in ("link", "all_reduce")]
+events = [event for event in measured[between].events if event["event"] in ("link", "all_reduce")]
 unlimited = milliseconds(measured[links[-1]].events)  # measured here, always
-if kept:
-    print(kept.caption)
-    events = kept.results["events"]
+if recorded:
+    print(recorded.caption)
+    events = recorded.results["events"]
 times = milliseconds(events)
 on_aws = 1000 * bandwidth.network_performance(instance_type).gbit  # Mbit/s
 rate = 1e6 * (bandwidth.mbit(between) if target == "local" else on_aws)
@@ -299,12 +302,12 @@ bounds = pd.Series({name: 1000 * 8e6 * sent[name] / rate for name in times})
 bounds.name = "computed: bytes / bandwidth"
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
-spread = pd.DataFrame({"lowest": times.min(), "highest": times.max()})
+spread = interleaved.summary(times)
 lost = (times["interleaved_ring"] / times["ring"]).median()
-what = f"{megabytes} MB, 2 x {ranks_each} ranks, {rate / 1e6:g} Mbit/s"
-plots.bars(
+subject = f"{megabytes} MB, 2 x {ranks_each} ranks, {rate / 1e6:g} Mbit/s"
+plots.bar_chart(
     times.median(),
-    f"A ring in the wrong order takes {lost:.1f} times as long: {what}",
+    f"A ring in the wrong order takes {lost:.1f} times as long: {subject}",
     "milliseconds (median, lowest and highest)",
     texts="{:,.0f} ms",
     spread=spread,
@@ -313,14 +316,14 @@ plots.bars(
 )
 
 # %% jupyter={"source_hidden": true} tags=["results"]
-workshop.save_results(events=events, recorded=bool(kept))
+workshop.save_results(events=events, recorded=bool(recorded))
 
 # %%
 ratios = {
     "hierarchical": times["gloo"] / times["hierarchical"],
     "blind": times["interleaved_ring"] / times["ring"],
 }
-gain, loss = (float(one.median()) for one in ratios.values())
+gain, loss = (float(ratio.median()) for ratio in ratios.values())
 low, high = ratios["hierarchical"].min(), ratios["hierarchical"].max()
 print(f"two tiers: {gain:.2f} times as fast as gloo ({low:.2f} to {high:.2f})")
 our_ring = float((times["ring"] / times["hierarchical"]).median())
@@ -366,9 +369,9 @@ workshop.save_results(gain=gain, loss=loss, bound=bound, medians=medians)
 tiers = alpha_beta.HierarchicalLinks.from_measurements(events)
 kinds = {"intra_node": tiers.intra_node, "inter_node": tiers.inter_node}
 links_found = {
-    f"{name}, {how}": {"α, ms": 1000 * one.alpha, "β, ms per MB": 1e9 * one.beta}
+    f"{name}, {how}": {"α, ms": 1000 * link.alpha, "β, ms per MB": 1e9 * link.beta}
     for name, pair in kinds.items()
-    for how, one in {"one message": pair.alone, "all at once": pair.busy}.items()
+    for how, link in {"one message": pair.alone, "all at once": pair.busy}.items()
 }
 pd.DataFrame(links_found).T.round(2)
 
@@ -403,10 +406,10 @@ size = computed[0]["gradient_bytes"]
 
 # %%
 images, algorithm, overlap = 64, "gloo", 0.0  # change them, and run this cell again
-step_ms = pd.DataFrame(index=pd.Index([1, 2, 4, 8, 16], name="instances of two ranks"))
+predicted = pd.DataFrame(index=pd.Index([1, 2, 4, 8, 16], name="instances of two ranks"))
 for bits_per_second in (100e6, 1e9, 10e9, 100e9):
     links = step_time.at_bandwidth(tiers, bits_per_second)
-    step_ms[f"{bits_per_second / 1e9:g} Gbit/s"] = [
+    predicted[f"{bits_per_second / 1e9:g} Gbit/s"] = [
         1000
         * step_time.step_seconds(
             compute,
@@ -418,9 +421,9 @@ for bits_per_second in (100e6, 1e9, 10e9, 100e9):
             ranks_per_instance=2,
             overlap=overlap,
         )
-        for instances in step_ms.index
+        for instances in predicted.index
     ]
-step_ms.round(1).add_suffix(", ms (computed)")
+predicted.round(1).add_suffix(", ms (computed)")
 
 # %% [markdown]
 # ## Herring: the servers come back
@@ -509,7 +512,7 @@ pd.Series(gradients, name="mean gradient (measured)").to_frame()
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert gradients["ours"] == 64_000, "Our hook must divide before it converts."
-workshop.save_results(mean_gradients={name: str(one) for name, one in gradients.items()})
+workshop.save_results(mean_gradients={name: str(gradient) for name, gradient in gradients.items()})
 
 # %% [markdown]
 # PyTorch's hook converts *before* it divides ([its
@@ -531,14 +534,14 @@ workshop.save_results(mean_gradients={name: str(one) for name, one in gradients.
 #
 # Without any overlap a step would take as long as computing and sending together. What DDP's
 # buckets save of that sum is hidden. **Predict** which percentage of the sending that is. Nothing
-# can hide more of it than computing lasts. The model has 56 MB of gradients in 84 tensors, a link
+# can hide more of it than computing lasts. The model has 57 MB of gradients in 104 tensors, a link
 # of 1 Gbit/s carries 125 MB per second, and computing takes 0.1 to 0.3 s on a machine like ours,
 # depending on what else it does, most of it in `backward()`.
 
 # %%
 overlapping = PyTorch(
     entry_point="show_overlap.py",
-    dependencies=[str(workshop.TRAIN / "train_torch_ddp.py")],  # the model is in there
+    dependencies=[str(workshop.TRAIN / "train_torch_fsdp.py")],  # the model is in there
     instance_count=2,
     distribution={"mpi": {"enabled": True, "processes_per_host": 1}},
     environment={"LOCAL_SAGEMAKER_BANDWIDTH": overlap_between},
@@ -550,10 +553,12 @@ guess = workshop.guess(hidden="What percentage of the communication will DDP's b
 
 # %%
 overlapping.fit(wait=False)
-seen = [one for one in workshop.follow(overlapping).events if one["event"] != "start"]
-tensors = [one["tensors"] for one in seen if one["event"] == "bucket"]
-spans = pd.DataFrame([one for one in seen if one["event"] == "span"])
-took = 1000 * pd.DataFrame({one["setting"]: one["seconds"] for one in seen if "seconds" in one})
+seen = [event for event in workshop.follow(overlapping).events if event["event"] != "start"]
+tensors = [event["tensors"] for event in seen if event["event"] == "bucket"]
+spans = pd.DataFrame([event for event in seen if event["event"] == "span"])
+took = 1000 * pd.DataFrame(
+    {event["setting"]: event["seconds"] for event in seen if "seconds" in event}
+)
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
 bars = []
@@ -599,7 +604,7 @@ guess.compare(hidden=100 * hidden)
 took.agg(["min", "median", "max"]).T.round(0).add_suffix(" ms (measured)")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
-names = {one["kind"] for one in seen if one["event"] == "span"}
+names = {event["kind"] for event in seen if event["event"] == "span"}
 assert names == {"forward", "backward", "all-reduce"}, f"The profiler saw {names} only."
 assert len(tensors) > 1, "With one bucket there is nothing to overlap."
 workshop.save_results(overlap=seen, hidden=hidden, most_hidden=most)
@@ -672,22 +677,25 @@ jobs = {name: training(name) for name in ("default", "hierarchical", "fp16", "po
 results = workshop.run_jobs(jobs, channels)
 
 # %%
-own = {name: 1000 * one.table("epoch")["step_seconds"].dropna() for name, one in results.items()}
-compressed = results["powersgd"].table("epoch")["step"].shift() >= 10  # before: ordinary steps
-own["powersgd"] = own["powersgd"][compressed] if compressed.any() else own["powersgd"]
-losses = {name: one.table("epoch")["train_loss"] for name, one in results.items()}
-step_ms = {name: list(one) for name, one in (kept.results["steps"] if kept else own).items()}
-if kept:
-    print(kept.caption)
-table = pd.DataFrame({name: pd.Series(one).describe() for name, one in step_ms.items()}).T
-table = table[["min", "50%", "max"]].set_axis(["lowest", "median", "highest"], axis=1)
+epochs_of = {name: result.table("epoch") for name, result in results.items()}
+step_ms = {name: 1000 * table["step_seconds"] for name, table in epochs_of.items()}
+compressed = epochs_of["powersgd"]["step"].shift() >= 10  # before: ordinary steps
+if compressed.any():
+    step_ms["powersgd"] = step_ms["powersgd"][compressed]
+if recorded:
+    print(recorded.caption)
+    step_ms = {name: pd.Series(values) for name, values in recorded.results["steps"].items()}
+
+# %%
+table = interleaved.summary(pd.DataFrame(step_ms))
 faster = table["median"]["default"] / table["median"]
-last = {name: one.iloc[-1] for name, one in losses.items()}
+losses = {name: table["train_loss"] for name, table in epochs_of.items()}
+last = {name: loss.iloc[-1] for name, loss in losses.items()}
 part = 1 / faster["powersgd"]
 mbit = f"{bandwidth.mbit(training_between):g} Mbit/s"
 title = f"powersgd's step takes {part:.0%} of default's: 2 x 2 ranks, {mbit}"
 label = "milliseconds (median, lowest and highest epoch)"
-plots.bars(table["median"], title, label, texts="{:.0f} ms", spread=table, source=source)
+plots.bar_chart(table["median"], title, label, texts="{:.0f} ms", spread=table, source=source)
 
 # %%
 for name in ("hierarchical", "fp16", "powersgd"):
@@ -704,8 +712,12 @@ pd.DataFrame({"last loss (measured here)": last, "below that of guessing": learn
 # %% jupyter={"source_hidden": true} tags=["results"]
 apart = float((losses["hierarchical"] - losses["default"]).abs().max())
 assert apart < 1e-3, f"Two tiers must give the same sums; the losses differ by {apart}."
-assert all(one.iloc[-1] < one.iloc[0] for one in losses.values()), "A loss did not fall."
-workshop.save_results(steps=step_ms, faster=faster.to_dict(), apart=apart)
+assert all(loss.iloc[-1] < loss.iloc[0] for loss in losses.values()), "A loss did not fall."
+workshop.save_results(
+    steps={name: list(ms.dropna()) for name, ms in step_ms.items()},
+    faster=faster.to_dict(),
+    apart=apart,
+)
 
 # %% [markdown]
 # The loss of a model that guesses is ln 10 = 2.303, and after so few epochs all four are still near
@@ -725,15 +737,14 @@ workshop.save_results(steps=step_ms, faster=faster.to_dict(), apart=apart)
 # ## SMDDP itself
 #
 # **SMDDP** is AWS's library of this kind. In `torch.distributed` it appears as one more backend, so
-# a script needs one import and one word. The diff below shows every difference between
-# `train_torch_smddp.py` and `train_torch_ddp.py`. (`leave_ranks` works around a fault of gloo,
-# which SMDDP doesn't use.) AWS names as its strengths that it knows the topology of p4d instances,
-# overlaps its all-reduce with `backward()`, and takes no cycles from the GPUs
+# a script needs one import and one word. In `train_torch_ddp.py` the flag `--backend smddp` does
+# both, in the function below. AWS names as its strengths that it knows the topology of p4d
+# instances, overlaps its all-reduce with `backward()`, and takes no cycles from the GPUs
 # ([AWS](https://docs.aws.amazon.com/sagemaker/latest/dg/data-parallel-intro.html), read on
 # 2026-11-24).
 
 # %%
-workshop.show_diff("train/train_torch_ddp.py", "train/train_torch_smddp.py")
+workshop.show_function("train/train_torch_ddp.py", "init_distributed")
 
 # %% [markdown]
 # SMDDP also offers an **all-gather** for FSDP (fully sharded data parallel), which has to gather
@@ -754,28 +765,28 @@ workshop.show_diff("train/train_torch_ddp.py", "train/train_torch_smddp.py")
 # %%
 p4d = instance_type if target == "local" else "ml.p4d.24xlarge"
 smddp = PyTorch(
-    entry_point="train_torch_smddp.py",
+    entry_point="train_torch_ddp.py",
     instance_count=2,
     distribution={"smdistributed": {"dataparallel": {"enabled": True}}},
     environment={"LOCAL_SAGEMAKER_BANDWIDTH": training_between},
-    hyperparameters=dict(shared),
+    hyperparameters=shared | {"backend": "smddp"},
     **torch_image,
     **job | {"instance_type": p4d},
 )
 each = workshop.cost("ml.p4d.24xlarge", instance_count=2, seconds=300, max_run=max_run)
 print(f"On AWS, each of this lesson's two jobs with SMDDP: {each}")
-wanted = {"backend smddp": smddp} if target == "local" or start_p4d else {}
-named_smddp = workshop.run_jobs(wanted, channels)
+smddp_jobs = {"backend smddp": smddp} if target == "local" or start_p4d else {}
+named_smddp = workshop.run_jobs(smddp_jobs, channels)
 
 # %%
-for name in wanted:
+for name in smddp_jobs:
     for line in named_smddp[name].matching("SMDDP exists only on AWS")[:1]:
         print(line.text)
     ends = named_smddp[name].table("epoch")["train_loss"].iloc[-1], losses["default"].iloc[-1]
     print(f"last loss {ends[0]:.6f}, and with gloo {ends[1]:.6f}")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
-if wanted:
+if smddp_jobs:
     assert abs(ends[0] - ends[1]) < 1e-3, "The substitute must average the same gradients."
     workshop.save_results(standin_apart=abs(ends[0] - ends[1]))
 
@@ -787,7 +798,7 @@ if wanted:
 # nothing on AWS.
 
 # %% tags=["deterministic"]
-asked = {
+configurations = {
     "a CPU instance": ("ml.c5.xlarge", "2.2.0", "py310"),
     "P5": ("ml.p5.48xlarge", "2.2.0", "py310"),
     "a newer PyTorch": ("ml.p4d.24xlarge", "2.6.0", "py312"),
@@ -805,16 +816,16 @@ def against(kind: str, version: str, python: str) -> list[str]:
         py_version=python,
         distribution={"smdistributed": {"dataparallel": {"enabled": True}}},
     )
-    return [one.reason for one in findings if one.ok is False]
+    return [finding.reason for finding in findings if finding.ok is False]
 
 
-said = {what: against(*job_of) for what, job_of in asked.items()}
-print("\n".join(f"{what}: {' '.join(why) or 'fine'}" for what, why in said.items()))
+reasons = {name: against(*job) for name, job in configurations.items()}
+print("\n".join(f"{name}: {' '.join(why) or 'fine'}" for name, why in reasons.items()))
 
 # %% jupyter={"source_hidden": true} tags=["results"]
-assert not said["what it is made for"], "SMDDP's own type must pass."
-assert all(said[name] for name in list(asked)[:3]), "Three of the four must be refused."
-workshop.save_results(refused=[name for name, why in said.items() if why])
+assert not reasons["what it is made for"], "SMDDP's own type must pass."
+assert all(reasons[name] for name in list(configurations)[:3]), "Three of the four must be refused."
+workshop.save_results(refused=[name for name, why in reasons.items() if why])
 
 # %% [markdown]
 # - **p4d and p4de only**: 8 A100s, NVLink inside, 400 Gbit/s with EFA outside
@@ -919,10 +930,12 @@ for name, result in switched.items():
     print(f"{name}: {len(weights)} ranks, {weights.nunique()} set of weights, {accuracy:.1%} right")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
-weights = {name: one.table("weights")["weights_sha256"] for name, one in switched.items()}
-assert all(one.nunique() == 1 for one in weights.values()), "The ranks did not train one model."
+weights = {name: job.table("weights")["weights_sha256"] for name, job in switched.items()}
+assert all(column.nunique() == 1 for column in weights.values()), (
+    "The ranks did not train one model."
+)
 workshop.save_results(
-    switched={name: one.metrics["test_accuracy"] for name, one in switched.items()}
+    switched={name: job.metrics["test_accuracy"] for name, job in switched.items()}
 )
 
 # %% [markdown]

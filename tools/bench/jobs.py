@@ -21,7 +21,7 @@ ROLE = "arn:aws:iam::" + "0" * 12 + ":role/bench"
 POLL_SECONDS = 0.05
 
 
-class JobsEndpoint:
+class JobsEmulator:
     """Clients of a running emulator, and a bucket. env: the variables that point there."""
 
     def __init__(self, env: Mapping[str, str]) -> None:
@@ -99,13 +99,13 @@ class JobsEndpoint:
 
 
 @contextlib.contextmanager
-def emulator() -> Iterator[tuple[JobsEndpoint, Path]]:
+def emulator() -> Iterator[tuple[JobsEmulator, Path]]:
     """An emulator of its own, and a folder; both are gone afterwards."""
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         state = Path(folder) / "state"
         running = local_sagemaker.start(state, 0)
         try:
-            yield JobsEndpoint(local_sagemaker.environment(state, running.port)), Path(folder)
+            yield JobsEmulator(local_sagemaker.environment(state, running.port)), Path(folder)
         finally:
             local_sagemaker.stop(state)
 

@@ -32,10 +32,10 @@ LEAST_BLOCKS = 5
 def run(runs: int) -> None:
     """Measure and print. runs: blocks of each all-reduce, at least 5."""
     blocks, rows = max(runs, LEAST_BLOCKS), []
-    with jobs.endpoint() as (endpoint, _):
-        source = endpoint.put_source("scripts.tar.gz", jobs.sources(DEMOS))
+    with jobs.emulator() as (emulator, _):
+        source = emulator.put_source("scripts.tar.gz", jobs.sources(DEMOS))
         for mbit in sorted(MBITS, key=lambda one: one != FIRST_MBIT):
-            found = measure(endpoint, source, mbit, blocks)
+            found = measure(emulator, source, mbit, blocks)
             rows += found
             if mbit == FIRST_MBIT:
                 print_ratios(found)
@@ -43,10 +43,10 @@ def run(runs: int) -> None:
     print(f"medians of {blocks}; the slowest of {INSTANCES * RANKS_PER_INSTANCE} ranks counts")
 
 
-def measure(endpoint: jobs.JobsEndpoint, source: str, mbit: int, blocks: int) -> list[dict]:
+def measure(emulator: jobs.JobsEmulator, source: str, mbit: int, blocks: int) -> list[dict]:
     """A row for each algorithm and size at this rate: measured, predicted, bound (seconds)."""
     place = {"instances": INSTANCES, "ranks_per_instance": RANKS_PER_INSTANCE}
-    lines = endpoint.run(
+    lines = emulator.run(
         f"bench-links-{mbit}",
         source,
         "measure_all_reduce.py",

@@ -24,14 +24,14 @@ BOUND_SECONDS = 2.0
 
 def run(runs: int) -> None:
     """Measure and print. runs: counted runs; one more goes before, uncounted."""
-    with jobs.endpoint() as (endpoint, folder):
-        _measure(runs, endpoint, folder)
+    with jobs.emulator() as (emulator, folder):
+        _measure(runs, emulator, folder)
 
 
-def _measure(runs: int, endpoint: jobs.JobsEndpoint, folder: Path) -> None:
+def _measure(runs: int, emulator: jobs.JobsEmulator, folder: Path) -> None:
     script = folder / "first.py"
     script.write_text(SCRIPT)
-    source = endpoint.put_source("source.tar.gz", {"first.py": SCRIPT.encode()})
+    source = emulator.put_source("source.tar.gz", {"first.py": SCRIPT.encode()})
     mpirun = str(Path(sys.executable).parent / "mpirun")
     mpi = [mpirun, "--allow-run-as-root", "--map-by", ":OVERSUBSCRIBE", "-np", "2"]
     mpi += [sys.executable, "-m", "mpi4py"]
@@ -46,7 +46,7 @@ def _measure(runs: int, endpoint: jobs.JobsEndpoint, folder: Path) -> None:
             hand.append(_by_hand([*command, str(script)]))
             name = f"bench-{count}-{per_host or 0}-{number}"
             begun = time.time()
-            lines = endpoint.run(name, source, "first.py", instances=count, processes=per_host)
+            lines = emulator.run(name, source, "first.py", instances=count, processes=per_host)
             job.append(max(_times(lines)) - begun)
         a, b = statistics.median(hand[1:]), statistics.median(job[1:])
         verdict = "within" if b - a <= BOUND_SECONDS else "over"

@@ -60,19 +60,19 @@ for number in range(int(sys.argv[2])):
 
 def run(runs: int) -> None:
     """Measure and print. runs: of each number of clients, in turn."""
-    with jobs.endpoint() as (endpoint, folder):
+    with jobs.emulator() as (emulator, folder):
         alone = _in_process(folder / "model", REQUESTS)
-        _deploy(endpoint, folder / "model")
+        _deploy(emulator, folder / "model")
         rows = {
-            "InvokeEndpoint, boto3": (partial(_through_boto3, endpoint), 1),
-            "InvokeEndpoint, 1 client": (partial(_signed_before, endpoint), 1),
-            "InvokeEndpoint, 32 clients": (partial(_signed_before, endpoint), 32),
+            "InvokeEndpoint, boto3": (partial(_through_boto3, emulator), 1),
+            "InvokeEndpoint, 1 client": (partial(_signed_before, emulator), 1),
+            "InvokeEndpoint, 32 clients": (partial(_signed_before, emulator), 32),
         }
         measured = {title: [] for title in rows}
         for _ in range(runs):
             for title, how in rows.items():
                 measured[title].append(_measure(*how))
-        endpoint.sagemaker.delete_endpoint(EndpointName=NAME)
+        emulator.sagemaker.delete_endpoint(EndpointName=NAME)
     table = Table("called", "median, ms", "99th percentile, ms", "requests/s")
     _add(table, "in-process, 1 thread", [(alone, sum(alone))])
     for title, found in measured.items():
@@ -96,12 +96,12 @@ def _in_process(folder: Path, calls: int) -> list[float]:
     return [float(line.split()[1]) for line in lines][WARM_UP:]
 
 
-def _deploy(endpoint: jobs.JobsEndpoint, folder: Path) -> None:
+def _deploy(emulator: jobs.JobsEmulator, folder: Path) -> None:
     raw = io.BytesIO()
     with tarfile.open(fileobj=raw, mode="w:gz") as tar:
         tar.add(folder, arcname=".")
-    endpoint.s3.put_object(Bucket=jobs.BUCKET, Key="model.tar.gz", Body=raw.getvalue())
-    api, where = endpoint.sagemaker, f"s3://{jobs.BUCKET}/model.tar.gz"
+    emulator.s3.put_object(Bucket=jobs.BUCKET, Key="model.tar.gz", Body=raw.getvalue())
+    api, where = emulator.sagemaker, f"s3://{jobs.BUCKET}/model.tar.gz"
     container = {"Image": "tensorflow-inference", "ModelDataUrl": where}
     api.create_model(ModelName=NAME, ExecutionRoleArn=jobs.ROLE, PrimaryContainer=container)
     variant = {"VariantName": "AllTraffic", "ModelName": NAME, "InstanceType": "ml.m5.xlarge"}
@@ -139,9 +139,9 @@ def _measure(make: Callable[[], Callable[[], None]], count: int) -> tuple[list[f
         return list(chain.from_iterable(found)), time.perf_counter() - begun
 
 
-def _through_boto3(endpoint: jobs.JobsEndpoint) -> Callable[[], None]:
-    meta = endpoint.sagemaker.meta
-    client = boto3.session.Session(*endpoint.key, region_name=meta.region_name).client(
+def _through_boto3(emulator: jobs.JobsEmulator) -> Callable[[], None]:
+    meta = emulator.sagemaker.meta
+    client = boto3.session.Session(*emulator.key, region_name=meta.region_name).client(
         "sagemaker-runtime",
         endpoint_url=meta.endpoint_url,
         config=Config(retries={"max_attempts": 0}),
@@ -150,11 +150,11 @@ def _through_boto3(endpoint: jobs.JobsEndpoint) -> Callable[[], None]:
     return lambda: client.invoke_endpoint(**invoke)["Body"].read()
 
 
-def _signed_before(endpoint: jobs.JobsEndpoint) -> Callable[[], None]:
-    meta = endpoint.sagemaker.meta
+def _signed_before(emulator: jobs.JobsEmulator) -> Callable[[], None]:
+    meta = emulator.sagemaker.meta
     url = f"{meta.endpoint_url}/endpoints/{NAME}/invocations"
     request = AWSRequest("POST", url, {"Content-Type": "application/json"}, BODY)
-    SigV4Auth(Credentials(*endpoint.key), "sagemaker", meta.region_name).add_auth(request)
+    SigV4Auth(Credentials(*emulator.key), "sagemaker", meta.region_name).add_auth(request)
     connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=BEGIN_SECONDS)
 
     def ask() -> None:

@@ -36,11 +36,11 @@ LINK = "8,1048576"  # bytes of the single messages
 def run(runs: int) -> None:
     """Measure and print. runs: blocks of each step, at least 5."""
     blocks = max(runs, LEAST_BLOCKS)
-    with jobs.endpoint() as (endpoint, _):
-        source = endpoint.put_source("scripts.tar.gz", jobs.sources(DEMOS))
+    with jobs.emulator() as (emulator, _):
+        source = emulator.put_source("scripts.tar.gz", jobs.sources(DEMOS))
 
         def measure(name: str, mbit: int, instances: int, ranks: int, **parameters) -> list[dict]:
-            lines = endpoint.run(
+            lines = emulator.run(
                 f"bench-steps-{name}",
                 source,
                 SCRIPT if "hidden-units" in parameters else "measure_all_reduce.py",

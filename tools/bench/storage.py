@@ -37,23 +37,23 @@ for second in range(60):
 
 def run(runs: int) -> None:
     """Measure and print. runs: not used; each row is one long run."""
-    with jobs.endpoint() as (endpoint, folder):
+    with jobs.emulator() as (emulator, folder):
         process = psutil.Process(local_sagemaker.running(folder / "state").pid)
         table = Table("what", "measured", "bound")
-        _many(endpoint, table)
-        _large(endpoint, process, folder, table)
-        _while_a_job_prints(endpoint, table)
+        _many(emulator, table)
+        _large(emulator, process, folder, table)
+        _while_a_job_prints(emulator, table)
         Console(width=100).print(table)
 
 
-def _put(endpoint: jobs.JobsEndpoint, key: str) -> float:
+def _put(emulator: jobs.JobsEmulator, key: str) -> float:
     begun = time.perf_counter()
-    endpoint.s3.put_object(Bucket=jobs.BUCKET, Key=key, Body=SMALL)
+    emulator.s3.put_object(Bucket=jobs.BUCKET, Key=key, Body=SMALL)
     return time.perf_counter() - begun
 
 
-def _many(endpoint: jobs.JobsEndpoint, table: Table) -> None:
-    seconds = [_put(endpoint, f"many/{number:06}") for number in range(MANY)]
+def _many(emulator: jobs.JobsEmulator, table: Table) -> None:
+    seconds = [_put(emulator, f"many/{number:06}") for number in range(MANY)]
     first = statistics.median(seconds[COUNTED : 2 * COUNTED])
     last = statistics.median(seconds[-COUNTED:])
     table.add_row(f"PUT of {len(SMALL)} bytes, the 100th, ms", f"{1000 * first:.2f}", "")
@@ -61,7 +61,7 @@ def _many(endpoint: jobs.JobsEndpoint, table: Table) -> None:
 
 
 def _large(
-    endpoint: jobs.JobsEndpoint, process: psutil.Process, folder: Path, table: Table
+    emulator: jobs.JobsEmulator, process: psutil.Process, folder: Path, table: Table
 ) -> None:
     path = folder / "large"
     with path.open("wb") as stream:
@@ -69,13 +69,13 @@ def _large(
             stream.write(os.urandom(1024**2))
     had = _most_memory(process)
     begun = time.perf_counter()
-    endpoint.s3.upload_file(str(path), jobs.BUCKET, "large")
+    emulator.s3.upload_file(str(path), jobs.BUCKET, "large")
     up = time.perf_counter() - begun
     table.add_row("upload_file of 1 GB, s", f"{up:.1f}", "")
     table.add_row("more memory meanwhile, MB", f"{(_most_memory(process) - had) / 1e6:.0f}", "100")
     before = process.io_counters().read_chars
     begun = time.perf_counter()
-    endpoint.s3.download_file(jobs.BUCKET, "large", str(path))
+    emulator.s3.download_file(jobs.BUCKET, "large", str(path))
     down = time.perf_counter() - begun
     read = process.io_counters().read_chars - before
     table.add_row("download_file of 1 GB, s", f"{down:.1f}", "")
@@ -88,16 +88,16 @@ def _most_memory(process: psutil.Process) -> int:
     return 1024 * int(re.search(r"VmHWM:\s*(\d+)", status)[1])
 
 
-def _while_a_job_prints(endpoint: jobs.JobsEndpoint, table: Table) -> None:
-    source = endpoint.put_source("chatty.tar.gz", {"chatty.py": CHATTY.encode()})
-    idle = statistics.median(_put(endpoint, f"idle/{number}") for number in range(COUNTED))
+def _while_a_job_prints(emulator: jobs.JobsEmulator, table: Table) -> None:
+    source = emulator.put_source("chatty.tar.gz", {"chatty.py": CHATTY.encode()})
+    idle = statistics.median(_put(emulator, f"idle/{number}") for number in range(COUNTED))
     job = threading.Thread(
-        target=endpoint.run,
+        target=emulator.run,
         args=("bench-chatty", source, "chatty.py"),
         kwargs={"instances": 1},
     )
     job.start()
     time.sleep(10)
-    busy = statistics.median(_put(endpoint, f"busy/{number}") for number in range(COUNTED))
+    busy = statistics.median(_put(emulator, f"busy/{number}") for number in range(COUNTED))
     job.join()
     table.add_row("PUT while a job prints 50 MB a minute / idle", f"{busy / idle:.2f}", "2")

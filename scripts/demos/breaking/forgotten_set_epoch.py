@@ -9,7 +9,7 @@ from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
 from breaking.parts import classifier, sgd, start
 from common.data import load_channel
-from common.ranks_torch import leave_ranks
+from common.ranks_torch import cleanup
 from common.report import emit
 
 EPOCHS = 2
@@ -19,7 +19,7 @@ def train(args) -> None:
     """Train two epochs; say in which order each rank saw its images."""
     rank, world_size = start(args)
     dataset = TensorDataset(*map(torch.from_numpy, load_channel(args.training)))
-    sampler = DistributedSampler(dataset, seed=args.seed, drop_last=True)
+    sampler: DistributedSampler = DistributedSampler(dataset, seed=args.seed, drop_last=True)
     loader = DataLoader(dataset, args.global_batch_size // world_size, sampler=sampler)
     model = DistributedDataParallel(classifier(args))
     optimizer = sgd(model, args.learning_rate)
@@ -35,4 +35,4 @@ def train(args) -> None:
             optimizer.step()
             order.update(images.numpy().tobytes())
         emit(event="order", rank=rank, epoch=epoch, images_in_order=order.hexdigest()[:16])
-    leave_ranks()
+    cleanup()

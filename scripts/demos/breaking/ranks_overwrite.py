@@ -6,7 +6,7 @@ import torch
 import torch.distributed as dist
 
 from breaking.parts import classifier, start
-from common.ranks_torch import leave_ranks
+from common.ranks_torch import cleanup
 from common.report import emit
 
 SAVES = 200  # at most: it ends with the first broken file
@@ -32,12 +32,12 @@ def train(args) -> None:
         error = error_of(path)
         if error:
             emit(event="broken", rank=rank, save=step, error=error)
-        found = torch.tensor(bool(error), dtype=torch.int64)
-        dist.all_reduce(found)  # every rank must leave the loop at the same step
-        if found:
+        broken = torch.tensor(bool(error), dtype=torch.int64)
+        dist.all_reduce(broken)  # every rank must leave the loop at the same step
+        if broken:
             break
-    emit(event="end", rank=rank, saves=step, broken=int(found))
-    leave_ranks()
+    emit(event="end", rank=rank, saves=step, broken=int(broken))
+    cleanup()
 
 
 def error_of(path: Path) -> str:

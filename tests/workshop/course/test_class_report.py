@@ -1,94 +1,20 @@
-"""`workshop class`: codes of participants' machines, their hand-ins and the report of a class."""
+"""`workshop class`: hand-ins, and the report of a class."""
 
 from __future__ import annotations
 
 import json
 
 import nbformat
-import pytest
 from click.testing import CliRunner
 
 from workshop.cli import main
 from workshop.course import class_report
-from workshop.doctor import check_in
-from workshop.doctor import checks as doctor
-from workshop.doctor.installed import FAIL, OK, WARN, CheckResult
 
 HOSTILE = "<script>alert('x')</script>"
 
 
 def invoke(*arguments):
     return CliRunner().invoke(main, ["class", *map(str, arguments)])
-
-
-def found(**levels) -> check_in.CheckIn:
-    every = dict.fromkeys(check_in.NEEDS, OK) | levels
-    return check_in.CheckIn("0.1.0", "1a2b", "WSL", "arm64", 12, every)
-
-
-@pytest.mark.parametrize("levels", [{}, {"mpirun": FAIL, "cores": WARN}])
-def test_a_code_says_what_went_in(levels):
-    one = found(**levels)
-    assert check_in.decode(check_in.encode(one)) == one
-    assert check_in.decode(check_in.encode(one).lower()) == one
-
-
-def test_every_mistyped_letter_is_noticed():
-    code = check_in.encode(found(disk=FAIL))
-    for at, letter in enumerate(code):
-        if letter != "-":
-            wrong = code[:at] + ("A" if letter != "A" else "B") + code[at + 1 :]
-            with pytest.raises(check_in.BadCode, match="mistyped"):
-                check_in.decode(wrong)
-
-
-def test_a_code_of_another_list_of_needs_is_refused(monkeypatch):
-    code = check_in.encode(found())
-    monkeypatch.setattr(check_in, "NEEDS", ("another", *check_in.NEEDS[1:]))
-    with pytest.raises(check_in.BadCode, match="another version"):
-        check_in.decode(code)
-
-
-@pytest.mark.parametrize(
-    ("level", "status", "word"), [(OK, 0, "PASS"), (WARN, 0, "WARN"), (FAIL, 1, "FAIL")]
-)
-def test_check_in_prints_a_line_for_each_need_and_its_code(monkeypatch, level, status, word):
-    checks = [(need, lambda: CheckResult(OK, "x")) for need in check_in.NEEDS]
-    checks[2] = ("C++ compiler", lambda: CheckResult(level, "y", "" if level == OK else "do z"))
-    monkeypatch.setattr(doctor, "all_checks", lambda port: checks)
-    done = invoke("check-in")
-    assert done.exit_code == status, done.output
-    assert f"{word}  C++ compiler" in done.output
-    ((_, code),) = check_in.codes_in(done.output)
-    assert check_in.decode(code).levels == dict.fromkeys(check_in.NEEDS, OK) | {
-        "C++ compiler": level
-    }
-
-
-def test_the_needs_are_the_doctors():
-    names = [name for name, _ in doctor.all_checks(4600)]
-    assert list(check_in.NEEDS)[:-2] == names[:-2] and len(names) == len(check_in.NEEDS) <= 15
-
-
-def test_the_instructor_sees_who_needs_help(tmp_path):
-    codes = tmp_path / "mails.txt"
-    fine, ill = check_in.encode(found()), check_in.encode(found(mpirun=FAIL))
-    codes.write_text(
-        f"Ada: {fine}\nhello\nGrace, {ill}\nAlan {ill[:-1]}{'A' if ill[-1] != 'A' else 'B'}\n"
-    )
-    done = invoke("codes", codes)
-    assert done.exit_code == 0
-    lines = done.output.splitlines()
-    assert lines[0].startswith("PASS  Ada: WSL arm64, Python 3.12, 0.1.0 (1a2b)")
-    assert lines[1].startswith("FAIL  Grace") and lines[1].endswith(": mpirun")
-    assert lines[2].startswith("????  Alan") and lines[3:] == ["1 of 3 pass", "1 x mpirun"]
-    bare, dashed = fine.replace("-", ""), fine.lower().replace("-", "\N{EN DASH}")
-    mistyped = f"{bare[:-1]}{'A' if bare[-1] != 'A' else 'B'}"
-    codes.write_text(f"Ada {bare.lower()}\nGrace: {dashed}\nAlan {mistyped}\nresponsibilities\n")
-    found_in = [line.split(":")[0] for line in invoke("codes", codes).output.splitlines()]
-    assert found_in == ["PASS  Ada", "PASS  Grace", "????  Alan", "2 of 3 pass"]
-    codes.write_text("nothing")
-    assert invoke("codes", codes).exit_code == 2
 
 
 def content(name="Ada", section="The ring", exercise=("right", ""), off="nothing", guess="2"):

@@ -8,7 +8,7 @@ before the client gets its answer:
     objects/         S3's objects (local_sagemaker/s3)
 
 The pickle holds classes of moto's, so it belongs to one version of it; the version is in the
-file, and a state of another version is refused with a sentence instead of a stack trace. It is
+file, and a state of another version is refused with an error message. It is
 loaded from a directory that belongs to this user alone and that jobs on instances cannot see.
 """
 
