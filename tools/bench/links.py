@@ -57,7 +57,7 @@ def measure(emulator: jobs.JobsEmulator, source: str, mbit: int, blocks: int) ->
             "bytes": f"{LARGE},{SMALL}",
             "blocks": blocks,
         },
-        environment={"LOCAL_SAGEMAKER_LINKS": f"{mbit}mbit"},
+        environment={"LOCAL_SAGEMAKER_BANDWIDTH": f"{mbit}mbit"},
     )
     tiers = alpha_beta.HierarchicalLinks.from_measurements(events(lines, "link"))
     rows = []

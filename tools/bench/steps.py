@@ -47,7 +47,7 @@ def run(runs: int) -> None:
                 instances=instances,
                 processes=ranks,
                 hyperparameters={"blocks": blocks, **parameters},
-                environment={"LOCAL_SAGEMAKER_LINKS": f"{mbit}mbit"},
+                environment={"LOCAL_SAGEMAKER_BANDWIDTH": f"{mbit}mbit"},
             )
             found = [*events(lines, "steps"), *events(lines, "link")]
             return [one | {"seconds": [min(one["seconds"])]} for one in found]

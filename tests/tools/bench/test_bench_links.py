@@ -39,7 +39,7 @@ class AnyEndpoint:
 def test_a_jobs_lines_become_measured_predicted_and_bound():
     endpoint = AnyEndpoint()
     gloo, hierarchical = links.measure(endpoint, "s3://x", 200, 5)
-    assert endpoint.asked["environment"] == {"LOCAL_SAGEMAKER_LINKS": "200mbit"}
+    assert endpoint.asked["environment"] == {"LOCAL_SAGEMAKER_BANDWIDTH": "200mbit"}
     assert endpoint.asked["instances"] == 2 and endpoint.asked["processes"] == 4
     assert endpoint.asked["hyperparameters"]["blocks"] == 5
     assert gloo["measured"] == 0.7 and hierarchical["measured"] == 0.4, "medians"
