@@ -72,10 +72,10 @@ def with_torch(args, images: np.ndarray, labels: np.ndarray) -> Library:
     from torch.nn.parallel import DistributedDataParallel
 
     from common.model_torch import Classifier, prepare
-    from common.ranks_torch import join_ranks
+    from common.ranks_torch import init_distributed
 
     device = prepare(args)
-    join_ranks("gloo")
+    init_distributed("gloo")
     batch = torch.from_numpy(images).to(device), torch.from_numpy(labels).to(device)
 
     def step(average: bool) -> Callable[[], None]:
