@@ -31,10 +31,10 @@ from workshop.account.prices import (
     idle_price,
     price_table,
 )
-from workshop.account.quotas import needed
+from workshop.account.stacks import template_parameters
 from workshop.course.lessons import lessons, number
 from workshop.jobs.lesson_jobs import PLANNED_SECONDS, lesson_jobs
-from workshop.jobs.seat import template_parameters
+from workshop.jobs.quotas import needed
 from workshop.lesson import quiz
 from workshop.paths import NOTEBOOKS, TEACHING
 
@@ -306,7 +306,7 @@ def idle_costs() -> str:
     ]
     for name in price_table()["idle"]:
         one = idle_price(name)
-        what = one.what if one.per == "hour" else f"{one.what}, 10 GB"
+        what = one.description if one.per == "hour" else f"{one.description}, 10 GB"
         monthly = one.per_month(one.example)
         daily = monthly / HOURS_PER_MONTH * 24
         rows.append(

@@ -26,7 +26,7 @@ class Seat:
     def refused(self, role: str, requests: Iterable[Request]) -> list[Request]:
         """Those of the requests that a role's policies do not allow."""
         documents = self.policies[role]
-        return [one for one in requests if decision(documents, one) != ALLOWED]
+        return [request for request in requests if decision(documents, request) != ALLOWED]
 
 
 @contextlib.contextmanager
@@ -36,7 +36,7 @@ def standing(monkeypatch, *names: str, stacks_of: Iterable[str] = NAMES) -> Iter
     with stacks_harness.aws(monkeypatch):
         sessions = [stacks_harness.session(name) for name in names]
         for session in sessions:
-            stacks.deploy(session, stacks_of, say=lambda _: None)
+            stacks.deploy(session, stacks_of, log=lambda _: None)
         yield [seat_of(session, stacks_of) for session in sessions]
 
 

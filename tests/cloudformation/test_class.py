@@ -28,14 +28,14 @@ def room(request):
         patch.setattr(classroom, "AT_ONCE", 1)  # moto in this process is no server
         session = stacks_harness.session("class")
         names = classroom.seat_names(request.param)
-        classroom.up(session, names, {"Email": "a@b.org"}, say=lambda _: None)
+        classroom.up(session, names, {"Email": "a@b.org"}, log=lambda _: None)
         seats = {name: seat_of(stacks_harness.session(name), classroom.PER_SEAT) for name in names}
         policies, trusts = managed(session), trusted(session)
         calls = []
         watched = stacks_harness.recording("class", calls)
         classroom.status(watched)
         classroom.costs(watched)
-        reports, failed = classroom.clean(watched, say=lambda _: None)
+        reports, failed = classroom.clean(watched, log=lambda _: None)
         assert not failed and all(report.nothing_left for report in reports.values())
         left = session.client("cloudformation").describe_stacks()["Stacks"]
         assert left == [], "asked of CloudFormation itself"
@@ -46,22 +46,22 @@ def room(request):
 
 def managed(session):
     """ "InstructorPolicy" -> its document."""
-    iam, found = session.client("iam"), {}
-    for one in iam.list_policies(Scope="Local")["Policies"]:
-        which = {"PolicyArn": one["Arn"], "VersionId": one["DefaultVersionId"]}
+    iam, documents = session.client("iam"), {}
+    for policy in iam.list_policies(Scope="Local")["Policies"]:
+        which = {"PolicyArn": policy["Arn"], "VersionId": policy["DefaultVersionId"]}
         document = iam.get_policy_version(**which)["PolicyVersion"]["Document"]
-        found[one["PolicyName"].split("-")[3]] = as_document(document)
-    return found
+        documents[policy["PolicyName"].split("-")[3]] = as_document(document)
+    return documents
 
 
 def trusted(session):
     """Seat -> who may take on its notebook's role."""
-    found = {}
+    documents = {}
     for role in session.client("iam").list_roles()["Roles"]:
         _, seat, _, kind, *_ = role["RoleName"].split("-")
         if kind == "NotebookRole":
-            found[seat] = as_document(role["AssumeRolePolicyDocument"])
-    return found
+            documents[seat] = as_document(role["AssumeRolePolicyDocument"])
+    return documents
 
 
 def test_seats_share_one_vpc_and_nothing_else(room):
@@ -75,11 +75,11 @@ def test_seats_share_one_vpc_and_nothing_else(room):
 
 def test_no_seat_can_touch_another(room):
     """Every ordered pair, in each way that there is; with its own each can do the same."""
-    for own in room.seats.values():
-        assert [one for one in own_ways(own) if own.refused(*one)] == []
+    for seat in room.seats.values():
+        assert [way for way in own_ways(seat) if seat.refused(*way)] == []
         for other in room.seats.values():
-            if own is not other:
-                assert let_through(own, attempts(own, other)) == [], (own.name, other.name)
+            if seat is not other:
+                assert let_through(seat, attempts(seat, other)) == [], (seat.name, other.name)
 
 
 # The instructor
@@ -87,16 +87,16 @@ def test_no_seat_can_touch_another(room):
 
 def asked_for(room):
     """The instructor's requests: recorded calls, and what CloudFormation does in their name."""
-    world, found = World(), []
+    world, requests = World(), []
     everything = {"workshop": "data-parallel"}
-    for call in (Call(*one) for one in room.calls):
+    for call in (Call(*call) for call in room.calls):
         if call.request.get("StackName", "").endswith("-room") and call.operation == "DeleteStack":
             continue  # the administrator's, who made it
-        found += world.asked(call)
+        requests += world.requests_for(call)
     bucket = f"arn:aws:s3:::workshop-s01-{ACCOUNT}-{REGION}"
     for action in ("iam:DeleteRole", "iam:DeleteRolePolicy", "iam:GetRole"):
-        found.append(Request(action, f"{ROLE}/workshop-s01-roles-TrainingRole-A1"))
-    found += [Request(action, bucket) for action in ("s3:DeleteBucket", "s3:DeleteBucketPolicy")]
+        requests.append(Request(action, f"{ROLE}/workshop-s01-roles-TrainingRole-A1"))
+    requests += [Request(action, bucket) for action in ("s3:DeleteBucket", "s3:DeleteBucketPolicy")]
     for action, kind in (
         ("DeleteSubnet", "subnet"),
         ("DisassociateRouteTable", "route-table"),
@@ -105,21 +105,23 @@ def asked_for(room):
         ("RevokeSecurityGroupIngress", "security-group"),
     ):
         context = {f"aws:ResourceTag/{key}": value for key, value in everything.items()}
-        found.append(Request(f"ec2:{action}", f"{EC2}:{kind}/x", context))
-    return found
+        requests.append(Request(f"ec2:{action}", f"{EC2}:{kind}/x", context))
+    return requests
 
 
 def instructor(room, *requests):
     return [
-        one for one in requests if decision([room.policies["InstructorPolicy"]], one) != ALLOWED
+        request
+        for request in requests
+        if decision([room.policies["InstructorPolicy"]], request) != ALLOWED
     ]
 
 
 def test_the_instructor_may_look_price_and_clean(room):
     assert len(room.calls) > 20 * len(room.seats)
     assert instructor(room, *asked_for(room)) == []
-    more = dict.fromkeys(("DeleteTrainingJob", "UpdateTrainingJob"), "TrainingJob")
-    for operation, word in (ENDED | more).items():
+    ended = dict.fromkeys(("DeleteTrainingJob", "UpdateTrainingJob"), "TrainingJob")
+    for operation, word in (ENDED | ended).items():
         tags = {"workshop": "data-parallel", "seat": "s01"}
         assert instructor(room, *sagemaker(operation, word, "workshop-s01-x", tags)) == []
     notebook = f"{SAGEMAKER}:notebook-instance/workshop-s01"
@@ -128,10 +130,10 @@ def test_the_instructor_may_look_price_and_clean(room):
 
 
 def test_the_instructor_may_not(room):
-    own = f"{ROLE}/workshop-s01-roles-A"
+    seats_role = f"{ROLE}/workshop-s01-roles-A"
     made = ("CreateRole", "PutRolePolicy", "AttachRolePolicy", "UpdateAssumeRolePolicy", "PassRole")
-    asked = [
-        *(Request(f"iam:{one}", own) for one in made),
+    requests = [
+        *(Request(f"iam:{action}", seats_role) for action in made),
         Request("iam:DeleteRole", f"{ROLE}/Admin"),
         Request("sts:AssumeRole", f"{ROLE}/workshop-s01-roles-NotebookRole-A"),
         Request("cloudformation:DeleteStack", f"{STACK}/workshop-class-room/1"),
@@ -147,7 +149,7 @@ def test_the_instructor_may_not(room):
         Request("ec2:RunInstances", "*"),
         Request("ce:UpdateCostAllocationTagsStatus", "*"),
     ]
-    assert instructor(room, *asked) == asked
+    assert instructor(room, *requests) == requests
 
 
 def test_the_instructors_policy_fits(room):
@@ -162,13 +164,15 @@ def test_the_instructors_policy_fits(room):
 
 def test_parliament_finds_nothing_in_the_classs_policies(room):
     documents = dict(room.policies)
-    (own,) = [one for one in room.seats["s01"].policies["TrainingRole"] if "ec2:Subnet" in str(one)]
+    (in_subnets,) = [
+        item for item in room.seats["s01"].policies["TrainingRole"] if "ec2:Subnet" in str(item)
+    ]
     newer = "sagemaker:DeleteTrainingJob"  # botocore has it, parliament 1.6.4 does not yet
-    found = {
-        name: [one for one in policy_findings(document) if newer not in one]
-        for name, document in {**documents, "jobs-in-the-subnets": own}.items()
+    findings = {
+        name: [item for item in policy_findings(document) if newer not in item]
+        for name, document in {**documents, "jobs-in-the-subnets": in_subnets}.items()
     }
-    assert found == {
+    assert findings == {
         name: [] for name in ("InstructorPolicy", "LearnerPolicy", "jobs-in-the-subnets")
     }
 
@@ -195,6 +199,8 @@ def test_the_role_looks_at_the_tag_as_well(room):
     """Or whoever in the account may assume any role could take on a seat's."""
     assert set(room.trusts) == set(room.seats)
     for seat, document in room.trusts.items():
-        (people,) = [one for one in document["Statement"] if "AWS" in one["Principal"]]
+        (people,) = [
+            statement for statement in document["Statement"] if "AWS" in statement["Principal"]
+        ]
         assert people["Principal"] == {"AWS": f"arn:aws:iam::{ACCOUNT}:root"}
         assert people["Condition"] == {"StringEquals": {"aws:PrincipalTag/seat": seat}}

@@ -60,7 +60,7 @@ def deployed():
         session = stacks_harness.session("nb")
         with pytest.MonkeyPatch.context() as during:
             during.setattr(notebook_instance, "_packed", lambda: b"kit")
-            stacks.deploy(session, ("storage", "roles", "notebook"), say=lambda _: None)
+            stacks.deploy(session, ("storage", "roles", "notebook"), log=lambda _: None)
         client = session.client("sagemaker")
         which = {"StackName": "workshop-nb-notebook", "LogicalResourceId": "Lifecycle"}
         made = session.client("cloudformation").describe_stack_resource(**which)
@@ -119,14 +119,14 @@ class Machine:
         """Start, and wait until conda is at work, which lasts while conda-takes-long is there."""
         (self.root / "conda-takes-long").touch()
         assert self.start().returncode == 0
-        until(lambda: "conda env create" in self.said())
+        until(lambda: "conda env create" in self.output())
 
     def set_up(self, kit="s3://not-asked-again/kit.tar.gz") -> int:
         """Run the set-up again, as somebody at a terminal would. Returns its exit status."""
         command = ["bash", CLOUDFORMATION / "notebook/set_up.sh", kit, self.folder]
         return subprocess.run(command, env=self.env, capture_output=True).returncode
 
-    def said(self) -> str:
+    def output(self) -> str:
         return self.calls.read_text() if self.calls.exists() else ""
 
     def end(self) -> None:
@@ -141,9 +141,9 @@ class Machine:
 
 @pytest.fixture
 def machine(deployed, tmp_path):
-    found = Machine(tmp_path, *deployed)
-    yield found
-    found.end()
+    prepared = Machine(tmp_path, *deployed)
+    yield prepared
+    prepared.end()
 
 
 def until(true, seconds: float = 90) -> None:
@@ -157,7 +157,7 @@ def until(true, seconds: float = 90) -> None:
 def test_the_template_holds_the_scripts_as_they_are_within_sagemakers_limit(deployed):
     text = notebook_instance.TEMPLATE.read_text()
     assert notebook_instance.embedded(text) == text, "run its module"
-    names = {one["name"] for one in notebook_instance.BLOCK.finditer(text)}
+    names = {block["name"] for block in notebook_instance.BLOCK.finditer(text)}
     assert names == {path.name for path in notebook_instance.SCRIPTS.iterdir() if path.is_file()}
     model = botocore.session.get_session().get_service_model("sagemaker")
     limit = model.shape_for("NotebookInstanceLifecycleConfigContent").metadata["max"]
@@ -167,7 +167,7 @@ def test_the_template_holds_the_scripts_as_they_are_within_sagemakers_limit(depl
 def test_every_start_sets_up_what_is_missing_and_watches_for_idleness(machine):
     machine.started()
     assert (machine.folder / "workshop-kit/environment.yml").read_text() == "name: test\n"
-    environment, calls = machine.folder / "workshop-env", machine.said()
+    environment, calls = machine.folder / "workshop-env", machine.output()
     assert f"conda env create --quiet --prefix {environment}" in calls
     assert "pip install --quiet --no-deps --editable" in calls
     assert "python -m ipykernel install --user --name workshop" in calls
@@ -177,18 +177,18 @@ def test_every_start_sets_up_what_is_missing_and_watches_for_idleness(machine):
     assert (environment / ".horovod").exists()
     (machine.folder / "set_up.log").unlink()
     machine.started()
-    again = machine.said().removeprefix(calls)
+    again = machine.output().removeprefix(calls)
     assert "ipykernel install --user --name workshop" in again, "that list is on no lasting disk"
     assert "conda" not in again and "tools.setup" not in again
     program, lock = machine.root / "opt/workshop/idle_stop.py", machine.folder / ".set_up.lock"
-    until(lambda: f"python {program} --minutes 60 --working {lock}" in machine.said())
+    until(lambda: f"python {program} --minutes 60 --working {lock}" in machine.output())
 
 
 def test_where_horovod_cannot_be_built_the_log_says_so_and_the_rest_works(machine):
     (machine.root / "no-compiler").touch()
     assert "Horovod could not be built here" in machine.started()
     assert not (machine.folder / "workshop-env/.horovod").exists()
-    assert "tools.setup" not in machine.said()
+    assert "tools.setup" not in machine.output()
     (machine.root / "no-compiler").unlink()
     assert machine.set_up() == 0
     assert (machine.folder / "workshop-env/.horovod").exists(), "it is tried again"
@@ -198,7 +198,7 @@ def test_a_set_up_that_failed_resumes(machine):
     (machine.root / "conda-fails").touch()
     assert machine.start().returncode == 0
     whole = machine.folder / "workshop-env/.whole"
-    until(lambda: "conda" in machine.said())
+    until(lambda: "conda" in machine.output())
     until(lambda: machine.set_up() == 1)  # 0 while the first one still runs
     assert not whole.exists()
     (machine.root / "conda-fails").unlink()
@@ -214,13 +214,13 @@ def test_the_next_start_resumes_a_set_up_that_a_stop_cut_off(machine):
     assert not (machine.folder / "workshop-env/.whole").exists()
     machine.started()
     assert (machine.folder / "workshop-env/.whole").exists()
-    assert machine.said().count("aws s3 cp") == 1, "the kit was there already"
+    assert machine.output().count("aws s3 cp") == 1, "the kit was there already"
 
 
 def test_the_set_up_runs_once(machine):
     machine.begun()
     assert machine.set_up() == 0
-    assert machine.said().count("conda env create") == 1
+    assert machine.output().count("conda env create") == 1
 
 
 def test_a_kit_that_is_a_repository_is_cloned(machine, tmp_path):
