@@ -12,13 +12,12 @@ NAMES = {
     "overhead": "from CreateTrainingJob to the script's first line, against by hand",
     "links": "all-reduces over narrow links, beside their bounds and the cost model",
     "steps": "steps of training on other links, ranks and sizes, beside the calculator's answers",
-    "storage": "S3: ten thousand small objects, one of a gigabyte, and while a job prints",
     "serving": "latency of InvokeEndpoint, with 1 client and 32, beside the model itself",
 }
 
 
 def main() -> None:
-    lines = "\n".join(f"  {name:<12}{what}" for name, what in NAMES.items())
+    lines = "\n".join(f"  {name:<12}{title}" for name, title in NAMES.items())
     parser = argparse.ArgumentParser(
         prog="python -m tools.bench",
         description=f"{__doc__}\n\n{lines}",
