@@ -914,9 +914,7 @@ workshop.save_results(last_losses=summary["last loss"].to_dict())
 
 # %%
 session = workshop.session(target=target, seat=seat)
-digits = data_prep.digits.prepare(workshop.DATA / "digits", quiet=True)
-data = f"s3://{session.bucket}/data/digits"
-data_prep.upload(digits, data, client=session.client("s3"))
+channels = session.upload("digits")
 workshop.cost("ml.c5.xlarge", instance_count=2, seconds=300, max_run=max_run)
 
 # %% [markdown]
@@ -939,7 +937,7 @@ ddp = PyTorch(
     hyperparameters={"epochs": 3, "threads-per-rank": 1},
     **session.job_settings("ddp") | {"max_run": max_run},
 )
-ddp.fit({"training": f"{data}/training", "test": f"{data}/test"}, wait=False)
+ddp.fit(channels, wait=False)
 trained = workshop.follow(ddp)
 
 # %% [markdown]

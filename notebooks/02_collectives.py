@@ -17,7 +17,7 @@
 # **After this lesson you can**
 #
 # - build an all-reduce around a ring, from send and receive alone;
-# - say what it costs: rounds, bytes through each rank, seconds from two measured numbers;
+# - say what it costs: steps, bytes through each rank, seconds from two measured numbers;
 # - start ranks with `torchrun`, and say what each of its variables means;
 # - share a data set among ranks so that every epoch is a new one;
 # - tell `DataParallel` from `DistributedDataParallel`.
@@ -277,8 +277,8 @@ workshop.save_results(steps=len(recorded[0]) - 1, halfway=halfway)
 #
 # A third algorithm joins: the **tree**, in `tree.py`. Half of the ranks send their tensor to a
 # partner, which adds it. Then half of the partners do the same, until rank 0 has the sum. It comes
-# back the same way. Messages that travel at the same time are a **round**: with 4 ranks, the tree
-# has 2 rounds up and 2 down.
+# back the same way. Messages that travel at the same time are a **step**: with 4 ranks, the tree
+# has 2 steps up and 2 down.
 
 # %% tags=["deterministic"]
 lengths, check = [1, world_size - 1, world_size + 1, 1001], "collectives.timing:different_elements"
@@ -293,19 +293,19 @@ differing.rename_axis(columns="wrong elements")
 # A zero means: the same integers as torch, on every rank.
 #
 # Now the traffic, counted on the real ranks, beside formulas. Two things describe an algorithm: how
-# large a message is, and how many messages travel in each round. For n bytes on 4 ranks:
+# large a message is, and how many messages travel in each step. For n bytes on 4 ranks:
 #
-# - naive: messages of n bytes, one in each of 6 rounds, `[1, 1, 1, 1, 1, 1]`;
+# - naive: messages of n bytes, one in each of 6 steps, `[1, 1, 1, 1, 1, 1]`;
 # - tree: messages of n bytes, `[2, 1, 1, 2]`;
 # - ring: messages of n / 4 bytes, `[4, 4, 4, 4, 4, 4]`.
 #
 # `messages` below computes this for any number of ranks. In the naive algorithm and in the tree
-# rank 0 is the busiest: it takes part in every round.
+# rank 0 is the busiest: it takes part in every step.
 
 
 # %%
 def messages(algorithm, n_bytes, n):
-    """Bytes of one message, and how many travel at once in each round, for n ranks."""
+    """Bytes of one message, and how many travel at once in each step, for n ranks."""
     levels = [2**level for level in range(math.ceil(math.log2(n)))]
     pairs = [len(range(distance, n, 2 * distance)) for distance in levels]  # that add up, by level
     return {
@@ -316,16 +316,16 @@ def messages(algorithm, n_bytes, n):
 
 
 def busiest_rank(algorithm, n_bytes, n):
-    """Bytes in and out of the busiest rank. In a ring a rank sends and receives in each round."""
-    size, rounds = messages(algorithm, n_bytes, n)
-    return size * len(rounds) * (2 if algorithm == "ring" else 1)
+    """Bytes in and out of the busiest rank. In a ring a rank sends and receives in each step."""
+    size, steps = messages(algorithm, n_bytes, n)
+    return size * len(steps) * (2 if algorithm == "ring" else 1)
 
 
 # %% tags=["deterministic"]
 traffic = {}
 for name in algorithms:
     passed = megabytes(name, world_size)
-    traffic[name] = {"rounds": len(messages(name, 1, world_size)[1])}
+    traffic[name] = {"steps": len(messages(name, 1, world_size)[1])}
     traffic[name] |= {"all ranks, MB": f"{sum(passed):g}", "busiest rank, MB": max(passed)}
     traffic[name]["by formula, MB"] = busiest_rank(name, 1, world_size)
 pd.DataFrame.from_dict(traffic, orient="index")
@@ -413,7 +413,7 @@ table.set_axis(["one message", f"{world_size} messages at once"]).round(2)
 # Rounds follow each other, and each costs α + β times the bytes of one message. So, for N ranks,
 # n bytes, and a link for each rank (the logarithm is rounded up):
 #
-# | | rounds | bytes of a message | seconds |
+# | | steps | bytes of a message | seconds |
 # |---|---|---|---|
 # | naive | 2 (N - 1) | n | 2 (N - 1) (α + β n) |
 # | tree | 2 log2 N | n | 2 log2 N (α + β n) |
@@ -430,8 +430,8 @@ table.set_axis(["one message", f"{world_size} messages at once"]).round(2)
 # %% tags=["deterministic"]
 def estimate(algorithm, n_bytes, n, link):
     """Seconds of an all-reduce. link(bytes, at_once): of so many messages at the same time."""
-    size, rounds = messages(algorithm, n_bytes, n)
-    return sum(link(size, at_once) for at_once in rounds)
+    size, steps = messages(algorithm, n_bytes, n)
+    return sum(link(size, at_once) for at_once in steps)
 
 
 def network(n_bytes, at_once):
@@ -449,10 +449,10 @@ computed.rename_axis("milliseconds").round(1)
 # %% [markdown]
 # For 100 MB the ring wins. From 4 ranks to 256 its time grows by about half; the tree's grows
 # fourfold, and the naive way's 85-fold. For 4 kB on 256 ranks the ring loses to the tree: it pays α
-# for many rounds. Libraries therefore choose by size, and pack many small gradients into a few
+# for many steps. Libraries therefore choose by size, and pack many small gradients into a few
 # large **buckets** before they reduce them.
 #
-# Now this machine. You have its α and β for one message, and for all ranks sending at once. A round
+# Now this machine. You have its α and β for one message, and for all ranks sending at once. A step
 # of the tree is between the two: there we take a value on the straight line between them. Then the
 # ranks run all three, and torch's own all-reduce. That one is called **gloo**, after the library
 # that torch uses on CPUs; we don't predict it. Will the ring win here?
@@ -821,7 +821,7 @@ workshop.quiz("02")
 # - A ring all-reduce is a reduce-scatter and an all-gather: 2 (N - 1) steps, and less than twice
 #   the tensor into each rank and out of it, however many ranks there are.
 # - A message of n bytes takes α + β n seconds. A large tensor needs its bytes spread over all
-#   links, as in a ring, which costs more messages; a small tensor needs few rounds, as in a tree.
+#   links, as in a ring, which costs more messages; a small tensor needs few steps, as in a tree.
 # - The ring gains where links work at the same time, and less where all ranks share a few cores.
 # - All-reduce sends gradients. `WORLD_SIZE` counts processes. Give the sampler to the loader and
 #   call `set_epoch`. DP is one process, DDP is many.

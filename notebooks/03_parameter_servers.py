@@ -71,15 +71,12 @@ import json
 import numpy as np
 import pandas as pd
 
-import data_prep
 import workshop
 from workshop import plots
 
 session = workshop.session(target=target, seat=seat)
-folder = getattr(data_prep, dataset).prepare(workshop.DATA / dataset, quiet=True)
-data = f"s3://{session.bucket}/data/{dataset}"
-data_prep.upload(folder, data, client=session.client("s3"))
-channels = {"training": f"{data}/training", "test": f"{data}/test"}
+channels = session.upload(dataset)
+folder = workshop.DATA / dataset
 
 # %% [markdown]
 # ## One process holds the weights

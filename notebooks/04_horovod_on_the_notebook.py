@@ -146,8 +146,8 @@ workshop.save_results(ranks_that_knew_the_sum=len(sums))
 # same there?
 
 # %%
-here = mpirun(4, DEMOS / "show_places.py", "--library", "mpi4py", show=False)
-here.table("place").drop(columns=["library", "cross_size"])
+here = mpirun(4, DEMOS / "show_placement.py", "--library", "mpi4py", show=False)
+here.table("placement").drop(columns=["library", "cross_size"])
 
 # %% [markdown]
 # On one host rank and local_rank are equal, and cross_rank is 0. That is why code that confuses
@@ -168,29 +168,31 @@ from sagemaker.tensorflow import TensorFlow
 
 print(workshop.cost("ml.c5.xlarge", instance_count, seconds=300, max_run=max_run))
 estimator = TensorFlow(
-    entry_point="show_places.py",
+    entry_point="show_placement.py",
     framework_version="2.12.0",
     py_version="py310",
     instance_type="ml.c5.xlarge",
     instance_count=instance_count,
     distribution={"mpi": {"enabled": True, "processes_per_host": processes_per_host}},
-    **session.job_settings("places", source_dir=DEMOS) | {"max_run": max_run},
+    **session.job_settings("placement", source_dir=DEMOS) | {"max_run": max_run},
 )
 estimator.fit(wait=False)
 job = workshop.follow(estimator)
 
 # %%
 columns = ["rank", "host", "local_rank", "local_size", "cross_rank"]
-found = job.table("place").sort_values("rank", ignore_index=True)
+found = job.table("placement").sort_values("rank", ignore_index=True)
 found[columns]
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
 hosts = found.groupby("host", sort=False)
 title = f"{len(found)} ranks on {len(hosts)} host(s); a colour for each local_rank"
-places = zip(found["rank"], found["local_rank"], found["host"], strict=True)
-said = "; ".join(f"rank {rank} is local_rank {local} of {host}" for rank, local, host in places)
+placements = zip(found["rank"], found["local_rank"], found["host"], strict=True)
+listed = "; ".join(
+    f"rank {rank} is local_rank {local} of {host}" for rank, local, host in placements
+)
 size = (1.3 * len(found) + 1, 2.3)
-with plots.canvas(title, "", size=size, alt=f"{title}: {said}.") as axes:
+with plots.canvas(title, "", size=size, alt=f"{title}: {listed}.") as axes:
     colours = [plots.COLOURS[local_rank] for local_rank in found["local_rank"]]
     axes.scatter(found.index, [0] * len(found), s=1100, c=colours)
     for at, one in found.iterrows():
@@ -502,14 +504,17 @@ plots.gantt(bars, title, "milliseconds")
 # seems to compute up to a cycle longer.
 #
 # In the negotiation every rank tells rank 0 what it has ready. So the file also shows how long each
-# rank computed. The next picture has that step by step; its slider chooses the step. A rank's upper
-# row shows it computing, and then waiting until the step's last all-reduce has ended; the lower row
-# has the all-reduces themselves. Each step is drawn to its own scale, so read the milliseconds.
-# (Steps 1 and 2 are left out: nothing in the file says when the first began, and the second's bar
-# would also hold the broadcast.)
+# rank computed. The next picture has one step; change `step` to see another, from 3 on. (Nothing in
+# the file says when the first began, and the second's bar would also hold the broadcast.) A rank's
+# first row shows it computing, and then waiting until the step's last all-reduce has ended; its
+# second row has the all-reduces themselves.
 
 # %%
-plots.interactive.timeline(by_rank[by_rank["step"] > 2])
+step = max_steps - 2
+activity = by_rank[by_rank["step"] == step].rename(columns={"start_ms": "start", "ms": "length"})
+activity["row"] = "rank " + spans["rank"].astype(str)
+activity.loc[activity["kind"] == "communicate", "row"] += ", all-reduce"
+plots.gantt(activity, f"Step {step}: who computed, who waited (measured)", "milliseconds")
 
 # %% [markdown]
 # You can open the same file in Chrome (chrome://tracing). `print(trace)` says where it is; copy it

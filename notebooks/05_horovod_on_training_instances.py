@@ -70,7 +70,6 @@ expected_accuracy = 0.8
 # %%
 import pandas as pd
 
-import data_prep
 import workshop
 from workshop import plots
 from workshop.jobs import vpc
@@ -78,10 +77,8 @@ from workshop.launch.horovod_fallback import horovod_script
 from workshop.launch.mpirun import mpirun
 
 session = workshop.session(target=target, seat=seat)
-images = getattr(data_prep, dataset).prepare(workshop.DATA / dataset, quiet=True)
-data = f"s3://{session.bucket}/data/{dataset}"
-data_prep.upload(images, data, client=session.client("s3"))
-channels = {"training": f"{data}/training", "test": f"{data}/test"}
+channels = session.upload(dataset)
+images = workshop.DATA / dataset
 
 # %% [markdown]
 # Horovod has to be compiled, so it is missing if your machine had no C++ compiler during set-up.

@@ -79,7 +79,6 @@ max_run = 900
 import numpy as np
 import pandas as pd
 
-import data_prep
 import workshop
 from workshop import plots
 from workshop.account import stacks
@@ -90,10 +89,7 @@ from workshop.measure import alpha_beta
 from workshop.plots import network as diagrams
 
 session = workshop.session(target=target, seat=seat)
-digits = data_prep.digits.prepare(workshop.DATA / "digits", quiet=True)
-data = f"s3://{session.bucket}/data/digits"
-data_prep.upload(digits, data, client=session.client("s3"))
-channels = {"training": f"{data}/training", "test": f"{data}/test"}
+channels = session.upload("digits")
 choice = horovod_script("train_tf_horovod.py", session)
 print(choice.explanation)
 
@@ -104,7 +100,7 @@ print(choice.explanation)
 # on another machine, with their date.
 
 # %%
-unshaped = bandwidth.why_unshaped(session)
+unshaped = bandwidth.unlimited_reason(session)
 kept = reference_results.load("06") if unshaped and target == "local" else None
 source = "recorded" if kept else "measured"
 print(unshaped or "This machine can limit the bandwidth between instances.")
@@ -549,7 +545,11 @@ if both:
 def measuring(instances: int, ranks_each: int, **more) -> PyTorch:
     """One all-reduce, measured on so many instances; before it, single messages."""
     processes = {"enabled": True, "processes_per_host": ranks_each}
-    settings = {"algorithms": "gloo,two_tier", "bytes": layout_megabytes * 1_000_000, "blocks": 3}
+    settings = {
+        "algorithms": "gloo,hierarchical",
+        "bytes": layout_megabytes * 1_000_000,
+        "blocks": 3,
+    }
     return PyTorch(
         entry_point="measure_all_reduce.py",
         instance_count=instances,
@@ -592,8 +592,8 @@ workshop.save_results(by_type={kind: list(one / 1000) for kind, one in by_type.i
 
 # %% [markdown]
 # (On AWS, and where bandwidth can't be limited, there is no table.) What is measured can be less
-# than bytes and bandwidth give: a ring of eight has 14 rounds where a ring of two has 2, and each
-# round has its own α.
+# than bytes and bandwidth give: a ring of eight has 14 steps where a ring of two has 2, and each
+# step has its own α.
 #
 # **The same number of ranks.** Should eight ranks be close together? Eight ranks can be in one
 # instance of eight, or in four instances of two. In a ring, each rank sends nearly twice its
@@ -601,10 +601,10 @@ workshop.save_results(by_type={kind: list(one / 1000) for kind, one in by_type.i
 # uses the network. With two or four instances, each link carries the same amount. So a ring should
 # need the same time on two instances as on four, and only 1 x 8 should be much faster.
 #
-# The jobs measure two algorithms: `gloo`, PyTorch's ring, and `two_tier`, the subject of lesson 07.
-# `two_tier` adds up gradients inside each instance before it sends anything. So it can only gain
+# The jobs measure two algorithms: `gloo`, PyTorch's ring, and `hierarchical`, the subject of lesson
+# 07, which adds up gradients inside each instance before it sends anything. So it can only gain
 # where several ranks share an instance's link to others. On `1 x 8` there is no such link: there it
-# is a ring, too, with the same bytes, but in chunks of 1 MB, and each chunk has rounds of its own,
+# is a ring, too, with the same bytes, but in chunks of 1 MB, and each chunk has steps of its own,
 # each with its α.
 #
 # **Predict** the times of `gloo` for 8 MB at 200 Mbit/s. On several instances, start with the bytes
@@ -650,7 +650,7 @@ def placed_row(name: str, count: int, tiers, record: dict) -> dict:
 # %%
 here = []
 for name, count in layouts.items():
-    tiers = alpha_beta.TwoTiers.from_measurements(measured[name].events)
+    tiers = alpha_beta.HierarchicalLinks.from_measurements(measured[name].events)
     for record in measured[name].table("all_reduce").to_dict("records"):
         here.append(placed_row(name, count, tiers, record))
 placed = kept.results["placed"] if kept else here
@@ -682,10 +682,10 @@ if len(across):
     print(f"gloo on several instances: {across.min():.0f} to {across.max():.0f} ms")
     print(f"that is at least {across.min() / flat.iloc[0]:.1f} times as long as in one")
 for (layout, row), n in zip(found_ms.iterrows(), layout_instances, strict=False):
-    gain, by_bytes = row["gloo"] / row["two_tier"], "no link to cross"
+    gain, by_bytes = row["gloo"] / row["hierarchical"], "no link to cross"
     if n > 1:
         by_bytes = f"by bytes {(layout_ranks - 1) / layout_ranks * n / (n - 1):.2f}"
-    print(f"{layout}: two_tier is {gain:.2f} times as fast as gloo ({by_bytes})")
+    print(f"{layout}: hierarchical is {gain:.2f} times as fast as gloo ({by_bytes})")
     if found_ms.loc[layout].idxmin() != computed_ms.loc[layout].idxmin():
         print(f"    The model takes {computed_ms.loc[layout].idxmin()} for the faster one: wrong.")
 print(f"The model's errors are between {errors.min():+.0%} and {errors.max():+.0%}.")
@@ -741,13 +741,13 @@ large.round(1)
 # ## One zone or two?
 #
 # **Latency** is what a message takes before its first byte arrives: lesson 02's α. A ring
-# all-reduce of N ranks has 2 (N - 1) rounds, one after the other. If the ring crosses a border
-# between zones, every round waits for that crossing, whatever the bandwidth. AWS says that the
+# all-reduce of N ranks has 2 (N - 1) steps, one after the other. If the ring crosses a border
+# between zones, every step waits for that crossing, whatever the bandwidth. AWS says that the
 # zones of a region are up to 100 km apart, with single-digit milliseconds between them
 # ([AWS](https://docs.aws.amazon.com/whitepapers/latest/aws-fault-isolation-boundaries/availability-zones.html),
 # read on 2026-11-24). One user's pings of 2014: 0.45 ms there and back within a zone, 1.3 and 2.1
 # ms to two others ([gist](https://gist.github.com/josephmisiti/10312241), read on 2026-11-24). Half
-# of that is one way. What do the rounds alone cost in *each* all-reduce?
+# of that is one way. What do the steps alone cost in *each* all-reduce?
 
 # %%
 one_way = {"one zone": 0.45 / 2, "two zones (1.3 ms)": 1.3 / 2, "two zones (2.1 ms)": 2.1 / 2}
@@ -758,7 +758,7 @@ rounds.columns = [f"{n} ranks, ms (computed)" for n in rounds.columns]
 rounds.round(1)
 
 # %% [markdown]
-# With many ranks that can be more than a training step. (A tree has fewer rounds, about 2 log₂ N.)
+# With many ranks that can be more than a training step. (A tree has fewer steps, about 2 log₂ N.)
 # A local run can delay packets, too, if its kernel has `netem`. The next jobs average 4 kB on two
 # instances with two ranks each, without a delay and with 1 ms each way.
 
@@ -871,7 +871,7 @@ workshop.quiz("06")
 # - A step is computing and **exposed communication**, the part that nothing hides. Below a certain
 #   bandwidth more instances make it slower. That bandwidth follows from your bytes and your
 #   computing, so measure both.
-# - Between zones each round of a ring waits longer: 2 (N - 1) α in each all-reduce.
+# - Between zones each step of a ring waits longer: 2 (N - 1) α in each all-reduce.
 # - Usually fill an instance before you take the next one: intra-node links are the fastest.
 # - Choose by sustained Gbit/s, not by "up to".
 

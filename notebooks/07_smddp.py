@@ -17,8 +17,8 @@
 # **After this lesson you can**
 #
 # - tell which bytes of an all-reduce have to cross the network and which don't;
-# - measure a ring, a ring in a bad order and a two-tier all-reduce on a slow network, against what
-#   their bytes need;
+# - measure a ring, a ring in a bad order and a hierarchical all-reduce on a slow network, against
+#   what their bytes need;
 # - hook your own all-reduce into DDP, and see how much communication its buckets hide;
 # - switch one script between Horovod and SMDDP;
 # - say where SMDDP runs, what it costs, and what to use elsewhere.
@@ -76,7 +76,6 @@ max_run = 900
 
 # %%
 import math
-import os
 import sys
 
 import pandas as pd
@@ -84,7 +83,6 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-import data_prep
 import workshop
 from workshop import plots
 from workshop.account import preflight
@@ -96,13 +94,10 @@ from workshop.measure import all_reduces, alpha_beta, step_time
 from workshop.plots import network
 
 session = workshop.session(target=target, seat=seat)
-digits = data_prep.digits.prepare(workshop.DATA / "digits", quiet=True)
-data = f"s3://{session.bucket}/data/digits"
-data_prep.upload(digits, data, client=session.client("s3"))
-channels = {"training": f"{data}/training", "test": f"{data}/test"}
+channels = session.upload("digits")
 
 # %%
-unshaped = bandwidth.why_unshaped(session)
+unshaped = bandwidth.unlimited_reason(session)
 kept = reference_results.load("07") if unshaped and target == "local" else None
 n_bytes = megabytes * 1_000_000
 source = "recorded" if kept else "measured"
@@ -134,14 +129,14 @@ print(unshaped or "This machine can limit the bandwidth between instances.")
 
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
-def hops(rounds) -> list[tuple[int, int]]:
-    """From which rank to which, of every message in some rounds of an all-reduce."""
-    return [(message.source, message.to) for messages in rounds for message in messages]
+def hops(steps) -> list[tuple[int, int]]:
+    """From which rank to which, of every message in some steps of an all-reduce."""
+    return [(message.source, message.to) for messages in steps for message in messages]
 
 
-titles = {"ring": "ring", "blind_ring": "ring, topology ignored", "two_tier": "two tiers"}
+titles = {"ring": "ring", "interleaved_ring": "ring, topology ignored", "hierarchical": "two tiers"}
 panels = {
-    title: hops(all_reduces.rounds(name, n_bytes, ranks_each, 2)) for name, title in titles.items()
+    title: hops(all_reduces.steps(name, n_bytes, ranks_each, 2)) for name, title in titles.items()
 }
 network.messages(panels, 2, ranks_each, "Which messages leave their instance")
 
@@ -149,15 +144,15 @@ network.messages(panels, 2, ranks_each, "Which messages leave their instance")
 # %%
 def sent_by_instance_0(algorithm: str) -> float:
     """MB that leave instance 0, the home of ranks 0 to ranks_each - 1."""
-    rounds = all_reduces.rounds(algorithm, n_bytes, ranks_each, 2)
-    messages = [message for messages in rounds for message in messages]
+    steps = all_reduces.steps(algorithm, n_bytes, ranks_each, 2)
+    messages = [message for messages in steps for message in messages]
     return sum(one.n_bytes for one in messages if one.source < ranks_each <= one.to) / 1e6
 
 
-across = {name: sent_by_instance_0(name) for name in titles}
-bound = across["ring"] / across["two_tier"]
+sent_mb = {name: sent_by_instance_0(name) for name in titles}
+bound = sent_mb["ring"] / sent_mb["hierarchical"]
 print(f"Ring against two tiers, by bytes: {bound:.2f}")
-pd.Series(across, name="MB sent over each instance's link (computed)").to_frame()
+pd.Series(sent_mb, name="MB sent over each instance's link (computed)").to_frame()
 
 # %% [markdown]
 # That is the ratio **by bytes**: so much two tiers gain if the link between instances is all that
@@ -167,31 +162,33 @@ pd.Series(across, name="MB sent over each instance's link (computed)").to_frame(
 
 # %%
 guess = workshop.guess(
-    two_tier="How many times as fast as gloo's ring is the two-tier all-reduce?",
+    hierarchical="How many times as fast as gloo's ring is the hierarchical all-reduce?",
     blind="The ring that ignores the topology: how many times as long as the ring does it take?",
 )
 
 # %% [markdown]
 # ## Two tiers, in three steps
 #
-# Each rank belongs to two groups. The ranks of its instance are its *inside* group (**intra-node**
-# communication). The ranks with the same local_rank, one per instance, are its *across* group
-# (**inter-node**). The all-reduce then takes three steps:
+# Each rank belongs to two groups. The ranks of its instance are its **intra-node** group. The ranks
+# with the same local_rank, one per instance, are its **inter-node** group. The all-reduce then
+# takes three steps:
 #
-# 1. **Reduce-scatter inside**: each of the four ranks ends up with a quarter of its instance's sum.
-# 2. **All-reduce across**: each rank adds its quarter to the same quarter of the other instances.
-# 3. **All-gather inside**: the finished quarters go to every rank of the instance.
+# 1. **Reduce-scatter, intra-node**: each of the four ranks ends up with a quarter of its instance's
+#    sum.
+# 2. **All-reduce, inter-node**: each rank adds its quarter to the same quarter of the other
+#    instances.
+# 3. **All-gather, intra-node**: the finished quarters go to every rank of the instance.
 #
 # In step 2 all ranks of an instance use the network at the same time, each for its own quarter, so
 # nothing is sent twice.
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
-every_round = all_reduces.rounds("two_tier", n_bytes, ranks_each, 2)
-inside = ranks_each - 1  # rounds of the first step, and of the last
-parts = [every_round[:inside], every_round[inside:-inside], every_round[-inside:]]
-names = ["1. reduce-scatter inside", "2. all-reduce across", "3. all-gather inside"]
+steps = all_reduces.steps("hierarchical", n_bytes, ranks_each, 2)
+n = ranks_each - 1  # steps of the reduce-scatter, and of the all-gather
+parts = [steps[:n], steps[n:-n], steps[-n:]]
+names = ["1. reduce-scatter, intra-node", "2. all-reduce, inter-node", "3. all-gather, intra-node"]
 panels = {name: hops(part) for name, part in zip(names, parts, strict=True)}
-network.messages(panels, 2, ranks_each, "The two-tier all-reduce, step by step")
+network.messages(panels, 2, ranks_each, "The hierarchical all-reduce, step by step")
 
 # %% [markdown]
 # If the whole tensor went through these steps at once, the network would be idle during steps 1 and
@@ -200,7 +197,7 @@ network.messages(panels, 2, ranks_each, "The two-tier all-reduce, step by step")
 # function:
 
 # %%
-workshop.show_function("demos/collectives/two_tier.py", "all_reduce")
+workshop.show_function("demos/collectives/hierarchical.py", "all_reduce")
 
 # %% [markdown]
 # > Many texts describe *every* all-reduce as "reduce-scatter, all-reduce, gather". Those are the
@@ -241,10 +238,11 @@ workshop.save_results(usd=total, usd_at_most=most)
 # ## Measured
 #
 # One job measures all algorithms in turn, so that a busy moment of this machine affects all of
-# them. It measures the three algorithms of the table (`ring`, `blind_ring` and `two_tier`), and two
-# more: `gloo`, PyTorch's own all-reduce on CPUs, which is a ring in rank order, and `herring`, our
-# sketch of a published system, which a later section explains. Before the all-reduces, the job
-# times single messages, inside an instance and across. In a local run a second job repeats
+# them. It measures the three algorithms of the table (`ring`, `interleaved_ring` and
+# `hierarchical`), and two more: `gloo`, PyTorch's own all-reduce on CPUs, which is a ring in rank
+# order, and `herring`, our sketch of a published system, which a later section explains. Before the
+# all-reduces, the job times single messages, intra-node and inter-node. In a local run a second job
+# repeats
 # everything with unlimited bandwidth, and all jobs use this machine's PyTorch, whatever the image's
 # version.
 #
@@ -257,9 +255,9 @@ workshop.save_results(usd=total, usd_at_most=most)
 # %%
 from sagemaker.pytorch import PyTorch
 
-algorithms = ["gloo", "ring", "blind_ring", "two_tier", "herring"]
+algorithms = ["gloo", "ring", "interleaved_ring", "hierarchical", "herring"]
 torch_image = {"framework_version": "2.2.0", "py_version": "py310"}
-job = session.job_settings("two-tier") | {"instance_type": instance_type, "max_run": max_run}
+job = session.job_settings("hierarchical") | {"instance_type": instance_type, "max_run": max_run}
 demo = job | {"source_dir": str(workshop.DEMOS)}
 
 
@@ -296,13 +294,13 @@ if kept:
 times = milliseconds(events)
 on_aws = 1000 * bandwidth.network_performance(instance_type).gbit  # Mbit/s
 rate = 1e6 * (bandwidth.mbit(between) if target == "local" else on_aws)
-sent = across | {"gloo": across["ring"], "herring": across["two_tier"]}
+sent = sent_mb | {"gloo": sent_mb["ring"], "herring": sent_mb["hierarchical"]}
 bounds = pd.Series({name: 1000 * 8e6 * sent[name] / rate for name in times})
 bounds.name = "computed: bytes / bandwidth"
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
 spread = pd.DataFrame({"lowest": times.min(), "highest": times.max()})
-lost = (times["blind_ring"] / times["ring"]).median()
+lost = (times["interleaved_ring"] / times["ring"]).median()
 what = f"{megabytes} MB, 2 x {ranks_each} ranks, {rate / 1e6:g} Mbit/s"
 plots.bars(
     times.median(),
@@ -319,20 +317,20 @@ workshop.save_results(events=events, recorded=bool(kept))
 
 # %%
 ratios = {
-    "two_tier": times["gloo"] / times["two_tier"],
-    "blind": times["blind_ring"] / times["ring"],
+    "hierarchical": times["gloo"] / times["hierarchical"],
+    "blind": times["interleaved_ring"] / times["ring"],
 }
 gain, loss = (float(one.median()) for one in ratios.values())
-low, high = ratios["two_tier"].min(), ratios["two_tier"].max()
+low, high = ratios["hierarchical"].min(), ratios["hierarchical"].max()
 print(f"two tiers: {gain:.2f} times as fast as gloo ({low:.2f} to {high:.2f})")
-our_ring = float((times["ring"] / times["two_tier"]).median())
+our_ring = float((times["ring"] / times["hierarchical"]).median())
 print(f"two tiers: {our_ring:.2f} times as fast as our own ring (by bytes: {bound:.2f})")
 print(f"topology ignored: {loss:.2f} times as slow (by bytes: {ranks_each})")
 print(f"fastest: {times.median().idxmin()}, slowest: {times.median().idxmax()}")
 if target == "local":
-    here = float((unlimited["gloo"] / unlimited["two_tier"]).median())
+    here = float((unlimited["gloo"] / unlimited["hierarchical"]).median())
     print(f"two tiers with unlimited bandwidth, measured here: {here:.2f} times as fast as gloo")
-guess.compare(source, two_tier=gain, blind=loss)
+guess.compare(source, hierarchical=gain, blind=loss)
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 medians = (times.median() / 1000).to_dict()
@@ -356,17 +354,17 @@ workshop.save_results(gain=gain, loss=loss, bound=bound, medians=medians)
 #
 # Lesson 02 predicted the time of an all-reduce from two numbers for its link, α and β. Now there
 # are two kinds of links, and ranks that send at the same time share them. So the job timed single
-# messages inside an instance and across, first one at a time (half of a ping-pong) and then as many
+# messages intra-node and inter-node, first one at a time (half of a ping-pong) and then as many
 # at once as an instance has ranks (in a row, without waiting). That gives four pairs of α and β.
 # (The two ways of timing differ, so don't compare their α.)
 #
 # A caution: the ring's chunks here are about as large as the message that was timed. So for the
-# rings the table tests little more than that rounds add up. On other sizes and links the model was
+# rings the table tests little more than that steps add up. On other sizes and links the model was
 # tested once (`python -m tools.bench links`, 24 points, 2026-11-22): median error 5%, largest 22%.
 
 # %%
-tiers = alpha_beta.TwoTiers.from_measurements(events)
-kinds = {"inside": tiers.inside, "across": tiers.across}
+tiers = alpha_beta.HierarchicalLinks.from_measurements(events)
+kinds = {"intra_node": tiers.intra_node, "inter_node": tiers.inter_node}
 links_found = {
     f"{name}, {how}": {"α, ms": 1000 * one.alpha, "β, ms per MB": 1e9 * one.beta}
     for name, pair in kinds.items()
@@ -393,16 +391,36 @@ workshop.save_results(off=checked["off by"].to_dict())
 
 # %% [markdown]
 # A training step also computes. The next cell measures how long one core of this machine computes
-# for a batch. From that and from the links above, the calculator predicts a step for other
-# placements, links and sizes. It is no better than the model. Enter a guess first; then it shows
-# its result.
+# for a batch. From that and from the links above, the model predicts a step for other placements
+# and links. Guess before you run it: how many milliseconds does a step take on four instances of
+# two ranks each, with links of 100 Mbit/s?
 
 # %%
 alone = [sys.executable, workshop.DEMOS / "measure_steps.py", "--images", "32,128"]
 computed = processes.run_together(alone)
 compute = step_time.Compute.from_measurements(computed)
-size, cores = computed[0]["gradient_bytes"], os.cpu_count()
-plots.interactive.calculator(tiers, compute, size, images=64, cores=cores)
+size = computed[0]["gradient_bytes"]
+
+# %%
+images, algorithm, overlap = 64, "gloo", 0.0  # change them, and run this cell again
+step_ms = pd.DataFrame(index=pd.Index([1, 2, 4, 8, 16], name="instances of two ranks"))
+for bits_per_second in (100e6, 1e9, 10e9, 100e9):
+    links = step_time.at_bandwidth(tiers, bits_per_second)
+    step_ms[f"{bits_per_second / 1e9:g} Gbit/s"] = [
+        1000
+        * step_time.step_seconds(
+            compute,
+            images,
+            size,
+            algorithm,
+            links,
+            instances=instances,
+            ranks_per_instance=2,
+            overlap=overlap,
+        )
+        for instances in step_ms.index
+    ]
+step_ms.round(1).add_suffix(", ms (computed)")
 
 # %% [markdown]
 # ## Herring: the servers come back
@@ -606,7 +624,7 @@ workshop.save_results(overlap=seen, hidden=hidden, most_hidden=most)
 # | | what is sent |
 # |---|---|
 # | `default` | float32, DDP's own all-reduce |
-# | `two_tier` | float32, two tiers: the same sums in another order |
+# | `hierarchical` | float32, two tiers: the same sums in another order |
 # | `fp16` | 2 bytes for each number instead of 4 |
 # | `powersgd` | two thin matrices, whose product is nearly the gradient (Vogels and others, 2019) |
 #
@@ -625,7 +643,7 @@ workshop.show_function("demos/common/hooks_torch.py", "register")
 
 # %%
 guess = workshop.guess(
-    two_tier="How many times as fast is a step with two tiers?",
+    hierarchical="How many times as fast is a step with two tiers?",
     fp16="And one with 16 bits?",
 )
 shared = {
@@ -650,7 +668,7 @@ def training(all_reduce: str) -> PyTorch:
 
 
 # %%
-jobs = {name: training(name) for name in ("default", "two_tier", "fp16", "powersgd")}
+jobs = {name: training(name) for name in ("default", "hierarchical", "fp16", "powersgd")}
 results = workshop.run_jobs(jobs, channels)
 
 # %%
@@ -672,19 +690,19 @@ label = "milliseconds (median, lowest and highest epoch)"
 plots.bars(table["median"], title, label, texts="{:.0f} ms", spread=table, source=source)
 
 # %%
-for name in ("two_tier", "fp16", "powersgd"):
+for name in ("hierarchical", "fp16", "powersgd"):
     low = table["lowest"]["default"] / table["highest"][name]
     high = table["highest"]["default"] / table["lowest"][name]
     verdict = "faster" if low > 1 else "slower" if high < 1 else "not clearly different"
     print(
         f"{name}: {faster[name]:.2f} times as fast as default ({low:.2f} to {high:.2f}): {verdict}"
     )
-guess.compare(source, two_tier=faster["two_tier"], fp16=faster["fp16"])
+guess.compare(source, hierarchical=faster["hierarchical"], fp16=faster["fp16"])
 learned = {name: math.log(10) - loss for name, loss in last.items()}  # guessing: ln 10
 pd.DataFrame({"last loss (measured here)": last, "below that of guessing": learned})
 
 # %% jupyter={"source_hidden": true} tags=["results"]
-apart = float((losses["two_tier"] - losses["default"]).abs().max())
+apart = float((losses["hierarchical"] - losses["default"]).abs().max())
 assert apart < 1e-3, f"Two tiers must give the same sums; the losses differ by {apart}."
 assert all(one.iloc[-1] < one.iloc[0] for one in losses.values()), "A loss did not fall."
 workshop.save_results(steps=step_ms, faster=faster.to_dict(), apart=apart)
@@ -694,10 +712,10 @@ workshop.save_results(steps=step_ms, faster=faster.to_dict(), apart=apart)
 # it. So this run shows what a hook costs and saves, not what it does to learning. Compare the
 # column `below that of guessing`, and don't be content with losses that look alike.
 #
-# - **two_tier** trains the same model: its losses equal those of `default` except for rounding. It
-#   can pay where the link between instances is the bottleneck and several ranks share it. It isn't
-#   free: adding up inside an instance takes time, and gradients of 1 MB are a single chunk, so the
-#   two tiers can't overlap. And with one rank per instance there is nothing to add up inside.
+# - **hierarchical** trains the same model: its losses equal those of `default` except for rounding.
+#   It can pay where the link between instances is the bottleneck and several ranks share it. It is
+#   not free: adding up inside an instance takes time, and gradients of 1 MB are a single chunk, so
+#   the two tiers can't overlap. And with one rank per instance there is nothing to add up inside.
 # - **fp16** sends half the bytes, rounded to 16 bits.
 # - **powersgd** sends the fewest bytes and computes the most. Its first ten steps are ordinary
 #   ones. The picture leaves out their epochs, so its bar has fewer epochs than the others. What one

@@ -62,17 +62,13 @@ import time
 import numpy as np
 import pandas as pd
 
-import data_prep
 import workshop
 from workshop import plots
 from workshop.account import prices
 from workshop.jobs import inference, vpc
 
 session = workshop.session(target=target, seat=seat)
-digits = data_prep.digits.prepare(workshop.DATA / "digits", quiet=True)
-data = f"s3://{session.bucket}/data/digits"
-data_prep.upload(digits, data, client=session.client("s3"))
-channels = {"training": f"{data}/training", "test": f"{data}/test"}
+channels = session.upload("digits")
 print(workshop.cost(instance_type, instance_count=1, seconds=300, max_run=max_run))
 
 # %% jupyter={"source_hidden": true} tags=["results"]
@@ -248,7 +244,7 @@ workshop.save_results(
 # credentials and reads the answer. `instances` is a list with one entry per image.
 
 # %%
-with np.load(next((digits / "test").glob("*.npz"))) as file:
+with np.load(next((workshop.DATA / "digits" / "test").glob("*.npz"))) as file:
     images, labels = file["images"], file["labels"]
 answer = predictor.predict({"instances": images[:2].tolist()})
 print({name: np.round(value, 2).tolist() for name, value in answer.items()})

@@ -64,9 +64,7 @@ import workshop
 from workshop import failures, plots
 
 session = workshop.session(target=target, seat=seat)
-digits = data_prep.digits.prepare(workshop.DATA / "digits", quiet=True)
-data = f"s3://{session.bucket}/data/digits"
-data_prep.upload(digits, data, client=session.client("s3"))
+channels = session.upload("digits")
 cost = workshop.cost(instance_type, instance_count=1, seconds=300, max_run=max_run)
 print(f"Two jobs: about {2 * cost.usd:.2f} USD on AWS, at most {2 * cost.most_usd:.2f} USD.")
 
@@ -234,7 +232,6 @@ def training(name: str, spot: bool) -> PyTorch:
     )
 
 
-channels = {"training": f"{data}/training", "test": f"{data}/test"}
 undisturbed = training("alone", spot=False)
 undisturbed.fit(channels, wait=False)
 ended = {"undisturbed": workshop.follow(undisturbed)}

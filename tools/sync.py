@@ -24,7 +24,6 @@ import jupytext
 import nbformat
 
 from tools import exercises, tables
-from workshop.lesson.quiz import BadQuiz
 from workshop.paths import NOTEBOOKS
 
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
@@ -55,7 +54,7 @@ def everything(numbers: tuple[str, ...] = (), folder: Path = NOTEBOOKS) -> dict[
     """Every file that is made from a source, and the text it must have.
 
     numbers: only these lessons' notebooks; all, and the instructor's pages, if there are none.
-    Raises BadSource, BadQuiz, BadPlan for a source that nothing can be made from.
+    Raises BadSource, BadPlan for a source that nothing can be made from.
     """
     made = {}
     sources = ("*.py", "solutions/*.py", "sdk_v3/sdk_v3.py")
@@ -108,7 +107,7 @@ def main(arguments: list[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     try:
         made = everything(tuple(chosen.numbers))
-    except (exercises.BadSource, BadQuiz, tables.BadPlan) as error:
+    except (exercises.BadSource, tables.BadPlan) as error:
         print(error, file=sys.stderr)
         return 1
     if not chosen.check:

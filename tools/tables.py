@@ -131,7 +131,7 @@ def _block(entry: dict[str, Any]) -> Block:
 def pages() -> dict[Path, str]:
     """Each page's place and the text it must have.
 
-    Raises BadPlan for a mark or a plan that nothing can be made from, BadQuiz.
+    Raises BadPlan for a mark or a plan that nothing can be made from.
     """
     made = {path: filled(path.read_text(encoding="utf-8")) for path in PAGES}
     return made | {ANSWERS: quiz_answers()}
@@ -161,7 +161,7 @@ def filled(text: str) -> str:
 
 
 def quiz_answers() -> str:
-    """All lessons' questions with the right choice and why, as Markdown. Raises BadQuiz."""
+    """All lessons' questions with the right choice and why, as Markdown."""
     lines = [ANSWERS_TOP]
     for one in quiz.lessons():
         questions = quiz.load(one)

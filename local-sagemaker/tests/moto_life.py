@@ -1,4 +1,4 @@
-"""One life of an endpoint's moto after another, in one process."""
+"""One life of an emulator's moto after another, in one process."""
 
 from __future__ import annotations
 
@@ -6,19 +6,9 @@ import contextlib
 from pathlib import Path
 
 import boto3
-import moto.logs.models
-import pytest
 from moto import mock_aws
-from moto.cloudwatch.models import CloudWatchBackend
-from moto.s3.models import S3Backend
 
-from local_sagemaker.moto_services.state import MotoState
-
-PATCHED = (
-    (moto.logs.models, "LogStream"),
-    (CloudWatchBackend, "metric_data"),
-    *((S3Backend, name) for name in ("get_object", "put_object", "create_bucket", "delete_bucket")),
-)
+from local_sagemaker.moto_backend.state import MotoState
 
 
 class Life:
@@ -38,21 +28,16 @@ class Life:
         self.state.save()
 
 
-def leave_moto_as_it_was(patch: pytest.MonkeyPatch) -> None:
-    """Undo, when `patch` ends, what an endpoint in this process does to moto's classes."""
-    for place, name in PATCHED:
-        patch.setattr(place, name, getattr(place, name, None), raising=False)
-
-
 def lives(directory: Path):
-    """Each `with begin() as now:` is another life of the same endpoint."""
+    """Each `with begin() as now:` is another life of the same emulator."""
 
     @contextlib.contextmanager
     def begin():
-        with mock_aws(), pytest.MonkeyPatch.context() as patch:
-            leave_moto_as_it_was(patch)  # it starts from nothing, as a process does
-            one = Life(directory)
-            yield one
-            one.state.objects.close()
+        with mock_aws():
+            life = Life(directory)
+            try:
+                yield life
+            finally:
+                life.state.close()
 
     return begin

@@ -30,15 +30,15 @@ def test_it_listens_on_loopback_alone(endpoint):
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "", "192.0.2.7", "::"])
 def test_another_host_is_refused(tmp_path, host):
-    with pytest.raises(daemon.DaemonError, match=f"--host {host}: "):
-        daemon.checked_host(host, told_twice=False)
-    with pytest.raises(daemon.DaemonError, match=r"binds to 127\.0\.0\.1 or"):
-        daemon.checked_host("192.0.2.7", told_twice=True)
+    with pytest.raises(daemon.EmulatorError, match=f"--host {host}: "):
+        daemon.checked_host(host, confirmed=False)
+    with pytest.raises(daemon.EmulatorError, match=r"binds to 127\.0\.0\.1 or"):
+        daemon.checked_host("192.0.2.7", confirmed=True)
 
 
 def test_the_endpoint_itself_refuses_too(tmp_path):
     """Whoever starts it without the command `workshop` is asked twice as well."""
-    with pytest.raises(daemon.DaemonError, match="can run programs as you"):
+    with pytest.raises(daemon.EmulatorError, match="can run programs as you"):
         daemon.start(tmp_path / "state", 0, ["--host", "0.0.0.0"])
 
 

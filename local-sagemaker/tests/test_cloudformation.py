@@ -11,7 +11,7 @@ import sys
 import pytest
 from moto_life import lives
 
-from local_sagemaker.moto_services import cloudformation_gaps
+from local_sagemaker.moto_backend.patches import patch_cloudformation
 
 NETWORK = """
 Parameters:
@@ -62,7 +62,7 @@ ALWAYS = {"Bucket", "Vpc", "Subnet", "Routes", "SubnetRoutes", "Endpoint"}
 @pytest.fixture
 def life(tmp_path):
     """Lives of an endpoint's moto, one after another."""
-    cloudformation_gaps.fill()
+    patch_cloudformation()
     return lives(tmp_path)
 
 
@@ -170,7 +170,7 @@ def test_what_moto_lacks_is_filled_also_after_it_has_listed_what_it_has():
     """moto lists its models once in a process: an earlier stack must not hide the additions."""
     code = (
         "from moto.cloudformation import parsing; parsing.get_model_map()\n"
-        "from local_sagemaker.moto_services import cloudformation_gaps as gaps; gaps.fill()\n"
+        "from local_sagemaker.moto_backend.patches import patch_cloudformation as p; p()\n"
         "assert 'AWS::EC2::SecurityGroupEgress' in parsing.get_model_map()"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

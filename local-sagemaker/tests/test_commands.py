@@ -15,10 +15,11 @@ from pathlib import Path
 import pytest
 from command_harness import ok, refused, run
 from emulator_harness import request
-from moto_life import leave_moto_as_it_was
+from moto import mock_aws
 
 from local_sagemaker import daemon
 from local_sagemaker.cli import main
+from local_sagemaker.moto_backend import buckets, logs
 from local_sagemaker.pytest_plugin import BUCKET, Emulator, sdk_session
 from local_sagemaker.server import serve
 
@@ -126,6 +127,15 @@ def test_down_keeps_and_forget_forgets(tmp_path):
     assert set(os.listdir(one.state)) <= {"lock"}
 
 
+@pytest.fixture
+def mocked():
+    """Other tests use moto in this process: it gets its own storage back."""
+    with mock_aws():
+        yield
+    buckets.use(None)
+    logs.close_journal()
+
+
 def serving(state: Path) -> None:
     """As much of a start as needs the state directory, in this process."""
     serve.serve(state, 0, isolation="processes")
@@ -142,8 +152,7 @@ def serving(state: Path) -> None:
         ("state/moto/moto.pickle", "moto 0.0.1\n", "was written by moto 0.0.1"),
     ],
 )
-def test_something_in_the_way_of_the_state(tmp_path, monkeypatch, where, text, why):
-    leave_moto_as_it_was(monkeypatch)  # other tests use it in this process
+def test_something_in_the_way_of_the_state(tmp_path, monkeypatch, mocked, where, text, why):
     monkeypatch.setattr(serve.tempfile, "tempdir", None)
     top = tmp_path / "top"
     (top / where).parent.mkdir(parents=True, exist_ok=True)

@@ -8,8 +8,8 @@ import time
 import pytest
 from moto_life import lives
 
-from local_sagemaker.moto_services import journal
-from local_sagemaker.moto_services.state import StatePickler
+from local_sagemaker.moto_backend import logs as journal
+from local_sagemaker.moto_backend.state import StatePickler
 
 START = int(time.time() * 1000) - 60_000  # Unix milliseconds
 
@@ -52,7 +52,7 @@ def test_log_lines_and_metric_values(life):
         logs.delete_log_group(logGroupName="group")
         now.save()
     with life() as now:
-        assert journal._journal.base.execute("SELECT count(*) FROM events").fetchone() == (0,)
+        assert journal._journal.database.execute("SELECT count(*) FROM events").fetchone() == (0,)
 
 
 def test_a_log_stream_has_a_most(life, monkeypatch):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from moto_life import lives
 
-from local_sagemaker.moto_services.state import StateError
+from local_sagemaker.moto_backend.state import StateError
 from local_sagemaker.storage import files
 from local_sagemaker.storage.files import replace
 

@@ -82,12 +82,14 @@ def _why(got: float, right: float, each: int) -> str:
     if math.isclose(got * right, 1, rel_tol=1e-9):
         return "That is upside down: the ring's bytes divided by the two tiers' bytes."
     if got == each:
-        return "The ring in order does not send every rank's gradients across: only its ends do."
+        return (
+            "In the ring in order only the ranks at its ends send over the network, not every rank."
+        )
     return "Divide 2 (N - 1) / N, N ranks, by 2 (I - 1) / I, I instances."
 
 
 @exercise("07.3", seconds=180)
-def two_tier(answer) -> str:
+def hierarchical(answer) -> str:
     """On four real ranks, taken as two instances with two ranks each, and as one of four."""
     with start_ranks(4) as ranks:
         for length, each in ((12, 2), (1000, 2), (8, 4)):
@@ -127,14 +129,14 @@ def _check(result: dict, rank: int, length: int, each: int) -> None:
 
 
 def _check_link(members: list[dict], instance: int, length: int) -> None:
-    """Whether an instance's ranks together gave their `across` groups no more than one sum."""
+    """Whether an instance's ranks together gave their inter-node groups no more than one sum."""
     calls = [call for member in members for call in member["calls"]]
-    crossing = sum(numbers for _, where, numbers in calls if where == "across")
+    crossing = sum(numbers for _, where, numbers in calls if where == "inter_node")
     if crossing > length:
         raise Wrong(
             f"{4 // len(members)} instances with {len(members)} ranks, {length} numbers: the "
-            f"ranks of instance {instance} gave their groups across {crossing} numbers in all. "
-            f"The sum is right, but {length} are enough: reduce-scatter inside first."
+            f"ranks of instance {instance} gave their inter-node groups {crossing} numbers in all. "
+            f"The sum is right, but {length} are enough: reduce-scatter intra-node first."
         )
 
 
@@ -146,5 +148,5 @@ def _description(values: list, right: list, rank: int, each: int) -> str:
         sum(100.0 * (member + 1) + n for member in range(first, first + each)) for n in range(4)
     ]
     if values[:4] == instance_sum[: len(values)]:
-        return "its own instance's sum: nothing went across."
+        return "its own instance's sum: nothing went inter-node."
     return f"{values[:3]} …, and {right[:3]} … was right."

@@ -55,8 +55,8 @@ workshop.check("07.1", prepare)
 # ## Exercise 07.2 · What two tiers can gain (8 minutes, medium)
 #
 # Assume that the link between instances is the only bottleneck, and that both algorithms use it
-# equally well. How many times as fast as a ring in rank order is a two-tier all-reduce? Write it as
-# a function of the number of instances and the number of ranks on each.
+# equally well. How many times as fast as a ring in rank order is a hierarchical all-reduce? Write
+# it as a function of the number of instances and the number of ranks on each.
 #
 # With N ranks in all, a ring sends 2 (N - 1) / N times the bytes over each instance's link. With
 # I instances, two tiers send 2 (I - 1) / I times the bytes. A single instance has no such link:
@@ -88,34 +88,34 @@ workshop.check("07.2", most_gain)
 #
 # ## Exercise 07.3 · Two tiers in three calls (13 minutes, hard)
 #
-# `tensor` is a vector whose length is a multiple of the number of ranks on an instance. `inside` is
-# the group of all ranks on this rank's instance. `across` is the group of the ranks with the same
-# local_rank, one per instance. Return the sum over **all** ranks, on every rank, and let the ranks
-# of an instance together send no more across than necessary.
+# `tensor` is a vector whose length is a multiple of the number of ranks on an instance.
+# `intra_node` is the group of all ranks on this rank's instance. `inter_node` is the group of the
+# ranks with the same local_rank, one per instance. Return the sum over **all** ranks, on every
+# rank, and let the ranks of an instance together send no more over the network than necessary.
 #
 # Use `dist.reduce_scatter(part, parts, group=…)`, `dist.all_reduce(part, group=…)` and
 # `dist.all_gather(parts, part, group=…)`. `part` is one part, `parts` a list with one part for each
 # rank of the group. `dist.get_world_size(group)` returns the size of a group.
 #
 # <details><summary>Hint</summary>
-# Cut with list(tensor.chunk(n)). The reduce-scatter inside leaves you with one part of your
-# instance's sum. All-reduce only that part across. Then gather the parts inside and join them with
-# torch.cat.
+# Cut with list(tensor.chunk(n)). The intra-node reduce-scatter leaves you with one part of your
+# instance's sum. All-reduce only that part inter-node. Then gather the parts intra-node and
+# join them with torch.cat.
 # </details>
 
 
 # %% tags=["answer"]
-def two_tier(tensor, inside, across):
+def hierarchical(tensor, intra_node, inter_node):
     """The sum of `tensor` over all ranks, element by element."""
     # BEGIN SOLUTION
-    parts = list(tensor.chunk(dist.get_world_size(inside)))
+    parts = list(tensor.chunk(dist.get_world_size(intra_node)))
     part = torch.empty_like(parts[0])
-    dist.reduce_scatter(part, parts, group=inside)
-    dist.all_reduce(part, group=across)
-    dist.all_gather(parts, part, group=inside)
+    dist.reduce_scatter(part, parts, group=intra_node)
+    dist.all_reduce(part, group=inter_node)
+    dist.all_gather(parts, part, group=intra_node)
     return torch.cat(parts)
     # END SOLUTION
 
 
 # %% tags=["check"]
-workshop.check("07.3", two_tier)
+workshop.check("07.3", hierarchical)

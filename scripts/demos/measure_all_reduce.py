@@ -1,12 +1,12 @@
-"""Measure a job's links, inside an instance and across, and what all-reduces take on them.
+"""Measure a job's links, intra-node and inter-node, and what all-reduces take on them.
 
     mpirun -np 4 python scripts/demos/measure_all_reduce.py --algorithms gloo,ring --bytes 1048576
 
 SageMaker: entry_point="measure_all_reduce.py", source_dir="scripts/demos", instance_count=2,
 distribution={"mpi": {"enabled": True, "processes_per_host": 4}}. Rank 0 prints JSON lines:
 
-    {"event": "places", "instances": 2, "ranks_per_instance": 4}
-    {"event": "link", "tier": "across", "pairs": 4, "bytes": 1048576, "seconds": [...]}
+    {"event": "placement", "instances": 2, "ranks_per_instance": 4}
+    {"event": "link", "tier": "inter_node", "pairs": 4, "bytes": 1048576, "seconds": [...]}
     {"event": "all_reduce", "algorithm": "ring", "bytes": 8388608, "seconds": [...]}
 
 seconds: of one call, by block, on the slowest rank. A link line is one message one way. With 1
@@ -31,7 +31,7 @@ ODD_LENGTH = 1001  # elements, in the comparison with torch's own
 def arguments() -> argparse.Namespace:
     """Read the flags; lists are written with commas."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
-    every = "gloo,ring,blind_ring,two_tier"
+    every = "gloo,ring,interleaved_ring,hierarchical"
     add_flag(parser, "--algorithms", type=_list_of(_algorithm, "names"), default=every)
     sizes, count = _list_of(_size, "sizes"), number(int, 1)
     add_flag(parser, "--bytes", type=sizes, default="8388608,1048576", help="of float32 tensors")
@@ -51,7 +51,7 @@ def main() -> None:
         instances = placement.equal_instances()
     except ValueError as error:
         raise ScriptError(str(error)) from error
-    say(event="places", instances=len(instances), ranks_per_instance=len(instances[0]))
+    say(event="placement", instances=len(instances), ranks_per_instance=len(instances[0]))
     for algorithm in args.algorithms:
         check(algorithm)
     measure_links(args, len(instances[0]))
@@ -65,7 +65,7 @@ def measure_links(args: argparse.Namespace, ranks_per_instance: int) -> None:
         for pairs in sorted({1, ranks_per_instance}):
             for n_bytes in args.link_bytes:
                 # A short message is over sooner than the ranks can begin together.
-                short = n_bytes < 65536 or tier == "inside"
+                short = n_bytes < 65536 or tier == "intra_node"
                 calls = max(args.calls, 20) if short else args.calls
                 seconds = tiers.message_seconds(tier, pairs, n_bytes, calls, args.blocks)
                 if seconds is not None:

@@ -6,8 +6,8 @@ import time
 
 def pids_of(lines):
     """The ids in lines like "pid 123". A line that the end of mpirun cut short has none."""
-    found = [re.fullmatch(r"pid (\d+)", line.text) for line in lines]
-    return [int(one[1]) for one in found if one]
+    matches = [re.fullmatch(r"pid (\d+)", line.text) for line in lines]
+    return [int(match[1]) for match in matches if match]
 
 
 def wait_until_gone(pids):

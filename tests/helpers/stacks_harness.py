@@ -14,9 +14,9 @@ REGION = "us-east-1"
 @contextmanager
 def aws(monkeypatch):
     """moto instead of AWS, with what the emulator adds to it."""
-    from local_sagemaker.moto_services import cloudformation_gaps  # slow
+    from local_sagemaker.moto_backend.patches import patch_cloudformation  # slow
 
-    cloudformation_gaps.fill()
+    patch_cloudformation()
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "test")
     with moto.mock_aws():

@@ -1,6 +1,7 @@
-"""Check the course's texts; print each finding as path:line: message.
+"""Check the course's texts and names; print each finding as path:line: message.
 
-python tests/lint
+python tests/lint              # what must be clean
+python tests/lint PATH...      # these, though word_rules.PENDING may name them
 """
 
 import sys
@@ -12,18 +13,24 @@ import glossary_rules
 import instructor_rules
 import lesson_rules
 import translation_rules
+import word_rules
+
+RULES = (lesson_rules, glossary_rules, instructor_rules, translation_rules, word_rules)
 
 
-def findings() -> list[str]:
-    """Everything that the rules find, in the order of the files."""
-    found = {
-        finding
-        for rules in (lesson_rules, glossary_rules, instructor_rules, translation_rules)
-        for finding in rules.findings()
-    }
-    return [str(finding) for finding in sorted(found)]
+def findings(paths: list[str]) -> list[str]:
+    """What the rules find, in the order of the files."""
+    if paths:
+        folders = [Path(path).resolve() for path in paths]
+        every = (finding for rules in RULES for finding in rules.findings())
+        chosen = {*every, *word_rules.findings(pending=())}
+        chosen = {one for one in chosen if any(map(one.path.is_relative_to, folders))}
+    else:
+        chosen = {finding for rules in RULES for finding in rules.findings()}
+    return [str(finding) for finding in sorted(chosen)]
 
 
 if __name__ == "__main__":
-    print(*(found := findings()), sep="\n", end="\n" if found else "")
-    sys.exit(1 if found else 0)
+    lines = findings(sys.argv[1:])
+    print(*lines, sep="\n", end="\n" if lines else "")
+    sys.exit(1 if lines else 0)

@@ -9,6 +9,7 @@ import instructor_rules
 import lesson_rules
 import pytest
 import translation_rules
+import word_rules
 from course_text import COVERAGE, GUIDE, NOTEBOOKS, ROOT, cells, read
 
 LESSON = NOTEBOOKS / "00_setup.py"
@@ -119,6 +120,33 @@ def test_a_stale_translation_is_seen(monkeypatch):
     monkeypatch.setattr(translation_rules.translations, "messages", lambda path: [])
     found = list(translation_rules.findings())
     assert len(found) > 100 and found[0].path.suffix == ".po" and found[0].line > 1
+
+
+@pytest.mark.parametrize(
+    "code, message",
+    [
+        ("found = 1", "1: found: name what it holds"),
+        ("def f(_told_, *, more=1): pass", "1: more: name what it holds"),
+        ("from x import y as one", "1: one: name what it holds"),
+        ("for job, said in jobs:\n    pass", "1: said: name what it holds"),
+        ("MOST_INSTANCES = 1", "1: MOST_INSTANCES: MAX_... or MIN_..."),
+        ("def of_job(): pass", "1: of_job(): from_..., for_... or a verb"),
+        ("def why_not(): pass", "1: why_not(): ..._reason()"),
+    ],
+)
+def test_a_name_that_says_nothing_is_seen(code, message):
+    findings = [str(finding) for finding in word_rules.of_names(LESSON, code)]
+    assert f"notebooks/00_setup.py:{message}" in findings
+
+
+def test_an_old_word_is_seen():
+    text = "A job\nof the local endpoint, with a two-tier all-reduce."
+    findings = list(word_rules.of_terms(LESSON, text, word_rules.TERMS))
+    assert [(finding.line, finding.message[:16]) for finding in findings] == [
+        (2, "'local endpoint'"),
+        (2, "'two-tier': writ"),
+    ]
+    assert not list(word_rules.of_terms(LESSON, "a room for 20", word_rules.TERMS))
 
 
 def test_cells_are_read_with_their_lines():

@@ -1,14 +1,35 @@
-"""A session on the tests' own endpoint, and the pictures that are shown."""
+"""A session on the tests' own emulator, an estimator, and the pictures that are shown."""
+
+from pathlib import Path
 
 import pytest
 
 
 @pytest.fixture
 def session(sagemaker_emulator, clean_aws):
-    """A local session on the tests' endpoint."""
+    """A local session on the tests' emulator."""
     import workshop
 
     return workshop.session("local", seat="tests")
+
+
+@pytest.fixture
+def estimator():
+    """Makes an estimator without a job. Its script only talks, or fails if `fail` is given."""
+    from sagemaker.tensorflow import TensorFlow
+
+    def make(session, name: str, **hyperparameters) -> TensorFlow:
+        return TensorFlow(
+            entry_point="talk.py",
+            framework_version="2.12.0",
+            py_version="py310",
+            instance_type="ml.c5.xlarge",
+            instance_count=1,
+            hyperparameters=hyperparameters,
+            **session.job_settings(name, source_dir=Path(__file__).parent / "jobs" / "job_script"),
+        )
+
+    return make
 
 
 @pytest.fixture
@@ -18,14 +39,14 @@ def shown(monkeypatch):
 
     from workshop.plots import look
 
-    found = []
+    drawn = []
 
     def show_figure(figure, alt: str) -> None:
         for axes in figure.axes:
             axes.alt = alt
-            found.append(axes)
+            drawn.append(axes)
 
     monkeypatch.setattr(look, "show_figure", show_figure)
     before = plt.get_fignums()
-    yield found
+    yield drawn
     assert plt.get_fignums() == before, "a figure was not closed"

@@ -28,8 +28,8 @@ def at_terminal(program: str) -> str:
         os.close(theirs)
         written = b""
         try:
-            while more := os.read(ours, 4096):
-                written += more
+            while chunk := os.read(ours, 4096):
+                written += chunk
         except OSError:  # Linux's way to say that the other end is closed
             pass
     os.close(ours)
@@ -60,5 +60,5 @@ def test_records_of_one_kind_in_their_order():
     lines = ['{"event": "epoch", "epoch": 1}', "x", '{"event": "start"}']
     lines += ["", '{"event": broken', "[1]", '"event"', '{"epoch": 1}', ' {"event": "epoch"}']
     lines.append('{"event": "epoch", "epoch": 2}')
-    assert [one["epoch"] for one in events(lines, "epoch")] == [1, 2]
+    assert [record["epoch"] for record in events(lines, "epoch")] == [1, 2]
     assert events(lines, "nothing") == []

@@ -11,7 +11,7 @@ import sys
 NAMES = {
     "overhead": "from CreateTrainingJob to the script's first line, against by hand",
     "links": "all-reduces over narrow links, beside their bounds and the cost model",
-    "steps": "steps of training on other links, ranks and sizes, beside the calculator's answers",
+    "steps": "steps of training on other links, ranks and sizes, beside what the model predicts",
     "serving": "latency of InvokeEndpoint, with 1 client and 32, beside the model itself",
 }
 

@@ -19,12 +19,12 @@ from workshop.output import events
 from workshop.paths import DEMOS
 
 INSTANCES, RANKS_PER_INSTANCE = 2, 4
-ALGORITHMS = ("gloo", "ring", "blind_ring", "two_tier")
+ALGORITHMS = ("gloo", "ring", "interleaved_ring", "hierarchical")
 MBITS = (100, 200, 400)
 RATIO_MBIT = 200
 LARGE, SMALL = 8 * 2**20, 2**20
 # slower, faster
-RATIOS = [("gloo", "two_tier"), ("blind_ring", "ring")]
+RATIOS = [("gloo", "hierarchical"), ("interleaved_ring", "ring")]
 MIN_BLOCKS = 5
 
 
@@ -50,7 +50,7 @@ def measure(emulated: jobs.Jobs, mbit: int, blocks: int) -> list[dict]:
         bytes=f"{LARGE},{SMALL}",
         blocks=blocks,
     )
-    tiers = alpha_beta.TwoTiers.from_measurements(events(lines, "link"))
+    tiers = alpha_beta.HierarchicalLinks.from_measurements(events(lines, "link"))
     ranks = {"instances": INSTANCES, "ranks_per_instance": RANKS_PER_INSTANCE}
     rows = []
     for record in events(lines, "all_reduce"):

@@ -1,4 +1,4 @@
-"""Steps of training that the calculator of lesson 07 predicts: links x ranks x sizes of the model.
+"""Steps of training that the model of lesson 07 predicts: links x ranks x sizes of the model.
 
 What it starts from is measured before, in three jobs that are not among those it predicts: one
 rank alone (computing), single messages on one link (alpha and beta), and one placement on that
@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tools.bench import jobs
-from workshop.measure.alpha_beta import TwoTiers
+from workshop.measure.alpha_beta import HierarchicalLinks
 from workshop.measure.step_time import Compute, at_bandwidth, step_seconds
 from workshop.output import events
 from workshop.paths import DEMOS
@@ -58,7 +58,7 @@ def run(runs: int) -> None:
         links = measure(
             CALIBRATED_MBIT, 2, 2, algorithms="gloo", bytes=1024, **{"link-bytes": LINK}
         )
-        tiers = TwoTiers.from_measurements(links)
+        tiers = HierarchicalLinks.from_measurements(links)
         known = measure(CALIBRATED_MBIT, 2, 2, **{"hidden-units": sizes, "images": IMAGES})
         overlap = best_overlap(known, compute, tiers)
         print(f"\n{compute}\n{tiers}\noverlap {overlap:.2f}", flush=True)
@@ -88,7 +88,7 @@ def predict(record: dict, compute, tiers, overlap: float, rate: float | None, **
     )
 
 
-def best_overlap(records: list[dict], compute: Compute, tiers: TwoTiers) -> float:
+def best_overlap(records: list[dict], compute: Compute, tiers: HierarchicalLinks) -> float:
     """The overlap with which these measured steps of 2 x 2 ranks are predicted best."""
     place = {"instances": 2, "ranks_per_instance": 2}
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import os
-from collections.abc import Iterator
 
 import click
 
 from workshop.cli.request import previewed
 from workshop.cli.run import parameter
 from workshop.cli.shared import WrongUse
+from workshop.jobs.local_server import variables
 
 MARKS = {True: ("OK", "green"), False: ("NO", "red"), None: ("?", "yellow")}
 
@@ -32,7 +30,7 @@ def preflight(lesson, target, seat, offline, region, given) -> None:
     """
     from workshop.account import preflight as checks
 
-    with _shell_region(region):
+    with variables({"AWS_DEFAULT_REGION": region} if region else {}):
         session = None if offline else _session(target, seat)
         jobs = _of_lesson(lesson, seat, session, given)
     good = True
@@ -84,20 +82,6 @@ def _session(target: str, seat: str):
         return session(target, seat)
     except SessionError as error:
         raise WrongUse(str(error)) from error
-
-
-@contextlib.contextmanager
-def _shell_region(region: str) -> Iterator[None]:
-    """As if the shell had chosen this region; if it is empty, as the shell has."""
-    before = os.environ.get("AWS_DEFAULT_REGION")
-    if region:
-        os.environ["AWS_DEFAULT_REGION"] = region
-    try:
-        yield
-    finally:
-        if region:
-            os.environ.pop("AWS_DEFAULT_REGION", None)
-            os.environ |= {"AWS_DEFAULT_REGION": before} if before else {}
 
 
 def _of_lesson(lesson: str, seat: str, session, given: tuple[str, ...]) -> list:

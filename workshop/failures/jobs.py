@@ -22,15 +22,12 @@ from workshop.failures.reproduction import CheckResult, Failure, first_line
 from workshop.jobs import vpc
 from workshop.jobs.follow import JobResult, watch
 from workshop.jobs.local_server import pointed_at, up_for_now
-from workshop.jobs.session import Session
-from workshop.paths import DATA, DEMOS, TRAIN
+from workshop.jobs.session import MAX_RUN_SECONDS, Session, quiet
+from workshop.paths import DEMOS, TRAIN
 
 NEEDS_A_PACKAGE = DEMOS / "breaking" / "needs_a_package"
 WAITING_SECONDS = 25  # the max_run of a job whose instances wait for each other
-ENOUGH_SECONDS = 600  # the max_run of a job that is to complete
 ROLE = "arn:aws:iam::" + "0" * 12 + ":role/workshop-break"
-# The emulator pulls no image: the name says only which framework's variables to set.
-IMAGE = "registry.invalid/pytorch-training:2.2.0-cpu-py310"
 # A package of one line, so that the fixed form needs no package index.
 PACKAGE = "workshop_greeting"
 WHEEL = f"wheels/{PACKAGE}-1.0-py3-none-any.whl"
@@ -53,21 +50,21 @@ def on_emulator(
 
 
 class Scratch(Session):
-    """A seat of its own for one failure: its network, its bucket, its jobs. `close` deletes all.
+    """A seat of its own for one failure: its network, its bucket, its job. `close` deletes all.
 
-    Attributes besides a session's: name (of the bucket and the job), subnets, security_group_ids.
+    Attributes besides a session's: network, as an estimator takes it.
     """
 
     def __init__(self) -> None:
-        super().__init__("local", f"break-{uuid.uuid4().hex[:8]}", boto3.Session())
-        self.name = f"workshop-{self.seat}"
-        self.client("s3").create_bucket(Bucket=self.name)
-        network = vpc.network(self)
-        self.subnets, self.security_group_ids = network["subnets"], network["security_group_ids"]
+        super().__init__("local", f"break{uuid.uuid4().hex[:8]}", boto3.Session())
+        quiet()
+        self.outputs = {"BucketName": f"workshop-{self.seat}", "TrainingRoleArn": ROLE}
+        self.client("s3").create_bucket(Bucket=self.bucket)
+        self.network: dict[str, Any] = vpc.network(self)
 
     def shut_members_out(self) -> None:
         """Take away the rule by which the security group's members reach each other."""
-        ec2, (group,) = self.client("ec2"), self.security_group_ids
+        ec2, (group,) = self.client("ec2"), self.network["security_group_ids"]
         (description,) = ec2.describe_security_groups(GroupIds=[group])["SecurityGroups"]
         rules = description["IpPermissions"]
         ec2.revoke_security_group_ingress(GroupId=group, IpPermissions=rules)
@@ -80,101 +77,46 @@ class Scratch(Session):
             if endpoint["VpcId"] == network and endpoint["State"] != "deleted":
                 ec2.delete_vpc_endpoints(VpcEndpointIds=[endpoint["VpcEndpointId"]])
 
-    def request(
-        self,
-        program: str,
-        folder: Path,
-        *,
-        count: int = 1,
-        max_run: int = ENOUGH_SECONDS,
-        extra: dict[str, bytes] | None = None,
-        mpi: bool = False,
-        **hyperparameters: str,
-    ) -> dict:
-        """A CreateTrainingJob request for a script in this network.
+    def run(self, script: Path, channels: dict[str, str] | None = None, **settings) -> JobResult:
+        """Run a job in this network to its end. settings: an estimator's arguments."""
+        from sagemaker.pytorch import PyTorch
 
-        program: in `folder`, which is packed as the SDK does it, with the files `extra` (name ->
-        content) in it. max_run: seconds. mpi: one rank on each instance.
-        """
-        settings = {
-            "sagemaker_program": f'"{program}"',
-            "sagemaker_submit_directory": f'"{self._packed(folder, extra or {})}"',
-        }
-        if mpi:
-            settings["sagemaker_mpi_enabled"] = "true"
-            settings["sagemaker_mpi_num_of_processes_per_host"] = "1"
-        return {
-            "TrainingJobName": self.name,
-            "RoleArn": ROLE,
-            "AlgorithmSpecification": {"TrainingImage": IMAGE, "TrainingInputMode": "File"},
-            "OutputDataConfig": {"S3OutputPath": f"s3://{self.name}/out"},
-            "ResourceConfig": {
-                "InstanceCount": count,
-                "InstanceType": "ml.c5.xlarge",
-                "VolumeSizeInGB": 1,
-            },
-            "StoppingCondition": {"MaxRuntimeInSeconds": max_run},
-            "VpcConfig": {"Subnets": self.subnets, "SecurityGroupIds": self.security_group_ids},
-            "HyperParameters": settings | hyperparameters,
-        }
-
-    def with_digits(self, request: dict) -> dict:
-        """The request with the two channels of the digits."""
-        import data_prep
-
-        digits, address = DATA / "digits", f"s3://{self.name}/digits"
-        data_prep.digits.prepare(digits, quiet=True)
-        data_prep.upload(digits, address, client=self.client("s3"), quiet=True)
-        request["InputDataConfig"] = [
-            {
-                "ChannelName": name,
-                "DataSource": {
-                    "S3DataSource": {"S3DataType": "S3Prefix", "S3Uri": f"{address}/{name}"}
-                },
-            }
-            for name in ("training", "test")
-        ]
-        return request
-
-    def run(self, request: dict) -> JobResult:
-        """Run a job to its end."""
-        self.client("sagemaker").create_training_job(**request)
-        return watch(self.name, lambda _: None, self)
+        common = self.job_settings("job", source_dir=script.parent) | {"instance_count": 1}
+        estimator = PyTorch(
+            entry_point=script.name,
+            framework_version="2.2.0",
+            py_version="py310",
+            instance_type="ml.c5.xlarge",
+            **self.network,
+            **(common | settings),
+        )
+        estimator.fit(channels, wait=False)
+        return watch(estimator, lambda _: None)
 
     def close(self) -> None:
         """Delete all of it, the job first; one that still runs is stopped."""
         sagemaker, ec2 = map(self.client, ("sagemaker", "ec2"))
-        with contextlib.suppress(ClientError):  # it has ended, or was never started
-            sagemaker.stop_training_job(TrainingJobName=self.name)
-        with contextlib.suppress(ClientError):  # it was never started
-            watch(self.name, lambda _: None, self)
-            sagemaker.delete_training_job(TrainingJobName=self.name)
-        bucket = self.boto_session.resource("s3").Bucket(self.name)
+        jobs = sagemaker.list_training_jobs(NameContains=self.job_prefix)["TrainingJobSummaries"]
+        for name in [job["TrainingJobName"] for job in jobs]:
+            with contextlib.suppress(ClientError):  # it has ended
+                sagemaker.stop_training_job(TrainingJobName=name)
+            watch(name, lambda _: None, self)
+            sagemaker.delete_training_job(TrainingJobName=name)
+        bucket = self.boto_session.resource("s3").Bucket(self.bucket)
         bucket.objects.all().delete()
         bucket.delete()
         self.delete_s3_endpoint()
         network = self._vpc_id()
-        for group in self.security_group_ids:
+        for group in self.network["security_group_ids"]:
             ec2.delete_security_group(GroupId=group)
-        for subnet in self.subnets:
+        for subnet in self.network["subnets"]:
             ec2.delete_subnet(SubnetId=subnet)
         ec2.delete_vpc(VpcId=network)
 
     def _vpc_id(self) -> str:
-        (subnet,) = self.client("ec2").describe_subnets(SubnetIds=self.subnets)["Subnets"]
+        subnets = self.network["subnets"]
+        (subnet,) = self.client("ec2").describe_subnets(SubnetIds=subnets)["Subnets"]
         return subnet["VpcId"]
-
-    def _packed(self, folder: Path, extra: dict[str, bytes]) -> str:
-        """A folder of scripts as source.tar.gz; its S3 address."""
-        with tempfile.TemporaryDirectory(prefix="workshop-failures-") as temporary:
-            copy = Path(temporary) / "source"
-            shutil.copytree(folder, copy, ignore=shutil.ignore_patterns("__pycache__"))
-            for name, content in extra.items():
-                (copy / name).parent.mkdir(exist_ok=True)
-                (copy / name).write_bytes(content)
-            archive = shutil.make_archive(str(copy), "gztar", copy)
-            self.client("s3").upload_file(archive, self.name, "source.tar.gz")
-        return f"s3://{self.name}/source.tar.gz"
 
 
 def good_end(result: JobResult, pattern: str) -> CheckResult:
@@ -185,29 +127,32 @@ def good_end(result: JobResult, pattern: str) -> CheckResult:
 
 def blocked_security_group(fixed: bool) -> CheckResult:
     """Two instances in a group that lets nobody in: the first waits for the second."""
-    max_run = ENOUGH_SECONDS if fixed else WAITING_SECONDS
-    with contextlib.closing(Scratch()) as made:
+    with contextlib.closing(Scratch()) as scratch:
         if not fixed:
-            made.shut_members_out()
-        options: dict[str, Any] = {"count": 2, "max_run": max_run, "mpi": True, "max-steps": "4"}
-        request = made.request("train_torch_ddp.py", TRAIN, **options)
-        result = made.run(made.with_digits(request))
+            scratch.shut_members_out()
+        result = scratch.run(
+            TRAIN / "train_torch_ddp.py",
+            scratch.upload("digits", quiet=True),
+            instance_count=2,
+            max_run=MAX_RUN_SECONDS if fixed else WAITING_SECONDS,
+            distribution={"mpi": {"enabled": True, "processes_per_host": 1}},
+            hyperparameters={"max-steps": 4},
+        )
     if fixed:
         return good_end(result, '"event": "epoch"')
-    line, ended = (
-        first_line(result.lines, "Cannot connect to host"),
-        result.description["SecondaryStatus"],
-    )
+    line = first_line(result.lines, "Cannot connect to host")
+    ended = result.description["SecondaryStatus"]
     failed = bool(line) and ended == "MaxRuntimeExceeded"
     return CheckResult(failed, f"{line}  and then: {ended}")
 
 
 def no_s3_endpoint(fixed: bool) -> CheckResult:
     """A VPC without a way to S3: the job's data does not arrive."""
-    with contextlib.closing(Scratch()) as made:
+    with contextlib.closing(Scratch()) as scratch:
         if not fixed:
-            made.delete_s3_endpoint()
-        result = made.run(made.with_digits(made.request("look_at_channels.py", DEMOS)))
+            scratch.delete_s3_endpoint()
+        channels = scratch.upload("digits", quiet=True)
+        result = scratch.run(DEMOS / "look_at_channels.py", channels)
     if fixed:
         return good_end(result, '"event": "channel"')
     reason = result.description.get("FailureReason", "")
@@ -216,10 +161,16 @@ def no_s3_endpoint(fixed: bool) -> CheckResult:
 
 def requirements_offline(fixed: bool) -> CheckResult:
     """requirements.txt in a VPC without a NAT gateway: pip reaches no index."""
-    wheel = {"requirements.txt": BESIDE.encode(), WHEEL: _wheel()}
-    with contextlib.closing(Scratch()) as made:
-        request = made.request("train.py", NEEDS_A_PACKAGE, extra=wheel if fixed else {})
-        result = made.run(request)
+    with (
+        tempfile.TemporaryDirectory(prefix="workshop-failures-") as folder,
+        contextlib.closing(Scratch()) as scratch,
+    ):
+        source = Path(shutil.copytree(NEEDS_A_PACKAGE, Path(folder) / "source"))
+        if fixed:
+            (source / WHEEL).parent.mkdir()
+            (source / WHEEL).write_bytes(_wheel())
+            (source / "requirements.txt").write_text(BESIDE)
+        result = scratch.run(source / "train.py")
     if fixed:
         return good_end(result, "^trained$")
     unreached = first_line(result.lines, "Retrying .* after connection broken")
@@ -266,7 +217,7 @@ JOBS = (
         "The job fails in Downloading, before your script starts. Its log is empty.",
         "Make a gateway endpoint for S3 (free), and name the subnet's route table in it.",
         "06",
-        5,
+        8,
         on_emulator(no_s3_endpoint, needs_namespaces=False),
     ),
     Failure(

@@ -11,31 +11,26 @@ instance type decides.
 from __future__ import annotations
 
 import local_sagemaker
+from local_sagemaker import network_performance
 from workshop.jobs.session import Session
+
+__all__ = ["mbit", "network_performance", "unlimited_reason"]
 
 
 def mbit(between: str) -> float:
     """The rate of "200mbit" in Mbit/s; infinity for "wide". Raises ValueError for anything else."""
-    rate = local_sagemaker.parse_links(between)
+    rate = local_sagemaker.parse_bandwidth(between)
     if rate == "by-type":
         raise ValueError(f"'{between}' is another rate for each type: ask network_performance.")
     return float("inf") if rate == "wide" else rate.rate / 1e6
 
 
-def why_unshaped(session: Session) -> str | None:
-    """Why this session's links cannot be shaped, a sentence; None if they can."""
+def unlimited_reason(session: Session) -> str | None:
+    """Why this session's jobs get no limit of bandwidth, as a sentence; None if they can."""
     if session.target == "aws":
         return "On AWS each instance has the bandwidth of its type, and nobody limits it."
     emulator = local_sagemaker.running(local_sagemaker.state_directory())
     if emulator and emulator.isolation == "processes":
-        return f"Links stay wide: instances are plain processes here, because {emulator.why}."
+        return f"Bandwidth is unlimited: instances are plain processes, because {emulator.why}."
     reason = local_sagemaker.shaping_unavailable_reason()
-    return f"Links stay wide: {reason}." if reason else None
-
-
-def network_performance(instance_type: str):
-    """What AWS documents of the network of an `ml.` type: Gbit/s that last, burst, EFA, source.
-
-    Raises ValueError for a type that is not in the table, with those that are.
-    """
-    return local_sagemaker.network_performance(instance_type)
+    return f"Bandwidth is unlimited: {reason}." if reason else None

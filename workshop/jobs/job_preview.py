@@ -144,7 +144,9 @@ def estimator(job: LessonJob, session: Session, network: dict[str, list[str]]):
         version = {"image_uri": uri}
     path = SCRIPTS / (job.script if "/" in job.script else f"train/{job.script}")
     arguments = session.job_settings(job.label or job.name, job.spot, source_dir=path.parent)
-    arguments |= {name: value for name in ARGUMENTS if (value := getattr(job, name))}
+    arguments |= {
+        name: value for name in ARGUMENTS if (value := getattr(job, name)) not in ({}, [])
+    }
     arguments |= version | (network if job.in_vpc else {})
     return framework(entry_point=path.name, **arguments)
 

@@ -172,7 +172,7 @@ def _lesson_03(lesson) -> Iterator[LessonJob]:
 
 def _lesson_04(lesson) -> Iterator[LessonJob]:
     settings = TENSORFLOW | _mpi(lesson.processes_per_host)
-    yield LessonJob("places", "demos/show_places.py", lesson.instance_count, **settings)
+    yield LessonJob("placement", "demos/show_placement.py", lesson.instance_count, **settings)
 
 
 def _lesson_05(lesson) -> Iterator[LessonJob]:
@@ -233,7 +233,7 @@ def _lesson_06(lesson) -> Iterator[LessonJob]:
             count,
             lesson.layout_instance_type,
             hyperparameters={
-                "algorithms": "gloo,two_tier",
+                "algorithms": "gloo,hierarchical",
                 "bytes": lesson.layout_megabytes * 1_000_000,
                 "blocks": 3,
             },
@@ -246,13 +246,13 @@ def _lesson_06(lesson) -> Iterator[LessonJob]:
 
 def _lesson_07(lesson) -> Iterator[LessonJob]:
     """Without the jobs under SMDDP's name, which need p4d on AWS and are not started there."""
-    common: Settings = {"instance_type": lesson.instance_type, "label": "two-tier"}
+    common: Settings = {"instance_type": lesson.instance_type, "label": "hierarchical"}
     yield LessonJob(
         "all-reduces",
         "demos/measure_all_reduce.py",
         2,
         hyperparameters={
-            "algorithms": "gloo,ring,blind_ring,two_tier,herring",
+            "algorithms": "gloo,ring,interleaved_ring,hierarchical,herring",
             "bytes": lesson.megabytes * 1_000_000,
             "blocks": lesson.blocks,
         },
@@ -272,7 +272,7 @@ def _lesson_07(lesson) -> Iterator[LessonJob]:
         **_links(lesson.overlap_between),
         **PYTORCH,
     )
-    for name in ("default", "two_tier", "fp16", "powersgd"):
+    for name in ("default", "hierarchical", "fp16", "powersgd"):
         yield LessonJob(
             name,
             "demos/train_torch_links.py",

@@ -21,7 +21,7 @@ import local_sagemaker
 from workshop.jobs import local_server
 from workshop.jobs.seat import STACKS, MissingStack, create_or_update, outputs, tags
 from workshop.output import in_notebook
-from workshop.paths import TRAIN
+from workshop.paths import DATA, TRAIN
 
 TARGETS = ("local", "aws")
 # No hyphen: names such as workshop-a-... would be those of seat "a-b", too.
@@ -123,6 +123,18 @@ class Session:
         _usual_tracebacks()
         _check_defaults_once()
         return sagemaker.Session(boto_session=self.boto_session, default_bucket=self.bucket)
+
+    def upload(self, dataset: str, quiet: bool = False) -> dict[str, str]:
+        """Prepare a data set here, copy it to the seat's bucket; its channels, as `fit` takes them.
+
+        dataset: "digits" or "mnist". The copy on this machine is in data/DATASET.
+        """
+        import data_prep
+
+        folder = getattr(data_prep, dataset).prepare(DATA / dataset, quiet=True)
+        address = f"s3://{self.bucket}/data/{dataset}"
+        data_prep.upload(folder, address, client=self.client("s3"), quiet=quiet)
+        return {name: f"{address}/{name}" for name in ("training", "test")}
 
     def job_settings(
         self, name: str, spot: bool = False, keep_alive: int = 0, source_dir: Path = TRAIN

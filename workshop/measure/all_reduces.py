@@ -1,8 +1,8 @@
-"""The all-reduces as rounds of messages: who sends what to whom, and the bytes that each passes.
+"""The all-reduces as steps of messages: who sends what to whom, and the bytes that each passes.
 
-    rounds("ring", 1_000_000, 4)
+    steps("ring", 1_000_000, 4)
     bytes_by_rank("naive", 1_000_000, 4)
-    bytes_by_instance("two_tier", 1_000_000, instances=2, ranks_per_instance=4)
+    bytes_by_instance("hierarchical", 1_000_000, instances=2, ranks_per_instance=4)
 
 `ALGORITHMS` look at ranks alone. `PLACED` are those in which it matters where the ranks live, and
 gloo's own.
@@ -17,8 +17,8 @@ from dataclasses import dataclass
 # gloo's own limit: kMaxSegmentSize in gloo/allreduce.h,
 # https://github.com/facebookincubator/gloo, read 2026-11-21.
 GLOO_SEGMENT_BYTES = 1024 * 1024
-# CHUNK_BYTES of scripts/demos/collectives/two_tier.py.
-TWO_TIER_CHUNK_BYTES = 1024 * 1024
+# CHUNK_BYTES of scripts/demos/collectives/hierarchical.py.
+HIERARCHICAL_CHUNK_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,8 @@ class Message:
     n_bytes: float
 
 
-# Messages of one round travel at the same time; rounds follow each other.
-Rounds = list[list[Message]]
+# Messages of one step travel at the same time; steps follow each other.
+Steps = list[list[Message]]
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Placement:
         return rank // self.ranks_per_instance
 
     def rank_of(self, instance: int, local_rank: int) -> int:
-        """The rank at that place."""
+        """The rank with that local_rank on that instance."""
         return instance * self.ranks_per_instance + local_rank
 
     def crosses(self, message: Message) -> bool:
@@ -68,36 +68,38 @@ class Placement:
         return self.instance_of(message.source) != self.instance_of(message.to)
 
 
-def naive(n_bytes: float, world_size: int) -> Rounds:
+def naive(n_bytes: float, world_size: int) -> Steps:
     """Everything to rank 0, one after the other; the sum back to all."""
     others = range(1, world_size)
     up = [[Message(rank, 0, n_bytes)] for rank in others]
     return up + [[Message(0, rank, n_bytes)] for rank in others]
 
 
-def tree(n_bytes: float, world_size: int) -> Rounds:
+def tree(n_bytes: float, world_size: int) -> Steps:
     """Sums up a binomial tree to rank 0, and down again."""
     up, distance = [], 1
     while distance < world_size:
         senders = range(distance, world_size, 2 * distance)
         up.append([Message(rank, rank - distance, n_bytes) for rank in senders])
         distance *= 2
-    return up + [[Message(one.to, one.source, n_bytes) for one in level] for level in reversed(up)]
+    return up + [
+        [Message(sent.to, sent.source, n_bytes) for sent in level] for level in reversed(up)
+    ]
 
 
-def ring(n_bytes: float, world_size: int) -> Rounds:
-    """Reduce-scatter, then all-gather: a chunk from every rank to the next, in every round."""
+def ring(n_bytes: float, world_size: int) -> Steps:
+    """Reduce-scatter, then all-gather: a chunk from every rank to the next, in every step."""
     return 2 * _passes(n_bytes / world_size, [range(world_size)])
 
 
-def gloo(n_bytes: float, place: Placement) -> Rounds:
+def gloo(n_bytes: float, placement: Placement) -> Steps:
     """torch's own on gloo: a ring, downwards, with two segments of a chunk on their way at a time.
 
     Read in gloo/allreduce.cc. That version sends more than a ring where a chunk has more than two
     segments. The one in torch 2.13 does not: 1, 8 and 64 MiB on two ranks were counted on the
     interface (2026-11-21), and each rank sent what a ring sends.
     """
-    size, chunk = place.world_size, n_bytes / place.world_size
+    size, chunk = placement.world_size, n_bytes / placement.world_size
     per_chunk = max(2, math.ceil(chunk / GLOO_SEGMENT_BYTES))
     pairs, single = divmod((size - 1) * per_chunk, 2)
 
@@ -108,81 +110,81 @@ def gloo(n_bytes: float, place: Placement) -> Rounds:
     return 2 * ([at_a_time(2)] * pairs + [at_a_time(1)] * single)
 
 
-def blind_ring(n_bytes: float, place: Placement) -> Rounds:
-    """A ring that knows nothing of instances: with two or more, each hop leaves one."""
+def interleaved_ring(n_bytes: float, placement: Placement) -> Steps:
+    """A ring that ignores the topology: on two or more instances, each hop leaves one."""
     order = [
-        place.rank_of(instance, local_rank)
-        for local_rank in range(place.ranks_per_instance)
-        for instance in range(place.instances)
+        placement.rank_of(instance, local_rank)
+        for local_rank in range(placement.ranks_per_instance)
+        for instance in range(placement.instances)
     ]
-    return 2 * _passes(n_bytes / place.world_size, [order])
+    return 2 * _passes(n_bytes / placement.world_size, [order])
 
 
-def two_tier(n_bytes: float, place: Placement) -> Rounds:
-    """Reduce-scatter inside, all-reduce of each part across, all-gather inside.
+def hierarchical(n_bytes: float, placement: Placement) -> Steps:
+    """Reduce-scatter intra-node, all-reduce of each part inter-node, all-gather intra-node.
 
-    The rounds of one chunk; alpha_beta.two_tier_spans lets the chunks overlap.
+    The steps of one chunk; alpha_beta.hierarchical_spans lets the chunks overlap.
     """
-    instances, local_ranks = range(place.instances), range(place.ranks_per_instance)
-    within = [[place.rank_of(i, local) for local in local_ranks] for i in instances]
-    peers = [[place.rank_of(i, local) for i in instances] for local in local_ranks]
-    part = n_bytes / place.ranks_per_instance
-    inside = _passes(part, within)
-    return inside + 2 * _passes(part / place.instances, peers) + inside
+    instances, local_ranks = range(placement.instances), range(placement.ranks_per_instance)
+    within = [[placement.rank_of(i, local) for local in local_ranks] for i in instances]
+    peers = [[placement.rank_of(i, local) for i in instances] for local in local_ranks]
+    part = n_bytes / placement.ranks_per_instance
+    intra_node = _passes(part, within)
+    return intra_node + 2 * _passes(part / placement.instances, peers) + intra_node
 
 
-def herring(n_bytes: float, place: Placement) -> Rounds:
-    """A server on each instance: sums inside, a bucket to each server and back, out to the ranks.
+def herring(n_bytes: float, placement: Placement) -> Steps:
+    """A server on each instance sums intra-node; then each bucket goes to its server and back.
 
     As scripts/demos/collectives/herring.py does it: up and down inside an instance along a tree.
     """
-    instances = range(place.instances)
-    servers = [place.rank_of(instance, 0) for instance in instances]
-    along = tree(n_bytes, place.ranks_per_instance)
-    inside = [
+    instances = range(placement.instances)
+    servers = [placement.rank_of(instance, 0) for instance in instances]
+    along = tree(n_bytes, placement.ranks_per_instance)
+    intra_node = [
         [
-            Message(server + one.source, server + one.to, n_bytes)
+            Message(server + hop.source, server + hop.to, n_bytes)
             for server in servers
-            for one in level
+            for hop in level
         ]
         for level in along
     ]
-    half = len(inside) // 2
-    bucket = n_bytes / place.instances
+    half = len(intra_node) // 2
+    bucket = n_bytes / placement.instances
     swaps = [
-        [Message(servers[i], servers[(i + away) % place.instances], bucket) for i in instances]
+        [Message(servers[i], servers[(i + away) % placement.instances], bucket) for i in instances]
         for away in instances[1:]
     ]
-    return inside[:half] + 2 * swaps + inside[half:]
+    return intra_node[:half] + 2 * swaps + intra_node[half:]
 
 
-def _passes(chunk: float, rings: Sequence[Sequence[int]]) -> Rounds:
+def _passes(chunk: float, rings: Sequence[Sequence[int]]) -> Steps:
     """Once around each ring, all rings at the same time: every rank passes a chunk to the next."""
     size = len(rings[0])
     hops = [(ring[at], ring[(at + 1) % size]) for ring in rings for at in range(size)]
     return [[Message(source, to, chunk) for source, to in hops]] * (size - 1)
 
 
-ALGORITHMS: dict[str, Callable[[float, int], Rounds]] = {
+ALGORITHMS: dict[str, Callable[[float, int], Steps]] = {
     "naive": naive,
     "tree": tree,
     "ring": ring,
 }
-PLACED: dict[str, Callable[[float, Placement], Rounds]] = {
+PLACED: dict[str, Callable[[float, Placement], Steps]] = {
     "gloo": gloo,
-    "blind_ring": blind_ring,
-    "two_tier": two_tier,
+    "interleaved_ring": interleaved_ring,
+    "hierarchical": hierarchical,
     "herring": herring,
 }
 
 
-def rounds(algorithm: str, n_bytes: float, ranks_per_instance: int, instances: int = 1) -> Rounds:
-    """An algorithm's messages, round by round.
+def steps(algorithm: str, n_bytes: float, ranks_per_instance: int, instances: int = 1) -> Steps:
+    """An algorithm's messages, step by step.
 
     Args:
         algorithm: of ALGORITHMS or PLACED.
         n_bytes: of the tensor that is reduced.
-        ranks_per_instance, instances: where the ranks live; on one instance unless said.
+        ranks_per_instance, instances: where the ranks live; by default on one instance.
 
     Raises ValueError for an unknown name, and for counts that make no sense.
     """
@@ -190,12 +192,12 @@ def rounds(algorithm: str, n_bytes: float, ranks_per_instance: int, instances: i
         raise ValueError(
             f"{algorithm!r} is not known. There are: {', '.join((*ALGORITHMS, *PLACED))}."
         )
-    place = Placement(instances, ranks_per_instance)
+    placement = Placement(instances, ranks_per_instance)
     if n_bytes < 0:
         raise ValueError(f"{n_bytes} bytes: a tensor has 0 or more.")
     if algorithm in ALGORITHMS:
-        return ALGORITHMS[algorithm](n_bytes, place.world_size)
-    return PLACED[algorithm](n_bytes, place)
+        return ALGORITHMS[algorithm](n_bytes, placement.world_size)
+    return PLACED[algorithm](n_bytes, placement)
 
 
 def bytes_by_rank(
@@ -204,10 +206,10 @@ def bytes_by_rank(
     """(bytes sent, bytes received) of every rank in one all-reduce of n_bytes."""
     world_size = instances * ranks_per_instance
     sent, received = [0.0] * world_size, [0.0] * world_size
-    for messages in rounds(algorithm, n_bytes, ranks_per_instance, instances):
-        for one in messages:
-            sent[one.source] += one.n_bytes
-            received[one.to] += one.n_bytes
+    for messages in steps(algorithm, n_bytes, ranks_per_instance, instances):
+        for message in messages:
+            sent[message.source] += message.n_bytes
+            received[message.to] += message.n_bytes
     return list(zip(sent, received, strict=True))
 
 
@@ -215,10 +217,10 @@ def bytes_by_instance(
     algorithm: str, n_bytes: float, instances: int, ranks_per_instance: int
 ) -> list[tuple[float, float]]:
     """(bytes out, bytes in) over every instance's link to the network, in one all-reduce."""
-    place = Placement(instances, ranks_per_instance)
+    placement = Placement(instances, ranks_per_instance)
     out, into = [0.0] * instances, [0.0] * instances
-    for messages in rounds(algorithm, n_bytes, ranks_per_instance, instances):
-        for one in filter(place.crosses, messages):
-            out[place.instance_of(one.source)] += one.n_bytes
-            into[place.instance_of(one.to)] += one.n_bytes
+    for messages in steps(algorithm, n_bytes, ranks_per_instance, instances):
+        for message in filter(placement.crosses, messages):
+            out[placement.instance_of(message.source)] += message.n_bytes
+            into[placement.instance_of(message.to)] += message.n_bytes
     return list(zip(out, into, strict=True))

@@ -1,18 +1,18 @@
 """What an all-reduce costs: the alpha-beta model.
 
-A message of n bytes takes alpha + beta · n seconds. Messages of one round travel at the same
-time, rounds follow each other. So an algorithm (all_reduces.py) is a list of rounds, and all else
+A message of n bytes takes alpha + beta · n seconds. Messages of one step travel at the same
+time, steps follow each other. So an algorithm (all_reduces.py) is a list of steps, and all else
 is sums:
 
     link = Link.through((8, 40e-6), (8_000_000, 4e-3))           # two measured points
     estimated_seconds("ring", 1_000_000, 4, link)
 
-Where ranks live on instances there are two tiers: inside an instance, and across, where all
+Where ranks live on instances there are two tiers: intra-node, and inter-node, where all
 messages share the instance's one link to the network:
 
-    tiers = TwoTiers.from_measurements(job.events)         # scripts/demos/measure_all_reduce.py
-    estimated_seconds("two_tier", 1_000_000, instances=2, ranks_per_instance=4, links=tiers)
-    bound("two_tier", 1_000_000, instances=2, ranks_per_instance=4, bits_per_second=200e6)
+    tiers = HierarchicalLinks.from_measurements(job.events)  # scripts/demos/measure_all_reduce.py
+    estimated_seconds("hierarchical", 1_000_000, instances=2, ranks_per_instance=4, links=tiers)
+    bound("hierarchical", 1_000_000, instances=2, ranks_per_instance=4, bits_per_second=200e6)
 
 The model knows nothing of the time to add numbers, nor of anything else that a machine does.
 Against real jobs (`python -m tools.bench links`, 2 x 4 ranks, 100 to 400 Mbit/s, 24 points,
@@ -30,12 +30,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from workshop.measure.all_reduces import (
-    TWO_TIER_CHUNK_BYTES,
+    HIERARCHICAL_CHUNK_BYTES,
     Message,
     Placement,
-    Rounds,
+    Steps,
     bytes_by_instance,
-    rounds,
+    steps,
 )
 
 
@@ -82,52 +82,57 @@ class SharedLinks:
 
     def seconds(self, n_bytes: float, messages: int) -> float:
         """How long `messages` messages of n_bytes take, sent at the same time."""
-        one, all_of_them = self.alone.seconds(n_bytes), self.busy.seconds(n_bytes)
+        alone, busy = self.alone.seconds(n_bytes), self.busy.seconds(n_bytes)
         share = (messages - 1) / (self.at_once - 1) if self.at_once > 1 else 0.0
-        return one + share * (all_of_them - one)
+        return alone + share * (busy - alone)
 
 
 @dataclass(frozen=True)
-class TwoTiers:
-    """What a message costs inside an instance, and across.
+class HierarchicalLinks:
+    """What a message costs within an instance, and between instances.
 
-    inside: shared by the messages of one instance. across: an instance's one link to the
+    intra_node: shared by the messages of one instance. inter_node: an instance's one link to the
     network, shared by the messages that leave it; and by those that enter it, apart from the
     first. None: not known, because nothing was measured there.
     """
 
-    inside: SharedLinks | None
-    across: SharedLinks | None
+    intra_node: SharedLinks | None
+    inter_node: SharedLinks | None
 
-    def seconds(self, messages: list[Message], place: Placement) -> float:
-        """How long one round takes: the two tiers work at the same time, the slower one counts.
+    def seconds(self, messages: list[Message], placement: Placement) -> float:
+        """How long one step takes: the two tiers work at the same time, the slower one counts.
 
-        Raises ValueError if the round needs a tier that is not known.
+        Raises ValueError if the step needs a tier that is not known.
         """
-        within, crossing = _by_place(messages, place)
-        seconds = [_of_tier(self.inside, one, "inside an instance") for one in within]
-        seconds += [_of_tier(self.across, one, "across instances") for one in crossing]
+        within, crossing = _by_placement(messages, placement)
+        seconds = [_tier_seconds(self.intra_node, group, "within an instance") for group in within]
+        seconds += [
+            _tier_seconds(self.inter_node, group, "between instances") for group in crossing
+        ]
         return max(seconds, default=0.0)
 
     @classmethod
-    def from_measurements(cls, lines: Iterable[Mapping]) -> TwoTiers:
+    def from_measurements(cls, records: Iterable[Mapping]) -> HierarchicalLinks:
         """The tiers from the "link" records that scripts/demos/measure_all_reduce.py printed.
 
-        lines: such as a JobResult's `events`; those of other kinds are passed over. Each has
-        tier ("inside" or "across"), pairs (how many messages travelled at once in an instance,
-        or left it), bytes (of each message) and seconds (each repeat's). The medians count, of
-        the smallest and the largest message.
+        records: such as a JobResult's `events`; those of other kinds are passed over. Each has
+        tier ("intra_node" or "inter_node"), pairs (how many messages travelled at once in an
+        instance, or left it), bytes (of each message) and seconds (each repeat's). The medians
+        count, of the smallest and the largest message.
 
         Raises ValueError if there is no such record, or too few to draw a line through.
         """
-        measured: dict[str, dict] = {"inside": defaultdict(dict), "across": defaultdict(dict)}
-        for one in lines:
-            if one.get("event") != "link":
+        measured: dict[str, dict] = {
+            "intra_node": defaultdict(dict),
+            "inter_node": defaultdict(dict),
+        }
+        for record in records:
+            if record.get("event") != "link":
                 continue
-            if one["tier"] not in measured:
-                raise ValueError(f"Tier {one['tier']!r} is not known: inside or across.")
-            median = statistics.median(one["seconds"])
-            measured[one["tier"]][int(one["pairs"])][int(one["bytes"])] = median
+            if record["tier"] not in measured:
+                raise ValueError(f"Tier {record['tier']!r} is not known: intra_node or inter_node.")
+            median = statistics.median(record["seconds"])
+            measured[record["tier"]][int(record["pairs"])][int(record["bytes"])] = median
         if not any(measured.values()):
             raise ValueError(
                 'There is no record {"event": "link", ...}: run measure_all_reduce.py of '
@@ -136,23 +141,23 @@ class TwoTiers:
         return cls(**{tier: _shared(tier, by_pairs) for tier, by_pairs in measured.items()})
 
 
-def _by_place(messages: list[Message], place: Placement) -> tuple[list, list]:
-    """The messages that share something: inside an instance; out of one; into one."""
+def _by_placement(messages: list[Message], placement: Placement) -> tuple[list, list]:
+    """The messages that share something: within an instance; out of one; into one."""
     within, out, into = defaultdict(list), defaultdict(list), defaultdict(list)
-    for one in messages:
-        source, to = place.instance_of(one.source), place.instance_of(one.to)
+    for message in messages:
+        source, to = placement.instance_of(message.source), placement.instance_of(message.to)
         if source == to:
-            within[source].append(one)
+            within[source].append(message)
         else:
-            out[source].append(one)
-            into[to].append(one)
+            out[source].append(message)
+            into[to].append(message)
     return list(within.values()), [*out.values(), *into.values()]
 
 
-def _of_tier(links: SharedLinks | None, messages: list[Message], name: str) -> float:
+def _tier_seconds(links: SharedLinks | None, messages: list[Message], name: str) -> float:
     if links is None:
         raise ValueError(f"A message travels {name}, and no link there was measured.")
-    mean = sum(one.n_bytes for one in messages) / len(messages)
+    mean = sum(message.n_bytes for message in messages) / len(messages)
     return links.seconds(mean, len(messages))
 
 
@@ -181,80 +186,84 @@ def estimated_seconds(
     algorithm: str,
     n_bytes: float,
     ranks_per_instance: int,
-    links: Link | SharedLinks | TwoTiers,
+    links: Link | SharedLinks | HierarchicalLinks,
     instances: int = 1,
 ) -> float:
     """Seconds of one all-reduce of n_bytes.
 
-    links: a Link if every rank has one to itself; SharedLinks if messages of the same round
-    hinder each other; TwoTiers if ranks live on instances. The rest is as for `rounds`, and so
-    are its errors.
+    links: a Link if every rank has one to itself; SharedLinks if messages of the same step
+    hinder each other; HierarchicalLinks if ranks live on instances. The rest, and the
+    errors, are as for `steps`.
     """
-    place = Placement(instances, ranks_per_instance)
-    if algorithm == "two_tier" and isinstance(links, TwoTiers):
-        return two_tier_spans(n_bytes, ranks_per_instance, instances, links)[-1].end
-    found = rounds(algorithm, n_bytes, ranks_per_instance, instances)
-    return sum(_each_seconds(found, links, place))
+    placement = Placement(instances, ranks_per_instance)
+    if algorithm == "hierarchical" and isinstance(links, HierarchicalLinks):
+        return hierarchical_spans(n_bytes, ranks_per_instance, instances, links)[-1].end
+    messages = steps(algorithm, n_bytes, ranks_per_instance, instances)
+    return sum(_seconds_by_step(messages, links, placement))
 
 
 @dataclass(frozen=True)
 class Span:
-    """What one tier does with one chunk, from start to end in seconds. tier: inside or across."""
+    """What one tier does with one chunk, from start to end in seconds.
+
+    tier: "intra_node" or "inter_node".
+    """
 
     tier: str
-    step: str
+    phase: str
     chunk: int
     start: float
     end: float
 
 
-def two_tier_spans(
+def hierarchical_spans(
     n_bytes: float,
     ranks_per_instance: int,
     instances: int,
-    links: TwoTiers,
+    links: HierarchicalLinks,
     chunks: int | None = None,
 ) -> list[Span]:
-    """What each tier does when in a two-tier all-reduce of n_bytes; the last span ends it.
+    """What each tier does when in a hierarchical all-reduce of n_bytes; the last span ends it.
 
-    While a chunk crosses the network, the next one is added up inside its instance. chunks: how
-    many; None: as many as scripts/demos/collectives/two_tier.py makes. The rest, and the errors,
-    are as for estimated_seconds.
+    While a chunk crosses the network, the next one is added up within its instance. chunks: how
+    many; None: as many as scripts/demos/collectives/hierarchical.py makes. The rest, and the
+    errors, are as for estimated_seconds.
     """
-    count = chunks or max(1, int(n_bytes // TWO_TIER_CHUNK_BYTES))
-    place = Placement(instances, ranks_per_instance)
-    found = rounds("two_tier", n_bytes / count, ranks_per_instance, instances)
-    seconds = _each_seconds(found, links, place)
-    within = ranks_per_instance - 1  # rounds of the first step, and as many of the last
+    count = chunks or max(1, int(n_bytes // HIERARCHICAL_CHUNK_BYTES))
+    placement = Placement(instances, ranks_per_instance)
+    messages = steps("hierarchical", n_bytes / count, ranks_per_instance, instances)
+    seconds = _seconds_by_step(messages, links, placement)
+    within = ranks_per_instance - 1  # steps of the reduce-scatter, and as many of the all-gather
     scatter, gather = sum(seconds[:within]), sum(seconds[len(seconds) - within :])
     cross = sum(seconds[within : len(seconds) - within])
-    spans, inside, network = [], 0.0, 0.0
+    spans: list[Span] = []
+    within_end = network_end = 0.0
     for chunk in range(count):
-        spans.append(Span("inside", "reduce-scatter", chunk, inside, inside + scatter))
-        inside += scatter
-        start = max(network, inside)
-        network = start + cross
-        spans.append(Span("across", "all-reduce", chunk, start, network))
-    for chunk, crossed in enumerate([one.end for one in spans if one.tier == "across"]):
-        start = max(inside, crossed)
-        inside = start + gather
-        spans.append(Span("inside", "all-gather", chunk, start, inside))
+        spans.append(Span("intra_node", "reduce-scatter", chunk, within_end, within_end + scatter))
+        within_end += scatter
+        start = max(network_end, within_end)
+        network_end = start + cross
+        spans.append(Span("inter_node", "all-reduce", chunk, start, network_end))
+    for chunk, crossed in enumerate([span.end for span in spans if span.tier == "inter_node"]):
+        start = max(within_end, crossed)
+        within_end = start + gather
+        spans.append(Span("intra_node", "all-gather", chunk, start, within_end))
     return spans
 
 
-def _each_seconds(found: Rounds, links, place: Placement) -> list[float]:
-    """How long each round takes. An algorithm repeats its rounds: each is worked out once."""
-    kept: dict[int, float] = {}
-    for messages in found:
-        if id(messages) not in kept:
-            kept[id(messages)] = _round_seconds(messages, links, place)
-    return [kept[id(messages)] for messages in found]
+def _seconds_by_step(messages_by_step: Steps, links, placement: Placement) -> list[float]:
+    """How long each step takes. An algorithm repeats its steps: each is computed once."""
+    cache: dict[int, float] = {}
+    for messages in messages_by_step:
+        if id(messages) not in cache:
+            cache[id(messages)] = _step_seconds(messages, links, placement)
+    return [cache[id(messages)] for messages in messages_by_step]
 
 
-def _round_seconds(messages: list[Message], links, place: Placement) -> float:
-    if isinstance(links, TwoTiers):
-        return links.seconds(messages, place)
-    largest = max(one.n_bytes for one in messages)
+def _step_seconds(messages: list[Message], links, placement: Placement) -> float:
+    if isinstance(links, HierarchicalLinks):
+        return links.seconds(messages, placement)
+    largest = max(message.n_bytes for message in messages)
     if isinstance(links, SharedLinks):
         return links.seconds(largest, len(messages))
     return links.seconds(largest)
@@ -277,4 +286,4 @@ def bound(
     if not bits_per_second > 0:
         raise ValueError(f"A link of {bits_per_second} bit/s: give a rate above 0.")
     passed = bytes_by_instance(algorithm, n_bytes, instances, ranks_per_instance)
-    return 8 * max(max(one) for one in passed) / bits_per_second
+    return 8 * max(max(out_and_in) for out_and_in in passed) / bits_per_second

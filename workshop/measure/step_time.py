@@ -4,8 +4,7 @@
     tiers = at_bandwidth(measured, 100e6)           # the same links, at 100 Mbit/s
     step_seconds(compute, 64, 1_000_000, "gloo", tiers, instances=2, ranks_per_instance=2)
 
-The calculator in lesson 07 is the same functions in JavaScript (workshop/plots/interactive.js); a
-test holds the two equal.
+Lesson 07 predicts other placements and links with it.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from workshop.measure.alpha_beta import Link, SharedLinks, TwoTiers, estimated_seconds
+from workshop.measure.alpha_beta import HierarchicalLinks, Link, SharedLinks, estimated_seconds
 
 
 @dataclass(frozen=True)
@@ -44,23 +43,23 @@ class Compute:
         The least of each record's seconds counts: other programs only ever add time.
         Raises ValueError for other counts, and for records of more ranks.
         """
-        found = [one for one in records if one.get("event") == "steps"]
-        sizes = {one["gradient_bytes"] for one in found}
-        batches = {one["images"] for one in found}
-        if len(sizes) != 2 or len(batches) != 2 or len(found) != 4:
+        steps = [record for record in records if record.get("event") == "steps"]
+        sizes = {record["gradient_bytes"] for record in steps}
+        batches = {record["images"] for record in steps}
+        if len(sizes) != 2 or len(batches) != 2 or len(steps) != 4:
             raise ValueError(
-                f"{len(found)} records of {len(sizes)} sizes and {len(batches)} batches: give "
+                f"{len(steps)} records of {len(sizes)} sizes and {len(batches)} batches: give "
                 "measure_steps.py two of each, --hidden-units 512,4096 --images 32,128."
             )
-        if any(one["world_size"] != 1 for one in found):
+        if any(record["world_size"] != 1 for record in steps):
             raise ValueError("The records are of several ranks: measure computing on one rank.")
-        rows = [(one["images"], one["gradient_bytes"]) for one in found]
+        rows = [(record["images"], record["gradient_bytes"]) for record in steps]
         terms = [[1, images, n_bytes, images * n_bytes] for images, n_bytes in rows]
-        values = np.linalg.solve(np.array(terms, float), [min(one["seconds"]) for one in found])
-        return cls(*map(float, values))
+        fastest = [min(record["seconds"]) for record in steps]
+        return cls(*map(float, np.linalg.solve(np.array(terms, float), fastest)))
 
 
-def at_bandwidth(tiers: TwoTiers, bits_per_second: float | None) -> TwoTiers:
+def at_bandwidth(tiers: HierarchicalLinks, bits_per_second: float | None) -> HierarchicalLinks:
     """The same links with another bandwidth between instances; None: as they were measured.
 
     A message keeps its alpha. Its bytes take what they take on an instance's link, shared by
@@ -70,12 +69,12 @@ def at_bandwidth(tiers: TwoTiers, bits_per_second: float | None) -> TwoTiers:
         return tiers
     if not bits_per_second > 0:
         raise ValueError(f"A link of {bits_per_second} bit/s: give a rate above 0.")
-    if tiers.across is None:
-        raise ValueError("No link across instances was measured: measure on two instances.")
-    alone, busy, at_once = tiers.across.alone, tiers.across.busy, tiers.across.at_once
+    if tiers.inter_node is None:
+        raise ValueError("No link between instances was measured: measure on two instances.")
+    alone, busy, at_once = tiers.inter_node.alone, tiers.inter_node.busy, tiers.inter_node.at_once
     beta = 8 / bits_per_second
-    across = SharedLinks(Link(alone.alpha, beta), Link(busy.alpha, at_once * beta), at_once)
-    return TwoTiers(tiers.inside, across)
+    inter_node = SharedLinks(Link(alone.alpha, beta), Link(busy.alpha, at_once * beta), at_once)
+    return HierarchicalLinks(tiers.intra_node, inter_node)
 
 
 def step_seconds(
@@ -83,7 +82,7 @@ def step_seconds(
     images: float,
     gradient_bytes: float,
     algorithm: str,
-    tiers: TwoTiers,
+    tiers: HierarchicalLinks,
     *,
     instances: int,
     ranks_per_instance: int,
@@ -98,7 +97,8 @@ def step_seconds(
         overlap: the part of the computing, 0 to 1, during which gradients already travel.
         cores: that all ranks share, as on one machine; by default each rank has its own.
 
-    Raises ValueError for an overlap outside 0 to 1, for cores below 1, and as `rounds` does.
+    Raises ValueError for an overlap outside 0 to 1, for cores below 1, and as
+    all_reduces.steps does.
     """
     if not 0 <= overlap <= 1:
         raise ValueError(f"overlap is {overlap}: give a part of the computing, 0 to 1.")

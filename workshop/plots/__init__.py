@@ -3,7 +3,7 @@
 `canvas` gives axes of that look, to draw on with plain matplotlib. `bars` and `lines` are the two
 figures that most lessons need, and `gantt` draws bars in time; `images` shows small pictures;
 `ring_steps` is lesson 02's. `show_figure(figure, alt)` shows any other figure.
-`interactive` has what a reader moves: a ring, a timeline, a calculator.
+`interactive.ring` is the ring with a slider.
 
 Every picture has an alternative text. The functions make it from what they draw; `alt="..."` of
 `canvas` replaces theirs.

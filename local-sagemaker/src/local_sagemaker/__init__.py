@@ -18,7 +18,7 @@ What other packages use is in PUBLIC. The folders; none imports one that stands 
     training/       the life of a training job, from request to model.tar.gz
     cluster/        instances: Linux namespaces, or plain processes where those are refused
     core/           what training and hosting share: AWS client, records, S3 input, failures
-    moto_services/  moto's services: their state on disk, and what moto lacks
+    moto_backend/   moto's services: their state on disk, and what moto lacks
     s3/             S3's objects
     protocol/       signatures, bodies, validation, errors
     storage/        atomic writes, archives
@@ -36,20 +36,22 @@ PUBLIC = {
     "forget": "daemon:forget",
     "running": "daemon:running",
     "Running": "daemon:Running",
-    "EmulatorError": "daemon:DaemonError",
+    "EmulatorError": "daemon:EmulatorError",
     "state_directory": "daemon:state_directory",
     "environment": "daemon:environment",
     "environment_of_running": "daemon:environment_of_running",
-    "conflicting_variables": "daemon:in_the_way",
+    "conflicting_variables": "daemon:conflicting_variables",
     "client": "daemon:client",
     "is_free": "daemon:is_free",
     "DEFAULT_PORT": "daemon:DEFAULT_PORT",
     "REGION": "daemon:REGION",
     "interrupt": "training.spot:ask",
-    "parse_links": "cluster.bandwidth:parse",
-    "network_performance": "training.instance_network:performance",
+    "parse_bandwidth": "cluster.bandwidth:parse",
+    "network_performance": "training.instance_types:network_performance",
     "isolation": "cluster.probe:isolation",
-    "shaping_unavailable_reason": "cluster.probe:why_no_shaping",
+    "shaping_unavailable_reason": "cluster.probe:shaping_unavailable_reason",
+    "SupervisedProcesses": "cluster.supervised_processes:SupervisedProcesses",
+    "Command": "cluster.supervised_processes:Command",
     "system_command": "cluster.linux:system_command",
 }
 

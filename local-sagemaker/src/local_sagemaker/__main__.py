@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from local_sagemaker import daemon
-from local_sagemaker.cluster.spec import MOST_INSTANCES
+from local_sagemaker.cluster.spec import MAX_INSTANCES
 from local_sagemaker.server.serve import GRACE_SECONDS, CannotServe, serve
 
 
@@ -23,7 +23,7 @@ def main() -> int:
         "--grace", type=float, default=GRACE_SECONDS, help="seconds from SIGTERM to SIGKILL"
     )
     parser.add_argument(
-        "--max-instances", type=int, default=MOST_INSTANCES, help="of all jobs that run at once"
+        "--max-instances", type=int, default=MAX_INSTANCES, help="of all jobs that run at once"
     )
     parser.add_argument(
         "--i-know-this-is-not-safe", action="store_true", help="allow a --host that others reach"
@@ -31,7 +31,7 @@ def main() -> int:
     args = parser.parse_args()
     try:
         host = daemon.checked_host(args.host, args.i_know_this_is_not_safe)
-    except daemon.DaemonError as error:
+    except daemon.EmulatorError as error:
         print(f"local_sagemaker: {error}", file=sys.stderr)
         return 2
     # moto's EC2 begins with 1,300 images in each region, and all would be written with each change.

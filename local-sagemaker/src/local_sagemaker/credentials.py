@@ -17,7 +17,7 @@ from pathlib import Path
 from botocore.credentials import Credentials
 
 FILE = "credentials.json"
-PREFIX = "LOCAL"  # AWS's keys begin with AKIA or ASIA: this one is plainly none of them
+PREFIX = "LOCAL"  # AWS's keys begin with AKIA or ASIA
 
 
 class NotPrivate(Exception):
@@ -31,31 +31,31 @@ def make_private(state: Path) -> None:
     cannot be made.
     """
     state.mkdir(parents=True, exist_ok=True, mode=0o700)
-    found = state.stat()
-    if found.st_uid != os.geteuid():
+    status = state.stat()
+    if status.st_uid != os.geteuid():
         raise NotPrivate(
-            f"The state directory {state} belongs to another user (uid {found.st_uid}): choose "
+            f"The state directory {state} belongs to another user (uid {status.st_uid}): choose "
             "one of your own with the variable LOCAL_SAGEMAKER_STATE_DIR."
         )
-    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise NotPrivate(
             f"Other users may write to the state directory {state}: see that nothing in it is "
             f"theirs and run `chmod 700 {state}`, or choose another with the variable "
             "LOCAL_SAGEMAKER_STATE_DIR."
         )
-    if stat.S_IMODE(found.st_mode) != 0o700:
+    if stat.S_IMODE(status.st_mode) != 0o700:
         state.chmod(0o700)
 
 
-def of_state(state: Path) -> Credentials:
+def load(state: Path) -> Credentials:
     """The key of a state directory; the first call makes it. Raises NotPrivate, OSError."""
     make_private(state)
     path = state / FILE
     if not path.exists():
         _make(path)
     try:
-        found = json.loads(path.read_text())
-        return Credentials(found["access_key_id"], found["secret_access_key"])
+        key = json.loads(path.read_text())
+        return Credentials(key["access_key_id"], key["secret_access_key"])
     except (ValueError, KeyError, TypeError) as error:
         raise NotPrivate(
             f"{path} does not hold an access key: remove it, and start the emulator again."
@@ -63,7 +63,7 @@ def of_state(state: Path) -> Credentials:
 
 
 def _make(path: Path) -> None:
-    """Write a new key, whole or not at all; of two who do so at once, the first wins."""
+    """Write a new key atomically; of two processes that do so at once, the first wins."""
     key = {
         "access_key_id": PREFIX + base64.b32encode(secrets.token_bytes(10)).decode()[:15],
         "secret_access_key": secrets.token_urlsafe(30),

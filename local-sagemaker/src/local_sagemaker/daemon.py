@@ -30,7 +30,7 @@ from local_sagemaker.storage.files import remove
 DEFAULT_PORT = 4600
 LOOPBACK = ("127.0.0.1", "localhost")
 EVERYWHERE = ("0.0.0.0", "")
-IN_THE_WAY = (
+CONFLICTING = (
     "AWS_PROFILE",
     "AWS_DEFAULT_PROFILE",
     "AWS_SESSION_TOKEN",
@@ -44,7 +44,7 @@ STOP_SECONDS = 45
 KILL_SECONDS = 15
 
 
-class DaemonError(Exception):
+class EmulatorError(Exception):
     """Why the emulator could not be started or ended, with what to do."""
 
 
@@ -77,10 +77,10 @@ def running(state: Path) -> Running | None:
     try:
         info = json.loads((state / "emulator.json").read_text())
         known = {field.name for field in dataclasses.fields(Running)}
-        found = Running(**{key: value for key, value in info.items() if key in known})
+        emulator = Running(**{key: value for key, value in info.items() if key in known})
     except (OSError, ValueError, TypeError):
         return None
-    return found if _locked(state) else None
+    return emulator if _locked(state) else None
 
 
 def _locked(state: Path) -> bool:
@@ -107,47 +107,47 @@ def is_free(port: int) -> bool:
     return True
 
 
-def checked_host(host: str, told_twice: bool) -> str:
-    """The address to bind. Raises DaemonError for one that is not safe, or no use.
+def checked_host(host: str, confirmed: bool) -> str:
+    """The address to bind. Raises EmulatorError for one that is unsafe or unusable.
 
     Jobs, and this machine's own clients, come through 127.0.0.1: it is always part of it.
     """
     if host in LOOPBACK:
         return "127.0.0.1"
     if host not in EVERYWHERE:
-        raise DaemonError(
-            f"--host {host}: the emulator binds to 127.0.0.1 or, if told twice, to 0.0.0.0 (every "
-            "address of this machine)."
+        raise EmulatorError(
+            f"--host {host}: the emulator binds to 127.0.0.1 or, with --i-know-this-is-not-safe, "
+            "to 0.0.0.0 (every address of this machine)."
         )
-    if not told_twice:
-        raise DaemonError(
-            f"--host {host}: anyone who reaches this emulator can run programs as you. If you mean "
-            "it, say so a second time with --i-know-this-is-not-safe."
+    if not confirmed:
+        raise EmulatorError(
+            f"--host {host}: anyone who reaches this emulator can run programs as you. To allow "
+            "it, add --i-know-this-is-not-safe."
         )
     return "0.0.0.0"
 
 
-def in_the_way(environ: Mapping[str, str]) -> list[str]:
+def conflicting_variables(environ: Mapping[str, str]) -> list[str]:
     """Variables that would send calls elsewhere, or sign them with somebody else's key."""
-    return [name for name in environ if name in IN_THE_WAY or name.startswith("AWS_ENDPOINT_URL_")]
+    return [name for name in environ if name in CONFLICTING or name.startswith("AWS_ENDPOINT_URL_")]
 
 
 def start(state: Path, port: int, options: list[str] | None = None) -> Running:
     """Start the emulator in the background and wait until it answers.
 
-    options: more arguments for `python -m local_sagemaker`. Raises DaemonError.
+    options: more arguments for `python -m local_sagemaker`. Raises EmulatorError.
     """
     try:
         credentials.make_private(state)
         log = (state / "emulator.log").open("ab")
     except credentials.NotPrivate as error:
-        raise DaemonError(str(error)) from error
+        raise EmulatorError(str(error)) from error
     except OSError as error:
-        raise DaemonError(
+        raise EmulatorError(
             f"The state directory {state} cannot be used: {error.strerror}. Choose another with "
             "the variable LOCAL_SAGEMAKER_STATE_DIR."
         ) from error
-    where = log.tell()
+    offset = log.tell()
     command = [sys.executable, "-m", "local_sagemaker", "--state", str(state)]
     with log:
         process = subprocess.Popen(
@@ -161,52 +161,52 @@ def start(state: Path, port: int, options: list[str] | None = None) -> Running:
         )
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
-        found = running(state)
-        if found and found.pid == process.pid:
-            return found
+        emulator = running(state)
+        if emulator and emulator.pid == process.pid:
+            return emulator
         if process.poll() is not None:
-            raise DaemonError(_said(state / "emulator.log", where))
+            raise EmulatorError(_last_line(state / "emulator.log", offset))
         time.sleep(0.05)
     process.kill()
-    raise DaemonError(f"No answer within {START_SECONDS} s. Its log: {state / 'emulator.log'}")
+    raise EmulatorError(f"No answer within {START_SECONDS} s. Its log: {state / 'emulator.log'}")
 
 
 def _emulator_environment() -> dict[str, str]:
-    blocking = in_the_way(os.environ)
-    kept = {name: value for name, value in os.environ.items() if name not in blocking}
-    return {**kept, "PYTHONPATH": str(Path(__file__).parent.parent)}
+    conflicting = conflicting_variables(os.environ)
+    env = {name: value for name, value in os.environ.items() if name not in conflicting}
+    return {**env, "PYTHONPATH": str(Path(__file__).parent.parent)}
 
 
-def _said(log: Path, where: int) -> str:
-    text = log.read_bytes()[where:].decode("utf-8", "replace").strip()
+def _last_line(log: Path, offset: int) -> str:
+    text = log.read_bytes()[offset:].decode("utf-8", "replace").strip()
     if not text and not shutil.disk_usage(log).free:
         return f"The disk of the state directory {log.parent} is full: free some space."
-    last = text.splitlines()[-1] if text else "it ended without a word"
+    last = text.splitlines()[-1] if text else "it ended without an error message"
     return last.removeprefix("local_sagemaker: ")
 
 
 def stop(state: Path) -> bool:
-    """End the emulator and its jobs; False if none was running. Raises DaemonError."""
-    found = running(state)
-    if found is None:
+    """End the emulator and its jobs; False if none was running. Raises EmulatorError."""
+    emulator = running(state)
+    if emulator is None:
         return False
     for number, seconds in ((signal.SIGTERM, STOP_SECONDS), (signal.SIGKILL, KILL_SECONDS)):
-        _signal(found.pid, number)
+        _signal(emulator.pid, number)
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             if not _locked(state):
                 (state / "emulator.json").unlink(missing_ok=True)
                 return True
             time.sleep(0.05)
-    raise DaemonError(f"Process {found.pid} did not end within {seconds} s of being killed.")
+    raise EmulatorError(f"Process {emulator.pid} did not end within {seconds} s of being killed.")
 
 
 def _signal(pid: int, number: int) -> None:
-    """Signal an emulator. Raises DaemonError for a process that is not one."""
+    """Signal an emulator. Raises EmulatorError for a process that is not one."""
     with contextlib.suppress(psutil.NoSuchProcess):  # it is ending already
         process = psutil.Process(pid)
         if "local_sagemaker" not in " ".join(process.cmdline()) and process.is_running():
-            raise DaemonError(f"Process {pid} is not an emulator; it was left alone.")
+            raise EmulatorError(f"Process {pid} is not an emulator; it was left alone.")
         process.send_signal(number)
 
 
@@ -225,12 +225,12 @@ def environment(state: Path, port: int) -> dict[str, str]:
     The SDK's own defaults file is given two entries: no telemetry, and a default bucket,
     because the SDK would otherwise ask STS at an address on the internet for the account.
     Version 3 of the SDK is told not to look a role up in IAM: here a role need not exist.
-    Raises DaemonError where the state directory is not the user's own.
+    Raises EmulatorError where the state directory is not the user's own.
     """
     try:
-        aws = LocalAws(port, credentials.of_state(state))
+        aws = LocalAws(port, credentials.load(state))
     except (credentials.NotPrivate, OSError) as error:
-        raise DaemonError(str(error)) from error
+        raise EmulatorError(str(error)) from error
     variables = aws.variables(REGION)
     variables["SAGEMAKER_USER_CONFIG_OVERRIDE"] = str(_sdk_defaults(state))
     variables["SAGEMAKER_VALIDATE_ROLE"] = "false"
@@ -245,25 +245,25 @@ def environment(state: Path, port: int) -> dict[str, str]:
 def environment_of_running() -> dict[str, str]:
     """The variables by which a shell's programs find the emulator that is up.
 
-    Raises DaemonError if none is up.
+    Raises EmulatorError if none is up.
     """
     state = state_directory()
-    found = running(state)
-    if not found:
-        raise DaemonError("The emulator is down. Start it with: local-sagemaker start")
-    return environment(state, found.port)
+    emulator = running(state)
+    if not emulator:
+        raise EmulatorError("The emulator is down. Start it with: local-sagemaker start")
+    return environment(state, emulator.port)
 
 
 def client(service: str):
     """A boto3 client for the emulator that is up, whatever the shell's AWS variables say.
 
-    Raises DaemonError if none is up.
+    Raises EmulatorError if none is up.
     """
     import boto3  # slow, and `local-sagemaker env` need not wait for it
     from botocore.config import Config
 
     env = environment_of_running()
-    for name in in_the_way(os.environ):
+    for name in conflicting_variables(os.environ):
         del os.environ[name]
     keys = env["AWS_ACCESS_KEY_ID"], env["AWS_SECRET_ACCESS_KEY"]
     session = boto3.Session(*keys, region_name=env["AWS_DEFAULT_REGION"])

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from local_sagemaker import daemon
 from local_sagemaker.cli import links as command
 from local_sagemaker.cluster import probe
-from local_sagemaker.training.instance_network import table
+from local_sagemaker.training.instance_types import network_table
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def state(tmp_path, monkeypatch):
     """A state directory of this test's own, on a machine that can do everything."""
     monkeypatch.setenv("LOCAL_SAGEMAKER_STATE_DIR", str(tmp_path / "state"))
     monkeypatch.setattr(probe, "isolation", lambda: ("namespaces", "this machine allows them"))
-    monkeypatch.setattr(probe, "why_no_shaping", lambda latency=False: None)
+    monkeypatch.setattr(probe, "shaping_unavailable_reason", lambda latency=False: None)
     return tmp_path / "state"
 
 
@@ -31,7 +31,7 @@ def test_first_links_are_wide_and_the_types_are_shown(state):
     assert "links     wide: as fast as this machine is" in said
     assert "emulator  down" in said
     rows = {line.split()[0]: line.split() for line in said.splitlines() if line.startswith("ml.")}
-    assert set(rows) == set(table())
+    assert set(rows) == set(network_table())
     assert rows["ml.c5.xlarge"] == ["ml.c5.xlarge", "1.25", "10", "1.25", "Mbit/s"]
     assert rows["ml.p4d.24xlarge"] == ["ml.p4d.24xlarge", "400", "yes", "400", "Mbit/s"]
 
@@ -71,7 +71,9 @@ def test_wrong_use_changes_nothing(state, arguments, why):
 
 
 def test_a_kernel_without_netem_is_told_at_the_door(state, monkeypatch):
-    monkeypatch.setattr(probe, "why_no_shaping", lambda latency=False: "no" if latency else None)
+    monkeypatch.setattr(
+        probe, "shaping_unavailable_reason", lambda latency=False: "no" if latency else None
+    )
     said = run("--between", "200mbit", "--latency", "1ms")
     assert "but       there will be no latency: this kernel refuses netem (no)" in said
     assert "but" not in run("--between", "200mbit")

@@ -55,13 +55,13 @@ def test_without_the_variable_links_are_wide_and_nothing_is_said(endpoint):
 
 
 def test_the_endpoints_setting_holds_and_a_job_can_ask_otherwise(endpoint):
-    job_bandwidth.set_to(endpoint.state, "by-type")
+    job_bandwidth.write_setting(endpoint.state, "by-type")
     try:
         kind = {"InstanceType": "ml.c5n.18xlarge"}
         by_type = flooded(endpoint, "by-type", None, 65536, 2, **kind)
         wide = flooded(endpoint, "by-type-wide", "wide", 65536, 2, **kind)
     finally:
-        job_bandwidth.set_to(endpoint.state, "wide")
+        job_bandwidth.write_setting(endpoint.state, "wide")
     assert links_lines(by_type) == [
         "links: 100 Mbit/s between instances, 100 Gbit/s of ml.c5n.18xlarge, divided by 1000; "
         "set with `local-sagemaker links`"
@@ -72,7 +72,7 @@ def test_the_endpoints_setting_holds_and_a_job_can_ask_otherwise(endpoint):
 def test_latency_is_given_or_it_is_said_that_it_is_not(endpoint):
     job = flooded(endpoint, "late", "50mbit 20ms", 65536, 2)
     said = links_lines(job)
-    if probe.why_no_shaping(latency=True) is None:
+    if probe.shaping_unavailable_reason(latency=True) is None:
         assert said == ["links: 50 Mbit/s and 20 ms between instances, asked for by the job"]
         assert seconds_of(job)["beside"] >= 0.04  # there and back
     else:
@@ -97,16 +97,16 @@ def test_an_ordinary_user_gets_narrow_links_too(tmp_path):
 SUPERVISOR = """
 import subprocess, tempfile
 from pathlib import Path
-from local_sagemaker.cluster.bandwidth import Links
-from local_sagemaker.cluster.spec import NAMESPACES, ClusterSpec, Host
+from local_sagemaker.cluster.bandwidth import Bandwidth
+from local_sagemaker.cluster.spec import NAMESPACES, ClusterSpec, Connectivity, Host
 with tempfile.TemporaryDirectory() as folder:
     hosts = [Host(f"algo-{n}", f"{folder}/algo-{n}", {"PATH": os.environ["PATH"]}) for n in (1, 2)]
     for host in hosts:
         (host.path / "ml").mkdir(parents=True)
     command = [sys.executable, sys.argv[1] + "/flood.py", sys.argv[2], "algo-1", "algo-2"]
-    links = Links(50e6, why="wanted")
-    spec = ClusterSpec("nobodys", NAMESPACES, hosts, command, 9, 1.0, sys.prefix, False, links)
-    spec.write(Path(folder) / "spec.json")
+    reach = Connectivity(internet=False, bandwidth=Bandwidth(50e6, reason="wanted"))
+    spec = ClusterSpec("nobodys", NAMESPACES, hosts, command, 9, 1.0, reach)
+    Path(folder, "spec.json").write_text(spec.to_json())
     supervisor = [sys.executable, "-m", "local_sagemaker.cluster.supervisor", folder + "/spec.json"]
     sys.exit(subprocess.Popen(supervisor, stdin=subprocess.PIPE).wait())  # its end ends the job
 """

@@ -55,7 +55,7 @@ def test_without_them_instances_are_plain_processes_and_links_have_no_rate(witho
         probe.isolation("namespaces")
     with pytest.raises(FileNotFoundError, match=INSTALL.format("ip")):
         linux.ip_batch(["link"])
-    assert probe.why_no_shaping() == INSTALL.format("tc")
+    assert probe.shaping_unavailable_reason() == INSTALL.format("tc")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere another reason comes first")

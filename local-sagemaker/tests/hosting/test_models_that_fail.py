@@ -151,14 +151,13 @@ def test_an_answer_that_takes_too_long(served):
         assert run.settled.wait(PATIENCE) and run.record.status == "InService"
         assert run.ask(b"0", {}).body == b"done"
         first, run.seconds = run.worker, 1.0
-        said = []
         environ = {"wsgi.input": RequestBody(io.BytesIO(b"500"), "3", chunked=False)}
-        signature = SimpleNamespace(region="us-east-1", check_body=lambda _: None)
-        (raw,) = RuntimeApi(SimpleNamespace(find=lambda *_: run)).invoke(
-            "hangs-1", environ, lambda *told: said.append(told), signature
+        signature = SimpleNamespace(region="us-east-1", verify_body=lambda _: None)
+        response = RuntimeApi(SimpleNamespace(find=lambda *_: run)).invoke(
+            "hangs-1", SimpleNamespace(environ=environ), signature
         )
-        assert said[0][0] == "424 ModelError"
-        told = json.loads(raw)
+        assert response.status == "424 ModelError"
+        told = json.loads(response.get_data())
         assert told["OriginalStatusCode"] == 0
         assert told["OriginalMessage"].startswith("Your invocation timed out while waiting")
         assert told["Message"].startswith("Received server error (0) from primary")

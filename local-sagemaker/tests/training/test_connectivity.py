@@ -9,8 +9,9 @@ from botocore.exceptions import ClientError
 from emulator_harness import request
 from vpc_helpers import ANYWHERE, Network, knocking
 
+from local_sagemaker.cluster.spec import Connectivity
 from local_sagemaker.pytest_plugin import BUCKET
-from local_sagemaker.training import connectivity
+from local_sagemaker.training.connectivity import connectivity_for_job
 
 NUMBERS = itertools.count(30)
 
@@ -20,20 +21,20 @@ def network(endpoint):
     return Network(endpoint, next(NUMBERS))
 
 
-def reach(endpoint, network, **changes) -> connectivity.Reach:
+def reach(endpoint, network, **changes) -> Connectivity:
     body = request("none", VpcConfig=network.config, **changes)
-    return connectivity.for_job(endpoint.aws(), body, endpoint.env["AWS_DEFAULT_REGION"])
+    return connectivity_for_job(endpoint.aws(), body, endpoint.env["AWS_DEFAULT_REGION"])
 
 
 def test_without_a_vpc_everything_is_reached(endpoint):
     aws = endpoint.aws()
-    assert connectivity.for_job(aws, request("none"), "us-east-1") == connectivity.EVERYTHING
-    isolated = connectivity.for_job(aws, request("none", EnableNetworkIsolation=True), "us-east-1")
-    assert isolated == connectivity.Reach(endpoint=False, internet=False)
+    assert connectivity_for_job(aws, request("none"), "us-east-1") == Connectivity()
+    isolated = connectivity_for_job(aws, request("none", EnableNetworkIsolation=True), "us-east-1")
+    assert isolated == Connectivity(emulator=False, internet=False)
 
 
 def test_a_new_group_lets_nobody_in(endpoint, network):
-    assert reach(endpoint, network).closed == (
+    assert reach(endpoint, network).closed_reason == (
         f"no inbound rule of {network.group} allows all TCP from its own members"
     )
 
@@ -51,15 +52,15 @@ def test_a_new_group_lets_nobody_in(endpoint, network):
 )
 def test_inbound_rules(endpoint, network, rule, open_):
     network.let_in(**rule)
-    assert (reach(endpoint, network).closed == "") == open_
+    assert (reach(endpoint, network).closed_reason == "") == open_
 
 
 def test_outbound_rules(endpoint, network):
     network.let_in()
     network.let_nothing_out()
-    assert "no outbound rule" in reach(endpoint, network).closed
+    assert "no outbound rule" in reach(endpoint, network).closed_reason
     network.let_out()
-    assert reach(endpoint, network).closed == ""
+    assert reach(endpoint, network).closed_reason == ""
     network.s3_endpoint()
     assert not reach(endpoint, network).s3  # the group lets nothing out but to itself
 
@@ -71,8 +72,8 @@ def test_ways_to_s3(endpoint, network):
     network.s3_endpoint(RouteTableIds=[])  # in no route table
     assert not reach(endpoint, network).s3
     network.s3_endpoint()
-    assert reach(endpoint, network) == connectivity.Reach(
-        reach(endpoint, network).closed, internet=False
+    assert reach(endpoint, network) == Connectivity(
+        reach(endpoint, network).closed_reason, internet=False
     )
 
 

@@ -9,14 +9,20 @@ import pytest
 from botocore.credentials import Credentials
 from emulator_harness import request
 
+from local_sagemaker.cluster.spec import Connectivity
 from local_sagemaker.core.aws import LocalAws
 from local_sagemaker.training import instance_types, instances
-from local_sagemaker.training.connectivity import EVERYTHING, Reach
 from local_sagemaker.training.job_record import JobRecord
+
+REACHES_ALL = Connectivity()
 
 
 def environment(
-    tmp_path, monkeypatch, isolation: str = "namespaces", reach: Reach = EVERYTHING, **changes
+    tmp_path,
+    monkeypatch,
+    isolation: str = "namespaces",
+    connectivity: Connectivity = REACHES_ALL,
+    **changes,
 ) -> dict[str, str]:
     monkeypatch.setenv("PIP_FIND_LINKS", "/wheels")
     monkeypatch.setenv("AWS_PROFILE", "work")
@@ -24,7 +30,7 @@ def environment(
     body = request("a-job", **changes)
     record = JobRecord.create(tmp_path / "a-job", body, "arn:of:a-job", "eu-west-1")
     aws = LocalAws(4600, Credentials("LOCALKEY", "its-secret"))
-    return instances.environment(record, "algo-1", isolation, aws, reach)
+    return instances.environment(record, "algo-1", isolation, aws, connectivity)
 
 
 def test_aws_and_pip_and_nothing_of_the_learners_shell(tmp_path, monkeypatch):
@@ -67,12 +73,14 @@ def test_programs_are_told_of_the_proxy_where_there_is_a_way_out(tmp_path, monke
         assert urllib.request.proxy_bypass_environment(host), host
     for host in ("huggingface.co", "ossci-datasets.s3.amazonaws.com"):
         assert not urllib.request.proxy_bypass_environment(host), host
-    without = environment(tmp_path / "2", monkeypatch, reach=Reach(internet=False))
+    without = environment(tmp_path / "2", monkeypatch, connectivity=Connectivity(internet=False))
     assert not {"PIP_PROXY", "HTTPS_PROXY"} & set(without)
 
 
 def test_an_isolated_job_has_no_key(tmp_path, monkeypatch):
-    env = environment(tmp_path, monkeypatch, reach=Reach(endpoint=False, internet=False))
+    env = environment(
+        tmp_path, monkeypatch, connectivity=Connectivity(emulator=False, internet=False)
+    )
     assert env["AWS_REGION"] == "eu-west-1"
     assert not {"AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"} & set(env)
 

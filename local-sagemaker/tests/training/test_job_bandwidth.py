@@ -10,11 +10,12 @@ from botocore.exceptions import ClientError
 from emulator_harness import request
 from moto.utilities.utils import load_resource
 
-from local_sagemaker.cluster import linux, shaping
-from local_sagemaker.cluster.bandwidth import BY_TYPE, WIDE, Links, parse
+from local_sagemaker.cluster import bandwidth, linux
+from local_sagemaker.cluster.bandwidth import BY_TYPE, UNLIMITED, Bandwidth, parse
 from local_sagemaker.protocol.errors import AwsError
 from local_sagemaker.protocol.validation import operation
-from local_sagemaker.training import instance_network, job_bandwidth
+from local_sagemaker.training import instance_types, job_bandwidth
+from local_sagemaker.training.job_bandwidth import bandwidth_for_job
 
 
 @pytest.mark.parametrize(
@@ -33,7 +34,7 @@ def test_a_rate_and_a_latency(words, rate, latency, said):
     found = parse(words)
     assert (found.rate, str(found)) == (rate, said)
     assert found.latency == pytest.approx(latency)
-    assert (parse("wide"), parse("By-Type")) == (WIDE, BY_TYPE)
+    assert (parse("wide"), parse("By-Type")) == (UNLIMITED, BY_TYPE)
 
 
 @pytest.mark.parametrize(
@@ -63,27 +64,27 @@ def asked(words: str | None, count: int = 2, kind: str = "ml.c5.xlarge") -> dict
 
 
 def test_what_the_job_asks_for_comes_before_the_setting(tmp_path):
-    assert job_bandwidth.for_job(asked(None), tmp_path) is None
-    job_bandwidth.set_to(tmp_path, "50mbit")
-    assert job_bandwidth.for_job(asked(None), tmp_path).rate == 50e6
-    assert job_bandwidth.for_job(asked("200mbit 1ms"), tmp_path).latency == 1e-3
-    assert job_bandwidth.for_job(asked("wide"), tmp_path) is None
+    assert bandwidth_for_job(asked(None), tmp_path) is None
+    job_bandwidth.write_setting(tmp_path, "50mbit")
+    assert bandwidth_for_job(asked(None), tmp_path).rate == 50e6
+    assert bandwidth_for_job(asked("200mbit 1ms"), tmp_path).latency == 1e-3
+    assert bandwidth_for_job(asked("wide"), tmp_path) is None
     assert os.listdir(tmp_path) == ["links"]  # written whole: no half file beside it
 
 
 def test_one_instance_has_no_link_but_a_wrong_word_is_still_refused(tmp_path):
-    job_bandwidth.set_to(tmp_path, "50mbit")
-    assert job_bandwidth.for_job(asked(None, count=1), tmp_path) is None
+    job_bandwidth.write_setting(tmp_path, "50mbit")
+    assert bandwidth_for_job(asked(None, count=1), tmp_path) is None
     with pytest.raises(AwsError, match="'x' is not a rate"):
-        job_bandwidth.for_job(asked("x", count=1), tmp_path)
+        bandwidth_for_job(asked("x", count=1), tmp_path)
 
 
 def test_by_type_is_the_types_own_rate_scaled(tmp_path):
-    found = job_bandwidth.for_job(asked("by-type", kind="ml.p4d.24xlarge"), tmp_path)
-    assert found.rate == 400e9 / instance_network.SCALE
-    assert "400 Gbit/s of ml.p4d.24xlarge, divided by 1000" in found.why
+    found = bandwidth_for_job(asked("by-type", kind="ml.p4d.24xlarge"), tmp_path)
+    assert found.rate == 400e9 / instance_types.SCALE
+    assert "400 Gbit/s of ml.p4d.24xlarge, divided by 1000" in found.reason
     with pytest.raises(AwsError, match=r"no network performance of 'ml\.p2\.xlarge' is known"):
-        job_bandwidth.for_job(asked("by-type", kind="ml.p2.xlarge"), tmp_path)
+        bandwidth_for_job(asked("by-type", kind="ml.p2.xlarge"), tmp_path)
 
 
 def test_a_setting_that_somebody_broke_is_named(tmp_path):
@@ -91,7 +92,7 @@ def test_a_setting_that_somebody_broke_is_named(tmp_path):
     with pytest.raises(
         AwsError, match=r"own setting \(`local-sagemaker links`\): 'quick' is not a rate"
     ):
-        job_bandwidth.for_job(asked(None), tmp_path)
+        bandwidth_for_job(asked(None), tmp_path)
 
 
 def test_a_malformed_variable_is_refused_when_the_job_is_created(endpoint):
@@ -109,9 +110,9 @@ def test_the_table_says_what_ec2_says_and_every_type_can_be_asked_for(tmp_path):
     """moto carries EC2's own answers for every type that is still to be had."""
     answers = load_resource("ec2/resources/instance_types.json")
     resources = operation("CreateTrainingJob").input_shape.members["ResourceConfig"]
-    for name, known in instance_network.table().items():
+    for name, known in instance_types.network_table().items():
         assert name in resources.members["InstanceType"].enum
-        assert job_bandwidth.for_job(asked("by-type", kind=name), tmp_path).rate >= 100e3
+        assert bandwidth_for_job(asked("by-type", kind=name), tmp_path).rate >= 100e3
         assert known.source.startswith("https://") and isinstance(known.date, datetime.date)
         info = answers.get(name.removeprefix("ml."))
         if info is None:
@@ -164,8 +165,8 @@ def test_what_a_kernel_lacks_is_said(tmp_path, monkeypatch, refused):
     monkeypatch.setattr(linux, "SYSTEM_FOLDERS", ())
     for name, value in {"PATH": tmp_path, "SEEN": seen, "REFUSED": refused or ""}.items():
         monkeypatch.setenv(name, str(value))
-    found = shaping.narrow_ports(["p", "q"], Links(80e6, 0.002, "x"))
-    assert found == shaping.Shaped(*KERNELS[refused])
+    found = bandwidth.shape_ports(["p", "q"], Bandwidth(80e6, 0.002, "x"))
+    assert found == KERNELS[refused]
     if refused == "nothing":
         first, second, *_ = seen.read_text().splitlines()
         assert first.startswith("qdisc replace dev p root handle 1: netem delay 2000us ")

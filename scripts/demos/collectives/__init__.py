@@ -4,10 +4,10 @@
     collectives.ring.all_reduce(tensor)     # as dist.all_reduce(tensor): a sum, in place
 
 naive: gather at rank 0, then broadcast.  tree: the same in log2 steps.  ring: every rank sends
-a part to its neighbour, all at the same time.  blind_ring: the same in an order that leaves the
-instance at every hop.  two_tier: inside each instance first, then across.  herring: the same by
+a part to its neighbour, all at the same time.  interleaved_ring: the same in an order that leaves
+the instance at every hop.  hierarchical: intra-node first, then inter-node.  herring: the same by
 servers, one on each instance.
 
 placement: which rank is on which instance.  wire: the calls that they are made of.  timing: how
-long they take.  tiers: how long a message takes, inside an instance and across.
+long they take.  tiers: how long a message takes, intra-node and inter-node.
 """

@@ -10,7 +10,7 @@ Every instance sends and receives the same number of bytes at any time, 2 (I - 1
 tensor in all: that is what "balanced" means. A parameter server that holds whole variables gets
 much when a large one is due, and nothing while another server's is. See lesson 03.
 
-Herring's: to sum inside the instance first; to fuse gradients into one buffer and cut it by bytes,
+Herring's: to sum intra-node first; to fuse gradients into one buffer and cut it by bytes,
 an equal share for each server; all servers at work on each buffer. Read in November 2026:
 I. Thangakrishnan et al., "Herring: Rethinking the Parameter Server at Scale for the Cloud", SC20,
 https://sc20.supercomputing.org/proceedings/tech_paper/tech_paper_pages/pap487.html (abstract), and
@@ -18,7 +18,7 @@ AWS's own description of the balanced fusion buffer: doc_source/data-parallel-in
 https://github.com/awsdocs/amazon-sagemaker-developer-guide (archived).
 
 Simplified here: the server is not a process of its own on the CPUs beside workers on GPUs, but
-the instance's first rank. The tensor is the fused buffer: DDP has made it. Messages go in rounds
+the instance's first rank. The tensor is the fused buffer: DDP has made it. Messages go in steps
 of one to each server, over TCP; Herring's go at any time, over EFA's datagrams.
 """
 
@@ -38,15 +38,15 @@ def all_reduce(tensor: torch.Tensor, group=None) -> None:
     """
     values, rank = flat(tensor), dist.get_rank(group)
     instances = instances_of(group)
-    inside = instance_of(rank, instances)
+    intra_node = instance_of(rank, instances)
     servers = [ranks[0] for ranks in instances]
 
-    tree.reduce(values, group, order=inside)
+    tree.reduce(values, group, order=intra_node)
     if rank in servers:
         buckets = values.tensor_split(len(servers))
         push_and_add(buckets, servers, servers.index(rank), group)
         send_back(buckets, servers, servers.index(rank), group)
-    tree.broadcast(values, group, order=inside)
+    tree.broadcast(values, group, order=intra_node)
 
 
 def push_and_add(buckets, servers: list[int], me: int, group=None) -> None:

@@ -21,32 +21,32 @@ def instances(group=None) -> list[list[int]]:
     """
     world_size = dist.get_world_size(group)
     per_instance = ranks_per_instance(world_size if group is None else dist.get_world_size())
-    found: dict[int, list[int]] = {}
+    ranks_by_instance: dict[int, list[int]] = {}
     for rank in range(world_size):
         everywhere = rank if group is None else dist.get_global_rank(group, rank)
-        found.setdefault(everywhere // per_instance, []).append(rank)
-    return [found[one] for one in sorted(found)]
+        ranks_by_instance.setdefault(everywhere // per_instance, []).append(rank)
+    return [ranks_by_instance[instance] for instance in sorted(ranks_by_instance)]
 
 
 def equal_instances(group=None) -> list[list[int]]:
     """As `instances`. Raises ValueError unless each has equally many ranks of the group."""
-    found = instances(group)
-    counts = [len(ranks) for ranks in found]
+    ranks_by_instance = instances(group)
+    counts = [len(ranks) for ranks in ranks_by_instance]
     if len(set(counts)) > 1:
         raise ValueError(
             f"The instances have {', '.join(map(str, counts))} ranks, and this algorithm needs "
             "equally many on each: start the job so, or use ring."
         )
-    return found
+    return ranks_by_instance
 
 
-def instance_of(rank: int, places: list[list[int]]) -> list[int]:
-    """The ranks of the instance that `rank` is on. places: as `instances` returns them."""
-    return next(ranks for ranks in places if rank in ranks)
+def instance_of(rank: int, ranks_by_instance: list[list[int]]) -> list[int]:
+    """The ranks of the instance that `rank` is on. ranks_by_instance: from `instances`."""
+    return next(ranks for ranks in ranks_by_instance if rank in ranks)
 
 
 def ranks_per_instance(default: int) -> int:
-    """What the launcher said, or `default`, which is right on one instance."""
+    """What the launcher set, or `default`, which is right on one instance."""
     for name in RANKS_PER_INSTANCE:
         if name in os.environ:
             text = os.environ[name]

@@ -24,22 +24,23 @@ def vector_of(rank: int, length: int, kind: str) -> torch.Tensor:
 def call(all_gather: Callable, length: int, kind: str) -> dict:
     """What this rank's all_gather(vector) returned: its values, shape and type."""
     with _replaced(_refuse):
-        found = all_gather(vector_of(dist.get_rank(), length, kind))
-    if not isinstance(found, torch.Tensor):
-        return {"kind": type(found).__name__}
-    return {"kind": str(found.dtype), "shape": tuple(found.shape), "values": found.tolist()}
+        gathered = all_gather(vector_of(dist.get_rank(), length, kind))
+    if not isinstance(gathered, torch.Tensor):
+        return {"kind": type(gathered).__name__}
+    shape = tuple(gathered.shape)
+    return {"kind": str(gathered.dtype), "shape": shape, "values": gathered.tolist()}
 
 
 @contextmanager
 def _replaced(by: Callable[[Callable], Callable]) -> Iterator[None]:
     """Inside the `with`, each collective of torch.distributed is what `by` makes of it."""
-    kept = {name: getattr(dist, name) for name in FORBIDDEN}
+    originals = {name: getattr(dist, name) for name in FORBIDDEN}
     try:
-        for name, function in kept.items():
+        for name, function in originals.items():
             setattr(dist, name, by(function))
         yield
     finally:
-        for name, function in kept.items():
+        for name, function in originals.items():
             setattr(dist, name, function)
 
 
@@ -53,33 +54,33 @@ def _refuse(function: Callable) -> Callable:
 
 
 def call_in_tiers(all_reduce: Callable, length: int, ranks_each: int) -> dict:
-    """Run all_reduce(vector, inside, across) as if every `ranks_each` ranks were an instance.
+    """Run all_reduce(vector, intra_node, inter_node) as if `ranks_each` ranks were an instance.
 
     Returns what it returned, as `call` does, and `calls`: each collective that it used, as
-    (name, "inside", "across" or "all", numbers that it was given).
+    (name, "intra_node", "inter_node" or "all", numbers that it was given).
     """
-    inside, across = _tiers(ranks_each)
+    intra_node, inter_node = _tiers(ranks_each)
     calls: list[tuple[str, str, int]] = []
-    names = {inside: "inside", across: "across"}
+    names = {intra_node: "intra_node", inter_node: "inter_node"}
     with _replaced(lambda function: _watched(function, names, calls)):
-        found = all_reduce(vector_of(dist.get_rank(), length, "float64"), inside, across)
-    if not isinstance(found, torch.Tensor):
-        return {"kind": type(found).__name__, "calls": calls}
-    return {"kind": str(found.dtype), "values": found.tolist(), "calls": calls}
+        result = all_reduce(vector_of(dist.get_rank(), length, "float64"), intra_node, inter_node)
+    if not isinstance(result, torch.Tensor):
+        return {"kind": type(result).__name__, "calls": calls}
+    return {"kind": str(result.dtype), "values": result.tolist(), "calls": calls}
 
 
 def _tiers(ranks_each: int) -> tuple:
     """This rank's two groups. Every rank must make every group, in the same order."""
     rank, world_size = dist.get_rank(), dist.get_world_size()
     starts = range(0, world_size, ranks_each)
-    insides = [dist.new_group(range(start, start + ranks_each)) for start in starts]
-    acrosses = [dist.new_group(range(one, world_size, ranks_each)) for one in range(ranks_each)]
-    return insides[rank // ranks_each], acrosses[rank % ranks_each]
+    instances = [dist.new_group(range(start, start + ranks_each)) for start in starts]
+    peers = [dist.new_group(range(local, world_size, ranks_each)) for local in range(ranks_each)]
+    return instances[rank // ranks_each], peers[rank % ranks_each]
 
 
 def _watched(function: Callable, names: dict, calls: list) -> Callable:
     def watched(*args, **options):
-        groups = (one for one in args if isinstance(one, dist.ProcessGroup))
+        groups = (value for value in args if isinstance(value, dist.ProcessGroup))
         group = options.get("group") or next(groups, None)
         numbers = max(map(_numbers, args), default=0)
         calls.append((function.__name__, names.get(group, "all"), numbers))

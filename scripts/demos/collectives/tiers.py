@@ -1,4 +1,4 @@
-"""Measure the two tiers of a job's network, inside an instance and across.
+"""Measure the two tiers of a job's network, intra-node and inter-node.
 
 Every function is called on all ranks. Which rank is on which instance: see placement.py.
 """
@@ -10,7 +10,7 @@ from collectives import wire
 from collectives.placement import equal_instances, instance_of
 from collectives.timing import seconds_of, there_and_back
 
-TIERS = ("inside", "across")
+TIERS = ("intra_node", "inter_node")
 
 
 def message_seconds(
@@ -19,38 +19,42 @@ def message_seconds(
     """Seconds of one message one way, by block: those of the slowest rank.
 
     Args:
-        tier: "inside": from a rank to the next one of its instance. "across": from a rank to
-            the one with the same local_rank on the next instance.
+        tier: "intra_node": from a rank to the next one of its instance. "inter_node": from a rank
+            to the one with the same local_rank on the next instance.
         pairs: 1: a single message, there and back; half of it is given, all else is silent.
             The number of ranks per instance: every rank sends one at the same time, as in a ring.
         n_bytes: of one message.
         calls, blocks: how many calls a block has, and how many blocks there are.
 
-    Returns None where the tier has no message: inside, if an instance has one rank; across,
-    if there is one instance. A first call, which opens the connections, is not counted.
+    Returns None where the tier has no message: intra-node, if an instance has one rank;
+    inter-node, if there is one instance. A first call, which opens the connections, is not counted.
     """
-    places = equal_instances()
-    ring = _ring_of(tier, places, dist.get_rank())
+    ranks_by_instance = equal_instances()
+    ring = _ring_for(tier, ranks_by_instance, dist.get_rank())
     if len(ring) == 1:
         return None
-    if pairs not in (1, len(places[0])):
-        raise ValueError(f"{pairs} pairs: 1 or {len(places[0])}, the ranks of an instance.")
+    if pairs not in (1, len(ranks_by_instance[0])):
+        raise ValueError(
+            f"{pairs} pairs: 1 or {len(ranks_by_instance[0])}, the ranks of an instance."
+        )
     outgoing, incoming = torch.zeros(2, n_bytes, dtype=torch.uint8)
     if pairs == 1:
-        first, second = _ring_of(tier, places, 0)[:2]
-        found = _seconds(lambda: there_and_back(first, second, outgoing, incoming), calls, blocks)
-        return slowest([one / 2 for one in found])
+        first, second = _ring_for(tier, ranks_by_instance, 0)[:2]
+        round_trips = _seconds(
+            lambda: there_and_back(first, second, outgoing, incoming), calls, blocks
+        )
+        return slowest([seconds / 2 for seconds in round_trips])
     rank, order = wire.place_in(ring)
     to, source = order[(rank + 1) % len(order)], order[rank - 1]
 
     def in_a_row() -> None:
         """As a ring sends them: all receives begin first."""
-        received = [wire.begin_to_receive(incoming, source) for _ in range(calls)]
-        for one in received:
+        receives = [wire.begin_to_receive(incoming, source) for _ in range(calls)]
+        for receive in receives:
             wire.send(outgoing, to)
-            one.wait()
+            receive.wait()
 
-    return slowest([one / calls for one in _seconds(in_a_row, 1, blocks)])
+    return slowest([seconds / calls for seconds in _seconds(in_a_row, 1, blocks)])
 
 
 def slowest(seconds: list[float]) -> list[float]:
@@ -60,14 +64,14 @@ def slowest(seconds: list[float]) -> list[float]:
     return values.tolist()
 
 
-def _ring_of(tier: str, places: list[list[int]], rank: int) -> list[int]:
+def _ring_for(tier: str, ranks_by_instance: list[list[int]], rank: int) -> list[int]:
     """The ranks that send to each other, the given one among them."""
     if tier not in TIERS:
         raise ValueError(f"{tier!r} is not a tier; there are {' and '.join(TIERS)}.")
-    inside = instance_of(rank, places)
-    if tier == "inside":
-        return inside
-    return [ranks[inside.index(rank)] for ranks in places]
+    intra_node = instance_of(rank, ranks_by_instance)
+    if tier == "intra_node":
+        return intra_node
+    return [ranks[intra_node.index(rank)] for ranks in ranks_by_instance]
 
 
 def _seconds(function, calls: int, blocks: int) -> list[float]:

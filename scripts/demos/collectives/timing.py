@@ -15,7 +15,7 @@ import torch.distributed as dist
 
 from collectives import wire
 
-ALGORITHMS = ("gloo", "naive", "tree", "ring", "blind_ring", "two_tier", "herring")
+ALGORITHMS = ("gloo", "naive", "tree", "ring", "interleaved_ring", "hierarchical", "herring")
 
 
 def interleaved_seconds(
@@ -32,15 +32,15 @@ def interleaved_seconds(
     A first call of each, which opens the connections, is not counted.
     """
     functions = {name: _function(name, n_bytes) for name in names}
-    found = {name: [] for name in names}
+    seconds = {name: [] for name in names}
     for function in functions.values():
         function()
     for _ in range(blocks):
         for name, function in functions.items():
-            found[name].append(seconds_of(function, calls))
-    if "one way" in found:  # there and back was timed
-        found["one way"] = [one / 2 for one in found["one way"]]
-    return found
+            seconds[name].append(seconds_of(function, calls))
+    if "one way" in seconds:  # there and back was timed
+        seconds["one way"] = [round_trip / 2 for round_trip in seconds["one way"]]
+    return seconds
 
 
 def seconds_of(function: Callable[[], object], calls: int) -> float:

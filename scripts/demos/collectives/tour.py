@@ -12,30 +12,30 @@ def one_of_each() -> dict[str, list[int]]:
     Rank r starts with 10 (r + 1), 10 (r + 1) + 1, ... : as many numbers as there are ranks.
     """
     rank, world_size = dist.get_rank(), dist.get_world_size()
-    mine = 10 * (rank + 1) + torch.arange(world_size)
-    mine_split, one = list(mine.split(1)), mine[:1].clone()
+    values = 10 * (rank + 1) + torch.arange(world_size)
+    parts, first = list(values.split(1)), values[:1].clone()
 
     def empty() -> list[torch.Tensor]:
-        return list(torch.zeros(world_size, 1, dtype=mine.dtype))
+        return list(torch.zeros(world_size, 1, dtype=values.dtype))
 
-    held = {"before": mine}
-    held["broadcast from 0"] = copied = mine.clone()
+    state = {"before": values}
+    state["broadcast from 0"] = copied = values.clone()
     dist.broadcast(copied, src=0)
-    held["scatter from 0"] = part = torch.zeros_like(one)
-    dist.scatter(part, mine_split if rank == 0 else None, src=0)
+    state["scatter from 0"] = part = torch.zeros_like(first)
+    dist.scatter(part, parts if rank == 0 else None, src=0)
     gathered = empty() if rank == 0 else None
-    dist.gather(one, gathered, dst=0)
-    held["gather (first number) at 0"] = torch.cat(gathered) if gathered else one[:0]
-    held["reduce to 0"] = reduced = mine.clone()
+    dist.gather(first, gathered, dst=0)
+    state["gather (first number) at 0"] = torch.cat(gathered) if gathered else first[:0]
+    state["reduce to 0"] = reduced = values.clone()
     dist.reduce(reduced, dst=0)
-    held["all-reduce"] = summed = mine.clone()
+    state["all-reduce"] = summed = values.clone()
     dist.all_reduce(summed)
-    held["reduce-scatter"] = part = torch.zeros_like(one)
-    dist.reduce_scatter(part, mine_split)
+    state["reduce-scatter"] = part = torch.zeros_like(first)
+    dist.reduce_scatter(part, parts)
     everyones = empty()
-    dist.all_gather(everyones, one)
-    held["all-gather (first number)"] = torch.cat(everyones)
-    return {name: tensor.tolist() for name, tensor in held.items()}
+    dist.all_gather(everyones, first)
+    state["all-gather (first number)"] = torch.cat(everyones)
+    return {name: tensor.tolist() for name, tensor in state.items()}
 
 
 def watched_ring() -> torch.Tensor:
@@ -44,14 +44,14 @@ def watched_ring() -> torch.Tensor:
     Returns (steps + 1, world_size): a number for each chunk. Rank r begins with 10 to the power r.
     """
     tensor = torch.full((dist.get_world_size(),), 10 ** dist.get_rank())
-    held = [tensor.clone()]
+    states = [tensor.clone()]
 
     def look() -> None:
-        held.append(tensor.clone())
+        states.append(tensor.clone())
         dist.barrier()  # or the next chunk might be here before all have looked
 
     ring.all_reduce(tensor, on_step=look)
-    return torch.stack(held)
+    return torch.stack(states)
 
 
 def backends() -> dict[str, bool]:

@@ -12,11 +12,11 @@ import torch.distributed as dist
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
 from torch.nn.parallel import DistributedDataParallel
 
-from collectives import two_tier
+from collectives import hierarchical
 from common.arguments import add_flag, number
 from common.errors import ScriptError
 
-NAMES = ("default", "two_tier", "fp16", "powersgd")
+NAMES = ("default", "hierarchical", "fp16", "powersgd")
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -57,7 +57,7 @@ def register(ddp_model: DistributedDataParallel, args: argparse.Namespace) -> No
 
     args.all_reduce is one of NAMES:
         default: the backend's own all-reduce.
-        two_tier: collectives/two_tier.py, for parameters on the CPU and the backend gloo.
+        hierarchical: collectives/hierarchical.py, for parameters on the CPU and the backend gloo.
         fp16: the backend's own, in 16 bits. Small gradients become 0, large ones infinite.
         powersgd: the backend's own; each large weight's gradient travels as two thin matrices
             of width args.powersgd_rank, after args.powersgd_start steps as they are. On gloo
@@ -66,10 +66,10 @@ def register(ddp_model: DistributedDataParallel, args: argparse.Namespace) -> No
     Raises ScriptError where the backend cannot do it.
     """
     group, backend = ddp_model.process_group, dist.get_backend()
-    if args.all_reduce == "two_tier":
+    if args.all_reduce == "hierarchical":
         if backend != "gloo":
             raise ScriptError(
-                "--all-reduce two_tier sends tensors of the CPU, and here the backend is "
+                "--all-reduce hierarchical sends tensors of the CPU, and here the backend is "
                 f"{backend}: take --all-reduce default"
             )
         ddp_model.register_comm_hook(TwoTier(group), averaged)
@@ -103,7 +103,7 @@ def parallel(
 
 
 class TwoTier:
-    """The two-tier all-reduce in a thread of its own, so that backward() can go on meanwhile.
+    """The hierarchical all-reduce in a thread of its own, so that backward() can go on meanwhile.
 
     There is one thread: buckets are added up one after the other, in DDP's order, which is the
     same on every rank. With more threads a rank could take another rank's next bucket for this
@@ -112,7 +112,7 @@ class TwoTier:
 
     def __init__(self, group: dist.ProcessGroup) -> None:
         self._group = group
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="two_tier")
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="hierarchical")
 
     def average(self, values: torch.Tensor) -> torch.futures.Future:
         """Begin to average `values`, a vector, over all ranks; return the Future of it."""
@@ -123,7 +123,7 @@ class TwoTier:
     def _work(self, values: torch.Tensor, future: torch.futures.Future) -> None:
         try:
             values /= dist.get_world_size(self._group)  # first, as DDP does: sums stay small
-            two_tier.all_reduce(values, self._group)
+            hierarchical.all_reduce(values, self._group)
         except Exception as error:  # whatever it is, backward() must raise it and not wait
             future.set_exception(error)
         else:

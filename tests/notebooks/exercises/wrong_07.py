@@ -51,41 +51,41 @@ def one_instance_forgotten(instances, ranks_each):
     return ratio(instances, ranks_each)
 
 
-def flat(tensor, inside, across):
+def flat(tensor, intra_node, inter_node):
     dist.all_reduce(tensor)
     return tensor
 
 
-def all_of_it_across(tensor, inside, across):
-    dist.all_reduce(tensor, group=inside)
-    dist.all_reduce(tensor, group=across)
+def all_of_it_across(tensor, intra_node, inter_node):
+    dist.all_reduce(tensor, group=intra_node)
+    dist.all_reduce(tensor, group=inter_node)
     return tensor
 
 
-def inside_only(tensor, inside, across):
-    dist.all_reduce(tensor, group=inside)
+def inside_only(tensor, intra_node, inter_node):
+    dist.all_reduce(tensor, group=intra_node)
     return tensor
 
 
-def not_gathered(tensor, inside, across):
-    parts = list(tensor.chunk(dist.get_world_size(inside)))
+def not_gathered(tensor, intra_node, inter_node):
+    parts = list(tensor.chunk(dist.get_world_size(intra_node)))
     mine = torch.empty_like(parts[0])
-    dist.reduce_scatter(mine, parts, group=inside)
-    dist.all_reduce(mine, group=across)
+    dist.reduce_scatter(mine, parts, group=intra_node)
+    dist.all_reduce(mine, group=inter_node)
     return mine
 
 
-def nothing_returned(tensor, inside, across):
-    dist.all_reduce(tensor, group=inside)
+def nothing_returned(tensor, intra_node, inter_node):
+    dist.all_reduce(tensor, group=intra_node)
 
 
-def by_leaders(tensor, inside, across):
+def by_leaders(tensor, intra_node, inter_node):
     """One rank of each instance sends for all: as many bytes over the instance's link."""
-    first = dist.get_global_rank(inside, 0)
-    dist.reduce(tensor, first, group=inside)
+    first = dist.get_global_rank(intra_node, 0)
+    dist.reduce(tensor, first, group=intra_node)
     if dist.get_rank() == first:
-        dist.all_reduce(tensor, group=across)
-    dist.broadcast(tensor, first, group=inside)
+        dist.all_reduce(tensor, group=inter_node)
+    dist.broadcast(tensor, first, group=intra_node)
     return tensor
 
 
@@ -108,7 +108,7 @@ WRONG = {
     "07.3": [
         (flat, "without a group"),
         (all_of_it_across, "are enough"),
-        (inside_only, "nothing went across"),
+        (inside_only, "nothing went inter-node"),
         (not_gathered, "join them"),
         (nothing_returned, "Return a tensor"),
     ],

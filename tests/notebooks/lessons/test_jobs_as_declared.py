@@ -36,7 +36,7 @@ def only_here(request: dict) -> bool:
     settings, links = request["HyperParameters"], request.get("Environment", {})
     narrowed = links.get("LOCAL_SAGEMAKER_LINKS", "wide") != "wide"
     lesson_06 = "-links-" in request["TrainingJobName"]
-    lesson_07 = "-two-tier-" in request["TrainingJobName"]
+    lesson_07 = "-hierarchical-" in request["TrainingJobName"]
     return (
         (lesson_06 and narrowed and "algorithms" not in settings)
         or (

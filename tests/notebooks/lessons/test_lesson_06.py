@@ -42,9 +42,9 @@ def check_the_narrowing(found):
 
 def check_the_layouts(found):
     seconds = {(row["placement"], row["algorithm"]): row["measured"] for row in found["placed"]}
-    assert set(seconds) == {(p, a) for p in ("1 x 8", "2 x 4") for a in ("gloo", "two_tier")}
+    assert set(seconds) == {(p, a) for p in ("1 x 8", "2 x 4") for a in ("gloo", "hierarchical")}
     # Over each link of 200 Mbit/s go 2 x 7/8 of 4 MB, or 2 x 1/2: what is over, the cores took.
-    for algorithm, part in {"gloo": 7 / 8, "two_tier": 1 / 2}.items():
+    for algorithm, part in {"gloo": 7 / 8, "hierarchical": 1 / 2}.items():
         assert seconds["2 x 4", algorithm] > 0.9 * 2 * part * 4e6 * 8 / 200e6
         assert seconds["1 x 8", algorithm] > 0
     assert all(row["predicted"] > 0 for row in found["placed"])

@@ -31,7 +31,7 @@ def test_lesson_04_without_horovod(run_again, without_horovod):
     """The stand-in trains for real under mpirun, and the lesson says what to install."""
     run = run_again("04", **lesson_runs.SMALL["04"])
     check_what_any_library_must_show(run.results)
-    # (The job asks the endpoint's Python, which has no shadow: test_show_places.py is about that.)
+    # (The job asks the emulator's Python, which has no shadow: see test_show_placement.py.)
     assert run.results["phases"] == ["all-reduce"]
     assert "Horovod is missing here" in run.printed
     assert "C++ compiler" in run.printed
@@ -72,12 +72,12 @@ def test_a_lesson_without_narrow_links(run_again, number):
     """Where instances are plain processes it runs, and says what is not its own."""
     run = run_again(number, ["--isolation", "processes"], **FEWER[number])
     kept = reference_results.load(number)
-    assert "Links stay wide: instances are plain processes here" in run.printed
+    assert "Bandwidth is unlimited: instances are plain processes" in run.printed
     assert kept.caption in run.printed and run.results["recorded"] is True
     assert run.complaints == []
     if number == "06":
         shown = {(row["placement"], row["algorithm"]) for row in run.results["placed"]}
-        assert {("1 x 8", "gloo"), ("2 x 4", "gloo"), ("4 x 2", "two_tier")} <= shown
+        assert {("1 x 8", "gloo"), ("2 x 4", "gloo"), ("4 x 2", "hierarchical")} <= shown
         assert "recorded elsewhere" in texts(run), "the figures' titles"
     else:
         assert run.results["events"] == kept.results["events"]

@@ -84,25 +84,25 @@ def compare_with_an_empty_message(number):
 
 
 def compare_in_chunks(length, chunk_bytes, per_instance):
-    """(ours, torch's) of a two-tier all-reduce, cut into chunks of so many bytes."""
+    """(ours, torch's) of a hierarchical all-reduce, cut into chunks of so many bytes."""
     import torch
     import torch.distributed as dist
-    from collectives import two_tier
+    from collectives import hierarchical
 
-    whole, two_tier.CHUNK_BYTES = two_tier.CHUNK_BYTES, chunk_bytes
+    whole, hierarchical.CHUNK_BYTES = hierarchical.CHUNK_BYTES, chunk_bytes
     try:
-        return sums("two_tier", per_instance, torch.arange(length) * (dist.get_rank() + 1))
+        return sums("hierarchical", per_instance, torch.arange(length) * (dist.get_rank() + 1))
     finally:
-        two_tier.CHUNK_BYTES = whole
+        hierarchical.CHUNK_BYTES = whole
 
 
 def tiers_at_once():
-    """(start, end) of each step of a two-tier all-reduce of four chunks, by name of the step."""
+    """(start, end) of each step of a hierarchical all-reduce of four chunks, by its name."""
     import threading
     import time
 
     import torch
-    from collectives import ring, two_tier
+    from collectives import hierarchical, ring
 
     spans = {"reduce_scatter": [], "all_reduce": []}
     kept = {name: getattr(ring, name) for name in spans}
@@ -120,10 +120,10 @@ def tiers_at_once():
         return step
 
     for name in spans:
-        setattr(two_tier.ring, name, watched(name))
+        setattr(hierarchical.ring, name, watched(name))
     try:
         with placed(3):
-            two_tier.all_reduce(torch.zeros(4 * two_tier.CHUNK_BYTES // 4))
+            hierarchical.all_reduce(torch.zeros(4 * hierarchical.CHUNK_BYTES // 4))
     finally:
         for name, function in kept.items():
             setattr(ring, name, function)
@@ -200,9 +200,9 @@ def sum_with_gaps(algorithm):
         return str(error)
 
 
-def places(per_instance):
+def placement(per_instance):
     """The instances and their ranks, and the hops of the blind ring."""
-    from collectives.blind_ring import order_of_hops
+    from collectives.interleaved_ring import order_of_hops
     from collectives.placement import instances
 
     with placed(per_instance):

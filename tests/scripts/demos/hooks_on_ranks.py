@@ -22,7 +22,7 @@ def gradients(flags, steps, per_instance):
 
 
 def buckets_and_their_order(per_instance):
-    """Bytes of each bucket that the two-tier hook was given in a step, in order."""
+    """Bytes of each bucket that the hierarchical hook was given in a step, in order."""
     from common import hooks_torch
 
     whole, seen = hooks_torch.averaged, []
@@ -33,7 +33,7 @@ def buckets_and_their_order(per_instance):
 
     hooks_torch.averaged = averaged
     try:
-        gradients(["--all-reduce", "two_tier", "--bucket-megabytes", "0.01"], 2, per_instance)
+        gradients(["--all-reduce", "hierarchical", "--bucket-megabytes", "0.01"], 2, per_instance)
     finally:
         hooks_torch.averaged = whole
     return seen

@@ -13,7 +13,7 @@ from workshop.measure import all_reduces
 RANKS = 6
 EVERY = tuple(range(RANKS))
 BY_RANK = tuple(all_reduces.ALGORITHMS)  # they look at ranks alone
-PLACED = ("two_tier", "herring", "blind_ring")
+PLACED = ("hierarchical", "herring", "interleaved_ring")
 KINDS = ("int64", "float32", "int32", "float64", "float16")
 GROUPS = [EVERY[:n] for n in range(1, RANKS + 1)] + [(1, 3, 4), (3, 4, 5), (2, 5)]
 
@@ -27,7 +27,7 @@ def ranks():
 def possible(algorithm, members, per_instance):
     """Whether two tiers find equally many ranks on each instance; the others need not."""
     counts = Counter(member // per_instance for member in members).values()
-    return algorithm != "two_tier" or len(set(counts)) == 1
+    return algorithm != "hierarchical" or len(set(counts)) == 1
 
 
 def check(held):
@@ -74,7 +74,7 @@ def test_fractions_are_close_and_the_same_on_every_rank(ranks, algorithm):
 
 
 @pytest.mark.parametrize(("length", "chunk_bytes"), [(7, 8), (101, 8), (1001, 4000)])
-def test_two_tiers_in_chunks_of_any_size(ranks, length, chunk_bytes):
+def test_hierarchical_in_chunks_of_any_size(ranks, length, chunk_bytes):
     for per_instance in (1, 2, 3, 6):
         found = ranks.run(on_ranks.compare_in_chunks, length, chunk_bytes, per_instance)
         assert check(found) == RANKS
@@ -82,10 +82,10 @@ def test_two_tiers_in_chunks_of_any_size(ranks, length, chunk_bytes):
 
 def test_a_chunk_crosses_while_the_next_is_added_up_inside(ranks):
     for spans in ranks.run(on_ranks.tiers_at_once):
-        inside, across = spans["reduce_scatter"], spans["all_reduce"]
-        assert len(inside) == len(across) == 4
-        assert inside[1][0] < across[0][1], "the second chunk waited for the first to cross"
-        assert across[0][0] >= inside[0][1], "it crossed before its instance had its sum"
+        intra_node, inter_node = spans["reduce_scatter"], spans["all_reduce"]
+        assert len(intra_node) == len(inter_node) == 4
+        assert intra_node[1][0] < inter_node[0][1], "the second chunk waited for the first to cross"
+        assert inter_node[0][0] >= intra_node[0][1], "it crossed before its instance had its sum"
 
 
 @pytest.mark.parametrize("number", (0, 2 * (RANKS - 1) - 1))
@@ -110,7 +110,7 @@ def test_the_bytes_are_those_of_the_cost_model(ranks, algorithm):
         passed = [(one["sent_bytes"], one["received_bytes"]) for one in found if one]
         assert passed == all_reduces.bytes_by_rank(algorithm, n_bytes, **place), place
         if algorithm in BY_RANK:
-            messages = sum(len(one) for one in all_reduces.rounds(algorithm, n_bytes, **place))
+            messages = sum(len(one) for one in all_reduces.steps(algorithm, n_bytes, **place))
             assert sum(one["messages_sent"] for one in found if one) == messages
             assert sum(one["messages_received"] for one in found if one) == messages
 
@@ -121,10 +121,10 @@ def test_bytes_over_each_instances_link(ranks, per_instance):
     least = 2 * (instances - 1) * n_bytes // instances
     ring = 2 * (RANKS - 1) * n_bytes // RANKS
     crossing = {
-        "two_tier": least,
+        "hierarchical": least,
         "herring": least,
         "ring": ring if instances > 1 else 0,
-        "blind_ring": ring * per_instance if instances > 1 else 0,
+        "interleaved_ring": ring * per_instance if instances > 1 else 0,
     }
     for algorithm, expected in crossing.items():
         sent = ranks.run(on_ranks.bytes_across, algorithm, n_bytes, per_instance)
@@ -132,21 +132,24 @@ def test_bytes_over_each_instances_link(ranks, per_instance):
         assert of_each == [expected] * instances, algorithm
 
 
-def test_places(ranks):
-    assert ranks.run(on_ranks.places, 3)[0] == ([[0, 1, 2], [3, 4, 5]], [0, 3, 1, 4, 2, 5])
-    assert ranks.run(on_ranks.places, 4)[0] == ([[0, 1, 2, 3], [4, 5]], [0, 4, 1, 5, 2, 3])
+def test_placement(ranks):
+    assert ranks.run(on_ranks.placement, 3)[0] == ([[0, 1, 2], [3, 4, 5]], [0, 3, 1, 4, 2, 5])
+    assert ranks.run(on_ranks.placement, 4)[0] == ([[0, 1, 2, 3], [4, 5]], [0, 4, 1, 5, 2, 3])
 
 
 @pytest.mark.parametrize(
-    ("variables", "said"),
+    ("variables", "message"),
     [
         ({"LOCAL_WORLD_SIZE": "4"}, "The instances have 4, 2 ranks"),
         ({"OMPI_COMM_WORLD_LOCAL_SIZE": "5"}, "The instances have 5, 1 ranks"),
         ({"LOCAL_WORLD_SIZE": "many"}, "LOCAL_WORLD_SIZE is 'many'; a positive number of ranks"),
     ],
 )
-def test_unequal_instances_and_nonsense_are_refused(ranks, variables, said):
-    assert all(one.startswith(said) for one in ranks.run(on_ranks.refused, "two_tier", variables))
+def test_unequal_instances_and_nonsense_are_refused(ranks, variables, message):
+    assert all(
+        error.startswith(message)
+        for error in ranks.run(on_ranks.refused, "hierarchical", variables)
+    )
 
 
 def test_herring_takes_unequal_instances(ranks):
@@ -168,7 +171,7 @@ def test_seconds_come_by_block(ranks):
         assert timed >= set(names[1:]) and (rank > 1 or "one way" in timed)
 
 
-@pytest.mark.parametrize("tier", ("inside", "across"))
+@pytest.mark.parametrize("tier", ("intra_node", "inter_node"))
 @pytest.mark.parametrize("pairs", (1, 3))
 def test_messages_are_timed_by_block_and_all_ranks_know_the_slowest(ranks, tier, pairs):
     found = ranks.run(on_ranks.seconds, tier, pairs, 3)
@@ -177,8 +180,8 @@ def test_messages_are_timed_by_block_and_all_ranks_know_the_slowest(ranks, tier,
 
 
 def test_a_tier_without_messages_has_no_seconds(ranks):
-    assert ranks.run(on_ranks.seconds, "across", RANKS, RANKS) == [None] * RANKS
-    assert ranks.run(on_ranks.seconds, "inside", 1, 1) == [None] * RANKS
+    assert ranks.run(on_ranks.seconds, "inter_node", RANKS, RANKS) == [None] * RANKS
+    assert ranks.run(on_ranks.seconds, "intra_node", 1, 1) == [None] * RANKS
 
 
 # DDP's communication hooks, on the same ranks
@@ -205,8 +208,10 @@ def off(found, default):
 
 
 @pytest.mark.parametrize(("per_instance", "megabytes"), [(1, "25"), (3, "25"), (2, "0.01")])
-def test_the_two_tier_hook_is_the_default_but_for_rounding(ranks, default, per_instance, megabytes):
-    flags = ["--all-reduce", "two_tier", "--bucket-megabytes", megabytes]
+def test_the_hierarchical_hook_is_the_default_but_for_rounding(
+    ranks, default, per_instance, megabytes
+):
+    flags = ["--all-reduce", "hierarchical", "--bucket-megabytes", megabytes]
     assert max(off(gradients(ranks, *flags, per_instance=per_instance), default)) < 1e-5
 
 
@@ -232,11 +237,11 @@ def test_powersgd_is_exact_before_its_start_and_near_after(ranks, default):
 
 
 def test_a_failing_all_reduce_ends_backward_with_its_reason(ranks):
-    said = ranks.run(hooks_on_ranks.refused, ["--all-reduce", "two_tier"], 4, timeout=30)
+    said = ranks.run(hooks_on_ranks.refused, ["--all-reduce", "hierarchical"], 4, timeout=30)
     assert all("The instances have 4, 2 ranks" in one for one in said)
 
 
-def test_two_tier_needs_gloo(monkeypatch):
+def test_hierarchical_needs_gloo(monkeypatch):
     import argparse
 
     import torch.distributed as dist
@@ -246,7 +251,7 @@ def test_two_tier_needs_gloo(monkeypatch):
     monkeypatch.setattr(dist, "get_backend", lambda: "nccl")
     model = argparse.Namespace(process_group=None)
     with pytest.raises(ScriptError, match="here the backend is nccl"):
-        register(model, argparse.Namespace(all_reduce="two_tier"))
+        register(model, argparse.Namespace(all_reduce="hierarchical"))
 
 
 # The last ones: after a failure the ranks are new.
@@ -254,4 +259,4 @@ def test_two_tier_needs_gloo(monkeypatch):
 
 def test_pairs_that_nobody_can_form_are_refused(ranks):
     with pytest.raises(RankFailed, match="2 pairs: 1 or 3, the ranks of an instance"):
-        ranks.run(on_ranks.seconds, "across", 2, 3)
+        ranks.run(on_ranks.seconds, "inter_node", 2, 3)

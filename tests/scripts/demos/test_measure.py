@@ -1,4 +1,4 @@
-"""measure_steps.py, from which lesson 07's calculator starts, and measure_all_reduce.py.
+"""measure_steps.py, from which lesson 07's model of a step starts, and measure_all_reduce.py.
 
 Lessons 06 and 07 run the latter as jobs.
 """
@@ -35,7 +35,7 @@ def test_a_bad_size_is_said(monkeypatch, capsys, value):
     assert ended.value.code == 2 and "argument --hidden-units" in capsys.readouterr().err
 
 
-# A two-tier all-reduce that forgets to go across the instances.
+# A hierarchical all-reduce that forgets to go across the instances.
 BROKEN = f"""
 import runpy, sys
 sys.path.insert(0, {str(DEMOS)!r})
@@ -47,8 +47,8 @@ runpy.run_path({str(DEMOS / "measure_all_reduce.py")!r}, run_name="__main__")
 
 def test_a_wrong_algorithm_is_not_measured(run):
     two_instances = {"LOCAL_WORLD_SIZE": "1", "MASTER_PORT": free_port(), "OMP_NUM_THREADS": "1"}
-    flags = ["--algorithms", "two_tier"]
+    flags = ["--algorithms", "hierarchical"]
     done = run(*mpirun(2), "-c", BROKEN, *flags, check=False, **two_instances)
     assert done.code != 0  # gloo may abort a rank whose peer has ended
-    assert re.search(r"error: two_tier is wrong in \d+ of 1001 x 2 elements", done.stderr)
+    assert re.search(r"error: hierarchical is wrong in \d+ of 1001 x 2 elements", done.stderr)
     assert done.events("all_reduce") == []

@@ -23,12 +23,12 @@ class Jobs:
     def run(self, script, **request):
         self.request = request
         lines = ["no record", '{"event": broken']
-        for tier, alpha, rate in [("inside", 1e-4, 8e9), ("across", 1e-3, 200e6)]:
+        for tier, alpha, rate in [("intra_node", 1e-4, 8e9), ("inter_node", 1e-3, 200e6)]:
             for pairs in (1, 4):
                 for size in (8, 2**20):
                     seconds = [alpha + pairs * 8 * size / rate] * 3
                     lines.append(line("link", tier=tier, pairs=pairs, bytes=size, seconds=seconds))
-        for algorithm, seconds in [("gloo", 0.7), ("two_tier", 0.4)]:
+        for algorithm, seconds in [("gloo", 0.7), ("hierarchical", 0.4)]:
             measured = [seconds, 9.0, seconds]
             lines.append(
                 line("all_reduce", algorithm=algorithm, bytes=links.LARGE, seconds=measured)
@@ -38,18 +38,23 @@ class Jobs:
 
 def test_a_jobs_lines_become_measured_predicted_and_bound():
     jobs = Jobs()
-    gloo, two_tier = links.measure(jobs, 200, 5)
+    gloo, hierarchical = links.measure(jobs, 200, 5)
     assert jobs.request["links"] == "200mbit" and jobs.request["blocks"] == 5
     assert jobs.request["instances"] == 2 and jobs.request["processes"] == 4
-    assert gloo["measured"] == 0.7 and two_tier["measured"] == 0.4, "medians"
+    assert gloo["measured"] == 0.7 and hierarchical["measured"] == 0.4, "medians"
     assert gloo["bound"] == pytest.approx(14 * 2**20 * 8 / 200e6)
     assert gloo["predicted"] == pytest.approx(gloo["bound"] + 14 * 1e-3)
-    assert two_tier["bound"] < two_tier["predicted"] < gloo["predicted"]
+    assert hierarchical["bound"] < hierarchical["predicted"] < gloo["predicted"]
 
 
 def test_the_ratios_stand_beside_their_bounds(capsys):
     rows = []
-    for algorithm, measured in [("gloo", 0.6), ("two_tier", 0.4), ("ring", 0.6), ("blind_ring", 2)]:
+    for algorithm, measured in [
+        ("gloo", 0.6),
+        ("hierarchical", 0.4),
+        ("ring", 0.6),
+        ("interleaved_ring", 2),
+    ]:
         bound = alpha_beta.bound(algorithm, links.LARGE, bits_per_second=200e6, **PLACE)
         row = {"algorithm": algorithm, "bytes": links.LARGE, "mbit": 200, "bound": bound}
         rows.append(row | {"measured": measured, "predicted": 1.1 * measured})
@@ -57,7 +62,7 @@ def test_the_ratios_stand_beside_their_bounds(capsys):
     lines = capsys.readouterr().out.splitlines()
     first, second = (line for line in lines if "against" in line)
     assert [cell.strip() for cell in first.split("│")[1:-1]] == [
-        "gloo against two_tier",
+        "gloo against hierarchical",
         "600",
         "400",
         "1.50",

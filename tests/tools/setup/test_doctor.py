@@ -67,8 +67,8 @@ def test_a_check_that_breaks_is_a_failure_not_an_end(monkeypatch):
 
     fine = ("fine", lambda: CheckResult(OK, "x"))
     monkeypatch.setattr(checks, "all_checks", lambda port: [("breaks", breaks), fine])
-    said = CliRunner().invoke(doctor, []).output
-    assert re.search("FAIL  breaks .*oh", said) and "OK    fine" in said
+    output = CliRunner().invoke(doctor, []).output
+    assert re.search("FAIL  breaks .*oh", output) and "OK    fine" in output
 
 
 def test_a_package_of_another_version_is_named(monkeypatch, tmp_path):
@@ -99,10 +99,10 @@ def test_a_used_port_is_ours_or_not(monkeypatch, tmp_path):
 def test_what_it_found_fits_into_a_table(monkeypatch):
     """pandas, by which lesson 00 shows it, cuts at 50 characters."""
     tc = "Error: Specified qdisc kind is unknown."
-    monkeypatch.setattr(probe, "why_no_shaping", lambda latency=False: tc)
+    monkeypatch.setattr(probe, "shaping_unavailable_reason", lambda latency=False: tc)
     shown = [checks.tbf(), checks.netem(), installed.packages(), checks.namespaces()]
     monkeypatch.setattr(linux, "system_command", lambda name: None)
-    assert [one.finding for one in (*shown, checks.iproute2()) if len(one.finding) > 50] == []
+    assert [check.finding for check in (*shown, checks.iproute2()) if len(check.finding) > 50] == []
     assert tc.removeprefix("Error: ") in shown[1].do
 
 

@@ -23,9 +23,9 @@ START_SECONDS = 120
 def made(monkeypatch):
     """Puts one failure, "made-up", in the place of all; takes what its reproduction returns."""
 
-    def put(found: CheckResult) -> None:
-        one = Failure("made-up", "a & b", "c", "d", "02", 1, lambda fixed: found)
-        monkeypatch.setattr(failures, "ALL", {"made-up": one})
+    def put(result: CheckResult) -> None:
+        failure = Failure("made-up", "a & b", "c", "d", "02", 1, lambda fixed: result)
+        monkeypatch.setattr(failures, "ALL", {"made-up": failure})
 
     return put
 
@@ -64,11 +64,12 @@ def test_what_this_machine_cannot_try_is_said(made):
 
 
 @pytest.mark.parametrize(
-    ("words", "told"), [(["no-such"], "There are: rank-dies,"), (["--fixed"], "goes with a NAME")]
+    ("words", "message"),
+    [(["no-such"], "There are: rank-dies,"), (["--fixed"], "goes with a NAME")],
 )
-def test_wrong_use(words, told):
+def test_wrong_use(words, message):
     done = run(*words)
-    assert done.exit_code == 2 and told in done.output
+    assert done.exit_code == 2 and message in done.output
 
 
 def test_an_interrupt_ends_all_ranks():
@@ -79,13 +80,13 @@ def test_an_interrupt_ends_all_ranks():
     everything: list[psutil.Process] = []
     try:
         deadline = time.monotonic() + START_SECONDS
-        while len([one for one in everything if "break_training.py" in _words(one)]) < 3:
+        while len([child for child in everything if "break_training.py" in _words(child)]) < 3:
             assert time.monotonic() < deadline and running.poll() is None
             time.sleep(0.1)
             everything = psutil.Process(running.pid).children(recursive=True)
         running.send_signal(signal.SIGINT)
-        said, _ = running.communicate(timeout=START_SECONDS)
-        assert running.returncode == 130 and "Everything that was started has been ended" in said
+        output, _ = running.communicate(timeout=START_SECONDS)
+        assert running.returncode == 130 and "Everything that was started has been ended" in output
         _, left = psutil.wait_procs(everything, timeout=30)
         assert left == []
     finally:

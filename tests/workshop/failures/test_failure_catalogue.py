@@ -30,14 +30,14 @@ LINES = {
 
 
 def reproduce(name: str, fixed: bool) -> None:
-    found = failures.reproduce(name, fixed)
-    assert not found.impossible, found.impossible
-    assert found.as_described, str(found)
-    assert found.line and found.fixed == fixed and found.seconds > 0
+    run = failures.reproduce(name, fixed)
+    assert not run.impossible, run.impossible
+    assert run.as_described, str(run)
+    assert run.line and run.fixed == fixed and run.seconds > 0
     if not fixed:
-        assert [one for one in LINES[name] if one not in found.line] == []
+        assert [part for part in LINES[name] if part not in run.line] == []
     if name in LOGGED:
-        assert {line[:4] for line in found.log} >= {"[0] ", "[1] "}, "the log of both ranks"
+        assert {line[:4] for line in run.log} >= {"[0] ", "[1] "}, "the log of both ranks"
 
 
 def test_there_are_these():
@@ -73,8 +73,10 @@ def test_jobs_that_leave_nothing(sagemaker_emulator, session, name):
         return {
             "vpcs": ec2.describe_vpcs()["Vpcs"],
             "groups": ec2.describe_security_groups()["SecurityGroups"],
-            "endpoints": [one for one in endpoints if one["State"] != "deleted"],
-            "buckets": [one["Name"] for one in session.client("s3").list_buckets()["Buckets"]],
+            "endpoints": [endpoint for endpoint in endpoints if endpoint["State"] != "deleted"],
+            "buckets": [
+                bucket["Name"] for bucket in session.client("s3").list_buckets()["Buckets"]
+            ],
             "jobs": session.client("sagemaker").list_training_jobs()["TrainingJobSummaries"],
         }
 

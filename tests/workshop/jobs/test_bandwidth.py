@@ -16,8 +16,11 @@ def test_a_machine_without_tc_is_told_in_one_sentence(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(linux, "SYSTEM_FOLDERS", ())
     monkeypatch.setattr(probe.sys, "platform", "linux")
-    said = bandwidth.why_unshaped(SimpleNamespace(target="local"))
-    assert said == "Links stay wide: the command `tc` is missing: install the package iproute2."
+    reason = bandwidth.unlimited_reason(SimpleNamespace(target="local"))
+    assert (
+        reason
+        == "Bandwidth is unlimited: the command `tc` is missing: install the package iproute2."
+    )
 
 
 def test_network_performance():

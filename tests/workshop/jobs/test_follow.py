@@ -1,7 +1,6 @@
 """Real jobs on the emulator, followed to their end."""
 
 import pytest
-from job_harness import estimator
 
 import workshop
 from workshop.jobs.follow import JobFailed, JobResult
@@ -9,7 +8,7 @@ from workshop.jobs.logs import parse
 from workshop.lesson.results import save_results
 
 
-def test_a_job_is_followed_to_its_end(session, capsys):
+def test_a_job_is_followed_to_its_end(session, estimator, capsys):
     job = estimator(session, "talk")
     job.fit(wait=False)
     result = workshop.follow(job)
@@ -26,7 +25,7 @@ def test_a_job_is_followed_to_its_end(session, capsys):
         result.table("epoch")
 
 
-def test_jobs_run_one_after_the_other_until_one_fails(session, capsys):
+def test_jobs_run_one_after_the_other_until_one_fails(session, estimator, capsys):
     jobs = {
         "first": estimator(session, "first"),
         "bad": estimator(session, "bad", fail=1),
@@ -35,8 +34,8 @@ def test_jobs_run_one_after_the_other_until_one_fails(session, capsys):
     capsys.readouterr()
     with pytest.raises(JobFailed, match=r"(?s)bad: .*the test wanted this.*after it: never\."):
         workshop.run_jobs(jobs)
-    said = [line.split()[:2] for line in capsys.readouterr().out.splitlines()]
-    assert said == [["first", "Completed,"], ["bad", "Failed"]]
+    shown = [line.split()[:2] for line in capsys.readouterr().out.splitlines()]
+    assert shown == [["first", "Completed,"], ["bad", "Failed"]]
     assert jobs["never"].latest_training_job is None
     names = [jobs[name].latest_training_job.name for name in ("first", "bad")]
     first, bad = (workshop.follow(name, session, check=False) for name in names)
@@ -46,7 +45,7 @@ def test_jobs_run_one_after_the_other_until_one_fails(session, capsys):
         workshop.follow(names[1], session)
 
 
-def test_what_cannot_be_followed_says_so(session):
+def test_what_cannot_be_followed_says_so(session, estimator):
     with pytest.raises(ValueError, match="needs the session"):
         workshop.follow("some-job")
     with pytest.raises(ValueError, match="no job yet"):
@@ -85,14 +84,14 @@ def test_a_metric_that_sagemaker_has_not_read_yet_is_read_from_the_log():
         {"Name": "a", "Regex": '"a": ([0-9.]+)'},
         {"Name": "b", "Regex": '"b": ([0-9.]+)'},
     ]
-    told = {
+    description = {
         "AlgorithmSpecification": {"MetricDefinitions": definitions},
         "FinalMetricDataList": [{"MetricName": "a", "Value": 1.0}],
     }
     lines = [
         parse("algo-1", text) for text in ('{"a": 2, "b": 3}', '{"b": 4, "c": 5}', "no metric")
     ]
-    assert JobResult("x", told, lines).metrics == {"a": 1.0, "b": 4.0}
+    assert JobResult("x", description, lines).metrics == {"a": 1.0, "b": 4.0}
 
 
 def test_only_what_json_holds_can_be_recorded():

@@ -11,16 +11,18 @@ from workshop.jobs.logs import parse
 
 
 @pytest.mark.parametrize(
-    ("target", "wanted", "ends", "asked", "seen"),
+    ("target", "step", "ends", "interrupted", "seen"),
     [
         ("local", 55, 1000, ["job"], 60),
         ("local", 500, 100, [], 100),  # a job that ends first is left alone
         ("aws", 1, 100, [], 0),  # nobody can order it there
     ],
 )
-def test_it_is_asked_for_when_the_step_is_reached(monkeypatch, target, wanted, ends, asked, seen):
+def test_it_is_asked_for_when_the_step_is_reached(
+    monkeypatch, target, step, ends, interrupted, seen
+):
     """The log grows by ten steps at each look; at the step `ends` the job ends."""
-    at, found = SimpleNamespace(step=0), []
+    at, jobs = SimpleNamespace(step=0), []
 
     def new_lines():
         at.step += 10
@@ -35,6 +37,6 @@ def test_it_is_asked_for_when_the_step_is_reached(monkeypatch, target, wanted, e
     reader = SimpleNamespace(new_lines=new_lines)
     monkeypatch.setattr(interruption, "LogReader", lambda client, job: reader)
     monkeypatch.setattr(interruption, "POLL_SECONDS", 0)
-    monkeypatch.setattr(spot, "ask", lambda state, job: found.append(job))
-    interruption.interrupt_at_step("job", wanted, session)
-    assert (found, at.step) == (asked, seen)
+    monkeypatch.setattr(spot, "ask", lambda state, job: jobs.append(job))
+    interruption.interrupt_at_step("job", step, session)
+    assert (jobs, at.step) == (interrupted, seen)

@@ -13,7 +13,6 @@ import botocore.session
 import pytest
 from botocore.validate import ParamValidator
 from click.testing import CliRunner
-from job_harness import estimator
 from sagemaker.estimator import EstimatorBase
 
 from local_sagemaker import daemon
@@ -45,7 +44,7 @@ def test_the_requests_of_a_lesson_are_valid_and_say_what_the_list_says(lesson):
         assert request["ResourceConfig"]["InstanceType"] == job.instance_type
         assert request["ResourceConfig"]["InstanceCount"] == job.instance_count
         assert request["StoppingCondition"]["MaxRuntimeInSeconds"] == job.max_run
-        channels = {one["ChannelName"] for one in request.get("InputDataConfig", [])}
+        channels = {channel["ChannelName"] for channel in request.get("InputDataConfig", [])}
         assert channels == set(job.channels)
         assert ("VpcConfig" in request) is job.in_vpc
         assert request.get("EnableManagedSpotTraining", False) is job.spot
@@ -57,19 +56,19 @@ def test_the_requests_of_a_lesson_are_valid_and_say_what_the_list_says(lesson):
         check_as_the_service("CreateTrainingJob", request)  # lengths, patterns, enumerations
         assert not DEBUGGER & set(request), job.name
         assert request["ProfilerConfig"] == {"DisableProfiler": True}, job.name
-        found = preflight.check(preflight.of(built.estimator, job.name))
-        assert preflight.all_ok(found), [finding for finding in found if finding.ok is False]
+        findings = preflight.check(preflight.of(built.estimator, job.name))
+        assert preflight.all_ok(findings), [finding for finding in findings if finding.ok is False]
 
 
 def test_parameters_are_those_of_the_lesson_or_given():
     assert lesson_parameters("05")["epochs"] == 12
-    one, *_, last = lesson_jobs("5", {"instance_count": 3})
-    assert (one.instance_count, last.name) == (3, "3 x 1 MultiWorker, run 2")
+    first, *_, last = lesson_jobs("5", {"instance_count": 3})
+    assert (first.instance_count, last.name) == (3, "3 x 1 MultiWorker, run 2")
     assert {job.max_run for job in lesson_jobs("10", {"max_run": 90})} == {90}
     assert lesson_jobs("02") == [], "lesson 02 runs beside the notebook"
 
 
-def test_the_preview_is_what_is_sent(session):
+def test_the_preview_is_what_is_sent(session, estimator):
     """One estimator previewed, and one really sent: the same bytes but for the time."""
     opened, sent = preview_session("local", seat="tests", outputs=session.outputs), []
     EstimatorBase.fit.__wrapped__(estimator(opened, "same"), wait=False)
@@ -90,13 +89,13 @@ def test_nothing_is_needed_and_nothing_starts(tmp_path, monkeypatch):
     monkeypatch.setenv("LOCAL_SAGEMAKER_STATE_DIR", str(tmp_path / "state"))
     monkeypatch.setenv("AWS_PROFILE", "no-such-profile")
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://192.0.2.1")
-    asked = []
-    monkeypatch.setattr(socket, "getaddrinfo", lambda host, *_, **__: asked.append(host))
+    hosts = []
+    monkeypatch.setattr(socket, "getaddrinfo", lambda host, *_, **__: hosts.append(host))
     result = CliRunner().invoke(main, ["request", "00"])
     assert result.exit_code == 0, result.output
     (request,) = json.loads(result.output).values()
     assert request["RoleArn"].startswith("arn:aws:iam::" + "0" * 12)
-    assert asked == [], "something looked for a host"
+    assert hosts == [], "something looked for a host"
     assert os.environ["AWS_PROFILE"] == "no-such-profile", "the shell's variables are back"
     assert daemon.running(tmp_path / "state") is None and not (tmp_path / "state").exists()
 
@@ -130,7 +129,7 @@ def test_stacks_that_are_not_there_are_named(sagemaker_emulator):
 
 
 @pytest.mark.parametrize(
-    "arguments, said",
+    "arguments, message",
     [
         (["88"], "No lesson 88"),
         (["00", "second"], "no job 'second'. It has: 1 'first'"),
@@ -144,6 +143,6 @@ def test_stacks_that_are_not_there_are_named(sagemaker_emulator):
         (["00", "--target", "moon"], "Invalid value for '--target'"),
     ],
 )
-def test_wrong_use_has_status_2_and_a_sentence(arguments, said):
+def test_wrong_use_has_status_2_and_a_sentence(arguments, message):
     result = CliRunner().invoke(main, ["request", *arguments])
-    assert result.exit_code == 2 and said in result.output
+    assert result.exit_code == 2 and message in result.output

@@ -53,7 +53,7 @@ def test_a_warm_pool_is_asked_for_in_seconds(opened):
 
 
 @pytest.mark.parametrize(
-    "chosen, said",
+    "chosen, message",
     [
         ({"spot": True, "keep_alive": 60}, "do not go together"),
         ({"keep_alive": -1}, "keep_alive is -1"),
@@ -61,6 +61,6 @@ def test_a_warm_pool_is_asked_for_in_seconds(opened):
         ({"keep_alive": True}, "keep_alive is True"),
     ],
 )
-def test_what_does_not_go_together_is_refused_before_anything_is_built(opened, chosen, said):
-    with pytest.raises(WrongSettings, match=said):
+def test_what_does_not_go_together_is_refused_before_anything_is_built(opened, chosen, message):
+    with pytest.raises(WrongSettings, match=message):
         opened.job_settings("x", **chosen)

@@ -4,7 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from local_sagemaker.training.connectivity import Reach, for_job
+from local_sagemaker.cluster.spec import Connectivity
+from local_sagemaker.training.connectivity import connectivity_for_job
 from workshop.account import stacks
 from workshop.jobs.vpc import NoNetwork, network
 
@@ -18,7 +19,7 @@ def test_a_network_is_made_once_for_a_seat(session):
     assert group["VpcId"] == subnet["VpcId"]
     (rule,) = group["IpPermissions"]
     assert rule["IpProtocol"] == "-1" and rule["IpRanges"] == []
-    assert [one["GroupId"] for one in rule["UserIdGroupPairs"]] == first["security_group_ids"]
+    assert [pair["GroupId"] for pair in rule["UserIdGroupPairs"]] == first["security_group_ids"]
 
 
 @pytest.mark.parametrize("made", ["here", "by the stack"])
@@ -27,13 +28,15 @@ def test_jobs_reach_each_other_and_s3_in_it(session, sagemaker_emulator, made):
     if made == "by the stack":
         seat.seat = "reached"
         stacks.deploy(seat, ("storage", "roles", "network"), say=lambda _: None)
-    found = network(seat)
+    ids = network(seat)
     config = {
-        "Subnets": found["subnets"],
-        "SecurityGroupIds": found["security_group_ids"],
+        "Subnets": ids["subnets"],
+        "SecurityGroupIds": ids["security_group_ids"],
     }
     aws = sagemaker_emulator.aws()
-    assert for_job(aws, {"VpcConfig": config}, session.region) == Reach(internet=False)
+    assert connectivity_for_job(aws, {"VpcConfig": config}, session.region) == Connectivity(
+        internet=False
+    )
 
 
 def test_another_seat_has_another_network(session):
@@ -50,9 +53,9 @@ def test_what_is_given_is_taken_on_aws_too():
 def test_on_aws_nothing_is_made_and_the_way_to_a_network_is_told(session):
     aws = SimpleNamespace(target="aws", seat="none", client=session.client)
     before = session.client("ec2").describe_vpcs()["Vpcs"]
-    with pytest.raises(NoNetwork, match="stacks up network --target aws --seat none") as told:
+    with pytest.raises(NoNetwork, match="stacks up network --target aws --seat none") as error:
         network(aws)
-    assert "set the parameters subnets and security_group_ids" in str(told.value)
+    assert "set the parameters subnets and security_group_ids" in str(error.value)
     assert session.client("ec2").describe_vpcs()["Vpcs"] == before
 
 

@@ -111,9 +111,9 @@ def test_no_rank_outlives_an_interrupted_or_killed_notebook(number):
         if "] pid " in line:
             pids.append(int(line.split()[-1]))
     notebook.send_signal(number)
-    _, said = notebook.communicate(timeout=30)
+    _, errors = notebook.communicate(timeout=30)
     wait_until_gone(pids)
-    assert ("Interrupted. All processes it had started have ended." in said) == (
+    assert ("Interrupted. All processes it had started have ended." in errors) == (
         number == signal.SIGINT
     )
 

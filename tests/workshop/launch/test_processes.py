@@ -22,8 +22,8 @@ def python(text):
 
 def test_the_json_lines_of_all_programs_in_order():
     say = 'print(\'hello\'); print(\'{"event": "a", "value": %d}\')'
-    found = run_together(python(say % 1), python(say % 2))
-    assert found == [{"event": "a", "value": 1}, {"event": "a", "value": 2}]
+    records = run_together(python(say % 1), python(say % 2))
+    assert records == [{"event": "a", "value": 1}, {"event": "a", "value": 2}]
 
 
 def test_an_error_is_told_with_its_last_lines(tmp_path):
@@ -101,8 +101,8 @@ def test_records_come_with_their_rank_and_a_rank_of_their_own_counts():
     say = "import json; print(json.dumps({'event': 'a', %s}))"
     with Processes([python(say % "'x': 1"), python(say % "'rank': 7")]) as processes:
         processes.wait(timeout=60)
-    found = sorted(processes.events("a"), key=lambda one: one["rank"])
-    assert found == [{"rank": 0, "event": "a", "x": 1}, {"rank": 7, "event": "a"}]
+    records = sorted(processes.events("a"), key=lambda record: record["rank"])
+    assert records == [{"rank": 0, "event": "a", "x": 1}, {"rank": 7, "event": "a"}]
     assert processes.events("b") == [] and processes.statuses == [0, 0]
 
 
@@ -133,9 +133,9 @@ def test_an_interrupted_cell_shows_one_line(tmp_path, launcher):
             assert time.monotonic() < deadline
             time.sleep(0.1)
         manager.interrupt_kernel()
-        while (told := client.get_iopub_msg(timeout=60))["msg_type"] != "error":
+        while (message := client.get_iopub_msg(timeout=60))["msg_type"] != "error":
             pass
-        assert told["content"]["traceback"] == [
+        assert message["content"]["traceback"] == [
             "Interrupted. All processes it had started have ended."
         ]
         assert not psutil.pid_exists(int(note.read_text()))

@@ -34,16 +34,16 @@ def total(value):
 
 
 def test_the_ranks_are_processes_of_one_group(ranks):
-    found = ranks.run(who)
-    assert [one[1:] for one in found] == [(0, 2), (1, 2)]
-    assert [one[0] for one in found] == ranks.pids
+    results = ranks.run(who)
+    assert [result[1:] for result in results] == [(0, 2), (1, 2)]
+    assert [result[0] for result in results] == ranks.pids
     assert len({os.getpid(), *ranks.pids}) == 3
 
 
 def test_each_rank_takes_its_part_and_tensors_come_back_as_arrays(ranks):
-    found = ranks.run_each(total, [1, 10])
-    assert [one["total"].tolist() for one in found] == [[11.0], [11.0]]
-    assert isinstance(found[0]["total"], np.ndarray)
+    results = ranks.run_each(total, [1, 10])
+    assert [result["total"].tolist() for result in results] == [[11.0], [11.0]]
+    assert isinstance(results[0]["total"], np.ndarray)
     with pytest.raises(ValueError, match="3 parts for 2 ranks"):
         ranks.run_each(total, [1, 2, 3])
 
@@ -64,8 +64,8 @@ def test_seconds_are_those_of_the_slowest_rank(ranks):
 
         time.sleep(0.2 * dist.get_rank())
 
-    found = ranks.seconds(slow_on_one, repeats=3)
-    assert len(found) == 3 and all(0.2 <= one < 5 for one in found)
+    seconds = ranks.seconds(slow_on_one, repeats=3)
+    assert len(seconds) == 3 and all(0.2 <= slowest < 5 for slowest in seconds)
 
 
 def test_a_function_of_scripts_runs_by_its_name(ranks):
@@ -89,7 +89,7 @@ def test_an_error_names_rank_line_and_ends_all(ranks):
     assert "in fail" in str(caught.value) and "rank_process.py" not in str(caught.value)
     assert time.monotonic() - began < 120
     wait_until_gone(before)
-    assert [one[1] for one in ranks.run(who)] == [0, 1], "the next run has new ranks"
+    assert [result[1] for result in ranks.run(who)] == [0, 1], "the next run has new ranks"
 
 
 def test_ranks_that_wait_for_ever_are_named_with_their_place(ranks):

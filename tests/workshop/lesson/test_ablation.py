@@ -22,19 +22,19 @@ def test_each_of_nine_steps_only_adds_lines(script):
 @script
 def test_without_any_step_it_knows_of_no_other_process(script):
     tree = ast.parse(ablation.text_without(script, range(1, 10)))
-    names = {one.id for one in ast.walk(tree) if isinstance(one, ast.Name)}
+    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     assert not names & {"hvd", "dist", "join_ranks", "leave_ranks", "mean_over_ranks"}
 
 
 @script
 def test_the_copy_lacks_the_step_and_nothing_else(script):
     with ablation.without(script, 4) as copy:
-        kept, whole = copy.read_text(), (ablation.DEMOS / script).read_text()
+        text, whole = copy.read_text(), (ablation.DEMOS / script).read_text()
         assert (copy.parent / "common" / "report.py").is_file()
     assert not copy.exists()
-    gone = [line for line in whole.splitlines() if line not in kept.splitlines()]
+    gone = [line for line in whole.splitlines() if line not in text.splitlines()]
     assert gone and all(line.endswith("# STEP 4") for line in gone)
-    assert len(whole.splitlines()) - len(kept.splitlines()) == len(gone)
+    assert len(whole.splitlines()) - len(text.splitlines()) == len(gone)
 
 
 def test_what_is_not_there():

@@ -19,15 +19,15 @@ def number(monkeypatch):
 
     @exercise("01.1", seconds=0.3)
     def double(answer) -> str:
-        found = answer(2)
-        if found + 0 != 4:
-            raise Wrong(f"It returned {found} for 2; it must be 4.")
+        result = answer(2)
+        if result + 0 != 4:
+            raise Wrong(f"It returned {result} for 2; it must be 4.")
         return "It doubles."
 
     return "01.1"
 
 
-def told(number, answer):
+def message_of(number, answer):
     with pytest.raises(Wrong) as caught:
         workshop.check(number, answer)
     return str(caught.value)
@@ -39,7 +39,7 @@ def test_a_right_answer_is_said_to_be_right(number, capsys):
 
 
 def test_a_wrong_answer_is_told_without_a_traceback(number):
-    assert told(number, lambda x: x) == "01.1: It returned 2 for 2; it must be 4."
+    assert message_of(number, lambda x: x) == "01.1: It returned 2 for 2; it must be 4."
     assert Wrong("text")._render_traceback_() == ["text"]
 
 
@@ -54,14 +54,14 @@ def test_an_untouched_stub_is_not_answered(number):
             raise RuntimeError(f"rank 0: {error}") from None
 
     for answer in (stub, wrapped):
-        assert told(number, answer).startswith("01.1 is not answered yet: write your code")
+        assert message_of(number, answer).startswith("01.1 is not answered yet: write your code")
 
 
 def test_another_not_implemented_error_is_an_error_like_others(number):
     def answer(x):
         raise NotImplementedError("later")
 
-    assert "your answer stopped with NotImplementedError: later" in told(number, answer)
+    assert "your answer stopped with NotImplementedError: later" in message_of(number, answer)
 
 
 def test_an_error_of_the_answer_is_named_with_its_line(number):
@@ -69,15 +69,15 @@ def test_an_error_of_the_answer_is_named_with_its_line(number):
         below = [x][5]
         return below
 
-    said = told(number, answer)
-    assert "your answer stopped with IndexError: list index out of range, in line" in said
-    assert "answer: `below = [x][5]`." in said
+    message = message_of(number, answer)
+    assert "your answer stopped with IndexError: list index out of range, in line" in message
+    assert "answer: `below = [x][5]`." in message
 
 
 def test_what_the_check_cannot_use_is_told_with_the_checks_line():
-    said = told("00.1", 3)
-    assert "00.1: your answer could not be checked: TypeError: 'int' object is not" in said
-    assert "train_loss_regex: `pattern = answer()`. Does it take and return" in said
+    message = message_of("00.1", 3)
+    assert "00.1: your answer could not be checked: TypeError: 'int' object is not" in message
+    assert "train_loss_regex: `pattern = answer()`. Does it take and return" in message
 
 
 def test_an_endless_answer_that_catches_everything_is_given_up_and_named(number):
@@ -92,9 +92,9 @@ def test_an_endless_answer_that_catches_everything_is_given_up_and_named(number)
         time.sleep(10)
 
     began = time.monotonic()
-    said = told(number, answer)
+    message = message_of(number, answer)
     assert time.monotonic() - began < 60 and len(caught) == 2
-    assert "had not returned after 0.3 s, in line" in said and "answer: `" in said
+    assert "had not returned after 0.3 s, in line" in message and "answer: `" in message
 
 
 def test_an_alarm_of_somebody_else_goes_on(number):

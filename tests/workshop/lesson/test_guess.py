@@ -12,15 +12,15 @@ CHOICE = {"faster": ("Which is faster?", ["ring", "tree"])}
 
 
 def row(guess, **measured):
-    (found,) = guess.table(**measured).to_dict("records")
-    return tuple(found.values())
+    (row,) = guess.table(**measured).to_dict("records")
+    return tuple(row.values())
 
 
 def test_without_a_live_notebook_it_prints_the_questions_and_how_to_answer(capsys):
     guess = workshop.guess(**NUMBER, **CHOICE)
-    said = capsys.readouterr().out
-    assert "How many ranks will there be?" in said and 'guess["ranks"] = ' in said
-    assert "Which is faster?" in said and "guess[\"faster\"] = 'tree'" in said
+    message = capsys.readouterr().out
+    assert "How many ranks will there be?" in message and 'guess["ranks"] = ' in message
+    assert "Which is faster?" in message and "guess[\"faster\"] = 'tree'" in message
     assert guess["ranks"] is None
 
 
@@ -82,16 +82,16 @@ def test_unknown_names_list_those_that_there_are():
 
 
 @pytest.mark.parametrize(
-    "name, value, said",
+    "name, value, message",
     [
         ("ranks", "4", "not a number"),
         ("ranks", True, "not a number"),
         ("faster", "Ring", "Choose 'ring' or 'tree'"),
     ],
 )
-def test_an_answer_of_another_kind_is_refused(name, value, said):
+def test_an_answer_of_another_kind_is_refused(name, value, message):
     guess = workshop.guess(**NUMBER, **CHOICE)
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         guess[name] = value
     assert guess[name] is None
 
@@ -109,15 +109,15 @@ def test_no_question_is_an_error():
 def test_the_fields_set_the_guess():
     guess = workshop.guess(**NUMBER, **CHOICE)
     number, choice = guess.fields().children
-    field, said = number.children[1].children
+    field, message = number.children[1].children
     field.value = " 4 "
-    assert guess["ranks"] == 4 and said.value == ""
+    assert guess["ranks"] == 4 and message.value == ""
     field.value = "four"
-    assert guess["ranks"] is None and "not a number" in said.value
+    assert guess["ranks"] is None and "not a number" in message.value
     field.value = "0.5"
-    assert guess["ranks"] == 0.5 and said.value == ""
+    assert guess["ranks"] == 0.5 and message.value == ""
     field.value = ""
-    assert guess["ranks"] is None and said.value == ""
+    assert guess["ranks"] is None and message.value == ""
     choice.children[1].children[0].value = "tree"
     assert guess["faster"] == "tree"
 

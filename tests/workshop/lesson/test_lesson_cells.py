@@ -22,19 +22,19 @@ def displayed(messages):
 
 def run(client, code, by_hand):
     """The messages that a cell's run leaves. by_hand: as a browser asks, which can answer."""
-    found = []
+    messages = []
     client.execute_interactive(
-        code, allow_stdin=by_hand, stdin_hook=print, output_hook=found.append, timeout=60
+        code, allow_stdin=by_hand, stdin_hook=print, output_hook=messages.append, timeout=60
     )
-    return [(one["msg_type"], one["content"]) for one in found]
+    return [(message["msg_type"], message["content"]) for message in messages]
 
 
 def test_a_guess_by_hand_and_by_program(kernel):
     code = 'import workshop; guess = workshop.guess(ranks="How many?")'
     shown = displayed(run(kernel, code, by_hand=True))
-    assert [WIDGET in one for one in shown] == [False, True] and "How many?" in str(shown[1])
+    assert [WIDGET in data for data in shown] == [False, True] and "How many?" in str(shown[1])
     messages = run(kernel, code, by_hand=False)
-    assert not any(WIDGET in one for one in displayed(messages))
+    assert not any(WIDGET in data for data in displayed(messages))
     (printed,) = [content["text"] for kind, content in messages if kind == "stream"]
     assert "How many?" in printed and 'guess["ranks"] = ' in printed
 
@@ -45,8 +45,8 @@ def test_compare_is_shown_in_the_middle_of_a_cell_and_its_result_is_kept(kernel)
     shown = displayed(run(kernel, "guess.compare(ranks=4)\nx = 1", by_hand=False))
     assert "<table" in shown[0]["text/html"] and "How many?" in shown[0]["text/html"]
     row = {"your guess": "-", "measured": "4", "off by": "-"}
-    asked = [["How many?", []]]
-    saved = {"asked": asked, "guesses": {"How many?": True}, "answers": {"How many?": row}}
+    questions = [["How many?", []]]
+    saved = {"asked": questions, "guesses": {"How many?": True}, "answers": {"How many?": row}}
     assert shown[1] == {MIME: saved}
 
 

@@ -9,7 +9,7 @@ import pytest
 from workshop.lesson import reference_results
 from workshop.lesson.reference_results import NEEDED
 from workshop.lesson.results import MIME
-from workshop.measure.alpha_beta import TwoTiers
+from workshop.measure.alpha_beta import HierarchicalLinks
 
 
 def page(folder, **results):
@@ -22,18 +22,18 @@ def page(folder, **results):
 
 @pytest.mark.parametrize("lesson", NEEDED)
 def test_what_is_kept_is_whole_and_dated(lesson):
-    kept = reference_results.load(lesson)
-    assert set(kept.results) == set(NEEDED[lesson])
-    assert date(2026, 1, 1) < date.fromisoformat(kept.date) <= date.today()
-    assert kept.date in kept.caption and "not measured here" in kept.caption
+    reference = reference_results.load(lesson)
+    assert set(reference.results) == set(NEEDED[lesson])
+    assert date(2026, 1, 1) < date.fromisoformat(reference.date) <= date.today()
+    assert reference.date in reference.caption and "not measured here" in reference.caption
 
 
 def test_the_kept_lines_are_enough_for_the_cost_model():
     events = reference_results.load("07").results["events"]
-    tiers = TwoTiers.from_measurements(events)
-    assert tiers.inside and tiers.across
-    names = {one["algorithm"] for one in events if one["event"] == "all_reduce"}
-    assert names == {"gloo", "ring", "blind_ring", "two_tier", "herring"}
+    tiers = HierarchicalLinks.from_measurements(events)
+    assert tiers.intra_node and tiers.inter_node
+    names = {event["algorithm"] for event in events if event["event"] == "all_reduce"}
+    assert names == {"gloo", "ring", "interleaved_ring", "hierarchical", "herring"}
 
 
 def test_results_are_kept_and_read_again(tmp_path):
@@ -45,13 +45,13 @@ def test_results_are_kept_and_read_again(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "results, said",
+    "results, message",
     [
         ({"narrowing": [], "alone": {}}, "has no placed"),
         ({"narrowing": [], "alone": {}, "placed": [], "recorded": True}, "shows kept results"),
     ],
 )
-def test_a_page_that_measured_nothing_is_refused(tmp_path, results, said):
-    with pytest.raises(ValueError, match=said):
+def test_a_page_that_measured_nothing_is_refused(tmp_path, results, message):
+    with pytest.raises(ValueError, match=message):
         reference_results.keep(page(tmp_path, **results), tmp_path)
     assert not list(tmp_path.glob("*.json"))

@@ -22,8 +22,8 @@ def test_a_diff_leaves_docstrings_out_and_shows_what_is_new():
 def test_a_diff_is_counted_and_its_essential_lines_come_first():
     pair = ("train/train_torch.py", "train/train_torch_ddp.py")
     lines = diff(*pair).splitlines()[2:]
-    counted = f"{sum(one[:1] == '+' for one in lines)} lines added, "
-    counted += f"{sum(one[:1] == '-' for one in lines)} removed"
+    counted = f"{sum(line[:1] == '+' for line in lines)} lines added, "
+    counted += f"{sum(line[:1] == '-' for line in lines)} removed"
     assert counted in show_diff(*pair).data and "<details>" not in show_diff(*pair).data
     first, folded = show_diff(*pair, ["DistributedDataParallel(model)"]).data.split("<details>")
     assert "+parallel_model = DistributedDataParallel(model)  # (1)\n" in first

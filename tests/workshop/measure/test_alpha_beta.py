@@ -51,7 +51,7 @@ def test_naive_tree_and_ring_move_the_same_bytes_in_all(algorithm, world_size):
 @given(algorithm=st.sampled_from(["naive", "tree"]), world_size=sizes)
 def test_the_messages_bring_every_ranks_part_to_every_rank(algorithm, world_size):
     held = [{rank} for rank in range(world_size)]
-    for messages in all_reduces.rounds(algorithm, 1, world_size):
+    for messages in all_reduces.steps(algorithm, 1, world_size):
         busy = [one.source for one in messages] + [one.to for one in messages]
         assert len(set(busy)) == len(busy), "one message for each rank and round"
         for one in messages:
@@ -88,4 +88,4 @@ def test_what_makes_no_sense_is_refused():
     with pytest.raises(ValueError, match=r"'star' is not known. There are: naive, tree, ring"):
         estimated_seconds("star", 1, 2, LINK)
     with pytest.raises(ValueError, match="at least 1"):
-        all_reduces.rounds("ring", 1, 0)
+        all_reduces.steps("ring", 1, 0)

@@ -10,13 +10,15 @@ from hypothesis import strategies as st
 
 from workshop.measure import all_reduces, alpha_beta
 from workshop.measure.all_reduces import Placement
-from workshop.measure.alpha_beta import Link, SharedLinks, TwoTiers, estimated_seconds
+from workshop.measure.alpha_beta import HierarchicalLinks, Link, SharedLinks, estimated_seconds
 
 counts = st.integers(1, 6)
 everywhere = st.sampled_from([*all_reduces.ALGORITHMS, *all_reduces.PLACED])
 INSIDE = SharedLinks(Link(10e-6, 1e-9), Link(20e-6, 3e-9), at_once=4)
 NETWORK = Link(100e-6, 8 / 200e6)
-TIERS = TwoTiers(INSIDE, SharedLinks(NETWORK, Link(NETWORK.alpha, 2 * NETWORK.beta), at_once=2))
+TIERS = HierarchicalLinks(
+    INSIDE, SharedLinks(NETWORK, Link(NETWORK.alpha, 2 * NETWORK.beta), at_once=2)
+)
 
 
 def out_of_instances(algorithm, instances, ranks_per_instance, n_bytes=1.0):
@@ -29,7 +31,7 @@ def test_bytes_over_an_instances_link_by_formula(instances, ranks_per_instance):
     assume(instances > 1)
     world_size = instances * ranks_per_instance
     flat, tiered = 2 * (world_size - 1) / world_size, 2 * (instances - 1) / instances
-    expected = {"ring": flat, "blind_ring": ranks_per_instance * flat, "two_tier": tiered}
+    expected = {"ring": flat, "interleaved_ring": ranks_per_instance * flat, "hierarchical": tiered}
     expected |= {"gloo": flat, "herring": tiered}
     for algorithm, loads in expected.items():
         found = out_of_instances(algorithm, instances, ranks_per_instance)
@@ -37,11 +39,13 @@ def test_bytes_over_an_instances_link_by_formula(instances, ranks_per_instance):
 
 
 def test_the_bounds_of_two_instances_of_four_ranks():
-    of_tensor = {name: out_of_instances(name, 2, 4) for name in ("gloo", "blind_ring", "two_tier")}
-    assert of_tensor["gloo"] / of_tensor["two_tier"] == pytest.approx(1.75)
-    assert of_tensor["blind_ring"] / out_of_instances("ring", 2, 4) == pytest.approx(4)
+    of_tensor = {
+        name: out_of_instances(name, 2, 4) for name in ("gloo", "interleaved_ring", "hierarchical")
+    }
+    assert of_tensor["gloo"] / of_tensor["hierarchical"] == pytest.approx(1.75)
+    assert of_tensor["interleaved_ring"] / out_of_instances("ring", 2, 4) == pytest.approx(4)
     seconds = alpha_beta.bound(
-        "two_tier", 1e6, instances=2, ranks_per_instance=4, bits_per_second=8e6
+        "hierarchical", 1e6, instances=2, ranks_per_instance=4, bits_per_second=8e6
     )
     assert seconds == pytest.approx(1.0)
 
@@ -53,7 +57,7 @@ def test_one_instance_sends_nothing_over_the_network(algorithm, ranks_per_instan
 
 @given(algorithm=everywhere, instances=counts, ranks_per_instance=counts, seed=st.integers(0, 99))
 def test_nobody_sends_or_receives_twice_in_a_round(algorithm, instances, ranks_per_instance, seed):
-    found = all_reduces.rounds(algorithm, seed, ranks_per_instance, instances)
+    found = all_reduces.steps(algorithm, seed, ranks_per_instance, instances)
     for messages in found:
         assert messages, "a round without a message"
         assert all(one.source != one.to for one in messages)
@@ -64,7 +68,7 @@ def test_nobody_sends_or_receives_twice_in_a_round(algorithm, instances, ranks_p
 def test_gloos_ring_has_two_segments_of_at_most_a_mebibyte_on_their_way():
     # 24 MiB on 8 ranks: chunks of 3 segments, and 21 of them in a phase: 10 pairs and one alone.
     for n_bytes, pairs, single in [(24 * 2**20, 10, 1), (32 * 2**20, 14, 0), (8 * 2**20, 7, 0)]:
-        found = all_reduces.rounds("gloo", n_bytes, 8)
+        found = all_reduces.steps("gloo", n_bytes, 8)
         assert len(found) == 2 * (pairs + single)
         sizes = [messages[0].n_bytes for messages in found[: len(found) // 2]]
         segment = min(2**20, n_bytes / 16)
@@ -72,20 +76,20 @@ def test_gloos_ring_has_two_segments_of_at_most_a_mebibyte_on_their_way():
         assert all_reduces.bytes_by_rank("gloo", n_bytes, 8) == all_reduces.bytes_by_rank(
             "ring", n_bytes, 8
         )
-    assert all_reduces.rounds("gloo", 0, 1) == [] and len(all_reduces.rounds("gloo", 8, 3)) == 4
+    assert all_reduces.steps("gloo", 0, 1) == [] and len(all_reduces.steps("gloo", 8, 3)) == 4
 
 
 def test_all_messages_that_leave_an_instance_share_its_link():
     chunk = 8e6 / 8
     seconds = {
         name: estimated_seconds(name, 8e6, instances=2, ranks_per_instance=4, links=TIERS)
-        for name in ("ring", "blind_ring", "two_tier")
+        for name in ("ring", "interleaved_ring", "hierarchical")
     }
     assert seconds["ring"] == pytest.approx(14 * NETWORK.seconds(chunk))
-    assert seconds["blind_ring"] == pytest.approx(14 * NETWORK.seconds(4 * chunk))
+    assert seconds["interleaved_ring"] == pytest.approx(14 * NETWORK.seconds(4 * chunk))
     # 7 chunks: the network waits for the first chunk's sum, and the last one's copies for it.
-    inside, network = 6 * INSIDE.busy.seconds(2e6 / 7), 2 * NETWORK.seconds(4 * chunk / 7)
-    assert seconds["two_tier"] == pytest.approx(inside + 7 * network)
+    intra_node, network = 6 * INSIDE.busy.seconds(2e6 / 7), 2 * NETWORK.seconds(4 * chunk / 7)
+    assert seconds["hierarchical"] == pytest.approx(intra_node + 7 * network)
 
 
 @given(
@@ -97,31 +101,31 @@ def test_all_messages_that_leave_an_instance_share_its_link():
 def test_chunks_overlap_and_no_tier_does_two_things_at_once(
     chunks, instances, ranks_per_instance, mbit
 ):
-    across = Link(NETWORK.alpha, 8e-6 / mbit)
-    tiers = TwoTiers(INSIDE, SharedLinks(across, Link(NETWORK.alpha, 16e-6 / mbit), at_once=2))
-    spans = alpha_beta.two_tier_spans(8e6, ranks_per_instance, instances, tiers, chunks)
+    inter_node = Link(NETWORK.alpha, 8e-6 / mbit)
+    tiers = HierarchicalLinks(
+        INSIDE, SharedLinks(inter_node, Link(NETWORK.alpha, 16e-6 / mbit), at_once=2)
+    )
+    spans = alpha_beta.hierarchical_spans(8e6, ranks_per_instance, instances, tiers, chunks)
     assert len(spans) == 3 * chunks
-    for tier in ("inside", "across"):
+    for tier in ("intra_node", "inter_node"):
         mine = [one for one in spans if one.tier == tier]
         assert all(one.end <= other.start + 1e-12 for one, other in itertools.pairwise(mine))
     for chunk in range(chunks):
         steps = [one for one in spans if one.chunk == chunk]
-        assert [one.step for one in steps] == ["reduce-scatter", "all-reduce", "all-gather"]
+        assert [one.phase for one in steps] == ["reduce-scatter", "all-reduce", "all-gather"]
         assert all(one.end <= other.start + 1e-12 for one, other in itertools.pairwise(steps))
     total = sum(one.end - one.start for one in spans)
     busiest = max(
         sum(one.end - one.start for one in spans if one.tier == tier)
-        for tier in ("inside", "across")
+        for tier in ("intra_node", "inter_node")
     )
     assert busiest <= spans[-1].end + 1e-12 and spans[-1].end <= total + 1e-12
 
 
 def test_chunks_are_those_of_the_script():
-    text = (Path(__file__).parents[3] / "scripts/demos/collectives/two_tier.py").read_text()
+    text = (Path(__file__).parents[3] / "scripts/demos/collectives/hierarchical.py").read_text()
     (written,) = re.findall(r"^CHUNK_BYTES = (.*?)  #", text, re.M)
-    assert eval(written) == all_reduces.TWO_TIER_CHUNK_BYTES
-    text = (Path(__file__).parents[3] / "workshop/plots/interactive.js").read_text()
-    assert f"Math.floor(bytes / {all_reduces.TWO_TIER_CHUNK_BYTES})" in text
+    assert eval(written) == all_reduces.HIERARCHICAL_CHUNK_BYTES
 
 
 def test_the_two_directions_of_a_link_do_not_hinder_each_other():
@@ -151,7 +155,7 @@ def line(tier, pairs, n_bytes, *seconds):
 def lines_of(tiers):
     """What a measurement of such links would print: three repeats, one of them disturbed."""
     found = [{"event": "all_reduce", "algorithm": "gloo", "bytes": 8, "seconds": [1.0]}]
-    for tier in ("inside", "across"):
+    for tier in ("intra_node", "inter_node"):
         links = getattr(tiers, tier)
         for pairs in (1, 4):
             for n_bytes in (8, 1000, 4_000_000):
@@ -162,7 +166,10 @@ def lines_of(tiers):
 
 @given(algorithm=everywhere, instances=counts, ranks_per_instance=counts)
 def test_measured_lines_give_the_links_back(algorithm, instances, ranks_per_instance):
-    found, place = TwoTiers.from_measurements(lines_of(TIERS)), (instances, ranks_per_instance)
+    found, place = (
+        HierarchicalLinks.from_measurements(lines_of(TIERS)),
+        (instances, ranks_per_instance),
+    )
     kind = dict(zip(("instances", "ranks_per_instance"), place, strict=True))
     true = estimated_seconds(algorithm, 1e6, links=TIERS, **kind)
     assert estimated_seconds(algorithm, 1e6, links=found, **kind) == pytest.approx(true)
@@ -170,23 +177,23 @@ def test_measured_lines_give_the_links_back(algorithm, instances, ranks_per_inst
 
 def test_on_a_busy_machine_a_small_message_may_take_longer_than_a_large_one():
     """It waited for a core. What the bytes cost cannot be seen then; nothing is made up."""
-    busy = [line("inside", 1, 8, 10e-3), line("inside", 1, 1_000_000, 8e-3)]
-    found = TwoTiers.from_measurements(busy)
-    assert found.inside.alone == Link(alpha=8e-3, beta=0.0)
+    busy = [line("intra_node", 1, 8, 10e-3), line("intra_node", 1, 1_000_000, 8e-3)]
+    found = HierarchicalLinks.from_measurements(busy)
+    assert found.intra_node.alone == Link(alpha=8e-3, beta=0.0)
     assert estimated_seconds("ring", 1e6, 2, found) == pytest.approx(2 * 8e-3)
 
 
 def test_lines_that_say_too_little_are_refused():
     with pytest.raises(ValueError, match=r"no record .*measure_all_reduce.py"):
-        TwoTiers.from_measurements([{"event": "all_reduce"}])
+        HierarchicalLinks.from_measurements([{"event": "all_reduce"}])
     with pytest.raises(ValueError, match="only messages of 8 bytes were measured"):
-        TwoTiers.from_measurements([line("inside", 1, 8, 1e-3)])
+        HierarchicalLinks.from_measurements([line("intra_node", 1, 8, 1e-3)])
     with pytest.raises(ValueError, match="'outside' is not known"):
-        TwoTiers.from_measurements([line("outside", 1, 8, 1e-3)])
-    inside = [line("inside", 1, 8, 1e-3), line("inside", 1, 80, 2e-3)]
-    one_instance = TwoTiers.from_measurements(inside)
+        HierarchicalLinks.from_measurements([line("outside", 1, 8, 1e-3)])
+    intra_node = [line("intra_node", 1, 8, 1e-3), line("intra_node", 1, 80, 2e-3)]
+    one_instance = HierarchicalLinks.from_measurements(intra_node)
     assert estimated_seconds("ring", 80, 4, one_instance) > 0
-    with pytest.raises(ValueError, match="travels across instances, and no link there"):
+    with pytest.raises(ValueError, match="travels between instances, and no link there"):
         estimated_seconds("ring", 80, 4, one_instance, instances=2)
 
 
@@ -196,6 +203,6 @@ def test_counts_that_make_no_sense_are_refused():
         ({"instances": 2, "ranks_per_instance": 1.5}, "ranks_per_instance is 1.5"),
     ]:
         with pytest.raises(ValueError, match=said):
-            all_reduces.rounds("ring", 1, **wrong)
+            all_reduces.steps("ring", 1, **wrong)
     with pytest.raises(ValueError, match="rate above 0"):
         alpha_beta.bound("ring", 1, instances=2, ranks_per_instance=1, bits_per_second=0)

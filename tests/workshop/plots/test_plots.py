@@ -56,18 +56,18 @@ def test_bars_say_their_values(shown):
 
 
 def test_groups_of_bars_with_bounds_or_as_predictions(shown):
-    table = pd.DataFrame({"gloo": [2.0, 4.0], "two_tier": [1.0, np.nan]}, ["1 x 8", "8 x 1"])
+    table = pd.DataFrame({"gloo": [2.0, 4.0], "hierarchical": [1.0, np.nan]}, ["1 x 8", "8 x 1"])
     plots.bars(table.rename_axis("placement"), "title", "milliseconds", bounds=table / 2)
     plots.bars(table, "title", "a prediction", source="computed")
     measured, predicted = shown
     assert measured.alt == (
-        "title (milliseconds). 1 x 8: gloo 2, two_tier 1. 8 x 1: gloo 4. "
-        "computed: 1 x 8: gloo 1, two_tier 0.5. 8 x 1: gloo 2."
+        "title (milliseconds). 1 x 8: gloo 2, hierarchical 1. 8 x 1: gloo 4. "
+        "computed: 1 x 8: gloo 1, hierarchical 0.5. 8 x 1: gloo 2."
     )
     assert [bar.get_width() for bar in measured.patches[:3]] == [2, 4, 1]
     assert [line.get_xdata()[0] for line in measured.lines[:2]] == [1, 2]
     assert measured.get_ylabel() == "placement"
-    assert explained(measured) == ["gloo", "two_tier", "computed"]
+    assert explained(measured) == ["gloo", "hierarchical", "computed"]
     assert measured.patches[0].get_hatch() != measured.patches[2].get_hatch()
     assert predicted.patches[0].get_facecolor()[3] == 0 and not predicted.lines
     assert predicted.get_title() == "title (computed)"

@@ -9,22 +9,21 @@ from __future__ import annotations
 
 import json
 import re
-import uuid
-from collections.abc import Callable
 from functools import cache
 from urllib.parse import unquote
 
 import botocore.session
 from moto.core import DEFAULT_ACCOUNT_ID
+from werkzeug.wrappers import Request as HttpRequest
 
 from local_sagemaker.core.failure import shorten
 from local_sagemaker.hosting import worker
 from local_sagemaker.hosting.endpoint_manager import EndpointManager
 from local_sagemaker.hosting.endpoint_run import GROUP, EndpointRun, NotServing
 from local_sagemaker.hosting.runtime.http import ATTRIBUTES
-from local_sagemaker.protocol.answers import send
 from local_sagemaker.protocol.bodies import whole_body
 from local_sagemaker.protocol.errors import AwsError
+from local_sagemaker.protocol.responses import Response, respond
 from local_sagemaker.protocol.signatures import Signature
 
 PATH = re.compile(r"^/endpoints/([^/]+)/invocations$")
@@ -65,28 +64,17 @@ class RuntimeApi:
     def __init__(self, endpoints: EndpointManager) -> None:
         self.endpoints = endpoints
 
-    def invoke(
-        self,
-        name: str,
-        environ: dict,
-        start_response: Callable,
-        signature: Signature,
-    ) -> list[bytes]:
+    def invoke(self, name: str, request: HttpRequest, signature: Signature) -> Response:
         """Answer a request. Its body is not read yet, and its signature not checked with it."""
         try:
-            body = _body(environ)
-            signature.check_body(body)
-            answer, variant = self._ask(name, signature.region, body, environ)
+            body = _body(request.environ)
+            signature.verify_body(body)
+            answer, variant = self._ask(name, signature.region, body, request.environ)
         except AwsError as error:
-            return _refuse(start_response, error)
-        headers = [
-            ("Content-Type", answer.content_type or "application/octet-stream"),
-            ("Content-Length", str(len(answer.body))),
-            ("x-Amzn-Invoked-Production-Variant", variant),
-            ("x-amzn-RequestId", str(uuid.uuid4())),
-        ]
-        start_response("200 OK", headers)
-        return [answer.body]
+            return _refuse(error)
+        response = respond("200 OK", answer.content_type or "application/octet-stream", answer.body)
+        response.headers["x-Amzn-Invoked-Production-Variant"] = variant
+        return response
 
     def _ask(self, name: str, region: str, body: bytes, environ: dict) -> tuple[worker.Answer, str]:
         run = self._find(name, region, environ)
@@ -155,8 +143,8 @@ def _invalid(message: str) -> AwsError:
     return AwsError("ValidationError", message)
 
 
-def _refuse(start_response: Callable, error: AwsError) -> list[bytes]:
+def _refuse(error: AwsError) -> Response:
     told = {"Message": error.message, "message": error.message} | getattr(error, "fields", {})
     raw = json.dumps(told).encode()
     status = f"{error.status} {error.code}"
-    return send(start_response, status, "application/json", raw, error.code)
+    return respond(status, "application/json", raw, error.code)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 
 from moto.core import DEFAULT_ACCOUNT_ID
@@ -10,7 +11,9 @@ from local_sagemaker.api import listing, search
 from local_sagemaker.cluster.spec import NAMESPACES
 from local_sagemaker.protocol.errors import validation
 from local_sagemaker.protocol.validation import operation
-from local_sagemaker.training import artifacts, channels, connectivity, job_bandwidth, metrics, spot
+from local_sagemaker.training import artifacts, channels, metrics, spot
+from local_sagemaker.training.connectivity import connectivity_for_job
+from local_sagemaker.training.job_bandwidth import bandwidth_for_job
 from local_sagemaker.training.job_manager import JobManager
 from local_sagemaker.training.job_record import JobRecord
 from local_sagemaker.training.spot import DAY
@@ -58,11 +61,13 @@ class TrainingApi:
         artifacts.check(request)
         metrics.check(request)
         channels.check(self.jobs.aws, request, region)
-        narrow = job_bandwidth.for_job(request, self.jobs.state)
-        reach = connectivity.for_job(self.jobs.aws, request, region)
+        connectivity = dataclasses.replace(
+            connectivity_for_job(self.jobs.aws, request, region),
+            bandwidth=bandwidth_for_job(request, self.jobs.state),
+        )
         name = request["TrainingJobName"]
         arn = f"arn:aws:sagemaker:{region}:{DEFAULT_ACCOUNT_ID}:training-job/{name}"
-        record = self.jobs.create(request, arn, region, narrow, reach)
+        record = self.jobs.create(request, arn, region, connectivity)
         return {"TrainingJobArn": record.data["arn"]}
 
     def describe(self, request: dict, region: str) -> dict:

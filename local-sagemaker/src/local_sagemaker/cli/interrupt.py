@@ -26,7 +26,7 @@ def interrupt(job) -> None:
     """
     try:
         sagemaker = daemon.client("sagemaker")
-    except daemon.DaemonError as error:
+    except daemon.EmulatorError as error:
         raise click.ClickException(str(error)) from error
     description = _describe(sagemaker, job)
     if description["TrainingJobStatus"] in FINAL:
@@ -50,7 +50,7 @@ def interrupt(job) -> None:
 
 
 def _describe(sagemaker, name: str) -> dict:
-    """DescribeTrainingJob's answer; a refusal, or no answer, becomes a sentence."""
+    """DescribeTrainingJob's answer; an error becomes a ClickException."""
     try:
         return sagemaker.describe_training_job(TrainingJobName=name)
     except (ClientError, BotoCoreError) as error:

@@ -11,7 +11,7 @@ import click
 
 from local_sagemaker import daemon
 from local_sagemaker.cli.shared import WrongUse
-from local_sagemaker.cluster.spec import MOST_INSTANCES
+from local_sagemaker.cluster.spec import MAX_INSTANCES
 from local_sagemaker.training import job_bandwidth
 
 OLD_CLIENTS = """\
@@ -44,7 +44,7 @@ get_execution_role() of the sagemaker SDK 2 calls AWS itself, too: write the rol
 @click.option(
     "--max-instances",
     type=click.IntRange(min=1),
-    default=MOST_INSTANCES,
+    default=MAX_INSTANCES,
     show_default=True,
     help="Instances of all jobs that run at once.",
 )
@@ -53,31 +53,32 @@ def start(port, host, i_know_this_is_not_safe, isolation, grace, max_instances) 
     state = daemon.state_directory()
     try:
         host = daemon.checked_host(host, i_know_this_is_not_safe)
-    except daemon.DaemonError as error:
+    except daemon.EmulatorError as error:
         raise WrongUse(str(error)) from error
     if not math.isfinite(grace):
         raise WrongUse(f"--grace {grace}: expected a number of seconds, such as 20.")
-    found = daemon.running(state)
-    if found:
-        if port not in (None, 0, found.port):
+    emulator = daemon.running(state)
+    if emulator:
+        if port not in (None, 0, emulator.port):
             raise click.ClickException(
-                f"The emulator is up on port {found.port}. For port {port}: `local-sagemaker stop` "
-                "first."
+                f"The emulator is up on port {emulator.port}. For port {port}: "
+                "`local-sagemaker stop` first."
             )
-        click.echo(f"The emulator is up: {found.url} (pid {found.pid})")
+        click.echo(f"The emulator is up: {emulator.url} (pid {emulator.pid})")
         return
     options = ["--host", host, "--isolation", isolation, "--grace", str(grace)]
     options += ["--max-instances", str(max_instances)]
     if i_know_this_is_not_safe:
         options.append("--i-know-this-is-not-safe")
     try:
-        found = daemon.start(state, daemon.DEFAULT_PORT if port is None else port, options)
-    except daemon.DaemonError as error:
+        emulator = daemon.start(state, daemon.DEFAULT_PORT if port is None else port, options)
+    except daemon.EmulatorError as error:
         raise click.ClickException(str(error)) from error
-    click.echo(f"The emulator answers on {found.url} (pid {found.pid})")
-    if found.isolation == "processes":
+    click.echo(f"The emulator answers on {emulator.url} (pid {emulator.pid})")
+    if emulator.isolation == "processes":
         click.echo(
-            f"Instances are plain processes here ({found.why}): no own addresses, no link speeds."
+            f"Instances are plain processes here ({emulator.why}): no addresses of their own, no "
+            "limited bandwidth."
         )
     if os.geteuid() == 0:
         click.echo(
@@ -94,7 +95,7 @@ def stop(forget) -> None:
     state = daemon.state_directory()
     try:
         was_up = daemon.stop(state)
-    except daemon.DaemonError as error:
+    except daemon.EmulatorError as error:
         raise click.ClickException(str(error)) from error
     click.echo("The emulator is down." if was_up else "The emulator was not up.")
     if forget:
@@ -106,15 +107,15 @@ def stop(forget) -> None:
 def status() -> None:
     """Say whether the emulator is up, and where. Exit code 3 if it is not."""
     state = daemon.state_directory()
-    found = daemon.running(state)
-    if not found:
+    emulator = daemon.running(state)
+    if not emulator:
         click.echo(f"The emulator is down (state: {state}). `local-sagemaker start` starts it.")
         raise SystemExit(3)
-    minutes = max(0.0, time.time() - found.started) / 60  # the clock may have been set back
-    click.echo(f"address    {found.url}")
-    click.echo(f"process    {found.pid}, up for {minutes:.0f} min")
-    click.echo(f"instances  {found.isolation}: {found.why}")
-    click.echo(f"links      {job_bandwidth.setting(state)}")
+    minutes = max(0.0, time.time() - emulator.started) / 60  # the clock may have been set back
+    click.echo(f"address    {emulator.url}")
+    click.echo(f"process    {emulator.pid}, up for {minutes:.0f} min")
+    click.echo(f"instances  {emulator.isolation}: {emulator.why}")
+    click.echo(f"links      {job_bandwidth.read_setting(state)}")
     click.echo(f"state      {state}")
     click.echo(f"log        {state / 'emulator.log'}")
 
@@ -123,11 +124,11 @@ def status() -> None:
 def env() -> None:
     """Print what a shell needs: eval "$(local-sagemaker env)"."""
     try:
-        wanted = daemon.environment_of_running()
-    except daemon.DaemonError as error:
-        click.echo("false")  # eval takes its exit status from this, and not from ours
+        variables = daemon.environment_of_running()
+    except daemon.EmulatorError as error:
+        click.echo("false")  # eval takes its exit status from this, not from ours
         raise click.ClickException(str(error)) from error
     lines = [f"# {line}" for line in OLD_CLIENTS.splitlines()]
-    lines += [f"unset {name}" for name in daemon.in_the_way(os.environ)]
-    lines += [f"export {name}={shlex.quote(value)}" for name, value in wanted.items()]
-    click.echo("\n".join(lines), color=True)  # else click takes colours for no part of a path
+    lines += [f"unset {name}" for name in daemon.conflicting_variables(os.environ)]
+    lines += [f"export {name}={shlex.quote(value)}" for name, value in variables.items()]
+    click.echo("\n".join(lines), color=True)  # otherwise click removes escape sequences from paths

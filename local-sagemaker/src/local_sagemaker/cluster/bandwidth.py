@@ -1,43 +1,61 @@
-"""How narrow the links of a job's instances are: a rate, and perhaps a latency.
+"""The bandwidth between a job's instances: its words, and how the kernel is made to limit it.
 
-Written in a few words, which `LOCAL_SAGEMAKER_LINKS` in a request's Environment holds, and the
-emulator's own setting too:
+The words stand in `LOCAL_SAGEMAKER_LINKS` in a request's Environment, and in the emulator's own
+setting:
 
     200mbit         each instance sends at most this much, and receives at most this much
     200mbit 1ms     the same, and a packet is 1 ms on its way
-    wide            as fast as this machine is
+    wide            unlimited: as fast as this machine is
     by-type         what the job's instance type has on AWS, scaled down
+
+A link has two ends, and the kernel's token bucket (tc tbf) limits one direction at each: at eth0
+inside the instance what it sends, at the bridge's port what it receives. So a link is full duplex,
+and many senders to one receiver share what that one can take.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import re
+import subprocess
 
-WIDE = "wide"
+from local_sagemaker.cluster import linux
+
+UNLIMITED = "wide"
 BY_TYPE = "by-type"
 EXPECTED = "a rate such as 200mbit, a rate and a latency such as '200mbit 1ms', 'wide' or 'by-type'"
 
-# Bit/s. Under the least a job's own start-up (its script, mpirun's messages) takes minutes; over
-# the most no machine's CPU could fill the link, so that nothing would be narrow.
-LEAST, MOST = 100e3, 100e9
-LONGEST = 1.0  # seconds of latency one way
+# Bit/s. Below the minimum a job's own start-up (its script, mpirun's messages) takes minutes; above
+# the maximum no machine's CPU could fill the link, so that nothing would be limited.
+MIN_RATE, MAX_RATE = 100e3, 100e9
+MAX_LATENCY = 1.0  # seconds one way
 
-_UNITS = {"kbit": 1e3, "mbit": 1e6, "gbit": 1e9}
-_TIMES = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
+RATE_UNITS = {"kbit": 1e3, "mbit": 1e6, "gbit": 1e9}
+TIME_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
+
+# What may pass at once, after a pause: as much as half a millisecond of the rate brings. Less, and
+# a timer that comes late on a busy machine costs bandwidth; more, and short messages see no limit.
+BURST_SECONDS = 0.0005
+PACKET = 1514  # bytes of a full packet on an Ethernet
+MIN_BURST = 3100  # bytes: two packets
+# Bytes. TCP itself keeps the queue short (the kernel counts, per connection, what has not left
+# yet). This is for many connections at once: a full queue drops, and TCP then waits 200 ms.
+QUEUE = 4 << 20
+MAX_DELAYED = 100_000  # packets that may be on their way at a time; netem drops more
 
 
 @dataclasses.dataclass(frozen=True)
-class Links:
-    """The links of one job.
+class Bandwidth:
+    """A limited bandwidth.
 
     rate: bit/s, in each direction at the same time, of every instance. latency: seconds one way.
-    why: who wanted it so, for the job's log.
+    reason: where the limit comes from, for the job's log.
     """
 
     rate: float
     latency: float = 0.0
-    why: str = ""
+    reason: str = ""
 
     def __str__(self) -> str:
         """As a person would say it: "200 Mbit/s", "1.25 Mbit/s and 1 ms"."""
@@ -48,44 +66,124 @@ class Links:
         return f"{self.rate / 1e3:g} kbit/s{delay}"
 
 
-def parse(words: str) -> Links | str:
-    """What the words of a setting mean: Links, WIDE or BY_TYPE.
+def parse(words: str) -> Bandwidth | str:
+    """What the words of a setting mean: a Bandwidth, UNLIMITED or BY_TYPE.
 
     Raises ValueError, with what was expected, for anything else.
     """
     parts = words.lower().split()
-    if parts in ([WIDE], [BY_TYPE]):
+    if parts in ([UNLIMITED], [BY_TYPE]):
         return parts[0]
     if not 1 <= len(parts) <= 2:
         raise ValueError(f"'{words}' is not a setting of links: expected {EXPECTED}.")
-    return Links(rate_of(parts[0]), latency_of(parts[1]) if parts[1:] else 0.0)
+    return Bandwidth(_rate(parts[0]), _latency(parts[1]) if parts[1:] else 0.0)
 
 
-def rate_of(text: str) -> float:
-    """Bit/s of "200mbit". Raises ValueError, with what was expected."""
-    rate = _amount(text, _UNITS)
+def _rate(text: str) -> float:
+    rate = _amount(text, RATE_UNITS)
     if rate is None:
         raise ValueError(
             f"'{text}' is not a rate: expected a number and kbit, mbit or gbit, such as 200mbit."
         )
-    if not LEAST <= rate <= MOST:
+    if not MIN_RATE <= rate <= MAX_RATE:
         raise ValueError(f"'{text}' is out of range: a link's rate is from 100kbit to 100gbit.")
     return rate
 
 
-def latency_of(text: str) -> float:
-    """Seconds of "1ms". Raises ValueError, with what was expected."""
-    seconds = _amount(text, _TIMES)
+def _latency(text: str) -> float:
+    seconds = _amount(text, TIME_UNITS)
     if seconds is None:
         raise ValueError(
             f"'{text}' is not a latency: expected a number and us, ms or s, such as 1ms."
         )
-    if seconds > LONGEST:
+    if seconds > MAX_LATENCY:
         raise ValueError(f"'{text}' is too long: a link's latency one way is at most 1s.")
     return seconds
 
 
 def _amount(text: str, units: dict[str, float]) -> float | None:
     """A number and one of the units, written together; None if the text is something else."""
-    found = re.fullmatch(rf"(\d+(?:\.\d+)?)({'|'.join(units)})", text.lower())
-    return float(found[1]) * units[found[2]] if found else None
+    match = re.fullmatch(rf"(\d+(?:\.\d+)?)({'|'.join(units)})", text.lower())
+    return float(match[1]) * units[match[2]] if match else None
+
+
+def shape_ports(ports: list[str], bandwidth: Bandwidth) -> tuple[bool, list[str]]:
+    """Limit what leaves the bridge's ports: what each instance receives. In job init.
+
+    Returns: whether the rate holds, and lines for the job's log. A kernel without netem delays
+    nothing: the rate then holds alone. What a kernel refuses is logged, and never ends a job.
+    """
+    notes = []
+    error = _shape_all(ports, bandwidth)
+    if error and bandwidth.latency:
+        notes.append(f"links are not delayed: this kernel refuses netem ({error})")
+        bandwidth = dataclasses.replace(bandwidth, latency=0.0)
+        error = _shape_all(ports, bandwidth)
+    if error:
+        return False, [f"links are wide: this machine cannot shape them ({error})"]
+    return True, [f"links: {bandwidth} between instances, {bandwidth.reason}", *notes]
+
+
+def _shape_all(ports: list[str], bandwidth: Bandwidth) -> str | None:
+    """Shape all of them or none; the error, or None."""
+    for port in ports:
+        if error := shape(port, bandwidth):
+            unshape(ports)
+            return error
+    return None
+
+
+def shape_eth0(bandwidth: Bandwidth) -> None:
+    """Limit what leaves eth0: what this instance sends. In its namespace. Raises OSError."""
+    # Linux hands over up to 64 KB as one packet. One that is larger than the bucket is cut up late,
+    # at a cost, and a small message waits behind all of it. So TCP is told to make smaller ones.
+    with contextlib.suppress(OSError):
+        linux.ip_batch([f"link set dev eth0 gso_max_segs {burst(bandwidth) // PACKET}"])
+    # A packet is delayed once, at the port.
+    rate_alone = dataclasses.replace(bandwidth, latency=0.0)
+    if error := shape("eth0", rate_alone):
+        raise OSError(f"what an instance sends cannot be limited: {error}")
+
+
+def shape(device: str, bandwidth: Bandwidth) -> str | None:
+    """Shape what leaves `device`. The error, after which nothing is left, or None."""
+    error = _tc([f"qdisc replace dev {device} {line}" for line in disciplines(bandwidth)])
+    if error:
+        unshape([device])
+    return error
+
+
+def unshape(devices: list[str]) -> None:
+    """Take away what shapes these devices; one that nothing shapes stays as it is."""
+    for device in devices:
+        _tc([f"qdisc del dev {device} root"])
+
+
+def disciplines(bandwidth: Bandwidth) -> list[str]:
+    """The queueing disciplines for a device, as tc's words."""
+    tbf = f"tbf rate {bandwidth.rate:.0f} burst {burst(bandwidth)} limit {QUEUE}"
+    if not bandwidth.latency:
+        return [f"root {tbf}"]
+    delay = f"netem delay {bandwidth.latency * 1e6:.0f}us limit {MAX_DELAYED}"
+    return [f"root handle 1: {delay}", f"parent 1:1 {tbf}"]
+
+
+def burst(bandwidth: Bandwidth) -> int:
+    """Bytes that may pass at once."""
+    return max(MIN_BURST, int(bandwidth.rate / 8 * BURST_SECONDS))
+
+
+def _tc(commands: list[str]) -> str | None:
+    """Run `tc` commands, one a line. The error, or None."""
+    tc = linux.system_command("tc")
+    if tc is None:
+        return linux.missing("tc")
+    try:
+        done = subprocess.run(
+            [tc, "-batch", "-"], input="\n".join(commands), text=True, capture_output=True
+        )
+    except OSError as error:
+        return f"tc: {error.strerror}"
+    if done.returncode == 0:
+        return None
+    return (done.stderr.strip().splitlines() or ["tc gave no reason"])[0]

@@ -9,7 +9,9 @@ import os
 import shutil
 import signal
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 # Values from <linux/sched.h>, <linux/mount.h> and <linux/prctl.h>.
 CLONE_NEWNS = 0x00020000
@@ -38,6 +40,8 @@ PR_SET_DUMPABLE = 4
 PR_CAPBSET_DROP = 24
 PR_SET_CHILD_SUBREAPER = 36
 # Searched after PATH: an ordinary user's PATH on Debian lacks them, and `tc` is there.
+MAX_FILES = 65536  # more than a supervisor ever has open
+NOT_STARTED = 127  # a shell's status for a command that cannot be started
 SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 
 
@@ -184,3 +188,37 @@ def exit_code(wait_status: int) -> int:
     """A shell's exit code for a wait status: 128 + n for signal n."""
     code = os.waitstatus_to_exitcode(wait_status)
     return code if code >= 0 else 128 - code
+
+
+def close_all_but(descriptors: Sequence[int]) -> None:
+    """Close what this process has open, but standard input, output, error and `descriptors`."""
+    start = 3
+    for number in [*sorted(set(descriptors)), MAX_FILES]:
+        os.closerange(start, number)
+        start = max(start, number + 1)
+
+
+def exec_command(
+    command: list[str],
+    env: dict[str, str],
+    output: Sequence[int],
+    folder: str | None = None,
+    descriptors: Sequence[int] = (),
+) -> NoReturn:
+    """Become `command`, with nothing open but /dev/null, its output and `descriptors`.
+
+    output: what takes its standard output, and its standard error.
+    """
+    try:
+        os.setsid()
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.dup2(output[0], 1)
+        os.dup2(output[1], 2)
+        close_all_but(descriptors)
+        if folder:
+            os.chdir(folder)
+        os.execvpe(command[0], command, env)
+    except BaseException as error:
+        os.write(2, f"{command[0]} could not be started: {error}\n".encode())
+    os._exit(NOT_STARTED)

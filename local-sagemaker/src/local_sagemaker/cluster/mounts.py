@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 from local_sagemaker.cluster import linux
-from local_sagemaker.cluster.loop import note
+from local_sagemaker.cluster.event_loop import emit_note
 from local_sagemaker.cluster.spec import ClusterSpec, Host
 
 TMP = ("/tmp", "/var/tmp")
@@ -40,7 +40,7 @@ def make(spec: ClusterSpec, host: Host) -> None:
     try:
         linux.read_only("/", recursive=True)
     except OSError as error:
-        note(host.name, f"this kernel leaves the machine's files writable to jobs: {error}")
+        emit_note(host.name, f"this kernel leaves the machine's files writable to jobs: {error}")
         return
     for place in (*own, "/opt/ml", "/run"):
         linux.read_only(place, undo=True)

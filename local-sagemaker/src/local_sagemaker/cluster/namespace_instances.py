@@ -19,8 +19,8 @@ import os
 import signal
 import socket
 
-from local_sagemaker.cluster import linux, mounts, relay, shaping
-from local_sagemaker.cluster.loop import Loop, emit, note
+from local_sagemaker.cluster import bandwidth, linux, mounts, relay
+from local_sagemaker.cluster.event_loop import Loop, emit, emit_note
 from local_sagemaker.cluster.spec import GATEWAY, ClusterSpec, Host
 
 # A bridge left to itself takes its lowest port's hardware address. When that instance ended, the
@@ -29,10 +29,8 @@ BRIDGE_ADDRESS = "02:00:00:00:00:02"  # a locally administered address
 
 NOBODY = "02:00:00:00:00:01"  # another one, which no interface has
 
-MOST_FILES = 65536  # more than job init ever has open
-
 # What job init tells an instance that waits for the others' cables.
-GO, GO_NARROW = b"g", b"n"
+GO, GO_SHAPED = b"g", b"s"
 
 
 class NamespaceInstance:
@@ -51,7 +49,7 @@ def run(spec: ClusterSpec) -> int:
     relay_pid = os.fork()  # before the namespaces: it must stay in the host's network
     if relay_pid == 0:
         theirs.close()
-        _child(lambda: relay.serve(ours, spec.endpoint_port))
+        _child(lambda: relay.serve(ours, spec.port))
     ours.close()
     linux.new_user_namespace(linux.CLONE_NEWPID)
     pid = os.fork()
@@ -87,20 +85,16 @@ def _job_init(spec: ClusterSpec, relay_socket: socket.socket) -> int:
             "link set br0 up",
         ]
     )
-    relay.open_listeners(relay_socket, spec.endpoint, spec.proxy)
+    relay.open_listeners(relay_socket, spec.connectivity)
     instances = [_start(spec, host) for host in spec.hosts]
     _close_ports(spec)
-    narrow = _narrow_ports(spec)
+    shaped = _shape_ports(spec)
     for instance in instances:
-        os.write(instance.go, GO_NARROW if narrow else GO)
+        os.write(instance.go, GO_SHAPED if shaped else GO)
         os.close(instance.go)
-        emit(event="started", host=instance.name)
-    Loop(instances, spec.grace_seconds).run()
+        emit(event="started", host=instance.name, pid=instance.pid)
+    Loop(instances, spec.grace_seconds, spec.together).run()
     return 0
-
-
-def _closed(spec: ClusterSpec) -> bool:
-    return bool(spec.closed) and len(spec.hosts) > 1
 
 
 def _close_ports(spec: ClusterSpec) -> None:
@@ -110,31 +104,35 @@ def _close_ports(spec: ClusterSpec) -> None:
     sends what is for another one to a hardware address that nobody has, and the bridge passes
     nothing on between their ports. The emulator, behind the bridge itself, is reached as before.
     """
-    if not _closed(spec):
+    if not spec.closed_reason:
         return
     with contextlib.suppress(OSError):  # before Linux 4.18; `_close_eth0` is enough for IPv4
         linux.ip_batch(
-            [f"link set dev {one.bridge_port} type bridge_slave isolated on" for one in spec.hosts]
+            [
+                f"link set dev {host.bridge_port} type bridge_slave isolated on"
+                for host in spec.hosts
+            ]
         )
-    note(spec.hosts[0].name, f"instances do not reach each other: {spec.closed}")
+    emit_note(spec.hosts[0].name, f"instances do not reach each other: {spec.closed_reason}")
 
 
 def _close_eth0(spec: ClusterSpec, host: Host) -> None:
     """Lead what is for other instances to nobody. In the namespace of `host`."""
-    if _closed(spec):
-        others = [one.address for one in spec.hosts if one.name != host.name]
+    if spec.closed_reason:
+        others = [other.address for other in spec.hosts if other.name != host.name]
         entry = f"lladdr {NOBODY} dev eth0 nud permanent"
         linux.ip_batch([f"neigh replace {address} {entry}" for address in others])
 
 
-def _narrow_ports(spec: ClusterSpec) -> bool:
-    """Limit what each instance receives, and say so; whether what it sends is to be limited."""
-    if spec.links is None or len(spec.hosts) == 1:
+def _shape_ports(spec: ClusterSpec) -> bool:
+    """Limit what each instance receives; whether what it sends is to be limited, too."""
+    if spec.bandwidth is None:
         return False
-    result = shaping.narrow_ports([host.bridge_port for host in spec.hosts], spec.links)
-    for line in result.notes:
-        note(spec.hosts[0].name, line)
-    return result.narrow
+    ports = [host.bridge_port for host in spec.hosts]
+    shaped, notes = bandwidth.shape_ports(ports, spec.bandwidth)
+    for note in notes:
+        emit_note(spec.hosts[0].name, note)
+    return shaped
 
 
 def _start(spec: ClusterSpec, host: Host) -> NamespaceInstance:
@@ -170,13 +168,13 @@ def _holder(spec: ClusterSpec, host: Host, output: int, ready: int, go: int) -> 
     linux.sethostname(host.name)
     os.sched_setaffinity(0, cores_of(spec.hosts.index(host), len(spec.hosts)))
     mounts.make(spec, host)
-    told = os.read(go, 1)
-    if told not in (GO, GO_NARROW):
+    signal_byte = os.read(go, 1)
+    if signal_byte not in (GO, GO_SHAPED):
         return 1
     linux.ip_batch(["link set lo up", f"addr add {host.address}/24 dev eth0", "link set eth0 up"])
     _close_eth0(spec, host)
-    if told == GO_NARROW and spec.links:
-        shaping.narrow_eth0(spec.links)
+    if signal_byte == GO_SHAPED and spec.bandwidth:
+        bandwidth.shape_eth0(spec.bandwidth)
     linux.unshare(linux.CLONE_NEWPID)  # last: the next child, and no `ip` command, is its pid 1
     pid = os.fork()
     if pid == 0:
@@ -216,12 +214,11 @@ def _instance_init(spec: ClusterSpec, host: Host, output: int) -> int:
     null = os.open(os.devnull, os.O_RDWR)
     for fd in range(3):
         os.dup2(null, fd)
-    os.closerange(3, output)
-    os.closerange(output + 1, MOST_FILES)
+    linux.close_all_but([output])
     pid = os.fork()
     if pid == 0:
         linux.drop_capabilities()
-        exec_command(spec.command, host.env, output)
+        linux.exec_command(spec.command, host.env, [output, output])
     os.close(output)
     linux.keep_only(linux.CAP_KILL)
     # kill(-1) reaches every process of this namespace but this one.
@@ -230,19 +227,3 @@ def _instance_init(spec: ClusterSpec, host: Host, output: int) -> int:
         done, status = os.waitpid(-1, 0)
         if done == pid:
             return linux.exit_code(status)
-
-
-def exec_command(command: list[str], env: dict[str, str], output: int) -> None:
-    """Become `command`, with nothing open but /dev/null and its output. Never returns."""
-    try:
-        os.setsid()
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        null = os.open(os.devnull, os.O_RDONLY)
-        os.dup2(null, 0)
-        os.dup2(output, 1)
-        os.dup2(output, 2)
-        os.closerange(3, MOST_FILES)
-        os.execvpe(command[0], command, env)
-    except BaseException as error:
-        os.write(2, f"{command[0]} could not be started: {error}\n".encode())
-        os._exit(127)

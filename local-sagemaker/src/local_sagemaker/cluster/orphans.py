@@ -1,32 +1,37 @@
-"""The processes that a job or a model's worker started, found by a variable that they all carry."""
+"""The processes that a job or a model's worker started, found by variables that they all carry."""
 
 from __future__ import annotations
+
+import contextlib
 
 import psutil
 
 JOB_ENV = "LOCAL_SAGEMAKER_JOB"
+HOST_ENV = "LOCAL_SAGEMAKER_HOST"
 
 
-def members(mark: str, host: str | None = None) -> list[psutil.Process]:
-    """The living processes that a job started, found by its mark in their environment."""
-    found = []
+def members(job: str, host: str | None = None) -> list[psutil.Process]:
+    """The living processes that a job started. host: only those of this instance."""
+    processes = []
     for process in psutil.process_iter():
         try:
             env = process.environ()
         except (psutil.Error, OSError):
             continue
-        if env.get(JOB_ENV) == mark and host in (None, env.get("LOCAL_SAGEMAKER_HOST")):
-            found.append(process)
-    return found
+        if env.get(JOB_ENV) == job and host in (None, env.get(HOST_ENV)):
+            processes.append(process)
+    return processes
 
 
-def kill_orphans(mark: str) -> int:
+def kill_orphans(job: str) -> int:
     """Kill what is left of a job; the number of processes killed."""
-    orphans = members(mark)
-    for process in orphans:
-        try:
+    return kill(members(job))
+
+
+def kill(processes: list[psutil.Process]) -> int:
+    """Kill processes and wait until they have ended; how many there were."""
+    for process in processes:
+        with contextlib.suppress(psutil.Error):
             process.kill()
-        except psutil.Error:
-            continue
-    psutil.wait_procs(orphans, timeout=5)
-    return len(orphans)
+    psutil.wait_procs(processes, timeout=5)
+    return len(processes)

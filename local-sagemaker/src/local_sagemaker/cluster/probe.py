@@ -2,55 +2,56 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import tempfile
+import threading
 from pathlib import Path
 
 from local_sagemaker.cluster import linux
-from local_sagemaker.cluster.spec import NAMESPACES, PROCESSES, ClusterSpec, Host
+from local_sagemaker.cluster.spec import NAMESPACES, PROCESSES, ClusterSpec, Connectivity, Host
+from local_sagemaker.cluster.supervisor_process import SupervisorProcess
 
 PROBE_SECONDS = 20
 # What a job does to a bridge's port, on a bridge that ends with the process that tries it.
-_TRY_LINKS = """
+TRY_SHAPING = """
 import sys
-from local_sagemaker.cluster import linux, shaping
-from local_sagemaker.cluster.bandwidth import Links
+from local_sagemaker.cluster import bandwidth, linux
 linux.new_user_namespace(linux.CLONE_NEWNET | linux.CLONE_NEWNS)
 linux.ip_batch(["link add trial type bridge", "link add port type veth peer name eth0",
                 "link set port master trial", "link set port up"])
-print(shaping.refused("port", Links(float(sys.argv[1]), float(sys.argv[2]))) or "")
+limit = bandwidth.Bandwidth(float(sys.argv[1]), float(sys.argv[2]))
+print(bandwidth.shape("port", limit) or "")
 """
 
 
-def isolation(wanted: str = "auto") -> tuple[str, str]:
+def isolation(kind: str = "auto") -> tuple[str, str]:
     """The kind of instance to use, and why.
 
-    wanted: `auto`, `namespaces` or `processes`. Raises OSError when `namespaces` is
-    wanted and this machine refuses.
+    kind: `auto`, `namespaces` or `processes`. Raises OSError for `namespaces` where this machine
+    refuses them.
     """
-    if wanted == PROCESSES:
+    if kind == PROCESSES:
         return PROCESSES, "asked for"
-    reason = _why_not()
+    reason = namespaces_unavailable_reason()
     if reason is None:
         return NAMESPACES, "this machine allows them"
-    if wanted == NAMESPACES:
+    if kind == NAMESPACES:
         raise OSError(f"namespaces were asked for, but: {reason}")
     return PROCESSES, reason
 
 
-def _why_not() -> str | None:
-    """None if a two-instance job of namespaces runs here, else the reason in words."""
+def namespaces_unavailable_reason() -> str | None:
+    """None if a two-instance job of namespaces runs here."""
     if sys.platform != "linux":
         return f"namespaces are a Linux feature, and this is {sys.platform}"
     if linux.system_command("ip") is None:
         return linux.missing("ip")
     with tempfile.TemporaryDirectory(prefix="local-sagemaker-") as directory:
-        return _try(Path(directory))
+        return _try_namespaces(Path(directory))
 
 
-def _try(directory: Path) -> str | None:
+def _try_namespaces(directory: Path) -> str | None:
     hosts = []
     for name in ("algo-1", "algo-2"):
         folder = directory / "jobs" / "probe" / name  # as in a state directory
@@ -58,47 +59,30 @@ def _try(directory: Path) -> str | None:
         hosts.append(Host(name, str(folder), {"PATH": "/usr/bin:/bin"}))
     # The file is written into /opt/ml of each instance: it must arrive in its directory.
     command = ["/bin/sh", "-c", "hostname > /opt/ml/name 2>/dev/null || uname -n > /opt/ml/name"]
-    spec = ClusterSpec("probe", NAMESPACES, hosts, command, 9, 1.0, sys.prefix, proxy=False)
-    spec.write(directory / "spec.json")
-    # -P: no modules of the current folder
-    command = [sys.executable, "-P", "-m", "local_sagemaker.cluster.supervisor"]
-    supervisor = subprocess.Popen(
-        [*command, str(directory / "spec.json")],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        supervisor.wait(PROBE_SECONDS)
-    except subprocess.TimeoutExpired:
+    offline = Connectivity(internet=False)
+    spec = ClusterSpec("probe", NAMESPACES, hosts, command, grace_seconds=1.0, connectivity=offline)
+    supervisor = SupervisorProcess(spec)
+    too_long = threading.Timer(PROBE_SECONDS, supervisor.process.kill)
+    too_long.start()
+    supervisor.run()
+    if not too_long.is_alive():
         return f"a trial pair of instances did not end within {PROBE_SECONDS} s"
-    finally:
-        supervisor.kill()
-        events, errors = supervisor.communicate()
+    too_long.cancel()
     for host in hosts:
         written = host.path / "ml" / "name"
         if not written.exists() or written.read_text().strip() != host.name:
-            return _reason(events) or errors.strip() or "a trial instance failed"
+            return next(iter(supervisor.errors), "a trial instance failed")
     return None
 
 
-def _reason(events: str) -> str | None:
-    for line in events.splitlines():
-        event = json.loads(line)
-        if event["event"] == "error":
-            return event["message"]
-    return None
-
-
-def why_no_shaping(latency: bool = False) -> str | None:
-    """None if links can be given a rate here (with `latency`: and a delay), else the reason."""
+def shaping_unavailable_reason(latency: bool = False) -> str | None:
+    """None if links can be given a rate here (with `latency`: and a delay)."""
     if sys.platform != "linux":
         return f"links are shaped by Linux, and this is {sys.platform}"
     if linux.system_command("tc") is None:
         return linux.missing("tc")
     # -P: no modules of the current folder
-    command = [sys.executable, "-P", "-c", _TRY_LINKS, "100e6", "0.001" if latency else "0"]
+    command = [sys.executable, "-P", "-c", TRY_SHAPING, "100e6", "0.001" if latency else "0"]
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=PROBE_SECONDS, stdin=subprocess.DEVNULL

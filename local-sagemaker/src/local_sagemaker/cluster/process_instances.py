@@ -6,52 +6,67 @@ names (everybody is on loopback), and the shaping of links.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 
+import psutil
+
 from local_sagemaker.cluster import linux
-from local_sagemaker.cluster.loop import Loop, emit, note
-from local_sagemaker.cluster.namespace_instances import exec_command
-from local_sagemaker.cluster.orphans import JOB_ENV, kill_orphans, members
+from local_sagemaker.cluster.event_loop import Loop, emit, emit_note
+from local_sagemaker.cluster.orphans import JOB_ENV, kill, kill_orphans, members
 from local_sagemaker.cluster.spec import ClusterSpec, Host
 
-WIDE = "links are wide: instances are plain processes here and share the loopback"
+UNLIMITED = "links are wide: instances are plain processes here and share the loopback"
 OPEN = "instances are plain processes here and reach each other; on AWS they would not"
 
 
 class ProcessInstance:
     """An instance: the leader of a session, whose descendants are the instance."""
 
-    def __init__(self, host: Host, pid: int, output: int) -> None:
-        self.mark, self.name, self.pid, self.output = host.env[JOB_ENV], host.name, pid, output
+    def __init__(self, host: Host, pid: int, output: int | None) -> None:
+        self.job, self.name, self.pid, self.output = host.env[JOB_ENV], host.name, pid, output
 
     def signal(self, number: int) -> None:
-        for process in members(self.mark, self.name):
-            process.send_signal(number)
+        processes = set(members(self.job, self.name))
+        with contextlib.suppress(psutil.NoSuchProcess):
+            processes |= {psutil.Process(self.pid), *psutil.Process(self.pid).children(True)}
+        for process in processes:
+            with contextlib.suppress(psutil.Error):
+                process.send_signal(number)
+                process.send_signal(signal.SIGCONT)  # one that is stopped cannot end
 
 
 def run(spec: ClusterSpec) -> int:
     """Run the job's instances to their end. Called in the supervisor process."""
     linux.adopt_orphans()
-    if spec.links and len(spec.hosts) > 1:
-        note(spec.hosts[0].name, WIDE)
-    if spec.closed and len(spec.hosts) > 1:
-        note(spec.hosts[0].name, f"{OPEN}: {spec.closed}")
+    if spec.bandwidth:
+        emit_note(spec.hosts[0].name, UNLIMITED)
+    if spec.closed_reason:
+        emit_note(spec.hosts[0].name, f"{OPEN}: {spec.closed_reason}")
     instances = [_start(spec, host) for host in spec.hosts]
     for instance in instances:
-        emit(event="started", host=instance.name)
+        emit(event="started", host=instance.name, pid=instance.pid)
     try:
-        Loop(instances, spec.grace_seconds).run()
+        Loop(instances, spec.grace_seconds, spec.together).run()
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        kill(psutil.Process().children(recursive=True))
         kill_orphans(spec.hosts[0].env[JOB_ENV])
     return 0
 
 
 def _start(spec: ClusterSpec, host: Host) -> ProcessInstance:
-    output, write_end = os.pipe()
+    read_end, output = None, host.output
+    if not output:
+        read_end, write_end = os.pipe()
+        output = [write_end, write_end]
     pid = os.fork()
     if pid == 0:
-        exec_command(spec.command, host.env, write_end)
-    os.close(write_end)
-    return ProcessInstance(host, pid, output)
+        with contextlib.suppress(OSError, AttributeError):  # prctl is Linux's
+            linux.die_with_parent()
+        command = host.command or spec.command
+        linux.exec_command(command, host.env, output, host.folder, host.descriptors)
+    for number in {*output, *host.descriptors}:
+        os.close(number)  # so that a reader sees the end when the command has ended
+    return ProcessInstance(host, pid, read_end)

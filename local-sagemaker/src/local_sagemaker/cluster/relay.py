@@ -4,7 +4,7 @@ A job's network has no way out. Job init opens two listening sockets INSIDE it, 
 bridge, and hands them to this process, which still lives in the host's network: a
 connection accepted there is carried on from here.
 
-    10.88.0.1:4566  the emulator (AWS_ENDPOINT_URL on an instance)
+    10.88.0.1:4566  the emulator (AWS_EMULATOR_URL on an instance)
     10.88.0.1:3128  an HTTP CONNECT proxy (HTTPS_PROXY, PIP_PROXY)
 """
 
@@ -20,39 +20,36 @@ import sys
 import threading
 from urllib.parse import urlsplit
 
-from local_sagemaker.cluster.spec import GATEWAY
+from local_sagemaker.cluster.spec import GATEWAY, Connectivity
 
-ENDPOINT_PORT = 4566
+EMULATOR_PORT = 4566
 PROXY_PORT = 3128
 WEB_PORTS = (80, 443)
 # Not of the internet, but what every name resolves to where a VPN answers for the DNS (RFC 2544).
 FAKE = ipaddress.ip_network("198.18.0.0/15")
 PIP_FILES = ("/etc/pip.conf", "/etc/xdg/pip/pip.conf", f"{sys.prefix}/pip.conf")
-ENDPOINT_URL = f"http://{GATEWAY}:{ENDPOINT_PORT}"
+EMULATOR_URL = f"http://{GATEWAY}:{EMULATOR_PORT}"
 PROXY_URL = f"http://{GATEWAY}:{PROXY_PORT}"
 
 
-def open_listeners(channel: socket.socket, endpoint: bool, proxy: bool) -> None:
-    """In the job's network: listen, and send the sockets through `channel`.
-
-    endpoint, proxy: which of the two an instance is to reach.
-    """
-    wanted = {b"e": ENDPOINT_PORT} if endpoint else {}
-    wanted |= {b"p": PROXY_PORT} if proxy else {}
-    listeners = [socket.create_server((GATEWAY, port), backlog=128) for port in wanted.values()]
-    kinds = b"".join(wanted) or b"-"
+def open_listeners(channel: socket.socket, connectivity: Connectivity) -> None:
+    """In the job's network: listen for what instances may reach, and send the sockets on."""
+    ports = {b"e": EMULATOR_PORT} if connectivity.emulator else {}
+    ports |= {b"p": PROXY_PORT} if connectivity.internet else {}
+    listeners = [socket.create_server((GATEWAY, port), backlog=128) for port in ports.values()]
+    kinds = b"".join(ports) or b"-"
     socket.send_fds(channel, [kinds], [listener.fileno() for listener in listeners])
     for listener in listeners:
         listener.close()
     channel.close()
 
 
-def serve(channel: socket.socket, endpoint_port: int) -> int:
+def serve(channel: socket.socket, emulator_port: int) -> int:
     """In the host's network: take the sockets and serve them until killed."""
     kinds, fds, _, _ = socket.recv_fds(channel, 2, 2)
     channel.close()
     for kind, fd in zip(kinds.decode(), fds, strict=False):  # "-": there is none
-        connect = _to_endpoint(endpoint_port) if kind == "e" else _to_proxied
+        connect = _to_emulator(emulator_port) if kind == "e" else _to_proxied
         listener = socket.socket(fileno=fd)
         threading.Thread(target=_accept, args=(listener, connect), daemon=True).start()
     while fds:
@@ -82,7 +79,7 @@ def _pump(source: socket.socket, sink: socket.socket) -> None:
         sink.shutdown(socket.SHUT_WR)
 
 
-def _to_endpoint(port: int):
+def _to_emulator(port: int):
     return lambda client: socket.create_connection(("127.0.0.1", port))
 
 

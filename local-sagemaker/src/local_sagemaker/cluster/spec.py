@@ -1,27 +1,37 @@
-"""What the emulator tells a job's supervisor: a JSON file in the job's directory."""
+"""What a supervisor is to run: instances and their network, as JSON."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import sys
 from pathlib import Path
 
-from local_sagemaker.cluster.bandwidth import Links
+from local_sagemaker.cluster.bandwidth import Bandwidth
 
 NETWORK = "10.88.0"
 GATEWAY = f"{NETWORK}.1"
-MOST_INSTANCES = 20  # of all running jobs together; a new AWS account has such a limit, too
+MAX_INSTANCES = 20  # of all running jobs together; a new AWS account has such a limit, too
 NAMESPACES = "namespaces"
 PROCESSES = "processes"
 
 
 @dataclasses.dataclass
 class Host:
-    """One instance: its name (algo-N), its directory and the variables it starts with."""
+    """One instance: its name (algo-N), its directory and the variables it starts with.
+
+    Of plain processes only: command, if it is not the job's; folder, where it starts; descriptors,
+    which it inherits; output, the descriptors that take its standard output and error, which are
+    read otherwise.
+    """
 
     name: str
     directory: str
     env: dict[str, str]
+    command: list[str] = dataclasses.field(default_factory=list)
+    folder: str | None = None
+    descriptors: list[int] = dataclasses.field(default_factory=list)
+    output: list[int] = dataclasses.field(default_factory=list)
 
     @property
     def number(self) -> int:
@@ -42,38 +52,61 @@ class Host:
         return Path(self.directory)
 
 
+@dataclasses.dataclass(frozen=True)
+class Connectivity:
+    """What a job's instances reach.
+
+    closed_reason: why not each other; empty if they do. emulator: whether they reach it, and so S3.
+    internet: whether they reach it, by HTTPS through a proxy. s3: whether the job's data comes and
+    goes, which the emulator does. bandwidth: between instances; None if unlimited.
+    """
+
+    closed_reason: str = ""
+    emulator: bool = True
+    internet: bool = True
+    s3: bool = True
+    bandwidth: Bandwidth | None = None
+
+
 @dataclasses.dataclass
 class ClusterSpec:
     """A job's instances.
 
     job: the training job's name. isolation: `namespaces` or `processes`.
-    command: what every instance runs. endpoint_port: the emulator on the host's loopback.
-    proxy: whether instances may reach a package index through the host's network.
+    command: what every instance runs. port: the emulator's, on the host's loopback.
     grace_seconds: from SIGTERM to SIGKILL. prefix: the Python environment that stands in
-    for the image. links: how narrow the instances' links are; None for wide ones. closed: why
-    the instances do not reach each other, empty if they do. endpoint: whether they reach the
-    emulator (S3).
+    for the image. together: whether the first failure ends the other instances too.
     """
 
     job: str
     isolation: str
     hosts: list[Host]
     command: list[str]
-    endpoint_port: int
-    grace_seconds: float
-    prefix: str
-    proxy: bool = True
-    links: Links | None = None
-    closed: str = ""
-    endpoint: bool = True
+    port: int = 0
+    grace_seconds: float = 5.0
+    connectivity: Connectivity = dataclasses.field(default_factory=Connectivity)
+    prefix: str = sys.prefix
+    together: bool = True
 
-    def write(self, path: Path) -> None:
-        path.write_text(json.dumps(dataclasses.asdict(self), indent=1))
+    @property
+    def bandwidth(self) -> Bandwidth | None:
+        """Between several instances; None if unlimited."""
+        return self.connectivity.bandwidth if len(self.hosts) > 1 else None
+
+    @property
+    def closed_reason(self) -> str:
+        """Why several instances do not reach each other; empty if they do."""
+        return self.connectivity.closed_reason if len(self.hosts) > 1 else ""
+
+    def to_json(self) -> str:
+        return json.dumps(dataclasses.asdict(self))
 
     @classmethod
     def read(cls, path: Path) -> ClusterSpec:
         raw = json.loads(path.read_text())
+        connectivity = raw["connectivity"]
+        if connectivity["bandwidth"]:
+            connectivity["bandwidth"] = Bandwidth(**connectivity["bandwidth"])
+        raw["connectivity"] = Connectivity(**connectivity)
         raw["hosts"] = [Host(**host) for host in raw["hosts"]]
-        if raw["links"]:
-            raw["links"] = Links(**raw["links"])
         return cls(**raw)

@@ -1,7 +1,7 @@
 """The process that holds a job's instances: `python -m local_sagemaker.cluster.supervisor SPEC`.
 
 The emulator starts it, writes "stop" to its standard input or closes it, and reads events
-from its standard output (see loop.py). It ends when every instance has ended.
+from its standard output (see event_loop.py). It ends when every instance has ended.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from local_sagemaker.cluster.loop import emit
+from local_sagemaker.cluster.event_loop import emit
 from local_sagemaker.cluster.spec import NAMESPACES, ClusterSpec
 
 

@@ -206,7 +206,7 @@ def _say_what_differs(env: environment.Environment, launcher: str | None) -> Non
     if launcher and LAUNCHERS[launcher].start is _smddp:
         print(
             "[local] SMDDP exists only on AWS (ml.p4d, ml.p4de). Here backend 'smddp' is a "
-            "two-tier all-reduce over gloo: the same result, but not its speed."
+            "hierarchical all-reduce over gloo: the same result, but not its speed."
         )
     unknown = [
         key

@@ -6,6 +6,7 @@ import contextlib
 import itertools
 from collections.abc import Iterator
 from functools import cache
+from typing import Any
 
 import boto3
 from boto3.exceptions import Boto3Error
@@ -34,6 +35,7 @@ class LocalAws:
 
     def __init__(self, port: int, credentials: Credentials) -> None:
         self.port, self.credentials = port, credentials
+        self.in_process: Any = None  # connects clients without HTTP, once the emulator is made
         self.client = cache(self._client)
 
     def _client(self, service: str, region: str):
@@ -42,7 +44,10 @@ class LocalAws:
         # proxies: a learner's HTTP_PROXY is no way to this process.
         config = Config(retries={"max_attempts": 2}, s3={"addressing_style": "path"}, proxies={})
         url = f"http://127.0.0.1:{self.port}"
-        return session.client(service, endpoint_url=url, config=config)
+        client = session.client(service, endpoint_url=url, config=config)
+        if self.in_process and service in ("logs", "cloudwatch"):
+            self.in_process.connect(client)
+        return client
 
     def variables(self, region: str, url: str | None = None) -> dict[str, str]:
         """What points an AWS client to the emulator. url: where it is; by default on loopback."""

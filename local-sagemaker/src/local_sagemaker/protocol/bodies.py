@@ -1,37 +1,37 @@
-"""A request's body: as a stream, read whole and bounded, and what it says as JSON."""
+"""A request's body: as a stream, read whole and bounded, and parsed as JSON."""
 
 from __future__ import annotations
 
 import json
 import re
-from typing import BinaryIO
+from io import BufferedIOBase
 
 from local_sagemaker.protocol.errors import AwsError
 
 PIECE = 1024 * 1024
-LINE = 4096  # bytes of a line between chunks, at most
-BAD_URI = "local_sagemaker.bad_uri"  # in environ: why the request's address is none
+MAX_LINE = 4096  # bytes of a line between chunks
+BAD_URI = "local_sagemaker.bad_uri"  # in environ: why the request's URL is malformed
 
 
 class RequestBody:
     """A body as it comes: as many bytes as announced, or HTTP's chunks unwrapped.
 
-    Not by werkzeug's own reader of chunks (3.1.9): one that ends early crashed the whole process.
+    werkzeug's own reader of chunks (3.1.9) loops forever on a body that ends early.
 
     left: bytes that nobody has read yet, of the body or of the current chunk. Reading raises
-    AwsError for a length that is no number and for chunks that are none, and OSError.
+    AwsError for a length that is no number and for malformed chunks, and OSError.
     """
 
-    def __init__(self, stream: BinaryIO, announced: str, chunked: bool) -> None:
+    def __init__(self, stream: BufferedIOBase, announced: str, chunked: bool) -> None:
         self.stream, self.chunked, self.announced = stream, chunked, announced
         known = announced.isascii() and announced.isdigit() and len(announced) <= 18
         self.valid = chunked or known
         self.left = int(announced) if known and not chunked else 0
-        self.more = chunked  # another chunk follows
+        self.chunk_follows = chunked
 
     def read(self, size: int) -> bytes:
         self._begin()
-        return self._took(self.stream.read(min(size, self.left)) if self.left else b"")
+        return self._count(self.stream.read(min(size, self.left)) if self.left else b"")
 
     def readline(self, size: int) -> bytes:
         line = b""
@@ -39,7 +39,7 @@ class RequestBody:
             self._begin()
             if not self.left:
                 break
-            data = self._took(self.stream.readline(min(size - len(line), self.left)))
+            data = self._count(self.stream.readline(min(size - len(line), self.left)))
             if not data:
                 break
             line += data
@@ -51,14 +51,14 @@ class RequestBody:
             raise AwsError(
                 "InvalidRequest", f"Content-Length is not a number: {self.announced[:40]}"
             )
-        if self.more and not self.left:
-            self.left = chunk_size(self.stream.readline(LINE))
+        if self.chunk_follows and not self.left:
+            self.left = chunk_size(self.stream.readline(MAX_LINE))
             if not self.left:
-                self.more = False
-                while self.stream.readline(LINE).strip():  # headers may follow
+                self.chunk_follows = False
+                while self.stream.readline(MAX_LINE).strip():  # headers may follow
                     pass
 
-    def _took(self, data: bytes) -> bytes:
+    def _count(self, data: bytes) -> bytes:
         self.left -= len(data)
         if self.chunked and data and not self.left and self.stream.readline(2).strip():
             raise AwsError("IncompleteBody", "A chunk is not as long as it says.")

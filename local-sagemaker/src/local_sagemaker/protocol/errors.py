@@ -19,8 +19,8 @@ def validation(message: str) -> AwsError:
     return AwsError("ValidationException", message)
 
 
-def unknown_operation(what: str) -> AwsError:
-    return AwsError("UnknownOperationException", f"The emulator does not offer this: {what}")
+def unknown_operation(name: str) -> AwsError:
+    return AwsError("UnknownOperationException", f"The emulator does not offer this: {name}")
 
 
 NOT_FOUND = "Requested resource not found."
@@ -35,15 +35,15 @@ TROUBLES = {
 
 
 def disk_trouble(error: Exception) -> AwsError | None:
-    """What the client is told where the disk takes no more; None for other errors."""
+    """The error for a full or read-only disk; None for other errors."""
     error = no_room(error) or error
-    why = TROUBLES.get(error.errno) if isinstance(error, OSError) else None
-    if why is None:
+    if not isinstance(error, OSError) or error.errno not in TROUBLES:
         return None
+    reason = TROUBLES[error.errno]
     where = f" ({error.filename})" if error.filename else ""
     return AwsError(
         "InsufficientStorage",
-        f"The emulator cannot write: {why}{where}. What it had before is kept. Free some "
+        f"The emulator cannot write: {reason}{where}. What it had before is kept. Free some "
         "space and try again; `local-sagemaker status` names the state directory.",
         507,
     )

@@ -1,79 +1,57 @@
-"""Who signed a request? Signatures are computed again with botocore's own signers, and compared.
+"""Who signed a request? botocore's own signers compute its signature again.
 
-A call is taken if its signature was made with the state directory's key, or with one that this
-emulator issued (IAM's CreateAccessKey, STS's AssumeRole). AWS's forms are known: Signature
-Version 4 in the header or in a presigned URL, and S3's older presigned URL (HMAC-SHA1), which
-boto3's generate_presigned_url still makes. Forms (presigned POST) are refused.
+A request is accepted if it was signed with the state directory's key, or with one that the
+emulator issued (IAM's CreateAccessKey, STS's AssumeRole). Understood are the forms that AWS's SDKs
+send over HTTP: Signature Version 4 in the header or in a presigned URL, and S3's older presigned
+URL (HMAC-SHA1), which boto3's generate_presigned_url still makes.
 https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html
-https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-streaming.html
 """
 
 from __future__ import annotations
 
-import dataclasses
+import contextlib
 import hmac
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
-from urllib.parse import parse_qsl, quote, unquote_to_bytes, urlsplit
+from urllib.parse import quote, unquote_to_bytes, urlsplit
 
-from botocore.auth import EMPTY_SHA256_HASH, HmacV1QueryAuth, S3SigV4Auth, SigV4Auth
+from botocore.auth import HmacV1QueryAuth, S3SigV4Auth, SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.compat import HTTPHeaders
 from botocore.credentials import Credentials
-from moto.core.request import PRESERVED_HEADER_NAMES_ENVIRON_KEY
+from moto.core.request import Request
 from moto.core.utils import utcnow
 from moto.iam.models import iam_backends
 from moto.sts.models import sts_backends
 
-from local_sagemaker.protocol.answers import protocol
 from local_sagemaker.protocol.errors import AwsError
+from local_sagemaker.protocol.responses import protocol
 
-SIGNED = "local_sagemaker.signed"  # in environ: to be called once it is known who asks
+AUTHENTICATED = "local_sagemaker.authenticated"  # in environ: called once the key is verified
 ALGORITHM = "AWS4-HMAC-SHA256"
 TIME = "%Y%m%dT%H%M%SZ"
-SKEW = timedelta(minutes=15)
-LONGEST = 7 * 24 * 3600  # seconds that a presigned URL may hold
-UNSIGNED = ("UNSIGNED-PAYLOAD", "STREAMING-UNSIGNED-PAYLOAD-TRAILER")
-SIGNED_CHUNKS = (
-    "STREAMING-AWS4-HMAC-SHA256-PAYLOAD",
-    "STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER",
-)
-TRAILER_SIGNATURE = "x-amz-trailer-signature"
-CHUNK_LINE = re.compile(rb"([0-9a-fA-F]{1,15});chunk-signature=([0-9a-f]{64})\r\n")
-# What is wrong -> the status and code of S3, of the JSON protocols, of the query protocol. EC2 has
-# one for all.
+MAX_SKEW = timedelta(minutes=15)
+MAX_EXPIRES = 7 * 24 * 3600  # seconds for which a presigned URL is valid
+UNSIGNED_TRAILER = "STREAMING-UNSIGNED-PAYLOAD-TRAILER"
+UNSIGNED = ("UNSIGNED-PAYLOAD", UNSIGNED_TRAILER)
+SHA256 = re.compile("[0-9a-fA-F]{64}")
+# What is wrong -> its code in S3, in the JSON protocols, in the query protocol (EC2 has one code).
 CODES = {
     "unsigned": (
-        "403 AccessDenied",
-        "403 MissingAuthenticationTokenException",
-        "403 MissingAuthenticationToken",
+        *("AccessDenied", "MissingAuthenticationTokenException", "MissingAuthenticationToken"),
     ),
     "malformed": (
-        "400 AuthorizationHeaderMalformed",
-        "400 IncompleteSignatureException",
-        "400 IncompleteSignature",
+        *("AuthorizationHeaderMalformed", "IncompleteSignatureException", "IncompleteSignature"),
     ),
-    "unknown": (
-        "403 InvalidAccessKeyId",
-        "400 UnrecognizedClientException",
-        "403 InvalidClientTokenId",
-    ),
-    "wrong": (
-        "403 SignatureDoesNotMatch",
-        "400 InvalidSignatureException",
-        "403 SignatureDoesNotMatch",
-    ),
-    "skewed": (
-        "403 RequestTimeTooSkewed",
-        "400 InvalidSignatureException",
-        "403 SignatureDoesNotMatch",
-    ),
-    "expired": ("403 AccessDenied", "400 InvalidSignatureException", "403 SignatureDoesNotMatch"),
-    "expired token": ("400 ExpiredToken", "400 ExpiredTokenException", "403 ExpiredToken"),
+    "unknown": ("InvalidAccessKeyId", "UnrecognizedClientException", "InvalidClientTokenId"),
+    "wrong": ("SignatureDoesNotMatch", "InvalidSignatureException", "SignatureDoesNotMatch"),
+    "skewed": ("RequestTimeTooSkewed", "InvalidSignatureException", "SignatureDoesNotMatch"),
+    "expired": ("AccessDenied", "InvalidSignatureException", "SignatureDoesNotMatch"),
+    "expired token": ("ExpiredToken", "ExpiredTokenException", "ExpiredToken"),
 }
-EC2_CODE = "401 AuthFailure"
 NO_FORMS = (
     "The emulator takes no forms (presigned POST): give out a presigned PUT instead, by "
     "generate_presigned_url('put_object')."
@@ -86,243 +64,163 @@ WRONG = (
 
 
 class Refused(Exception):
-    """Why a signature is not accepted. what: one of CODES."""
+    """Why a signature is not accepted. kind: one of CODES."""
 
-    def __init__(self, what: str, message: str) -> None:
+    def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
-        self.what = what
-
-    def as_aws(self, environ: dict, service: str) -> AwsError:
-        """The error in the protocol of the request."""
-        spoken = protocol(environ, service)
-        columns = dict(zip(("s3", "json", "query"), CODES[self.what], strict=True))
-        status, code = columns.get(spoken, EC2_CODE).split()
-        return AwsError(code, str(self), int(status))
+        self.kind = kind
 
 
-@dataclasses.dataclass
+@contextlib.contextmanager
+def _refusals(request: Request, service: str) -> Iterator[None]:
+    """Raise Refused as the AwsError of the request's protocol."""
+    try:
+        yield
+    except Refused as error:
+        spoken = protocol(request, service)
+        if spoken == "ec2":
+            raise AwsError("AuthFailure", str(error), 401) from error
+        code = CODES[error.kind][("s3", "json", "query").index(spoken)]
+        json_status = spoken == "json" and error.kind != "unsigned"
+        status = 400 if json_status or error.kind == "malformed" else 403
+        raise AwsError(code, str(error), status) from error
+
+
+@dataclass
 class Claim:
-    """What a request says of its signature. token: of temporary credentials, or ""."""
+    """What a request says about its signature. token: of temporary credentials, or ""."""
 
     key_id: str
     date: str  # YYYYMMDD, of the credential's scope
     region: str
     service: str
-    names: list[str]  # the headers that are signed
+    signed_headers: list[str]
     signature: str
     time: str  # 20261122T110000Z
     token: str
-    seconds: str | None  # how long a presigned URL holds; None for a signature in the header
+    expires: str | None  # seconds for which a presigned URL is valid; None for a header
 
 
-def check_head(environ: dict, own: Credentials) -> Signature:
-    """Check all of a request's signature that can be checked before the body is read.
-
-    It is then known who asks, but where the client does not state its body's hash (it does for
-    S3, where bodies are large). own: the key of the state directory. Raises AwsError.
-    """
-    query = dict(parse_qsl(environ.get("QUERY_STRING", ""), keep_blank_values=True))
-    old = "HTTP_AUTHORIZATION" not in environ and {"AWSAccessKeyId", "Signature"} <= {*query}
-    if not old and environ.get("CONTENT_TYPE", "").startswith("multipart/form-data"):
-        raise AwsError("NotImplemented", NO_FORMS, 501)
-    service = "s3" if old else scope(environ)[1]
-    try:
-        if old:
-            return _check_old_url(environ, query, own)
-        claim = _claim(environ, query, service)
-        secret = _credentials(claim.key_id, claim.token, own, service)
-        _check_time(claim)
-        return Signature(claim, secret, environ)
-    except Refused as error:
-        raise error.as_aws(environ, service) from error
-
-
+@dataclass
 class Signature:
-    """The signature of a request whose key is known. region, service: what it was made for."""
+    """The signature of a request whose key is known.
 
-    def __init__(
-        self, claim: Claim, secret: Credentials, environ: dict, checked: bool = False
-    ) -> None:
-        self.claim, self.environ = claim, environ
-        self.region, self.service = claim.region, claim.service
-        kind = _S3Signer if claim.service == "s3" else _Signer
-        self.signer = kind(secret, claim.service, claim.region)
-        self.stated = environ.get("HTTP_X_AMZ_CONTENT_SHA256")
-        if claim.seconds is not None and claim.service == "s3":
-            self.stated = "UNSIGNED-PAYLOAD"
-        elif self.stated is None and claim.service == "s3":
-            what = "Missing required header for this request: x-amz-content-sha256"
-            raise AwsError("InvalidRequest", what)
-        if self.stated is not None and not checked:
-            words = (*UNSIGNED, *SIGNED_CHUNKS)
-            if self.stated not in words and not re.fullmatch("[0-9a-fA-F]{64}", self.stated):
-                raise AwsError(
-                    "InvalidArgument",
-                    f"x-amz-content-sha256 must be {', '.join(words)}, or a valid sha256 value.",
-                )
-            self._check(self.stated)
+    payload_hash: what the client says about the body, a SHA-256 or one of UNSIGNED; None if it
+    says nothing, and the signature can only be verified with the body.
+    """
 
-    def check_body(self, body: bytes) -> None:
-        """Check that a body which is not in chunks is the one signed. Raises AwsError."""
-        if self.stated is None:
-            try:
-                self._check(sha256(body).hexdigest())
-            except Refused as error:
-                raise error.as_aws(self.environ, self.service) from error
-        elif self.stated not in (*UNSIGNED, *SIGNED_CHUNKS) and not _equal(
-            sha256(body).hexdigest(), self.stated
-        ):
+    request: Request
+    claim: Claim
+    credentials: Credentials
+    payload_hash: str | None
+
+    @property
+    def region(self) -> str:
+        return self.claim.region
+
+    @property
+    def service(self) -> str:
+        return self.claim.service
+
+    def verify(self, payload_hash: str) -> None:
+        """Compare the signature with the one that the key makes. Raises Refused."""
+        kind = _S3Signer if self.service == "s3" else _Signer
+        signer = kind(self.credentials, self.service, self.region)
+        signed = _as_signed(self.request, self.claim, payload_hash)
+        text = signer.string_to_sign(signed, signer.canonical_request(signed))
+        _compare(signer.signature(text, signed), self.claim.signature)
+        self.request.environ[AUTHENTICATED]()
+
+    def verify_body(self, body: bytes) -> None:
+        """Check that this body is the one that was signed. Raises AwsError."""
+        body_hash = sha256(body).hexdigest()
+        if self.payload_hash is None:
+            with _refusals(self.request, self.service):
+                self.verify(body_hash)
+        elif self.payload_hash not in UNSIGNED and not _equal(body_hash, self.payload_hash):
             raise AwsError(
                 "XAmzContentSHA256Mismatch",
                 "The provided 'x-amz-content-sha256' header does not match what was computed.",
             )
 
     def authorization(self) -> str:
-        """What moto reads in the header of a request: the key, the region and the service."""
-        scope = f"{self.claim.key_id}/{self.claim.date}/{self.region}/{self.service}/aws4_request"
+        """The Authorization header in which moto reads the key, the region and the service."""
+        claim = self.claim
+        scope = f"{claim.key_id}/{claim.date}/{claim.region}/{claim.service}/aws4_request"
         return f"{ALGORITHM} Credential={scope}, SignedHeaders=host, Signature=verified"
 
-    def _check(self, body_hash: str) -> None:
-        self.request = _as_sent(self.environ, self.claim, body_hash)
-        text = self.signer.string_to_sign(self.request, self.signer.canonical_request(self.request))
-        if not _equal(self.signer.signature(text, self.request), self.claim.signature):
-            raise Refused("wrong", WRONG)
-        self.environ[SIGNED]()
 
-    @property
-    def signs_chunks(self) -> bool:
-        """Whether the body comes in chunks with signatures of their own."""
-        return self.stated in SIGNED_CHUNKS
+def authenticate(request: Request, owner: Credentials) -> Signature:
+    """Verify as much of a request's signature as can be verified before its body is read.
 
-    def check_chunk(self, line: bytes, hashed: str, before: str) -> str:
-        """Check one chunk: its signature is over its bytes and the signature before it.
-
-        line: the one that begins it. hashed: SHA-256 of its bytes, in hexadecimal. before: the
-        signature of the chunk before; of the first one, "". Returns this one's.
-        """
-        found = CHUNK_LINE.match(line)
-        if found is None:
-            raise AwsError("IncompleteBody", "The body is not in signed chunks.")
-        hashes = [EMPTY_SHA256_HASH, hashed]
-        return self._check_next("PAYLOAD", before or self.claim.signature, hashes, found[2])
-
-    def check_trailers(self, trailers: dict[str, str], before: str) -> None:
-        """Check the headers after the last chunk, where this signature is over them, too.
-
-        before: the last chunk's signature.
-        """
-        if self.stated == SIGNED_CHUNKS[1]:
-            said = trailers.pop(TRAILER_SIGNATURE, "").encode()
-            lines = "".join(f"{name}:{value}\n" for name, value in trailers.items())
-            self._check_next("TRAILER", before, [sha256(lines.encode("latin-1")).hexdigest()], said)
-
-    def _check_next(self, kind: str, before: str, hashes: list[str], said: bytes) -> str:
-        """Check a signature that follows another; returns it."""
-        text = [f"{ALGORITHM}-{kind}", self.claim.time, self.signer.credential_scope(self.request)]
-        expected = self.signer.signature("\n".join([*text, before, *hashes]), self.request)
-        if not _equal(expected, said.decode("latin-1")):
-            raise Refused("wrong", WRONG).as_aws(self.environ, self.service)
-        return expected
+    The client is known afterwards, except where it does not state its body's hash (it does for S3,
+    where bodies are large). owner: the key of the state directory. Raises AwsError.
+    """
+    in_query = "Authorization" not in request.headers
+    old_url = in_query and "AWSAccessKeyId" in request.args and "Signature" in request.args
+    if not old_url and (request.content_type or "").startswith("multipart/form-data"):
+        raise AwsError("NotImplemented", NO_FORMS, 501)
+    service = "s3" if old_url else scope(request)[1]
+    with _refusals(request, service):
+        if old_url:
+            return _verify_old_url(request, owner)
+        claim = _claim(request, service)
+        credentials = _credentials(claim.key_id, claim.token, owner, service)
+        _check_time(claim)
+        signature = Signature(request, claim, credentials, _payload_hash(request, claim))
+        if signature.payload_hash is not None:
+            signature.verify(signature.payload_hash)
+        return signature
 
 
-class _Signer(SigV4Auth):
-    """botocore's; it signs the headers that the client signed, and no others."""
-
-    def headers_to_sign(self, request: AWSRequest) -> HTTPHeaders:
-        found = HTTPHeaders()
-        for name in request.context["names"]:
-            found[name] = request.headers.get(name, "")
-        return found
-
-
-class _S3Signer(_Signer, S3SigV4Auth):
-    pass
-
-
-class _OldSigner(HmacV1QueryAuth):
-    def _get_date(self) -> str:
-        return self._expires  # as sent; botocore's own would begin from now
-
-
-def _check_old_url(environ: dict, query: dict[str, str], own: Credentials) -> Signature:
-    """S3's presigned URL from before Signature Version 4."""
-    token, expires = query.get("x-amz-security-token", ""), query.get("Expires", "")
-    secret = _credentials(query["AWSAccessKeyId"], token, own, "s3")
-    if not re.fullmatch(r"\d{1,12}", expires):
-        raise AwsError("AccessDenied", "Query-string authentication requires Expires.", 403)
-    headers = HTTPHeaders()
-    for name, value in {**query, **dict(_headers(environ))}.items():
-        if name.startswith("x-amz-") or name in ("content-md5", "content-type"):
-            headers[name] = value
-    path, raw_query = _address(environ)
-    host = environ["HTTP_HOST"].partition(":")[0]
-    if host.endswith(".localhost"):  # the bucket's name is in the host's
-        path = f"/{host.removesuffix('.localhost')}{path}"
-    signature = _OldSigner(secret, expires).get_signature(
-        environ["REQUEST_METHOD"], urlsplit(f"/?{raw_query}"), headers, auth_path=path
-    )
-    if not _equal(signature, query["Signature"]):
-        raise Refused("wrong", WRONG)
-    now = datetime.now(UTC)
-    if now.timestamp() > int(expires):
-        raise Refused("expired", "Request has expired.")
-    environ[SIGNED]()
-    time = now.strftime(TIME)
-    claim = Claim(secret.access_key, time[:8], "us-east-1", "s3", [], "", time, token, expires)
-    return Signature(claim, secret, environ, checked=True)
-
-
-def scope(environ: dict) -> tuple[str, str]:
+def scope(request: Request) -> tuple[str, str]:
     """The region and service that a request says it is signed for; nothing is verified.
 
     Without a signature: those that its form suggests.
     """
-    query = dict(parse_qsl(environ.get("QUERY_STRING", "")))
-    parts = _parts(environ.get("HTTP_AUTHORIZATION", ""))
-    scoped = (parts.get("Credential") or query.get("X-Amz-Credential", "")).split("/")
-    if len(scoped) == 5:
-        return scoped[2], scoped[3]
-    form = environ.get("CONTENT_TYPE", "").startswith("application/x-www-form-urlencoded")
+    fields = _fields(request.headers.get("Authorization", ""))
+    credential = fields.get("Credential") or request.args.get("X-Amz-Credential", "")
+    parts = credential.split("/")
+    if len(parts) == 5:
+        return parts[2], parts[3]
+    form = (request.content_type or "").startswith("application/x-www-form-urlencoded")
     return "us-east-1", "query" if form else "s3"
 
 
-def _parts(header: str) -> dict[str, str]:
+def _fields(header: str) -> dict[str, str]:
     """NAME=value, NAME=value of an Authorization header."""
-    pieces = [one.partition("=") for one in header.partition(" ")[2].split(",")]
-    return {name.strip(): value.strip() for name, _, value in pieces}
+    pairs = [field.partition("=") for field in header.partition(" ")[2].split(",")]
+    return {name.strip(): value.strip() for name, _, value in pairs}
 
 
-def _claim(environ: dict, query: dict[str, str], service: str) -> Claim:
-    header = environ.get("HTTP_AUTHORIZATION")
+def _claim(request: Request, service: str) -> Claim:
+    header = request.headers.get("Authorization")
     if header:
-        given, algorithm = _parts(header), header.partition(" ")[0]
-        time = environ.get("HTTP_X_AMZ_DATE", "")
-        token = environ.get("HTTP_X_AMZ_SECURITY_TOKEN", "")
-    elif "X-Amz-Signature" in query:
-        given = {name.removeprefix("X-Amz-"): value for name, value in query.items()}
-        algorithm, time = given.get("Algorithm"), given.get("Date", "")
-        token = given.get("Security-Token", "")
+        algorithm, fields = header.partition(" ")[0], _fields(header)
+        time = request.headers.get("X-Amz-Date", "")
+        token = request.headers.get("X-Amz-Security-Token", "")
+    elif "X-Amz-Signature" in request.args:
+        fields = {name.removeprefix("X-Amz-"): value for name, value in request.args.items()}
+        algorithm, time = fields.get("Algorithm", ""), fields.get("Date", "")
+        token = fields.get("Security-Token", "")
     else:
         message = "Access Denied" if service == "s3" else "Missing Authentication Token"
         raise Refused("unsigned", f"{message}: not signed. {REMEDY}")
-    scoped = given.get("Credential", "").split("/")
-    if algorithm != ALGORITHM or len(scoped) != 5 or scoped[4] != "aws4_request":
-        where = f"{ALGORITHM} Credential=KEY/DATE/REGION/SERVICE/aws4_request"
-        raise Refused("malformed", f"Authorization lacks {where}.")
-    claim = Claim(
-        *scoped[:4],
-        names=given.get("SignedHeaders", "").lower().split(";"),
-        signature=given.get("Signature", ""),
-        time=time,
-        token=token,
-        seconds=None if header else given.get("Expires", ""),
+    parts = fields.get("Credential", "").split("/")
+    if algorithm != ALGORITHM or len(parts) != 5 or parts[4] != "aws4_request":
+        expected = f"{ALGORITHM} Credential=KEY/DATE/REGION/SERVICE/aws4_request"
+        raise Refused("malformed", f"Authorization lacks {expected}.")
+    key_id, date, region, service, _ = parts
+    signed_headers = fields.get("SignedHeaders", "").lower().split(";")
+    expires = None if header else fields.get("Expires", "")
+    # What a service acts on must be signed: otherwise a request that was seen could be changed.
+    sent = {name for name, _ in _headers(request) if name.startswith("x-amz-")}
+    if missing := {"host", *sent} - {*signed_headers, "x-amz-content-sha256"}:
+        raise Refused("wrong", f"These headers must be signed: {', '.join(sorted(missing))}.")
+    return Claim(
+        *(key_id, date, region, service, signed_headers, fields.get("Signature", "")),
+        *(time, token, expires),
     )
-    # What a service acts on must be signed: else whoever sees a request could change it.
-    sent = {name for name, _ in _headers(environ) if name.startswith("x-amz-")}
-    left_out = {"host", *sent} - {*claim.names, "x-amz-content-sha256"}
-    if left_out:
-        raise Refused("wrong", f"These headers must be signed: {', '.join(sorted(left_out))}.")
-    return claim
 
 
 def _check_time(claim: Claim) -> None:
@@ -334,43 +232,114 @@ def _check_time(claim: Claim) -> None:
         raise Refused("malformed", "X-Amz-Date is missing, or not a time.") from error
     if claim.date != claim.time[:8]:
         raise Refused("malformed", "The scope has another date.")
-    now = datetime.now(UTC)
-    if claim.seconds is not None:
-        if not re.fullmatch(r"\d{1,6}", claim.seconds) or not 0 < int(claim.seconds) <= LONGEST:
+    now, expires = datetime.now(UTC), claim.expires
+    if expires is not None:
+        if not re.fullmatch(r"\d{1,6}", expires) or not 0 < int(expires) <= MAX_EXPIRES:
             raise AwsError(
-                "AuthorizationQueryParametersError", f"X-Amz-Expires must be 1 to {LONGEST}."
+                "AuthorizationQueryParametersError", f"X-Amz-Expires must be 1 to {MAX_EXPIRES}."
             )
-        if now > signed + timedelta(seconds=int(claim.seconds)) or signed > now + SKEW:
+        if now > signed + timedelta(seconds=int(expires)) or signed > now + MAX_SKEW:
             raise Refused("expired", "Request has expired.")
-    elif abs(now - signed) > SKEW:
+    elif abs(now - signed) > MAX_SKEW:
         message = f"{claim.time} is not within 15 min. of {now.strftime(TIME)}"
         raise Refused("skewed", f"The request time is too far from the current time: {message}.")
 
 
-def _as_sent(environ: dict, claim: Claim, body_hash: str) -> AWSRequest:
-    """The request as botocore's signer takes it. Path and query are encoded as AWS has them."""
-    path, query = _address(environ)
+def _payload_hash(request: Request, claim: Claim) -> str | None:
+    """What the client says about its body. Raises AwsError for a form that is not understood."""
+    if claim.service == "s3" and claim.expires is not None:
+        return "UNSIGNED-PAYLOAD"
+    stated = request.headers.get("X-Amz-Content-Sha256")
+    if stated is None:
+        if claim.service == "s3":
+            message = "Missing required header for this request: x-amz-content-sha256"
+            raise AwsError("InvalidRequest", message)
+        return None
+    if stated.startswith("STREAMING-AWS4-"):
+        raise AwsError(
+            "NotImplemented",
+            f"{stated}: the emulator does not take chunks that are signed one by one. Sign the "
+            "whole body, or switch chunked encoding off in the client.",
+            501,
+        )
+    if stated not in UNSIGNED and not SHA256.fullmatch(stated):
+        message = f"x-amz-content-sha256 must be {', '.join(UNSIGNED)}, or a valid sha256 value."
+        raise AwsError("InvalidArgument", message)
+    return stated
+
+
+class _Signer(SigV4Auth):
+    """botocore's, for the headers that the client signed and no others."""
+
+    def headers_to_sign(self, request: AWSRequest) -> HTTPHeaders:
+        headers = HTTPHeaders()
+        for name in request.context["signed_headers"]:
+            headers[name] = request.headers.get(name, "")
+        return headers
+
+
+class _S3Signer(_Signer, S3SigV4Auth):
+    pass
+
+
+def _as_signed(request: Request, claim: Claim, payload_hash: str) -> AWSRequest:
+    """The request for botocore's signer. Path and query are encoded as AWS encodes them."""
+    path, query = _address(request)
     if claim.service == "s3":
         path = quote(unquote_to_bytes(path), safe="/~")
-    pairs = [one.partition("=") for one in query.split("&") if one]
+    pairs = [parameter.partition("=") for parameter in query.split("&") if parameter]
     query = "&".join(
         f"{_encoded(name)}={_encoded(value)}"
         for name, _, value in pairs
         if name != "X-Amz-Signature"
     )
-    request = AWSRequest(environ["REQUEST_METHOD"], f"http://localhost{path}?{query}")
-    for name, value in _headers(environ):
-        if name in claim.names:
-            request.headers[name] = value
-    del request.headers["X-Amz-Content-SHA256"]
-    request.headers["X-Amz-Content-SHA256"] = body_hash
-    request.context |= {"timestamp": claim.time, "names": claim.names}
-    return request
+    signed = AWSRequest(request.method, f"http://localhost{path}?{query}")
+    for name, value in _headers(request):
+        if name in claim.signed_headers:
+            signed.headers[name] = value
+    del signed.headers["X-Amz-Content-SHA256"]
+    signed.headers["X-Amz-Content-SHA256"] = payload_hash
+    signed.context |= {"timestamp": claim.time, "signed_headers": claim.signed_headers}
+    return signed
 
 
-def _address(environ: dict) -> tuple[str, str]:
+class _OldSigner(HmacV1QueryAuth):
+    def _get_date(self) -> str:
+        return self._expires  # as sent; botocore's own would begin from now
+
+
+def _verify_old_url(request: Request, owner: Credentials) -> Signature:
+    """Verify S3's presigned URL from before Signature Version 4."""
+    query = request.args.to_dict()
+    token, expires = query.get("x-amz-security-token", ""), query.get("Expires", "")
+    credentials = _credentials(query["AWSAccessKeyId"], token, owner, "s3")
+    if not re.fullmatch(r"\d{1,12}", expires):
+        raise AwsError("AccessDenied", "Query-string authentication requires Expires.", 403)
+    headers = HTTPHeaders()
+    for name, value in {**query, **dict(_headers(request))}.items():
+        if name.startswith("x-amz-") or name in ("content-md5", "content-type"):
+            headers[name] = value
+    path, raw_query = _address(request)
+    host = request.headers["Host"].partition(":")[0]
+    if host.endswith(".localhost"):  # the host names the bucket
+        path = f"/{host.removesuffix('.localhost')}{path}"
+    signature = _OldSigner(credentials, expires).get_signature(
+        request.method, urlsplit(f"/?{raw_query}"), headers, auth_path=path
+    )
+    _compare(signature, query["Signature"])
+    now = datetime.now(UTC)
+    if now.timestamp() > int(expires):
+        raise Refused("expired", "Request has expired.")
+    request.environ[AUTHENTICATED]()
+    time = now.strftime(TIME)
+    key_id = credentials.access_key
+    claim = Claim(key_id, time[:8], "us-east-1", "s3", [], "", time, token, expires)
+    return Signature(request, claim, credentials, "UNSIGNED-PAYLOAD")
+
+
+def _address(request: Request) -> tuple[str, str]:
     """Path and query of a request, as they came."""
-    raw = environ["RAW_URI"]
+    raw = request.environ["RAW_URI"]
     path, _, query = raw.partition("#")[0].partition("?")
     if not raw.startswith("/"):  # http://host/path
         path = urlsplit(path).path
@@ -381,40 +350,29 @@ def _encoded(text: str) -> str:
     return quote(unquote_to_bytes(text.replace("+", " ")), safe="-_.~")
 
 
-def _headers(environ: dict) -> Iterator[tuple[str, str]]:
-    """(name in small letters, value) of a request's headers."""
-    spelled = environ.get(PRESERVED_HEADER_NAMES_ENVIRON_KEY, {})  # those with an underscore
-    for key, value in environ.items():
-        if key.startswith("HTTP_") or (key in ("CONTENT_TYPE", "CONTENT_LENGTH") and value):
-            name = spelled.get(key) or key.removeprefix("HTTP_").replace("_", "-")
-            yield name.lower(), _text(value)
+def _headers(request: Request) -> Iterator[tuple[str, str]]:
+    """(name in lower case, value) of a request's headers."""
+    for name, value in request.headers.items():
+        with contextlib.suppress(UnicodeError):  # WSGI reads Latin-1, and clients sign UTF-8
+            value = value.encode("latin-1").decode()
+        yield name.lower(), value
 
 
-def _text(value: str) -> str:
-    """A header's value: WSGI reads bytes as Latin-1, and clients sign UTF-8."""
-    try:
-        return value.encode("latin-1").decode()
-    except UnicodeError:
-        return value
-
-
-def _credentials(key_id: str, token: str, own: Credentials, service: str) -> Credentials:
-    """The secret of a key that this emulator knows."""
-    if _equal(key_id, own.access_key):
-        found: Credentials | None = own
-    else:
-        found = _of_user(key_id) or _of_role(key_id)
-    if found is None or not _equal(found.token or "", token):
+def _credentials(key_id: str, token: str, owner: Credentials, service: str) -> Credentials:
+    """The secret of a key that the emulator knows."""
+    credentials = owner if _equal(key_id, owner.access_key) else _of_user(key_id)
+    credentials = credentials or _of_role(key_id)
+    if credentials is None or not _equal(credentials.token or "", token):
         message = {
             "s3": "The AWS Access Key Id you provided does not exist in our records.",
             "ec2": "AWS was not able to validate the provided access credentials.",
         }.get(service, "The security token included in the request is invalid.")
         raise Refused("unknown", f"{message} {REMEDY}")
-    return found
+    return credentials
 
 
 def _of_user(key_id: str) -> Credentials | None:
-    """A key that IAM's CreateAccessKey gave out."""
+    """A key that IAM's CreateAccessKey issued."""
     for account in list(iam_backends.values()):
         for backend in list(account.values()):
             for user in list(backend.users.values()):
@@ -425,7 +383,7 @@ def _of_user(key_id: str) -> Credentials | None:
 
 
 def _of_role(key_id: str) -> Credentials | None:
-    """A key that STS's AssumeRole gave out."""
+    """A key that STS's AssumeRole issued."""
     for account in list(sts_backends.values()):
         for backend in list(account.values()):
             for role in list(backend.assumed_roles):
@@ -438,5 +396,10 @@ def _of_role(key_id: str) -> Credentials | None:
     return None
 
 
-def _equal(one: str, other: str) -> bool:
-    return hmac.compare_digest(one.encode(), other.encode())
+def _compare(expected: str, received: str) -> None:
+    if not _equal(expected, received):
+        raise Refused("wrong", WRONG)
+
+
+def _equal(first: str, second: str) -> bool:
+    return hmac.compare_digest(first.encode(), second.encode())

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cache
+from typing import Any
 
 import botocore.session
 from botocore.model import (
@@ -24,7 +25,7 @@ from botocore.model import (
 from local_sagemaker.protocol.errors import AwsError, validation
 
 SHOWN = 1024  # characters of a wrong value that its message repeats
-JSON_TYPES = {
+JSON_TYPES: dict[str, type | tuple[type, ...]] = {
     "string": str,
     "integer": int,
     "long": int,
@@ -63,22 +64,22 @@ def check(name: str, body: object) -> dict:
     ValidationException with one sentence for each constraint that is not met.
     """
     shape = operation(name).input_shape
-    found = list(_violations(shape, body, ""))
-    if found:
-        count = f"{len(found)} validation error{'s' if len(found) > 1 else ''} detected: "
-        raise validation(count + "; ".join(found))
+    messages = list(_violations(shape, body, ""))
+    if messages:
+        count = f"{len(messages)} validation error{'s' if len(messages) > 1 else ''} detected: "
+        raise validation(count + "; ".join(messages))
     return _without_nulls(body)
 
 
-def _without_nulls(value: object) -> object:
+def _without_nulls(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _without_nulls(one) for key, one in value.items() if one is not None}
+        return {key: _without_nulls(v) for key, v in value.items() if v is not None}
     if isinstance(value, list):
-        return [_without_nulls(one) for one in value]
+        return [_without_nulls(item) for item in value]
     return value
 
 
-def _violations(shape: Shape, value: object, path: str) -> Iterator[str]:
+def _violations(shape: Shape, value: Any, path: str) -> Iterator[str]:
     kind = JSON_TYPES.get(shape.type_name)
     wrong_bool = isinstance(value, bool) and shape.type_name != "boolean"
     if kind and (not isinstance(value, kind) or wrong_bool):
@@ -108,7 +109,7 @@ def _violations(shape: Shape, value: object, path: str) -> Iterator[str]:
 def _structure(shape: StructureShape, value: dict, path: str) -> Iterator[str]:
     for name in shape.required_members:
         if value.get(name) is None:
-            yield _sentence("null", _join(path, name), "not be null")
+            yield _message("null", _join(path, name), "not be null")
     for name, member in shape.members.items():
         if value.get(name) is not None:
             yield from _violations(member, value[name], _join(path, name))
@@ -116,15 +117,12 @@ def _structure(shape: StructureShape, value: dict, path: str) -> Iterator[str]:
 
 def _string(shape: Shape, value: str, path: str) -> Iterator[str]:
     yield from _size(shape, value, path)
-    pattern, fits = (
-        shape.metadata.get("pattern"),
-        len(value) <= shape.metadata.get("max", len(value)),
-    )
+    pattern = shape.metadata.get("pattern")
+    fits = len(value) <= shape.metadata.get("max", len(value))
     if pattern and fits and not _matches(pattern, value):
-        what = f"satisfy regular expression pattern: {pattern}"
-        yield _sentence(value, path, what)
+        yield _message(value, path, f"satisfy regular expression pattern: {pattern}")
     if shape.enum and value not in shape.enum:
-        yield _sentence(value, path, f"satisfy enum value set: [{', '.join(shape.enum)}]")
+        yield _message(value, path, f"satisfy enum value set: [{', '.join(shape.enum)}]")
 
 
 def _check_width(shape: Shape, value: float, path: str) -> None:
@@ -140,18 +138,18 @@ def _check_width(shape: Shape, value: float, path: str) -> None:
 def _number(shape: Shape, value: float, path: str) -> Iterator[str]:
     low, high = shape.metadata.get("min"), shape.metadata.get("max")
     if low is not None and value < low:
-        yield _sentence(value, path, f"have value greater than or equal to {low}")
+        yield _message(value, path, f"have value greater than or equal to {low}")
     if high is not None and value > high:
-        yield _sentence(value, path, f"have value less than or equal to {high}")
+        yield _message(value, path, f"have value less than or equal to {high}")
 
 
 def _size(shape: Shape, value, path: str) -> Iterator[str]:
     low, high = shape.metadata.get("min"), shape.metadata.get("max")
     shown = value if isinstance(value, str) else f"[{len(value)} members]"
     if low is not None and len(value) < low:
-        yield _sentence(shown, path, f"have length greater than or equal to {low}")
+        yield _message(shown, path, f"have length greater than or equal to {low}")
     if high is not None and len(value) > high:
-        yield _sentence(shown, path, f"have length less than or equal to {high}")
+        yield _message(shown, path, f"have length less than or equal to {high}")
 
 
 def _matches(pattern: str, value: str) -> bool:
@@ -161,7 +159,7 @@ def _matches(pattern: str, value: str) -> bool:
         return True
 
 
-def _sentence(value: object, path: str, must: str) -> str:
+def _message(value: object, path: str, must: str) -> str:
     shown = value if value == "null" else f"'{str(value)[:SHOWN]}'"
     return f"Value {shown} at '{path}' failed to satisfy constraint: Member must {must}"
 

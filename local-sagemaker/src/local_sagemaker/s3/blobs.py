@@ -42,12 +42,12 @@ class Blobs:
 
     def link(self, segments: Iterable[Segment]) -> list[Segment]:
         """The same bytes under new names: a copy which costs nothing."""
-        found = []
+        links = []
         for name, size in segments:
-            new = uuid.uuid4().hex
-            os.link(self.folder / name, self.folder / new)
-            found.append((new, size))
-        return found
+            link = uuid.uuid4().hex
+            os.link(self.folder / name, self.folder / link)
+            links.append((link, size))
+        return links
 
     def read(
         self, segments: list[Segment], start: int, length: int
@@ -68,14 +68,14 @@ class Blobs:
         try:
             yield b""
             for name, size in segments:
-                wanted = min(size - start, length)
-                if wanted > 0:
-                    length -= wanted
+                left = min(size - start, length)
+                if left > 0:
+                    length -= left
                     with (self.folder / name).open("rb", buffering=0) as stream:
                         stream.seek(start)
-                        while wanted and (piece := stream.read(min(wanted, PIECE))):
+                        while left and (piece := stream.read(min(left, PIECE))):
                             yield piece
-                            wanted -= len(piece)
+                            left -= len(piece)
                 start = max(0, start - size)
         finally:
             with self._lock:

@@ -1,20 +1,19 @@
-"""An object's bytes on their way in: unwrapped, bounded, and compared with what was promised."""
+"""An object's bytes on their way in: unwrapped, limited, and compared with their checksums."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
-import re
 import zlib
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-from local_sagemaker.protocol.bodies import LINE, RequestBody, chunk_size
-from local_sagemaker.protocol.errors import AwsError
-from local_sagemaker.protocol.signatures import Signature
-from local_sagemaker.s3.blobs import PIECE
+from werkzeug.wrappers import Request
 
-SIGNED = re.compile(r"[0-9a-f]{64}")
+from local_sagemaker.protocol.bodies import MAX_LINE, RequestBody, chunk_size
+from local_sagemaker.protocol.errors import AwsError
+from local_sagemaker.protocol.signatures import UNSIGNED, UNSIGNED_TRAILER, Signature
+from local_sagemaker.s3.blobs import PIECE
 
 
 class Crc32:
@@ -31,7 +30,7 @@ class Crc32:
 
 
 # Header -> what computes it. Python computes no CRC32C and no CRC64NVME: those are not compared.
-PROMISES: dict[str, Any] = {
+CHECKSUMS: dict[str, Any] = {
     "content-md5": hashlib.md5,
     "x-amz-checksum-crc32": Crc32,
     "x-amz-checksum-sha1": hashlib.sha1,
@@ -40,21 +39,16 @@ PROMISES: dict[str, Any] = {
 
 
 class Body:
-    """The body of a request that stores bytes. Iterate it once: pieces of its content.
+    """The body of a request that stores bytes. Iterate over its content once; then `etag` is known.
 
-    limit: bytes of content. Afterwards `etag` is known.
-
-    Raises AwsError: what arrives is not what the client announced, or too much.
+    limit: bytes of content. Raises AwsError for more, and for bytes that do not match the
+    request's checksums.
     """
 
-    def __init__(self, environ: dict, limit: int, signature: Signature) -> None:
-        self.stream: RequestBody = environ["wsgi.input"]
-        self.limit, self.signature = limit, signature
-        self.headers = {
-            name[5:].lower().replace("_", "-"): value
-            for name, value in environ.items()
-            if name.startswith("HTTP_")
-        }
+    def __init__(self, request: Request, limit: int, signature: Signature) -> None:
+        self.stream: RequestBody = request.environ["wsgi.input"]
+        self.headers, self.limit = request.headers, limit
+        self.payload_hash = signature.payload_hash
         self.md5 = hashlib.md5(usedforsecurity=False)
 
     @property
@@ -62,64 +56,56 @@ class Body:
         return self.md5.hexdigest()
 
     def __iter__(self) -> Iterator[bytes]:
-        promised = self.headers.get("x-amz-content-sha256", "")
-        whole = hashlib.sha256()
-        trailing = self.headers.get("x-amz-trailer", "").lower()
+        payload = hashlib.sha256()
+        in_trailer = self.headers.get("x-amz-trailer", "").lower()
         digests = {
-            name: made()
-            for name, made in PROMISES.items()
-            if self.headers.get(name) or name == trailing
+            name: make()
+            for name, make in CHECKSUMS.items()
+            if self.headers.get(name) or name == in_trailer
         }
-        computed = [self.md5, *digests.values(), *([whole] if SIGNED.fullmatch(promised) else [])]
+        hashed = self.payload_hash not in UNSIGNED
+        computed = [self.md5, *digests.values(), *([payload] if hashed else [])]
         trailers: dict[str, str] = {}
         length = 0
-        for piece in self._pieces(promised, trailers):
+        for piece in self._pieces(trailers):
             length += len(piece)
             if length > self.limit:
                 raise AwsError("EntityTooLarge", f"An object has at most {self.limit} bytes.")
-            for one in computed:
-                one.update(piece)
+            for digest in computed:
+                digest.update(piece)
             yield piece
-        if SIGNED.fullmatch(promised) and whole.hexdigest() != promised:
+        if hashed and payload.hexdigest() != self.payload_hash:
             raise AwsError(
                 "XAmzContentSHA256Mismatch",
                 "The provided 'x-amz-content-sha256' header does not match what was computed.",
             )
         for name, digest in digests.items():
-            said = self.headers.get(name) or trailers.get(name)
-            if said and said != base64.b64encode(digest.digest()).decode():
-                raise AwsError("BadDigest", f"The {name} you specified did not match what came.")
+            stated = self.headers.get(name) or trailers.get(name)
+            if stated and stated != base64.b64encode(digest.digest()).decode():
+                message = f"The {name} you specified did not match the calculated checksum."
+                raise AwsError("BadDigest", message)
 
-    def _pieces(self, promised: str, trailers: dict[str, str]) -> Iterator[bytes]:
+    def _pieces(self, trailers: dict[str, str]) -> Iterator[bytes]:
         stream = self.stream
         try:
-            if not promised.startswith("STREAMING-"):
-                while piece := stream.read(PIECE):
-                    yield piece
-                if stream.left:
-                    raise AwsError("IncompleteBody", f"The body ended {stream.left} bytes early.")
+            if self.payload_hash == UNSIGNED_TRAILER:
+                yield from self._chunks()
+                while line := stream.readline(MAX_LINE).strip():
+                    name, _, value = line.decode("latin-1").partition(":")
+                    trailers[name.strip().lower()] = value.strip()
                 return
-            last = yield from self._chunks(stream)
-            while line := stream.readline(LINE).strip():
-                name, _, value = line.decode("latin-1").partition(":")
-                trailers[name.strip().lower()] = value.strip()
-            self.signature.check_trailers(trailers, last)
+            while piece := stream.read(PIECE):
+                yield piece
+            if stream.left:
+                raise AwsError("IncompleteBody", f"The body ended {stream.left} bytes early.")
         except TimeoutError as error:
             raise AwsError("RequestTimeout", "The body did not come: nothing was sent.") from error
 
-    def _chunks(self, stream: RequestBody) -> Generator[bytes, None, str]:
-        """The content of AWS's own chunks. Returns the last one's signature, or ""."""
-        before, size = "", 1
-        while size:
-            line = stream.readline(LINE)
-            size, digest = chunk_size(line), hashlib.sha256()
-            left = size
-            while left and (piece := stream.read(min(left, PIECE))):
-                digest.update(piece)
+    def _chunks(self) -> Iterator[bytes]:
+        """The content of AWS's own chunks (aws-chunked), which are not HTTP's."""
+        while left := chunk_size(self.stream.readline(MAX_LINE)):
+            while left and (piece := self.stream.read(min(left, PIECE))):
                 yield piece
                 left -= len(piece)
-            if left or (size and stream.readline(LINE).strip()):
+            if left or self.stream.readline(MAX_LINE).strip():
                 raise AwsError("IncompleteBody", "A chunk is shorter than it says.")
-            if self.signature.signs_chunks:
-                before = self.signature.check_chunk(line, digest.hexdigest(), before)
-        return before

@@ -1,4 +1,4 @@
-"""S3's calls on objects, as functions from a request's members to an answer's.
+"""S3's calls on objects, as functions from a request's members to a result's.
 
 Members are those of botocore's model of S3. What S3 has and this lacks (access lists and tags of
 single objects, locks, S3 Select, restoring) is refused, here or by protocol.py.
@@ -11,7 +11,6 @@ import email.utils
 import hashlib
 import re
 from collections.abc import Callable
-from typing import Any
 from urllib.parse import quote, unquote
 
 from moto.core import DEFAULT_ACCOUNT_ID
@@ -22,24 +21,22 @@ from local_sagemaker.protocol.errors import AwsError
 from local_sagemaker.s3 import listing
 from local_sagemaker.s3.blobs import Segment
 from local_sagemaker.s3.bodies import Body
-from local_sagemaker.s3.listing import OWNER, modified
+from local_sagemaker.s3.listing import OWNER, Members, modified
 from local_sagemaker.s3.store import NULL, ObjectStore, Stored, Upload
 
-OBJECT_LIMIT = 5 * 1024**3  # bytes; S3's limit for one PUT, and for one part
-PART_MINIMUM = 5 * 1024**2  # bytes; of every part but the last
-MOST_PARTS = 10_000
-MOST_DELETED = 1000  # keys in one DeleteObjects
-KEY_LIMIT = 1024  # bytes
+MAX_OBJECT = 5 * 1024**3  # bytes; S3's limit for one PUT, and for one part
+MIN_PART = 5 * 1024**2  # bytes; of every part but the last
+MAX_PARTS = 10_000
+MAX_DELETED = 1000  # keys in one DeleteObjects
+MAX_KEY = 1024  # bytes
 HEADERS = (
     *("ContentType", "CacheControl", "ContentDisposition", "ContentEncoding", "ContentLanguage"),
 )
 HEADER_VALUE = re.compile("[\t -~\xa0-\xff]*")  # a line end would begin another header
 ENCRYPTION = ("ServerSideEncryption", "SSEKMSKeyId", "BucketKeyEnabled")
-# What a client says of an object, and hears again.
-SYSTEM = (*HEADERS, *ENCRYPTION, "StorageClass", "WebsiteRedirectLocation", "Metadata")
-OWN_ACL = (None, "", "private", "bucket-owner-full-control", "bucket-owner-read")
-
-Answer = dict[str, Any]
+# What a client states about an object, and gets back.
+STATED = (*HEADERS, *ENCRYPTION, "StorageClass", "WebsiteRedirectLocation", "Metadata")
+ACCEPTED_ACLS = (None, "", "private", "bucket-owner-full-control", "bucket-owner-read")
 
 
 class NotModified(AwsError):
@@ -47,7 +44,7 @@ class NotModified(AwsError):
         super().__init__("NotModified", "Not Modified", 304)
 
 
-def bucket_of(request: Answer) -> FakeBucket:
+def get_bucket(request: Members) -> FakeBucket:
     """The bucket that a request names. Raises AwsError (NoSuchBucket, AccessDenied)."""
     if request.get("ExpectedBucketOwner", DEFAULT_ACCOUNT_ID) != DEFAULT_ACCOUNT_ID:
         raise AwsError("AccessDenied", "Access Denied: the bucket has another owner.", 403)
@@ -58,15 +55,15 @@ def bucket_of(request: Answer) -> FakeBucket:
 
 
 class ObjectCalls:
-    """The calls, over a store. `by_name`: operation -> what answers it."""
+    """The calls, over a store. `by_name`: operation -> the function that answers it."""
 
     def __init__(self, store: ObjectStore) -> None:
         self.store = store
 
-        def listed(by: Callable[..., Answer]) -> Callable[[Answer], Answer]:
-            return lambda request: by(store, bucket_of(request), request)
+        def lister(function: Callable[..., Members]) -> Callable[[Members], Members]:
+            return lambda request: function(store, get_bucket(request), request)
 
-        self.by_name: dict[str, Callable[[Answer], Answer]] = {
+        self.by_name: dict[str, Callable[[Members], Members]] = {
             "PutObject": self.put,
             "GetObject": self.get,
             "HeadObject": self.head,
@@ -81,24 +78,24 @@ class ObjectCalls:
             "AbortMultipartUpload": self.abort_upload,
             "ListParts": self.list_parts,
             "ListMultipartUploads": self.list_uploads,
-            "ListObjects": listed(listing.objects),
-            "ListObjectsV2": listed(listing.objects_v2),
-            "ListObjectVersions": listed(listing.versions),
+            "ListObjects": lister(listing.list_objects),
+            "ListObjectsV2": lister(listing.list_objects_v2),
+            "ListObjectVersions": lister(listing.list_versions),
         }
 
     # Storing
 
-    def put(self, request: Answer) -> Answer:
-        bucket_of(request)
+    def put(self, request: Members) -> Members:
+        get_bucket(request)
         self._check_new(request)
         body: Body = request["Body"]
         segment = self.store.blobs.write(body)
-        return _put_answer(self._store(request, [segment], body.etag, _fields(request)))
+        return _put_result(self._store(request, [segment], body.etag, _fields(request)))
 
-    def _check_new(self, request: Answer) -> None:
-        if len(request["Key"].encode()) > KEY_LIMIT:
+    def _check_new(self, request: Members) -> None:
+        if len(request["Key"].encode()) > MAX_KEY:
             raise AwsError("KeyTooLongError", "Your key is too long")
-        if request.get("ACL") not in OWN_ACL:
+        if request.get("ACL") not in ACCEPTED_ACLS:
             raise AwsError(
                 "AccessControlListNotSupported",
                 f"ACL {request['ACL']}: the emulator keeps no access lists of objects; only "
@@ -112,35 +109,41 @@ class ObjectCalls:
             )
         self._check_condition(request)
 
-    def _check_condition(self, request: Answer) -> None:
+    def _check_condition(self, request: Members) -> None:
         """If-Match and If-None-Match of a request that stores an object."""
-        wanted, unwanted = request.get("IfMatch"), request.get("IfNoneMatch")
-        if not (wanted or unwanted):
+        match, none_match = request.get("IfMatch"), request.get("IfNoneMatch")
+        if not (match or none_match):
             return
-        found = self.store.latest(request["Bucket"], request["Key"])
-        found = None if found is None or found.marker else found
-        if wanted and found is None:
+        stored = self.store.latest(request["Bucket"], request["Key"])
+        stored = None if stored is None or stored.marker else stored
+        if match and stored is None:
             raise _no_key(request["Key"])
-        if (found and wanted and not _matches(wanted, found)) or (unwanted and found):
-            raise _precondition("If-Match" if wanted else "If-None-Match")
+        if stored and (none_match or not _matches(match or "", stored)):
+            raise _precondition("If-Match" if match else "If-None-Match")
 
     def _store(
-        self, request: Answer, segments: list[Segment], etag: str, fields: Answer, **more: Any
+        self,
+        request: Members,
+        segments: list[Segment],
+        etag: str,
+        fields: Members,
+        upload: str | None = None,
     ) -> Stored:
-        """Make the version. What was written is removed if that fails."""
+        """Make the version. If that fails, what was written is removed, except for uploads."""
         try:
             with self.store.lock:  # the bucket, and what is there, as they are now
-                bucket = bucket_of(request)
+                bucket = get_bucket(request)
                 self._check_condition(request)
                 return self.store.put(
-                    bucket.name, request["Key"], bucket.is_versioned, segments, etag, fields, **more
+                    *(bucket.name, request["Key"], bucket.is_versioned, segments, etag, fields),
+                    upload=upload,
                 )
         except BaseException:
-            if not more:
+            if upload is None:
                 self.store.blobs.remove(segments)
             raise
 
-    def copy(self, request: Answer) -> Answer:
+    def copy(self, request: Members) -> Members:
         source = self._source(request)
         self._check_new(request)
         replace = request.get("MetadataDirective") == "REPLACE"
@@ -152,93 +155,95 @@ class ObjectCalls:
                 "without changing the object's metadata, storage class, website redirect "
                 "location or encryption attributes.",
             )
-        asked = _fields(request)
-        given = {name: asked[name] for name in (*ENCRYPTION, "StorageClass") if name in asked}
-        fields = asked if replace else source.fields | given
+        stated = _fields(request)
+        changed = {name: stated[name] for name in (*ENCRYPTION, "StorageClass") if name in stated}
+        fields = stated if replace else source.fields | changed
         segments = self.store.blobs.link(source.segments)
-        found = self._store(request, segments, source.etag, fields)
-        result = {"ETag": f'"{found.etag}"', "LastModified": modified(found)}
-        told = {"CopyObjectResult": result, "CopySourceVersionId": _version_id(source)}
-        return _put_answer(found) | told
+        copy = self._store(request, segments, source.etag, fields)
+        copied = {"ETag": f'"{copy.etag}"', "LastModified": modified(copy)}
+        result = {"CopyObjectResult": copied, "CopySourceVersionId": _version_id(source)}
+        return _put_result(copy) | result
 
-    def _source(self, request: Answer) -> Stored:
+    def _source(self, request: Members) -> Stored:
         """The object that CopySource names, if the request's conditions hold of it."""
         bucket, key, version = _source_parts(request)
-        found = self._find({"Bucket": bucket, "Key": key, "VersionId": version})
+        source = self._find({"Bucket": bucket, "Key": key, "VersionId": version})
         conditions = {
             name: request.get(f"CopySource{name}")
             for name in ("IfMatch", "IfNoneMatch", "IfModifiedSince", "IfUnmodifiedSince")
         }
         try:
-            _check_read_conditions(conditions, found)
+            _check_read_conditions(conditions, source)
         except NotModified as error:
             raise _precondition("x-amz-copy-source-If-None-Match") from error
-        return found
+        return source
 
     # Reading
 
-    def _find(self, request: Answer) -> Stored:
-        bucket = bucket_of(request)
+    def _find(self, request: Members) -> Stored:
+        bucket = get_bucket(request)
         if version := request.get("VersionId"):
-            found = self.store.version(bucket.name, request["Key"], version)
-            if found is None:
+            stored = self.store.version(bucket.name, request["Key"], version)
+            if stored is None:
                 raise AwsError("NoSuchVersion", "The specified version does not exist.", 404)
-            if found.marker:
+            if stored.marker:
                 raise AwsError(
                     "MethodNotAllowed", "The specified method is not allowed: a delete marker.", 405
                 )
-            return found
-        found = self.store.latest(bucket.name, request["Key"])
-        if found is None or found.marker:
+            return stored
+        stored = self.store.latest(bucket.name, request["Key"])
+        if stored is None or stored.marker:
             raise _no_key(request["Key"])
-        return found
+        return stored
 
-    def head(self, request: Answer) -> Answer:
+    def head(self, request: Members) -> Members:
         """All of GetObject's answer but the Body."""
         return self._read(request, body=False)
 
-    def get(self, request: Answer) -> Answer:
+    def get(self, request: Members) -> Members:
         """GetObject's members; Body iterates over the bytes."""
         return self._read(request, body=True)
 
-    def _read(self, request: Answer, body: bool) -> Answer:
+    def _read(self, request: Members, body: bool) -> Members:
         with self.store.lock:  # until the files are held, none may go
-            found = self._find(request)
-            _check_read_conditions(request, found)
-            start, length, told = _part_or_range(request, found)
+            stored = self._find(request)
+            _check_read_conditions(request, stored)
+            start, length, result = _part_or_range(request, stored)
             if body:
-                told["Body"] = self.store.blobs.read(found.segments, start, length)
-        told |= {name: found.fields.get(name) for name in SYSTEM}
-        told |= {
-            "ETag": f'"{found.etag}"',
-            "LastModified": modified(found),
+                result["Body"] = self.store.blobs.read(stored.segments, start, length)
+        result |= {name: stored.fields.get(name) for name in STATED}
+        result |= {
+            "ETag": f'"{stored.etag}"',
+            "LastModified": modified(stored),
             "AcceptRanges": "bytes",
             "ContentLength": length,
-            "ContentType": found.fields.get("ContentType", "binary/octet-stream"),
-            "VersionId": _version_id(found),
+            "ContentType": stored.fields.get("ContentType", "binary/octet-stream"),
+            "VersionId": _version_id(stored),
         }
-        if told["StorageClass"] == "STANDARD":
-            told["StorageClass"] = None
-        if "Expires" in found.fields:
-            told["Expires"] = datetime.datetime.fromtimestamp(found.fields["Expires"], datetime.UTC)
+        if result["StorageClass"] == "STANDARD":
+            result["StorageClass"] = None
+        if "Expires" in stored.fields:
+            result["Expires"] = datetime.datetime.fromtimestamp(
+                stored.fields["Expires"], datetime.UTC
+            )
         for name in HEADERS:
             if value := request.get(f"Response{name}"):
                 if not HEADER_VALUE.fullmatch(value):
                     raise AwsError("InvalidArgument", f"Response{name} is not a header's value.")
-                told[name] = value
-        return told
+                result[name] = value
+        return result
 
-    def get_tagging(self, request: Answer) -> Answer:
+    def get_tagging(self, request: Members) -> Members:
         """No tags: nobody can give any. The AWS CLI asks before it copies a large object."""
         return {"TagSet": [], "VersionId": _version_id(self._find(request))}
 
     # Deleting
 
-    def delete(self, request: Answer) -> Answer:
+    def delete(self, request: Members) -> Members:
         with self.store.lock:
-            return self._delete(bucket_of(request), request["Key"], request.get("VersionId"))
+            return self._delete(get_bucket(request), request["Key"], request.get("VersionId"))
 
-    def _delete(self, bucket: FakeBucket, key: str, version: str | None) -> Answer:
+    def _delete(self, bucket: FakeBucket, key: str, version: str | None) -> Members:
         if version:
             gone = self.store.remove(bucket.name, key, version)
             marker = True if gone and gone.marker else None
@@ -249,58 +254,58 @@ class ObjectCalls:
         made = self.store.put(bucket.name, key, bucket.is_versioned, [], "", {}, marker=True)
         return {"VersionId": made.version, "DeleteMarker": True}
 
-    def delete_many(self, request: Answer) -> Answer:
-        wanted = request.get("Delete", {}).get("Objects", [])
-        if not 1 <= len(wanted) <= MOST_DELETED:
-            raise _malformed(f"1 to {MOST_DELETED} objects.")
-        told = []
-        for one in wanted:
-            version = one.get("VersionId")
+    def delete_many(self, request: Members) -> Members:
+        objects = request.get("Delete", {}).get("Objects", [])
+        if not 1 <= len(objects) <= MAX_DELETED:
+            raise _malformed(f"1 to {MAX_DELETED} objects.")
+        deleted = []
+        for item in objects:
+            version = item.get("VersionId")
             with self.store.lock:
-                gone = self._delete(bucket_of(request), one["Key"], version)
-            said: Answer = {"Key": one["Key"], "VersionId": version}
-            if gone.get("DeleteMarker"):
-                said |= {"DeleteMarker": True, "DeleteMarkerVersionId": gone["VersionId"]}
-            told.append(said)
-        return {} if request["Delete"].get("Quiet") else {"Deleted": told}
+                result = self._delete(get_bucket(request), item["Key"], version)
+            entry: Members = {"Key": item["Key"], "VersionId": version}
+            if result.get("DeleteMarker"):
+                entry |= {"DeleteMarker": True, "DeleteMarkerVersionId": result["VersionId"]}
+            deleted.append(entry)
+        return {} if request["Delete"].get("Quiet") else {"Deleted": deleted}
 
     # Uploads in parts
 
-    def begin_upload(self, request: Answer) -> Answer:
+    def begin_upload(self, request: Members) -> Members:
         with self.store.lock:
-            bucket = bucket_of(request)
+            bucket = get_bucket(request)
             self._check_new(request)
             begun = self.store.begin_upload(bucket.name, request["Key"], _fields(request))
-        told = {"Bucket": bucket.name, "Key": begun.key, "UploadId": begun.id}
-        return told | {name: begun.fields.get(name) for name in ENCRYPTION}
+        result = {"Bucket": bucket.name, "Key": begun.key, "UploadId": begun.id}
+        return result | {name: begun.fields.get(name) for name in ENCRYPTION}
 
-    def _upload(self, request: Answer) -> Upload:
-        bucket_of(request)
-        found = self.store.upload(request["UploadId"])
-        if found is None or (found.bucket, found.key) != (request["Bucket"], request["Key"]):
+    def _upload(self, request: Members) -> Upload:
+        get_bucket(request)
+        upload = self.store.upload(request["UploadId"])
+        if upload is None or (upload.bucket, upload.key) != (request["Bucket"], request["Key"]):
             raise AwsError(
                 "NoSuchUpload",
                 "The specified upload does not exist. The upload ID may be invalid, or the "
                 "upload may have been aborted or completed.",
                 404,
             )
-        return found
+        return upload
 
-    def upload_part(self, request: Answer) -> Answer:
+    def upload_part(self, request: Members) -> Members:
         self._check_part(request)
         body: Body = request["Body"]
         segment = self.store.blobs.write(body)
         return {"ETag": f'"{self._store_part(request, segment, body.etag).etag}"'}
 
-    def copy_part(self, request: Answer) -> Answer:
+    def copy_part(self, request: Members) -> Members:
         self._check_part(request)
         source = self._source(request)
         start, length = 0, source.size
-        if said := request.get("CopySourceRange"):
-            found = _range(said, source.size)
-            if found is None:
-                raise AwsError("InvalidArgument", f"The range is not valid: {said}")
-            start, length = found
+        if header := request.get("CopySourceRange"):
+            byte_range = _range(header, source.size)
+            if byte_range is None:
+                raise AwsError("InvalidArgument", f"The range is not valid: {header}")
+            start, length = byte_range
         digest = hashlib.md5(usedforsecurity=False)
         reading = self.store.blobs.read(source.segments, start, length)
 
@@ -314,18 +319,18 @@ class ObjectCalls:
         finally:
             reading.close()
         part = self._store_part(request, segment, digest.hexdigest())
-        told = {"ETag": f'"{part.etag}"', "LastModified": modified(part)}
-        return {"CopyPartResult": told, "CopySourceVersionId": _version_id(source)}
+        result = {"ETag": f'"{part.etag}"', "LastModified": modified(part)}
+        return {"CopyPartResult": result, "CopySourceVersionId": _version_id(source)}
 
-    def _check_part(self, request: Answer) -> None:
-        if not 1 <= request["PartNumber"] <= MOST_PARTS:
+    def _check_part(self, request: Members) -> None:
+        if not 1 <= request["PartNumber"] <= MAX_PARTS:
             raise AwsError(
                 "InvalidArgument",
-                f"Part number must be an integer between 1 and {MOST_PARTS}, inclusive",
+                f"Part number must be an integer between 1 and {MAX_PARTS}, inclusive",
             )
         self._upload(request)
 
-    def _store_part(self, request: Answer, segment: Segment, etag: str) -> Stored:
+    def _store_part(self, request: Members, segment: Segment, etag: str) -> Stored:
         try:
             with self.store.lock:
                 upload = self._upload(request)
@@ -334,78 +339,78 @@ class ObjectCalls:
             self.store.blobs.remove([segment])
             raise
 
-    def complete_upload(self, request: Answer) -> Answer:
-        wanted = (request.get("MultipartUpload") or {}).get("Parts", [])
+    def complete_upload(self, request: Members) -> Members:
+        chosen = (request.get("MultipartUpload") or {}).get("Parts", [])
         with self.store.lock:
             upload = self._upload(request)
             self._check_condition(request)
-            parts = self._chosen_parts(upload, wanted)
-            digests = b"".join(bytes.fromhex(one.etag) for one in parts)
+            parts = self._chosen_parts(upload, chosen)
+            digests = b"".join(bytes.fromhex(part.etag) for part in parts)
             etag = f"{hashlib.md5(digests, usedforsecurity=False).hexdigest()}-{len(parts)}"
-            segments = [segment for one in parts for segment in one.segments]
-            found = self._store(request, segments, etag, upload.fields, upload=upload.id)
+            segments = [segment for part in parts for segment in part.segments]
+            stored = self._store(request, segments, etag, upload.fields, upload=upload.id)
         location = f"/{upload.bucket}/{quote(upload.key)}"
-        told = {"Bucket": upload.bucket, "Key": upload.key, "Location": location}
-        return _put_answer(found) | told
+        result = {"Bucket": upload.bucket, "Key": upload.key, "Location": location}
+        return _put_result(stored) | result
 
-    def _chosen_parts(self, upload: Upload, wanted: list[Answer]) -> list[Stored]:
-        if not wanted:
+    def _chosen_parts(self, upload: Upload, chosen: list[Members]) -> list[Stored]:
+        if not chosen:
             raise _malformed("an upload is completed with at least one part.")
-        numbers = [one["PartNumber"] for one in wanted]
+        numbers = [part["PartNumber"] for part in chosen]
         if numbers != sorted(set(numbers)):
             raise AwsError(
                 "InvalidPartOrder",
                 "The list of parts was not in ascending order. Parts list must be specified in "
                 "order by part number.",
             )
-        there = {one.number: one for one in self.store.parts(upload.id)}
+        uploaded = {part.number: part for part in self.store.parts(upload.id)}
         parts = []
-        for one in wanted:
-            part = there.get(one["PartNumber"])
-            if part is None or one.get("ETag", "").strip('"') != part.etag:
+        for item in chosen:
+            part = uploaded.get(item["PartNumber"])
+            if part is None or item.get("ETag", "").strip('"') != part.etag:
                 raise AwsError(
                     "InvalidPart",
-                    "One or more of the specified parts could not be found. The part might not "
+                    "One or more of the specified parts could not be stored. The part might not "
                     "have been uploaded, or the specified entity tag might not have matched the "
                     "part's entity tag.",
                 )
             parts.append(part)
-        if any(part.size < PART_MINIMUM for part in parts[:-1]):
+        if any(part.size < MIN_PART for part in parts[:-1]):
             raise AwsError(
                 "EntityTooSmall", "Your proposed upload is smaller than the minimum allowed size"
             )
         return parts
 
-    def abort_upload(self, request: Answer) -> Answer:
+    def abort_upload(self, request: Members) -> Members:
         with self.store.lock:
             self.store.end_upload(self._upload(request).id)
         return {}
 
-    def list_parts(self, request: Answer) -> Answer:
+    def list_parts(self, request: Members) -> Members:
         """All of them, in one page."""
         upload = self._upload(request)
         return {
             "Bucket": upload.bucket,
             "Key": upload.key,
             "UploadId": upload.id,
-            "MaxParts": MOST_PARTS,
+            "MaxParts": MAX_PARTS,
             "IsTruncated": False,
             "StorageClass": "STANDARD",
             "Owner": OWNER,
             "Parts": [
                 {
-                    "PartNumber": one.number,
-                    "ETag": f'"{one.etag}"',
-                    "Size": one.size,
-                    "LastModified": modified(one),
+                    "PartNumber": part.number,
+                    "ETag": f'"{part.etag}"',
+                    "Size": part.size,
+                    "LastModified": modified(part),
                 }
-                for one in self.store.parts(upload.id)
+                for part in self.store.parts(upload.id)
             ],
         }
 
-    def list_uploads(self, request: Answer) -> Answer:
+    def list_uploads(self, request: Members) -> Members:
         """All of them, in one page."""
-        bucket, prefix = bucket_of(request), request.get("Prefix") or ""
+        bucket, prefix = get_bucket(request), request.get("Prefix") or ""
         encode = listing.encoder(request)
         return {
             "Bucket": bucket.name,
@@ -415,38 +420,38 @@ class ObjectCalls:
             "EncodingType": request.get("EncodingType"),
             "Uploads": [
                 {
-                    "Key": encode(one.key),
-                    "UploadId": one.id,
-                    "Initiated": datetime.datetime.fromtimestamp(one.started, datetime.UTC),
+                    "Key": encode(upload.key),
+                    "UploadId": upload.id,
+                    "Initiated": datetime.datetime.fromtimestamp(upload.started, datetime.UTC),
                     "StorageClass": "STANDARD",
                     "Owner": OWNER,
                 }
-                for one in self.store.uploads(bucket.name, prefix)
+                for upload in self.store.uploads(bucket.name, prefix)
             ],
         }
 
 
-def _fields(request: Answer) -> Answer:
-    """What a request says of an object, as the store keeps it."""
-    found = {name: request[name] for name in SYSTEM if request.get(name) not in (None, {})}
-    if "Metadata" in found:
-        found["Metadata"] = {key.lower(): value for key, value in found["Metadata"].items()}
-    encoding = found.pop("ContentEncoding", "")
-    if kept := ",".join(one for one in encoding.split(",") if one.strip() != "aws-chunked"):
-        found["ContentEncoding"] = kept
-    if request.get("Expires"):
-        when = request["Expires"]
-        when = email.utils.parsedate_to_datetime(when) if isinstance(when, str) else when
-        found["Expires"] = when.timestamp()
-    return found
+def _fields(request: Members) -> Members:
+    """What a request states about an object, as the store keeps it."""
+    fields = {name: request[name] for name in STATED if request.get(name) not in (None, {})}
+    if "Metadata" in fields:
+        fields["Metadata"] = {key.lower(): value for key, value in fields["Metadata"].items()}
+    encodings = fields.pop("ContentEncoding", "").split(",")
+    if encoding := ",".join(item for item in encodings if item.strip() != "aws-chunked"):
+        fields["ContentEncoding"] = encoding
+    if expires := request.get("Expires"):
+        if isinstance(expires, str):
+            expires = email.utils.parsedate_to_datetime(expires)
+        fields["Expires"] = expires.timestamp()
+    return fields
 
 
-def _put_answer(found: Stored) -> Answer:
-    told = {"ETag": f'"{found.etag}"', "VersionId": _version_id(found)}
-    return told | {name: found.fields.get(name) for name in ENCRYPTION}
+def _put_result(stored: Stored) -> Members:
+    result = {"ETag": f'"{stored.etag}"', "VersionId": _version_id(stored)}
+    return result | {name: stored.fields.get(name) for name in ENCRYPTION}
 
 
-def _source_parts(request: Answer) -> tuple[str, str, str | None]:
+def _source_parts(request: Members) -> tuple[str, str, str | None]:
     """(bucket, key, version) that CopySource names."""
     text, _, version = request["CopySource"].partition("?versionId=")
     bucket, _, key = unquote(text).removeprefix("/").partition("/")
@@ -455,57 +460,59 @@ def _source_parts(request: Answer) -> tuple[str, str, str | None]:
     return bucket, key, version or None
 
 
-def _check_read_conditions(request: Answer, found: Stored) -> None:
+def _check_read_conditions(request: Members, stored: Stored) -> None:
     """Raise AwsError (412) or NotModified (304), in the order that RFC 9110 gives."""
-    modified = int(found.modified)
-    if wanted := request.get("IfMatch"):
-        if not _matches(wanted, found):
+    modified = int(stored.modified)
+    if match := request.get("IfMatch"):
+        if not _matches(match, stored):
             raise _precondition("If-Match")
     elif (since := request.get("IfUnmodifiedSince")) and modified > since.timestamp():
         raise _precondition("If-Unmodified-Since")
-    if unwanted := request.get("IfNoneMatch"):
-        if _matches(unwanted, found):
+    if none_match := request.get("IfNoneMatch"):
+        if _matches(none_match, stored):
             raise NotModified
     elif (since := request.get("IfModifiedSince")) and modified <= since.timestamp():
         raise NotModified
 
 
-def _matches(tags: str, found: Stored) -> bool:
-    said = [one.strip().removeprefix("W/").strip('"') for one in tags.split(",")]
-    return "*" in said or found.etag in said
+def _matches(tags: str, stored: Stored) -> bool:
+    etags = [tag.strip().removeprefix("W/").strip('"') for tag in tags.split(",")]
+    return "*" in etags or stored.etag in etags
 
 
-def _part_or_range(request: Answer, found: Stored) -> tuple[int, int, Answer]:
-    """Which bytes are wanted: (first, how many, members that say so)."""
-    said, number = request.get("Range"), request.get("PartNumber")
-    told: Answer = {}
+def _part_or_range(request: Members, stored: Stored) -> tuple[int, int, Members]:
+    """The bytes that a request asks for: (first, how many, members that say so)."""
+    header, number = request.get("Range"), request.get("PartNumber")
+    result: Members = {}
     if number:
-        sizes = [size for _, size in found.segments] or [0]
-        if said:
+        sizes = [size for _, size in stored.segments] or [0]
+        if header:
             raise AwsError(
                 "InvalidArgument", "Cannot specify both Range header and partNumber query parameter"
             )
         if not 1 <= number <= len(sizes):
             raise AwsError("InvalidPartNumber", "The requested partnumber is not satisfiable", 416)
-        wanted = sum(sizes[: number - 1]), sizes[number - 1]
-        told = {"PartsCount": len(sizes)} if "-" in found.etag else {}
-    elif not said or (wanted := _range(said, found.size)) is None:
-        return 0, found.size, {}  # HTTP says to ignore what is not a range at all
-    start, length = wanted
+        start, length = sum(sizes[: number - 1]), sizes[number - 1]
+        result = {"PartsCount": len(sizes)} if "-" in stored.etag else {}
+    else:
+        byte_range = _range(header, stored.size) if header else None
+        if byte_range is None:
+            return 0, stored.size, {}  # HTTP says to ignore what is not a range at all
+        start, length = byte_range
     if length:
-        told["ContentRange"] = f"bytes {start}-{start + length - 1}/{found.size}"
-    return start, length, told
+        result["ContentRange"] = f"bytes {start}-{start + length - 1}/{stored.size}"
+    return start, length, result
 
 
-def _range(said: str, size: int) -> tuple[int, int] | None:
+def _range(header: str, size: int) -> tuple[int, int] | None:
     """(first, how many) of a Range header; None if it is not one range of bytes.
 
     Raises AwsError (InvalidRange) for one outside the object.
     """
-    found = re.fullmatch(r"\s*bytes\s*=\s*([0-9]*)\s*-\s*([0-9]*)\s*", said)
-    if found is None or not any(found.groups()):
+    match = re.fullmatch(r"\s*bytes\s*=\s*([0-9]*)\s*-\s*([0-9]*)\s*", header)
+    if match is None or not any(match.groups()):
         return None
-    first, last = found.groups()
+    first, last = match.groups()
     if not first:
         start, end = max(0, size - int(last)), size - 1
     else:
@@ -517,19 +524,19 @@ def _range(said: str, size: int) -> tuple[int, int] | None:
     return start, end - start + 1
 
 
-def _version_id(found: Stored) -> str | None:
-    return None if found.version == NULL else found.version
+def _version_id(stored: Stored) -> str | None:
+    return None if stored.version == NULL else stored.version
 
 
 def _no_key(key: str) -> AwsError:
     return AwsError("NoSuchKey", f"The specified key does not exist: {key}", 404)
 
 
-def _malformed(wanted: str) -> AwsError:
+def _malformed(expected: str) -> AwsError:
     return AwsError(
         "MalformedXML",
         "The XML you provided was not well-formed or did not validate against our published "
-        f"schema: {wanted}",
+        f"schema: {expected}",
     )
 
 

@@ -1,9 +1,10 @@
-"""Listing objects: by pages, under a prefix, folded at a delimiter."""
+"""Listing objects: by pages, under a prefix, with common prefixes at a delimiter."""
 
 from __future__ import annotations
 
 import base64
 import binascii
+import dataclasses
 import datetime
 from collections.abc import Callable
 from typing import Any
@@ -12,147 +13,151 @@ from urllib.parse import quote
 from moto.s3.models import FakeBucket
 
 from local_sagemaker.protocol.errors import AwsError
-from local_sagemaker.s3.store import NULL, ObjectStore, Stored
+from local_sagemaker.s3.store import ObjectStore, Stored
 
-MOST = 1000  # keys and folded prefixes of one page
+MAX_KEYS = 1000  # keys and common prefixes of one page
 OWNER = {"ID": "0" * 64}
 
-Answer = dict[str, Any]
+Members = dict[str, Any]  # of a request or a result, by botocore's names
 
 
-def objects(store: ObjectStore, bucket: FakeBucket, request: Answer) -> Answer:
+@dataclasses.dataclass
+class Page:
+    """One page. next_key: where the next begins, after it, or None; next_version: with versions."""
+
+    rows: list[Stored]
+    common_prefixes: list[str]
+    next_key: str | None = None
+    next_version: str | None = None
+
+
+def list_objects(store: ObjectStore, bucket: FakeBucket, request: Members) -> Members:
     """ListObjects, the first version of the call: pages by Marker."""
     marker = request.get("Marker") or ""
-    told, last = _page(store, bucket, request, marker)
-    for one in told["Contents"]:
-        one["Owner"] = OWNER
-    told["Marker"] = encoder(request)(marker)
-    if told["IsTruncated"] and request.get("Delimiter"):
-        told["NextMarker"] = encoder(request)(last)
-    return told
+    result, page = _list(store, bucket, request, marker)
+    for row in result["Contents"]:
+        row["Owner"] = OWNER
+    result["Marker"] = encoder(request)(marker)
+    if page.next_key is not None and request.get("Delimiter"):
+        result["NextMarker"] = encoder(request)(page.next_key)
+    return result
 
 
-def objects_v2(store: ObjectStore, bucket: FakeBucket, request: Answer) -> Answer:
+def list_objects_v2(store: ObjectStore, bucket: FakeBucket, request: Members) -> Members:
     """ListObjectsV2: pages by ContinuationToken."""
     token, start = request.get("ContinuationToken"), request.get("StartAfter") or ""
-    told, last = _page(store, bucket, request, _from_token(token) if token else start)
+    result, page = _list(store, bucket, request, _from_token(token) if token else start)
     if request.get("FetchOwner"):
-        for one in told["Contents"]:
-            one["Owner"] = OWNER
-    told["KeyCount"] = len(told["Contents"]) + len(told["CommonPrefixes"])
-    told |= {"ContinuationToken": token, "StartAfter": encoder(request)(start) or None}
-    if told["IsTruncated"]:
-        told["NextContinuationToken"] = base64.urlsafe_b64encode(last.encode()).decode()
-    return told
+        for row in result["Contents"]:
+            row["Owner"] = OWNER
+    result["KeyCount"] = len(result["Contents"]) + len(result["CommonPrefixes"])
+    result |= {"ContinuationToken": token, "StartAfter": encoder(request)(start) or None}
+    if page.next_key is not None:
+        next_token = base64.urlsafe_b64encode(page.next_key.encode()).decode()
+        result["NextContinuationToken"] = next_token
+    return result
 
 
-def versions(store: ObjectStore, bucket: FakeBucket, request: Answer) -> Answer:
+def list_versions(store: ObjectStore, bucket: FakeBucket, request: Members) -> Members:
     """ListObjectVersions: every version and delete marker, by key, the newest first."""
     prefix, after = request.get("Prefix") or "", request.get("KeyMarker") or ""
     marker = request.get("VersionIdMarker")
-    encode, most = encoder(request), _most(request)
-    seen = store.version(bucket.name, after, marker) if marker else None
-    number = seen.number if seen else 0
-
-    rows = store.versions(bucket.name, prefix, after, number)
-    found, folded, more = _fold(rows, prefix, request.get("Delimiter") or "", after, most)
-    told: Answer = _head(bucket, request, most) | {
-        "KeyMarker": encode(after),
-        "VersionIdMarker": marker or "",
-        "IsTruncated": more is not None,
-        "CommonPrefixes": [{"Prefix": encode(one)} for one in folded],
-        "Versions": [
-            _object(one, encode) | {"Owner": OWNER} | _version(one)
-            for one in found
-            if not one.marker
-        ],
-        "DeleteMarkers": [
-            {"Key": encode(one.key), "LastModified": modified(one), "Owner": OWNER} | _version(one)
-            for one in found
-            if one.marker
-        ],
-    }
-    if more is not None:
-        told["NextKeyMarker"] = encode(more if isinstance(more, str) else more.key)
-        told["NextVersionIdMarker"] = None if isinstance(more, str) else more.version
-    return told
+    encode = encoder(request)
+    last = store.version(bucket.name, after, marker) if marker else None
+    rows = store.versions(bucket.name, prefix, after, last.number if last else 0)
+    page = _page(rows, request, after)
+    result = _head(bucket, request, page)
+    result |= {"KeyMarker": encode(after), "VersionIdMarker": marker or ""}
+    result["Versions"] = [
+        _object(row, encode) | {"Owner": OWNER} | _version(row)
+        for row in page.rows
+        if not row.marker
+    ]
+    result["DeleteMarkers"] = [
+        {"Key": encode(row.key), "LastModified": modified(row), "Owner": OWNER} | _version(row)
+        for row in page.rows
+        if row.marker
+    ]
+    if page.next_key is not None:
+        result["NextKeyMarker"] = encode(page.next_key)
+        result["NextVersionIdMarker"] = page.next_version
+    return result
 
 
-def _page(
-    store: ObjectStore, bucket: FakeBucket, request: Answer, after: str
-) -> tuple[Answer, str]:
-    """What both forms of ListObjects tell, and the last key or prefix of the page."""
+def _list(
+    store: ObjectStore, bucket: FakeBucket, request: Members, after: str
+) -> tuple[Members, Page]:
+    """What both forms of ListObjects have in common."""
+    encode = encoder(request)
+    # Without a delimiter, one row more than the page tells whether there is another.
+    limit = -1 if request.get("Delimiter") else _limit(request) + 1
+    rows = store.keys(bucket.name, request.get("Prefix") or "", after, limit)
+    page = _page(rows, request, after)
+    contents = [_object(row, encode) for row in page.rows]
+    return _head(bucket, request, page) | {"Contents": contents}, page
+
+
+def _page(rows: list[Stored], request: Members, after: str) -> Page:
+    """The first page of `rows`, which are sorted; those that have a common prefix become it."""
     prefix, delimiter = request.get("Prefix") or "", request.get("Delimiter") or ""
-    encode, most = encoder(request), _most(request)
-    # Where nothing is folded, one row more than the page tells whether there is another.
-    rows = store.keys(bucket.name, prefix, after, -1 if delimiter else most + 1)
-    found, folded, more = _fold(rows, prefix, delimiter, after, most)
-    told = _head(bucket, request, most) | {
-        "IsTruncated": more is not None,
-        "Contents": [_object(one, encode) for one in found],
-        "CommonPrefixes": [{"Prefix": encode(one)} for one in folded],
-    }
-    return told, more if isinstance(more, str) else more.key if more else ""
-
-
-def _fold(
-    rows: list[Stored], prefix: str, delimiter: str, after: str, most: int
-) -> tuple[list[Stored], list[str], Stored | str | None]:
-    """One page: rows, common prefixes, and the last of both if there is more, else None."""
-    found: list[Stored] = []
-    folded: list[str] = []
-    last: Stored | str | None = None
+    page, limit = Page([], []), _limit(request)
+    last_key, last_version = "", None
     for row in rows:
         cut = row.key.find(delimiter, len(prefix)) if delimiter else -1
         common = row.key[: cut + len(delimiter)] if cut >= 0 else ""
-        if common and (common == last or after.startswith(common)):  # it was told already
+        if common and (common == last_key or after.startswith(common)):  # it is on a page already
             continue
-        if len(found) + len(folded) == most:
-            return found, folded, last if most else None
+        if len(page.rows) + len(page.common_prefixes) == limit:
+            if limit:
+                page.next_key, page.next_version = last_key, last_version
+            return page
         if common:
-            folded.append(common)
+            page.common_prefixes.append(common)
+            last_key, last_version = common, None
         else:
-            found.append(row)
-        last = common or row
-    return found, folded, None
+            page.rows.append(row)
+            last_key, last_version = row.key, row.version
+    return page
 
 
-def _head(bucket: FakeBucket, request: Answer, most: int) -> Answer:
+def _head(bucket: FakeBucket, request: Members, page: Page) -> Members:
     encode = encoder(request)
     return {
         "Name": bucket.name,
         "Prefix": encode(request.get("Prefix") or ""),
         "Delimiter": encode(request["Delimiter"]) if request.get("Delimiter") else None,
-        "MaxKeys": most,
+        "MaxKeys": _limit(request),
         "EncodingType": request.get("EncodingType"),
+        "IsTruncated": page.next_key is not None,
+        "CommonPrefixes": [{"Prefix": encode(common)} for common in page.common_prefixes],
     }
 
 
-def _object(one: Stored, encode: Callable[[str], str]) -> Answer:
+def _object(row: Stored, encode: Callable[[str], str]) -> Members:
     return {
-        "Key": encode(one.key),
-        "LastModified": modified(one),
-        "ETag": f'"{one.etag}"',
-        "Size": one.size,
-        "StorageClass": one.fields.get("StorageClass", "STANDARD"),
+        "Key": encode(row.key),
+        "LastModified": modified(row),
+        "ETag": f'"{row.etag}"',
+        "Size": row.size,
+        "StorageClass": row.fields.get("StorageClass", "STANDARD"),
     }
 
 
-def _version(one: Stored) -> Answer:
-    return {"VersionId": one.version or NULL, "IsLatest": one.latest}
+def _version(row: Stored) -> Members:
+    return {"VersionId": row.version, "IsLatest": row.latest}
 
 
-def encoder(request: Answer) -> Callable[[str], str]:
+def encoder(request: Members) -> Callable[[str], str]:
     if request.get("EncodingType") == "url":
         return lambda text: quote(text)
     return lambda text: text
 
 
-def _most(request: Answer) -> int:
-    most = request.get("MaxKeys")
-    if most is not None and most < 0:
+def _limit(request: Members) -> int:
+    limit = request.get("MaxKeys")
+    if limit is not None and limit < 0:
         raise AwsError("InvalidArgument", "maxKeys must not be negative")
-    return MOST if most is None else min(most, MOST)
+    return MAX_KEYS if limit is None else min(limit, MAX_KEYS)
 
 
 def _from_token(token: str) -> str:
@@ -163,6 +168,6 @@ def _from_token(token: str) -> str:
         raise AwsError("InvalidArgument", message) from error
 
 
-def modified(one: Stored) -> datetime.datetime:
+def modified(row: Stored) -> datetime.datetime:
     """When a version was made."""
-    return datetime.datetime.fromtimestamp(one.modified, datetime.UTC)
+    return datetime.datetime.fromtimestamp(row.modified, datetime.UTC)

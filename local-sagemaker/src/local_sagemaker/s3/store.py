@@ -32,7 +32,7 @@ CREATE TABLE versions (
     size INTEGER NOT NULL,
     etag TEXT NOT NULL,
     segments TEXT NOT NULL,          -- JSON: [[file, bytes], ...]
-    fields TEXT NOT NULL             -- JSON: what the client said of it, by S3's names
+    fields TEXT NOT NULL             -- JSON: what the client stated, by S3's names
 );
 CREATE UNIQUE INDEX latest ON versions (bucket, key) WHERE latest;
 CREATE UNIQUE INDEX by_version ON versions (bucket, key, version);
@@ -94,12 +94,12 @@ class ObjectStore:
             self.index = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
             self.index.execute("PRAGMA journal_mode=WAL")
             self.index.execute("PRAGMA synchronous=FULL")
-            (found,) = self.index.execute("PRAGMA user_version").fetchone()
-            if not found:
+            (version,) = self.index.execute("PRAGMA user_version").fetchone()
+            if not version:
                 self.index.executescript(f"BEGIN; {SCHEMA} PRAGMA user_version={FORMAT}; COMMIT;")
-            elif found != FORMAT:
+            elif version != FORMAT:
                 raise StoreError(
-                    f"{path} has format {found}, and this release reads {FORMAT}. "
+                    f"{path} has format {version}, and this release reads {FORMAT}. "
                     "Start afresh with `local-sagemaker stop --forget`."
                 )
             self.blobs.keep_only(self._used())
@@ -138,15 +138,15 @@ class ObjectStore:
                 raise
         self.blobs.remove(unwanted)
 
-    def _one(self, sql: str, *values: object) -> Stored | None:
+    def _first(self, sql: str, *values: object) -> Stored | None:
         return next(iter(self._rows(sql, *values)), None)
 
     def latest(self, bucket: str, key: str) -> Stored | None:
         """The newest version of an object, which may be a delete marker."""
-        return self._one("bucket=? AND key=? AND latest", bucket, key)
+        return self._first("bucket=? AND key=? AND latest", bucket, key)
 
     def version(self, bucket: str, key: str, version: str) -> Stored | None:
-        return self._one("bucket=? AND key=? AND version=?", bucket, key, version)
+        return self._first("bucket=? AND key=? AND version=?", bucket, key, version)
 
     def put(
         self,
@@ -167,9 +167,9 @@ class ObjectStore:
         size, modified = sum(size for _, size in segments), _now()
         with self._change() as unwanted:
             if upload:
-                kept = {name for name, _ in segments}
-                parts = [one for part in self.parts(upload) for one in part.segments]
-                unwanted += [one for one in parts if one[0] not in kept]
+                used = {name for name, _ in segments}
+                uploaded = [segment for part in self.parts(upload) for segment in part.segments]
+                unwanted += [segment for segment in uploaded if segment[0] not in used]
                 self._forget_upload(upload)
             if not versioned:
                 self._remove(bucket, key, NULL, unwanted)
@@ -195,30 +195,30 @@ class ObjectStore:
     def _remove(
         self, bucket: str, key: str, version: str, unwanted: list[Segment]
     ) -> Stored | None:
-        found = self.version(bucket, key, version)
-        if found is None:
+        stored = self.version(bucket, key, version)
+        if stored is None:
             return None
-        unwanted += found.segments
-        self.index.execute("DELETE FROM versions WHERE number=?", (found.number,))
-        if found.latest:
+        unwanted += stored.segments
+        self.index.execute("DELETE FROM versions WHERE number=?", (stored.number,))
+        if stored.latest:
             self.index.execute(
                 "UPDATE versions SET latest=1 WHERE number=(SELECT number FROM versions "
                 "WHERE bucket=? AND key=? ORDER BY number DESC LIMIT 1)",
                 (bucket, key),
             )
-        return found
+        return stored
 
     def has_any(self, bucket: str) -> bool:
         """Whether a bucket holds a version or a delete marker of anything."""
-        return self._one("bucket=? LIMIT 1", bucket) is not None
+        return self._first("bucket=? LIMIT 1", bucket) is not None
 
-    def keys(self, bucket: str, prefix: str, after: str, most: int = -1) -> list[Stored]:
-        """Newest versions that are no delete marker, by key, after `after`; at most `most` of
+    def keys(self, bucket: str, prefix: str, after: str, limit: int = -1) -> list[Stored]:
+        """Newest versions that are no delete marker, by key, after `after`; at most `limit` of
         them, where that is not negative."""
         return self._rows(
             "bucket=? AND latest AND NOT marker AND key>? AND key>=? AND key<CAST(? AS TEXT)"
             " ORDER BY key LIMIT ?",
-            *(bucket, after, prefix, prefix.encode() + LAST, most),
+            *(bucket, after, prefix, prefix.encode() + LAST, limit),
         )
 
     def versions(self, bucket: str, prefix: str, after: str, number: int = 0) -> list[Stored]:
@@ -238,18 +238,18 @@ class ObjectStore:
         return [_stored(row) for row in rows]
 
     def begin_upload(self, bucket: str, key: str, fields: dict) -> Upload:
-        one = Upload(uuid.uuid4().hex, bucket, key, _now(), fields)
+        upload = Upload(uuid.uuid4().hex, bucket, key, _now(), fields)
         with self._change():
             self.index.execute(
                 "INSERT INTO uploads VALUES (?,?,?,?,?)",
-                (one.id, bucket, key, one.started, json.dumps(fields)),
+                (upload.id, bucket, key, upload.started, json.dumps(fields)),
             )
-        return one
+        return upload
 
     def upload(self, upload: str) -> Upload | None:
         with self.lock:
             row = self.index.execute("SELECT * FROM uploads WHERE id=?", (upload,)).fetchone()
-        return Upload(*row[:4], json.loads(row[4])) if row else None
+        return _upload(row) if row else None
 
     def uploads(self, bucket: str, prefix: str = "") -> list[Upload]:
         with self.lock:
@@ -258,7 +258,7 @@ class ObjectStore:
                 " ORDER BY key, started",
                 (bucket, len(prefix), prefix),
             ).fetchall()
-        return [Upload(*row[:4], json.loads(row[4])) for row in rows]
+        return [_upload(row) for row in rows]
 
     def put_part(self, upload: str, number: int, segment: Segment, etag: str) -> Stored:
         now, size = _now(), segment[1]
@@ -266,7 +266,7 @@ class ObjectStore:
             old = self.index.execute(
                 "SELECT segments FROM parts WHERE upload=? AND number=?", (upload, number)
             ).fetchone()
-            unwanted += [tuple(one) for one in json.loads(old[0])] if old else []
+            unwanted += [tuple(segment) for segment in json.loads(old[0])] if old else []
             self.index.execute(
                 "INSERT OR REPLACE INTO parts VALUES (?,?,?,?,?,?)",
                 (upload, number, now, size, etag, json.dumps([segment])),
@@ -285,7 +285,7 @@ class ObjectStore:
     def end_upload(self, upload: str) -> None:
         """Forget an upload that was given up, and its parts."""
         with self._change() as unwanted:
-            unwanted += [one for part in self.parts(upload) for one in part.segments]
+            unwanted += [segment for part in self.parts(upload) for segment in part.segments]
             self._forget_upload(upload)
 
     def _forget_upload(self, upload: str) -> None:
@@ -294,16 +294,21 @@ class ObjectStore:
 
     def forget_bucket(self, bucket: str) -> None:
         """The bucket is gone: so are the uploads that nobody finished in it."""
-        for one in self.uploads(bucket):
-            self.end_upload(one.id)
+        for upload in self.uploads(bucket):
+            self.end_upload(upload.id)
 
 
 def _now() -> float:
     return int(time.time() * 1000) / 1000
 
 
+def _upload(row: tuple) -> Upload:
+    upload, bucket, key, started, fields = row
+    return Upload(upload, bucket, key, started, json.loads(fields))
+
+
 def _stored(row: tuple) -> Stored:
     version, latest, marker, modified, size, etag, segments, fields, key, number = row
-    found: list[Segment] = [(name, length) for name, length in json.loads(segments)]
-    what = bool(latest), bool(marker), modified, size, etag, found, json.loads(fields)
-    return Stored(version, *what, key, number)
+    files: list[Segment] = [(name, length) for name, length in json.loads(segments)]
+    flags = bool(latest), bool(marker)
+    return Stored(version, *flags, modified, size, etag, files, json.loads(fields), key, number)

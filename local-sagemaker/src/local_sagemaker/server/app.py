@@ -1,4 +1,13 @@
-"""The WSGI application: SageMaker's jobs and endpoints and S3's objects here, the rest by moto."""
+"""The chain of handlers that answers a request.
+
+check_address        refuses web pages, and addresses that are not the emulator's
+authenticate         verifies the signature
+invoke_endpoint      SageMaker's runtime: a hosted model answers
+s3_object            S3's objects
+read_body            reads and verifies the body
+sagemaker_operation  training jobs, hosting, batch transforms
+moto_operation       all other services and operations: moto
+"""
 
 from __future__ import annotations
 
@@ -6,20 +15,29 @@ import io
 import json
 import logging
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from dataclasses import dataclass
 from xml.parsers.expat import ExpatError
 
 from botocore.credentials import Credentials
 from botocore.model import OperationNotFoundError
+from moto.core.request import Request
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+from werkzeug.test import run_wsgi_app
 
 from local_sagemaker.api.runtime import RuntimeApi, endpoint_of
-from local_sagemaker.moto_services import iam_gaps
-from local_sagemaker.moto_services.state import MotoState
+from local_sagemaker.moto_backend.patches import apply_patches, patch_cloudformation
+from local_sagemaker.moto_backend.state import MotoState
 from local_sagemaker.protocol import signatures
-from local_sagemaker.protocol.answers import answer, as_aws_shapes_it, refuse
 from local_sagemaker.protocol.bodies import BAD_URI, json_object, whole_body
 from local_sagemaker.protocol.errors import AwsError, disk_trouble, unknown_operation, validation
+from local_sagemaker.protocol.responses import (
+    Response,
+    check_error_format,
+    error_response,
+    json_response,
+)
+from local_sagemaker.protocol.signatures import Signature
 from local_sagemaker.protocol.validation import check, exists
 from local_sagemaker.s3.calls import ObjectCalls
 from local_sagemaker.s3.protocol import ObjectProtocol
@@ -39,7 +57,7 @@ NOT_ALLOWED = {
     "SimulatePrincipalPolicy": "The emulator does not simulate policies: it allows "
     "whatever is asked of it.",
 }
-BODY_LIMIT = 6 * 1024 * 1024  # bytes of a request but for S3's objects; AWS's for SageMaker
+MAX_BODY = 6 * 1024 * 1024  # bytes of a request but for S3's objects; AWS's for SageMaker
 
 # What is not offered, and what to do instead. Of what computes on AWS moto would say "Completed",
 # and run nothing.
@@ -66,140 +84,171 @@ NOT_OFFERED = {
     **dict.fromkeys(("DescribeHub", "DescribeHubContent", "ListHubs", "ListHubContents"), HUB),
 }
 
-Handler = Callable[[dict, str], dict]
+Operation = Callable[[dict, str], dict | None]
 
 
-class Application:
-    """Dispatches by operation. operations: those answered here, by name. own: the emulator's key.
-    runtime: InvokeEndpoint's answers; without it moto gives them.
+@dataclass
+class Call:
+    """A request on its way through the handlers, which fill in what they find out."""
+
+    request: Request
+    region: str
+    service: str
+    signature: Signature | None = None
+    body: bytes = b""
+
+    @property
+    def target(self) -> tuple[str, str]:
+        """The service's name and the operation in X-Amz-Target; "" where they are missing."""
+        prefix, _, operation = self.request.headers.get("X-Amz-Target", "").rpartition(".")
+        return prefix, operation
+
+
+class Emulator:
+    """Answers requests: the first handler that returns a response ends the chain.
+
+    operations: of SageMaker that are answered here, by name. owner: the state directory's key.
+    runtime: answers InvokeEndpoint; without it moto does.
     """
 
     def __init__(
         self,
-        operations: dict[str, Handler],
+        operations: dict[str, Operation],
         state: MotoState,
-        own: Credentials,
+        owner: Credentials,
         runtime: RuntimeApi | None = None,
     ) -> None:
-        self.operations, self.state, self.runtime = operations, state, runtime
+        self.operations, self.state, self.owner, self.runtime = operations, state, owner, runtime
         self.objects = ObjectProtocol(ObjectCalls(state.objects))
-        self.own = own
-        iam_gaps.fill(own.access_key)
-        self.moto = DomainDispatcherApplication(_backend)
+        apply_patches(owner.access_key)
+        self.moto = DomainDispatcherApplication(_backend)  # type: ignore[arg-type]
+        self.handlers = (
+            self.check_address,
+            self.authenticate,
+            self.invoke_endpoint,
+            self.s3_object,
+            self.read_body,
+            self.sagemaker_operation,
+            self.moto_operation,
+        )
 
-    def __call__(self, environ: dict, start_response: Callable) -> Iterable[bytes]:
-        service = signatures.scope(environ)[1]
+    def __call__(self, request: Request) -> Response:
+        call = Call(request, *signatures.scope(request))
         try:
-            return self._dispatch(environ, start_response)
-        except AwsError as error:
-            return refuse(start_response, error, environ, service)
-        except ExpatError as error:
-            wrong = AwsError("MalformedXML", f"The body is not XML: {error}")
-            return refuse(start_response, wrong, environ, service)
-        except (NotImplementedError, OperationNotFoundError) as error:  # moto lacks an operation
-            return refuse(start_response, unknown_operation(str(error)), environ, service)
-        except ConnectionError:  # whoever asked is gone
+            for handler in self.handlers:
+                if (response := handler(call)) is not None:
+                    return response
+            raise AssertionError("The last handler answers every call.")
+        except ConnectionError:  # the client has disconnected
             raise
         except Exception as error:
-            if trouble := disk_trouble(error):
-                LOG.error("%s %s: %s", environ["REQUEST_METHOD"], environ["PATH_INFO"], error)
-                return refuse(start_response, trouble, environ, service)
-            LOG.exception("%s %s failed", environ["REQUEST_METHOD"], environ["PATH_INFO"])
-            message = f"{type(error).__name__}: {error}. This is a fault of the emulator."
-            fault = AwsError("InternalFailure", message, 500)
-            return refuse(start_response, fault, environ, service)
+            return error_response(_as_aws_error(error, request), request, call.service)
 
-    def _dispatch(self, environ: dict, start_response: Callable) -> Iterable[bytes]:
-        if BAD_URI in environ:
-            raise AwsError("InvalidURI", f"The request's address is invalid: {environ[BAD_URI]}")
-        web_pages.refuse(environ)
-        signature = signatures.check_head(environ, self.own)
-        region, service = signature.region, signature.service
-        environ.setdefault("HTTP_AUTHORIZATION", signature.authorization())
-        target = environ.get("HTTP_X_AMZ_TARGET", "")
+    def check_address(self, call: Call) -> None:
+        if reason := call.request.environ.get(BAD_URI):
+            raise AwsError("InvalidURI", f"The request's address is invalid: {reason}")
+        web_pages.refuse(call.request)
+
+    def authenticate(self, call: Call) -> None:
+        call.signature = signature = signatures.authenticate(call.request, self.owner)
+        call.region, call.service = signature.region, signature.service
+        call.request.environ.setdefault("HTTP_AUTHORIZATION", signature.authorization())
+        target = call.request.headers.get("X-Amz-Target", "")
         if target and "." not in target:
             raise unknown_operation(f"X-Amz-Target {target}")
-        if self.runtime and service == "sagemaker" and endpoint_of(environ):
-            return self.runtime.invoke(endpoint_of(environ), environ, start_response, signature)
-        if service == "s3" and (found := self.objects.operation(environ)):
-            return self.objects.answer(*found, start_response, signature)
-        prefix, _, operation = target.rpartition(".")
-        ours = prefix == "SageMaker" or bool(target and service == "sagemaker")
-        body = whole_body(environ, BODY_LIMIT)
-        signature.check_body(body)
-        if service == "s3" and b"<!DOCTYPE" in body:  # entities; what moto reads XML with breaks
+
+    def invoke_endpoint(self, call: Call) -> Response | None:
+        name = endpoint_of(call.request.environ) if call.service == "sagemaker" else None
+        if name and self.runtime and call.signature:
+            return self.runtime.invoke(name, call.request, call.signature)
+        return None
+
+    def s3_object(self, call: Call) -> Response | None:
+        if call.service == "s3" and call.signature:
+            return self.objects.respond(call.request, call.signature)
+        return None
+
+    def read_body(self, call: Call) -> None:
+        call.body = whole_body(call.request.environ, MAX_BODY)
+        if call.signature:
+            call.signature.verify_body(call.body)
+        if call.service == "s3" and b"<!DOCTYPE" in call.body:  # entities break moto's XML reader
             raise AwsError("MalformedXML", "The XML has a document type: S3 takes none.")
-        environ["wsgi.input"] = io.BytesIO(body)
-        if ours:
-            found = self._own(target, region, environ)
-            if found is not None:
-                return answer(start_response, found)
-            environ["wsgi.input"].seek(0)
-        return self._moto(service, operation, environ, start_response)
+        call.request.environ["wsgi.input"] = io.BytesIO(call.body)
 
-    def _own(self, target: str, region: str, environ: dict) -> dict | None:
-        """The answer to a SageMaker call, or None if moto has to give it."""
-        prefix, _, operation = target.rpartition(".")
-        if prefix != "SageMaker" or not exists(operation):
-            raise unknown_operation(f"X-Amz-Target {target}")
-        if operation in NOT_OFFERED:
-            raise validation(f"The emulator {NOT_OFFERED[operation]}")
-        if operation not in self.operations:
+    def sagemaker_operation(self, call: Call) -> Response | None:
+        """The answer to one of `operations`; None for one that moto has to answer."""
+        prefix, name = call.target
+        if prefix != "SageMaker" and not (prefix and call.service == "sagemaker"):
             return None
-        request = check(operation, json_object(environ["wsgi.input"].read()))
-        return self.operations[operation](request, region)
+        if prefix != "SageMaker" or not exists(name):
+            raise unknown_operation(f"X-Amz-Target {prefix}.{name}")
+        if name in NOT_OFFERED:
+            raise validation(f"The emulator {NOT_OFFERED[name]}")
+        if name not in self.operations:
+            return None
+        members = check(name, json_object(call.body))
+        result = self.operations[name](members, call.region)
+        return None if result is None else json_response(result)
 
-    def _moto(self, service: str, action: str, environ: dict, start_response) -> list[bytes]:
-        action = action or _action(environ)
+    def moto_operation(self, call: Call) -> Response:
+        action = call.target[1] or _action(call)
         if action in NOT_ALLOWED:
             raise AwsError("AccessDenied", NOT_ALLOWED[action], 403)
-        held: list[tuple] = []
-        if _only_reads(environ, action):
-            body = list(self.moto(environ, lambda *told: held.append(told)))
+        environ = call.request.environ
+        if call.request.method in ("GET", "HEAD") or action in JOURNALED or READING.match(action):
+            response = self._ask_moto(environ)
         else:
             with self.state.lock:
-                body = list(self.moto(environ, lambda *told: held.append(told)))
-                if held[-1][0][0] in "23":
+                response = self._ask_moto(environ)
+                if response.status_code < 400:
                     self.state.changed()
-                    self.state.save()
-        as_aws_shapes_it(held[-1][0], body, environ)
-        if service == "sagemaker" and action.startswith("Describe") and held[-1][0][0] == "2":
-            # moto says {} of what was not given, AWS nothing: the SDK 3 cannot read an empty one.
-            told = json.loads(b"".join(body))
-            return answer(start_response, {k: v for k, v in told.items() if v not in ({}, [])})
-        start_response(*held[-1])  # only now: the client is told of what is on disk
-        return body
+                    self.state.save()  # before the client is answered
+        check_error_format(response, call.request)
+        if (
+            call.service == "sagemaker"
+            and action.startswith("Describe")
+            and response.status_code < 300
+        ):
+            # moto says {} for what was not given, AWS nothing: the SDK 3 cannot read an empty one.
+            members = json.loads(response.get_data())
+            return json_response({k: v for k, v in members.items() if v not in ({}, [])})
+        return response
+
+    def _ask_moto(self, environ: dict) -> Response:
+        return Response(*run_wsgi_app(self.moto, environ, buffered=True))
+
+
+def _as_aws_error(error: Exception, request: Request) -> AwsError:
+    """What the client is told about an exception of a handler."""
+    if isinstance(error, AwsError):
+        return error
+    if isinstance(error, ExpatError):
+        return AwsError("MalformedXML", f"The body is not XML: {error}")
+    if isinstance(error, NotImplementedError | OperationNotFoundError):  # moto lacks an operation
+        return unknown_operation(str(error))
+    if disk_error := disk_trouble(error):
+        LOG.error("%s %s: %s", request.method, request.path, error)
+        return disk_error
+    LOG.error("%s %s failed", request.method, request.path, exc_info=error)
+    message = f"{type(error).__name__}: {error}. This is a fault of the emulator."
+    return AwsError("InternalFailure", message, 500)
 
 
 def _backend(service: str | None) -> Callable:
     """moto's application for a service. Raises NotImplementedError for one that it lacks."""
     if service is None:
         raise NotImplementedError("this service of AWS's.")
-    if service == "cloudformation":
-        _teach_cloudformation()
-    return create_backend_app(service)
+    if service == "cloudformation":  # at its first call: to import it takes a second
+        patch_cloudformation()
+    return create_backend_app(service)  # type: ignore[arg-type]
 
 
-def _teach_cloudformation() -> None:
-    """At its first call: moto's CloudFormation and EC2 take a second to import."""
-    from local_sagemaker.moto_services import cloudformation_gaps, safe_templates
-
-    cloudformation_gaps.fill()
-    safe_templates.guard()
-
-
-def _action(environ: dict) -> str:
+def _action(call: Call) -> str:
     """The operation of a request without X-Amz-Target: in its path, or Action=... in its form."""
-    if found := CBOR_OPERATION.match(environ.get("PATH_INFO", "")):
-        return found[1]
-    if not environ.get("CONTENT_TYPE", "").startswith("application/x-www-form-urlencoded"):
+    if match := CBOR_OPERATION.match(call.request.path):
+        return match[1]
+    if not (call.request.content_type or "").startswith("application/x-www-form-urlencoded"):
         return ""
-    raw = environ["wsgi.input"].read()
-    environ["wsgi.input"].seek(0)
-    form = re.search(rb"(?:^|&)Action=(\w+)", raw)
+    form = re.search(rb"(?:^|&)Action=(\w+)", call.body)
     return form[1].decode() if form else ""
-
-
-def _only_reads(environ: dict, action: str) -> bool:
-    known = environ["REQUEST_METHOD"] in ("GET", "HEAD") or action in JOURNALED
-    return known or bool(READING.match(action))

@@ -17,17 +17,19 @@ from pathlib import Path
 from local_sagemaker import credentials
 from local_sagemaker.api.managers import Managers
 from local_sagemaker.cluster import probe
-from local_sagemaker.cluster.spec import MOST_INSTANCES
+from local_sagemaker.cluster.spec import MAX_INSTANCES
 from local_sagemaker.core.aws import LocalAws
-from local_sagemaker.moto_services.state import MotoState, StateError
-from local_sagemaker.server.app import Application
-from local_sagemaker.server.connections import Handler, Server, room_for_clients
+from local_sagemaker.moto_backend.patch import UnsupportedMoto
+from local_sagemaker.moto_backend.state import MotoState, StateError
+from local_sagemaker.server.app import Emulator
+from local_sagemaker.server.http import RequestHandler, Server, raise_file_limit
+from local_sagemaker.server.in_process import InProcess
 from local_sagemaker.storage.files import remove, replace
 
 LOG = logging.getLogger(__name__)
 DOWN_SECONDS = 30.0
 GRACE_SECONDS = 20.0
-LOCK_SECONDS = 1.0  # who only asks whether the lock is held may hold it for an instant
+LOCK_SECONDS = 1.0  # a status check may hold the lock for an instant
 
 
 class CannotServe(Exception):
@@ -40,7 +42,7 @@ def serve(
     host: str = "127.0.0.1",
     isolation: str = "auto",
     grace_seconds: float = GRACE_SECONDS,
-    most_instances: int = MOST_INSTANCES,
+    max_instances: int = MAX_INSTANCES,
 ) -> None:
     """Serve until SIGTERM or Ctrl-C. Raises CannotServe when that is not possible.
 
@@ -50,26 +52,29 @@ def serve(
     with _state_errors(state):
         credentials.make_private(state)
     with _only_one(state), _bind(host, port) as server:
-        room_for_clients()
+        raise_file_limit()
         port = server.server_address[1]
         kind, why = _isolation(isolation)
         LOG.info("instances are %s: %s", kind, why)
         with _state_errors(state):
-            _own_temporaries(state)
-            own = credentials.of_state(state)
+            _move_temporary_files(state)
+            owner = credentials.load(state)
             moto_state = MotoState(state / "moto")
             moto_state.load()
-            kept = Managers(state, LocalAws(port, own), kind, grace_seconds, most_instances)
-        server.app = Application(kept.operations(), moto_state, own, kept.runtime)
-        _serve_until_told(server, moto_state, kept, state, kind, why)
+            aws = LocalAws(port, owner)
+            managers = Managers(state, aws, kind, grace_seconds, max_instances)
+            emulator = Emulator(managers.operations(), moto_state, owner, managers.runtime)
+        server.respond = emulator
+        aws.in_process = InProcess(emulator)
+        _serve_until_signal(server, moto_state, managers, state, kind, why)
 
 
 @contextlib.contextmanager
 def _state_errors(state: Path) -> Iterator[None]:
-    """Whatever is wrong with the state directory, CannotServe says it and what to do."""
+    """Raise CannotServe for whatever is wrong with the state directory, with what to do."""
     try:
         yield
-    except (StateError, credentials.NotPrivate) as error:
+    except (StateError, UnsupportedMoto, credentials.NotPrivate) as error:
         raise CannotServe(str(error)) from error
     except OSError as error:
         raise CannotServe(
@@ -78,20 +83,26 @@ def _state_errors(state: Path) -> Iterator[None]:
         ) from error
 
 
-def _serve_until_told(server, moto_state, kept, state: Path, kind: str, why: str) -> None:
-    told: list[bool] = []
+def _serve_until_signal(
+    server: Server, moto_state: MotoState, managers: Managers, state: Path, kind: str, why: str
+) -> None:
+    signals: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: told.append(True))  # a handler takes no lock
+        signal.signal(number, lambda number, _: signals.append(number))  # takes no lock
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    kept.start()
-    info = {"pid": os.getpid(), "port": server.server_address[1], "started": time.time()}
+    managers.start()
+    info: dict[str, object] = {
+        "pid": os.getpid(),
+        "port": server.server_address[1],
+        "started": time.time(),
+    }
     info |= {"host": server.server_address[0], "isolation": kind, "why": why}
     replace(state / "emulator.json", json.dumps(info).encode())
     LOG.info("answering on %s:%s", info["host"], info["port"])
-    while not told:
+    while not signals:
         time.sleep(0.1)
-    _end_at_the_latest()
-    kept.shut_down()
+    _exit_after(DOWN_SECONDS)
+    managers.shut_down()
     server.shutdown()
     moto_state.save()
     (state / "emulator.json").unlink(missing_ok=True)
@@ -101,18 +112,18 @@ def _serve_until_told(server, moto_state, kept, state: Path, kind: str, why: str
     os._exit(0)
 
 
-def _end_at_the_latest() -> None:
-    """End the process after DOWN_SECONDS, whatever still waits.
+def _exit_after(seconds: float) -> None:
+    """End the process after so long, whatever still waits.
 
     Nothing is lost: every request's change was saved before it was answered, and jobs end
     with this process.
     """
-    timer = threading.Timer(DOWN_SECONDS, os._exit, (1,))
+    timer = threading.Timer(seconds, os._exit, (1,))
     timer.daemon = True
     timer.start()
 
 
-def _own_temporaries(state: Path) -> None:
+def _move_temporary_files(state: Path) -> None:
     """Large bodies pass through temporary files; /tmp may be full, or not be ours to write."""
     folder = state / "tmp"
     if folder.is_dir():
@@ -122,8 +133,8 @@ def _own_temporaries(state: Path) -> None:
 
 
 @contextlib.contextmanager
-def _only_one(state: Path):
-    """Hold the state directory's lock: two emulators on one state would ruin it."""
+def _only_one(state: Path) -> Iterator[None]:
+    """Hold the state directory's lock: two emulators on one state would damage it."""
     with _state_errors(state):
         stream = (state / "lock").open("w")
     with stream:
@@ -146,7 +157,7 @@ def _only_one(state: Path):
 
 def _bind(host: str, port: int) -> Server:
     try:
-        return Server(host, port, app=None, handler=Handler)
+        return Server(host, port, app=None, handler=RequestHandler)  # type: ignore[arg-type]
     except (OSError, SystemExit, OverflowError) as error:  # werkzeug exits on a port in use
         raise CannotServe(
             f"Port {port} on {host} cannot be used: something else listens there, or it is not "
@@ -154,8 +165,8 @@ def _bind(host: str, port: int) -> Server:
         ) from error
 
 
-def _isolation(wanted: str) -> tuple[str, str]:
+def _isolation(requested: str) -> tuple[str, str]:
     try:
-        return probe.isolation(wanted)
+        return probe.isolation(requested)
     except OSError as error:
         raise CannotServe(str(error)) from error

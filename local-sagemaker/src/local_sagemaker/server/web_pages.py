@@ -2,13 +2,14 @@
 
 Any page in the user's browser may send requests to this address: by a form or a picture, and
 with a host name of its own that suddenly resolves to 127.0.0.1 (DNS rebinding) it may read the
-answers, too. Signatures stop these; what is refused here never comes that far.
+responses, too. Signatures stop these; what is refused here never comes that far.
 """
 
 from __future__ import annotations
 
 import re
-from urllib.parse import parse_qsl
+
+from werkzeug.wrappers import Request
 
 from local_sagemaker.cluster.spec import GATEWAY
 from local_sagemaker.protocol.errors import AwsError
@@ -20,34 +21,32 @@ HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^:@/\s]+)(:[0-9]{1,5})?")
 PAGES = ("/moto-api", "/favicon.ico", "/latest/meta-data/", "/latest/api/")
 
 
-def refuse(environ: dict) -> None:
+def refuse(request: Request) -> None:
     """Raise AwsError (AccessDenied) for what no AWS client sends."""
-    site = environ.get("HTTP_SEC_FETCH_SITE", "none")
-    if "HTTP_ORIGIN" in environ or site != "none":
+    site = request.headers.get("Sec-Fetch-Site", "none")
+    if "Origin" in request.headers or site != "none":
         raise _denied("The emulator takes no requests of web pages.")
-    if not _is_here(environ):
+    if not _is_here(request):
         raise _denied(
-            f"The emulator is not called {environ.get('HTTP_HOST', '')[:100]}: ask for "
+            f"The emulator is not called {request.headers.get('Host', '')[:100]}: ask for "
             "127.0.0.1 or localhost."
         )
-    if environ["PATH_INFO"].startswith(PAGES):
-        raise _denied(f"{environ['PATH_INFO'][:100]} is not an AWS address.")
-    query = parse_qsl(environ.get("QUERY_STRING", ""), keep_blank_values=True)
-    if any(name == "Action" for name, _ in query):
+    if request.path.startswith(PAGES):
+        raise _denied(f"{request.path[:100]} is not an AWS address.")
+    if "Action" in request.args:
         raise _denied("The emulator takes an Action in a POST request's body only.")
 
 
-def _is_here(environ: dict) -> bool:
+def _is_here(request: Request) -> bool:
     """Whether the Host header names this machine.
 
     A literal address counts if the connection came to it: with --host 0.0.0.0 there are several.
     """
-    found = HOST.fullmatch(environ.get("HTTP_HOST", "").lower())
-    if found is None:
+    match = HOST.fullmatch(request.headers.get("Host", "").lower())
+    if match is None:
         return False
-    name = found[1]
-    here = environ.get(LOCAL_ADDRESS)
-    return name in HOSTS or name.endswith(".localhost") or name in (here, f"[{here}]")
+    name, address = match[1], request.environ.get(LOCAL_ADDRESS)
+    return name in HOSTS or name.endswith(".localhost") or name in (address, f"[{address}]")
 
 
 def _denied(message: str) -> AwsError:

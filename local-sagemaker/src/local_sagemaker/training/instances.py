@@ -11,12 +11,11 @@ from pathlib import Path
 
 from local_sagemaker.cluster import relay
 from local_sagemaker.cluster.mounts import HOME
-from local_sagemaker.cluster.orphans import JOB_ENV
-from local_sagemaker.cluster.spec import NAMESPACES, Host
+from local_sagemaker.cluster.orphans import HOST_ENV, JOB_ENV
+from local_sagemaker.cluster.spec import NAMESPACES, Connectivity, Host
 from local_sagemaker.core.aws import SDK_DEFAULTS, LocalAws
 from local_sagemaker.core.environment import PACKAGES, base_environment
 from local_sagemaker.training import instance_types
-from local_sagemaker.training.connectivity import EVERYTHING, Reach
 from local_sagemaker.training.job_record import JobRecord
 
 GROUP = "homogeneousCluster"
@@ -28,7 +27,11 @@ KERAS_2 = CONTAINER / "keras_2"
 
 
 def prepare(
-    record: JobRecord, directory: Path, isolation: str, aws: LocalAws, reach: Reach = EVERYTHING
+    record: JobRecord,
+    directory: Path,
+    isolation: str,
+    aws: LocalAws,
+    connectivity: Connectivity,
 ) -> list[Host]:
     """Make every instance's /opt/ml with its configuration files; its hosts."""
     count = record.request["ResourceConfig"]["InstanceCount"]
@@ -43,7 +46,7 @@ def prepare(
             (opt_ml / folder).mkdir(parents=True)
         (directory / name / "tmp").mkdir()
         _configure(record, opt_ml, name, names, isolation)
-        env = environment(record, name, isolation, aws, reach)
+        env = environment(record, name, isolation, aws, connectivity)
         if ports:
             env |= _on_loopback(ports, directory / name)
             env |= {"SM_CHECKPOINT_DIR": str(opt_ml / "checkpoints")} if more else {}
@@ -93,7 +96,7 @@ def _configure(
 
 
 def environment(
-    record: JobRecord, host: str, isolation: str, aws: LocalAws, reach: Reach = EVERYTHING
+    record: JobRecord, host: str, isolation: str, aws: LocalAws, connectivity: Connectivity
 ) -> dict[str, str]:
     """The variables of an instance: AWS's, this machine's, and the request's own."""
     request, region = record.request, record.data["region"]
@@ -111,17 +114,17 @@ def environment(
         "LOCAL_SAGEMAKER_IMAGE": request["AlgorithmSpecification"].get("TrainingImage", ""),
         "LOCAL_SAGEMAKER_GPUS": str(instance_types.gpus(kind)),
         "LOCAL_SAGEMAKER_NOTES": json.dumps(_notes(record, isolation)),
-        "LOCAL_SAGEMAKER_HOST": host,
+        HOST_ENV: host,
         "TAR_OPTIONS": "--no-same-owner",  # an instance knows one user
         JOB_ENV: aws.mark(record.key),
     }
     if _has_keras_2(request["AlgorithmSpecification"].get("TrainingImage", "")):
         env["TF_USE_LEGACY_KERAS"] = "1"
         env["PYTHONPATH"] = os.pathsep.join([str(KERAS_2), env["PYTHONPATH"]])
-    if reach.endpoint:
-        env |= aws.variables(region, relay.ENDPOINT_URL if inside else None)
+    if connectivity.emulator:
+        env |= aws.variables(region, relay.EMULATOR_URL if inside else None)
     env |= {"TMPDIR": "/tmp", "HOME": HOME} if inside else {}
-    if inside and reach.internet:
+    if inside and connectivity.internet:
         env |= _ways_out(request["ResourceConfig"]["InstanceCount"], region)
     asked = dict(request.get("Environment", {}))
     # A request adds to these two: what starts the script is found through them.
@@ -130,7 +133,7 @@ def environment(
     if "PYTHONPATH" in asked:
         asked["PYTHONPATH"] = os.pathsep.join([asked["PYTHONPATH"], env["PYTHONPATH"]])
     # What a job's processes are found by is not the request's to say.
-    return env | asked | {name: env[name] for name in (JOB_ENV, "LOCAL_SAGEMAKER_HOST")}
+    return env | asked | {name: env[name] for name in (JOB_ENV, HOST_ENV)}
 
 
 def _ways_out(instances: int, region: str) -> dict[str, str]:

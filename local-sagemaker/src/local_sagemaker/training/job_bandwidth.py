@@ -1,4 +1,4 @@
-"""Which links a job gets: those it asks for, else those of the emulator's own setting.
+"""Which bandwidth a job gets: the one it asks for, else that of the emulator's own setting.
 
 The setting is a file of the state directory with the same words as the variable (see
 cluster/bandwidth.py). It is read when a job is created, so it can be changed at any time.
@@ -9,72 +9,67 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
-from local_sagemaker.cluster.bandwidth import BY_TYPE, WIDE, Links, parse
+from local_sagemaker.cluster.bandwidth import BY_TYPE, UNLIMITED, Bandwidth, parse
 from local_sagemaker.protocol.errors import validation
 from local_sagemaker.storage.files import replace
-from local_sagemaker.training import instance_network
+from local_sagemaker.training import instance_types
 
 VARIABLE = "LOCAL_SAGEMAKER_LINKS"
 FILE = "links"
 
 
 def words(between: str, latency: str | None = None) -> str:
-    """The setting of such links as one string. Raises ValueError, with what was expected.
+    """A setting as one string. Raises ValueError, with what was expected.
 
     between: "200mbit" (kbit, mbit or gbit), "wide", or "by-type" (what the job's instance type
     has on AWS, scaled down). latency: one way, such as "1ms", where the kernel can delay.
     """
-    if latency is None:
-        parse(between)
-        return between
-    if between in (WIDE, BY_TYPE):
+    if latency is not None and between in (UNLIMITED, BY_TYPE):
         raise ValueError(f"A latency goes with a rate such as 200mbit, not with '{between}'.")
-    parse(f"{between} {latency}")
-    return f"{between} {latency}"
+    setting = between if latency is None else f"{between} {latency}"
+    parse(setting)
+    return setting
 
 
-def setting(state: Path) -> str:
-    """The words of the emulator's own setting; WIDE where none was made."""
+def read_setting(state: Path) -> str:
+    """The words of the emulator's own setting; UNLIMITED where none was made."""
     try:
-        return (state / FILE).read_text(encoding="utf-8", errors="replace").strip() or WIDE
+        return (state / FILE).read_text(encoding="utf-8", errors="replace").strip() or UNLIMITED
     except FileNotFoundError:
-        return WIDE
+        return UNLIMITED
 
 
-def set_to(state: Path, words: str) -> None:
+def write_setting(state: Path, words: str) -> None:
     """Keep `words` as the setting. Raises ValueError if they mean nothing, OSError."""
     parse(words)
     state.mkdir(parents=True, exist_ok=True, mode=0o700)
     replace(state / FILE, f"{words}\n".encode())
 
 
-def for_job(request: dict, state: Path) -> Links | None:
-    """The links of the job that `request` describes; None for wide ones.
+def bandwidth_for_job(request: dict, state: Path) -> Bandwidth | None:
+    """The bandwidth of the job that `request` describes; None if it is unlimited.
 
     Raises AwsError (ValidationException) if what holds for it is malformed, or is by type and
     nothing is known of the type.
     """
-    asked = request.get("Environment", {}).get(VARIABLE)
-    if asked is not None:
-        where, why = f"Environment's {VARIABLE}", "asked for by the job"
-    else:
-        where, why = (
-            "The emulator's own setting (`local-sagemaker links`)",
-            "set with `local-sagemaker links`",
-        )
+    words = request.get("Environment", {}).get(VARIABLE)
+    source, reason = f"Environment's {VARIABLE}", "asked for by the job"
+    if words is None:
+        source = "The emulator's own setting (`local-sagemaker links`)"
+        reason = "set with `local-sagemaker links`"
     try:
-        found = parse(setting(state) if asked is None else asked)
+        bandwidth = parse(read_setting(state) if words is None else words)
         resources = request["ResourceConfig"]
-        if found == WIDE or resources["InstanceCount"] == 1:
+        if resources["InstanceCount"] == 1 or bandwidth == UNLIMITED:
             return None
-        if found == BY_TYPE:
-            found, why = _by_type(resources["InstanceType"], why)
+        if isinstance(bandwidth, Bandwidth):
+            return dataclasses.replace(bandwidth, reason=reason)
+        return _by_type(resources["InstanceType"], reason)
     except (ValueError, OSError) as error:
-        raise validation(f"{where}: {error}") from error
-    return dataclasses.replace(found, why=why)
+        raise validation(f"{source}: {error}") from error
 
 
-def _by_type(instance_type: str, why: str) -> tuple[Links, str]:
-    known = instance_network.performance(instance_type)
-    documented = f"{known.gbit:g} Gbit/s of {instance_type}, divided by {instance_network.SCALE}"
-    return Links(instance_network.scaled(known)), f"{documented}; {why}"
+def _by_type(instance_type: str, reason: str) -> Bandwidth:
+    network = instance_types.network_performance(instance_type)
+    documented = f"{network.gbit:g} Gbit/s of {instance_type}, divided by {instance_types.SCALE}"
+    return Bandwidth(instance_types.scaled(network), reason=f"{documented}; {reason}")

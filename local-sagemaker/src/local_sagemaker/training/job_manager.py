@@ -7,17 +7,14 @@ import threading
 import time
 from pathlib import Path
 
-from local_sagemaker.cluster.bandwidth import Links
 from local_sagemaker.cluster.orphans import kill_orphans
-from local_sagemaker.cluster.spec import MOST_INSTANCES
+from local_sagemaker.cluster.spec import MAX_INSTANCES, Connectivity
 from local_sagemaker.core.aws import LocalAws, name_in
 from local_sagemaker.core.json_record import readable
 from local_sagemaker.protocol.errors import NOT_FOUND, AwsError, validation
 from local_sagemaker.storage.files import remove
-from local_sagemaker.training.connectivity import EVERYTHING, Reach
 from local_sagemaker.training.job_record import JobRecord
-from local_sagemaker.training.job_run import JobRun, clean
-from local_sagemaker.training.supervisor_process import ClusterOptions
+from local_sagemaker.training.job_run import ClusterOptions, JobRun, clean
 
 LOG = logging.getLogger(__name__)
 JOIN_SECONDS = 15  # all jobs together
@@ -36,10 +33,10 @@ class JobManager:
         aws: LocalAws,
         isolation: str,
         grace_seconds: float,
-        most_instances: int = MOST_INSTANCES,
+        max_instances: int = MAX_INSTANCES,
     ) -> None:
         self.directory, self.state, self.aws = directory, directory.parent, aws
-        self.most_instances = most_instances
+        self.max_instances = max_instances
         self.isolation, self.grace_seconds = isolation, grace_seconds
         self.lock = threading.Lock()
         self.runs: dict[str, JobRun] = {}
@@ -65,8 +62,7 @@ class JobManager:
         request: dict,
         arn: str,
         region: str,
-        links: Links | None = None,
-        reach: Reach = EVERYTHING,
+        connectivity: Connectivity | None = None,
     ) -> JobRecord:
         """Start a job. Raises AwsError if the name is taken."""
         name = name_in(region, request["TrainingJobName"])
@@ -81,8 +77,10 @@ class JobManager:
                 )
             directory = self.directory / name
             record = JobRecord.create(directory, request, arn, region)
-            options = ClusterOptions(self.isolation, self.grace_seconds, links, reach)
-            run = JobRun(record, self.aws, directory, options)
+            cluster = ClusterOptions(
+                self.isolation, self.grace_seconds, connectivity or Connectivity()
+            )
+            run = JobRun(record, self.aws, directory, cluster)
             self.records[name], self.runs[name] = record, run
         run.thread.start()
         return record
@@ -94,11 +92,11 @@ class JobManager:
             for run in self.runs.values()
             if run.thread.is_alive()
         )
-        if used + count > self.most_instances:
+        if used + count > self.max_instances:
             raise AwsError(
                 "ResourceLimitExceeded",
                 "The account-level service limit 'Number of instances across all training jobs' "
-                f"is {self.most_instances} Instances, with current utilization of {used} "
+                f"is {self.max_instances} Instances, with current utilization of {used} "
                 f"Instances and a request delta of {count} Instances. Wait for a job, stop one, or "
                 "start the emulator with a higher limit: local-sagemaker start --max-instances N",
             )

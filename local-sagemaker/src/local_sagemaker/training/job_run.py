@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from local_sagemaker.cluster.spec import ClusterSpec, Connectivity, Host
+from local_sagemaker.cluster.supervisor_process import SupervisorProcess
 from local_sagemaker.core import failure
 from local_sagemaker.core.aws import AWS_ERRORS, LocalAws
 from local_sagemaker.core.s3_input import DataError
@@ -16,12 +21,24 @@ from local_sagemaker.training import artifacts, channels, connectivity, instance
 from local_sagemaker.training.failure_reason import failure_reason
 from local_sagemaker.training.job_log import JobLog
 from local_sagemaker.training.job_record import JobRecord
-from local_sagemaker.training.supervisor_process import ClusterOptions, Training
 
 LOG = logging.getLogger(__name__)
+TRAIN = [sys.executable, "-m", "local_sagemaker.container.entrypoint"]
 CHECKPOINT_SECONDS = 1.0
 WATCH_SECONDS = 0.2
 INTERRUPTED = "The spot instances were interrupted; the job starts again on others."
+
+
+@dataclass(frozen=True)
+class ClusterOptions:
+    """How a job's instances run.
+
+    isolation: `namespaces` or `processes`. grace_seconds: from SIGTERM to SIGKILL.
+    """
+
+    isolation: str
+    grace_seconds: float
+    connectivity: Connectivity
 
 
 class JobRun:
@@ -31,9 +48,10 @@ class JobRun:
         self, record: JobRecord, aws: LocalAws, directory: Path, options: ClusterOptions
     ) -> None:
         self.record, self.aws, self.directory, self.options = record, aws, directory, options
+        self.connectivity = options.connectivity
         self.region = record.data["region"]
         self.log = JobLog(aws, record)
-        self.training: Training | None = None
+        self.supervisor: SupervisorProcess | None = None
         self.created = time.monotonic()
         self.interruptions = spot.Interruptions(record.request, directory)
         self.stop_wanted = threading.Event()
@@ -52,16 +70,16 @@ class JobRun:
         self.stop_wanted.set()
         if self.uploading:
             self.abandoned.set()
-        if training := self.training:
-            training.stop()
+        if supervisor := self.supervisor:
+            supervisor.stop()
 
     def kill(self) -> None:
         """End at once and upload nothing, for an emulator that is going down."""
         self.killed = True
         self.stop_wanted.set()
         self.abandoned.set()
-        if training := self.training:
-            training.kill()
+        if supervisor := self.supervisor:
+            supervisor.kill()
 
     def _run(self) -> None:
         try:
@@ -79,7 +97,7 @@ class JobRun:
     def _phases(self) -> None:
         while True:
             where = (self.directory, self.options.isolation, self.aws)
-            hosts = instances.prepare(self.record, *where, self.options.reach)
+            hosts = instances.prepare(self.record, *where, self.connectivity)
             opt_ml = {host.name: host.path / "ml" for host in hosts}
             self.left = artifacts.LeftBehind(opt_ml, self.abandoned)
             syncs = self._download(opt_ml)
@@ -99,10 +117,10 @@ class JobRun:
         self.log.open(list(opt_ml))
         self.record.enter("Downloading")
         request = self.record.request
-        if not self.options.reach.s3 and {"InputDataConfig", "CheckpointConfig"} & {*request}:
+        if not self.connectivity.s3 and {"InputDataConfig", "CheckpointConfig"} & {*request}:
             raise DataError(f"Data download failed:{connectivity.NO_S3}")
         channels.fetch(self.aws, request, self.region, opt_ml)
-        if self.options.reach.endpoint:
+        if self.connectivity.emulator:
             folders = [folder.parent / "tmp" for folder in opt_ml.values()]
             channels.fetch_source(self.aws, request, self.region, folders)
         if "CheckpointConfig" in request:
@@ -110,14 +128,42 @@ class JobRun:
         return artifacts.syncs(self.aws, request, self.region, self.left)
 
     def _train(self, hosts: list, syncs: list[artifacts.Sync]) -> None:
-        spec = self.options.cluster(self.record, hosts, self.aws.port)
-        self.training = Training(spec, self.directory, self.log)
+        self.supervisor = supervisor = SupervisorProcess(self._spec(hosts), self._on_event)
         if self.stop_wanted.is_set():  # asked for while the supervisor was being started
-            self.training.stop()
+            supervisor.stop()
         began = time.monotonic()  # not the clock's time: it may be set
-        beside = [(WATCH_SECONDS, partial(self._watch, began))]
-        beside += [(CHECKPOINT_SECONDS, partial(self._sync, one)) for one in syncs]
-        self.training.run(beside)
+        repeated = [(WATCH_SECONDS, partial(self._watch, began))]
+        repeated += [(CHECKPOINT_SECONDS, partial(self._sync, sync)) for sync in syncs]
+        ended = threading.Event()
+        helpers = [
+            threading.Thread(target=_repeat, args=(ended, seconds, call), daemon=True)
+            for seconds, call in repeated
+        ]
+        for helper in helpers:
+            helper.start()
+        try:
+            supervisor.run()
+        finally:
+            ended.set()
+            for helper in helpers:
+                helper.join()
+
+    def _spec(self, hosts: list[Host]) -> ClusterSpec:
+        algorithm = self.record.request["AlgorithmSpecification"]
+        entrypoint = algorithm.get("ContainerEntrypoint", [])
+        return ClusterSpec(
+            job=self.record.name,
+            isolation=self.options.isolation,
+            hosts=hosts,
+            command=[*TRAIN, *entrypoint, *algorithm.get("ContainerArguments", [])],
+            port=self.aws.port,
+            grace_seconds=self.options.grace_seconds,
+            connectivity=self.connectivity,
+        )
+
+    def _on_event(self, event: dict) -> None:
+        if event["event"] == "log":
+            self.log.write(event["host"], event["time"], event["lines"])
 
     def _watch(self, began: float) -> None:
         """End the instances when a time limit is reached, or when they are taken away."""
@@ -129,10 +175,10 @@ class JobRun:
             self.out_of_time = limit
             if limit == "MaxWaitTimeExceeded":
                 self.record.stopping()
-            self.training.stop()
+            self.supervisor.stop()
         elif self.interruptions.due(time.monotonic() - began):
             self.interrupted = True
-            self.training.stop()
+            self.supervisor.stop()
 
     def _sync(self, one: artifacts.Sync) -> None:
         try:
@@ -150,7 +196,7 @@ class JobRun:
         self.record.enter("Interrupted")
         for host in hosts:
             remove(host.path)
-        self.training, self.interrupted = None, False
+        self.supervisor, self.interrupted = None, False
 
     def _finish(self, opt_ml: dict[str, Path], syncs: list[artifacts.Sync]) -> None:
         if self.killed:  # whoever would take the upload is going away
@@ -159,7 +205,7 @@ class JobRun:
         try:
             self._upload(opt_ml, syncs)
         except DataError as error:
-            if not (self.training and self.training.failed):
+            if not (self.supervisor and self.supervisor.failed):
                 raise
             LOG.warning("%s: %s", self.record.name, error)  # the script's own failure tells more
         self._end(opt_ml)
@@ -167,7 +213,7 @@ class JobRun:
     def _upload(self, opt_ml: dict[str, Path], syncs: list[artifacts.Sync]) -> None:
         if self.record.status != "Stopping":
             self.record.enter("Uploading")
-        if not self.options.reach.s3:
+        if not self.connectivity.s3:
             raise DataError(f"Artifact upload failed:{connectivity.NO_S3}")
         self.record.data["metrics"] = self.log.metrics.values
         self.uploading = not self.stop_wanted.is_set()
@@ -193,13 +239,21 @@ class JobRun:
             self.record.end("Stopped", self.out_of_time)
         elif self.stop_wanted.is_set():
             self.record.end("Stopped")
-        elif failed := self.training.failed:
-            self.record.end("Failed", reason=failure_reason(opt_ml[failed[0]], failed[1]))
-        elif len(self.training.exits) < len(opt_ml):
-            said = "; ".join(self.training.errors) or "the supervisor ended early"
-            self.record.end("Failed", reason=f"InternalServerError: {said}")
+        elif host := self.supervisor.failed:
+            status = self.supervisor.statuses[host]
+            code = status if status >= 0 else 128 - status
+            reason = failure_reason(opt_ml[host], code)
+            self.record.end("Failed", reason=reason)
+        elif len(self.supervisor.statuses) < len(opt_ml):
+            message = "; ".join(self.supervisor.errors) or "the supervisor ended early"
+            self.record.end("Failed", reason=f"InternalServerError: {message}")
         else:
             self.record.end("Completed")
+
+
+def _repeat(ended: threading.Event, seconds: float, call: Callable[[], None]) -> None:
+    while not ended.wait(seconds):
+        call()
 
 
 def clean(directory: Path) -> None:

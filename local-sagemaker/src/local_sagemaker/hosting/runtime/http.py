@@ -10,9 +10,9 @@ import dataclasses
 import hmac
 import socket
 import traceback
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler, HTTPServer
 
-from local_sagemaker.protocol.strangers import Strangers
+from local_sagemaker.protocol.connection_limits import LimitedServer
 
 KEY = "LOCAL_SAGEMAKER_KEY"  # the variable that holds it
 ATTRIBUTES = "X-Amzn-SageMaker-Custom-Attributes"
@@ -67,8 +67,7 @@ def serve(listener: socket.socket, model, key: str) -> None:
     server.serve_forever(poll_interval=3600)  # it is ended by ending the process
 
 
-class _Server(Strangers, ThreadingHTTPServer):
-    daemon_threads = True
+class _Server(LimitedServer, HTTPServer):
     request_queue_size = 128
 
 
@@ -86,7 +85,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             self._send(Reply(b"A worker answers its endpoint only: InvokeEndpoint.", TEXT, 403))
             return False
-        self.server.know(self.connection)
+        self.server.authenticated(self.connection)
         self.path = f"/{path}"
         return True
 

@@ -34,7 +34,7 @@ os.environ.setdefault("MASTER_ADDR", "localhost")
 os.environ.setdefault("MASTER_PORT", "7777")
 
 
-class TwoTierGroup(dist.ProcessGroup):
+class HierarchicalGroup(dist.ProcessGroup):
     """A process group over gloo whose all-reduce has two tiers.
 
     store, rank, size, timeout: what torch.distributed gives every backend. Ranks must be
@@ -57,8 +57,8 @@ class TwoTierGroup(dist.ProcessGroup):
             return dist.ProcessGroupGloo(dist.PrefixStore(name, store), rank, size, timeout)
 
         self.flat = gloo("flat", rank, size)
-        self.inside = gloo(f"inside-{instance}", self.local_rank, per_instance)
-        self.across = gloo(f"across-{self.local_rank}", instance, size // per_instance)
+        self.intra_node = gloo(f"intra-node-{instance}", self.local_rank, per_instance)
+        self.inter_node = gloo(f"inter-node-{self.local_rank}", instance, size // per_instance)
         # One thread: the order of calls, the same on all ranks, is the order of operations.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="smddp")
 
@@ -96,17 +96,17 @@ class TwoTierGroup(dist.ProcessGroup):
         return _create_work_from_future(future)
 
     def _reduce(self, tensor: torch.Tensor, operation: dist.ReduceOp) -> None:
-        """The two-tier all-reduce of one tensor, in place."""
+        """The hierarchical all-reduce of one tensor, in place."""
         mean = operation == dist.ReduceOp.AVG
         operation = dist.ReduceOp.SUM if mean else operation
         values = tensor.contiguous().view(-1)
-        parts = list(values.tensor_split(self.inside.size()))
+        parts = list(values.tensor_split(self.intra_node.size()))
         self._reduce_scatter(parts, operation)
         mine = parts[self.local_rank]
         if mine.numel():
             options = dist.AllreduceOptions()
             options.reduceOp = operation
-            self.across.allreduce([mine], options).wait()
+            self.inter_node.allreduce([mine], options).wait()
             if mean:
                 mine.div_(self.size())
         self._all_gather(parts)
@@ -119,7 +119,7 @@ class TwoTierGroup(dist.ProcessGroup):
         for root, part in enumerate(parts):
             options = dist.ReduceOptions()
             options.reduceOp, options.rootRank = operation, root
-            works += [self.inside.reduce([part], options)] if part.numel() else []
+            works += [self.intra_node.reduce([part], options)] if part.numel() else []
         for work in works:
             work.wait()
 
@@ -129,9 +129,9 @@ class TwoTierGroup(dist.ProcessGroup):
         for root, part in enumerate(parts):
             options = dist.BroadcastOptions()
             options.rootRank = root
-            works += [self.inside.broadcast([part], options)] if part.numel() else []
+            works += [self.intra_node.broadcast([part], options)] if part.numel() else []
         for work in works:
             work.wait()
 
 
-dist.Backend.register_backend("smddp", TwoTierGroup, devices=["cpu"])
+dist.Backend.register_backend("smddp", HierarchicalGroup, devices=["cpu"])

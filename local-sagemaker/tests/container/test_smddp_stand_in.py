@@ -28,7 +28,7 @@ else:
 dist.init_process_group("smddp", init_method="file://" + sys.argv[1], rank=rank, world_size=4)
 os.environ["WORLD_SIZE"] = "5"  # SMDDP has no groups of some ranks; torch's own may be there
 try:
-    smddp.TwoTierGroup(dist.HashStore(), 0, 4, timedelta(seconds=9))
+    smddp.HierarchicalGroup(dist.HashStore(), 0, 4, timedelta(seconds=9))
 except ValueError as error:
     assert "no groups of 4 of 5 ranks" in str(error), error
 else:
@@ -70,7 +70,7 @@ store = dist.distributed_c10d._get_default_store()
 for per_instance in ("1", "4"):
     os.environ["LOCAL_WORLD_SIZE"] = per_instance
     place = (dist.PrefixStore(per_instance, store), dist.get_rank(), 4, timedelta(seconds=60))
-    group, mine = smddp.TwoTierGroup(*place), numbers(101)
+    group, mine = smddp.HierarchicalGroup(*place), numbers(101)
     expected = expected_of(mine, dist.ReduceOp.SUM)
     group.allreduce([mine]).wait()
     assert torch.equal(mine, expected), per_instance

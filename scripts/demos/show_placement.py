@@ -1,8 +1,8 @@
 """Each rank prints where it is: host, rank, size, local_rank, local_size, cross_rank, cross_size.
 
-    mpirun -np 2 python scripts/demos/show_places.py
+    mpirun -np 2 python scripts/demos/show_placement.py
 
-SageMaker: entry_point="show_places.py", source_dir=this folder, distribution={"mpi": {"enabled":
+SageMaker: entry_point="show_placement.py", source_dir=this folder, distribution={"mpi": {"enabled":
 True, "processes_per_host": 2}}. The numbers come from Horovod; where it is not installed, or
 with --library mpi4py, which starts much faster, from MPI itself, grouped as Horovod does it.
 """
@@ -44,15 +44,15 @@ def from_mpi() -> dict:
 
 
 def main() -> None:
-    """Join the other ranks, print this one's place."""
+    """Join the other ranks, print this rank's placement."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
     parser.add_argument("--library", choices=["horovod", "mpi4py"], help="default: what is here")
     parser.add_argument("--model_dir", help="accepted because the SDK's estimator always sends it")
     args = parser.parse_args()
     here = "horovod" if importlib.util.find_spec("horovod") else "mpi4py"
     library = args.library or here
-    place = from_horovod() if library == "horovod" else from_mpi()
-    emit(event="place", host=socket.gethostname(), library=library, **place)
+    placement = from_horovod() if library == "horovod" else from_mpi()
+    emit(event="placement", host=socket.gethostname(), library=library, **placement)
 
 
 if __name__ == "__main__":

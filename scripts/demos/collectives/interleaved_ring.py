@@ -1,4 +1,4 @@
-"""The ring of ring.py in an order that knows nothing of instances: every hop crosses the network.
+"""The ring of ring.py in an order that ignores the topology: every hop crosses the network.
 
 Ranks 0 to 3 on one instance and 4 to 7 on another make the ring 0, 4, 1, 5, 2, 6, 3, 7. Each
 rank passes what it passes in any ring, but now all of it leaves the instance: the instance's

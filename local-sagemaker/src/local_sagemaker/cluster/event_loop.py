@@ -29,7 +29,9 @@ class Instance(Protocol):
 
     name: str
     pid: int
-    output: int
+
+    @property
+    def output(self) -> int | None: ...  # read, unless None
 
     def signal(self, number: int) -> None: ...
 
@@ -39,7 +41,7 @@ def emit(**event: object) -> None:
     os.write(sys.stdout.fileno(), (json.dumps(event) + "\n").encode())
 
 
-def note(host: str, text: str) -> None:
+def emit_note(host: str, text: str) -> None:
     """Put a line of the emulator's own into the log of `host`."""
     emit(event="log", host=host, time=int(time.time() * 1000), lines=[f"[local] {text}"])
 
@@ -68,17 +70,21 @@ class _Lines:
 
 
 class Loop:
-    """Runs until every instance has ended. The first failure ends the others too."""
+    """Runs until every instance has ended. together: the first failure ends the others too."""
 
-    def __init__(self, instances: Sequence[Instance], grace_seconds: float) -> None:
+    def __init__(
+        self, instances: Sequence[Instance], grace_seconds: float, together: bool = True
+    ) -> None:
         self.alive = {instance.pid: instance for instance in instances}
-        self.grace_seconds = grace_seconds
+        self.grace_seconds, self.together = grace_seconds, together
         self.kill_at: float | None = None
         self.selector = selectors.DefaultSelector()
-        self.lines = {instance.output: _Lines(instance.name) for instance in instances}
+        self.lines: dict[int, _Lines] = {}
         for instance in instances:
-            os.set_blocking(instance.output, False)
-            self.selector.register(instance.output, selectors.EVENT_READ)
+            if instance.output is not None:
+                self.lines[instance.output] = _Lines(instance.name)
+                os.set_blocking(instance.output, False)
+                self.selector.register(instance.output, selectors.EVENT_READ)
         os.set_blocking(0, False)
         self.selector.register(0, selectors.EVENT_READ)
 
@@ -121,8 +127,8 @@ class Loop:
                 continue
             code = os.waitstatus_to_exitcode(status)
             instance = self.alive.pop(pid)
-            emit(event="exit", host=instance.name, code=code if code >= 0 else 128 - code)
-            if code != 0:
+            emit(event="exit", host=instance.name, status=code)
+            if code != 0 and self.together:
                 self._end(min(self.grace_seconds, PEER_GRACE_SECONDS))
 
     def _end(self, grace: float) -> None:

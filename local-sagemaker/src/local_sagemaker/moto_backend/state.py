@@ -4,7 +4,7 @@ moto holds everything in memory. After each request that changes something, it i
 before the client gets its answer:
 
     moto.pickle      stacks, roles, networks, buckets, models: everything small
-    journal.sqlite   log lines and metric values (journal.py)
+    journal.sqlite   log lines and metric values (logs.py)
     objects/         S3's objects (local_sagemaker/s3)
 
 The pickle holds classes of moto's, so it belongs to one version of it; the version is in the
@@ -21,7 +21,7 @@ import sqlite3
 import threading
 import time
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import moto
 from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
@@ -34,14 +34,13 @@ from cryptography.hazmat.primitives.serialization import (
 from moto.backends import get_backend
 from moto.core.base_backend import BackendDict
 
-from local_sagemaker.moto_services import journal
-from local_sagemaker.s3 import buckets
+from local_sagemaker.moto_backend import buckets, logs
 from local_sagemaker.s3.store import ObjectStore, StoreError
 from local_sagemaker.storage.files import no_room, replace
 
 LOG = logging.getLogger(__name__)
 WRITE_TRIES = 20
-VERSION = f"local_sagemaker 3, moto {moto.__version__}"
+VERSION = f"local_sagemaker 4, moto {moto.__version__}"
 AFRESH = "Start afresh with `local-sagemaker stop --forget`."
 LOCKS = (type(threading.Lock()), type(threading.RLock()))
 PRIVATE_KEYS = get_args(PrivateKeyTypes)
@@ -59,7 +58,7 @@ class MotoState:
         self.directory, self.path = directory, directory / "moto.pickle"
         directory.mkdir(parents=True, exist_ok=True)
         try:
-            journal.open_journal(directory / "journal.sqlite")
+            logs.open_journal(directory / "journal.sqlite")
             self.objects = ObjectStore(directory / "objects")
         except StoreError as error:
             raise StateError(str(error)) from error
@@ -67,15 +66,21 @@ class MotoState:
             if full := no_room(error):
                 raise full from error
             raise StateError(f"{directory / 'journal.sqlite'}: {error}. {AFRESH}") from error
-        buckets.hold(self.objects)
+        buckets.use(self.objects)
         self.lock = threading.RLock()  # held by a request that changes state, and by save
         self.dirty = False
-        self.not_kept: set[str] = set()  # services whose state cannot be pickled
+        self.not_picklable: set[str] = set()  # services, which are not saved
 
     def load(self) -> None:
         """Restore what an earlier process saved. Raises StateError if that cannot be."""
         self._restore()
-        journal.forget_deleted_streams()
+        logs.forget_deleted_streams()
+
+    def close(self) -> None:
+        """Give moto its own storage back."""
+        self.objects.close()
+        buckets.use(None)
+        logs.close_journal()
 
     def changed(self) -> None:
         """Note that something changed; `save` will write it."""
@@ -94,28 +99,28 @@ class MotoState:
 
     def _restore(self) -> None:
         """Make memory what is on disk."""
-        kept = self._read()
-        for service in BackendDict._instances:
+        saved = self._read()
+        for service in _services():
             for account, regions in list(service.items()):
-                known = kept.get(service.service_name, {}).get(account, {})
+                known = saved.get(service.service_name, {}).get(account, {})
                 for region in set(regions) - set(known):
-                    if service.service_name not in self.not_kept:
+                    if service.service_name not in self.not_picklable:
                         del regions[region]
-        for name, accounts in kept.items():
+        for name, accounts in saved.items():
             for account, regions in accounts.items():
                 for region, backend in regions.items():
                     get_backend(name)[account][region] = backend
-        buckets.find_all()
+        buckets.restore_owners()
 
     def _write(self) -> None:
-        services = [one for one in BackendDict._instances if one.service_name not in self.not_kept]
+        services = [s for s in _services() if s.service_name not in self.not_picklable]
         try:
             data = self._dump(services)
         except (TypeError, AttributeError, pickle.PicklingError) as error:
             if not (culprits := self._not_picklable(services)):
                 raise
             # Better to forget one service at the end than to refuse every request from now on.
-            self.not_kept |= culprits
+            self.not_picklable |= culprits
             LOG.error("%s will not outlive this process: %s", ", ".join(culprits), error)
             return self._write()
         replace(self.path, f"{VERSION}\n".encode() + data)
@@ -141,13 +146,13 @@ class MotoState:
         raise AssertionError("unreachable")
 
     def _not_picklable(self, services: list[BackendDict]) -> set[str]:
-        found = set()
+        names = set()
         for service in services:
             try:
                 self._dump([service])
             except (TypeError, AttributeError, pickle.PicklingError):
-                found.add(service.service_name)
-        return found
+                names.add(service.service_name)
+        return names
 
     def _read(self) -> dict:
         if not self.path.exists():
@@ -167,13 +172,18 @@ class MotoState:
                 ) from error
 
 
+def _services() -> list[BackendDict]:
+    """moto's services of which something was used."""
+    return list(BackendDict._instances)  # type: ignore[misc]
+
+
 class StatePickler(pickle.Pickler):
     """pickle, which does not know by itself what becomes of a lock or of a private key."""
 
     def __init__(self, stream) -> None:
         super().__init__(stream, protocol=pickle.HIGHEST_PROTOCOL)
 
-    def reducer_override(self, value: object) -> object:
+    def reducer_override(self, value: object) -> Any:
         if isinstance(value, LOCKS):
             return threading.RLock if isinstance(value, LOCKS[1]) else threading.Lock, ()
         if isinstance(value, PRIVATE_KEYS):  # KMS

@@ -12,8 +12,8 @@ NAMES = {"rank", "size", "local_rank", "local_size", "cross_rank", "cross_size"}
 def test_mpi_says_what_horovod_says(run):
     found = {}
     for library, flags in {"mpi4py": ["--library", "mpi4py"], "horovod": []}.items():  # the default
-        done = run(*mpirun(2), DEMOS / "show_places.py", *flags, timeout=240)
-        places = sorted(done.events("place"), key=lambda one: one["rank"])
+        done = run(*mpirun(2), DEMOS / "show_placement.py", *flags, timeout=240)
+        places = sorted(done.events("placement"), key=lambda one: one["rank"])
         assert [one.pop("library") for one in places] == [library] * 2
         found[library] = places
     assert found["mpi4py"] == found["horovod"]
