@@ -50,5 +50,6 @@ def emulator() -> Iterator[tuple[Jobs, Path]]:
         pytest_plugin.emulator(Path(folder) / "state") as running,
         pytest.MonkeyPatch.context() as patch,
     ):
+        patch.setenv("SAGEMAKER_SUPPRESS_V2_WARNING", "1")
         running.client("s3").create_bucket(Bucket=pytest_plugin.BUCKET)
         yield Jobs(running, pytest_plugin.sdk_session(running, patch)), Path(folder)
