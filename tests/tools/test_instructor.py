@@ -65,7 +65,7 @@ def test_the_timetables_fit_their_hours_and_take_the_lessons_own_minutes(monkeyp
         blocks = dict(block for day in one.days for block in day)
         for lesson in one.lessons:
             own = int(re.search(r"\*\*Time:\*\* (\d+) minutes", LESSONS[lesson])[1])
-            assert blocks[tables.lesson(lesson).what] == own, lesson
+            assert blocks[tables.lesson(lesson).title] == own, lesson
     assert set(LESSONS) == set(planned[-1].lessons), "two days leave a lesson out"
     monkeypatch.setitem(tables.plan()["timetables"][0], "blocks", [{"lesson": "42"}])
     with pytest.raises(tables.BadPlan, match=r"42_\*\.py is not there"):

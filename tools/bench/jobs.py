@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import boto3
 import pytest
 
 from local_sagemaker import pytest_plugin
@@ -50,6 +51,7 @@ def emulator() -> Iterator[tuple[Jobs, Path]]:
         pytest_plugin.emulator(Path(folder) / "state") as running,
         pytest.MonkeyPatch.context() as patch,
     ):
+        patch.setattr(boto3, "DEFAULT_SESSION", None)  # it has an earlier emulator's keys
         patch.setenv("SAGEMAKER_SUPPRESS_V2_WARNING", "1")
         running.client("s3").create_bucket(Bucket=pytest_plugin.BUCKET)
         yield Jobs(running, pytest_plugin.sdk_session(running, patch)), Path(folder)
