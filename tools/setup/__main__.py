@@ -26,11 +26,13 @@ def set_up(python: str | None) -> None:
     """Complete .venv. A .venv that an earlier set-up did not finish is made again."""
     from tools.setup import environment, horovod, state
 
-    start = time.monotonic()
+    start, outdated = time.monotonic(), state.outdated()
     uv = environment.install_uv()
     environment.make_venv(uv, python)
     settings = environment.uv_settings(environment.PYTHON)
     environment.install_locked(uv, settings)
+    if outdated:
+        environment.install_kit(uv, settings)
     horovod.install_horovod(state.VENV, uv, settings)
     state.write_json(state.STAMP, {"key": state.key()})
     print(f"Set up in {time.monotonic() - start:.0f} s: {state.VENV}")

@@ -135,14 +135,24 @@ def uv_settings(python: Path) -> dict[str, str]:
 
 
 def install_locked(uv: str, settings: dict[str, str]) -> None:
-    """Install the lock's exact versions, and the kit itself.
+    """Install the lock's exact versions; what is there already stays.
 
     Bytecode is compiled now: a job's instance cannot keep what it compiles, nor can a process
     under PYTHONDONTWRITEBYTECODE, and TensorFlow's 10 seconds of it would come each time.
     """
-    install = [uv, "pip", "install", "--python", str(PYTHON)]
     stand_in = next((VENV / "lib").glob("python3.*")) / "site-packages" / "gethostname.py"
-    locked = [*install, "--no-deps", "--build-constraints", str(LOCK), "-r", str(LOCK)]
+    locked = [
+        uv,
+        "pip",
+        "install",
+        "--python",
+        str(PYTHON),
+        "--no-deps",
+        "--build-constraints",
+        str(LOCK),
+        "-r",
+        str(LOCK),
+    ]
     compiles = can_compile(settings)
     if not compiles:  # "true" in the place of a compiler makes no module, and no error
         locked += ["--config-settings-package", "sagemaker-training:compiler=none"]
@@ -154,8 +164,12 @@ def install_locked(uv: str, settings: dict[str, str]) -> None:
         stand_in.unlink(missing_ok=True)
     else:
         stand_in.write_text(GETHOSTNAME)
-    kit = ["--editable", str(ROOT / "local-sagemaker"), "--editable", str(ROOT)]
-    command = [*install, "--no-deps", "--no-build-isolation", *kit]
+
+
+def install_kit(uv: str, settings: dict[str, str]) -> None:
+    """Install the two packages of this repository, to be edited in place."""
+    command = [uv, "pip", "install", "--python", str(PYTHON), "--no-deps", "--no-build-isolation"]
+    command += ["--editable", str(ROOT / "local-sagemaker"), "--editable", str(ROOT)]
     run("install the kit", command, settings, LOG)
 
 

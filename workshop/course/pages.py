@@ -97,7 +97,7 @@ def _repeats(cell, code: list) -> bool:
     parameters = tags.get("parameters")
     if cell is not tags.get("injected-parameters") or parameters is None:
         return False
-    return set(cell.source.splitlines()) <= {"# Parameters", *parameters.source.splitlines()}
+    return set(cell.source.splitlines()) <= {"# Parameters", *parameters["source"].splitlines()}
 
 
 def _moved(match: re.Match, out: Path, folder: Path, pages: Collection[str]) -> str:
