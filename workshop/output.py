@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from rich.console import Console
 from rich.live import Live
@@ -16,6 +16,13 @@ from rich.text import Text
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+class HasEvent(Protocol):
+    """A line that knows its record, and who printed it."""
+
+    @property
+    def event(self) -> dict | None: ...
 
 
 class Progress:
@@ -88,6 +95,11 @@ def event(text: str) -> dict | None:
 def events(lines: Iterable[str], kind: str) -> list[dict]:
     """The records of one kind among these lines, in their order."""
     return [record for line in lines if (record := event(line)) and record["event"] == kind]
+
+
+def records(lines: Iterable[HasEvent]) -> list[dict]:
+    """The records among these lines of ranks or of a job's log, in their order."""
+    return [record for line in lines if (record := line.event)]
 
 
 def event_table(records: list[dict], kind: str, printed_by: str) -> pd.DataFrame:

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from packaging.version import Version
 
+from workshop.account.preflight import JobConfiguration, all_ok, check
 from workshop.account.preflight.facts import facts
-from workshop.account.preflight.job import JobConfiguration
 from workshop.jobs.lesson_jobs import JOBS, lesson_jobs
 
 RECORDED = tomllib.loads(Path(__file__).with_name("images.toml").read_text())
@@ -28,9 +28,9 @@ def job(image):
 
 @pytest.mark.parametrize("image", IMAGES, ids=lambda one: one["file"])
 def test_preflight_knows_the_images_python(image):
-    found = job(image)
-    assert found.py_version in found.pythons
-    assert found.python == Version(".".join(image["python"].split(".")[:2]))
+    in_image = job(image)
+    assert all_ok(check(in_image))
+    assert in_image.python == Version(".".join(image["python"].split(".")[:2]))
 
 
 @pytest.mark.parametrize(
@@ -38,8 +38,8 @@ def test_preflight_knows_the_images_python(image):
     [
         ("horovod", "tensorflow", FACTS["horovod"]["tensorflow"]),
         ("horovod", "pytorch", FACTS["horovod"]["pytorch"]),
-        ("smddp", "pytorch", FACTS["smddp"]["last_pytorch_image"]),
-        ("smddp", "tensorflow", FACTS["smddp"]["last_tensorflow"]),
+        ("smddp", "pytorch", FACTS["smddp"]["last"]["pytorch"]),
+        ("smddp", "tensorflow", FACTS["smddp"]["last"]["tensorflow"]),
     ],
 )
 def test_the_last_image_with_it_is_known_and_a_later_one_is_recorded(what, framework, known):

@@ -26,7 +26,7 @@ def preflight(lesson, target, seat, offline, region, given) -> None:
 
     Creates nothing and starts nothing. Exit status 0 if no problem was found; 2 if there is one,
     or if AWS can't be asked. To check a job of your own, use Python:
-    workshop.account.preflight.check(workshop.account.preflight.of(estimator)).
+    preflight.check(preflight.JobConfiguration.from_estimator(estimator)).
     """
     from workshop.account import preflight as checks
 
@@ -89,10 +89,10 @@ def _of_lesson(lesson: str, seat: str, session, given: tuple[str, ...]) -> list:
     from workshop.account import preflight as checks
 
     names = {"region": session.region, "network": _network(session)} if session else {}
-    found = previewed(lesson, "aws", seat, dict(map(parameter, given)), **names)
-    if not found:
+    jobs = previewed(lesson, "aws", seat, dict(map(parameter, given)), **names)
+    if not jobs:
         raise WrongUse(f"Lesson {lesson} starts no job on SageMaker: there is nothing to check.")
-    return [checks.of(one.estimator, one.name) for one in found]
+    return [checks.JobConfiguration.from_estimator(row.estimator, row.name) for row in jobs]
 
 
 def _network(session) -> dict | None:
@@ -123,7 +123,7 @@ def _ask(job, session) -> list:
 
 def _show(finding) -> None:
     word, colour = MARKS[finding.ok]
-    click.echo(f"  {click.style(f'{word:<2}', fg=colour)}  {finding.what:<12}  {finding.reason}")
+    click.echo(f"  {click.style(f'{word:<2}', fg=colour)}  {finding.topic:<12}  {finding.reason}")
     if finding.remedy:
         click.echo(f"{'':<20}to do: {finding.remedy}")
     if finding.source:

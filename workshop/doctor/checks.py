@@ -27,7 +27,7 @@ RANKS = "from mpi4py import MPI; w = MPI.COMM_WORLD; print(w.allreduce(1), flush
 
 
 def all_checks(port: int) -> list[tuple[str, Callable[[], CheckResult]]]:
-    """(name, check) in the order in which they are shown. port: the emulator's."""
+    """(name, check), in the order of display. port: the emulator's."""
     return [
         ("Python", installed.python),
         ("packages", installed.packages),
@@ -48,7 +48,7 @@ def all_checks(port: int) -> list[tuple[str, Callable[[], CheckResult]]]:
 
 
 def examine(port: int) -> Iterator[tuple[str, CheckResult]]:
-    """Run every check. A check that breaks is a FAIL with its error, not an end."""
+    """Run every check. A check that raises is a FAIL with its error."""
     for name, check in all_checks(port):
         try:
             yield name, check()
@@ -57,7 +57,7 @@ def examine(port: int) -> Iterator[tuple[str, CheckResult]]:
 
 
 def mpirun() -> CheckResult:
-    """Start two ranks that add up a number each."""
+    """Start two ranks that add up their numbers."""
     program = Path(sys.executable).parent / "mpirun"
     if not program.exists():
         return fail("no mpirun beside this Python", "make setup")
@@ -96,7 +96,7 @@ def namespaces() -> CheckResult:
 
 
 def how_to_allow_namespaces() -> str:
-    """The setting of this kernel that forbids them to ordinary users, where one is known."""
+    """The kernel setting to change so that ordinary users may create namespaces."""
     for name, forbidding, allowing in (
         ("kernel/apparmor_restrict_unprivileged_userns", "1", "0"),
         ("kernel/unprivileged_userns_clone", "0", "1"),
@@ -147,7 +147,7 @@ def run(command: list[str], environment: dict[str, str]) -> subprocess.Completed
 
 
 def disk() -> CheckResult:
-    """Free space, the smallest of: here, the home directory, the directory for temporary files."""
+    """The least free space among the current, the home and the temporary directory."""
     try:
         places = {Path.cwd(), Path.home(), Path(tempfile.gettempdir())}
     except FileNotFoundError:
@@ -173,7 +173,7 @@ def memory() -> CheckResult:
 
 
 def cores() -> CheckResult:
-    """Cores that this process may use, which a container can set below the machine's."""
+    """Cores available to this process; a container can limit them."""
     known = hasattr(os, "sched_getaffinity")
     count = len(os.sched_getaffinity(0)) if known else os.cpu_count() or 1
     if count < 2:

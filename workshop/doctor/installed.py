@@ -86,7 +86,7 @@ def packages() -> CheckResult:
 
 
 def compiler() -> CheckResult:
-    """Only Horovod needs one, and only while it is built, which then says what it lacks."""
+    """Only building Horovod needs a compiler."""
     names = [*(os.environ.get("CXX") or "").split()[:1], "g++", "c++", "clang++"]
     program = next(filter(None, map(shutil.which, names)), None)
     if program:
@@ -98,7 +98,7 @@ def compiler() -> CheckResult:
 
 
 def horovod() -> CheckResult:
-    """Start it, in a process of its own: importing TensorFlow here would be slow for good."""
+    """Start it in another process: importing TensorFlow here would be slow."""
     status = horovod_status()
     if not status.available:
         return warn(status.why, status.do)

@@ -28,7 +28,7 @@ ALL = {failure.name: failure for failure in (*RANKS, *JOBS)}
 
 
 class UnknownFailure(ValueError):
-    """There is no failure of this name; the message has those that are."""
+    """There is no failure of this name; the message lists the known ones."""
 
 
 def table():
@@ -41,7 +41,7 @@ def table():
 
 
 def reproduce(name: str, fixed: bool = False) -> Reproduction:
-    """Reproduce a failure on this machine and say what was found.
+    """Reproduce a failure on this machine and report the outcome.
 
     Args:
         name: one of the table.

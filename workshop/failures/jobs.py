@@ -70,7 +70,7 @@ class Scratch(Session):
         ec2.revoke_security_group_ingress(GroupId=group, IpPermissions=rules)
 
     def delete_s3_endpoint(self) -> None:
-        """Delete the VPC's way to S3."""
+        """Delete the VPC's S3 endpoint."""
         ec2, network = self.client("ec2"), self._vpc_id()
         for endpoint in ec2.describe_vpc_endpoints()["VpcEndpoints"]:
             # moto has no filter by VPC; one that was deleted is listed for a while
@@ -120,13 +120,13 @@ class Scratch(Session):
 
 
 def good_end(result: JobResult, pattern: str) -> CheckResult:
-    """For a job with the mistake fixed: it must complete and print a line like this."""
+    """Check a job with the mistake fixed: it must complete and print a matching line."""
     line = first_line(result.lines, pattern)
     return CheckResult(result.status != "Completed" or not line, line)
 
 
 def blocked_security_group(fixed: bool) -> CheckResult:
-    """Two instances in a group that lets nobody in: the first waits for the second."""
+    """Two instances in a security group without inbound rules: the first waits for the second."""
     with contextlib.closing(Scratch()) as scratch:
         if not fixed:
             scratch.shut_members_out()
@@ -147,7 +147,7 @@ def blocked_security_group(fixed: bool) -> CheckResult:
 
 
 def no_s3_endpoint(fixed: bool) -> CheckResult:
-    """A VPC without a way to S3: the job's data does not arrive."""
+    """A VPC without an S3 endpoint: the job's data does not arrive."""
     with contextlib.closing(Scratch()) as scratch:
         if not fixed:
             scratch.delete_s3_endpoint()

@@ -46,7 +46,7 @@ def torchrun(name: str, options: Iterable, restarts: int = 0) -> Processes:
 
 
 def to_end(processes: Processes) -> Processes:
-    """Wait for the end, however it comes; the status is None if the time was up."""
+    """Wait until all have ended; the status is None if the time was up."""
     with processes:
         processes.until(lambda: False, LIMIT_SECONDS - processes.seconds)
     return processes
@@ -79,7 +79,7 @@ def numbered_log(processes: Processes) -> tuple[str, ...]:
 
 
 def good_end(processes: Processes) -> CheckResult:
-    """For a run with the mistake fixed: both ranks must finish."""
+    """Check a run with the mistake fixed: both ranks must finish."""
     failed = processes.statuses != [0] or len(processes.events("end")) != 2
     line = first_line(processes.lines, '"event": "end"')
     return CheckResult(failed, line, log=numbered_log(processes))

@@ -26,7 +26,7 @@ def mbit(between: str) -> float:
 
 
 def unlimited_reason(session: Session) -> str | None:
-    """Why this session's jobs get no limit of bandwidth, as a sentence; None if they can."""
+    """Why bandwidth cannot be limited in this session, as a sentence; None if it can."""
     if session.target == "aws":
         return "On AWS each instance has the bandwidth of its type, and nobody limits it."
     emulator = local_sagemaker.running(local_sagemaker.state_directory())

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from workshop.jobs.logs import Line, LogReader
-from workshop.output import Progress, event_table
+from workshop.output import Progress, event_table, records
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -86,7 +86,7 @@ def run_jobs(
 
 
 def watch(job, show: Callable[[str], None], session: Session | None = None) -> JobResult:
-    """Wait for a job's end. show: takes one line of progress, again and again.
+    """Wait for a job's end. show: called repeatedly with one line of progress.
 
     job, session: as for `follow`, which shows the end as well.
     """
@@ -136,7 +136,7 @@ def _resolve(job, session: Session | None) -> tuple[str, Any]:
 
 
 def _late_lines(reader: LogReader, poll: float) -> list[Line]:
-    """What reaches the log after the job's end. CloudWatch may be seconds behind."""
+    """Lines that reach the log after the job's end: CloudWatch may be seconds behind."""
     lines: list[Line] = []
     for _ in range(3):
         new = reader.new_lines()
@@ -177,7 +177,7 @@ class JobResult:
 
     @property
     def phases(self) -> dict[str, float]:
-        """Phase -> seconds, in order. A phase that came twice is added up."""
+        """Phase -> seconds, in order. Repeated phases are summed."""
         phases: dict[str, float] = {}
         for phase in self.description["SecondaryStatusTransitions"]:
             if "EndTime" in phase and (name := phase["Status"]) not in FINAL:
@@ -223,7 +223,7 @@ class JobResult:
     @cached_property
     def events(self) -> list[dict]:
         """The script's JSON records, each with host and rank, in the order of the log."""
-        return [event for line in self.lines if (event := line.event) is not None]
+        return records(self.lines)
 
     def table(self, event: str) -> pd.DataFrame:
         """The records of one kind ("start", "step", "epoch", "weights") as a pandas table."""

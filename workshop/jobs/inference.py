@@ -23,7 +23,7 @@ class InferenceFailed(Exception):
 
 
 def infer(model: str, images: np.ndarray, session: Session) -> np.ndarray:
-    """What the SavedModel of a job says of images: probabilities, float32 (n, 10).
+    """The predictions of a job's SavedModel for images: probabilities, float32 (n, 10).
 
     It runs in a process of its own (scripts/demos/ask_model_tf.py).
 

@@ -78,7 +78,7 @@ class PreviewSession(Session):
         self.requests: list[dict] = []
 
     def _keep(self, model, params: dict, **_) -> tuple[AWSResponse, dict]:
-        """botocore asks this in place of the network. It has validated the request by now."""
+        """Called by botocore in place of the network, after it has validated the request."""
         service, operation = model.service_model.service_name, model.name
         if (service, operation) not in ALLOWED:
             raise WouldSend(f"{operation} of {service} was called, which needs an answer from AWS.")
@@ -162,7 +162,7 @@ def _channels(job: LessonJob, session: Session) -> dict | None:
 
 
 def placeholders(seat: str, region: str) -> dict[str, str]:
-    """What the seat's stacks put out, with names in the same form and no account's number."""
+    """Outputs as the seat's stacks have them, without a real account number."""
     return {
         "BucketName": f"workshop-{seat}-{NOBODY}-{region}",
         "TrainingRoleArn": f"arn:aws:iam::{NOBODY}:role/workshop-{seat}-training",
@@ -175,9 +175,9 @@ def region_of_shell() -> str:
 
 
 def _no_credentials() -> contextlib.AbstractContextManager:
-    """Without the variables by which a shell says who asks AWS, and where.
+    """Without the shell's variables for AWS credentials and addresses.
 
-    The SDK opens a session of its own when it is imported; it must not look for credentials.
+    The SDK opens a session when it is imported, which must not look for credentials.
     """
     names = ["AWS_PROFILE", "AWS_DEFAULT_PROFILE", "SAGEMAKER_USER_CONFIG_OVERRIDE"]
     names += [name for name in os.environ if name.startswith("AWS_ENDPOINT_URL")]

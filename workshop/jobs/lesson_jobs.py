@@ -75,7 +75,7 @@ class LessonJob:
 
 
 def lesson_jobs(lesson: str, values: Mapping[str, Any] | None = None) -> list[LessonJob]:
-    """The jobs of a lesson in the order in which it starts them; empty if it starts none.
+    """The jobs of a lesson, in starting order; empty if it starts none.
 
     Each has the lesson's own max_run, if it has that parameter.
 
@@ -100,7 +100,7 @@ def lesson_jobs(lesson: str, values: Mapping[str, Any] | None = None) -> list[Le
 
 
 def expected_kind(value: object, default: object) -> str | None:
-    """What a parameter must be, its default as example; None if the value is that."""
+    """What a parameter must be, with its default as an example; None if the value fits."""
     if isinstance(default, int | float) and not isinstance(default, bool):
         kinds = (int,) if isinstance(default, int) else (int, float)
         fits = type(value) in kinds and 0 <= value < math.inf  # type: ignore[operator]

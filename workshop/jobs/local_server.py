@@ -41,7 +41,7 @@ def up_for_now(report: Callable[[str], object] = print) -> Iterator[local_sagema
 
 
 def _wait_for(pid: int) -> None:
-    """Wait until a child has ended: it lets go of its port and its lock a moment before."""
+    """Wait until a child has ended; it releases its port and its lock a moment earlier."""
     deadline = time.monotonic() + END_SECONDS
     with contextlib.suppress(ChildProcessError):  # not our child, or waited for already
         while os.waitpid(pid, os.WNOHANG) == (0, 0) and time.monotonic() < deadline:

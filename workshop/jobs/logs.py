@@ -38,7 +38,7 @@ class Line:
 
 
 def parse(stream: str, message: str) -> Line:
-    """Split the rank's tag off a log message."""
+    """Split mpirun's rank tag off a log message."""
     if tag := RANK_TAG.match(message):
         return Line(tag[2], int(tag[1]), tag[3], stream)
     return Line(stream, None, message, stream)
@@ -52,11 +52,11 @@ class LogReader:
         self.tokens: dict[str, str] = {}
 
     def new_lines(self) -> list[Line]:
-        """What came since the last call, host after host; nothing if there is no log yet."""
+        """The lines since the last call, host after host; empty if there is no log yet."""
         return [parse(host, message) for host, message in self.new_messages()]
 
     def new_messages(self) -> Iterator[tuple[str, str]]:
-        """The same, as (host, message): the message as it stands in the host's log."""
+        """The same, as (host, message), with the message unparsed."""
         for stream in self._streams():
             host = stream.split("/")[-1].rpartition("-")[0]
             for message in self._messages(stream):

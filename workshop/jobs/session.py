@@ -38,11 +38,11 @@ METRICS = [
 
 
 class SessionError(Exception):
-    """The session cannot be had; the message says why and what to do."""
+    """The session cannot be opened; the message gives the reason and the remedy."""
 
 
 class WrongSettings(ValueError):
-    """Settings of a job that do not go together; the message says why and what to do."""
+    """Conflicting settings of a job; the message gives the reason and the remedy."""
 
 
 def session(target: str = "local", seat: str = "me") -> Session:
@@ -63,7 +63,7 @@ def session(target: str = "local", seat: str = "me") -> Session:
 
 
 def check_names(target: str, seat: str) -> None:
-    """Raise SessionError unless target and seat are such as a session can have."""
+    """Raise SessionError for an unknown target or a malformed seat."""
     if target not in TARGETS:
         raise SessionError(f'target is {target!r}; it must be "local" or "aws".')
     if not SEAT.fullmatch(seat):
@@ -94,7 +94,7 @@ class Session:
 
     @cached_property
     def outputs(self) -> dict[str, str]:
-        """The outputs of the seat's stacks. Here they are made if missing; on AWS never so."""
+        """The outputs of the seat's stacks. Missing stacks are created locally, never on AWS."""
         try:
             return outputs(self)
         except MissingStack:
@@ -112,7 +112,7 @@ class Session:
 
     @property
     def role(self) -> str:
-        """ARN of the role that training jobs take on."""
+        """ARN of the role that training jobs assume."""
         return self.outputs["TrainingRoleArn"]
 
     @cached_property
@@ -125,7 +125,7 @@ class Session:
         return sagemaker.Session(boto_session=self.boto_session, default_bucket=self.bucket)
 
     def upload(self, dataset: str, quiet: bool = False) -> dict[str, str]:
-        """Prepare a data set here, copy it to the seat's bucket; its channels, as `fit` takes them.
+        """Prepare a data set, upload it to the seat's bucket, and return the channels for `fit`.
 
         dataset: "digits" or "mnist". The copy on this machine is in data/DATASET.
         """
@@ -139,7 +139,7 @@ class Session:
     def job_settings(
         self, name: str, spot: bool = False, keep_alive: int = 0, source_dir: Path = TRAIN
     ) -> dict[str, Any]:
-        """What every job of this seat has in common, as arguments of an estimator.
+        """The estimator arguments that all jobs of this seat share.
 
         Args:
             name: a short word for the job; the SDK adds the time to it.
@@ -195,7 +195,7 @@ class Session:
 
     @property
     def job_prefix(self) -> str:
-        """How the names of this seat's jobs begin."""
+        """The prefix of this seat's job names."""
         return f"workshop-{self.seat}-"
 
 
@@ -208,9 +208,9 @@ def quiet() -> None:
 
 @cache
 def _check_defaults_once() -> None:
-    """Check each content of the SDK's file of defaults once.
+    """Validate the SDK's defaults once for each content.
 
-    The SDK does it at each look into it: more than ten times a job, 3 CPU seconds in all.
+    The SDK validates them at each access: more than ten times a job, 3 CPU seconds in all.
     """
     from sagemaker import utils
 
@@ -227,7 +227,7 @@ def _check_defaults_once() -> None:
 
 
 def _usual_tracebacks() -> None:
-    """Undo what importing the SDK does: errors drawn as pictures, which no notebook records."""
+    """Restore plain tracebacks: importing the SDK installs rich's, which no notebook records."""
     if sys.excepthook.__module__ == "rich.traceback":
         sys.excepthook = sys.__excepthook__
     if in_notebook():
@@ -269,7 +269,7 @@ def _aws() -> boto3.Session:
 
 
 def _remedy(error: Exception) -> str:
-    """What went wrong when signing in to AWS, and what to do."""
+    """The cause of a failed sign-in to AWS, and the remedy."""
     missing = (exceptions.NoCredentialsError, exceptions.PartialCredentialsError)
     if isinstance(error, missing):
         return (

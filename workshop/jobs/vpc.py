@@ -13,7 +13,7 @@ CIDR, SUBNET = "10.10.0.0/16", "10.10.0.0/20"
 
 
 class NoNetwork(Exception):
-    """There is no network for the job; the message says what to give."""
+    """There is no network for the job; the message names the remedy."""
 
 
 def network(
@@ -72,7 +72,7 @@ def network_from_stack(session: Session, serving: bool = False) -> dict[str, lis
 
 
 def _existing_id(describe, session: Session, many: str, name: str) -> str:
-    """The id of what this seat has already; empty if nothing. What was deleted may be listed."""
+    """The id of the seat's existing resource; empty if none. Deleted ones may still be listed."""
     filters = [
         {"Name": f"tag:{tag['Key']}", "Values": [tag["Value"]]} for tag in tags(session.seat)
     ]
@@ -111,7 +111,7 @@ def _make_subnet(ec2, session, vpc: str) -> str:
 
 
 def _make_group(ec2, session, vpc: str) -> str:
-    """A security group whose members reach each other on every port, and nobody else does."""
+    """A security group that admits its own members alone, on every port."""
     group = ec2.create_security_group(
         VpcId=vpc,
         GroupName=f"workshop-{session.seat}-training",

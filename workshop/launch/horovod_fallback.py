@@ -19,7 +19,7 @@ INSTEAD = {
 
 
 class HasTarget(Protocol):
-    """A session, as far as it matters here."""
+    """The part of a session that is needed here."""
 
     target: str
 
@@ -39,7 +39,7 @@ class ScriptChoice:
 
 
 def horovod_script(script: str, session: HasTarget | None = None) -> ScriptChoice:
-    """The Horovod script, or where Horovod is missing a PyTorch one that mpirun starts alike.
+    """The Horovod script; where Horovod is missing, a PyTorch script that mpirun starts alike.
 
     Args:
         script: train_tf_horovod.py of scripts/train/, or train_tf_horovod_steps.py of

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from workshop.launch.processes import Line, Processes, ProcessFailed
-from workshop.output import event_table
+from workshop.output import event_table, records
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,7 +41,7 @@ class CompletedRun:
     @cached_property
     def events(self) -> list[dict]:
         """The JSON records that the ranks printed, each with its rank, in order of arrival."""
-        return [record for line in self.lines if (record := line.event)]
+        return records(self.lines)
 
     def table(self, event: str) -> pd.DataFrame:
         """The records of one kind as a pandas table, by rank. Raises ValueError if none came."""
@@ -80,7 +80,7 @@ def mpirun(
 
 
 def mpirun_command(ranks: int, words: list[str]) -> list[str]:
-    """The words of the whole command; `line_from_mpirun` reads what it prints.
+    """The words of the whole command; `line_from_mpirun` parses its output.
 
     Raises RuntimeError where there is no mpirun, ValueError for a senseless count.
     """
@@ -125,7 +125,7 @@ def as_typed(words: list[str], environment: dict) -> str:
 
 
 def _quoted(word: str) -> str:
-    """As a person would quote it for a shell."""
+    """Quoted for a shell as a person would do it."""
     plain = shlex.quote(word)
     return f'"{word}"' if plain != word and not set(word) & set('"$`\\!') else plain
 
@@ -136,7 +136,7 @@ def _print(line: Line) -> None:
 
 
 def _failure_reason(processes: Processes, ranks: int) -> str:
-    """Which rank was the first to fail; mpirun's own words where they name none."""
+    """Which rank failed first; mpirun's own message where it names none."""
     output = "\n".join(line.text for line in processes.lines if line.rank is None)
     if match := FIRST_TO_FAIL.search(output):
         how = f"rank {match[1]} ended with exit status {match[2]}"

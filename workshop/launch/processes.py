@@ -24,7 +24,7 @@ from pathlib import Path
 
 import psutil
 
-from workshop.output import event
+from workshop.output import event, records
 
 # The interface for gloo, which would otherwise take the address of this machine's name.
 INTERFACE = "lo0" if sys.platform == "darwin" else "lo"
@@ -147,8 +147,7 @@ class Processes:
 
     def events(self, kind: str | None = None) -> list[dict]:
         """The JSON records printed so far, each with its rank. kind: only those of this event."""
-        records = [record for line in self.lines if (record := line.event)]
-        return [record for record in records if kind in (None, record["event"])]
+        return [record for record in records(self.lines) if kind in (None, record["event"])]
 
     def wait(self, timeout: float, show: Callable[[Line], None] = lambda line: None) -> None:
         """Wait until all have ended, `timeout` seconds after their start at the latest.

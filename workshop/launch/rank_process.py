@@ -36,14 +36,14 @@ class LinesTo(io.TextIOBase):
         return len(text)
 
     def finish(self) -> None:
-        """Send what has no line end yet."""
+        """Send the last, incomplete line."""
         if self._rest:
             self._send(("print", self._rest))
             self._rest = ""
 
 
 def main() -> None:
-    """Join, say so, then answer calls until the notebook's end of the socket is closed."""
+    """Join the group, report it, and answer calls until the notebook closes the socket."""
     connection, folder = Connection(int(sys.argv[1])), Path(sys.argv[2])
     rank, world_size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     stack = (folder / f"stack-{rank}").open("w")
@@ -106,7 +106,7 @@ def _without_tensors(value):
 
 
 def _error_text() -> str:
-    """The error with the caller's own lines; those of this file are of no interest."""
+    """The error with the caller's lines of the traceback, without this file's."""
     kind, error, trace = sys.exc_info()
     frames = [frame for frame in traceback.extract_tb(trace) if frame.filename != __file__]
     message = "".join(traceback.format_exception_only(kind, error)).strip()

@@ -139,7 +139,7 @@ class Ranks:
         return self._guarded(there_and_back)
 
     def _guarded(self, action: Callable[[], list]) -> list:
-        """Whatever goes wrong, an interrupt too, leaves no rank behind."""
+        """Run the action; stop all ranks after any error or interrupt."""
         try:
             return action()
         except BaseException as error:
@@ -230,7 +230,7 @@ class _Group:
             errors[rank] = f"rank {rank}: {value}"
 
     def _hang(self, ranks: list[int], timeout: float) -> str:
-        """Which ranks did not return, and the line of the caller's code that each is in."""
+        """Name the ranks that did not return, and the caller's line where each is."""
         places = []
         for pid in filter(None, map(self.processes.pids.__getitem__, ranks)):
             with contextlib.suppress(ProcessLookupError):
@@ -249,7 +249,7 @@ class _Group:
 
 
 def _callers_lines(stack: str) -> str:
-    """A stack without the frames that every rank has: those of its own program."""
+    """A stack without the frames of rank_process.py."""
     return "\n".join(
         line
         for line in stack.splitlines()

@@ -43,11 +43,11 @@ class Wrong(Exception):
 
 
 class _TookTooLong(BaseException):
-    """Not an Exception: an answer's own `except Exception` must not swallow it."""
+    """Not an Exception, so that an answer's `except Exception` does not swallow it."""
 
 
 def unanswered(number: str) -> str:
-    """What an untouched answer raises NotImplementedError with."""
+    """The message of the NotImplementedError that an untouched answer raises."""
     return f"Exercise {number}: write your code here."
 
 
@@ -120,7 +120,7 @@ def _find(number: str) -> tuple[Callable, float]:
 
 
 def _error_message(number: str, error: BaseException) -> str:
-    """What an error of the answer, or of a check that could not use it, means."""
+    """Explain an error of the answer, or of a check that could not use it."""
     if unanswered(number) in _all_text(error):
         return (
             " is not answered yet: write your code in place of the line `raise "

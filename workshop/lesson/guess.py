@@ -171,7 +171,7 @@ class Guess:
 
 
 def to_number(text: str) -> float | None:
-    """What was typed; None for nothing. "1,5" is refused: it might mean 15 or 1.5."""
+    """Parse a typed number; None if empty. "1,5" is refused: it might mean 15 or 1.5."""
     try:
         value = float(text) if text.strip() else None
     except ValueError:
@@ -188,7 +188,7 @@ def _save(compared: dict[str, bool]) -> None:
 
 
 def _has_keyboard() -> bool:
-    """Whether there is a user to fill in a field: under papermill and nbconvert there is none."""
+    """Whether a user can fill in a field: papermill and nbconvert have none."""
     if not in_notebook():
         return False
     from IPython import get_ipython
@@ -212,7 +212,7 @@ def _shown(value) -> str:
 
 
 def _off_by(answer, measured) -> str:
-    """The distance in words: a part of the measured value, or a factor where that says more."""
+    """The distance in words: per cent of the measured value, or a factor from 2 on."""
     if answer is None:
         return NO_GUESS
     if not (_is_number(answer) and _is_number(measured)):

@@ -42,12 +42,12 @@ class ReferenceResults:
 
     @property
     def caption(self) -> str:
-        """A sentence to print beside every number of it."""
+        """A sentence to print beside each of its numbers."""
         return f"Recorded on {self.date} on another machine ({self.machine}), not measured here."
 
 
 def load(lesson: str, folder: Path = RECORDED) -> ReferenceResults:
-    """The kept measurement of a lesson. Raises FileNotFoundError where none was kept."""
+    """The recorded measurement of a lesson. Raises FileNotFoundError where there is none."""
     text = (folder / f"lesson_{lesson}.json").read_text(encoding="utf-8")
     return ReferenceResults(**json.loads(text))
 

@@ -27,7 +27,7 @@ def save_results(**values) -> None:
 
 
 def read_results(notebook: Path) -> dict:
-    """All results saved in an executed notebook; of equal names the last."""
+    """All results saved in an executed notebook; the last value of each name."""
     results: dict = {}
     for cell in json.loads(Path(notebook).read_text())["cells"]:
         for output in cell.get("outputs", []):
@@ -36,7 +36,7 @@ def read_results(notebook: Path) -> dict:
 
 
 def without_compare(results: dict) -> list[str]:
-    """The questions that a notebook asked for a guess at and never answered."""
+    """The questions of a notebook whose guesses were never compared."""
     return [question for question, compared in results.get("guesses", {}).items() if not compared]
 
 

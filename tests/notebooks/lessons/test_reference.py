@@ -102,9 +102,9 @@ def test_no_job_asks_for_debugger_and_preflight_has_no_objection(clean_aws):
     for estimator, request in built:
         assert request["ProfilerConfig"] == {"DisableProfiler": True}, estimator.entry_point
         assert not DEBUGGER & set(request), estimator.entry_point
-        found = preflight.check(preflight.of(estimator))
+        found = preflight.check(preflight.JobConfiguration.from_estimator(estimator))
         assert preflight.all_ok(found), [one for one in found if one.ok is False]
-        assert "debugger" not in {one.what for one in found}
+        assert "debugger" not in {finding.topic for finding in found}
     for name, request in RECORDED["requests"].items():  # of version 3, which adds neither
         assert not (DEBUGGER | {"ProfilerConfig"}) & set(request), name
 

@@ -60,7 +60,7 @@ ALL = "Number of instances across all training jobs"
 
 
 @pytest.mark.parametrize(
-    ("changes", "quotas", "ok", "said"),
+    ("changes", "quotas", "ok", "text"),
     [
         ({}, USUAL, [True], "is 4; this job takes 2"),
         (P4D, {"ml.p4d.24xlarge for training job usage": 0}, [False], "is 0 in us-east-1"),
@@ -70,12 +70,13 @@ ALL = "Number of instances across all training jobs"
         ({"instance_type": "ml.m5.large"}, {}, [False], "not seem to offer ml.m5.large"),
     ],
 )
-def test_what_the_quotas_allow(changes, quotas, ok, said):
-    found = list(asking.quota(job(**changes), Quotas(**(USUAL | quotas))))
-    assert [one.ok for one in found] == ok and said in found[-1].reason
-    if "The quota" in found[-1].reason:
-        assert "Request an increase" in found[-1].remedy and "12 to 24 hours" in found[-1].remedy
-        assert found[-1].source.startswith("https://")
+def test_what_the_quotas_allow(changes, quotas, ok, text):
+    findings = list(asking.quota(job(**changes), Quotas(**(USUAL | quotas))))
+    assert [row.ok for row in findings] == ok and text in findings[-1].reason
+    if "The quota" in findings[-1].reason:
+        assert "Request an increase" in findings[-1].remedy
+        assert "12 to 24 hours" in findings[-1].remedy
+        assert findings[-1].source.startswith("https://")
 
 
 @pytest.mark.parametrize(
@@ -87,10 +88,10 @@ def test_what_the_quotas_allow(changes, quotas, ok, said):
     ],
 )
 def test_what_serves_has_quotas_of_its_own(quotas, ok):
-    named = {f"ml.m5.large for {what} usage": value for what, value in quotas.items()}
-    found = asking.serving("ml.m5.large", Quotas(**named))
-    assert [one.ok for one in found] == ok
-    assert all("ml.m5.large" in one.reason for one in found)
+    named = {f"ml.m5.large for {usage} usage": value for usage, value in quotas.items()}
+    findings = asking.serving("ml.m5.large", Quotas(**named))
+    assert [row.ok for row in findings] == ok
+    assert all("ml.m5.large" in row.reason for row in findings)
 
 
 def test_the_lesson_that_serves_is_known_by_its_parameter():
@@ -106,9 +107,9 @@ def test_quotas_are_read_once_for_all_jobs_of_a_session():
 
 
 def test_a_question_without_an_answer_is_said_and_fails_nothing(session):
-    found = ask(job(), session)  # moto's Service Quotas has no SageMaker
-    assert [one.what for one in found if one.ok is None][:1] == ["quota"]
-    assert "Could not be checked: List" in found[0].reason
+    findings = ask(job(), session)  # moto's Service Quotas has no SageMaker
+    assert [row.topic for row in findings if row.ok is None][:1] == ["quota"]
+    assert "Could not be checked: List" in findings[0].reason
 
 
 def test_missing_permission_is_named(monkeypatch):
@@ -116,9 +117,9 @@ def test_missing_permission_is_named(monkeypatch):
         raise ClientError({"Error": {"Code": "AccessDeniedException"}}, operation)
 
     monkeypatch.setattr(BaseClient, "_make_api_call", refuse)
-    found = ask(job(), Session("aws", "tests", _boto_session()))
-    assert all_ok(found) and [one.ok for one in found] == [None, None]
-    assert "may not call DescribeImages (AccessDeniedException)" in found[1].reason
+    findings = ask(job(), Session("aws", "tests", _boto_session()))
+    assert all_ok(findings) and [row.ok for row in findings] == [None, None]
+    assert "may not call DescribeImages (AccessDeniedException)" in findings[1].reason
 
 
 @pytest.fixture(scope="module")
@@ -129,7 +130,7 @@ def repository(session):
 
 
 @pytest.mark.parametrize(
-    ("address", "ok", "said"),
+    ("address", "ok", "text"),
     [
         (f"{REGISTRY}/horovod:1", True, "is in its registry"),
         (f"{REGISTRY}/horovod:2", False, "ImageNotFoundException"),
@@ -137,15 +138,15 @@ def repository(session):
         ("docker.io/library/python:3", None, "is not an address in ECR"),
     ],
 )
-def test_an_image_of_ones_own_is_looked_for(session, repository, address, ok, said):
-    (found,) = asking.image(job(image_uri=address), session)
-    assert found.ok is ok and said in found.reason
+def test_an_image_of_ones_own_is_looked_for(session, repository, address, ok, text):
+    (finding,) = asking.image(job(image_uri=address), session)
+    assert finding.ok is ok and text in finding.reason
 
 
-def test_the_local_endpoint_needs_no_image(session, monkeypatch):
+def test_the_emulator_needs_no_image(session, monkeypatch):
     monkeypatch.setattr(session, "target", "local")
-    (found,) = asking.image(job(), session)
-    assert found.ok is None and "pulls no image" in found.reason
+    (finding,) = asking.image(job(), session)
+    assert finding.ok is None and "pulls no image" in finding.reason
 
 
 @pytest.fixture(scope="module")
@@ -181,7 +182,7 @@ def network(session):
 
 
 @pytest.mark.parametrize(
-    ("subnets", "group", "changes", "ok", "said"),
+    ("subnets", "group", "changes", "ok", "text"),
     [
         (["large"], "open", {}, True, "free addresses in us-east-1b"),
         # The small one has 11: an instance needs 2, and 5 if it has EFA.
@@ -200,11 +201,11 @@ def network(session):
         (["no such"], "open", {}, False, "does not exist"),
     ],
 )
-def test_a_network(session, network, subnets, group, changes, ok, said):
+def test_a_network(session, network, subnets, group, changes, ok, text):
     ids = {
         "subnets": tuple(network[name] for name in subnets),
         "security_group_ids": (network[group],),
     }
-    (found,) = asking.network(job(**(ids | changes)), session)
-    assert found.ok is ok and said in found.reason
-    assert bool(found.remedy) is not ok
+    (finding,) = asking.network(job(**(ids | changes)), session)
+    assert finding.ok is ok and text in finding.reason
+    assert bool(finding.remedy) is not ok

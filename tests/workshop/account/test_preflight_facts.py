@@ -20,8 +20,7 @@ from workshop.account.prices import price_table
 from workshop.jobs.job_preview import preview_session
 
 EC2 = Path(moto.__file__).parent / "ec2/resources"
-USERS = [*FACTS.parent.glob("*.py"), FACTS.with_name("rules.toml")]
-CODE = "\n".join(path.read_text() for path in USERS)
+CODE = "\n".join(path.read_text() for path in FACTS.parent.glob("*.py"))
 
 
 def recorded(path: Path):
@@ -49,7 +48,7 @@ def test_the_list_of_efa_types_is_ec2s():
 def test_the_regions_of_a_type_are_ec2s():
     folder = EC2 / "instance_type_offerings/region"
     offered = {
-        path.name.split(".")[0]: {one["InstanceType"] for one in recorded(path)}
+        path.name.split(".")[0]: {row["InstanceType"] for row in recorded(path)}
         for path in folder.glob("*.json.gz")
     }
     known = {name: rows for name, rows in facts()["regions"].items() if name.startswith("ml.")}
@@ -66,17 +65,17 @@ def session():
     return preview_session("aws")
 
 
-def hyperparameters(session, kind, distribution, **more) -> dict:
+def hyperparameters(session, kind, distribution, **others) -> dict:
     """What the SDK makes of a distribution."""
     settings = session.job_settings("x") | {"entry_point": "train_tf.py", "instance_count": 2}
-    return kind(distribution=distribution, **settings, **more).hyperparameters()
+    return kind(distribution=distribution, **settings, **others).hyperparameters()
 
 
 def test_every_strategy_that_preflight_knows_is_known_to_the_sdk(session):
     inner = {"smdistributed": {"dataparallel": {"enabled": True}}}
     for key in facts()["strategies"]:
         torch = key in ("torch_distributed", "pytorchddp")
-        found = hyperparameters(
+        parameters = hyperparameters(
             session,
             PyTorch if torch else TensorFlow,
             {key: inner.get(key, {"enabled": True})},
@@ -84,18 +83,20 @@ def test_every_strategy_that_preflight_knows_is_known_to_the_sdk(session):
             py_version="py310" if torch else "py39",
             instance_type="ml.p4d.24xlarge",
         )
-        assert [name for name in found if name.startswith("sagemaker_") and "enabled" in name], key
+        assert [
+            name for name in parameters if name.startswith("sagemaker_") and "enabled" in name
+        ], key
 
 
 @pytest.mark.parametrize("key", ["horovod", "ddp", "parameter_sever"])
 def test_an_unknown_key_is_indeed_ignored_by_the_sdk(session, key):
-    more = {"framework_version": "2.12.0", "py_version": "py310", "instance_type": "ml.c5.xlarge"}
-    with_key = hyperparameters(session, TensorFlow, {key: {"enabled": True}}, **more)
-    assert with_key == hyperparameters(session, TensorFlow, {}, **more)
+    image = {"framework_version": "2.12.0", "py_version": "py310", "instance_type": "ml.c5.xlarge"}
+    with_key = hyperparameters(session, TensorFlow, {key: {"enabled": True}}, **image)
+    assert with_key == hyperparameters(session, TensorFlow, {}, **image)
 
 
 def test_the_sdk_lets_smddp_pass_on_a_cpu(session):
-    found = hyperparameters(
+    parameters = hyperparameters(
         session,
         PyTorch,
         {"smdistributed": {"dataparallel": {"enabled": True}}},
@@ -103,4 +104,4 @@ def test_the_sdk_lets_smddp_pass_on_a_cpu(session):
         py_version="py310",
         instance_type="ml.m5.xlarge",
     )
-    assert found["sagemaker_distributed_dataparallel_enabled"] == "true"
+    assert parameters["sagemaker_distributed_dataparallel_enabled"] == "true"

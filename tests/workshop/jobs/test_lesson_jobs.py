@@ -56,7 +56,8 @@ def test_the_requests_of_a_lesson_are_valid_and_say_what_the_list_says(lesson):
         check_as_the_service("CreateTrainingJob", request)  # lengths, patterns, enumerations
         assert not DEBUGGER & set(request), job.name
         assert request["ProfilerConfig"] == {"DisableProfiler": True}, job.name
-        findings = preflight.check(preflight.of(built.estimator, job.name))
+        configuration = preflight.JobConfiguration.from_estimator(built.estimator, job.name)
+        findings = preflight.check(configuration)
         assert preflight.all_ok(findings), [finding for finding in findings if finding.ok is False]
 
 

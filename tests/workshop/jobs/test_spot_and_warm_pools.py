@@ -24,7 +24,7 @@ def requested(opened, **settings) -> dict:
         instance_count=1,
         **opened.job_settings("own", **settings),
     )
-    assert preflight.all_ok(preflight.check(preflight.of(built)))
+    assert preflight.all_ok(preflight.check(preflight.JobConfiguration.from_estimator(built)))
     EstimatorBase.fit.__wrapped__(built, wait=False)  # without telemetry
     return opened.requests[-1]
 

@@ -1,5 +1,6 @@
 """`workshop.guess`: guesses by hand and by field, and the table that compares them."""
 
+import numpy as np
 import pytest
 
 import workshop
@@ -34,10 +35,6 @@ def test_a_guess_and_the_measurement_stand_side_by_side():
     assert row(guess, faster="tree") == ("tree", "tree", "right")
 
 
-def test_what_was_not_guessed_is_a_dash():
-    assert row(workshop.guess(**NUMBER), ranks=4) == ("-", "4", "-")
-
-
 @pytest.mark.parametrize(
     "guessed, measured, expected",
     [
@@ -50,24 +47,14 @@ def test_what_was_not_guessed_is_a_dash():
         (2, 0, "2 too high"),
         (-1, 3, "4 too low"),
         (0, 0, "nothing"),
+        (None, 4, "-"),
+        (np.float64(0.25), np.int64(1_234_567), "4,938,268 times too low"),
     ],
 )
 def test_how_far_off(guessed, measured, expected):
     guess = workshop.guess(**NUMBER)
     guess["ranks"] = guessed
     assert row(guess, ranks=measured)[-1] == expected
-
-
-def test_numpys_numbers_are_numbers():
-    import numpy as np
-
-    guess = workshop.guess(**NUMBER)
-    guess["ranks"] = np.float64(0.25)
-    assert row(guess, ranks=np.int64(1_234_567)) == (
-        "0.25",
-        "1,234,567",
-        "4,938,268 times too low",
-    )
 
 
 def test_unknown_names_list_those_that_there_are():
@@ -96,12 +83,9 @@ def test_an_answer_of_another_kind_is_refused(name, value, message):
     assert guess[name] is None
 
 
-def test_a_measured_value_that_is_no_choice_is_an_error_of_the_lesson():
+def test_what_is_an_error_of_the_lesson():
     with pytest.raises(ValueError, match="'star' is not a choice"):
         workshop.guess(**CHOICE).table(faster="star")
-
-
-def test_no_question_is_an_error():
     with pytest.raises(TypeError, match="needs a question"):
         workshop.guess()
 
@@ -110,14 +94,13 @@ def test_the_fields_set_the_guess():
     guess = workshop.guess(**NUMBER, **CHOICE)
     number, choice = guess.fields().children
     field, message = number.children[1].children
-    field.value = " 4 "
-    assert guess["ranks"] == 4 and message.value == ""
-    field.value = "four"
-    assert guess["ranks"] is None and "not a number" in message.value
-    field.value = "0.5"
-    assert guess["ranks"] == 0.5 and message.value == ""
-    field.value = ""
-    assert guess["ranks"] is None and message.value == ""
+    for text, value, problem in (
+        (" 4 ", 4, ""),
+        ("four", None, "'four' is not a number"),
+        ("", None, ""),
+    ):
+        field.value = text
+        assert guess["ranks"] == value and message.value.split(":")[0] == problem
     choice.children[1].children[0].value = "tree"
     assert guess["faster"] == "tree"
 

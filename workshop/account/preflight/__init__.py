@@ -2,16 +2,16 @@
 
     from workshop.account import preflight
 
-    for finding in preflight.check(preflight.of(estimator)):
-        print(finding.ok, finding.what, finding.reason, finding.remedy, finding.source)
+    for finding in preflight.check(preflight.JobConfiguration.from_estimator(estimator)):
+        print(finding.ok, finding.topic, finding.reason, finding.remedy, finding.source)
 
-`check` asks nobody: it knows what does not go together, and why (the table `rules.RULES`). `ask`
+`check` makes no request: the rules (`rules.py`) know which parts of a job do not go together. `ask`
 asks AWS (or the emulator) what only they know: quotas, images, subnets.
 """
 
 from workshop.account.preflight.asking import ask, serving
 from workshop.account.preflight.facts import Finding, all_ok
-from workshop.account.preflight.job import BadConfiguration, JobConfiguration, of
+from workshop.account.preflight.job import BadConfiguration, JobConfiguration
 from workshop.account.preflight.rules import check, most_usd
 
 __all__ = [
@@ -22,6 +22,5 @@ __all__ = [
     "ask",
     "check",
     "most_usd",
-    "of",
     "serving",
 ]

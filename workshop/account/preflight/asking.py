@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from weakref import WeakKeyDictionary
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -33,12 +33,12 @@ def ask(job: JobConfiguration, session) -> list[Finding]:
     A question that gets no answer (no permission, no network, a service that the emulator
     does not have) becomes a finding with ok=None that says so.
     """
-    findings = []
-    for what, question in QUESTIONS.items():
+    findings: list[Finding] = []
+    for topic, question in {"quota": quota, "image": image, "network": network}.items():
         try:
             findings += question(job, session)
         except (ClientError, BotoCoreError) as error:
-            findings.append(unknown(what, _why(error)))
+            findings.append(unknown(topic, _refusal_reason(error)))
     return findings
 
 
@@ -63,7 +63,7 @@ def serving(instance_type: str, session) -> list[Finding]:
     try:
         quotas = all_quotas(session)
     except (ClientError, BotoCoreError) as error:
-        return [unknown("quota", _why(error))]
+        return [unknown("quota", _refusal_reason(error))]
     if not quotas:
         return [unknown("quota", "Service Quotas lists no quota of SageMaker here.")]
     return [
@@ -72,7 +72,7 @@ def serving(instance_type: str, session) -> list[Finding]:
     ]
 
 
-def _enough(quotas: dict[str, float], name: str, wanted: int, region: str, who: str) -> Finding:
+def _enough(quotas: dict[str, float], name: str, need: int, region: str, who: str) -> Finding:
     """Whether a quota is there, and large enough."""
     allowed = quotas.get(name)
     if allowed is None:
@@ -83,10 +83,10 @@ def _enough(quotas: dict[str, float], name: str, wanted: int, region: str, who: 
             "Take another region or another type.",
             "region-message",
         )
-    if allowed < wanted:
-        said = f'The quota "{name}" is {allowed:g} in {region}; {who} {wanted}.'
-        return bad("quota", said, INCREASE, "quota-wait")
-    return Finding("quota", True, f'"{name}" is {allowed:g}; {who} {wanted}.')
+    if allowed < need:
+        reason = f'The quota "{name}" is {allowed:g} in {region}; {who} {need}.'
+        return bad("quota", reason, INCREASE, "quota-wait")
+    return Finding("quota", True, f'"{name}" is {allowed:g}; {who} {need}.')
 
 
 def image(job: JobConfiguration, session) -> Iterator[Finding]:
@@ -132,24 +132,19 @@ def network(job: JobConfiguration, session) -> Iterator[Finding]:
     except ClientError as error:
         if not error.response["Error"]["Code"].endswith(".NotFound"):
             raise
-        said = f"{error.response['Error']['Message']} (asked in {job.region})"
-        yield bad("network", said, "Give ids that exist in this region.")
+        reason = f"{error.response['Error']['Message']} (asked in {job.region})"
+        yield bad("network", reason, "Give ids that exist in this region.")
         return
-    against = list(_against(job, subnets, groups["SecurityGroups"]))
+    objections = list(_objections(job, subnets, groups["SecurityGroups"]))
     free, zones = _free(subnets), ", ".join(_zones(subnets))
     good = f"{free} free addresses in {zones}; the groups let their members reach each other."
-    yield from against or [Finding("network", True, good)]
+    yield from objections or [Finding("network", True, good)]
 
 
-QUESTIONS: dict[str, Callable[[JobConfiguration, object], Iterator[Finding]]] = {
-    "quota": quota,
-    "image": image,
-    "network": network,
-}
-
-
-def _against(job: JobConfiguration, subnets: list[dict], groups: list[dict]) -> Iterator[Finding]:
-    """What is wrong with a network: no room, EFA over two zones, groups that keep ranks apart."""
+def _objections(
+    job: JobConfiguration, subnets: list[dict], groups: list[dict]
+) -> Iterator[Finding]:
+    """Too few addresses, EFA over two zones, security groups that keep the ranks apart."""
     several, count = job.instance_count > 1, job.instance_count
     each = facts()["addresses"]["with_efa" if job.efa else "without_efa"]
     if _free(subnets) < each * count:
@@ -217,15 +212,16 @@ def _open_to_itself(group: dict, way: str) -> bool:
 def all_quotas(session) -> dict[str, float]:
     """Quota name -> value: AWS's defaults, and over them what the account has."""
     if session not in _read:
-        client, found = session.client("service-quotas"), {}
+        client = session.client("service-quotas")
+        values: dict[str, float] = {}
         for operation in ("list_aws_default_service_quotas", "list_service_quotas"):
             for page in client.get_paginator(operation).paginate(ServiceCode="sagemaker"):
-                found |= {quota["QuotaName"]: quota["Value"] for quota in page["Quotas"]}
-        _read[session] = found
+                values |= {quota["QuotaName"]: quota["Value"] for quota in page["Quotas"]}
+        _read[session] = values
     return _read[session]
 
 
-def _why(error: Exception) -> str:
+def _refusal_reason(error: Exception) -> str:
     if not isinstance(error, ClientError):
         return f"{error}."
     code, operation = error.response["Error"].get("Code", ""), error.operation_name

@@ -17,33 +17,33 @@ FACTS = Path(__file__).with_name("facts.toml")
 
 @dataclass(frozen=True)
 class Finding:
-    """What one check found.
+    """The result of one check.
 
-    what: the thing looked at, one word or two. ok: True; False if the job must not be sent so;
-    None if it could not be checked. reason: what was found, a sentence. remedy: what to do;
-    empty if ok. source: where the fact is documented, with the day on which it was read; empty if
-    the finding is about the configuration alone.
+    topic: the part of the job, one word or two. ok: True; False if the job must not be sent so;
+    None if it could not be checked. reason: a sentence. remedy: what to do; empty if ok. source:
+    where the fact is documented, with the day on which it was read; empty if the finding is about
+    the configuration alone.
     """
 
-    what: str
+    topic: str
     ok: bool | None
     reason: str
     remedy: str = ""
     source: str = ""
 
 
-def bad(what: str, reason: str, remedy: str, source_name: str = "") -> Finding:
+def bad(topic: str, reason: str, remedy: str, source_name: str = "") -> Finding:
     """Something that does not go together. source_name: under [sources] of facts.toml."""
-    return Finding(what, False, reason, remedy, source(source_name) if source_name else "")
+    return Finding(topic, False, reason, remedy, source(source_name) if source_name else "")
 
 
-def unknown(what: str, reason: str, remedy: str = "") -> Finding:
+def unknown(topic: str, reason: str, remedy: str = "") -> Finding:
     """Something that could not be checked."""
-    return Finding(what, None, f"Could not be checked: {reason}", remedy)
+    return Finding(topic, None, f"Could not be checked: {reason}", remedy)
 
 
 def all_ok(findings: Iterable[Finding]) -> bool:
-    """Whether nothing was found that does not go together."""
+    """Whether no finding is against the job."""
     return all(finding.ok is not False for finding in findings)
 
 
@@ -55,8 +55,8 @@ def facts() -> dict[str, Any]:
 
 def source(name: str) -> str:
     """Where a fact is documented, and the day on which it was read there."""
-    found = facts()["sources"][name]
-    return f"{found['address']} (read {found['read']})"
+    row = facts()["sources"][name]
+    return f"{row['address']} (read {row['read']})"
 
 
 @cache
@@ -71,7 +71,8 @@ def training_types() -> list[str]:
 def sagemaker_regions() -> frozenset[str]:
     """The regions, of all partitions, in which SageMaker is."""
     session = boto3.Session(region_name="us-east-1")
-    partitions = session.get_available_partitions()
     return frozenset(
-        region for one in partitions for region in session.get_available_regions("sagemaker", one)
+        region
+        for partition in session.get_available_partitions()
+        for region in session.get_available_regions("sagemaker", partition)
     )

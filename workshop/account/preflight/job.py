@@ -72,6 +72,40 @@ class JobConfiguration:
                 "framework_version and py_version are needed, or an image_uri in their place."
             )
 
+    @classmethod
+    def from_estimator(
+        cls, estimator, name: str = "job", seconds: float | None = None
+    ) -> JobConfiguration:
+        """The configuration of an estimator of the sagemaker SDK. Nothing is sent.
+
+        Raises BadConfiguration if it is not an estimator of TensorFlow or PyTorch.
+        """
+        if (framework := getattr(estimator, "_framework_name", None)) not in FRAMEWORKS:
+            raise BadConfiguration(
+                f"{type(estimator).__name__} is not an estimator that preflight knows. It must be "
+                "the SDK's TensorFlow(...) or PyTorch(...)."
+            )
+        return cls(
+            framework=framework,
+            instance_type=estimator.instance_type,
+            instance_count=estimator.instance_count,
+            framework_version=estimator.framework_version,
+            py_version=estimator.py_version,
+            distribution=estimator.distribution or {},
+            image_uri=estimator.image_uri or "",
+            region=estimator.sagemaker_session.boto_region_name,
+            subnets=tuple(estimator.subnets or ()),
+            security_group_ids=tuple(estimator.security_group_ids or ()),
+            use_spot=bool(estimator.use_spot_instances),
+            max_run=estimator.max_run,
+            checkpoint_s3_uri=estimator.checkpoint_s3_uri or "",
+            debugger=_adds_debugger(estimator),
+            keep_alive=estimator.keep_alive_period_in_seconds or 0,
+            seconds=seconds,
+            script=_text_of(estimator),
+            name=name,
+        )
+
     def __str__(self) -> str:
         version = self.image_uri or f"{self.framework} {self.framework_version}"
         return f"{self.name}: {version} on {self.instance_count} x {self.instance_type}"
@@ -84,37 +118,38 @@ class JobConfiguration:
         strategies = facts()["strategies"]
         return {key: value for key, value in self.distribution.items() if key in strategies}
 
+    def state(self, key: str) -> bool | None:
+        """Whether a known strategy is switched on; None if its value is neither True nor False."""
+        options = self.known[key]
+        if key == "smdistributed" and isinstance(options, Mapping):
+            options = options.get("dataparallel", {})
+        state = options.get("enabled", False) if isinstance(options, Mapping) else None
+        return state if isinstance(state, bool) else None
+
     @cached_property
     def enabled(self) -> set[str]:
         """The strategies that are switched on."""
-        options = {key: value for key, value in self.known.items() if isinstance(value, Mapping)}
-        if "smdistributed" in options:
-            options["smdistributed"] = options["smdistributed"].get("dataparallel")
-        return {
-            key
-            for key, value in options.items()
-            if isinstance(value, Mapping) and value.get("enabled") is True
-        }
+        return {key for key in self.known if self.state(key)}
 
     @property
     def strategies(self) -> str:
         """Those that are switched on, in words."""
         return " and ".join(sorted(self.enabled))
 
+    def uses(self, strategy: str, framework: str) -> bool:
+        """Whether a strategy is switched on, in this framework."""
+        return strategy in self.enabled and self.framework == framework
+
     @property
-    def mpi(self) -> Mapping:
-        """The options of mpi, if it is switched on."""
+    def mpi(self) -> Mapping[str, Any]:
+        """The options of mpi; empty if it is not switched on."""
         return self.distribution["mpi"] if "mpi" in self.enabled else {}
 
     @property
-    def processes(self) -> object:
-        """How many processes mpirun shall start on each instance; None without mpi."""
-        return self.mpi.get("processes_per_host", 1) if self.mpi else None
-
-    @property
-    def mpi_options(self) -> object:
-        """The additional options of mpirun."""
-        return self.mpi.get("custom_mpi_options", "")
+    def processes(self) -> int:
+        """How many processes mpirun shall start on each instance; 0 without mpi."""
+        count = self.mpi.get("processes_per_host", 1) if self.mpi else 0
+        return count if isinstance(count, int) else 1
 
     @property
     def smddp(self) -> bool:
@@ -122,11 +157,6 @@ class JobConfiguration:
         # pytorchddp runs mpirun for any script of PyTorch.
         by_mpirun = "pytorchddp" in self.enabled and "smddp" in self.script
         return "smdistributed" in self.enabled or by_mpirun
-
-    @property
-    def last_horovod(self) -> str:
-        """The last version of the framework whose image has Horovod."""
-        return facts()["horovod"][self.framework]
 
     # Instances
 
@@ -136,8 +166,8 @@ class JobConfiguration:
         return self.instance_type.removeprefix("ml.").split(".")[0]
 
     @property
-    def places(self) -> tuple[int, str]:
-        """How many processes an instance has a GPU or else a vCPU for, and which of the two.
+    def processors(self) -> tuple[int, str]:
+        """The processors of an instance: (how many, "GPU"), or without GPUs (how many, "vCPU").
 
         (0, "") if the kit does not know the type's hardware.
         """
@@ -147,15 +177,9 @@ class JobConfiguration:
         return (row["gpus"], "GPU") if row["gpus"] else (row["vcpus"], "vCPU")
 
     @property
-    def hardware(self) -> str:
-        """Such as "4 vCPUs" or "1 GPU"."""
-        count, what = self.places
-        return f"{count} {what}{'s' * (count != 1)}"
-
-    @property
     def gpus(self) -> int:
         """GPUs of an instance, as far as they are known."""
-        return self.places[0] if self.places[1] == "GPU" else 0
+        return self.processors[0] if self.processors[1] == "GPU" else 0
 
     @property
     def offered(self) -> list[str]:
@@ -171,30 +195,16 @@ class JobConfiguration:
     # The image
 
     @cached_property
-    def versions(self) -> list[str]:
-        """The versions of the job's framework that have an image, oldest first."""
-        return sorted(_table(self)["versions"], key=Version) or ["none"]
-
-    @cached_property
-    def full_version(self) -> str:
-        """The version with all three numbers: the SDK takes "2.12" for "2.12.0"."""
-        aliases = _table(self).get("version_aliases", {})
-        return aliases.get(self.framework_version, self.framework_version)
-
-    @cached_property
     def version(self) -> Version | None:
         """The framework's version, if it is one and no image of the user's own is given."""
         try:
-            return None if self.image_uri else Version(self.full_version)
+            return None if self.image_uri else Version(self.framework_version or "")
         except InvalidVersion:
             return None
 
-    @cached_property
-    def pythons(self) -> list[str]:
-        """The Pythons of the version's image; none if it has no image."""
-        row = _table(self)["versions"].get(self.full_version, {})
-        # The oldest versions have a row for each Python in place of a list.
-        return row.get("py_versions") or list(row)
+    def newer_than(self, version: str) -> bool:
+        """Whether the job's image is known to have a newer framework than this."""
+        return self.version is not None and self.version > Version(version)
 
     @property
     def python(self) -> Version | None:
@@ -211,38 +221,6 @@ class JobConfiguration:
         if self.instance_type in training_types() and self.region in sagemaker_regions():
             return _retrieved(self.framework, self.region, version, python, self.instance_type)
         return f"{self.framework} {version}, {python}"
-
-
-def of(estimator, name: str = "job", seconds: float | None = None) -> JobConfiguration:
-    """The configuration of an estimator of the sagemaker SDK. Nothing is sent.
-
-    Raises BadConfiguration if it is not an estimator of TensorFlow or PyTorch.
-    """
-    if (framework := getattr(estimator, "_framework_name", None)) not in FRAMEWORKS:
-        raise BadConfiguration(
-            f"{type(estimator).__name__} is not an estimator that preflight knows. It must be "
-            "the SDK's TensorFlow(...) or PyTorch(...)."
-        )
-    return JobConfiguration(
-        framework=framework,
-        instance_type=estimator.instance_type,
-        instance_count=estimator.instance_count,
-        framework_version=estimator.framework_version,
-        py_version=estimator.py_version,
-        distribution=estimator.distribution or {},
-        image_uri=estimator.image_uri or "",
-        region=estimator.sagemaker_session.boto_region_name,
-        subnets=tuple(estimator.subnets or ()),
-        security_group_ids=tuple(estimator.security_group_ids or ()),
-        use_spot=bool(estimator.use_spot_instances),
-        max_run=estimator.max_run,
-        checkpoint_s3_uri=estimator.checkpoint_s3_uri or "",
-        debugger=_adds_debugger(estimator),
-        keep_alive=estimator.keep_alive_period_in_seconds or 0,
-        seconds=seconds,
-        script=_text_of(estimator),
-        name=name,
-    )
 
 
 def _adds_debugger(estimator) -> bool:
@@ -271,19 +249,3 @@ def _retrieved(framework: str, region: str, version: str, python: str, instance_
         instance_type=instance_type,
         image_scope="training",
     )
-
-
-def _table(job: JobConfiguration) -> dict:
-    """The SDK's table of training images. Trainium has images of its own."""
-    return _read_table(job.framework + ("-neuron" if job.family.startswith("trn") else ""))
-
-
-@cache
-def _read_table(framework: str) -> dict:
-    """A table by its name in the SDK; empty if it has none."""
-    from sagemaker import image_uris  # slow
-
-    try:
-        return image_uris.config_for_framework(framework)["training"]
-    except FileNotFoundError:
-        return {"versions": {}}

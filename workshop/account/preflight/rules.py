@@ -1,15 +1,15 @@
-"""What does not go together in a job. When a rule speaks is here; what it says is in rules.toml.
+"""The rules: one function for each way in which the parts of a job do not go together.
 
-There is no rule about what the SDK's own estimators refuse at once and with a reason, such as
-torch_distributed on CPUs, or subnets without security_group_ids.
+A rule's function yields a reason and a remedy for each case that it finds; its name is the rule's
+id, and `@rule` says what the finding is about and where AWS documents the fact. There is no rule
+for what the SDK or SageMaker refuses at once, for free and with a clear reason.
 """
 
 from __future__ import annotations
 
 import difflib
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -17,7 +17,6 @@ from packaging.version import Version
 
 from workshop.account.preflight.facts import (
     Finding,
-    bad,
     facts,
     sagemaker_regions,
     source,
@@ -25,354 +24,412 @@ from workshop.account.preflight.facts import (
     unknown,
 )
 from workshop.account.preflight.job import JobConfiguration
-from workshop.account.prices import Cost, PriceNotKnown, cost
+from workshop.account.prices import Cost, cost
 from workshop.paths import SCRIPTS, TRAIN
 
-RULES = Path(__file__).with_name("rules.toml")
-NOT_OURS = ("modelparallel",)  # model parallel training, which this course does not teach
+Cases = Iterator[tuple[str, str]]  # a reason and a remedy for each
+
+
+@dataclass(frozen=True)
+class Rule:
+    """topic: of its findings. ok: of its findings: False, or None for what cannot be known.
+
+    source_name: under [sources] of facts.toml; empty for a rule about the configuration alone.
+    """
+
+    topic: str
+    source_name: str
+    ok: bool | None
+    match: Callable[[JobConfiguration], Cases]
+
+    def findings(self, job: JobConfiguration) -> Iterator[Finding]:
+        """What the rule says against a job."""
+        for reason, remedy in self.match(job):
+            where = source(self.source_name) if self.source_name else ""
+            yield Finding(self.topic, self.ok, reason, remedy, where)
+
+
+RULES: dict[str, Rule] = {}  # in the order in which findings are shown
+
+
+def rule(topic: str, source_name: str = "", ok: bool | None = False):
+    """Add a function to RULES under its name."""
+
+    def add(match: Callable[[JobConfiguration], Cases]):
+        RULES[match.__name__] = Rule(topic, source_name, ok, match)
+        return match
+
+    return add
 
 
 def check(configuration: JobConfiguration | None = None, **fields) -> list[Finding]:
-    """What can be said of a job without asking AWS: a finding or more for each kind of rule.
+    """What can be said of a job without asking AWS: what is against it, and what it costs.
 
     fields: those of JobConfiguration, in place of one. Raises BadConfiguration as it does.
-    A kind of rule with which all is well has one finding, with ok=True.
+    A job that no rule speaks against has a finding with ok=True that says how it starts.
     """
-    job, found = configuration or JobConfiguration(**fields), []
-    for what, describe in ALL_IS_WELL.items():
-        against = _findings(job, what)
-        if what == "distribution" and against:
-            # The strategies cannot be judged by a dictionary that the SDK does not understand.
-            job = replace(job, distribution={})
-        found += against or [Finding(what, True, describe(job))]
-    found += _findings(job, "processes")
-    if isinstance(job.processes, int) and job.processes > 1 and not job.places[0]:
-        why = f"how many GPUs and vCPUs {job.instance_type} has is not in prices.toml."
-        found.append(unknown("processes", why, f"Make sure that it has {job.processes} or more."))
-    return [*found, *_debugger(job), price(job)]
+    job = configuration or JobConfiguration(**fields)
+    findings: list[Finding] = []
+    for each in RULES.values():
+        # A strategy cannot be judged by a dictionary that the SDK does not understand.
+        if each.topic != "strategy" or all(row.topic != "distribution" for row in findings):
+            findings += each.findings(job)
+    if all(finding.ok is None for finding in findings):
+        findings.insert(0, Finding("job", True, _start(job)))
+    return [*findings, price(job)]
 
 
-def _debugger(job: JobConfiguration) -> Iterator[Finding]:
-    """No rule: who used it before that day may go on, and nobody has seen what others are told."""
-    if job.debugger:
-        why = (
-            "Not known whether your account may: the SDK adds SageMaker Debugger to the job, which "
-            "takes no new customers since 2026-07-30."
-        )
-        do = "Write debugger_hook_config=False."
-        yield Finding("debugger", None, why, do, source("debugger"))
-
-
-def _findings(job: JobConfiguration, what: str) -> list[Finding]:
-    """What the rules of one kind say of a job."""
-    return [
-        bad(
-            what,
-            rule["reason"].format(job=job, **facts(), **case),
-            rule["remedy"].format(job=job, **facts(), **case),
-            rule.get("source", ""),
-        )
-        for name, rule in rules().items()
-        if rule["what"] == what
-        for case in _cases(WHEN[name](job))
-    ]
-
-
-def _cases(found: object) -> Iterable[dict]:
-    """A condition's answer as a dictionary for each finding."""
-    if isinstance(found, Iterator):
-        return found
-    return [{}] if found else []
-
-
-@cache
-def rules() -> dict[str, dict[str, str]]:
-    """rules.toml as it is."""
-    return tomllib.loads(RULES.read_text(encoding="utf-8"))
-
-
-def most_usd(job: JobConfiguration) -> float:
-    """What a job costs at most, its warm pool included. Raises PriceNotKnown, ValueError."""
-    found = cost(job.instance_type, job.instance_count, 0, job.max_run)
-    return found.most_usd + _warm_usd(job, found)
-
-
-def price(job: JobConfiguration) -> Finding:
-    """What the job costs at most, and what is expected if seconds are given."""
-    if job.instance_count < 1:
-        return unknown("cost", "there is no instance to pay for.")
-    try:
-        found = cost(job.instance_type, job.instance_count, job.seconds or 0, job.max_run)
-    except PriceNotKnown as error:
-        return unknown("cost", str(error))
-    expected = f"about {found.usd:.2f} USD for {job.seconds:g} s, " if job.seconds else ""
-    warm = _warm_usd(job, found)
-    also = f" (and {warm:.2f} USD for the warm pool)" if warm else ""
-    said = f"{expected}at most {found.most_usd:.2f} USD, since max_run is {job.max_run} s{also}. "
-    at = f"{found.usd_per_hour:g} USD per instance and hour on demand in {found.region}."
-    dated = f"{found.source} (price list of {found.price_date})"
-    return Finding("cost", True, said[0].upper() + said[1:] + at, source=dated)
-
-
-def _warm_usd(job: JobConfiguration, found: Cost) -> float:
-    """What the job's instances cost while they are kept warm."""
-    return job.instance_count * job.keep_alive / 3600 * found.usd_per_hour
-
-
-# What is said where no rule objects to a job
-
-
-def _starts(job: JobConfiguration) -> str:
+def _start(job: JobConfiguration) -> str:
+    """How a good job starts."""
     if job.enabled:
-        return f"{job.strategies} starts the script."
-    if job.instance_count > 1:
-        return (
-            f"No distribution: each of the {job.instance_count} instances runs the script by "
-            "itself and knows nothing of the others."
-        )
-    return "No distribution: one process."
+        start = f"{job.strategies} starts the script"
+    elif job.instance_count > 1:
+        start = "without a distribution, each instance runs the script and knows of no other"
+    else:
+        start = "one process runs the script"
+    return f"In {job.image}, in {job.region}: {start}."
 
 
-def _strategy(job: JobConfiguration) -> str:
-    if not job.enabled:
-        return "Nothing to check without a distribution."
-    what = job.image_uri or f"{job.framework} {job.framework_version}"
-    return f"{job.strategies} goes together with {what} and {job.instance_type}."
+# Instances
 
 
-def _limits(job: JobConfiguration) -> str:
-    how = "spot" if job.use_spot else "on demand"
-    warm = f", kept warm for {job.keep_alive} s (billed)" if job.keep_alive else ""
-    return f"Ends after {job.max_run} s at the latest; {how}{warm}."
+@rule("instances", "api")
+def unknown_type(job: JobConfiguration) -> Cases:
+    if job.instance_type not in training_types():
+        hint = _near(job.instance_type, training_types(), "For example: ml.c5.xlarge.", count=3)
+        if (full := f"ml.{job.instance_type}") in training_types():
+            hint = f'Did you mean {full}? SageMaker\'s names begin with "ml.".'
+        yield f'SageMaker trains on no instance type "{job.instance_type}".', hint
 
 
-def _network(job: JobConfiguration) -> str:
-    if not job.subnets:
-        return "SageMaker's own network."
-    return f"{', '.join(job.subnets)} with {', '.join(job.security_group_ids)}."
+@rule("instances", "regions")
+def unknown_region(job: JobConfiguration) -> Cases:
+    if job.region not in sagemaker_regions():
+        hint = _near(job.region, sagemaker_regions(), "For example: us-east-1.")
+        yield f'SageMaker has no region "{job.region}".', hint
 
 
-# In the order in which findings are shown
-ALL_IS_WELL: dict[str, Callable[[JobConfiguration], str]] = {
-    "instances": lambda job: f"{job.instance_count} x {job.instance_type} in {job.region}.",
-    "image": lambda job: job.image,
-    "distribution": _starts,
-    "strategy": _strategy,
-    "limits": _limits,
-    "network": _network,
-}
-
-
-# Conditions that are more than an expression. Each yields a dictionary for each finding.
-
-
-def _near(name: str, known: Iterable[str], example: str, count: int = 1) -> str:
-    """What a misspelt name may have meant; an example if nothing is near."""
-    found = difflib.get_close_matches(name, sorted(known), n=count)
-    return f"Did you mean {' or '.join(found)}?" if found else example
-
-
-def _unknown_type(job: JobConfiguration) -> Iterator[dict]:
-    name, known = job.instance_type, training_types()
-    if name not in known and f"ml.{name}" not in known:
-        yield {"hint": _near(name, known, "For example: ml.c5.xlarge.", count=3)}
-
-
-def _unknown_region(job: JobConfiguration) -> Iterator[dict]:
-    if job.region not in (known := sagemaker_regions()):
-        yield {"hint": _near(job.region, known, "For example: us-east-1.")}
-
-
-def _not_offered(job: JobConfiguration) -> Iterator[dict]:
+@rule("instances", "ec2-offerings")
+def not_offered(job: JobConfiguration) -> Cases:
     if job.offered and job.region not in job.offered:
-        yield {"offered": ", ".join(job.offered)}
+        yield (
+            f"The region {job.region} does not have {job.instance_type}. SageMaker would answer "
+            "that the resource is not available in this region.",
+            f"Take one of: {', '.join(job.offered)}.",
+        )
 
 
-def _no_image(job: JobConfiguration) -> Iterator[dict]:
-    if not job.image_uri and not job.pythons:
-        yield {"newest": job.versions[-1], "last": ", ".join(job.versions[-6:])}
+# Image
 
 
-def _no_python(job: JobConfiguration) -> Iterator[dict]:
-    if not job.image_uri and job.pythons and job.py_version not in job.pythons:
-        yield {"pythons": " or ".join(map(repr, job.pythons))}
+@rule("image", "sdk-images")
+def no_image(job: JobConfiguration) -> Cases:
+    try:
+        _ = job.image
+    except ValueError as error:
+        yield f"The SDK finds no image: {error}", "Take a version that it has, or an image_uri."
 
 
-def _old_python(job: JobConfiguration) -> bool:
-    """Whether one of the kit's scripts would fail on the Python of its image."""
-    known = facts()["scripts"]
-    if not (job.python and job.python < Version(known["first_python"])):
-        return False
-    on_3_9 = job.framework == "tensorflow" and job.version
-    if on_3_9 and on_3_9.release[:2] == Version(known["tensorflow_on_3_9"]).release:
-        return job.script in _own_scripts(SCRIPTS) - _own_scripts(TRAIN)
-    return job.script in _own_scripts(SCRIPTS)
+@rule("image", "sdk-images")
+def old_python(job: JobConfiguration) -> Cases:
+    """One of the kit's scripts would fail on the Python of its image."""
+    scripts = facts()["scripts"]
+    if not (job.python and job.python < Version(scripts["first_python"])):
+        return
+    unable = _kit_scripts(SCRIPTS)
+    release = job.version.release[:2] if job.version and job.framework == "tensorflow" else ()
+    if release == Version(scripts["tensorflow_on_3_9"]).release:
+        unable -= _kit_scripts(TRAIN)
+    if job.script in unable:
+        yield (
+            f"The script is the kit's and needs Python {scripts['first_python']}; the image of "
+            f"{job.framework} {job.version} has {job.python}. It would fail at its first import.",
+            'Take an image with py310 or newer, such as framework_version="2.12.0" of TensorFlow '
+            'or "2.2.0" of PyTorch.',
+        )
 
 
 @cache
-def _own_scripts(folder: Path) -> frozenset[str]:
+def _kit_scripts(folder: Path) -> frozenset[str]:
     """The texts of the kit's scripts. One that somebody has changed is not known here."""
     return frozenset(path.read_text(encoding="utf-8") for path in folder.rglob("*.py"))
 
 
-def _unresolved_image(job: JobConfiguration) -> Iterator[dict]:
-    if job.py_version in job.pythons:
-        try:
-            _ = job.image
-        except ValueError as error:
-            yield {"error": error}
+# The dictionary `distribution`
 
 
-def _unknown_keys(job: JobConfiguration) -> Iterator[dict]:
-    known, meant = list(facts()["strategies"]), facts()["meant"]
-    for key in job.distribution:
-        if key not in known:
-            right = meant.get(key.lower()) or "".join(difflib.get_close_matches(key, known, n=1))
-            hint = f'Did you mean "{right}"?' if right else f"Known keys: {', '.join(known)}."
-            yield {"key": key, "hint": hint}
+@rule("distribution", "sdk")
+def unknown_key(job: JobConfiguration) -> Cases:
+    strategies, meant = facts()["strategies"], facts()["meant"]
+    for key in (key for key in job.distribution if key not in strategies):
+        if key.lower() in meant:
+            hint = f'Did you mean "{meant[key.lower()]}"?'
+        else:
+            hint = _near(key, strategies, f"Known keys: {', '.join(strategies)}.", quote='"')
+        yield f'The SDK ignores the unknown key "{key}": the job would start without it.', hint
 
 
-def _unknown_options(job: JobConfiguration) -> Iterator[dict]:
-    for key, value in _dictionaries(job).items():
-        known = facts()["strategies"][key]
-        for name in value:
-            if name not in known and name not in NOT_OURS:
-                right = "".join(difflib.get_close_matches(name, known, n=1))
-                takes = f"{key} takes: {', '.join(known)}."
-                hint = f'Did you mean "{right}"?' if right else takes
-                yield {"key": key, "name": name, "hint": hint}
+@rule("distribution", "sdk")
+def unknown_option(job: JobConfiguration) -> Cases:
+    for key, options in job.known.items():
+        # Model parallel training, which this course does not teach, has options of its own.
+        names = [*facts()["strategies"][key], "modelparallel"]
+        for name in options if isinstance(options, Mapping) else ():
+            if name not in names:
+                hint = _near(name, names, f"{key} takes: {', '.join(names)}.", quote='"')
+                yield (
+                    f'"{name}" in {key} is unknown to the SDK, which leaves it out silently.',
+                    hint,
+                )
 
 
-def _no_dictionaries(job: JobConfiguration) -> Iterator[dict]:
-    for key, value in job.known.items():
-        if not isinstance(value, Mapping):
-            yield {"key": key, "value": value}
+@rule("distribution", "sdk")
+def not_enabled(job: JobConfiguration) -> Cases:
+    for key in (key for key in job.known if key not in job.enabled):
+        # Beside another strategy, one that is off on purpose is fine.
+        if job.state(key) is None or not job.enabled:
+            yield (
+                f"{key} is given but not enabled: {job.distribution[key]!r}.",
+                f'Write {{"{key}": {{"enabled": True}}}}, without quotation marks around True, or '
+                "leave it out.",
+            )
 
 
-def _not_true(job: JobConfiguration) -> Iterator[dict]:
-    for key, value in _dictionaries(job).items():
-        if value.get("enabled") not in (True, False, None):
-            yield {"key": key, "value": value["enabled"]}
+@rule("distribution", "sdk")
+def two_at_once(job: JobConfiguration) -> Cases:
+    if len(job.enabled) > 1 and job.enabled != {"smdistributed", "torch_distributed"}:
+        yield (
+            f"{job.strategies} are enabled together. A script is started in one way.",
+            "Keep the one that the script is written for.",
+        )
 
 
-def _all_off(job: JobConfiguration) -> Iterator[dict]:
-    found = [value.get("dataparallel", value) for value in _dictionaries(job).values()]
-    off = [isinstance(one, Mapping) and one.get("enabled", False) is False for one in found]
-    if off and all(off) and len(off) == len(job.known):
-        yield {"keys": " and ".join(job.known)}
+# Strategies
 
 
-def _dictionaries(job: JobConfiguration) -> dict[str, Mapping]:
-    return {key: value for key, value in job.known.items() if isinstance(value, Mapping)}
+@rule("strategy", "sdk-versions")
+def other_framework(job: JobConfiguration) -> Cases:
+    for strategy in sorted(job.enabled & facts()["frameworks"].keys()):
+        owner = facts()["frameworks"][strategy]
+        if job.framework != owner["name"]:
+            yield (
+                f"{strategy} works with {owner['name']} only: {owner['reason']}.",
+                f"For {job.framework} use {owner['instead']}.",
+            )
 
 
-def _idle_gpus(job: JobConfiguration) -> Iterator[dict]:
-    if _on(job, "parameter_server", "tensorflow") and job.gpus > 1:
-        yield {"idle": job.gpus - 1}
+@rule("strategy", "tensorflow-toolkit")
+def servers_on_one_instance(job: JobConfiguration) -> Cases:
+    if job.uses("parameter_server", "tensorflow") and job.instance_count == 1:
+        yield (
+            "parameter_server with 1 instance: servers are started only where there are several "
+            "hosts, so the script would find no TF_CONFIG.",
+            "Give instance_count=2 or more.",
+        )
 
 
-def _no_horovod(job: JobConfiguration) -> bool:
+@rule("strategy", "sdk-versions")
+def servers_and_idle_gpus(job: JobConfiguration) -> Cases:
+    if job.uses("parameter_server", "tensorflow") and job.gpus > 1:
+        yield (
+            f"parameter_server starts one worker on each instance, so {job.gpus - 1} of the "
+            f"{job.gpus} GPUs of {job.instance_type} that you pay for would idle.",
+            "Take a type with one GPU or none, or mpi with a process for each GPU.",
+        )
+
+
+@rule("strategy", "images")
+def no_horovod(job: JobConfiguration) -> Cases:
+    last = facts()["horovod"][job.framework]
     # mpirun starts other scripts as well: Open MPI and mpi4py are in all of these images.
     torch_alone = job.framework == "pytorch" and job.script and "horovod" not in job.script
-    return bool(job.mpi) and _newer(job, job.last_horovod) and not torch_alone
+    if "mpi" in job.enabled and job.newer_than(last) and not torch_alone:
+        yield (
+            f"mpi starts Horovod scripts, and AWS's {job.framework} images have no Horovod after "
+            f"version {last}: `import horovod` would fail in {job.version}.",
+            f'Write framework_version="{last}", or give the image_uri of an image with Horovod. A '
+            "PyTorch script that uses torch.distributed alone may be started by mpi.",
+        )
 
 
-def _smddp_is_over(job: JobConfiguration) -> bool:
-    key = {"tensorflow": "last_tensorflow", "pytorch": "last_pytorch_image"}[job.framework]
-    return job.smddp and _newer(job, facts()["smddp"][key])
+@rule("strategy", "images")
+def horovod_on_cpus(job: JobConfiguration) -> Cases:
+    has_horovod = job.version and not job.newer_than(facts()["horovod"][job.framework])
+    needs_horovod = job.uses("mpi", "pytorch") and "horovod" in job.script
+    if has_horovod and needs_horovod and job.processors[1] == "vCPU":
+        yield (
+            "AWS's PyTorch images have Horovod in those for GPUs only: `import horovod` would "
+            f"fail on {job.instance_type}.",
+            "Take a GPU type such as ml.g4dn.xlarge, or start a script of torch.distributed alone.",
+        )
 
 
-def _smddp_type(job: JobConfiguration) -> str:
-    """Why SMDDP does not run on the job's type: a family, "CPU" or "other"; empty if it does."""
-    if not job.smddp or job.instance_type in facts()["smddp"]["types"]:
-        return ""
-    if job.family.startswith(("p5", "p3")):
-        return job.family[:2]
-    return "CPU" if job.places[1] == "vCPU" else "other"
+@rule("strategy", "mpi-toolkit")
+def nccl_debug(job: JobConfiguration) -> Cases:
+    if "--NCCL_DEBUG" in str(job.mpi.get("custom_mpi_options")):
+        yield (
+            "--NCCL_DEBUG is no option of mpirun. Only SageMaker's toolkit knows it, and that sets "
+            "NCCL_DEBUG=INFO by itself.",
+            "Leave it out, or write -x NCCL_DEBUG=INFO, which every mpirun understands.",
+        )
 
 
-def _efa_over_subnets(job: JobConfiguration) -> Iterator[dict]:
+# SMDDP: few types, few versions, one launcher
+
+P4D = facts()["smddp"]["types"]
+TAKE_P4D = f"Take {' or '.join(P4D)}"
+
+
+@rule("strategy", "smddp-p5")
+def smddp_on_p5(job: JobConfiguration) -> Cases:
+    if job.smddp and job.family.startswith("p5"):
+        yield (
+            f"SMDDP does not support P5, so not {job.instance_type} either.",
+            f"{TAKE_P4D}; on P5 use torch_distributed with the backend nccl.",
+        )
+
+
+@rule("strategy", "smddp-p3")
+def smddp_on_p3(job: JobConfiguration) -> Cases:
+    if job.smddp and job.family.startswith("p3"):
+        yield (
+            f"SMDDP has given up P3 ({job.instance_type}), though the SDK's list still has it.",
+            f"{TAKE_P4D}.",
+        )
+
+
+@rule("strategy", "smddp")
+def smddp_on_other_types(job: JobConfiguration) -> Cases:
+    if not job.smddp or job.instance_type in P4D or job.family.startswith(("p3", "p5")):
+        return
+    if job.processors[1] == "vCPU":
+        yield (
+            f"SMDDP moves gradients between GPUs; {job.instance_type} has none. The SDK would "
+            "send the job all the same.",
+            f"{TAKE_P4D}, or for CPUs mpi.",
+        )
+    else:
+        yield (
+            f"SMDDP runs on {' and '.join(P4D)} only, not on {job.instance_type}.",
+            "Take one of the two, or use torch_distributed with the backend nccl.",
+        )
+
+
+@rule("strategy", "images")
+def smddp_version(job: JobConfiguration) -> Cases:
+    last, horovod = facts()["smddp"]["last"][job.framework], facts()["horovod"]["tensorflow"]
+    if not job.smddp or not job.newer_than(last):
+        return
+    if job.framework == "tensorflow":
+        yield (
+            f"SMDDP has left TensorFlow: {last} was the last version with it, not {job.version}.",
+            f'Write framework_version="{last}", or use mpi (up to {horovod}), or PyTorch.',
+        )
+    else:
+        yield (
+            f"PyTorch {job.version}'s image has no SMDDP; the last with it is {last}.",
+            f"Keep smdistributed and give the image_uri of {last}: the SDK checks no version of "
+            "an image that you name.",
+        )
+
+
+@rule("strategy", "smddp-launcher")
+def smddp_by_torchrun(job: JobConfiguration) -> Cases:
+    if job.enabled == {"torch_distributed"} and "smddp" in job.script:
+        yield (
+            "The script uses SMDDP, and torch_distributed starts it by torchrun: SMDDP's "
+            "AllReduce works under mpirun only.",
+            'Write {"smdistributed": {"dataparallel": {"enabled": True}}}, which runs mpirun.',
+        )
+
+
+# Processes, limits, network, Debugger
+
+
+@rule("processes", "ec2-types")
+def too_many_processes(job: JobConfiguration) -> Cases:
+    count, kind = job.processors
+    if job.processes > count > 0:
+        yield (
+            f"processes_per_host is {job.processes}, but {job.instance_type} has {count} {kind}"
+            f"{'s' * (count != 1)}: some processes would have to share one.",
+            f"Give {count} at most.",
+        )
+
+
+@rule("processes", ok=None)
+def unknown_hardware(job: JobConfiguration) -> Cases:
+    if job.processes > 1 and not job.processors[0]:
+        yield (
+            f"Could not be checked: how many GPUs and vCPUs {job.instance_type} has is not in "
+            "prices.toml.",
+            f"Make sure that it has {job.processes} or more.",
+        )
+
+
+@rule("limits", "spot")
+def spot_without_checkpoints(job: JobConfiguration) -> Cases:
+    if job.use_spot and not job.checkpoint_s3_uri:
+        yield (
+            "A spot job without checkpoints begins again from nothing each time AWS takes its "
+            "instances away.",
+            "Give checkpoint_s3_uri, and let the script save to /opt/ml/checkpoints.",
+        )
+
+
+@rule("network", "efa")
+def efa_over_subnets(job: JobConfiguration) -> Cases:
     if job.efa and job.instance_count > 1 and (count := len(set(job.subnets))) > 1:
-        yield {"count": count}
+        yield (
+            f"{job.instance_type} talks to its peers over EFA, which does not reach from one "
+            f"availability zone to another; {count} subnets may be in several.",
+            "Give one subnet.",
+        )
 
 
-def _on(job: JobConfiguration, strategy: str, framework: str) -> bool:
-    return strategy in job.enabled and job.framework == framework
+@rule("debugger", "debugger", ok=None)
+def debugger(job: JobConfiguration) -> Cases:
+    """No objection: earlier customers may go on, and nobody has seen what others are answered."""
+    if job.debugger:
+        yield (
+            "Not known whether your account may: the SDK adds SageMaker Debugger to the job, which "
+            "takes no new customers since 2026-07-30.",
+            "Write debugger_hook_config=False.",
+        )
 
 
-def _newer(job: JobConfiguration, last: str) -> bool:
-    return bool(job.version) and job.version > Version(last)
+def _near(name: str, known: Iterable[str], otherwise: str, count: int = 1, quote: str = "") -> str:
+    """What a misspelt name may have meant; `otherwise` if nothing is near."""
+    matches = difflib.get_close_matches(name, sorted(known), n=count)
+    names = " or ".join(f"{quote}{match}{quote}" for match in matches)
+    return f"Did you mean {names}?" if names else otherwise
 
 
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+# What it costs
 
 
-# A rule's name in rules.toml -> whether it objects to a job; or a dictionary for each finding,
-# with what its sentences name beside the job.
-WHEN: dict[str, Callable[[JobConfiguration], object]] = {
-    # instances
-    "no instance": lambda job: job.instance_count < 1,
-    "EC2 type": lambda job: f"ml.{job.instance_type}" in training_types(),
-    "unknown type": _unknown_type,
-    "unknown region": _unknown_region,
-    "not offered": _not_offered,
-    # processes
-    "no process": lambda job: job.mpi and not _is_count(job.processes),
-    "too many processes": lambda job: (
-        _is_count(job.processes) and job.processes > job.places[0] > 0
-    ),
-    # image
-    "no image": _no_image,
-    "no Python": _no_python,
-    "old Python": _old_python,
-    "unresolved image": _unresolved_image,
-    # distribution
-    "unknown key": _unknown_keys,
-    "no dictionary": _no_dictionaries,
-    "unknown option": _unknown_options,
-    "enabled is not True": _not_true,
-    "not enabled": _all_off,
-    "two at once": lambda job: (
-        len(job.enabled) > 1 and job.enabled != {"smdistributed", "torch_distributed"}
-    ),
-    # strategy
-    "servers for PyTorch": lambda job: _on(job, "parameter_server", "pytorch"),
-    "servers on one instance": lambda job: (
-        _on(job, "parameter_server", "tensorflow") and job.instance_count == 1
-    ),
-    "servers and idle GPUs": _idle_gpus,
-    "multi-worker for PyTorch": lambda job: _on(job, "multi_worker_mirrored_strategy", "pytorch"),
-    "multi-worker, too old": lambda job: (
-        _on(job, "multi_worker_mirrored_strategy", "tensorflow")
-        and job.version
-        and job.version < Version(facts()["limits"]["first_multi_worker_mirrored"])
-    ),
-    "no Horovod": _no_horovod,
-    "Horovod on CPUs": lambda job: (
-        _on(job, "mpi", "pytorch")
-        and "horovod" in job.script
-        and not job.image_uri
-        and not _newer(job, job.last_horovod)
-        and job.places[1] == "vCPU"
-    ),
-    "MPI options": lambda job: not isinstance(job.mpi_options, str),
-    "NCCL_DEBUG": lambda job: "--NCCL_DEBUG" in str(job.mpi_options),
-    "torchrun for TensorFlow": lambda job: _on(job, "torch_distributed", "tensorflow"),
-    # SMDDP: few types, few versions, one launcher
-    "SMDDP on P5": lambda job: _smddp_type(job) == "p5",
-    "SMDDP on P3": lambda job: _smddp_type(job) == "p3",
-    "SMDDP on CPUs": lambda job: _smddp_type(job) == "CPU",
-    "SMDDP on other types": lambda job: _smddp_type(job) == "other",
-    "SMDDP, TensorFlow too new": lambda job: job.framework == "tensorflow" and _smddp_is_over(job),
-    "SMDDP, PyTorch too new": lambda job: job.framework == "pytorch" and _smddp_is_over(job),
-    "SMDDP by torchrun": lambda job: (
-        "smddp" in job.script
-        and job.enabled == {"torch_distributed"}
-        and job.framework == "pytorch"
-    ),
-    # limits: what SageMaker does not refuse itself, at once and for nothing
-    "spot without checkpoints": lambda job: job.use_spot and not job.checkpoint_s3_uri,
-    # network
-    "EFA over subnets": _efa_over_subnets,
-}
+def most_usd(job: JobConfiguration) -> float:
+    """What a job costs at most, its warm pool included. Raises PriceNotKnown, ValueError."""
+    job_cost = cost(job.instance_type, job.instance_count, 0, job.max_run)
+    return job_cost.most_usd + _warm_usd(job, job_cost)
+
+
+def price(job: JobConfiguration) -> Finding:
+    """What the job costs at most, and what is expected if seconds are given."""
+    try:
+        job_cost = cost(job.instance_type, job.instance_count, job.seconds or 0, job.max_run)
+    except ValueError as error:  # PriceNotKnown is one
+        return unknown("cost", str(error))
+    limit = f"at most {job_cost.most_usd:.2f} USD, since max_run is {job.max_run} s"
+    if job.seconds:
+        limit = f"about {job_cost.usd:.2f} USD for {job.seconds:g} s, {limit}"
+    if warm := _warm_usd(job, job_cost):
+        limit += f" (and {warm:.2f} USD for the warm pool)"
+    rate = f"{job_cost.usd_per_hour:g} USD per instance and hour on demand in {job_cost.region}."
+    dated = f"{job_cost.source} (price list of {job_cost.price_date})"
+    return Finding("cost", True, f"{limit[0].upper()}{limit[1:]}. {rate}", source=dated)
+
+
+def _warm_usd(job: JobConfiguration, job_cost: Cost) -> float:
+    """What the job's instances cost while they are kept warm."""
+    return job.instance_count * job.keep_alive / 3600 * job_cost.usd_per_hour
