@@ -141,18 +141,8 @@ def install_locked(uv: str, settings: dict[str, str]) -> None:
     under PYTHONDONTWRITEBYTECODE, and TensorFlow's 10 seconds of it would come each time.
     """
     stand_in = next((VENV / "lib").glob("python3.*")) / "site-packages" / "gethostname.py"
-    locked = [
-        uv,
-        "pip",
-        "install",
-        "--python",
-        str(PYTHON),
-        "--no-deps",
-        "--build-constraints",
-        str(LOCK),
-        "-r",
-        str(LOCK),
-    ]
+    locked = [uv, "pip", "install", "--python", str(PYTHON), "--no-deps"]
+    locked += ["--build-constraints", str(LOCK), "-r", str(LOCK)]
     compiles = can_compile(settings)
     if not compiles:  # "true" in the place of a compiler makes no module, and no error
         locked += ["--config-settings-package", "sagemaker-training:compiler=none"]

@@ -94,10 +94,10 @@ def _ask_a_reader(output: nbformat.NotebookNode) -> None:
 def _repeats(cell, code: list) -> bool:
     """Whether a cell is papermill's, with parameters, and changes none of the lesson's own."""
     tags = {tag: other for other in reversed(code) for tag in other.metadata.get("tags", [])}
-    parameters = tags.get("parameters")
-    if cell is not tags.get("injected-parameters") or parameters is None:
+    parameters, injected = tags.get("parameters"), tags.get("injected-parameters")
+    if parameters is None or injected is None or cell is not injected:
         return False
-    return set(cell.source.splitlines()) <= {"# Parameters", *parameters["source"].splitlines()}
+    return set(injected.source.splitlines()) <= {"# Parameters", *parameters.source.splitlines()}
 
 
 def _moved(match: re.Match, out: Path, folder: Path, pages: Collection[str]) -> str:
