@@ -26,9 +26,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 SHOWN = "return arguments[0].complete && arguments[0].naturalWidth > 0 ? arguments[0].width : 0"
 
 # Of lesson 00: set-up, session, a learner's guess, the quiz; and pictures, which need no job.
-CELLS = re.compile(
-    r"^import workshop$|workshop\.(session|predict|guess|quiz)\(", re.MULTILINE
-)
+CELLS = re.compile(r"^import workshop$|workshop\.(session|predict|guess|quiz)\(", re.MULTILINE)
 PICTURE = """with plots.canvas("Two ranks", "step") as axes:
     axes.plot([1, 2])"""
 PIECE = """import numpy

@@ -21,20 +21,20 @@ def invoke(*arguments):
     return CliRunner().invoke(main, ["class", *map(str, arguments)])
 
 
-def found(**levels) -> check_in.CheckIn:
+def checked_in(**levels) -> check_in.CheckIn:
     every = dict.fromkeys(check_in.NEEDS, OK) | levels
     return check_in.CheckIn("0.1.0", "1a2b", "WSL", "arm64", 12, every)
 
 
 @pytest.mark.parametrize("levels", [{}, {"mpirun": FAIL, "cores": WARN}])
 def test_a_code_says_what_went_in(levels):
-    one = found(**levels)
-    assert check_in.decode(check_in.encode(one)) == one
-    assert check_in.decode(check_in.encode(one).lower()) == one
+    code = checked_in(**levels)
+    assert check_in.decode(check_in.encode(code)) == code
+    assert check_in.decode(check_in.encode(code).lower()) == code
 
 
 def test_every_mistyped_letter_is_noticed():
-    code = check_in.encode(found(disk=FAIL))
+    code = check_in.encode(checked_in(disk=FAIL))
     for at, letter in enumerate(code):
         if letter != "-":
             wrong = code[:at] + ("A" if letter != "A" else "B") + code[at + 1 :]
@@ -43,7 +43,7 @@ def test_every_mistyped_letter_is_noticed():
 
 
 def test_a_code_of_another_list_of_needs_is_refused(monkeypatch):
-    code = check_in.encode(found())
+    code = check_in.encode(checked_in())
     monkeypatch.setattr(check_in, "NEEDS", ("another", *check_in.NEEDS[1:]))
     with pytest.raises(check_in.BadCode, match="another version"):
         check_in.decode(code)
@@ -72,7 +72,7 @@ def test_the_needs_are_the_doctors():
 
 def test_the_instructor_sees_who_needs_help(tmp_path):
     codes = tmp_path / "mails.txt"
-    fine, ill = check_in.encode(found()), check_in.encode(found(mpirun=FAIL))
+    fine, ill = check_in.encode(checked_in()), check_in.encode(checked_in(mpirun=FAIL))
     codes.write_text(
         f"Ada: {fine}\nhello\nGrace, {ill}\nAlan {ill[:-1]}{'A' if ill[-1] != 'A' else 'B'}\n"
     )
@@ -104,7 +104,7 @@ def a_class(folder):
     hostile = content(HOSTILE + "\ud800", HOSTILE, ("wrong", HOSTILE), "another answer", HOSTILE)
     every += [content("Twin"), content("Twin"), hostile]
     every += [content("Factor", off="10 times too high", guess="10")]
-    texts = [json.dumps(one) for one in every]
+    texts = [json.dumps(state) for state in every]
     texts += [texts[0][:60], "", "[1, 2]", '"text"', json.dumps(content() | {"format": 2})]
     broken = content()
     broken["lessons"]["02"]["exercises"] = {"02.1": "right"}
@@ -157,13 +157,13 @@ def test_a_hand_in_holds_what_the_notebooks_show(tmp_path, monkeypatch):
     cells = [new.new_markdown_cell("Before.\n\n## The ring"), run]
     cells += [new.new_markdown_cell("## Later"), new.new_code_cell("2")]
     nbformat.write(new.new_notebook(cells=cells), lesson)
-    said = [
+    outputs = [
         new.new_output("stream", text="02.1: right. Good.\n"),
         new.new_output(
             "error", ename="Wrong", evalue="02.2: Last lines:\n rank 1 waits", traceback=[]
         ),
     ]
-    nbformat.write(new.new_notebook(cells=[new.new_code_cell("x", outputs=said)]), exercises)
+    nbformat.write(new.new_notebook(cells=[new.new_code_cell("x", outputs=outputs)]), exercises)
     monkeypatch.setattr(class_report, "numbers", lambda _: ["02.1", "02.2", "02.3"])
     state = class_report.hand_in("Ada", tmp_path)["lessons"]["02"]
     assert (state["run"], state["cells"], state["section"]) == (1, 2, "The ring")
