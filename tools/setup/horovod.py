@@ -20,7 +20,7 @@ from pathlib import Path
 from tools.setup.environment import LOCK, pinned
 from tools.setup.lock import blocks, name_of
 from tools.setup.state import REQUIREMENTS, compiler, read_json, write_json
-from tools.setup.steps import SetupError, clean_environment, run
+from tools.setup.steps import SetupError, clean_environment, output_of, run
 
 FLAGS = {
     "HOROVOD_WITH_TENSORFLOW": "1",
@@ -86,8 +86,10 @@ def build(prefix: Path, uv: str, settings: dict[str, str], log: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         constraints = Path(folder, "constraints.txt")
         constraints.write_text("\n".join("\n".join(block) for block in [*tools, *rest]) + "\n")
-        command = [uv, "pip", "install", "--python", str(prefix / "bin" / "python"), "--verbose"]
-        command += ["--no-deps", "--no-binary", "horovod", "--reinstall-package", "horovod"]
+        python = str(prefix / "bin" / "python")
+        output_of([uv, "pip", "uninstall", "--python", python, "horovod"])  # built for another
+        command = [uv, "pip", "install", "--python", python, "--verbose"]
+        command += ["--no-deps", "--no-binary", "horovod"]
         command += ["--config-settings-package", f"horovod:built-for={built_for()}"]
         command += ["--build-constraints", str(constraints)]
         command += ["-r", str(REQUIREMENTS / "horovod.txt")]
