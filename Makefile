@@ -1,7 +1,7 @@
 # The whole kit from two commands: `make run`, `make test`. Both set .venv up first when it is
 # missing or out of date. `make` alone lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help setup ready run site slides figures translations lab lint test soak test-matrix sdk-v3 ray bench doctor check-in lock clean distclean
+.PHONY: help setup ready run site slides figures translations lab lint test soak test-matrix sdk-v3 ray bench doctor lock clean distclean
 SHELL := /bin/sh
 
 # Another Python for .venv:  make setup PYTHON=/path/to/python3.11
@@ -76,9 +76,6 @@ bench: ready ## measure the emulator, all-reduces and training steps on narrow l
 
 doctor: ready ## check this machine, one line per requirement
 	@$(INSIDE) $(BIN)/workshop doctor
-
-check-in: ready ## before a class: PASS or FAIL per need, and a code for the instructor
-	@$(INSIDE) $(BIN)/workshop class check-in
 
 lock: ready ## resolve tools/requirements/*.in again (UPGRADE=1: newest versions)
 	@$(BIN)/python -m tools.setup.lock $(if $(UPGRADE),--upgrade)

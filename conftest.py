@@ -28,27 +28,6 @@ with contextlib.suppress(ModuleNotFoundError):
     hypothesis.settings.register_profile("no deadline", deadline=None)
     hypothesis.settings.load_profile("no deadline")
 
-# `make test` gives its workers one file after the other: a long one must not be the last.
-LONGEST_FIRST = (
-    *(f"test_lesson_{number}.py" for number in ("05", "07", "04", "10", "03")),
-    *(
-        "test_train_torch.py",
-        "test_train_tf.py",
-        "test_lesson_06.py",
-        "test_lesson_02.py",
-        "test_lesson_09.py",
-        "test_lesson_08.py",
-    ),
-    *("test_lesson_01.py", "test_reference.py", "test_lesson_00.py", "test_exercises.py"),
-    *("test_isolation.py", "test_launchers.py", "test_lessons_notice.py", "test_jupyterlab.py"),
-    *("test_kills.py", "test_lesson_99.py"),
-)
-# They read what executed lessons left, and would wait for one that another worker executes.
-LAST = (
-    *("test_lesson_page.py", "test_lessons_calls.py", "test_jobs_as_declared.py"),
-    "test_every_lesson.py",
-)
-
 
 def pytest_configure() -> None:
     """Let Ctrl-C reach what the tests start.
@@ -62,13 +41,15 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest files first, and last what only reads the results of others."""
+    """Files with slow tests first, and last those that only read what executed lessons left.
+
+    `make test` gives its workers one file after the other: a long one must not be the last, and
+    nobody should wait for a lesson that another worker executes.
+    """
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
 
     def place(item: pytest.Item) -> int:
-        name, longest = item.path.name, len(LONGEST_FIRST)
-        if name in LAST:
-            return longest + 1 + LAST.index(name)
-        return LONGEST_FIRST.index(name) if name in LONGEST_FIRST else longest
+        return 2 if item.get_closest_marker("reads_lessons") else int(item.path not in slow)
 
     items.sort(key=place)
 
@@ -76,8 +57,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def common_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder that all workers of this test run share."""
-    base = tmp_path_factory.getbasetemp()
-    return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    folder = tmp_path_factory.getbasetemp()
+    return folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -165,7 +146,7 @@ def clean_aws_in_module(tmp_path_factory: pytest.TempPathFactory) -> Iterator[No
 
 
 @pytest.fixture(autouse=True)
-def no_session_of_another_endpoint() -> None:
+def no_session_of_another_emulator() -> None:
     """boto3's default session remembers the keys of the emulator that it first met."""
     if boto3 := sys.modules.get("boto3"):
         boto3.DEFAULT_SESSION = None

@@ -11,7 +11,7 @@ The same from a shell: `python -m data_prep --help`.
 """
 
 from data_prep import cifar10, digits, mnist
-from data_prep.errors import DataError
+from data_prep.channels import DataError
 from data_prep.s3 import UploadResult, upload
 
 __all__ = ["DataError", "UploadResult", "cifar10", "digits", "mnist", "upload"]

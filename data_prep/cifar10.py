@@ -7,10 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from data_prep.build import Channel, build
+from data_prep.channels import Channel, write_channels
 from data_prep.download import fetch
 
-VERSION = 1
 ARCHIVE = "cifar-10-binary.tar.gz"
 FOLDER = "cifar-10-batches-bin"  # in the archive
 TRAIN_SHARDS = 8
@@ -48,7 +47,6 @@ def prepare(
     """
     out = Path(out)
     cache = Path(cache) if cache else out.parent / "downloads" / "cifar10"
-    recipe = {"dataset": "cifar10", "version": VERSION, "shards": shards, "sha256": SHA256}
 
     def load() -> dict[str, Channel]:
         # The archive is opened only when its checksum agrees: nothing in it can surprise.
@@ -56,7 +54,8 @@ def prepare(
         with tarfile.open(archive) as members:
             return channels([members.extractfile(f"{FOLDER}/{n}").read() for n in FILES])
 
-    return build(out, recipe, load, as_tfrecord=True, quiet=quiet)
+    files = {"train": shards, "validation": 1, "test": 1}
+    return write_channels(out, load, files, as_tfrecord=True, quiet=quiet)
 
 
 def prepare_sample(out: str | Path = "data/cifar10-sample", *, quiet: bool = False) -> Path:
@@ -67,8 +66,8 @@ def prepare_sample(out: str | Path = "data/cifar10-sample", *, quiet: bool = Fal
     channels may overlap, so an accuracy on them says little: they show the form, not the task.
     Returns `out`. Raises DataError when `out` cannot be written.
     """
-    recipe = {"dataset": "cifar10-sample", "version": VERSION, "shards": TRAIN_SHARDS}
-    return build(Path(out), recipe, _sample_channels, as_tfrecord=True, quiet=quiet)
+    files = {"train": TRAIN_SHARDS, "validation": 1, "test": 1}
+    return write_channels(Path(out), _sample_channels, files, as_tfrecord=True, quiet=quiet)
 
 
 def sample_bytes() -> bytes:

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from data_prep.build import Channel, build
+from data_prep.channels import Channel, write_channels
 
-VERSION = 1
 TEST_IMAGES = 360
 TRAINING_SHARDS = 4
 SEED = 20_240
@@ -45,10 +44,8 @@ def prepare(
     is one file. With `as_tfrecord` the files are TFRecord files of the form that
     `data_prep.cifar10` writes. Returns `out`. Raises DataError when `out` cannot be written.
     """
-    recipe = {"dataset": "digits", "version": VERSION, "shards": shards}
-    if as_tfrecord:
-        recipe["form"] = "tfrecord"
-    return build(Path(out), recipe, _channels, as_tfrecord=as_tfrecord, quiet=quiet)
+    files = {"training": shards, "test": 1}
+    return write_channels(Path(out), _channels, files, as_tfrecord=as_tfrecord, quiet=quiet)
 
 
 def _channels() -> dict[str, Channel]:

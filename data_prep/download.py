@@ -9,15 +9,9 @@ from pathlib import Path
 import pooch
 import requests
 
-from data_prep.errors import DataError
+from data_prep.channels import DataError
 
 TIMEOUT = (10.0, 30.0)  # seconds to connect, and without a byte
-RETRIES = 1  # of each mirror
-
-
-def is_url(source: str | Path) -> bool:
-    """Say whether `source` is an http(s) address rather than a folder."""
-    return str(source).lower().startswith(("http://", "https://"))
 
 
 def fetch(
@@ -34,28 +28,22 @@ def fetch(
     None: the first of `mirrors` that serves the right bytes. Downloads are kept in `cache`
     and not repeated. Raises DataError with the remedy when a file cannot be had.
     """
-    if source is not None and not is_url(source):
-        return _from_folder(checksums, Path(source))
-    pooch.get_logger().setLevel("WARNING" if quiet else "INFO")
-    bases = mirrors if source is None else [str(source)]
-    return {name: _download(name, checksums, bases, cache, quiet) for name in checksums}
-
-
-def _from_folder(checksums: Mapping[str, str], folder: Path) -> dict[str, Path]:
-    lacking = [name for name in checksums if not (folder / name).is_file()]
-    if lacking:
-        problem = (
-            f"{folder} lacks {', '.join(lacking)}"
-            if folder.is_dir()
-            else f"there is no folder {folder}"
-        )
+    if source is None or str(source).lower().startswith(("http://", "https://")):
+        pooch.get_logger().setLevel("WARNING" if quiet else "INFO")
+        bases = mirrors if source is None else [str(source)]
+        return {name: _download(name, checksums, bases, cache, quiet) for name in checksums}
+    folder = Path(source)
+    if missing := [name for name in checksums if not (folder / name).is_file()]:
+        problem = f"{folder} lacks {', '.join(missing)}"
+        if not folder.is_dir():
+            problem = f"there is no folder {folder}"
         raise DataError(f"{problem}: {_remedy(checksums)}.")
     paths = {name: folder / name for name in checksums}
     for name, path in paths.items():
-        found = pooch.file_hash(str(path))
-        if found != checksums[name]:
+        actual = pooch.file_hash(str(path))
+        if actual != checksums[name]:
             raise DataError(
-                f"{path} is damaged or another file: its SHA-256 is {found}, expected "
+                f"{path} is damaged or another file: its SHA-256 is {actual}, expected "
                 f"{checksums[name]} ({path.stat().st_size:,} bytes). Replace it by a fresh copy, "
                 "or leave --source out to download it."
             )
@@ -65,27 +53,21 @@ def _from_folder(checksums: Mapping[str, str], folder: Path) -> dict[str, Path]:
 def _download(
     name: str, checksums: Mapping[str, str], bases: Sequence[str], cache: Path, quiet: bool
 ) -> Path:
-    answers = []
+    downloader = pooch.HTTPDownloader(
+        progressbar=sys.stderr.isatty() and not quiet,
+        timeout=TIMEOUT,
+        # A server that compresses on the way would change the bytes that are checked.
+        headers={"Accept-Encoding": "identity"},
+    )
+    errors = []
     for base in bases:
-        mirror = pooch.create(
-            path=cache,
-            base_url=base.rstrip("/") + "/",
-            registry={name: checksums[name]},
-            retry_if_failed=RETRIES,
-        )
-        get = pooch.HTTPDownloader(
-            progressbar=sys.stderr.isatty() and not quiet,
-            chunk_size=1 << 16,
-            timeout=TIMEOUT,
-            # A server that compresses on the way would change the bytes that are checked.
-            headers={"Accept-Encoding": "identity"},
-        )
+        url = f"{base.rstrip('/')}/{name}"
         try:
-            return Path(mirror.fetch(name, downloader=get))
+            return Path(pooch.retrieve(url, checksums[name], name, cache, downloader=downloader))
         except (requests.RequestException, ValueError) as error:  # ValueError: the checksum
-            answers.append(f"  {base}: {error}")
+            errors.append(f"  {base}: {error}")
     raise DataError(
-        f"could not download {name}:\n" + "\n".join(answers) + "\n"
+        f"could not download {name}:\n" + "\n".join(errors) + "\n"
         f"Without a network, {_remedy(checksums)}; or name another mirror: --source URL."
     )
 

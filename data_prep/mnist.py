@@ -7,10 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from data_prep.build import Channel, build
+from data_prep.channels import Channel, write_channels
 from data_prep.download import fetch
 
-VERSION = 1
 TRAINING_SHARDS = 8
 MIRRORS = (
     "https://storage.googleapis.com/cvdf-datasets/mnist/",
@@ -52,13 +51,12 @@ def prepare(
     """
     out = Path(out)
     cache = Path(cache) if cache else out.parent / "downloads" / "mnist"
-    recipe = {"dataset": "mnist", "version": VERSION, "shards": shards, "sha256": dict(SHA256)}
 
     def load() -> dict[str, Channel]:
         files = fetch(SHA256, source, cache, MIRRORS, quiet=quiet)
         return {"training": read_split(files, "train"), "test": read_split(files, "t10k")}
 
-    return build(out, recipe, load, quiet=quiet)
+    return write_channels(out, load, {"training": shards, "test": 1}, quiet=quiet)
 
 
 def read_split(files: dict[str, Path], prefix: str) -> Channel:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from data_prep.errors import DataError
+from data_prep.channels import DataError
 
 
 def write(path: Path, images: np.ndarray, labels: np.ndarray) -> None:
@@ -54,11 +54,11 @@ def _tensorflow() -> Any:
 @contextlib.contextmanager
 def _without_its_greeting() -> Iterator[None]:
     """Nothing reaches the process's standard error: no level keeps the CUDA factories quiet."""
-    kept, null = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    stderr, null = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 2)
     try:
         yield
     finally:
-        os.dup2(kept, 2)
-        os.close(kept)
+        os.dup2(stderr, 2)
+        os.close(stderr)
         os.close(null)

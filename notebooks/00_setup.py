@@ -227,8 +227,7 @@ sorted(str(path.relative_to(digits)) for path in digits.rglob("*.npz"))
 # The training images are in four files, not one. That matters later: data in several files can
 # be shared among several instances.
 #
-# Now they go to S3. With the five data files goes a sixth, `manifest.json`: it has every file's
-# checksum. Files that are there already are not sent again.
+# Now they go to S3. Files that are there already are not sent again.
 
 # %%
 data = f"s3://{session.bucket}/data/digits"
@@ -276,12 +275,11 @@ workshop.show_function("train/train_tf.py", "train_step")
 #    TensorFlow's server, must it be a **SavedModel** (TensorFlow's format on disk: the computation
 #    and the weights, in a folder) in a folder with a **number** as its name: `1`.
 #
-# One function of the script does all three. Look at `defaults`: `training` and `test` are point 1,
-# `save_to` is point 3, and every entry becomes an argument, which is point 2. Each has a default,
-# so `python scripts/train/train_tf.py` runs on a laptop, too. A **rank** is one of the processes
-# that train together; here there is one. (The entries with `checkpoint` are for copies of the
-# training's state, which lesson 10 needs. `model_dir` is not `SM_MODEL_DIR`: the SDK sends an
-# argument of that name, and the script accepts and ignores it.)
+# One function of the script reads all three: `--training` and `--test` are point 1, `--save-to` is
+# point 3, and every line is an argument, which is point 2. Each has a default, so
+# `python scripts/train/train_tf.py` runs on a laptop, too. A **rank** is one of the processes that
+# train together; here there is one. (`--model_dir` is not `SM_MODEL_DIR`: the SDK sends an argument
+# of that name, and the script accepts and ignores it.)
 
 # %%
 workshop.show_function("train/train_tf.py", "parse_args")

@@ -68,6 +68,7 @@ import pandas as pd
 import data_prep
 import workshop
 from workshop import plots
+from workshop.measure import interleaved
 
 all_images, all_labels = data_prep.digits.load()
 training = all_images[:-360], all_labels[:-360]
@@ -289,7 +290,7 @@ workshop.save_results(ddp_difference=ddp_difference)
 
 # %% [markdown]
 # The script `scripts/train/train_torch_ddp.py` has the same three lines. The rest of its diff from
-# the one-process script `train_torch.py` handles launchers, restarts and printing; skip it for
+# the one-process script `train_torch.py` handles launchers, checkpoints and printing; skip it for
 # now. `torchrun` is PyTorch's launcher: it starts the ranks, and tells each its number and how many
 # there are. (`mpirun` is another launcher: lesson 04.) `nccl` and `gloo` are libraries that carry
 # the messages: `nccl` between GPUs, `gloo` between CPUs. To start two ranks, type in a terminal, in
@@ -499,7 +500,8 @@ def step_seconds(setting, steps):
 
 # %% [markdown]
 # One timing proves little: other programs disturb it. So measure the settings in turn (A B C, A B
-# C, ...), so that a disturbance hits all of them, and compare within each repeat.
+# C, ...), so that a disturbance hits all of them, and compare within each repeat. `interleave` does
+# that: it returns a row for each repeat, a column for each setting.
 #
 # The *speed-up* is the ratio of two throughputs of the same repeat. The table has the median,
 # lowest and highest of the repeats. The *efficiency* is the median speed-up divided by the number
@@ -513,12 +515,6 @@ def measure(setting):
     return sum(setting["batch"] / one for one in seconds if one is not None)
 
 
-def interleave(settings, repeats):
-    """A row for each repeat, a column for each setting."""
-    rows = [{name: measure(one) for name, one in settings.items()} for _ in range(repeats)]
-    return pd.DataFrame(rows)
-
-
 def ratio(measured, above, below):
     """The median of one column over another, taken repeat by repeat."""
     return (measured[above] / measured[below]).median()
@@ -526,8 +522,8 @@ def ratio(measured, above, below):
 
 def speedups(measured, base):
     """A row for each setting: its speed-up over `base`, taken repeat by repeat."""
-    ratios = measured.div(measured[base], axis=0).agg(["median", "min", "max"])
-    return ratios.T.set_axis(["speed-up", "lowest", "highest"], axis=1)
+    ratios = measured.div(measured[base], axis=0)
+    return interleaved.summary(ratios).rename(columns={"median": "speed-up"})
 
 
 # %%
@@ -544,7 +540,7 @@ def ways_to_take(batch, model):
 
 small_model = {"side": 28, "hidden_units": 64}  # 28 x 28 pixels
 good_ways = ways_to_take(timed_batch_size, small_model)
-good = interleave(good_ways, repeats)
+good = interleaved.interleave(measure, good_ways, repeats)
 speeds = speedups(good.drop(columns="1 rank, part"), "1 rank")
 speeds["efficiency"] = speeds["speed-up"] / [1, 2, 2]  # the speed-up for each rank
 price = ratio(good, "2 ranks together", "2 independent ranks")
@@ -554,7 +550,7 @@ speeds.round(2)
 # %% jupyter={"source_hidden": true} tags=["figure"]
 title = f"2 ranks together reach {price:.0%} of what 2 independent ones reach (measured)"
 label = "speed-up over 1 rank: median, and range of the repeats"
-plots.bars(speeds["speed-up"], title, label, texts="{:.2f}", spread=speeds)
+plots.bar_chart(speeds["speed-up"], title, label, texts="{:.2f}", spread=speeds)
 
 # %%
 ceiling = speeds.loc["2 independent ranks", "speed-up"]
@@ -598,7 +594,7 @@ threads = {
     "1 rank, 1 thread, no oneDNN": one | {"onednn": False},
 }
 threads = {name: setting | small_model for name, setting in threads.items()}
-measured = interleave(threads, max(3, repeats // 2))
+measured = interleaved.interleave(measure, threads, max(3, repeats // 2))
 by_threads = speedups(measured, "1 rank, 1 thread")
 by_threads.round(2)
 
@@ -625,8 +621,7 @@ workshop.save_results(by_threads=measured.median().to_dict())
 # Which way wins depends on the model and the machine. Two threads of one rank divide every single
 # operation, and wait for each other many times in a step; two ranks wait once in a step, but each
 # has all the fixed work of a step. So measure with *your* model. The scripts here take
-# `--threads-per-rank`; by default it is the machine's cores divided by its ranks, so that nobody
-# competes.
+# `--threads-per-rank`; by default it is 1, as under torchrun, so that ranks don't compete.
 #
 # ## Where speed-up ends
 #
@@ -678,7 +673,10 @@ plots.gantt(spans, title.format(*shares.values()), "% of the configuration's own
 # all-reduce of as many numbers as there are weights.
 
 # %%
-good_and_bad = {large: (good_ways, good), small: (bad_ways, interleave(bad_ways, repeats))}
+good_and_bad = {
+    large: (good_ways, good),
+    small: (bad_ways, interleaved.interleave(measure, bad_ways, repeats)),
+}
 costs = {}
 for name, (ways, found) in good_and_bad.items():
     whole, part = (ways[way]["batch"] / found[way].median() for way in ("1 rank", "1 rank, part"))

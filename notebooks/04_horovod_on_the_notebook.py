@@ -65,7 +65,7 @@ import pandas as pd
 import data_prep
 import workshop
 from workshop import DEMOS, TRAIN, plots
-from workshop.launch.horovod_fallback import horovod_script
+from workshop.launch.horovod import horovod_script
 from workshop.launch.mpirun import mpirun
 from workshop.lesson import ablation
 from workshop.measure import interleaved, timeline
@@ -569,10 +569,10 @@ workshop.save_results(tuned=len(tried))
 #   noise;
 # - **two ranks**, which average their gradients in every step.
 #
-# Each process computes with one thread and takes `batch` images per step. `training_speeds` below
-# does what you saw in lesson 01: it measures the three in turn (A B C, A B C, ...), times several
-# steps at once, and leaves out the first. All processes are started before, and those that aren't
-# being measured are paused. The result has a row for each round, in images per second.
+# Each process computes with one thread and takes `batch` images per step. `compare_speeds.py` does
+# what you saw in lesson 01: it measures the three in turn (A B C, A B C, ...), times several steps
+# at once, and leaves out the first. Both ranks are there all the time; while one process is
+# measured, the other waits. The result has a row for each round, in images per second.
 
 # %%
 guess = workshop.guess(
@@ -581,26 +581,29 @@ guess = workshop.guess(
 )
 
 # %%
-speeds = interleaved.training_speeds(
-    batch, turn_steps, rounds, library=choice.library, **choice.environment
+options = ["--library", choice.library, "--threads-per-rank", 1, "--batch-size", batch]
+options += ["--steps", turn_steps, "--rounds", rounds, *data]
+compared = mpirun(
+    2, DEMOS / "compare_speeds.py", *options, show=False, timeout=600, **choice.environment
 )
+speeds = compared.table("speeds").drop(columns="rank")
 speeds.round().astype(int)
 
 # %%
-ceiling = (speeds[interleaved.INDEPENDENT] / speeds[interleaved.ONE]).median()
-speedup = (speeds[interleaved.RANKS] / speeds[interleaved.ONE]).median()
-spread = pd.DataFrame({"lowest": speeds.min(), "highest": speeds.max()})
+ceiling = (speeds["two independent"] / speeds["one process"]).median()
+speedup = (speeds["two ranks"] / speeds["one process"]).median()
+spread = interleaved.summary(speeds)
 label = "images per second: median, and range of the rounds"
 title = f"Two ranks: {speedup:.2f} times one process, of the {ceiling:.2f} that this machine has"
-plots.bars(speeds.median(), title, label, spread=spread)
+plots.bar_chart(spread["median"], title, label, spread=spread)
 
 # %%
-share = (speeds[interleaved.RANKS] / speeds[interleaved.INDEPENDENT]).median()
-shares = speeds[interleaved.RANKS] / speeds[interleaved.INDEPENDENT]
+shares = speeds["two ranks"] / speeds["two independent"]
+share = shares.median()
 print(f"Two independent: {ceiling:.2f} x one process. Two ranks: {speedup:.2f} x.")
 print(f"In a round, two ranks reach {share:.0%} of what two independent processes reach ", end="")
 print(f"(the median; single rounds range from {shares.min():.0%} to {shares.max():.0%}).")
-seconds = turn_steps * batch / speeds[interleaved.ONE].median()
+seconds = turn_steps * batch / speeds["one process"].median()
 print(f"A measurement lasted about {seconds:.2f} s.")
 if shares.min() < 1 < shares.max():
     print("In some rounds the ranks were faster, in others slower: no difference shown.")

@@ -73,8 +73,9 @@ import pandas as pd
 import workshop
 from workshop import plots
 from workshop.jobs import vpc
-from workshop.launch.horovod_fallback import horovod_script
+from workshop.launch.horovod import horovod_script
 from workshop.launch.mpirun import mpirun
+from workshop.measure import interleaved
 
 session = workshop.session(target=target, seat=seat)
 channels = session.upload(dataset)
@@ -394,10 +395,11 @@ network
 # no `mpirun`: SageMaker starts the script on every instance and lists the workers in the
 # environment variable `TF_CONFIG`. It lists no chief, so worker 0 is the one that saves.
 #
-# The diff shows what this script adds to the one-process script:
+# The script is lesson 04's: with `TF_CONFIG` it takes the strategy for several machines. The diff
+# shows what it adds to the one-process script:
 
 # %%
-workshop.show_diff("train/train_tf.py", "train/train_tf_multiworker.py")
+workshop.show_diff("train/train_tf.py", "train/train_tf_mirrored.py")
 
 # %% [markdown]
 # Each step of the Horovod script has its counterpart here:
@@ -405,7 +407,7 @@ workshop.show_diff("train/train_tf.py", "train/train_tf_multiworker.py")
 # | | Horovod | MultiWorkerMirroredStrategy |
 # |---|---|---|
 # | meet the others | `hvd.init()`; `mpirun` lists them | create it; `TF_CONFIG` lists them |
-# | split the data | `dataset.shard(size, rank)` | the strategy splits each global batch |
+# | split the data | rank r of n takes `images[r::n]` | the strategy splits each global batch |
 # | average gradients | `DistributedGradientTape` | loss `/ world_size`, since the strategy sums |
 # | start equal | `broadcast_variables` | variables created in `strategy.scope()` |
 # | save | rank 0 alone | rank 0 alone; all wait for it (`leave`) |
@@ -418,7 +420,7 @@ def multi_worker() -> TensorFlow:
         instance_count=n,
         distribution={"multi_worker_mirrored_strategy": {"enabled": True}},
         hyperparameters=dict(hyperparameters),
-        **job | {"entry_point": "train_tf_multiworker.py"},
+        **job | {"entry_point": "train_tf_mirrored.py"},
     )
 
 
@@ -502,26 +504,28 @@ workshop.save_results(native_hashes=hashes, tf_config=last.text)
 # that there was no job, and so no bill by the second.
 
 # %%
-first = {name: found[0] for name, found in runs.items()}
+step_ms = {}  # of each run, by configuration
+for name, repeated in runs.items():
+    step_ms[name] = workshop.compare(dict(enumerate(repeated)))["step ms"]
+spread = interleaved.summary(pd.DataFrame(step_ms))
+
+# %%
+first = {name: repeated[0] for name, repeated in runs.items()}
 comparison = workshop.compare(first)
-every = {name: workshop.compare(dict(enumerate(found)))["step ms"] for name, found in runs.items()}
-spread = pd.DataFrame({name: one.agg(["min", "median", "max"]) for name, one in every.items()}).T
-comparison["step ms"], comparison["lowest"] = spread["median"], spread["min"]
-comparison["highest"] = spread["max"]
+comparison["step ms"] = spread["median"]
+comparison[["lowest", "highest"]] = spread[["lowest", "highest"]]
 comparison["samples/s"] = (global_batch_size / spread["median"] * 1000).round().astype(int)
 comparison["speed-up"] = (spread["median"]["1 x 1"] / spread["median"]).round(2)
-comparison["last loss"] = [one.table("epoch")["train_loss"].iloc[-1] for one in first.values()]
+comparison["last loss"] = [run.table("epoch")["train_loss"].iloc[-1] for run in first.values()]
 comparison.drop(columns=["global_batch_size", "instances", "processes"])
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
-lowest_first = spread[["min", "max"]].set_axis(["lowest", "highest"], axis=1)
-plots.bars(
+plots.bar_chart(
     spread["median"],
     f"A step in each configuration, and the range of {repeats} run(s): too few to rank",
     f"milliseconds for {global_batch_size} images (shorter is better)",
     texts="{:.1f} ms",
-    spread=lowest_first,
-    kinds=comparison["world_size"],
+    spread=spread,
 )
 
 # %% jupyter={"source_hidden": true} tags=["results"]
@@ -549,21 +553,21 @@ workshop.save_results(comparison=measured.to_dict("index"), loss_spread=loss_spr
 
 
 # %%
-def ratio(one: str, other: str) -> float:
+def ratio(first: str, second: str) -> float:
     """How many times as long as the faster one's is the slower one's step."""
-    both = spread["median"][[one, other]]
+    both = spread["median"][[first, second]]
     return both.max() / both.min()
 
 
-def verdict(one: str, other: str) -> str:
+def verdict(first: str, second: str) -> str:
     """How two configurations compare, in words."""
-    a, b = spread.loc[one], spread.loc[other]
-    times = f"{one} {a['median']:.1f} ms, {other} {b['median']:.1f} ms"
-    if max(a["min"], b["min"]) <= min(a["max"], b["max"]):
+    a, b = spread.loc[first], spread.loc[second]
+    times = f"{first} {a['median']:.1f} ms, {second} {b['median']:.1f} ms"
+    if max(a["lowest"], b["lowest"]) <= min(a["highest"], b["highest"]):
         return f"{times}: the ranges overlap, no difference shown"
-    if ratio(one, other) <= control:
+    if ratio(first, second) <= control:
         return f"{times}: less apart than the two equal ones, no difference shown"
-    return f"{times}: {one if a['max'] < b['min'] else other} is faster in every run"
+    return f"{times}: {first if a['highest'] < b['lowest'] else second} is faster in every run"
 
 
 step_count = int(result.table("epoch")["step"].iloc[-1])
@@ -574,8 +578,8 @@ if control > 1:
     print(f"Two equal configurations, {n} x 1 and {in_vpc}: {control:.2f} times apart.")
 pairs = [("1 x 1", f"1 x {m}"), (f"1 x {m}", f"{n} x 1"), (f"mpirun here, 1 x {m}", f"1 x {m}")]
 pairs += [(f"{n} x 1", in_vpc)] if network and target == "aws" else []
-for one, other in [*pairs, (f"{n} x 1", native)]:
-    print(verdict(one, other))
+for first, second in [*pairs, (f"{n} x 1", native)]:
+    print(verdict(first, second))
 guess.compare(speed_up=comparison["speed-up"][f"{n} x {m}"])
 
 # %% [markdown]

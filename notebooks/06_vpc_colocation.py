@@ -83,7 +83,7 @@ import workshop
 from workshop import plots
 from workshop.account import stacks
 from workshop.jobs import bandwidth, vpc
-from workshop.launch.horovod_fallback import horovod_script
+from workshop.launch.horovod import horovod_script
 from workshop.lesson import reference_results
 from workshop.measure import alpha_beta
 from workshop.plots import network as diagrams
@@ -671,7 +671,7 @@ found_ms, computed_ms = (
 mbit = f"{bandwidth.mbit(layout_link):g} Mbit/s"
 title = f"All-reduce of {layout_megabytes} MB by {layout_ranks} ranks, links of {mbit}"
 found_ms.index.name = "instances x ranks on each"
-plots.bars(found_ms, title, "milliseconds", bounds=computed_ms, source=source)
+plots.grouped_bar_chart(found_ms, title, "milliseconds", bounds=computed_ms, source=source)
 ranges = placed.set_index(["placement", "algorithm"])[["lowest", "measured", "highest"]] * 1000
 ranges.rename(columns={"measured": "median"}).round(1).add_suffix(f" (ms, {source})")
 

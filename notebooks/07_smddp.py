@@ -88,9 +88,9 @@ from workshop import plots
 from workshop.account import preflight
 from workshop.jobs import bandwidth
 from workshop.launch import processes
-from workshop.launch.horovod_fallback import horovod_script
+from workshop.launch.horovod import horovod_script
 from workshop.lesson import reference_results
-from workshop.measure import all_reduces, alpha_beta, step_time
+from workshop.measure import all_reduces, alpha_beta, interleaved, step_time
 from workshop.plots import network
 
 session = workshop.session(target=target, seat=seat)
@@ -98,9 +98,9 @@ channels = session.upload("digits")
 
 # %%
 unshaped = bandwidth.unlimited_reason(session)
-kept = reference_results.load("07") if unshaped and target == "local" else None
+recorded = reference_results.load("07") if unshaped and target == "local" else None
 n_bytes = megabytes * 1_000_000
-source = "recorded" if kept else "measured"
+source = "recorded" if recorded else "measured"
 print(unshaped or "This machine can limit the bandwidth between instances.")
 
 # %% [markdown]
@@ -275,7 +275,7 @@ def measuring(link: str) -> PyTorch:
     )
 
 
-links = [between, "wide"] if target == "local" and not kept else [between]
+links = [between, "wide"] if target == "local" and not recorded else [between]
 measured = workshop.run_jobs({link: measuring(link) for link in links})
 
 
@@ -288,9 +288,9 @@ def milliseconds(events: list[dict]) -> pd.DataFrame:
 
 events = [one for one in measured[between].events if one["event"] in ("link", "all_reduce")]
 unlimited = milliseconds(measured[links[-1]].events)  # measured here, always
-if kept:
-    print(kept.caption)
-    events = kept.results["events"]
+if recorded:
+    print(recorded.caption)
+    events = recorded.results["events"]
 times = milliseconds(events)
 on_aws = 1000 * bandwidth.network_performance(instance_type).gbit  # Mbit/s
 rate = 1e6 * (bandwidth.mbit(between) if target == "local" else on_aws)
@@ -299,10 +299,10 @@ bounds = pd.Series({name: 1000 * 8e6 * sent[name] / rate for name in times})
 bounds.name = "computed: bytes / bandwidth"
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
-spread = pd.DataFrame({"lowest": times.min(), "highest": times.max()})
+spread = interleaved.summary(times)
 lost = (times["interleaved_ring"] / times["ring"]).median()
 what = f"{megabytes} MB, 2 x {ranks_each} ranks, {rate / 1e6:g} Mbit/s"
-plots.bars(
+plots.bar_chart(
     times.median(),
     f"A ring in the wrong order takes {lost:.1f} times as long: {what}",
     "milliseconds (median, lowest and highest)",
@@ -313,7 +313,7 @@ plots.bars(
 )
 
 # %% jupyter={"source_hidden": true} tags=["results"]
-workshop.save_results(events=events, recorded=bool(kept))
+workshop.save_results(events=events, recorded=bool(recorded))
 
 # %%
 ratios = {
@@ -403,10 +403,10 @@ size = computed[0]["gradient_bytes"]
 
 # %%
 images, algorithm, overlap = 64, "gloo", 0.0  # change them, and run this cell again
-step_ms = pd.DataFrame(index=pd.Index([1, 2, 4, 8, 16], name="instances of two ranks"))
+predicted = pd.DataFrame(index=pd.Index([1, 2, 4, 8, 16], name="instances of two ranks"))
 for bits_per_second in (100e6, 1e9, 10e9, 100e9):
     links = step_time.at_bandwidth(tiers, bits_per_second)
-    step_ms[f"{bits_per_second / 1e9:g} Gbit/s"] = [
+    predicted[f"{bits_per_second / 1e9:g} Gbit/s"] = [
         1000
         * step_time.step_seconds(
             compute,
@@ -418,9 +418,9 @@ for bits_per_second in (100e6, 1e9, 10e9, 100e9):
             ranks_per_instance=2,
             overlap=overlap,
         )
-        for instances in step_ms.index
+        for instances in predicted.index
     ]
-step_ms.round(1).add_suffix(", ms (computed)")
+predicted.round(1).add_suffix(", ms (computed)")
 
 # %% [markdown]
 # ## Herring: the servers come back
@@ -531,14 +531,14 @@ workshop.save_results(mean_gradients={name: str(one) for name, one in gradients.
 #
 # Without any overlap a step would take as long as computing and sending together. What DDP's
 # buckets save of that sum is hidden. **Predict** which percentage of the sending that is. Nothing
-# can hide more of it than computing lasts. The model has 56 MB of gradients in 84 tensors, a link
+# can hide more of it than computing lasts. The model has 57 MB of gradients in 104 tensors, a link
 # of 1 Gbit/s carries 125 MB per second, and computing takes 0.1 to 0.3 s on a machine like ours,
 # depending on what else it does, most of it in `backward()`.
 
 # %%
 overlapping = PyTorch(
     entry_point="show_overlap.py",
-    dependencies=[str(workshop.TRAIN / "train_torch_ddp.py")],  # the model is in there
+    dependencies=[str(workshop.TRAIN / "train_torch_fsdp.py")],  # the model is in there
     instance_count=2,
     distribution={"mpi": {"enabled": True, "processes_per_host": 1}},
     environment={"LOCAL_SAGEMAKER_LINKS": overlap_between},
@@ -672,22 +672,25 @@ jobs = {name: training(name) for name in ("default", "hierarchical", "fp16", "po
 results = workshop.run_jobs(jobs, channels)
 
 # %%
-own = {name: 1000 * one.table("epoch")["step_seconds"].dropna() for name, one in results.items()}
-compressed = results["powersgd"].table("epoch")["step"].shift() >= 10  # before: ordinary steps
-own["powersgd"] = own["powersgd"][compressed] if compressed.any() else own["powersgd"]
-losses = {name: one.table("epoch")["train_loss"] for name, one in results.items()}
-step_ms = {name: list(one) for name, one in (kept.results["steps"] if kept else own).items()}
-if kept:
-    print(kept.caption)
-table = pd.DataFrame({name: pd.Series(one).describe() for name, one in step_ms.items()}).T
-table = table[["min", "50%", "max"]].set_axis(["lowest", "median", "highest"], axis=1)
+epochs_of = {name: result.table("epoch") for name, result in results.items()}
+step_ms = {name: 1000 * table["step_seconds"] for name, table in epochs_of.items()}
+compressed = epochs_of["powersgd"]["step"].shift() >= 10  # before: ordinary steps
+if compressed.any():
+    step_ms["powersgd"] = step_ms["powersgd"][compressed]
+if recorded:
+    print(recorded.caption)
+    step_ms = {name: pd.Series(values) for name, values in recorded.results["steps"].items()}
+
+# %%
+table = interleaved.summary(pd.DataFrame(step_ms))
 faster = table["median"]["default"] / table["median"]
-last = {name: one.iloc[-1] for name, one in losses.items()}
+losses = {name: table["train_loss"] for name, table in epochs_of.items()}
+last = {name: loss.iloc[-1] for name, loss in losses.items()}
 part = 1 / faster["powersgd"]
 mbit = f"{bandwidth.mbit(training_between):g} Mbit/s"
 title = f"powersgd's step takes {part:.0%} of default's: 2 x 2 ranks, {mbit}"
 label = "milliseconds (median, lowest and highest epoch)"
-plots.bars(table["median"], title, label, texts="{:.0f} ms", spread=table, source=source)
+plots.bar_chart(table["median"], title, label, texts="{:.0f} ms", spread=table, source=source)
 
 # %%
 for name in ("hierarchical", "fp16", "powersgd"):
@@ -705,7 +708,11 @@ pd.DataFrame({"last loss (measured here)": last, "below that of guessing": learn
 apart = float((losses["hierarchical"] - losses["default"]).abs().max())
 assert apart < 1e-3, f"Two tiers must give the same sums; the losses differ by {apart}."
 assert all(one.iloc[-1] < one.iloc[0] for one in losses.values()), "A loss did not fall."
-workshop.save_results(steps=step_ms, faster=faster.to_dict(), apart=apart)
+workshop.save_results(
+    steps={name: list(ms.dropna()) for name, ms in step_ms.items()},
+    faster=faster.to_dict(),
+    apart=apart,
+)
 
 # %% [markdown]
 # The loss of a model that guesses is ln 10 = 2.303, and after so few epochs all four are still near
@@ -725,15 +732,14 @@ workshop.save_results(steps=step_ms, faster=faster.to_dict(), apart=apart)
 # ## SMDDP itself
 #
 # **SMDDP** is AWS's library of this kind. In `torch.distributed` it appears as one more backend, so
-# a script needs one import and one word. The diff below shows every difference between
-# `train_torch_smddp.py` and `train_torch_ddp.py`. (`leave_ranks` works around a fault of gloo,
-# which SMDDP doesn't use.) AWS names as its strengths that it knows the topology of p4d instances,
-# overlaps its all-reduce with `backward()`, and takes no cycles from the GPUs
+# a script needs one import and one word. In `train_torch_ddp.py` the flag `--backend smddp` does
+# both, in the function below. AWS names as its strengths that it knows the topology of p4d
+# instances, overlaps its all-reduce with `backward()`, and takes no cycles from the GPUs
 # ([AWS](https://docs.aws.amazon.com/sagemaker/latest/dg/data-parallel-intro.html), read on
 # 2026-11-24).
 
 # %%
-workshop.show_diff("train/train_torch_ddp.py", "train/train_torch_smddp.py")
+workshop.show_function("train/train_torch_ddp.py", "init_distributed")
 
 # %% [markdown]
 # SMDDP also offers an **all-gather** for FSDP (fully sharded data parallel), which has to gather
@@ -754,11 +760,11 @@ workshop.show_diff("train/train_torch_ddp.py", "train/train_torch_smddp.py")
 # %%
 p4d = instance_type if target == "local" else "ml.p4d.24xlarge"
 smddp = PyTorch(
-    entry_point="train_torch_smddp.py",
+    entry_point="train_torch_ddp.py",
     instance_count=2,
     distribution={"smdistributed": {"dataparallel": {"enabled": True}}},
     environment={"LOCAL_SAGEMAKER_LINKS": training_between},
-    hyperparameters=dict(shared),
+    hyperparameters=shared | {"backend": "smddp"},
     **torch_image,
     **job | {"instance_type": p4d},
 )

@@ -368,7 +368,7 @@ fetch.round(4).rename_axis("seconds")
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
 spread = fetch.rename(columns={"min": "lowest", "max": "highest"})[["lowest", "highest"]]
-plots.bars(
+plots.bar_chart(
     1000 * fetch["median"],
     "The same 100 pictures from S3: what costs time is the requests",
     "milliseconds, median of 3 and range",
@@ -592,7 +592,7 @@ workshop.save_results(accuracy_apart=apart, accuracy_mixed=mixed, passes=passes,
 # %%
 from sagemaker.tensorflow import TensorFlow
 
-from workshop.launch.horovod_fallback import horovod_script
+from workshop.launch.horovod import horovod_script
 
 trainer = TensorFlow(
     entry_point="train_tf_fit.py",

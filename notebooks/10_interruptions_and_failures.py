@@ -460,7 +460,7 @@ guess = workshop.guess(
     elsewhere=("Which rank is not in the collective?", ["rank 0", "rank 1"]),
     where=(
         "In which function is it?",
-        ["wait_for", "prepare", "barrier", "main", "leave_ranks"],
+        ["wait_for", "prepare", "barrier", "main", "cleanup"],
     ),
 )
 

@@ -189,7 +189,7 @@ guess.compare(job=leaves[len(also)])
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert not resources.unseen, f"Could not be looked at: {resources.unseen}"
-assert len(resources.of("models")) == 1, "Run the cells of `Make something to delete` again."
+assert len(resources.by_kind("models")) == 1, "Run the cells of `Make something to delete` again."
 kinds = {kind: int(count) for kind, count in resources.table()["how many"].items()}
 workshop.save_results(kinds=kinds, usd_per_month=resources.usd_per_month)
 
@@ -202,7 +202,7 @@ workshop.save_results(kinds=kinds, usd_per_month=resources.usd_per_month)
 
 # %%
 for foreign in resources.foreign:
-    print(f"{foreign.kind}: {foreign.name}: {foreign.why}")
+    print(f"{foreign.kind}: {foreign.name}: {foreign.note}")
 
 # %% [markdown]
 # **A name proves nothing.** `workshop-a-b-storage` begins like the things of seat `a`, but may

@@ -55,7 +55,7 @@
 # | MultiWorkerMirrored | 1 or more | TensorFlow 2.9 or later | any | Keras 2 for `fit` |
 # | parameter server | 2 or more | TensorFlow, up to 2.19.0 with SDK v2 | any | stale gradients |
 # | MirroredStrategy | 1 | all of TensorFlow 2 | GPUs | only one machine |
-# | Keras `fit` | 1 or more | as Horovod or SMDDP | as for those | resumes only at an epoch's end |
+# | Keras `fit` | 1 or more | as Horovod or SMDDP | as for those | a callback in place of a loop |
 #
 # Not sure? With PyTorch take DDP; when the model doesn't fit on one GPU, FSDP. With TensorFlow take
 # MirroredStrategy on one machine and MultiWorkerMirroredStrategy on several.
@@ -199,9 +199,26 @@ workshop.show_diff("train/train_torch.py", "train/train_torch_ddp.py")
 # torchrun --standalone --nproc_per_node 2 train_torch_ddp.py
 # ```
 #
-# In the same folder is [train_torch_ddp_options.py](../scripts/train/train_torch_ddp_options.py),
-# with bfloat16 (`--bf16 1`) and gradient accumulation (`--accumulate 4`). What uneven data does to
-# DDP, and what `join` does about it, is in
+# For gradient accumulation (less memory, and as many bytes sent) and bfloat16, replace the four
+# lines of the loop from `loss = ...` to `optimizer.step()` by these, and add
+# `from contextlib import nullcontext`:
+#
+# ```python
+#             loss, k = torch.zeros((), device=device), 4  # micro-batches
+#             optimizer.zero_grad()
+#             micro_batches = zip(images.to(device).chunk(k), labels.to(device).chunk(k))
+#             for number, (images, labels) in enumerate(micro_batches, 1):
+#                 # Gradients add up in .grad; only the last backward() sends them to other ranks.
+#                 with nullcontext() if number == k else parallel_model.no_sync():
+#                     # Only forward() is in bfloat16: weights and gradients stay float32.
+#                     with torch.autocast(device.type, torch.bfloat16):
+#                         part = cross_entropy(parallel_model(images), labels) / k
+#                     part.backward()
+#                 loss += part.detach()
+#             optimizer.step()
+# ```
+#
+# What uneven data does to DDP, and what `join` does about it, is in
 # [uneven_data_torch.py](../scripts/demos/uneven_data_torch.py). For SLURM, Kubernetes, Ray and ssh
 # there are files in `scripts/launch`, for example [slurm.sbatch](../scripts/launch/slurm.sbatch).
 #
@@ -505,73 +522,10 @@ show_v3("one_process")
 # %% [markdown]
 # ## DataParallel (PyTorch): a warning
 #
-# The shortest diff, and the wrong choice: a single Python process feeds all GPUs, the model is
-# copied to every GPU in every step, and a second machine can't help. PyTorch itself recommends DDP,
-# on one machine too. [Lesson 02](02_collectives.ipynb) runs both; without GPUs it can't measure
-# the difference.
-
-# %%
-workshop.show_diff("train/train_torch.py", "train/train_torch_dp.py")
-
-# %% [markdown]
-# On one machine:
-#
-# ```
-# python train_torch_dp.py
-# ```
-
-# %%
-image = image_uris.retrieve(
-    "pytorch",
-    region,
-    version="2.2.0",
-    py_version="py310",
-    instance_type="ml.g5.12xlarge",
-    image_scope="training",
-)
-
-# %%
-estimator = PyTorch(
-    entry_point="train_torch_dp.py",
-    source_dir=source_dir,
-    hyperparameters={"epochs": epochs},
-    framework_version="2.2.0",
-    py_version="py310",
-    role=role,
-    instance_type="ml.g5.12xlarge",
-    instance_count=1,
-    volume_size=30,
-    max_run=1800,
-    output_path=f"s3://{bucket}/jobs",
-    code_location=f"s3://{bucket}/jobs",
-    base_job_name=f"workshop-{seat}-dp",
-    disable_profiler=True,
-    debugger_hook_config=False,
-    tags=tags,
-    sagemaker_session=sagemaker_session,
-)
-estimator.fit(channels, wait=False)
-
-# %%
-request = {
-    "TrainingJobName": started("dp"),
-    "RoleArn": role,
-    "AlgorithmSpecification": {"TrainingImage": image, "TrainingInputMode": "File"},
-    "HyperParameters": {
-        "sagemaker_program": "train_torch_dp.py",
-        "sagemaker_submit_directory": source,
-        "epochs": str(epochs),
-    },
-    "InputDataConfig": input_data,
-    "OutputDataConfig": {"S3OutputPath": f"s3://{bucket}/jobs"},
-    "ResourceConfig": {"InstanceType": "ml.g5.12xlarge", "InstanceCount": 1, "VolumeSizeInGB": 30},
-    "StoppingCondition": {"MaxRuntimeInSeconds": 1800},
-    "Tags": tags,
-}
-answer = client.create_training_job(**request)
-
-# %%
-show_v3("dp")
+# `model = nn.DataParallel(model)` is the shortest change of `train_torch.py`, and the wrong choice:
+# a single Python process feeds all GPUs, the model is copied to every GPU in every step, and a
+# second machine can't help. PyTorch itself recommends DDP, on one machine too.
+# [Lesson 02](02_collectives.ipynb) measures its steps with threads.
 
 # %% [markdown]
 # ## FSDP (PyTorch)
@@ -588,7 +542,7 @@ workshop.show_diff("train/train_torch_ddp.py", "train/train_torch_fsdp.py")
 # On one machine:
 #
 # ```
-# torchrun --standalone --nproc_per_node 2 train_torch_fsdp.py --model deep --learning-rate 0.01
+# torchrun --standalone --nproc_per_node 2 train_torch_fsdp.py --channels 256 --blocks 12
 # ```
 
 # %%
@@ -606,7 +560,7 @@ estimator = PyTorch(
     entry_point="train_torch_fsdp.py",
     source_dir=source_dir,
     distribution={"torch_distributed": {"enabled": True}},
-    hyperparameters={"epochs": epochs, "model": "deep", "learning-rate": 0.01},
+    hyperparameters={"epochs": epochs, "channels": 256, "blocks": 12, "learning-rate": 0.01},
     framework_version="2.8.0",
     py_version="py312",
     role=role,
@@ -635,7 +589,8 @@ request = {
         "sagemaker_torch_distributed_enabled": "true",
         "sagemaker_instance_type": "ml.g5.12xlarge",
         "epochs": str(epochs),
-        "model": "deep",
+        "channels": "256",
+        "blocks": "12",
         "learning-rate": "0.01",
     },
     "InputDataConfig": input_data,
@@ -653,20 +608,12 @@ show_v3("fsdp")
 # ## SMDDP (PyTorch)
 #
 # AWS's own all-reduce, only on p4d and p4de, and only in images up to PyTorch 2.5.1. The script is
-# that of DDP with another backend; the diff below is from DDP. On other instances DDP uses NCCL.
-# [Lesson 07](07_smddp.ipynb) explains how it works.
+# that of DDP, and `--backend smddp` its backend; this is the function that reads the flag. On other
+# instances DDP uses NCCL. [Lesson 07](07_smddp.ipynb) explains how it works. The library exists
+# only on AWS.
 
 # %%
-workshop.show_diff("train/train_torch_ddp.py", "train/train_torch_smddp.py")
-
-# %% [markdown]
-# On one machine:
-#
-# ```
-# torchrun --standalone --nproc_per_node 2 train_torch_smddp.py --backend gloo
-# ```
-#
-# The library itself exists only on AWS.
+workshop.show_function("train/train_torch_ddp.py", "init_distributed")
 
 # %%
 image = image_uris.retrieve(
@@ -680,10 +627,10 @@ image = image_uris.retrieve(
 
 # %%
 estimator = PyTorch(
-    entry_point="train_torch_smddp.py",
+    entry_point="train_torch_ddp.py",
     source_dir=source_dir,
     distribution={"smdistributed": {"dataparallel": {"enabled": True}}},
-    hyperparameters={"epochs": epochs},
+    hyperparameters={"epochs": epochs, "backend": "smddp"},
     framework_version="2.2.0",
     py_version="py310",
     role=role,
@@ -707,12 +654,13 @@ request = {
     "RoleArn": role,
     "AlgorithmSpecification": {"TrainingImage": image, "TrainingInputMode": "File"},
     "HyperParameters": {
-        "sagemaker_program": "train_torch_smddp.py",
+        "sagemaker_program": "train_torch_ddp.py",
         "sagemaker_submit_directory": source,
         "sagemaker_distributed_dataparallel_enabled": "true",
         "sagemaker_distributed_dataparallel_custom_mpi_options": "",
         "sagemaker_instance_type": "ml.p4d.24xlarge",
         "epochs": str(epochs),
+        "backend": "smddp",
     },
     "InputDataConfig": input_data,
     "OutputDataConfig": {"S3OutputPath": f"s3://{bucket}/jobs"},
@@ -740,13 +688,13 @@ answer = client.create_training_job(**request)
 # the others are. [Lesson 05](05_horovod_on_training_instances.ipynb) compares it with Horovod.
 
 # %%
-workshop.show_diff("train/train_tf.py", "train/train_tf_multiworker.py")
+workshop.show_diff("train/train_tf.py", "train/train_tf_mirrored.py")
 
 # %% [markdown]
 # On one machine:
 #
 # ```
-# python ../launch/local_tf_cluster.py --workers 2 train_tf_multiworker.py
+# python ../launch/local_tf_cluster.py --workers 2 train_tf_mirrored.py
 # ```
 
 # %%
@@ -761,7 +709,7 @@ image = image_uris.retrieve(
 
 # %%
 estimator = TensorFlow(
-    entry_point="train_tf_multiworker.py",
+    entry_point="train_tf_mirrored.py",
     source_dir=source_dir,
     distribution={"multi_worker_mirrored_strategy": {"enabled": True}},
     hyperparameters={"epochs": epochs},
@@ -788,7 +736,7 @@ request = {
     "RoleArn": role,
     "AlgorithmSpecification": {"TrainingImage": image, "TrainingInputMode": "File"},
     "HyperParameters": {
-        "sagemaker_program": "train_tf_multiworker.py",
+        "sagemaker_program": "train_tf_mirrored.py",
         "sagemaker_submit_directory": source,
         "sagemaker_multi_worker_mirrored_strategy_enabled": "true",
         "epochs": str(epochs),
@@ -889,12 +837,8 @@ show_v3("parameter_server")
 # ## MirroredStrategy (TensorFlow)
 #
 # All GPUs of one machine, driven by one process. [Lesson 04](04_horovod_on_the_notebook.ipynb) runs
-# it.
-
-# %%
-workshop.show_diff("train/train_tf.py", "train/train_tf_mirrored.py")
-
-# %% [markdown]
+# it. The file is that of MultiWorkerMirroredStrategy: without `TF_CONFIG` it takes this strategy.
+#
 # On one machine:
 #
 # ```

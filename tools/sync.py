@@ -10,7 +10,8 @@
 - the tables of docs/teaching/guide.md from tools/plan.toml and the lessons.
 
 jupytext reads the sources. It would give new cells new ids in each run; here the same source always
-gives the same bytes, without outputs.
+gives the same bytes. A notebook has the outputs of its cells tagged `deterministic` alone: they are
+the same on every machine. A test compares them with those of an executed lesson, and renews them.
 """
 
 from __future__ import annotations
@@ -46,8 +47,36 @@ def as_text(notebook: nbformat.NotebookNode) -> str:
 
 
 def as_notebook(source: Path) -> str:
-    """The text of the .ipynb that belongs to a py:percent source."""
-    return as_text(jupytext.read(source, fmt="py:percent"))
+    """The text of the .ipynb that belongs to a py:percent source, with the outputs that it has."""
+    notebook, pair = jupytext.read(source, fmt="py:percent"), source.with_suffix(".ipynb")
+    if pair.is_file() and deterministic_cells(notebook):
+        copy_outputs(nbformat.read(pair, as_version=4), notebook)
+    return as_text(notebook)
+
+
+def deterministic_cells(notebook: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
+    """The cells that show the same on every machine and in every run."""
+    return [cell for cell in notebook.cells if "deterministic" in cell.metadata.get("tags", [])]
+
+
+def copy_outputs(source: nbformat.NotebookNode, target: nbformat.NotebookNode) -> None:
+    """Give the deterministic cells of `target` the outputs of those of `source`, one by one.
+
+    Texts and tables only. Where their number differs, a cell is known by its text.
+    """
+    old, new = deterministic_cells(source), deterministic_cells(target)
+    if len(old) != len(new):
+        by_text = {cell.source: cell for cell in old}
+        old = [by_text.get(cell.source, nbformat.v4.new_code_cell()) for cell in new]
+    for cell, shown in zip(new, old, strict=True):
+        cell.outputs = [_as_committed(output) for output in shown.outputs]
+
+
+def _as_committed(output: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    if output.output_type == "stream":
+        return nbformat.v4.new_output("stream", name=output.name, text=output.text)
+    data = {mime: output.data[mime] for mime in ("text/html", "text/plain") if mime in output.data}
+    return nbformat.v4.new_output("display_data", data)
 
 
 def everything(numbers: tuple[str, ...] = (), folder: Path = NOTEBOOKS) -> dict[Path, str]:

@@ -35,14 +35,14 @@ def _said(name: str, *arguments: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
-def namespaces_of(endpoint, job: str) -> dict[str, float]:
+def namespaces_of(emulator, job: str) -> dict[str, float]:
     """The network namespaces of a job, "net:[4026532281]": each instance's, and its bridge's.
 
     Each with the time at which it was seen. Empty until every process of the job that its
     instances run is there.
     """
     found, running = set(), 0
-    for process in _supervised(endpoint, job):
+    for process in _supervised(emulator, job):
         try:
             running += process.environ().get("TRAINING_JOB_NAME") == job
             found.add(os.readlink(f"/proc/{process.pid}/ns/net"))
@@ -52,9 +52,9 @@ def namespaces_of(endpoint, job: str) -> dict[str, float]:
     return dict.fromkeys(found, time.time()) if running >= 2 else {}
 
 
-def _supervised(endpoint, job: str) -> list[psutil.Process]:
+def _supervised(emulator, job: str) -> list[psutil.Process]:
     """Everything that the job's supervisor started, and what that started."""
-    spec = str(endpoint.state / "jobs" / job / "cluster.json")
+    spec = str(emulator.state / "jobs" / job / "cluster.json")
     for process in psutil.process_iter():
         try:
             if spec in process.cmdline():
@@ -89,7 +89,7 @@ def _still_there(known: dict[str, float]) -> set[str]:
     return found
 
 
-def started(endpoint, name: str, words: str | None, command: list[str], **changes) -> str:
+def started(emulator, name: str, words: str | None, command: list[str], **changes) -> str:
     """Create a job that runs `command` on narrow links, without the toolkit; its name.
 
     words: None asks for nothing. changes: members of ResourceConfig.
@@ -98,7 +98,7 @@ def started(endpoint, name: str, words: str | None, command: list[str], **change
     body["ResourceConfig"] |= changes
     if words is not None:
         body["Environment"] = {VARIABLE: words}
-    endpoint.client("sagemaker").create_training_job(**body)
+    emulator.client("sagemaker").create_training_job(**body)
     return name
 
 
@@ -109,11 +109,11 @@ def flooding(size: int, count: int) -> list[str]:
 
 
 def flooded(
-    endpoint, name: str, words: str | None, size: int, count: int, **changes
+    emulator, name: str, words: str | None, size: int, count: int, **changes
 ) -> TrainingJob:
     """A job of `count` instances that move `size` bytes to and fro; it has ended."""
     command = flooding(size, count)
-    return endpoint.wait(started(endpoint, name, words, command, InstanceCount=count, **changes))
+    return emulator.wait(started(emulator, name, words, command, InstanceCount=count, **changes))
 
 
 def links_lines(job: TrainingJob) -> list[str]:

@@ -6,14 +6,19 @@ import pytest
 
 
 @pytest.fixture(scope="session")
-def endpoint(sagemaker_emulator):
+def emulator(sagemaker_emulator):
     """The emulator, with a bucket that holds the channel s3://lessons-data/data/."""
     for number in range(4):
         sagemaker_emulator.put(f"data/part-{number}.txt", f"shard {number}")
     return sagemaker_emulator
 
 
+@pytest.fixture(scope="session")
+def endpoint(emulator):
+    return emulator
+
+
 @pytest.fixture
-def sdk(endpoint, sagemaker_session):
+def sdk(emulator, sagemaker_session):
     """A sagemaker Session that talks to this emulator."""
     return sagemaker_session

@@ -38,7 +38,7 @@ def signed(
     raw_path, _, query = path.partition("?")
     parts = [
         "=".join(quote(unquote_to_bytes(text.replace("+", " ")), safe="-_.~") for text in pair)
-        for pair in (one.partition("=")[::2] for one in query.split("&") if one)
+        for pair in (parameter.partition("=")[::2] for parameter in query.split("&") if parameter)
     ]
     raw_path = quote(unquote_to_bytes(raw_path), safe="/~") if service == "s3" else raw_path
     request = AWSRequest(method, f"http://{HOST}{raw_path}?{'&'.join(parts)}", sent, body)
@@ -49,18 +49,20 @@ def signed(
     return dict(request.headers.items())
 
 
-def head(env: dict[str, str], service: str = "sagemaker", **more: str) -> str:
+def head(env: dict[str, str], service: str = "sagemaker", **options: str) -> str:
     """The same as lines of a request, each with its end."""
-    return "".join(f"{name}: {value}\r\n" for name, value in signed(env, service, **more).items())
+    return "".join(
+        f"{name}: {value}\r\n" for name, value in signed(env, service, **options).items()
+    )
 
 
-def call(endpoint, target: str, body: object = b"", service: str = "sagemaker", **headers):
-    """POST to the endpoint; (status, content type, answer's text). service "": unsigned."""
+def call(emulator, target: str, body: object = b"", service: str = "sagemaker", **headers):
+    """POST to the emulator; (status, content type, answer's text). service "": unsigned."""
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
-    connection = http.client.HTTPConnection(HOST, endpoint.running.port, timeout=60)
+    connection = http.client.HTTPConnection(HOST, emulator.running.port, timeout=60)
     sent = {"X_Amz_Target": target, "Content_Type": "application/x-amz-json-1.1"} | headers
     if service:
-        sent = signed(endpoint.env, service, raw, **sent)
+        sent = signed(emulator.env, service, raw, **sent)
     connection.request(
         "POST", "/", raw, {name.replace("_", "-"): value for name, value in sent.items()}
     )
@@ -70,18 +72,18 @@ def call(endpoint, target: str, body: object = b"", service: str = "sagemaker", 
     return answer.status, answer.headers["Content-Type"], text
 
 
-def error(endpoint, target: str, body: object = b"", service: str = "sagemaker", **headers):
+def error(emulator, target: str, body: object = b"", service: str = "sagemaker", **headers):
     """The same for a refusal in JSON: (status, code, message)."""
-    status, kind, text = call(endpoint, target, body, service, **headers)
+    status, kind, text = call(emulator, target, body, service, **headers)
     assert kind == "application/x-amz-json-1.1", text
-    told = json.loads(text)
-    return status, told["__type"], told["message"]
+    body = json.loads(text)
+    return status, body["__type"], body["message"]
 
 
-def raw(endpoint, head: str, body: bytes = b"") -> str:
+def raw(emulator, head: str, body: bytes = b"") -> str:
     """Send these very bytes; what comes back."""
     lines = "\r\n".join([*head.strip().splitlines(), "Connection: close"])
-    return answer_to(endpoint.running.port, lines.encode() + b"\r\n\r\n" + body).decode()
+    return answer_to(emulator.running.port, lines.encode() + b"\r\n\r\n" + body).decode()
 
 
 def answer_to(port: int, raw: bytes) -> bytes:
@@ -116,5 +118,5 @@ def complaint(sent: bytes, received: bytes) -> str | None:
         return None
     if b"<html" in body.lower() or b"Traceback (most recent" in body:
         return "a page or a stack trace"
-    told = b'"__type"' in body or b"<Code>" in body or b'"message"' in body.lower()
-    return None if told else "an error that is not AWS-shaped"
+    aws_shaped = b'"__type"' in body or b"<Code>" in body or b'"message"' in body.lower()
+    return None if aws_shaped else "an error that is not AWS-shaped"

@@ -12,36 +12,36 @@ from emulator_harness import request
 
 
 @pytest.fixture(scope="module")
-def listed(endpoint):
+def listed(emulator):
     """The names of three jobs that were stopped at their beginning, the oldest first."""
     names = ["listed-b", "listed-a", "listed-c"]
     for name in names:
-        begin_and_stop(endpoint, name, Tags=[{"Key": "lesson", "Value": "05"}])
+        begin_and_stop(emulator, name, Tags=[{"Key": "lesson", "Value": "05"}])
     for name in names:
-        assert endpoint.wait(name).status == "Stopped"
+        assert emulator.wait(name).status == "Stopped"
     return names
 
 
-def begin_and_stop(endpoint, name: str, **changes) -> None:
-    api = endpoint.client("sagemaker")
+def begin_and_stop(emulator, name: str, **changes) -> None:
+    api = emulator.client("sagemaker")
     api.create_training_job(**request(name, **changes))
     api.stop_training_job(TrainingJobName=name)
 
 
-def names(found: dict) -> list[str]:
-    return [one["TrainingJobName"] for one in found["TrainingJobSummaries"]]
+def names(page: dict) -> list[str]:
+    return [job["TrainingJobName"] for job in page["TrainingJobSummaries"]]
 
 
 @pytest.mark.parametrize("call", ["describe_training_job", "stop_training_job"])
-def test_a_job_that_does_not_exist(endpoint, call):
+def test_a_job_that_does_not_exist(emulator, call):
     with pytest.raises(ClientError, match="Requested resource not found") as caught:
-        getattr(endpoint.client("sagemaker"), call)(TrainingJobName="unheard-of")
+        getattr(emulator.client("sagemaker"), call)(TrainingJobName="unheard-of")
     assert caught.value.response["Error"]["Code"] == "ValidationException"
 
 
-def test_list_sorts(endpoint, listed):
+def test_list_sorts(emulator, listed):
     ours = {"NameContains": "LISTED-"}
-    api = endpoint.client("sagemaker")
+    api = emulator.client("sagemaker")
     assert names(api.list_training_jobs(**ours)) == listed[::-1]
     oldest_first = api.list_training_jobs(**ours, SortBy="CreationTime", SortOrder="Ascending")
     assert names(oldest_first) == listed
@@ -49,8 +49,8 @@ def test_list_sorts(endpoint, listed):
     assert names(by_name) == sorted(listed)
 
 
-def test_list_filters(endpoint, listed):
-    api, ours = endpoint.client("sagemaker"), {"NameContains": "listed-"}
+def test_list_filters(emulator, listed):
+    api, ours = emulator.client("sagemaker"), {"NameContains": "listed-"}
     assert names(api.list_training_jobs(**ours, StatusEquals="Completed")) == []
     assert len(names(api.list_training_jobs(**ours, StatusEquals="Stopped"))) == 3
     middle = api.describe_training_job(TrainingJobName=listed[1])["CreationTime"]
@@ -61,7 +61,7 @@ def test_list_filters(endpoint, listed):
 
 
 @pytest.mark.parametrize(
-    ("filters", "found"),
+    ("filters", "letters"),
     [
         ([("TrainingJobName", "Equals", "listed-a")], "a"),
         ([("Tags.lesson", "Equals", "05"), ("TrainingJobName", "Contains", "LISTED-")], "abc"),
@@ -76,24 +76,24 @@ def test_list_filters(endpoint, listed):
         ([("ModelArtifacts.S3ModelArtifacts", "Equals", "s3://b/none")], ""),  # register()'s
     ],
 )
-def test_search_finds_jobs_by_their_properties(endpoint, listed, filters, found):
+def test_search_finds_jobs_by_their_properties(emulator, listed, filters, letters):
     members = ("Name", "Operator", "Value")
-    asked = [{k: v for k, v in zip(members, one, strict=True) if v} for one in filters]
-    told = endpoint.client("sagemaker").search(
+    conditions = [{k: v for k, v in zip(members, values, strict=True) if v} for values in filters]
+    response = emulator.client("sagemaker").search(
         Resource="TrainingJob",
-        SearchExpression={"Filters": asked},
+        SearchExpression={"Filters": conditions},
         SortBy="TrainingJobName",
         SortOrder="Ascending",
     )
-    jobs = [one["TrainingJob"] for one in told["Results"]]
-    # The endpoint is shared: other tests' jobs are there too.
+    jobs = [result["TrainingJob"] for result in response["Results"]]
+    # The emulator is shared: other tests' jobs are there too.
     jobs = [job for job in jobs if job["TrainingJobName"].startswith("listed-")]
-    assert [one["TrainingJobName"] for one in jobs] == [f"listed-{letter}" for letter in found]
-    assert all(one["Tags"] == [{"Key": "lesson", "Value": "05"}] for one in jobs)
+    assert [job["TrainingJobName"] for job in jobs] == [f"listed-{letter}" for letter in letters]
+    assert all(job["Tags"] == [{"Key": "lesson", "Value": "05"}] for job in jobs)
 
 
-def test_list_pages(endpoint, listed):
-    api = endpoint.client("sagemaker")
+def test_list_pages(emulator, listed):
+    api = emulator.client("sagemaker")
     pages = list(
         api.get_paginator("list_training_jobs").paginate(
             NameContains="listed-", PaginationConfig={"PageSize": 2}
@@ -104,14 +104,14 @@ def test_list_pages(endpoint, listed):
 
 
 @pytest.mark.parametrize("token", ["rubbish", "====", base64.b64encode(b"-2").decode(), "é"])
-def test_a_token_that_is_none(endpoint, token):
+def test_a_token_that_is_none(emulator, token):
     with pytest.raises(ClientError, match="NextToken is not one") as caught:
-        endpoint.client("sagemaker").list_training_jobs(NextToken=token)
+        emulator.client("sagemaker").list_training_jobs(NextToken=token)
     assert caught.value.response["Error"]["Code"] == "ValidationException"
 
 
-def test_tags_of_a_job(endpoint, listed):
-    api = endpoint.client("sagemaker")
+def test_tags_of_a_job(emulator, listed):
+    api = emulator.client("sagemaker")
     arn = api.describe_training_job(TrainingJobName="listed-a")["TrainingJobArn"]
     assert api.list_tags(ResourceArn=arn)["Tags"] == [{"Key": "lesson", "Value": "05"}]
     api.add_tags(ResourceArn=arn, Tags=[{"Key": "lesson", "Value": "06"}, _tag("owner", "me")])
@@ -124,8 +124,8 @@ def _tag(key: str, value: str) -> dict:
     return {"Key": key, "Value": value}
 
 
-def test_tags_of_a_model_are_motos(endpoint):
-    api = endpoint.client("sagemaker")
+def test_tags_of_a_model_are_motos(emulator):
+    api = emulator.client("sagemaker")
     arn = api.create_model(ModelName="m", ExecutionRoleArn=request("x")["RoleArn"])["ModelArn"]
     api.add_tags(ResourceArn=arn, Tags=[_tag("lesson", "08")])
     assert api.list_tags(ResourceArn=arn)["Tags"] == [_tag("lesson", "08")]
@@ -133,12 +133,12 @@ def test_tags_of_a_model_are_motos(endpoint):
     assert api.list_tags(ResourceArn=arn)["Tags"] == []
 
 
-def test_listing_while_jobs_begin(endpoint):
+def test_listing_while_jobs_begin(emulator):
     """No 500 when the list changes under the reader's hands; every job is on it in the end."""
-    api = endpoint.client("sagemaker")
+    api = emulator.client("sagemaker")
     with ThreadPoolExecutor(4) as pool:
-        made = [pool.submit(begin_and_stop, endpoint, f"crowd-{number}") for number in range(6)]
-        asked = [pool.submit(api.list_training_jobs, MaxResults=100) for _ in range(20)]
-        for one in made + asked:
-            one.result()  # raises what a call was refused with
+        made = [pool.submit(begin_and_stop, emulator, f"crowd-{number}") for number in range(6)]
+        listings = [pool.submit(api.list_training_jobs, MaxResults=100) for _ in range(20)]
+        for future in made + listings:
+            future.result()  # raises what a call was refused with
     assert len(names(api.list_training_jobs(NameContains="crowd-"))) == 6

@@ -1,4 +1,4 @@
-"""Loopback only; and nobody asks AWS, neither a client nor the endpoint nor a job."""
+"""Loopback only; and nobody asks AWS, neither a client nor the emulator nor a job."""
 
 from __future__ import annotations
 
@@ -20,12 +20,14 @@ PACKAGES = Path(local_sagemaker.__file__).parents[1]
 
 
 def listening(pid: int) -> set[str]:
-    found = psutil.Process(pid).net_connections("inet")
-    return {one.laddr.ip for one in found if one.status == psutil.CONN_LISTEN}
+    connections = psutil.Process(pid).net_connections("inet")
+    return {
+        connection.laddr.ip for connection in connections if connection.status == psutil.CONN_LISTEN
+    }
 
 
-def test_it_listens_on_loopback_alone(endpoint):
-    assert listening(endpoint.running.pid) == {"127.0.0.1"}
+def test_it_listens_on_loopback_alone(emulator):
+    assert listening(emulator.running.pid) == {"127.0.0.1"}
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "", "192.0.2.7", "::"])
@@ -36,20 +38,20 @@ def test_another_host_is_refused(tmp_path, host):
         daemon.checked_host("192.0.2.7", confirmed=True)
 
 
-def test_the_endpoint_itself_refuses_too(tmp_path):
+def test_the_emulator_itself_refuses_too(tmp_path):
     """Whoever starts it without the command `workshop` is asked twice as well."""
     with pytest.raises(daemon.EmulatorError, match="can run programs as you"):
         daemon.start(tmp_path / "state", 0, ["--host", "0.0.0.0"])
 
 
-def test_told_twice_it_binds(tmp_path):
+def test_confirmed_it_binds(tmp_path):
     options = ["--host", "0.0.0.0", "--i-know-this-is-not-safe", "--isolation", "processes"]
-    one = Emulator(tmp_path / "state", options)
+    emulator = Emulator(tmp_path / "state", options)
     try:
-        assert listening(one.running.pid) == {"0.0.0.0"}
-        assert one.running.url.startswith("http://127.0.0.1:")
+        assert listening(emulator.running.pid) == {"0.0.0.0"}
+        assert emulator.running.url.startswith("http://127.0.0.1:")
     finally:
-        one.down()
+        emulator.down()
 
 
 SCRIPT = """
@@ -103,22 +105,22 @@ def hosts(noted: str) -> set[str]:
     return {line.split()[1] for line in noted.splitlines() if line.startswith("socket.")}
 
 
-def test_endpoint_and_job_ask_nobody_else(tmp_path, monkeypatch, request):
+def test_emulator_and_job_ask_nobody_else(tmp_path, monkeypatch, request):
     """Nor does a client that knows nothing of this kit: the variables, the plain SDK, its own
     script. Every connection is noted, and refused if it leads elsewhere."""
-    noted = {"PYTHONPATH": f"{AUDIT}{os.pathsep}{PACKAGES}", "AUDIT_FILE": f"{tmp_path}/endpoint"}
+    noted = {"PYTHONPATH": f"{AUDIT}{os.pathsep}{PACKAGES}", "AUDIT_FILE": f"{tmp_path}/emulator"}
     monkeypatch.setattr(daemon, "_emulator_environment", lambda: os.environ | noted)
-    endpoint = Emulator(tmp_path / "state")
-    request.addfinalizer(endpoint.down)
+    emulator = Emulator(tmp_path / "state")
+    request.addfinalizer(emulator.down)
     (tmp_path / "my_script.py").write_text(SCRIPT)
     (tmp_path / "numbers.csv").write_text("1,2\n")
     # An instance writes to none of this machine's files; what it says is in the job's log.
     in_job = json.dumps({"PYTHONPATH": str(AUDIT), "AUDIT_FILE": "/dev/stderr"})
-    kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
-    kept |= {"PYTHONPATH": str(AUDIT), "AUDIT_FILE": f"{tmp_path}/client", "HOME": str(tmp_path)}
+    env = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
+    env |= {"PYTHONPATH": str(AUDIT), "AUDIT_FILE": f"{tmp_path}/client", "HOME": str(tmp_path)}
     client = subprocess.run(
         [sys.executable, "-c", CLIENT, in_job],
-        env={**kept, **endpoint.env},
+        env={**env, **emulator.env},
         capture_output=True,
         text=True,
         cwd=tmp_path,
@@ -130,11 +132,11 @@ def test_endpoint_and_job_ask_nobody_else(tmp_path, monkeypatch, request):
     assert "MODEL sagemaker-us-east-1-local ['weights.json']" in client.stdout
     assert "Training seconds:" in client.stdout
     assert hosts((tmp_path / "client").read_text()) == {"127.0.0.1"}
-    assert hosts((tmp_path / "endpoint").read_text()) <= {"127.0.0.1"}
-    (found,) = endpoint.client("sagemaker").list_training_jobs()["TrainingJobSummaries"]
-    job = endpoint.wait(found["TrainingJobName"])
+    assert hosts((tmp_path / "emulator").read_text()) <= {"127.0.0.1"}
+    (summary,) = emulator.client("sagemaker").list_training_jobs()["TrainingJobSummaries"]
+    job = emulator.wait(summary["TrainingJobName"])
     assert len(job.lines("ACCOUNT")) == len(job.lines("REFUSED")) == 2
-    # Instances' names are looked up by the toolkit, and the gateway leads to the endpoint.
-    asked = hosts("\n".join(line for lines in job.log.values() for line in lines))
-    assert "192.0.2.1" in asked
-    assert asked <= {"127.0.0.1", "10.88.0.1", "algo-1", "algo-2", "192.0.2.1"}
+    # Instances' names are looked up by the toolkit, and the gateway leads to the emulator.
+    looked_up = hosts("\n".join(line for lines in job.log.values() for line in lines))
+    assert "192.0.2.1" in looked_up
+    assert looked_up <= {"127.0.0.1", "10.88.0.1", "algo-1", "algo-2", "192.0.2.1"}

@@ -1,4 +1,4 @@
-"""What the endpoint adds to moto's CloudFormation: changed networks, and stacks that are gone.
+"""What the emulator adds to moto's CloudFormation: changed networks, and stacks that are gone.
 
 What the kit's own network makes: tests/workshop/account/test_stacks_network.py.
 """
@@ -61,7 +61,7 @@ ALWAYS = {"Bucket", "Vpc", "Subnet", "Routes", "SubnetRoutes", "Endpoint"}
 
 @pytest.fixture
 def life(tmp_path):
-    """Lives of an endpoint's moto, one after another."""
+    """Lives of an emulator's moto, one after another."""
     patch_cloudformation()
     return lives(tmp_path)
 
@@ -73,7 +73,7 @@ def standing(now) -> dict[str, int]:
     return {
         "vpcs": len(ec2.describe_vpcs()["Vpcs"]) - 1,  # the default one
         "tables": len(ec2.describe_route_tables()["RouteTables"]) - 1,
-        "endpoints": sum(one["State"] == "available" for one in endpoints),
+        "endpoints": sum(endpoint["State"] == "available" for endpoint in endpoints),
         "gateways": len(ec2.describe_internet_gateways()["InternetGateways"]),
     }
 
@@ -88,7 +88,7 @@ def test_a_network_outlives_a_restart_and_a_deleted_stack_does_not_come_back(lif
     with life() as now:
         client = now.client("cloudformation")
         listed = client.list_stack_resources(StackName="net")["StackResourceSummaries"]
-        assert {one["LogicalResourceId"] for one in listed} == ALWAYS  # and no Gateway
+        assert {resource["LogicalResourceId"] for resource in listed} == ALWAYS  # and no Gateway
         for value, gateways in (("yes", 1), ("no", 0), ("yes", 1)):
             nat = [{"ParameterKey": "Nat", "ParameterValue": value}]
             client.update_stack(StackName="net", TemplateBody=NETWORK, Parameters=nat)
@@ -100,7 +100,7 @@ def test_a_network_outlives_a_restart_and_a_deleted_stack_does_not_come_back(lif
         now.state.objects.put(**key, versioned=False, segments=[], etag="", fields={})
         now.client("cloudformation").delete_stack(StackName="net")
         # As on AWS, a bucket that is not empty stays.
-        assert [one["Name"] for one in now.s3.list_buckets()["Buckets"]] == ["one-that-goes"]
+        assert [bucket["Name"] for bucket in now.s3.list_buckets()["Buckets"]] == ["one-that-goes"]
         now.state.objects.remove(**key, version="null")
         now.s3.delete_bucket(Bucket="one-that-goes")
         now.save()
@@ -119,18 +119,20 @@ def test_a_change_set_gives_its_stack_outputs_and_exports(life):
     """As `aws cloudformation deploy` makes and changes stacks."""
     with life() as now:
         client = now.client("cloudformation")
-        for kind, what, told in (
+        for kind, value, expected in (
             ("CREATE", "Ref Bucket", "one-that-goes"),
             ("UPDATE", "Ref AWS::StackName", "net"),
         ):
             named = {"StackName": "net", "ChangeSetName": f"changes-{kind}"}
-            template = NETWORK.replace("Ref Bucket", what)
+            template = NETWORK.replace("Ref Bucket", value)
             client.create_change_set(**named, TemplateBody=template, ChangeSetType=kind)
             client.execute_change_set(**named)
             (stack,) = client.describe_stacks(StackName="net")["Stacks"]
-            assert [one["OutputValue"] for one in stack.get("Outputs", [])] == [told]
+            outputs = [output["OutputValue"] for output in stack.get("Outputs", [])]
+            assert outputs == [expected]
             exports = client.list_exports()["Exports"]
-            assert [(one["Name"], one["Value"]) for one in exports] == [("name-that-goes", told)]
+            named = [(export["Name"], export["Value"]) for export in exports]
+            assert named == [("name-that-goes", expected)]
 
 
 @pytest.mark.parametrize(
@@ -158,12 +160,12 @@ def test_a_group_lets_out_what_its_template_says(life, rules, egress):
         now.client("cloudformation").create_stack(StackName="one", TemplateBody=template)
         named = [{"Name": "description", "Values": ["one"]}]
         (group,) = now.client("ec2").describe_security_groups(Filters=named)["SecurityGroups"]
-        found = [
-            (rule["IpProtocol"], rule.get("FromPort"), *one.values())
+        actual = [
+            (rule["IpProtocol"], rule.get("FromPort"), *target.values())
             for rule in group["IpPermissionsEgress"]
-            for one in (*rule["IpRanges"], *rule["Ipv6Ranges"], *rule["PrefixListIds"])
+            for target in (*rule["IpRanges"], *rule["Ipv6Ranges"], *rule["PrefixListIds"])
         ]
-        assert found == egress
+        assert actual == egress
 
 
 def test_what_moto_lacks_is_filled_also_after_it_has_listed_what_it_has():

@@ -27,24 +27,24 @@ COMMAND = Path(sys.executable).parent / "local-sagemaker"
 command = functools.partial(run, main)
 
 
-def variables(state: Path, **more: str) -> dict[str, str]:
+def variables(state: Path, **extra: str) -> dict[str, str]:
     """Those of a shell."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
-    return {**kept, "LOCAL_SAGEMAKER_STATE_DIR": str(state), **more}
+    env = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+    return {**env, "LOCAL_SAGEMAKER_STATE_DIR": str(state), **extra}
 
 
 @pytest.fixture(scope="module")
 def up(tmp_path_factory):
-    """An endpoint that `local-sagemaker start` has started."""
+    """An emulator that `local-sagemaker start` has started."""
     state = tmp_path_factory.mktemp("commands") / "state"
-    one = Emulator.__new__(Emulator)
-    one.state, one.options = state, ["--grace", "3"]
-    one.said = ok(command(state, "start", "--port", "0", "--grace", "3"))
-    one.running = daemon.running(state)
-    one.env = daemon.environment(state, one.running.port)
-    one.client("s3").create_bucket(Bucket=BUCKET)
-    one.put("data/part-0.txt", "x")
-    yield one
+    emulator = Emulator.__new__(Emulator)
+    emulator.state, emulator.options = state, ["--grace", "3"]
+    emulator.start_output = ok(command(state, "start", "--port", "0", "--grace", "3"))
+    emulator.running = daemon.running(state)
+    emulator.env = daemon.environment(state, emulator.running.port)
+    emulator.client("s3").create_bucket(Bucket=BUCKET)
+    emulator.put("data/part-0.txt", "x")
+    yield emulator
     daemon.stop(state)
 
 
@@ -54,16 +54,16 @@ def session(up, monkeypatch):
 
 
 def test_up_and_status_say_where_it_is(up):
-    assert f"answers on {up.running.url} (pid {up.running.pid})" in up.said
-    assert 'eval "$(local-sagemaker env)"' in up.said
+    assert f"answers on {up.running.url} (pid {up.running.pid})" in up.start_output
+    assert 'eval "$(local-sagemaker env)"' in up.start_output
     for arguments in ([], ["--port", "0"], ["--port", str(up.running.port)]):
-        said = ok(command(up.state, "start", *arguments))
-        assert said == f"The emulator is up: {up.running.url} (pid {up.running.pid})\n"
+        output = ok(command(up.state, "start", *arguments))
+        assert output == f"The emulator is up: {up.running.url} (pid {up.running.pid})\n"
     why = refused(command(up.state, "start", "--port", "4999"))
     assert f"up on port {up.running.port}" in why and "`local-sagemaker stop` first" in why
-    said = ok(command(up.state, "status"))
+    output = ok(command(up.state, "status"))
     for part in (up.running.url, str(up.running.pid), str(up.state), up.running.isolation):
-        assert part in said
+        assert part in output
 
 
 def test_env_is_for_a_shells_eval(up):
@@ -79,24 +79,24 @@ def test_env_is_for_a_shells_eval(up):
         text=True,
         timeout=60,
     )
-    found = dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
-    assert found["AWS_ENDPOINT_URL"] == up.running.url
-    assert found["AWS_DEFAULT_REGION"] == "us-east-1"
-    assert found["AWS_ACCESS_KEY_ID"] and found["AWS_SECRET_ACCESS_KEY"]
-    assert Path(found["SAGEMAKER_USER_CONFIG_OVERRIDE"]).exists()
-    assert found["SAGEMAKER_VALIDATE_ROLE"] == "false"  # of the SDK 3: no role has to exist
+    env = dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
+    assert env["AWS_ENDPOINT_URL"] == up.running.url
+    assert env["AWS_DEFAULT_REGION"] == "us-east-1"
+    assert env["AWS_ACCESS_KEY_ID"] and env["AWS_SECRET_ACCESS_KEY"]
+    assert Path(env["SAGEMAKER_USER_CONFIG_OVERRIDE"]).exists()
+    assert env["SAGEMAKER_VALIDATE_ROLE"] == "false"  # of the SDK 3: no role has to exist
     gone = {"AWS_PROFILE", "AWS_ENDPOINT_URL_S3", "AWS_SESSION_TOKEN", "AWS_REGION"}
-    assert not gone & set(found)
-    assert found["no_proxy"] == found["NO_PROXY"] == "intern,127.0.0.1"
+    assert not gone & set(env)
+    assert env["no_proxy"] == env["NO_PROXY"] == "intern,127.0.0.1"
 
 
 def test_env_leaves_out_nothing_of_a_path(up, monkeypatch):
-    wanted = {"PLACE": "a\x1b[31mred"}
-    monkeypatch.setattr(daemon, "environment_of_running", lambda: wanted)
+    variables = {"PLACE": "a\x1b[31mred"}
+    monkeypatch.setattr(daemon, "environment_of_running", lambda: variables)
     assert ok(command(up.state, "env")).endswith("\nexport PLACE='a\x1b[31mred'\n")
 
 
-def test_with_the_endpoint_down(tmp_path):
+def test_with_the_emulator_down(tmp_path):
     assert "Start it with: local-sagemaker start" in refused(command(tmp_path, "env"))
     code = f'eval "$({shlex.quote(str(COMMAND))} env)" && echo "goes on"'
     shell = {"env": variables(tmp_path), "capture_output": True, "text": True, "timeout": 60}
@@ -110,21 +110,21 @@ def test_with_the_endpoint_down(tmp_path):
 
 
 def test_down_keeps_and_forget_forgets(tmp_path):
-    one = Emulator(tmp_path / "state", ["--isolation", "processes"])
-    one.client("s3").create_bucket(Bucket=BUCKET)
-    one.client("sagemaker").create_training_job(**request("a-job"))
-    one.client("sagemaker").stop_training_job(TrainingJobName="a-job")
-    one.wait("a-job")
-    assert ok(command(one.state, "stop")) == "The emulator is down.\n"
+    emulator = Emulator(tmp_path / "state", ["--isolation", "processes"])
+    emulator.client("s3").create_bucket(Bucket=BUCKET)
+    emulator.client("sagemaker").create_training_job(**request("a-job"))
+    emulator.client("sagemaker").stop_training_job(TrainingJobName="a-job")
+    emulator.wait("a-job")
+    assert ok(command(emulator.state, "stop")) == "The emulator is down.\n"
     with socket.socket() as probe:  # the port is free
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        probe.bind(("127.0.0.1", one.running.port))
-    one.up()
-    assert [b["Name"] for b in one.client("s3").list_buckets()["Buckets"]] == [BUCKET]
-    assert one.wait("a-job").status == "Stopped"
-    said = ok(command(one.state, "stop", "--forget"))
-    assert "The emulator is down." in said and "are removed" in said
-    assert set(os.listdir(one.state)) <= {"lock"}
+        probe.bind(("127.0.0.1", emulator.running.port))
+    emulator.up()
+    assert [b["Name"] for b in emulator.client("s3").list_buckets()["Buckets"]] == [BUCKET]
+    assert emulator.wait("a-job").status == "Stopped"
+    output = ok(command(emulator.state, "stop", "--forget"))
+    assert "The emulator is down." in output and "are removed" in output
+    assert set(os.listdir(emulator.state)) <= {"lock"}
 
 
 @pytest.fixture

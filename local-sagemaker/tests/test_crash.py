@@ -1,4 +1,4 @@
-"""kill -9 of the endpoint: nothing is lost, nothing lives on, and the job says why."""
+"""kill -9 of the emulator: nothing is lost, nothing lives on, and the job says why."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from local_sagemaker.pytest_plugin import (
 
 @pytest.fixture
 def mortal(tmp_path, monkeypatch, request):
-    """An endpoint of this test's own, and a session for it."""
-    one = Emulator(tmp_path / "state")
-    request.addfinalizer(one.down)
-    one.client("s3").create_bucket(Bucket=BUCKET)
-    one.put("data/part-0.txt", "shard")
-    one.session = sdk_session(one, monkeypatch)
-    return one
+    """An emulator of this test's own, and a session for it."""
+    emulator = Emulator(tmp_path / "state")
+    request.addfinalizer(emulator.down)
+    emulator.client("s3").create_bucket(Bucket=BUCKET)
+    emulator.put("data/part-0.txt", "shard")
+    emulator.session = sdk_session(emulator, monkeypatch)
+    return emulator
 
 
-def die(one: Emulator) -> None:
-    os.kill(one.running.pid, signal.SIGKILL)
+def die(emulator: Emulator) -> None:
+    os.kill(emulator.running.pid, signal.SIGKILL)
     deadline = time.monotonic() + 60
-    while one.running.pid in _pids():
+    while emulator.running.pid in _pids():
         assert time.monotonic() < deadline
         time.sleep(0.05)
 
@@ -59,9 +59,9 @@ def test_kill_9_in_the_middle_of_a_job_and_then_down(mortal):
     until_gone(name)
 
     mortal.up(mortal.running.port)
-    told = mortal.client("sagemaker").describe_training_job(TrainingJobName=name)
-    assert told["TrainingJobStatus"] == "Failed"
-    assert "the emulator ended while this job was running" in told["FailureReason"]
+    job = mortal.client("sagemaker").describe_training_job(TrainingJobName=name)
+    assert job["TrainingJobStatus"] == "Failed"
+    assert "the emulator ended while this job was running" in job["FailureReason"]
     again = mortal.wait(earlier.name)
     assert again.description["FinalMetricDataList"] == earlier.description["FinalMetricDataList"]
     assert (
@@ -80,5 +80,5 @@ def test_kill_9_in_the_middle_of_a_job_and_then_down(mortal):
     mortal.down()
     until_gone(name)
     mortal.up(mortal.running.port)
-    told = mortal.client("sagemaker").describe_training_job(TrainingJobName=name)
-    assert told["TrainingJobStatus"] in ("Failed", "Stopped")
+    job = mortal.client("sagemaker").describe_training_job(TrainingJobName=name)
+    assert job["TrainingJobStatus"] in ("Failed", "Stopped")

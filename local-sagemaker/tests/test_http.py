@@ -16,8 +16,8 @@ CREATE = "SageMaker.CreateTrainingJob"
 @pytest.mark.parametrize(
     "target", ["SageMaker.NoSuchCall", "SageMaker.", "SageMakr.CreateTrainingJob", "x"]
 )
-def test_an_unknown_operation(endpoint, target):
-    status, code, message = error(endpoint, target, {})
+def test_an_unknown_operation(emulator, target):
+    status, code, message = error(emulator, target, {})
     assert (status, code) == (400, "UnknownOperationException")
     assert target in message
 
@@ -29,32 +29,34 @@ def test_an_unknown_operation(endpoint, target):
         ("iam", "simulate_custom_policy", {"PolicyInputList": ["{}"], "ActionNames": ["a:b"]}),
     ],
 )
-def test_an_operation_that_moto_lacks(endpoint, service, call, members):
+def test_an_operation_that_moto_lacks(emulator, service, call, members):
     """It must not look like a passing fault: clients would try it again for seconds."""
     with pytest.raises(ClientError, match="does not offer") as caught:
-        getattr(endpoint.client(service), call)(**members)
+        getattr(emulator.client(service), call)(**members)
     assert caught.value.response["Error"]["Code"] == "UnknownOperationException"
     assert caught.value.response["ResponseMetadata"]["RetryAttempts"] == 0
 
 
-def test_a_body_that_is_no_json_object(endpoint):
-    whats = dict.fromkeys((b"{", b"not json", b"\xff\xfe", b"[" * 20000), "is not JSON")
-    for body, what in {
-        **whats,
-        b"[]": "is not a JSON object",
-        b"5": "is not a JSON object",
-    }.items():
-        status, code, message = error(endpoint, CREATE, body)
-        assert (status, code) == (400, "SerializationException")
-        assert what in message
-    status, code, message = error(endpoint, CREATE)  # no body is an empty request
+NOT_JSON = dict.fromkeys((b"{", b"not json", b"\xff\xfe", b"[" * 20000), "is not JSON")
+NO_OBJECT = dict.fromkeys((b"[]", b"5"), "is not a JSON object")
+
+
+@pytest.mark.parametrize(("body", "reason"), [*NOT_JSON.items(), *NO_OBJECT.items()])
+def test_a_body_that_is_no_json_object(emulator, body, reason):
+    status, code, message = error(emulator, CREATE, body)
+    assert (status, code) == (400, "SerializationException")
+    assert reason in message
+
+
+def test_no_body_is_an_empty_request(emulator):
+    status, code, message = error(emulator, CREATE)
     assert (status, code) == (400, "ValidationException")
     assert "Value null at 'trainingJobName'" in message
-    assert call(endpoint, "SageMaker.ListTrainingJobs")[0] == 200
+    assert call(emulator, "SageMaker.ListTrainingJobs")[0] == 200
 
 
-def post(endpoint, target: str = CREATE) -> str:
-    return "POST / HTTP/1.1\r\n" + head(endpoint.env, X_Amz_Target=target)
+def post(emulator, target: str = CREATE) -> str:
+    return "POST / HTTP/1.1\r\n" + head(emulator.env, X_Amz_Target=target)
 
 
 TOO_LARGE = (413, '"__type": "RequestEntityTooLarge"')
@@ -69,24 +71,24 @@ NO_NUMBER = (400, "Content-Length is not a number")
         *((length, *NO_NUMBER) for length in ("-1", "many", "0x10")),
     ],
 )
-def test_a_length_is_looked_at_before_the_body_comes(endpoint, length, status, words):
-    answer = raw(endpoint, f"{post(endpoint)}Content-Length: {length}")
+def test_a_length_is_looked_at_before_the_body_comes(emulator, length, status, words):
+    answer = raw(emulator, f"{post(emulator)}Content-Length: {length}")
     assert answer.startswith(f"HTTP/1.1 {status} ")
     assert words in answer
 
 
-def test_a_body_in_chunks(endpoint):
+def test_a_body_in_chunks(emulator):
     body = json.dumps({"TrainingJobName": "unheard-of"}).encode()
-    lines = post(endpoint, CREATE.replace("Create", "Describe")) + "Transfer-Encoding: chunked"
-    answer = raw(endpoint, lines, b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body))
+    lines = post(emulator, CREATE.replace("Create", "Describe")) + "Transfer-Encoding: chunked"
+    answer = raw(emulator, lines, b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body))
     assert "Requested resource not found" in answer
 
 
-def test_an_upload_that_breaks_off_leaves_no_object(endpoint):
+def test_an_upload_that_breaks_off_leaves_no_object(emulator):
     lines = f"PUT /{BUCKET}/half HTTP/1.1\nContent-Length: 1000\n"
-    lines += head(endpoint.env, "s3", method="PUT", path=f"/{BUCKET}/half")
-    answer = raw(endpoint, lines, b"x" * 10)
+    lines += head(emulator.env, "s3", method="PUT", path=f"/{BUCKET}/half")
+    answer = raw(emulator, lines, b"x" * 10)
     assert answer.startswith("HTTP/1.1 400 ")
     assert "<Code>IncompleteBody</Code>" in answer
     with pytest.raises(ClientError, match="404"):
-        endpoint.client("s3").head_object(Bucket=BUCKET, Key="half")
+        emulator.client("s3").head_object(Bucket=BUCKET, Key="half")

@@ -14,9 +14,9 @@ MEGABYTE = 1024**2
 
 @pytest.fixture
 def store(tmp_path):
-    one = ObjectStore(tmp_path)
-    yield one
-    one.close()
+    store = ObjectStore(tmp_path)
+    yield store
+    store.close()
 
 
 def put(store, key: str, body: bytes, versioned: bool = False):
@@ -25,8 +25,8 @@ def put(store, key: str, body: bytes, versioned: bool = False):
     return store.put("bucket", key, versioned, [segment], etag, {"Metadata": {"a": "b"}})
 
 
-def content(store, found) -> bytes:
-    return b"".join(store.blobs.read(found.segments, 0, found.size))
+def content(store, stored) -> bytes:
+    return b"".join(store.blobs.read(stored.segments, 0, stored.size))
 
 
 def files(store) -> list[bytes]:
@@ -41,8 +41,8 @@ def test_everything_outlives_the_process(tmp_path):
     store.put("bucket", "gone", True, [], "", {}, marker=True)
     store.close()
     again = ObjectStore(tmp_path)
-    found = again.latest("bucket", "replaced")
-    assert (content(again, found), found.fields) == (b"two", {"Metadata": {"a": "b"}})
+    replaced = again.latest("bucket", "replaced")
+    assert (content(again, replaced), replaced.fields) == (b"two", {"Metadata": {"a": "b"}})
     assert content(again, again.latest("bucket", "versioned")) == b"2"
     assert content(again, again.version("bucket", "versioned", versions[0].version)) == b"1"
     assert again.latest("bucket", "gone").marker
@@ -69,8 +69,8 @@ def test_what_is_replaced_or_removed_does_not_fill_the_disk(store):
 
 
 def test_a_reader_keeps_what_is_removed_meanwhile(store):
-    found = put(store, "key", b"a" * 3 * MEGABYTE)
-    reading = store.blobs.read(found.segments, 0, found.size)
+    stored = put(store, "key", b"a" * 3 * MEGABYTE)
+    reading = store.blobs.read(stored.segments, 0, stored.size)
     first = next(reading)
     put(store, "key", b"new")
     assert len(first) + sum(len(piece) for piece in reading) == 3 * MEGABYTE
@@ -87,16 +87,16 @@ def test_a_copy_outlives_its_original(store):
 
 def test_a_range_reads_its_own_bytes_alone(store, monkeypatch):
     parts = [store.blobs.write([bytes([n]) * MEGABYTE]) for n in range(4)]
-    found = store.put("bucket", "parts", False, parts, "etag", {})
+    stored = store.put("bucket", "parts", False, parts, "etag", {})
     opened = []
     real = type(store.blobs.folder).open
     monkeypatch.setattr(
         type(store.blobs.folder),
         "open",
-        lambda path, *more, **how: opened.append(path.name) or real(path, *more, **how),
+        lambda path, *args, **kwargs: opened.append(path.name) or real(path, *args, **kwargs),
     )
     start = 2 * MEGABYTE - 2
-    assert b"".join(store.blobs.read(found.segments, start, 4)) == b"\1\1\2\2"
+    assert b"".join(store.blobs.read(stored.segments, start, 4)) == b"\1\1\2\2"
     assert opened == [parts[1][0], parts[2][0]]
 
 
@@ -106,8 +106,8 @@ def test_an_upload_in_parts(store):
         store.put_part(upload.id, number, store.blobs.write([body]), "etag")
     assert files(store) == [b"left out", b"one", b"two"]
     chosen = [part.segments[0] for part in store.parts(upload.id)[:2]]
-    found = store.put("bucket", "big", False, chosen, "etag-2", {}, upload=upload.id)
-    assert content(store, found) == b"onetwo"
+    stored = store.put("bucket", "big", False, chosen, "etag-2", {}, upload=upload.id)
+    assert content(store, stored) == b"onetwo"
     assert files(store) == [b"one", b"two"]
     assert store.upload(upload.id) is None
     # One that is given up leaves nothing.

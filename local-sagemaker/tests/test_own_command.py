@@ -14,48 +14,48 @@ from local_sagemaker.api.training import TrainingApi
 from local_sagemaker.protocol.errors import AwsError
 
 
-def ended(endpoint, body: dict):
-    endpoint.client("sagemaker").create_training_job(**body)
-    return endpoint.wait(body["TrainingJobName"])
+def ended(emulator, body: dict):
+    emulator.client("sagemaker").create_training_job(**body)
+    return emulator.wait(body["TrainingJobName"])
 
 
 @pytest.mark.namespaces
-def test_the_command_runs_on_every_instance_with_its_own_opt_ml(endpoint):
+def test_the_command_runs_on_every_instance_with_its_own_opt_ml(emulator):
     config = "/opt/ml/input/config/resourceconfig.json"
     command = f"hostname; cat {config}; touch /opt/ml/model/$(hostname)"
-    job = ended(endpoint, command_request("own-command", ["/bin/bash", "-c", command], 2))
+    job = ended(emulator, command_request("own-command", ["/bin/bash", "-c", command], 2))
     assert job.status == "Completed", job.description.get("FailureReason")
     for host in ("algo-1", "algo-2"):
         assert host in job.log[host]
         assert any(f'"current_host": "{host}"' in line for line in job.log[host])
     uri = job.description["ModelArtifacts"]["S3ModelArtifacts"]
-    with tarfile.open(fileobj=io.BytesIO(endpoint.get(uri))) as model:
+    with tarfile.open(fileobj=io.BytesIO(emulator.get(uri))) as model:
         assert sorted(model.getnames()) == ["algo-1", "algo-2"]
     notes = [line for line in job.log["algo-1"] if "is not pulled" in line]
     assert len(notes) == 1 and IMAGE in notes[0]
-    told = job.description["AlgorithmSpecification"]
-    assert told["ContainerEntrypoint"] == ["/bin/bash"]
+    job = job.description["AlgorithmSpecification"]
+    assert job["ContainerEntrypoint"] == ["/bin/bash"]
 
 
 @pytest.mark.namespaces
-def test_its_failure_file_and_exit_code_are_the_reason(endpoint):
+def test_its_failure_file_and_exit_code_are_the_reason(emulator):
     command = "echo no data > /opt/ml/output/failure; exit 3"
-    job = ended(endpoint, command_request("own-failure", ["/bin/bash", "-c", command]))
+    job = ended(emulator, command_request("own-failure", ["/bin/bash", "-c", command]))
     assert job.description["FailureReason"] == "AlgorithmError: no data, exit code: 3"
 
 
 @pytest.mark.namespaces
-def test_a_command_that_is_not_there(endpoint):
-    job = ended(endpoint, command_request("own-missing", ["/opt/no-such-program", "x"]))
+def test_a_command_that_is_not_there(emulator):
+    job = ended(emulator, command_request("own-missing", ["/opt/no-such-program", "x"]))
     assert job.description["FailureReason"].endswith("exit code: 127")
     assert any("cannot be run: No such file" in line for line in job.log["algo-1"])
 
 
-def test_arguments_without_an_entrypoint_are_refused(endpoint):
+def test_arguments_without_an_entrypoint_are_refused(emulator):
     body = request("own-arguments")
     body["AlgorithmSpecification"]["ContainerArguments"] = ["train"]
     with pytest.raises(ClientError, match="ContainerArguments and no ContainerEntrypoint"):
-        endpoint.client("sagemaker").create_training_job(**body)
+        emulator.client("sagemaker").create_training_job(**body)
 
 
 def test_without_namespaces_it_is_refused():
@@ -64,9 +64,9 @@ def test_without_namespaces_it_is_refused():
         TrainingApi(jobs).create(command_request("own-refused", ["sh", "-c"]), "us-east-1")
 
 
-def test_policies_are_not_simulated_and_clients_can_go_on(endpoint):
+def test_policies_are_not_simulated_and_clients_can_go_on(emulator):
     with pytest.raises(ClientError) as caught:
-        endpoint.client("iam").simulate_principal_policy(
+        emulator.client("iam").simulate_principal_policy(
             PolicySourceArn="arn:aws:iam::000000000000:role/a", ActionNames=["s3:GetObject"]
         )
     assert caught.value.response["Error"]["Code"] == "AccessDenied"

@@ -62,26 +62,26 @@ def update(client, name: str, given: dict) -> None:
     ("operation", "by"),
     [("CreateStack", "TemplateURL"), *((name, "TemplateBody") for name in calls(None, "", {}))],
 )
-def test_a_template_runs_no_program(endpoint, tmp_path, operation, by):
+def test_a_template_runs_no_program(emulator, tmp_path, operation, by):
     path, name = tmp_path / "pwned", f"attack-{uuid.uuid4().hex[:8]}"
     text = ATTACK.replace("{path}", str(path))
     if by == "TemplateURL":
-        endpoint.put("attack.yaml", text)
+        emulator.put("attack.yaml", text)
         text = f"https://{BUCKET}.s3.amazonaws.com/attack.yaml"
-    client = endpoint.client("cloudformation")
+    client = emulator.client("cloudformation")
     with pytest.raises(ClientError) as caught:
         calls(client, name, {by: text})[operation]()
     assert not path.exists()
     assert caught.value.response["Error"]["Code"] == "ValidationError"
 
 
-def test_short_tags_still_work(endpoint):
-    client, name = endpoint.client("cloudformation"), f"tags-{uuid.uuid4().hex[:8]}"
+def test_short_tags_still_work(emulator):
+    client, name = emulator.client("cloudformation"), f"tags-{uuid.uuid4().hex[:8]}"
     client.create_stack(StackName=name, TemplateBody=HARMLESS)
-    (found,) = client.describe_stacks(StackName=name)["Stacks"]
-    outputs = {one["OutputKey"]: one["OutputValue"] for one in found["Outputs"]}
+    (stack,) = client.describe_stacks(StackName=name)["Stacks"]
+    outputs = {output["OutputKey"]: output["OutputValue"] for output in stack["Outputs"]}
     assert outputs == {"Arn": f"arn:aws:s3:::{name}-bucket"}
-    topics = endpoint.client("sns").list_topics()["Topics"]
-    arn = next(one["TopicArn"] for one in topics if name in one["TopicArn"])
-    told = endpoint.client("sns").get_topic_attributes(TopicArn=arn)["Attributes"]
-    assert told["DisplayName"] == "a-y"
+    topics = emulator.client("sns").list_topics()["Topics"]
+    arn = next(topic["TopicArn"] for topic in topics if name in topic["TopicArn"])
+    topic = emulator.client("sns").get_topic_attributes(TopicArn=arn)["Attributes"]
+    assert topic["DisplayName"] == "a-y"

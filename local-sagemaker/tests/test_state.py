@@ -1,15 +1,17 @@
-"""What moto holds outlives the endpoint."""
+"""What moto holds outlives the emulator; what cannot be saved or read says so."""
 
 from __future__ import annotations
 
+import errno
 import logging
+import os
 import time
 
 import pytest
 from moto_life import lives
 
 from local_sagemaker.moto_backend import logs as journal
-from local_sagemaker.moto_backend.state import StatePickler
+from local_sagemaker.moto_backend.state import StateError, StatePickler
 
 START = int(time.time() * 1000) - 60_000  # Unix milliseconds
 
@@ -17,6 +19,10 @@ START = int(time.time() * 1000) - 60_000  # Unix milliseconds
 @pytest.fixture
 def life(tmp_path):
     return lives(tmp_path)
+
+
+def messages(page: dict) -> list[str]:
+    return [event["message"] for event in page["events"]]
 
 
 def test_log_lines_and_metric_values(life):
@@ -33,22 +39,21 @@ def test_log_lines_and_metric_values(life):
         now.client("cloudwatch").put_metric_data(Namespace="job", MetricData=values)
     with life() as now:
         logs = now.client("logs")
-        found = logs.get_log_events(**where, startFromHead=True, limit=10)
-        told = [one["message"] for one in found["events"]]
-        while found["events"]:  # as the SDK does: on to where it ended
-            found = logs.get_log_events(**where, nextToken=found["nextForwardToken"])
-            told += [one["message"] for one in found["events"]]
-        assert told == [f"line {n}" for n in range(30)]
-        last = logs.get_log_events(**where, limit=2)["events"]
-        assert [one["message"] for one in last] == ["line 28", "line 29"]
+        page = logs.get_log_events(**where, startFromHead=True, limit=10)
+        lines = messages(page)
+        while page["events"]:  # as the SDK does: on to where it ended
+            page = logs.get_log_events(**where, nextToken=page["nextForwardToken"])
+            lines += messages(page)
+        assert lines == [f"line {n}" for n in range(30)]
+        assert messages(logs.get_log_events(**where, limit=2)) == ["line 28", "line 29"]
         between = {"startTime": events[3]["timestamp"], "endTime": events[5]["timestamp"]}
         assert len(logs.get_log_events(**where, **between)["events"]) == 3
         stream = logs.describe_log_streams(logGroupName="group")["logStreams"][0]
         assert stream["lastEventTimestamp"] == events[-1]["timestamp"]
         hits = logs.filter_log_events(logGroupName="group", filterPattern='"29"')["events"]
-        assert [one["logStreamName"] for one in hits] == ["stream"]
+        assert [hit["logStreamName"] for hit in hits] == ["stream"]
         metrics = now.client("cloudwatch").list_metrics(Namespace="job")["Metrics"]
-        assert {one["MetricName"] for one in metrics} == {"loss"}
+        assert {metric["MetricName"] for metric in metrics} == {"loss"}
         logs.delete_log_group(logGroupName="group")
         now.save()
     with life() as now:
@@ -65,8 +70,7 @@ def test_a_log_stream_has_a_most(life, monkeypatch):
         for number in range(20):
             line = {"timestamp": START + number, "message": "x" * 30}
             logs.put_log_events(**where, logEvents=[line])
-        told = [one["message"] for one in logs.get_log_events(**where)["events"]]
-        assert told == ["x" * 30] * 4 + [journal.FULL]
+        assert messages(logs.get_log_events(**where)) == ["x" * 30] * 4 + [journal.FULL]
 
 
 def test_every_service_with_its_locks_and_private_keys(life):
@@ -84,8 +88,8 @@ def test_every_service_with_its_locks_and_private_keys(life):
         assert now.s3.get_bucket_versioning(Bucket="bucket")["Status"] == "Enabled"
         assert now.client("sqs").list_queues()["QueueUrls"][0].endswith("/queue")
         api = now.client("kms")
-        told = api.encrypt(KeyId="alias/k", Plaintext=b"secret")["CiphertextBlob"]
-        assert api.decrypt(CiphertextBlob=told)["Plaintext"] == b"secret"
+        encrypted = api.encrypt(KeyId="alias/k", Plaintext=b"secret")["CiphertextBlob"]
+        assert api.decrypt(CiphertextBlob=encrypted)["Plaintext"] == b"secret"
         assert now.client("iam").get_role(RoleName="role")["Role"]["RoleName"] == "role"
 
 
@@ -129,3 +133,43 @@ def test_saving_while_others_read(life, monkeypatch):
     assert left == [0]
     with life() as now:
         assert now.s3.list_buckets()["Buckets"][0]["Name"] == "bucket"
+
+
+def disk_full(*_, **__):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_a_save_that_failed_changes_nothing(life):
+    with life() as now:
+        now.s3.create_bucket(Bucket="bucket")
+        now.save()
+        now.s3.create_bucket(Bucket="refused")
+        now.client("iam").create_role(RoleName="refused", AssumeRolePolicyDocument="{}")
+        with pytest.MonkeyPatch.context() as patch, pytest.raises(OSError, match="No space left"):
+            patch.setattr(os, "fsync", disk_full)
+            now.save()
+        assert now.client("iam").list_roles()["Roles"] == []
+        now.save()
+    with life() as now:
+        assert [bucket["Name"] for bucket in now.s3.list_buckets()["Buckets"]] == ["bucket"]
+        assert now.client("iam").list_roles()["Roles"] == []
+
+
+DAMAGES = [
+    (lambda raw: b"moto 0.0.1\n" + raw.split(b"\n", 1)[1], "was written by moto 0.0.1"),
+    (lambda raw: raw[: len(raw) // 2], "cannot be read"),
+]
+
+
+@pytest.mark.parametrize(("damage", "reason"), DAMAGES, ids=["version", "cut"])
+def test_a_state_that_cannot_be_used(life, tmp_path, damage, reason):
+    with life() as now:
+        now.s3.create_bucket(Bucket="bucket")
+        now.save()
+    path = tmp_path / "moto.pickle"
+    damaged = damage(path.read_bytes())
+    path.write_bytes(damaged)
+    with pytest.raises(StateError, match=reason) as caught, life():
+        pass
+    assert "`local-sagemaker stop --forget`" in str(caught.value)
+    assert path.read_bytes() == damaged

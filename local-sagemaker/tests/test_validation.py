@@ -159,8 +159,8 @@ def with_source(**changes) -> dict:
         ),
     ],
 )
-def test_what_no_schema_says(endpoint, changes, reason):
-    api = endpoint.client("sagemaker")
+def test_what_no_schema_says(emulator, changes, reason):
+    api = emulator.client("sagemaker")
     with pytest.raises(ClientError, match=reason) as caught:
         api.create_training_job(**request("refused", **changes))
     assert caught.value.response["ResponseMetadata"]["HTTPStatusCode"] == 400

@@ -1,4 +1,4 @@
-"""Only who holds the endpoint's key is answered: not other users, not web pages."""
+"""Only who holds the emulator's key is answered: not other users, not web pages."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ LIST = "SageMaker.ListTrainingJobs"
 ONCE = {"config": Config(retries={"max_attempts": 0}, read_timeout=10, connect_timeout=10)}
 
 
-def client(endpoint, service: str, key: str = "", secret: str = "", **more):
+def client(emulator, service: str, key: str = "", secret: str = "", **options):
     return boto3.client(
         service,
-        endpoint_url=endpoint.env["AWS_ENDPOINT_URL"],
+        endpoint_url=emulator.env["AWS_ENDPOINT_URL"],
         region_name="us-east-1",
-        aws_access_key_id=key or endpoint.env["AWS_ACCESS_KEY_ID"],
-        aws_secret_access_key=secret or endpoint.env["AWS_SECRET_ACCESS_KEY"],
-        **more,
+        aws_access_key_id=key or emulator.env["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=secret or emulator.env["AWS_SECRET_ACCESS_KEY"],
+        **options,
     )
 
 
@@ -58,75 +58,77 @@ CODES = {  # service: (a call, code for an unknown key, code for a wrong secret)
 
 
 @pytest.mark.parametrize("service", CODES)
-def test_a_wrong_key_gets_awss_error(endpoint, service):
+def test_a_wrong_key_gets_awss_error(emulator, service):
     call, unknown, wrong = CODES[service]
-    getattr(client(endpoint, service), call)()
+    getattr(client(emulator, service), call)()
     for code, key in ((unknown, {"key": "LOCALOTHER"}), (wrong, {"secret": "other"})):
         with pytest.raises(ClientError) as caught:
-            getattr(client(endpoint, service, **key), call)()
+            getattr(client(emulator, service, **key), call)()
         assert caught.value.response["Error"]["Code"] == code
         assert "local-sagemaker env" in str(caught.value)
 
 
-def test_an_unsigned_call_is_denied_and_stores_nothing(endpoint):
-    told = error(endpoint, LIST, {}, service="")
-    assert told[:2] == (403, "MissingAuthenticationTokenException")
+def test_an_unsigned_call_is_denied_and_stores_nothing(emulator):
+    refusal = error(emulator, LIST, {}, service="")
+    assert refusal[:2] == (403, "MissingAuthenticationTokenException")
     lines = f"PUT /{BUCKET}/stolen HTTP/1.1\nHost: 127.0.0.1\nContent-Length: {5 << 30}"
-    answer = raw(endpoint, lines, b"x" * 1000)
+    answer = raw(emulator, lines, b"x" * 1000)
     assert answer.startswith("HTTP/1.1 403 ") and "<Code>AccessDenied</Code>" in answer
     with pytest.raises(ClientError, match="404"):
-        endpoint.client("s3").head_object(Bucket=BUCKET, Key="stolen")
+        emulator.client("s3").head_object(Bucket=BUCKET, Key="stolen")
 
 
 @pytest.mark.parametrize("minutes", [-16, 16])
-def test_an_old_signature_is_refused(endpoint, monkeypatch, minutes):
+def test_an_old_signature_is_refused(emulator, monkeypatch, minutes):
     then = datetime.now(UTC).replace(tzinfo=None) + timedelta(minutes=minutes)
     monkeypatch.setattr(botocore.auth, "get_current_datetime", lambda *_, **__: then)
-    asked = f"GET /{BUCKET} HTTP/1.1\r\n{head(endpoint.env, 's3', method='GET', path=f'/{BUCKET}')}"
-    assert "<Code>RequestTimeTooSkewed</Code>" in raw(endpoint, asked)
+    lines = f"GET /{BUCKET} HTTP/1.1\r\n{head(emulator.env, 's3', method='GET', path=f'/{BUCKET}')}"
+    assert "<Code>RequestTimeTooSkewed</Code>" in raw(emulator, lines)
 
 
-def test_another_body_than_the_signed_one_is_refused(endpoint):
-    lines = head(endpoint.env, "s3", body=b"signed", method="PUT", path=f"/{BUCKET}/other")
+def test_another_body_than_the_signed_one_is_refused(emulator):
+    lines = head(emulator.env, "s3", body=b"signed", method="PUT", path=f"/{BUCKET}/other")
     lines = f"PUT /{BUCKET}/other HTTP/1.1\r\nContent-Length: 6\r\n{lines}"
-    assert "XAmzContentSHA256Mismatch" in raw(endpoint, lines, b"forged")
-    lines = head(endpoint.env, body=b"{}", X_Amz_Target=LIST)
-    answer = raw(endpoint, f"POST / HTTP/1.1\r\nContent-Length: 3\r\n{lines}", b"{ }")
+    assert "XAmzContentSHA256Mismatch" in raw(emulator, lines, b"forged")
+    lines = head(emulator.env, body=b"{}", X_Amz_Target=LIST)
+    answer = raw(emulator, f"POST / HTTP/1.1\r\nContent-Length: 3\r\n{lines}", b"{ }")
     assert "InvalidSignatureException" in answer
 
 
 @pytest.mark.parametrize("version", ["s3", "s3v4"])
-def test_presigned_addresses(endpoint, version):
+def test_presigned_addresses(emulator, version):
     key = "a b+c/é~*'()!//x&y=z?#%20"
-    uri = endpoint.put(key, "kept")
-    s3 = client(endpoint, "s3", config=Config(signature_version=version))
-    asked = {"Bucket": BUCKET, "Key": key}
-    url = s3.generate_presigned_url("get_object", asked)
+    uri = emulator.put(key, "kept")
+    s3 = client(emulator, "s3", config=Config(signature_version=version))
+    object_ = {"Bucket": BUCKET, "Key": key}
+    url = s3.generate_presigned_url("get_object", object_)
     assert urllib.request.urlopen(url).read() == b"kept"
     put = urllib.request.Request(
-        s3.generate_presigned_url("put_object", asked), b"new", method="PUT"
+        s3.generate_presigned_url("put_object", object_), b"new", method="PUT"
     )
     # urllib adds a Content-Type, which is part of the older signature.
     put.add_header("Content-Type", "")
     urllib.request.urlopen(put)
-    assert endpoint.get(uri) == b"new"
+    assert emulator.get(uri) == b"new"
     signature = re.search("Signature=([^&]+)", url)[1]
     forged = url.replace(signature, "0" * len(signature))
-    expired = s3.generate_presigned_url("get_object", asked, ExpiresIn=-10)
+    expired = s3.generate_presigned_url("get_object", object_, ExpiresIn=-10)
     for wrong in (forged, expired, url.replace(BUCKET, "other", 1)):
         with pytest.raises(urllib.error.HTTPError, match=r"40[03]"):
             urllib.request.urlopen(wrong)
 
 
-def test_keys_that_the_endpoint_issued(endpoint):
-    iam, sts = endpoint.client("iam"), endpoint.client("sts")
+def test_keys_that_the_emulator_issued(emulator):
+    iam, sts = emulator.client("iam"), emulator.client("sts")
     # Its own is a session of a role that a job may have: the SDK 3 looks for one by this name.
     _, name, _ = sts.get_caller_identity()["Arn"].split("assumed-role")[-1].split("/")
     trusted = iam.get_role(RoleName=name)["Role"]["AssumeRolePolicyDocument"]["Statement"]
-    assert [one["Principal"] for one in trusted] == [{"Service": "sagemaker.amazonaws.com"}]
+    assert [statement["Principal"] for statement in trusted] == [
+        {"Service": "sagemaker.amazonaws.com"}
+    ]
     iam.create_user(UserName="somebody")
     made = iam.create_access_key(UserName="somebody")["AccessKey"]
-    user = client(endpoint, "s3", made["AccessKeyId"], made["SecretAccessKey"])
+    user = client(emulator, "s3", made["AccessKeyId"], made["SecretAccessKey"])
     assert user.list_buckets()["Buckets"]
     iam.delete_access_key(UserName="somebody", AccessKeyId=made["AccessKeyId"])
     with pytest.raises(ClientError, match="InvalidAccessKeyId"):
@@ -134,32 +136,32 @@ def test_keys_that_the_endpoint_issued(endpoint):
     role = "arn:aws:iam::" + "0" * 12 + ":role/learner"
     given = sts.assume_role(RoleArn=role, RoleSessionName="test")["Credentials"]
     pair = (given["AccessKeyId"], given["SecretAccessKey"])
-    told = client(endpoint, "sts", *pair, aws_session_token=given["SessionToken"])
-    assert "assumed-role/learner/test" in told.get_caller_identity()["Arn"]
+    client_of_role = client(emulator, "sts", *pair, aws_session_token=given["SessionToken"])
+    assert "assumed-role/learner/test" in client_of_role.get_caller_identity()["Arn"]
     for token in ({}, {"aws_session_token": "other"}):  # it is a part of the key
         with pytest.raises(ClientError, match="InvalidClientTokenId"):
-            client(endpoint, "sts", *pair, **token).get_caller_identity()
+            client(emulator, "sts", *pair, **token).get_caller_identity()
     for other in (sts.get_session_token, lambda: sts.get_federation_token(Name="somebody")):
         with pytest.raises(ClientError, match="call assume_role"):
             other()
 
 
-def test_a_form_is_told_what_to_send_instead(endpoint):
-    form = endpoint.client("s3").generate_presigned_post(BUCKET, "form")
+def test_a_form_is_told_what_to_send_instead(emulator):
+    form = emulator.client("s3").generate_presigned_post(BUCKET, "form")
     sent = {name: (None, value) for name, value in form["fields"].items()}
     answer = requests.post(form["url"], files=sent | {"file": b"hello"}, timeout=10)
     assert answer.status_code == 501
     assert "generate_presigned_url('put_object')" in answer.text
 
 
-def chunks(endpoint, payload: str, trailer: bytes) -> str:
+def chunks(emulator, payload: str, trailer: bytes) -> str:
     """The response to `hello` in AWS's own chunks. payload: as the signature names it."""
 
     class Chunked(botocore.auth.S3SigV4Auth):
         def payload(self, request):
             return payload
 
-    env = endpoint.env
+    env = emulator.env
     key = botocore.credentials.Credentials(env["AWS_ACCESS_KEY_ID"], env["AWS_SECRET_ACCESS_KEY"])
     path = f"/{BUCKET}/chunks"
     headers = {"Host": "127.0.0.1", "x-amz-trailer": "x-amz-checksum-sha1"}
@@ -168,21 +170,21 @@ def chunks(endpoint, payload: str, trailer: bytes) -> str:
     body = b"5\r\nhello\r\n0\r\nx-amz-checksum-sha1:" + trailer + b"\r\n\r\n"
     lines = "".join(f"{name}: {value}\r\n" for name, value in request.headers.items())
     lines = f"PUT {path} HTTP/1.1\r\nContent-Length: {len(body)}\r\n{lines}"
-    return raw(endpoint, lines, body)
+    return raw(emulator, lines, body)
 
 
-def test_a_body_in_awss_own_chunks(endpoint):
+def test_a_body_in_awss_own_chunks(emulator):
     """With a checksum after them; only chunks that are signed one by one are not taken."""
     payload = "STREAMING-UNSIGNED-PAYLOAD-TRAILER"
-    assert "BadDigest" in chunks(endpoint, payload, b"rvTGHdzF6KLavt4PO0gs2a6pQ00=")
-    assert chunks(endpoint, payload, b"qvTGHdzF6KLavt4PO0gs2a6pQ00=").startswith("HTTP/1.1 200")
-    assert endpoint.get(f"s3://{BUCKET}/chunks") == b"hello"
-    refusal = chunks(endpoint, "STREAMING-AWS4-HMAC-SHA256-PAYLOAD", b"")
+    assert "BadDigest" in chunks(emulator, payload, b"rvTGHdzF6KLavt4PO0gs2a6pQ00=")
+    assert chunks(emulator, payload, b"qvTGHdzF6KLavt4PO0gs2a6pQ00=").startswith("HTTP/1.1 200")
+    assert emulator.get(f"s3://{BUCKET}/chunks") == b"hello"
+    refusal = chunks(emulator, "STREAMING-AWS4-HMAC-SHA256-PAYLOAD", b"")
     assert refusal.startswith("HTTP/1.1 501") and "Sign the whole body" in refusal
 
 
 @pytest.mark.parametrize(
-    ("path", "more"),
+    ("path", "headers"),
     [
         ("/", {"Host": "rebound.test"}),
         ("/", {"Host": "127.0.0.1.rebound.test"}),
@@ -195,25 +197,25 @@ def test_a_body_in_awss_own_chunks(endpoint):
         ("/?Action=GetCallerIdentity&Version=2011-06-15", {}),
     ],
 )
-def test_what_a_page_could_send_is_refused_even_if_signed(endpoint, path, more):
-    lines = head(endpoint.env, "s3", method="GET", path=path, **more)
-    answer = raw(endpoint, f"GET {path} HTTP/1.1\r\n{lines}")
+def test_what_a_page_could_send_is_refused_even_if_signed(emulator, path, headers):
+    lines = head(emulator.env, "s3", method="GET", path=path, **headers)
+    answer = raw(emulator, f"GET {path} HTTP/1.1\r\n{lines}")
     assert answer.startswith("HTTP/1.1 403 ") and "AccessDenied" in answer
 
 
-def test_the_aws_cli_needs_nothing_but_the_variables(endpoint, tmp_path):
+def test_the_aws_cli_needs_nothing_but_the_variables(emulator, tmp_path):
     """They outrank a config file that ignores them."""
     (tmp_path / "config").write_text("[default]\nignore_configured_endpoint_urls = true\n")
     cli = [sys.executable, "-m", "awscli", "s3", "ls"]
     env = {"PATH": os.environ["PATH"], "AWS_CONFIG_FILE": str(tmp_path / "config")}
-    done = subprocess.run(cli, env=env | endpoint.env, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(cli, env=env | emulator.env, capture_output=True, text=True, timeout=60)
     assert BUCKET in done.stdout, done.stderr
 
 
-def test_the_key_is_its_owners_alone(endpoint, tmp_path):
-    path = endpoint.state / credentials.FILE
+def test_the_key_is_its_owners_alone(emulator, tmp_path):
+    path = emulator.state / credentials.FILE
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert stat.S_IMODE(endpoint.state.stat().st_mode) == 0o700
+    assert stat.S_IMODE(emulator.state.stat().st_mode) == 0o700
     assert credentials.load(tmp_path / "other").secret_key not in path.read_text()
 
 
@@ -230,11 +232,11 @@ def test_a_state_directory_that_others_may_write_to_is_refused(tmp_path):
 
 @pytest.fixture
 def crowded(tmp_path, request):
-    """An endpoint of its own that may have 600 files open."""
-    one = Emulator(tmp_path / "state")
-    request.addfinalizer(one.down)
-    resource.prlimit(one.running.pid, resource.RLIMIT_NOFILE, (600, 600))
-    return one
+    """An emulator of its own that may have 600 files open."""
+    emulator = Emulator(tmp_path / "state")
+    request.addfinalizer(emulator.down)
+    resource.prlimit(emulator.running.pid, resource.RLIMIT_NOFILE, (600, 600))
+    return emulator
 
 
 def test_connections_without_a_key_do_not_shut_it(crowded, monkeypatch):
@@ -243,13 +245,13 @@ def test_connections_without_a_key_do_not_shut_it(crowded, monkeypatch):
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(2048, hard)), hard))
     api = client(crowded, "sagemaker", **ONCE)
     api.list_training_jobs()
-    with contextlib.ExitStack() as held:
-        held.callback(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+    with contextlib.ExitStack() as stack:
+        stack.callback(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
         address = ("127.0.0.1", crowded.running.port)
         began, many = time.monotonic(), []
         for _ in range(700):
             with contextlib.suppress(TimeoutError):  # nobody takes it
-                many.append(held.enter_context(socket.create_connection(address, timeout=1)))
+                many.append(stack.enter_context(socket.create_connection(address, timeout=1)))
                 many[-1].sendall(b"POST / HTTP/1.1\r\nX-Slow: ")
             assert time.monotonic() < began + 60
         client(crowded, "sagemaker", **ONCE).list_training_jobs()
@@ -285,7 +287,7 @@ print(json.dumps(found))
 
 
 @only_root
-def test_another_user_gets_nothing(endpoint, tmp_path):
-    key = str(endpoint.state / credentials.FILE)
-    done = run_as_nobody(ATTACK, tmp_path, endpoint.env["AWS_ENDPOINT_URL"], key)
+def test_another_user_gets_nothing(emulator, tmp_path):
+    key = str(emulator.state / credentials.FILE)
+    done = run_as_nobody(ATTACK, tmp_path, emulator.env["AWS_ENDPOINT_URL"], key)
     assert done.stdout.strip() == '[403, 400, "no"]', done.stderr

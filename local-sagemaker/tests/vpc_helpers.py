@@ -14,8 +14,8 @@ ITSELF, ANYWHERE = "itself", "0.0.0.0/0"
 class Network:
     """A VPC of the test's own with one subnet and one group, on an endpoint's EC2."""
 
-    def __init__(self, endpoint, number: int) -> None:
-        self.ec2 = ec2 = endpoint.client("ec2")
+    def __init__(self, emulator, number: int) -> None:
+        self.ec2 = ec2 = emulator.client("ec2")
         self.base = f"10.{number}"
         self.vpc = ec2.create_vpc(CidrBlock=f"{self.base}.0.0/16")["Vpc"]["VpcId"]
         self.subnet = self._subnet(0)
@@ -79,10 +79,10 @@ class Network:
         self.ec2.create_route(RouteTableId=table, DestinationCidrBlock=ANYWHERE, **target)
 
 
-def knocking(endpoint, name: str, config: dict, count: int, *more: str) -> TrainingJob:
+def knocking(emulator, name: str, config: dict, count: int, *more: str) -> TrainingJob:
     """A job without the toolkit whose instances say what they reach; it has ended."""
     hosts = [f"algo-{number + 1}" for number in range(count)]
     command = [sys.executable, str(SCRIPTS / "knock.py"), *hosts, *more]
     body = command_request(name, command, count, VpcConfig=config)
-    endpoint.client("sagemaker").create_training_job(**body)
-    return endpoint.wait(name)
+    emulator.client("sagemaker").create_training_job(**body)
+    return emulator.wait(name)

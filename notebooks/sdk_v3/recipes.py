@@ -76,33 +76,13 @@ def ddp(role, bucket, image, source_dir, session):
     )
 
 
-def dp(role, bucket, image, source_dir, session):
-    """DataParallel: one process and the GPUs of one machine. Prefer ddp."""
-    return ModelTrainer(
-        source_code=SourceCode(source_dir=source_dir, entry_script="train_torch_dp.py"),
-        compute=Compute(instance_type="ml.g5.12xlarge", instance_count=1, volume_size_in_gb=30),
-        hyperparameters={"epochs": 2},
-        input_data_config=[
-            InputData(channel_name="training", data_source=f"s3://{bucket}/data/digits/training"),
-            InputData(channel_name="test", data_source=f"s3://{bucket}/data/digits/test"),
-        ],
-        output_data_config=OutputDataConfig(s3_output_path=f"s3://{bucket}/jobs"),
-        stopping_condition=StoppingCondition(max_runtime_in_seconds=1800),
-        tags=[Tag(key="workshop", value="data-parallel"), Tag(key="seat", value="me")],
-        base_job_name="workshop-me-dp",
-        training_image=image,
-        role=role,
-        sagemaker_session=session,
-    )
-
-
 def fsdp(role, bucket, image, source_dir, session):
     """FSDP: torchrun, as for DDP."""
     return ModelTrainer(
         source_code=SourceCode(source_dir=source_dir, entry_script="train_torch_fsdp.py"),
         distributed=Torchrun(),
         compute=Compute(instance_type="ml.g5.12xlarge", instance_count=2, volume_size_in_gb=30),
-        hyperparameters={"epochs": 2, "model": "deep", "learning-rate": 0.01},
+        hyperparameters={"epochs": 2, "channels": 256, "blocks": 12, "learning-rate": 0.01},
         input_data_config=[
             InputData(channel_name="training", data_source=f"s3://{bucket}/data/digits/training"),
             InputData(channel_name="test", data_source=f"s3://{bucket}/data/digits/test"),
@@ -145,7 +125,7 @@ def multiworker(role, bucket, image, source_dir, session):
 hosts = json.loads(os.environ["SM_HOSTS"]);
 task = {"type": "worker", "index": hosts.index(os.environ["SM_CURRENT_HOST"])};
 print(json.dumps({"cluster": {"worker": [f"{host}:8890" for host in hosts]}, "task": task}))');
-python train_tf_multiworker.py --epochs 2"""
+python train_tf_mirrored.py --epochs 2"""
     return ModelTrainer(
         source_code=SourceCode(source_dir=source_dir, command=command),
         compute=Compute(instance_type="ml.c5.xlarge", instance_count=2, volume_size_in_gb=30),
@@ -241,7 +221,7 @@ def fit(role, bucket, image, source_dir, session):
     )
 
 
-RECIPES = (one_process, ddp, dp, fsdp, horovod)
+RECIPES = (one_process, ddp, fsdp, horovod)
 RECIPES += (multiworker, parameter_server, mirrored, fit)
 
 

@@ -22,7 +22,7 @@ import torch.distributed as dist
 from collectives import placement, tiers, timing
 from common.arguments import add_flag, number, threads_per_rank
 from common.errors import ScriptError, run_main
-from common.ranks_torch import join_ranks, leave_ranks
+from common.ranks_torch import cleanup, init_distributed
 from common.report import emit
 
 ODD_LENGTH = 1001  # elements, in the comparison with torch's own
@@ -45,7 +45,7 @@ def arguments() -> argparse.Namespace:
 def main() -> None:
     """Join the ranks, check the algorithms, measure links and all-reduces."""
     args = arguments()
-    _, ranks_here = join_ranks("gloo")
+    _, ranks_here = init_distributed("gloo")
     torch.set_num_threads(threads_per_rank(0, ranks_here))
     try:
         instances = placement.equal_instances()
@@ -56,7 +56,7 @@ def main() -> None:
         check(algorithm)
     measure_links(args, len(instances[0]))
     measure_all_reduces(args)
-    leave_ranks()
+    cleanup()
 
 
 def measure_links(args: argparse.Namespace, ranks_per_instance: int) -> None:
@@ -75,8 +75,8 @@ def measure_links(args: argparse.Namespace, ranks_per_instance: int) -> None:
 def measure_all_reduces(args: argparse.Namespace) -> None:
     """Print a line for each size and algorithm; algorithms alternate, block by block."""
     for n_bytes in args.bytes:
-        found = timing.interleaved_seconds(args.algorithms, n_bytes, args.calls, args.blocks)
-        for algorithm, seconds in found.items():
+        by_algorithm = timing.interleaved_seconds(args.algorithms, n_bytes, args.calls, args.blocks)
+        for algorithm, seconds in by_algorithm.items():
             slowest = tiers.slowest(seconds)
             say(event="all_reduce", algorithm=algorithm, bytes=n_bytes, seconds=slowest)
 
@@ -95,7 +95,7 @@ def check(algorithm: str) -> None:
 def say(**record) -> None:
     """Print a line on rank 0 alone; seconds to the microsecond."""
     if "seconds" in record:
-        record["seconds"] = [round(one, 6) for one in record["seconds"]]
+        record["seconds"] = [round(value, 6) for value in record["seconds"]]
     if dist.get_rank() == 0:
         emit(**record)
 
@@ -104,7 +104,7 @@ def _list_of(kind, name: str):
     """Return an argparse type: values of `kind` with commas between, each once."""
 
     def parse(text: str) -> list:
-        return list(dict.fromkeys(kind(one.strip()) for one in text.split(",")))
+        return list(dict.fromkeys(kind(word.strip()) for word in text.split(",")))
 
     parse.__name__ = name  # argparse says "invalid sizes value"
     return parse

@@ -14,19 +14,18 @@ random numbers: their values change nothing in the time. Each rank computes with
 """
 
 import argparse
-import time
 
 import torch
 import torch.distributed as dist
 from torch.nn.functional import cross_entropy
 from torch.nn.parallel import DistributedDataParallel
 
-from collectives import tiers
+from collectives import tiers, timing
 from common.arguments import add_flag, number
 from common.data import CLASSES
 from common.errors import run_main
 from common.model_torch import Classifier
-from common.ranks_torch import join_ranks, leave_ranks
+from common.ranks_torch import cleanup, init_distributed
 from common.report import emit
 
 SIDE = 16  # pixels
@@ -47,33 +46,26 @@ def arguments() -> argparse.Namespace:
 def main() -> None:
     """Build each model, then time its steps, sizes and batches in turns."""
     args = arguments()
-    join_ranks("gloo")
+    init_distributed("gloo")
     torch.set_num_threads(1)
     torch.manual_seed(0)
     cases = [(units, images) for units in args.hidden_units for images in args.images]
     steps = {case: make_step(*case) for case in cases}
-    seconds: dict[tuple[int, int], list[float]] = {case: [] for case in cases}
-    for block in range(args.blocks + 1):  # the first one warms up
-        for case, (step, _) in steps.items():
-            dist.barrier()
-            began = time.perf_counter()
-            for _ in range(args.steps):
-                step()
-            if block:
-                seconds[case].append((time.perf_counter() - began) / args.steps)
+    functions = {case: step for case, (step, _) in steps.items()}
+    seconds = timing.in_turns(functions, args.steps, args.blocks, warm_up=args.steps)
     for (units, images), (_, gradient_bytes) in steps.items():
-        slowest = [round(one, 6) for one in tiers.slowest(seconds[units, images])]
+        slowest = [round(value, 6) for value in tiers.slowest(seconds[units, images])]
         about = {"world_size": dist.get_world_size(), "hidden_units": units}
         about |= {"gradient_bytes": gradient_bytes, "images": images}
         if dist.get_rank() == 0:
             emit(event="steps", **about, seconds=slowest)
-    leave_ranks()
+    cleanup()
 
 
 def make_step(hidden_units: int, images: int):
     """Return a function that trains one step, and the bytes of the gradients."""
     model = Classifier((SIDE, SIDE, 1), hidden_units)
-    gradient_bytes = sum(4 * one.numel() for one in model.parameters())
+    gradient_bytes = sum(4 * parameter.numel() for parameter in model.parameters())
     parallel = DistributedDataParallel(model) if dist.get_world_size() > 1 else model
     optimizer = torch.optim.SGD(model.parameters(), 0.01, momentum=0.9)
     pixels = torch.randint(256, (images, SIDE, SIDE, 1), dtype=torch.uint8)
@@ -88,7 +80,7 @@ def make_step(hidden_units: int, images: int):
 
 
 def _counts(text: str) -> list[int]:
-    return [number(int, 1)(one.strip()) for one in text.split(",")]
+    return [number(int, 1)(word.strip()) for word in text.split(",")]
 
 
 _counts.__name__ = "counts"  # argparse says "invalid counts value"

@@ -29,7 +29,7 @@ from common.arguments import local_batch_size, number, parser_for
 from common.data import epochs_and_steps, load_channel
 from common.errors import ScriptError, run_main
 from common.model_torch import Classifier, accuracy, prepare, weights_of
-from common.ranks_torch import join_ranks, leave_ranks
+from common.ranks_torch import cleanup, init_distributed
 from common.report import emit, report_weights
 
 
@@ -200,14 +200,14 @@ def serve(args, model: Classifier, workers: int, test) -> dict:
 def main() -> None:
     """Train on the ranks that the launcher started; the server prints what it saw."""
     args = arguments()
-    join_ranks()
+    init_distributed()
     seen = train(args)
     if seen:
         for worker, staleness, loss, when in seen.pop("pushes"):
             emit(event="push", worker=worker, staleness=staleness, loss=loss, seconds=when)
         report_weights(seen.pop("weights"))
         emit(event="served", **seen)
-    leave_ranks()
+    cleanup()
 
 
 if __name__ == "__main__":

@@ -61,7 +61,7 @@ def main() -> None:
     ways = {"stream": train_tf_fit.stream, "whole": whole}
     examples, parse, count, _ = ways[args.how](files, 0, 1)
     steps = count // args.global_batch_size
-    for step, _ in enumerate(train_tf_fit.batches(settings, examples, parse, count, 0, 1), 1):
+    for step, _ in enumerate(train_tf_fit.batches(settings, examples, parse, count, 1), 1):
         if step == 1:
             first = time.perf_counter() - began
         if step == steps:

@@ -3,8 +3,8 @@
     torchrun --standalone --nproc_per_node 2 scripts/demos/show_overlap.py
 
 SageMaker: PyTorch(entry_point="show_overlap.py", source_dir="scripts/demos",
-dependencies=["scripts/train/train_torch_ddp.py"], instance_count=2, distribution={"mpi": ...}).
-The model is that file's deep one, a ResNet (84 tensors, 56 MB), on random images. JSON lines:
+dependencies=["scripts/train/train_torch_fsdp.py"], instance_count=2, distribution={"mpi": ...}).
+The model is that file's, with 12 residual blocks (104 tensors, 57 MB), on random images. Lines:
 
     {"event": "bucket", "bucket": 0, "tensors": [[name, bytes], ...]}                 (rank 0)
     {"event": "steps", "setting": "DDP's buckets", "seconds": [...]}                  (rank 0)
@@ -28,17 +28,17 @@ from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from torch.nn.functional import cross_entropy
 from torch.nn.parallel import DistributedDataParallel
 
-from collectives import tiers
+from collectives import tiers, timing
 from common.arguments import add_flag, number
 from common.errors import run_main
 from common.hooks_torch import parallel
-from common.ranks_torch import join_ranks, leave_ranks
+from common.ranks_torch import cleanup, init_distributed
 from common.report import emit
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "train"))  # in a job it lies beside
-from train_torch_ddp import Classifier
+from train_torch_fsdp import Classifier
 
-COMPUTE, SEND, ONE, OWN = "computing only", "sending only", "one bucket", "DDP's buckets"
+COMPUTE, SEND, ONE_BUCKET, BUCKETS = "computing only", "sending only", "one bucket", "DDP's buckets"
 SPANS = {
     "DistributedDataParallel.forward": "forward",
     "backward": "backward",
@@ -60,17 +60,17 @@ def arguments() -> argparse.Namespace:
 def main() -> None:
     """Measure all settings alternately; then one step of each training under the profiler."""
     args = arguments()
-    local_rank, _ = join_ranks()
+    local_rank, _ = init_distributed()
     torch.set_num_threads(1)
     own_gpu = dist.get_backend() == "nccl"
     device = torch.device("cuda", local_rank) if own_gpu else torch.device("cpu")
     torch.manual_seed(0)  # the same weights on every rank
-    models = {ONE: ddp(device, 1000), OWN: ddp(device)}
+    models = {ONE_BUCKET: ddp(device, 1000), BUCKETS: ddp(device)}
     torch.manual_seed(dist.get_rank())
     shape = (args.local_batch_size, 8, 8, 1)
     images = torch.randint(256, shape, dtype=torch.uint8).to(device)
     labels = torch.randint(10, shape[:1]).to(device)
-    gradients = torch.zeros(sum(one.numel() for one in models[OWN].parameters()), device=device)
+    gradients = torch.zeros(sum(p.numel() for p in models[BUCKETS].parameters()), device=device)
 
     def train(setting: str, synchronise: bool = True) -> None:
         model = models[setting]
@@ -81,42 +81,25 @@ def main() -> None:
         model.zero_grad()
 
     settings: dict[str, Callable[[], object]] = {
-        COMPUTE: lambda: train(OWN, synchronise=False),
+        COMPUTE: lambda: train(BUCKETS, synchronise=False),
         SEND: lambda: dist.all_reduce(gradients),
-        ONE: lambda: train(ONE),
-        OWN: lambda: train(OWN),
+        ONE_BUCKET: lambda: train(ONE_BUCKET),
+        BUCKETS: lambda: train(BUCKETS),
     }
-    for setting, seconds in measure(settings, args.blocks).items():
-        slowest = [round(one, 6) for one in tiers.slowest(seconds)]
+    # Two first calls: DDP orders its buckets anew after the first step.
+    for setting, seconds in timing.in_turns(settings, 1, args.blocks, warm_up=2).items():
+        slowest = [round(value, 6) for value in tiers.slowest(seconds)]
         if dist.get_rank() == 0:
             emit(event="steps", setting=setting, seconds=slowest)
-    for setting in (ONE, OWN):
+    for setting in (ONE_BUCKET, BUCKETS):
         show_spans(setting, settings[setting])
-    show_buckets(models[OWN], lambda: train(OWN))
-    leave_ranks()
+    show_buckets(models[BUCKETS], lambda: train(BUCKETS))
+    cleanup()
 
 
 def ddp(device: torch.device, bucket_megabytes: float | None = None) -> DistributedDataParallel:
     """Return the deep model for 8 x 8 grey images, whose gradients DDP averages."""
-    return parallel(Classifier("deep", (8, 8, 1), 64).to(device), bucket_megabytes)
-
-
-def measure(settings: dict[str, Callable], blocks: int) -> dict[str, list[float]]:
-    """Return the seconds of each setting's steps on this rank.
-
-    Two first ones are not counted: DDP orders its buckets anew after the first step.
-    """
-    found: dict[str, list[float]] = {name: [] for name in settings}
-    for block in range(-2, blocks):
-        for name, step in settings.items():
-            dist.barrier()
-            began = time.perf_counter()
-            step()
-            if torch.cuda.is_available():
-                torch.cuda.synchronize()
-            if block >= 0:
-                found[name].append(time.perf_counter() - began)
-    return found
+    return parallel(Classifier((8, 8, 1), 64, channels=256, blocks=12).to(device), bucket_megabytes)
 
 
 def show_spans(setting: str, step: Callable) -> None:
@@ -131,15 +114,15 @@ def show_spans(setting: str, step: Callable) -> None:
         profiles.append(profile)
     slowest = tiers.slowest(seconds)  # the same on every rank, so all choose the same step
     events = profiles[slowest.index(sorted(slowest)[1])].events()
-    found = [one for one in events if one.name in SPANS]
-    first = min(one.time_range.start for one in found)
+    spans = [event for event in events if event.name in SPANS]
+    first = min(event.time_range.start for event in spans)
     # backward() returns when the last bucket has arrived. It computes until its last function ends.
-    ends = [one.time_range.end for one in events if one.name.startswith(COMPUTED)]
-    for one in found:
-        start, end = one.time_range.start - first, one.time_range.end - first  # microseconds
-        if one.name == "backward":
+    ends = [event.time_range.end for event in events if event.name.startswith(COMPUTED)]
+    for event in spans:
+        start, end = event.time_range.start - first, event.time_range.end - first  # microseconds
+        if event.name == "backward":
             end = max(ends) - first
-        span = {"kind": SPANS[one.name], "start_ms": start / 1000, "ms": (end - start) / 1000}
+        span = {"kind": SPANS[event.name], "start_ms": start / 1000, "ms": (end - start) / 1000}
         emit(event="span", setting=setting, rank=dist.get_rank(), **span)
 
 
@@ -149,7 +132,7 @@ def show_buckets(model: DistributedDataParallel, step: Callable) -> None:
 
     def hook(state, bucket):
         if dist.get_rank() == 0:
-            tensors = [(names[id(one)], 4 * one.numel()) for one in bucket.parameters()]
+            tensors = [(names[id(p)], 4 * p.numel()) for p in bucket.parameters()]
             emit(event="bucket", bucket=bucket.index(), tensors=tensors)
         return default_hooks.allreduce_hook(state, bucket)
 

@@ -11,7 +11,7 @@ import os
 import torch
 import torch.distributed as dist
 
-from common.ranks_torch import leave_ranks
+from common.ranks_torch import cleanup
 from common.report import emit
 
 VARIABLES = ("MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE", "LOCAL_RANK")
@@ -23,7 +23,7 @@ def main() -> None:
     total = torch.tensor(dist.get_rank() + 1)
     dist.all_reduce(total)
     emit(event="rank", sum=total.item(), **{name: os.environ[name] for name in VARIABLES})
-    leave_ranks()
+    cleanup()
 
 
 if __name__ == "__main__":

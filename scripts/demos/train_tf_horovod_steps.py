@@ -23,7 +23,7 @@ from common.model_tf import accuracy, build_model, mean_loss, prepare, save_mode
 from common.report import Report, report_weights
 
 
-def mean_over_ranks(value: float):  # STEP 9
+def all_reduce_mean(value: float):  # STEP 9
     """Return the mean of every rank's `value`; every rank must call it."""  # STEP 9
     return hvd.allreduce(tf.constant(value), name="mean")  # STEP 9
 
@@ -61,7 +61,7 @@ def main() -> None:
     local_rank, local_size = hvd.local_rank(), hvd.local_size()  # STEP 2
     for gpu in tf.config.list_physical_devices("GPU"):  # STEP 2
         tf.config.experimental.set_memory_growth(gpu, True)  # STEP 2
-    average = mean_over_ranks  # STEP 9
+    average = all_reduce_mean  # STEP 9
     prepare(args, local_rank, local_size)  # shows this rank the GPU number local_rank alone
     args.global_batch_size *= size  # STEP 3
     args.learning_rate *= size  # STEP 3

@@ -20,7 +20,7 @@ from common.data import epochs_and_steps, load_channel
 from common.errors import run_main
 from common.hooks_torch import add_flags, parallel, register
 from common.model_torch import Classifier, accuracy, prepare, save_model, weights_of
-from common.ranks_torch import join_ranks, leave_ranks, mean_over_ranks
+from common.ranks_torch import all_reduce_mean, cleanup, init_distributed
 from common.report import Report, report_weights
 
 
@@ -29,7 +29,7 @@ def main() -> None:
     parser = parser_for(__file__, __doc__)
     add_flags(parser)  # --all-reduce, --bucket-megabytes, PowerSGD's
     args = parser.parse_args()
-    local_rank, ranks_here = join_ranks()
+    local_rank, ranks_here = init_distributed()
     rank, world_size = dist.get_rank(), dist.get_world_size()
     device = prepare(args, local_rank, ranks_here)
     images, labels = load_channel(args.training)
@@ -48,7 +48,7 @@ def main() -> None:
     register(parallel_model, args)  # the communication hook
     optimizer = torch.optim.SGD(model.parameters(), args.learning_rate, momentum=0.9)
 
-    report = Report(args, weights_of(model), rank, world_size, mean_over_ranks)
+    report = Report(args, weights_of(model), rank, world_size, all_reduce_mean)
     for epoch, steps in epochs_and_steps(args, len(labels)):
         sampler.set_epoch(epoch - 1)  # from 0, as in scripts/train
         for batch_images, batch_labels in islice(loader, steps):
@@ -63,7 +63,7 @@ def main() -> None:
     report_weights(weights_of(model), rank)
     if rank == 0:
         save_model(model, args.save_to, images.shape[1:], args.hidden_units)
-    leave_ranks()
+    cleanup()
 
 
 if __name__ == "__main__":

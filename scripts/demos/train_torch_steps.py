@@ -23,7 +23,7 @@ from common.data import epochs_and_steps, load_channel
 from common.errors import run_main
 from common.evidence import Evidence
 from common.model_torch import Classifier, accuracy, prepare, save_model, weights_of
-from common.ranks_torch import join_ranks, leave_ranks, mean_over_ranks  # STEP 1
+from common.ranks_torch import all_reduce_mean, cleanup, init_distributed  # STEP 1
 from common.report import Report, report_weights
 
 
@@ -54,10 +54,10 @@ def main() -> None:
     parser.add_argument("--trace", default=timeline, help="file for rank 0's trace, Chrome's form")
     args = parser.parse_args()
     rank, size, local_rank, local_size, average = 0, 1, 0, 1, float
-    places = join_ranks()  # STEP 1
+    places = init_distributed()  # STEP 1
     rank, size = dist.get_rank(), dist.get_world_size()  # STEP 1
     local_rank, local_size = places  # STEP 2
-    average = mean_over_ranks  # STEP 9
+    average = all_reduce_mean  # STEP 9
     device = prepare(args, local_rank, local_size)  # this rank's own GPU, where there is one
     args.global_batch_size *= size  # STEP 3
     args.learning_rate *= size  # STEP 3
@@ -101,7 +101,7 @@ def main() -> None:
         trace.export_chrome_trace(args.trace)
     evidence.show(weights_of(model))
     report_weights(weights_of(model), rank)
-    leave_ranks()  # STEP 1
+    cleanup()  # STEP 1
     if rank != 0:  # STEP 6
         return  # STEP 6
     if not args.no_save:

@@ -1,8 +1,8 @@
-"""Train as train_torch_dp.py does, with threads in the place of GPUs: each batch in two parts.
+"""Train as DataParallel does, with threads in the place of GPUs: each batch in two parts.
 
     python scripts/demos/train_torch_threads.py
 
-The flags are those of scripts/train/train_torch_dp.py.
+The flags are those of scripts/train/train_torch.py, whose model this wraps.
 """
 
 import sys
@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "train"))
-import train_torch_dp
+import train_torch
 
 
 class ThreadParallel(nn.Module):
@@ -29,7 +29,6 @@ class ThreadParallel(nn.Module):
     def __init__(self, module: nn.Module, replicas: int = 2):
         super().__init__()
         self.module, self.replicas = module, replicas
-        self.device_ids = [0] * replicas  # torch's class says so in how many parts it computes
         self._threads = ThreadPoolExecutor(replicas)
 
     def forward(self, batch: torch.Tensor) -> torch.Tensor:
@@ -48,9 +47,11 @@ class ThreadParallel(nn.Module):
 def main() -> None:
     """Train; refuse GPUs, where torch's own class shows more."""
     if torch.cuda.is_available():
-        sys.exit("error: this machine has a GPU; take train_torch_dp.py, which uses it")
-    nn.DataParallel = ThreadParallel
-    train_torch_dp.main()
+        sys.exit("error: this machine has a GPU; this shows threads of the CPU")
+    classifier, replicas = train_torch.Classifier, 2
+    train_torch.emit("parallel", replicas=replicas)
+    train_torch.Classifier = lambda **about: ThreadParallel(classifier(**about), replicas)
+    train_torch.main()
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Start a TensorFlow cluster on this machine: N processes of one script, each with its TF_CONFIG.
 
-    python local_tf_cluster.py --workers 2 train_tf_multiworker.py --epochs 5
+    python local_tf_cluster.py --workers 2 train_tf_mirrored.py --epochs 5
     python local_tf_cluster.py --workers 2 --ps 1 train_tf_ps.py --epochs 5
 
 TF_CONFIG is what SageMaker's TensorFlow toolkit sets, with free ports of 127.0.0.1 in place of

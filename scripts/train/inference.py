@@ -25,7 +25,15 @@ ARRAY, JSON, LINES = "application/x-npy", "application/json", "application/jsonl
 
 
 class Residual(nn.Sequential):
-    """Layers whose output is added to their input."""
+    """Two convolutions whose output is added to their input. At first they add nothing."""
+
+    def __init__(self, channels):
+        layers = []
+        for _ in range(2):
+            layers += [nn.GroupNorm(8, channels), nn.ReLU()]
+            layers += [nn.Conv2d(channels, channels, 3, padding=1)]
+        nn.init.zeros_(layers[-1].weight)
+        super().__init__(*layers)
 
     def forward(self, x):
         return x + super().forward(x)
@@ -37,41 +45,26 @@ class Classifier(nn.Sequential):
     No batch norm, no dropout: with them N ranks would not compute what one process computes.
     """
 
-    def __init__(self, model, image_shape, hidden_units):
-        def conv(inputs, outputs, stride=1):
-            return nn.Conv2d(inputs, outputs, 3, stride, padding=1)
-
-        height, width, channels = image_shape
-        if model == "deep":  # a ResNet of 20 convolutions: 56 MB in 84 tensors
-            layers = [conv(channels, 64), nn.GroupNorm(8, 64)]
-            for inputs, outputs in [(64, 64), (64, 128), (128, 256), (256, 512)]:
-                if inputs < outputs:
-                    layers += [conv(inputs, outputs, stride=2), nn.GroupNorm(8, outputs)]
-                for _ in range(2):
-                    first = [nn.GroupNorm(8, outputs), nn.ReLU(), conv(outputs, outputs)]
-                    second = [nn.GroupNorm(8, outputs), nn.ReLU(), conv(outputs, outputs)]
-                    nn.init.zeros_(second[-1].weight)  # at first it adds nothing: steadier
-                    layers.append(Residual(*first, *second))
-            layers += [nn.GroupNorm(8, 512), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten()]
-            layers += [nn.Linear(512, 10)]
-        else:
-            layers = [conv(channels, 16), nn.ReLU(), nn.MaxPool2d(2)]
-            layers += [conv(16, 32), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten()]
-            layers += [nn.Linear(32 * (height // 4) * (width // 4), hidden_units)]
-            layers += [nn.ReLU(), nn.Linear(hidden_units, 10)]
-        super().__init__(*layers)
+    def __init__(self, image_shape, hidden_units, channels=32, blocks=0):
+        height, width, colours = image_shape
+        layers = [nn.Conv2d(colours, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)]
+        layers += [nn.Conv2d(16, channels, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)]
+        layers += [*(Residual(channels) for _ in range(blocks)), nn.Flatten()]
+        layers += [nn.Linear(channels * (height // 4) * (width // 4), hidden_units), nn.ReLU()]
+        super().__init__(*layers, nn.Linear(hidden_units, 10))
 
     def forward(self, images):
         # The layout is named: else torch keeps the permuted strides, and DDP copies gradients.
-        pixels = images.permute(0, 3, 1, 2).to(torch.float32, memory_format=torch.contiguous_format)
+        pixels = images.permute(0, 3, 1, 2).float(memory_format=torch.contiguous_format)
         return super().forward(pixels / 255)
 
 
 def model_fn(model_dir):
     """Return the trained Classifier, in evaluation mode."""
     saved = torch.load(Path(model_dir, "model.pt"), map_location="cpu", weights_only=True)
-    model = Classifier(saved["model"], saved["image_shape"], saved["hidden_units"])
-    model.load_state_dict(saved["state_dict"])
+    weights = saved.pop("state_dict")
+    model = Classifier(**saved)
+    model.load_state_dict(weights)
     return model.eval()
 
 
@@ -84,12 +77,12 @@ def input_fn(data, content_type):
     if content_type == ARRAY:
         images = np.load(io.BytesIO(data), allow_pickle=False)
     elif content_type == JSON:
-        found = json.loads(data)
-        images = np.array(found["instances"] if isinstance(found, dict) else found)
+        body = json.loads(data)
+        images = np.array(body["instances"] if isinstance(body, dict) else body)
     elif content_type == LINES:
         text = data if isinstance(data, str) else data.decode()
-        found = [json.loads(line) for line in text.splitlines() if line.strip()]
-        images = np.array([one["images"] if isinstance(one, dict) else one for one in found])
+        rows = [json.loads(line) for line in text.splitlines() if line.strip()]
+        images = np.array([row["images"] if isinstance(row, dict) else row for row in rows])
     else:
         raise ValueError(f"content type {content_type}; expected {ARRAY}, {JSON} or {LINES}")
     if images.ndim != 4 or images.dtype.kind not in "iuf":

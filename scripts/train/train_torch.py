@@ -11,7 +11,6 @@ import hashlib
 import json
 import os
 import sys
-import tempfile
 import time
 from itertools import islice
 from pathlib import Path
@@ -23,83 +22,38 @@ from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader, RandomSampler, TensorDataset
 
 
-def fail(message):
-    """End with one sentence."""
-    sys.exit(f"error: {message}")
-
-
 def parse_args():
     """Read the flags. SageMaker passes hyperparameters as flags, and its folders as SM_*."""
     env = os.environ.get
-    kept = "/opt/ml/checkpoints" if os.path.isdir("/opt/ml/checkpoints") else ""
-    defaults = {
-        "epochs": 20,
-        "global_batch_size": 64,  # examples in a step, over all ranks
-        "learning_rate": 0.05,
-        "seed": 0,
-        "max_steps": 0,  # 0: no limit
-        "log_every": 10,  # steps; 0: only at the end of each epoch
-        "model": "small",  # or deep, which wants a learning rate of 0.01
-        "hidden_units": 64,  # of the small model
-        "threads_per_rank": 0,  # 0: this machine's cores, divided among its ranks
-        "training": env("SM_CHANNEL_TRAINING", "data/digits/training"),
-        "test": env("SM_CHANNEL_TEST", "data/digits/test"),
-        "save_to": env("SM_MODEL_DIR", "model"),
-        "checkpoint_dir": env("SM_CHECKPOINT_DIR", kept),  # "": no checkpoints
-        "checkpoint_every": 0,  # steps; 0: at the end of each epoch
-    }
+    checkpoints = "/opt/ml/checkpoints" if os.path.isdir("/opt/ml/checkpoints") else ""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
-    parser.error = fail
-    for name, default in defaults.items():
-        choices = ["small", "deep"] if name == "model" else None
-        spellings = {f"--{name}", f"--{name.replace('_', '-')}"}
-        parser.add_argument(*spellings, type=type(default), default=default, choices=choices)
-    args = parser.parse_args()
-    for name, value in vars(args).items():
-        may_be_0 = name not in ("epochs", "global_batch_size", "learning_rate", "hidden_units")
-        if not (isinstance(value, str) or 0 < value < float("inf") or (value == 0 and may_be_0)):
-            fail(f"--{name} {value}: expected a number above 0")
-    return args
-
-
-def try_folders(*folders):
-    """Fail now, and not after the training, where one can't be written."""
-    for folder in filter(None, folders):
-        try:
-            os.makedirs(folder, exist_ok=True)
-            tempfile.TemporaryFile(dir=folder).close()
-        except OSError as error:
-            fail(f"can't write to {folder} ({error}): choose --save-to and --checkpoint-dir")
+    parser.add_argument("--epochs", type=int, default=20)
+    parser.add_argument("--global-batch-size", type=int, default=64, help="over all ranks")
+    parser.add_argument("--learning-rate", type=float, default=0.05)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--max-steps", type=int, default=0, help="0: no limit")
+    parser.add_argument("--log-every", type=int, default=10, help="steps; 0: never")
+    parser.add_argument("--hidden-units", type=int, default=64)
+    parser.add_argument("--threads-per-rank", type=int, default=1, help="CPU threads")
+    parser.add_argument("--training", default=env("SM_CHANNEL_TRAINING", "data/digits/training"))
+    parser.add_argument("--test", default=env("SM_CHANNEL_TEST", "data/digits/test"))
+    parser.add_argument("--save-to", default=env("SM_MODEL_DIR", "model"))
+    parser.add_argument("--checkpoint-dir", default=env("SM_CHECKPOINT_DIR", checkpoints))
+    parser.add_argument("--checkpoint-every", type=int, default=0, help="steps; 0: each epoch")
+    return parser.parse_args()
 
 
 def emit(event, **record):
-    """Print one JSON line with one write, so that the lines of several ranks stay whole."""
+    """Print a JSON line with one write, so that the lines of several ranks stay whole."""
     print(json.dumps({"event": event, **record}) + "\n", end="", flush=True)
 
 
 def load(folder):
     """Return a channel's images, uint8 (n, height, width, channels), and labels, int64 (n,)."""
-    try:
-        parts = [np.load(path) for path in sorted(Path(folder).glob("part-*.npz"))]
-        assert parts, "no part-*.npz in it"
-        images, labels = (np.concatenate([p[key] for p in parts]) for key in ("images", "labels"))
-        assert images.dtype == np.uint8 and images.ndim == 4 and min(images.shape[1:3]) >= 4
-        assert labels.shape == images.shape[:1] and 0 <= labels.min() <= labels.max() <= 9
-    except Exception as error:  # no files, damaged files, or files of something else
-        fail(
-            f"{folder} can't be used ({str(error) or 'other arrays'}). Expected: part-*.npz with "
-            "images, uint8 (n, height, width, channels), 4 x 4 pixels or more, and labels (n,), 0 "
-            "to 9. Point --training and --test at such folders; on SageMaker, name the channels so "
-            "(the workshop's own data: `python -m data_prep digits`)"
-        )
+    parts = [np.load(path) for path in sorted(Path(folder).glob("part-*.npz"))]
+    assert parts, f"no part-*.npz in {folder}: `python -m data_prep digits` writes them"
+    images, labels = (np.concatenate([p[key] for p in parts]) for key in ("images", "labels"))
     return torch.from_numpy(images), torch.from_numpy(labels)
-
-
-class Residual(nn.Sequential):
-    """Layers whose output is added to their input."""
-
-    def forward(self, x):
-        return x + super().forward(x)
 
 
 class Classifier(nn.Sequential):
@@ -108,108 +62,76 @@ class Classifier(nn.Sequential):
     No batch norm, no dropout: with them N ranks would not compute what one process computes.
     """
 
-    def __init__(self, model, image_shape, hidden_units):
-        def conv(inputs, outputs, stride=1):
-            return nn.Conv2d(inputs, outputs, 3, stride, padding=1)
-
+    def __init__(self, image_shape, hidden_units):
         height, width, channels = image_shape
-        if model == "deep":  # a ResNet of 20 convolutions: 56 MB in 84 tensors
-            layers = [conv(channels, 64), nn.GroupNorm(8, 64)]
-            for inputs, outputs in [(64, 64), (64, 128), (128, 256), (256, 512)]:
-                if inputs < outputs:
-                    layers += [conv(inputs, outputs, stride=2), nn.GroupNorm(8, outputs)]
-                for _ in range(2):
-                    first = [nn.GroupNorm(8, outputs), nn.ReLU(), conv(outputs, outputs)]
-                    second = [nn.GroupNorm(8, outputs), nn.ReLU(), conv(outputs, outputs)]
-                    nn.init.zeros_(second[-1].weight)  # at first it adds nothing: steadier
-                    layers.append(Residual(*first, *second))
-            layers += [nn.GroupNorm(8, 512), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten()]
-            layers += [nn.Linear(512, 10)]
-        else:
-            layers = [conv(channels, 16), nn.ReLU(), nn.MaxPool2d(2)]
-            layers += [conv(16, 32), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten()]
-            layers += [nn.Linear(32 * (height // 4) * (width // 4), hidden_units)]
-            layers += [nn.ReLU(), nn.Linear(hidden_units, 10)]
-        super().__init__(*layers)
+        layers = [nn.Conv2d(channels, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)]
+        layers += [nn.Conv2d(16, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten()]
+        layers += [nn.Linear(32 * (height // 4) * (width // 4), hidden_units), nn.ReLU()]
+        super().__init__(*layers, nn.Linear(hidden_units, 10))
 
     def forward(self, images):
         # The layout is named: else torch keeps the permuted strides, and DDP copies gradients.
-        pixels = images.permute(0, 3, 1, 2).to(torch.float32, memory_format=torch.contiguous_format)
+        pixels = images.permute(0, 3, 1, 2).float(memory_format=torch.contiguous_format)
         return super().forward(pixels / 255)
 
 
 @torch.no_grad()
 def evaluate(model, images, labels, device):
     """Return the share of right answers, 0 to 1."""
-    model.eval()  # batch norm and dropout, if there are any, work differently in training
+    model.eval()
     answers = [model(part.to(device)).argmax(1).cpu() for part in images.split(256)]
     model.train()
     return (torch.cat(answers) == labels).float().mean().item()
 
 
 def save_checkpoint(folder, step, model, optimizer):
-    """Write what `resume` reads. Renamed at the end: the file is there whole, or not at all.
-
-    With dropout or augmentation add the random state; else a resumed run differs a little.
-    """
+    """Write what `resume` reads. Renamed at the end: the file is there whole, or not at all."""
     state = {"step": step, "model": model.state_dict(), "optimizer": optimizer.state_dict()}
+    os.makedirs(folder, exist_ok=True)
     torch.save(state, f"{folder}/partial")
     os.replace(f"{folder}/partial", f"{folder}/checkpoint.pt")
 
 
 def resume(folder, model, optimizer):
     """Read the checkpoint into model and optimizer; return its step, 0 if there is none."""
-    path, state = Path(folder, "checkpoint.pt"), None
-    try:
-        if folder and path.exists():
-            state = torch.load(path, map_location="cpu", weights_only=True)
-        if state is None:
-            return 0
-        model.load_state_dict(state["model"])
-        optimizer.load_state_dict(state["optimizer"])  # the momentum, and the learning rate
-        emit("resumed", step=state["step"])
-        return state["step"]
-    except Exception as error:  # damaged, of another model, or not readable
-        fail(f"{path} can't be used ({repr(error)[:160]}). Move it away to start anew")
-
-
-def save_model(args, weights, image_shape):
-    """Write --save-to/model.pt, which inference.py reads: it has the Classifier, too."""
-    about = {"model": args.model, "image_shape": image_shape, "hidden_units": args.hidden_units}
-    torch.save(about | {"state_dict": weights}, f"{args.save_to}/model.pt")
+    path, states = Path(folder, "checkpoint.pt"), [None]
+    if folder and path.exists():
+        states = [torch.load(path, map_location="cpu", weights_only=True)]
+    [state] = states
+    if state is None:
+        return 0
+    model.load_state_dict(state["model"])
+    optimizer.load_state_dict(state["optimizer"])  # the momentum, and the learning rate
+    return state["step"]
 
 
 def main():
     """Train, evaluate after each epoch, save the model."""
     args = parse_args()
-    try_folders(args.save_to, args.checkpoint_dir)
-    rank, world_size = 0, 1
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    if args.threads_per_rank:
-        torch.set_num_threads(args.threads_per_rank)
+    rank, world_size = 0, 1
+    report = emit if rank == 0 else lambda *_, **__: None
+    torch.set_num_threads(args.threads_per_rank)
     torch.manual_seed(args.seed)
 
     (images, labels), test = load(args.training), load(args.test)
     if len(labels) < args.global_batch_size or args.global_batch_size % world_size:
-        fail(
-            f"--global-batch-size {args.global_batch_size}: expected a multiple of "
-            f"{world_size} ranks, and at most the {len(labels)} examples"
-        )
-    # All in memory. For more data: a Dataset that reads (and augments) in __getitem__, num_workers.
+        sys.exit(f"error: --global-batch-size: no multiple of {world_size} up to {len(labels)}")
     dataset = TensorDataset(images, labels)
     sampler = RandomSampler(dataset, generator=torch.Generator())
     local_batch_size = args.global_batch_size // world_size
     loader = DataLoader(dataset, local_batch_size, sampler=sampler, drop_last=True)
 
-    image_shape = tuple(images.shape[1:])
-    model = Classifier(args.model, image_shape, args.hidden_units).to(device)
+    about = {"image_shape": tuple(images.shape[1:]), "hidden_units": args.hidden_units}
+    model = Classifier(**about).to(device)
     optimizer = torch.optim.SGD(model.parameters(), args.learning_rate, momentum=0.9)
     step = resume(args.checkpoint_dir, model, optimizer)
+    if step:
+        report("resumed", step=step)
 
     parameters = sum(p.numel() for p in model.parameters())
-    sizes = {"parameters": parameters, "gradient_bytes": 4 * parameters}
-    sizes |= {"device": str(device)}
-    emit("start", world_size=world_size, local_batch_size=local_batch_size, **sizes, **vars(args))
+    sizes = {"parameters": parameters, "gradient_bytes": 4 * parameters, "device": str(device)}
+    report("start", world_size=world_size, local_batch_size=local_batch_size, **sizes, **vars(args))
     last = min(args.epochs * len(loader), args.max_steps or sys.maxsize)
     while step < last:
         epoch, done = divmod(step, len(loader))  # resumed inside an epoch: skip what is done
@@ -226,22 +148,22 @@ def main():
                 loss.item()  # waits for the GPU
                 clock = time.perf_counter()  # an epoch's first step is left out of its speed
             if args.log_every and step % args.log_every == 0:
-                emit("step", step=step, train_loss=loss.item())
+                report("step", step=step, train_loss=loss.item())
             due = args.checkpoint_dir and step % (args.checkpoint_every or len(loader)) == 0
-            if due:
+            if due and rank == 0:
                 save_checkpoint(args.checkpoint_dir, step, model, optimizer)
         record = {"train_loss": torch.stack(losses).mean().item()}
         if timed := len(losses) - 1:
             record["step_seconds"] = (time.perf_counter() - clock) / timed
             record["samples_per_second"] = args.global_batch_size / record["step_seconds"]
         accuracy = evaluate(model, *test, device)
-        emit("epoch", epoch=epoch + 1, step=step, test_accuracy=accuracy, **record)
+        report("epoch", epoch=epoch + 1, step=step, test_accuracy=accuracy, **record)
 
-    weights = {name: value.cpu() for name, value in model.state_dict().items()}
-    values = [weights[name].numpy().tobytes() for name, _ in model.named_parameters()]
-    digest = hashlib.sha256(b"".join(values))  # not batch norm's averages: they differ by rank
-    emit("weights", rank=rank, weights_sha256=digest.hexdigest())
-    save_model(args, weights, image_shape)
+    weights = b"".join(p.detach().cpu().numpy().tobytes() for p in model.parameters())
+    emit("weights", rank=rank, weights_sha256=hashlib.sha256(weights).hexdigest())
+    if rank == 0:  # inference.py reads it
+        os.makedirs(args.save_to, exist_ok=True)
+        torch.save(about | {"state_dict": model.state_dict()}, f"{args.save_to}/model.pt")
 
 
 if __name__ == "__main__":

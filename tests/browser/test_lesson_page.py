@@ -10,7 +10,7 @@ import pytest
 from lab_harness import SCREENSHOTS
 from workshop.course.pages import Row, write_html
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.reads_lessons, pytest.mark.timeout(900)]
 
 FETCHED = """return performance.getEntriesByType("resource").map(one => one.name)
     .filter(name => !name.startsWith("data:"))"""

@@ -4,8 +4,8 @@ It has what the kit's policies use, with the semantics of AWS's reference
 (https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_condition_operators.html,
 reference_policies_condition-single-vs-multi-valued-context-keys.html and
 reference_policies_variables.html; read 2026-11-22). What it does not have it refuses with
-NotImplementedError: nothing is passed over in silence. It knows one account: no resource policies,
-permissions boundaries, session or organisation policies.
+NotImplementedError. It knows one account: no resource policies, permissions boundaries, session or
+organisation policies.
 """
 
 from __future__ import annotations
@@ -30,68 +30,58 @@ class Request:
 
 
 def decision(policies: Iterable[Mapping], request: Request) -> str:
-    """ALLOWED, FORBIDDEN (an explicit Deny, which wins) or DENIED (by default).
-
-    policies: documents, as dictionaries. Raises NotImplementedError for what is not known here.
-    """
-    effects = {
-        statement["Effect"]
-        for policy in policies
-        for statement in _listed(policy["Statement"])
-        if applies(statement, request)
-    }
+    """ALLOWED, FORBIDDEN (an explicit Deny, which wins) or DENIED (by default)."""
+    statements = [one for policy in policies for one in _listed(policy["Statement"])]
+    effects = {one["Effect"] for one in statements if _applies(one, request)}
     if "Deny" in effects:
         return FORBIDDEN
     return ALLOWED if "Allow" in effects else DENIED
 
 
-def applies(statement: Mapping, request: Request) -> bool:
-    """Whether a statement speaks of a request."""
+def _applies(statement: Mapping, request: Request) -> bool:
     if unknown := set(statement) - KNOWN:
         raise NotImplementedError(f"policy elements {sorted(unknown)}")
     context = {key.lower(): value for key, value in request.context.items()}
-    holds = [  # all of them, so that what is not known here is noticed
-        _holds(operator, context.get(key.lower()), [str(one) for one in _listed(wanted)], context)
+    conditions = [  # all of them, so that what is not known here is noticed
+        _holds(operator, context.get(key.lower()), [str(one) for one in _listed(values)], context)
         for operator, keys in statement.get("Condition", {}).items()
-        for key, wanted in keys.items()
+        for key, values in keys.items()
     ]
     action = request.action.lower()  # actions may be written in any case
     return (
         any(_like(action, one.lower(), {}) for one in _listed(statement["Action"]))
         and any(_like(request.resource, one, context) for one in _listed(statement["Resource"]))
-        and all(holds)
+        and all(conditions)
     )
 
 
-def _holds(operator: str, held: Any, wanted: list[str], context: Mapping) -> bool:
-    """Whether one condition holds. held: what the request has under its key; None for nothing."""
+def _holds(operator: str, actual: Any, expected: list[str], context: Mapping) -> bool:
+    """Whether a condition holds. actual: what the request has under its key; None for nothing."""
     if operator == "Null":
-        return any((held is None) == (value.lower() == "true") for value in wanted)
+        return any((actual is None) == (value.lower() == "true") for value in expected)
     for_all = operator.startswith("ForAllValues:")
     plain = operator.removeprefix("ForAllValues:").removesuffix("IfExists")
     if plain not in TESTS:
         raise NotImplementedError(f"the condition operator {operator}")
-    if held is None:  # AWS: IfExists and ForAllValues are true of a missing key
+    if actual is None:  # AWS: IfExists and ForAllValues are true of a missing key
         return for_all or operator.endswith("IfExists")
-    values = [str(value) for value in _listed(held)]
+    values = [str(value) for value in _listed(actual)]
     if not for_all and len(values) != 1:
         raise NotImplementedError(f"{operator} without ForAllValues: {values}")
-    return all(any(TESTS[plain](value, one, context) for one in wanted) for value in values)
+    return all(any(TESTS[plain](value, one, context) for one in expected) for value in values)
 
 
 def _arn_like(value: str, pattern: str, context: Mapping) -> bool:
     """Part by part: a wildcard does not reach over a colon, but in the last of the six parts."""
-    parts, wanted = value.split(":", 5), pattern.split(":", 5)
-    return len(parts) == len(wanted) == 6 and all(
-        _like(part, one, context) for part, one in zip(parts, wanted, strict=True)
-    )
+    pairs = list(zip(value.split(":", 5), pattern.split(":", 5), strict=False))
+    return len(pairs) == 6 and all(_like(part, like, context) for part, like in pairs)
 
 
 TESTS = {  # ArnEquals is the same as ArnLike
-    "StringEquals": lambda value, one, context: (
-        value == VARIABLE.sub(lambda found: _value(found[1], context), one)
+    "StringEquals": lambda value, pattern, context: (
+        value == VARIABLE.sub(lambda match: _value(match[1], context), pattern)
     ),
-    "NumericLessThanEquals": lambda value, one, context: float(value) <= float(one),
+    "NumericLessThanEquals": lambda value, limit, context: float(value) <= float(limit),
     "ArnEquals": _arn_like,
     "ArnLike": _arn_like,
 }
@@ -99,21 +89,19 @@ TESTS = {  # ArnEquals is the same as ArnLike
 
 def _like(value: str, pattern: str, context: Mapping) -> bool:
     """* and ? in the pattern; not in what its variables hold."""
-    parts = []
-    for number, part in enumerate(VARIABLE.split(pattern)):
-        if number % 2:
-            parts.append(re.escape(_value(part, context)))
-        else:
-            parts.append(re.escape(part).replace(r"\*", ".*").replace(r"\?", "."))
+    parts = [re.escape(part) for part in VARIABLE.split(pattern)]
+    parts[::2] = [part.replace(r"\*", ".*").replace(r"\?", ".") for part in parts[::2]]
+    names = VARIABLE.findall(pattern)
+    parts[1::2] = [re.escape(_value(name, context)) for name in names]
     return bool(re.fullmatch("".join(parts), value, re.DOTALL))
 
 
 def _value(name: str, context: Mapping) -> str:
     """A variable's value. One that the request lacks matches nothing."""
-    held = context.get(name.lower(), "\0")
-    if isinstance(held, list):
+    value = context.get(name.lower(), "\0")
+    if isinstance(value, list):
         raise NotImplementedError(f"several values in the variable {name}")
-    return str(held)
+    return str(value)
 
 
 def _listed(value: Any) -> list:

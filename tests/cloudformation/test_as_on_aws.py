@@ -1,27 +1,58 @@
 """`workshop run --target aws` in an account of its own, which the emulator plays.
 
-In strict mode: policies are enforced, and only what `workshop stacks up` made is there. And with a
-failure after every cell that makes something: what is then left, and billed.
+Only what `workshop stacks up` made is there. Every call is held against the policies afterwards.
+And a failure is put after every cell that makes something: what is then left, and billed.
+botocore takes the emulator's address from the profile in AWS_CONFIG_FILE; `workshop` looks only
+whether a variable of the shell leads elsewhere. So the code under test is that of target="aws".
 """
 
-import as_aws
+import contextlib
+import os
+
 import nbformat
 import pytest
-from aws_calls import read
+from aws_calls import World, in_the_vpc, of_the_job, read
 from course_text import lessons
+from deployed_policies import NAMES, seat_of
 from lesson_runs import SEAT, SMALL, recorded
 from test_lessons_calls import ALL_OF_A_SEAT, GOES_ON_WITHOUT
 
+from local_sagemaker.pytest_plugin import emulator
 from workshop.account import cleanup, prices, stacks
 from workshop.course import run as course_run
 from workshop.course.lessons import chosen
+from workshop.jobs import local_server
+from workshop.jobs.session import session
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(5400)]
 MAKES = (  # what can be billed by the hour, or is a stack
     *("CreateTrainingJob", "CreateTransformJob", "CreateEndpoint", "CreateStack"),
     *("CreateModel", "CreateEndpointConfig"),
 )
-NUMBERS = sorted(set(lessons()) - {ALL_OF_A_SEAT})
+NUMBERS = [*sorted(set(lessons()) - {ALL_OF_A_SEAT}), ALL_OF_A_SEAT]
+
+
+@contextlib.contextmanager
+def account(folder):
+    """An account with the seat's stacks, as the lessons see it: the seat's session."""
+    with emulator(folder / "state") as running, pytest.MonkeyPatch.context() as patch:
+        env = running.env
+        for name in [name for name in os.environ if name.startswith("AWS_")]:
+            patch.delenv(name)
+        patch.setenv("SAGEMAKER_USER_CONFIG_OVERRIDE", env["SAGEMAKER_USER_CONFIG_OVERRIDE"])
+        patch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+        (folder / "config").write_text(
+            f"[default]\nregion = {env['AWS_DEFAULT_REGION']}\n"
+            f"endpoint_url = {env['AWS_ENDPOINT_URL']}\n"
+            f"aws_access_key_id = {env['AWS_ACCESS_KEY_ID']}\n"
+            f"aws_secret_access_key = {env['AWS_SECRET_ACCESS_KEY']}\n"
+        )
+        patch.setenv("AWS_CONFIG_FILE", str(folder / "config"))
+        patch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(folder / "none"))
+        owner = session("aws", SEAT)
+        stacks.deploy(owner, NAMES, say=lambda _: None)
+        yield owner
+        local_server.point_back()
 
 
 def run(lesson, folder, **parameters):
@@ -29,41 +60,36 @@ def run(lesson, folder, **parameters):
     return course_run.run([lesson], folder, "aws", {"seat": SEAT} | parameters)
 
 
-def small(number):
-    """The lesson's small parameters."""
-    return SMALL.get(number, {})
-
-
 @pytest.fixture(scope="module")
-def strict(tmp_path_factory):
-    """All lessons, one after the other, in one account. number -> (ended well, its calls)."""
-    folder, found = tmp_path_factory.mktemp("strict"), {}
-    with as_aws.empty_account(folder) as patch:
-        opened = as_aws.owner()
-        refused = as_aws.enforce(patch, opened, folder)
+def runs(tmp_path_factory):
+    """All lessons, one after the other, in one account: the seat; number -> (ended well, calls)."""
+    folder, ended = tmp_path_factory.mktemp("as-on-aws"), {}
+    with account(folder) as owner:
+        seat = seat_of(owner, NAMES)
         for number in NUMBERS:
             (lesson,) = chosen((number,))
-            calls = folder / f"{number}.calls"
-            with recorded(calls):
-                good = run(lesson, folder / "out", **small(number))
-            found[number] = good, read(calls), calls
-            print(f"lesson {number}: {'ok' if good else 'FAILED'}, {len(found[number][1])} calls")
-        patch.delenv("STRICT_POLICIES")  # whoever deletes a whole seat is its owner
-        (lesson,) = chosen((ALL_OF_A_SEAT,))
-        calls = folder / "99.calls"
-        with recorded(calls):
-            found[ALL_OF_A_SEAT] = run(lesson, folder / "out"), read(calls), calls
-        denied = refused.read_text().splitlines() if refused.exists() else []
-        left = cleanup.find(opened)
-    return found, denied, left
+            with recorded(folder / f"{number}.calls"):
+                ended[number] = run(lesson, folder / "out", **SMALL.get(number, {}))
+        left = cleanup.find(owner)
+    calls = {number: read(folder / f"{number}.calls") for number in NUMBERS}
+    return seat, folder / "out", ended, calls, left
 
 
-def test_all_lessons_finish_in_order_from_an_empty_account_with_policies_enforced(strict):
-    found, denied, left = strict
-    assert {number: good for number, (good, *_) in found.items()} == dict.fromkeys(found, True)
-    assert all(calls for number, (_, calls, _) in found.items() if number not in ("01", "02"))
-    fine = {f"{service} {operation}" for service, operation in GOES_ON_WITHOUT}
-    assert {line.split(":")[0] for line in denied} <= fine, denied
+def test_all_lessons_finish_in_order_and_their_roles_allow_every_call(runs):
+    seat, _, ended, calls, left = runs
+    assert ended == dict.fromkeys(NUMBERS, True)
+    world, refused = World(), []
+    for number in NUMBERS[:-1]:  # whoever deletes a whole seat is its owner
+        assert calls[number] or number in ("01", "02")
+        for call in calls[number]:
+            requests = seat.refused("NotebookRole", world.asked(call))
+            if (call.service, call.operation) not in GOES_ON_WITHOUT:
+                refused += [(number, request) for request in requests]
+            if call.operation == "CreateTrainingJob":
+                job = of_the_job(call.request)
+                job += in_the_vpc(seat.outputs) if "VpcConfig" in call.request else []
+                refused += [(number, request) for request in seat.refused("TrainingRole", job)]
+    assert refused == []
     assert left.by_the_hour == []
 
 
@@ -108,8 +134,7 @@ def table(executed, cells, folder, parameters, capsys):
     for cell, made in cells.items():
         place = folder / f"cell-{cell}"
         place.mkdir()
-        with as_aws.empty_account(place):
-            opened = as_aws.owner()
+        with account(place) as opened:
             lesson = broken_off(executed, cell, place / executed.name)
             capsys.readouterr()
             good = run(lesson, place / "out", **parameters)
@@ -129,11 +154,12 @@ def check(rows):
         assert not [name for kind, name, _ in left if kind != "stacks"], (cell, made, left)
 
 
-@pytest.mark.parametrize("number", sorted(lessons()))
-def test_a_failure_after_any_creating_cell_leaves_nothing_billed(number, strict, tmp_path, capsys):
-    _, calls, path = strict[0][number]
-    executed = next((path.parent / "out").glob(f"{number}_*.ipynb"))
-    rows = table(executed, creating_cells(calls), tmp_path, small(number), capsys)
+@pytest.mark.parametrize("number", NUMBERS)
+def test_a_failure_after_any_creating_cell_leaves_nothing_billed(number, runs, tmp_path, capsys):
+    _, folder, _, calls, _ = runs
+    executed = next(folder.glob(f"{number}_*.ipynb"))
+    cells = creating_cells(calls[number])
+    rows = table(executed, cells, tmp_path, SMALL.get(number, {}), capsys)
     with capsys.disabled():
         for cell, made, left, _ in rows:
             print(f"{number} [{cell}] {' '.join(made)}: left by the hour: {left or 'nothing'}")

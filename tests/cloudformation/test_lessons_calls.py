@@ -15,7 +15,7 @@ from lesson_runs import SEAT, lesson_run
 from workshop.jobs.job_preview import NOBODY
 
 __all__ = ["lesson_run"]
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.reads_lessons, pytest.mark.timeout(900)]
 LESSONS = sorted(lessons())
 STACKS = {"CreateStack", "UpdateStack", "DeleteStack"}
 # (service, operation) that the notebook instance's role is not for, and why.

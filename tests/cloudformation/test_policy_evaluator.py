@@ -8,47 +8,46 @@ BUCKET = "arn:aws:s3:::bucket"
 # by ForAllValues; and the warning that ForAllValues is true of no key at all.
 TAGS = ["environment", "cost-center"]
 FOR_ALL = {"ForAllValues:StringEquals": {"aws:TagKeys": TAGS}}
-A, HOME = "aws:RequestTag/a", BUCKET + "/home/${aws:username}/*"
-SOURCE = "aws:SourceArn"
+A, SOURCE = "aws:RequestTag/a", "aws:SourceArn"
+HOME = {"Resource": BUCKET + "/home/${aws:username}/*"}
 SAME_TEAM = {"StringEquals": {"aws:ResourceTag/team": "${aws:PrincipalTag/team}"}}
 RED = {"aws:ResourceTag/team": "red", "aws:PrincipalTag/team": "red"}
 
 
-def policy(**statement):
-    return {"Version": "2012-10-17", "Statement": [{"Effect": "Allow"} | statement]}
-
-
-def decided(statement, action="s3:GetObject", resource=f"{BUCKET}/home/ann/file", context=None):
-    document = policy(**({"Action": "*", "Resource": "*"} | statement))
-    return decision([document], Request(action, resource, context or {}))
+def decide(statement, context=(), action="s3:GetObject", resource=f"{BUCKET}/home/ann/file"):
+    statement = {"Effect": "Allow", "Action": "*", "Resource": "*"} | statement
+    return decision([{"Statement": [statement]}], Request(action, resource, dict(context)))
 
 
 @pytest.mark.parametrize(
-    ("statement", "action", "resource", "wanted"),
+    ("statement", "expected"),
     [
-        ({"Action": "s3:Get*"}, "s3:GetObject", BUCKET, ALLOWED),
-        ({"Action": "S3:getobject"}, "s3:GetObject", BUCKET, ALLOWED),  # actions: any case
-        ({"Action": "s3:GetObject?"}, "s3:GetObject", BUCKET, DENIED),
-        ({"Action": ["s3:PutObject", "s3:GetObject"]}, "s3:GetObject", BUCKET, ALLOWED),
-        ({"Resource": f"{BUCKET}/*"}, "s3:GetObject", f"{BUCKET}/a/b", ALLOWED),
-        ({"Resource": f"{BUCKET}/*"}, "s3:GetObject", BUCKET, DENIED),
-        ({"Resource": f"{BUCKET}/A/*"}, "s3:GetObject", f"{BUCKET}/a/b", DENIED),  # case counts
+        ({"Action": "s3:Get*"}, ALLOWED),
+        ({"Action": "S3:getobject"}, ALLOWED),  # actions: any case
+        ({"Action": "s3:GetObject?"}, DENIED),
+        ({"Action": ["s3:PutObject", "s3:GetObject"]}, ALLOWED),
+        ({"Resource": f"{BUCKET}/*"}, ALLOWED),
+        ({"Resource": BUCKET}, DENIED),
+        ({"Resource": f"{BUCKET}/HOME/*"}, DENIED),  # case counts
+        ({"Effect": "Deny"}, FORBIDDEN),
     ],
 )
-def test_actions_and_resources(statement, action, resource, wanted):
-    assert decided(statement, action, resource) == wanted
+def test_actions_and_resources(statement, expected):
+    assert decide(statement) == expected
 
 
 def test_a_deny_wins_and_nothing_said_is_a_denial():
-    allow = policy(Action="s3:*", Resource="*")
-    deny = policy(Effect="Deny", Action="s3:DeleteObject", Resource="*")
-    assert decision([allow, deny], Request("s3:DeleteObject", BUCKET)) == FORBIDDEN
-    assert decision([deny, allow], Request("s3:GetObject", BUCKET)) == ALLOWED
-    assert decision([], Request("s3:GetObject", BUCKET)) == DENIED
+    allow, deny = (
+        {"Statement": {"Effect": effect, "Action": "s3:*", "Resource": "*"}}
+        for effect in ("Allow", "Deny")
+    )
+    request = Request("s3:DeleteObject", BUCKET)
+    assert decision([allow, deny], request) == FORBIDDEN
+    assert decision([], request) == DENIED
 
 
 @pytest.mark.parametrize(
-    ("condition", "context", "wanted"),
+    ("condition", "context", "expected"),
     [
         (FOR_ALL, {"aws:TagKeys": TAGS[:1]}, ALLOWED),
         (FOR_ALL, {}, ALLOWED),
@@ -61,12 +60,9 @@ def test_a_deny_wins_and_nothing_said_is_a_denial():
         # Several keys: all; several values of one key: any.
         ({"StringEquals": {A: ["x", "y"], "aws:b": "z"}}, {A: "y", "aws:b": "z"}, ALLOWED),
         ({"StringEquals": {A: ["x", "y"], "aws:b": "z"}}, {A: "y", "aws:b": "x"}, DENIED),
-        ({"Null": {A: "true"}}, {}, ALLOWED),
         ({"Null": {A: "true"}}, {A: "now"}, DENIED),
         ({"NumericLessThanEquals": {"s3:max-keys": "10"}}, {"s3:max-keys": 10}, ALLOWED),
         ({"NumericLessThanEquals": {"s3:max-keys": "10"}}, {"s3:max-keys": 11}, DENIED),
-        ({"NumericLessThanEquals": {"s3:max-keys": "10"}}, {}, DENIED),
-        ({"NumericLessThanEqualsIfExists": {"s3:max-keys": "10"}}, {}, ALLOWED),
         # "ArnEquals and ArnLike behave identically", part by part.
         ({"ArnEquals": {SOURCE: "arn:aws:sns:*:1:t*"}}, {SOURCE: "arn:aws:sns:x:1:topic"}, ALLOWED),
         ({"ArnLike": {SOURCE: "arn:aws:sns:*:topic"}}, {SOURCE: "arn:aws:sns:x:1:topic"}, DENIED),
@@ -76,21 +72,14 @@ def test_a_deny_wins_and_nothing_said_is_a_denial():
         (SAME_TEAM, {"aws:PrincipalTag/team": "red"}, DENIED),
     ],
 )
-def test_conditions(condition, context, wanted):
-    assert decided({"Condition": condition}, context=context) == wanted
+def test_conditions(condition, context, expected):
+    assert decide({"Condition": condition}, context) == expected
 
 
-@pytest.mark.parametrize(
-    ("context", "wanted"),
-    [
-        ({"aws:username": "ann"}, ALLOWED),
-        ({"aws:username": "bob"}, DENIED),
-        ({"aws:username": "*"}, DENIED),  # a value is no pattern
-        ({}, DENIED),  # without a value it matches nothing
-    ],
-)
-def test_policy_variables(context, wanted):
-    assert decided({"Resource": HOME}, context=context) == wanted
+@pytest.mark.parametrize(("user", "expected"), [("ann", ALLOWED), ("bob", DENIED), ("*", DENIED)])
+def test_policy_variables(user, expected):
+    assert decide(HOME, {"aws:username": user}) == expected, "a value is no pattern"
+    assert decide(HOME) == DENIED, "without a value it matches nothing"
 
 
 @pytest.mark.parametrize(
@@ -103,4 +92,4 @@ def test_policy_variables(context, wanted):
 )
 def test_what_it_does_not_know_it_refuses(statement):
     with pytest.raises(NotImplementedError):
-        decided(statement, context={"aws:SourceIp": "10.0.0.1", "aws:TagKeys": ["a", "b"]})
+        decide(statement, {"aws:SourceIp": "10.0.0.1", "aws:TagKeys": ["a", "b"]})

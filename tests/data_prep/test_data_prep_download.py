@@ -13,16 +13,10 @@ import pytest
 from data_prep_helpers import serve, status, sums
 
 from data_prep import download
-from data_prep.errors import DataError
+from data_prep.channels import DataError
 
 DATA = bytes(range(256)) * 2000  # 512,000 bytes: several blocks
 RIGHT = sums({"f": DATA})
-
-
-@pytest.fixture(autouse=True)
-def hasty(monkeypatch):
-    """The real downloads, without the pauses between them."""
-    monkeypatch.setattr("pooch.core.time.sleep", lambda _: None)
 
 
 def get(server, cache, mirrors=("a",)):
@@ -47,17 +41,16 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("what", BAD)
-def test_a_bad_mirror_is_left_for_the_next(server, tmp_path, tree, what, monkeypatch):
-    answer, said = BAD[what]
+@pytest.mark.parametrize("failure", BAD)
+def test_a_bad_mirror_is_left_for_the_next(server, tmp_path, tree, failure, monkeypatch):
+    answer, message = BAD[failure]
     server.answers["/a/f"] = [answer]
     started = time.monotonic()
-    if what == "silent":  # else a machine that is busy for a moment would be called silent
+    if failure == "silent":  # else a machine that is busy for a moment would be called silent
         monkeypatch.setattr(download, "TIMEOUT", (3, 3))
-        monkeypatch.setattr(download, "RETRIES", 0)
     with pytest.raises(DataError) as error:
         get(server, tmp_path)
-    assert said in str(error.value) and "--source FOLDER" in str(error.value)
+    assert message in str(error.value) and "--source FOLDER" in str(error.value)
     assert time.monotonic() - started < 25, "the server is silent for 30 s"
     assert tree(tmp_path) == [], "a file that is not whole and right stayed behind"
     server.answers["/b/f"] = [serve(DATA)]

@@ -24,7 +24,7 @@ def findings(paths: list[str]) -> list[str]:
         folders = [Path(path).resolve() for path in paths]
         every = (finding for rules in RULES for finding in rules.findings())
         chosen = {*every, *word_rules.findings(pending=())}
-        chosen = {one for one in chosen if any(map(one.path.is_relative_to, folders))}
+        chosen = {line for line in chosen if any(map(line.path.is_relative_to, folders))}
     else:
         chosen = {finding for rules in RULES for finding in rules.findings()}
     return [str(finding) for finding in sorted(chosen)]

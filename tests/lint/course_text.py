@@ -60,14 +60,14 @@ def read(path: Path) -> str:
 
 def cells(text: str) -> list[Cell]:
     """The cells of a py:percent source; Markdown comes without its comment signs."""
-    found: list[Cell] = []
+    parsed: list[Cell] = []
     head, start, lines = "", 0, text.splitlines()
     for number, line in enumerate([*lines, "# %%"], start=1):
         if line.startswith("# %%"):
             if head:
-                found.append(_cell(head, start, lines[start - 1 : number - 1]))
+                parsed.append(_cell(head, start, lines[start - 1 : number - 1]))
             head, start = line, number + 1
-    return found
+    return parsed
 
 
 def _cell(head: str, start: int, lines: list[str]) -> Cell:
@@ -79,18 +79,23 @@ def _cell(head: str, start: int, lines: list[str]) -> Cell:
 
 def table(text: str, header: str) -> list[Row]:
     """The rows of the Markdown tables whose first line begins with `header`."""
-    found, inside = [], False
+    rows, inside = [], False
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.startswith("|"):
             inside = False
         elif line.startswith(header):
             inside = True
         elif inside and set(line) - set("|-"):
-            found.append(Row(number, [cell.strip() for cell in line.strip("|").split("|")]))
-    return found
+            rows.append(Row(number, [cell.strip() for cell in line.strip("|").split("|")]))
+    return rows
 
 
 def matches(pattern: str | re.Pattern, text: str, first: int = 1) -> Iterator[tuple[int, re.Match]]:
     """(line, match) of each match in a text whose first line has the number `first`."""
     for match in re.finditer(pattern, text):
         yield first + text.count("\n", 0, match.start()), match
+
+
+def blanked(pattern: re.Pattern, text: str) -> str:
+    """The text with spaces in place of what matches; its lines stay where they are."""
+    return pattern.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)

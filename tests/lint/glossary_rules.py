@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from course_text import GLOSSARY, ROOT, Finding, cells, lessons, matches, read, table
+from course_text import GLOSSARY, ROOT, Finding, blanked, cells, lessons, matches, read, table
 
 LANGUAGES = {
     "Korean": re.compile("[\uac00-\ud7a3]"),
@@ -29,7 +29,7 @@ def banned(glossary: str) -> dict[str, str]:
     return {wrong.strip(): right for wrongs, right in rows for wrong in wrongs.split(",")}
 
 
-def of_terms(glossary: str) -> Iterator[Finding]:
+def check_terms(glossary: str) -> Iterator[Finding]:
     """Rows: six cells, each language in its own letters, the term in the lesson it names."""
     rows, known = table(glossary, "| term |"), lessons()
     if not rows:
@@ -55,11 +55,11 @@ def of_terms(glossary: str) -> Iterator[Finding]:
             yield Finding(GLOSSARY, line, f"no script has the name {term}")
 
 
-def of_spellings(path, text: str, instead: dict[str, str]) -> Iterator[Finding]:
+def check_spellings(path, text: str, instead: dict[str, str]) -> Iterator[Finding]:
     """Banned spellings in a lesson's prose, outside code and quotations."""
     for cell in cells(text):
         if cell.kind == "markdown":
-            prose = NOT_PROSE.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), cell.text)
+            prose = blanked(NOT_PROSE, cell.text)
             for wrong, right in instead.items():
                 word = re.compile(rf"(?<![A-Za-z_-]){re.escape(wrong)}(?![A-Za-z_-])", re.I)
                 for line, _ in matches(word, prose, cell.line):
@@ -68,9 +68,9 @@ def of_spellings(path, text: str, instead: dict[str, str]) -> Iterator[Finding]:
 
 def findings() -> Iterator[Finding]:
     glossary = read(GLOSSARY)
-    yield from of_terms(glossary)
+    yield from check_terms(glossary)
     instead = banned(glossary)
     if not instead:
         yield Finding(GLOSSARY, 1, "no table of spellings to avoid")
     for path in lessons().values():
-        yield from of_spellings(path, read(path), instead)
+        yield from check_spellings(path, read(path), instead)

@@ -10,12 +10,13 @@ import lesson_rules
 import pytest
 import translation_rules
 import word_rules
-from course_text import COVERAGE, GUIDE, NOTEBOOKS, ROOT, cells, read
+from course_text import COVERAGE, GLOSSARY, GUIDE, NOTEBOOKS, ROOT, cells, read
 
 LESSON = NOTEBOOKS / "00_setup.py"
 MARKDOWN = "# %% [markdown]\n# # 00 · Title\n#\n# "
 CODE = '# %% [markdown]\n# # 00 · Title\n\n# %% tags=["{tag}"]\n'
 PARAMETERS = CODE.format(tag="parameters") + 'target = "local"\nseat = "me"\n'
+EMPTY = {"metadata": {"tags": ["deterministic"]}, "outputs": []}
 
 
 def test_the_texts_keep_the_rules():
@@ -24,57 +25,60 @@ def test_the_texts_keep_the_rules():
 
 
 @pytest.mark.parametrize(
-    "rule, text, said",
+    "rule, text, message",
     [
         ("one_parameters_cell", CODE.format(tag="x"), "1: 0 cells are tagged parameters"),
         ("one_parameters_cell", PARAMETERS + "n = 2 * 3\n", "7: the parameters cell has more"),
-        ("short_cells", CODE.format(tag="x") + "x = 1\n" * 26, "5: 26 lines of code"),
-        ("assertions_explain_themselves", PARAMETERS + "\nassert x\n", "8: an assert without"),
-        ("header", MARKDOWN, "the header lacks **Cost on AWS:**"),
-        ("quiz_and_exercises", MARKDOWN, 'no cell workshop.quiz("00")'),
+        (
+            "cells_are_short_and_asserts_explain",
+            CODE.format(tag="x") + "x = 1\n" * 26,
+            "5: 26 lines",
+        ),
+        ("cells_are_short_and_asserts_explain", PARAMETERS + "\nassert x\n", "8: an assert"),
+        ("header_quiz_and_exercises", MARKDOWN, "the header lacks **Cost on AWS:**"),
+        ("header_quiz_and_exercises", MARKDOWN, 'nowhere is workshop.quiz("00")'),
         ("nothing_private_or_installed", MARKDOWN + "of 012345678901", "4: an account number or"),
         ("nothing_private_or_installed", PARAMETERS + "!pip install x", "7: a cell writes"),
         ("folded", PARAMETERS + "\nassert x, 'why'\n", "5: it saves or asserts"),
         ("folded", CODE.format(tag="results") + "guess.compare(n=1)\n", "5: the answer to a guess"),
         ("folded", CODE.format(tag="results") + "x = 1\n", "4: a cell tagged results without"),
-        ("folded", PARAMETERS + "guess = workshop.guess(n='?')\n", "1: 1 guesses, and 0"),
-        ("no_formulas", MARKDOWN + "from $5 to $6", "4: write in words"),
-        ("links_and_images", MARKDOWN + "a [link](nowhere.ipynb#part)", "4: the link to nowhere"),
-        ("links_and_images", MARKDOWN + "![](00_setup.ipynb)", "4: the image 00_setup.ipynb has"),
+        ("folded", PARAMETERS + "guess = workshop.guess(n='?')\n", "1: 1 guesses, 0"),
+        ("links_images_formulas", MARKDOWN + "from $5 to $6", "4: write in words"),
+        ("links_images_formulas", MARKDOWN + "a [link](nowhere.ipynb#x)", "4: the link to nowhere"),
+        ("links_images_formulas", MARKDOWN + "![](00_setup.ipynb)", "4: the image 00_setup.ipynb"),
+        ("links_images_formulas", MARKDOWN + "<img src='x'>", "4: an image without"),
+        ("outputs", json.dumps({"cells": [{"outputs": ["x"]}]}), "1: cell 1 was committed"),
+        ("outputs", json.dumps({"cells": [{"execution_count": 1}]}), "1: cell 1 was committed"),
+        ("outputs", json.dumps({"cells": [EMPTY]}), "1: cell 1 is deterministic"),
     ],
 )
-def test_a_fault_of_a_lesson_is_seen(rule, text, said):
-    findings = [str(one) for one in getattr(lesson_rules, rule)(LESSON, text)]
-    assert any(said in one for one in findings), findings
-    assert all(one.startswith("notebooks/00_setup.py:") for one in findings)
+def test_a_fault_of_a_lesson_is_seen(rule, text, message):
+    findings = [str(finding) for finding in getattr(lesson_rules, rule)(LESSON, text)]
+    assert any(message in finding for finding in findings), findings
+    assert all(finding.startswith("notebooks/00_setup.py:") for finding in findings)
 
 
 def test_what_is_no_fault_is_not_reported():
     fine = r"\$5 to \$6, `$x$`, [page](https://x.org/y), `[link](nowhere)`, <img alt='two' src='x'>"
-    rules = (lesson_rules.no_formulas, lesson_rules.links_and_images)
-    assert [one for rule in rules for one in rule(LESSON, MARKDOWN + fine)] == []
+    assert list(lesson_rules.links_images_formulas(LESSON, MARKDOWN + fine)) == []
+    shown = json.dumps({"cells": [EMPTY | {"outputs": ["x"]}, {"outputs": []}]})
+    assert list(lesson_rules.outputs(LESSON, shown)) == []
 
 
 @pytest.mark.parametrize("wrong_ones, seen", [(2, True), (1, False)])
 def test_a_quiz_whose_right_choices_are_the_longest_is_seen(tmp_path, wrong_ones, seen):
     short = 'text = "Why?"\nchoices = ["one", "no", "maybe"]\nanswer = 0\nwhy = "So."\n'
-    long = short.replace("one", "because of this")
-    parts = [long] * wrong_ones + [short] * (3 - wrong_ones)
+    parts = [short.replace("one", "because of this")] * wrong_ones + [short] * (3 - wrong_ones)
     text = "".join(f"[[question]]\n{part}" for part in parts)
     (tmp_path / "lesson_00.toml").write_text(text)
     assert bool(list(lesson_rules.quiz_lengths(tmp_path))) == seen
-
-
-def test_committed_outputs_are_seen():
-    notebook = json.dumps({"cells": [{"outputs": []}, {"outputs": ["x"]}, {"execution_count": 1}]})
-    assert len(list(lesson_rules.no_outputs(LESSON, notebook))) == 2
 
 
 ROW = "| rank | the number of a process | 랭크 | ランク | 进程号 | 01 |"
 
 
 @pytest.mark.parametrize(
-    "wrong, said",
+    "wrong, message",
     [
         (ROW.replace("ランク", ""), "rank: a cell is missing or empty"),
         (ROW.replace("ランク", "랭크"), "rank: '랭크' is not Japanese"),
@@ -82,44 +86,41 @@ ROW = "| rank | the number of a process | 랭크 | ランク | 进程号 | 01 |"
         (f"{ROW}\n{ROW}", "rank stands here 2 times"),
     ],
 )
-def test_a_fault_of_the_glossary_is_seen(wrong, said):
+def test_a_fault_of_the_glossary_is_seen(wrong, message):
     head = "| term | meaning | a | b | c | lesson |\n|---|---|---|---|---|---|\n"
-    assert list(glossary_rules.of_terms(head + ROW)) == []
-    assert said in [one.message for one in glossary_rules.of_terms(head + wrong)]
+    assert list(glossary_rules.check_terms(head + ROW)) == []
+    assert message in [finding.message for finding in glossary_rules.check_terms(head + wrong)]
 
 
 def test_another_spelling_is_seen_and_code_and_quotations_are_not():
-    instead = glossary_rules.banned(read(glossary_rules.GLOSSARY))
-
-    def found(text):
-        return [str(one) for one in glossary_rules.of_spellings(LESSON, MARKDOWN + text, instead)]
-
-    assert found("An allreduce over two Nodes.") == [
+    instead = glossary_rules.banned(read(GLOSSARY))
+    text = MARKDOWN + "An allreduce over two Nodes."
+    assert [str(finding) for finding in glossary_rules.check_spellings(LESSON, text, instead)] == [
         "notebooks/00_setup.py:4: write all-reduce, not allreduce",
         "notebooks/00_setup.py:4: write instance, or host, not nodes",
     ]
-    assert found("`allreduce`, `--nodes 2`, and “per node” [a](b/node.html)") == []
+    text = MARKDOWN + "`allreduce`, `--nodes 2`, and “per node” [a](b/node.html)"
+    assert list(glossary_rules.check_spellings(LESSON, text, instead)) == []
 
 
 def test_a_fault_of_the_instructors_pages_is_seen():
-    guide, coverage, makefile = read(GUIDE), read(COVERAGE), read(ROOT / "Makefile")
-    place = instructor_rules.wrong_place
+    coverage, place = read(COVERAGE), instructor_rules.wrong_place
     assert place("00", "Set up", "code `target`") is None
     assert "has no section" in place("00", "No such section", "code `target`")
+    for evidence in ("code `no such`", "test `no.py::test_no`", "result `no`", "source `no`"):
+        assert "there is no " in place("00", "Set up", evidence)
     missing = coverage.replace("\n| 16 |", "\n| 15 |")
-    told = [one.message for one in instructor_rules.of_coverage(missing)]
-    assert told == ["row 16 is missing, or was never given", "row 15 is there twice"]
+    messages = [finding.message for finding in instructor_rules.check_coverage(missing)]
+    assert messages == ["row 16 is missing, or was never given", "row 15 is there twice"]
     right = coverage.replace("| 12 | ✗ |", "| 12 |  |")
-    (one,) = instructor_rules.of_misunderstandings(guide, right)
-    assert "row 12" in one.message
-    said = list(instructor_rules.of_commands("Try `make lunch`, `workshop lunch`.", makefile, ""))
-    assert [one.message[:12] for one in said] == ["there is no "] * 2
+    (finding,) = instructor_rules.check_misunderstandings(read(GUIDE), right)
+    assert "row 12" in finding.message
 
 
 def test_a_stale_translation_is_seen(monkeypatch):
     monkeypatch.setattr(translation_rules.translations, "messages", lambda path: [])
-    found = list(translation_rules.findings())
-    assert len(found) > 100 and found[0].path.suffix == ".po" and found[0].line > 1
+    findings = list(translation_rules.findings())
+    assert len(findings) > 100 and findings[0].path.suffix == ".po" and findings[0].line > 1
 
 
 @pytest.mark.parametrize(
@@ -135,23 +136,21 @@ def test_a_stale_translation_is_seen(monkeypatch):
     ],
 )
 def test_a_name_that_says_nothing_is_seen(code, message):
-    findings = [str(finding) for finding in word_rules.of_names(LESSON, code)]
+    findings = [str(finding) for finding in word_rules.check_names(LESSON, code)]
     assert f"notebooks/00_setup.py:{message}" in findings
 
 
 def test_an_old_word_is_seen():
-    text = "A job\nof the local endpoint, with a two-tier all-reduce."
-    findings = list(word_rules.of_terms(LESSON, text, word_rules.TERMS))
+    text = "A job\nof the local endpoint, with a two-tier all-reduce. A room for 20."
+    findings = list(word_rules.check_terms(LESSON, text, word_rules.TERMS))
     assert [(finding.line, finding.message[:16]) for finding in findings] == [
         (2, "'local endpoint'"),
         (2, "'two-tier': writ"),
     ]
-    assert not list(word_rules.of_terms(LESSON, "a room for 20", word_rules.TERMS))
 
 
 def test_cells_are_read_with_their_lines():
     text = "# ---\n# x\n# ---\n\n# %% [markdown]\n# ## One\n#\n# > two\n\n"
-    text += '# %% tags=["a", "b"]\nx = 3\n'
-    first, second = cells(text)
+    first, second = cells(text + '# %% tags=["a", "b"]\nx = 3\n')
     assert (first.kind, first.line, first.text) == ("markdown", 6, "## One\n\n> two\n")
     assert (second.line, second.text, second.tags) == (11, "x = 3", {"a", "b"})

@@ -10,6 +10,6 @@ from tools import translations
 
 
 def findings() -> Iterator[Finding]:
-    for one in translations.stale():
-        message = f"stale, run `make translations`: {one.text[:60]!r}"
-        yield Finding(one.catalog, one.line, message)
+    for stale in translations.stale():
+        message = f"stale, run `make translations`: {stale.text[:60]!r}"
+        yield Finding(stale.catalog, stale.line, message)

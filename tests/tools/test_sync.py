@@ -3,6 +3,8 @@
 import json
 import re
 
+import nbformat
+
 from tools.sync import as_notebook, everything, out_of_step
 from workshop.course.lessons import lessons
 from workshop.paths import NOTEBOOKS, ROOT, SDK_V3
@@ -27,6 +29,22 @@ def test_an_edit_of_either_form_is_noticed(tmp_path):
     assert out_of_step(everything(("00",), tmp_path)) == [pair]
     pair.unlink()
     assert out_of_step(everything(("00",), tmp_path)) == [pair]
+
+
+def test_a_notebook_keeps_the_outputs_of_deterministic_cells_alone(tmp_path):
+    source, pair = tmp_path / "00_x.py", tmp_path / "00_x.ipynb"
+    source.write_text('# %% tags=["deterministic"]\nx = 1\n\n# %%\ny = 2\n')
+    notebook = nbformat.reads(as_notebook(source), as_version=4)
+    for cell in notebook.cells:
+        cell.outputs = [
+            nbformat.v4.new_output("stream", text="1\n"),
+            nbformat.v4.new_output("execute_result", {"text/plain": "1", "image/png": "x"}),
+        ]
+    nbformat.write(notebook, pair)
+    source.write_text(source.read_text().replace("x = 1", "z = 1"))
+    first, second = nbformat.reads(as_notebook(source), as_version=4).cells
+    assert first.source == "z = 1" and first.outputs[0].text == "1\n"
+    assert dict(first.outputs[1].data) == {"text/plain": "1"} and second.outputs == []
 
 
 def test_the_lesson_for_version_3_has_a_kernel_of_its_own_which_the_courses_papermill_can_talk_to():

@@ -201,7 +201,7 @@ def activate_tags(session) -> str:
             CostAllocationTagsStatus=wanted
         )
     except (ClientError, BotoCoreError) as error:
-        return f"The tags could not be activated: {cleanup.why(error)}. {BY_HAND}"
+        return f"The tags could not be activated: {cleanup.refusal_reason(error)}. {BY_HAND}"
     if errors := answer.get("Errors"):
         told = "; ".join(f"{one['TagKey']}: {one['Message']}" for one in errors)
         return f"AWS does not know them yet ({told}): it takes up to a day. Try again tomorrow."
@@ -230,7 +230,7 @@ def clean(
     reports, failed = _each(one, _seats(session, names))
     if not failed and all(report.nothing_left for report in reports.values()):
         reports[CLASS] = one(_seats(session, [CLASS])[0])
-    return reports, {name: cleanup.why(error) for name, error in failed.items()}
+    return reports, {name: cleanup.refusal_reason(error) for name, error in failed.items()}
 
 
 def _budget(room: SeatSession, before: int, seats: int) -> dict[str, str]:
@@ -290,7 +290,7 @@ def _each(
 
 def _raise_for(failed: Mapping[str, Exception]) -> None:
     if failed:
-        lines = [f"{name}: {cleanup.why(error)}" for name, error in failed.items()]
+        lines = [f"{name}: {cleanup.refusal_reason(error)}" for name, error in failed.items()]
         raise StackError(
             f"{len(failed)} seats failed. Fix the cause, then run the same command "
             "again: what is done already is left alone.\n" + "\n".join(lines)

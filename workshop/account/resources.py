@@ -1,31 +1,43 @@
-"""Resources in an account: how SageMaker, its logs and ECR list, price and delete them.
+"""What a seat can have in an account: a class for each type, which lists, prices and deletes it.
 
-Names of log groups and streams:
+`TYPES` is the table of all, in the order of deletion; `cleanup.py` works through it. Names of log
+groups and streams:
 https://docs.aws.amazon.com/sagemaker/latest/dg/logging-cloudwatch.html
+
+AWS's Resource Groups Tagging API lists by tag in one call, but not all of this: log streams and
+versions of objects have no tags, and it does not tell running jobs and warm pools from ended ones.
 """
 
 from __future__ import annotations
 
 import contextlib
 import re
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from botocore import xform_name
-from botocore.exceptions import BotoCoreError, ClientError, WaiterError
-from botocore.waiter import WaiterModel, create_waiter_with_client
+from botocore.exceptions import BotoCoreError, ClientError
 
 from workshop.account import stacks
-from workshop.account.prices import HOURS_PER_MONTH, PriceNotKnown, cost, usd_per_month
-from workshop.jobs.follow import POLL_SECONDS
-from workshop.jobs.logs import LOG_GROUP as TRAINING_LOGS
+from workshop.account.prices import (
+    GB,
+    HOURS_PER_MONTH,
+    PriceNotKnown,
+    cost,
+    hourly_cost,
+    idle_price,
+    usd_per_month,
+)
 
 WAIT_SECONDS = 10 * 60  # AWS gives a job 120 s to end, and uploads what it left
+PAUSE_SECONDS = {"local": 0.5, "aws": 10}  # between two looks
+TRAINING_LOGS = "/aws/sagemaker/TrainingJobs"
 TRANSFORM_LOGS = "/aws/sagemaker/TransformJobs"
+NOTEBOOK_LOGS = "/aws/sagemaker/NotebookInstances"
 ENDPOINT_LOGS = "/aws/sagemaker/Endpoints/"
 RUNNING = ("InProgress", "Stopping")
 DENIED = ("AccessDeniedException", "AccessDenied")
@@ -37,24 +49,9 @@ GONE = (
     "ResourceNotFound",
     "ResourceNotFoundException",
 )
-SUMMARIES = {"TrainingJob": "TrainingJobSummaries", "TransformJob": "TransformJobSummaries"}
-# What botocore has no waiter for, in botocore's own form; `wait` sets how often they ask.
-_ASK = {"operation": "DescribeTrainingJob", "delay": 1, "maxAttempts": 1}
-_IS_WARM = "WarmPoolStatus.Status == 'Available'"
-_NO_JOB = [
-    {"matcher": "error", "expected": code, "state": "success"}
-    for code in ("ResourceNotFound", "ValidationException")
-]
-_NO_POOL = [{"matcher": "path", "argument": _IS_WARM, "expected": False, "state": "success"}]
-OWN_WAITERS = WaiterModel(
-    {
-        "version": 2,
-        "waiters": {
-            "TrainingJobDeleted": _ASK | {"acceptors": _NO_JOB},
-            "WarmPoolEnded": _ASK | {"acceptors": _NO_POOL},
-        },
-    }
-)
+BATCH = 1000  # keys of one DeleteObjects, at most
+DEFAULT_REGION = "us-east-1"  # S3 names every other region of a bucket, and not this one
+WARM = "billed like a running job until its time is over"
 
 
 class NotDeleted(Exception):
@@ -65,29 +62,19 @@ class NotDeleted(Exception):
 REFUSALS = (ClientError, BotoCoreError, stacks.StackError, NotDeleted)
 
 
-class Listed(NamedTuple):
-    """A resource whose name begins like the seat's.
-
-    owner: its tags, or a sentence: why nobody can tell. details: fields of OwnedResource.
-    """
-
-    name: str
-    owner: Mapping[str, str] | str
-    details: Mapping[str, Any] = {}
-
-
 @dataclass(frozen=True)
-class OwnedResource:
-    """Something that the seat has.
+class Resource:
+    """Something whose name begins like the seat's.
 
-    kind: what it is, in the plural. count: how many, where one entry stands for several.
-    size: bytes; None: AWS does not tell. usd_per_month: what it costs while it stays; None: not
-    known. usd_per_hour: for what is billed by the hour, used or not; None: by the hour, at a price
-    that is not known.
+    kind: its type, in the plural. tags: None where AWS does not tell; then `note` says why.
+    count: how many, where one entry stands for several. size: bytes; None: AWS does not tell.
+    usd_per_month: what it costs while it stays; None: not known. usd_per_hour: for what is billed
+    by the hour, used or not; None: by the hour, at a price that is not known.
     """
 
     kind: str
     name: str
+    tags: Mapping[str, str] | None = None
     count: int = 1
     size: int | None = 0
     usd_per_month: float | None = 0.0
@@ -96,33 +83,62 @@ class OwnedResource:
 
 
 class Account:
-    """A session's account. Clients are made once: a run asks some of them dozens of times.
-
-    since: of jobs and endpoints, only those that were made after it.
-    """
+    """The account of a session. since: of jobs and endpoints, only those made after it."""
 
     def __init__(self, session, since: datetime | None = None) -> None:
         self.session, self.prefix, self.since = session, session.job_prefix, since
-        self.client = cache(session.client)
+        self.client = session.client
 
     def entries(self, service: str, operation: str, key: str, **request) -> Iterator[dict]:
         """What an operation lists under `key`, of all its pages."""
         for page in self.client(service).get_paginator(operation).paginate(**request):
             yield from page.get(key, [])
 
-    def owns(self, owner: Mapping[str, str] | str) -> bool:
+    def owns(self, tags: Mapping[str, str] | None) -> bool:
         """Whether these tags are the kit's, with this seat."""
-        own = as_dict(stacks.tags(self.session.seat))
-        return not isinstance(owner, str) and owner.items() >= own.items()
+        return tags is not None and tags.items() >= as_dict(stacks.tags(self.session.seat)).items()
 
-    def sagemaker(self, operation: str, **request) -> dict:
-        """Call SageMaker. operation: as its API spells it."""
-        return getattr(self.client("sagemaker"), xform_name(operation))(**request)
+    # SageMaker lists by name, with an ARN and tags. word: as its API spells the type.
+
+    def sagemaker(self, verb: str, word: str, name: str, **request) -> dict:
+        """Call an operation, such as Describe, for one resource."""
+        operation = getattr(self.client("sagemaker"), xform_name(f"{verb}{word}"))
+        return operation(**{f"{word}Name": name}, **request)
+
+    def summaries(self, word: str) -> dict[str, dict]:
+        """Name -> summary of each whose name begins like the seat's."""
+        key, name = f"{word}Summaries" if word.endswith("Job") else f"{word}s", f"{word}Name"
+        request: dict[str, Any] = {"NameContains": self.prefix}
+        request |= {"CreationTimeAfter": self.since} if self.since else {}
+        rows = self.entries("sagemaker", xform_name(f"List{word}s"), key, **request)
+        return {row[name]: row for row in rows if row[name].startswith(self.prefix)}
+
+    def tags(self, word: str, summary: dict) -> dict[str, str]:
+        """The tags of one. A separate call; AWS allows few of them per second."""
+        arn = summary[f"{word}Arn"]
+        return as_dict(self.entries("sagemaker", "list_tags", "Tags", ResourceArn=arn))
+
+    def streams(self, group: str, prefix: str) -> list[str]:
+        """Names of a log group's streams that begin so; none where there is no group."""
+        request = {"logGroupName": group, "logStreamNamePrefix": prefix}
+        with gone_is_fine():
+            rows = self.entries("logs", "describe_log_streams", "logStreams", **request)
+            return [stream["logStreamName"] for stream in rows]
+        return []
+
+    def stack_parts(self, stack: str, kind: str) -> list[dict]:
+        """All of a type that was ever in a stack. stack: its name, or its id if it is deleted."""
+        key, request = "StackResourceSummaries", {"StackName": stack}
+        return [
+            part
+            for part in self.entries("cloudformation", "list_stack_resources", key, **request)
+            if part["ResourceType"] == kind and part.get("PhysicalResourceId")
+        ]
 
 
-def as_dict(listed: list[dict]) -> dict[str, str]:
+def as_dict(tags) -> dict[str, str]:
     """Tags as AWS lists them, as a dictionary."""
-    return {tag["Key"]: tag["Value"] for tag in listed}
+    return {tag["Key"]: tag["Value"] for tag in tags}
 
 
 @contextlib.contextmanager
@@ -131,233 +147,430 @@ def gone_is_fine() -> Iterator[None]:
     try:
         yield
     except ClientError as error:
-        told = error.response["Error"]
+        row = error.response["Error"]
         # SageMaker has no code of its own for it: a validation error with such words.
-        says_so = re.search("could not find|not found", told.get("Message", ""), re.IGNORECASE)
-        if told.get("Code") not in GONE and not says_so:
+        in_words = re.search("could not find|not found", row.get("Message", ""), re.IGNORECASE)
+        if row.get("Code") not in GONE and not in_words:
             raise
 
 
-def wait(account: Account, waiter: str, word: str, name: str) -> None:
-    """Wait by one of botocore's waiters, or of OWN_WAITERS. Raises NotDeleted, ClientError.
+class ResourceType:
+    """A type of resources; all three methods may raise REFUSALS."""
 
-    word: "TrainingJob", "Endpoint"... as SageMaker's API spells it.
-    """
-    client = account.client("sagemaker")
-    if waiter in OWN_WAITERS.waiter_names:
-        found = create_waiter_with_client(waiter, OWN_WAITERS, client)
-    else:
-        found = client.get_waiter(xform_name(waiter))
-    delay = POLL_SECONDS[account.session.target == "local"]
-    config = {"Delay": delay, "MaxAttempts": max(1, int(WAIT_SECONDS / delay))}
-    try:
-        found.wait(**{f"{word}Name": name}, WaiterConfig=config)
-    except WaiterError as error:
-        if "Error" in error.last_response:  # refused, or there is no such resource any more
-            raise ClientError(error.last_response, f"Describe{word}") from error
-        status = error.last_response[f"{word}Status"]
-        if status == "Failed" and waiter.endswith("CompletedOrStopped"):
-            return  # a job that failed has ended, too
-        raise NotDeleted(f"it is still {status} after {WAIT_SECONDS} s") from error
+    verb = "deleted"
+    by_the_hour = False  # billed so, used or not
 
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
 
-# SageMaker: what it lists by name, with an ARN and tags. word: as its API spells the thing.
+    def list(self, account: Account) -> Iterator[Resource]:
+        """Those whose names begin like the seat's."""
+        raise NotImplementedError
+
+    def price(self, account: Account, resource: Resource) -> Resource:
+        """The resource with what it costs, if `list` has not said that."""
+        return resource
+
+    def delete(self, account: Account, name: str) -> None:
+        """Delete one, and wait until it is gone."""
+        raise NotImplementedError
 
 
-def named(account: Account, word: str) -> dict[str, dict]:
-    """Name -> summary of each whose name begins like the seat's."""
-    key, name = SUMMARIES.get(word, f"{word}s"), f"{word}Name"
-    which = {"NameContains": account.prefix}
-    which |= {"CreationTimeAfter": account.since} if account.since else {}
-    found = account.entries("sagemaker", xform_name(f"List{word}s"), key, **which)
-    return {one[name]: one for one in found if one[name].startswith(account.prefix)}
+class SageMakerType(ResourceType):
+    """What SageMaker lists by name. word: as its API spells the type."""
 
+    def __init__(self, kind: str, word: str) -> None:
+        super().__init__(kind)
+        self.word = word
 
-def tags_of(account: Account, word: str, summary: dict) -> dict[str, str]:
-    """The tags of one. A separate call; AWS allows few of them per second."""
-    arn = summary[f"{word}Arn"]
-    return as_dict(account.entries("sagemaker", "list_tags", "Tags", ResourceArn=arn))
+    def matches(self, summary: dict) -> bool:
+        """Whether a summary is of this type."""
+        return True
 
+    def list(self, account: Account) -> Iterator[Resource]:
+        for name, summary in account.summaries(self.word).items():
+            if self.matches(summary):
+                yield Resource(self.kind, name, account.tags(self.word, summary))
 
-def listed(account: Account, word: str, wanted: Callable[[dict], bool] = bool) -> Iterator[Listed]:
-    """Those for whose summary `wanted` holds."""
-    for name, summary in named(account, word).items():
-        if wanted(summary):
-            yield Listed(name, tags_of(account, word, summary))
+    def delete(self, account: Account, name: str) -> None:
+        account.sagemaker("Delete", self.word, name)
 
-
-def delete(account: Account, name: str, word: str) -> None:
-    """Delete one that is gone at once."""
-    account.sagemaker(f"Delete{word}", **{f"{word}Name": name})
-
-
-def stop(account: Account, name: str, word: str) -> None:
-    """Stop a job, and wait for its end."""
-    job = {f"{word}Name": name}
-    if account.sagemaker(f"Describe{word}", **job)[f"{word}Status"] == "InProgress":
-        account.sagemaker(f"Stop{word}", **job)
-    wait(account, f"{word}CompletedOrStopped", word, name)
-
-
-def job_cost(account: Account, name: str, word: str, note: str) -> dict[str, Any]:
-    """What the instances of a job cost an hour, while it runs or while they are kept warm.
-
-    A transform's are priced as training instances: prices.toml has no row of their own.
-    """
-    found = account.sagemaker(f"Describe{word}", **{f"{word}Name": name})
-    of = found.get("ResourceConfig") or found.get("TransformResources", {})
-    limit = found.get("StoppingCondition", {}).get("MaxRuntimeInSeconds", 86400)  # AWS's default
-    try:
-        priced = cost(of["InstanceType"], of["InstanceCount"], 3600, limit)
-    except (PriceNotKnown, KeyError):  # instance groups have no one type
-        return {"usd_per_month": None, "usd_per_hour": None, "note": note.format("an unknown sum")}
-    most = f"{priced.most_usd:.2f} USD"
-    return {"usd_per_month": None, "usd_per_hour": priced.usd, "note": note.format(most)}
-
-
-def is_warm(job: dict) -> bool:
-    """Whether a job's instances wait for a next one."""
-    return job.get("WarmPoolStatus", {}).get("Status") == "Available"
-
-
-def end_warm_pool(account: Account, name: str) -> None:
-    """There is no call that deletes a pool: it ends when it is to be kept for 0 seconds."""
-    none = {"KeepAlivePeriodInSeconds": 0}
-    account.sagemaker("UpdateTrainingJob", TrainingJobName=name, ResourceConfig=none)
-    wait(account, "WarmPoolEnded", "TrainingJob", name)
-
-
-def delete_record(account: Account, name: str) -> None:
-    """Delete what SageMaker remembers of a job. It proves whose the log is: so it goes after it."""
-    if streams(account, TRAINING_LOGS, f"{name}/"):
-        raise NotDeleted("its log is still there, and only this record tells whose it is")
-    status = account.sagemaker("DescribeTrainingJob", TrainingJobName=name)["TrainingJobStatus"]
-    if status != "Deleting":
-        account.sagemaker("DeleteTrainingJob", TrainingJobName=name)
-    wait(account, "TrainingJobDeleted", "TrainingJob", name)
-
-
-def delete_endpoint(account: Account, name: str) -> None:
-    """Give back the instances that wait for requests; claim their log before."""
-    _claim_log(account, name)
-    account.sagemaker("DeleteEndpoint", EndpointName=name)
-    wait(account, "EndpointDeleted", "Endpoint", name)
-
-
-def endpoint_cost(account: Account, name: str) -> dict[str, Any]:
-    """Instances cost by the hour, whether anybody asks them or not."""
-    config = account.sagemaker("DescribeEndpoint", EndpointName=name)["EndpointConfigName"]
-    found = account.sagemaker("DescribeEndpointConfig", EndpointConfigName=config)
-    instances = [
-        (variant["InstanceType"], variant.get("InitialInstanceCount", 1))
-        for variant in found["ProductionVariants"]
-        if "InstanceType" in variant  # a serverless one costs by the request
-    ]
-    costs = [usd_per_month(f"endpoint {kind}", count) for kind, count in instances]
-    note = ", ".join(f"{count} x {kind}" for kind, count in instances) or "serverless"
-    monthly = None if None in costs else sum(costs)
-    hourly = None if monthly is None else monthly / HOURS_PER_MONTH
-    return {"usd_per_month": monthly, "usd_per_hour": hourly, "note": note}
-
-
-# Logs. Streams carry no tags: they are the seat's when their job or notebook instance is.
-
-
-def streams(account: Account, group: str, prefix: str) -> list[str]:
-    """Names of a group's streams that begin so; none where there is no group."""
-    where = {"logGroupName": group, "logStreamNamePrefix": prefix}
-    with gone_is_fine():
-        found = account.entries("logs", "describe_log_streams", "logStreams", **where)
-        return [stream["logStreamName"] for stream in found]
-    return []
-
-
-def writers(account: Account, group: str, prefix: str) -> Counter[str]:
-    """Job or notebook instance -> its number of streams, of those that begin so."""
-    return Counter(name.split("/")[0] for name in streams(account, group, prefix))
-
-
-def stream_details(count: int) -> dict[str, Any]:
-    """botocore's model of DescribeLogStreams: storedBytes is reported as zero since 2019."""
-    return {"count": count, "size": None, "usd_per_month": None}
-
-
-def job_logs(account: Account, word: str, group: str) -> Iterator[Listed]:
-    """The streams of jobs, an entry a job."""
-    job = {"TrainingJob": "training job", "TransformJob": "transform job"}[word]
-    jobs = named(account, word)
-    for name, count in writers(account, group, account.prefix).items():
-        if name in jobs:
-            owner = tags_of(account, word, jobs[name])
-        else:
-            owner = f"there is no {job} of this name whose tags could tell"
-        yield Listed(name, owner, stream_details(count))
-
-
-def delete_streams(account: Account, writer: str, group: str) -> None:
-    """Delete the streams of one job or notebook instance."""
-    for name in streams(account, group, f"{writer}/"):
+    def wait(self, account: Account, name: str, ended: Callable[[dict], bool]) -> None:
+        """Wait until what Describe answers has `ended`, or is gone. Raises NotDeleted."""
+        pause = PAUSE_SECONDS[account.session.target]
         with gone_is_fine():
-            account.client("logs").delete_log_stream(logGroupName=group, logStreamName=name)
+            for _ in range(max(1, int(WAIT_SECONDS / pause))):
+                if ended(description := account.sagemaker("Describe", self.word, name)):
+                    return
+                time.sleep(pause)
+            status = description[f"{self.word}Status"]
+            raise NotDeleted(f"it is still {status} after {WAIT_SECONDS} s")
 
 
-def endpoint_logs(account: Account) -> Iterator[Listed]:
-    """The log groups of endpoints: the seat's by their own tags, or by those of their endpoint."""
-    where = {"logGroupNamePrefix": ENDPOINT_LOGS + account.prefix}
-    groups = list(account.entries("logs", "describe_log_groups", "logGroups", **where))
-    endpoints = named(account, "Endpoint") if groups else {}
-    for group in groups:
-        name, size = group["logGroupName"], group.get("storedBytes", 0)
-        if endpoint := endpoints.get(name.removeprefix(ENDPOINT_LOGS)):
-            tags = tags_of(account, "Endpoint", endpoint)
-        else:  # the endpoint is gone: `delete_endpoint` has tagged its log
-            tags = account.client("logs").list_tags_for_resource(resourceArn=_arn(group))["tags"]
-        yield Listed(name, tags, {"size": size, "usd_per_month": usd_per_month("logs", size)})
+class RunningJob(SageMakerType):
+    """Jobs that run. limit: on what they cost; {} is the most that it can be."""
+
+    verb, by_the_hour = "stopped", True
+
+    def __init__(self, kind: str, word: str, limit: str) -> None:
+        super().__init__(kind, word)
+        self.limit, self.status = limit, f"{word}Status"
+
+    def matches(self, summary: dict) -> bool:
+        return summary[self.status] in RUNNING
+
+    def price(self, account: Account, resource: Resource) -> Resource:
+        """An hour of the instances. A transform's are priced as training instances."""
+        job = account.sagemaker("Describe", self.word, resource.name)
+        instances = job.get("ResourceConfig") or job.get("TransformResources", {})
+        max_run = job.get("StoppingCondition", {}).get("MaxRuntimeInSeconds", 86400)  # the default
+        try:
+            hour = cost(instances["InstanceType"], instances["InstanceCount"], 3600, max_run)
+        except (PriceNotKnown, KeyError):  # instance groups have no one type
+            usd, limit = None, "an unknown sum"
+        else:
+            usd, limit = hour.usd, f"{hour.most_usd:.2f} USD"
+        note = self.limit.format(limit)
+        return replace(resource, usd_per_month=None, usd_per_hour=usd, note=note)
+
+    def delete(self, account: Account, name: str) -> None:
+        if account.sagemaker("Describe", self.word, name)[self.status] == "InProgress":
+            account.sagemaker("Stop", self.word, name)
+        self.wait(account, name, lambda job: job[self.status] not in RUNNING)
 
 
-def delete_log_group(account: Account, name: str) -> None:
-    account.client("logs").delete_log_group(logGroupName=name)
+class WarmPool(RunningJob):
+    """Instances of an ended job that wait for a next one."""
+
+    verb = "deleted"
+
+    def matches(self, summary: dict) -> bool:
+        return summary.get("WarmPoolStatus", {}).get("Status") == "Available"
+
+    def delete(self, account: Account, name: str) -> None:
+        """There is no call that deletes a pool: it ends when it is to be kept for 0 seconds."""
+        none = {"KeepAlivePeriodInSeconds": 0}
+        account.sagemaker("Update", self.word, name, ResourceConfig=none)
+        self.wait(account, name, lambda job: not self.matches(job))
 
 
-def _claim_log(account: Account, endpoint: str) -> None:
-    """Tag the endpoint's log group as ours, while the endpoint's own tags can prove it."""
-    logs, own = account.client("logs"), as_dict(stacks.tags(account.session.seat))
-    name = ENDPOINT_LOGS + endpoint
-    try:
-        for group in logs.describe_log_groups(logGroupNamePrefix=name)["logGroups"]:
-            if group["logGroupName"] == name:
-                logs.tag_resource(resourceArn=_arn(group), tags=own)
-    except ClientError as error:
-        # An endpoint that stays costs more than a log that stays.
-        if error.response["Error"]["Code"] not in DENIED:
-            raise
+class JobRecord(SageMakerType):
+    """What SageMaker remembers of a job. It proves whose the log is, so it goes after that."""
+
+    def matches(self, summary: dict) -> bool:
+        return summary["TrainingJobStatus"] not in RUNNING
+
+    def delete(self, account: Account, name: str) -> None:
+        if account.streams(TRAINING_LOGS, f"{name}/"):
+            raise NotDeleted("its log is still there, and only this record tells whose it is")
+        if account.sagemaker("Describe", self.word, name)["TrainingJobStatus"] != "Deleting":
+            account.sagemaker("Delete", self.word, name)
+        self.wait(account, name, lambda _: False)
 
 
-def _arn(group: dict) -> str:
-    """A log group's ARN as the calls about tags want it: without the ":*" at its end."""
+class Endpoint(SageMakerType):
+    """Instances that wait for requests, and cost by the hour, whether anybody asks them or not."""
+
+    by_the_hour = True
+
+    def price(self, account: Account, resource: Resource) -> Resource:
+        config = account.sagemaker("Describe", "Endpoint", resource.name)["EndpointConfigName"]
+        variants = account.sagemaker("Describe", "EndpointConfig", config)["ProductionVariants"]
+        instances = [
+            (variant["InstanceType"], variant.get("InitialInstanceCount", 1))
+            for variant in variants
+            if "InstanceType" in variant  # a serverless one costs by the request
+        ]
+        note = ", ".join(f"{count} x {kind}" for kind, count in instances) or "serverless"
+        costs = [usd_per_month(f"endpoint {kind}", count) for kind, count in instances]
+        monthly = total(costs)
+        hourly = None if monthly is None else monthly / HOURS_PER_MONTH
+        return replace(resource, usd_per_month=monthly, usd_per_hour=hourly, note=note)
+
+    def delete(self, account: Account, name: str) -> None:
+        """Claim the endpoint's log first, while the endpoint's own tags can prove it."""
+        logs, group_name = account.client("logs"), ENDPOINT_LOGS + name
+        try:
+            for group in logs.describe_log_groups(logGroupNamePrefix=group_name)["logGroups"]:
+                if group["logGroupName"] == group_name:
+                    tags = as_dict(stacks.tags(account.session.seat))
+                    logs.tag_resource(resourceArn=_group_arn(group), tags=tags)
+        except ClientError as error:
+            # An endpoint that stays costs more than a log that stays.
+            if error.response["Error"]["Code"] not in DENIED:
+                raise
+        super().delete(account, name)
+        self.wait(account, name, lambda _: False)
+
+
+class Repositories(ResourceType):
+    """Private registries of images, as cloudformation/image/build_and_push.sh makes one."""
+
+    def list(self, account: Account) -> Iterator[Resource]:
+        for row in account.entries("ecr", "describe_repositories", "repositories"):
+            if (name := row["repositoryName"]).startswith(account.prefix):
+                arn = row["repositoryArn"]
+                tags = account.client("ecr").list_tags_for_resource(resourceArn=arn)["tags"]
+                yield Resource(self.kind, name, as_dict(tags))
+
+    def price(self, account: Account, resource: Resource) -> Resource:
+        """Layers are billed by size and month. Shared ones once: this is an upper limit."""
+        name = resource.name
+        images = account.entries("ecr", "describe_images", "imageDetails", repositoryName=name)
+        sizes = [image.get("imageSizeInBytes", 0) for image in images]
+        note, size = f"{len(sizes)} image{'s' * (len(sizes) != 1)}", sum(sizes)
+        return replace(resource, size=size, usd_per_month=usd_per_month("ecr", size), note=note)
+
+    def delete(self, account: Account, name: str) -> None:
+        account.client("ecr").delete_repository(repositoryName=name, force=True)
+
+
+class EndpointLogs(ResourceType):
+    """Log groups of endpoints: the seat's by their own tags, or by those of their endpoint."""
+
+    def list(self, account: Account) -> Iterator[Resource]:
+        request = {"logGroupNamePrefix": ENDPOINT_LOGS + account.prefix}
+        groups = list(account.entries("logs", "describe_log_groups", "logGroups", **request))
+        endpoints = account.summaries("Endpoint") if groups else {}
+        for group in groups:
+            name, size = group["logGroupName"], group.get("storedBytes", 0)
+            if endpoint := endpoints.get(name.removeprefix(ENDPOINT_LOGS)):
+                tags = account.tags("Endpoint", endpoint)
+            else:  # the endpoint is gone: Endpoint.delete has tagged its log
+                logs, arn = account.client("logs"), _group_arn(group)
+                tags = logs.list_tags_for_resource(resourceArn=arn)["tags"]
+            monthly = usd_per_month("logs", size)
+            yield Resource(self.kind, name, tags, size=size, usd_per_month=monthly)
+
+    def delete(self, account: Account, name: str) -> None:
+        account.client("logs").delete_log_group(logGroupName=name)
+
+
+class LogStreams(ResourceType):
+    """The streams of a group, an entry for each job. They have no tags: their job has.
+
+    botocore's model of DescribeLogStreams: storedBytes is reported as zero since 2019.
+    """
+
+    def __init__(self, kind: str, group: str, word: str = "") -> None:
+        super().__init__(kind)
+        self.group, self.word = group, word
+
+    def owners(self, account: Account) -> dict[str, Any]:
+        """Writer -> summary of the job, for the jobs that still have one."""
+        return account.summaries(self.word)
+
+    def list(self, account: Account) -> Iterator[Resource]:
+        jobs = self.owners(account)
+        names = account.streams(self.group, account.prefix)
+        for name, count in Counter(stream.split("/")[0] for stream in names).items():
+            tags, note = None, ""
+            if name in jobs:
+                tags = account.tags(self.word, jobs[name])
+            else:
+                job = xform_name(self.word).replace("_", " ")
+                note = f"there is no {job} of this name whose tags could tell"
+            yield self.entry(name, tags, count, note)
+
+    def entry(self, name: str, tags: Mapping | None, count: int, note: str = "") -> Resource:
+        """The streams of one writer."""
+        return Resource(self.kind, name, tags, count, size=None, usd_per_month=None, note=note)
+
+    def delete(self, account: Account, name: str) -> None:
+        for stream in account.streams(self.group, f"{name}/"):
+            with gone_is_fine():
+                logs = account.client("logs")
+                logs.delete_log_stream(logGroupName=self.group, logStreamName=stream)
+
+
+class NotebookLogs(LogStreams):
+    """The log streams of notebook instances. The stack that made one proves whose they are."""
+
+    def owners(self, account: Account) -> dict[str, Any]:
+        """Name -> tags of its stack, for each notebook instance that a stack has made.
+
+        Of the stacks whose names begin like the seat's, deleted ones too: CloudFormation tells of
+        those for 90 days. So a log outlives its notebook instance and still has an owner.
+        """
+        owners: dict[str, Any] = {}
+        client = account.client("cloudformation")
+        for summary in account.entries("cloudformation", "list_stacks", "StackSummaries"):
+            if not summary["StackName"].startswith(account.prefix):
+                continue
+            stack_id = summary["StackId"]
+            parts = account.stack_parts(stack_id, "AWS::SageMaker::NotebookInstance")
+            # CloudFormation has a notebook instance's ARN.
+            if names := [part["PhysicalResourceId"].split("/")[-1] for part in parts]:
+                stack = client.describe_stacks(StackName=stack_id)["Stacks"][0]
+                owners |= dict.fromkeys(names, as_dict(stack.get("Tags", [])))
+        return owners
+
+    def list(self, account: Account) -> Iterator[Resource]:
+        owners = self.owners(account)
+        # It may be the seat's name alone, without what follows in others.
+        prefixes = [account.prefix, *(f"{name}/" for name in owners)]
+        streams = {name for prefix in prefixes for name in account.streams(self.group, prefix)}
+        for name, count in sorted(Counter(stream.split("/")[0] for stream in streams).items()):
+            note = "no stack is known to have made a notebook instance of this name"
+            tags = owners.get(name)
+            yield self.entry(name, tags, count, "" if tags else note)
+
+
+class Objects(ResourceType):
+    """What is in each bucket of the seat: all versions, delete markers, unfinished uploads."""
+
+    def list(self, account: Account) -> Iterator[Resource]:
+        for bucket in _buckets(account, self.kind):
+            if not account.owns(bucket.tags):
+                continue  # a foreign bucket is named once, among the buckets
+            versions = list(_versions(account, bucket.name))
+            uploads = len(list(_uploads(account, bucket.name)))
+            size = sum(version.get("Size", 0) for version in versions)
+            note = f"{uploads} unfinished uploads, of unknown size" if uploads else ""
+            if count := len(versions) + uploads:
+                monthly = usd_per_month("s3", size)
+                yield replace(bucket, count=count, size=size, usd_per_month=monthly, note=note)
+
+    def delete(self, account: Account, name: str) -> None:
+        s3 = account.client("s3")
+        # All names first: S3 need not continue a list whose entries vanish meanwhile.
+        keys = [
+            {"Key": version["Key"], "VersionId": version["VersionId"]}
+            for version in _versions(account, name)
+        ]
+        for first in range(0, len(keys), BATCH):
+            batch = {"Objects": keys[first : first + BATCH], "Quiet": True}
+            if errors := s3.delete_objects(Bucket=name, Delete=batch).get("Errors"):
+                row = errors[0]
+                raise NotDeleted(
+                    f"{len(errors)} objects were refused, the first {row.get('Key')}: "
+                    f"{row.get('Code')}: {row.get('Message')}"
+                )
+        for upload in list(_uploads(account, name)):
+            with gone_is_fine():
+                upload_id = upload["UploadId"]
+                s3.abort_multipart_upload(Bucket=name, Key=upload["Key"], UploadId=upload_id)
+
+
+class Stacks(ResourceType):
+    """CloudFormation's stacks, in the order of deletion: who uses another's exports goes first."""
+
+    by_the_hour = True
+
+    def list(self, account: Account) -> Iterator[Resource]:
+        order = [stacks.stack_name(account.session.seat, name) for name in reversed(stacks.ALL)]
+        rows = [
+            stack
+            for stack in account.entries("cloudformation", "describe_stacks", "Stacks")
+            if stack["StackName"].startswith(account.prefix)
+            and stack["StackStatus"] != "DELETE_COMPLETE"
+        ]
+        tags = {stack["StackName"]: as_dict(stack.get("Tags", [])) for stack in rows}
+        for name in [*(name for name in tags if name not in order), *filter(tags.get, order)]:
+            yield Resource(self.kind, name, tags[name])
+
+    def price(self, account: Account, resource: Resource) -> Resource:
+        """What the parts of a stack cost while they are there, used or not."""
+        (stack,) = stacks.status(account.session, (resource.name.removeprefix(account.prefix),))
+        hour = hourly_cost(account.session, stack)
+        notes = [name if n == 1 else f"{n} x {name}" for name, n in hour.parts.items()]
+        monthly = hour.usd * HOURS_PER_MONTH
+        disk = int(stack.parameters.get("VolumeSizeInGB", 0)) if stack.name == "notebook" else 0
+        if disk and stack.usable:  # billed also while the instance is stopped
+            monthly += idle_price("notebook-volume").per_month(disk * GB)
+            notes.append(f"{disk} GB of disk")
+        note = ", ".join(notes)
+        return replace(resource, usd_per_month=monthly, usd_per_hour=hour.usd, note=note)
+
+    def delete(self, account: Account, name: str) -> None:
+        stacks.delete(account.session, (name.removeprefix(account.prefix),), lambda _: None)
+
+
+class Buckets(ResourceType):
+    """Buckets that no stack of the seat holds: one that was replaced or lost left them."""
+
+    def list(self, account: Account) -> Iterator[Resource]:
+        buckets = list(_buckets(account, self.kind))
+        in_stacks = set()
+        if any(account.owns(bucket.tags) for bucket in buckets):
+            in_stacks = {
+                part["PhysicalResourceId"]
+                for stack in Stacks("stacks").list(account)
+                if account.owns(stack.tags)
+                for part in account.stack_parts(stack.name, "AWS::S3::Bucket")
+                if part["ResourceStatus"] != "DELETE_COMPLETE"
+            }
+        yield from (bucket for bucket in buckets if bucket.name not in in_stacks)
+
+    def delete(self, account: Account, name: str) -> None:
+        account.client("s3").delete_bucket(Bucket=name)
+
+
+def total(numbers: list) -> Any:
+    """The sum of numbers; None where one of them is not known."""
+    return None if None in numbers else sum(numbers)
+
+
+def _group_arn(group: dict) -> str:
+    """A log group's ARN as the calls about tags take it: without the ":*" at its end."""
     return group.get("logGroupArn") or group["arn"].removesuffix(":*")
 
 
-# ECR: what cloudformation/image/build_and_push.sh makes.
+def _buckets(account: Account, kind: str) -> Iterator[Resource]:
+    s3 = account.client("s3")
+    for row in s3.list_buckets()["Buckets"]:
+        if not (name := row["Name"]).startswith(account.prefix):
+            continue
+        region = s3.get_bucket_location(Bucket=name).get("LocationConstraint") or DEFAULT_REGION
+        if region == account.session.region:
+            yield Resource(kind, name, _bucket_tags(s3, name))
+        else:
+            note = f"it is in {region}: clean that region too, with AWS_DEFAULT_REGION"
+            yield Resource(kind, name, note=note)
 
 
-def repositories(account: Account) -> Iterator[Listed]:
-    """Private registries of images."""
-    for found in account.entries("ecr", "describe_repositories", "repositories"):
-        if (name := found["repositoryName"]).startswith(account.prefix):
-            arn = found["repositoryArn"]
-            tags = account.client("ecr").list_tags_for_resource(resourceArn=arn)["tags"]
-            yield Listed(name, as_dict(tags))
+def _bucket_tags(s3, name: str) -> dict[str, str]:
+    try:
+        return as_dict(s3.get_bucket_tagging(Bucket=name)["TagSet"])
+    except ClientError as error:
+        if error.response["Error"]["Code"] == "NoSuchTagSet":
+            return {}
+        raise
 
 
-def repository_cost(account: Account, name: str) -> dict[str, Any]:
-    """Layers are billed by size and month. Shared ones once: this is the most that it can be."""
-    images = account.entries("ecr", "describe_images", "imageDetails", repositoryName=name)
-    sizes = [image.get("imageSizeInBytes", 0) for image in images]
-    note = f"{len(sizes)} image{'s' * (len(sizes) != 1)}"
-    return {"size": sum(sizes), "usd_per_month": usd_per_month("ecr", sum(sizes)), "note": note}
+def _versions(account: Account, bucket: str) -> Iterator[dict]:
+    pages = account.client("s3").get_paginator("list_object_versions").paginate(Bucket=bucket)
+    for page in pages:
+        yield from page.get("Versions", [])
+        yield from page.get("DeleteMarkers", [])
 
 
-def delete_repository(account: Account, name: str) -> None:
-    """With all its images."""
-    account.client("ecr").delete_repository(repositoryName=name, force=True)
+def _uploads(account: Account, bucket: str) -> Iterator[dict]:
+    return account.entries("s3", "list_multipart_uploads", "Uploads", Bucket=bucket)
+
+
+# In the order of deletion. What runs goes first: it costs most, and it writes. What proves who
+# owns a resource goes after it: a job's record after its log, a stack after the objects in its
+# bucket. So a run that was interrupted at any place can be finished by the next one.
+WHAT_RUNS: tuple[ResourceType, ...] = (  # all but stacks that is billed by the hour
+    RunningJob("running training jobs", "TrainingJob", "at most {} until max_run ends it"),
+    WarmPool("warm pools", "TrainingJob", WARM),
+    # A transform job has no limit of its own: nobody knows what it will cost.
+    RunningJob("running transform jobs", "TransformJob", "costs until it ends"),
+    Endpoint("endpoints", "Endpoint"),
+)
+TYPES: tuple[ResourceType, ...] = (
+    *WHAT_RUNS,
+    SageMakerType("endpoint configurations", "EndpointConfig"),
+    SageMakerType("models", "Model"),
+    Repositories("image repositories"),
+    EndpointLogs("log groups of endpoints"),
+    LogStreams("log streams of training jobs", TRAINING_LOGS, "TrainingJob"),
+    # SageMaker has no call that deletes a transform job. Its record stays, and costs nothing.
+    LogStreams("log streams of transform jobs", TRANSFORM_LOGS, "TransformJob"),
+    JobRecord("records of training jobs", "TrainingJob"),
+    Objects("objects"),
+    Stacks("stacks"),
+    Buckets("buckets"),
+    NotebookLogs("log streams of the notebook instance", NOTEBOOK_LOGS),
+)

@@ -18,7 +18,6 @@ COMMANDS = {
     "logs": "workshop.cli.jobs:logs",
     "stop": "workshop.cli.jobs:stop",
     "doctor": "workshop.cli.doctor:doctor",
-    "prices": "workshop.cli.prices:prices",
     "preflight": "workshop.cli.preflight:preflight",
     "request": "workshop.cli.request:request",
     "clean": "workshop.cli.clean:clean",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import json
 import re
-from collections import Counter
 from pathlib import Path
 
 import click
@@ -13,70 +12,12 @@ import click
 from workshop.cli.clean import at_terminal
 from workshop.cli.shared import WrongUse, opened, print_table, target_option
 from workshop.cli.stacks import work
-from workshop.paths import BUILD, ROOT
+from workshop.paths import BUILD
 
 
 @click.group("class")
 def class_() -> None:
-    """For a class: check-in, hand-in and report; its seats, which `stacks up --seats 20` makes."""
-
-
-@class_.command("check-in")
-@click.option("--port", type=click.IntRange(0, 65535), default=4600, show_default=True)
-def check_in(port: int) -> None:
-    """Print PASS, WARN or FAIL for each requirement, and a code to send to the instructor.
-
-    With WARN the lessons work and show less. The code holds the kit's version, the platform and
-    the results; no name. Exit status 1 if a requirement is not met.
-    """
-    from workshop.doctor import check_in as codes
-    from workshop.doctor.checks import examine
-    from workshop.doctor.installed import FAIL, OK
-
-    levels = []
-    for need, (_, result) in zip(codes.NEEDS, examine(port), strict=True):
-        word = "PASS" if result.level == OK else result.level
-        click.echo(f"{word}  {need:<14} {result.finding}")
-        if result.do:
-            click.echo(f"{'':<21}to do: {result.do}")
-        levels.append(result.level)
-    found = codes.here(levels, codes.commit_of(ROOT))
-    failed = levels.count(FAIL)
-    click.echo("\nPASS: this machine is ready." if found.passed else f"\nFAIL: {failed} to fix.")
-    click.echo(f"Send this code to your instructor: {codes.encode(found)}")
-    raise SystemExit(0 if found.passed else 1)
-
-
-@class_.command("codes")
-@click.argument("file", type=click.File(encoding="utf-8", errors="replace"))
-def codes(file) -> None:
-    """Read a text with check-in codes (mails, a chat; - for input) and say who needs help.
-
-    A line holds a name and a code. Exit status 2 if there is no code in it.
-    """
-    from workshop.doctor import check_in
-    from workshop.doctor.installed import FAIL
-
-    lines = check_in.codes_in(file.read())
-    if not lines:
-        raise WrongUse("There is no code in it; a code looks like ABCD-EFGH-IJKL-MNOP.")
-    failing: Counter[str] = Counter()
-    passed = 0
-    for who, code in lines:
-        try:
-            found = check_in.decode(code)
-        except check_in.BadCode as error:
-            click.echo(f"????  {who}: {error}")
-            continue
-        bad = [need for need, level in found.levels.items() if level == FAIL]
-        failing.update(bad)
-        passed += found.passed
-        place = f"{found.system} {found.machine}, Python 3.{found.python}, {found.version}"
-        word = "PASS" if found.passed else "FAIL"
-        click.echo(f"{word}  {who}: {place} ({found.commit}){': ' * bool(bad)}{', '.join(bad)}")
-    click.echo(f"{passed} of {len(lines)} pass")
-    for need, count in failing.most_common():
-        click.echo(f"{count} x {need}")
+    """For a class: hand-in and report; its seats, which `stacks up --seats 20` makes."""
 
 
 @class_.command("hand-in")
@@ -195,7 +136,7 @@ def _billed(session, days: int) -> dict[str, float] | None:
     try:
         found = classroom.billed(session, today - datetime.timedelta(days=days), until)
     except (ClientError, BotoCoreError) as error:
-        click.echo(f"Cost Explorer could not be asked: {cleanup.why(error)}")
+        click.echo(f"Cost Explorer could not be asked: {cleanup.refusal_reason(error)}")
         return None
     if not found:
         click.echo(

@@ -12,7 +12,7 @@ from rich.table import Table
 import local_sagemaker
 from workshop.cli.shared import INTERRUPTED, WrongUse, opened, seat_option, target_option
 
-MOST_ROWS = 6  # of one kind; more become one row
+MAX_ROWS = 6  # of one kind; further ones share a row
 
 
 @click.command()
@@ -35,7 +35,11 @@ def clean(seat, target, yes, dry_run) -> None:
     with opened(target, seat) as session:
         code = _clean(session, yes, dry_run)
     if target == "local":
-        _tell_of_state()
+        click.echo(
+            "The emulator keeps the rest of its state (other seats', too) in "
+            f"{local_sagemaker.state_directory()}. `local-sagemaker stop --forget` ends it and "
+            "removes all of that."
+        )
     raise SystemExit(code)
 
 
@@ -48,40 +52,42 @@ def _clean(session, yes: bool, dry_run: bool) -> int:
     """Look, ask, delete, look again. Returns the exit status."""
     from workshop.account import cleanup
 
-    found = cleanup.find(session)
-    show(found, session)
-    if not found.owned or dry_run:
-        for line in cleanup.Report(left=found).lines() if not dry_run else _foreign(found):
-            click.echo(line)
-        return 1 if found.unseen else 0
-    if not yes and not click.confirm("Delete all of it? This can't be undone", default=False):
-        click.echo("Nothing was deleted.")
-        return 1
-    report = cleanup.Report()
-    try:
-        cleanup.clean(session, click.echo, report)
-    except KeyboardInterrupt:
-        click.echo(
-            f"\nInterrupted. {len(report.done)} of {len(found.owned)} entries are done; AWS "
-            "finishes what it has begun without this program. Run the same again: it deletes the "
-            "rest."
-        )
-        return INTERRUPTED
+    inventory = cleanup.find(session)
+    show(inventory, session)
+    if dry_run:
+        for foreign in inventory.foreign:
+            click.echo(f"Would not be touched: {foreign.kind}: {foreign.name}: {foreign.note}")
+        click.echo("Nothing was deleted: --dry-run.")
+        return 1 if inventory.unseen else 0
+    report = cleanup.Report(left=inventory)
+    if inventory.owned:
+        if not yes and not click.confirm("Delete all of it? This can't be undone", default=False):
+            click.echo("Nothing was deleted.")
+            return 1
+        try:
+            cleanup.clean(session, click.echo, report)
+        except KeyboardInterrupt:
+            click.echo(
+                f"\nInterrupted. {len(report.done)} of {len(inventory.owned)} entries are done; "
+                "AWS finishes what it has begun without this program. Run the same again: it "
+                "deletes the rest."
+            )
+            return INTERRUPTED
     for line in report.lines():
         click.echo(line)
     return 0 if report.nothing_left else 1
 
 
-def show(found, session) -> None:
+def show(inventory, session) -> None:
     """The table of what there is, and what it costs."""
     where = f"seat {session.seat}, target {session.target}, {session.region}"
     if session.target == "aws":  # whose credentials these are is easily mistaken
         where += f", account {session.client('sts').get_caller_identity()['Account']}"
-    for kind, why in found.unseen.items():
-        click.echo(f"Could not be looked at: {kind}: {why}")
-    if not found.owned:
-        seen = "is nothing" if not found.unseen else "is nothing that could be seen"
-        click.echo(f"There {seen} of {where}.")
+    for kind, reason in inventory.unseen.items():
+        click.echo(f"Could not be looked at: {kind}: {reason}")
+    if not inventory.owned:
+        nothing = "nothing that could be seen" if inventory.unseen else "nothing"
+        click.echo(f"There is {nothing} of {where}.")
         return
     table = Table(title=f"What there is of {where}", title_justify="left")
     for name in ("kind", "name"):
@@ -89,53 +95,41 @@ def show(found, session) -> None:
     for name in ("how many", "size", "USD a month"):
         table.add_column(name, justify="right")
     table.add_column("", overflow="fold")
-    for kind in dict.fromkeys(one.kind for one in found.owned):
-        for row in rows(kind, found.of(kind)):
+    for kind in inventory.kinds:
+        for row in rows(kind, inventory.by_kind(kind)):
             table.add_row(*row)
     Console(width=None if sys.stdout.isatty() else 120).print(table)
-    click.echo(total(found, session))
+    click.echo(total(inventory, session))
 
 
 def rows(kind: str, resources: list) -> list[tuple[str, ...]]:
     """A row for each resource; one row for all of them if they are many."""
-    from workshop.account.cleanup import totals
-
-    if len(resources) <= MOST_ROWS:
-        return [(kind, one.name, *_shown(totals([one])), one.note) for one in resources]
-    notes = dict.fromkeys(one.note for one in resources)
+    if len(resources) <= MAX_ROWS:
+        return [(kind, each.name, *_numbers([each]), each.note) for each in resources]
+    notes = dict.fromkeys(each.note for each in resources if each.note)
     name = f"{resources[0].name} and {len(resources) - 1} others"
-    return [(kind, name, *_shown(totals(resources)), "; ".join(filter(None, notes)))]
+    return [(kind, name, *_numbers(resources), "; ".join(notes))]
 
 
-def total(found, session) -> str:
+def total(inventory, session) -> str:
     """One line: what all of it costs, from which prices."""
     from workshop.account.prices import price_table
 
-    unknown = sum(one.usd_per_month is None for one in found.owned)
-    text = f"While it stays: {found.usd_per_month:.2f} USD a month"
+    unknown = sum(resource.usd_per_month is None for resource in inventory.owned)
+    text = f"While it stays: {inventory.usd_per_month:.2f} USD a month"
     if unknown:
         text += f", and {unknown} entries whose cost is not known here"
     text += f" (list prices of {price_table()['region']}, dated in workshop/account/prices.toml)."
     return text + (" On this machine: nothing." if session.target == "local" else "")
 
 
-def _foreign(found) -> list[str]:
-    lines = [f"Would not be touched: {one.kind}: {one.name}: {one.why}" for one in found.foreign]
-    return [*lines, "Nothing was deleted: --dry-run."]
+def _numbers(resources: list) -> tuple[str, str, str]:
+    """How many, their size, USD a month."""
+    from workshop.account.cleanup import totals
 
-
-def _shown(counted) -> tuple[str, str, str]:
-    count, size, usd = counted
+    count, size, usd = totals(resources)
     return (
         str(count),
         "not told" if size is None else decimal(size) if size else "",
         "not known" if usd is None else f"{usd:.2f}",
-    )
-
-
-def _tell_of_state() -> None:
-    state = local_sagemaker.state_directory()
-    click.echo(
-        f"The emulator keeps the rest of its state (other seats', too) in {state}. "
-        "`local-sagemaker stop --forget` ends it and removes all of that."
     )

@@ -6,6 +6,7 @@ import json
 
 import click
 
+import local_sagemaker
 from workshop.cli.run import parameter
 from workshop.cli.shared import WrongUse, seat_option, target_option
 
@@ -25,39 +26,45 @@ def request(lesson, job, target, seat, region, given, stacks) -> None:
     exactly your own request. Otherwise bucket, role and network have placeholders, and neither
     credentials nor a running emulator are needed.
     """
-    own = _own(target, seat) if stacks else {"region": region}
-    jobs = previewed(lesson, target, seat, dict(map(parameter, given)), only=job, **own)
-    found = {one.name: one.request for one in jobs}
-    if not found:
+    names = _names_of_stacks(target, seat) if stacks else {"region": region}
+    jobs = previewed(lesson, target, seat, dict(map(parameter, given)), job, **names)
+    if not jobs:
         click.echo(f"Lesson {lesson} starts no job on SageMaker.", err=True)
-    click.echo(json.dumps(jobs[0].request if job else found, indent=2))
+    requests = {previewed_job.name: previewed_job.request for previewed_job in jobs}
+    click.echo(json.dumps(jobs[0].request if job else requests, indent=2))
 
 
 def previewed(
-    lesson: str, target: str, seat: str, given: dict, network=None, only=None, **names
+    lesson: str, target: str, seat: str, values: dict, only: str | None = None, **names
 ) -> list:
     """The lesson's jobs as PreviewedJobs.
 
-    given: parameters. only: the name or number of one job. names: as preview_session takes them.
-    Raises WrongUse for a lesson, a job, a parameter or a seat that cannot be.
+    values: of parameters. only: the name or number of one job. names: as preview_session takes
+    them, and the network. Raises WrongUse for an unknown lesson, job or parameter, or a bad seat.
     """
     from workshop.jobs.job_preview import preview, preview_session
     from workshop.jobs.lesson_jobs import UnknownLesson, lesson_jobs
     from workshop.jobs.session import SessionError
 
-    own = {key: given[key] for key in ("subnets", "security_group_ids") if given.get(key)}
-    network = own if len(own) == 2 else network
+    network = names.pop("network", None)
+    if values.get("subnets") and values.get("security_group_ids"):
+        network = {name: values[name] for name in ("subnets", "security_group_ids")}
     try:
         session = preview_session(target, seat, **names)
-        jobs = lesson_jobs(lesson, given)
-        return preview([_chosen(only, jobs)] if only else jobs, session, network)
+        jobs = lesson_jobs(lesson, values)
     except (UnknownLesson, SessionError) as error:
         raise WrongUse(str(error)) from error
+    if only:
+        numbered = dict(enumerate(jobs, 1))
+        jobs = [job for number, job in numbered.items() if only in (job.name, str(number))]
+        if not jobs:
+            known = ", ".join(f"{number} {job.name!r}" for number, job in numbered.items())
+            raise WrongUse(f"The lesson has no job {only!r}. It has: {known or 'none'}.")
+    return preview(jobs, session, network)
 
 
-def _own(target: str, seat: str) -> dict:
-    """The names of the seat's stacks. Makes none, and starts no emulator."""
-    import local_sagemaker
+def _names_of_stacks(target: str, seat: str) -> dict:
+    """Region, outputs and network of the seat's stacks. Makes none, and starts no emulator."""
     from workshop.jobs.seat import StackError, outputs
     from workshop.jobs.session import SessionError, session
     from workshop.jobs.vpc import network_from_stack
@@ -65,19 +72,10 @@ def _own(target: str, seat: str) -> dict:
     try:
         if target == "local":
             local_sagemaker.environment_of_running()
+        opened = session(target, seat)
+        network = network_from_stack(opened)
+        return {"region": opened.region, "outputs": outputs(opened), "network": network}
     except local_sagemaker.EmulatorError as error:
         raise click.ClickException(str(error)) from error
-    try:
-        own = session(target, seat)
-        return {"region": own.region, "outputs": outputs(own), "network": network_from_stack(own)}
     except (SessionError, StackError) as error:
         raise WrongUse(str(error)) from error
-
-
-def _chosen(wanted: str, jobs: list):
-    """The job of this name, or of this number from 1. Raises WrongUse."""
-    for number, job in enumerate(jobs, 1):
-        if wanted in (job.name, str(number)):
-            return job
-    listed = ", ".join(f"{number} {job.name!r}" for number, job in enumerate(jobs, 1))
-    raise WrongUse(f"The lesson has no job {wanted!r}. It has: {listed or 'none'}.")

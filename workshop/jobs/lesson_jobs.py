@@ -22,7 +22,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from workshop.jobs.session import MAX_RUN_SECONDS
-from workshop.launch.horovod_fallback import YIELD
+from workshop.launch.horovod import YIELD
 from workshop.paths import NOTEBOOKS, TRAIN
 
 # What is planned for a job, in billed seconds. Nobody has measured it on AWS for this kit.
@@ -204,7 +204,7 @@ def _lesson_05(lesson) -> Iterator[LessonJob]:
             yield horovod(f"{n} x {m}{run}", n, m)
         yield horovod(f"{n} x 1 in a VPC{run}", n, 1, in_vpc=True)
         name = f"{n} x 1 MultiWorker{run}"
-        yield LessonJob(name, "train_tf_multiworker.py", n, distribution=multi_worker, **common)
+        yield LessonJob(name, "train_tf_mirrored.py", n, distribution=multi_worker, **common)
 
 
 def _lesson_06(lesson) -> Iterator[LessonJob]:
@@ -265,7 +265,7 @@ def _lesson_07(lesson) -> Iterator[LessonJob]:
         "buckets",
         "demos/show_overlap.py",
         2,
-        dependencies=[str(TRAIN / "train_torch_ddp.py")],
+        dependencies=[str(TRAIN / "train_torch_fsdp.py")],
         hyperparameters={"blocks": lesson.blocks},
         **common,
         **_mpi(1),

@@ -4,7 +4,6 @@
     from workshop.launch.processes import run_together       # independent processes, torchrun
     from workshop.launch.ranks import start_ranks            # ranks that run a notebook's functions
 
-All stand on `processes.Processes`, which gives each command a supervisor of its own
-(supervisor.py). `horovod` tells whether Horovod is installed, `horovod_fallback` what the Horovod
-lessons run where it is not.
+All stand on `processes.Processes`, which stands on local_sagemaker's supervisor. `horovod` tells
+whether Horovod is installed, and what the Horovod lessons run where it is not.
 """

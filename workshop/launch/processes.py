@@ -4,8 +4,8 @@
         processes.wait(timeout=60)
     processes.lines, processes.events()
 
-Between this process and each command stands one more, the supervisor (supervisor.py). It ends the
-command, and all that the command started, when this process asks for it, and when this process is
+Between this process and the commands stands one more, the supervisor of local_sagemaker. It ends
+the commands, and all that they started, when this process asks for it, and when this process is
 gone, even killed.
 """
 
@@ -14,24 +14,18 @@ from __future__ import annotations
 import os
 import shlex
 import socket
-import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
-
+from local_sagemaker import Command, SupervisedProcesses
 from workshop.output import event, records
 
 # The interface for gloo, which would otherwise take the address of this machine's name.
 INTERFACE = "lo0" if sys.platform == "darwin" else "lo"
 TORCHRUN = (sys.executable, "-m", "torch.distributed.run")  # what the command torchrun runs
-SUPERVISOR = Path(__file__).with_name("supervisor.py")
-POLL_SECONDS = 0.05
-READ_SECONDS = 5.0  # for the rest of the output, once all have ended
 LAST_LINES = 8
 
 
@@ -73,8 +67,6 @@ class Processes:
     Attributes:
         commands: the words of each command.
         lines: all that was printed so far, in order of arrival.
-        statuses: of each command; None until it has ended by itself. The status of one that a
-            signal killed is negative.
     """
 
     def __init__(
@@ -102,20 +94,21 @@ class Processes:
         """
         self.commands = [[str(word) for word in command] for command in commands]
         self.lines: list[Line] = []
-        self.statuses: list[int | None] = [None] * len(self.commands)
-        self._captured, self._line_from = captured, line_from
-        self._changed = threading.Condition()
         self._began = time.monotonic()
-        self._ending = False
-        self._supervisors: list[subprocess.Popen] = []
-        self._readers: list[threading.Thread] = []
-        try:
-            for index in range(len(self.commands)):
-                variables = {**(environment or {}), **(each[index] if each else {})}
-                self._start(index, variables, descriptors[index] if descriptors else (), folder)
-        except BaseException:
-            self.end()
-            raise
+        self._statuses: list[int | None] | None = None  # when `end` was called
+        self._running = SupervisedProcesses(
+            [
+                Command(
+                    words,
+                    _texts({**(environment or {}), **(each[index] if each else {})}),
+                    str(folder) if folder else None,
+                    descriptors[index] if descriptors else (),
+                    captured,
+                )
+                for index, words in enumerate(self.commands)
+            ],
+            lambda index, text: self.lines.append(line_from(index, text)),
+        )
 
     def __enter__(self) -> Processes:
         return self
@@ -128,12 +121,17 @@ class Processes:
     @property
     def alive(self) -> bool:
         """Whether any of them may still run."""
-        return any(reader.is_alive() for reader in self._readers)
+        return not self._running.over
 
     @property
     def pids(self) -> list[int | None]:
-        """Of each command; None before it has started, and once it has ended."""
-        return [_child(process.pid) for process in self._supervisors]
+        """Of each command; None before it has started."""
+        return self._running.pids
+
+    @property
+    def statuses(self) -> list[int | None]:
+        """Of each command; None until it has ended by itself. Negative: a signal killed it."""
+        return self._statuses or self._running.statuses
 
     @property
     def seconds(self) -> float:
@@ -181,26 +179,17 @@ class Processes:
             raise ProcessFailed(self._failure(self.failed))
         if not in_time:
             raise ProcessFailed(f"After {timeout:g} s they had not ended. {self.last_lines()}")
+        if None in self.statuses:
+            raise ProcessFailed(f"Their supervisor was killed. {self.last_lines()}")
 
     def until(self, happened: Callable[[], object], timeout: float) -> bool:
         """Wait until `happened()`, or until all have ended; False when the time (s) is up."""
-        deadline = time.monotonic() + timeout
-        while not happened() and self.alive:
-            if time.monotonic() >= deadline:
-                return False
-            with self._changed:
-                self._changed.wait(POLL_SECONDS)
-        return True
+        return self._running.until(lambda: bool(happened()), timeout)
 
     def end(self) -> None:
         """End all of them and what they started. Harmless if they have ended."""
-        self._ending = True
-        for process in self._supervisors:
-            process.terminate()
-        for process in self._supervisors:
-            process.wait()
-        for reader in self._readers:
-            reader.join(READ_SECONDS)
+        self._statuses = self.statuses
+        self._running.end()
 
     def last_lines(self, rank: int | None = None) -> str:
         """The last lines that a rank printed, or all ranks, as a text for an error message."""
@@ -210,52 +199,15 @@ class Processes:
             return "It printed nothing." if rank is not None else "They printed nothing."
         return "Last lines:\n" + "\n".join(map(str, lines[-LAST_LINES:]))
 
-    def _start(
-        self, index: int, variables: Mapping, descriptors: Sequence[int], folder: Path | None
-    ) -> None:
-        process = subprocess.Popen(
-            [sys.executable, "-EP", SUPERVISOR, str(os.getpid()), *self.commands[index]],
-            env=os.environ | {name: str(value) for name, value in variables.items()},
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE if self._captured else None,
-            stderr=subprocess.STDOUT if self._captured else None,
-            text=True,
-            errors="replace",
-            pass_fds=descriptors,
-            start_new_session=True,  # a Ctrl-C at the terminal reaches this process alone
-        )
-        self._supervisors.append(process)
-        reader = threading.Thread(target=self._read, args=(index, process), daemon=True)
-        reader.start()
-        self._readers.append(reader)
-
     def _failure(self, index: int) -> str:
         status = self.statuses[index]
         assert status is not None
         how = f"Exit status {status}" if status > 0 else f"Killed by signal {-status}"
         return f"{how}: {shlex.join(self.commands[index])}\n{self.last_lines(index)}"
 
-    def _read(self, index: int, process: subprocess.Popen) -> None:
-        """Read a command's output to its end, then its status."""
-        for text in process.stdout or ():
-            with self._changed:
-                self.lines.append(self._line_from(index, text.rstrip("\n")))
-                self._changed.notify_all()
-        status = process.wait()
-        with self._changed:
-            if not self._ending:
-                self.statuses[index] = status
-            self._changed.notify_all()
 
-
-def _child(pid: int) -> int | None:
-    """The oldest child of a process: of a supervisor, the command."""
-    try:
-        children = psutil.Process(pid).children()
-        return min(children, key=psutil.Process.create_time).pid if children else None
-    except psutil.NoSuchProcess:
-        return None
+def _texts(variables: Mapping[str, object]) -> dict[str, str]:
+    return {name: str(value) for name, value in variables.items()}
 
 
 def free_port() -> int:

@@ -1,25 +1,26 @@
 """Plots of the lessons: one look, units on the axes, to be read without colour too.
 
-`canvas` gives axes of that look, to draw on with plain matplotlib. `bars` and `lines` are the two
-figures that most lessons need, and `gantt` draws bars in time; `images` shows small pictures;
-`ring_steps` is lesson 02's. `show_figure(figure, alt)` shows any other figure.
-`interactive.ring` is the ring with a slider.
+`canvas` gives axes of that look, to draw on with plain matplotlib. `bar_chart`,
+`grouped_bar_chart` and `lines` are what most lessons need, and `gantt` draws bars in time; `images`
+shows small pictures; `ring_steps` is lesson 02's, and `interactive.ring` the same with a slider.
+`show_figure(figure, alt)` shows any other figure.
 
 Every picture has an alternative text. The functions make it from what they draw; `alt="..."` of
 `canvas` replaces theirs.
 """
 
 from workshop.plots import interactive
-from workshop.plots.figures import bars, lines
+from workshop.plots.figures import bar_chart, grouped_bar_chart, lines
 from workshop.plots.gantt import gantt
 from workshop.plots.look import COLOURS, canvas, images, show_figure
 from workshop.plots.ring import ring_steps
 
 __all__ = [
     "COLOURS",
-    "bars",
+    "bar_chart",
     "canvas",
     "gantt",
+    "grouped_bar_chart",
     "images",
     "interactive",
     "lines",

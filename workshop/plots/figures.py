@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgba
 from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from workshop.plots.look import COLOURS, canvas
@@ -23,7 +23,7 @@ MARKERS = "o^sxvDP"
 SOURCES = ("measured", "recorded", "computed")
 
 
-def _look(source: str, colour: str, hatch: str = "") -> dict:
+def _look(source: str, colour: str, hatch: str = "") -> dict[str, Any]:
     """How a bar looks. Raises ValueError for an unknown source."""
     if source == "measured":
         return {"facecolor": colour, "edgecolor": "white", "hatch": hatch, "alpha": 0.85}
@@ -41,76 +41,66 @@ def _titled(title: str, source: str) -> str:
     return title if source == "measured" else f"{title} ({names.get(source, source)})"
 
 
-def bars(
-    values: pd.Series | pd.DataFrame,
+def bar_chart(
+    values: pd.Series,
     title: str,
     x: str,
-    texts: str | Sequence[str] = "{:,.0f}",
+    texts: str = "{:,.0f}",
     spread: pd.DataFrame | None = None,
-    bounds: pd.Series | pd.DataFrame | None = None,
-    kinds: pd.Series | None = None,
+    bounds: pd.Series | None = None,
     source: str = "measured",
 ) -> None:
-    """A bar for each row of `values`, named by its index; what each says stands at its end.
+    """A bar for each value, named by the index; its text stands at its end.
 
     Args:
-        values: numbers above 0. A table gives a group of bars for each row, one for each column;
-            the legend explains the columns, and what is NaN leaves a gap.
+        values: numbers above 0.
         title, x: as canvas takes them; x names the unit.
-        texts: one for each bar, or a format for its value. Bars of a table have none.
+        texts: the format of a value.
         spread: columns lowest and highest, in the unit of `values`, drawn as a range.
-        bounds: a black line across each bar, of the same shape and unit as `values`; the name of
-            a Series is explained, of a table "computed".
-        kinds: bars of the same kind have one colour and hatch; its name and values are explained.
+        bounds: a black line across each bar, in the unit of `values`; its name is explained.
         source: one of SOURCES; the bars' look and the title say which.
     """
-    title = _titled(title, source)
-    if isinstance(values, pd.DataFrame):
-        _groups(values, title, x, bounds, source)
-        return
-    names, ends = list(map(str, values.index)), values if spread is None else spread["highest"]
-    ends = list(ends if bounds is None else np.maximum(list(ends), list(bounds)))
-    if isinstance(texts, str):
-        texts = [texts.format(value) for value in values]
-    said = "; ".join(f"{name}: {text}" for name, text in zip(names, texts, strict=True))
-    alt = f"{title} ({x}). Bars: {said}."
+    title, names = _titled(title, source), list(map(str, values.index))
+    labels = [texts.format(value) for value in values]
+    alt = f"{title} ({x}). Bars: {_pairs(names, labels)}."
+    ends = np.array(values if spread is None else spread["highest"])
     if bounds is not None:
-        said = "; ".join(f"{name}: {bound:.4g}" for name, bound in zip(names, bounds, strict=True))
-        alt += f" {bounds.name}: {said}."
-    styles = pd.Series(range(len(values)) if kinds is None else pd.factorize(kinds)[0])
-    styles %= len(COLOURS)
+        ends = np.maximum(ends, np.array(bounds))
+        alt += f" {bounds.name}: {_pairs(names, [f'{bound:.4g}' for bound in bounds])}."
     with canvas(title, x, size=(7.5, 0.5 * len(values) + 1.4), alt=alt) as axes:
-        drawn = axes.barh(names, values)
-        for bar, style in zip(drawn, styles, strict=True):
-            bar.set(**_look(source, COLOURS[style], HATCHES[style] if kinds is not None else ""))
+        for row, (name, value) in enumerate(zip(names, values, strict=True)):
+            axes.barh(name, value, **_look(source, COLOURS[row % len(COLOURS)]))
+            axes.annotate(
+                labels[row], (ends[row], row), (5, 0), textcoords="offset points", va="center"
+            )
         if spread is not None:
             reach = [values - spread["lowest"], spread["highest"] - values]
             axes.errorbar(values, names, xerr=reach, fmt="none", ecolor="black", capsize=3)
-        for row, (end, text) in enumerate(zip(ends, texts, strict=True)):
-            axes.annotate(text, (end, row), (5, 0), textcoords="offset points", va="center")
-        handles = []
-        if kinds is not None:
-            for style, kind in enumerate(pd.unique(kinds)):
-                look = _look(source, COLOURS[style], HATCHES[style])
-                handles.append(Patch(label=f"{kinds.name} {kind}", **look))
         if bounds is not None:
-            handles.append(_black_lines(axes, bounds, range(len(bounds)), 0.45, str(bounds.name)))
+            _legend(axes, [_black_lines(axes, bounds, range(len(bounds)), 0.45, str(bounds.name))])
         axes.set_xlim(0, 1.3 * max(ends))
         axes.invert_yaxis()
         axes.grid(axis="y", visible=False)
-        _legend(axes, handles)
 
 
-def _groups(
-    table: pd.DataFrame, title: str, x: str, bounds: pd.DataFrame | None, source: str
+def grouped_bar_chart(
+    table: pd.DataFrame,
+    title: str,
+    x: str,
+    bounds: pd.DataFrame | None = None,
+    source: str = "measured",
 ) -> None:
-    """A group of bars for each row of a table."""
-    height = 0.8 / len(table.columns)
+    """A group of bars for each row of a table, a bar for each column; NaN leaves a gap.
+
+    bounds: a black line across each bar, of the table's shape and unit; explained as "computed".
+    The rest is as for `bar_chart`.
+    """
+    title, height = _titled(title, source), 0.8 / len(table.columns)
     alt = f"{title} ({x}). {_in_words(table)}"
     if bounds is not None:
         alt += f" computed: {_in_words(bounds)}"
     with canvas(title, x, size=(7.5, 0.24 * table.size + 1.4), alt=alt) as axes:
-        handles = []
+        handles: list[Any] = []
         for index, name in enumerate(table):
             at = np.arange(len(table)) + (index - (len(table.columns) - 1) / 2) * height
             look = _look(source, COLOURS[index], HATCHES[index])
@@ -126,10 +116,9 @@ def _groups(
 
 def _black_lines(axes: Axes, at: Iterable[float], rows: Iterable[float], half: float, name: str):
     """A line across each bar; returns what the legend shows for them."""
-    look = {"color": "black", "linewidth": 2.5}
     for x, y in zip(at, rows, strict=True):
-        axes.plot([x, x], [y - half, y + half], **look)
-    return Line2D([], [], label=name, **look)
+        axes.plot([x, x], [y - half, y + half], color="black", linewidth=2.5)
+    return Line2D([], [], label=name, color="black", linewidth=2.5)
 
 
 def lines(
@@ -147,7 +136,7 @@ def lines(
     """
     with canvas(title, x, y, size=(8, 3.6)) as axes:
         for index, (name, curve) in enumerate(curves.items()):
-            style = {"linestyle": DASHES[index % len(DASHES)]}
+            style: dict[str, Any] = {"linestyle": DASHES[index % len(DASHES)]}
             if name in points:
                 style = {"linestyle": "none", "marker": MARKERS[index % len(MARKERS)]}
             colour = COLOURS[index % len(COLOURS)]
@@ -156,6 +145,10 @@ def lines(
         if all(pd.api.types.is_integer_dtype(curve.index) for curve in curves.values()):
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         _legend(axes, axes.get_legend_handles_labels()[0])
+
+
+def _pairs(names: list[str], texts: list[str]) -> str:
+    return "; ".join(f"{name}: {text}" for name, text in zip(names, texts, strict=True))
 
 
 def _in_words(table: pd.DataFrame) -> str:

@@ -27,17 +27,17 @@ def run(*arguments: str, code: int = 0) -> str:
 
 
 def test_first_links_are_wide_and_the_types_are_shown(state):
-    said = run()
-    assert "links     wide: as fast as this machine is" in said
-    assert "emulator  down" in said
-    rows = {line.split()[0]: line.split() for line in said.splitlines() if line.startswith("ml.")}
+    output = run()
+    assert "links     wide: as fast as this machine is" in output
+    assert "emulator  down" in output
+    rows = {line.split()[0]: line.split() for line in output.splitlines() if line.startswith("ml.")}
     assert set(rows) == set(network_table())
     assert rows["ml.c5.xlarge"] == ["ml.c5.xlarge", "1.25", "10", "1.25", "Mbit/s"]
     assert rows["ml.p4d.24xlarge"] == ["ml.p4d.24xlarge", "400", "yes", "400", "Mbit/s"]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "kept", "said"),
+    ("arguments", "saved", "output"),
     [
         (["--between", "200mbit"], "200mbit", "200 Mbit/s between instances"),
         (["--between", "200mbit", "--latency", "1ms"], "200mbit 1ms", "200 Mbit/s and 1 ms"),
@@ -45,10 +45,10 @@ def test_first_links_are_wide_and_the_types_are_shown(state):
         (["--wide"], "wide", "wide: as fast as"),
     ],
 )
-def test_what_is_set_is_kept_and_shown(state, arguments, kept, said):
-    assert said in run(*arguments)
-    assert (state / "links").read_text() == f"{kept}\n"
-    assert said in run()
+def test_what_is_set_is_kept_and_shown(state, arguments, saved, output):
+    assert output in run(*arguments)
+    assert (state / "links").read_text() == f"{saved}\n"
+    assert output in run()
 
 
 @pytest.mark.parametrize(
@@ -74,21 +74,21 @@ def test_a_kernel_without_netem_is_told_at_the_door(state, monkeypatch):
     monkeypatch.setattr(
         probe, "shaping_unavailable_reason", lambda latency=False: "no" if latency else None
     )
-    said = run("--between", "200mbit", "--latency", "1ms")
-    assert "but       there will be no latency: this kernel refuses netem (no)" in said
+    output = run("--between", "200mbit", "--latency", "1ms")
+    assert "but       there will be no latency: this kernel refuses netem (no)" in output
     assert "but" not in run("--between", "200mbit")
 
 
 def test_plain_processes_stay_wide(state, monkeypatch):
     monkeypatch.setattr(probe, "isolation", lambda: ("processes", "no user namespaces"))
-    said = run("--between", "200mbit")
-    assert "links stay wide: instances are plain processes here (no user namespaces)" in said
+    output = run("--between", "200mbit")
+    assert "links stay wide: instances are plain processes here (no user namespaces)" in output
     assert "but" not in run("--wide")
     up = daemon.Running(1, 4600, "127.0.0.1", "processes", "asked for", 0.0)
     monkeypatch.setattr(daemon, "running", lambda state: up)  # it knows its own reason
-    said = run("--between", "200mbit")
-    assert "emulator  up: jobs that start from now on get them" in said
-    assert "plain processes here (asked for)" in said
+    output = run("--between", "200mbit")
+    assert "emulator  up: jobs that start from now on get them" in output
+    assert "plain processes here (asked for)" in output
 
 
 def test_a_setting_that_somebody_broke_is_an_error_with_a_way_out(state):

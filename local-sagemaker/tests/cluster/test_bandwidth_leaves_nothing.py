@@ -31,10 +31,10 @@ pytestmark = pytest.mark.shaping
 @pytest.fixture
 def mortal(tmp_path, request):
     """An endpoint of this test's own."""
-    one = Emulator(tmp_path / "state")
-    request.addfinalizer(one.down)
-    one.client("s3").create_bucket(Bucket=BUCKET)
-    return one
+    emulator = Emulator(tmp_path / "state")
+    request.addfinalizer(emulator.down)
+    emulator.client("s3").create_bucket(Bucket=BUCKET)
+    return emulator
 
 
 def job_name(start: str) -> str:
@@ -59,10 +59,10 @@ def begun(endpoint, name: str, *command: str) -> dict[str, float]:
     """Start a job on narrow links; its network namespaces, once its two instances run."""
     started(endpoint, name, LINKS, list(command))
     deadline = time.monotonic() + 120
-    while len(found := namespaces_of(endpoint, name)) < 3:
-        assert time.monotonic() < deadline, found
+    while len(result := namespaces_of(endpoint, name)) < 3:
+        assert time.monotonic() < deadline, result
         time.sleep(0.05)
-    return found
+    return result
 
 
 def test_after_a_script_that_fails(endpoint):

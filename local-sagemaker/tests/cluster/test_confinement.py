@@ -67,12 +67,12 @@ def targets(request):
     """What reach_out.py tries to reach, and nothing of it is left."""
     home = os.path.expanduser("~")
     name = f"written-by-a-test-{uuid.uuid4().hex}"
-    with listening("/tmp") as one, listening("/var/tmp") as two, listening(home) as three:
+    with listening("/tmp") as first, listening("/var/tmp") as two, listening(home) as three:
         yield {
             "name": name,
             "home": f"{home}/{name}",
             "file": str(Path(__file__).parents[3] / "README.md"),
-            "/tmp": one,
+            "/tmp": first,
             "/var/tmp": two,
             "socket": three,
             "cores": os.cpu_count(),
@@ -84,28 +84,28 @@ def targets(request):
 
 def left_running(targets: dict) -> bool:
     """Whether the process that reach_out.py leaves still runs. It is ended."""
-    found = False
+    result = False
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
             if process.cmdline() == ["sleep", targets["sleep"]]:
                 process.kill()
-                found = True
-    return found
+                result = True
+    return result
 
 
-def tried(endpoint, name: str, targets: dict, **more) -> set[str]:
+def tried(endpoint, name: str, targets: dict, **extra) -> set[str]:
     """What worked of what the script reach_out.py tries."""
     targets |= {"state": str(endpoint.state), "port": endpoint.running.port, "inside": True}
     command = [sys.executable, str(SCRIPTS / "reach_out.py")]
-    more |= {"Environment": {"TARGETS": json.dumps(targets)}}
-    endpoint.client("sagemaker").create_training_job(**command_request(name, command, **more))
+    extra |= {"Environment": {"TARGETS": json.dumps(targets)}}
+    endpoint.client("sagemaker").create_training_job(**command_request(name, command, **extra))
     return worked(endpoint.wait(name))
 
 
 def worked(job) -> set[str]:
     assert job.status == "Completed", job.description.get("FailureReason")
-    (found,) = job.lines("TRIED")
-    return set(json.loads(found))
+    (result,) = job.lines("TRIED")
+    return set(json.loads(result))
 
 
 @pytest.mark.namespaces
@@ -119,8 +119,8 @@ def test_a_job_changes_nothing_but_its_own(endpoint, targets):
 
 @pytest.mark.namespaces
 def test_an_isolated_job_does_not_reach_the_endpoint(endpoint, targets):
-    found = tried(endpoint, "isolated", targets, EnableNetworkIsolation=True)
-    assert found == INSIDE - {"reaches the endpoint"}
+    result = tried(endpoint, "isolated", targets, EnableNetworkIsolation=True)
+    assert result == INSIDE - {"reaches the endpoint"}
 
 
 AS_NOBODY = """
@@ -165,9 +165,9 @@ def test_nor_does_an_ordinary_users_job(endpoint, targets, tmp_path):
         files=[SCRIPTS / "reach_out.py"],
     )
     events = [json.loads(line) for line in done.stdout.splitlines()]
-    lines = [line for one in events if one["event"] == "log" for line in one["lines"]]
-    (found,) = (line.removeprefix("TRIED ") for line in lines if line.startswith("TRIED"))
-    assert set(json.loads(found)) == INSIDE - {"connects to a socket elsewhere"}, done.stderr
+    lines = [line for event in events if event["event"] == "log" for line in event["lines"]]
+    (result,) = (line.removeprefix("TRIED ") for line in lines if line.startswith("TRIED"))
+    assert set(json.loads(result)) == INSIDE - {"connects to a socket elsewhere"}, done.stderr
     assert not left_running(targets)
 
 
@@ -175,13 +175,13 @@ def test_what_a_plain_process_does(other, targets, monkeypatch):
     targets |= {"state": str(other.state), "port": other.running.port, "inside": False}
     other.client("s3").create_bucket(Bucket=BUCKET)
     environment = {"TARGETS": json.dumps(targets)}
-    asked = estimator(
+    body = estimator(
         sdk_session(other, monkeypatch),
         "reach_out.py",
         instance_count=1,
         environment=environment,
     )
-    assert worked(other.wait(start(asked, None))) == AS_A_PROCESS
+    assert worked(other.wait(start(body, None))) == AS_A_PROCESS
     assert not left_running(targets)  # though it has cleared its environment
 
 
@@ -212,10 +212,10 @@ def test_what_a_job_leaves_behind_leads_nowhere_else(endpoint):
     assert "see job logs" in job.description["FailureReason"]
     assert key not in str(job.description)
     assert s3.list_objects_v2(Bucket=BUCKET, Prefix="links").get("Contents", []) == []
-    said = [line for line in job.lines("[local]") if line.startswith("not copied to S3")]
-    assert len(said) == 1
+    message = [line for line in job.lines("[local]") if line.startswith("not copied to S3")]
+    assert len(message) == 1
     for place in ("checkpoints", "model/key", "output/data"):
-        assert f"/opt/ml/{place}" in said[0]
+        assert f"/opt/ml/{place}" in message[0]
 
 
 @pytest.mark.parametrize(
@@ -240,11 +240,11 @@ def test_what_a_job_leaves_behind_leads_nowhere_else(endpoint):
 def test_the_proxy_leads_to_the_internets_web_and_to_pips_index(
     monkeypatch, tmp_path, target, reached
 ):
-    asked: list[tuple] = []
+    connected: list[tuple] = []
 
     class Connecting(socket.socket):
         def connect(self, address):
-            asked.append(address)
+            connected.append(address)
 
     (tmp_path / "pip.conf").write_text("[global]\nextra-index-url = https://10.0.0.6/simple\n")
     monkeypatch.setattr(relay, "PIP_FILES", [tmp_path / "pip.conf"])
@@ -255,9 +255,9 @@ def test_the_proxy_leads_to_the_internets_web_and_to_pips_index(
     with contextlib.suppress(OSError, ValueError):
         relay._to_proxied(ours).close()
     ours.close()
-    assert bool(asked) == bool(reached)
-    said = job.recv(100)
-    assert said.startswith({True: b"HTTP/1.1 200", False: b"HTTP/1.1 403", None: b""}[reached])
+    assert bool(connected) == bool(reached)
+    output = job.recv(100)
+    assert output.startswith({True: b"HTTP/1.1 200", False: b"HTTP/1.1 403", None: b""}[reached])
 
 
 STEALS = """
@@ -305,12 +305,12 @@ def test_a_plain_process_that_takes_the_supervisors_pipes_is_stopped_all_the_sam
 @pytest.fixture(scope="module")
 def other(tmp_path_factory):
     """Another endpoint beside the usual one; the last test here kills it."""
-    one = Emulator(
+    emulator = Emulator(
         tmp_path_factory.mktemp("other"),
         ["--grace", "1", "--max-instances", "3", "--isolation", "processes"],
     )
-    yield one
-    one.down()
+    yield emulator
+    emulator.down()
 
 
 def test_more_instances_than_the_limit(other):
@@ -318,10 +318,10 @@ def test_more_instances_than_the_limit(other):
     body["ResourceConfig"]["InstanceCount"] = 4
     with pytest.raises(ClientError) as caught:
         other.client("sagemaker").create_training_job(**body)
-    told = caught.value.response["Error"]
-    assert told["Code"] == "ResourceLimitExceeded"
+    message = caught.value.response["Error"]
+    assert message["Code"] == "ResourceLimitExceeded"
     limit = "is 3 Instances, with current utilization of 0 Instances and a request delta of 4"
-    assert limit in told["Message"] and "--max-instances" in told["Message"]
+    assert limit in message["Message"] and "--max-instances" in message["Message"]
 
 
 def test_two_endpoints_leave_each_others_work_alone(endpoint, other):

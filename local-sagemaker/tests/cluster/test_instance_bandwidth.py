@@ -28,21 +28,21 @@ def in_time(spent: float, size: int, mbit: float) -> bool:
 def test_each_direction_has_the_rate_and_peers_share_it(endpoint):
     """out, in: to and from another. to all, from all: one sender to two receivers, and back."""
     narrow_job = flooded(endpoint, "narrow", "50mbit", BYTES, 3)
-    found = seconds_of(narrow_job)
+    result = seconds_of(narrow_job)
     for way, size in {
         "out": BYTES,
         "in": BYTES,
         "from all": 2 * BYTES,
         "to all": 2 * BYTES,
     }.items():
-        assert in_time(found[way], size, 50), (way, found)
-    one_after_the_other = max(2 * BYTES / (50 * MBIT), found["out"] + found["in"])
-    assert found["both"] < one_after_the_other * SLACK, found
+        assert in_time(result[way], size, 50), (way, result)
+    one_after_the_other = max(2 * BYTES / (50 * MBIT), result["out"] + result["in"])
+    assert result["both"] < one_after_the_other * SLACK, result
     # A small message doesn't wait for a stream: a queue that TCP may fill would hold all of it,
     # 0.34 s at this rate.
-    assert found["beside"] < 0.2
-    said = ["links: 50 Mbit/s between instances, asked for by the job"]
-    assert links_lines(narrow_job) == said
+    assert result["beside"] < 0.2
+    lines = ["links: 50 Mbit/s between instances, asked for by the job"]
+    assert links_lines(narrow_job) == lines
 
 
 def test_without_the_variable_links_are_wide_and_nothing_is_said(endpoint):
@@ -71,13 +71,13 @@ def test_the_endpoints_setting_holds_and_a_job_can_ask_otherwise(endpoint):
 
 def test_latency_is_given_or_it_is_said_that_it_is_not(endpoint):
     job = flooded(endpoint, "late", "50mbit 20ms", 65536, 2)
-    said = links_lines(job)
+    lines = links_lines(job)
     if probe.shaping_unavailable_reason(latency=True) is None:
-        assert said == ["links: 50 Mbit/s and 20 ms between instances, asked for by the job"]
+        assert lines == ["links: 50 Mbit/s and 20 ms between instances, asked for by the job"]
         assert seconds_of(job)["beside"] >= 0.04  # there and back
     else:
-        assert said[0] == "links: 50 Mbit/s between instances, asked for by the job"
-        assert said[1].startswith("links are not delayed: this kernel refuses netem (")
+        assert lines[0] == "links: 50 Mbit/s between instances, asked for by the job"
+        assert lines[1].startswith("links are not delayed: this kernel refuses netem (")
 
 
 @only_root
@@ -87,10 +87,10 @@ def test_an_ordinary_user_gets_narrow_links_too(tmp_path):
     done = run_as_nobody(SUPERVISOR, tmp_path, str(BYTES), files=[SCRIPTS / "flood.py"])
     assert done.returncode == 0, done.stdout + done.stderr
     events = [json.loads(line) for line in done.stdout.splitlines()]
-    lines = [line for one in events if one["event"] == "log" for line in one["lines"]]
+    lines = [line for event in events if event["event"] == "log" for line in event["lines"]]
     assert "[local] links: 50 Mbit/s between instances, wanted" in lines, lines
-    (found,) = [line for line in lines if line.startswith("SECONDS ")]
-    assert in_time(json.loads(found.removeprefix("SECONDS "))["out"], BYTES, 50), found
+    (result,) = [line for line in lines if line.startswith("SECONDS ")]
+    assert in_time(json.loads(result.removeprefix("SECONDS "))["out"], BYTES, 50), result
     assert host_network() == before
 
 

@@ -67,12 +67,13 @@ def plain(tmp_path_factory):
 
     A link that cannot be narrowed here stays wide, and the log says so.
     """
-    one = Emulator(tmp_path_factory.mktemp("plain"), ["--grace", "3", "--isolation", "processes"])
+    options = ["--grace", "3", "--isolation", "processes"]
+    emulator = Emulator(tmp_path_factory.mktemp("plain"), options)
     try:
-        one.client("s3").create_bucket(Bucket=BUCKET)
-        one.put("data/part-0.txt", "shard")
+        emulator.client("s3").create_bucket(Bucket=BUCKET)
+        emulator.put("data/part-0.txt", "shard")
         with pytest.MonkeyPatch.context() as patch:
-            session = sdk_session(one, patch)
+            session = sdk_session(emulator, patch)
 
             def begun(script: str, **options) -> str:
                 return start(estimator(session, script, **options))
@@ -89,20 +90,20 @@ def plain(tmp_path_factory):
                 ),
                 "fails": begun("fail.py", environment=NARROW, **alone),
             }
-        yield lambda key: one.wait(names[key])
+        yield lambda key: emulator.wait(names[key])
     finally:
-        one.down()
+        emulator.down()
 
 
 def test_without_namespaces_variables_are_the_same_and_tf_configs_ports_exist(plain):
     job = plain("servers")
-    found = sorted(seen(job), key=lambda one: one["SM_CURRENT_HOST"])
-    assert [one["SM_CURRENT_HOST"] for one in found] == HOSTS
-    assert [json.loads(one["SM_HOSTS"]) for one in found] == [HOSTS, HOSTS]
-    for one in found:
-        assert one["SM_MODEL_DIR"].endswith("/ml/model")
-        assert one["channel"] == ["part-0.txt"]
-    first, second = (json.loads(one["TF_CONFIG"])["cluster"] for one in found)
+    result = sorted(seen(job), key=lambda item: item["SM_CURRENT_HOST"])
+    assert [item["SM_CURRENT_HOST"] for item in result] == HOSTS
+    assert [json.loads(item["SM_HOSTS"]) for item in result] == [HOSTS, HOSTS]
+    for item in result:
+        assert item["SM_MODEL_DIR"].endswith("/ml/model")
+        assert item["channel"] == ["part-0.txt"]
+    first, second = (json.loads(item["TF_CONFIG"])["cluster"] for item in result)
     assert first == second
     addresses = first["master"] + first["worker"] + first["ps"]
     assert len(set(addresses)) == 4
@@ -116,9 +117,9 @@ def test_without_namespaces_variables_are_the_same_and_tf_configs_ports_exist(pl
 
 @pytest.mark.parametrize("launcher", ["mpi", "torchrun"])
 def test_without_namespaces_all_ranks_find_each_other(plain, launcher):
-    found, ranks = seen(plain(launcher)), 4 if launcher == "mpi" else 2
-    assert sorted(int(one["rank"]) for one in found) == list(range(ranks))
-    assert {int(one["size"]) for one in found} == {ranks}
+    result, ranks = seen(plain(launcher)), 4 if launcher == "mpi" else 2
+    assert sorted(int(item["rank"]) for item in result) == list(range(ranks))
+    assert {int(item["size"]) for item in result} == {ranks}
 
 
 def test_without_namespaces_a_stubborn_job_ends(plain):

@@ -37,8 +37,8 @@ def test_path_comes_first_and_then_the_systems_folders(tmp_path, monkeypatch):
     monkeypatch.setattr(linux, "SYSTEM_FOLDERS", (str(tmp_path / "sbin"),))
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     assert linux.system_command("tc") == beyond
-    own = program(tmp_path / "bin", "tc")
-    assert linux.system_command("tc") == own
+    private = program(tmp_path / "bin", "tc")
+    assert linux.system_command("tc") == private
     assert linux.system_command("ip") is None
 
 

@@ -28,7 +28,8 @@ MPI = {"mpi": {"enabled": True, "processes_per_host": 2, "custom_mpi_options": "
 
 def seen(job) -> list[dict]:
     assert job.status == "Completed", job.description.get("FailureReason")
-    return sorted((json.loads(line) for line in job.lines("SEEN")), key=lambda one: one["hostname"])
+    ranks = [json.loads(line) for line in job.lines("SEEN")]
+    return sorted(ranks, key=lambda rank: rank["hostname"])
 
 
 def oracle(kind: str, host: str) -> dict:
@@ -62,8 +63,8 @@ def jobs(endpoint):
             names[key] = start(
                 estimator(session, "show.py", distribution={kind: {"enabled": True}})
             )
-        asked = {"epochs": 3, "learning-rate": 0.25, "name": "a b", "verbose": True}
-        mpi = estimator(session, "show.py", distribution=MPI, hyperparameters=asked)
+        body = {"epochs": 3, "learning-rate": 0.25, "name": "a b", "verbose": True}
+        mpi = estimator(session, "show.py", distribution=MPI, hyperparameters=body)
         names["mpi"] = start(mpi)
         names["torch_distributed"] = start(
             estimator(
@@ -95,24 +96,24 @@ def jobs(endpoint):
 
 
 def test_plain_every_host_runs_the_script(jobs):
-    found = seen(jobs("plain"))
-    assert [one["hostname"] for one in found] == HOSTS
-    assert [one["SM_CURRENT_HOST"] for one in found] == HOSTS
-    for one in found:
-        assert json.loads(one["SM_HOSTS"]) == HOSTS
-        assert one["SM_CHANNEL_TRAINING"] == "/opt/ml/input/data/training"
-        assert one["SM_MODEL_DIR"] == "/opt/ml/model"
-        assert one["SM_OUTPUT_DATA_DIR"] == "/opt/ml/output/data"
-        assert one["SM_NETWORK_INTERFACE_NAME"] == "eth0"
-        assert one["TF_CONFIG"] is None
-        assert one["arguments"][:2] == ["--epochs", "3"]
-        assert one["channel"] == [f"part-{number}.txt" for number in range(4)]
+    result = seen(jobs("plain"))
+    assert [rank["hostname"] for rank in result] == HOSTS
+    assert [rank["SM_CURRENT_HOST"] for rank in result] == HOSTS
+    for rank in result:
+        assert json.loads(rank["SM_HOSTS"]) == HOSTS
+        assert rank["SM_CHANNEL_TRAINING"] == "/opt/ml/input/data/training"
+        assert rank["SM_MODEL_DIR"] == "/opt/ml/model"
+        assert rank["SM_OUTPUT_DATA_DIR"] == "/opt/ml/output/data"
+        assert rank["SM_NETWORK_INTERFACE_NAME"] == "eth0"
+        assert rank["TF_CONFIG"] is None
+        assert rank["arguments"][:2] == ["--epochs", "3"]
+        assert rank["channel"] == [f"part-{number}.txt" for number in range(4)]
 
 
 def test_what_the_log_has(jobs):
     """An unknown launcher is ignored, as on AWS, and said; a line written in pieces is whole."""
     job = jobs("plain")
-    (note,) = [one for one in job.lines("[local]") if "no launcher that SageMaker knows" in one]
+    (note,) = [line for line in job.lines("[local]") if "no launcher that SageMaker knows" in line]
     assert "nothing synchronises them" in note
     assert job.lines("one") == ["two three"] * 2
 
@@ -127,40 +128,41 @@ def test_model_output_metrics_and_log_streams(jobs, endpoint):
     with tarfile.open(fileobj=io.BytesIO(output)) as tar:
         assert tar.getnames() == ["table.csv"]
     metrics = job.description["FinalMetricDataList"]
-    assert [one["MetricName"] for one in metrics] == ["loss"]
+    assert [metric["MetricName"] for metric in metrics] == ["loss"]
     assert metrics[0]["Value"] in (0.5, 0.25)
     assert sorted(job.log) == HOSTS
-    found = endpoint.client("cloudwatch").list_metrics(Namespace="/aws/sagemaker/TrainingJobs")
-    wanted = {"Name": "TrainingJobName", "Value": job.name}
-    assert any(wanted in one["Dimensions"] for one in found["Metrics"])
+    rows = endpoint.client("cloudwatch").list_metrics(Namespace="/aws/sagemaker/TrainingJobs")
+    expected = {"Name": "TrainingJobName", "Value": job.name}
+    assert any(expected in metric["Dimensions"] for metric in rows["Metrics"])
 
 
 @pytest.mark.parametrize("kind", ["parameter_server", "multi_worker_mirrored"])
 def test_tf_config_is_the_toolkits(jobs, kind):
-    found = seen(jobs(kind))
-    assert [json.loads(one["TF_CONFIG"]) for one in found] == [oracle(kind, h) for h in HOSTS]
+    result = seen(jobs(kind))
+    assert [json.loads(rank["TF_CONFIG"]) for rank in result] == [oracle(kind, h) for h in HOSTS]
 
 
 def test_mpi_ranks_and_local_ranks(jobs):
-    found = seen(jobs("mpi"))
-    assert sorted(one["rank"] for one in found) == [0, 1, 2, 3]
-    assert {one["size"] for one in found} == {4}
-    places = sorted((one["rank"], one["hostname"], one["local_rank"]) for one in found)
+    result = seen(jobs("mpi"))
+    assert sorted(rank["rank"] for rank in result) == [0, 1, 2, 3]
+    assert {rank["size"] for rank in result} == {4}
+    places = sorted((rank["rank"], rank["hostname"], rank["local_rank"]) for rank in result)
     assert places == [(0, "algo-1", 0), (1, "algo-1", 1), (2, "algo-2", 0), (3, "algo-2", 1)]
-    assert {one["FOO"] for one in found} == {"bar"}
+    assert {rank["FOO"] for rank in result} == {"bar"}
 
 
 def test_torchrun(jobs):
     places = sorted(
-        (one["rank"], one["hostname"], one["local_rank"]) for one in seen(jobs("torch_distributed"))
+        (rank["rank"], rank["hostname"], rank["local_rank"])
+        for rank in seen(jobs("torch_distributed"))
     )
     assert places == [(4 * i + n, host, n) for i, host in enumerate(HOSTS) for n in range(4)]
-    assert {one["size"] for one in seen(jobs("torch_distributed"))} == {8}
+    assert {rank["size"] for rank in seen(jobs("torch_distributed"))} == {8}
 
 
 def test_smddp_has_a_stand_in_that_says_so(jobs):
     job = jobs("smddp")
-    assert {tuple(one["total"]) for one in seen(job)} == {(3.0, 3.0)}
+    assert {tuple(rank["total"]) for rank in seen(job)} == {(3.0, 3.0)}
     assert any("SMDDP exists only on AWS" in line for line in job.lines("[local]"))
 
 
@@ -168,11 +170,11 @@ def test_smddp_has_a_stand_in_that_says_so(jobs):
 def toolkit(jobs, tmp_path_factory):
     """The toolkit's answers for the first host, from files made as AWS makes them."""
     job = jobs("mpi")
-    told, base = job.description, tmp_path_factory.mktemp("opt") / "ml"
-    kind = told["ResourceConfig"]["InstanceType"]
+    description, base = job.description, tmp_path_factory.mktemp("opt") / "ml"
+    kind = description["ResourceConfig"]["InstanceType"]
     group = {"instance_group_name": "homogeneousCluster", "instance_type": kind, "hosts": HOSTS}
     files = {
-        "hyperparameters": told["HyperParameters"],
+        "hyperparameters": description["HyperParameters"],
         "resourceconfig": {
             "current_host": "algo-1",
             "current_instance_type": kind,
@@ -210,30 +212,31 @@ def test_variables_arguments_and_command_are_the_toolkits(jobs, toolkit):
     assert len(toolkit["variables"]) > 30
     for name, value in toolkit["variables"].items():
         assert lines[name] == value, name
-    assert [one["arguments"] for one in seen(job)] == [toolkit["arguments"]] * 4
+    assert [rank["arguments"] for rank in seen(job)] == [toolkit["arguments"]] * 4
     # The log has the words of the command with spaces between them, unquoted.
     logged = [line for line in log if line.startswith("mpirun --host")]
     assert logged == [" ".join(toolkit["command"])]
 
 
 def test_describe_tells_what_was_asked_for_and_when_it_was_done(endpoint, jobs):
-    told = jobs("plain").description
-    assert told["Environment"] == {"FOO": "bar"}
-    assert told["HyperParameters"]["epochs"] == "3"
-    assert told["ResourceConfig"]["InstanceType"] == "ml.m5.xlarge"
-    assert told["InputDataConfig"][0]["ChannelName"] == "training"
-    assert told["CheckpointConfig"]["S3Uri"] == f"s3://{BUCKET}/checkpoints"
-    assert told["StoppingCondition"]["MaxRuntimeInSeconds"] == 86400
-    assert told["EnableManagedSpotTraining"] is False
-    assert "Tags" not in told
+    description = jobs("plain").description
+    assert description["Environment"] == {"FOO": "bar"}
+    assert description["HyperParameters"]["epochs"] == "3"
+    assert description["ResourceConfig"]["InstanceType"] == "ml.m5.xlarge"
+    assert description["InputDataConfig"][0]["ChannelName"] == "training"
+    assert description["CheckpointConfig"]["S3Uri"] == f"s3://{BUCKET}/checkpoints"
+    assert description["StoppingCondition"]["MaxRuntimeInSeconds"] == 86400
+    assert description["EnableManagedSpotTraining"] is False
+    assert "Tags" not in description
     model = endpoint.client("sagemaker").meta.service_model
     required = model.operation_model("DescribeTrainingJob").output_shape.required_members
     ended = {"TrainingStartTime", "TrainingEndTime", "ModelArtifacts", "FinalMetricDataList"}
-    assert ended | set(required) <= set(told)
-    steps = [one["Status"] for one in told["SecondaryStatusTransitions"]]
+    assert ended | set(required) <= set(description)
+    steps = [transition["Status"] for transition in description["SecondaryStatusTransitions"]]
     assert steps == ["Starting", "Downloading", "Training", "Uploading", "Completed"]
-    assert told["CreationTime"] <= told["TrainingStartTime"] <= told["TrainingEndTime"]
-    assert told["BillableTimeInSeconds"] >= 1
+    times = [description[name] for name in ("CreationTime", "TrainingStartTime", "TrainingEndTime")]
+    assert times == sorted(times)
+    assert description["BillableTimeInSeconds"] >= 1
 
 
 def test_attach(jobs, sdk):

@@ -41,16 +41,18 @@ def test_the_toolkits_options_are_spelled_as_open_mpi_5_does():
 
 def test_of_an_option_that_stands_once_the_last_counts():
     """The toolkit has written its own before custom_mpi_options'."""
-    more = "-np 4 -map-by slot -bind-to none --map-by ppr:2:node -n 2 python train.py -np 3 -np 4"
-    assert " ".join(mpirun.translate(more.split())) == (
+    arguments = (
+        "-np 4 -map-by slot -bind-to none --map-by ppr:2:node -n 2 python train.py -np 3 -np 4"
+    )
+    assert " ".join(mpirun.translate(arguments.split())) == (
         "--bind-to none --map-by ppr:2:node -np 2 python train.py -np 3 -np 4"
     )
 
 
 def test_there_is_a_most_of_processes():
-    asked = {"sagemaker_mpi_num_of_processes_per_host": 9_999_999}
+    parameters = {"sagemaker_mpi_num_of_processes_per_host": 9_999_999}
     with pytest.raises(errors.ClientError, match=r"9,999,999. The emulator starts at most"):
-        framework._mpi(SimpleNamespace(additional_framework_parameters=asked))
+        framework._mpi(SimpleNamespace(additional_framework_parameters=parameters))
 
 
 def test_on_loopback_all_slots_are_one_hosts():

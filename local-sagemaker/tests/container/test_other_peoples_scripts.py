@@ -48,35 +48,35 @@ def jobs(endpoint, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         sdk = sdk_session(endpoint, patch)
 
-        def one(script: str, inputs: object = "default", **more) -> str:
-            return start(estimator(sdk, script, instance_count=1, **more), inputs)
+        def begin(script: str, inputs: object = "default", **extra) -> str:
+            return start(estimator(sdk, script, instance_count=1, **extra), inputs)
 
         tensorboard = sagemaker.debugger.TensorBoardOutputConfig(f"s3://{BUCKET}/others/board")
         names = {
-            "keras 2": one("keras_2_script.py", disable_output_compression=True),
-            "shell": one(
+            "keras 2": begin("keras_2_script.py", disable_output_compression=True),
+            "shell": begin(
                 "untar.sh", {"training": f"s3://{BUCKET}/others/foreign"}, source_dir=str(shell)
             ),
-            "session": one(
+            "session": begin(
                 "session_script.py",
                 model_dir=f"s3://{BUCKET}/others/model",
                 tensorboard_output_config=tensorboard,
             ),
         }
-        found = Jobs(endpoint, names)
+        jobs = Jobs(endpoint, names)
 
         def wait(job, timeout=None) -> None:
             """As the SDK's own, which looks at a job every 30 seconds only."""
             job._last_describe_response = endpoint.wait(job.job_name).description
 
         patch.setattr("sagemaker.remote_function.job._Job.wait", wait)
-        asks = threading.Thread(target=_remotely, args=(found, sdk))
+        asks = threading.Thread(target=_remotely, args=(jobs, sdk))
         asks.start()
-        yield found
+        yield jobs
         asks.join(180)
 
 
-def _remotely(found: Jobs, session) -> None:
+def _remotely(jobs: Jobs, session) -> None:
     """As "Run your local code as a SageMaker training job" of AWS's documentation."""
     from sagemaker.remote_function import remote
 
@@ -91,17 +91,17 @@ def _remotely(found: Jobs, session) -> None:
         return x / y
 
     try:
-        found.remote = divide(3, 2)
+        jobs.remote = divide(3, 2)
     except Exception as error:
-        found.remote = error
+        jobs.remote = error
 
 
 def _archive_of_another_user() -> bytes:
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:gz") as archive:
-        one = tarfile.TarInfo("foreign.txt")
-        one.size, one.uid, one.gid = 5, 4711, 4711
-        archive.addfile(one, io.BytesIO(b"hello"))
+        item = tarfile.TarInfo("foreign.txt")
+        item.size, item.uid, item.gid = 5, 4711, 4711
+        archive.addfile(item, io.BytesIO(b"hello"))
     return packed.getvalue()
 
 
@@ -116,8 +116,8 @@ def test_keras_2_where_the_image_has_it_and_a_model_without_compression(jobs):
 def test_an_archive_of_another_user_and_a_shell_entry_point(jobs):
     job = jobs.ended("shell")
     assert job.lines("UNPACKED") == ["hello"]
-    (told,) = job.lines("[local] requirements.txt is not installed")
-    assert told.endswith("Let untar.sh begin with: pip install -r requirements.txt")
+    (message,) = job.lines("[local] requirements.txt is not installed")
+    assert message.endswith("Let untar.sh begin with: pip install -r requirements.txt")
 
 
 def test_a_session_in_the_job_model_dir_in_s3_tensorboard_and_a_question_to_sts(jobs):
@@ -177,10 +177,10 @@ def test_the_readmes_example_works_as_it_stands(endpoint, monkeypatch, tmp_path)
     # The SDK's clock runs ten times as fast: it looks at a job every 30 s.
     clock = types.SimpleNamespace(time=time.time, sleep=lambda seconds: time.sleep(seconds / 10))
     monkeypatch.setattr("sagemaker.session.time", clock)
-    found: dict = {}
-    exec(example, found)
-    assert found["estimator"].model_data.endswith("/output/model.tar.gz")
-    job = endpoint.wait(found["estimator"].latest_training_job.name)
+    jobs: dict = {}
+    exec(example, jobs)
+    assert jobs["estimator"].model_data.endswith("/output/model.tar.gz")
+    job = endpoint.wait(jobs["estimator"].latest_training_job.name)
     assert sorted(job.lines("CHANNEL")) == ["test.csv"] * 4 + ["training.csv"] * 4
 
 
@@ -190,7 +190,7 @@ def test_awss_own_policies(endpoint):
     iam.create_role(RoleName=name, AssumeRolePolicyDocument="{}")
     iam.attach_role_policy(RoleName=name, PolicyArn=FULL_ACCESS)
     attached = iam.list_attached_role_policies(RoleName=name)["AttachedPolicies"]
-    assert [one["PolicyArn"] for one in attached] == [FULL_ACCESS]
+    assert [item["PolicyArn"] for item in attached] == [FULL_ACCESS]
     assert iam.get_policy(PolicyArn=FULL_ACCESS)["Policy"]["AttachmentCount"] == 1
     with pytest.raises(ClientError, match="NoSuchEntity"):
         iam.attach_role_policy(RoleName=name, PolicyArn=FULL_ACCESS + "Typo")
@@ -205,11 +205,11 @@ def test_logs_by_the_streams_prefix(endpoint):
         event = {"timestamp": int(1000 * time.time()), "message": f"of {name}"}
         logs.put_log_events(logGroupName="others", logStreamName=name, logEvents=[event])
 
-    def found(prefix: str) -> list[str]:
-        told = logs.filter_log_events(logGroupName="others", logStreamNamePrefix=prefix)
-        return [one["message"] for one in told["events"]]
+    def logged(prefix: str) -> list[str]:
+        response = logs.filter_log_events(logGroupName="others", logStreamNamePrefix=prefix)
+        return [item["message"] for item in response["events"]]
 
-    assert (found("one/"), found("three/")) == (["of one/algo-1"], [])
+    assert (logged("one/"), logged("three/")) == (["of one/algo-1"], [])
 
 
 RULE = {"RuleConfigurationName": "LossNotDecreasing", "RuleEvaluatorImage": "image"}
@@ -246,7 +246,7 @@ SERVES = {"E": {"Type": "AWS::SageMaker::Endpoint", "Properties": {"EndpointConf
 
 
 @pytest.mark.parametrize(
-    ("service", "call", "members", "told"),
+    ("service", "call", "members", "message"),
     [
         ("sagemaker", "create_processing_job", PROCESSING, "does not run processing jobs"),
         ("sagemaker", "create_pipeline", PIPELINE | {"RoleArn": ROLE}, "does not run pipelines"),
@@ -265,8 +265,8 @@ SERVES = {"E": {"Type": "AWS::SageMaker::Endpoint", "Properties": {"EndpointConf
         ),
     ],
 )
-def test_what_would_compute_is_not_said_to_have_run(endpoint, service, call, members, told):
-    with pytest.raises(ClientError, match=told):
+def test_what_would_compute_is_not_said_to_have_run(endpoint, service, call, members, message):
+    with pytest.raises(ClientError, match=message):
         getattr(endpoint.client(service), call)(**members)
 
 

@@ -22,7 +22,7 @@ print("IMPORTED", {NAME}.VALUE, flush=True)
 print("VERSIONS", found.version("torchvision"), found.version("torch"), flush=True)
 """
 # Where torch is built for CPUs alone, the torchvision that fits it.
-PIN = next((one for one in constraints("") if one.startswith("torchvision")), None)
+PIN = next((begin for begin in constraints("") if begin.startswith("torchvision")), None)
 
 
 def wheel(folder: Path, name: str, version: str, needs: str = "", code: str = "") -> None:
@@ -68,8 +68,8 @@ def source(tmp_path):
 
 def test_a_package_for_the_job_alone_and_the_frameworks_stay_as_they_are(endpoint, sdk, source):
     folder = source(f"{NAME}==1.0", "torchvision")
-    one = estimator(sdk, "script.py", source_dir=folder, instance_count=1)
-    job = endpoint.wait(start(one))
+    job_estimator = estimator(sdk, "script.py", source_dir=folder, instance_count=1)
+    job = endpoint.wait(start(job_estimator))
     assert job.status == "Completed", job.description.get("FailureReason")
     assert job.lines("IMPORTED") == ["42"]
     torch = constraints("")[0].partition("==")[2]
@@ -82,16 +82,16 @@ def test_a_package_for_the_job_alone_and_the_frameworks_stay_as_they_are(endpoin
 
 def test_a_package_that_is_not_to_be_had(endpoint, sdk, source):
     folder = source("workshop-no-such-package==7.0")
-    one = estimator(sdk, "script.py", source_dir=folder, instance_count=1)
-    job = endpoint.wait(start(one))
+    job_estimator = estimator(sdk, "script.py", source_dir=folder, instance_count=1)
+    job = endpoint.wait(start(job_estimator))
     assert job.status == "Failed"
     reason = job.description["FailureReason"]
     assert reason.startswith("AlgorithmError: InstallRequirementsError")
     assert "pip install -r requirements.txt" in reason
     assert 'ErrorMessage "ERROR: Could not find a version that satisfies' in reason
     assert "No matching distribution found for workshop-no-such-package==7.0" in reason
-    told = [line for lines in job.log.values() for line in lines]
-    assert any("workshop-no-such-package==7.0" in line for line in told)  # pip's own words
+    message = [line for lines in job.log.values() for line in lines]
+    assert any("workshop-no-such-package==7.0" in line for line in message)  # pip's own words
     assert job.lines("IMPORTED") == []
 
 

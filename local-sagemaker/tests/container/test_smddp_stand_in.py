@@ -106,5 +106,5 @@ def test_all_reduce_and_ddp(tmp_path):
         text=True,
         timeout=240,
     )
-    said = sorted(line for line in done.stdout.splitlines() if line.startswith("EQUAL"))
-    assert said == [f"EQUAL {rank}" for rank in range(4)], done.stdout + done.stderr[-3000:]
+    output = sorted(line for line in done.stdout.splitlines() if line.startswith("EQUAL"))
+    assert output == [f"EQUAL {rank}" for rank in range(4)], done.stdout + done.stderr[-3000:]

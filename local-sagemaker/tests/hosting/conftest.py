@@ -11,19 +11,19 @@ from local_sagemaker.pytest_plugin import BUCKET, Emulator, sdk_session
 @pytest.fixture(scope="session")
 def served(tmp_path_factory, request):
     """An emulator with a bucket."""
-    one = Emulator(tmp_path_factory.mktemp("serving") / "state")
-    request.addfinalizer(one.down)
-    one.client("s3").create_bucket(Bucket=BUCKET)
-    return Served(one)
+    emulator = Emulator(tmp_path_factory.mktemp("serving") / "state")
+    request.addfinalizer(emulator.down)
+    emulator.client("s3").create_bucket(Bucket=BUCKET)
+    return Served(emulator)
 
 
 @pytest.fixture
 def mortal(tmp_path, request):
     """An emulator of one test's own, to be killed."""
-    one = Emulator(tmp_path / "state")
-    request.addfinalizer(one.down)
-    one.client("s3").create_bucket(Bucket=BUCKET)
-    return Served(one)
+    emulator = Emulator(tmp_path / "state")
+    request.addfinalizer(emulator.down)
+    emulator.client("s3").create_bucket(Bucket=BUCKET)
+    return Served(emulator)
 
 
 @pytest.fixture

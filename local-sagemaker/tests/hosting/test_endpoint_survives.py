@@ -34,15 +34,15 @@ def test_kill_9_leaves_no_worker_and_endpoints_come_back(mortal):
 
     mortal.endpoint.up()
     mortal.connect()
-    found = mortal.until("mortal-1", lambda found: found["EndpointStatus"] == "InService")
-    assert "FailureReason" not in found
+    description = mortal.until("mortal-1", lambda row: row["EndpointStatus"] == "InService")
+    assert "FailureReason" not in description
     assert mortal.ask("mortal-1", [2]) == [6]
     assert mortal.api.describe_endpoint(EndpointName="mortal-2")["EndpointStatus"] == "Failed"
     job = mortal.api.describe_transform_job(TransformJobName="mortal-3")
     assert job["TransformJobStatus"] == "Failed"
     assert "the emulator ended while this job was running" in job["FailureReason"]
-    kept = mortal.endpoint.state / "transforms" / "mortal-3"
-    assert [path.name for path in kept.iterdir()] == ["record.json"]
+    saved = mortal.endpoint.state / "transforms" / "mortal-3"
+    assert [path.name for path in saved.iterdir()] == ["record.json"]
 
     for name in ("mortal-1", "mortal-2"):
         mortal.api.delete_endpoint(EndpointName=name)

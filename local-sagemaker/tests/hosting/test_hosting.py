@@ -19,8 +19,8 @@ from local_sagemaker.pytest_plugin import processes_with, until_gone
 @pytest.fixture(scope="module")
 def triple(served):
     """An endpoint in service, and its name."""
-    found = served.deploy(served.model("triple-1", script(TRIPLE)))
-    assert found["EndpointStatus"] == "InService", found.get("FailureReason")
+    description = served.deploy(served.model("triple-1", script(TRIPLE)))
+    assert description["EndpointStatus"] == "InService", description.get("FailureReason")
     return "triple-1"
 
 
@@ -32,13 +32,13 @@ def test_an_endpoint_answers(served, triple):
 
 
 def test_it_is_described_and_listed(served, triple):
-    found = served.api.describe_endpoint(EndpointName=triple)
-    assert found["EndpointConfigName"] == triple and "FailureReason" not in found
-    assert found["ProductionVariants"] == [
+    description = served.api.describe_endpoint(EndpointName=triple)
+    assert description["EndpointConfigName"] == triple and "FailureReason" not in description
+    assert description["ProductionVariants"] == [
         {"VariantName": "AllTraffic", "CurrentInstanceCount": 1, "DesiredInstanceCount": 1}
     ]
     named = served.api.list_endpoints(NameContains="TRIPLE-1", StatusEquals="InService")
-    assert [one["EndpointName"] for one in named["Endpoints"]] == [triple]
+    assert [endpoint["EndpointName"] for endpoint in named["Endpoints"]] == [triple]
     assert served.api.list_endpoints(StatusEquals="Failed", NameContains=triple)["Endpoints"] == []
 
 
@@ -46,8 +46,8 @@ def test_a_description_leaves_out_what_was_not_given(served, triple):
     """The SDK 3 reads each structure that is there, and its members are required."""
     model = served.api.describe_model(ModelName=triple)
     config = served.api.describe_endpoint_config(EndpointConfigName=triple)
-    for found in (model, config):
-        assert not [name for name, value in found.items() if value in ({}, [], None)]
+    for result in (model, config):
+        assert not [name for name, value in result.items() if value in ({}, [], None)]
     assert model["PrimaryContainer"]["ModelDataUrl"] and config["ProductionVariants"]
     assert served.api.list_notebook_instances()["NotebookInstances"] == []
 
@@ -62,19 +62,19 @@ def test_its_tags(served, triple):
 
 def test_many_at_once_get_each_its_own_answer(served, triple):
     with ThreadPoolExecutor(16) as pool:
-        found = list(pool.map(lambda number: served.ask(triple, [number]), range(320)))
-    assert found == [[3 * number] for number in range(320)]
+        result = list(pool.map(lambda number: served.ask(triple, [number]), range(320)))
+    assert result == [[3 * number] for number in range(320)]
 
 
 def test_a_handler_that_raises(served, triple):
     with pytest.raises(ClientError) as refused:
         served.raw(triple, "no json")
-    told = refused.value.response
-    assert told["Error"]["Code"] == "ModelError"
-    assert told["ResponseMetadata"]["HTTPStatusCode"] == 424
-    assert told["OriginalStatusCode"] == 500
-    assert told["OriginalMessage"].startswith("Expecting value: line 1 column 1")
-    message = told["Error"]["Message"]
+    error_fields = refused.value.response
+    assert error_fields["Error"]["Code"] == "ModelError"
+    assert error_fields["ResponseMetadata"]["HTTPStatusCode"] == 424
+    assert error_fields["OriginalStatusCode"] == 500
+    assert error_fields["OriginalMessage"].startswith("Expecting value: line 1 column 1")
+    message = error_fields["Error"]["Message"]
     assert message.startswith('Received server error (500) from primary with message "Expecting')
     assert f"group=/aws/sagemaker/Endpoints/{triple} in account" in message
     served.until_log(triple, "JSONDecodeError")
@@ -122,7 +122,7 @@ def test_requests_that_are_refused(served, triple):
     two = [
         {"VariantName": name, "ModelName": triple, "InstanceType": "ml.m5.large"} for name in "ab"
     ]
-    two = [one | {"InitialInstanceCount": 1} for one in two]
+    two = [item | {"InitialInstanceCount": 1} for item in two]
     served.api.create_endpoint_config(EndpointConfigName="two-1", ProductionVariants=two)
     with pytest.raises(ClientError, match="does not offer several ProductionVariants"):
         served.api.create_endpoint(EndpointName="refused-1", EndpointConfigName="two-1")
@@ -139,8 +139,8 @@ def worker_of(name: str) -> tuple[int, str]:
     mark = f"endpoint/{name}"
     for process in psutil.process_iter():
         try:
-            if mark in str(env := process.environ()) and (found := process.net_connections()):
-                return found[0].laddr.port, env.get(KEY, "")
+            if mark in str(env := process.environ()) and (result := process.net_connections()):
+                return result[0].laddr.port, env.get(KEY, "")
         except psutil.Error:
             continue
     raise AssertionError(f"{name} has no worker")
@@ -197,8 +197,8 @@ import subprocess
 def model_fn(model_dir): return subprocess.Popen(["sleep", "600"], start_new_session=True)
 def transform_fn(model, data, content_type, accept): return "[]"
 """
-    found = served.deploy(served.model("deleted-1", script(began)))
-    assert found["EndpointStatus"] == "InService", found.get("FailureReason")
+    description = served.deploy(served.model("deleted-1", script(began)))
+    assert description["EndpointStatus"] == "InService", description.get("FailureReason")
     assert len(processes_with("endpoint/deleted-1")) == 2
     served.api.delete_endpoint(EndpointName="deleted-1")
     until_gone("endpoint/deleted-1")

@@ -16,8 +16,8 @@ GROWN = 50 * 1024 * 1024  # bytes
 
 @pytest.mark.soak
 def test_32_clients_for_60_seconds(served):
-    found = served.deploy(served.model("soak-1", script(TRIPLE)))
-    assert found["EndpointStatus"] == "InService", found.get("FailureReason")
+    description = served.deploy(served.model("soak-1", script(TRIPLE)))
+    assert description["EndpointStatus"] == "InService", description.get("FailureReason")
     runtime = no_retries(served)
     bodies = [b"[%d]" % number for number in range(DISTINCT)]
     right = [_ask(runtime, body) for body in bodies]

@@ -16,7 +16,7 @@ from hosting_helpers import PATIENCE, TRIPLE, archive, no_retries, script
 
 from local_sagemaker.api.runtime import RuntimeApi
 from local_sagemaker.hosting import worker
-from local_sagemaker.hosting.endpoint_run import MOST_RESTARTS, EndpointRun
+from local_sagemaker.hosting.endpoint_run import MAX_RESTARTS, EndpointRun
 from local_sagemaker.hosting.hosting_record import Record
 from local_sagemaker.hosting.model import Container, ModelDataError, fetch
 from local_sagemaker.hosting.runtime.__main__ import load
@@ -28,12 +28,12 @@ from local_sagemaker.pytest_plugin import processes_with
 def test_a_model_that_cannot_be_loaded(served):
     name = "broken-1"
     failing = script("def model_fn(d): raise ValueError('no weights here')")
-    found = served.deploy(served.model(name, failing))
-    assert found["EndpointStatus"] == "Failed"
-    assert found["FailureReason"].startswith(
+    description = served.deploy(served.model(name, failing))
+    assert description["EndpointStatus"] == "Failed"
+    assert description["FailureReason"].startswith(
         "The primary container for production variant AllTraffic did not pass the ping health check"
     )
-    assert "no weights here" in found["FailureReason"]
+    assert "no weights here" in description["FailureReason"]
     with pytest.raises(ClientError, match="of account"):
         served.ask(name, [1])
     assert processes_with(f"endpoint/{name}") == []
@@ -89,9 +89,9 @@ def test_an_archive_that_is_none(served, tmp_path, name):
 
 
 def test_model_data_that_is_not_there(served):
-    found = served.deploy(served.model_of("missing-1", "s3://lessons-data/nothing.tar.gz"))
-    assert found["EndpointStatus"] == "Failed"
-    assert "Could not find model data at s3://lessons-data/nothing" in found["FailureReason"]
+    description = served.deploy(served.model_of("missing-1", "s3://lessons-data/nothing.tar.gz"))
+    assert description["EndpointStatus"] == "Failed"
+    assert "Could not find model data at s3://lessons-data/nothing" in description["FailureReason"]
 
 
 def test_a_model_that_takes_too_long(served):
@@ -112,13 +112,14 @@ def test_a_worker_that_ends_is_started_again_but_not_for_ever(served):
     name = "ends-1"
     served.deploy(served.model(name, script("import os" + ENDS)))
     once = no_retries(served)
-    for _ in range(MOST_RESTARTS + 1):
+    for _ in range(MAX_RESTARTS + 1):
         assert served.ask(name, [1]) == [3]
         with pytest.raises(ClientError, match="as the model process exited") as refused:
             once.invoke_endpoint(EndpointName=name, ContentType="application/json", Body=b"[]")
         assert refused.value.response["OriginalStatusCode"] == 0
-    found = served.until(name, lambda found: found["EndpointStatus"] == "Failed")
-    assert f"ended {MOST_RESTARTS + 1} times, at last with exit code 7" in found["FailureReason"]
+    description = served.until(name, lambda row: row["EndpointStatus"] == "Failed")
+    ends = f"ended {MAX_RESTARTS + 1} times, at last with exit code 7"
+    assert ends in description["FailureReason"]
     served.until_log(name, "[local] the worker ended (exit code 7); started again")
     assert processes_with(f"endpoint/{name}") == []
 
@@ -157,10 +158,10 @@ def test_an_answer_that_takes_too_long(served):
             "hangs-1", SimpleNamespace(environ=environ), signature
         )
         assert response.status == "424 ModelError"
-        told = json.loads(response.get_data())
-        assert told["OriginalStatusCode"] == 0
-        assert told["OriginalMessage"].startswith("Your invocation timed out while waiting")
-        assert told["Message"].startswith("Received server error (0) from primary")
+        message = json.loads(response.get_data())
+        assert message["OriginalStatusCode"] == 0
+        assert message["OriginalMessage"].startswith("Your invocation timed out while waiting")
+        assert message["Message"].startswith("Received server error (0) from primary")
         run.seconds = PATIENCE
         deadline = time.monotonic() + PATIENCE
         while run.worker is first or not run.ready.is_set():  # what hung was replaced
@@ -177,13 +178,13 @@ def test_a_worker_tells_of_its_own_end(served, tmp_path):
         tmp_path, Container("x", "", None, {}), "endpoint/none", "r", served.endpoint.aws()
     )
     (tmp_path / "model").mkdir()
-    said: list[str] = []
-    one = worker.Worker(tmp_path, env, said.extend)
+    output: list[str] = []
+    process = worker.Worker(tmp_path, env, output.extend)
     try:
         with pytest.raises(worker.StartError, match="ended with exit code 1"):
-            one.wait_until_ready(PATIENCE)
-        assert "it holds no file" in one.last_words() and said == list(one.tail)
+            process.wait_until_ready(PATIENCE)
+        assert "it holds no file" in process.last_words() and output == list(process.tail)
         with pytest.raises(worker.NotTaken):  # so that the next worker may be asked instead
-            one.ask(b"[1]", {}, PATIENCE)
+            process.ask(b"[1]", {}, PATIENCE)
     finally:
-        one.close()
+        process.close()

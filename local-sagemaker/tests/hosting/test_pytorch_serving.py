@@ -80,9 +80,9 @@ def test_inference_py_behind_the_sdk(served, sdk, made):
     )
     predictor = model.deploy(initial_instance_count=1, instance_type="ml.m5.xlarge")
     name, images = predictor.endpoint_name, reference["images"]
-    found = predictor.predict(images)
-    assert found.dtype == np.float32
-    np.testing.assert_allclose(found, reference["probabilities"], atol=1e-6, rtol=0)
+    result = predictor.predict(images)
+    assert result.dtype == np.float32
+    np.testing.assert_allclose(result, reference["probabilities"], atol=1e-6, rtol=0)
     rows = served.ask(name, {"instances": images[:5].tolist()})
     np.testing.assert_allclose(rows, reference["probabilities"][:5], atol=1e-6, rtol=0)
     for body, why in (

@@ -36,28 +36,28 @@ def put(served, folder: str, **files: str) -> str:
 
 def test_a_record_at_a_time(served, model):
     uri = put(served, "single", a="[1]\n[2, 3]\n\n[4]", b="[5]\n")
-    found = served.transform(
+    result = served.transform(
         "single-1", model, uri, BatchStrategy="SingleRecord", MaxConcurrentTransforms=4
     )
-    assert found["TransformJobStatus"] == "Completed", found.get("FailureReason")
-    assert found["TransformStartTime"] <= found["TransformEndTime"]
+    assert result["TransformJobStatus"] == "Completed", result.get("FailureReason")
+    assert result["TransformStartTime"] <= result["TransformEndTime"]
     assert out(served, "single-1", "a.jsonl") == "[3]\n[6, 9]\n[12]\n"
     assert out(served, "single-1", "b.jsonl") == "[15]\n"
     listed = served.api.list_transform_jobs(NameContains="single-1")["TransformJobSummaries"]
-    assert [one["TransformJobStatus"] for one in listed] == ["Completed"]
+    assert [item["TransformJobStatus"] for item in listed] == ["Completed"]
     assert processes_with("transform/single-1") == []
-    kept = served.endpoint.state / "transforms" / "single-1"
-    assert [path.name for path in kept.iterdir()] == ["record.json"]
+    saved = served.endpoint.state / "transforms" / "single-1"
+    assert [path.name for path in saved.iterdir()] == ["record.json"]
 
 
 def test_as_many_records_as_fit(served, model):
     records = [f"[{number}{' ' * 100_000}]" for number in range(25)]
     uri = put(served, "many", a="\n".join(records))
-    found = served.transform("many-1", model, uri, MaxPayloadInMB=1)
-    assert found["TransformJobStatus"] == "Completed", found.get("FailureReason")
+    result = served.transform("many-1", model, uri, MaxPayloadInMB=1)
+    assert result["TransformJobStatus"] == "Completed", result.get("FailureReason")
     answers = [json.loads(line) for line in out(served, "many-1", "a.jsonl").splitlines()]
-    assert [len(one) for one in answers] == [10, 10, 5]  # 10 records of 100 kB in 1 MB
-    assert [one for answer in answers for one in answer] == [3 * number for number in range(25)]
+    assert [len(item) for item in answers] == [10, 10, 5]  # 10 records of 100 kB in 1 MB
+    assert [item for answer in answers for item in answer] == [3 * number for number in range(25)]
 
 
 def test_a_manifest_zipped_and_whole(served, model):
@@ -69,17 +69,17 @@ def test_a_manifest_zipped_and_whole(served, model):
         "ContentType": "application/json",
         "CompressionType": "Gzip",
     }
-    found = served.transform("zipped-1", model, uri, TransformInput=given)
-    assert found["TransformJobStatus"] == "Completed", found.get("FailureReason")
+    result = served.transform("zipped-1", model, uri, TransformInput=given)
+    assert result["TransformJobStatus"] == "Completed", result.get("FailureReason")
     assert out(served, "zipped-1", "deep/a.json.gz") == "[3, 6]\n"
 
 
 def test_one_object_fails_and_the_others_are_kept(served, model):
     uri = put(served, "fails", a="[1]", b="no json", c="[3]")
-    found = served.transform("fails-1", model, uri)
-    assert found["TransformJobStatus"] == "Failed"
-    assert "fails/b.jsonl: Bad HTTP status received from algorithm: 500" in found["FailureReason"]
-    assert "Expecting value" in found["FailureReason"]
+    result = served.transform("fails-1", model, uri)
+    assert result["TransformJobStatus"] == "Failed"
+    assert "fails/b.jsonl: Bad HTTP status received from algorithm: 500" in result["FailureReason"]
+    assert "Expecting value" in result["FailureReason"]
     assert out(served, "fails-1", "a.jsonl") == "[3]\n"
     assert out(served, "fails-1", "c.jsonl") == "[9]\n"
     with pytest.raises(ClientError, match="NoSuchKey"):
@@ -88,14 +88,14 @@ def test_one_object_fails_and_the_others_are_kept(served, model):
 
 def test_jobs_that_cannot_succeed(served, model):
     big = put(served, "big", a="[" + " " * (1024 * 1024) + "1]")
-    found = served.transform("big-1", model, big, MaxPayloadInMB=1)
-    assert found["TransformJobStatus"] == "Failed"
-    assert "record 1 of" in found["FailureReason"] and "MaxPayloadInMB" in found["FailureReason"]
-    found = served.transform("no-input-1", model, f"s3://{BUCKET}/nothing/")
-    assert "No S3 objects found" in found["FailureReason"]
+    result = served.transform("big-1", model, big, MaxPayloadInMB=1)
+    assert result["TransformJobStatus"] == "Failed"
+    assert "record 1 of" in result["FailureReason"] and "MaxPayloadInMB" in result["FailureReason"]
+    result = served.transform("no-input-1", model, f"s3://{BUCKET}/nothing/")
+    assert "No S3 objects found" in result["FailureReason"]
     broken = served.model("transform-broken", script("def model_fn(d): raise ValueError('never')"))
-    found = served.transform("broken-1", broken, big)
-    assert found["TransformJobStatus"] == "Failed" and "never" in found["FailureReason"]
+    result = served.transform("broken-1", broken, big)
+    assert result["TransformJobStatus"] == "Failed" and "never" in result["FailureReason"]
     assert processes_with("transform/broken-1") == []
 
 
@@ -134,10 +134,10 @@ def test_stopping_and_a_name_that_is_taken(served):
         assert time.monotonic() < deadline
         time.sleep(0.1)
     served.api.stop_transform_job(TransformJobName="stopped-1")
-    while (found := served.api.describe_transform_job(TransformJobName="stopped-1"))[
+    while (result := served.api.describe_transform_job(TransformJobName="stopped-1"))[
         "TransformJobStatus"
     ] != "Stopped":
-        assert time.monotonic() < deadline and found["TransformJobStatus"] == "Stopping"
+        assert time.monotonic() < deadline and result["TransformJobStatus"] == "Stopping"
         time.sleep(0.1)
     assert processes_with("transform/stopped-1") == []
     with pytest.raises(ClientError, match="transform job is in status Stopped"):

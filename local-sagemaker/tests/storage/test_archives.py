@@ -47,9 +47,9 @@ def folder(request, tmp_path, monkeypatch):
 def unpack(members, folder, limit=10**6):
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as archive:
-        for one in members:
-            one.size = 4 if one.isreg() else 0
-            archive.addfile(one, io.BytesIO(b"data") if one.isreg() else None)
+        for member in members:
+            member.size = 4 if member.isreg() else 0
+            archive.addfile(member, io.BytesIO(b"data") if member.isreg() else None)
     packed.seek(0)
     with tarfile.open(fileobj=packed) as archive:
         archives.unpack(archive, folder, limit)
@@ -67,13 +67,13 @@ def test_a_right_one(folder):
     assert [(folder / name).read_text() for name in ("latest", "again")] == ["data", "data"]
 
 
-@pytest.mark.parametrize("what", BAD)
-def test_a_wrong_one_leaves_nothing_outside(folder, what):
+@pytest.mark.parametrize("label", BAD)
+def test_a_wrong_one_leaves_nothing_outside(folder, label):
     with pytest.raises(tarfile.TarError):
-        unpack(BAD[what], folder)
-    assert sorted(one.name for one in folder.parent.iterdir()) == ["in", "secret.txt"]
+        unpack(BAD[label], folder)
+    assert sorted(path.name for path in folder.parent.iterdir()) == ["in", "secret.txt"]
     assert (folder.parent / "secret.txt").read_text() == "secret"
-    assert not [one for one in folder.rglob("*") if one.is_symlink()]
+    assert not [path for path in folder.rglob("*") if path.is_symlink()]
 
 
 def test_an_absolute_name_is_refused_or_made_relative(folder, tmp_path):

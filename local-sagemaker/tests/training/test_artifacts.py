@@ -57,10 +57,10 @@ class Job:
         return self.objects(f"{self.name}/checkpoints/")
 
     def objects(self, base: str) -> dict[str, str]:
-        found = self.aws.objects(f"s3://{BUCKET}/{base}", REGION)
+        result = self.aws.objects(f"s3://{BUCKET}/{base}", REGION)
         return {
             key[len(base) :]: self.endpoint.get(f"s3://{BUCKET}/{key}").decode("latin-1")
-            for _, key, _ in found
+            for _, key, _ in result
         }
 
 
@@ -106,7 +106,7 @@ def test_a_link_stays_a_link(job):
     os.mkfifo(model / "pipe")
     job.upload()
     with job.archive("model") as tar:
-        assert {one.name: one.linkname for one in tar if one.issym()} == targets
+        assert {item.name: item.linkname for item in tar if item.issym()} == targets
         assert set(tar.getnames()) == {*targets, "step-3.bin"}
 
 
@@ -133,9 +133,9 @@ def test_no_link_leads_to_what_is_not_the_jobs(job, tmp_path, place, whole):
     assert "secret" not in str(job.checkpoints()) + str(job.objects(f"out/{job.name}"))
     if place == "output/data" and not whole:
         with job.archive("output") as tar:
-            assert {one.type for one in tar} == {tarfile.SYMTYPE}
+            assert {item.type for item in tar} == {tarfile.SYMTYPE}
     else:
-        assert place in job.left.said() and "secret" not in job.left.said()
+        assert place in job.left.message() and "secret" not in job.left.message()
 
 
 def test_a_link_inside_opt_ml_is_what_it_leads_to(job):
@@ -147,8 +147,8 @@ def test_a_link_inside_opt_ml_is_what_it_leads_to(job):
     os.symlink("/opt/ml/checkpoints/step-3.bin", checkpoints / "absolute.bin")
     os.symlink("../model/best.bin", checkpoints / "best.bin")
     sync.sync(final=True)
-    told = {"step-3.bin": "3", "last.bin": "3", "absolute.bin": "3", "best.bin": "best"}
-    assert job.checkpoints() == told and job.left.said() == ""
+    expected = {"step-3.bin": "3", "last.bin": "3", "absolute.bin": "3", "best.bin": "best"}
+    assert job.checkpoints() == expected and job.left.message() == ""
 
 
 def test_a_name_that_no_key_can_be_keeps_nothing_else_back(job):
@@ -158,7 +158,7 @@ def test_a_name_that_no_key_can_be_keeps_nothing_else_back(job):
         job.write("algo-1", os.fsdecode(f"{place}/bad-".encode() + b"\xff"), "bad")
     sync.sync(final=True)
     assert job.checkpoints() == {"good.bin": "good"}
-    assert "/opt/ml/checkpoints/bad-\\xff" in job.left.said()
+    assert "/opt/ml/checkpoints/bad-\\xff" in job.left.message()
     job.upload()
     assert "good.bin" in job.archive("model").getnames()
 

@@ -10,7 +10,7 @@ import pytest
 from emulator_harness import request
 
 from local_sagemaker.core.aws import split_uri
-from local_sagemaker.core.s3_input import DataError
+from local_sagemaker.core.s3_input import DataError, inside
 from local_sagemaker.protocol.errors import AwsError
 from local_sagemaker.pytest_plugin import BUCKET
 from local_sagemaker.training import channels
@@ -33,7 +33,7 @@ class Store:
             self.endpoint.put(f"{self.prefix}/{name}", name)
 
     def manifest(self, content: object) -> str:
-        text = content if isinstance(content, str) else json.dumps(content)
+        text = content if isinstance(content, str | bytes) else json.dumps(content)
         return self.endpoint.put(f"{self.prefix}/manifest", text)
 
     def fetch(self, uri: str, hosts: int = 1, mode: str | None = None, **source):
@@ -49,8 +49,8 @@ class Store:
 
 
 def _files(folder: Path) -> dict[str, str]:
-    found = (path for path in folder.rglob("*") if path.is_file())
-    return {str(path.relative_to(folder)): path.read_text() for path in found}
+    result = (path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): path.read_text() for path in result}
 
 
 @pytest.fixture
@@ -94,9 +94,9 @@ def test_replicated_everywhere_or_sharded_by_key(store):
     assert first | second == whole and not set(first) & set(second)
     assert abs(len(first) - len(second)) == 1
     store.directory /= "more hosts than shards"
-    one = f"{store.uri}/part-0"
-    found = store.fetch(one, 3, S3DataDistributionType="ShardedByS3Key")
-    assert found == [{"part-0": "part-0"}, {}, {}]
+    item = f"{store.uri}/part-0"
+    result = store.fetch(item, 3, S3DataDistributionType="ShardedByS3Key")
+    assert result == [{"part-0": "part-0"}, {}, {}]
 
 
 def test_a_manifest(store):
@@ -109,7 +109,17 @@ def test_a_manifest(store):
 
 @pytest.mark.parametrize(
     "content",
-    ["not json", [], {}, [{"prefx": "s3://b/"}], [{"prefix": 5}], [{"prefix": "s3://b/"}, 5]],
+    [
+        "not json",
+        "[" * 100_000,
+        b"\xff\xfe\x00",
+        [],
+        {},
+        [{"prefx": "s3://b/"}],
+        [{"prefix": 5}],
+        [{"prefix": "s3://b/"}, 5],
+    ],
+    ids=lambda content: str(content)[:30],
 )
 def test_a_manifest_that_is_none(store, content):
     with pytest.raises(DataError, match="is not of the form"):
@@ -124,6 +134,7 @@ def test_a_manifest_that_is_none(store, content):
         (["a", "a/b"], "Rename one"),
         (["a/b", "a"], "Rename one"),
         (["x" * 300], "File name too long"),
+        (["a\0b"], "no name holds a zero byte"),
     ],
 )
 def test_keys_that_cannot_be_files_or_are_not_there(store, names, why):
@@ -145,3 +156,15 @@ def test_a_key_with_two_slashes_stays_in_the_channel(store):
 def test_an_empty_prefix_is_refused_before_the_job_begins(store):
     with pytest.raises(AwsError, match="No S3 objects found under S3 URL"):
         store.fetch(f"{store.uri}/nothing")
+
+
+def test_every_name_stays_below_its_folder(tmp_path):
+    """Whatever the key: the file is inside, or the key is refused."""
+    good = ("a", "/a", "//a//b", "./a", "a/./b", "~/a", "...", "a\\..\\b", " ", "-rf")
+    for number, name in enumerate(good):
+        folder = tmp_path / str(number)
+        path = inside(folder, name, name)
+        assert path.resolve().is_relative_to(folder.resolve()), name
+    for name in ("..", "a/..", "../a", "/../a", "a/../../b", "a\0b"):
+        with pytest.raises(DataError):
+            inside(tmp_path / "channel", name, name)

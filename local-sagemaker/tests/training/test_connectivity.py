@@ -85,16 +85,16 @@ def test_an_interface_endpoint_is_a_way_to_s3(endpoint, network):
 @pytest.mark.parametrize("public", [True, False])
 def test_a_nat_gateway_leads_out_if_its_own_subnet_does(endpoint, network, public):
     network.nat(public)
-    found = reach(endpoint, network)
-    assert (found.s3, found.internet) == (public, public)
+    result = reach(endpoint, network)
+    assert (result.s3, result.internet) == (public, public)
     assert not reach(endpoint, network, EnableNetworkIsolation=True).internet
 
 
 def test_ids_that_do_not_exist_are_refused(endpoint, network):
     body = request("of-no-subnet", VpcConfig=network.config | {"Subnets": ["subnet-0123abcd"]})
-    with pytest.raises(ClientError, match=r"VpcConfig: .*subnet-0123abcd") as told:
+    with pytest.raises(ClientError, match=r"VpcConfig: .*subnet-0123abcd") as caught:
         endpoint.client("sagemaker").create_training_job(**body)
-    assert told.value.response["Error"]["Code"] == "ValidationException"
+    assert caught.value.response["Error"]["Code"] == "ValidationException"
 
 
 @pytest.mark.namespaces
@@ -117,8 +117,8 @@ def test_instances_of_a_closed_group_do_not(endpoint, network):
     assert job.lines("PEER") == ["TimeoutError", "TimeoutError"]  # no answer at all, as on AWS
     assert len(job.lines("NOBODY CAME")) == 2
     assert job.lines("S3") == ["reached", "reached"]
-    (said,) = [line for line in job.lines("[local]") if "do not reach" in line]
-    assert network.group in said
+    (output,) = [line for line in job.lines("[local]") if "do not reach" in line]
+    assert network.group in output
 
 
 @pytest.mark.namespaces
@@ -139,7 +139,7 @@ def test_without_a_way_to_s3_the_download_fails(endpoint, network):
     assert job.description["FailureReason"].startswith(
         "ClientError: Data download failed:Please ensure that the subnet's route table has a route"
     )
-    phases = [one["Status"] for one in job.description["SecondaryStatusTransitions"]]
+    phases = [transition["Status"] for transition in job.description["SecondaryStatusTransitions"]]
     assert phases == ["Starting", "Downloading", "Failed"]
 
 

@@ -44,12 +44,12 @@ def test_the_tags_of_a_deleted_job_are_gone_with_it(endpoint):
     api = endpoint.client("sagemaker")
     arn = ended(endpoint, "tagged")
     api.delete_training_job(TrainingJobName="tagged")
-    for call, more in [
+    for call, extra in [
         (api.list_tags, {}),
         (api.add_tags, {"Tags": [{"Key": "a", "Value": "b"}]}),
         (api.delete_tags, {"TagKeys": ["a"]}),
     ]:
-        assert refusal(call, ResourceArn=arn, **more) == "ValidationException"
+        assert refusal(call, ResourceArn=arn, **extra) == "ValidationException"
 
 
 def test_a_job_that_is_not_there(endpoint):
@@ -61,8 +61,8 @@ def test_a_job_that_is_not_there(endpoint):
 def test_a_job_that_runs_is_kept(endpoint):
     api = endpoint.client("sagemaker")
     where = json.dumps(endpoint.put("code/sleeper.tar.gz", sleeper()))
-    asked = {"sagemaker_program": '"wait.py"', "sagemaker_submit_directory": where}
-    api.create_training_job(**request("runs", HyperParameters=asked))
+    hyperparameters = {"sagemaker_program": '"wait.py"', "sagemaker_submit_directory": where}
+    api.create_training_job(**request("runs", HyperParameters=hyperparameters))
     deadline = time.monotonic() + 180
     while api.describe_training_job(TrainingJobName="runs")["SecondaryStatus"] != "Training":
         assert time.monotonic() < deadline

@@ -45,12 +45,12 @@ def test_a_failure_file_of_gigabytes(tmp_path):
     with open(tmp_path / "output" / "failure", "r+b") as stream:
         stream.seek(3 << 30)
         stream.write(b"the end")
-    told = reason(tmp_path, 1)
-    assert "the beginning" in told and "the end" in told and len(told) <= 1024
+    message = reason(tmp_path, 1)
+    assert "the beginning" in message and "the end" in message and len(message) <= 1024
 
 
 @pytest.mark.parametrize(
-    ("told", "hint"),
+    ("message", "hint"),
     [
         ("No matching distribution found for torchvision==0.28.0+cpu", "--extra-index-url"),
         ("The user requested (constraint) torchvision==0.28.0+cpu", "--extra-index-url"),
@@ -66,19 +66,19 @@ def test_a_failure_file_of_gigabytes(tmp_path):
         ("ImportError: Extension horovod.torch has not been built", "horovod.tensorflow"),
     ],
 )
-def test_what_this_machine_lacks_is_said_first(tmp_path, told, hint):
-    left(tmp_path, f"ExecuteUserScriptError:\n{told}")
+def test_what_this_machine_lacks_is_said_first(tmp_path, message, hint):
+    left(tmp_path, f"ExecuteUserScriptError:\n{message}")
     first, rest = reason(tmp_path, 1).split("\n", 1)
     assert first.startswith("AlgorithmError: [local] ") and hint in first
-    assert rest == f"ExecuteUserScriptError:\n{told}, exit code: 1"
+    assert rest == f"ExecuteUserScriptError:\n{message}, exit code: 1"
 
 
 def test_a_long_traceback_keeps_its_beginning_and_its_last_line(tmp_path):
     left(tmp_path, "ExecuteUserScriptError:\n" + "frame\n" * 1000 + "ValueError: at last")
-    told = reason(tmp_path, 1)
-    assert len(told) <= 1024
-    assert told.startswith("AlgorithmError: ExecuteUserScriptError:\n")
-    assert told.endswith("ValueError: at last, exit code: 1")
+    message = reason(tmp_path, 1)
+    assert len(message) <= 1024
+    assert message.startswith("AlgorithmError: ExecuteUserScriptError:\n")
+    assert message.endswith("ValueError: at last, exit code: 1")
 
 
 def test_bytes_that_are_no_text(tmp_path):

@@ -43,9 +43,9 @@ def test_a_rank_killed_on_the_second_host(endpoint, sdk):
 
 def test_max_runtime(endpoint, sdk):
     job = run(endpoint, sdk, "stubborn", max_run=3)
-    told = job.description
-    assert (job.status, told["SecondaryStatus"]) == ("Stopped", "MaxRuntimeExceeded")
-    spent = (told["TrainingEndTime"] - told["TrainingStartTime"]).total_seconds()
+    message = job.description
+    assert (job.status, message["SecondaryStatus"]) == ("Stopped", "MaxRuntimeExceeded")
+    spent = (message["TrainingEndTime"] - message["TrainingStartTime"]).total_seconds()
     assert 3 <= spent < 3 + LIMIT
 
 

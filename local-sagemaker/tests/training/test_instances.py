@@ -52,9 +52,9 @@ def test_without_namespaces_the_endpoint_is_on_loopback(tmp_path, monkeypatch):
 
 def test_a_request_adds_to_paths_and_sets_the_rest(tmp_path, monkeypatch):
     usual = environment(tmp_path / "1", monkeypatch)
-    asked = {"PYTHONPATH": "/opt/ml/code/lib", "PATH": "/opt/tools", "NCCL_DEBUG": "INFO"}
-    asked |= {"LOCAL_SAGEMAKER_JOB": "another's", "LOCAL_SAGEMAKER_HOST": "algo-9"}
-    env = environment(tmp_path / "2", monkeypatch, Environment=asked)
+    body = {"PYTHONPATH": "/opt/ml/code/lib", "PATH": "/opt/tools", "NCCL_DEBUG": "INFO"}
+    body |= {"LOCAL_SAGEMAKER_JOB": "another's", "LOCAL_SAGEMAKER_HOST": "algo-9"}
+    env = environment(tmp_path / "2", monkeypatch, Environment=body)
     assert env["PYTHONPATH"] == os.pathsep.join(["/opt/ml/code/lib", usual["PYTHONPATH"]])
     assert env["PATH"] == os.pathsep.join([usual["PATH"], "/opt/tools"])
     assert env["NCCL_DEBUG"] == "INFO"

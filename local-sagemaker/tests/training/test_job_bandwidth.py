@@ -19,7 +19,7 @@ from local_sagemaker.training.job_bandwidth import bandwidth_for_job
 
 
 @pytest.mark.parametrize(
-    ("words", "rate", "latency", "said"),
+    ("words", "rate", "latency", "output"),
     [
         ("200mbit", 200e6, 0, "200 Mbit/s"),
         ("200MBit", 200e6, 0, "200 Mbit/s"),
@@ -30,10 +30,10 @@ from local_sagemaker.training.job_bandwidth import bandwidth_for_job
         ("50mbit 300us", 50e6, 300e-6, "50 Mbit/s and 0.3 ms"),
     ],
 )
-def test_a_rate_and_a_latency(words, rate, latency, said):
-    found = parse(words)
-    assert (found.rate, str(found)) == (rate, said)
-    assert found.latency == pytest.approx(latency)
+def test_a_rate_and_a_latency(words, rate, latency, output):
+    result = parse(words)
+    assert (result.rate, str(result)) == (rate, output)
+    assert result.latency == pytest.approx(latency)
     assert (parse("wide"), parse("By-Type")) == (UNLIMITED, BY_TYPE)
 
 
@@ -57,34 +57,34 @@ def test_what_is_no_setting(words, why):
     assert why in str(caught.value)
 
 
-def asked(words: str | None, count: int = 2, kind: str = "ml.c5.xlarge") -> dict:
+def job_request(words: str | None, count: int = 2, kind: str = "ml.c5.xlarge") -> dict:
     body = request("a-job")
     body["ResourceConfig"] |= {"InstanceCount": count, "InstanceType": kind}
     return body | ({} if words is None else {"Environment": {job_bandwidth.VARIABLE: words}})
 
 
 def test_what_the_job_asks_for_comes_before_the_setting(tmp_path):
-    assert bandwidth_for_job(asked(None), tmp_path) is None
+    assert bandwidth_for_job(job_request(None), tmp_path) is None
     job_bandwidth.write_setting(tmp_path, "50mbit")
-    assert bandwidth_for_job(asked(None), tmp_path).rate == 50e6
-    assert bandwidth_for_job(asked("200mbit 1ms"), tmp_path).latency == 1e-3
-    assert bandwidth_for_job(asked("wide"), tmp_path) is None
+    assert bandwidth_for_job(job_request(None), tmp_path).rate == 50e6
+    assert bandwidth_for_job(job_request("200mbit 1ms"), tmp_path).latency == 1e-3
+    assert bandwidth_for_job(job_request("wide"), tmp_path) is None
     assert os.listdir(tmp_path) == ["links"]  # written whole: no half file beside it
 
 
 def test_one_instance_has_no_link_but_a_wrong_word_is_still_refused(tmp_path):
     job_bandwidth.write_setting(tmp_path, "50mbit")
-    assert bandwidth_for_job(asked(None, count=1), tmp_path) is None
+    assert bandwidth_for_job(job_request(None, count=1), tmp_path) is None
     with pytest.raises(AwsError, match="'x' is not a rate"):
-        bandwidth_for_job(asked("x", count=1), tmp_path)
+        bandwidth_for_job(job_request("x", count=1), tmp_path)
 
 
 def test_by_type_is_the_types_own_rate_scaled(tmp_path):
-    found = bandwidth_for_job(asked("by-type", kind="ml.p4d.24xlarge"), tmp_path)
-    assert found.rate == 400e9 / instance_types.SCALE
-    assert "400 Gbit/s of ml.p4d.24xlarge, divided by 1000" in found.reason
+    result = bandwidth_for_job(job_request("by-type", kind="ml.p4d.24xlarge"), tmp_path)
+    assert result.rate == 400e9 / instance_types.SCALE
+    assert "400 Gbit/s of ml.p4d.24xlarge, divided by 1000" in result.reason
     with pytest.raises(AwsError, match=r"no network performance of 'ml\.p2\.xlarge' is known"):
-        bandwidth_for_job(asked("by-type", kind="ml.p2.xlarge"), tmp_path)
+        bandwidth_for_job(job_request("by-type", kind="ml.p2.xlarge"), tmp_path)
 
 
 def test_a_setting_that_somebody_broke_is_named(tmp_path):
@@ -92,7 +92,7 @@ def test_a_setting_that_somebody_broke_is_named(tmp_path):
     with pytest.raises(
         AwsError, match=r"own setting \(`local-sagemaker links`\): 'quick' is not a rate"
     ):
-        bandwidth_for_job(asked(None), tmp_path)
+        bandwidth_for_job(job_request(None), tmp_path)
 
 
 def test_a_malformed_variable_is_refused_when_the_job_is_created(endpoint):
@@ -100,7 +100,7 @@ def test_a_malformed_variable_is_refused_when_the_job_is_created(endpoint):
     with pytest.raises(
         ClientError, match=f"Environment's {job_bandwidth.VARIABLE}: '20mb' is"
     ) as caught:
-        api.create_training_job(**asked("20mb"))
+        api.create_training_job(**job_request("20mb"))
     assert caught.value.response["Error"]["Code"] == "ValidationException"
     with pytest.raises(ClientError, match="Requested resource not found"):
         api.describe_training_job(TrainingJobName="a-job")
@@ -112,7 +112,7 @@ def test_the_table_says_what_ec2_says_and_every_type_can_be_asked_for(tmp_path):
     resources = operation("CreateTrainingJob").input_shape.members["ResourceConfig"]
     for name, known in instance_types.network_table().items():
         assert name in resources.members["InstanceType"].enum
-        assert bandwidth_for_job(asked("by-type", kind=name), tmp_path).rate >= 100e3
+        assert bandwidth_for_job(job_request("by-type", kind=name), tmp_path).rate >= 100e3
         assert known.source.startswith("https://") and isinstance(known.date, datetime.date)
         info = answers.get(name.removeprefix("ml."))
         if info is None:
@@ -165,8 +165,8 @@ def test_what_a_kernel_lacks_is_said(tmp_path, monkeypatch, refused):
     monkeypatch.setattr(linux, "SYSTEM_FOLDERS", ())
     for name, value in {"PATH": tmp_path, "SEEN": seen, "REFUSED": refused or ""}.items():
         monkeypatch.setenv(name, str(value))
-    found = bandwidth.shape_ports(["p", "q"], Bandwidth(80e6, 0.002, "x"))
-    assert found == KERNELS[refused]
+    result = bandwidth.shape_ports(["p", "q"], Bandwidth(80e6, 0.002, "x"))
+    assert result == KERNELS[refused]
     if refused == "nothing":
         first, second, *_ = seen.read_text().splitlines()
         assert first.startswith("qdisc replace dev p root handle 1: netem delay 2000us ")

@@ -26,7 +26,7 @@ def record(tmp_path):
 
 
 def steps(record: JobRecord) -> list[str]:
-    return [one["Status"] for one in record.data["transitions"]]
+    return [transition["Status"] for transition in record.data["transitions"]]
 
 
 def test_each_step_is_on_disk_at_once(record):
@@ -34,7 +34,7 @@ def test_each_step_is_on_disk_at_once(record):
         record.enter(step)
         assert steps(JobRecord.read(record.path)) == steps(record)
     assert steps(record) == ["Starting", "Downloading", "Training"]
-    ends = [one.get("EndTime") for one in record.data["transitions"]]
+    ends = [transition.get("EndTime") for transition in record.data["transitions"]]
     assert ends[0] and ends[1] and ends[2] is None
 
 
@@ -53,10 +53,10 @@ def test_told_to_stop_it_goes_to_no_other_step(record):
 def test_the_first_end_is_the_end(record):
     record.end("Failed", reason="x" * 2000)
     record.end("Completed")
-    told = description(record)
-    assert (told["TrainingJobStatus"], told["SecondaryStatus"]) == ("Failed", "Failed")
-    assert len(told["FailureReason"]) == 1024
-    assert told["SecondaryStatusTransitions"][-1]["EndTime"] == record.data["ended"]
+    message = description(record)
+    assert (message["TrainingJobStatus"], message["SecondaryStatus"]) == ("Failed", "Failed")
+    assert len(message["FailureReason"]) == 1024
+    assert message["SecondaryStatusTransitions"][-1]["EndTime"] == record.data["ended"]
 
 
 def test_no_bill_for_a_job_that_never_started(record):
@@ -82,7 +82,7 @@ def test_a_record_that_was_ruined_takes_no_other_with_it(tmp_path, record, caplo
         (tmp_path / f"ruined-{number}").mkdir()
         (tmp_path / f"ruined-{number}" / "job.json").write_text(text)
     jobs = JobManager(tmp_path, LocalAws(1, Credentials("KEY", "s")), "processes", 1.0)
-    assert [one.name for one in jobs.all(REGION)] == ["a-job"]
+    assert [item.name for item in jobs.all(REGION)] == ["a-job"]
     assert caplog.text.count("is not a job's record") == 5
 
 

@@ -49,12 +49,12 @@ class Writers:
             threading.Thread(target=self._repeat, args=pair)
             for pair in zip(acts, clients, strict=True)
         ]
-        for one in threads:
-            one.start()
+        for thread in threads:
+            thread.start()
         time.sleep(seconds)
         die(self.endpoint)
-        for one in threads:
-            one.join()
+        for thread in threads:
+            thread.join()
 
     def _repeat(self, act, client) -> None:
         try:
@@ -79,8 +79,8 @@ class Writers:
         for part, size in ((1, PART), (2, 1000)):
             body = random.randbytes(size)
             hashed.update(body)
-            told = s3.upload_part(**where, UploadId=upload, PartNumber=part, Body=body)
-            parts.append({"PartNumber": part, "ETag": told["ETag"]})
+            response = s3.upload_part(**where, UploadId=upload, PartNumber=part, Body=body)
+            parts.append({"PartNumber": part, "ETag": response["ETag"]})
         s3.complete_multipart_upload(**where, UploadId=upload, MultipartUpload={"Parts": parts})
         self.objects[where["Key"]] = hashed.hexdigest()
 
@@ -98,37 +98,39 @@ class Writers:
         """Raise AssertionError for what was acknowledged and is not there."""
         s3 = self.client("s3")
         pages = s3.get_paginator("list_objects_v2").paginate(Bucket=BUCKET)
-        listed = {one["Key"] for page in pages for one in page.get("Contents", [])}
+        listed = {row["Key"] for page in pages for row in page.get("Contents", [])}
         for key, hashed in self.objects.items():
             assert (key in listed) == (hashed is not None), key
             if hashed:
                 body = s3.get_object(Bucket=BUCKET, Key=key)["Body"].read()
                 assert hashlib.sha256(body).hexdigest() == hashed, key
-        found, token, logs = set(), {}, self.client("logs")
+        result, token, logs = set(), {}, self.client("logs")
         while True:
-            told = logs.get_log_events(**GROUP, logStreamName="stream", startFromHead=True, **token)
-            found |= {one["message"] for one in told["events"]}
-            if not told["events"]:
+            response = logs.get_log_events(
+                **GROUP, logStreamName="stream", startFromHead=True, **token
+            )
+            result |= {event["message"] for event in response["events"]}
+            if not response["events"]:
                 break
-            token = {"nextToken": told["nextForwardToken"]}
-        assert set(self.lines) <= found
+            token = {"nextToken": response["nextForwardToken"]}
+        assert set(self.lines) <= result
         roles = self.client("iam").get_paginator("list_roles").paginate()
-        assert set(self.roles) <= {one["RoleName"] for page in roles for one in page["Roles"]}
+        assert set(self.roles) <= {role["RoleName"] for page in roles for role in page["Roles"]}
 
 
 @pytest.mark.soak
 def test_nothing_acknowledged_is_lost(tmp_path, request):
-    one = Emulator(tmp_path / "state", ["--grace", "1"])
-    request.addfinalizer(one.down)
-    one.client("s3").create_bucket(Bucket=BUCKET)
-    one.client("logs").create_log_group(**GROUP)
-    one.client("logs").create_log_stream(**GROUP, logStreamName="stream")
-    writers = Writers(one)
+    emulator = Emulator(tmp_path / "state", ["--grace", "1"])
+    request.addfinalizer(emulator.down)
+    emulator.client("s3").create_bucket(Bucket=BUCKET)
+    emulator.client("logs").create_log_group(**GROUP)
+    emulator.client("logs").create_log_stream(**GROUP, logStreamName="stream")
+    writers = Writers(emulator)
     for number in range(KILLS):
         writers.until_killed(random.uniform(0.5, 2.5))
-        one.up()
+        emulator.up()
         writers.check()
-        counts = (len(one) for one in (writers.objects, writers.lines, writers.roles))
+        counts = (len(item) for item in (writers.objects, writers.lines, writers.roles))
         print(f"kill {number + 1}: objects, lines, roles", *counts)
-    kept = [hashed for hashed in writers.objects.values() if hashed]
-    assert len(kept) > KILLS and len(writers.lines) > KILLS and len(writers.roles) > KILLS
+    saved = [hashed for hashed in writers.objects.values() if hashed]
+    assert len(saved) > KILLS and len(writers.lines) > KILLS and len(writers.roles) > KILLS

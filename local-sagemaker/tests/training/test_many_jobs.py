@@ -15,7 +15,7 @@ from emulator_harness import command_request
 
 from local_sagemaker.pytest_plugin import BUCKET, Emulator, until_gone
 
-MOST_GROWTH = 50 << 20  # bytes, from the end of the warm-up to the last job's
+MAX_GROWTH = 50 << 20  # bytes, from the end of the warm-up to the last job's
 SETTLE_SECONDS = 60
 SCRIPT = "import os; print('HELLO'); open('/opt/ml/model/m', 'w').write('x' * 1000)"
 
@@ -28,13 +28,13 @@ def busy(tmp_path, request):
     before, os.environ["TMPDIR"] = os.environ.get("TMPDIR"), str(tmp_path / "temporaries")
     (tmp_path / "temporaries").mkdir()
     try:
-        one = Emulator(tmp_path / "state", ["--grace", "2"])
+        item = Emulator(tmp_path / "state", ["--grace", "2"])
     finally:
         os.environ.pop("TMPDIR") if before is None else os.environ.update(TMPDIR=before)
-    request.addfinalizer(one.down)
-    one.client("s3").create_bucket(Bucket=BUCKET)
-    one.mark, one.temporaries = f"many-{uuid.uuid4().hex[:10]}", tmp_path / "temporaries"
-    return one
+    request.addfinalizer(item.down)
+    item.client("s3").create_bucket(Bucket=BUCKET)
+    item.mark, item.temporaries = f"many-{uuid.uuid4().hex[:10]}", tmp_path / "temporaries"
+    return item
 
 
 def begin(api, name: str) -> str:
@@ -52,17 +52,17 @@ def run(endpoint, count: int, at_once: int) -> None:
             started += 1
         time.sleep(0.05)
         for name in list(waiting):
-            told = api.describe_training_job(TrainingJobName=name)
-            if told["TrainingJobStatus"] not in ("InProgress", "Stopping"):
-                assert told["TrainingJobStatus"] == "Completed", told.get("FailureReason")
+            message = api.describe_training_job(TrainingJobName=name)
+            if message["TrainingJobStatus"] not in ("InProgress", "Stopping"):
+                assert message["TrainingJobStatus"] == "Completed", message.get("FailureReason")
                 waiting.remove(name)
         assert time.monotonic() < deadline, waiting
-    while any(one.name != "job.json" for one in endpoint.state.glob("jobs/*/*")):
+    while any(path.name != "job.json" for path in endpoint.state.glob("jobs/*/*")):
         assert time.monotonic() < deadline  # a job's files are removed just after its end
         time.sleep(0.05)
 
 
-def held(endpoint) -> dict[str, object]:
+def usage(endpoint) -> dict[str, object]:
     """What the endpoint and its jobs hold of the machine."""
     process = psutil.Process(endpoint.running.pid)
     connections = process.net_connections("inet")
@@ -70,7 +70,7 @@ def held(endpoint) -> dict[str, object]:
         "children": len(process.children(recursive=True)),
         "files": process.num_fds(),
         "threads": process.num_threads(),
-        "ports": sorted(one.laddr.port for one in connections if one.status == psutil.CONN_LISTEN),
+        "ports": sorted(end.laddr.port for end in connections if end.status == psutil.CONN_LISTEN),
         "namespaces": sorted(_namespaces(process)),
         "temporaries": sorted(os.listdir(endpoint.temporaries)),
         "own temporaries": sorted(os.listdir(endpoint.state / "tmp")),
@@ -82,10 +82,10 @@ def held(endpoint) -> dict[str, object]:
 
 
 def _namespaces(process: psutil.Process) -> set[str]:
-    found = set()
+    result = set()
     for path in Path(f"/proc/{process.pid}/ns").iterdir():
-        found.add(os.readlink(path))
-    return found
+        result.add(os.readlink(path))
+    return result
 
 
 def check_nothing_is_left(endpoint, before: dict[str, object]) -> None:
@@ -93,13 +93,13 @@ def check_nothing_is_left(endpoint, before: dict[str, object]) -> None:
     until_gone(endpoint.mark, 60)
     deadline = time.monotonic() + SETTLE_SECONDS
     while True:
-        now = held(endpoint)
+        now = usage(endpoint)
         # boto3 keeps up to ten idle connections to the endpoint itself, and a thread serves each.
-        more = {k: (before[k], now[k]) for k in now if k not in SPARE and now[k] != before[k]}
-        more |= {k: (before[k], now[k]) for k in SPARE if now[k] > before[k] + SPARE[k]}
-        if not more:
+        extra = {k: (before[k], now[k]) for k in now if k not in SPARE and now[k] != before[k]}
+        extra |= {k: (before[k], now[k]) for k in SPARE if now[k] > before[k] + SPARE[k]}
+        if not extra:
             return
-        assert time.monotonic() < deadline, more
+        assert time.monotonic() < deadline, extra
         time.sleep(0.5)
 
 
@@ -113,7 +113,7 @@ def memory(endpoint) -> int:
 
 def test_jobs_one_by_one_and_four_at_once_leave_nothing(busy):
     run(busy, 4, at_once=4)
-    before = held(busy)
+    before = usage(busy)
     run(busy, 5, at_once=1)
     run(busy, 4, at_once=4)
     check_nothing_is_left(busy, before)
@@ -124,7 +124,7 @@ def test_jobs_one_by_one_and_four_at_once_leave_nothing(busy):
 def test_two_hundred_jobs_and_eight_at_once_leave_nothing(busy):
     run(busy, 8, at_once=8)
     run(busy, 12, at_once=1)
-    before, warm, began = held(busy), memory(busy), time.monotonic()
+    before, warm, began = usage(busy), memory(busy), time.monotonic()
     run(busy, 180, at_once=1)
     run(busy, 8, at_once=8)
     check_nothing_is_left(busy, before)
@@ -132,4 +132,4 @@ def test_two_hundred_jobs_and_eight_at_once_leave_nothing(busy):
     print(
         f"180 + 8 jobs in {time.monotonic() - began:.0f} s; {warm >> 20} MB and {grown >> 20} more"
     )
-    assert grown < MOST_GROWTH, f"{grown >> 20} MB more after 200 jobs"
+    assert grown < MAX_GROWTH, f"{grown >> 20} MB more after 200 jobs"

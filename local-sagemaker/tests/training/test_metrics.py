@@ -12,10 +12,10 @@ from local_sagemaker.training import metrics
 
 
 def body(*definitions: tuple[str, str]) -> dict:
-    one = request("a-job")
-    found = [{"Name": name, "Regex": regex} for name, regex in definitions]
-    one["AlgorithmSpecification"]["MetricDefinitions"] = found
-    return one
+    item = request("a-job")
+    rows = [{"Name": name, "Regex": regex} for name, regex in definitions]
+    item["AlgorithmSpecification"]["MetricDefinitions"] = rows
+    return item
 
 
 def values(regex: str, *lines: str) -> list[float]:
@@ -35,7 +35,7 @@ def test_the_last_value_is_the_final_one():
 
 
 @pytest.mark.parametrize(
-    ("regex", "line", "found"),
+    ("regex", "line", "result"),
     [
         (r"loss=(-?[0-9.e-]+)", "loss=-1.5e-3", [-0.0015]),
         (r"loss=([0-9.]+)", '[1,mpirank:0,algo-1]<stdout>: {"x": 1} loss=0.5', [0.5]),
@@ -47,20 +47,20 @@ def test_the_last_value_is_the_final_one():
         (r"loss(=[0-9]+)?", "loss", []),
     ],
 )
-def test_values(regex, line, found):
-    assert values(regex, line) == found
+def test_values(regex, line, result):
+    assert values(regex, line) == result
 
 
 def test_an_expression_that_never_ends_is_given_up():
     """It backtracks for years over one line; the job, and every other request, goes on."""
-    said = []
+    output = []
     forever = body(("m", "loss: ((?:[0-9]|[0-9][0-9])+)$"), ("good", "loss: ([0-9]+)"))
-    reader = metrics.Metrics(forever, note=said.append)
+    reader = metrics.Metrics(forever, log=output.append)
     begun = time.monotonic()
     for _ in range(3):
         reader.read("loss: " + "1" * 60 + "x")
     assert time.monotonic() - begun < 60
-    assert len(said) == 1 and "metric m: its regular expression took over" in said[0]
+    assert len(output) == 1 and "metric m: its regular expression took over" in output[0]
     assert set(reader.values) == {"good"}
 
 

@@ -31,7 +31,7 @@ def counting(sdk, until: int, on_notice: str = "leave", **options):
 
 
 def statuses(description: dict) -> list[str]:
-    return [one["Status"] for one in description["SecondaryStatusTransitions"]]
+    return [transition["Status"] for transition in description["SecondaryStatusTransitions"]]
 
 
 def numbers(job, start: str, host: str) -> list[int]:
@@ -66,14 +66,14 @@ def test_an_interrupted_job_resumes_from_its_checkpoint_on_every_instance(endpoi
 
 def check_times(description: dict) -> None:
     """Billed is the time with instances, without the time from an interruption to a new start."""
-    told = description["SecondaryStatusTransitions"]
-    held = [one for one in told if one["Status"] in ("Downloading", "Training", "Uploading")]
-    seconds = sum((one["EndTime"] - one["StartTime"]).total_seconds() for one in held)
+    message = description["SecondaryStatusTransitions"]
+    spans = [item for item in message if item["Status"] in ("Downloading", "Training", "Uploading")]
+    seconds = sum((item["EndTime"] - item["StartTime"]).total_seconds() for item in spans)
     assert description["BillableTimeInSeconds"] == pytest.approx(seconds, abs=1)
     assert description["TrainingTimeInSeconds"] == description["BillableTimeInSeconds"]
-    assert description["TrainingStartTime"] == told[1]["StartTime"]
-    for one, following in itertools.pairwise(told):
-        assert one["EndTime"] == following["StartTime"]
+    assert description["TrainingStartTime"] == message[1]["StartTime"]
+    for item, following in itertools.pairwise(message):
+        assert item["EndTime"] == following["StartTime"]
 
 
 def interrupted(endpoint, monkeypatch, name: str) -> tuple[int, str]:
@@ -86,30 +86,30 @@ def interrupted(endpoint, monkeypatch, name: str) -> tuple[int, str]:
 def test_the_command_interrupts_and_a_stubborn_script_is_killed(endpoint, sdk, monkeypatch):
     name = start(counting(sdk, 100_000, "stay", instance_count=1))
     until_log(endpoint, name, "COUNT algo-1 3")
-    told = interrupted(endpoint, monkeypatch, name)
-    assert told == (0, f"{name}: Interrupted; it starts again.\n")
+    message = interrupted(endpoint, monkeypatch, name)
+    assert message == (0, f"{name}: Interrupted; it starts again.\n")
     deadline = time.monotonic() + 90
-    while len([one for one in endpoint.log(name)["algo-1"] if one.startswith("FROM")]) < 2:
+    while len([item for item in endpoint.log(name)["algo-1"] if item.startswith("FROM")]) < 2:
         assert time.monotonic() < deadline, "it did not start again"
         time.sleep(0.1)
     endpoint.client("sagemaker").stop_training_job(TrainingJobName=name)
     job = endpoint.wait(name)
     assert numbers(job, "FROM", "algo-1")[1] >= 3
     assert statuses(job.description) == [*ONCE, "Interrupted", *ONCE, "Stopping", "Stopped"]
-    code, told = interrupted(endpoint, monkeypatch, name)
-    assert (code, "has ended already: Stopped" in told) == (2, True)
+    code, message = interrupted(endpoint, monkeypatch, name)
+    assert (code, "has ended already: Stopped" in message) == (2, True)
 
 
 @pytest.mark.namespaces
 def test_a_job_that_is_not_spot_is_not_interrupted(endpoint, monkeypatch):
     name, api = "not-spot", endpoint.client("sagemaker")
     api.create_training_job(**command_request(name, ["sleep", "600"]))
-    code, told = interrupted(endpoint, monkeypatch, name)
-    assert (code, "has no spot instances" in told) == (2, True)
+    code, message = interrupted(endpoint, monkeypatch, name)
+    assert (code, "has no spot instances" in message) == (2, True)
     api.stop_training_job(TrainingJobName=name)
     assert "Interrupted" not in statuses(endpoint.wait(name).description)
-    code, told = interrupted(endpoint, monkeypatch, "no-such-job-as-this")
-    assert (code, "list-training-jobs` lists the jobs" in told) == (1, True)
+    code, message = interrupted(endpoint, monkeypatch, "no-such-job-as-this")
+    assert (code, "list-training-jobs` lists the jobs" in message) == (1, True)
 
 
 @pytest.mark.namespaces
@@ -176,10 +176,10 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("changes", "said"), REFUSED)
-def test_what_contradicts_itself_is_refused(endpoint, changes, said):
+@pytest.mark.parametrize(("changes", "output"), REFUSED)
+def test_what_contradicts_itself_is_refused(endpoint, changes, output):
     api = endpoint.client("sagemaker")
-    with pytest.raises(ClientError, match=said) as caught:
+    with pytest.raises(ClientError, match=output) as caught:
         api.create_training_job(**request("contradicts", **changes))
     assert caught.value.response["Error"]["Code"] == "ValidationException"
     assert api.list_training_jobs(NameContains="contradicts")["TrainingJobSummaries"] == []

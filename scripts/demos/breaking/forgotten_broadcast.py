@@ -7,7 +7,7 @@ from torch.nn.functional import cross_entropy
 from breaking.parts import batches, classifier, sgd, start
 from common.evidence import Evidence
 from common.model_torch import weights_of
-from common.ranks_torch import leave_ranks
+from common.ranks_torch import cleanup
 from common.report import emit
 
 STEPS = 20
@@ -36,4 +36,4 @@ def train(args) -> None:
         if step in (1, STEPS):
             emit(event="step", rank=rank, step=step, train_loss=round(loss.item(), 4))
     evidence.show(weights_of(model))
-    leave_ranks()
+    cleanup()

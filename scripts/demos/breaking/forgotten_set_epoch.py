@@ -9,7 +9,7 @@ from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
 from breaking.parts import classifier, sgd, start
 from common.data import load_channel
-from common.ranks_torch import leave_ranks
+from common.ranks_torch import cleanup
 from common.report import emit
 
 EPOCHS = 2
@@ -35,4 +35,4 @@ def train(args) -> None:
             optimizer.step()
             order.update(images.numpy().tobytes())
         emit(event="order", rank=rank, epoch=epoch, images_in_order=order.hexdigest()[:16])
-    leave_ranks()
+    cleanup()

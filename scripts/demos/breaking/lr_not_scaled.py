@@ -7,7 +7,7 @@ from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
 from breaking.parts import classifier, sgd, start
 from common.data import load_channel
-from common.ranks_torch import leave_ranks, mean_over_ranks
+from common.ranks_torch import all_reduce_mean, cleanup
 from common.report import emit
 
 LOCAL_BATCH = 16  # of every rank: N ranks take N times as many images per step
@@ -33,8 +33,8 @@ def train(args) -> None:
         # The loss of all images with the epoch's last weights: alike for any number of ranks.
         with torch.no_grad():
             whole = cross_entropy(model.module(dataset.tensors[0]), dataset.tensors[1]).item()
-        whole = round(mean_over_ranks(whole), 4)
+        whole = round(all_reduce_mean(whole), 4)
         if rank == 0:
             record = {"epoch": epoch, "learning_rate": learning_rate, "steps": len(loader)}
             emit(event="loss", ranks=world_size, **record, train_loss=whole)
-    leave_ranks()
+    cleanup()

@@ -8,7 +8,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from breaking.parts import sgd, start
 from common.data import CLASSES, load_channel
-from common.ranks_torch import leave_ranks
+from common.ranks_torch import cleanup
 from common.report import emit
 
 STEPS = 10
@@ -34,4 +34,4 @@ def train(args) -> None:
         loss.backward()
         optimizer.step()
     emit(event="end", rank=rank, step=step + 1)
-    leave_ranks()
+    cleanup()

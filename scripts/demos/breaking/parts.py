@@ -8,7 +8,7 @@ import torch.distributed as dist
 
 from common.data import load_channel
 from common.model_torch import Classifier
-from common.ranks_torch import join_ranks
+from common.ranks_torch import init_distributed
 from common.report import emit
 
 IMAGE = (8, 8, 1)  # height, width, channels of the digits
@@ -16,7 +16,7 @@ IMAGE = (8, 8, 1)  # height, width, channels of the digits
 
 def start(args) -> tuple[int, int]:
     """Join the other ranks over gloo; return (rank, world_size)."""
-    join_ranks("gloo")
+    init_distributed("gloo")
     torch.set_num_threads(1)
     torch.manual_seed(args.seed)
     rank, world_size = dist.get_rank(), dist.get_world_size()

@@ -7,7 +7,7 @@ from torch.nn.functional import cross_entropy
 from torch.nn.parallel import DistributedDataParallel
 
 from breaking.parts import batches, classifier, sgd, start
-from common.ranks_torch import leave_ranks
+from common.ranks_torch import cleanup
 from common.report import emit
 
 STEPS, FATAL_STEP = 10, 5
@@ -29,4 +29,4 @@ def train(args) -> None:
         loss.backward()
         optimizer.step()
     emit(event="end", rank=rank, step=step, restarts=restarts)
-    leave_ranks()
+    cleanup()

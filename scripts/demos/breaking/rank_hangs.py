@@ -7,7 +7,7 @@ from pathlib import Path
 import torch.distributed as dist
 
 from breaking.parts import start
-from common.ranks_torch import leave_ranks
+from common.ranks_torch import cleanup
 from common.report import emit
 
 PATIENCE = timedelta(seconds=10)  # PyTorch's own default is 30 minutes
@@ -28,7 +28,7 @@ def train(args) -> None:
         wait_for(path)
         dist.barrier(group)
     emit(event="end", rank=rank, read=path.read_text())
-    leave_ranks()
+    cleanup()
 
 
 def prepare(path: Path) -> None:

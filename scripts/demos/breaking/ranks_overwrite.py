@@ -6,7 +6,7 @@ import torch
 import torch.distributed as dist
 
 from breaking.parts import classifier, start
-from common.ranks_torch import leave_ranks
+from common.ranks_torch import cleanup
 from common.report import emit
 
 SAVES = 200  # at most: it ends with the first broken file
@@ -37,7 +37,7 @@ def train(args) -> None:
         if found:
             break
     emit(event="end", rank=rank, saves=step, broken=int(found))
-    leave_ranks()
+    cleanup()
 
 
 def error_of(path: Path) -> str:

@@ -8,7 +8,7 @@ import torch.distributed as dist
 
 from collectives import wire
 from collectives.placement import equal_instances, instance_of
-from collectives.timing import seconds_of, there_and_back
+from collectives.timing import in_turns, there_and_back
 
 TIERS = ("intra_node", "inter_node")
 
@@ -40,9 +40,11 @@ def message_seconds(
     outgoing, incoming = torch.zeros(2, n_bytes, dtype=torch.uint8)
     if pairs == 1:
         first, second = _ring_for(tier, ranks_by_instance, 0)[:2]
-        round_trips = _seconds(
-            lambda: there_and_back(first, second, outgoing, incoming), calls, blocks
-        )
+
+        def ping_pong() -> None:
+            there_and_back(first, second, outgoing, incoming)
+
+        round_trips = in_turns({tier: ping_pong}, calls, blocks)[tier]
         return slowest([seconds / 2 for seconds in round_trips])
     rank, order = wire.place_in(ring)
     to, source = order[(rank + 1) % len(order)], order[rank - 1]
@@ -54,7 +56,7 @@ def message_seconds(
             wire.send(outgoing, to)
             receive.wait()
 
-    return slowest([seconds / calls for seconds in _seconds(in_a_row, 1, blocks)])
+    return slowest([seconds / calls for seconds in in_turns({tier: in_a_row}, 1, blocks)[tier]])
 
 
 def slowest(seconds: list[float]) -> list[float]:
@@ -72,9 +74,3 @@ def _ring_for(tier: str, ranks_by_instance: list[list[int]], rank: int) -> list[
     if tier == "intra_node":
         return intra_node
     return [ranks[intra_node.index(rank)] for ranks in ranks_by_instance]
-
-
-def _seconds(function, calls: int, blocks: int) -> list[float]:
-    """Seconds of one call by block, on this rank."""
-    function()
-    return [seconds_of(function, calls) for _ in range(blocks)]

@@ -9,6 +9,7 @@ import importlib
 import time
 from collections.abc import Callable
 from dataclasses import asdict
+from typing import TypeVar
 
 import torch
 import torch.distributed as dist
@@ -31,25 +32,36 @@ def interleaved_seconds(
 
     A first call of each, which opens the connections, is not counted.
     """
-    functions = {name: _function(name, n_bytes) for name in names}
-    seconds = {name: [] for name in names}
-    for function in functions.values():
-        function()
-    for _ in range(blocks):
-        for name, function in functions.items():
-            seconds[name].append(seconds_of(function, calls))
+    seconds = in_turns({name: _function(name, n_bytes) for name in names}, calls, blocks)
     if "one way" in seconds:  # there and back was timed
         seconds["one way"] = [round_trip / 2 for round_trip in seconds["one way"]]
     return seconds
 
 
-def seconds_of(function: Callable[[], object], calls: int) -> float:
-    """Seconds of one call, in a block of `calls` that all ranks begin together; on this rank."""
-    dist.barrier()
-    began = time.perf_counter()
-    for _ in range(calls):
-        function()
-    return (time.perf_counter() - began) / calls
+Key = TypeVar("Key")
+
+
+def in_turns(
+    functions: dict[Key, Callable[[], object]], calls: int, blocks: int, warm_up: int = 1
+) -> dict[Key, list[float]]:
+    """Seconds of one call of each function, by block, on this rank: A B C, A B C, and so on.
+
+    calls: in a block, which all ranks begin together. warm_up: calls of each before, not counted.
+    """
+    for _ in range(warm_up):
+        for function in functions.values():
+            function()
+    seconds: dict[Key, list[float]] = {key: [] for key in functions}
+    for _ in range(blocks):
+        for key, function in functions.items():
+            dist.barrier()
+            began = time.perf_counter()
+            for _ in range(calls):
+                function()
+            if torch.cuda.is_available():
+                torch.cuda.synchronize()
+            seconds[key].append((time.perf_counter() - began) / calls)
+    return seconds
 
 
 def there_and_back(first: int, second: int, outgoing, incoming) -> None:

@@ -19,7 +19,7 @@ _LAUNCHERS = (  # rank, world_size, local_rank, ranks on this machine
 )
 
 
-def join_ranks(backend: str | None = None) -> tuple[int, int]:
+def init_distributed(backend: str | None = None) -> tuple[int, int]:
     """Join the other ranks; return (local_rank, ranks on this machine).
 
     backend: None takes NCCL where every rank of this machine has a GPU to itself, else Gloo. Alone,
@@ -58,7 +58,7 @@ def _store_of_restart() -> dist.Store | None:
     return dist.PrefixStore(f"restart_{restarts}", dist.TCPStore(address, port, is_master=False))
 
 
-def mean_over_ranks(value: float) -> float:
+def all_reduce_mean(value: float) -> float:
     """Return the mean of every rank's `value`. A collective operation: every rank must call it."""
     on_gpu = torch.cuda.is_available() and dist.get_backend() != "gloo"
     device = "cuda" if on_gpu else "cpu"
@@ -67,7 +67,7 @@ def mean_over_ranks(value: float) -> float:
     return total.item() / dist.get_world_size()
 
 
-def leave_ranks() -> NoReturn:
+def cleanup() -> NoReturn:
     """Leave the group together, then end the process: the last call of a script that succeeded.
 
     A rank that leaves while another still works (rank 0 saves the model) takes its end of the

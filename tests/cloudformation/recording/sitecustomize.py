@@ -1,9 +1,7 @@
 """Notes every call that this process makes of AWS by botocore, in the order in which it makes them.
 
 Put this folder in PYTHONPATH and a file's path in RECORD_AWS_CALLS: a line of JSON a call, with the
-number of the notebook's cell that made it. With STRICT_POLICIES, a file of policies, a call that
-they do not allow is refused as AWS refuses it, before it is made (strict.py).
-The schema of the SDK's settings is checked once: the SDK does it twenty times for an estimator.
+number of the notebook's cell that made it.
 """
 
 import importlib.abc
@@ -40,12 +38,6 @@ def watch(client_module):
 
     def noted(self, operation, request):
         service = self.meta.service_model.service_name
-        if "STRICT_POLICIES" in os.environ:
-            sys.path.append(os.path.dirname(os.path.dirname(__file__)))
-            import strict
-
-            sys.path.pop()
-            strict.check(service, operation, request)
         line = {"service": service, "operation": operation, "request": request, "cell": cell()}
         with open(os.environ["RECORD_AWS_CALLS"], "a") as file:
             file.write(json.dumps(line, default=lambda value: f"<{type(value).__name__}>") + "\n")
@@ -60,18 +52,5 @@ def cell():
     return shell.execution_count if shell else None
 
 
-def check_schemas_once(validators):
-    kind, checked = validators.Draft202012Validator, {}
-    check = kind.check_schema
-
-    def check_once(schema, *rest, **named):
-        if id(schema) not in checked:
-            check(schema, *rest, **named)
-            checked[id(schema)] = schema  # kept: else another may get its id
-
-    kind.check_schema = staticmethod(check_once)
-
-
 if "RECORD_AWS_CALLS" in os.environ:
     sys.meta_path.insert(0, Watcher("botocore.client", watch))
-    sys.meta_path.insert(0, Watcher("jsonschema.validators", check_schemas_once))

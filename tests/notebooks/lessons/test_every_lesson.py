@@ -1,23 +1,23 @@
 """What holds of every executed lesson: no complaints, and what its deterministic cells show.
 
-A cell tagged `deterministic` shows the same on every machine and in every run; it is kept in
-shown/. Where a lesson is to show something else now:
+A cell tagged `deterministic` shows the same on every machine and in every run, and the committed
+notebook has its output. Where a lesson is to show something else now:
 
     RECORD=1 pytest tests/notebooks/lessons/test_every_lesson.py    # and look at what changed
 """
 
+import copy
 import os
 import re
-from pathlib import Path
 
 import nbformat
 import pytest
 from course_text import cells, lessons, read
 from lesson_runs import SMALL
 
+from tools import sync
 from workshop.lesson.results import without_compare
 
-SHOWN = Path(__file__).parent / "shown"
 LESSONS = lessons()
 DETERMINISTIC = [
     number
@@ -29,18 +29,7 @@ OF_ONE_RUN = re.compile(r"/home/|/root/|/tmp/|0x[0-9a-f]{6}|\d{12}|\bseconds\b|\
 IMAGE = re.compile(r"<(?:img|svg)\b[^>]*>")
 SAID = re.compile(r"""\b(?:alt|aria-label|aria-labelledby|aria-hidden)=(["'])(?!\s*\1)""")
 MARKDOWN_IMAGE = re.compile(r"!\[[^\]]*\]\(")
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
-
-
-def shown(notebook: nbformat.NotebookNode) -> str:
-    """All text that the deterministic cells of an executed notebook show."""
-    texts = []
-    for cell in notebook.cells:
-        if "deterministic" in cell.metadata.get("tags", []):
-            outputs = [one.get("text") or one.data.get("text/plain", "") for one in cell.outputs]
-            assert "".join(outputs), f"a deterministic cell that shows nothing: {cell.source}"
-            texts += [text.rstrip("\n") + "\n" for text in outputs if text]
-    return "\n".join(texts)
+pytestmark = [pytest.mark.reads_lessons, pytest.mark.timeout(1500)]
 
 
 def test_every_lesson_has_its_small_numbers():
@@ -81,30 +70,19 @@ def test_every_guess_is_answered(lesson_run, number):
     assert without_compare(results) == [], "asked for a guess, and never showed what was measured"
 
 
-def test_what_is_kept_is_of_lessons_with_deterministic_cells():
-    assert len(DETERMINISTIC) >= 2
-    assert sorted(path.stem for path in SHOWN.iterdir()) == DETERMINISTIC
-
-
 @pytest.mark.parametrize("number", DETERMINISTIC)
-def test_deterministic_cells_show_what_they_showed(lesson_run, number):
-    found, kept = shown(lesson_run(number).notebook), SHOWN / f"{number}.txt"
-    assert not OF_ONE_RUN.search(found), found
+def test_deterministic_cells_show_what_the_notebook_shows(lesson_run, number):
+    path, executed = LESSONS[number].with_suffix(".ipynb"), lesson_run(number).notebook
+    committed = nbformat.read(path, as_version=4)
+    actual = copy.deepcopy(committed)
+    sync.copy_outputs(executed, actual)
     if os.environ.get("RECORD"):
-        kept.write_text(found)
-    assert found == kept.read_text()
-
-
-def test_another_output_is_another_text():
-    output = nbformat.v4.new_output("stream", name="stdout", text="6\n")
-    cell = nbformat.v4.new_code_cell("print(6)", outputs=[output])
-    notebook = nbformat.v4.new_notebook(cells=[cell])
-    assert shown(notebook) == ""
-    cell.metadata["tags"] = ["deterministic"]
-    assert shown(notebook) == "6\n"
-    cell.outputs = []
-    with pytest.raises(AssertionError, match="shows nothing"):
-        shown(notebook)
+        path.write_text(sync.as_text(actual))
+        committed = actual
+    shown = [cell.outputs for cell in sync.deterministic_cells(actual)]
+    assert all(shown), "a deterministic cell shows nothing"
+    assert not OF_ONE_RUN.search(str(shown)), shown
+    assert shown == [cell.outputs for cell in sync.deterministic_cells(committed)]
 
 
 @pytest.mark.parametrize(

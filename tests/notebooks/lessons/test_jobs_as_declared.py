@@ -22,7 +22,7 @@ OF_ONE_RUN = re.compile(
 )
 LESSONS = lessons()
 HOROVOD = {"05", "06", "07", "09"}  # without Horovod these lessons run another script here
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.reads_lessons, pytest.mark.timeout(1500)]
 
 
 def sent(state: Path) -> list[dict]:

@@ -7,7 +7,7 @@ from lesson_runs import SEAT
 
 import data_prep
 import workshop
-from data_prep.build import build
+from data_prep.channels import write_channels
 from local_sagemaker.pytest_plugin import emulator
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
@@ -51,7 +51,7 @@ def test_the_first_half_trains_on_mnist(tmp_path, monkeypatch, capsys):
             name: (images, random.integers(10, size=len(images)))
             for name, images in zip(("training", "test"), part.values(), strict=True)
         }
-        return build(out, {"dataset": "mnist", "shards": 2}, lambda: channels, quiet=quiet)
+        return write_channels(out, lambda: channels, {"training": 2, "test": 1}, quiet=quiet)
 
     monkeypatch.setattr(data_prep.mnist, "prepare", prepare)
     monkeypatch.setattr(workshop, "DATA", tmp_path)

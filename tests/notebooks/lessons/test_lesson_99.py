@@ -67,7 +67,7 @@ def test_it_is_the_last():
 def test_lesson_99(lesson_run):
     run = lesson_run("99")
     found, printed = run.results, run.printed
-    # The data are seven files with their manifest; the job adds its code and its model.
+    # The data are five files; the job adds its code and its model.
     assert found["kinds"].pop("objects") >= 7
     assert found["kinds"] == {
         "models": 1,

@@ -15,8 +15,8 @@ def test_sagemaker_variables_are_the_defaults(monkeypatch):
     for name in ("CHANNEL_TRAINING", "CHANNEL_TEST", "MODEL_DIR"):
         monkeypatch.setenv(f"SM_{name}", f"/somewhere/{name}")
     args = parse()
-    found = [str(path) for path in (args.training, args.test, args.save_to)]
-    assert found == [f"/somewhere/{n}" for n in ("CHANNEL_TRAINING", "CHANNEL_TEST", "MODEL_DIR")]
+    folders = [str(path) for path in (args.training, args.test, args.save_to)]
+    assert folders == [f"/somewhere/{n}" for n in ("CHANNEL_TRAINING", "CHANNEL_TEST", "MODEL_DIR")]
 
 
 def test_flags(monkeypatch, capsys):

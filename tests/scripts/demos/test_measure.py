@@ -52,3 +52,17 @@ def test_a_wrong_algorithm_is_not_measured(run):
     assert done.code != 0  # gloo may abort a rank whose peer has ended
     assert re.search(r"error: hierarchical is wrong in \d+ of 1001 x 2 elements", done.stderr)
     assert done.events("all_reduce") == []
+
+
+def test_speeds_are_measured_in_rounds(run, digits):
+    flags = ["--library", "torch", "--batch-size", 32, "--steps", 2, "--rounds", 3]
+    done = run(
+        *mpirun(2), DEMOS / "compare_speeds.py", *map(str, flags), "--training", digits / "training"
+    )
+    records = done.events("speeds")
+    assert len(records) == 3
+    assert all(
+        record[way] > 0
+        for record in records
+        for way in ("one process", "two independent", "two ranks")
+    )

@@ -65,7 +65,7 @@ def test_ssh_fails_with_a_host_that_cannot_be_reached(ssh, tmp_path):
     """And does not wait for it: the rest is ended."""
     assert ssh("127.0.0.1 elsewhere", **stub(tmp_path, 600)).code == 255
     folder, deadline = str(tmp_path), time.monotonic() + 30
-    while left := [one for one in psutil.process_iter() if in_folder(one, folder)]:
+    while left := [process for process in psutil.process_iter() if in_folder(process, folder)]:
         assert time.monotonic() < deadline, left
         time.sleep(0.1)
 

@@ -28,7 +28,7 @@ def test_ray_trains_what_torchrun_trains(digits, tmp_path):
     settings = {"RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S": "300", "RAY_DEDUP_LOGS": "0"}
     settings["RAY_USAGE_STATS_ENABLED"] = "0"
     done = start(command, script, *flags, timeout=400, **settings)
-    told = done.stdout + done.stderr
-    hashes = dict(re.findall(r'"rank": (\d+), "weights_sha256": "(\w+)"', told))
+    printed = done.stdout + done.stderr
+    hashes = dict(re.findall(r'"rank": (\d+), "weights_sha256": "(\w+)"', printed))
     assert {int(rank): value for rank, value in hashes.items()} == reference.hashes
     assert difference(tmp_path / "torchrun", tmp_path / "ray") == 0

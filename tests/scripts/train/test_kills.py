@@ -1,5 +1,5 @@
-"""Processes of running jobs are killed: none hangs, none trains anything else than a job that was
-left alone. Ten times for each launcher in `make soak`, once in `make test`.
+"""Processes of running jobs are killed: none hangs, and those that resume train nothing else than
+a job that was left alone. Ten times for each launcher that resumes in `make soak`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ JOB_SECONDS = 420.0
 KILLS = 10
 EVERY = 20  # steps from one checkpoint to the next
 STEPS = KILLS * 5 * EVERY  # each kill is seen some dozens of steps late
-COMMON = {"log-every": 1, "checkpoint-every": EVERY, "threads-per-rank": 1, "max-steps": STEPS}
+COMMON = {"log-every": 1, "threads-per-rank": 1, "max-steps": STEPS}
+RESUMING = ("torch_distributed", "none")  # the TensorFlow scripts write no checkpoints
 pytestmark = pytest.mark.timeout(3600)
 
 
@@ -46,17 +47,17 @@ class Victim:
 
     def processes(self, job: str) -> list[psutil.Process]:
         """Those of a job."""
-        found = []
+        processes = []
         for process in psutil.process_iter():
             try:
                 env = process.environ()
                 if env.get("LOCAL_SAGEMAKER_JOB", "").endswith(f"/{job}") and self.picks(
                     env, process.cmdline()
                 ):
-                    found.append(process)
+                    processes.append(process)
             except (psutil.Error, OSError):
                 continue
-        return found
+        return processes
 
 
 def rank(number: int) -> Victim:
@@ -64,7 +65,9 @@ def rank(number: int) -> Victim:
     names = ("RANK", "OMPI_COMM_WORLD_RANK")
     return Victim(
         f"rank {number}",
-        lambda env, _: next((env[one] for one in names if one in env), "") == str(number),
+        lambda env, _: (
+            next((env[variable] for variable in names if variable in env), "") == str(number)
+        ),
     )
 
 
@@ -76,7 +79,7 @@ def host(name: str) -> Victim:
 def program(script: str) -> Victim:
     """The process that runs a script without a launcher."""
     # The toolkit's command is: python -u SCRIPT --flags, or without -u.
-    return Victim(script, lambda _, line: any(one.endswith(script) for one in line[1:3]))
+    return Victim(script, lambda _, line: any(word.endswith(script) for word in line[1:3]))
 
 
 def task(kind: str, index: int) -> Victim:
@@ -98,8 +101,8 @@ def server(name: str) -> Victim:
     return Victim(f"parameter server of {name}", picks)
 
 
-def launched(launcher: str, **more) -> dict:
-    return {"distribution": {launcher: {"enabled": True} | more}}
+def launched(launcher: str, **options) -> dict:
+    return {"distribution": {launcher: {"enabled": True} | options}}
 
 
 ALGO_2 = host("algo-2")
@@ -118,7 +121,7 @@ WAYS = {
         [rank(0), rank(1), ALGO_2],
     ),
     "multi_worker_mirrored_strategy": (
-        "train_tf_multiworker.py",
+        "train_tf_mirrored.py",
         launched("multi_worker_mirrored_strategy"),
         [task("worker", 0), task("worker", 1), ALGO_2],
     ),
@@ -153,7 +156,8 @@ def emulator(sagemaker_emulator, tmp_path_factory):
 def begin(sagemaker_session, script: str, options: dict, checkpoints: str | None) -> str:
     """Start a job; its name. checkpoints: an S3 URI."""
     options = {"framework": "tensorflow", "checkpoint_s3_uri": checkpoints} | options
-    flags = COMMON | {"epochs": 50 if "_tf_" in script else 400}
+    flags = COMMON | {"epochs": 400}
+    flags |= {} if "_tf_" in script else {"checkpoint-every": EVERY}
     job = estimator(sagemaker_session, TRAIN / script, hyperparameters=flags, **options)
     return start(job, {name: f"s3://{BUCKET}/digits/{name}" for name in ("training", "test")})
 
@@ -169,23 +173,23 @@ def train(
 
 def records(job: TrainingJob, event: str) -> list[dict]:
     """The JSON records of one kind that the script printed; lines that were cut off are left."""
-    found = []
+    events = []
     for line in job.lines(""):
         if line.startswith('{"event"'):
             try:
-                found.append(json.loads(line))
+                events.append(json.loads(line))
             except ValueError:
                 continue
-    return [one for one in found if one["event"] == event]
+    return [record for record in events if record["event"] == event]
 
 
 def steps(job: TrainingJob) -> list[int]:
-    return [one["step"] for one in records(job, "step")]
+    return [record["step"] for record in records(job, "step")]
 
 
 def hashes(job: TrainingJob) -> dict[int, str]:
     """The hash of every rank's weights at the end."""
-    return {one["rank"]: one["weights_sha256"] for one in records(job, "weights")}
+    return {record["rank"]: record["weights_sha256"] for record in records(job, "weights")}
 
 
 def kill_at(emulator: Emulator, name: str, victim: Victim, step: int) -> TrainingJob:
@@ -194,10 +198,10 @@ def kill_at(emulator: Emulator, name: str, victim: Victim, step: int) -> Trainin
     Fails if the job takes longer than END_SECONDS to end, or leaves a process.
     """
     _until_step(emulator, name, 1, START_SECONDS)
-    found = victim.processes(name)
-    assert found, f"no process of {name} is {victim.name}"
+    processes = victim.processes(name)
+    assert processes, f"no process of {name} is {victim.name}"
     _until_step(emulator, name, step, JOB_SECONDS)
-    for process in found:
+    for process in processes:
         process.send_signal(signal.SIGKILL)
     killed = time.monotonic()
     job = emulator.wait(name, END_SECONDS)
@@ -214,42 +218,47 @@ def _until_step(emulator: Emulator, name: str, step: int, seconds: float) -> Non
     deadline = time.monotonic() + seconds
     while (reached := max(steps(TrainingJob(name, {}, emulator.log(name))), default=0)) < step:
         assert time.monotonic() < deadline, f"{name} is at step {reached}, not {step}"
-        told = emulator.client("sagemaker").describe_training_job(TrainingJobName=name)
-        status, reason = told["TrainingJobStatus"], told.get("FailureReason")
+        description = emulator.client("sagemaker").describe_training_job(TrainingJobName=name)
+        status, reason = description["TrainingJobStatus"], description.get("FailureReason")
         assert status == "InProgress", f"{name} ended at step {reached}: {status} {reason}"
         time.sleep(0.2)
 
 
 def test_a_killed_instance_ends_the_job(emulator, sagemaker_session):
     """In 30 s, with a reason, and what it has trained is in S3. Lesson 10 resumes from there."""
-    kept = f"s3://{BUCKET}/killed"
-    name = begin(sagemaker_session, "train_torch_ddp.py", TORCHRUN, kept)
+    checkpoints = f"s3://{BUCKET}/killed"
+    name = begin(sagemaker_session, "train_torch_ddp.py", TORCHRUN, checkpoints)
     kill_at(emulator, name, ALGO_2, EVERY + 1)
-    assert emulator.aws().objects(kept, "us-east-1")
+    assert emulator.aws().objects(checkpoints, "us-east-1")
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("launcher", WAYS)
+@pytest.mark.parametrize("launcher", [name for name in WAYS if name not in RESUMING])
+def test_whoever_is_killed_the_job_ends(emulator, sagemaker_session, launcher):
+    script, options, victims = WAYS[launcher]
+    for victim in victims:
+        name = begin(sagemaker_session, script, options, None)
+        kill_at(emulator, name, victim, random.randrange(1, 2 * EVERY))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("launcher", RESUMING)
 def test_ten_kills_change_nothing(emulator, sagemaker_session, launcher):
     """Each job resumes from the checkpoints of the one before, and is killed; the last may end."""
     script, options, victims = WAYS[launcher]
-    kept, done = f"s3://{BUCKET}/kept/{launcher}", 0
+    checkpoints, done = f"s3://{BUCKET}/kept/{launcher}", 0
     for number in range(KILLS):
-        name = begin(sagemaker_session, script, options, kept)
+        name = begin(sagemaker_session, script, options, checkpoints)
         step = done + random.randrange(1, 2 * EVERY)
         job = kill_at(emulator, name, victims[number % len(victims)], step)
         check_repeated(job, done)
         done = max(steps(job))
-    last = train(emulator, sagemaker_session, script, options, kept)
+    last = train(emulator, sagemaker_session, script, options, checkpoints)
     check_repeated(last, done)
     assert max(steps(last)) == STEPS
     alone = train(emulator, sagemaker_session, script, options)
-    if launcher == "parameter_server":  # asynchronous: no two runs end with equal weights
-        one, other = (records(job, "epoch")[-1]["test_accuracy"] for job in (alone, last))
-        assert abs(one - other) < 0.05
-    else:
-        assert len(set(hashes(last).values())) == 1
-        assert hashes(last) == hashes(alone)
+    assert len(set(hashes(last).values())) == 1
+    assert hashes(last) == hashes(alone)
 
 
 def check_repeated(job: TrainingJob, done: int) -> None:

@@ -29,7 +29,7 @@ DESCRIPTION = {
     "ResourceConfig": {"VolumeSizeInGB": 1},
     "StoppingCondition": {},
 }
-KINDS = {kind.name: kind for kind in cleanup.KINDS}
+TYPES = {each.kind: each for each in resources.TYPES}
 
 
 @pytest.fixture
@@ -40,8 +40,8 @@ def sagemaker(monkeypatch):
     session = SimpleNamespace(
         seat="me", job_prefix="workshop-me-", target="local", client=lambda _: client
     )
-    monkeypatch.setattr("botocore.waiter.time.sleep", lambda _: None)
-    monkeypatch.setattr(resources, "streams", lambda *_: [])  # the job's log is gone
+    monkeypatch.setattr(resources.time, "sleep", lambda _: None)
+    monkeypatch.setattr(resources.Account, "streams", lambda *_: [])  # the job's log is gone
     with Stubber(client) as stub:
         yield resources.Account(session), stub
         stub.assert_no_pending_responses()
@@ -75,7 +75,7 @@ def test_a_pool_that_waits_is_found_and_one_that_is_over_is_not(sagemaker):
     two = {"ResourceConfig": {"InstanceType": "ml.m5.xlarge", "InstanceCount": 2}}
     two["ResourceConfig"]["VolumeSizeInGB"] = 1
     described(stub, two)
-    ((found,), foreign) = cleanup.look(account, KINDS["warm pools"])
+    ((found,), foreign) = cleanup.look(account, TYPES["warm pools"])
     assert (found.name, found.usd_per_month, foreign) == (NAME, None, [])
     assert found.usd_per_hour == pytest.approx(2 * 0.23)
     assert "billed" in found.note
@@ -128,22 +128,22 @@ def test_an_endpoint_whose_end_cannot_be_seen_is_told(sagemaker):
     account, stub = sagemaker
     stub.add_response("delete_endpoint", {}, {"EndpointName": NAME})
     stub.add_client_error("describe_endpoint", "AccessDeniedException", "no")
-    account.sagemaker("DeleteEndpoint", EndpointName=NAME)
+    account.sagemaker("Delete", "Endpoint", NAME)
     with pytest.raises(ClientError, match="AccessDenied"):
-        resources.wait(account, "EndpointDeleted", "Endpoint", NAME)
+        TYPES["endpoints"].wait(account, NAME, lambda _: False)
 
 
 def test_a_job_that_is_being_deleted_does_not_run(sagemaker):
     account, stub = sagemaker
     some = [SUMMARY | status(text) for text in ("Deleting", "Completed", "Failed")]
     stub.add_response("list_training_jobs", {"TrainingJobSummaries": some})
-    assert cleanup.look(account, KINDS["running training jobs"]) == ([], [])
+    assert cleanup.look(account, TYPES["running training jobs"]) == ([], [])
 
 
 def _delete(account, kind, refused=""):
     if refused:
         with pytest.raises(NotDeleted, match=refused):
-            KINDS[kind].delete(account, NAME)
+            TYPES[kind].delete(account, NAME)
         return
     with resources.gone_is_fine():
-        KINDS[kind].delete(account, NAME)
+        TYPES[kind].delete(account, NAME)

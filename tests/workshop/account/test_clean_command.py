@@ -119,9 +119,9 @@ def test_on_aws_the_account_is_named(session, capsys):
 
 
 def test_many_of_a_kind_are_one_row():
-    from workshop.account.cleanup import OwnedResource
+    from workshop.account.cleanup import Resource
 
-    some = [OwnedResource("models", f"m{at}", size=500) for at in range(command.MOST_ROWS)]
-    assert len(command.rows("models", some)) == command.MOST_ROWS
-    (row,) = command.rows("models", [*some, OwnedResource("models", "last", size=None)])
+    some = [Resource("models", f"m{at}", size=500) for at in range(command.MAX_ROWS)]
+    assert len(command.rows("models", some)) == command.MAX_ROWS
+    (row,) = command.rows("models", [*some, Resource("models", "last", size=None)])
     assert row[:4] == ("models", "m0 and 6 others", "7", "not told")

@@ -20,7 +20,7 @@ from seat_helpers import (
 )
 
 import workshop
-from workshop.account import cleanup, seat_stacks, stacks
+from workshop.account import cleanup, resources, stacks
 from workshop.account.prices import idle_price as price
 from workshop.jobs.logs import LOG_GROUP
 from workshop.jobs.session import Session
@@ -56,19 +56,19 @@ def test_a_look_finds_each_kind_with_its_size_and_cost_and_changes_nothing(furni
     found = cleanup.find(session)
     assert calls.writes == [] and calls.made
     assert not found.unseen and not found.foreign
-    assert list(dict.fromkeys(one.kind for one in found.owned)) == KINDS
-    (objects,) = found.of("objects")
+    assert found.kinds == KINDS
+    (objects,) = found.by_kind("objects")
     assert objects.count == 5, "two versions, one more, its delete marker, one upload"
     assert objects.size == len(b"first") + len(b"second one") + 100
     assert "1 unfinished uploads" in objects.note
     assert objects.usd_per_month == pytest.approx(objects.size / 1e9 * price("s3").usd)
-    (endpoint,) = found.of("endpoints")
+    (endpoint,) = found.by_kind("endpoints")
     assert endpoint.note == "2 x ml.m5.large"
     assert endpoint.usd_per_month == pytest.approx(2 * 730 * price("endpoint ml.m5.large").usd)
-    (images,) = found.of("image repositories")
+    (images,) = found.by_kind("image repositories")
     assert images.size == 10_000_000 and images.note == "1 image"
     assert images.usd_per_month == pytest.approx(0.01 * price("ecr").usd)
-    by_name = {one.name.removeprefix(session.job_prefix): one for one in found.of("stacks")}
+    by_name = {one.name.removeprefix(session.job_prefix): one for one in found.by_kind("stacks")}
     assert list(by_name) == ["notebook", "roles", "storage"], "the last one made goes first"
     assert by_name["notebook"].usd_per_month == pytest.approx(
         730 * price("notebook ml.t3.medium").usd
@@ -110,7 +110,7 @@ def test_a_name_alone_proves_nothing(session):
     stream(session, LOG_GROUP, f"{prefix}unknown/algo-1-1")
     report = cleanup.clean(session, quiet)
     assert report.nothing_left
-    foreign = {(one.kind, one.name): one.why for one in report.left.foreign}
+    foreign = {(row.kind, row.name): row.note for row in report.left.foreign}
     assert foreign == {
         ("endpoints", f"{prefix}theirs"): "not tagged as this seat's",
         ("endpoint configurations", f"{prefix}theirs"): "not tagged as this seat's",
@@ -149,7 +149,7 @@ def test_a_job_that_runs_is_stopped_first(session):
     workshop.deploy(session, say=quiet)
     full = job(session, "runs", code=packed(session, "hello.py", b"import time; time.sleep(600)"))
     until(lambda: status(session, full) == "InProgress")
-    (running,) = cleanup.find(session).of("running training jobs")
+    (running,) = cleanup.find(session).by_kind("running training jobs")
     # 1680 s of max_run and 120 s to save: half an hour of one ml.m5.xlarge.
     assert running.note == "at most 0.12 USD until max_run ends it"
     said = []
@@ -175,8 +175,8 @@ def test_a_transform_job_that_runs_is_stopped_and_its_log_goes(session):
         TransformResources={"InstanceType": "ml.m5.large", "InstanceCount": 1},
         Tags=tags,
     )
-    until(lambda: cleanup.find(session).of("log streams of transform jobs"), seconds=120)
-    (running,) = cleanup.find(session).of("running transform jobs")
+    until(lambda: cleanup.find(session).by_kind("log streams of transform jobs"), seconds=120)
+    (running,) = cleanup.find(session).by_kind("running transform jobs")
     assert (running.name, running.note) == (full, "costs until it ends")
     said = []
     report = cleanup.clean(session, said.append)
@@ -191,7 +191,7 @@ def test_a_transform_job_that_runs_is_stopped_and_its_log_goes(session):
 def test_more_objects_than_one_request_takes(session, monkeypatch):
     workshop.deploy(session, say=quiet)
     fill(session)
-    monkeypatch.setattr(seat_stacks, "BATCH", 2)
+    monkeypatch.setattr(resources, "BATCH", 2)
     calls = Calls(session)
     assert cleanup.clean(session, quiet).nothing_left
     assert calls.made.count("DeleteObjects") == 2  # four of them; the upload is aborted
@@ -210,15 +210,15 @@ def test_a_bucket_that_no_stack_holds_and_one_in_another_region(session):
     report = cleanup.clean(session, quiet)
     assert [(one.kind, one.name) for one in report.done] == [("objects", old), ("buckets", old)]
     assert report.nothing_left and names_left(session) == [far]
-    (told,) = report.left.foreign
-    why = "it is in eu-west-1: clean that region too, with AWS_DEFAULT_REGION"
-    assert (told.name, told.why) == (far, why)
+    (foreign,) = report.left.foreign
+    note = "it is in eu-west-1: clean that region too, with AWS_DEFAULT_REGION"
+    assert (foreign.name, foreign.note) == (far, note)
 
 
 def test_what_stands_in_a_network_has_its_price(session):
     both = {"Nat": "yes", "InterfaceEndpoints": "yes"}
     workshop.deploy(session, ("storage", "roles", "network"), say=quiet, parameters=both)
-    found, *others = cleanup.find(session).of("stacks")
+    found, *others = cleanup.find(session).by_kind("stacks")
     assert not any(one.usd_per_month for one in others)
     hourly = price("nat-gateway").usd + price("public-ipv4").usd
     hourly += 6 * price("interface-endpoint").usd  # the gateway endpoint to S3 is free
@@ -230,7 +230,7 @@ def test_what_stands_in_a_network_has_its_price(session):
 def test_a_notebook_instance_that_bears_the_seats_name_alone(session, monkeypatch):
     name = session.job_prefix.rstrip("-")  # as cloudformation/notebook.yaml calls it; moto may not
     tags = {one["Key"]: one["Value"] for one in stacks.tags(session.seat)}
-    monkeypatch.setattr(seat_stacks, "_notebooks", lambda _: {name: tags})
+    monkeypatch.setattr(resources.NotebookLogs, "owners", lambda *_: {name: tags})
     for last in ("jupyter.log", "LifecycleConfigOnStart"):
         stream(session, NOTEBOOK_LOGS, f"{name}/{last}")
     stream(session, NOTEBOOK_LOGS, f"{name}x/jupyter.log")

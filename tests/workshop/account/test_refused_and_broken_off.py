@@ -6,7 +6,7 @@ from seat_helpers import Calls, furnish, host, job, names_left
 
 import workshop
 from workshop.account import cleanup, stacks
-from workshop.account.resources import Account
+from workshop.account.resources import TYPES, Account
 
 # The changing operations of a run over a seat with all kinds of things, in their order, those
 # together that do not wait for each other. A test compares them with the calls that are made.
@@ -57,8 +57,8 @@ def quiet(_):
 
 def look(session, kind):
     """What a look at one kind tells: the seat's, and what is not proved to be anybody's."""
-    (found,) = [one for one in cleanup.KINDS if one.name == kind]
-    return cleanup.look(Account(session), found)
+    (each,) = [each for each in TYPES if each.kind == kind]
+    return cleanup.look(Account(session), each)
 
 
 def test_no_step_is_missing_and_each_can_be_refused(session):
@@ -124,7 +124,7 @@ def test_who_may_not_look_is_not_told_that_nothing_is_left(session):
     calls.refuse("ListEndpoints", times=99)
     said = []
     report = cleanup.clean(session, said.append)
-    assert not report.nothing_left and report.left.of("endpoints") == []
+    assert not report.nothing_left and report.left.by_kind("endpoints") == []
     reason = "ListEndpoints: AccessDeniedException: no ListEndpoints for you"
     assert f"Left: endpoints: nobody knows: {reason}" in report.lines()
     assert f"endpoints: could not be looked at: {reason}" in said
@@ -151,4 +151,4 @@ def test_an_endpoint_goes_even_if_its_log_cannot_be_claimed(session):
     calls.refuse("TagResource")
     report = cleanup.clean(session, quiet)
     assert report.nothing_left
-    assert [one.why for one in report.left.foreign] == ["not tagged as this seat's"]
+    assert [row.note for row in report.left.foreign] == ["not tagged as this seat's"]

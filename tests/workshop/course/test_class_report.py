@@ -1,94 +1,20 @@
-"""`workshop class`: codes of participants' machines, their hand-ins and the report of a class."""
+"""`workshop class`: hand-ins, and the report of a class."""
 
 from __future__ import annotations
 
 import json
 
 import nbformat
-import pytest
 from click.testing import CliRunner
 
 from workshop.cli import main
 from workshop.course import class_report
-from workshop.doctor import check_in
-from workshop.doctor import checks as doctor
-from workshop.doctor.installed import FAIL, OK, WARN, CheckResult
 
 HOSTILE = "<script>alert('x')</script>"
 
 
 def invoke(*arguments):
     return CliRunner().invoke(main, ["class", *map(str, arguments)])
-
-
-def checked_in(**levels) -> check_in.CheckIn:
-    every = dict.fromkeys(check_in.NEEDS, OK) | levels
-    return check_in.CheckIn("0.1.0", "1a2b", "WSL", "arm64", 12, every)
-
-
-@pytest.mark.parametrize("levels", [{}, {"mpirun": FAIL, "cores": WARN}])
-def test_a_code_says_what_went_in(levels):
-    code = checked_in(**levels)
-    assert check_in.decode(check_in.encode(code)) == code
-    assert check_in.decode(check_in.encode(code).lower()) == code
-
-
-def test_every_mistyped_letter_is_noticed():
-    code = check_in.encode(checked_in(disk=FAIL))
-    for at, letter in enumerate(code):
-        if letter != "-":
-            wrong = code[:at] + ("A" if letter != "A" else "B") + code[at + 1 :]
-            with pytest.raises(check_in.BadCode, match="mistyped"):
-                check_in.decode(wrong)
-
-
-def test_a_code_of_another_list_of_needs_is_refused(monkeypatch):
-    code = check_in.encode(checked_in())
-    monkeypatch.setattr(check_in, "NEEDS", ("another", *check_in.NEEDS[1:]))
-    with pytest.raises(check_in.BadCode, match="another version"):
-        check_in.decode(code)
-
-
-@pytest.mark.parametrize(
-    ("level", "status", "word"), [(OK, 0, "PASS"), (WARN, 0, "WARN"), (FAIL, 1, "FAIL")]
-)
-def test_check_in_prints_a_line_for_each_need_and_its_code(monkeypatch, level, status, word):
-    checks = [(need, lambda: CheckResult(OK, "x")) for need in check_in.NEEDS]
-    checks[2] = ("C++ compiler", lambda: CheckResult(level, "y", "" if level == OK else "do z"))
-    monkeypatch.setattr(doctor, "all_checks", lambda port: checks)
-    done = invoke("check-in")
-    assert done.exit_code == status, done.output
-    assert f"{word}  C++ compiler" in done.output
-    ((_, code),) = check_in.codes_in(done.output)
-    assert check_in.decode(code).levels == dict.fromkeys(check_in.NEEDS, OK) | {
-        "C++ compiler": level
-    }
-
-
-def test_the_needs_are_the_doctors():
-    names = [name for name, _ in doctor.all_checks(4600)]
-    assert list(check_in.NEEDS)[:-2] == names[:-2] and len(names) == len(check_in.NEEDS) <= 15
-
-
-def test_the_instructor_sees_who_needs_help(tmp_path):
-    codes = tmp_path / "mails.txt"
-    fine, ill = check_in.encode(checked_in()), check_in.encode(checked_in(mpirun=FAIL))
-    codes.write_text(
-        f"Ada: {fine}\nhello\nGrace, {ill}\nAlan {ill[:-1]}{'A' if ill[-1] != 'A' else 'B'}\n"
-    )
-    done = invoke("codes", codes)
-    assert done.exit_code == 0
-    lines = done.output.splitlines()
-    assert lines[0].startswith("PASS  Ada: WSL arm64, Python 3.12, 0.1.0 (1a2b)")
-    assert lines[1].startswith("FAIL  Grace") and lines[1].endswith(": mpirun")
-    assert lines[2].startswith("????  Alan") and lines[3:] == ["1 of 3 pass", "1 x mpirun"]
-    bare, dashed = fine.replace("-", ""), fine.lower().replace("-", "\N{EN DASH}")
-    mistyped = f"{bare[:-1]}{'A' if bare[-1] != 'A' else 'B'}"
-    codes.write_text(f"Ada {bare.lower()}\nGrace: {dashed}\nAlan {mistyped}\nresponsibilities\n")
-    found_in = [line.split(":")[0] for line in invoke("codes", codes).output.splitlines()]
-    assert found_in == ["PASS  Ada", "PASS  Grace", "????  Alan", "2 of 3 pass"]
-    codes.write_text("nothing")
-    assert invoke("codes", codes).exit_code == 2
 
 
 def content(name="Ada", section="The ring", exercise=("right", ""), off="nothing", guess="2"):
@@ -104,7 +30,7 @@ def a_class(folder):
     hostile = content(HOSTILE + "\ud800", HOSTILE, ("wrong", HOSTILE), "another answer", HOSTILE)
     every += [content("Twin"), content("Twin"), hostile]
     every += [content("Factor", off="10 times too high", guess="10")]
-    texts = [json.dumps(state) for state in every]
+    texts = [json.dumps(one) for one in every]
     texts += [texts[0][:60], "", "[1, 2]", '"text"', json.dumps(content() | {"format": 2})]
     broken = content()
     broken["lessons"]["02"]["exercises"] = {"02.1": "right"}
@@ -157,13 +83,13 @@ def test_a_hand_in_holds_what_the_notebooks_show(tmp_path, monkeypatch):
     cells = [new.new_markdown_cell("Before.\n\n## The ring"), run]
     cells += [new.new_markdown_cell("## Later"), new.new_code_cell("2")]
     nbformat.write(new.new_notebook(cells=cells), lesson)
-    outputs = [
+    said = [
         new.new_output("stream", text="02.1: right. Good.\n"),
         new.new_output(
             "error", ename="Wrong", evalue="02.2: Last lines:\n rank 1 waits", traceback=[]
         ),
     ]
-    nbformat.write(new.new_notebook(cells=[new.new_code_cell("x", outputs=outputs)]), exercises)
+    nbformat.write(new.new_notebook(cells=[new.new_code_cell("x", outputs=said)]), exercises)
     monkeypatch.setattr(class_report, "numbers", lambda _: ["02.1", "02.2", "02.3"])
     state = class_report.hand_in("Ada", tmp_path)["lessons"]["02"]
     assert (state["run"], state["cells"], state["section"]) == (1, 2, "The ring")

@@ -35,7 +35,7 @@ def test_doctor_checks_this_machine():
 
 @pytest.mark.parametrize(
     "command",
-    ["workshop doctor", "workshop class check-in", "local-sagemaker links --between 200mbit"],
+    ["workshop doctor", "local-sagemaker links --between 200mbit"],
 )
 def test_files_of_the_current_folder_are_not_executed(command, tmp_path):
     """`python -c` and `python -m` would import them in place of the standard library's."""
@@ -59,6 +59,9 @@ def test_only_a_failure_makes_it_exit_1(monkeypatch, level, code):
     )
     result = CliRunner().invoke(doctor, [])
     assert result.exit_code == code and level in result.output
+    summary = result.output.splitlines()[-1]
+    assert summary.startswith("FAIL: 0 of 1 OK; FAIL need; " if code else "PASS: ")
+    assert "kit 0.1.0, " in summary and "Python 3" in summary
 
 
 def test_a_check_that_breaks_is_a_failure_not_an_end(monkeypatch):

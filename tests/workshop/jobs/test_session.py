@@ -8,16 +8,14 @@ import workshop
 from workshop.jobs.session import SessionError
 
 
-@pytest.mark.parametrize("target", ["AWS", "laptop", ""])
-def test_an_unknown_target_is_named(target):
-    with pytest.raises(SessionError, match='must be "local" or "aws"'):
-        workshop.session(target)
-
-
-@pytest.mark.parametrize("seat", ["", "Anna", "-a", "a-", "a" * 17, "a b"])
-def test_a_seat_that_cannot_be_part_of_a_name_is_refused(seat):
-    with pytest.raises(SessionError, match="seat is"):
-        workshop.session("local", seat=seat)
+@pytest.mark.parametrize(
+    "target, seat, message",
+    [(target, "me", 'must be "local" or "aws"') for target in ("AWS", "laptop", "")]
+    + [("local", seat, "seat is") for seat in ("", "Anna", "-a", "a-", "a" * 17, "a b")],
+)
+def test_an_unknown_target_and_a_malformed_seat_are_named(target, seat, message):
+    with pytest.raises(SessionError, match=message):
+        workshop.session(target, seat)
 
 
 def test_local_clears_what_would_send_calls_elsewhere(sagemaker_emulator, clean_aws, monkeypatch):
@@ -42,20 +40,18 @@ def test_going_to_aws_brings_the_users_variables_back(sagemaker_emulator, clean_
     assert "AWS_ENDPOINT_URL" not in os.environ
 
 
-def test_aws_without_a_region_says_so(clean_aws):
-    with pytest.raises(SessionError, match="No AWS region"):
-        workshop.session("aws")
-
-
-def test_aws_without_credentials_says_so(clean_aws, monkeypatch):
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    with pytest.raises(SessionError, match=r'credentials are missing.*target="local"'):
-        workshop.session("aws")
-
-
-def test_aws_refuses_a_shell_that_points_at_the_local_endpoint(clean_aws, monkeypatch):
-    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:4600")
-    with pytest.raises(SessionError, match="unset AWS_ENDPOINT_URL"):
+@pytest.mark.parametrize(
+    "variables, message",
+    [
+        ({}, "No AWS region"),
+        ({"AWS_DEFAULT_REGION": "us-east-1"}, r'credentials are missing.*target="local"'),
+        ({"AWS_ENDPOINT_URL": "http://127.0.0.1:4600"}, "unset AWS_ENDPOINT_URL"),
+    ],
+)
+def test_aws_says_what_the_shell_lacks(clean_aws, monkeypatch, variables, message):
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(SessionError, match=message):
         workshop.session("aws")
 
 
@@ -66,6 +62,19 @@ def test_a_local_session_makes_its_stacks_when_they_are_missing(
     assert opened.role.startswith("arn:aws:iam::")
     opened.client("s3").head_bucket(Bucket=opened.bucket)
     assert "Made the storage and roles stacks" in capsys.readouterr().out
+
+
+def test_a_data_set_is_uploaded_and_its_channels_are_named(session, tmp_path, monkeypatch):
+    monkeypatch.setattr("workshop.jobs.session.DATA", tmp_path)
+    channels = session.upload("digits", quiet=True)
+    for name, address in channels.items():
+        assert address == f"s3://{session.bucket}/data/digits/{name}"
+        listing = session.client("s3").list_objects_v2(
+            Bucket=session.bucket, Prefix=f"data/digits/{name}/"
+        )
+        keys = {item["Key"].rpartition("/")[-1] for item in listing["Contents"]}
+        assert keys == {path.name for path in (tmp_path / "digits" / name).iterdir()}
+    assert set(channels) == {"training", "test"}
 
 
 def test_the_sdks_defaults_are_not_checked_at_each_look_into_them(session, monkeypatch):

@@ -10,9 +10,19 @@ from workshop.account import stacks
 from workshop.jobs.vpc import NoNetwork, network
 
 
-def test_a_network_is_made_once_for_a_seat(session):
+def seat_of(session, name: str, target: str = "local") -> SimpleNamespace:
+    return SimpleNamespace(target=target, seat=name, client=session.client)
+
+
+def connectivity(emulator, region: str, network: dict) -> Connectivity:
+    config = {"Subnets": network["subnets"], "SecurityGroupIds": network["security_group_ids"]}
+    return connectivity_for_job(emulator.aws(), {"VpcConfig": config}, region)
+
+
+def test_a_network_is_made_once_for_a_seat(session, sagemaker_emulator):
     first, again = network(session), network(session)
     assert first == again
+    assert not set(first["subnets"]) & set(network(seat_of(session, "other"))["subnets"])
     ec2 = session.client("ec2")
     (group,) = ec2.describe_security_groups(GroupIds=first["security_group_ids"])["SecurityGroups"]
     (subnet,) = ec2.describe_subnets(SubnetIds=first["subnets"])["Subnets"]
@@ -20,56 +30,31 @@ def test_a_network_is_made_once_for_a_seat(session):
     (rule,) = group["IpPermissions"]
     assert rule["IpProtocol"] == "-1" and rule["IpRanges"] == []
     assert [pair["GroupId"] for pair in rule["UserIdGroupPairs"]] == first["security_group_ids"]
+    assert connectivity(sagemaker_emulator, session.region, first) == Connectivity(internet=False)
 
 
-@pytest.mark.parametrize("made", ["here", "by the stack"])
-def test_jobs_reach_each_other_and_s3_in_it(session, sagemaker_emulator, made):
-    seat = SimpleNamespace(target="local", seat="reach", client=session.client)
-    if made == "by the stack":
-        seat.seat = "reached"
-        stacks.deploy(seat, ("storage", "roles", "network"), say=lambda _: None)
-    ids = network(seat)
-    config = {
-        "Subnets": ids["subnets"],
-        "SecurityGroupIds": ids["security_group_ids"],
-    }
-    aws = sagemaker_emulator.aws()
-    assert connectivity_for_job(aws, {"VpcConfig": config}, session.region) == Connectivity(
-        internet=False
-    )
-
-
-def test_another_seat_has_another_network(session):
-    other = SimpleNamespace(target="local", seat="other", client=session.client)
-    assert not set(network(session)["subnets"]) & set(network(other)["subnets"])
-
-
-def test_what_is_given_is_taken_on_aws_too():
-    aws = SimpleNamespace(target="aws")
-    given = {"subnets": ["subnet-1"], "security_group_ids": ["sg-1"]}
-    assert network(aws, **given) == given
-
-
-def test_on_aws_nothing_is_made_and_the_way_to_a_network_is_told(session):
-    aws = SimpleNamespace(target="aws", seat="none", client=session.client)
-    before = session.client("ec2").describe_vpcs()["Vpcs"]
-    with pytest.raises(NoNetwork, match="stacks up network --target aws --seat none") as error:
-        network(aws)
-    assert "set the parameters subnets and security_group_ids" in str(error.value)
-    assert session.client("ec2").describe_vpcs()["Vpcs"] == before
-
-
-@pytest.mark.parametrize("target", ["local", "aws"])
-def test_the_seats_network_stack_is_taken(session, target):
-    seat = SimpleNamespace(target=target, seat="stack", client=session.client)
+def test_the_seats_network_stack_is_taken(session, sagemaker_emulator):
+    seat = seat_of(session, "stack")
     *_, stack = stacks.deploy(seat, ("storage", "roles", "network"), say=lambda _: None)
-    assert network(seat) == {
+    ids = {
         "subnets": [stack.outputs["SubnetId"]],
         "security_group_ids": [stack.outputs["SecurityGroupId"]],
     }
+    assert network(seat) == network(seat_of(session, "stack", "aws")) == ids
+    assert connectivity(sagemaker_emulator, session.region, ids) == Connectivity(internet=False)
 
 
-@pytest.mark.parametrize("given", [{"subnets": ["s"]}, {"security_group_ids": ["g"]}])
-def test_half_a_network_is_an_error(given):
-    with pytest.raises(NoNetwork, match="Give both"):
-        network(SimpleNamespace(target="local"), **given)
+def test_what_is_given_is_taken_on_aws_too():
+    given = {"subnets": ["subnet-1"], "security_group_ids": ["sg-1"]}
+    assert network(SimpleNamespace(target="aws"), **given) == given
+    for name, ids in given.items():
+        with pytest.raises(NoNetwork, match="Give both"):
+            network(SimpleNamespace(target="local"), **{name: ids})
+
+
+def test_on_aws_nothing_is_made_and_the_way_to_a_network_is_told(session):
+    before = session.client("ec2").describe_vpcs()["Vpcs"]
+    with pytest.raises(NoNetwork, match="stacks up network --target aws --seat none") as error:
+        network(seat_of(session, "none", "aws"))
+    assert "set the parameters subnets and security_group_ids" in str(error.value)
+    assert session.client("ec2").describe_vpcs()["Vpcs"] == before

@@ -71,14 +71,19 @@ def test_a_rank_that_fails_is_named_with_its_last_words():
     assert "[1] bye 1" in str(caught.value) and "bye 0" not in str(caught.value)
 
 
-def test_a_rank_that_is_killed_is_named():
-    with pytest.raises(ProcessFailed, match="rank 1 was killed by signal 9"):
-        mpirun(2, *python("rank and os.kill(os.getpid(), 9); time.sleep(600)"), show=False)
-
-
-def test_a_program_that_is_not_there():
-    with pytest.raises(ProcessFailed, match=r"(?s)unable to find.*no-such-program"):
-        mpirun(2, "no-such-program", show=False)
+@pytest.mark.parametrize(
+    "command, message",
+    [
+        (
+            python("rank and os.kill(os.getpid(), 9); time.sleep(600)"),
+            "rank 1 was killed by signal 9",
+        ),
+        (["no-such-program"], r"(?s)unable to find.*no-such-program"),
+    ],
+)
+def test_a_rank_that_is_killed_and_a_program_that_is_missing_are_named(command, message):
+    with pytest.raises(ProcessFailed, match=message):
+        mpirun(2, *command, show=False)
 
 
 def test_ranks_that_never_end_are_ended_the_stopped_and_stubborn_too():

@@ -83,11 +83,10 @@ def test_an_error_names_rank_line_and_ends_all(ranks):
             raise ValueError("no such batch")
         dist.barrier()
 
-    before, began = ranks.pids, time.monotonic()
+    before = ranks.pids
     with pytest.raises(RankFailed, match="rank 1: ValueError: no such batch") as caught:
         ranks.run(fail)
     assert "in fail" in str(caught.value) and "rank_process.py" not in str(caught.value)
-    assert time.monotonic() - began < 120
     wait_until_gone(before)
     assert [result[1] for result in ranks.run(who)] == [0, 1], "the next run has new ranks"
 

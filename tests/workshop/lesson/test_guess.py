@@ -111,14 +111,6 @@ def test_what_is_noto_number(text):
         to_number(text)
 
 
-def test_compare_shows_itself_wherever_it_stands(capsys):
-    guess = workshop.guess(**NUMBER)
-    capsys.readouterr()
-    assert guess.compare(ranks=4) is None
-    shown = capsys.readouterr().out
-    assert "How many ranks will there be?" in shown and "measured" in shown
-
-
 def test_the_head_of_the_column_says_where_an_answer_is_from():
     guess = workshop.guess(**NUMBER)
     for source, head in (("recorded", "recorded elsewhere"), ("computed", "computed")):

@@ -50,11 +50,6 @@ def test_compare_is_shown_in_the_middle_of_a_cell_and_its_result_is_kept(kernel)
     assert shown[1] == {MIME: saved}
 
 
-def test_a_quiz_can_be_clicked(kernel):
-    (shown,) = displayed(run(kernel, 'import workshop; workshop.quiz("00")', by_hand=False))
-    assert shown["text/html"].count("<details>") >= 9 and "details" not in shown["text/plain"]
-
-
 def test_a_notebook_shows_the_message_of_a_wrong_answer_and_nothing_else(kernel):
     code = 'import workshop; workshop.check("00.1", lambda: 1)'
     (error,) = [content for kind, content in run(kernel, code, True) if kind == "error"]

@@ -14,26 +14,23 @@ def explained(axes):
     return [one.get_text() for one in axes.get_legend().get_texts()]
 
 
-def test_bars_with_texts_a_range_bounds_and_kinds(shown):
+def test_bars_with_texts_a_range_and_bounds(shown):
     values = pd.Series({"one": 100.0, "two": 180.0, "four": 200.0})
     spread = pd.DataFrame({"lowest": [90, 170, 150], "highest": [110, 190, 250]}, values.index)
-    plots.bars(
+    plots.bar_chart(
         values,
         "Speed",
         "images per second",
-        texts=["a", "b", "c"],
+        texts="{:.0f}/s",
         spread=spread,
         bounds=pd.Series([50, 60, 70], name="the least"),
-        kinds=pd.Series([1, 2, 2], name="world_size"),
     )
     (axes,) = shown
     assert (axes.get_title(), axes.get_xlabel()) == ("Speed", "images per second")
     assert [bar.get_width() for bar in axes.patches] == [100, 180, 200]
-    assert [text.get_text() for text in axes.texts] == ["a", "b", "c"]
+    assert [text.get_text() for text in axes.texts] == ["100/s", "180/s", "200/s"]
     assert [tick.get_text() for tick in axes.get_yticklabels()] == ["one", "two", "four"]
-    assert explained(axes) == ["world_size 1", "world_size 2", "the least"]
-    first, second, third = axes.patches
-    assert first.get_hatch() != second.get_hatch() == third.get_hatch()
+    assert explained(axes) == ["the least"]
     bounds = [line.get_xdata()[0] for line in axes.lines if line.get_xdata()[0] in (50, 60, 70)]
     assert bounds == [50, 60, 70]
     (ranges,) = (one for one in axes.collections if hasattr(one, "get_segments"))
@@ -44,21 +41,23 @@ def test_bars_with_texts_a_range_bounds_and_kinds(shown):
     ]
     assert axes.get_xlim()[1] > 250
     assert axes.alt == (
-        "Speed (images per second). Bars: one: a; two: b; four: c. "
+        "Speed (images per second). Bars: one: 100/s; two: 180/s; four: 200/s. "
         "the least: one: 50; two: 60; four: 70."
     )
 
 
 def test_bars_say_their_values(shown):
-    plots.bars(pd.Series({"Training": 3.14}), "Time", "seconds", texts="{:.1f} s")
+    plots.bar_chart(pd.Series({"Training": 3.14}), "Time", "seconds", texts="{:.1f} s")
     (axes,) = shown
     assert [text.get_text() for text in axes.texts] == ["3.1 s"] and axes.get_legend() is None
 
 
 def test_groups_of_bars_with_bounds_or_as_predictions(shown):
     table = pd.DataFrame({"gloo": [2.0, 4.0], "hierarchical": [1.0, np.nan]}, ["1 x 8", "8 x 1"])
-    plots.bars(table.rename_axis("placement"), "title", "milliseconds", bounds=table / 2)
-    plots.bars(table, "title", "a prediction", source="computed")
+    plots.grouped_bar_chart(
+        table.rename_axis("placement"), "title", "milliseconds", bounds=table / 2
+    )
+    plots.grouped_bar_chart(table, "title", "a prediction", source="computed")
     measured, predicted = shown
     assert measured.alt == (
         "title (milliseconds). 1 x 8: gloo 2, hierarchical 1. 8 x 1: gloo 4. "
@@ -76,7 +75,7 @@ def test_groups_of_bars_with_bounds_or_as_predictions(shown):
 def test_numbers_of_another_machine_look_unlike_ones_own(shown):
     values = pd.Series({"one": 3.0})
     for source in ("measured", "recorded", "computed"):
-        plots.bars(values, "Time", "seconds", source=source)
+        plots.bar_chart(values, "Time", "seconds", source=source)
     assert [one.get_title() for one in shown] == [
         "Time",
         "Time (recorded elsewhere)",
@@ -85,7 +84,7 @@ def test_numbers_of_another_machine_look_unlike_ones_own(shown):
     looks = {(one.patches[0].get_facecolor(), one.patches[0].get_linestyle()) for one in shown}
     assert len(looks) == 3
     with pytest.raises(ValueError, match="expected one of measured, recorded, computed"):
-        plots.bars(values, "Time", "seconds", source="guessed")
+        plots.bar_chart(values, "Time", "seconds", source="guessed")
 
 
 def test_bars_in_time(shown):

@@ -145,17 +145,17 @@ def _config(aws: LocalAws, name: str, region: str) -> dict:
 
 def _variant(config: dict) -> dict:
     """The one variant of a configuration. Raises AwsError for what is not offered here."""
-    found, capture = config["ProductionVariants"], config.get("DataCaptureConfig") or {}
-    what = None
-    if len(found) > 1:
-        what = "several ProductionVariants; it has one worker for each endpoint"
+    variants, capture = config["ProductionVariants"], config.get("DataCaptureConfig") or {}
+    feature = None
+    if len(variants) > 1:
+        feature = "several ProductionVariants; it has one worker for each endpoint"
     elif config.get("AsyncInferenceConfig"):
-        what = "AsyncInferenceConfig"
+        feature = "AsyncInferenceConfig"
     elif capture.get("EnableCapture"):
-        what = "DataCaptureConfig"
-    if what:
-        raise validation(f"The emulator does not offer {what}.")
-    return found[0]
+        feature = "DataCaptureConfig"
+    if feature:
+        raise validation(f"The emulator does not offer {feature}.")
+    return variants[0]
 
 
 def _exists(describe: Callable[[], dict]) -> bool:

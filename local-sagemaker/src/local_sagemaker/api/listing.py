@@ -17,20 +17,20 @@ def page(records: list, request: dict, member: str, summary: Callable[[Any], dic
     records: with `name`, `status`, and `data` that has created and modified (Unix seconds).
     Raises AwsError for an invalid token or time.
     """
-    found = [one for one in records if _wanted(one, request)]
-    key = {"Name": lambda one: one.name, "Status": lambda one: one.status}.get(
-        request.get("SortBy", "CreationTime"), lambda one: one.data["created"]
+    listed = [record for record in records if _matches(record, request)]
+    key = {"Name": lambda record: record.name, "Status": lambda record: record.status}.get(
+        request.get("SortBy", "CreationTime"), lambda record: record.data["created"]
     )
-    found.sort(key=key, reverse=request.get("SortOrder", "Descending") == "Descending")
+    listed.sort(key=key, reverse=request.get("SortOrder", "Descending") == "Descending")
     start = _start(request)
     end = start + request.get("MaxResults", PAGE)
-    answer: dict[str, Any] = {member: [summary(one) for one in found[start:end]]}
-    if end < len(found):
+    answer: dict[str, Any] = {member: [summary(record) for record in listed[start:end]]}
+    if end < len(listed):
         answer["NextToken"] = base64.b64encode(str(end).encode()).decode()
     return answer
 
 
-def _wanted(record, request: dict) -> bool:
+def _matches(record, request: dict) -> bool:
     data = record.data
     return (
         request.get("StatusEquals") in (None, record.status)

@@ -23,16 +23,18 @@ OURS = (":training-job/", ":transform-job/", ":endpoint/")
 class Managers:
     """All of one state directory, restored from it. Raises OSError where it cannot be used."""
 
-    def __init__(self, state: Path, aws: LocalAws, isolation: str, *limits: float) -> None:
-        """limits: seconds from SIGTERM to SIGKILL, and instances of all running jobs."""
-        self.jobs = JobManager(state / "jobs", aws, isolation, *limits)
+    def __init__(
+        self, state: Path, aws: LocalAws, isolation: str, grace_seconds: float, max_instances: int
+    ) -> None:
+        """grace_seconds: from SIGTERM to SIGKILL. max_instances: of all running jobs."""
+        self.jobs = JobManager(state / "jobs", aws, isolation, grace_seconds, max_instances)
         self.endpoints = EndpointManager(state / "endpoints", aws)
         self.transforms = TransformManager(state / "transforms", aws)
         self.runtime = RuntimeApi(self.endpoints)
 
     def operations(self) -> dict[str, Callable[[dict, str], dict | None]]:
         """Operation name -> what answers it. None as an answer means: not ours, ask moto."""
-        found: dict[str, Callable] = {
+        operations: dict[str, Callable] = {
             "AddTags": self.add_tags,
             "ListTags": self.list_tags,
             "DeleteTags": self.delete_tags,
@@ -42,8 +44,8 @@ class Managers:
             HostingApi(self.endpoints),
             TransformApi(self.transforms),
         ):
-            found |= api.operations()
-        return found
+            operations |= api.operations()
+        return operations
 
     def add_tags(self, request: dict, region: str) -> dict | None:
         if (record := self._tagged(request)) is None:

@@ -54,8 +54,8 @@ def body_limit() -> int:
 
 def endpoint_of(environ: dict) -> str | None:
     """The endpoint that a request wants to invoke; None if it is another call."""
-    found = PATH.match(environ.get("PATH_INFO", ""))
-    return unquote(found[1]) if found and environ["REQUEST_METHOD"] == "POST" else None
+    match = PATH.match(environ.get("PATH_INFO", ""))
+    return unquote(match[1]) if match and environ["REQUEST_METHOD"] == "POST" else None
 
 
 class RuntimeApi:
@@ -88,11 +88,11 @@ class RuntimeApi:
         except worker.Gone as error:
             raise _model_error(run, 0, EXITED) from error
         if answer.status != 200:
-            told = answer.body.decode("utf-8", "replace")
-            raise _model_error(run, answer.status, told)
+            message = answer.body.decode("utf-8", "replace")
+            raise _model_error(run, answer.status, message)
         if len(answer.body) > body_limit():
-            told = f"Its answer has {len(answer.body)} bytes; the limit is {body_limit()}."
-            raise _model_error(run, answer.status, told)
+            message = f"Its answer has {len(answer.body)} bytes; the limit is {body_limit()}."
+            raise _model_error(run, answer.status, message)
         return answer, run.record.data["variant"]["VariantName"]
 
     def _find(self, name: str, region: str, environ: dict) -> EndpointRun:
@@ -116,26 +116,26 @@ def _body(environ: dict) -> bytes:
 
 
 def _headers(environ: dict) -> dict[str, str]:
-    """What a container is told: "SageMaker strips all POST headers except those supported"."""
-    told = {
+    """What a container gets: "SageMaker strips all POST headers except those supported"."""
+    headers = {
         "Content-Type": environ.get("CONTENT_TYPE"),
         "Accept": environ.get("HTTP_ACCEPT"),
         ATTRIBUTES: environ.get("HTTP_X_AMZN_SAGEMAKER_CUSTOM_ATTRIBUTES"),
     }
-    return {name: value for name, value in told.items() if value}
+    return {name: value for name, value in headers.items() if value}
 
 
-def _model_error(run: EndpointRun, status: int, told: str) -> ModelError:
-    told = shorten(told, MESSAGE_LIMIT)
+def _model_error(run: EndpointRun, status: int, original: str) -> ModelError:
+    original = shorten(original, MESSAGE_LIMIT)
     side = "client" if 400 <= status < 500 else "server"
     name, region = run.record.name, run.region
     message = (
-        f'Received {side} error ({status}) from primary with message "{told}". See '
+        f'Received {side} error ({status}) from primary with message "{original}". See '
         f"https://{region}.console.aws.amazon.com/cloudwatch/home?region={region}"
         f"#logEventViewer:group={GROUP}{name} in account {DEFAULT_ACCOUNT_ID} for more information."
     )
     arn = f"arn:aws:logs:{region}:{DEFAULT_ACCOUNT_ID}:log-group:{GROUP}{name}"
-    fields = {"OriginalMessage": told, "OriginalStatusCode": status, "LogStreamArn": arn}
+    fields = {"OriginalMessage": original, "OriginalStatusCode": status, "LogStreamArn": arn}
     return ModelError(message, fields)
 
 
@@ -144,7 +144,7 @@ def _invalid(message: str) -> AwsError:
 
 
 def _refuse(error: AwsError) -> Response:
-    told = {"Message": error.message, "message": error.message} | getattr(error, "fields", {})
-    raw = json.dumps(told).encode()
+    fields = {"Message": error.message, "message": error.message} | getattr(error, "fields", {})
+    raw = json.dumps(fields).encode()
     status = f"{error.status} {error.code}"
     return respond(status, "application/json", raw, error.code)

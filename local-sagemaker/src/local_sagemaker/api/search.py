@@ -15,7 +15,7 @@ COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "GreaterThanOrEqualTo": operator.ge,
     "LessThan": operator.lt,
     "LessThanOrEqualTo": operator.le,
-    "Contains": lambda found, value: value.lower() in found.lower(),
+    "Contains": lambda actual, value: value.lower() in actual.lower(),
 }
 
 
@@ -30,28 +30,28 @@ def matches(job: dict, expression: dict) -> bool:
             "NestedFilters: the emulator does not offer them; give the whole path as a "
             "filter's Name, such as InputDataConfig.DataSource.S3DataSource.S3Uri."
         )
-    found = [_holds(job, one) for one in expression.get("Filters", [])]
-    found += [matches(job, one) for one in expression.get("SubExpressions", [])]
-    return any(found) if expression.get("Operator") == "Or" and found else all(found)
+    results = [_holds(job, part) for part in expression.get("Filters", [])]
+    results += [matches(job, part) for part in expression.get("SubExpressions", [])]
+    return any(results) if expression.get("Operator") == "Or" and results else all(results)
 
 
-def _holds(job: dict, one: dict) -> bool:
-    how, wanted = one.get("Operator", "Equals"), one.get("Value", "")
-    values = list(_values(job, one["Name"]))
+def _holds(job: dict, clause: dict) -> bool:
+    how, expected = clause.get("Operator", "Equals"), clause.get("Value", "")
+    values = list(_values(job, clause["Name"]))
     if how in ("Exists", "NotExists"):
         return bool(values) == (how == "Exists")
     if how == "NotEquals":
-        return not any(_compare("Equals", value, wanted) for value in values)
+        return not any(_compare("Equals", value, expected) for value in values)
     if how == "In":
-        return bool({*map(str, values)} & {*wanted.split(",")})
-    return any(_compare(how, value, wanted) for value in values)
+        return bool({*map(str, values)} & {*expected.split(",")})
+    return any(_compare(how, value, expected) for value in values)
 
 
 def _values(node: Any, path: str) -> Iterator[Any]:
     """What a dotted path leads to; through a list, of each of its elements."""
     if isinstance(node, list):
-        for one in node:
-            yield from _values(one, path)
+        for item in node:
+            yield from _values(item, path)
     elif not path:
         yield node
     elif isinstance(node, dict):
@@ -62,15 +62,15 @@ def _values(node: Any, path: str) -> Iterator[Any]:
             yield from _values(node.get(name, []), rest)
 
 
-def _compare(how: str, found: Any, wanted: str) -> bool:
-    if isinstance(found, bool):
-        found = str(found).lower()
-    if how == "Contains" or isinstance(found, str):
-        return COMPARE[how](str(found), wanted)
+def _compare(how: str, actual: Any, expected: str) -> bool:
+    if isinstance(actual, bool):
+        actual = str(actual).lower()
+    if how == "Contains" or isinstance(actual, str):
+        return COMPARE[how](str(actual), expected)
     try:
-        return COMPARE[how](found, float(wanted))
+        return COMPARE[how](actual, float(expected))
     except ValueError:
         try:
-            return COMPARE[how](found, datetime.datetime.fromisoformat(wanted).timestamp())
+            return COMPARE[how](actual, datetime.datetime.fromisoformat(expected).timestamp())
         except ValueError as error:
-            raise validation(f"{wanted} is neither a number nor a time (ISO 8601).") from error
+            raise validation(f"{expected} is neither a number nor a time (ISO 8601).") from error

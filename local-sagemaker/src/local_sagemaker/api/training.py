@@ -93,11 +93,11 @@ class TrainingApi:
             )
         if request.get("SortBy", "CreationTime") not in SORTED:
             raise validation(f"SortBy {request['SortBy']}: it may be {', '.join(SORTED)}.")
-        wanted = request.get("SearchExpression", {})
+        expression = request.get("SearchExpression", {})
         every = self.jobs.all(region)
-        records = [one for one in every if search.matches(_properties(one), wanted)]
+        records = [record for record in every if search.matches(_properties(record), expression)]
         how = request | {"SortBy": SORTED[request.get("SortBy", "CreationTime")]}
-        return listing.page(records, how, "Results", lambda one: {"TrainingJob": _found(one)})
+        return listing.page(records, how, "Results", _search_row)
 
 
 def _check(request: dict, isolation: str) -> None:
@@ -213,11 +213,11 @@ def _properties(record: JobRecord) -> dict:
     }
 
 
-def _found(record: JobRecord) -> dict:
-    """A job as Search tells it: described, with its tags."""
-    found = operation("Search").output_shape.members["Results"].member.members["TrainingJob"]
-    told = description(record) | {"Tags": record.data["tags"]}
-    return {name: value for name, value in told.items() if name in found.members}
+def _search_row(record: JobRecord) -> dict:
+    """A job as Search gives it: its description, with its tags."""
+    shape = operation("Search").output_shape.members["Results"].member.members["TrainingJob"]
+    fields = description(record) | {"Tags": record.data["tags"]}
+    return {"TrainingJob": {name: fields[name] for name in fields if name in shape.members}}
 
 
 def _summary(record: JobRecord) -> dict:

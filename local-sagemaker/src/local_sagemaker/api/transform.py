@@ -14,7 +14,7 @@ from local_sagemaker.hosting.transform_manager import TransformManager
 from local_sagemaker.protocol.errors import validation
 from local_sagemaker.protocol.validation import operation
 
-MOST_MB = 100  # "The value of MaxPayloadInMB cannot be greater than 100 MB", botocore's model
+MAX_MB = 100  # "The value of MaxPayloadInMB cannot be greater than 100 MB", botocore's model
 NO_FILTERS = {"InputFilter": "$", "OutputFilter": "$", "JoinSource": "None"}
 
 
@@ -116,14 +116,14 @@ def _check(request: dict) -> None:
         raise _not_offered("DataCaptureConfig", "leave it out")
     megabytes = request.get("MaxPayloadInMB", 0)
     together = megabytes * (request.get("MaxConcurrentTransforms") or 1)
-    if megabytes > MOST_MB or together > MOST_MB:
+    if megabytes > MAX_MB or together > MAX_MB:
         raise validation(
             f"MaxPayloadInMB ({megabytes}) and MaxConcurrentTransforms * MaxPayloadInMB "
-            f"({together}) must not be above {MOST_MB}."
+            f"({together}) must not be above {MAX_MB}."
         )
     if request.get("BatchStrategy") == "SingleRecord" and split == "None":
         raise validation("BatchStrategy SingleRecord needs SplitType Line.")
 
 
-def _not_offered(what: str, instead: str):
-    return validation(f"{what}: the emulator does not offer that; {instead}.")
+def _not_offered(feature: str, instead: str):
+    return validation(f"{feature}: the emulator does not offer that; {instead}.")

@@ -27,22 +27,22 @@ NAMING = ("PATH", "LD_LIBRARY_PATH", "PIP_", "UV_", "SSL_CERT", "REQUESTS_CA_BUN
 def make(spec: ClusterSpec, host: Host) -> None:
     """Give the instance its own file system."""
     linux.mount("none", "/", flags=linux.MS_REC | linux.MS_PRIVATE)
-    own = [prefix] if (prefix := _image_layer(spec, host)) else []
-    own += _etc(spec, host)
+    writable = [prefix] if (prefix := _image_layer(spec, host)) else []
+    writable += _etc(spec, host)
     with contextlib.suppress(OSError):
         linux.mount("tmpfs", "/dev/shm", "tmpfs", linux.MS_NOSUID | linux.MS_NODEV)
-        own.append("/dev/shm")
+        writable.append("/dev/shm")
     _mount_opt_ml(host.path / "ml")
     linux.mount("tmpfs", "/run", "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "mode=755")
     os.mkdir(HOME)
-    own += _own_tmp(host)
+    writable += _own_tmp(host)
     os.chdir("/")  # what this process started in may be hidden now, and is to be
     try:
         linux.read_only("/", recursive=True)
     except OSError as error:
         emit_note(host.name, f"this kernel leaves the machine's files writable to jobs: {error}")
         return
-    for place in (*own, "/opt/ml", "/run"):
+    for place in (*writable, "/opt/ml", "/run"):
         linux.read_only(place, undo=True)
     state = host.path.parents[2]  # STATE/jobs/JOB/algo-N
     if state.is_dir():  # not if it was in /tmp
@@ -58,21 +58,21 @@ def _own_tmp(host: Host) -> list[str]:
     needed |= {sys.prefix, sys.base_prefix}
     for name, value in os.environ.items():
         if name.startswith(NAMING):
-            needed |= {"/" + one.strip("/") for one in re.split(r"[:\s]+", value)}
-    needed |= {os.path.realpath(one) for one in needed}
+            needed |= {"/" + path.strip("/") for path in re.split(r"[:\s]+", value)}
+    needed |= {os.path.realpath(path) for path in needed}
     places = [place for place in TMP if os.path.isdir(place) and not os.path.islink(place)]
     behind = {place: os.open(place, os.O_RDONLY | os.O_DIRECTORY) for place in places}
     # By descriptors: these folders, too, may lie in the /tmp that is hidden first.
-    own = {place: _opened(host.path / place.strip("/").replace("/", "-")) for place in places}
+    folders = {place: _opened(host.path / place.strip("/").replace("/", "-")) for place in places}
     for place in places:
-        linux.bind(f"/proc/self/fd/{own[place]}", place)
-        for one in sorted(needed):
-            if Path(place) in Path(one).parents:
-                old = f"/proc/self/fd/{behind[place]}/{os.path.relpath(one, place)}"
+        linux.bind(f"/proc/self/fd/{folders[place]}", place)
+        for path in sorted(needed):
+            if Path(place) in Path(path).parents:
+                old = f"/proc/self/fd/{behind[place]}/{os.path.relpath(path, place)}"
                 if os.path.exists(old):
-                    Path(one).parent.mkdir(parents=True, exist_ok=True)
-                    _bring_back(old, Path(one))
-    for fd in (*own.values(), *behind.values()):
+                    Path(path).parent.mkdir(parents=True, exist_ok=True)
+                    _bring_back(old, Path(path))
+    for fd in (*folders.values(), *behind.values()):
         os.close(fd)
     return places
 

@@ -98,11 +98,11 @@ def _job_init(spec: ClusterSpec, relay_socket: socket.socket) -> int:
 
 
 def _close_ports(spec: ClusterSpec) -> None:
-    """Keep instances from each other, as a security group that lets its members not in; say so.
+    """Keep instances from each other, as a security group without a rule for its own members.
 
-    AWS drops such packets without an answer, so whoever connects waits. The same here: an instance
-    sends what is for another one to a hardware address that nobody has, and the bridge passes
-    nothing on between their ports. The emulator, behind the bridge itself, is reached as before.
+    AWS drops such packets without an answer, so a connecting client waits. The same here: an
+    instance sends what is for another one to a hardware address that nobody has, and the bridge
+    passes nothing on between their ports. The emulator, behind the bridge itself, stays reachable.
     """
     if not spec.closed_reason:
         return

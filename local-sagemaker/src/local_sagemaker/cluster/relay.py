@@ -131,10 +131,10 @@ def _connect(name: str, port: int) -> socket.socket:
 
 def _is_of_the_internet(address: str) -> bool:
     """Whether an address is a public one, and not of an interface of this machine."""
-    found = ipaddress.ip_address(address.partition("%")[0])
-    if found.is_multicast or not (found.is_global or found in FAKE):
+    parsed = ipaddress.ip_address(address.partition("%")[0])
+    if parsed.is_multicast or not (parsed.is_global or parsed in FAKE):
         return False
-    family = socket.AF_INET6 if found.version == 6 else socket.AF_INET
+    family = socket.AF_INET6 if parsed.version == 6 else socket.AF_INET
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
         try:
             probe.bind((address, 0))  # only possible on this machine
@@ -149,10 +149,10 @@ def _indexes() -> set[tuple[str, int]]:
     with contextlib.suppress(configparser.Error, OSError, ValueError):
         files.read(PIP_FILES)
     settings += [pair for section in files.sections() for pair in files.items(section)]
-    found = set()
+    indexes = set()
     for name, value in settings:
         if name.upper().replace("-", "_").endswith(("INDEX_URL", "INDEX", "FIND_LINKS")):
-            for one in map(urlsplit, value.split()):
-                if one.hostname:
-                    found.add((one.hostname, one.port or (443 if one.scheme == "https" else 80)))
-    return found
+            for url in map(urlsplit, value.split()):
+                if url.hostname:
+                    indexes.add((url.hostname, url.port or (443 if url.scheme == "https" else 80)))
+    return indexes

@@ -16,7 +16,7 @@ import signal
 import sys
 import types
 
-from local_sagemaker.container import notes
+from local_sagemaker.container import job_notes
 
 NO_SSHD = (
     "MPI of the SDK's ModelTrainer and of @remote(use_mpirun=True) connects instances by ssh, and "
@@ -49,7 +49,7 @@ def main() -> None:
 def become(command: list[str]) -> None:
     """Become the command. Exit 127 if there is none of this name."""
     if os.environ.get("LOCAL_SAGEMAKER_HOST") in (None, "algo-1"):
-        notes.say()
+        job_notes.print_notes()
     sys.stdout.flush()
     if _needs_sshd(command):
         with open("/opt/ml/output/failure", "w") as stream:
@@ -93,9 +93,9 @@ class LazyModule(types.ModuleType):
 
     def __getattr__(self, name: str) -> object:
         package = self.__name__.partition(".")[0]
-        for one in LAZY:
-            if one.partition(".")[0] == package and isinstance(sys.modules.get(one), LazyModule):
-                del sys.modules[one]
+        for lazy in LAZY:
+            if lazy.partition(".")[0] == package and isinstance(sys.modules.get(lazy), LazyModule):
+                del sys.modules[lazy]
         return getattr(importlib.import_module(self.__name__), name)
 
 
@@ -108,7 +108,7 @@ def import_lazily() -> None:
             setattr(sys.modules[parent], last, sys.modules[name])
     # The one thing that the toolkit asks of boto3 in every job.
     region = types.SimpleNamespace(region_name=os.environ.get("AWS_DEFAULT_REGION"))
-    sys.modules["boto3"].session = types.SimpleNamespace(Session=lambda: region)
+    setattr(sys.modules["boto3"], "session", types.SimpleNamespace(Session=lambda: region))  # noqa: B010
 
 
 if __name__ == "__main__":

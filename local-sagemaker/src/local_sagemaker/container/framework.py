@@ -25,22 +25,23 @@ from sagemaker_training import (
     runner,
 )
 
-from local_sagemaker.container import notes, runners, toolkit_patches
+from local_sagemaker.container import job_notes, runners, toolkit_patches
 from local_sagemaker.container.runners import address
 
 WORKER_PORT = 2222
 PS_PORT = 2223
 MULTI_WORKER_PORT = 8890
-MOST_PROCESSES = 1000  # of MPI, on an instance
+MAX_PROCESSES = 1000  # of MPI, on an instance
 logger = logging_config.get_logger()
 
 
 def main() -> None:
     """Run the user's script on this instance. Called by the toolkit."""
     toolkit_patches.patch()
+    runners.install()
     env = environment.Environment()
-    launcher = next((one for one in LAUNCHERS if _enabled(env, one)), None)
-    _say_what_differs(env, launcher)
+    launcher = next((name for name in LAUNCHERS if _enabled(env, name)), None)
+    _print_differences(env, launcher)
     if "pytorch" in os.environ.get("LOCAL_SAGEMAKER_IMAGE", ""):
         _pytorch_variables(env)
     start = LAUNCHERS[launcher].start if launcher else _script
@@ -118,11 +119,11 @@ def _multi_worker_mirrored(env: environment.Environment) -> None:
 
 
 def _mpi(env: environment.Environment) -> None:
-    asked = env.additional_framework_parameters.get(params.MPI_PROCESSES_PER_HOST)
-    if isinstance(asked, int) and asked > MOST_PROCESSES:  # mpirun alone would take the memory
+    count = env.additional_framework_parameters.get(params.MPI_PROCESSES_PER_HOST)
+    if isinstance(count, int) and count > MAX_PROCESSES:  # mpirun alone would take the memory
         raise errors.ClientError(
-            f"processes_per_host is {asked:,}. The emulator starts at most "
-            f"{MOST_PROCESSES:,} on an instance."
+            f"processes_per_host is {count:,}. The emulator starts at most "
+            f"{MAX_PROCESSES:,} on an instance."
         )
     _run(env, _runner(env, runner.MPIRunnerType))
 
@@ -143,18 +144,9 @@ def _processes_per_host() -> dict:
 
 
 def _runner(env: environment.Environment, kind: object, options: dict | None = None) -> object:
-    """The toolkit's runner, given the way this machine reaches its peers."""
+    """The toolkit's choice of a runner, among the classes of runners.py."""
     args, variables = mapping.to_cmd_args(env.hyperparameters), env.to_env_vars()
-    made = runner.get(kind, env.user_entry_point, args, variables, options)
-    swaps = {
-        "MasterRunner": runners.MpiMaster,
-        "SMDataParallelRunner": runners.SmddpMaster,
-        "WorkerRunner": runners.WorkerRunner,
-    }
-    if runners.on_loopback():
-        swaps["TorchDistributedRunner"] = runners.TorchrunOnLoopback
-    made.__class__ = swaps.get(type(made).__name__, type(made))
-    return made
+    return runner.get(kind, env.user_entry_point, args, variables, options)
 
 
 def _wait_until_down(master: str) -> None:
@@ -198,11 +190,11 @@ LAUNCHERS = {
 }
 
 
-def _say_what_differs(env: environment.Environment, launcher: str | None) -> None:
-    """Say once, in the log of the first host, how this job differs from one on AWS."""
+def _print_differences(env: environment.Environment, launcher: str | None) -> None:
+    """Print once, in the log of the first host, how this job differs from one on AWS."""
     if env.current_host != env.hosts[0]:
         return
-    notes.say()
+    job_notes.print_notes()
     if launcher and LAUNCHERS[launcher].start is _smddp:
         print(
             "[local] SMDDP exists only on AWS (ml.p4d, ml.p4de). Here backend 'smddp' is a "
@@ -216,7 +208,7 @@ def _say_what_differs(env: environment.Environment, launcher: str | None) -> Non
     if unknown:
         print(f"[local] unknown launcher {', '.join(unknown)}: ignored, as on AWS.")
     elif len(env.hosts) > 1 and not launcher:
-        known = ", ".join(one.key for one in LAUNCHERS.values())
+        known = ", ".join(row.key for row in LAUNCHERS.values())
         print(
             f"[local] {len(env.hosts)} instances and no launcher that SageMaker knows: every "
             "host runs the script by itself, and nothing synchronises them. `distribution=` "

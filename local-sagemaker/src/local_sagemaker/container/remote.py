@@ -45,8 +45,8 @@ class Server:
                 process = subprocess.Popen(
                     ["/bin/sh", "-c", request["command"]],
                     stdin=subprocess.DEVNULL,
-                    stdout=connection,
-                    stderr=connection,
+                    stdout=connection.fileno(),
+                    stderr=connection.fileno(),
                 )
                 connection.sendall(END + str(process.wait()).encode())
 

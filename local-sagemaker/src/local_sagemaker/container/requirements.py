@@ -18,15 +18,17 @@ from sagemaker_training import errors
 FRAMEWORKS = ("torch", "tensorflow", "keras", "tf-keras", "horovod")
 NAME = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
 # In pip's log, each line after the time: why it gave up.
-WHY = re.compile(r"^\S+ +(ERROR: (?!ResolutionImpossible).*|The user requested .*)$", re.MULTILINE)
+PIP_ERROR = re.compile(
+    r"^\S+ +(ERROR: (?!ResolutionImpossible).*|The user requested .*)$", re.MULTILINE
+)
 
 
 def constraints(text: str) -> list[str]:
     """Lines for pip's constraints. text: a requirements.txt."""
     named = {
-        re.sub(r"[._]", "-", found[1]).lower()
+        re.sub(r"[._]", "-", match[1]).lower()
         for line in text.splitlines()
-        if (found := NAME.match(line))
+        if (match := NAME.match(line))
     }
     lines = []
     for name in FRAMEWORKS:
@@ -58,17 +60,17 @@ def constrained(install: Callable) -> Callable:
         lines = constraints(file.read_text(errors="replace") if file.is_file() else "")
         before = dict(os.environ)
         with tempfile.TemporaryDirectory() as folder:
-            held, log = Path(folder, "constraints.txt"), Path(folder, "log")
-            held.write_text("\n".join(lines))
-            kept = before.get("PIP_CONSTRAINT")
-            os.environ["PIP_CONSTRAINT"] = " ".join(filter(None, [kept, str(held)]))
+            constraints_file, log = Path(folder, "constraints.txt"), Path(folder, "log")
+            constraints_file.write_text("\n".join(lines))
+            previous = before.get("PIP_CONSTRAINT")
+            os.environ["PIP_CONSTRAINT"] = " ".join(filter(None, [previous, str(constraints_file)]))
             os.environ["PIP_LOG"] = str(log)
             try:
                 install(path, capture_error)
             except (errors.InstallRequirementsError, errors.InstallModuleError) as error:
                 # The toolkit looks for lines that name an error class of Python's, and pip's don't.
-                told = log.read_text(errors="replace") if log.is_file() else ""
-                error.output = error.output or "\n".join(dict.fromkeys(WHY.findall(told)))
+                text = log.read_text(errors="replace") if log.is_file() else ""
+                error.output = error.output or "\n".join(dict.fromkeys(PIP_ERROR.findall(text)))
                 raise
             finally:
                 for name in ("PIP_CONSTRAINT", "PIP_LOG"):

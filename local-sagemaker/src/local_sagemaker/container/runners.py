@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from types import SimpleNamespace
 
 from sagemaker_training import (
     environment,
@@ -16,6 +17,7 @@ from sagemaker_training import (
     logging_config,
     mpi,
     process,
+    runner,
     smdataparallel,
     torch_distributed,
 )
@@ -51,8 +53,14 @@ class WorkerRunner(mpi.WorkerRunner):
         logger.info("MPI process finished.")
 
 
-class _Master:
+class _Master(process.ProcessRunner):
     """What the two kinds of master share."""
+
+    _hosts: list[str]
+    _master_hostname: str
+
+    def _command(self) -> list[str]:
+        raise NotImplementedError
 
     def _setup(self) -> None:
         if on_loopback():
@@ -113,14 +121,22 @@ class SmddpMaster(_Master, smdataparallel.SMDataParallelRunner):
         return self._create_command() + script
 
 
-class TorchrunOnLoopback(torch_distributed.TorchDistributedRunner):
-    """torchrun where algo-1 is no address: the master is a port on loopback."""
+class TorchrunRunner(torch_distributed.TorchDistributedRunner):
+    """torchrun; on loopback, where algo-1 is no address, the master is a port there."""
 
     def _create_command(self) -> list[str]:
         command = super()._create_command()
-        name, port = address(self._master_hostname, 7777).split(":")
-        swap = {"--master_addr": name, "--master_port": port}
-        for option, value in swap.items():
-            if option in command:
-                command[command.index(option) + 1] = value
+        if on_loopback():
+            name, port = address(self._master_hostname, 7777).split(":")
+            for option, value in {"--master_addr": name, "--master_port": port}.items():
+                if option in command:
+                    command[command.index(option) + 1] = value
         return command
+
+
+def install() -> None:
+    """Let the toolkit's own choice of a runner find these classes."""
+    # In the module that chooses: in their own modules `super(MasterRunner, self)` needs the names.
+    runner.mpi = SimpleNamespace(MasterRunner=MpiMaster, WorkerRunner=WorkerRunner)
+    runner.smdataparallel = SimpleNamespace(SMDataParallelRunner=SmddpMaster)
+    runner.torch_distributed = SimpleNamespace(TorchDistributedRunner=TorchrunRunner)

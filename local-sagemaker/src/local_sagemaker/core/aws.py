@@ -78,8 +78,8 @@ class LocalAws:
         contents = (
             page.get("Contents", []) for page in pages.paginate(Bucket=bucket, Prefix=prefix)
         )
-        found = [(bucket, one["Key"], one["Size"]) for one in itertools.chain(*contents)]
-        return sorted((one for one in found if not one[1].endswith("/")), key=lambda one: one[1])
+        entries = [(bucket, entry["Key"], entry["Size"]) for entry in itertools.chain(*contents)]
+        return sorted(entry for entry in entries if not entry[1].endswith("/"))
 
     def open_log(self, region: str, stream: str, group: str = LOG_GROUP) -> None:
         """Create a log stream, and its group if that is missing: all training jobs share one."""

@@ -17,7 +17,7 @@ LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-def readable(paths: Iterable[Path], read: Callable[[Path], T], what: str) -> Iterator[T]:
+def readable(paths: Iterable[Path], read: Callable[[Path], T], kind: str) -> Iterator[T]:
     """What `read` makes of each file, in their names' order. A damaged one is logged, left out.
 
     read: raises OSError, ValueError, KeyError or TypeError for a file that is not a record.
@@ -25,11 +25,11 @@ def readable(paths: Iterable[Path], read: Callable[[Path], T], what: str) -> Ite
     """
     for path in sorted(paths):
         try:
-            found = read(path)
+            record = read(path)
         except (OSError, ValueError, KeyError, TypeError) as error:
-            LOG.error("%s is not %s (%s): it is left out", path, what, error)
+            LOG.error("%s is not %s (%s): it is left out", path, kind, error)
         else:
-            yield found
+            yield record
 
 
 class JsonRecord:
@@ -39,7 +39,7 @@ class JsonRecord:
     Unix seconds.
     """
 
-    needed = ("name", "request", "status", "created", "modified", "arn", "region")
+    needed: tuple[str, ...] = ("name", "request", "status", "created", "modified", "arn", "region")
 
     def __init__(self, path: Path, data: dict) -> None:
         self.path, self.data = path, data

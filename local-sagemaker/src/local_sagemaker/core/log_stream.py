@@ -17,7 +17,7 @@ class StreamLog:
         self.aws, self.region, self.group, self.stream = aws, region, group, stream
         self.opened = False
 
-    def say(self, lines: list[str]) -> None:
+    def write(self, lines: list[str]) -> None:
         """Add lines. What CloudWatch refuses is noted in the emulator's own log."""
         try:
             if not self.opened:
@@ -27,9 +27,9 @@ class StreamLog:
         except AWS_ERRORS as error:
             LOG.warning("%s/%s: %s", self.group, self.stream, error)
 
-    def note(self, text: str) -> None:
+    def log(self, message: str) -> None:
         """Add a line of the emulator's own."""
-        self.say([f"[local] {text}"])
+        self.write([f"[local] {message}"])
 
 
 def now_ms() -> int:

@@ -18,7 +18,7 @@ class DataError(Exception):
     """Input that cannot be fetched; the message becomes the job's FailureReason."""
 
 
-def objects_of(aws: LocalAws, source: dict, region: str) -> list[Object]:
+def objects_from(aws: LocalAws, source: dict, region: str) -> list[Object]:
     """What a channel, or a transform job, takes from S3: S3Prefix or ManifestFile."""
     uri = source["S3Uri"]
     if source.get("S3DataType") == "ManifestFile":
@@ -26,11 +26,11 @@ def objects_of(aws: LocalAws, source: dict, region: str) -> list[Object]:
     bucket, prefix = split_uri(uri)
     # Names below the channel are what follows the prefix's last slash.
     base = prefix if prefix.endswith("/") else prefix.rpartition("/")[0] + "/" * ("/" in prefix)
-    found = [(bucket, key, key[len(base) :]) for _, key, _ in aws.objects(uri, region)]
+    objects = [(bucket, key, key[len(base) :]) for _, key, _ in aws.objects(uri, region)]
     if prefix and not prefix.endswith("/"):  # s3://b/data means s3://b/data/ when that exists
-        inside = [(b, k, k[len(prefix) + 1 :]) for b, k, _ in found if k.startswith(prefix + "/")]
-        found = inside or found
-    return found
+        nested = [(b, k, k[len(prefix) + 1 :]) for b, k, _ in objects if k.startswith(prefix + "/")]
+        objects = nested or objects
+    return objects
 
 
 def _from_manifest(aws: LocalAws, uri: str, region: str) -> list[Object]:
@@ -40,7 +40,7 @@ def _from_manifest(aws: LocalAws, uri: str, region: str) -> list[Object]:
         entries = json.loads(raw)
         prefix = entries[0]["prefix"]
         names = entries[1:]
-        if not all(isinstance(one, str) for one in [prefix, *names]):
+        if not all(isinstance(entry, str) for entry in [prefix, *names]):
             raise TypeError("a prefix or a key is not a string")
     except ClientError as error:
         raise DataError(f"Manifest {uri}: {error.response['Error']['Message']}") from error

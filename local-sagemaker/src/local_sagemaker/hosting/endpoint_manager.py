@@ -69,7 +69,7 @@ class EndpointManager:
         return self.runs.get(name_in(region, name))
 
     def by_arn(self, arn: str) -> Record | None:
-        return next((one.record for one in self.all() if one.record.data["arn"] == arn), None)
+        return next((run.record for run in self.all() if run.record.data["arn"] == arn), None)
 
     def delete(self, name: str, region: str) -> bool:
         """End an endpoint and forget it; False if there is none."""

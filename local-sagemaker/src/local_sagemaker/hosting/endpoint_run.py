@@ -22,7 +22,7 @@ START_SECONDS = 480  # unless the variant has a ContainerStartupHealthCheckTimeo
 # "A customer's model containers must respond to requests within 60 seconds": InvokeEndpoint in
 # botocore's model of sagemaker-runtime, read 2026-11-21.
 INVOCATION_SECONDS = 60.0
-MOST_RESTARTS = 5
+MAX_RESTARTS = 5
 LONG_ENOUGH = 60.0  # a worker that ran for so long is no part of a series of crashes
 
 
@@ -59,7 +59,7 @@ class EndpointRun:
         deadline = time.monotonic() + self.seconds
         while True:
             left = max(0.1, deadline - time.monotonic())
-            if not self.ready.wait(left) or self.stopping.is_set():
+            if not self.ready.wait(left) or self.stopping.is_set() or self.worker is None:
                 raise NotServing(self.record.name)
             try:
                 return self._ask(self.worker, body, headers, left)
@@ -68,14 +68,14 @@ class EndpointRun:
                     raise
                 time.sleep(0.05)
 
-    def _ask(self, asked: worker.Worker, body: bytes, headers: Mapping[str, str], seconds: float):
+    def _ask(self, running: worker.Worker, body: bytes, headers: Mapping[str, str], seconds: float):
         try:
-            return asked.ask(body, headers, seconds)
+            return running.ask(body, headers, seconds)
         except worker.TooSlow:
             if (self.directory / "model" / "code").is_dir():
                 # Its functions run one at a time: one that hangs would hold up those after it.
-                self.log.note(f"no answer within {self.seconds:g} s: the worker is started again")
-                asked.kill()
+                self.log.log(f"no answer within {self.seconds:g} s: the worker is started again")
+                running.kill()
             raise
 
     def end(self) -> None:
@@ -89,7 +89,7 @@ class EndpointRun:
     def _run(self) -> None:
         try:
             self._fetch()
-            self._keep()
+            self._keep_serving()
         except ModelDataError as error:
             self._fail(str(error))
         except Exception as error:
@@ -108,53 +108,46 @@ class EndpointRun:
                 if partial.is_dir():
                     remove(partial)
 
-    def _keep(self) -> None:
+    def _keep_serving(self) -> None:
         crashes = 0
-        while (begun := self._start()) is not None:
-            code = self._watch()
+        while running := self._start():
+            begun = time.monotonic()
+            code = running.wait()
+            self.ready.clear()
+            running.close()
             if self.stopping.is_set():
                 return
             crashes = 1 if time.monotonic() - begun > LONG_ENOUGH else crashes + 1
-            if crashes > MOST_RESTARTS:
+            if crashes > MAX_RESTARTS:
                 self._fail(f"The worker ended {crashes} times, at last with exit code {code}.")
                 return
-            self.log.note(f"the worker ended (exit code {code}); started again, time {crashes}")
+            self.log.log(f"the worker ended (exit code {code}); started again, time {crashes}")
 
-    def _start(self) -> float | None:
-        """Start a worker; when it began to answer, or None if it does not."""
+    def _start(self) -> worker.Worker | None:
+        """Start a worker. None if it does not answer, or if the endpoint is to end."""
         env = worker.environment(
             self.directory, self.record.container, self.mark, self.region, self.aws
         )
         with self.lock:
             if self.stopping.is_set():
                 return None
-            self.worker = worker.Worker(self.directory, env, self.log.say)
+            self.worker = starting = worker.Worker(self.directory, env, self.log.write)
         try:
-            self.worker.wait_until_ready(self._start_seconds())
+            starting.wait_until_ready(self._start_seconds())
         except worker.StartError as error:
-            self.worker.close()
-            if not self.stopping.is_set():
-                self._fail(self._did_not_start(str(error)))
+            starting.close()
+            # AWS's first sentences: https://github.com/aws/sagemaker-python-sdk/issues/155
+            variant = self.record.data["variant"]["VariantName"]
+            self._fail(
+                f"The primary container for production variant {variant} did not pass the ping "
+                f"health check. Please check CloudWatch logs for this endpoint. ({error}) "
+                f"{starting.last_words()}"
+            )
             return None
         self.record.enter("InService")
         self.ready.set()
         self.settled.set()
-        return time.monotonic()
-
-    def _watch(self) -> int:
-        code = self.worker.wait()
-        self.ready.clear()
-        self.worker.close()
-        return code
-
-    def _did_not_start(self, why: str) -> str:
-        # AWS's first sentences: https://github.com/aws/sagemaker-python-sdk/issues/155
-        variant = self.record.data["variant"]["VariantName"]
-        said = self.worker.last_words()
-        return (
-            f"The primary container for production variant {variant} did not pass the ping health "
-            f"check. Please check CloudWatch logs for this endpoint. ({why}) {said}"
-        )
+        return starting
 
     def _start_seconds(self) -> float:
         variant = self.record.data["variant"]

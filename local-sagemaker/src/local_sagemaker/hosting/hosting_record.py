@@ -22,26 +22,26 @@ class Record(JsonRecord):
     def create(cls, directory: Path, data: dict, container: Container) -> Record:
         """A new record in a directory of its own. data: without created, modified, container."""
         directory.mkdir(parents=True, exist_ok=True)
-        more = {"created": time.time(), "container": vars(container)}
-        made = cls(directory / FILE, data | more)
+        fields = {"created": time.time(), "container": vars(container)}
+        made = cls(directory / FILE, data | fields)
         made.save()
         return made
 
     @classmethod
     def read(cls, path: Path) -> Record:
         """Raises OSError, ValueError, KeyError or TypeError for anything that is not a record."""
-        found = super().read(path)
-        Container(**found.data["container"])
-        return found
+        record = super().read(path)
+        Container(**record.data["container"])
+        return record
 
     @property
     def container(self) -> Container:
         return Container(**self.data["container"])
 
-    def enter(self, status: str, reason: str | None = None, **more: object) -> None:
+    def enter(self, status: str, reason: str | None = None, **fields: object) -> None:
         """Begin a status. reason: why it failed. more: what else changes with it."""
         with self.lock:
-            self.data |= more
+            self.data |= fields
             self.data["status"] = status
             if reason:
                 self.data["reason"] = shorten(reason, REASON_LIMIT)

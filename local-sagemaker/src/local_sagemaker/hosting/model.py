@@ -35,24 +35,24 @@ class Container:
 def container(aws: LocalAws, name: str, region: str) -> Container:
     """The container of a model. Raises AwsError where there is none, or one not offered here."""
     try:
-        found = aws.client("sagemaker", region).describe_model(ModelName=name)
+        model = aws.client("sagemaker", region).describe_model(ModelName=name)
     except ClientError as error:
         raise validation(error.response["Error"]["Message"]) from error
-    several = found.get("Containers") or []
-    one = found.get("PrimaryContainer") or (several[0] if several else {})
+    several = model.get("Containers") or []
+    definition = model.get("PrimaryContainer") or (several[0] if several else {})
     if len(several) > 1:
         raise _not_offered(name, "a pipeline of several containers")
-    if one.get("Mode") == "MultiModel":
+    if definition.get("Mode") == "MultiModel":
         raise _not_offered(name, "a container that serves several models (MultiModel)")
-    environment = dict(one.get("Environment") or {})
-    return Container(name, one.get("Image", ""), _data(name, one), environment)
+    environment = dict(definition.get("Environment") or {})
+    return Container(name, definition.get("Image", ""), _data(name, definition), environment)
 
 
-def _data(name: str, one: dict) -> str | None:
+def _data(name: str, definition: dict) -> str | None:
     """Where a container's files are: an archive, or with "/" at its end a prefix of objects."""
-    source = (one.get("ModelDataSource") or {}).get("S3DataSource")
+    source = (definition.get("ModelDataSource") or {}).get("S3DataSource")
     if not source:
-        return one.get("ModelDataUrl")
+        return definition.get("ModelDataUrl")
     if source.get("CompressionType") == "None" and source.get("S3DataType") == "S3Prefix":
         return source["S3Uri"].rstrip("/") + "/"
     if source.get("CompressionType") == "Gzip" and source.get("S3DataType") == "S3Object":
@@ -60,26 +60,26 @@ def _data(name: str, one: dict) -> str | None:
     raise _not_offered(name, "a ModelDataSource other than an S3Prefix (None) or S3Object (Gzip)")
 
 
-def _not_offered(name: str, what: str) -> AwsError:
-    return validation(f"Model {name} has {what}: the emulator does not offer that.")
+def _not_offered(name: str, feature: str) -> AwsError:
+    return validation(f"Model {name} has {feature}: the emulator does not offer that.")
 
 
-def fetch(aws: LocalAws, found: Container, region: str, folder: Path) -> None:
+def fetch(aws: LocalAws, container: Container, region: str, folder: Path) -> None:
     """Unpack the model's archive into `folder`, and code that lies elsewhere into folder/code.
 
     Raises ModelDataError.
     """
-    if not found.data:
+    if not container.data:
         raise ModelDataError(
-            f"Model {found.model} has no ModelDataUrl. The emulator pulls no image: it "
+            f"Model {container.model} has no ModelDataUrl. The emulator pulls no image: it "
             "serves what a model.tar.gz holds."
         )
     folder.mkdir(parents=True, exist_ok=True)
-    if found.data.endswith("/"):
-        _copy(aws, found.data, region, folder)
+    if container.data.endswith("/"):
+        _copy(aws, container.data, region, folder)
     else:
-        _unpack(aws, found.data, region, folder)
-    code = found.environment.get(SUBMIT_DIRECTORY, "")
+        _unpack(aws, container.data, region, folder)
+    code = container.environment.get(SUBMIT_DIRECTORY, "")
     if code.startswith("s3://"):
         _unpack(aws, code, region, folder / "code")
 
@@ -106,9 +106,9 @@ def _unpack(aws: LocalAws, uri: str, region: str, folder: Path) -> None:
         with tarfile.open(archive) as tar:
             unpack(tar, folder, UNPACKED_LIMIT)
     except ClientError as error:
-        told = error.response["Error"]["Message"]
+        message = error.response["Error"]["Message"]
         raise ModelDataError(
-            f"Could not find model data at {uri}: {told}. Is the model's job Completed?"
+            f"Could not find model data at {uri}: {message}. Is the model's job Completed?"
         ) from error
     except (tarfile.TarError, EOFError, OSError, BotoCoreError, ValueError) as error:
         raise ModelDataError(f"{uri} cannot be unpacked as a tar.gz archive: {error}") from error

@@ -43,7 +43,7 @@ class TransformManager:
 
     def all(self, region: str) -> list[Record]:
         """The jobs of a region."""
-        return [one for one in list(self.records.values()) if one.data["region"] == region]
+        return [record for record in list(self.records.values()) if record.data["region"] == region]
 
     def create(self, data: dict, container: Container) -> Record:
         """Start a job. Raises AwsError if the name is taken.
@@ -71,7 +71,8 @@ class TransformManager:
         return self.records.get(name_in(region, name))
 
     def by_arn(self, arn: str) -> Record | None:
-        return next((one for one in list(self.records.values()) if one.data["arn"] == arn), None)
+        records = list(self.records.values())
+        return next((record for record in records if record.data["arn"] == arn), None)
 
     def stop(self, record: Record) -> None:
         """Begin to stop a job. Raises AwsError if it has ended."""

@@ -8,7 +8,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 from local_sagemaker.core import failure, s3_input
@@ -71,18 +71,18 @@ class TransformRun:
 
     def _phases(self) -> None:
         model.fetch(self.aws, self.record.container, self.region, self.directory / "model")
-        found = s3_input.objects_of(self.aws, self.input["DataSource"]["S3DataSource"], self.region)
-        if not found:
-            uri = self.input["DataSource"]["S3DataSource"]["S3Uri"]
-            raise TransformError(f"ClientError: No S3 objects found under {uri}.")
+        source = self.input["DataSource"]["S3DataSource"]
+        objects = s3_input.objects_from(self.aws, source, self.region)
+        if not objects:
+            raise TransformError(f"ClientError: No S3 objects found under {source['S3Uri']}.")
         if not self._start():
             return
         with self.record.lock:  # it may be Stopping by now
             self.record.enter(self.record.status, started=time.time())
-        failed = [why for one in found if (why := self._object(*one))]
+        failed = [error for entry in objects if (error := self._object(*entry))]
         if failed and not self.stopping.is_set():
-            more = f" ({len(failed)} objects failed; this is the first.)" if failed[1:] else ""
-            raise TransformError(failed[0] + more)
+            rest = f" ({len(failed)} objects failed; this is the first.)" if failed[1:] else ""
+            raise TransformError(failed[0] + rest)
 
     def _start(self) -> bool:
         """Start the worker; False if the job was stopped meanwhile."""
@@ -96,13 +96,14 @@ class TransformRun:
         with self.lock:
             if self.stopping.is_set():
                 return False
-            self.worker = worker.Worker(self.directory, env | self._batch_variables(), self.log.say)
+            env |= self._batch_variables()
+            self.worker = starting = worker.Worker(self.directory, env, self.log.write)
         try:
-            self.worker.wait_until_ready(START_SECONDS)
+            starting.wait_until_ready(START_SECONDS)
         except worker.StartError as error:
-            said = self.worker.last_words()
+            output = starting.last_words()
             raise TransformError(
-                f"AlgorithmError: the model did not pass the ping health check ({error}). {said}"
+                f"AlgorithmError: the model did not pass the ping health check ({error}). {output}"
             ) from error
         return True
 
@@ -125,7 +126,7 @@ class TransformRun:
         return self.request.get("MaxConcurrentTransforms") or 1
 
     def _object(self, bucket: str, key: str, path: str) -> str | None:
-        """Transform one object; why it failed, or None. Its output is uploaded whole or not."""
+        """Transform one object; the error message, or None. A failed one has no output."""
         source, result = self.directory / "in", self.directory / "out"
         try:
             self.aws.client("s3", self.region).download_file(bucket, key, str(source))
@@ -152,10 +153,11 @@ class TransformRun:
         """The answers to a file's payloads, in their order; so many are asked at once."""
         lines = self.input.get("SplitType", "None") == "Line"
         limit = self.request.get("MaxPayloadInMB", DEFAULT_MB) * MEGABYTE
-        wanted = payloads(path, lines, self._several(), limit)
-        many, pending = self._concurrent(), deque()
+        bodies = payloads(path, lines, self._several(), limit)
+        many = self._concurrent()
+        pending: deque[Future[bytes]] = deque()
         with ThreadPoolExecutor(many) as pool:
-            for payload in wanted:
+            for payload in bodies:
                 if self.stopping.is_set():
                     raise TransformError("stopped")
                 pending.append(pool.submit(self._ask, payload, uri))
@@ -170,16 +172,17 @@ class TransformRun:
             headers["Accept"] = accept
         config = self.request.get("ModelClientConfig", {})
         seconds = config.get("InvocationsTimeoutInSeconds") or DEFAULT_SECONDS
+        assert self.worker  # `_phases` has started it
         try:
             answer = self.worker.ask(payload, {k: v for k, v in headers.items() if v}, seconds)
         except (worker.TooSlow, worker.Gone) as error:
             raise TransformError(f"AlgorithmError: {uri}: {error}") from error
         if answer.status != 200:
-            told = answer.body.decode("utf-8", "replace")
-            self.log.note(f"{uri}: Bad HTTP status received from algorithm: {answer.status}")
+            message = answer.body.decode("utf-8", "replace")
+            self.log.log(f"{uri}: Bad HTTP status received from algorithm: {answer.status}")
             raise TransformError(
                 f"AlgorithmError: {uri}: Bad HTTP status received from algorithm: "
-                f"{answer.status}: {told}"
+                f"{answer.status}: {message}"
             )
         return answer.body
 
@@ -226,9 +229,9 @@ def _records(path: Path) -> Iterator[bytes]:
                 yield record
 
 
-def _check(payload: bytes, limit: int, what: str) -> None:
+def _check(payload: bytes, limit: int, label: str) -> None:
     if limit and len(payload) > limit:
         raise TooLarge(
-            f"{what} has {len(payload)} bytes; MaxPayloadInMB allows {limit}. Split the input "
+            f"{label} has {len(payload)} bytes; MaxPayloadInMB allows {limit}. Split the input "
             "(SplitType Line), or raise MaxPayloadInMB."
         )

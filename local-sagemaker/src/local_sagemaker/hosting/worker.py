@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import collections
-import contextlib
 import dataclasses
 import os
 import secrets
-import signal
 import socket
-import subprocess
 import sys
 import threading
 import time
@@ -18,16 +15,19 @@ from pathlib import Path
 
 import urllib3
 
-from local_sagemaker.cluster.orphans import JOB_ENV, kill_orphans
+from local_sagemaker.cluster.orphans import HOST_ENV, JOB_ENV
+from local_sagemaker.cluster.spec import PROCESSES, ClusterSpec, Host
+from local_sagemaker.cluster.supervisor_process import SupervisorProcess
 from local_sagemaker.core.aws import LocalAws
 from local_sagemaker.core.environment import PACKAGES, base_environment
 from local_sagemaker.hosting.model import SUBMIT_DIRECTORY, Container
 from local_sagemaker.hosting.runtime.http import KEY
 
 PING_SECONDS = 1.0
-JOIN_SECONDS = 5.0
 TAIL_LINES = 30
 CONNECTIONS = 128
+NAME = "worker"
+RUNTIME = "local_sagemaker.hosting.runtime"
 
 
 class StartError(Exception):
@@ -62,9 +62,9 @@ def environment(
 
     directory: the worker's, which holds model/. aws: the emulator, for a script that asks S3.
     """
-    asked = dict(container.environment)
-    if asked.get(SUBMIT_DIRECTORY):
-        asked[SUBMIT_DIRECTORY] = str(directory / "model" / "code")
+    requested = dict(container.environment)
+    if requested.get(SUBMIT_DIRECTORY):
+        requested[SUBMIT_DIRECTORY] = str(directory / "model" / "code")
     env = base_environment() | {
         "TMPDIR": str(directory / "tmp"),
         "TF_CPP_MIN_LOG_LEVEL": "2",
@@ -73,43 +73,43 @@ def environment(
         "SAGEMAKER_BASE_DIR": str(directory),
         "LOCAL_SAGEMAKER_IMAGE": container.image,
         JOB_ENV: mark,
+        HOST_ENV: NAME,
     }
-    python = os.pathsep.join(filter(None, [asked.pop("PYTHONPATH", ""), str(PACKAGES)]))
-    path = os.pathsep.join(filter(None, [env["PATH"], asked.pop("PATH", "")]))
-    return env | asked | {"PYTHONPATH": python, "PATH": path}
+    python = os.pathsep.join(filter(None, [requested.pop("PYTHONPATH", ""), str(PACKAGES)]))
+    path = os.pathsep.join(filter(None, [env["PATH"], requested.pop("PATH", "")]))
+    return env | requested | {"PYTHONPATH": python, "PATH": path}
 
 
 class Worker:
-    """A running worker. It ends with the thread that made it: the kernel sees to that.
+    """A running worker, under a supervisor: it and what it started end with the emulator.
 
-    directory: its own. env: see `environment`. say: gets its output, some lines at a time.
+    directory: its own. env: see `environment`. log: gets its output, some lines at a time.
     """
 
     def __init__(
-        self, directory: Path, env: Mapping[str, str], say: Callable[[list[str]], None]
+        self, directory: Path, env: dict[str, str], log: Callable[[list[str]], None]
     ) -> None:
         (directory / "tmp").mkdir(parents=True, exist_ok=True)
-        self.mark, self.say = env[JOB_ENV], say
+        self.log = log
         self.key = secrets.token_urlsafe(30)
         self.tail: collections.deque[str] = collections.deque(maxlen=TAIL_LINES)
-        command = [sys.executable, "-m", "local_sagemaker.hosting.runtime"]
         with socket.create_server(("127.0.0.1", 0), backlog=CONNECTIONS) as listener:
             port = listener.getsockname()[1]
-            self.process = subprocess.Popen(
-                [*command, str(listener.fileno()), str(os.getpid())],
-                stdin=subprocess.PIPE,  # never written: its end tells the worker of ours
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                pass_fds=[listener.fileno()],
+            worker = Host(
+                name=NAME,
+                directory=str(directory),
                 env={**env, KEY: self.key},
-                cwd=directory,
-                start_new_session=True,
+                command=[sys.executable, "-m", RUNTIME, str(listener.fileno())],
+                folder=str(directory),
+                descriptors=[listener.fileno()],
             )
+            spec = ClusterSpec(env[JOB_ENV], PROCESSES, [worker], [])
+            self.supervisor = SupervisorProcess(spec, self._on_event)
         self.pool = urllib3.HTTPConnectionPool(
             "127.0.0.1", port, maxsize=CONNECTIONS, retries=False
         )
-        self.reader = threading.Thread(target=self._read, daemon=True)
-        self.reader.start()
+        self.thread = threading.Thread(target=self.supervisor.run, daemon=True)
+        self.thread.start()
 
     def wait_until_ready(self, seconds: float) -> None:
         """Wait until the model is loaded. Raises StartError with the end of its output."""
@@ -120,9 +120,8 @@ class Worker:
                     return
             except urllib3.exceptions.HTTPError:
                 pass
-            if self.process.poll() is not None:
-                self.reader.join(PING_SECONDS)
-                raise StartError(f"its process ended with exit code {self.process.returncode}")
+            if not self.thread.is_alive():
+                raise StartError(f"its process ended with exit code {self.wait()}")
             if time.monotonic() > deadline:
                 raise StartError(f"no answer to /ping within {seconds:g} s")
             time.sleep(0.02)
@@ -141,42 +140,29 @@ class Worker:
             raise Gone(str(error)) from error
         return Answer(reply.status, reply.headers.get("Content-Type", ""), reply.data)
 
-    def _request(self, method: str, path: str, **more):
-        return self.pool.request(method, f"/{self.key}/{path}", **more)
+    def _request(self, method: str, path: str, **options):
+        return self.pool.request(method, f"/{self.key}/{path}", **options)
 
-    def wait(self) -> int:
-        """Wait for its end; the exit code."""
-        return self.process.wait()
+    def wait(self) -> int | None:
+        """Wait for its end; the exit code, or None if its supervisor was killed."""
+        self.thread.join()
+        return self.supervisor.statuses.get(NAME)
 
     def kill(self) -> None:
         """End it, and what it started."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
+        self.supervisor.kill()
 
     def close(self) -> None:
         """End it and release everything that it held."""
         self.kill()
-        self.process.wait()
-        kill_orphans(self.mark)  # a script may have started processes in other groups
-        self.process.stdin.close()
+        self.thread.join()
         self.pool.close()
-        self.reader.join(JOIN_SECONDS)
-        if not self.reader.is_alive():  # else a stray holds the pipe, and may write to it yet
-            self.process.stdout.close()
 
     def last_words(self) -> str:
         """The end of its output."""
         return "\n".join(self.tail)
 
-    def _read(self) -> None:
-        rest = b""
-        while data := os.read(self.process.stdout.fileno(), 65536):
-            *lines, rest = (rest + data).split(b"\n")
-            self._tell(lines)
-        self._tell([rest] if rest else [])
-
-    def _tell(self, raw: list[bytes]) -> None:
-        lines = [line.rstrip(b"\r").decode("utf-8", "replace") for line in raw]
-        self.tail.extend(lines)
-        if lines:
-            self.say(lines)
+    def _on_event(self, event: dict) -> None:
+        if lines := event.get("lines"):
+            self.tail.extend(lines)
+            self.log(lines)

@@ -113,7 +113,7 @@ def _delete_resource(resource: Any, account_id: str, region_name: str) -> None:
                 if subnet == resource.subnet_id:
                     ec2.disassociate_route_table(key)
         case VPCEndPoint():
-            # moto looks for the endpoint's route in every table that it was made with.
+            # moto looks for the VPC endpoint's route in every table that it was made with.
             tables = resource.route_table_ids or []
             resource.route_table_ids = [key for key in tables if key in ec2.route_tables]
             ec2.delete_vpc_endpoints([resource.id])

@@ -8,7 +8,7 @@ before the client gets its answer:
     objects/         S3's objects (local_sagemaker/s3)
 
 The pickle holds classes of moto's, so it belongs to one version of it; the version is in the
-file, and a state of another version is refused with a sentence instead of a stack trace. It is
+file, and a state of another version is refused with an error message. It is
 loaded from a directory that belongs to this user alone and that jobs on instances cannot see.
 """
 
@@ -36,7 +36,7 @@ from moto.core.base_backend import BackendDict
 
 from local_sagemaker.moto_backend import buckets, logs
 from local_sagemaker.s3.store import ObjectStore, StoreError
-from local_sagemaker.storage.files import no_room, replace
+from local_sagemaker.storage.files import disk_full_error, replace
 
 LOG = logging.getLogger(__name__)
 WRITE_TRIES = 20
@@ -63,7 +63,7 @@ class MotoState:
         except StoreError as error:
             raise StateError(str(error)) from error
         except sqlite3.DatabaseError as error:
-            if full := no_room(error):
+            if full := disk_full_error(error):
                 raise full from error
             raise StateError(f"{directory / 'journal.sqlite'}: {error}. {AFRESH}") from error
         buckets.use(self.objects)

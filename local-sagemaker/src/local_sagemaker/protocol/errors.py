@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 
-from local_sagemaker.storage.files import no_room
+from local_sagemaker.storage.files import disk_full_error
 
 
 class AwsError(Exception):
@@ -36,7 +36,7 @@ TROUBLES = {
 
 def disk_trouble(error: Exception) -> AwsError | None:
     """The error for a full or read-only disk; None for other errors."""
-    error = no_room(error) or error
+    error = disk_full_error(error) or error
     if not isinstance(error, OSError) or error.errno not in TROUBLES:
         return None
     reason = TROUBLES[error.errno]

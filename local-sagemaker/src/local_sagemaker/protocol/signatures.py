@@ -13,7 +13,7 @@ import contextlib
 import hmac
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from urllib.parse import quote, unquote_to_bytes, urlsplit
@@ -87,48 +87,34 @@ def _refusals(request: Request, service: str) -> Iterator[None]:
 
 
 @dataclass
-class Claim:
-    """What a request says about its signature. token: of temporary credentials, or ""."""
+class Signature:
+    """What a request says about its signature.
 
+    credentials: of the key that it names, once that is known. payload_hash: what the client says
+    about the body, a SHA-256 or one of UNSIGNED; None if it says nothing, and the signature can
+    only be verified with the body.
+    """
+
+    request: Request
     key_id: str
     date: str  # YYYYMMDD, of the credential's scope
     region: str
     service: str
-    signed_headers: list[str]
-    signature: str
     time: str  # 20261122T110000Z
-    token: str
-    expires: str | None  # seconds for which a presigned URL is valid; None for a header
-
-
-@dataclass
-class Signature:
-    """The signature of a request whose key is known.
-
-    payload_hash: what the client says about the body, a SHA-256 or one of UNSIGNED; None if it
-    says nothing, and the signature can only be verified with the body.
-    """
-
-    request: Request
-    claim: Claim
-    credentials: Credentials
-    payload_hash: str | None
-
-    @property
-    def region(self) -> str:
-        return self.claim.region
-
-    @property
-    def service(self) -> str:
-        return self.claim.service
+    token: str = ""  # of temporary credentials
+    value: str = ""
+    signed_headers: list[str] = field(default_factory=list)
+    expires: str | None = None  # seconds for which a presigned URL is valid
+    payload_hash: str | None = None
+    credentials: Credentials | None = None
 
     def verify(self, payload_hash: str) -> None:
         """Compare the signature with the one that the key makes. Raises Refused."""
         kind = _S3Signer if self.service == "s3" else _Signer
         signer = kind(self.credentials, self.service, self.region)
-        signed = _as_signed(self.request, self.claim, payload_hash)
+        signed = _as_signed(self, payload_hash)
         text = signer.string_to_sign(signed, signer.canonical_request(signed))
-        _compare(signer.signature(text, signed), self.claim.signature)
+        _compare(signer.signature(text, signed), self.value)
         self.request.environ[AUTHENTICATED]()
 
     def verify_body(self, body: bytes) -> None:
@@ -145,8 +131,7 @@ class Signature:
 
     def authorization(self) -> str:
         """The Authorization header in which moto reads the key, the region and the service."""
-        claim = self.claim
-        scope = f"{claim.key_id}/{claim.date}/{claim.region}/{claim.service}/aws4_request"
+        scope = f"{self.key_id}/{self.date}/{self.region}/{self.service}/aws4_request"
         return f"{ALGORITHM} Credential={scope}, SignedHeaders=host, Signature=verified"
 
 
@@ -164,10 +149,10 @@ def authenticate(request: Request, owner: Credentials) -> Signature:
     with _refusals(request, service):
         if old_url:
             return _verify_old_url(request, owner)
-        claim = _claim(request, service)
-        credentials = _credentials(claim.key_id, claim.token, owner, service)
-        _check_time(claim)
-        signature = Signature(request, claim, credentials, _payload_hash(request, claim))
+        signature = _parse(request, service)
+        signature.credentials = _credentials(signature.key_id, signature.token, owner, service)
+        _check_time(signature)
+        signature.payload_hash = _payload_hash(signature)
         if signature.payload_hash is not None:
             signature.verify(signature.payload_hash)
         return signature
@@ -193,7 +178,7 @@ def _fields(header: str) -> dict[str, str]:
     return {name.strip(): value.strip() for name, _, value in pairs}
 
 
-def _claim(request: Request, service: str) -> Claim:
+def _parse(request: Request, service: str) -> Signature:
     header = request.headers.get("Authorization")
     if header:
         algorithm, fields = header.partition(" ")[0], _fields(header)
@@ -217,22 +202,22 @@ def _claim(request: Request, service: str) -> Claim:
     sent = {name for name, _ in _headers(request) if name.startswith("x-amz-")}
     if missing := {"host", *sent} - {*signed_headers, "x-amz-content-sha256"}:
         raise Refused("wrong", f"These headers must be signed: {', '.join(sorted(missing))}.")
-    return Claim(
-        *(key_id, date, region, service, signed_headers, fields.get("Signature", "")),
-        *(time, token, expires),
+    value = fields.get("Signature", "")
+    return Signature(
+        *(request, key_id, date, region, service, time, token, value, signed_headers, expires)
     )
 
 
-def _check_time(claim: Claim) -> None:
+def _check_time(signature: Signature) -> None:
     try:
-        if not re.fullmatch(r"\d{8}T\d{6}Z", claim.time):
-            raise ValueError(claim.time)
-        signed = datetime.fromisoformat(claim.time)  # strptime takes fifty times as long
+        if not re.fullmatch(r"\d{8}T\d{6}Z", signature.time):
+            raise ValueError(signature.time)
+        signed = datetime.fromisoformat(signature.time)  # strptime takes fifty times as long
     except ValueError as error:
         raise Refused("malformed", "X-Amz-Date is missing, or not a time.") from error
-    if claim.date != claim.time[:8]:
+    if signature.date != signature.time[:8]:
         raise Refused("malformed", "The scope has another date.")
-    now, expires = datetime.now(UTC), claim.expires
+    now, expires = datetime.now(UTC), signature.expires
     if expires is not None:
         if not re.fullmatch(r"\d{1,6}", expires) or not 0 < int(expires) <= MAX_EXPIRES:
             raise AwsError(
@@ -241,17 +226,17 @@ def _check_time(claim: Claim) -> None:
         if now > signed + timedelta(seconds=int(expires)) or signed > now + MAX_SKEW:
             raise Refused("expired", "Request has expired.")
     elif abs(now - signed) > MAX_SKEW:
-        message = f"{claim.time} is not within 15 min. of {now.strftime(TIME)}"
+        message = f"{signature.time} is not within 15 min. of {now.strftime(TIME)}"
         raise Refused("skewed", f"The request time is too far from the current time: {message}.")
 
 
-def _payload_hash(request: Request, claim: Claim) -> str | None:
+def _payload_hash(signature: Signature) -> str | None:
     """What the client says about its body. Raises AwsError for a form that is not understood."""
-    if claim.service == "s3" and claim.expires is not None:
+    if signature.service == "s3" and signature.expires is not None:
         return "UNSIGNED-PAYLOAD"
-    stated = request.headers.get("X-Amz-Content-Sha256")
+    stated = signature.request.headers.get("X-Amz-Content-Sha256")
     if stated is None:
-        if claim.service == "s3":
+        if signature.service == "s3":
             message = "Missing required header for this request: x-amz-content-sha256"
             raise AwsError("InvalidRequest", message)
         return None
@@ -282,10 +267,11 @@ class _S3Signer(_Signer, S3SigV4Auth):
     pass
 
 
-def _as_signed(request: Request, claim: Claim, payload_hash: str) -> AWSRequest:
+def _as_signed(signature: Signature, payload_hash: str) -> AWSRequest:
     """The request for botocore's signer. Path and query are encoded as AWS encodes them."""
+    request = signature.request
     path, query = _address(request)
-    if claim.service == "s3":
+    if signature.service == "s3":
         path = quote(unquote_to_bytes(path), safe="/~")
     pairs = [parameter.partition("=") for parameter in query.split("&") if parameter]
     query = "&".join(
@@ -295,11 +281,12 @@ def _as_signed(request: Request, claim: Claim, payload_hash: str) -> AWSRequest:
     )
     signed = AWSRequest(request.method, f"http://localhost{path}?{query}")
     for name, value in _headers(request):
-        if name in claim.signed_headers:
+        if name in signature.signed_headers:
             signed.headers[name] = value
     del signed.headers["X-Amz-Content-SHA256"]
     signed.headers["X-Amz-Content-SHA256"] = payload_hash
-    signed.context |= {"timestamp": claim.time, "signed_headers": claim.signed_headers}
+    signed.context["timestamp"] = signature.time
+    signed.context["signed_headers"] = signature.signed_headers
     return signed
 
 
@@ -331,10 +318,10 @@ def _verify_old_url(request: Request, owner: Credentials) -> Signature:
     if now.timestamp() > int(expires):
         raise Refused("expired", "Request has expired.")
     request.environ[AUTHENTICATED]()
-    time = now.strftime(TIME)
-    key_id = credentials.access_key
-    claim = Claim(key_id, time[:8], "us-east-1", "s3", [], "", time, token, expires)
-    return Signature(request, claim, credentials, "UNSIGNED-PAYLOAD")
+    time, key_id = now.strftime(TIME), credentials.access_key
+    verified = Signature(request, key_id, time[:8], "us-east-1", "s3", time, token)
+    verified.payload_hash = "UNSIGNED-PAYLOAD"
+    return verified
 
 
 def _address(request: Request) -> tuple[str, str]:
@@ -360,8 +347,8 @@ def _headers(request: Request) -> Iterator[tuple[str, str]]:
 
 def _credentials(key_id: str, token: str, owner: Credentials, service: str) -> Credentials:
     """The secret of a key that the emulator knows."""
-    credentials = owner if _equal(key_id, owner.access_key) else _of_user(key_id)
-    credentials = credentials or _of_role(key_id)
+    credentials = owner if _equal(key_id, owner.access_key) else _user_key(key_id)
+    credentials = credentials or _role_key(key_id)
     if credentials is None or not _equal(credentials.token or "", token):
         message = {
             "s3": "The AWS Access Key Id you provided does not exist in our records.",
@@ -371,7 +358,7 @@ def _credentials(key_id: str, token: str, owner: Credentials, service: str) -> C
     return credentials
 
 
-def _of_user(key_id: str) -> Credentials | None:
+def _user_key(key_id: str) -> Credentials | None:
     """A key that IAM's CreateAccessKey issued."""
     for account in list(iam_backends.values()):
         for backend in list(account.values()):
@@ -382,7 +369,7 @@ def _of_user(key_id: str) -> Credentials | None:
     return None
 
 
-def _of_role(key_id: str) -> Credentials | None:
+def _role_key(key_id: str) -> Credentials | None:
     """A key that STS's AssumeRole issued."""
     for account in list(sts_backends.values()):
         for backend in list(account.values()):

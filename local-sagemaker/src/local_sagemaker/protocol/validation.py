@@ -61,7 +61,7 @@ def check(name: str, body: object) -> dict:
     A member that is null counts as absent, and is left out.
 
     Raises AwsError: SerializationException for a wrong JSON type, else
-    ValidationException with one sentence for each constraint that is not met.
+    ValidationException with one message for each constraint that is not met.
     """
     shape = operation(name).input_shape
     messages = list(_violations(shape, body, ""))

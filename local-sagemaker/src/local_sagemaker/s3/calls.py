@@ -35,7 +35,7 @@ HEADERS = (
 HEADER_VALUE = re.compile("[\t -~\xa0-\xff]*")  # a line end would begin another header
 ENCRYPTION = ("ServerSideEncryption", "SSEKMSKeyId", "BucketKeyEnabled")
 # What a client states about an object, and gets back.
-STATED = (*HEADERS, *ENCRYPTION, "StorageClass", "WebsiteRedirectLocation", "Metadata")
+STATED = (*HEADERS, *ENCRYPTION, "StorageClass", "Metadata")
 ACCEPTED_ACLS = (None, "", "private", "bucket-owner-full-control", "bucket-owner-read")
 
 
@@ -208,7 +208,7 @@ class ObjectCalls:
         with self.store.lock:  # until the files are held, none may go
             stored = self._find(request)
             _check_read_conditions(request, stored)
-            start, length, result = _part_or_range(request, stored)
+            start, length, result = _requested_bytes(request, stored)
             if body:
                 result["Body"] = self.store.blobs.read(stored.segments, start, length)
         result |= {name: stored.fields.get(name) for name in STATED}
@@ -480,28 +480,17 @@ def _matches(tags: str, stored: Stored) -> bool:
     return "*" in etags or stored.etag in etags
 
 
-def _part_or_range(request: Members, stored: Stored) -> tuple[int, int, Members]:
+def _requested_bytes(request: Members, stored: Stored) -> tuple[int, int, Members]:
     """The bytes that a request asks for: (first, how many, members that say so)."""
-    header, number = request.get("Range"), request.get("PartNumber")
-    result: Members = {}
-    if number:
-        sizes = [size for _, size in stored.segments] or [0]
-        if header:
-            raise AwsError(
-                "InvalidArgument", "Cannot specify both Range header and partNumber query parameter"
-            )
-        if not 1 <= number <= len(sizes):
-            raise AwsError("InvalidPartNumber", "The requested partnumber is not satisfiable", 416)
-        start, length = sum(sizes[: number - 1]), sizes[number - 1]
-        result = {"PartsCount": len(sizes)} if "-" in stored.etag else {}
-    else:
-        byte_range = _range(header, stored.size) if header else None
-        if byte_range is None:
-            return 0, stored.size, {}  # HTTP says to ignore what is not a range at all
-        start, length = byte_range
-    if length:
-        result["ContentRange"] = f"bytes {start}-{start + length - 1}/{stored.size}"
-    return start, length, result
+    if request.get("PartNumber"):
+        message = "PartNumber: the emulator reads ranges of bytes, and no parts. Use Range."
+        raise AwsError("NotImplemented", message, 501)
+    header = request.get("Range")
+    byte_range = _range(header, stored.size) if header else None
+    if byte_range is None:
+        return 0, stored.size, {}  # HTTP says to ignore what is not a range at all
+    start, length = byte_range
+    return start, length, {"ContentRange": f"bytes {start}-{start + length - 1}/{stored.size}"}
 
 
 def _range(header: str, size: int) -> tuple[int, int] | None:

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from local_sagemaker.s3.blobs import Blobs, Segment
-from local_sagemaker.storage.files import no_room
+from local_sagemaker.storage.files import disk_full_error
 
 FORMAT = 2
 SCHEMA = """
@@ -104,7 +104,7 @@ class ObjectStore:
                 )
             self.blobs.keep_only(self._used())
         except sqlite3.DatabaseError as error:
-            if full := no_room(error):
+            if full := disk_full_error(error):
                 raise full from error
             raise StoreError(
                 f"{path} cannot be read ({error}). Start afresh with "
@@ -133,7 +133,7 @@ class ObjectStore:
             except BaseException as error:
                 with contextlib.suppress(sqlite3.Error):  # a full disk has rolled it back
                     self.index.execute("ROLLBACK")
-                if full := no_room(error):
+                if full := disk_full_error(error):
                     raise full from error
                 raise
         self.blobs.remove(unwanted)

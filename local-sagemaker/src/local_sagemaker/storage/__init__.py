@@ -1,1 +1,1 @@
-"""Files that are whole or not there, and archives that stay in their folder."""
+"""Atomic writes, safe reads and removals, and archives that stay in their folder."""

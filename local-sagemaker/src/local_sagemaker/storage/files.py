@@ -1,4 +1,4 @@
-"""Files that are whole or not there, and directories that are gone. Standard library only."""
+"""Atomic writes, safe reads and removals. Standard library only."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 
 def replace(path: Path, data: bytes) -> None:
-    """Write a file whole or not at all, also if the machine stops in the middle."""
+    """Write a file atomically, also if the machine stops in the middle."""
     temporary = path.with_name(path.name + ".tmp")
     try:
         with temporary.open("wb") as stream:
@@ -21,12 +21,12 @@ def replace(path: Path, data: bytes) -> None:
             os.fsync(stream.fileno())
         temporary.replace(path)
     except BaseException:
-        with contextlib.suppress(OSError):  # a full disk needs the room
+        with contextlib.suppress(OSError):  # a full disk needs the space
             temporary.unlink()
         raise
 
 
-def no_room(error: BaseException) -> OSError | None:
+def disk_full_error(error: BaseException) -> OSError | None:
     """What SQLite says where the disk is full, as the system says it; None for other errors."""
     if getattr(error, "sqlite_errorcode", 0) & 0xFF in (10, 13):  # SQLITE_IOERR, SQLITE_FULL
         return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -45,19 +45,19 @@ def open_below(root: Path, path: Path, seen_as: str = "/opt/ml") -> int:
     if os.pardir in (*folders, name):
         raise OSError(errno.ELOOP, f"it leads out of {seen_as}")
     # No part of this path is a link. One that is has just been put there.
-    where = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    parent = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
     try:
         for folder in folders:
-            inner = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=where)
-            os.close(where)
-            where = inner
-        found = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=where)
+            inner = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=parent)
+            os.close(parent)
+            parent = inner
+        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=parent)
     finally:
-        os.close(where)
-    if not stat.S_ISREG(os.fstat(found).st_mode):
-        os.close(found)
+        os.close(parent)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
         raise OSError(errno.EINVAL, "it is not a file")
-    return found
+    return descriptor
 
 
 def open_up(folder: Path, mode: str = "u+rX") -> None:

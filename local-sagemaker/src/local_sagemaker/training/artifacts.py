@@ -20,7 +20,7 @@ COPIED = {
     "CheckpointConfig": "/opt/ml/checkpoints",
     "TensorBoardOutputConfig": "/opt/ml/output/tensorboard",
 }
-NAMED, LONGEST = 10, 200  # of the files that were left out: how many, how long a name is told
+MAX_NAMES, MAX_LENGTH = 10, 200  # of the message about files that were left out
 
 
 def check(request: dict) -> None:
@@ -53,14 +53,14 @@ class LeftBehind:
             if os.path.realpath(place) != str(place):  # it leads elsewhere
                 self.leave_out(root, root / folder)
                 continue
-            todo, found = [root / folder], []
+            todo, paths = [root / folder], []
             while todo:
                 for entry in self._entries(root, todo.pop()):
                     if entry.is_dir(follow_symlinks=False):
                         todo.append(Path(entry.path))
                     elif entry.is_file(follow_symlinks=False) or entry.is_symlink():
-                        found.append(Path(entry.path))
-            for path in sorted(found):
+                        paths.append(Path(entry.path))
+            for path in sorted(paths):
                 yield root, str(path.relative_to(root / folder)), path
 
     def open(self, root: Path, path: Path) -> io.FileIO | None:
@@ -95,15 +95,15 @@ class LeftBehind:
             return None
         return name
 
-    def said(self) -> str:
-        """What was left out, in a sentence for the job's log; empty if nothing was."""
+    def message(self) -> str:
+        """What was left out, for the job's log; empty if nothing was."""
         if not self.left_out:
             return ""
-        names = [f"/opt/ml/{one[:LONGEST]}" for one in sorted(self.left_out)]
-        more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+        names = [f"/opt/ml/{name[:MAX_LENGTH]}" for name in sorted(self.left_out)]
+        rest = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
         return (
-            f"not copied to S3: {', '.join(names[:NAMED])}{more}. Links that do not lead to a file "
-            "in /opt/ml, names that are not UTF-8, and paths that are too long are left out."
+            f"not copied to S3: {', '.join(names[:MAX_NAMES])}{rest}. Links that do not lead to a "
+            "file in /opt/ml, names that are not UTF-8, and paths that are too long are left out."
         )
 
 
@@ -118,7 +118,7 @@ class _Stream(io.FileIO):
         super().__init__(descriptor)
         self.stop = stop
 
-    def read(self, size: int = -1) -> bytes:
+    def read(self, size: int | None = -1) -> bytes:
         if self.stop.is_set():
             raise Abandoned
         return super().read(size)
@@ -126,13 +126,13 @@ class _Stream(io.FileIO):
 
 def syncs(aws: LocalAws, request: dict, region: str, left: LeftBehind) -> list[Sync]:
     """What is copied to S3 while the job runs."""
-    found = []
+    running = []
     if config := request.get("CheckpointConfig"):
-        found.append(Sync(aws, region, config["S3Uri"], left, "checkpoints"))
+        running.append(Sync(aws, region, config["S3Uri"], left, "checkpoints"))
     if config := request.get("TensorBoardOutputConfig"):
         uri = f"{config['S3OutputPath'].rstrip('/')}/{request['TrainingJobName']}"
-        found.append(Sync(aws, region, f"{uri}/tensorboard-output", left, "output/tensorboard"))
-    return found
+        running.append(Sync(aws, region, f"{uri}/tensorboard-output", left, "output/tensorboard"))
+    return running
 
 
 def upload(aws: LocalAws, request: dict, region: str, left: LeftBehind) -> str | None:

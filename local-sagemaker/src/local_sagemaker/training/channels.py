@@ -13,7 +13,7 @@ from pathlib import Path
 from botocore.exceptions import BotoCoreError, ClientError
 
 from local_sagemaker.core.aws import AWS_ERRORS, LocalAws, split_uri
-from local_sagemaker.core.s3_input import KINDS, DataError, inside, objects_of
+from local_sagemaker.core.s3_input import KINDS, DataError, inside, objects_from
 from local_sagemaker.protocol.errors import AwsError, validation
 
 SOURCE = "sourcedir.tar.gz"  # container/toolkit_patches.py looks for it
@@ -32,15 +32,15 @@ def check(aws: LocalAws, request: dict, region: str) -> None:
         seen.add(name)
         _check_kind(channel, default_mode)
         uri = channel["DataSource"]["S3DataSource"]["S3Uri"]
-        found, why = [], None
+        objects, error_message = [], None
         try:
-            found = aws.objects(uri, region)
+            objects = aws.objects(uri, region)
         except ClientError as error:
-            why = error.response["Error"]["Message"]
+            error_message = error.response["Error"]["Message"]
         except BotoCoreError as error:  # no name that a bucket could have
-            why = str(error)
-        if not found:
-            raise _no_objects(uri, region, request["RoleArn"], why)
+            error_message = str(error)
+        if not objects:
+            raise _no_objects(uri, region, request["RoleArn"], error_message)
 
 
 def _check_kind(channel: dict, default_mode: str) -> None:
@@ -63,7 +63,7 @@ def _check_kind(channel: dict, default_mode: str) -> None:
         )
 
 
-def _no_objects(uri: str, region: str, role: str, why: str | None) -> AwsError:
+def _no_objects(uri: str, region: str, role: str, error_message: str | None) -> AwsError:
     bucket = split_uri(uri)[0]
     message = (
         f'No S3 objects found under S3 URL "{uri}" given in input data source. Please ensure '
@@ -71,21 +71,23 @@ def _no_objects(uri: str, region: str, role: str, why: str | None) -> AwsError:
         f'that S3 prefix, and that the role "{role}" has "s3:ListBucket" permissions on bucket '
         f'"{bucket}".'
     )
-    return validation(message + (f" Error message from S3: {why}" if why else ""))
+    return validation(
+        message + (f" Error message from S3: {error_message}" if error_message else "")
+    )
 
 
 def fetch(aws: LocalAws, request: dict, region: str, hosts: dict[str, Path]) -> None:
     """Fill every channel on every host. hosts: name -> the instance's /opt/ml."""
     for channel in request.get("InputDataConfig", []):
         name, source = channel["ChannelName"], channel["DataSource"]["S3DataSource"]
-        objects = objects_of(aws, source, region)
+        objects = objects_from(aws, source, region)
         sharded = source.get("S3DataDistributionType") == "ShardedByS3Key"
         for number, directory in enumerate(hosts.values()):
             target = directory / "input" / "data" / name
             target.mkdir(parents=True)
-            mine = objects[number :: len(hosts)] if sharded else objects
+            shard = objects[number :: len(hosts)] if sharded else objects
             first = next(iter(hosts.values())) / "input" / "data" / name
-            for bucket, key, path in mine:
+            for bucket, key, path in shard:
                 place = inside(target, path, key)
                 if number and not sharded:
                     shutil.copyfile(inside(first, path, key), place)

@@ -102,8 +102,8 @@ def _covers(rule: dict, ports: tuple[int, int]) -> bool:
 
 
 def _within(block: str, ranges: list[dict]) -> bool:
-    inner = ipaddress.ip_network(block)
-    return any(inner.subnet_of(ipaddress.ip_network(outer["CidrIp"])) for outer in ranges)
+    inner = ipaddress.IPv4Network(block)
+    return any(inner.subnet_of(ipaddress.IPv4Network(outer["CidrIp"])) for outer in ranges)
 
 
 def _allows_s3(groups: list[dict]) -> bool:

@@ -14,7 +14,7 @@ SIGKILL_CODE = 137
 READ_LIMIT = 4096  # bytes of either end of the file
 
 
-# What a script meets here and not on AWS -> what to do. The first that is found is told first.
+# What a script meets here and not on AWS -> what to do. The first match begins the reason.
 HINTS = (
     (
         r"https://sts\.[\w.-]*amazonaws\.com",
@@ -88,9 +88,9 @@ def failure_reason(opt_ml: Path, code: int) -> str:
 
 def _hint(text: str) -> str:
     """The first line of a reason that has to do with what differs from AWS; else nothing."""
-    for pattern, what in HINTS:
-        if found := re.search(pattern, text):
-            return f"[local] {what.format(*found.groups())}.\n"
+    for pattern, hint in HINTS:
+        if match := re.search(pattern, text):
+            return f"[local] {hint.format(*match.groups())}.\n"
     return ""
 
 

@@ -41,15 +41,15 @@ def prepare(
     for name in names:
         opt_ml = directory / name / "ml"
         # Without CheckpointConfig a script finds no place for checkpoints: nobody would keep them.
-        more = ("checkpoints",) if "CheckpointConfig" in record.request else ()
-        for folder in FOLDERS + more:
+        extra = ("checkpoints",) if "CheckpointConfig" in record.request else ()
+        for folder in FOLDERS + extra:
             (opt_ml / folder).mkdir(parents=True)
         (directory / name / "tmp").mkdir()
         _configure(record, opt_ml, name, names, isolation)
         env = environment(record, name, isolation, aws, connectivity)
         if ports:
             env |= _on_loopback(ports, directory / name)
-            env |= {"SM_CHECKPOINT_DIR": str(opt_ml / "checkpoints")} if more else {}
+            env |= {"SM_CHECKPOINT_DIR": str(opt_ml / "checkpoints")} if extra else {}
         seen = opt_ml if ports else Path("/opt/ml")
         env.setdefault("SAGEMAKER_USER_CONFIG_OVERRIDE", str(seen / "metadata" / "defaults.yaml"))
         hosts.append(Host(name, str(directory / name), env))
@@ -70,16 +70,16 @@ def _configure(
         "network_interface_name": "eth0" if isolation == NAMESPACES else "lo",
     }
     channels = {
-        one["ChannelName"]: {
-            "TrainingInputMode": one.get("InputMode")
+        channel["ChannelName"]: {
+            "TrainingInputMode": channel.get("InputMode")
             or record.request["AlgorithmSpecification"]["TrainingInputMode"],
-            "S3DistributionType": one["DataSource"]["S3DataSource"].get(
+            "S3DistributionType": channel["DataSource"]["S3DataSource"].get(
                 "S3DataDistributionType", "FullyReplicated"
             ),
-            "RecordWrapperType": one.get("RecordWrapperType", "None"),
+            "RecordWrapperType": channel.get("RecordWrapperType", "None"),
         }
-        | ({"ContentType": one["ContentType"]} if "ContentType" in one else {})
-        for one in record.request.get("InputDataConfig", [])
+        | ({"ContentType": channel["ContentType"]} if "ContentType" in channel else {})
+        for channel in record.request.get("InputDataConfig", [])
     }
     for file, content in (
         ("hyperparameters.json", record.request.get("HyperParameters", {})),
@@ -126,14 +126,14 @@ def environment(
     env |= {"TMPDIR": "/tmp", "HOME": HOME} if inside else {}
     if inside and connectivity.internet:
         env |= _ways_out(request["ResourceConfig"]["InstanceCount"], region)
-    asked = dict(request.get("Environment", {}))
+    requested = dict(request.get("Environment", {}))
     # A request adds to these two: what starts the script is found through them.
-    if "PATH" in asked:
-        asked["PATH"] = os.pathsep.join([env["PATH"], asked["PATH"]])
-    if "PYTHONPATH" in asked:
-        asked["PYTHONPATH"] = os.pathsep.join([asked["PYTHONPATH"], env["PYTHONPATH"]])
+    if "PATH" in requested:
+        requested["PATH"] = os.pathsep.join([env["PATH"], requested["PATH"]])
+    if "PYTHONPATH" in requested:
+        requested["PYTHONPATH"] = os.pathsep.join([requested["PYTHONPATH"], env["PYTHONPATH"]])
     # What a job's processes are found by is not the request's to say.
-    return env | asked | {name: env[name] for name in (JOB_ENV, HOST_ENV)}
+    return env | requested | {name: env[name] for name in (JOB_ENV, HOST_ENV)}
 
 
 def _ways_out(instances: int, region: str) -> dict[str, str]:
@@ -152,8 +152,8 @@ def _ways_out(instances: int, region: str) -> dict[str, str]:
 
 def _has_keras_2(image: str) -> bool:
     """Whether the image that a request names has Keras 2: TensorFlow's before 2.16."""
-    found = re.search(r"tensorflow-training:(\d+)\.(\d+)", image)
-    return bool(found) and (int(found[1]), int(found[2])) < (2, 16)
+    match = re.search(r"tensorflow-training:(\d+)\.(\d+)", image)
+    return match is not None and (int(match[1]), int(match[2])) < (2, 16)
 
 
 def _on_loopback(ports: dict, directory: Path) -> dict[str, str]:
@@ -169,27 +169,27 @@ def _on_loopback(ports: dict, directory: Path) -> dict[str, str]:
 
 def free_ports(names: list[str]) -> dict[str, dict[int, int]]:
     """For instances without addresses of their own: host -> AWS's port -> a free port here."""
-    wanted = (2222, 2223, 8890, 7777)
+    numbers = (2222, 2223, 8890, 7777)
     sockets = {
-        (name, port): socket.create_server(("127.0.0.1", 0)) for name in names for port in wanted
+        (name, port): socket.create_server(("127.0.0.1", 0)) for name in names for port in numbers
     }
-    found = {
-        name: {port: sockets[name, port].getsockname()[1] for port in wanted} for name in names
+    ports = {
+        name: {port: sockets[name, port].getsockname()[1] for port in numbers} for name in names
     }
-    for one in sockets.values():
-        one.close()
-    return found
+    for listener in sockets.values():
+        listener.close()
+    return ports
 
 
 def _notes(record: JobRecord, isolation: str) -> list[str]:
-    """What differs from AWS and follows from the request, in a sentence each."""
+    """What differs from AWS and follows from the request, as log lines."""
     config = record.request["ResourceConfig"]
-    wanted = instance_types.gpus(config["InstanceType"])
+    gpus = instance_types.gpus(config["InstanceType"])
     cores = os.cpu_count() or 1
     notes = []
-    if wanted:
+    if gpus:
         notes.append(
-            f"{config['InstanceType']} has {wanted} GPUs: its processes are started here all the "
+            f"{config['InstanceType']} has {gpus} GPUs: its processes are started here all the "
             f"same, on this machine's {cores} cores, so times say nothing about the GPUs."
         )
     if isolation != NAMESPACES:

@@ -15,7 +15,7 @@ class JobLog:
 
     def __init__(self, aws: LocalAws, record: JobRecord) -> None:
         self.aws, self.job, self.region = aws, record.name, record.data["region"]
-        self.metrics = Metrics(record.request, note=lambda text: self.say("algo-1", text))
+        self.metrics = Metrics(record.request, log=lambda message: self.log("algo-1", message))
         self.started_at = int(time.time())
 
     def open(self, hosts: list[str]) -> None:
@@ -29,9 +29,9 @@ class JobLog:
             self.metrics.read(line)
         self.metrics.send(self.aws, self.region, self.job)
 
-    def say(self, host: str, line: str) -> None:
+    def log(self, host: str, message: str) -> None:
         """Add a line of the emulator's own, marked as such."""
-        self.aws.write_log(self.region, self._stream(host), now_ms(), [f"[local] {line}"])
+        self.aws.write_log(self.region, self._stream(host), now_ms(), [f"[local] {message}"])
 
     def begin_again(self) -> None:
         """From now on streams of their own, for the instances of the next try."""

@@ -55,7 +55,7 @@ class JobManager:
 
     def all(self, region: str) -> list[JobRecord]:
         """The jobs of a region."""
-        return [one for one in list(self.records.values()) if one.data["region"] == region]
+        return [record for record in list(self.records.values()) if record.data["region"] == region]
 
     def create(
         self,
@@ -102,12 +102,13 @@ class JobManager:
             )
 
     def find(self, name: str, region: str) -> JobRecord:
-        if (found := self.records.get(name_in(region, name))) is None:
+        if (record := self.records.get(name_in(region, name))) is None:
             raise validation(NOT_FOUND)
-        return found
+        return record
 
     def by_arn(self, arn: str) -> JobRecord | None:
-        return next((one for one in list(self.records.values()) if one.data["arn"] == arn), None)
+        records = list(self.records.values())
+        return next((record for record in records if record.data["arn"] == arn), None)
 
     def stop(self, name: str, region: str) -> None:
         """Begin to stop a job. Raises AwsError if it has ended."""

@@ -103,6 +103,6 @@ class JobRecord(JsonRecord):
                 return
             if reason:
                 self.data["reason"] = reason[:REASON_LIMIT]
-            # The status first: it is known even where the disk takes no more.
+            # The status first: it is then known even if the disk is full.
             self.data["status"] = status
             self.enter(secondary or status, ended=True)

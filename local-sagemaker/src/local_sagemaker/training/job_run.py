@@ -132,7 +132,7 @@ class JobRun:
         if self.stop_wanted.is_set():  # asked for while the supervisor was being started
             supervisor.stop()
         began = time.monotonic()  # not the clock's time: it may be set
-        repeated = [(WATCH_SECONDS, partial(self._watch, began))]
+        repeated = [(WATCH_SECONDS, partial(self._watch, supervisor, began))]
         repeated += [(CHECKPOINT_SECONDS, partial(self._sync, sync)) for sync in syncs]
         ended = threading.Event()
         helpers = [
@@ -165,7 +165,7 @@ class JobRun:
         if event["event"] == "log":
             self.log.write(event["host"], event["time"], event["lines"])
 
-    def _watch(self, began: float) -> None:
+    def _watch(self, supervisor: SupervisorProcess, began: float) -> None:
         """End the instances when a time limit is reached, or when they are taken away."""
         if self.out_of_time:
             return
@@ -175,23 +175,23 @@ class JobRun:
             self.out_of_time = limit
             if limit == "MaxWaitTimeExceeded":
                 self.record.stopping()
-            self.supervisor.stop()
+            supervisor.stop()
         elif self.interruptions.due(time.monotonic() - began):
             self.interrupted = True
-            self.supervisor.stop()
+            supervisor.stop()
 
-    def _sync(self, one: artifacts.Sync) -> None:
+    def _sync(self, sync: artifacts.Sync) -> None:
         try:
-            one.sync()
+            sync.sync()
         except (*AWS_ERRORS, artifacts.Abandoned) as error:
-            LOG.warning("%s: %s: %s", self.record.name, one.prefix, error)
+            LOG.warning("%s: %s: %s", self.record.name, sync.prefix, error)
 
     def _lose(self, hosts: list, syncs: list[artifacts.Sync]) -> None:
         """The spot instances are gone. Of what was on them, only checkpoints are in S3."""
         self._open_up()
-        for one in syncs:
-            one.sync(final=True)
-        self.log.say(hosts[0].name, INTERRUPTED)
+        for sync in syncs:
+            sync.sync(final=True)
+        self.log.log(hosts[0].name, INTERRUPTED)
         self.log.begin_again()
         self.record.enter("Interrupted")
         for host in hosts:
@@ -199,7 +199,7 @@ class JobRun:
         self.supervisor, self.interrupted = None, False
 
     def _finish(self, opt_ml: dict[str, Path], syncs: list[artifacts.Sync]) -> None:
-        if self.killed:  # whoever would take the upload is going away
+        if self.killed:  # the emulator, which would take the upload, is shutting down
             self.record.end("Stopped")
             return
         try:
@@ -219,11 +219,11 @@ class JobRun:
         self.uploading = not self.stop_wanted.is_set()
         self._open_up()
         try:
-            for one in syncs:
-                one.sync(final=True)
+            for sync in syncs:
+                sync.sync(final=True)
             uri = artifacts.upload(self.aws, self.record.request, self.region, self.left)
-            if said := self.left.said():
-                self.log.say(next(iter(opt_ml)), said)
+            if warning := self.left.message():
+                self.log.log(next(iter(opt_ml)), warning)
         except (*AWS_ERRORS, OSError) as error:
             raise DataError(f"Artifact upload failed: {error}") from error
         self.record.data["artifacts"] = uri
@@ -237,13 +237,12 @@ class JobRun:
     def _end(self, opt_ml: dict[str, Path]) -> None:
         if self.out_of_time:
             self.record.end("Stopped", self.out_of_time)
-        elif self.stop_wanted.is_set():
+        elif self.stop_wanted.is_set() or self.supervisor is None:
             self.record.end("Stopped")
         elif host := self.supervisor.failed:
             status = self.supervisor.statuses[host]
             code = status if status >= 0 else 128 - status
-            reason = failure_reason(opt_ml[host], code)
-            self.record.end("Failed", reason=reason)
+            self.record.end("Failed", reason=failure_reason(opt_ml[host], code))
         elif len(self.supervisor.statuses) < len(opt_ml):
             message = "; ".join(self.supervisor.errors) or "the supervisor ended early"
             self.record.end("Failed", reason=f"InternalServerError: {message}")

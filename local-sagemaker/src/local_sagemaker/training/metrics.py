@@ -14,19 +14,19 @@ from local_sagemaker.protocol.errors import validation
 NAMESPACE = "/aws/sagemaker/TrainingJobs"
 # Seconds for one expression on one line: "(a|aa)+$" on sixty letters could take years.
 MATCH_SECONDS = 0.25
-MOST_VALUES = 100_000  # of one job that go into CloudWatch
+MAX_VALUES = 100_000  # of one job that go into CloudWatch
 
 
 class Metrics:
     """Finds metrics in log lines. values: name -> (value, Unix seconds) of the last one.
 
-    note: is told in a sentence of what is not read any more.
+    log: called with a message about what is not read any more.
     """
 
-    def __init__(self, request: dict, note: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(self, request: dict, log: Callable[[str], None] = lambda _: None) -> None:
         definitions = request["AlgorithmSpecification"].get("MetricDefinitions", [])
-        self.patterns = {one["Name"]: regex.compile(one["Regex"]) for one in definitions}
-        self.note, self.found = note, 0
+        self.patterns = {row["Name"]: regex.compile(row["Regex"]) for row in definitions}
+        self.log, self.count = log, 0
         self.values: dict[str, tuple[float, float]] = {}
         self.unsent: list[tuple[str, float, float]] = []
 
@@ -34,30 +34,30 @@ class Metrics:
         for name, pattern in list(self.patterns.items()):
             try:
                 # concurrent: other threads, and so all other requests, run meanwhile
-                for found in pattern.finditer(line, timeout=MATCH_SECONDS, concurrent=True):
-                    self._keep(name, found)
+                for match in pattern.finditer(line, timeout=MATCH_SECONDS, concurrent=True):
+                    self._keep(name, match)
             except TimeoutError:
                 del self.patterns[name]
-                self.note(
+                self.log(
                     f"metric {name}: its regular expression took over {MATCH_SECONDS} s on one "
                     "line, so it is not read any more. Repeated alternatives that begin alike, "
                     "such as (a|aa)+, do that."
                 )
 
-    def _keep(self, name: str, found: regex.Match) -> None:
+    def _keep(self, name: str, match: regex.Match) -> None:
         try:
-            value = float(found.group(1))
+            value = float(match.group(1))
         except (ValueError, IndexError, TypeError):  # a group may match nothing
             return
         if not math.isfinite(value):  # CloudWatch takes no NaN and no infinity
             return
         now = time.time()
         self.values[name] = (value, now)
-        self.found += 1
-        if self.found <= MOST_VALUES:
+        self.count += 1
+        if self.count <= MAX_VALUES:
             self.unsent.append((name, value, now))
-        elif self.found == MOST_VALUES + 1:
-            self.note(f"CloudWatch keeps the first {MOST_VALUES} metric values of a job here.")
+        elif self.count == MAX_VALUES + 1:
+            self.log(f"CloudWatch keeps the first {MAX_VALUES} metric values of a job here.")
 
     def send(self, aws: LocalAws, region: str, job: str) -> None:
         """Put what was found since the last call into CloudWatch."""
@@ -75,15 +75,14 @@ class Metrics:
 
 def check(request: dict) -> None:
     """Refuse a metric definition whose regular expression is invalid or has no group."""
-    for one in request["AlgorithmSpecification"].get("MetricDefinitions", []):
+    for definition in request["AlgorithmSpecification"].get("MetricDefinitions", []):
+        metric = f"Regex '{definition['Regex']}' of metric '{definition['Name']}'"
         try:
-            groups = regex.compile(one["Regex"]).groups
+            groups = regex.compile(definition["Regex"]).groups
         except regex.error as error:
-            raise validation(
-                f"Regex '{one['Regex']}' of metric '{one['Name']}' is invalid: {error}"
-            ) from error
+            raise validation(f"{metric} is invalid: {error}") from error
         if groups < 1:
             raise validation(
-                f"Regex '{one['Regex']}' of metric '{one['Name']}' has no group: put the number "
-                "in parentheses, for example 'loss: ([0-9.]+)'."
+                f"{metric} has no group: put the number in parentheses, for example "
+                "'loss: ([0-9.]+)'."
             )

@@ -17,7 +17,7 @@ from pathlib import Path
 from local_sagemaker.protocol.errors import validation
 
 VARIABLE = "LOCAL_SAGEMAKER_INTERRUPT"
-FILE = "interrupt"  # in the job's directory: whoever makes it asks for an interruption
+FILE = "interrupt"  # in the job's directory: creating it requests an interruption
 BACK_SECONDS = 1.0  # from the loss of the instances until there are others
 DAY = 24 * 60 * 60  # seconds; AWS's default for MaxRuntimeInSeconds
 _AFTER = re.compile(r"after (\d{1,7}(?:\.\d{1,3})?)s")
@@ -31,20 +31,20 @@ def after(request: dict) -> float | None:
     words = request.get("Environment", {}).get(VARIABLE)
     if words is None:
         return None
-    found = _AFTER.fullmatch(words)
-    if not found:
+    match = _AFTER.fullmatch(words)
+    if not match:
         raise ValueError(f"Environment's {VARIABLE} is '{words}'; expected: after 20s")
-    return float(found[1])
+    return float(match[1])
 
 
 def check(request: dict) -> None:
     """Raise AwsError (ValidationException) for a request for spot instances, for a warm pool or
     for an interruption that contradicts itself."""
     try:
-        wanted = after(request)
+        seconds = after(request)
     except ValueError as error:
         raise validation(f"{error}.") from error
-    if wanted is not None and not request.get("EnableManagedSpotTraining"):
+    if seconds is not None and not request.get("EnableManagedSpotTraining"):
         raise validation(
             f"Environment's {VARIABLE} takes spot instances away, and this job has none: "
             "set EnableManagedSpotTraining (an estimator's use_spot_instances=True, max_wait=...)."
@@ -104,9 +104,9 @@ def time_exceeded(request: dict, running: float, since_creation: float) -> str |
     (read 2026-11-21).
     """
     limits = request.get("StoppingCondition") or {}
-    over = {  # seconds; who looks now and then may find both reached: the first one counts
+    over = {  # seconds past the limit: if both are reached, the earlier one counts
         "MaxRuntimeExceeded": running - limits.get("MaxRuntimeInSeconds", DAY),
         "MaxWaitTimeExceeded": since_creation - limits.get("MaxWaitTimeInSeconds", float("inf")),
     }
-    first = max(over, key=over.get)
+    first = max(over, key=lambda status: over[status])
     return first if over[first] >= 0 else None

@@ -1,10 +1,10 @@
 """A worker: load a model, then answer /ping and /invocations, as a serving container does.
 
-    python -m local_sagemaker.hosting.runtime FD PARENT
+    python -m local_sagemaker.hosting.runtime FD
 
-FD: a socket that listens already, on loopback. PARENT: the emulator's process id. The key that its
-requests show is in $LOCAL_SAGEMAKER_KEY, the model in $SAGEMAKER_BASE_DIR/model. What is served is
-decided by what lies there:
+FD: a socket that listens already, on loopback. The key that the emulator's requests show is in
+$LOCAL_SAGEMAKER_KEY, the model in $SAGEMAKER_BASE_DIR/model. What is served is decided by what lies
+there:
 
     <number>/saved_model.pb    TensorFlow Serving's REST forms; code/inference.py may hold handlers
     anything else              the functions of the PyTorch image: model_fn, predict_fn, ...
@@ -12,22 +12,18 @@ decided by what lies there:
 
 from __future__ import annotations
 
-import contextlib
 import os
 import socket
 import sys
-import threading
 from pathlib import Path
 
-from local_sagemaker.cluster import linux
 from local_sagemaker.hosting.runtime.http import KEY, CannotLoad, serve
 
 
 def main() -> None:
-    """Serve until the emulator ends. Exit 1, with a sentence, if the model cannot be loaded."""
+    """Serve until killed. Exit 1, with a message, if the model cannot be loaded."""
     listener = socket.socket(fileno=int(sys.argv[1]))
     key = os.environ.pop(KEY)
-    _die_with(int(sys.argv[2]))
     try:
         model = load(Path(os.environ["SAGEMAKER_BASE_DIR"]) / "model")
     except CannotLoad as error:
@@ -41,8 +37,8 @@ def load(folder: Path):
     from local_sagemaker.hosting.runtime import defaults, saved_models, toolkit
 
     pytorch = "pytorch" in os.environ.get("LOCAL_SAGEMAKER_IMAGE", "")
-    if not pytorch and (found := saved_models.find(folder)):
-        return saved_models.TensorFlowServing(found, folder / "code")
+    if not pytorch and (saved := saved_models.find(folder)):
+        return saved_models.TensorFlowServing(saved, folder / "code")
     if (folder / "code").is_dir() or defaults.weights(folder):
         return toolkit.Toolkit(folder)
     raise CannotLoad(
@@ -55,23 +51,6 @@ def load(folder: Path):
 def _listing(folder: Path) -> str:
     names = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
     return ", ".join(names[:8]) + (" ..." if len(names) > 8 else "") if names else "no file"
-
-
-def _die_with(parent: int) -> None:
-    """End when the emulator does, also when it is killed."""
-    with contextlib.suppress(OSError, AttributeError):  # prctl is Linux's
-        linux.die_with_parent()
-    if os.getppid() != parent:
-        os._exit(1)
-    threading.Thread(target=_wait_for_the_end, daemon=True).start()
-
-
-def _wait_for_the_end() -> None:
-    """Standard input is a pipe that the emulator holds: its end means that the emulator is gone."""
-    with contextlib.suppress(OSError):
-        while os.read(0, 64):
-            pass
-    os._exit(0)
 
 
 if __name__ == "__main__":

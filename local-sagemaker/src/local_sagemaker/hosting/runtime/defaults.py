@@ -12,6 +12,7 @@ from __future__ import annotations
 import io
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +23,7 @@ KNOWN = (JSON, CSV, NPY)
 TEXT = (JSON, CSV)
 
 
-def decode(data: bytes | str, kind: str | None) -> np.ndarray:
+def decode(data: Any, kind: str | None) -> np.ndarray:
     """An array of a request's body. Raises Refused (415), or ValueError for what is not `kind`."""
     if kind == JSON:
         return np.array(json.loads(data))
@@ -37,14 +38,14 @@ def encode(values, accept: str) -> bytes:
     """A tensor, an array or nested lists, in the first type of `accept` that is known."""
     if hasattr(values, "detach"):
         values = values.detach().cpu().numpy()
-    for kind in (one.strip() for one in accept.split(",")):
-        if kind == JSON:
-            return json.dumps(values, default=lambda one: one.tolist()).encode()
-        if kind == CSV:
+    for content_type in (part.strip() for part in accept.split(",")):
+        if content_type == JSON:
+            return json.dumps(values, default=lambda array: array.tolist()).encode()
+        if content_type == CSV:
             text = io.StringIO()
             np.savetxt(text, np.asarray(values), delimiter=",", fmt="%s")
             return text.getvalue().encode()
-        if kind == NPY:
+        if content_type == NPY:
             raw = io.BytesIO()
             np.save(raw, np.asarray(values), allow_pickle=False)
             return raw.getvalue()
@@ -69,11 +70,11 @@ def torch_model(model_dir):
 
     path = Path(model_dir) / "model.pt"
     if not path.is_file():
-        found = weights(Path(model_dir))
-        if len(found) != 1:
-            names = ", ".join(one.name for one in found) or "none"
+        paths = weights(Path(model_dir))
+        if len(paths) != 1:
+            names = ", ".join(path.name for path in paths) or "none"
             raise CannotLoad(f"one .pt or .pth is wanted where no model_fn loads it: {names}.")
-        path = found[0]
+        path = paths[0]
     try:
         return torch.jit.load(str(path), map_location="cpu").eval()
     except RuntimeError as error:

@@ -81,18 +81,18 @@ def parse(text: str) -> dict:
     """A request: `instances` (rows) or `inputs` (columns), perhaps `signature_name`. Raises
     Refused (400)."""
     try:
-        asked = json.loads(text)
+        body = json.loads(text)
     except (ValueError, RecursionError) as problem:
         raise error(400, f"JSON Parse error: {problem}") from problem
-    if not isinstance(asked, dict) or ("instances" in asked) == ("inputs" in asked):
+    if not isinstance(body, dict) or ("instances" in body) == ("inputs" in body):
         raise error(400, "JSON must have one of 'instances' (a list) or 'inputs'.")
-    return asked
+    return body
 
 
-def arrays(asked: dict, inputs: dict[str, np.dtype]) -> dict[str, np.ndarray]:
+def arrays(body: dict, inputs: dict[str, np.dtype]) -> dict[str, np.ndarray]:
     """The arrays of a request. inputs: the signature's, name -> dtype. Raises Refused (400)."""
-    rows = "instances" in asked
-    values = _rows(asked["instances"], inputs) if rows else _columns(asked["inputs"], inputs)
+    rows = "instances" in body
+    values = _rows(body["instances"], inputs) if rows else _columns(body["inputs"], inputs)
     return {name: array(name, values[name], inputs[name]) for name in inputs}
 
 
@@ -100,12 +100,12 @@ def _rows(instances: object, inputs: dict) -> dict[str, list]:
     """One value for each input of each instance -> one list for each input."""
     if not isinstance(instances, list) or not instances:
         raise error(400, "'instances' must be a list of at least one instance.")
-    if all(isinstance(one, dict) and set(one) == set(inputs) for one in instances):
-        return {name: [one[name] for one in instances] for name in inputs}
-    if any(isinstance(one, dict) for one in instances):
-        found = sorted({key for one in instances if isinstance(one, dict) for key in one})
+    if all(isinstance(instance, dict) and set(instance) == set(inputs) for instance in instances):
+        return {name: [instance[name] for instance in instances] for name in inputs}
+    if any(isinstance(instance, dict) for instance in instances):
+        given = sorted({key for row in instances if isinstance(row, dict) for key in row})
         raise error(
-            400, f"Failed to process the instances: their inputs are {found}, {_are(inputs)}"
+            400, f"Failed to process the instances: their inputs are {given}, {_are(inputs)}"
         )
     return {_only(inputs): instances}
 
@@ -152,21 +152,20 @@ def answer(outputs: dict[str, np.ndarray], instances: int | None) -> str:
 
     Numbers are written so that they are read as the very same float32 again.
     """
-    if strings := [name for name, one in outputs.items() if one.dtype.hasobject]:
+    if strings := [name for name, output in outputs.items() if output.dtype.hasobject]:
         raise error(400, f"The outputs {strings} hold strings; the emulator gives numbers.")
-    columns = {name: one.tolist() for name, one in outputs.items()}
-    only = next(iter(columns.values())) if len(columns) == 1 else None
+    columns = {name: output.tolist() for name, output in outputs.items()}
+    (only,) = columns.values() if len(columns) == 1 else (None,)
     if instances is None:
         return '{\n    "outputs": ' + json.dumps(columns if only is None else only) + "\n}"
-    for name, one in outputs.items():
-        if one.ndim == 0 or len(one) != instances:
+    for name, output in outputs.items():
+        if output.ndim == 0 or len(output) != instances:
             raise error(
                 400,
                 f"Output {name!r} has no value for each of the {instances} instances: ask with "
                 "'inputs'.",
             )
-    rows = only
-    if only is None:
-        rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    named = zip(*columns.values(), strict=True)
+    rows = only or [dict(zip(columns, row, strict=True)) for row in named]
     lines = ", ".join(json.dumps(row) for row in rows)
     return '{\n    "predictions": [' + lines + "\n    ]\n}"

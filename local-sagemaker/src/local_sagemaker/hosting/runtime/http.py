@@ -58,20 +58,21 @@ def serve(listener: socket.socket, model, key: str) -> None:
     model: has `invoke(Request) -> Reply`, and may have `rest(path, Request) -> Reply` for what is
     posted elsewhere. Both raise Refused; what else they raise becomes status 500.
     """
-    server = _Server(("127.0.0.1", 0), _Handler, bind_and_activate=False)
-    server.socket.close()
-    server.socket = listener
-    server.server_address = listener.getsockname()
-    server.model, server.key = model, key
+    server = _Server(listener, model, key)
     model.address = f"http://localhost:{server.server_address[1]}/{key}"
     server.serve_forever(poll_interval=3600)  # it is ended by ending the process
 
 
 class _Server(LimitedServer, HTTPServer):
-    request_queue_size = 128
+    def __init__(self, listener: socket.socket, model, key: str) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler, bind_and_activate=False)
+        self.socket.close()
+        self.socket, self.server_address = listener, listener.getsockname()
+        self.model, self.key = model, key
 
 
 class _Handler(BaseHTTPRequestHandler):
+    server: _Server
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     wbufsize = 64 * 1024  # headers and a short body leave in one packet

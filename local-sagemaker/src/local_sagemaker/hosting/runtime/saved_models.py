@@ -18,6 +18,7 @@ import threading
 import traceback
 from collections import namedtuple
 from pathlib import Path
+from typing import Any
 
 from local_sagemaker.hosting.runtime import forms
 from local_sagemaker.hosting.runtime.forms import error
@@ -38,19 +39,19 @@ def find(folder: Path) -> Path | None:
 
     Raises CannotLoad where there are several models: <name>/<number>/saved_model.pb.
     """
-    found = [
+    folders = [
         path.parent
         for path in folder.rglob("saved_model.pb")
         if re.fullmatch(r"[0-9]+", path.parent.name)
     ]
-    if len({path.parent for path in found}) > 1:
-        names = ", ".join(sorted({path.parent.name for path in found}))
+    if len({path.parent for path in folders}) > 1:
+        names = ", ".join(sorted({path.parent.name for path in folders}))
         raise CannotLoad(f"it holds several SavedModels ({names}); the emulator serves one.")
-    return max(found, key=lambda path: int(path.name), default=None)
+    return max(folders, key=lambda path: int(path.name), default=None)
 
 
 class TensorFlowServing:
-    """A SavedModel. address: of the worker, told once it listens."""
+    """A SavedModel. address: the worker's, set once it listens."""
 
     def __init__(self, saved: Path, code: Path) -> None:
         import tensorflow as tf  # slow, and not needed by a worker that serves something else
@@ -65,9 +66,9 @@ class TensorFlowServing:
 
     def invoke(self, request: Request) -> Reply:
         """Answer an invocation. Raises Refused."""
-        asked = forms.attributes(request.attributes)
+        attributes = forms.attributes(request.attributes)
         names = ("tfs-model-name", "tfs-model-version", "tfs-method")
-        name, version, method = (asked.get(one) for one in names)
+        name, version, method = (attributes.get(attribute) for attribute in names)
         self._check(name, version, method or "predict")
         if self.handlers is not None:
             context = Context(
@@ -89,40 +90,40 @@ class TensorFlowServing:
 
     def rest(self, path: str, request: Request) -> Reply:
         """TensorFlow Serving's own path. Raises Refused."""
-        found = SERVABLE.match(path)
-        if not found:
+        match = SERVABLE.match(path)
+        if not match:
             raise error(404, f"Malformed request: POST {path}")
-        self._check(*found.groups())
+        self._check(*match.groups())
         return Reply(self.predict(request.body.decode()).encode(), JSON)
 
     def _check(self, name: str | None, version: str | None, method: str) -> None:
         if method != "predict":
             raise error(400, f"The emulator offers :predict, and no :{method}.")
         if name not in (None, self.name) or version not in (None, self.version):
-            wanted = f"{name or self.name}, {version or self.version}"
-            raise error(404, f"Servable not found for request: Specific({wanted})")
+            names = f"{name or self.name}, {version or self.version}"
+            raise error(404, f"Servable not found for request: Specific({names})")
 
     def predict(self, text: str) -> str:
         """TensorFlow Serving's request -> its answer, both JSON. Raises Refused."""
-        asked = forms.parse(text)
-        name = asked.get("signature_name", DEFAULT_SIGNATURE)
+        body = forms.parse(text)
+        name = body.get("signature_name", DEFAULT_SIGNATURE)
         if name not in self.signatures:
             known = sorted(self.signatures)
             raise error(400, f"Serving signature name {name!r} not found; there are {known}.")
         signature = self.signatures[name]
         specs = signature.structured_input_signature[1]
         kinds = {name: _dtype(spec) for name, spec in specs.items()}
-        arrays = forms.arrays(asked, kinds)
+        arrays = forms.arrays(body, kinds)
         for name, values in arrays.items():
             if not specs[name].shape.is_compatible_with(values.shape):
                 shapes = f"{list(values.shape)}, and {specs[name].shape} is wanted"
                 raise error(400, f"Input {name!r} has the shape {shapes}.")
         try:
             given = {n: self.tf.constant(v, specs[n].dtype) for n, v in arrays.items()}
-            outputs = {name: one.numpy() for name, one in signature(**given).items()}
+            outputs = {name: tensor.numpy() for name, tensor in signature(**given).items()}
         except (self.tf.errors.OpError, ValueError, TypeError) as problem:
             raise error(400, str(problem)) from problem
-        rows = len(next(iter(arrays.values()))) if "instances" in asked else None
+        rows = len(next(iter(arrays.values()))) if "instances" in body else None
         return forms.answer(outputs, rows)
 
 
@@ -153,10 +154,10 @@ class Handlers:
 
     def __init__(self, module) -> None:
         self.lock = threading.Lock()
-        self.whole = getattr(module, "handler", None)
-        self.before = getattr(module, "input_handler", None)
-        self.after = getattr(module, "output_handler", None)
-        if self.whole is None and (self.before is None or self.after is None):
+        self.whole: Any = getattr(module, "handler", None)
+        self.before: Any = getattr(module, "input_handler", None)
+        self.after: Any = getattr(module, "output_handler", None)
+        if not self.whole and not (self.before and self.after):
             raise CannotLoad(
                 "code/inference.py has neither a `handler` nor both an `input_handler` and an "
                 "`output_handler`."

@@ -106,13 +106,13 @@ def _functions(script: Path | None) -> dict:
         return {}
     sys.path.insert(0, str(script.parent))
     module = import_file(script)
-    found = {name: getattr(module, name) for name in NAMES if hasattr(module, name)}
-    if "transform_fn" in found and found.keys() & {"input_fn", "predict_fn", "output_fn"}:
+    functions = {name: getattr(module, name) for name in NAMES if hasattr(module, name)}
+    if "transform_fn" in functions and functions.keys() & {"input_fn", "predict_fn", "output_fn"}:
         raise CannotLoad(
             f"code/{script.name} has transform_fn beside input_fn, predict_fn or output_fn: "
             "it takes their place."
         )
-    return found
+    return functions
 
 
 def _reply(result: object, accept: str) -> Reply:
@@ -128,6 +128,7 @@ def import_file(path: Path):
     """The module of a file that came with a model. Raises CannotLoad with the traceback's last
     line."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec and spec.loader  # it ends in .py
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module
     try:

@@ -16,10 +16,11 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch._C._distributed_c10d import _create_work_from_future
+from torch._C._distributed_c10d import _create_work_from_future  # type: ignore[attr-defined]
 
 # mpirun starts the ranks (as smddprun does on AWS); torch.distributed reads these names.
 for _name, _source in (
@@ -32,9 +33,12 @@ for _name, _source in (
         os.environ.setdefault(_name, os.environ[_source])
 os.environ.setdefault("MASTER_ADDR", "localhost")
 os.environ.setdefault("MASTER_PORT", "7777")
+# Their stubs lack the constructor that a backend calls, and the collectives.
+ProcessGroup: Any = dist.ProcessGroup
+ProcessGroupGloo: Any = dist.ProcessGroupGloo
 
 
-class HierarchicalGroup(dist.ProcessGroup):
+class HierarchicalGroup(ProcessGroup):
     """A process group over gloo whose all-reduce has two tiers.
 
     store, rank, size, timeout: what torch.distributed gives every backend. Ranks must be
@@ -53,8 +57,8 @@ class HierarchicalGroup(dist.ProcessGroup):
             raise ValueError(f"{size} ranks cannot be {per_instance} on every instance")
         instance, self.local_rank = divmod(rank, per_instance)
 
-        def gloo(name: str, rank: int, size: int) -> dist.ProcessGroupGloo:
-            return dist.ProcessGroupGloo(dist.PrefixStore(name, store), rank, size, timeout)
+        def gloo(name: str, rank: int, size: int) -> Any:
+            return ProcessGroupGloo(dist.PrefixStore(name, store), rank, size, timeout)
 
         self.flat = gloo("flat", rank, size)
         self.intra_node = gloo(f"intra-node-{instance}", self.local_rank, per_instance)
@@ -68,7 +72,12 @@ class HierarchicalGroup(dist.ProcessGroup):
     def allreduce(self, tensors: list[torch.Tensor], opts: object = None) -> dist.Work:
         """Begin the all-reduce; backward() goes on meanwhile."""
         operation = getattr(opts, "reduceOp", dist.ReduceOp.SUM)
-        return self._begin(lambda: [self._reduce(one, operation) for one in tensors], tensors)
+
+        def reduce_all() -> None:
+            for tensor in tensors:
+                self._reduce(tensor, operation)
+
+        return self._begin(reduce_all, tensors)
 
     def broadcast(self, tensors: list[torch.Tensor], opts: object = None) -> dist.Work:
         options = opts or dist.BroadcastOptions()
@@ -82,7 +91,7 @@ class HierarchicalGroup(dist.ProcessGroup):
 
     def _begin(self, operation: Callable[[], object], value: list) -> dist.Work:
         """Run `operation` after those begun before; a handle whose future becomes `value`."""
-        future = torch.futures.Future()
+        future: torch.futures.Future = torch.futures.Future()
 
         def work() -> None:
             try:
@@ -95,25 +104,25 @@ class HierarchicalGroup(dist.ProcessGroup):
         self._thread.submit(work)
         return _create_work_from_future(future)
 
-    def _reduce(self, tensor: torch.Tensor, operation: dist.ReduceOp) -> None:
+    def _reduce(self, tensor: torch.Tensor, operation: Any) -> None:
         """The hierarchical all-reduce of one tensor, in place."""
         mean = operation == dist.ReduceOp.AVG
         operation = dist.ReduceOp.SUM if mean else operation
         values = tensor.contiguous().view(-1)
         parts = list(values.tensor_split(self.intra_node.size()))
         self._reduce_scatter(parts, operation)
-        mine = parts[self.local_rank]
-        if mine.numel():
+        shard = parts[self.local_rank]
+        if shard.numel():
             options = dist.AllreduceOptions()
             options.reduceOp = operation
-            self.inter_node.allreduce([mine], options).wait()
+            self.inter_node.allreduce([shard], options).wait()
             if mean:
-                mine.div_(self.size())
+                shard.div_(self.size())
         self._all_gather(parts)
         if not tensor.is_contiguous():
             tensor.copy_(values.view(tensor.shape))
 
-    def _reduce_scatter(self, parts: list[torch.Tensor], operation: dist.ReduceOp) -> None:
+    def _reduce_scatter(self, parts: list[torch.Tensor], operation: Any) -> None:
         """Part l of local_rank l becomes the instance's; a reduce for each part, all at once."""
         works = []
         for root, part in enumerate(parts):

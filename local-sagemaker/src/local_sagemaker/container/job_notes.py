@@ -7,7 +7,7 @@ import json
 import os
 
 
-def say() -> None:
+def print_notes() -> None:
     """Print what runs in the image's place, and what else follows from the request."""
     image = os.environ.get("LOCAL_SAGEMAKER_IMAGE", "")
     versions = [f"{name} {_version(name)}" for name in ("tensorflow", "torch", "horovod")]
