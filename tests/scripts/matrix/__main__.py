@@ -130,8 +130,8 @@ def step(action: str, command: list, environment: dict[str, str] | None = None) 
     began = time.monotonic()
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     if done.returncode:
-        raise MatrixError(f"Could not {what}:\n{(done.stdout + done.stderr)[-3000:]}")
-    print(f"   {what}: {time.monotonic() - began:.0f} s", flush=True)
+        raise MatrixError(f"Could not {action}:\n{(done.stdout + done.stderr)[-3000:]}")
+    print(f"   {action}: {time.monotonic() - began:.0f} s", flush=True)
 
 
 def inside(python: Path) -> dict[str, str]:

@@ -30,7 +30,7 @@ def a_class(folder):
     hostile = content(HOSTILE + "\ud800", HOSTILE, ("wrong", HOSTILE), "another answer", HOSTILE)
     every += [content("Twin"), content("Twin"), hostile]
     every += [content("Factor", off="10 times too high", guess="10")]
-    texts = [json.dumps(one) for one in every]
+    texts = [json.dumps(state) for state in every]
     texts += [texts[0][:60], "", "[1, 2]", '"text"', json.dumps(content() | {"format": 2})]
     broken = content()
     broken["lessons"]["02"]["exercises"] = {"02.1": "right"}
@@ -83,13 +83,13 @@ def test_a_hand_in_holds_what_the_notebooks_show(tmp_path, monkeypatch):
     cells = [new.new_markdown_cell("Before.\n\n## The ring"), run]
     cells += [new.new_markdown_cell("## Later"), new.new_code_cell("2")]
     nbformat.write(new.new_notebook(cells=cells), lesson)
-    said = [
+    outputs = [
         new.new_output("stream", text="02.1: right. Good.\n"),
         new.new_output(
             "error", ename="Wrong", evalue="02.2: Last lines:\n rank 1 waits", traceback=[]
         ),
     ]
-    nbformat.write(new.new_notebook(cells=[new.new_code_cell("x", outputs=said)]), exercises)
+    nbformat.write(new.new_notebook(cells=[new.new_code_cell("x", outputs=outputs)]), exercises)
     monkeypatch.setattr(class_report, "numbers", lambda _: ["02.1", "02.2", "02.3"])
     state = class_report.hand_in("Ada", tmp_path)["lessons"]["02"]
     assert (state["run"], state["cells"], state["section"]) == (1, 2, "The ring")
