@@ -13,7 +13,7 @@ NAMES = {
     "overhead": "from CreateTrainingJob to the script's first line, against by hand",
     "links": "all-reduces over narrow links, beside their bounds and the cost model",
     "steps": "steps of training on other links, ranks and sizes, beside what the model predicts",
-    "serving": "latency of InvokeEndpoint, with 1 client and 32, beside the model itself",
+    "serving": "latency of InvokeEndpoint, with 1 client and 8, beside the model itself",
 }
 
 
@@ -35,6 +35,7 @@ def main() -> None:
     # So that an emulator and its jobs end with this program, however it is ended.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     logging.disable(logging.INFO)  # the SDK's
+    os.environ["SAGEMAKER_SUPPRESS_V2_WARNING"] = "1"
     load = os.getloadavg()[0]
     print(f"{os.cpu_count()} cores, load {load:.1f} before the start")
     for name in args.name or NAMES:

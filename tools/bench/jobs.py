@@ -52,6 +52,5 @@ def emulator() -> Iterator[tuple[Jobs, Path]]:
         pytest.MonkeyPatch.context() as patch,
     ):
         patch.setattr(boto3, "DEFAULT_SESSION", None)  # it has an earlier emulator's keys
-        patch.setenv("SAGEMAKER_SUPPRESS_V2_WARNING", "1")
         running.client("s3").create_bucket(Bucket=pytest_plugin.BUCKET)
         yield Jobs(running, pytest_plugin.sdk_session(running, patch)), Path(folder)

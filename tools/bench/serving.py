@@ -1,4 +1,4 @@
-"""Latency of InvokeEndpoint, with 1 client and with 32, beside the same model called in-process.
+"""Latency of InvokeEndpoint, with 1 client and with 8, beside the same model called in-process.
 
 The model is a SavedModel of the workshop's network with weights that nobody trained: what an
 answer costs does not depend on them. A request holds one image as JSON, and is sent by boto3. The
@@ -25,7 +25,7 @@ from workshop.paths import DEMOS
 
 REQUESTS = 480  # counted, of all clients together, in a run
 WARM_UP = 20
-CLIENTS = (1, 32)
+CLIENTS = (1, 8)
 BODY = json.dumps({"instances": [[[[7]] * 8] * 8]}).encode()
 # argv: a folder to save the model in, and how many calls to time. Prints seconds, one a line.
 IN_PROCESS = """
