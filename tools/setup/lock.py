@@ -135,20 +135,15 @@ def write(path: Path, text: str) -> None:
 def main() -> None:
     upgrade = "--upgrade" in sys.argv[1:]
     base, target = REQUIREMENTS / "base.in", REQUIREMENTS / "lock.txt"
-    lock = lock_text(compile_requirements(base, target, upgrade=upgrade))
-    # Horovod's own needs are in lock.txt already: only its hash is wanted here.
-    options = {"uv": [], "horovod": ["--no-deps"], "horovod-build": []}
-    small = {
-        name: HEADER.format(source=f"tools/requirements/{name}.in")
-        + compile_requirements(
-            REQUIREMENTS / f"{name}.in", REQUIREMENTS / f"{name}.txt", *extra, upgrade=upgrade
-        )
-        for name, extra in options.items()
-    }
-    write(target, lock)
-    write(ROOT / "environment.yml", environment_text(lock))
-    for name, text in small.items():
-        write(REQUIREMENTS / f"{name}.txt", text)
+    texts = {target: lock_text(compile_requirements(base, target, upgrade=upgrade))}
+    texts[ROOT / "environment.yml"] = environment_text(texts[target])
+    # Horovod's own needs are in lock.txt already: only its hash is used from here.
+    for name, options in {"uv": [], "horovod": ["--no-deps"], "horovod-build": []}.items():
+        source, target = REQUIREMENTS / f"{name}.in", REQUIREMENTS / f"{name}.txt"
+        compiled = compile_requirements(source, target, *options, upgrade=upgrade)
+        texts[target] = HEADER.format(source=f"tools/requirements/{name}.in") + compiled
+    for path, text in texts.items():
+        write(path, text)
 
 
 if __name__ == "__main__":
