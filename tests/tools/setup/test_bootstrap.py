@@ -260,10 +260,13 @@ def test_horovod_is_built_with_the_kits_pins(monkeypatch, tmp_path):
     def run(title, command, variables, log):
         constraints = Path(command[command.index("--build-constraints") + 1])
         calls.append((command, variables, constraints.read_text()))
+        if "--offline" in command:
+            raise steps.SetupError("uv has no wheel")
 
     monkeypatch.setattr(horovod, "run", run)
     horovod.build(tmp_path, "uv", {"UV_INDEX": "x"}, tmp_path / "log")
-    ((command, variables, constraints),) = calls
+    (offline, *_), (command, variables, constraints) = calls
+    assert offline == [*command, "--offline"], "the wheel that was built before comes first"
     assert f"horovod:built-for={horovod.built_for()}" in command
     assert str(state.REQUIREMENTS / "horovod.txt") in command
     assert variables["UV_INDEX"] == "x" and variables["HOROVOD_WITH_MPI"] == "1"
