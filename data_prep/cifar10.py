@@ -52,7 +52,8 @@ def prepare(
         # The archive is opened only when its checksum agrees: nothing in it can surprise.
         archive = fetch(SHA256, source, cache, MIRRORS, quiet=quiet)[ARCHIVE]
         with tarfile.open(archive) as members:
-            return channels([members.extractfile(f"{FOLDER}/{n}").read() for n in FILES])
+            files = [members.extractfile(f"{FOLDER}/{name}") for name in FILES]
+            return channels([file.read() for file in files if file])
 
     files = {"train": shards, "validation": 1, "test": 1}
     return write_channels(out, load, files, as_tfrecord=True, quiet=quiet)

@@ -160,16 +160,16 @@ def exchanged(shard, divide=True, batch_norm=False):
     """On every rank: its own gradient, then the mean over all ranks."""
     import torch.distributed as dist
 
-    mine = gradient_of(*shard, batch_norm)
-    dist.all_reduce(mine)  # now it is the sum of all ranks' gradients, on every rank
-    return mine / dist.get_world_size() if divide else mine
+    gradient = gradient_of(*shard, batch_norm)
+    dist.all_reduce(gradient)  # now it is the sum of all ranks' gradients, on every rank
+    return gradient / dist.get_world_size() if divide else gradient
 
 
 # %%
 shards = [(batch[0][r::world_size], batch[1][r::world_size]) for r in range(world_size)]
 expected = ranks.run(gradient_of, *batch)[0]  # of a single rank with all images
 averaged = ranks.run_each(exchanged, shards)
-between_ranks = max(np.abs(one - averaged[0]).max() for one in averaged)
+between_ranks = max(np.abs(gradient - averaged[0]).max() for gradient in averaged)
 difference = np.abs(averaged[0] - expected).max()
 print(f"{expected.size:,} weights; largest part of the gradient {np.abs(expected).max():.3f}")
 print(f"largest difference between two ranks:      {between_ranks:.1e}")
@@ -323,7 +323,7 @@ workshop.show_diff("train/train_torch.py", "train/train_torch_ddp.py", essential
 
 # %%
 stages = ranks.run("parallel.stages:one_step", *batch)[:2]
-put_together = np.concatenate([one["gradient"] for one in stages])
+put_together = np.concatenate([stage["gradient"] for stage in stages])
 stage_difference = np.abs(put_together - expected).max()
 print(f"weights on rank 0: {stages[0]['weights']:,}, on rank 1: {stages[1]['weights']:,}")
 print(f"largest difference from the whole model's gradient: {stage_difference:.1e}")
@@ -397,7 +397,7 @@ for way, wait in {"sync": True, "async": False}.items():
     for _ in range(3):
         arguments = (parts, wait, updates, 0.5, pause)  # 0.5: the learning rate
         done, *computed[way] = ranks.run_each("parallel.stale:train", *arguments)
-        stale = [one["staleness"] for one in done]
+        stale = [push["staleness"] for push in done]
         speed = updates * (workers if wait else 1) / done[-1]["seconds"]
         table.append((way, speed, np.mean(stale), max(stale)))
 table = pd.DataFrame(table, columns=["way", "gradients/s", "mean staleness", "highest"])
@@ -423,7 +423,7 @@ plots.gantt(first, title, "milliseconds")
 # %%
 middle = by_way["gradients/s"].median()
 guess.compare(sync_rate=middle["sync"], async_rate=middle["async"])
-most = {"sync": workers / max(pause), "async": sum(1 / one for one in pause[1:])}
+most = {"sync": workers / max(pause), "async": sum(1 / seconds for seconds in pause[1:])}
 print(f"From the pauses alone: at most {most['sync']:.0f} (sync), {most['async']:.0f} (async).")
 print(
     f"Async gradients missed {by_way['mean staleness'].median()['async']:.1f} updates on average."
@@ -512,7 +512,7 @@ def step_seconds(setting, steps):
 def measure(setting):
     """Throughput: images per second of all ranks that take part, together."""
     seconds = pair.run(step_seconds, setting, steps, timeout=250)
-    return sum(setting["batch"] / one for one in seconds if one is not None)
+    return sum(setting["batch"] / step for step in seconds if step is not None)
 
 
 def ratio(measured, above, below):
@@ -585,13 +585,16 @@ workshop.save_results(
 
 # %%
 each = {"batch": timed_batch_size // 4}
-one, two = {"ranks": "one", **each}, {"ranks": "together", "batch": each["batch"] // 2}
+single, pair_of_ranks = (
+    {"ranks": "one", **each},
+    {"ranks": "together", "batch": each["batch"] // 2},
+)
 threads = {
-    "1 rank, 1 thread": one,
-    "1 rank, 2 threads": one | {"threads": 2},
-    "2 ranks, 1 thread each": two,
-    "2 ranks, 2 threads each": two | {"threads": 2},
-    "1 rank, 1 thread, no oneDNN": one | {"onednn": False},
+    "1 rank, 1 thread": single,
+    "1 rank, 2 threads": single | {"threads": 2},
+    "2 ranks, 1 thread each": pair_of_ranks,
+    "2 ranks, 2 threads each": pair_of_ranks | {"threads": 2},
+    "1 rank, 1 thread, no oneDNN": single | {"onednn": False},
 }
 threads = {name: setting | small_model for name, setting in threads.items()}
 measured = interleaved.interleave(measure, threads, max(3, repeats // 2))
@@ -600,9 +603,9 @@ by_threads.round(2)
 
 
 # %%
-def wins(measured, one, other):
-    """In how many repeats `one` was faster than `other`, in words."""
-    return f"{(measured[one] > measured[other]).sum()} of {len(measured)} repeats"
+def wins(measured, first, other):
+    """In how many repeats `first` was faster than `other`, in words."""
+    return f"{(measured[first] > measured[other]).sum()} of {len(measured)} repeats"
 
 
 alone, one_of_two, two_of_one, two_of_two, without = threads
@@ -678,8 +681,10 @@ good_and_bad = {
     small: (bad_ways, interleaved.interleave(measure, bad_ways, repeats)),
 }
 costs = {}
-for name, (ways, found) in good_and_bad.items():
-    whole, part = (ways[way]["batch"] / found[way].median() for way in ("1 rank", "1 rank, part"))
+for name, (ways, throughput) in good_and_bad.items():
+    whole, part = (
+        ways[way]["batch"] / throughput[way].median() for way in ("1 rank", "1 rank, part")
+    )
     share = ways["1 rank, part"]["batch"] / ways["1 rank"]["batch"]  # of the batch, in `part`
     divided = min(max(0, (whole - part) / (1 - share)), whole)  # D times the whole batch
     exchange = statistics.median(
@@ -723,14 +728,16 @@ real = {name: ratio(run, "2 ranks together", "1 rank") for name, (_, run) in goo
 ranges = {name: lowest_to_highest(run) for name, (_, run) in good_and_bad.items()}
 compared = pd.DataFrame(
     {
-        "Amdahl alone (formula)": [speedup(one, 2, with_exchange=False) for one in costs.values()],
-        "with the exchange (formula)": [speedup(one, 2) for one in costs.values()],
+        "Amdahl alone (formula)": [
+            speedup(cost, 2, with_exchange=False) for cost in costs.values()
+        ],
+        "with the exchange (formula)": [speedup(cost, 2) for cost in costs.values()],
         "2 independent ranks (measured)": [
             ratio(run, "2 independent ranks", "1 rank") for _, run in good_and_bad.values()
         ],
         "2 ranks together (measured)": real.values(),
-        "lowest": [one["min"] for one in ranges.values()],
-        "highest": [one["max"] for one in ranges.values()],
+        "lowest": [between["min"] for between in ranges.values()],
+        "highest": [between["max"] for between in ranges.values()],
     },
     index=list(costs),
 )
@@ -837,10 +844,13 @@ results = []
 for name, numbers in settings.items():
     setting = dict(zip(names, numbers, strict=True))
     for seed in range(0, seeds, 2):
-        own = [seed, seed + 1]  # each rank trains its own seed
-        given = own, setting, epochs, training, test
-        found = pair.run_each("parallel.large_batch:train", *given, timeout=280)
-        results += [{"setting": name, "seed": n, **one} for n, one in zip(own, found, strict=True)]
+        pair_of_seeds = [seed, seed + 1]  # each rank trains its own seed
+        given = pair_of_seeds, setting, epochs, training, test
+        trained = pair.run_each("parallel.large_batch:train", *given, timeout=280)
+        results += [
+            {"setting": name, "seed": n, **result}
+            for n, result in zip(pair_of_seeds, trained, strict=True)
+        ]
 results = pd.DataFrame(results)
 results["first loss"], results["last loss"] = results["losses"].str[0], results["losses"].str[-1]
 by_setting = results.groupby("setting", sort=False)
@@ -852,12 +862,12 @@ label = "test images right, %; a point for each seed, a line at the median"
 medians = by_setting["accuracy"].median().items()
 worst = 100 * by_setting["accuracy"].median().min()
 title = f"Too large a rate for the batch: {worst:.0f} % right after as many epochs (measured)"
-said = title + ", medians: " + ", ".join(f"{name}: {100 * one:.0f} %" for name, one in medians)
-with plots.canvas(title, label, size=(7, 4), alt=said) as axes:
+description = ", ".join(f"{name}: {100 * median:.0f} %" for name, median in medians)
+with plots.canvas(title, label, size=(7, 4), alt=f"{title}, medians: {description}") as axes:
     for row, (name, runs) in enumerate(by_setting["accuracy"]):
-        found, colour = 100 * runs, plots.COLOURS[row]
-        axes.plot(found, [name] * len(found), "o", color=colour, alpha=0.6)
-        axes.plot([found.median()] * 2, [row - 0.3, row + 0.3], color=colour, linewidth=3)
+        percent, colour = 100 * runs, plots.COLOURS[row]
+        axes.plot(percent, [name] * len(percent), "o", color=colour, alpha=0.6)
+        axes.plot([percent.median()] * 2, [row - 0.3, row + 0.3], color=colour, linewidth=3)
     axes.set(xlim=(0, 103), ylim=(len(by_setting) - 0.5, -0.5))
     axes.grid(axis="y", visible=False)
 

@@ -155,12 +155,12 @@ workshop.show_function("demos/collectives/tour.py", "one_of_each")
 
 # %%
 ranks = workshop.start_ranks(world_size)
-held = pd.DataFrame(ranks.run("collectives.tour:one_of_each"))
-held.index = [f"rank {rank}" for rank in range(world_size)]
-held.T
+after = pd.DataFrame(ranks.run("collectives.tour:one_of_each"))
+after.index = [f"rank {rank}" for rank in range(world_size)]
+after.T
 
 # %% jupyter={"source_hidden": true} tags=["results"]
-sums, pieces = list(held["all-reduce"]), [part for (part,) in held["reduce-scatter"]]
+sums, pieces = list(after["all-reduce"]), [part for (part,) in after["reduce-scatter"]]
 assert pieces == sums[0], "Reduce-scatter must leave part r of the sum on rank r."
 workshop.save_results(sums=sums, pieces=pieces)
 
@@ -200,16 +200,16 @@ guess = workshop.guess(
 # %% tags=["deterministic"]
 def megabytes(algorithm, among, size=1_000_000):
     """What each of the first `among` ranks sent and received, together; for one all-reduce."""
-    found = ranks.run("collectives.timing:count_traffic", algorithm, size, among)
-    return [(one["sent_bytes"] + one["received_bytes"]) / 1e6 for one in found if one]
+    traffic = ranks.run("collectives.timing:count_traffic", algorithm, size, among)
+    return [(rank["sent_bytes"] + rank["received_bytes"]) / 1e6 for rank in traffic if rank]
 
 
 through = {n: megabytes("naive", n) for n in range(2, world_size + 1)}
-filled = {f"{n} ranks": one + [""] * (world_size - n) for n, one in through.items()}
+filled = {f"{n} ranks": passed + [""] * (world_size - n) for n, passed in through.items()}
 pd.DataFrame(filled).rename_axis("MB through rank")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
-workshop.save_results(through_rank_0=[one[0] for one in through.values()])
+workshop.save_results(through_rank_0=[passed[0] for passed in through.values()])
 
 # %% [markdown]
 # Every rank that joins adds 2 MB that must pass through rank 0, one message after the other, while
@@ -259,10 +259,12 @@ plots.interactive.ring(recorded)
 # it to all others.
 
 # %% jupyter={"source_hidden": true} tags=["results"]
-halfway = [int(one[world_size - 1][rank]) for rank, one in enumerate(recorded)]
+halfway = [int(states[world_size - 1][rank]) for rank, states in enumerate(recorded)]
 complete = sum(10**rank for rank in range(world_size))
 assert halfway == [complete] * world_size, "After the reduce-scatter chunk r belongs to rank r."
-assert all((one[-1] == complete).all() for one in recorded), "A chunk is not complete at the end."
+assert all((states[-1] == complete).all() for states in recorded), (
+    "A chunk is not complete at the end."
+)
 workshop.save_results(steps=len(recorded[0]) - 1, halfway=halfway)
 
 # %% [markdown]
@@ -331,13 +333,13 @@ for name in algorithms:
 pd.DataFrame.from_dict(traffic, orient="index")
 
 # %%
-busiest = {name: one["busiest rank, MB"] for name, one in traffic.items()}
+busiest = {name: row["busiest rank, MB"] for name, row in traffic.items()}
 guess.compare(naive=busiest["naive"], ring=busiest["ring"])
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert (differing == 0).all(axis=None), "An algorithm does not give what torch's all-reduce gives."
-for name, one in traffic.items():
-    apart = abs(one["busiest rank, MB"] - one["by formula, MB"])
+for name, row in traffic.items():
+    apart = abs(row["busiest rank, MB"] - row["by formula, MB"])
     assert apart < 0.001, (
         f"{name}: a rank passed a different number of bytes than the formula says."
     )
@@ -383,7 +385,7 @@ def all_seconds(names, n_bytes):
     calls = max(1, min(10, 1_000_000 // n_bytes))  # in one repeat: a single call is too short
     timer = "collectives.timing:interleaved_seconds"
     by_rank = ranks.run(timer, list(names), n_bytes, calls, blocks, timeout=300)
-    slowest = {name: np.max([one[name] for one in by_rank], axis=0) for name in names}
+    slowest = {name: np.max([seconds[name] for seconds in by_rank], axis=0) for name in names}
     return pd.DataFrame(slowest)
 
 
@@ -467,13 +469,13 @@ guess = workshop.guess(
 # %%
 def on_cores(n_bytes, at_once):
     """On this machine messages slow each other down: they share its cores."""
-    one, all_at_once = alpha + beta * n_bytes
-    return one + (at_once - 1) / (world_size - 1) * (all_at_once - one)
+    alone, all_at_once = alpha + beta * n_bytes
+    return alone + (at_once - 1) / (world_size - 1) * (all_at_once - alone)
 
 
 sizes = [largest_bytes // 8**power for power in (4, 3, 2, 1, 0)]
 repeated = {n: all_seconds([*algorithms, "gloo"], n) for n in sizes}
-measured = pd.DataFrame({n: one.min() for n, one in repeated.items()}).T
+measured = pd.DataFrame({n: seconds.min() for n, seconds in repeated.items()}).T
 predicted = pd.DataFrame(
     {a: [estimate(a, n, world_size, on_cores) for n in sizes] for a in algorithms}
 )
@@ -527,8 +529,8 @@ print(f"Measured / predicted: {off.min():.1f} to {off.max():.1f}, median {off.me
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert off.median() < 20, "The machine was too busy: run again from `least_seconds` on."
 workshop.save_results(sizes=sizes, gain=last["naive"] / last["ring"], off=off.median())
-found = {"alpha": alpha["one way"], "beta": beta["one way"], "busy_beta": beta["all at once"]}
-workshop.save_results(**found)
+constants = {"alpha": alpha["one way"], "beta": beta["one way"], "busy_beta": beta["all at once"]}
+workshop.save_results(**constants)
 
 # %% [markdown]
 # All three algorithms move the same bytes in all. The ring gains because *different links work at
@@ -562,12 +564,12 @@ def train(how, steps=20):
     rank, n = dist.get_rank(), dist.get_world_size()
     torch.manual_seed(0)  # equal first weights and equal data on every rank
     model, inputs = nn.Linear(4, 1), torch.randn(8 * n, 4)
-    mine = inputs if how == "alone, whole batch" else inputs[rank::n]
+    share = inputs if how == "alone, whole batch" else inputs[rank::n]
     call = nn.parallel.DistributedDataParallel(model) if how == "DDP" else model
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     for _ in range(steps):
         optimizer.zero_grad()
-        nn.functional.mse_loss(call(mine), mine.sum(1, keepdim=True)).backward()
+        nn.functional.mse_loss(call(share), share.sum(1, keepdim=True)).backward()
         if how == "our ring":
             for weight in model.parameters():
                 ring.all_reduce(weight.grad)
@@ -579,10 +581,12 @@ def train(how, steps=20):
 # %%
 trained = {how: ranks.run(train, how) for how in ("alone, whole batch", "our ring", "DDP")}
 one_process = trained["alone, whole batch"][0]
-apart = {how: float(np.abs(np.stack(found) - one_process).max()) for how, found in trained.items()}
+apart = {
+    how: float(np.abs(np.stack(weights) - one_process).max()) for how, weights in trained.items()
+}
 names = ["weight 0", "weight 1", "weight 2", "weight 3", "bias"]
 print(f"Largest difference from one process, in any weight on any rank: {max(apart.values()):.0e}")
-pd.DataFrame({how: found[-1] for how, found in trained.items()}, index=names)
+pd.DataFrame({how: weights[-1] for how, weights in trained.items()}, index=names)
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert max(apart.values()) < 1e-5, f"The ranks did not train one model: {apart}"
@@ -750,9 +754,9 @@ options += ["--save-to", workshop.BUILD / "model"]
 rows = []
 for turn, name in [*enumerate(scripts), *enumerate(reversed(scripts), len(scripts))]:
     printed = processes.run_together([*scripts[name], *options], timeout=300)
-    hashes = [one["weights_sha256"] for one in printed if one["event"] == "weights"]
+    hashes = [event["weights_sha256"] for event in printed if event["event"] == "weights"]
     about = len(hashes), len(set(hashes)), hashes[0][:12] + "…"
-    epoch = [one["samples_per_second"] for one in printed if one["event"] == "epoch"]
+    epoch = [event["samples_per_second"] for event in printed if event["event"] == "epoch"]
     first = 100 * (turn // len(scripts))  # 0 in the first round, 100 in the second
     rows += [(name, first + number, speed, *about) for number, speed in enumerate(epoch)]
 about = ["processes", "different hashes", "SHA-256 of the weights"]

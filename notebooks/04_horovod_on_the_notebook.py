@@ -181,29 +181,29 @@ job = workshop.follow(estimator)
 
 # %%
 columns = ["rank", "host", "local_rank", "local_size", "cross_rank"]
-found = job.table("placement").sort_values("rank", ignore_index=True)
-found[columns]
+placement = job.table("placement").sort_values("rank", ignore_index=True)
+placement[columns]
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
-hosts = found.groupby("host", sort=False)
-title = f"{len(found)} ranks on {len(hosts)} host(s); a colour for each local_rank"
-placements = zip(found["rank"], found["local_rank"], found["host"], strict=True)
+hosts = placement.groupby("host", sort=False)
+title = f"{len(placement)} ranks on {len(hosts)} host(s); a colour for each local_rank"
+placements = zip(placement["rank"], placement["local_rank"], placement["host"], strict=True)
 listed = "; ".join(
     f"rank {rank} is local_rank {local} of {host}" for rank, local, host in placements
 )
-size = (1.3 * len(found) + 1, 2.3)
+size = (1.3 * len(placement) + 1, 2.3)
 with plots.canvas(title, "", size=size, alt=f"{title}: {listed}.") as axes:
-    colours = [plots.COLOURS[local_rank] for local_rank in found["local_rank"]]
-    axes.scatter(found.index, [0] * len(found), s=1100, c=colours)
-    for at, one in found.iterrows():
-        axes.text(at, 0, one["rank"], ha="center", va="center", size=15, color="white")
-        where = f"local_rank {one['local_rank']}\ncross_rank {one['cross_rank']}"
+    colours = [plots.COLOURS[local_rank] for local_rank in placement["local_rank"]]
+    axes.scatter(placement.index, [0] * len(placement), s=1100, c=colours)
+    for at, row in placement.iterrows():
+        axes.text(at, 0, row["rank"], ha="center", va="center", size=15, color="white")
+        where = f"local_rank {row['local_rank']}\ncross_rank {row['cross_rank']}"
         axes.text(at, -0.55, where, ha="center", va="top", size=8)
     for host, ranks in hosts.groups.items():
         left, width = ranks.min() - 0.45, len(ranks) - 0.1
         axes.broken_barh([(left, width)], (-1.2, 1.9), facecolor="none", edgecolor="0.5")
         axes.text(left + width / 2, 0.8, f"host {host}", ha="center")
-    axes.set(xlim=(-0.6, len(found) - 0.4), ylim=(-1.3, 1.2))
+    axes.set(xlim=(-0.6, len(placement) - 0.4), ylim=(-1.3, 1.2))
     axes.axis("off")
 
 # %% [markdown]
@@ -215,19 +215,21 @@ with plots.canvas(title, "", size=size, alt=f"{title}: {listed}.") as axes:
 # instances: `make doctor` says why.)
 
 # %%
-guess.compare(local_rank=found["local_rank"].iloc[-1], cross_rank=found["cross_rank"].iloc[-1])
+guess.compare(
+    local_rank=placement["local_rank"].iloc[-1], cross_rank=placement["cross_rank"].iloc[-1]
+)
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 size = instance_count * processes_per_host
-assert sorted(found["rank"]) == list(range(size)), "A rank is missing: look at job.lines."
-assert (found["cross_rank"] * found["local_size"] + found["local_rank"] == found["rank"]).all(), (
-    "Ranks do not fill the hosts one after the other: did the job ask for another mapping?"
-)
+assert sorted(placement["rank"]) == list(range(size)), "A rank is missing: look at job.lines."
+assert (
+    placement["cross_rank"] * placement["local_size"] + placement["local_rank"] == placement["rank"]
+).all(), "Ranks do not fill the hosts one after the other: did the job ask for another mapping?"
 workshop.save_results(
-    hosts=found["host"].nunique(),
-    local_ranks=found["local_rank"],
-    cross_ranks=found["cross_rank"],
-    places_from=found["library"].iloc[0],
+    hosts=placement["host"].nunique(),
+    local_ranks=placement["local_rank"],
+    cross_ranks=placement["cross_rank"],
+    places_from=placement["library"].iloc[0],
 )
 
 # %% [markdown]
@@ -475,8 +477,8 @@ workshop.save_results(hashes=hashes, optimizer_variables=late[0])
 # time from the first one's beginning to the last one's end.
 
 # %%
-one = timeline.read(trace, step=max_steps - 2)  # a row for each gradient and phase
-with_ends = one.assign(end_ms=one["start_ms"] + one["ms"]).groupby("phase", sort=False)
+phases = timeline.read(trace, step=max_steps - 2)  # a row for each gradient and phase
+with_ends = phases.assign(end_ms=phases["start_ms"] + phases["ms"]).groupby("phase", sort=False)
 spans = with_ends.agg(
     start=("start_ms", "min"), end=("end_ms", "max"), tensors=("tensor", "nunique")
 )
@@ -484,11 +486,13 @@ spans.insert(0, "ms", spans["end"] - spans["start"])  # phases of several gradie
 spans[["tensors", "ms"]].rename(columns={"ms": "first to last, ms"}).round(3)
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
-bars = one.rename(columns={"tensor": "row", "phase": "kind", "start_ms": "start", "ms": "length"})
+bars = phases.rename(
+    columns={"tensor": "row", "phase": "kind", "start_ms": "start", "ms": "length"}
+)
 by_rank = timeline.by_rank(trace)
 sent = by_rank[(by_rank["step"] == max_steps - 2) & (by_rank["kind"] == "communicate")]
 messages = (sent["rank"] == 0).sum()
-title = f"{one['tensor'].nunique()} gradients in {messages} message(s): one step (measured)"
+title = f"{phases['tensor'].nunique()} gradients in {messages} message(s): one step (measured)"
 plots.gantt(bars, title, "milliseconds")
 
 # %% [markdown]
@@ -550,7 +554,7 @@ tried.sort_values("score", ascending=False).head(8) if len(tried) else None
 # much the same, so measure before you set it; lesson 07 has more on both.
 
 # %% jupyter={"source_hidden": true} tags=["results"]
-gradients = one["tensor"].nunique()
+gradients = phases["tensor"].nunique()
 assert gradients == 8, f"The model has 8 gradients, and the timeline shows {gradients}."
 assert spans.loc["all-reduce", "ms"] > 0, "No all-reduce took any time: is the trace complete?"
 workshop.save_results(gradients=gradients, phases=list(spans.index), phase_ms=spans["ms"])
@@ -648,7 +652,7 @@ workshop.show_function("train/train_tf_mirrored.py", "all_replicas_step")
 # %%
 few = [*data, "--max-steps", max_steps, "--log-every", 0, "--save-to", Path(folder.name) / "model"]
 mirrored = mpirun(1, TRAIN / "train_tf_mirrored.py", "--devices", 2, *few, show=False)
-replicas = pd.DataFrame([one for one in mirrored.events if one["event"] == "weights"])
+replicas = pd.DataFrame([event for event in mirrored.events if event["event"] == "weights"])
 replicas = replicas.rename(columns={"rank": "replica"}).drop(columns="event")
 replicas.assign(weights_sha256=replicas["weights_sha256"].str[:16] + "…")
 

@@ -346,7 +346,7 @@ flags += ["--training", images / "training", "--test", images / "test"]
 flags += ["--save-to", workshop.BUILD / "model"]
 script_here = workshop.TRAIN / horovod_script("train_tf_horovod.py").script
 runs_here = [mpirun(m, script_here, *flags, show=False) for _ in range(repeats)]
-print("seconds from start to end:", [round(one.seconds, 1) for one in runs_here])
+print("seconds from start to end:", [round(run.seconds, 1) for run in runs_here])
 
 # %% [markdown]
 # **On one instance, and on several with one process each.** Only two numbers change.
@@ -471,8 +471,8 @@ sent = runs[in_vpc][0].description["VpcConfig"] if network else {}
 sent
 
 # %% jupyter={"source_hidden": true} tags=["results"]
-wanted = network["subnets"] if network else None
-assert sent.get("Subnets") == wanted, "The request named other subnets: look at `network`."
+expected = network["subnets"] if network else None
+assert sent.get("Subnets") == expected, "The request named other subnets: look at `network`."
 assert "VpcConfig" not in result.description, "The first job was not meant to be in a VPC."
 workshop.save_results(vpc_config=sent)
 

@@ -101,8 +101,8 @@ print(choice.explanation)
 
 # %%
 unshaped = bandwidth.unlimited_reason(session)
-kept = reference_results.load("06") if unshaped and target == "local" else None
-source = "recorded" if kept else "measured"
+recorded = reference_results.load("06") if unshaped and target == "local" else None
+source = "recorded" if recorded else "measured"
 print(unshaped or "This machine can limit the bandwidth between instances.")
 
 # %% [markdown]
@@ -221,7 +221,7 @@ workshop.save_results(rules=rules, network=network)
 
 # %%
 tried = ["wide"] if unshaped else links
-counts = [1] if kept else layout_instances
+counts = [1] if recorded else layout_instances
 layouts = {f"{n} x {layout_ranks // n}": n for n in counts}
 planned = {"one instance": (instance_type, 1, 2), "two instances": (instance_type, 2, 2)}
 planned |= {name: (layout_instance_type, count, 1) for name, count in layouts.items()}
@@ -367,14 +367,14 @@ narrowing = pd.DataFrame(
     ]
 )
 by_one = {name: steps_of(results[f"{name}, one"]) for name in libraries}
-alone = {name: one["step_seconds"] for name, one in by_one.items()}
+alone = {name: row["step_seconds"] for name, row in by_one.items()}
 gradient_bytes = int(results["DDP, one"].table("start").iloc[0]["gradient_bytes"])
 ddp_ms = 1000 * narrowing[narrowing["name"] == "DDP"].set_index("link")["step_seconds"]
 answers = {"two": 1000 * alone["DDP"] / ddp_ms["wide"], "longer": ddp_ms[middle] - ddp_ms["wide"]}
-if kept:
-    print(f"Without a limit, measured here:\n{narrowing.to_string()}\n\n{kept.caption}")
-    narrowing, alone = pd.DataFrame(kept.results["narrowing"]), kept.results["alone"]
-    by_one = {name: {"lowest": one, "highest": one} for name, one in alone.items()}
+if recorded:
+    print(f"Without a limit, measured here:\n{narrowing.to_string()}\n\n{recorded.caption}")
+    narrowing, alone = pd.DataFrame(recorded.results["narrowing"]), recorded.results["alone"]
+    by_one = {name: {"lowest": seconds, "highest": seconds} for name, seconds in alone.items()}
     narrowing = narrowing.reindex(columns=["name", "link", "step_seconds", "lowest", "highest"])
 shown = narrowing.set_index(["name", "link"])[["lowest", "step_seconds", "highest"]] * 1000
 shown.rename(columns={"step_seconds": "median"}).round(1).add_suffix(f" (ms, {source})")
@@ -390,9 +390,9 @@ def first_slower(rows, one_instance) -> str:
 by_name = dict(tuple(narrowing.groupby("name", sort=False)))
 crossings = {name: first_slower(rows, alone[name]) for name, rows in by_name.items()}
 for name, rows in by_name.items():
-    free, one = rows[rows["link"] == "wide"].iloc[0], by_one[name]
-    worth = "faster" if free["highest"] < one["lowest"] else "not clearly different"
-    if free["lowest"] > one["highest"]:
+    free, single = rows[rows["link"] == "wide"].iloc[0], by_one[name]
+    worth = "faster" if free["highest"] < single["lowest"] else "not clearly different"
+    if free["lowest"] > single["highest"]:
         worth = "slower"
     both_ms = (
         f"{1000 * alone[name]:.1f} ms on one instance, {1000 * free['step_seconds']:.1f} on two"
@@ -411,9 +411,9 @@ if len(order) > 2:
     title = f"{labels[-2]}, then {labels[-1]} Mbit/s: {after / before:.1f} times as long a DDP step"
 title += f" ({source}; bars: a job's epochs)"
 alt = f"{title}."
-for name, one in alone.items():
+for name, seconds in alone.items():
     at_each = ", ".join(f"{at}: {ms:.0f}" for at, ms in zip(labels, ms_of_two[name], strict=True))
-    alt += f" {name}, ms on two instances: {at_each}; on one: {1000 * one:.0f}."
+    alt += f" {name}, ms on two instances: {at_each}; on one: {1000 * seconds:.0f}."
 on_link = [gradient_bytes * 8e-3 / bandwidth.mbit(link) for link in order[1:]]
 
 # %% jupyter={"source_hidden": true} tags=["figure", "readme"]
@@ -438,7 +438,7 @@ with plots.canvas(title, x, y, size=(8.5, 4.2), alt=alt) as axes:
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 workshop.save_results(narrowing=narrowing.to_dict("records"), alone=alone, crossings=crossings)
-workshop.save_results(gradient_bytes=gradient_bytes, recorded=bool(kept))
+workshop.save_results(gradient_bytes=gradient_bytes, recorded=bool(recorded))
 
 # %%
 guess.compare(**{name: answers[name] for name in questions})
@@ -448,7 +448,9 @@ rate = narrowing["link"].map(bandwidth.mbit)
 quicker = narrowing[narrowing["step_seconds"] < 0.9 * gradient_bytes * 8 / (rate * 1e6)]
 assert quicker.empty, f"Faster than the link allows: is it limited at all?\n{quicker}"
 hashes = {name: result.table("weights")["weights_sha256"] for name, result in results.items()}
-assert all(one.nunique() == 1 for one in hashes.values()), "Two ranks did not train one model."
+assert all(column.nunique() == 1 for column in hashes.values()), (
+    "Two ranks did not train one model."
+)
 
 # %% [markdown]
 # How to read the picture: left of the grey line nothing is limited, and two instances compute with
@@ -534,7 +536,7 @@ sizes.round(2)
 
 # %%
 types = {"ml.p3.2xlarge": 1, "ml.p3.8xlarge": 4}
-both = target == "local" and not kept  # where `by-type` works
+both = target == "local" and not recorded  # where `by-type` works
 if both:
     guess = workshop.guess(
         larger="How many times as fast is the measured all-reduce with two ml.p3.8xlarge?"
@@ -542,22 +544,23 @@ if both:
 
 
 # %%
-def measuring(instances: int, ranks_each: int, **more) -> PyTorch:
+layout_bytes = layout_megabytes * 1_000_000
+
+
+def measuring(instances: int, ranks_each: int, **options) -> PyTorch:
     """One all-reduce, measured on so many instances; before it, single messages."""
     processes = {"enabled": True, "processes_per_host": ranks_each}
-    settings = {
-        "algorithms": "gloo,hierarchical",
-        "bytes": layout_megabytes * 1_000_000,
-        "blocks": 3,
-    }
+    settings = {"algorithms": "gloo,hierarchical", "bytes": layout_bytes, "blocks": 3}
     return PyTorch(
         entry_point="measure_all_reduce.py",
         instance_count=instances,
         distribution={"mpi": processes},
-        environment=between(more.pop("link", layout_link)),
-        hyperparameters=more.pop("settings", settings),
+        environment=between(options.pop("link", layout_link)),
+        hyperparameters=options.pop("settings", settings),
         **torch_image,
-        **job | {"source_dir": str(workshop.DEMOS), "instance_type": layout_instance_type} | more,
+        **job
+        | {"source_dir": str(workshop.DEMOS), "instance_type": layout_instance_type}
+        | options,
     )
 
 
@@ -571,8 +574,8 @@ compared = workshop.run_jobs(of_types)
 
 # %%
 by_type = {
-    kind: next(one["seconds"] for one in found.events if one["event"] == "all_reduce")
-    for kind, found in compared.items()
+    kind: next(event["seconds"] for event in result.events if event["event"] == "all_reduce")
+    for kind, result in compared.items()
 }
 by_type = 1000 * pd.DataFrame(by_type)
 if len(by_type):
@@ -588,7 +591,7 @@ else:
 by_type.agg(["min", "median", "max"]).T.round(0).add_suffix(" ms (measured)") if both else None
 
 # %% jupyter={"source_hidden": true} tags=["results"]
-workshop.save_results(by_type={kind: list(one / 1000) for kind, one in by_type.items()})
+workshop.save_results(by_type={kind: list(ms / 1000) for kind, ms in by_type.items()})
 
 # %% [markdown]
 # (On AWS, and where bandwidth can't be limited, there is no table.) What is measured can be less
@@ -653,9 +656,9 @@ for name, count in layouts.items():
     tiers = alpha_beta.HierarchicalLinks.from_measurements(measured[name].events)
     for record in measured[name].table("all_reduce").to_dict("records"):
         here.append(placed_row(name, count, tiers, record))
-placed = kept.results["placed"] if kept else here
-if kept:
-    print(f"Measured here, one instance only:\n{pd.DataFrame(here)}\n\n{kept.caption}")
+placed = recorded.results["placed"] if recorded else here
+if recorded:
+    print(f"Measured here, one instance only:\n{pd.DataFrame(here)}\n\n{recorded.caption}")
 columns = ["placement", "algorithm", "predicted", "measured", "lowest", "highest"]
 placed = pd.DataFrame(placed).reindex(columns=columns)
 placed_here = {
@@ -772,8 +775,8 @@ if not late:
 if not late:
     far |= workshop.run_jobs({"one zone": measuring(2, 2, link=zones["one zone"], settings=tiny)})
     took = {
-        name: 1000 * pd.Series(found.table("all_reduce").iloc[0]["seconds"]).median()
-        for name, found in far.items()
+        name: 1000 * pd.Series(result.table("all_reduce").iloc[0]["seconds"]).median()
+        for name, result in far.items()
     }
     added = took["two zones"] - took["one zone"]
     print(f"An all-reduce of 4 ranks takes {added:.1f} ms longer (measured); 2 (N - 1) α is 6 ms.")
@@ -807,9 +810,9 @@ names = [
 choose = workshop.cost_table({"instance_type": name, "instance_count": 1} for name in names)
 choose = choose.set_index("instance_type")[["USD per hour"]]
 of_type = [bandwidth.network_performance(name) for name in names]
-choose["Gbit/s"] = [one.gbit for one in of_type]
-choose["burst"] = [one.burst_gbit for one in of_type]
-choose["EFA"] = [one.efa for one in of_type]
+choose["Gbit/s"] = [row.gbit for row in of_type]
+choose["burst"] = [row.burst_gbit for row in of_type]
+choose["EFA"] = [row.efa for row in of_type]
 choose["ms for 100 MB (computed)"] = 100 * 8 / choose["Gbit/s"]
 choose
 

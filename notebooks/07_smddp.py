@@ -146,7 +146,10 @@ def sent_by_instance_0(algorithm: str) -> float:
     """MB that leave instance 0, the home of ranks 0 to ranks_each - 1."""
     steps = all_reduces.steps(algorithm, n_bytes, ranks_each, 2)
     messages = [message for messages in steps for message in messages]
-    return sum(one.n_bytes for one in messages if one.source < ranks_each <= one.to) / 1e6
+    return (
+        sum(message.n_bytes for message in messages if message.source < ranks_each <= message.to)
+        / 1e6
+    )
 
 
 sent_mb = {name: sent_by_instance_0(name) for name in titles}
@@ -282,11 +285,11 @@ measured = workshop.run_jobs({link: measuring(link) for link in links})
 # %%
 def milliseconds(events: list[dict]) -> pd.DataFrame:
     """A row for each block, a column for each algorithm."""
-    records = [one for one in events if one["event"] == "all_reduce"]
-    return 1000 * pd.DataFrame({one["algorithm"]: one["seconds"] for one in records})
+    records = [event for event in events if event["event"] == "all_reduce"]
+    return 1000 * pd.DataFrame({record["algorithm"]: record["seconds"] for record in records})
 
 
-events = [one for one in measured[between].events if one["event"] in ("link", "all_reduce")]
+events = [event for event in measured[between].events if event["event"] in ("link", "all_reduce")]
 unlimited = milliseconds(measured[links[-1]].events)  # measured here, always
 if recorded:
     print(recorded.caption)
@@ -301,10 +304,10 @@ bounds.name = "computed: bytes / bandwidth"
 # %% jupyter={"source_hidden": true} tags=["figure"]
 spread = interleaved.summary(times)
 lost = (times["interleaved_ring"] / times["ring"]).median()
-what = f"{megabytes} MB, 2 x {ranks_each} ranks, {rate / 1e6:g} Mbit/s"
+subject = f"{megabytes} MB, 2 x {ranks_each} ranks, {rate / 1e6:g} Mbit/s"
 plots.bar_chart(
     times.median(),
-    f"A ring in the wrong order takes {lost:.1f} times as long: {what}",
+    f"A ring in the wrong order takes {lost:.1f} times as long: {subject}",
     "milliseconds (median, lowest and highest)",
     texts="{:,.0f} ms",
     spread=spread,
@@ -320,7 +323,7 @@ ratios = {
     "hierarchical": times["gloo"] / times["hierarchical"],
     "blind": times["interleaved_ring"] / times["ring"],
 }
-gain, loss = (float(one.median()) for one in ratios.values())
+gain, loss = (float(ratio.median()) for ratio in ratios.values())
 low, high = ratios["hierarchical"].min(), ratios["hierarchical"].max()
 print(f"two tiers: {gain:.2f} times as fast as gloo ({low:.2f} to {high:.2f})")
 our_ring = float((times["ring"] / times["hierarchical"]).median())
@@ -366,9 +369,9 @@ workshop.save_results(gain=gain, loss=loss, bound=bound, medians=medians)
 tiers = alpha_beta.HierarchicalLinks.from_measurements(events)
 kinds = {"intra_node": tiers.intra_node, "inter_node": tiers.inter_node}
 links_found = {
-    f"{name}, {how}": {"α, ms": 1000 * one.alpha, "β, ms per MB": 1e9 * one.beta}
+    f"{name}, {how}": {"α, ms": 1000 * link.alpha, "β, ms per MB": 1e9 * link.beta}
     for name, pair in kinds.items()
-    for how, one in {"one message": pair.alone, "all at once": pair.busy}.items()
+    for how, link in {"one message": pair.alone, "all at once": pair.busy}.items()
 }
 pd.DataFrame(links_found).T.round(2)
 
@@ -509,7 +512,7 @@ pd.Series(gradients, name="mean gradient (measured)").to_frame()
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 assert gradients["ours"] == 64_000, "Our hook must divide before it converts."
-workshop.save_results(mean_gradients={name: str(one) for name, one in gradients.items()})
+workshop.save_results(mean_gradients={name: str(gradient) for name, gradient in gradients.items()})
 
 # %% [markdown]
 # PyTorch's hook converts *before* it divides ([its
@@ -550,10 +553,12 @@ guess = workshop.guess(hidden="What percentage of the communication will DDP's b
 
 # %%
 overlapping.fit(wait=False)
-seen = [one for one in workshop.follow(overlapping).events if one["event"] != "start"]
-tensors = [one["tensors"] for one in seen if one["event"] == "bucket"]
-spans = pd.DataFrame([one for one in seen if one["event"] == "span"])
-took = 1000 * pd.DataFrame({one["setting"]: one["seconds"] for one in seen if "seconds" in one})
+seen = [event for event in workshop.follow(overlapping).events if event["event"] != "start"]
+tensors = [event["tensors"] for event in seen if event["event"] == "bucket"]
+spans = pd.DataFrame([event for event in seen if event["event"] == "span"])
+took = 1000 * pd.DataFrame(
+    {event["setting"]: event["seconds"] for event in seen if "seconds" in event}
+)
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
 bars = []
@@ -599,7 +604,7 @@ guess.compare(hidden=100 * hidden)
 took.agg(["min", "median", "max"]).T.round(0).add_suffix(" ms (measured)")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
-names = {one["kind"] for one in seen if one["event"] == "span"}
+names = {event["kind"] for event in seen if event["event"] == "span"}
 assert names == {"forward", "backward", "all-reduce"}, f"The profiler saw {names} only."
 assert len(tensors) > 1, "With one bucket there is nothing to overlap."
 workshop.save_results(overlap=seen, hidden=hidden, most_hidden=most)
@@ -707,7 +712,7 @@ pd.DataFrame({"last loss (measured here)": last, "below that of guessing": learn
 # %% jupyter={"source_hidden": true} tags=["results"]
 apart = float((losses["hierarchical"] - losses["default"]).abs().max())
 assert apart < 1e-3, f"Two tiers must give the same sums; the losses differ by {apart}."
-assert all(one.iloc[-1] < one.iloc[0] for one in losses.values()), "A loss did not fall."
+assert all(loss.iloc[-1] < loss.iloc[0] for loss in losses.values()), "A loss did not fall."
 workshop.save_results(
     steps={name: list(ms.dropna()) for name, ms in step_ms.items()},
     faster=faster.to_dict(),
@@ -770,18 +775,18 @@ smddp = PyTorch(
 )
 each = workshop.cost("ml.p4d.24xlarge", instance_count=2, seconds=300, max_run=max_run)
 print(f"On AWS, each of this lesson's two jobs with SMDDP: {each}")
-wanted = {"backend smddp": smddp} if target == "local" or start_p4d else {}
-named_smddp = workshop.run_jobs(wanted, channels)
+smddp_jobs = {"backend smddp": smddp} if target == "local" or start_p4d else {}
+named_smddp = workshop.run_jobs(smddp_jobs, channels)
 
 # %%
-for name in wanted:
+for name in smddp_jobs:
     for line in named_smddp[name].matching("SMDDP exists only on AWS")[:1]:
         print(line.text)
     ends = named_smddp[name].table("epoch")["train_loss"].iloc[-1], losses["default"].iloc[-1]
     print(f"last loss {ends[0]:.6f}, and with gloo {ends[1]:.6f}")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
-if wanted:
+if smddp_jobs:
     assert abs(ends[0] - ends[1]) < 1e-3, "The substitute must average the same gradients."
     workshop.save_results(standin_apart=abs(ends[0] - ends[1]))
 
@@ -793,7 +798,7 @@ if wanted:
 # nothing on AWS.
 
 # %% tags=["deterministic"]
-asked = {
+configurations = {
     "a CPU instance": ("ml.c5.xlarge", "2.2.0", "py310"),
     "P5": ("ml.p5.48xlarge", "2.2.0", "py310"),
     "a newer PyTorch": ("ml.p4d.24xlarge", "2.6.0", "py312"),
@@ -811,16 +816,16 @@ def against(kind: str, version: str, python: str) -> list[str]:
         py_version=python,
         distribution={"smdistributed": {"dataparallel": {"enabled": True}}},
     )
-    return [one.reason for one in findings if one.ok is False]
+    return [finding.reason for finding in findings if finding.ok is False]
 
 
-said = {what: against(*job_of) for what, job_of in asked.items()}
-print("\n".join(f"{what}: {' '.join(why) or 'fine'}" for what, why in said.items()))
+reasons = {name: against(*job) for name, job in configurations.items()}
+print("\n".join(f"{name}: {' '.join(why) or 'fine'}" for name, why in reasons.items()))
 
 # %% jupyter={"source_hidden": true} tags=["results"]
-assert not said["what it is made for"], "SMDDP's own type must pass."
-assert all(said[name] for name in list(asked)[:3]), "Three of the four must be refused."
-workshop.save_results(refused=[name for name, why in said.items() if why])
+assert not reasons["what it is made for"], "SMDDP's own type must pass."
+assert all(reasons[name] for name in list(configurations)[:3]), "Three of the four must be refused."
+workshop.save_results(refused=[name for name, why in reasons.items() if why])
 
 # %% [markdown]
 # - **p4d and p4de only**: 8 A100s, NVLink inside, 400 Gbit/s with EFA outside
@@ -925,10 +930,12 @@ for name, result in switched.items():
     print(f"{name}: {len(weights)} ranks, {weights.nunique()} set of weights, {accuracy:.1%} right")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
-weights = {name: one.table("weights")["weights_sha256"] for name, one in switched.items()}
-assert all(one.nunique() == 1 for one in weights.values()), "The ranks did not train one model."
+weights = {name: job.table("weights")["weights_sha256"] for name, job in switched.items()}
+assert all(column.nunique() == 1 for column in weights.values()), (
+    "The ranks did not train one model."
+)
 workshop.save_results(
-    switched={name: one.metrics["test_accuracy"] for name, one in switched.items()}
+    switched={name: job.metrics["test_accuracy"] for name, job in switched.items()}
 )
 
 # %% [markdown]

@@ -9,6 +9,7 @@ import argparse
 import tarfile
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -18,10 +19,12 @@ from common.keras2 import tf
 
 def newest(folder: Path) -> Path:
     """Return the folder of the SavedModel with the highest number, which a server would take."""
-    found = [one.parent for one in folder.glob("*/saved_model.pb") if one.parent.name.isdecimal()]
-    if not found:
+    folders = [
+        path.parent for path in folder.glob("*/saved_model.pb") if path.parent.name.isdecimal()
+    ]
+    if not folders:
         raise ScriptError("the file holds no SavedModel in a folder with a number as its name")
-    return max(found, key=lambda one: int(one.name))
+    return max(folders, key=lambda path: int(path.name))
 
 
 def main() -> None:
@@ -33,7 +36,7 @@ def main() -> None:
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         # Its own job's file. Python 3.11.3 and older have no filters against strange ones.
-        safely = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+        safely: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
         with tarfile.open(args.model) as archive:
             archive.extractall(folder, **safely)
         serve = tf.saved_model.load(str(newest(Path(folder)))).signatures["serving_default"]

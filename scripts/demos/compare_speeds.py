@@ -72,15 +72,16 @@ def with_torch(args, images: np.ndarray, labels: np.ndarray) -> Library:
     from torch.nn.parallel import DistributedDataParallel
 
     from common.model_torch import Classifier, prepare
-    from common.ranks_torch import join_ranks
+    from common.ranks_torch import init_distributed
 
     device = prepare(args)
-    join_ranks("gloo")
+    init_distributed("gloo")
     batch = torch.from_numpy(images).to(device), torch.from_numpy(labels).to(device)
 
     def step(average: bool) -> Callable[[], None]:
-        model = Classifier(images.shape[1:], args.hidden_units).to(device)
-        model = DistributedDataParallel(model) if average else model
+        model: torch.nn.Module = Classifier(images.shape[1:], args.hidden_units).to(device)
+        if average:
+            model = DistributedDataParallel(model)
         optimizer = torch.optim.SGD(model.parameters(), args.learning_rate, momentum=0.9)
 
         def train_step() -> None:

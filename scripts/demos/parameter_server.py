@@ -46,15 +46,17 @@ class Server:
         self.weights = torch.nn.Parameter(weights)
         self.optimizer = torch.optim.SGD([self.weights], learning_rate, momentum)
         self.gradients_to_ask_for = gradients
-        self.version, self.version_at = 0, {}
+        self.version = 0
+        self.version_at: dict[int, int] = {}
         self.bytes_in = self.bytes_out = 0
-        self.pushes, self.began = [], time.perf_counter()
+        self.pushes: list[tuple[int, int, float, float]] = []
+        self.began = time.perf_counter()
 
     def send_weights(self, worker: int) -> None:
         """Answer a worker's pull; the last value says whether a gradient is wanted."""
-        more = self.gradients_to_ask_for > 0
-        self.gradients_to_ask_for -= more
-        message = torch.cat([self.weights.detach(), torch.tensor([float(more)])])
+        wants_gradient = self.gradients_to_ask_for > 0
+        self.gradients_to_ask_for -= wants_gradient
+        message = torch.cat([self.weights.detach(), torch.tensor([float(wants_gradient)])])
         dist.send(message, worker)
         self.bytes_out += message.nbytes
         self.version_at[worker] = self.version
@@ -102,7 +104,8 @@ def work(model: torch.nn.Module, batches: Iterator, pause: float) -> list[tuple[
 
     Returns: for each gradient, when its computation began and ended (seconds of time.perf_counter).
     """
-    size, computed = parameters_to_vector(model.parameters()).numel(), []
+    size = parameters_to_vector(model.parameters()).numel()
+    computed: list[tuple[float, float]] = []
     while True:
         message = torch.empty(size + 1)
         dist.recv(message, 0)
@@ -122,7 +125,9 @@ def own_batches(args, workers: int, number: int, batch: int) -> Iterator:
     """Yield batches of a worker's part of the data, without end; each epoch another order."""
     images, labels = load_channel(args.training)
     dataset = TensorDataset(torch.from_numpy(images), torch.from_numpy(labels))
-    sampler = DistributedSampler(dataset, workers, number, seed=args.seed, drop_last=True)
+    sampler: DistributedSampler = DistributedSampler(
+        dataset, workers, number, seed=args.seed, drop_last=True
+    )
     loader = DataLoader(dataset, batch, sampler=sampler, drop_last=True)
     for epoch in count(1):
         sampler.set_epoch(epoch - 1)  # from 0, as in scripts/train

@@ -39,21 +39,21 @@ def main() -> None:
     hosts = len(config["cluster"]["worker"]) + 1  # the master trains too
     number = 0 if task["type"] == "master" else task["index"] + 1
     owner = labels if args.shard_by == "class" else np.arange(len(labels))
-    mine = owner % hosts == number
+    rows = owner % hosts == number
 
     model = build_model(images.shape[1:], args.hidden_units)
     model.compile(
         optimizer=build_optimizer(args.learning_rate, model),
         loss=tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True),
     )
-    told = model.fit(  # no strategy: this knows of no other host
-        images[mine].astype(np.float32),
-        labels[mine],
+    history = model.fit(  # no strategy: this knows of no other host
+        images[rows].astype(np.float32),
+        labels[rows],
         batch_size=args.global_batch_size,
         epochs=args.epochs,
         verbose=0,
     )
-    loss = told.history["loss"][-1]
+    loss = history.history["loss"][-1]
     emit(event="epoch", epoch=args.epochs, train_loss=loss, test_accuracy=accuracy(model, *test))
 
     of_class = [[part[test[1] == label] for part in test] for label in range(CLASSES)]

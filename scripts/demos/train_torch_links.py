@@ -37,7 +37,7 @@ def main() -> None:
 
     dataset = TensorDataset(torch.from_numpy(images), torch.from_numpy(labels))
     local_batch = local_batch_size(args.global_batch_size, world_size)
-    sampler = DistributedSampler(dataset, seed=args.seed, drop_last=True)
+    sampler: DistributedSampler = DistributedSampler(dataset, seed=args.seed, drop_last=True)
     loader = DataLoader(dataset, local_batch, sampler=sampler, drop_last=True)
 
     model = Classifier(images.shape[1:], args.hidden_units).to(device)

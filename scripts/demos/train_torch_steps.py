@@ -40,8 +40,8 @@ def shuffled(seed: int, examples: int) -> list[int]:
 
 def tensors_of(optimizer) -> list[torch.Tensor]:
     """Return the optimizer's own tensors: none before its first step."""
-    found = [value for state in optimizer.state.values() for value in state.values()]
-    return [one for one in found if isinstance(one, torch.Tensor)]
+    values = [value for state in optimizer.state.values() for value in state.values()]
+    return [tensor for tensor in values if isinstance(tensor, torch.Tensor)]
 
 
 def main() -> None:

@@ -39,8 +39,8 @@ def emit(event, **record):
 
 def own_batches(rank):
     """Return the batches of this rank's own stream."""
-    own = 12 if rank == 0 else 20  # rows that this rank happens to hold
-    return DataLoader(TensorDataset(torch.full((own, 1), float(rank + 1))), BATCH)
+    rows = 12 if rank == 0 else 20  # rows that this rank happens to hold
+    return DataLoader(TensorDataset(torch.full((rows, 1), float(rank + 1))), BATCH)
 
 
 def main():

@@ -12,8 +12,10 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+
+import pandas as pd
 
 NEGOTIATE, COPY_IN, REDUCE, COPY_OUT = "negotiate", "copy in", "all-reduce", "copy out"
 PHASES = (NEGOTIATE, COPY_IN, REDUCE, COPY_OUT)
@@ -24,17 +26,33 @@ _NAMES = {
     "NCCL_ALLREDUCE": REDUCE,
     "GLOO_ALLREDUCE": REDUCE,
     "MEMCPY_OUT_FUSION_BUFFER": COPY_OUT,
-    "gloo:all_reduce": REDUCE,
 }
 _GRADIENT = re.compile(r"gradient_tape_(?:[a-z]+_)*?((?:conv2d|dense)(?:_\d+)?)_(\w+?)_\d+$")
+TORCH_TENSORS = 8  # of the model in scripts/demos/common/model_torch.py: four layers, two each
 
 
 class NoTimeline(Exception):
     """The file is missing, empty or no timeline; the message says what to do."""
 
 
-def read(path: Path | str, step: int | None = None):
-    """A pandas table, a row for each phase of each all-reduce, in order of time.
+@dataclass
+class _AllReduce:
+    """One tensor's all-reduce in one step; times in microseconds.
+
+    step: from 1, which all-reduce of that tensor it is. phases: (phase, start, end). ready: when
+    each rank had the tensor, as far as the file says it.
+    """
+
+    tensor: str
+    step: int
+    start: float = 0.0
+    end: float = 0.0
+    phases: list[tuple[str, float, float]] = field(default_factory=list)
+    ready: dict[int, float] = field(default_factory=dict)
+
+
+def read(path: Path | str, step: int | None = None) -> pd.DataFrame:
+    """A row for each phase of each all-reduce, in order of time.
 
     Columns: tensor; step, from 1 (which all-reduce of that tensor it is); phase, one of
     PHASES; start_ms, since the first of them; ms.
@@ -46,26 +64,25 @@ def read(path: Path | str, step: int | None = None):
     A file that a killed run did not finish is read as far as it goes. Raises NoTimeline, and
     ValueError for a step that the file does not have.
     """
-    import pandas as pd
-
-    events = _events(Path(path))
-    rows = _from_horovod(events) if isinstance(events, list) else _from_torch(events)
-    if not rows:
-        raise NoTimeline(f"{Path(path).name} holds no all-reduce: did the ranks train a step?")
-    table = pd.DataFrame(rows).sort_values("start_ms", kind="stable", ignore_index=True)
+    all_reduces = _all_reduces(Path(path))
     if step is not None:
-        last = table.groupby("tensor")["step"].max()
-        model = last.index[last >= last.mode().max()]
-        found = table[(table["step"] == step) & table["tensor"].isin(model)]
-        if found.empty:
-            raise ValueError(f"The timeline has no step {step}; it has 1 to {table['step'].max()}.")
-        table = found.reset_index(drop=True)
+        last = max(all_reduce.step for all_reduce in all_reduces)
+        all_reduces = [each for each in _of_the_model(all_reduces) if each.step == step]
+        if not all_reduces:
+            raise ValueError(f"The timeline has no step {step}; it has 1 to {last}.")
+    rows = [
+        (all_reduce.tensor, all_reduce.step, phase, start / 1000, (end - start) / 1000)
+        for all_reduce in all_reduces
+        for phase, start, end in all_reduce.phases
+    ]
+    table = pd.DataFrame(rows, columns=["tensor", "step", "phase", "start_ms", "ms"])
+    table = table.sort_values("start_ms", kind="stable", ignore_index=True)
     table["start_ms"] -= table["start_ms"].min()
     return table
 
 
-def by_rank(path: Path | str):
-    """A pandas table of what each rank did in each step, in order of time.
+def by_rank(path: Path | str) -> pd.DataFrame:
+    """What each rank did in each step, in order of time.
 
     Columns: step, from 2 (nobody knows when the first began); rank; kind; start_ms, since the end
     of the step before; ms. The kinds: "compute", until the rank's last gradient was ready; "wait",
@@ -77,89 +94,42 @@ def by_rank(path: Path | str):
     alone, which stops computing as soon as its first all-reduce begins.
     Raises NoTimeline as `read` does, and where there are no two steps of which that is known.
     """
-    import pandas as pd
-
-    events = _events(Path(path))
-    reduced = _reduced(events) if isinstance(events, list) else _reduced_by_torch(events)
-    steps: dict[int, list[_Reduced]] = defaultdict(list)
-    last = Counter({one.tensor: one.step for one in sorted(reduced, key=lambda one: one.step)})
-    usual = max(Counter(last.values()).items(), key=lambda item: (item[1], item[0]), default=(0, 0))
-    for one in reduced:
-        if last[one.tensor] >= usual[0]:  # a gradient of the model, and no metric
-            steps[one.step].append(one)
+    steps: dict[int, list[_AllReduce]] = defaultdict(list)
+    for all_reduce in _of_the_model(_all_reduces(Path(path))):
+        steps[all_reduce.step].append(all_reduce)
+    ends = {step: max(each.end for each in of_step) for step, of_step in steps.items()}
     rows = []
-    for step in sorted(steps)[1:]:
+    for step in sorted(steps):
         if step - 1 not in steps:
             continue
-        began = max(one.end for one in steps[step - 1])
-        ended = max(one.end for one in steps[step])
-        spans = _merged([(one.start, one.end) for one in steps[step]])
-        for rank in sorted({rank for one in steps[step] for rank in one.ready}):
-            ready = max(one.ready[rank] for one in steps[step] if rank in one.ready)
-            found = [("compute", began, ready), ("wait", ready, ended)]
-            found += [("communicate", *span) for span in spans]
-            rows += [
-                {
-                    "step": step,
-                    "rank": rank,
-                    "kind": kind,
-                    "start_ms": (start - began) / 1000,
-                    "ms": (end - start) / 1000,
-                }
-                for kind, start, end in found
-            ]
+        began, ended = ends[step - 1], ends[step]
+        ready: dict[int, float] = {}  # by rank, when its last gradient was
+        for all_reduce in steps[step]:
+            for rank, at in all_reduce.ready.items():
+                ready[rank] = max(at, ready.get(rank, at))
+        spans = _merged([(all_reduce.start, all_reduce.end) for all_reduce in steps[step]])
+        for rank, at in sorted(ready.items()):
+            rows += [(step, rank, "compute", began, at), (step, rank, "wait", at, ended)]
+            rows += [(step, rank, "communicate", *span) for span in spans]
     if not rows:
         raise NoTimeline(
             f"{Path(path).name} does not say of two steps in a row when each rank was ready. Train "
             "at least two steps, with HOROVOD_CACHE_CAPACITY=0."
         )
-    return pd.DataFrame(rows)
+    table = pd.DataFrame(rows, columns=["step", "rank", "kind", "start", "end"])
+    start_ms = (table["start"] - table["step"].sub(1).map(ends)) / 1000
+    ms = (table["end"] - table["start"]) / 1000
+    return table[["step", "rank", "kind"]].assign(start_ms=start_ms, ms=ms)
 
 
-@dataclass(frozen=True)
-class _Reduced:
-    """One tensor's all-reduce in one step, microseconds. ready: when each rank had it."""
-
-    tensor: str
-    step: int
-    ready: dict[int, float]
-    start: float
-    end: float
-
-
-def _reduced(events: list[dict]) -> list[_Reduced]:
-    """From Horovod's events. It notes a rank that is ready as an event with the rank's number."""
-    count: Counter = Counter()
-    ready: dict[int, dict[int, float]] = defaultdict(dict)
-    open_phases: dict[int, list[dict]] = defaultdict(list)
-    found = []
-    for event in events:
-        kind, tensor = event.get("ph"), event.get("pid")
-        if kind == "X" and event["name"].isdigit():
-            ready[tensor][int(event["name"])] = event["ts"]
-        elif kind == "B":
-            open_phases[tensor].append(event)
-            if event["name"] == "NEGOTIATE_ALLREDUCE":
-                count[tensor] += 1
-                ready[tensor] = {}
-        elif kind == "E" and open_phases[tensor]:
-            began = open_phases[tensor].pop()
-            if began["name"] == "ALLREDUCE":
-                span = began["ts"], event["ts"]
-                found.append(_Reduced(str(tensor), count[tensor], ready[tensor], *span))
-    return found
-
-
-def _reduced_by_torch(trace: dict) -> list[_Reduced]:
-    """From torch's events, of rank 0: each step of the script has eight all-reduces."""
-    found = [one for one in trace["traceEvents"] if one.get("name") == "gloo:all_reduce"]
-    found.sort(key=lambda one: one["ts"])
-    rows = []
-    for number, one in enumerate(found):
-        step, tensor = divmod(number, TORCH_TENSORS)
-        ready = {0: found[step * TORCH_TENSORS]["ts"]}
-        rows.append(_Reduced(str(tensor), step + 1, ready, one["ts"], one["ts"] + one["dur"]))
-    return rows
+def _of_the_model(all_reduces: list[_AllReduce]) -> list[_AllReduce]:
+    """Without metrics, which are all-reduced in fewer steps than most tensors."""
+    last: Counter[str] = Counter()
+    for all_reduce in all_reduces:
+        last[all_reduce.tensor] = max(last[all_reduce.tensor], all_reduce.step)
+    frequency = Counter(last.values())
+    usual = max(frequency, key=lambda step: (frequency[step], step), default=0)
+    return [all_reduce for all_reduce in all_reduces if last[all_reduce.tensor] >= usual]
 
 
 def _merged(spans: list[tuple[float, float]]) -> list[tuple[float, float]]:
@@ -173,6 +143,17 @@ def _merged(spans: list[tuple[float, float]]) -> list[tuple[float, float]]:
     return merged
 
 
+def _all_reduces(path: Path) -> list[_AllReduce]:
+    events = _events(path)
+    if isinstance(events, list):
+        all_reduces = _from_horovod(events)
+    else:
+        all_reduces = _from_torch(events["traceEvents"])
+    if not all_reduces:
+        raise NoTimeline(f"{path.name} holds no all-reduce: did the ranks train a step?")
+    return all_reduces
+
+
 def _events(path: Path):
     try:
         text = path.read_text().strip()
@@ -184,64 +165,65 @@ def _events(path: Path):
     # An unfinished file ends in the middle: cut it after the last whole event.
     for attempt in (text, text.rstrip(",") + "]", text[: text.rfind("},") + 1] + "]"):
         try:
-            found = json.loads(attempt)
+            events = json.loads(attempt)
         except ValueError:
             continue
-        if isinstance(found, list) or (isinstance(found, dict) and "traceEvents" in found):
-            return found
+        if isinstance(events, list) or (isinstance(events, dict) and "traceEvents" in events):
+            return events
     raise NoTimeline(f"{path.name} is not a timeline, or it is empty. Run the script again.")
 
 
-def _from_horovod(events: list[dict]) -> list[dict]:
-    """Each tensor is a "process" of the trace; its phases are nested begin and end events."""
+def _from_horovod(events: list[dict]) -> list[_AllReduce]:
+    """Each tensor is a "process" of the trace; its phases are nested begin and end events.
+
+    A rank that is ready is an event with the rank's number as its name.
+    """
     names: dict[int, str] = {}
     open_phases: dict[int, list[dict]] = defaultdict(list)
-    count: Counter = Counter()
-    rows: list[dict] = []
-    current: dict[int, list[dict]] = defaultdict(list)
+    current: dict[int, _AllReduce] = {}
+    steps: Counter[int] = Counter()
+    finished = []
     for event in events:
-        kind, tensor = event.get("ph"), event.get("pid")
+        kind, process = event.get("ph"), event.get("pid", 0)
         if kind == "M" and event["name"] == "process_name" and "name" in event["args"]:
-            names[tensor] = _short(event["args"]["name"])
+            names[process] = _short(event["args"]["name"])
         elif kind == "B":
-            open_phases[tensor].append(event)
-            count[tensor] += event["name"] == "NEGOTIATE_ALLREDUCE"
-        elif kind == "E" and open_phases[tensor]:
-            began = open_phases[tensor].pop()
-            if began["name"] in _NAMES:
-                row = _row(names.get(tensor, "?"), count[tensor], began, event["ts"])
-                current[tensor].append(row)
-            elif began["name"] == "ALLREDUCE":
-                rows += current.pop(tensor, [])
-    return rows
+            open_phases[process].append(event)
+            if event["name"] == "NEGOTIATE_ALLREDUCE":
+                steps[process] += 1
+                tensor = names.get(process, f"tensor {process}")
+                current[process] = _AllReduce(tensor, steps[process])
+        elif kind == "X" and event["name"].isdigit() and process in current:
+            current[process].ready[int(event["name"])] = event["ts"]
+        elif kind == "E" and open_phases[process]:
+            began = open_phases[process].pop()
+            all_reduce = current.get(process)
+            if all_reduce and began["name"] in _NAMES:
+                all_reduce.phases.append((_NAMES[began["name"]], began["ts"], event["ts"]))
+            elif all_reduce and began["name"] == "ALLREDUCE":
+                all_reduce.start, all_reduce.end = began["ts"], event["ts"]
+                finished.append(current.pop(process))
+    return finished
 
 
-def _row(tensor: str, step: int, began: dict, end: float) -> dict:
-    return {
-        "tensor": tensor,
-        "step": step,
-        "phase": _NAMES[began["name"]],
-        "start_ms": began["ts"] / 1000,
-        "ms": (end - began["ts"]) / 1000,
-    }
-
-
-def _from_torch(trace: dict) -> list[dict]:
-    """Gloo's all-reduces have no names: number them. Each step of the script has eight."""
-    found = [one for one in trace["traceEvents"] if one.get("name") == "gloo:all_reduce"]
-    rows = []
-    for number, one in enumerate(sorted(found, key=lambda one: one["ts"])):
+def _from_torch(events: list[dict]) -> list[_AllReduce]:
+    """Gloo's all-reduces, of rank 0, have no names: number them. Each step has eight."""
+    sent = [event for event in events if event.get("name") == "gloo:all_reduce"]
+    sent.sort(key=lambda event: event["ts"])
+    all_reduces = []
+    for number, event in enumerate(sent):
         step, tensor = divmod(number, TORCH_TENSORS)
-        rows.append(_row(f"tensor {tensor + 1}", step + 1, one, one["ts"] + one["dur"]))
-    return rows
-
-
-TORCH_TENSORS = 8  # of the model in scripts/demos/common/model_torch.py: four layers, two each
+        start, end = event["ts"], event["ts"] + event["dur"]
+        ready = {0: sent[step * TORCH_TENSORS]["ts"]}
+        all_reduces.append(
+            _AllReduce(f"tensor {tensor + 1}", step + 1, start, end, [(REDUCE, start, end)], ready)
+        )
+    return all_reduces
 
 
 def _short(name: str) -> str:
     """dense_1 kernel, for a gradient with TensorFlow's long name; others lose their folders."""
     last = name.rsplit("/", 1)[-1]
-    if found := _GRADIENT.search(last):
-        return f"{found[1]} {'bias' if 'Bias' in found[2] else 'kernel'}"
+    if match := _GRADIENT.search(last):
+        return f"{match[1]} {'bias' if 'Bias' in match[2] else 'kernel'}"
     return last

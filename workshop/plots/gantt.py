@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pandas as pd
 
 from workshop.plots.figures import HATCHES
@@ -21,13 +23,17 @@ def gantt(spans: pd.DataFrame, title: str, x: str) -> None:
     rows, kinds = list(dict.fromkeys(spans["row"])), list(dict.fromkeys(spans["kind"]))
     size = (8, 0.42 * len(rows) + 1.3)
     with canvas(title, x, size=size, alt=_in_words(spans, title, x)) as axes:
-        for (row, kind), mine in spans.groupby(["row", "kind"], sort=False):
-            mine, style = mine.sort_values("start"), kinds.index(kind)
-            lanes = _lanes(mine)
+        for (row, kind), bars in spans.groupby(["row", "kind"], sort=False):
+            bars, style = bars.sort_values("start"), kinds.index(kind)
+            lanes = _lanes(bars)
             height = 0.75 / (max(lanes) + 1)
             y = [rows.index(row) - 0.375 + height * (lane + 0.5) for lane in lanes]
-            look = {"color": COLOURS[style], "hatch": HATCHES[style], "edgecolor": "white"}
-            axes.barh(y, mine["length"], left=mine["start"], height=height, label=kind, **look)
+            look: dict[str, Any] = {
+                "color": COLOURS[style],
+                "hatch": HATCHES[style],
+                "edgecolor": "white",
+            }
+            axes.barh(y, bars["length"], left=bars["start"], height=height, label=kind, **look)
         axes.set_yticks(range(len(rows)), rows)
         axes.invert_yaxis()
         axes.grid(axis="y", visible=False)
@@ -55,11 +61,11 @@ def _lanes(spans: pd.DataFrame) -> list[int]:
 
 
 def _in_words(spans: pd.DataFrame, title: str, x: str) -> str:
-    said = []
-    for row, mine in spans.groupby("row", sort=False):
+    sentences = []
+    for row, of_row in spans.groupby("row", sort=False):
         each = []
-        for kind, bars in mine.groupby("kind", sort=False):
+        for kind, bars in of_row.groupby("kind", sort=False):
             start, end = bars["start"].min(), (bars["start"] + bars["length"]).max()
             each.append(f"{kind} {bars['length'].sum():.3g}, from {start:.3g} to {end:.3g}")
-        said.append(f"{row}: {'; '.join(each)}.")
-    return f"{title}. Bars in time; their lengths in all ({x}). {' '.join(said)}"
+        sentences.append(f"{row}: {'; '.join(each)}.")
+    return f"{title}. Bars in time; their lengths in all ({x}). {' '.join(sentences)}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import html
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -18,7 +19,7 @@ from matplotlib.ticker import NullFormatter, StrMethodFormatter
 # Okabe and Ito's palette, without yellow, which is hard to see on white.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#000000")
 IMAGE_COLUMNS = 6
-STYLE = {
+STYLE: dict[Any, Any] = {
     "figure.dpi": 110,
     "font.size": 10,
     "axes.spines.top": False,
@@ -133,17 +134,17 @@ def description(axes: Axes) -> str:
     if axes.axison and axes.get_ylabel():
         parts.append(f"Up: {axes.get_ylabel()}")
     drawn = [(line.get_label(), line) for line in axes.lines]
-    marks = [one for one in axes.containers if isinstance(one, ErrorbarContainer)]
-    drawn += [(one.get_label(), one.lines[0]) for one in marks]
+    marks = [container for container in axes.containers if isinstance(container, ErrorbarContainer)]
+    drawn += [(container.get_label(), container.lines[0]) for container in marks]
     for name, line in drawn:
-        across, up = line.get_xdata(), line.get_ydata()
+        across, up = np.asarray(line.get_xdata()), np.asarray(line.get_ydata())
         if str(name).startswith("_") or not len(across):
             continue
         points = [f"({_number(x)}, {_number(y)})" for x, y in zip(across, up, strict=True)]
         where = f"from {points[0]} to {points[-1]}" if len(points) > 1 else f"at {points[0]}"
         parts.append(f"{name}: {where}")
-    said = (part.replace("\n", " ").rstrip(".") for part in parts)
-    return ". ".join(part for part in said if part) + "."
+    phrases = (part.replace("\n", " ").rstrip(".") for part in parts)
+    return ". ".join(part for part in phrases if part) + "."
 
 
 def _number(value) -> str:

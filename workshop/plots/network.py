@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.patches import Circle, FancyArrowPatch, Rectangle
@@ -47,7 +48,7 @@ def _where(rank: int, ranks_each: int, left: float) -> tuple[float, float]:
 
 def _instance(axes: Axes, instance: int, ranks_each: int, left: float) -> None:
     corner = (left + GAP * instance - 0.75, -ranks_each + 0.35)
-    box = {"fill": False, "edgecolor": "grey", "zorder": 1}
+    box: dict[str, Any] = {"fill": False, "edgecolor": "grey", "zorder": 1}
     axes.add_patch(Rectangle(corner, 1.5, ranks_each + 0.1, **box))
     axes.text(corner[0] + 0.75, 0.52, f"algo-{instance + 1}", ha="center", fontsize=9)
     for rank in range(instance * ranks_each, (instance + 1) * ranks_each):
@@ -58,7 +59,7 @@ def _instance(axes: Axes, instance: int, ranks_each: int, left: float) -> None:
 
 def _hop(axes: Axes, source: int, to: int, ranks_each: int, left: float) -> None:
     start, end = _where(source, ranks_each, left), _where(to, ranks_each, left)
-    look = {"color": INSIDE, "linewidth": 1.2}
+    look: dict[str, Any] = {"color": INSIDE, "linewidth": 1.2}
     if _crosses(source, to, ranks_each):
         look = {"color": ACROSS, "linewidth": 3.2}
     around = start[0] == end[0] and abs(start[1] - end[1]) > 1  # the ranks between the two
@@ -81,12 +82,12 @@ def _crosses(source: int, to: int, ranks_each: int) -> bool:
 
 
 def _in_words(hops: Mapping[str, list[tuple[int, int]]], ranks_each: int) -> str:
-    said = []
+    sentences = []
     for name, sent in hops.items():
         crossing = [f"{a} to {b}" for a, b in sent if _crosses(a, b, ranks_each)]
         inside, over = len(sent) - len(crossing), ", ".join(crossing) or "nothing"
-        said.append(f"{name}: {inside} hops inside instances; over the network {over}.")
-    return " ".join(said)
+        sentences.append(f"{name}: {inside} hops inside instances; over the network {over}.")
+    return " ".join(sentences)
 
 
 def vpc(network: Mapping[str, str], instances: int = 2) -> None:
@@ -131,14 +132,19 @@ def vpc(network: Mapping[str, str], instances: int = 2) -> None:
 
 
 def _box(axes: Axes, corner, size, text: str, colour, line: str = "-", small: float = 8) -> None:
-    look = {"fill": False, "edgecolor": colour, "linestyle": line, "linewidth": 1.6}
+    look: dict[str, Any] = {"fill": False, "edgecolor": colour, "linestyle": line, "linewidth": 1.6}
     axes.add_patch(Rectangle(corner, *size, **look))
     inside = size[1] < 1.2  # a small box has its text in the middle
     at = corner[1] + (size[1] / 2 if inside else size[1] - 0.1)
-    style = {"ha": "center", "va": "center" if inside else "top", "fontsize": small}
+    style: dict[str, Any] = {"ha": "center", "va": "center" if inside else "top", "fontsize": small}
     axes.text(corner[0] + size[0] / 2, at, text, **style)
 
 
 def _way(axes: Axes, start, end, colour, style: str = "-", width: float = 1.4, line="-") -> None:
-    look = {"color": colour, "linewidth": width, "linestyle": line, "arrowstyle": style}
+    look: dict[str, Any] = {
+        "color": colour,
+        "linewidth": width,
+        "linestyle": line,
+        "arrowstyle": style,
+    }
     axes.add_patch(FancyArrowPatch(start, end, mutation_scale=14, shrinkA=0, shrinkB=0, **look))

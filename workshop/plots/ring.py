@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -37,9 +38,9 @@ def ring_steps(recorded: Sequence[np.ndarray]) -> None:
     with canvas(title, "", size=size, alt=alt) as axes:
         for frame in range(frames):
             left, top = (frame % across) * width, -(frame // across) * height
-            held = np.array([one[frame] for one in recorded])
-            before = np.array([one[max(0, frame - 1)] for one in recorded])
-            _frame(axes, held, held != before, left, top, _step_name(frame, world_size))
+            sums = np.array([states[frame] for states in recorded])
+            before = np.array([states[max(0, frame - 1)] for states in recorded])
+            _frame(axes, sums, sums != before, left, top, _step_name(frame, world_size))
         last = (across - 1) * width, -(down - 1) * height
         _who_sends(axes, world_size, *last)
         axes.set_xlim(-1.2, across * width - 0.9)
@@ -55,12 +56,12 @@ def _step_name(frame: int, world_size: int) -> str:
 
 
 def _frame(
-    axes: Axes, held: np.ndarray, arrived: np.ndarray, left: float, top: float, title: str
+    axes: Axes, sums: np.ndarray, arrived: np.ndarray, left: float, top: float, title: str
 ) -> None:
     """One table, a row for each rank, a column for each chunk. arrived: which cells are new."""
-    world_size = len(held)
+    world_size = len(sums)
     axes.text(left, top + 0.72, title, fontsize=9, fontweight="bold")
-    for rank, row in enumerate(held):
+    for rank, row in enumerate(sums):
         y = top - rank
         axes.text(left - 0.15, y - 0.3, f"rank {rank}", fontsize=7, ha="right", va="center")
         for chunk, value in enumerate(row):
@@ -69,18 +70,28 @@ def _frame(
             colour = COLOURS[2] if ready else COLOURS[0]
             strength = 0.55 if ready else 0.1 + 0.4 * digits.count("1") / world_size
             place = (left + 1.25 * chunk, y - 0.75)
-            box = {"facecolor": (colour, strength), "edgecolor": "white", "linewidth": 1.5}
+            box: dict[str, Any] = {
+                "facecolor": (colour, strength),
+                "edgecolor": "white",
+                "linewidth": 1.5,
+            }
             if arrived[rank, chunk]:
                 box |= {"edgecolor": "black", "zorder": 3}
             axes.add_patch(Rectangle(place, 1.25, 0.9, **box))
-            style = {"fontsize": 8, "family": "monospace", "ha": "center", "va": "center"}
+            style: dict[str, Any] = {
+                "fontsize": 8,
+                "family": "monospace",
+                "ha": "center",
+                "va": "center",
+            }
             style |= {"fontweight": "bold" if ready else "normal", "zorder": 4}
             axes.text(place[0] + 0.625, y - 0.3, digits, **style)
             if arrived[rank, chunk]:
-                arrow = {"arrowstyle": "-|>", "color": "black", "linewidth": 1}
+                arrow: dict[str, Any] = {"arrowstyle": "-|>", "color": "black", "linewidth": 1}
                 x = place[0] + 0.18
-                ends = {"xy": (x, y - 0.02), "xytext": (x, y + (0.55 if rank else 0.5))}
-                axes.annotate("", **ends, arrowprops=arrow | {"shrinkA": 0, "shrinkB": 0}, zorder=5)
+                arrow |= {"shrinkA": 0, "shrinkB": 0}
+                start = (x, y + (0.55 if rank else 0.5))
+                axes.annotate("", (x, y - 0.02), start, arrowprops=arrow, zorder=5)
 
 
 def _who_sends(axes: Axes, world_size: int, left: float, top: float) -> None:

@@ -19,7 +19,7 @@ def train(args) -> None:
     """Train two epochs; say in which order each rank saw its images."""
     rank, world_size = start(args)
     dataset = TensorDataset(*map(torch.from_numpy, load_channel(args.training)))
-    sampler = DistributedSampler(dataset, seed=args.seed, drop_last=True)
+    sampler: DistributedSampler = DistributedSampler(dataset, seed=args.seed, drop_last=True)
     loader = DataLoader(dataset, args.global_batch_size // world_size, sampler=sampler)
     model = DistributedDataParallel(classifier(args))
     optimizer = sgd(model, args.learning_rate)

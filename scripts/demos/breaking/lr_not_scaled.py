@@ -17,7 +17,7 @@ def train(args) -> None:
     """Train --epochs epochs. --learning-rate is the right one for one rank."""
     rank, world_size = start(args)
     dataset = TensorDataset(*map(torch.from_numpy, load_channel(args.training)))
-    sampler = DistributedSampler(dataset, seed=args.seed, drop_last=True)
+    sampler: DistributedSampler = DistributedSampler(dataset, seed=args.seed, drop_last=True)
     loader = DataLoader(dataset, LOCAL_BATCH, sampler=sampler, drop_last=True)
     model = DistributedDataParallel(classifier(args))
 

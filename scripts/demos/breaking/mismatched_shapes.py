@@ -18,18 +18,18 @@ def train(args) -> None:
     """Train on data that is sorted by label: the first rank's part lacks the last digits."""
     rank, world_size = start(args)
     images, labels = load_channel(args.training)
-    mine = np.array_split(np.argsort(labels, kind="stable"), world_size)[rank]
+    rows = np.array_split(np.argsort(labels, kind="stable"), world_size)[rank]
 
-    classes = CLASSES if args.fixed else int(labels[mine].max()) + 1
-    model = nn.Sequential(nn.Flatten(), nn.Linear(images[0].size, classes))
+    classes = CLASSES if args.fixed else int(labels[rows].max()) + 1
+    classifier = nn.Sequential(nn.Flatten(), nn.Linear(images[0].size, classes))
     emit(event="model", rank=rank, classes=classes)
-    model = DistributedDataParallel(model)
+    model = DistributedDataParallel(classifier)
     optimizer = sgd(model, args.learning_rate)
 
-    pixels, targets = torch.from_numpy(images[mine] / np.float32(255)), torch.from_numpy(labels)
+    pixels, targets = torch.from_numpy(images[rows] / np.float32(255)), torch.from_numpy(labels)
     for step in range(STEPS):
         some = slice(step * 32, (step + 1) * 32)
-        loss = cross_entropy(model(pixels[some]), targets[mine][some])
+        loss = cross_entropy(model(pixels[some]), targets[rows][some])
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

@@ -32,11 +32,11 @@ def train(args) -> None:
         error = error_of(path)
         if error:
             emit(event="broken", rank=rank, save=step, error=error)
-        found = torch.tensor(bool(error), dtype=torch.int64)
-        dist.all_reduce(found)  # every rank must leave the loop at the same step
-        if found:
+        broken = torch.tensor(bool(error), dtype=torch.int64)
+        dist.all_reduce(broken)  # every rank must leave the loop at the same step
+        if broken:
             break
-    emit(event="end", rank=rank, saves=step, broken=int(found))
+    emit(event="end", rank=rank, saves=step, broken=int(broken))
     cleanup()
 
 

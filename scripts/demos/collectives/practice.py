@@ -6,10 +6,12 @@ from contextlib import contextmanager
 import torch
 import torch.distributed as dist
 
-FORBIDDEN = ("all_gather", "all_gather_into_tensor", "all_gather_object", "all_reduce", "gather")
-FORBIDDEN += ("broadcast", "scatter", "reduce", "reduce_scatter", "reduce_scatter_tensor")
-FORBIDDEN += ("all_to_all", "all_to_all_single", "all_gather_coalesced")
-FORBIDDEN += ("broadcast_object_list", "gather_object", "scatter_object_list")
+FORBIDDEN = [
+    *("all_gather", "all_gather_into_tensor", "all_gather_object", "all_reduce", "gather"),
+    *("broadcast", "scatter", "reduce", "reduce_scatter", "reduce_scatter_tensor"),
+    *("all_to_all", "all_to_all_single", "all_gather_coalesced"),
+    *("broadcast_object_list", "gather_object", "scatter_object_list"),
+]
 
 
 class CollectiveUsed(Exception):

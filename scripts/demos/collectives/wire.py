@@ -50,7 +50,7 @@ def begin_to_receive(tensor: torch.Tensor, source: int, group=None):
     if tensor.numel():
         _count_received(tensor)
         return dist.irecv(tensor, _number_among_all(source, group), group)
-    nothing = torch.futures.Future()
+    nothing: torch.futures.Future = torch.futures.Future()
     nothing.set_result(None)
     return nothing
 

@@ -21,7 +21,7 @@ def prepare(args, local_rank: int = 0, ranks_here: int = 1) -> None:
     tf.keras.utils.set_random_seed(args.seed)
 
 
-def build_model(image_shape: tuple[int, int, int], hidden_units: int):
+def build_model(image_shape: tuple[int, ...], hidden_units: int):
     """Return a small CNN: pixels (n, height, width, channels), 0 to 255, to logits (n, 10).
 
     Dividing by 255 is a layer, so the saved model takes the pixels that a channel holds. There

@@ -29,7 +29,7 @@ class Classifier(nn.Module):
     compute exactly what one process computes.
     """
 
-    def __init__(self, image_shape: tuple[int, int, int], hidden_units: int = 64):
+    def __init__(self, image_shape: tuple[int, ...], hidden_units: int = 64):
         super().__init__()
         height, width, channels = image_shape
         self.layers = nn.Sequential(

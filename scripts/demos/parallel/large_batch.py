@@ -40,7 +40,7 @@ def train(seed: int, setting: dict, epochs: int, training: tuple, test: tuple) -
     step, losses = 0, []
     for _ in range(epochs):
         order = torch.randperm(len(labels))
-        found = []
+        step_losses = []
         for chosen in order[: steps_per_epoch * batch].split(batch):
             for group in optimizer.param_groups:
                 group["lr"] = rate_at(step, setting, steps_per_epoch)
@@ -48,7 +48,7 @@ def train(seed: int, setting: dict, epochs: int, training: tuple, test: tuple) -
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-            found.append(loss.item())
+            step_losses.append(loss.item())
             step += 1
-        losses.append(float(np.mean(found)))
+        losses.append(float(np.mean(step_losses)))
     return {"updates": step, "losses": losses, "accuracy": accuracy(model, *test)}

@@ -29,7 +29,7 @@ def call(answer) -> dict:
     images, labels = torch.randn(IMAGES, PIXELS), torch.randint(10, (IMAGES,))
     images[:, 0] = torch.arange(IMAGES) / IMAGES  # says which image it is
     models = [_model(rank) for rank in range(dist.get_world_size())]
-    mine = models[dist.get_rank()]
+    own_model = models[dist.get_rank()]
     seen: set[int] = set()
     first: list[list[float]] = []
 
@@ -40,13 +40,13 @@ def call(answer) -> dict:
         return cross_entropy(model(images), labels)
 
     alone = [_trained_alone(models[0], images, labels, n) for n in (1, dist.get_world_size())]
-    answer(mine, loss_of, images.clone(), labels.clone(), STEPS)
+    answer(own_model, loss_of, images.clone(), labels.clone(), STEPS)
     return {
         "images": sorted(seen),
         "all_images": IMAGES,
         "given_weights": _weights(_model(0)),
         "first_weights": first[0] if first else [],
-        "weights": _weights(mine),
+        "weights": _weights(own_model),
         "expected": alone[0],
         "expected_of_the_sum": alone[1],
     }

@@ -26,6 +26,7 @@ def training_step(setting: dict) -> Callable[[], None]:
     """
     torch.set_num_threads(setting.get("threads", 1))
     torch.backends.mkldnn.enabled = setting.get("onednn", True)  # oneDNN's former name
+    model: torch.nn.Module
     model, images, labels = _model_and_batch(setting)
     if setting["ranks"] == "together":
         model = DistributedDataParallel(model)
@@ -90,4 +91,4 @@ def _model_and_batch(setting: dict) -> tuple[Classifier, torch.Tensor, torch.Ten
 @functools.cache
 def _weights(side: int, hidden_units: int) -> int:
     model = Classifier((side, side, 1), hidden_units)
-    return sum(one.numel() for one in model.parameters())
+    return sum(parameter.numel() for parameter in model.parameters())

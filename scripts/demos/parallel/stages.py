@@ -22,9 +22,9 @@ def one_step(images: np.ndarray, labels: np.ndarray) -> dict | None:
     if stage is None:
         return None
     layers = new_model().layers
-    mine = layers[:FIRST_LAYERS] if dist.get_rank() == 0 else layers[FIRST_LAYERS:]
-    sent = stage(mine, torch.from_numpy(images), torch.from_numpy(labels))
-    gradient = torch.cat([weight.grad.flatten() for weight in mine.parameters()])
+    own_layers = layers[:FIRST_LAYERS] if dist.get_rank() == 0 else layers[FIRST_LAYERS:]
+    sent = stage(own_layers, torch.from_numpy(images), torch.from_numpy(labels))
+    gradient = torch.cat([weight.grad.flatten() for weight in own_layers.parameters()])
     return {"weights": gradient.numel(), "sent_bytes": sent.nbytes, "gradient": gradient}
 
 

@@ -71,10 +71,10 @@ def layer() -> torch.nn.Module:
 
 def losses(records: list[dict], images: np.ndarray, labels: np.ndarray) -> list[float]:
     """Return the mean cross-entropy after each record's update, of images (n, 64)."""
-    model, found = layer(), []
+    model, values = layer(), []
     for record in records:
         vector_to_parameters(torch.from_numpy(record["weights"]), model.parameters())
         with torch.no_grad():
             scores = model(torch.from_numpy(images))
-        found.append(cross_entropy(scores, torch.from_numpy(labels)).item())
-    return found
+        values.append(cross_entropy(scores, torch.from_numpy(labels)).item())
+    return values

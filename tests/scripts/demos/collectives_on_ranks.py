@@ -28,19 +28,19 @@ def compare(cases):
     import torch
     import torch.distributed as dist
 
-    found = []
+    results = []
     for algorithm, members, per_instance, shape, kind, whole in cases:
         group = _group_of(members)
         if group is NOT_IN:
-            found.append(None)
+            results.append(None)
             continue
         generator = torch.Generator().manual_seed(dist.get_rank())
         if whole:
             numbers = torch.randint(-99, 100, shape, generator=generator)
         else:
             numbers = torch.rand(shape, generator=generator, dtype=torch.float64)
-        found.append(sums(algorithm, per_instance, numbers.to(getattr(torch, kind)), group))
-    return found
+        results.append(sums(algorithm, per_instance, numbers.to(getattr(torch, kind)), group))
+    return results
 
 
 def sums(algorithm, per_instance, ours, group=None):
@@ -105,7 +105,7 @@ def tiers_at_once():
     from collectives import hierarchical, ring
 
     spans = {"reduce_scatter": [], "all_reduce": []}
-    kept = {name: getattr(ring, name) for name in spans}
+    originals = {name: getattr(ring, name) for name in spans}
     inside = threading.current_thread()
 
     def watched(name):
@@ -113,7 +113,7 @@ def tiers_at_once():
             began = time.perf_counter()
             if name == "all_reduce":
                 time.sleep(0.05)  # a slow network
-            kept[name](*arguments, **named)
+            originals[name](*arguments, **named)
             if (name == "reduce_scatter") == (threading.current_thread() is inside):
                 spans[name].append((began, time.perf_counter()))
 
@@ -125,7 +125,7 @@ def tiers_at_once():
         with placed(3):
             hierarchical.all_reduce(torch.zeros(4 * hierarchical.CHUNK_BYTES // 4))
     finally:
-        for name, function in kept.items():
+        for name, function in originals.items():
             setattr(ring, name, function)
     return spans
 

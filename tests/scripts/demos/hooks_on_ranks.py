@@ -9,16 +9,18 @@ def gradients(flags, steps, per_instance):
 
     model, optimizer = _ddp(flags)
     generator = torch.Generator().manual_seed(torch.distributed.get_rank())
-    found = []
+    gradients_of = []
     with placed(per_instance):
         for _ in range(steps):
             images = torch.randint(256, (4, 8, 8, 1), generator=generator, dtype=torch.uint8)
             labels = torch.randint(10, (4,), generator=generator)
             optimizer.zero_grad()
             cross_entropy(model(images), labels).backward()
-            found.append(torch.cat([one.grad.flatten() for one in model.parameters()]))
+            gradients_of.append(
+                torch.cat([parameter.grad.flatten() for parameter in model.parameters()])
+            )
             optimizer.step()
-    return found
+    return gradients_of
 
 
 def buckets_and_their_order(per_instance):

@@ -30,9 +30,9 @@ def possible(algorithm, members, per_instance):
     return algorithm != "hierarchical" or len(set(counts)) == 1
 
 
-def check(held):
+def check(results):
     """Torch's result on every rank that took part, to the last bit; how many took part."""
-    took_part = [one for one in held if one is not None]
+    took_part = [result for result in results if result is not None]
     for ours, theirs in took_part:
         assert ours.dtype == theirs.dtype and ours.shape == theirs.shape
         assert ours.tobytes() == theirs.tobytes()
@@ -53,7 +53,7 @@ def test_equal_to_torchs_in_every_group_and_of_every_length_and_type(ranks, algo
     ]
     by_rank = ranks.run(on_ranks.compare, cases)
     for number, case in enumerate(cases):
-        assert check([found[number] for found in by_rank]) == len(case[1]), case
+        assert check([results[number] for results in by_rank]) == len(case[1]), case
 
 
 @pytest.mark.parametrize("algorithm", (*BY_RANK, *PLACED))
@@ -68,7 +68,7 @@ def test_fractions_are_close_and_the_same_on_every_rank(ranks, algorithm):
     by_rank = ranks.run(on_ranks.compare, cases)
     for number, (*_, kind, _) in enumerate(cases):
         first = by_rank[0][number][0]
-        for ours, theirs in (found[number] for found in by_rank):
+        for ours, theirs in (results[number] for results in by_rank):
             assert np.abs(ours.astype("f8") - theirs.astype("f8")).max() <= tolerances[kind]
             assert ours.tobytes() == first.tobytes()
 
@@ -76,8 +76,8 @@ def test_fractions_are_close_and_the_same_on_every_rank(ranks, algorithm):
 @pytest.mark.parametrize(("length", "chunk_bytes"), [(7, 8), (101, 8), (1001, 4000)])
 def test_hierarchical_in_chunks_of_any_size(ranks, length, chunk_bytes):
     for per_instance in (1, 2, 3, 6):
-        found = ranks.run(on_ranks.compare_in_chunks, length, chunk_bytes, per_instance)
-        assert check(found) == RANKS
+        results = ranks.run(on_ranks.compare_in_chunks, length, chunk_bytes, per_instance)
+        assert check(results) == RANKS
 
 
 def test_a_chunk_crosses_while_the_next_is_added_up_inside(ranks):
@@ -90,9 +90,9 @@ def test_a_chunk_crosses_while_the_next_is_added_up_inside(ranks):
 
 @pytest.mark.parametrize("number", (0, 2 * (RANKS - 1) - 1))
 def test_a_ring_with_an_empty_message_is_caught(ranks, number):
-    found = ranks.run(on_ranks.compare_with_an_empty_message, number)
+    results = ranks.run(on_ranks.compare_with_an_empty_message, number)
     with pytest.raises(AssertionError):
-        check(found)
+        check(results)
 
 
 def test_after_the_reduce_scatter_rank_r_holds_chunk_r(ranks):
@@ -105,14 +105,16 @@ def test_after_the_reduce_scatter_rank_r_holds_chunk_r(ranks):
 def test_the_bytes_are_those_of_the_cost_model(ranks, algorithm):
     n_bytes = 4 * 720  # 720 numbers: they divide evenly among 1 to 6 ranks, and their parts too
     for size, per_instance in [(1, 1), (2, 1), (3, 1), (4, 1), (4, 2), (4, 4), (5, 1), (6, 3)]:
-        found = ranks.run(on_ranks.traffic, algorithm, n_bytes, size, per_instance)
+        results = ranks.run(on_ranks.traffic, algorithm, n_bytes, size, per_instance)
         place = {"instances": size // per_instance, "ranks_per_instance": per_instance}
-        passed = [(one["sent_bytes"], one["received_bytes"]) for one in found if one]
+        passed = [
+            (traffic["sent_bytes"], traffic["received_bytes"]) for traffic in results if traffic
+        ]
         assert passed == all_reduces.bytes_by_rank(algorithm, n_bytes, **place), place
         if algorithm in BY_RANK:
-            messages = sum(len(one) for one in all_reduces.steps(algorithm, n_bytes, **place))
-            assert sum(one["messages_sent"] for one in found if one) == messages
-            assert sum(one["messages_received"] for one in found if one) == messages
+            messages = sum(len(step) for step in all_reduces.steps(algorithm, n_bytes, **place))
+            assert sum(traffic["messages_sent"] for traffic in results if traffic) == messages
+            assert sum(traffic["messages_received"] for traffic in results if traffic) == messages
 
 
 @pytest.mark.parametrize("per_instance", (1, 2, 3, 6))
@@ -158,25 +160,27 @@ def test_herring_takes_unequal_instances(ranks):
 
 @pytest.mark.parametrize("algorithm", BY_RANK)
 def test_a_tensor_with_gaps_is_refused(ranks, algorithm):
-    said = ranks.run(on_ranks.sum_with_gaps, algorithm)
-    assert said == ["The tensor is not contiguous in memory: pass tensor.contiguous()."] * RANKS
+    errors = ranks.run(on_ranks.sum_with_gaps, algorithm)
+    assert errors == ["The tensor is not contiguous in memory: pass tensor.contiguous()."] * RANKS
 
 
 def test_seconds_come_by_block(ranks):
     names = ["one way", "all at once", *BY_RANK, *PLACED, "gloo"]
     timer = "collectives.timing:interleaved_seconds"
-    for rank, one in enumerate(ranks.run(timer, names, 4000, 3, 2)):
-        assert list(one) == names and {len(found) for found in one.values()} == {2}
-        timed = {name for name, found in one.items() if min(found) > 0}
+    for rank, seconds_by_name in enumerate(ranks.run(timer, names, 4000, 3, 2)):
+        assert list(seconds_by_name) == names and {
+            len(seconds) for seconds in seconds_by_name.values()
+        } == {2}
+        timed = {name for name, seconds in seconds_by_name.items() if min(seconds) > 0}
         assert timed >= set(names[1:]) and (rank > 1 or "one way" in timed)
 
 
 @pytest.mark.parametrize("tier", ("intra_node", "inter_node"))
 @pytest.mark.parametrize("pairs", (1, 3))
 def test_messages_are_timed_by_block_and_all_ranks_know_the_slowest(ranks, tier, pairs):
-    found = ranks.run(on_ranks.seconds, tier, pairs, 3)
-    assert len(found[0]) == 3 and min(found[0]) > 0
-    assert found == [found[0]] * RANKS
+    results = ranks.run(on_ranks.seconds, tier, pairs, 3)
+    assert len(results[0]) == 3 and min(results[0]) > 0
+    assert results == [results[0]] * RANKS
 
 
 def test_a_tier_without_messages_has_no_seconds(ranks):
@@ -201,9 +205,9 @@ def gradients(ranks, *flags, per_instance=2):
     return by_rank[0]
 
 
-def off(found, default):
+def off(results, default):
     """The largest difference of any step, as a part of that step's largest gradient."""
-    steps = zip(found, default, strict=True)
+    steps = zip(results, default, strict=True)
     return [float(np.abs(a - b).max() / np.abs(b).max()) for a, b in steps]
 
 
@@ -227,18 +231,18 @@ def test_sixteen_bits_are_close(ranks, default):
 
 def test_powersgd_is_exact_before_its_start_and_near_after(ranks, default):
     flags = ["--all-reduce", "powersgd", "--powersgd-start", "2", "--powersgd-rank", "4"]
-    found = gradients(ranks, *flags)
-    exact, also_exact, compressed = off(found, default)
+    results = gradients(ranks, *flags)
+    exact, also_exact, compressed = off(results, default)
     assert max(exact, also_exact) < 1e-5
     assert 1e-3 < compressed < 1.0
     # It keeps what matters most: the direction downhill.
-    a, b = found[2], default[2]
+    a, b = results[2], default[2]
     assert a @ b / np.linalg.norm(a) / np.linalg.norm(b) > 0.5
 
 
 def test_a_failing_all_reduce_ends_backward_with_its_reason(ranks):
-    said = ranks.run(hooks_on_ranks.refused, ["--all-reduce", "hierarchical"], 4, timeout=30)
-    assert all("The instances have 4, 2 ranks" in one for one in said)
+    errors = ranks.run(hooks_on_ranks.refused, ["--all-reduce", "hierarchical"], 4, timeout=30)
+    assert all("The instances have 4, 2 ranks" in error for error in errors)
 
 
 def test_hierarchical_needs_gloo(monkeypatch):

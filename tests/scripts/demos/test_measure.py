@@ -16,14 +16,14 @@ from workshop.measure.step_time import Compute
 def test_two_ranks_print_what_computing_costs(run):
     flags = ["--hidden-units", "8,64", "--images", "4,16", "--blocks", "2", "--steps", "1"]
     records = run(*by_hand(2), DEMOS / "measure_steps.py", *flags).events("steps")
-    sizes = [(one["hidden_units"], one["images"]) for one in records]
+    sizes = [(record["hidden_units"], record["images"]) for record in records]
     assert sizes == [(8, 4), (8, 16), (64, 4), (64, 16)]
-    assert {one["world_size"] for one in records} == {2}
-    assert all(len(one["seconds"]) == 2 and min(one["seconds"]) > 0 for one in records)
+    assert {record["world_size"] for record in records} == {2}
+    assert all(len(record["seconds"]) == 2 and min(record["seconds"]) > 0 for record in records)
     # Two convolutions, 512 inputs to 8 hidden units, those to 10 classes; 4 bytes each.
     weights = 16 * 9 + 16 + 32 * 16 * 9 + 32 + 512 * 8 + 8 + 8 * 10 + 10
     assert records[0]["gradient_bytes"] == 4 * weights
-    alone = [one | {"world_size": 1} for one in records]
+    alone = [record | {"world_size": 1} for record in records]
     assert Compute.from_measurements(alone).seconds(16, records[3]["gradient_bytes"]) > 0
 
 

@@ -143,7 +143,7 @@ def test_sync_updates_are_those_of_one_process(ranks, train, data):
         assert len(computed) == UPDATES
         assert all(ended - began >= pause for began, ended in computed)
         assert all(a[1] <= b[0] for a, b in pairwise(computed))
-    assert all(one["staleness"] == 0 and one["worker"] == 0 for one in records)
+    assert all(record["staleness"] == 0 and record["worker"] == 0 for record in records)
     assert np.allclose(records[-1]["weights"], one_process(*data), atol=1e-5)
     losses = ranks.run("parallel.stale:losses", records, *data)[0]
     assert len(losses) == UPDATES and losses[-1] < losses[0]
@@ -152,9 +152,9 @@ def test_sync_updates_are_those_of_one_process(ranks, train, data):
 def test_async_updates_come_from_one_worker_each_and_get_stale(train, data):
     records = train(False, UPDATES, [0, 0.002, 0.002, 0.002, 0.1])[0]
     assert len(records) == UPDATES
-    assert {one["worker"] for one in records} <= {1, 2, 3, 4}
-    assert all(one["staleness"] >= 0 for one in records)
-    by_worker = [sum(one["worker"] == worker for one in records) for worker in (1, 4)]
+    assert {record["worker"] for record in records} <= {1, 2, 3, 4}
+    assert all(record["staleness"] >= 0 for record in records)
+    by_worker = [sum(record["worker"] == worker for record in records) for worker in (1, 4)]
     assert by_worker[0] > by_worker[1], "the slow worker made more updates than the fast one"
     assert not np.allclose(records[-1]["weights"], one_process(*data), atol=1e-3)
 
@@ -168,7 +168,7 @@ def rates(setting, steps):
 def test_the_rate_rises_in_a_line_and_stays(ranks):
     setting = {"learning_rate": 0.16, "first_rate": 0.02, "warmup_epochs": 2}
     steps = [0, 5, 10, 11, 1000]
-    found = ranks.run(rates, setting, steps)[0]
-    assert found == pytest.approx([0.02, 0.09, 0.16, 0.16, 0.16])
-    found = ranks.run(rates, setting | {"warmup_epochs": 0}, steps)[0]
-    assert found == pytest.approx([0.16] * 5)
+    actual = ranks.run(rates, setting, steps)[0]
+    assert actual == pytest.approx([0.02, 0.09, 0.16, 0.16, 0.16])
+    actual = ranks.run(rates, setting | {"warmup_epochs": 0}, steps)[0]
+    assert actual == pytest.approx([0.16] * 5)

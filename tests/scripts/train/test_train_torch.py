@@ -30,7 +30,7 @@ from script_harness import (
 import local_sagemaker
 from workshop.paths import NOTEBOOKS
 
-STAND_IN = Path(local_sagemaker.__file__).parent / "image" / "site"
+STAND_IN = Path(local_sagemaker.__file__).parent / "container" / "site"
 # 22 steps an epoch: 30 steps need the second epoch's order too.
 STEPS = ["--max-steps", "30"]
 # Float32 sums in another order differ by an ulp a step: 3e-8 was measured on weights up to 0.34.

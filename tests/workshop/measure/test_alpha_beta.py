@@ -16,9 +16,9 @@ LINK = Link(alpha=50e-6, beta=1e-9)
 @given(alpha=st.floats(1e-7, 1), beta=st.floats(1e-12, 1e-6))
 def test_two_points_give_alpha_and_beta_back(alpha, beta):
     true = Link(alpha, beta)
-    found = Link.through((8, true.seconds(8)), (10**8, true.seconds(10**8)))
-    assert found.alpha == pytest.approx(alpha, rel=1e-3)
-    assert found.beta == pytest.approx(beta, rel=1e-3, abs=alpha * 1e-14)
+    link = Link.through((8, true.seconds(8)), (10**8, true.seconds(10**8)))
+    assert link.alpha == pytest.approx(alpha, rel=1e-3)
+    assert link.beta == pytest.approx(beta, rel=1e-3, abs=alpha * 1e-14)
 
 
 def test_points_that_make_no_line_are_refused():
@@ -50,17 +50,17 @@ def test_naive_tree_and_ring_move_the_same_bytes_in_all(algorithm, world_size):
 
 @given(algorithm=st.sampled_from(["naive", "tree"]), world_size=sizes)
 def test_the_messages_bring_every_ranks_part_to_every_rank(algorithm, world_size):
-    held = [{rank} for rank in range(world_size)]
+    contributions = [{rank} for rank in range(world_size)]
     for messages in all_reduces.steps(algorithm, 1, world_size):
-        busy = [one.source for one in messages] + [one.to for one in messages]
+        busy = [message.source for message in messages] + [message.to for message in messages]
         assert len(set(busy)) == len(busy), "one message for each rank and round"
-        for one in messages:
-            held[one.to] |= held[one.source]
-    assert held == [set(range(world_size))] * world_size
+        for message in messages:
+            contributions[message.to] |= contributions[message.source]
+    assert contributions == [set(range(world_size))] * world_size
 
 
 def busiest_rank_bytes(*given):
-    return max(max(one) for one in all_reduces.bytes_by_rank(*given))
+    return max(max(sent_and_received) for sent_and_received in all_reduces.bytes_by_rank(*given))
 
 
 @pytest.mark.parametrize(

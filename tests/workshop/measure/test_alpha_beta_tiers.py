@@ -23,7 +23,7 @@ TIERS = HierarchicalLinks(
 
 def out_of_instances(algorithm, instances, ranks_per_instance, n_bytes=1.0):
     passed = all_reduces.bytes_by_instance(algorithm, n_bytes, instances, ranks_per_instance)
-    return max(max(one) for one in passed)
+    return max(max(pair) for pair in passed)
 
 
 @given(instances=counts, ranks_per_instance=counts)
@@ -34,8 +34,8 @@ def test_bytes_over_an_instances_link_by_formula(instances, ranks_per_instance):
     expected = {"ring": flat, "interleaved_ring": ranks_per_instance * flat, "hierarchical": tiered}
     expected |= {"gloo": flat, "herring": tiered}
     for algorithm, loads in expected.items():
-        found = out_of_instances(algorithm, instances, ranks_per_instance)
-        assert found == pytest.approx(loads), algorithm
+        actual = out_of_instances(algorithm, instances, ranks_per_instance)
+        assert actual == pytest.approx(loads), algorithm
 
 
 def test_the_bounds_of_two_instances_of_four_ranks():
@@ -57,20 +57,20 @@ def test_one_instance_sends_nothing_over_the_network(algorithm, ranks_per_instan
 
 @given(algorithm=everywhere, instances=counts, ranks_per_instance=counts, seed=st.integers(0, 99))
 def test_nobody_sends_or_receives_twice_in_a_round(algorithm, instances, ranks_per_instance, seed):
-    found = all_reduces.steps(algorithm, seed, ranks_per_instance, instances)
-    for messages in found:
+    messages_by_step = all_reduces.steps(algorithm, seed, ranks_per_instance, instances)
+    for messages in messages_by_step:
         assert messages, "a round without a message"
-        assert all(one.source != one.to for one in messages)
-        assert len({one.source for one in messages}) == len(messages)
-        assert len({one.to for one in messages}) == len(messages)
+        assert all(message.source != message.to for message in messages)
+        assert len({message.source for message in messages}) == len(messages)
+        assert len({message.to for message in messages}) == len(messages)
 
 
 def test_gloos_ring_has_two_segments_of_at_most_a_mebibyte_on_their_way():
     # 24 MiB on 8 ranks: chunks of 3 segments, and 21 of them in a phase: 10 pairs and one alone.
     for n_bytes, pairs, single in [(24 * 2**20, 10, 1), (32 * 2**20, 14, 0), (8 * 2**20, 7, 0)]:
-        found = all_reduces.steps("gloo", n_bytes, 8)
-        assert len(found) == 2 * (pairs + single)
-        sizes = [messages[0].n_bytes for messages in found[: len(found) // 2]]
+        messages_by_step = all_reduces.steps("gloo", n_bytes, 8)
+        assert len(messages_by_step) == 2 * (pairs + single)
+        sizes = [messages[0].n_bytes for messages in messages_by_step[: len(messages_by_step) // 2]]
         segment = min(2**20, n_bytes / 16)
         assert sizes == [2 * segment] * pairs + [segment] * single
         assert all_reduces.bytes_by_rank("gloo", n_bytes, 8) == all_reduces.bytes_by_rank(
@@ -108,15 +108,15 @@ def test_chunks_overlap_and_no_tier_does_two_things_at_once(
     spans = alpha_beta.hierarchical_spans(8e6, ranks_per_instance, instances, tiers, chunks)
     assert len(spans) == 3 * chunks
     for tier in ("intra_node", "inter_node"):
-        mine = [one for one in spans if one.tier == tier]
-        assert all(one.end <= other.start + 1e-12 for one, other in itertools.pairwise(mine))
+        of_tier = [span for span in spans if span.tier == tier]
+        assert all(span.end <= other.start + 1e-12 for span, other in itertools.pairwise(of_tier))
     for chunk in range(chunks):
-        steps = [one for one in spans if one.chunk == chunk]
-        assert [one.phase for one in steps] == ["reduce-scatter", "all-reduce", "all-gather"]
-        assert all(one.end <= other.start + 1e-12 for one, other in itertools.pairwise(steps))
-    total = sum(one.end - one.start for one in spans)
+        steps = [span for span in spans if span.chunk == chunk]
+        assert [span.phase for span in steps] == ["reduce-scatter", "all-reduce", "all-gather"]
+        assert all(span.end <= other.start + 1e-12 for span, other in itertools.pairwise(steps))
+    total = sum(span.end - span.start for span in spans)
     busiest = max(
-        sum(one.end - one.start for one in spans if one.tier == tier)
+        sum(span.end - span.start for span in spans if span.tier == tier)
         for tier in ("intra_node", "inter_node")
     )
     assert busiest <= spans[-1].end + 1e-12 and spans[-1].end <= total + 1e-12
@@ -154,33 +154,33 @@ def line(tier, pairs, n_bytes, *seconds):
 
 def lines_of(tiers):
     """What a measurement of such links would print: three repeats, one of them disturbed."""
-    found = [{"event": "all_reduce", "algorithm": "gloo", "bytes": 8, "seconds": [1.0]}]
+    records = [{"event": "all_reduce", "algorithm": "gloo", "bytes": 8, "seconds": [1.0]}]
     for tier in ("intra_node", "inter_node"):
         links = getattr(tiers, tier)
         for pairs in (1, 4):
             for n_bytes in (8, 1000, 4_000_000):
                 true = links.seconds(n_bytes, pairs)
-                found.append(line(tier, pairs, n_bytes, true, 100 * true, true))
-    return found
+                records.append(line(tier, pairs, n_bytes, true, 100 * true, true))
+    return records
 
 
 @given(algorithm=everywhere, instances=counts, ranks_per_instance=counts)
 def test_measured_lines_give_the_links_back(algorithm, instances, ranks_per_instance):
-    found, place = (
+    tiers, place = (
         HierarchicalLinks.from_measurements(lines_of(TIERS)),
         (instances, ranks_per_instance),
     )
     kind = dict(zip(("instances", "ranks_per_instance"), place, strict=True))
     true = estimated_seconds(algorithm, 1e6, links=TIERS, **kind)
-    assert estimated_seconds(algorithm, 1e6, links=found, **kind) == pytest.approx(true)
+    assert estimated_seconds(algorithm, 1e6, links=tiers, **kind) == pytest.approx(true)
 
 
 def test_on_a_busy_machine_a_small_message_may_take_longer_than_a_large_one():
     """It waited for a core. What the bytes cost cannot be seen then; nothing is made up."""
     busy = [line("intra_node", 1, 8, 10e-3), line("intra_node", 1, 1_000_000, 8e-3)]
-    found = HierarchicalLinks.from_measurements(busy)
-    assert found.intra_node.alone == Link(alpha=8e-3, beta=0.0)
-    assert estimated_seconds("ring", 1e6, 2, found) == pytest.approx(2 * 8e-3)
+    tiers = HierarchicalLinks.from_measurements(busy)
+    assert tiers.intra_node.alone == Link(alpha=8e-3, beta=0.0)
+    assert estimated_seconds("ring", 1e6, 2, tiers) == pytest.approx(2 * 8e-3)
 
 
 def test_lines_that_say_too_little_are_refused():
@@ -198,11 +198,11 @@ def test_lines_that_say_too_little_are_refused():
 
 
 def test_counts_that_make_no_sense_are_refused():
-    for wrong, said in [
+    for wrong, message in [
         ({"instances": 0, "ranks_per_instance": 2}, "instances is 0"),
         ({"instances": 2, "ranks_per_instance": 1.5}, "ranks_per_instance is 1.5"),
     ]:
-        with pytest.raises(ValueError, match=said):
+        with pytest.raises(ValueError, match=message):
             all_reduces.steps("ring", 1, **wrong)
     with pytest.raises(ValueError, match="rate above 0"):
         alpha_beta.bound("ring", 1, instances=2, ranks_per_instance=1, bits_per_second=0)

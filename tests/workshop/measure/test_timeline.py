@@ -67,9 +67,9 @@ def test_one_step_has_the_gradients_alone(trace):
 def test_an_unfinished_file_is_read_as_far_as_it_goes(trace, cut):
     whole = timeline.read(trace)
     trace.write_text(trace.read_text()[:-cut])
-    found = timeline.read(trace)
-    assert len(whole) - 6 <= len(found) <= len(whole)
-    assert found.iloc[0].to_dict() == whole.iloc[0].to_dict()
+    table = timeline.read(trace)
+    assert len(whole) - 6 <= len(table) <= len(whole)
+    assert table.iloc[0].to_dict() == whole.iloc[0].to_dict()
 
 
 def test_the_stand_ins_trace(tmp_path):
@@ -85,7 +85,7 @@ def test_the_stand_ins_trace(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         (None, "Set HOROVOD_TIMELINE"),
         ("", "is not a timeline"),
@@ -94,11 +94,11 @@ def test_the_stand_ins_trace(tmp_path):
         ('{"a": 1}', "is not a timeline"),
     ],
 )
-def test_what_is_no_timeline_says_what_to_do(tmp_path, text, said):
+def test_what_is_no_timeline_says_what_to_do(tmp_path, text, message):
     path = tmp_path / "timeline.json"
     if text is not None:
         path.write_text(text)
-    with pytest.raises(NoTimeline, match=said):
+    with pytest.raises(NoTimeline, match=message):
         timeline.read(path)
 
 
@@ -145,7 +145,7 @@ def test_each_rank_computes_waits_and_communicates(two_ranks):
 
 
 def test_a_timeline_that_does_not_say_who_was_ready_says_what_to_do(two_ranks, tmp_path):
-    events = [one for one in json.loads(two_ranks.read_text()) if one["ph"] != "X"]
+    events = [event for event in json.loads(two_ranks.read_text()) if event["ph"] != "X"]
     path = tmp_path / "cached.json"
     path.write_text(json.dumps(events))
     with pytest.raises(NoTimeline, match="with HOROVOD_CACHE_CAPACITY=0"):

@@ -11,7 +11,7 @@ from workshop.plots import network
 
 def explained(axes):
     """What the legend says."""
-    return [one.get_text() for one in axes.get_legend().get_texts()]
+    return [text.get_text() for text in axes.get_legend().get_texts()]
 
 
 def test_bars_with_texts_a_range_and_bounds(shown):
@@ -33,8 +33,8 @@ def test_bars_with_texts_a_range_and_bounds(shown):
     assert explained(axes) == ["the least"]
     bounds = [line.get_xdata()[0] for line in axes.lines if line.get_xdata()[0] in (50, 60, 70)]
     assert bounds == [50, 60, 70]
-    (ranges,) = (one for one in axes.collections if hasattr(one, "get_segments"))
-    assert [[point[0] for point in one] for one in ranges.get_segments()] == [
+    (ranges,) = (segments for segments in axes.collections if hasattr(segments, "get_segments"))
+    assert [[point[0] for point in segments] for segments in ranges.get_segments()] == [
         [90, 110],
         [170, 190],
         [150, 250],
@@ -76,12 +76,12 @@ def test_numbers_of_another_machine_look_unlike_ones_own(shown):
     values = pd.Series({"one": 3.0})
     for source in ("measured", "recorded", "computed"):
         plots.bar_chart(values, "Time", "seconds", source=source)
-    assert [one.get_title() for one in shown] == [
+    assert [axes.get_title() for axes in shown] == [
         "Time",
         "Time (recorded elsewhere)",
         "Time (computed)",
     ]
-    looks = {(one.patches[0].get_facecolor(), one.patches[0].get_linestyle()) for one in shown}
+    looks = {(axes.patches[0].get_facecolor(), axes.patches[0].get_linestyle()) for axes in shown}
     assert len(looks) == 3
     with pytest.raises(ValueError, match="expected one of measured, recorded, computed"):
         plots.bar_chart(values, "Time", "seconds", source="guessed")
@@ -127,8 +127,8 @@ def test_lines_and_points(shown):
 
 
 def test_a_rings_steps_show_whose_parts_are_in_each_sum(shown):
-    held = [np.array([[1.0, 1.0], [1.0, 11.0]]), np.array([[10.0, 10.0], [11.0, 10.0]])]
-    plots.ring_steps(held)
+    states = [np.array([[1.0, 1.0], [1.0, 11.0]]), np.array([[10.0, 10.0], [11.0, 10.0]])]
+    plots.ring_steps(states)
     texts = [text.get_text() for text in shown[0].texts]
     assert texts[0] == "before" and "step 1: reduce-scatter" in texts
     assert texts.count("11") == 2 and texts.count("01") == 3
@@ -160,9 +160,9 @@ def test_a_notebook_gets_an_image_with_its_text(monkeypatch):
 @pytest.mark.parametrize("count", [1, 6, 7])
 def test_each_picture_has_its_caption(shown, count):
     pictures = np.arange(count * 4, dtype=np.uint8).reshape(count, 2, 2, 1)
-    plots.images(pictures, [f"number {one}" for one in range(count)], "Numbers")
-    drawn = [one for one in shown if one.images]
-    assert [one.get_title() for one in drawn] == [f"number {one}" for one in range(count)]
+    plots.images(pictures, [f"number {number}" for number in range(count)], "Numbers")
+    drawn = [axes for axes in shown if axes.images]
+    assert [axes.get_title() for axes in drawn] == [f"number {number}" for number in range(count)]
     for axes, picture in zip(drawn, pictures, strict=True):
         assert np.array_equal(axes.images[0].get_array(), picture[..., 0])
         assert axes.images[0].get_clim() == (0, 255), "each picture by the same scale"
@@ -179,16 +179,16 @@ def test_messages_name_the_hops_that_leave_an_instance(shown):
     network.messages({"ring": [(0, 1), (1, 2), (2, 3), (3, 0), (0, 1)]}, 2, 2, "Hops")
     (axes,) = shown
     assert "over the network 1 to 2, 3 to 0" in axes.alt and "2 hops inside" in axes.alt
-    arrows = [one for one in axes.patches if isinstance(one, FancyArrowPatch)]
-    assert sorted(one.get_linewidth() for one in arrows) == [1.2, 1.2, 3.2, 3.2]
+    arrows = [patch for patch in axes.patches if isinstance(patch, FancyArrowPatch)]
+    assert sorted(patch.get_linewidth() for patch in arrows) == [1.2, 1.2, 3.2, 3.2]
 
 
 def test_a_network_is_drawn_with_its_own_names(shown):
     names = {"vpc": "vpc-1", "subnet": "subnet-2", "zone": "us-east-1a", "group": "sg-3"}
     network.vpc(names)
     (axes,) = shown
-    said = " ".join(text.get_text() for text in axes.texts)
-    assert all(name in said for name in (*names.values(), "algo-2"))
+    labels = " ".join(text.get_text() for text in axes.texts)
+    assert all(name in labels for name in (*names.values(), "algo-2"))
     assert all(name in axes.alt for name in names.values())
 
 
@@ -197,8 +197,8 @@ def test_a_canvas_says_where_measured_marks_are(shown):
         axes.errorbar([2], [1.75], yerr=[[0.25], [0.5]], fmt="o", label="measured")
         axes.errorbar([1, 2], [3, 4], yerr=[[0, 0], [1, 1]], fmt="x", label="in turn")
         axes.bar([1], [2], label="bars are not marks")
-    said = "measured: at (2, 1.75). in turn: from (1, 3) to (2, 4)."
-    assert shown[0].alt == f"Speed. Across: ranks. Up: times. {said}"
+    description = "measured: at (2, 1.75). in turn: from (1, 3) to (2, 4)."
+    assert shown[0].alt == f"Speed. Across: ranks. Up: times. {description}"
 
 
 @pytest.mark.parametrize(("top", "labels"), [(9, {"2", "5"}), (900, set())])
