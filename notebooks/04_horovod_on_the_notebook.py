@@ -516,7 +516,7 @@ plots.gantt(bars, title, "milliseconds")
 # %%
 step = max_steps - 2
 activity = by_rank[by_rank["step"] == step].rename(columns={"start_ms": "start", "ms": "length"})
-activity["row"] = "rank " + spans["rank"].astype(str)
+activity["row"] = "rank " + activity["rank"].astype(str)
 activity.loc[activity["kind"] == "communicate", "row"] += ", all-reduce"
 plots.gantt(activity, f"Step {step}: who computed, who waited (measured)", "milliseconds")
 

@@ -31,10 +31,10 @@ from workshop.account.prices import (
     idle_price,
     price_table,
 )
-from workshop.account.quotas import needed
+from workshop.account.stacks import template_parameters
 from workshop.course.lessons import lessons, number
 from workshop.jobs.lesson_jobs import PLANNED_SECONDS, lesson_jobs
-from workshop.jobs.seat import template_parameters
+from workshop.jobs.quotas import needed
 from workshop.lesson import quiz
 from workshop.paths import NOTEBOOKS, TEACHING
 
@@ -310,7 +310,7 @@ def idle_costs() -> str:
     ]
     for name in price_table()["idle"]:
         price = idle_price(name)
-        title = price.what if price.per == "hour" else f"{price.what}, 10 GB"
+        title = price.description if price.per == "hour" else f"{price.description}, 10 GB"
         monthly = price.per_month(price.example)
         daily = monthly / HOURS_PER_MONTH * 24
         rows.append(

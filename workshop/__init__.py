@@ -18,7 +18,7 @@ _HOME = {  # name -> the module that it comes from
     "RankFailed": "workshop.launch.ranks",
     "TRAIN": "workshop.paths",
     "check": "workshop.lesson.check",
-    "compare": "workshop.account.compare",
+    "compare": "workshop.jobs.compare",
     "cost": "workshop.account.prices",
     "cost_table": "workshop.account.prices",
     "deploy": "workshop.account.stacks",

@@ -60,7 +60,7 @@ class World:
 
     tags: dict[str, dict[str, str]] = field(default_factory=dict)
 
-    def asked(self, call: Call) -> list[Request]:
+    def permissions_for(self, call: Call) -> list[Request]:
         """The requests that must all be allowed for a call; then the world is as after it."""
         by_service = {
             "sagemaker": self._sagemaker,
@@ -81,9 +81,11 @@ class World:
 
     def request(self, action: str, resource: str, **context: Any) -> Request:
         """A request with the tags that the resource has. context: other keys, "__" for ":"."""
-        held = {f"aws:ResourceTag/{key}": one for key, one in self.tags.get(resource, {}).items()}
+        tag_values = {
+            f"aws:ResourceTag/{key}": row for key, row in self.tags.get(resource, {}).items()
+        }
         given = {key.replace("__", ":"): value for key, value in context.items()}
-        return Request(action, resource, held | given)
+        return Request(action, resource, tag_values | given)
 
     def _runtime(self, call: Call) -> Iterator[Request]:
         arn = f"{SAGEMAKER}:endpoint/{call.request['EndpointName'].lower()}"
@@ -119,8 +121,8 @@ class World:
     def _tagged(self, action: str, arn: str, tags: dict[str, str], **context: Any) -> Request:
         named = {f"aws:RequestTag/{key}": value for key, value in tags.items()}
         named |= {"aws:TagKeys": list(tags)} if tags else {}
-        found = self.request(action, arn, **context)
-        return Request(action, arn, {**found.context, **named})
+        matches = self.request(action, arn, **context)
+        return Request(action, arn, {**matches.context, **named})
 
 
 def _kind(word: str) -> str:
@@ -137,22 +139,22 @@ def _limits(sent: dict) -> dict[str, Any]:
     config = sent.get("ResourceConfig", {})
     instances = [config, *config.get("InstanceGroups", []), sent.get("TransformResources", {})]
     instances += sent.get("ProductionVariants", [])
-    found: dict[str, Any] = {}
-    if types := [one["InstanceType"] for one in instances if "InstanceType" in one]:
-        found["sagemaker__InstanceTypes"] = types
+    matches: dict[str, Any] = {}
+    if types := [row["InstanceType"] for row in instances if "InstanceType" in row]:
+        matches["sagemaker__InstanceTypes"] = types
     if "StoppingCondition" in sent:
         longest = sent["StoppingCondition"].get("MaxRuntimeInSeconds", 86400)  # AWS's default
-        found["sagemaker__MaxRuntimeInSeconds"] = longest
+        matches["sagemaker__MaxRuntimeInSeconds"] = longest
     if "KeepAlivePeriodInSeconds" in config:
-        found["sagemaker__KeepAlivePeriod"] = config["KeepAlivePeriodInSeconds"]
+        matches["sagemaker__KeepAlivePeriod"] = config["KeepAlivePeriodInSeconds"]
     models = [
-        one["ModelName"]
-        for one in [sent, *sent.get("ProductionVariants", [])]
-        if "ModelName" in one and "ExecutionRoleArn" not in sent
+        row["ModelName"]
+        for row in [sent, *sent.get("ProductionVariants", [])]
+        if "ModelName" in row and "ExecutionRoleArn" not in sent
     ]
     if models:
-        found["sagemaker__ModelArn"] = f"{SAGEMAKER}:model/{models[0].lower()}"
-    return found
+        matches["sagemaker__ModelArn"] = f"{SAGEMAKER}:model/{models[0].lower()}"
+    return matches
 
 
 def _s3(call: Call) -> Iterator[Request]:
@@ -162,7 +164,7 @@ def _s3(call: Call) -> Iterator[Request]:
         yield Request(action, "*")
         return
     arn = f"arn:aws:s3:::{bucket}"
-    keys = [one["Key"] for one in call.request.get("Delete", {}).get("Objects", [])]
+    keys = [row["Key"] for row in call.request.get("Delete", {}).get("Objects", [])]
     keys += [call.request["Key"]] if "Key" in call.request else []
     yield from (Request(action, f"{arn}/{key}") for key in keys)
     if not keys:
@@ -193,27 +195,27 @@ def of_the_job(sent: dict) -> list[Request]:
 
     sent: a CreateTrainingJob request. The interfaces of a job in a VPC: `in_the_vpc`.
     """
-    name, found = sent["TrainingJobName"], []
+    name, matches = sent["TrainingJobName"], []
     code = json.loads(sent["HyperParameters"].get("sagemaker_submit_directory", '""'))
     sources = [
-        one["DataSource"]["S3DataSource"]["S3Uri"] for one in sent.get("InputDataConfig", [])
+        row["DataSource"]["S3DataSource"]["S3Uri"] for row in sent.get("InputDataConfig", [])
     ]
     for uri in [*sources, *([code] if code else [])]:
         bucket, key = _place(uri)
-        found.append(Request("s3:ListBucket", f"arn:aws:s3:::{bucket}"))
-        found.append(Request("s3:GetObject", f"arn:aws:s3:::{bucket}/{key}"))
+        matches.append(Request("s3:ListBucket", f"arn:aws:s3:::{bucket}"))
+        matches.append(Request("s3:GetObject", f"arn:aws:s3:::{bucket}/{key}"))
     outputs = [sent["OutputDataConfig"]["S3OutputPath"] + f"/{name}/output/model.tar.gz"]
     if "CheckpointConfig" in sent:
         outputs.append(sent["CheckpointConfig"]["S3Uri"] + "/checkpoint")
     for uri in outputs:
         bucket, key = _place(uri)
-        found.append(Request("s3:PutObject", f"arn:aws:s3:::{bucket}/{key}"))
+        matches.append(Request("s3:PutObject", f"arn:aws:s3:::{bucket}/{key}"))
     group = f"{LOGS}:/aws/sagemaker/TrainingJobs:log-stream:"
-    found += [Request("logs:CreateLogGroup", group), Request("logs:DescribeLogStreams", group)]
+    matches += [Request("logs:CreateLogGroup", group), Request("logs:DescribeLogStreams", group)]
     stream = f"{group}{name}/algo-1-1790000000"
-    found += [Request("logs:CreateLogStream", stream), Request("logs:PutLogEvents", stream)]
+    matches += [Request("logs:CreateLogStream", stream), Request("logs:PutLogEvents", stream)]
     metrics = {"cloudwatch:namespace": "/aws/sagemaker/TrainingJobs"}
-    return [*found, Request("cloudwatch:PutMetricData", "*", metrics)]
+    return [*matches, Request("cloudwatch:PutMetricData", "*", metrics)]
 
 
 def in_the_vpc(outputs: Mapping[str, str]) -> list[Request]:
@@ -225,20 +227,20 @@ def in_the_vpc(outputs: Mapping[str, str]) -> list[Request]:
     subnet, group = outputs["SubnetId"], outputs["SecurityGroupId"]
     there = {"ec2:Vpc": f"{ec2}:vpc/{outputs.get('VpcId', 'vpc-of-the-class')}"}
     made = f"{ec2}:network-interface/eni-1"
-    found = [Request("ec2:CreateNetworkInterface", f"{ec2}:network-interface/*")]
+    matches = [Request("ec2:CreateNetworkInterface", f"{ec2}:network-interface/*")]
     for part in (f"subnet/{subnet}", f"security-group/{group}"):
-        found.append(Request("ec2:CreateNetworkInterface", f"{ec2}:{part}", there))
+        matches.append(Request("ec2:CreateNetworkInterface", f"{ec2}:{part}", there))
     placed = {**there, "ec2:Subnet": f"{ec2}:subnet/{subnet}"}
     lent = {**placed, "ec2:AuthorizedUser": "arn:aws:iam::1:root"}
-    found.append(Request("ec2:CreateNetworkInterfacePermission", made, lent))
-    found += [
+    matches.append(Request("ec2:CreateNetworkInterfacePermission", made, lent))
+    matches += [
         Request(f"ec2:{action}", made, placed)
         for action in ("DeleteNetworkInterface", "DeleteNetworkInterfacePermission")
     ]
     # Its request names no interface; nobody has seen here whether EC2 tells IAM of one.
-    found.append(Request("ec2:DeleteNetworkInterfacePermission", "*"))
+    matches.append(Request("ec2:DeleteNetworkInterfacePermission", "*"))
     looks = ("NetworkInterfaces", "Vpcs", "DhcpOptions", "Subnets", "SecurityGroups")
-    return found + [Request(f"ec2:Describe{what}", "*") for what in looks]
+    return matches + [Request(f"ec2:Describe{subject}", "*") for subject in looks]
 
 
 def _place(uri: str) -> tuple[str, str]:

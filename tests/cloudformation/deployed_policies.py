@@ -10,7 +10,7 @@ import stacks_harness
 from linting_helpers import role_policies
 from policy_evaluator import ALLOWED, Request, decision
 
-from workshop.account import notebook_instance, stacks
+from workshop.account import stacks
 
 NAMES = ("storage", "roles", "network")
 
@@ -26,17 +26,17 @@ class Seat:
     def refused(self, role: str, requests: Iterable[Request]) -> list[Request]:
         """Those of the requests that a role's policies do not allow."""
         documents = self.policies[role]
-        return [one for one in requests if decision(documents, one) != ALLOWED]
+        return [row for row in requests if decision(documents, row) != ALLOWED]
 
 
 @contextlib.contextmanager
 def standing(monkeypatch, *names: str, stacks_of: Iterable[str] = NAMES) -> Iterator[list[Seat]]:
     """Seats with these names and stacks, on moto."""
-    monkeypatch.setattr(notebook_instance, "upload_kit", lambda session: None)
+    monkeypatch.setattr(stacks, "upload_kit", lambda session: None)
     with stacks_harness.aws(monkeypatch):
         sessions = [stacks_harness.session(name) for name in names]
         for session in sessions:
-            stacks.deploy(session, stacks_of, say=lambda _: None)
+            stacks.deploy(session, stacks_of, log=lambda _: None)
         yield [seat_of(session, stacks_of) for session in sessions]
 
 

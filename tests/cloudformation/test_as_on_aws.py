@@ -50,7 +50,7 @@ def account(folder):
         patch.setenv("AWS_CONFIG_FILE", str(folder / "config"))
         patch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(folder / "none"))
         owner = session("aws", SEAT)
-        stacks.deploy(owner, NAMES, say=lambda _: None)
+        stacks.deploy(owner, NAMES, log=lambda _: None)
         yield owner
         local_server.point_back()
 

@@ -9,9 +9,9 @@ from policy_evaluator import Request
 
 from workshop.account import preflight, stacks
 from workshop.account.prices import hourly_cost
+from workshop.account.stacks import outputs
 from workshop.course import run
 from workshop.jobs import logs, vpc
-from workshop.jobs.seat import outputs
 
 SEAT = "ann"
 
@@ -20,8 +20,8 @@ SEAT = "ann"
 def seat():
     with pytest.MonkeyPatch.context() as patch:
         names = [name for name in stacks.ALL if name != "subnets"]
-        with standing(patch, SEAT, stacks_of=names) as (found,):
-            yield found
+        with standing(patch, SEAT, stacks_of=names) as (result,):
+            yield result
 
 
 def job(network):
@@ -63,7 +63,9 @@ def test_the_notebook_may_do_what_the_command_does(seat, name, monkeypatch):
         if "NotebookInstanceName" in request:  # moto makes up another than the template's
             request["NotebookInstanceName"] = f"workshop-{SEAT}"
         if operation != "DescribeImages" or request["registryId"] == ACCOUNT:
-            refused += seat.refused("NotebookRole", world.asked(Call(service, operation, request)))
+            refused += seat.refused(
+                "NotebookRole", world.permissions_for(Call(service, operation, request))
+            )
     assert refused == []
 
 
@@ -83,8 +85,8 @@ def test_the_notebook_may_do_what_its_own_scripts_do(seat):
         Call("logs", "CreateLogStream", stream),
         Call("logs", "PutLogEvents", stream),
     ]
-    asked = [one for call in calls for one in World().asked(call)]
-    own = f"{SAGEMAKER}:notebook-instance/workshop-{SEAT}"
-    asked += [Request("sagemaker:StopNotebookInstance", own)]
-    assert seat.refused("NotebookRole", asked) == []
+    requests = [row for call in calls for row in World().permissions_for(call)]
+    seat_ = f"{SAGEMAKER}:notebook-instance/workshop-{SEAT}"
+    requests += [Request("sagemaker:StopNotebookInstance", seat_)]
+    assert seat.refused("NotebookRole", requests) == []
     assert logs.LOG_GROUP == "/aws/sagemaker/TrainingJobs"

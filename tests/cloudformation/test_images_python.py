@@ -55,25 +55,25 @@ def oldest(path: Path) -> Version:
 
 def too_new(text: str, first: Version = FIRST["demos"]) -> list[str]:
     """What a module uses that this Python does not have. Raises SyntaxError for its grammar."""
-    tree, found, modules = ast.parse(text, feature_version=first.release[:2]), [], {}
+    tree, newer_names, modules = ast.parse(text, feature_version=first.release[:2]), [], {}
     before_3_10 = first < Version("3.10")
     for node in ast.walk(tree):
         if before_3_10:
-            found += newer_than_3_9(node)
+            newer_names += newer_than_3_9(node)
         if isinstance(node, ast.TryStar):
-            found.append("except*")
+            newer_names.append("except*")
         if isinstance(node, ast.Import):
-            modules |= {one.asname or one.name: one.name for one in node.names}
-            found += [one.name for one in node.names if "" in newer(one.name, before_3_10)]
+            modules |= {each.asname or each.name: each.name for each in node.names}
+            newer_names += [each.name for each in node.names if "" in newer(each.name, before_3_10)]
         if isinstance(node, ast.ImportFrom) and (names := newer(node.module or "", before_3_10)):
-            found += [one.name for one in node.names if one.name in names or "" in names]
+            newer_names += [each.name for each in node.names if each.name in names or "" in names]
         if isinstance(node, ast.Name) and node.id in BUILT_IN:
-            found.append(node.id)
+            newer_names.append(node.id)
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             module = modules.get(node.value.id, "")
-            found += [node.attr] if node.attr in newer(module, before_3_10) else []
-    return found
+            newer_names += [node.attr] if node.attr in newer(module, before_3_10) else []
+    return newer_names
 
 
 def newer(module: str, before_3_10: bool) -> set[str]:
@@ -84,10 +84,10 @@ def newer(module: str, before_3_10: bool) -> set[str]:
 def newer_than_3_9(node: ast.AST) -> list[str]:
     """What 3.9 refuses only when it runs: unions of types, zip(strict), slots of a dataclass."""
     if isinstance(node, ast.Call):
-        wanted = {"strict", "slots", "kw_only"}
-        return [word.arg for word in node.keywords if word.arg in wanted]
+        expected = {"strict", "slots", "kw_only"}
+        return [word.arg for word in node.keywords if word.arg in expected]
     annotations = [getattr(node, "annotation", None), getattr(node, "returns", None)]
-    parts = [part for one in annotations if one is not None for part in ast.walk(one)]
+    parts = [part for each in annotations if each is not None for part in ast.walk(each)]
     if any(isinstance(part, ast.BinOp) and isinstance(part.op, ast.BitOr) for part in parts):
         return ["a union of types in an annotation"]
     return []
@@ -141,7 +141,7 @@ def test_preflight_refuses_only_what_does_not_run_on_the_images_python(path, ver
         instance_count=1,
         script=path.read_text(encoding="utf-8"),
     )
-    told = [one.reason for one in check(job) if one.ok is False]
+    reasons = [each.reason for each in check(job) if each.ok is False]
     why = f"needs Python 3.10; the image of tensorflow {version} has 3.9"
-    refused = any(why in one for one in told)
+    refused = any(why in each for each in reasons)
     assert refused is not (version == "2.11.0" and path.is_relative_to(TRAIN))

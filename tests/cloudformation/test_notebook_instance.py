@@ -17,7 +17,8 @@ import psutil
 import pytest
 import stacks_harness
 
-from workshop.account import notebook_instance, stacks
+from tools import notebook_template
+from workshop.account import stacks
 from workshop.paths import CLOUDFORMATION
 
 # What set_up.sh asks of conda, and no other arguments.
@@ -59,8 +60,8 @@ def deployed():
     with pytest.MonkeyPatch.context() as patch, stacks_harness.aws(patch):
         session = stacks_harness.session("nb")
         with pytest.MonkeyPatch.context() as during:
-            during.setattr(notebook_instance, "_packed", lambda: b"kit")
-            stacks.deploy(session, ("storage", "roles", "notebook"), say=lambda _: None)
+            during.setattr(stacks, "_packed", lambda: b"kit")
+            stacks.deploy(session, ("storage", "roles", "notebook"), log=lambda _: None)
         client = session.client("sagemaker")
         which = {"StackName": "workshop-nb-notebook", "LogicalResourceId": "Lifecycle"}
         made = session.client("cloudformation").describe_stack_resource(**which)
@@ -119,14 +120,14 @@ class Machine:
         """Start, and wait until conda is at work, which lasts while conda-takes-long is there."""
         (self.root / "conda-takes-long").touch()
         assert self.start().returncode == 0
-        until(lambda: "conda env create" in self.said())
+        until(lambda: "conda env create" in self.output())
 
     def set_up(self, kit="s3://not-asked-again/kit.tar.gz") -> int:
         """Run the set-up again, as somebody at a terminal would. Returns its exit status."""
         command = ["bash", CLOUDFORMATION / "notebook/set_up.sh", kit, self.folder]
         return subprocess.run(command, env=self.env, capture_output=True).returncode
 
-    def said(self) -> str:
+    def output(self) -> str:
         return self.calls.read_text() if self.calls.exists() else ""
 
     def end(self) -> None:
@@ -141,9 +142,9 @@ class Machine:
 
 @pytest.fixture
 def machine(deployed, tmp_path):
-    found = Machine(tmp_path, *deployed)
-    yield found
-    found.end()
+    result = Machine(tmp_path, *deployed)
+    yield result
+    result.end()
 
 
 def until(true, seconds: float = 90) -> None:
@@ -155,10 +156,10 @@ def until(true, seconds: float = 90) -> None:
 
 
 def test_the_template_holds_the_scripts_as_they_are_within_sagemakers_limit(deployed):
-    text = notebook_instance.TEMPLATE.read_text()
-    assert notebook_instance.embedded(text) == text, "run its module"
-    names = {one["name"] for one in notebook_instance.BLOCK.finditer(text)}
-    assert names == {path.name for path in notebook_instance.SCRIPTS.iterdir() if path.is_file()}
+    text = notebook_template.TEMPLATE.read_text()
+    assert notebook_template.embedded(text) == text, "run its module"
+    names = {row["name"] for row in notebook_template.BLOCK.finditer(text)}
+    assert names == {path.name for path in notebook_template.SCRIPTS.iterdir() if path.is_file()}
     model = botocore.session.get_session().get_service_model("sagemaker")
     limit = model.shape_for("NotebookInstanceLifecycleConfigContent").metadata["max"]
     assert len(deployed[0]) <= limit == 16384
@@ -167,7 +168,7 @@ def test_the_template_holds_the_scripts_as_they_are_within_sagemakers_limit(depl
 def test_every_start_sets_up_what_is_missing_and_watches_for_idleness(machine):
     machine.started()
     assert (machine.folder / "workshop-kit/environment.yml").read_text() == "name: test\n"
-    environment, calls = machine.folder / "workshop-env", machine.said()
+    environment, calls = machine.folder / "workshop-env", machine.output()
     assert f"conda env create --quiet --prefix {environment}" in calls
     assert "pip install --quiet --no-deps --editable" in calls
     assert "python -m ipykernel install --user --name workshop" in calls
@@ -177,18 +178,18 @@ def test_every_start_sets_up_what_is_missing_and_watches_for_idleness(machine):
     assert (environment / ".horovod").exists()
     (machine.folder / "set_up.log").unlink()
     machine.started()
-    again = machine.said().removeprefix(calls)
+    again = machine.output().removeprefix(calls)
     assert "ipykernel install --user --name workshop" in again, "that list is on no lasting disk"
     assert "conda" not in again and "tools.setup" not in again
     program, lock = machine.root / "opt/workshop/idle_stop.py", machine.folder / ".set_up.lock"
-    until(lambda: f"python {program} --minutes 60 --working {lock}" in machine.said())
+    until(lambda: f"python {program} --minutes 60 --working {lock}" in machine.output())
 
 
 def test_where_horovod_cannot_be_built_the_log_says_so_and_the_rest_works(machine):
     (machine.root / "no-compiler").touch()
     assert "Horovod could not be built here" in machine.started()
     assert not (machine.folder / "workshop-env/.horovod").exists()
-    assert "tools.setup" not in machine.said()
+    assert "tools.setup" not in machine.output()
     (machine.root / "no-compiler").unlink()
     assert machine.set_up() == 0
     assert (machine.folder / "workshop-env/.horovod").exists(), "it is tried again"
@@ -198,7 +199,7 @@ def test_a_set_up_that_failed_resumes(machine):
     (machine.root / "conda-fails").touch()
     assert machine.start().returncode == 0
     whole = machine.folder / "workshop-env/.whole"
-    until(lambda: "conda" in machine.said())
+    until(lambda: "conda" in machine.output())
     until(lambda: machine.set_up() == 1)  # 0 while the first one still runs
     assert not whole.exists()
     (machine.root / "conda-fails").unlink()
@@ -214,13 +215,13 @@ def test_the_next_start_resumes_a_set_up_that_a_stop_cut_off(machine):
     assert not (machine.folder / "workshop-env/.whole").exists()
     machine.started()
     assert (machine.folder / "workshop-env/.whole").exists()
-    assert machine.said().count("aws s3 cp") == 1, "the kit was there already"
+    assert machine.output().count("aws s3 cp") == 1, "the kit was there already"
 
 
 def test_the_set_up_runs_once(machine):
     machine.begun()
     assert machine.set_up() == 0
-    assert machine.said().count("conda env create") == 1
+    assert machine.output().count("conda env create") == 1
 
 
 def test_a_kit_that_is_a_repository_is_cloned(machine, tmp_path):
@@ -260,27 +261,27 @@ def session(deployed):
 def test_the_kit_is_what_was_committed_and_put_there_once(session, tmp_path, monkeypatch):
     root = committed(tmp_path / "kit", "program", "#!/bin/sh\n")
     (root / "not-committed").write_text("private")
-    monkeypatch.setattr(notebook_instance, "ROOT", root)
+    monkeypatch.setattr(stacks, "ROOT", root)
     s3, bucket = session.client("s3"), stacks.outputs(session, ("storage",))["BucketName"]
     put = []
     s3.meta.events.register_first("before-call.s3.PutObject", lambda **_: put.append(1))
-    notebook_instance.upload_kit(session)
+    stacks.upload_kit(session)
     body = s3.get_object(Bucket=bucket, Key="kit/kit.tar.gz")["Body"].read()
     with tarfile.open(fileobj=io.BytesIO(body)) as archive:
         assert archive.getnames() == ["program"]
         assert archive.getmember("program").mode & 0o100
-    notebook_instance.upload_kit(session)
+    stacks.upload_kit(session)
     assert len(put) == 1, "the same kit is there already"
     committed(root, "program", "#!/bin/sh\nexit 1\n")
-    notebook_instance.upload_kit(session)
+    stacks.upload_kit(session)
     assert len(put) == 2
 
 
 @pytest.mark.parametrize("missing", ["git", "checkout"])
 def test_without_git_it_says_where_else_the_kit_may_be(session, monkeypatch, tmp_path, missing):
-    monkeypatch.setattr(notebook_instance, "ROOT", tmp_path)
+    monkeypatch.setattr(stacks, "ROOT", tmp_path)
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     if missing == "git":
-        monkeypatch.setattr(notebook_instance.shutil, "which", lambda _: None)
+        monkeypatch.setattr(stacks.shutil, "which", lambda _: None)
     with pytest.raises(stacks.StackError, match="--parameter Kit=https"):
-        notebook_instance.upload_kit(session)
+        stacks.upload_kit(session)

@@ -11,7 +11,7 @@ from linting_helpers import policy_findings, role_policies
 
 from workshop.account import stacks
 from workshop.account.prices import idle_price as price
-from workshop.jobs.seat import NEEDS, template_parameters
+from workshop.account.stacks import NEEDS, template_parameters
 from workshop.paths import CLOUDFORMATION
 
 TEMPLATES = sorted(CLOUDFORMATION.glob("*.yaml"))
@@ -29,19 +29,19 @@ def load(path):
 
 def statements(template):
     """Every IAM statement of a template."""
-    found, rest = [], [template]
+    result, rest = [], [template]
     while rest:
         node = rest.pop()
         if isinstance(node, dict):
-            found += node["Statement"] if isinstance(node.get("Statement"), list) else []
+            result += node["Statement"] if isinstance(node.get("Statement"), list) else []
             rest += node.values()
         elif isinstance(node, list):
             rest += node
-    return found
+    return result
 
 
 def test_every_template_is_a_stack_and_every_stack_has_one():
-    assert {path.stem for path in TEMPLATES} == {*stacks.ALL, stacks.ROOM}
+    assert {path.stem for path in TEMPLATES} == {*stacks.ALL, stacks.SHARED}
 
 
 def test_cfn_lint_finds_nothing():
@@ -54,23 +54,23 @@ def test_cfn_lint_finds_nothing():
 
 @each_template
 def test_statements_are_named_and_narrow(path):
-    for one in statements(load(path)):
-        assert one.get("Sid"), f"a statement without Sid: {one}"
-        actions = one["Action"] if isinstance(one["Action"], list) else [one["Action"]]
-        if one["Effect"] == "Allow":
-            assert not [action for action in actions if "*" in action], one["Sid"]
+    for row in statements(load(path)):
+        assert row.get("Sid"), f"a statement without Sid: {row}"
+        actions = row["Action"] if isinstance(row["Action"], list) else [row["Action"]]
+        if row["Effect"] == "Allow":
+            assert not [action for action in actions if "*" in action], row["Sid"]
     assert "FullAccess" not in path.read_text()
     assert "ManagedPolicyArns" not in path.read_text()
 
 
 @each_template
 def test_a_role_is_passed_to_one_service_only(path):
-    for one in statements(load(path)):
-        if "iam:PassRole" in one["Action"]:
-            assert one["Condition"] == {
+    for row in statements(load(path)):
+        if "iam:PassRole" in row["Action"]:
+            assert row["Condition"] == {
                 "StringEquals": {"iam:PassedToService": "sagemaker.amazonaws.com"}
             }
-            assert one["Resource"] == {"Fn::GetAtt": ["TrainingRole", "Arn"]}
+            assert row["Resource"] == {"Fn::GetAtt": ["TrainingRole", "Arn"]}
 
 
 def test_the_notebook_may_pass_a_role_at_all():
@@ -80,7 +80,7 @@ def test_the_notebook_may_pass_a_role_at_all():
 def test_parliament_finds_nothing_in_the_roles_policies(monkeypatch):
     with stacks_harness.aws(monkeypatch):
         session = stacks_harness.session("lint")
-        stacks.deploy(session, ("storage", "roles", "network"), say=lambda _: None)
+        stacks.deploy(session, ("storage", "roles", "network"), log=lambda _: None)
         policies = role_policies(session, "workshop-lint-roles")
     assert sorted(policies) == [
         "NotebookRole/lessons",
@@ -88,8 +88,8 @@ def test_parliament_finds_nothing_in_the_roles_policies(monkeypatch):
         "TrainingRole/jobs-in-the-vpc",
         "TrainingRole/training-jobs",
     ]
-    found = {name: policy_findings(document) for name, document in policies.items()}
-    assert found == {name: [] for name in policies}
+    result = {name: policy_findings(document) for name, document in policies.items()}
+    assert result == {name: [] for name in policies}
     (statement, *_) = policies["TrainingRole/training-jobs"]["Statement"]
     statement["Action"] = "sagemaker:StartTrainingJob"
     assert "UNKNOWN_ACTION" in policy_findings(policies["TrainingRole/training-jobs"])[0]
@@ -99,11 +99,11 @@ def test_parliament_finds_nothing_in_the_roles_policies(monkeypatch):
 def test_parameters_are_few_and_described(path):
     parameters = load(path)["Parameters"]
     assert len(parameters) <= 5
-    for name, one in parameters.items():
-        assert one["Description"] and "Default" in one, name
-        assert "AllowedPattern" in one or "MinValue" in one or "AllowedValues" in one, name
-        default = str(one["Default"])
-        assert not stacks.wrong_value(one, default), f"{path.name}: the default of {name}"
+    for name, row in parameters.items():
+        assert row["Description"] and "Default" in row, name
+        assert "AllowedPattern" in row or "MinValue" in row or "AllowedValues" in row, name
+        default = str(row["Default"])
+        assert not stacks.wrong_value(row, default), f"{path.name}: the default of {name}"
 
 
 @each_template
@@ -114,21 +114,21 @@ def test_a_template_is_short_enough_to_be_sent(path):
 
 def test_stacks_are_made_after_those_whose_exports_they_import():
     texts = {name: (CLOUDFORMATION / f"{name}.yaml").read_text() for name in stacks.ALL}
-    exported = {found: name for name, text in texts.items() for found in EXPORT.findall(text)}
+    exported = {result: name for name, text in texts.items() for result in EXPORT.findall(text)}
     for name, text in texts.items():
-        needed = {exported[found] for found in IMPORT.findall(text)}
+        needed = {exported[result] for result in IMPORT.findall(text)}
         assert needed == set(NEEDS.get(name, ()))
-        assert all(stacks.ALL.index(one) < stacks.ALL.index(name) for one in needed)
+        assert all(stacks.ALL.index(row) < stacks.ALL.index(name) for row in needed)
 
 
 def test_the_networks_prices_are_those_of_the_price_table():
     parameters = template_parameters("network")
-    one = f"{price('interface-endpoint').usd:g}"
-    assert f"6 endpoints, each {one} USD an hour" in parameters["InterfaceEndpoints"]["Description"]
+    row = f"{price('interface-endpoint').usd:g}"
+    assert f"6 endpoints, each {row} USD an hour" in parameters["InterfaceEndpoints"]["Description"]
     nat, address = (f"{price(name).usd:g} USD an hour" for name in ("nat-gateway", "public-ipv4"))
     assert nat in parameters["Nat"]["Description"] and address in parameters["Nat"]["Description"]
 
 
 def test_every_instance_type_of_the_notebook_has_a_price():
-    for one in template_parameters("notebook")["InstanceType"]["AllowedValues"]:
-        assert price(f"notebook {one}").usd > 0
+    for row in template_parameters("notebook")["InstanceType"]["AllowedValues"]:
+        assert price(f"notebook {row}").usd > 0

@@ -1,11 +1,11 @@
 """A class: the seats of N learners in one account and one VPC.
 
-    found = classroom.up(session, ["s01", "s02"], {"Email": "me@example.org"})
+    seats = classroom.up(session, ["s01", "s02"], {"Email": "me@example.org"})
     classroom.costs(session), classroom.clean(session)
 
 A seat of a class is like any other: a bucket, two roles, and, in place of a network of its own,
 two subnets and a security group in the class's VPC. That VPC, the budget and the policies of
-instructor and learners are the stack workshop-class-room, which also has the list of the seats.
+instructor and learners are the stack workshop-class-shared, which also has the list of the seats.
 
 A stack for each seat, and no single one for all: CloudFormation takes 51,200 bytes of a template
 and 500 resources of a stack, which 20 seats exceed. A bucket for each, and no prefix of a common
@@ -27,12 +27,17 @@ from botocore.exceptions import BotoCoreError, ClientError
 from workshop.account import cleanup, stacks
 from workshop.account.prices import PriceNotKnown, cost
 from workshop.account.resources import REFUSALS
-from workshop.jobs.seat import StackError, StackStatus, template_parameters
-from workshop.jobs.session import SEAT
+from workshop.account.stacks import (
+    NOT_THERE,
+    SEAT,
+    SHARED,
+    StackError,
+    template_parameters,
+)
 
 CLASS = "class"  # the class's name in the place of a seat's; cloudformation/subnets.yaml has it too
 PER_SEAT = ("storage", "roles", "subnets")
-MOST_SEATS = 100  # AWS's default quota is 200 subnets a VPC, and a seat has two
+MAX_SEATS = 100  # AWS's default quota is 200 subnets a VPC, and a seat has two
 AT_ONCE = 5  # seats at a time: CloudFormation takes a minute a stack, and few calls a second
 USD_A_SEAT = 10  # of the budget: two days with a notebook instance, and half as much again
 OWN_PARAMETERS = ("Seat", "Seats", "Number")  # given here, by nobody else
@@ -69,28 +74,38 @@ class SeatCost:
     unknown: int = 0
 
 
+@dataclass(frozen=True)
+class SeatStatus:
+    """The stacks of a seat, or of the class. unusable: name -> reason."""
+
+    seat: str
+    usable: list[str]
+    unusable: dict[str, str]
+    bucket: str
+
+
 def seat_names(text: str) -> list[str]:
     """Names of seats. text: a number, for s01, s02...; or names with commas between them.
 
     Raises ValueError with what was expected.
     """
-    found = [f"s{n:02d}" for n in range(1, int(text) + 1)] if text.isdecimal() else text.split(",")
-    found = [name.strip() for name in found]
-    if not 1 <= len(found) <= MOST_SEATS:
-        raise ValueError(f"{text!r} is {len(found)} seats; a class has 1 to {MOST_SEATS}.")
-    for name in found:
-        if not SEAT.fullmatch(name) or name == CLASS or found.count(name) > 1:
+    numbered = [f"s{n:02d}" for n in range(1, int(text) + 1)] if text.isdecimal() else []
+    names = numbered or [name.strip() for name in text.split(",")]
+    if text.strip() == "0" or len(names) > MAX_SEATS:
+        raise ValueError(f"{text!r} is {len(numbered)} seats; a class has 1 to {MAX_SEATS}.")
+    for name in names:
+        if not SEAT.fullmatch(name) or name == CLASS or names.count(name) > 1:
             raise ValueError(
                 f"{name!r} in {text!r}: each seat is 1 to 16 small letters or digits, named once, "
                 f"and not {CLASS!r}. Give a number, such as 20, or names: ann,bob,chi."
             )
-    return found
+    return names
 
 
 def members(session) -> list[str]:
     """The seats of the class; none where there is no class. Raises StackError."""
-    (room,) = stacks.status(_seats(session, [CLASS])[0], (stacks.ROOM,))
-    return [name for name in room.outputs.get("Seats", "").split(",") if name]
+    (shared,) = stacks.status(_sessions(session, [CLASS])[0], (SHARED,))
+    return [name for name in shared.outputs.get("Seats", "").split(",") if name]
 
 
 def up(
@@ -98,16 +113,16 @@ def up(
     names: Iterable[str],
     parameters: Mapping[str, str] | None = None,
     also: Iterable[str] = (),
-    say: Callable[[str], None] = print,
+    log: Callable[[str], None] = print,
 ) -> list[str]:
     """Make the class, and the seats that it lacks; finish what was interrupted.
 
     Args:
         session: what workshop.session returned; its own seat does not matter.
         names: the seats. Those that the class has already stay in it, also if not named.
-        parameters: for the templates of all seats, and for that of the room.
+        parameters: for the templates of all seats, and for that of what they share.
         also: other stacks for each seat: "notebook".
-        say: takes a line for each stack.
+        log: takes a line for each stack.
 
     Returns all seats of the class. Raises StackError: before anything is made, for a parameter or
     a stack that a class does not have; at the end, with the seats that could not be made.
@@ -116,18 +131,17 @@ def up(
     check(kinds, given)
     have = members(session)
     everyone = [*have, *(name for name in names if name not in have)]
-    if len(everyone) > MOST_SEATS:
-        raise StackError(f"The class would have {len(everyone)} seats; {MOST_SEATS} is the most.")
-    room, *seats = _seats(session, [CLASS, *everyone])
+    if len(everyone) > MAX_SEATS:
+        raise StackError(f"The class would have {len(everyone)} seats; {MAX_SEATS} is the most.")
+    whole, *seats = _sessions(session, [CLASS, *everyone])
     if have:  # who joins later gets the limits of those who are there
         given = _given_to(seats[0], kinds) | given
-    shared = {"Seats": ",".join(everyone)} | _budget(room, len(have), len(everyone))
-    shared |= _of((stacks.ROOM,), given)
-    stacks.deploy(room, (stacks.ROOM,), say, shared)
+    shared = {"Seats": ",".join(everyone)} | _budget(whole, len(have), len(everyone))
+    stacks.deploy(whole, (SHARED,), log, shared | _declared((SHARED,), given))
 
     def make(seat: SeatSession) -> None:
         number = {"Number": str(everyone.index(seat.seat) + 1)}
-        stacks.deploy(seat, kinds, say, _of(kinds, given) | number)
+        stacks.deploy(seat, kinds, log, _declared(kinds, given) | number)
 
     _raise_for(_each(make, seats)[1])
     return everyone
@@ -142,18 +156,33 @@ def check(kinds: Iterable[str], parameters: Mapping[str, str]) -> None:
         )
     if wrong := set(parameters) & set(OWN_PARAMETERS):
         raise StackError(f"{', '.join(sorted(wrong))} cannot be given: --seats says it.")
-    stacks.check_parameters(("room", *kinds), parameters)
+    stacks.check_parameters((SHARED, *kinds), parameters)
 
 
-def status(session) -> dict[str, list[StackStatus]]:
-    """The stacks of the class and of each of its seats. Raises StackError."""
-    kinds = {CLASS: (stacks.ROOM,)}
-    seats = _seats(session, [CLASS, *members(session)])
-    found, failed = _each(
-        lambda one: stacks.status(one, kinds.get(one.seat, (*PER_SEAT, "notebook"))), seats
-    )
+def status(session) -> list[SeatStatus]:
+    """The stacks of the class and of each seat; nothing without a class. Raises StackError."""
+    seats = members(session)
+
+    def look(seat: SeatSession) -> SeatStatus:
+        rows = stacks.status(seat, (SHARED,) if seat.seat == CLASS else (*PER_SEAT, "notebook"))
+        rows = [row for row in rows if row.name != "notebook" or row.state != NOT_THERE]
+        usable = [row.name for row in rows if row.usable]
+        unusable = {row.name: row.reason or row.state for row in rows if not row.usable}
+        bucket = "".join(row.outputs.get("BucketName", "") for row in rows)
+        return SeatStatus(seat.seat, usable, unusable, bucket)
+
+    rows, failed = _each(look, _sessions(session, [CLASS, *seats]))
     _raise_for(failed)
-    return found
+    there = seats or rows[CLASS].unusable != {SHARED: NOT_THERE}
+    return list(rows.values()) if there else []
+
+
+def policies(session) -> dict[str, str]:
+    """Outputs of what the seats share, such as the ARNs of the instructor's and learners' policies.
+
+    Raises StackError.
+    """
+    return stacks.outputs(_sessions(session, [CLASS])[0], (SHARED,))
 
 
 def costs(session) -> list[SeatCost]:
@@ -163,19 +192,20 @@ def costs(session) -> list[SeatCost]:
     Not counted: hours of endpoints, transforms and notebook instances that are gone, gigabytes,
     tax. Raises StackError.
     """
-    found, failed = _each(_cost, _seats(session, members(session)))
+    rows, failed = _each(_cost, _sessions(session, members(session)))
     _raise_for(failed)
-    return list(found.values())
+    return list(rows.values())
 
 
-def billed(session, since: date, until: date) -> dict[str, float]:
+def billed_usd(session, since: date, until: date) -> dict[str, float]:
     """Seat -> USD that AWS has billed, by Cost Explorer; 0.01 USD for each such question.
 
     Empty until the tags are activated. since, until: the first day, and the one after the last.
     Raises ClientError where it may not be asked, BotoCoreError.
     """
-    client, found = session.client("ce"), {}
-    request = {
+    client = session.client("ce")
+    billed: dict[str, float] = {}
+    request: dict[str, Any] | None = {
         "TimePeriod": {"Start": since.isoformat(), "End": until.isoformat()},
         "Granularity": "MONTHLY",
         "Metrics": ["UnblendedCost"],
@@ -184,27 +214,27 @@ def billed(session, since: date, until: date) -> dict[str, float]:
     }
     while request:
         answer = client.get_cost_and_usage(**request)
-        for group in (one for month in answer["ResultsByTime"] for one in month["Groups"]):
+        for group in (group for month in answer["ResultsByTime"] for group in month["Groups"]):
             seat = group["Keys"][0].removeprefix("seat$")
             usd = float(group["Metrics"]["UnblendedCost"]["Amount"])
-            found[seat] = found.get(seat, 0.0) + usd
+            billed[seat] = billed.get(seat, 0.0) + usd
         token = answer.get("NextPageToken")
         request = request | {"NextPageToken": token} if token else None
-    return found
+    return billed
 
 
 def activate_tags(session) -> str:
     """Make the kit's tags cost allocation tags. Returns the outcome as a sentence."""
-    wanted = [{"TagKey": key, "Status": "Active"} for key in TAGS]
+    active = [{"TagKey": key, "Status": "Active"} for key in TAGS]
     try:
         answer = session.client("ce").update_cost_allocation_tags_status(
-            CostAllocationTagsStatus=wanted
+            CostAllocationTagsStatus=active
         )
     except (ClientError, BotoCoreError) as error:
         return f"The tags could not be activated: {cleanup.refusal_reason(error)}. {BY_HAND}"
     if errors := answer.get("Errors"):
-        told = "; ".join(f"{one['TagKey']}: {one['Message']}" for one in errors)
-        return f"AWS does not know them yet ({told}): it takes up to a day. Try again tomorrow."
+        reasons = "; ".join(f"{row['TagKey']}: {row['Message']}" for row in errors)
+        return f"AWS does not know them yet ({reasons}): it takes up to a day. Try again tomorrow."
     return "The tags workshop and seat are active. Cost Explorer shows them from tomorrow on."
 
 
@@ -215,47 +245,49 @@ BY_HAND = (
 
 
 def clean(
-    session, say: Callable[[str], None] = print
+    session, log: Callable[[str], None] = print
 ) -> tuple[dict[str, cleanup.Report], dict[str, str]]:
-    """Delete everything that the seats own, look again, and, if nothing is left of any, the room.
+    """Delete everything that the seats own, look again, and, if nothing is left of any, the class.
 
-    Returns the reports by seat, the room's under its own name, and by seat why one could not be
-    cleaned at all. Running it again finishes the work: the room has the list and goes last.
+    Returns the reports by seat, the class's under its own name, and by seat why one could not be
+    cleaned at all. Running it again finishes the work: what they share has the list and goes last.
     """
     names = members(session)
 
-    def one(seat: SeatSession) -> cleanup.Report:
-        return cleanup.clean(seat, lambda line: say(f"{seat.seat}: {line}"))
+    def clean_seat(seat: SeatSession) -> cleanup.Report:
+        return cleanup.clean(seat, lambda line: log(f"{seat.seat}: {line}"))
 
-    reports, failed = _each(one, _seats(session, names))
+    reports, failed = _each(clean_seat, _sessions(session, names))
     if not failed and all(report.nothing_left for report in reports.values()):
-        reports[CLASS] = one(_seats(session, [CLASS])[0])
+        reports[CLASS] = clean_seat(_sessions(session, [CLASS])[0])
     return reports, {name: cleanup.refusal_reason(error) for name, error in failed.items()}
 
 
-def _budget(room: SeatSession, before: int, seats: int) -> dict[str, str]:
+def _budget(whole: SeatSession, before: int, seats: int) -> dict[str, str]:
     """The budget for so many seats; nothing if somebody has chosen another for those before."""
-    (now,) = stacks.status(room, (stacks.ROOM,))
+    (now,) = stacks.status(whole, (SHARED,))
     usual = str(USD_A_SEAT * before)
     chosen = now.parameters.get("BudgetUsd", usual) != usual
     return {} if chosen else {"BudgetUsd": str(USD_A_SEAT * seats)}
 
 
-def _of(kinds: Iterable[str], parameters: Mapping[str, str]) -> dict[str, str]:
+def _declared(kinds: Iterable[str], parameters: Mapping[str, str]) -> dict[str, str]:
     """Those of the parameters that the templates of these stacks have."""
-    known = set().union(*(template_parameters(kind) for kind in kinds))
+    known = {name for kind in kinds for name in template_parameters(kind)}
     return {key: value for key, value in parameters.items() if key in known}
 
 
 def _given_to(seat: SeatSession, kinds: Iterable[str]) -> dict[str, str]:
     """The parameters with which a seat's stacks were made, but for those that are its own."""
-    found: dict[str, str] = {}
-    for stack in stacks.status(seat, kinds):
-        found |= stack.parameters
-    return {key: value for key, value in found.items() if key not in OWN_PARAMETERS}
+    parameters = {
+        key: value
+        for stack in stacks.status(seat, kinds)
+        for key, value in stack.parameters.items()
+    }
+    return {key: value for key, value in parameters.items() if key not in OWN_PARAMETERS}
 
 
-def _seats(session, names: Iterable[str]) -> list[SeatSession]:
+def _sessions(session, names: Iterable[str]) -> list[SeatSession]:
     """Sessions of several seats with the same clients, which are made one after the other."""
     made: dict[str, Any] = {}
     lock = threading.Lock()  # boto3 can use a client in several threads, and make it only in one
@@ -298,21 +330,20 @@ def _raise_for(failed: Mapping[str, Exception]) -> None:
 
 
 def _cost(seat: SeatSession) -> SeatCost:
-    found, client = SeatCost(seat.seat), seat.client("sagemaker")
+    row, client = SeatCost(seat.seat), seat.client("sagemaker")
     pages = client.get_paginator("list_training_jobs").paginate(NameContains=seat.job_prefix)
-    for job in (job for page in pages for job in page["TrainingJobSummaries"]):
-        name = job["TrainingJobName"]
-        if not name.startswith(seat.job_prefix):
-            continue
-        described = client.describe_training_job(TrainingJobName=name)
-        instances, seconds = described["ResourceConfig"], described.get("BillableTimeInSeconds", 0)
-        found.jobs += 1
+    names = [job["TrainingJobName"] for page in pages for job in page["TrainingJobSummaries"]]
+    for name in (name for name in names if name.startswith(seat.job_prefix)):
+        job = client.describe_training_job(TrainingJobName=name)
+        instances, seconds = job["ResourceConfig"], job.get("BillableTimeInSeconds", 0)
+        row.jobs += 1
         try:
-            found.usd += cost(instances["InstanceType"], instances["InstanceCount"], seconds).usd
+            row.usd += cost(instances["InstanceType"], instances["InstanceCount"], seconds).usd
         except (PriceNotKnown, KeyError):
-            found.unknown += 1
-    there = cleanup.find(seat)
-    found.usd_per_hour = there.usd_per_hour
-    found.by_the_hour = [f"{one.kind}: {one.name}" for one in there.by_the_hour]
-    found.unknown += sum(one.usd_per_hour is None for one in there.owned) + len(there.unseen)
-    return found
+            row.unknown += 1
+    inventory = cleanup.find(seat)
+    row.usd_per_hour = inventory.usd_per_hour
+    row.by_the_hour = [f"{each.kind}: {each.name}" for each in inventory.by_the_hour]
+    unpriced = [each for each in inventory.owned if each.usd_per_hour is None]
+    row.unknown += len(unpriced) + len(inventory.unseen)
+    return row

@@ -19,10 +19,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from workshop.jobs.seat import NOT_THERE, StackStatus, explained, template_resources
-from workshop.jobs.session import MAX_RUN_SECONDS
+from workshop.account.stacks import NOT_THERE, StackStatus, explained, template_resources
 
 PRICES = Path(__file__).with_name("prices.toml")
+MAX_RUN_SECONDS = 30 * 60  # what a job may cost at most: far above any lesson's job
 GRACE_SECONDS = 120  # SageMaker gives a job that reached max_run this long to save its model
 PRICING_PAGE = "https://aws.amazon.com/sagemaker/pricing/"
 HOURS_PER_MONTH = 730  # 365 days of 24 hours, in twelve parts
@@ -89,10 +89,10 @@ def cost(
         raise ValueError(
             f"A job has at least 1 instance and 0 seconds, not {instance_count} and {seconds}."
         )
-    found = _instance(instance_type)
-    if "usd_per_hour" not in found:
+    row = _instance(instance_type)
+    if "usd_per_hour" not in row:
         raise PriceNotKnown(
-            f"The price of {instance_type} is not known here: {found['unknown']}. Look it up at "
+            f"The price of {instance_type} is not known here: {row['unknown']}. Look it up at "
             f"{PRICING_PAGE} before you use it, and add it to {PRICES.name}, with the date."
         )
     return Cost(
@@ -100,10 +100,10 @@ def cost(
         instance_count=instance_count,
         seconds=seconds,
         max_run=max_run,
-        usd_per_hour=found["usd_per_hour"],
+        usd_per_hour=row["usd_per_hour"],
         region=price_table()["region"],
-        price_date=found["price_date"],
-        source=price_table()["sources"][found["source"]]["address"],
+        price_date=row["price_date"],
+        source=price_table()["sources"][row["source"]]["address"],
     )
 
 
@@ -117,7 +117,7 @@ def cost_table(configurations: Iterable[Mapping[str, Any]], max_run: int = MAX_R
     """
     import pandas as pd
 
-    return pd.DataFrame([_row(dict(one), max_run) for one in configurations])
+    return pd.DataFrame([_row(dict(each), max_run) for each in configurations])
 
 
 def _row(configuration: dict[str, Any], max_run: int) -> dict[str, Any]:
@@ -129,12 +129,12 @@ def _row(configuration: dict[str, Any], max_run: int) -> dict[str, Any]:
     kind, count = row["instance_type"], row["instance_count"]
     numbers = dict.fromkeys(("USD per hour", "USD", "USD at most"), float("nan"))
     try:
-        found = cost(kind, count, seconds, max_run)
+        job_cost = cost(kind, count, seconds, max_run)
     except PriceNotKnown:
         return {**row, **numbers, "price of": f"not known: {_instance(kind)['unknown']}"}
-    values = (count * found.usd_per_hour, found.usd, found.most_usd)
+    values = (count * job_cost.usd_per_hour, job_cost.usd, job_cost.most_usd)
     numbers = dict(zip(numbers, values, strict=True))
-    return {**row, **numbers, "price of": str(found.price_date)}
+    return {**row, **numbers, "price of": str(job_cost.price_date)}
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ class IdlePrice:
     """What a thing costs while it is there. usd: for one `per`, which is "hour" or "GB-month"."""
 
     name: str
-    what: str
+    description: str
     usd: float
     per: str
     price_date: date
@@ -194,9 +194,9 @@ def idle_table():
     for name in price_table()["idle"]:
         price = idle_price(name)
         monthly = price.per_month(price.example)
-        what = price.what if price.per == "hour" else f"10 GB of {price.what}"
-        given = f"{price.usd:g} per {price.per}"
-        rows.append((name, what, given, round(monthly, 2), str(price.price_date)))
+        thing = price.description if price.per == "hour" else f"10 GB of {price.description}"
+        usd = f"{price.usd:g} per {price.per}"
+        rows.append((name, thing, usd, round(monthly, 2), str(price.price_date)))
     columns = ["name", "what is there", "USD", "USD a month", "price of"]
     frame = pd.DataFrame(rows, columns=columns).set_index("name")
     return frame.sort_values("USD a month", ascending=False)
@@ -217,7 +217,7 @@ def hourly_cost(session, stack: StackStatus) -> HourlyCost:
     Not counted: gigabytes, stored or moved. Raises StackError if SageMaker does not say whether
     the notebook instance runs, and PriceNotKnown for an instance type without a price.
     """
-    parts = Counter()
+    parts: Counter[str] = Counter()
     if stack.state not in WITHOUT_RESOURCES:
         if stack.name == "network":
             parts = _network_parts(stack.parameters)
@@ -230,7 +230,7 @@ def hourly_cost(session, stack: StackStatus) -> HourlyCost:
 
 
 def _network_parts(parameters: Mapping[str, str]) -> Counter:
-    parts = Counter()
+    parts: Counter[str] = Counter()
     if parameters.get("InterfaceEndpoints") == "yes":
         resources = template_resources("network").values()
         kinds = [resource.get("Properties", {}).get("VpcEndpointType") for resource in resources]
@@ -245,10 +245,11 @@ def _notebook_parts(session, stack: StackStatus) -> Counter:
     if not name:  # not made yet, or gone
         return Counter()
     with explained(stack.stack):
-        found = session.client("sagemaker").describe_notebook_instance(NotebookInstanceName=name)
-    if found["NotebookInstanceStatus"] in STOPPED:
+        sagemaker = session.client("sagemaker")
+        instance = sagemaker.describe_notebook_instance(NotebookInstanceName=name)
+    if instance["NotebookInstanceStatus"] in STOPPED:
         return Counter()
-    return Counter({f"notebook {found['InstanceType']}": 1})
+    return Counter({f"notebook {instance['InstanceType']}": 1})
 
 
 @cache

@@ -1,4 +1,4 @@
-"""The command `workshop`: parses, calls one room of the library, prints.
+"""The command `workshop`: parses, calls one subpackage of the library, prints.
 
 A subcommand's module is imported only when it is used, so that `workshop --help` and
 `workshop jobs` answer at once.

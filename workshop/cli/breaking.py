@@ -27,20 +27,20 @@ def break_(name, fixed) -> None:
         _list(failures)
         return
     try:
-        found = failures.reproduce(name, fixed)
+        result = failures.reproduce(name, fixed)
     except failures.UnknownFailure as error:
         raise WrongUse(str(error)) from error
     except KeyboardInterrupt:
         click.echo("\nInterrupted. Everything that was started has been ended.", err=True)
         sys.exit(INTERRUPTED)
-    if found.impossible:
-        raise WrongUse(f"{name} cannot be tried here: {found.impossible}")
-    click.echo(found)
-    sys.exit(0 if found.as_described else 1)
+    if result.impossible:
+        raise WrongUse(f"{name} cannot be tried here: {result.impossible}")
+    click.echo(result)
+    sys.exit(0 if result.as_described else 1)
 
 
 def _list(failures) -> None:
     width = max(map(len, failures.ALL))
-    for one in failures.ALL.values():
-        click.echo(f"{one.name:<{width}}  {one.seconds:>3} s  lesson {one.lesson}  {one.done}")
+    for row in failures.ALL.values():
+        click.echo(f"{row.name:<{width}}  {row.seconds:>3} s  lesson {row.lesson}  {row.done}")
     click.echo("\nworkshop break NAME reproduces one; --fixed does it without the mistake.")

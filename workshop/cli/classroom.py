@@ -75,25 +75,26 @@ def status(target) -> None:
     """
     with opened(target, "class") as session:
         from workshop.account import classroom
-        from workshop.account.stacks import NOT_THERE
 
         with work("class status", session):
-            found = classroom.status(session)
-    if len(found) == 1 and found[classroom.CLASS][0].state == NOT_THERE:
+            rows = classroom.status(session)
+    if not rows:
         click.echo(f"There is no class in {session.region}. Make one: workshop stacks up --seats N")
         return
-    existing = {
-        seat: [one for one in rows if one.name != "notebook" or one.state != NOT_THERE]
-        for seat, rows in found.items()
-    }
-    rows = []
-    for seat, stacks in existing.items():
-        good = [one.name for one in stacks if one.usable]
-        bad = [f"{one.name}: {one.reason or one.state}" for one in stacks if not one.usable]
-        bucket = next((one.outputs.get("BucketName", "") for one in stacks), "")
-        rows.append((seat, " ".join(good), bucket, "\n".join(bad)))
-    print_table(("seat", "stacks", "bucket", "not usable"), rows)
-    wrong = sum(not one.usable for stacks in existing.values() for one in stacks)
+    columns = ("seat", "stacks", "bucket", "not usable")
+    print_table(
+        columns,
+        (
+            (
+                row.seat,
+                " ".join(row.usable),
+                row.bucket,
+                "\n".join(f"{name}: {reason}" for name, reason in row.unusable.items()),
+            )
+            for row in rows
+        ),
+    )
+    wrong = sum(len(row.unusable) for row in rows)
     click.echo(f"{len(rows) - 1} seats, {wrong} stacks that cannot be used.")
     if wrong:
         raise SystemExit(1)
@@ -120,51 +121,57 @@ def cost(target, days, activate_tags) -> None:
             click.echo(classroom.activate_tags(session))
             return
         with work("class cost", session):
-            found = classroom.costs(session)
-        bill = _billed(session, days) if target == "aws" else None
-    _show_costs(found, bill, target)
+            rows = classroom.costs(session)
+        bill = _billed(session, days) if target == "aws" else {}
+    _show_costs(rows, bill, target)
 
 
-def _billed(session, days: int) -> dict[str, float] | None:
-    """What AWS has billed by seat; None, and a sentence, where nobody may ask."""
+def _billed(session, days: int) -> dict[str, float]:
+    """What AWS has billed by seat; nothing, and a message, where it does not tell."""
     from botocore.exceptions import BotoCoreError, ClientError
 
     from workshop.account import classroom, cleanup
 
     today = datetime.datetime.now(datetime.UTC).date()
-    until = today + datetime.timedelta(days=1)
+    day = datetime.timedelta(days=1)
     try:
-        found = classroom.billed(session, today - datetime.timedelta(days=days), until)
+        bill = classroom.billed_usd(session, today - days * day, today + day)
     except (ClientError, BotoCoreError) as error:
         click.echo(f"Cost Explorer could not be asked: {cleanup.refusal_reason(error)}")
-        return None
-    if not found:
+        return {}
+    if not bill:
         click.echo(
             "Cost Explorer reports no cost with the tag workshop. If the tags are not activated: "
             "workshop class cost --target aws --activate-tags"
         )
-        return None
-    return found
+    return bill
 
 
-def _show_costs(found: list, bill: dict[str, float] | None, target: str) -> None:
+def _show_costs(seats: list, bill: dict[str, float], target: str) -> None:
     from workshop.account.prices import price_table
 
     names = ["seat", "jobs", "USD of jobs", "USD an hour now", "billed by the hour"]
-    names += ["USD billed by AWS"] if bill is not None else []
-    rows = []
-    for one in found:
-        row = [one.seat, str(one.jobs), f"{one.usd:.2f}", f"{one.usd_per_hour:.3f}"]
-        row.append("\n".join(one.by_the_hour))
-        row += [f"{bill.get(one.seat, 0.0):.2f}"] if bill is not None else []
-        rows.append(row)
+    rows = [
+        [
+            each.seat,
+            str(each.jobs),
+            f"{each.usd:.2f}",
+            f"{each.usd_per_hour:.3f}",
+            "\n".join(each.by_the_hour),
+        ]
+        for each in seats
+    ]
+    if bill:
+        names.append("USD billed by AWS")
+        for row in rows:
+            row.append(f"{bill.get(row[0], 0.0):.2f}")
     print_table(names, rows)
-    jobs, now = sum(one.usd for one in found), sum(one.usd_per_hour for one in found)
-    text = f"{len(found)} seats: {jobs:.2f} USD of training jobs, {now:.3f} USD an hour now"
-    if bill is not None:
+    jobs, now = sum(each.usd for each in seats), sum(each.usd_per_hour for each in seats)
+    text = f"{len(seats)} seats: {jobs:.2f} USD of training jobs, {now:.3f} USD an hour now"
+    if bill:
         text += f"; {sum(bill.values()):.2f} USD billed by AWS"
     click.echo(f"{text} (list prices of {price_table()['region']}).")
-    if unknown := sum(one.unknown for one in found):
+    if unknown := sum(each.unknown for each in seats):
         click.echo(f"{unknown} entries have no known price.")
     click.echo(
         "Not in the jobs' column: endpoints, transforms and notebook instances that are gone, "
@@ -182,7 +189,7 @@ def quotas(seats, notebooks, region, target) -> None:
 
     With --target aws only those that your account lacks, in your region.
     """
-    from workshop.account import quotas as needs
+    from workshop.jobs import quotas as needs
 
     have = None
     if target:
@@ -222,8 +229,8 @@ def clean(target, yes) -> None:
         for line in report.lines():
             if not report.nothing_left or not line.startswith("Left: nothing"):
                 click.echo(f"{seat}: {line}")
-    for seat, why in failed.items():
-        click.echo(f"{seat}: could not be cleaned: {why}")
+    for seat, reason in failed.items():
+        click.echo(f"{seat}: could not be cleaned: {reason}")
     zero = sum(report.nothing_left for report in reports.values())
     if failed or zero < len(reports) or classroom.CLASS not in reports:
         click.echo(f"Something is left. {zero} of {len(names)} seats have nothing. Run it again.")

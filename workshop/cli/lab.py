@@ -31,7 +31,7 @@ DEFAULTS = {
 }
 # Of Jupyter's folder for sockets: a socket's path has 103 bytes at most on macOS, 107 on Linux, and
 # "/kernel-", a UUID and "-ipc-1" take 50 of them.
-MOST_BYTES = 53
+MAX_BYTES = 53
 
 
 @click.command(
@@ -44,7 +44,7 @@ def lab(arguments) -> None:
     Starts the emulator if it is down, and then ends it too. Options are handed to
     JupyterLab, for example --no-browser or --port 8890.
     """
-    _refuse_what_opens_it(arguments)
+    _refuse_exposure(arguments)
     try:
         with local_server.up_for_now(click.echo):
             click.echo("Ctrl-C, and then y, ends JupyterLab and its kernels.")
@@ -59,7 +59,7 @@ def command(arguments: tuple[str, ...]) -> list[str]:
     given = {argument.partition("=")[0] for argument in arguments}
     line = [sys.executable, "-P", "-m", "jupyterlab"]
     defaults = dict(DEFAULTS)
-    if len(os.fsencode(jupyter_runtime_dir())) <= MOST_BYTES:
+    if len(os.fsencode(jupyter_runtime_dir())) <= MAX_BYTES:
         # Sockets in a folder of the user's: no ports, which another program may take first.
         defaults["--KernelManager.transport"] = "ipc"
     line += [f"{name}={value}" for name, value in defaults.items() if name not in given]
@@ -68,19 +68,19 @@ def command(arguments: tuple[str, ...]) -> list[str]:
     return [*line, *arguments]
 
 
-def _refuse_what_opens_it(arguments: tuple[str, ...]) -> None:
+def _refuse_exposure(arguments: tuple[str, ...]) -> None:
     """Refuse another address, and no token or password, under every name that Jupyter takes."""
     for position, argument in enumerate(arguments):
         name, equals, value = argument.partition("=")
         value = value if equals else "".join(arguments[position + 1 : position + 2])
-        what = name.removeprefix("--").rpartition(".")[2]  # of --ip, --ServerApp.ip, --LabApp.ip
-        if what == "ip" and not _is_loopback(value):
+        option = name.removeprefix("--").rpartition(".")[2]  # of --ip, --ServerApp.ip, --LabApp.ip
+        if option == "ip" and not _is_loopback(value):
             raise click.UsageError(
                 f"{name} {value}: JupyterLab stays on this machine's own address, because "
                 "whoever reaches it can run programs here. From another computer use an SSH "
                 "tunnel: ssh -L 8888:127.0.0.1:8888 this-machine"
             )
-        if what in ("token", "password", "hashed_password") and not value.strip("'\""):
+        if option in ("token", "password", "hashed_password") and not value.strip("'\""):
             raise click.UsageError(
                 f"{name} is empty: without it every user of this machine could run programs as "
                 "you. Leave the option out: the address that JupyterLab prints holds a token."

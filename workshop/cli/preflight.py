@@ -33,22 +33,19 @@ def preflight(lesson, target, seat, offline, region, given) -> None:
     with variables({"AWS_DEFAULT_REGION": region} if region else {}):
         session = None if offline else _session(target, seat)
         jobs = _of_lesson(lesson, seat, session, given)
-    good = True
-    for number, job in enumerate(jobs):
-        found = checks.check(job) + (_ask(job, session) if session else [])
-        click.echo(("\n" if number else "") + click.style(str(job), bold=True))
-        for finding in found:
-            _show(finding)
-        good = good and checks.all_ok(found)
+    checked = [
+        (str(job), checks.check(job) + (_ask(job, session) if session else [])) for job in jobs
+    ]
     if session and (serving_type := _serving_type(lesson, given)):
-        found = checks.serving(serving_type, session)
-        click.echo("\n" + click.style(f"endpoint and batch transform: {serving_type}", bold=True))
-        for finding in found:
+        title = f"endpoint and batch transform: {serving_type}"
+        checked.append((title, checks.serving(serving_type, session)))
+    for number, (title, findings) in enumerate(checked):
+        click.echo(("\n" if number else "") + click.style(title, bold=True))
+        for finding in findings:
             _show(finding)
-        good = good and checks.all_ok(found)
     if len(jobs) > 1:
         click.echo(f"\n{_together(jobs)}")
-    if not good:
+    if not all(checks.all_ok(findings) for _, findings in checked):
         raise SystemExit(2)
 
 
@@ -63,13 +60,12 @@ def _serving_type(lesson: str | None, given: tuple[str, ...]) -> str:
 def _together(jobs: list) -> str:
     """What all jobs cost at most."""
     from workshop.account.preflight import most_usd
-    from workshop.account.prices import PriceNotKnown
 
     most, without = 0.0, 0
     for job in jobs:
         try:
             most += most_usd(job)
-        except (PriceNotKnown, ValueError):
+        except ValueError:  # such as PriceNotKnown
             without += 1
     rest = f", and {without} whose price is not known" if without else ""
     return f"All {len(jobs)} jobs together: at most {most:.2f} USD{rest}."
@@ -116,9 +112,9 @@ def _ask(job, session) -> list:
     if not set(job.subnets) & set(NO_NETWORK["subnets"]):
         return ask(job, session)
     without = dataclasses.replace(job, subnets=(), security_group_ids=())
-    why = "the seat has no network stack, and the lesson's parameter subnets is not set."
-    do = "Make one (workshop stacks up network), or give -p subnets=[ID] and the group's."
-    return [*ask(without, session), unknown("network", why, do)]
+    reason = "the seat has no network stack, and the lesson's parameter subnets is not set."
+    remedy = "Make one (workshop stacks up network), or give -p subnets=[ID] and the group's."
+    return [*ask(without, session), unknown("network", reason, remedy)]
 
 
 def _show(finding) -> None:

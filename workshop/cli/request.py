@@ -65,7 +65,7 @@ def previewed(
 
 def _names_of_stacks(target: str, seat: str) -> dict:
     """Region, outputs and network of the seat's stacks. Makes none, and starts no emulator."""
-    from workshop.jobs.seat import StackError, outputs
+    from workshop.account.stacks import StackError, outputs
     from workshop.jobs.session import SessionError, session
     from workshop.jobs.vpc import network_from_stack
 

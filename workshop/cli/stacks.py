@@ -16,13 +16,25 @@ from workshop.cli.shared import (
     target_option,
 )
 
-ALL = ("storage", "roles", "network", "subnets", "notebook")  # account.stacks.ALL, a slow import
+
+class StackName(click.ParamType):
+    """The name of a stack. Looked up when one is given: account.stacks is slow to import."""
+
+    name = "stack"
+
+    def convert(self, value, param, ctx) -> str:
+        from workshop.account.stacks import StackError, in_order
+
+        try:
+            return in_order([value])[0]
+        except StackError as error:
+            self.fail(str(error), param, ctx)
 
 
-def of_a_seat(command):
+def stack_options(command):
     """The options that the three commands share."""
     for option in (
-        click.argument("names", nargs=-1, type=click.Choice([*ALL, "room"]), metavar="[NAME]..."),
+        click.argument("names", nargs=-1, type=StackName(), metavar="[NAME]..."),
         seat_option,
         target_option,
     ):
@@ -42,13 +54,13 @@ def stacks() -> None:
 
     \b
     Of a class (up --seats 20):
-    room       the VPC that its seats share, a budget, policies for users
+    shared     the VPC of its seats, a budget, policies for users
     subnets    a seat's place in that VPC
     """
 
 
 @stacks.command()
-@of_a_seat
+@stack_options
 @click.option(
     "-p", "--parameter", "given", multiple=True, metavar="KEY=VALUE", help="For a template."
 )
@@ -56,7 +68,7 @@ def stacks() -> None:
 def up(names, seat, target, given, seats) -> None:
     """Create or update stacks: those named, or storage and roles.
 
-    With --seats those of a whole class: the room, and for each seat storage, roles and subnets, and
+    With --seats those of a whole class: shared, and for each seat storage, roles and subnets, and
     notebook if you name it. On AWS it needs -p Email=..., for the budget's alarms; -p BudgetUsd,
     InstanceTypes, MaxRunSeconds and other parameters apply to all seats.
 
@@ -97,14 +109,14 @@ def _up_class(seats: str, also: tuple[str, ...], target: str, parameters: dict[s
         command = f"stacks up {' '.join([*also, '--seats', seats])}"
         with work(command, session), _spinner():
             everyone = classroom.up(session, names, parameters, also, click.echo)
-        made = classroom.status(session)[classroom.CLASS][0].outputs
+        arns = classroom.policies(session)
     click.echo(f"The class has {len(everyone)} seats: {', '.join(everyone)}.")
-    click.echo(f"Attach to the instructor: {made['InstructorPolicyArn']}")
-    click.echo(f"Attach to learners, tagged seat=NAME: {made['LearnerPolicyArn']}")
+    click.echo(f"Attach to the instructor: {arns['InstructorPolicyArn']}")
+    click.echo(f"Attach to learners, tagged seat=NAME: {arns['LearnerPolicyArn']}")
 
 
 @stacks.command()
-@of_a_seat
+@stack_options
 def status(names, seat, target) -> None:
     """Show each stack that a seat can have: its state, and what it costs by the hour.
 
@@ -114,7 +126,7 @@ def status(names, seat, target) -> None:
         from workshop.account import stacks as account
 
         with work("stacks status", session):
-            rows = account.status(session, names or ALL)
+            rows = account.status(session, names or account.ALL)
             rows = [
                 row
                 for row in rows
@@ -126,7 +138,7 @@ def status(names, seat, target) -> None:
 
 
 @stacks.command()
-@of_a_seat
+@stack_options
 @click.option("--yes", is_flag=True, help="Do not ask. For programs.")
 def down(names, seat, target, yes) -> None:
     """Delete stacks: those named, or all; the last one made goes first.
@@ -139,7 +151,7 @@ def down(names, seat, target, yes) -> None:
         from workshop.account import stacks as account
 
         with work(f"stacks down {' '.join(names)}".strip(), session):
-            rows = account.status(session, names or ALL)
+            rows = account.status(session, names or account.ALL)
             there = [row for row in rows if row.state != account.NOT_THERE]
             if not there:
                 click.echo(f"Seat {seat} has no such stack in {session.region}.")
@@ -152,7 +164,7 @@ def down(names, seat, target, yes) -> None:
 
 @contextlib.contextmanager
 def work(command: str, session) -> Iterator[None]:
-    """Failures and Ctrl-C as a sentence that says what to do."""
+    """Failures and Ctrl-C become a message that says what to do."""
     from workshop.account.stacks import StackError
 
     try:
@@ -160,25 +172,25 @@ def work(command: str, session) -> Iterator[None]:
     except StackError as error:
         raise click.ClickException(str(error)) from error
     except KeyboardInterrupt:
-        of = "" if session.seat == "class" else f" --seat {session.seat}"
+        option = "" if session.seat == "class" else f" --seat {session.seat}"
         click.echo(
             "\nInterrupted. What CloudFormation has begun, it finishes without this program. The "
-            f"rest is done by the same again: workshop {command}{of} --target {session.target}",
+            f"rest is done by the same again: workshop {command}{option} --target {session.target}",
             err=True,
         )
         raise SystemExit(INTERRUPTED) from None
 
 
 def _parameters(given: tuple[str, ...]) -> dict[str, str]:
-    wrong = [one for one in given if "=" not in one]
+    wrong = [text for text in given if "=" not in text]
     if wrong:
         raise WrongUse(f"--parameter {wrong[0]!r} is not KEY=VALUE, such as Nat=yes.")
-    return dict(one.split("=", 1) for one in given)
+    return dict(text.split("=", 1) for text in given)
 
 
-def _ask(there: list, region: str) -> None:
-    click.echo(f"In {region}: " + ", ".join(one.stack for one in there))
-    if any(one.name == "notebook" for one in there):
+def _ask(rows: list, region: str) -> None:
+    click.echo(f"In {region}: " + ", ".join(row.stack for row in rows))
+    if any(row.name == "notebook" for row in rows):
         click.echo("The notebook instance's disk goes with it, and all files on it.")
     click.confirm("Delete?", abort=True)
 
@@ -193,24 +205,21 @@ def _spinner():
 def _show(session, stacks: list) -> None:
     from workshop.account.prices import hourly_cost
 
-    rows, total, dates = [], 0.0, []
-    for one in stacks:
-        cost = hourly_cost(session, one)
-        held = "\n".join(f"{key}: {value}" for key, value in one.outputs.items())
-        of = "".join(f"\n{count} {part}" for part, count in cost.parts.items())
-        rows.append((one.stack, one.state, one.reason or held, f"{cost.usd:.3f}{of}"))
-        total, dates = total + cost.usd, [*dates, *([cost.oldest] if cost.oldest else [])]
+    costs = [hourly_cost(session, stack) for stack in stacks]
+    rows = []
+    for stack, cost in zip(stacks, costs, strict=True):
+        outputs = "\n".join(f"{key}: {value}" for key, value in stack.outputs.items())
+        parts = "".join(f"\n{count} {part}" for part, count in cost.parts.items())
+        rows.append((stack.stack, stack.state, stack.reason or outputs, f"{cost.usd:.3f}{parts}"))
     print_table(("stack", "state", "outputs", "USD an hour"), rows)
-    click.echo(_sum(session.target, total, min(dates, default=None)))
-
-
-def _sum(target: str, total: float, oldest) -> str:
-    if target == "local":
-        return (
-            f"On this machine nothing costs anything. On AWS this would be {total:.3f} USD an hour."
-        )
-    of = f", at us-east-1's prices of {oldest} or later" if oldest else ""
-    return (
-        f"{total:.3f} USD an hour for what is here, used or not{of}. What is stored, and gigabytes "
-        "that move, are charged besides."
+    total = sum(cost.usd for cost in costs)
+    if session.target == "local":
+        free = "On this machine nothing costs anything."
+        click.echo(f"{free} On AWS this would be {total:.3f} USD an hour.")
+        return
+    oldest = min((cost.oldest for cost in costs if cost.oldest), default=None)
+    prices = f", at us-east-1's prices of {oldest} or later" if oldest else ""
+    click.echo(
+        f"{total:.3f} USD an hour for what is here, used or not{prices}. What is stored, and "
+        "gigabytes that move, are charged besides."
     )

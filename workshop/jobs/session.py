@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import re
 import sys
 from datetime import UTC, datetime
 from functools import cache, cached_property
@@ -18,15 +17,13 @@ from botocore import exceptions
 from botocore.config import Config
 
 import local_sagemaker
+from workshop.account.prices import MAX_RUN_SECONDS
+from workshop.account.stacks import SEAT, STACKS, MissingStack, create_or_update, outputs, tags
 from workshop.jobs import local_server
-from workshop.jobs.seat import STACKS, MissingStack, create_or_update, outputs, tags
 from workshop.output import in_notebook
 from workshop.paths import DATA, TRAIN
 
 TARGETS = ("local", "aws")
-# No hyphen: names such as workshop-a-... would be those of seat "a-b", too.
-SEAT = re.compile(r"[a-z0-9]{1,16}")
-MAX_RUN_SECONDS = 30 * 60  # what a job may cost at most: far above any lesson's job
 WAIT_FACTOR = 2  # a spot job may wait as long as it may run
 WARM_POOLS = "https://docs.aws.amazon.com/sagemaker/latest/dg/train-warm-pools.html"
 

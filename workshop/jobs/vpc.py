@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from workshop.jobs.seat import NETWORKS, status, tags
+from workshop.account.stacks import NETWORKS, status, tags
 
 if TYPE_CHECKING:
     from workshop.jobs.session import Session

@@ -11,10 +11,10 @@ from sagemaker.tensorflow import TensorFlow
 
 from workshop.account import preflight
 from workshop.account.prices import cost
+from workshop.account.stacks import template_parameters
 from workshop.course.lessons import chosen
 from workshop.jobs.job_preview import preview_session
 from workshop.jobs.lesson_jobs import PLANNED_SECONDS
-from workshop.jobs.seat import template_parameters
 from workshop.launch.horovod import horovod_status
 from workshop.paths import NOTEBOOKS, SCRIPTS, SDK_V3
 

@@ -19,9 +19,9 @@ def session(sagemaker_emulator, clean_aws_in_module):
 @pytest.fixture(scope="module")
 def furnished(sagemaker_emulator, clean_aws_in_module):
     """A session of a seat that has something of each kind. For those who only look."""
-    found = open_session()
-    furnish(found)
-    return found
+    fresh = open_session()
+    furnish(fresh)
+    return fresh
 
 
 def open_session():

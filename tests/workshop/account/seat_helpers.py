@@ -23,7 +23,7 @@ READS = ("Describe", "List", "Get", "Head")
 
 def furnish(session) -> None:
     """Give the seat something of every kind that a clean-up knows."""
-    workshop.deploy(session, say=lambda _: None)
+    workshop.deploy(session, log=lambda _: None)
     fill(session)
     job(session, "done")
     host(session, session.seat, stacks.tags(session.seat))
@@ -78,8 +78,8 @@ def packed(session, name: str, script: bytes) -> str:
 
 
 def status(session, full: str) -> str:
-    found = session.client("sagemaker").describe_training_job(TrainingJobName=full)
-    return found["TrainingJobStatus"]
+    job = session.client("sagemaker").describe_training_job(TrainingJobName=full)
+    return job["TrainingJobStatus"]
 
 
 def until(holds: Callable[[], bool], seconds: float = 30) -> None:
@@ -158,12 +158,12 @@ def names_left(session) -> list[str]:
     """Everything in the account whose name begins like the seat's, asked of the services."""
     prefix = session.job_prefix
 
-    def names(service: str, operation: str, many: str, one: str, **request) -> list[str]:
+    def names(service: str, operation: str, many: str, key: str, **request) -> list[str]:
         pages = session.client(service).get_paginator(operation).paginate(**request)
-        return [each[one] for page in pages for each in page.get(many, [])]
+        return [each[key] for page in pages for each in page.get(many, [])]
 
     groups = names("logs", "describe_log_groups", "logGroups", "logGroupName")
-    found = [
+    everything = [
         *names("sagemaker", "list_training_jobs", "TrainingJobSummaries", "TrainingJobName"),
         *names("sagemaker", "list_endpoints", "Endpoints", "EndpointName"),
         *names("sagemaker", "list_endpoint_configs", "EndpointConfigs", "EndpointConfigName"),
@@ -176,10 +176,10 @@ def names_left(session) -> list[str]:
         *(group.split("/")[-1] for group in groups),
     ]
     for group in {LOG_GROUP, NOTEBOOK_LOGS}.intersection(groups):
-        found += names(
+        everything += names(
             "logs", "describe_log_streams", "logStreams", "logStreamName", logGroupName=group
         )
-    return sorted(name for name in found if name.startswith(prefix))
+    return sorted(name for name in everything if name.startswith(prefix))
 
 
 class Calls:
@@ -194,7 +194,7 @@ class Calls:
     @property
     def writes(self) -> list[str]:
         """The calls that change something."""
-        return [one for one in self.made if not one.startswith(READS)]
+        return [name for name in self.made if not name.startswith(READS)]
 
     def refuse(self, operation: str, times: int = 1, error: str = "AccessDeniedException") -> None:
         """Refuse an operation's next calls."""
@@ -207,5 +207,5 @@ class Calls:
             self.refused[name] -= 1
             if self.error == "KeyboardInterrupt":
                 raise KeyboardInterrupt
-            told = {"Error": {"Code": self.error, "Message": f"no {name} for you"}}
-            raise ClientError(told, name)
+            body = {"Error": {"Code": self.error, "Message": f"no {name} for you"}}
+            raise ClientError(body, name)

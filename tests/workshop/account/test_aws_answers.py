@@ -75,10 +75,10 @@ def test_a_pool_that_waits_is_found_and_one_that_is_over_is_not(sagemaker):
     two = {"ResourceConfig": {"InstanceType": "ml.m5.xlarge", "InstanceCount": 2}}
     two["ResourceConfig"]["VolumeSizeInGB"] = 1
     described(stub, two)
-    ((found,), foreign) = cleanup.look(account, TYPES["warm pools"])
-    assert (found.name, found.usd_per_month, foreign) == (NAME, None, [])
-    assert found.usd_per_hour == pytest.approx(2 * 0.23)
-    assert "billed" in found.note
+    ((pool,), foreign) = cleanup.look(account, TYPES["warm pools"])
+    assert (pool.name, pool.usd_per_month, foreign) == (NAME, None, [])
+    assert pool.usd_per_hour == pytest.approx(2 * 0.23)
+    assert "billed" in pool.note
 
 
 @pytest.mark.parametrize(
@@ -87,8 +87,8 @@ def test_a_pool_that_waits_is_found_and_one_that_is_over_is_not(sagemaker):
 )
 def test_a_pool_is_ended_by_keeping_it_for_no_time(sagemaker, monkeypatch, answers, refused):
     account, stub = sagemaker
-    asked = {"TrainingJobName": NAME, "ResourceConfig": {"KeepAlivePeriodInSeconds": 0}}
-    stub.add_response("update_training_job", {"TrainingJobArn": ARN}, asked)
+    request = {"TrainingJobName": NAME, "ResourceConfig": {"KeepAlivePeriodInSeconds": 0}}
+    stub.add_response("update_training_job", {"TrainingJobArn": ARN}, request)
     described(stub, *map(warm, answers))
     monkeypatch.setattr(resources, "WAIT_SECONDS", 1)  # two looks
     _delete(account, "warm pools", refused)

@@ -22,15 +22,15 @@ def test_what_was_made_since_is_ended_and_what_was_there_stays(session):
     host(session, "made", stacks.tags(session.seat))
     name = f"{session.job_prefix}made"
     later = datetime.datetime.now(datetime.UTC) + datetime.timedelta(minutes=1)
-    said = []
-    cleanup.end_what_runs(session, later, said.append)
-    assert said == [] and name in names_left(session), "it is older than that"
+    lines = []
+    cleanup.end_what_runs(session, later, lines.append)
+    assert lines == [] and name in names_left(session), "it is older than that"
     (line, command) = cleanup.still_billed(session)
     usd = 2 * idle_price("endpoint ml.m5.large").usd
     assert line == f"STILL BILLED: endpoints: {name}: {usd:.3f} USD an hour"
     assert command == (f"To remove all of it: workshop clean --seat {session.seat} --target local")
-    cleanup.end_what_runs(session, long_ago(), said.append)
-    assert said == [f"endpoints: {name}: deleted"]
+    cleanup.end_what_runs(session, long_ago(), lines.append)
+    assert lines == [f"endpoints: {name}: deleted"]
     assert cleanup.still_billed(session) == []
 
 
@@ -42,7 +42,7 @@ def test_another_seats_endpoint_is_not_ended(session):
 
 def test_stacks_that_cost_are_named_and_not_deleted(session):
     both = {"Nat": "yes"}
-    workshop.deploy(session, ("storage", "roles", "network"), say=quiet, parameters=both)
+    workshop.deploy(session, ("storage", "roles", "network"), log=quiet, parameters=both)
     notebook(session)
     cleanup.end_what_runs(session, long_ago(), quiet)
     lines = cleanup.still_billed(session)

@@ -12,11 +12,11 @@ from click.testing import CliRunner
 from seat_helpers import host, job, names_left
 
 import workshop
-from workshop.account import classroom, quotas, stacks
+from workshop.account import classroom, stacks
 from workshop.account.prices import idle_price
+from workshop.account.stacks import StackError
 from workshop.cli import main
-from workshop.jobs import vpc
-from workshop.jobs.seat import StackError
+from workshop.jobs import quotas, vpc
 
 SEATS = "ann,ann2,bob"
 
@@ -37,13 +37,13 @@ def run(sagemaker_emulator, clean_aws_in_module, monkeypatch):
 
 def budget():
     """The budget of the class, in USD."""
-    room = workshop.session("local", seat="class")
-    return stacks.status(room, ("room",))[0].parameters["BudgetUsd"]
+    session = workshop.session("local", seat="class")
+    return stacks.status(session, ("shared",))[0].parameters["BudgetUsd"]
 
 
 def row(output, seat):
     """The cells of a seat's line in a table."""
-    line = next(one for one in output.splitlines() if one.startswith(f"│ {seat} "))
+    line = next(row for row in output.splitlines() if row.startswith(f"│ {seat} "))
     return [cell.strip() for cell in line.strip("│").split("│")]
 
 
@@ -54,7 +54,7 @@ def test_a_class_is_made_listed_priced_and_cleaned(run):
     assert budget() == "30"
     assert "The class has 3 seats: ann, ann2, bob." in out
     assert re.search(
-        r"instructor: arn:aws:iam::\d+:policy/workshop-class-room-InstructorPolicy", out
+        r"instructor: arn:aws:iam::\d+:policy/workshop-class-shared-InstructorPolicy", out
     )
     code, out = run("stacks", "up", "--seats", "bob,chi")
     assert code == 0 and "The class has 4 seats: ann, ann2, bob, chi." in out, "nobody is left out"
@@ -65,13 +65,13 @@ def test_a_class_is_made_listed_priced_and_cleaned(run):
     assert budget() == "55", "unless somebody chose another"
 
     sessions = {name: workshop.session("local", seat=name) for name in ("ann", "bob", "chi")}
-    networks = [vpc.network(one) for one in sessions.values()]
-    assert len({one["subnets"][0] for one in networks}) == 3, "each in subnets of its own"
+    networks = [vpc.network(each) for each in sessions.values()]
+    assert len({each["subnets"][0] for each in networks}) == 3, "each in subnets of its own"
     ec2 = sessions["ann"].client("ec2")
-    ids = [subnet for one in networks for subnet in one["subnets"]]
-    found = ec2.describe_subnets(SubnetIds=ids)["Subnets"]
-    assert len({one["VpcId"] for one in found}) == 1, "and all in one VPC"
-    blocks = {one["CidrBlock"] for one in found}
+    ids = [subnet for each in networks for subnet in each["subnets"]]
+    subnets = ec2.describe_subnets(SubnetIds=ids)["Subnets"]
+    assert len({subnet["VpcId"] for subnet in subnets}) == 1, "and all in one VPC"
+    blocks = {subnet["CidrBlock"] for subnet in subnets}
     assert blocks == {"10.20.1.0/25", "10.20.3.0/25", "10.20.4.0/25"}, "numbers stay"
     roles = stacks.status(sessions["chi"], ("roles",))[0]
     assert roles.parameters["InstanceTypes"] == "ml.m5.large", "the limits of the class"
@@ -96,8 +96,8 @@ def test_a_class_is_made_listed_priced_and_cleaned(run):
     code, out = run("class", "clean", "--yes")
     assert code == 0, out
     assert out.splitlines()[-1] == "Left: nothing, of 4 seats and of the class."
-    for one in (*sessions.values(), workshop.session("local", seat="class")):
-        assert names_left(one) == [], "asked of the services themselves"
+    for seat in (*sessions.values(), workshop.session("local", seat="class")):
+        assert names_left(seat) == [], "asked of the services themselves"
     code, out = run("class", "status")
     assert code == 0 and "There is no class in us-east-1" in out
 
@@ -119,10 +119,12 @@ def test_a_seat_that_fails_does_not_stop_the_others_and_the_list_stays(run, monk
     with monkeypatch.context() as patch:
         patch.setattr(stacks, "deploy", broken)
         with pytest.raises(StackError, match=r"1 seats failed(?s:.*)fay-storage"):
-            classroom.up(session, ["fay", "gus"], say=lambda _: None)
+            classroom.up(session, ["fay", "gus"], log=lambda _: None)
     assert classroom.members(session) == ["fay", "gus"]
-    assert all(one.usable for one in classroom.status(session)["gus"][:3])
-    assert classroom.up(session, ["fay"], say=lambda _: None) == ["fay", "gus"]
+    assert next(row for row in classroom.status(session) if row.seat == "gus").usable == [
+        *classroom.PER_SEAT
+    ]
+    assert classroom.up(session, ["fay"], log=lambda _: None) == ["fay", "gus"]
     with monkeypatch.context() as patch:
         patch.setattr(classroom.cleanup, "clean", refused)
         code, out = run("class", "clean", "--yes")
@@ -140,7 +142,7 @@ def test_names():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["--seats", "0"], "0 seats; a class has 1 to 100"),
         (["--seats", "101"], "101 seats"),
@@ -155,9 +157,9 @@ def test_names():
     ],
     ids=" ".join,
 )
-def test_wrong_use_is_exit_code_2_and_makes_nothing(run, arguments, told):
+def test_wrong_use_is_exit_code_2_and_makes_nothing(run, arguments, message):
     code, out = run("stacks", "up", *arguments)
-    assert code == 2 and told in out.replace("\n", " "), out
+    assert code == 2 and message in out.replace("\n", " "), out
     assert "created" not in out
 
 
@@ -180,7 +182,7 @@ def group(seat, usd):
 
 def test_cost_explorer_tells_seats_apart(explorer):
     session, stub = explorer
-    asked = {
+    request = {
         "TimePeriod": {"Start": "2026-10-23", "End": "2026-11-23"},
         "Granularity": "MONTHLY",
         "Metrics": ["UnblendedCost"],
@@ -188,11 +190,13 @@ def test_cost_explorer_tells_seats_apart(explorer):
         "GroupBy": [{"Type": "TAG", "Key": "seat"}],
     }
     months = [{"Groups": [group("ann", "1.25"), group("bob", "0.5")]}, {"Groups": []}]
-    stub.add_response("get_cost_and_usage", {"ResultsByTime": months, "NextPageToken": "n"}, asked)
-    more = {"ResultsByTime": [{"Groups": [group("ann", "0.75")]}]}
-    stub.add_response("get_cost_and_usage", more, asked | {"NextPageToken": "n"})
+    stub.add_response(
+        "get_cost_and_usage", {"ResultsByTime": months, "NextPageToken": "n"}, request
+    )
+    second_page = {"ResultsByTime": [{"Groups": [group("ann", "0.75")]}]}
+    stub.add_response("get_cost_and_usage", second_page, request | {"NextPageToken": "n"})
     days = datetime.date(2026, 10, 23), datetime.date(2026, 11, 23)
-    assert classroom.billed(session, *days) == {"ann": 2.0, "bob": 0.5}
+    assert classroom.billed_usd(session, *days) == {"ann": 2.0, "bob": 0.5}
 
 
 @pytest.mark.parametrize(
@@ -209,8 +213,8 @@ def test_tags_are_activated_or_it_is_said_what_to_do(explorer, answer, says):
     if answer is None:
         stub.add_client_error(operation, "AccessDeniedException", "not the payer")
     else:
-        wanted = [{"TagKey": key, "Status": "Active"} for key in ("workshop", "seat")]
-        stub.add_response(operation, answer, {"CostAllocationTagsStatus": wanted})
+        active = [{"TagKey": key, "Status": "Active"} for key in ("workshop", "seat")]
+        stub.add_response(operation, answer, {"CostAllocationTagsStatus": active})
     assert says in classroom.activate_tags(session)
 
 
@@ -218,11 +222,11 @@ def test_tags_are_activated_or_it_is_said_what_to_do(explorer, answer, says):
 
 
 def test_quotas_are_those_of_all_seats_at_once():
-    one, twenty = quotas.needed(1), quotas.needed(20, notebooks=True)
-    assert all(twenty[name] == 20 * count for name, count in one.items())
+    seat, twenty = quotas.needed(1), quotas.needed(20, notebooks=True)
+    assert all(twenty[name] == 20 * count for name, count in seat.items())
     assert twenty["ml.m5.xlarge for notebook instance usage"] == 20
-    assert one["Number of instances across all training jobs"] == max(quotas.at_once().values())
-    assert one["ml.m5.large for endpoint usage"] == 1
+    assert seat["Number of instances across all training jobs"] == 4
+    assert seat["ml.m5.large for endpoint usage"] == 1
 
 
 def test_the_request_asks_only_for_what_is_lacking(run):

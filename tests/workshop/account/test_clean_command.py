@@ -50,7 +50,7 @@ def test_a_dry_run_shows_and_deletes_nothing(furnished, invoke):
 
 
 def test_yes_deletes_and_proves_it(session, invoke):
-    workshop.deploy(session, say=lambda _: None)
+    workshop.deploy(session, log=lambda _: None)
     host(session, "a", stacks.tags(session.seat))
     result = invoke(at_terminal=True, answer="y\n")
     assert result.exit_code == 0, result.output
@@ -64,7 +64,7 @@ def test_yes_deletes_and_proves_it(session, invoke):
 
 
 def test_what_is_left_is_told_with_its_reason(session, invoke, monkeypatch):
-    workshop.deploy(session, say=lambda _: None)
+    workshop.deploy(session, log=lambda _: None)
     fill(session)
     bucket = session.bucket
     calls = Calls(session)
@@ -91,7 +91,7 @@ def test_nothing_seen_is_not_nothing_there(session, invoke, monkeypatch, option)
 
 
 def test_an_interrupt_says_that_a_second_run_goes_on(session, invoke, monkeypatch):
-    workshop.deploy(session, say=lambda _: None)
+    workshop.deploy(session, log=lambda _: None)
     fill(session)
     calls = Calls(session)
     calls.refuse("DeleteStack", error="KeyboardInterrupt")

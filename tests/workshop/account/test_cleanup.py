@@ -53,28 +53,32 @@ def quiet(_):
 def test_a_look_finds_each_kind_with_its_size_and_cost_and_changes_nothing(furnished):
     session = workshop.session("local", seat=furnished.seat)
     calls = Calls(session)
-    found = cleanup.find(session)
+    inventory = cleanup.find(session)
     assert calls.writes == [] and calls.made
-    assert not found.unseen and not found.foreign
-    assert found.kinds == KINDS
-    (objects,) = found.by_kind("objects")
+    assert not inventory.unseen and not inventory.foreign
+    assert inventory.kinds == KINDS
+    (objects,) = inventory.by_kind("objects")
     assert objects.count == 5, "two versions, one more, its delete marker, one upload"
     assert objects.size == len(b"first") + len(b"second one") + 100
     assert "1 unfinished uploads" in objects.note
     assert objects.usd_per_month == pytest.approx(objects.size / 1e9 * price("s3").usd)
-    (endpoint,) = found.by_kind("endpoints")
+    (endpoint,) = inventory.by_kind("endpoints")
     assert endpoint.note == "2 x ml.m5.large"
     assert endpoint.usd_per_month == pytest.approx(2 * 730 * price("endpoint ml.m5.large").usd)
-    (images,) = found.by_kind("image repositories")
+    (images,) = inventory.by_kind("image repositories")
     assert images.size == 10_000_000 and images.note == "1 image"
     assert images.usd_per_month == pytest.approx(0.01 * price("ecr").usd)
-    by_name = {one.name.removeprefix(session.job_prefix): one for one in found.by_kind("stacks")}
+    by_name = {
+        row.name.removeprefix(session.job_prefix): row for row in inventory.by_kind("stacks")
+    }
     assert list(by_name) == ["notebook", "roles", "storage"], "the last one made goes first"
     assert by_name["notebook"].usd_per_month == pytest.approx(
         730 * price("notebook ml.t3.medium").usd
     )
     assert by_name["storage"].usd_per_month == 0
-    assert found.usd_per_month == pytest.approx(sum(one.usd_per_month or 0 for one in found.owned))
+    assert inventory.usd_per_month == pytest.approx(
+        sum(row.usd_per_month or 0 for row in inventory.owned)
+    )
 
 
 def test_the_table_says_what_is_not_known(furnished):
@@ -88,16 +92,16 @@ def test_the_table_says_what_is_not_known(furnished):
 def test_all_is_deleted_and_a_second_run_changes_nothing(session):
     furnish(session)
     assert len(names_left(session)) > 8
-    said = []
-    report = cleanup.clean(session, said.append)
+    lines = []
+    report = cleanup.clean(session, lines.append)
     assert report.refused == {} and report.nothing_left
     assert report.lines() == ["Left: nothing."]
     assert names_left(session) == [], "asked of the services themselves"
-    assert sum("deleted" in line for line in said) == len(said) == len(report.done)
+    assert sum("deleted" in line for line in lines) == len(lines) == len(report.done)
     calls = Calls(session)
     again = cleanup.clean(session, quiet)
     assert again.nothing_left and again.done == [] and calls.writes == []
-    assert workshop.deploy(session, say=quiet)[0].change == "created", "one can begin again"
+    assert workshop.deploy(session, log=quiet)[0].change == "created", "one can begin again"
 
 
 def test_a_name_alone_proves_nothing(session):
@@ -146,16 +150,16 @@ def test_a_seat_whose_name_goes_on_is_another_seat(session):
 
 
 def test_a_job_that_runs_is_stopped_first(session):
-    workshop.deploy(session, say=quiet)
+    workshop.deploy(session, log=quiet)
     full = job(session, "runs", code=packed(session, "hello.py", b"import time; time.sleep(600)"))
     until(lambda: status(session, full) == "InProgress")
     (running,) = cleanup.find(session).by_kind("running training jobs")
     # 1680 s of max_run and 120 s to save: half an hour of one ml.m5.xlarge.
     assert running.note == "at most 0.12 USD until max_run ends it"
-    said = []
-    report = cleanup.clean(session, said.append)
+    lines = []
+    report = cleanup.clean(session, lines.append)
     assert report.nothing_left and names_left(session) == []
-    assert said[0] == f"running training jobs: {full}: stopped"
+    assert lines[0] == f"running training jobs: {full}: stopped"
 
 
 def test_a_transform_job_that_runs_is_stopped_and_its_log_goes(session):
@@ -178,18 +182,18 @@ def test_a_transform_job_that_runs_is_stopped_and_its_log_goes(session):
     until(lambda: cleanup.find(session).by_kind("log streams of transform jobs"), seconds=120)
     (running,) = cleanup.find(session).by_kind("running transform jobs")
     assert (running.name, running.note) == (full, "costs until it ends")
-    said = []
-    report = cleanup.clean(session, said.append)
+    lines = []
+    report = cleanup.clean(session, lines.append)
     assert report.nothing_left, report.lines()
-    assert f"running transform jobs: {full}: stopped" in said
-    assert f"log streams of transform jobs: {full}: deleted" in said
-    found = api.describe_transform_job(TransformJobName=full)
-    assert found["TransformJobStatus"] == "Stopped"
+    assert f"running transform jobs: {full}: stopped" in lines
+    assert f"log streams of transform jobs: {full}: deleted" in lines
+    job = api.describe_transform_job(TransformJobName=full)
+    assert job["TransformJobStatus"] == "Stopped"
     assert cleanup.clean(session, quiet).done == []
 
 
 def test_more_objects_than_one_request_takes(session, monkeypatch):
-    workshop.deploy(session, say=quiet)
+    workshop.deploy(session, log=quiet)
     fill(session)
     monkeypatch.setattr(resources, "BATCH", 2)
     calls = Calls(session)
@@ -208,7 +212,7 @@ def test_a_bucket_that_no_stack_holds_and_one_in_another_region(session):
         s3.put_bucket_tagging(Bucket=name, Tagging=tagged)
         s3.put_object(Bucket=name, Key="a", Body=b"a")
     report = cleanup.clean(session, quiet)
-    assert [(one.kind, one.name) for one in report.done] == [("objects", old), ("buckets", old)]
+    assert [(row.kind, row.name) for row in report.done] == [("objects", old), ("buckets", old)]
     assert report.nothing_left and names_left(session) == [far]
     (foreign,) = report.left.foreign
     note = "it is in eu-west-1: clean that region too, with AWS_DEFAULT_REGION"
@@ -217,27 +221,27 @@ def test_a_bucket_that_no_stack_holds_and_one_in_another_region(session):
 
 def test_what_stands_in_a_network_has_its_price(session):
     both = {"Nat": "yes", "InterfaceEndpoints": "yes"}
-    workshop.deploy(session, ("storage", "roles", "network"), say=quiet, parameters=both)
-    found, *others = cleanup.find(session).by_kind("stacks")
-    assert not any(one.usd_per_month for one in others)
+    workshop.deploy(session, ("storage", "roles", "network"), log=quiet, parameters=both)
+    network, *others = cleanup.find(session).by_kind("stacks")
+    assert not any(row.usd_per_month for row in others)
     hourly = price("nat-gateway").usd + price("public-ipv4").usd
     hourly += 6 * price("interface-endpoint").usd  # the gateway endpoint to S3 is free
-    assert found.usd_per_month == pytest.approx(730 * hourly)
-    assert "6 x interface-endpoint" in found.note
+    assert network.usd_per_month == pytest.approx(730 * hourly)
+    assert "6 x interface-endpoint" in network.note
     assert cleanup.clean(session, quiet).nothing_left
 
 
 def test_a_notebook_instance_that_bears_the_seats_name_alone(session, monkeypatch):
     name = session.job_prefix.rstrip("-")  # as cloudformation/notebook.yaml calls it; moto may not
-    tags = {one["Key"]: one["Value"] for one in stacks.tags(session.seat)}
+    tags = {tag["Key"]: tag["Value"] for tag in stacks.tags(session.seat)}
     monkeypatch.setattr(resources.NotebookLogs, "owners", lambda *_: {name: tags})
     for last in ("jupyter.log", "LifecycleConfigOnStart"):
         stream(session, NOTEBOOK_LOGS, f"{name}/{last}")
     stream(session, NOTEBOOK_LOGS, f"{name}x/jupyter.log")
-    (found,) = cleanup.find(session).owned
-    assert (found.name, found.count) == (name, 2)
+    (streams,) = cleanup.find(session).owned
+    assert (streams.name, streams.count) == (name, 2)
     report = cleanup.clean(session, quiet)
     assert report.nothing_left and report.left.foreign == []
     left = session.client("logs").describe_log_streams(logGroupName=NOTEBOOK_LOGS)["logStreams"]
-    names = {one["logStreamName"] for one in left}
+    names = {row["logStreamName"] for row in left}
     assert f"{name}x/jupyter.log" in names and f"{name}/jupyter.log" not in names

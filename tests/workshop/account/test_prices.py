@@ -23,14 +23,14 @@ def recorded() -> dict:
 
 
 def test_every_instance_is_paid_for_the_whole_job():
-    found = workshop.cost("ml.c5.xlarge", instance_count=2, seconds=1800)
-    assert found.usd == pytest.approx(0.204)  # two half hours at 0.204 USD
-    assert workshop.cost("ml.c5.xlarge", 4, 900).usd == pytest.approx(found.usd)
+    price = workshop.cost("ml.c5.xlarge", instance_count=2, seconds=1800)
+    assert price.usd == pytest.approx(0.204)  # two half hours at 0.204 USD
+    assert workshop.cost("ml.c5.xlarge", 4, 900).usd == pytest.approx(price.usd)
 
 
 def test_max_run_bounds_the_cost():
-    found = workshop.cost("ml.m5.large", 3, seconds=60, max_run=600)
-    assert found.most_usd == pytest.approx(3 * (600 + GRACE_SECONDS) / 3600 * 0.115)
+    price = workshop.cost("ml.m5.large", 3, seconds=60, max_run=600)
+    assert price.most_usd == pytest.approx(3 * (600 + GRACE_SECONDS) / 3600 * 0.115)
     assert workshop.cost("ml.m5.large", 3, 60).max_run == MAX_RUN_SECONDS
 
 
@@ -96,10 +96,10 @@ def test_each_row_has_a_dated_price_or_a_reason():
 def test_what_is_known_beside_the_price_is_what_ec2_says():
     ec2, compared = recorded(), 0
     for name, row in INSTANCES.items():
-        if (said := ec2.get(name.removeprefix("ml."))) is None:
+        if (answer := ec2.get(name.removeprefix("ml."))) is None:
             continue
         compared += 1
-        gpus = said.get("GpuInfo", {}).get("Gpus", [])
-        assert row["vcpus"] == said["VCpuInfo"]["DefaultVCpus"], name
-        assert row["gpus"] == sum(one["Count"] for one in gpus), name
+        gpus = answer.get("GpuInfo", {}).get("Gpus", [])
+        assert row["vcpus"] == answer["VCpuInfo"]["DefaultVCpus"], name
+        assert row["gpus"] == sum(gpu["Count"] for gpu in gpus), name
     assert compared >= 11  # all but P3

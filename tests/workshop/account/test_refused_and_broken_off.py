@@ -70,12 +70,12 @@ def test_no_step_is_missing_and_each_can_be_refused(session):
     before = set(names_left(session))
     for group in TOGETHER:
         report = cleanup.clean(session, quiet)
-        told = "\n".join(report.lines())
+        text = "\n".join(report.lines())
         for operation in group:
             # A log that cannot be claimed does not hold its endpoint back.
-            assert f"no {operation} for you" in told or operation == "TagResource", told
+            assert f"no {operation} for you" in text or operation == "TagResource", text
             calls.refused[operation] = 0
-        assert not report.nothing_left and "Left: nothing." not in told
+        assert not report.nothing_left and "Left: nothing." not in text
         assert set(names_left(session)) <= before
     assert cleanup.clean(session, quiet).nothing_left
     assert names_left(session) == []
@@ -114,22 +114,22 @@ def test_who_may_not_ask_for_a_price_may_still_delete(calls, operation):
     calls.refused.clear()
     calls.refuse(operation, times=99)
     owned, _ = look(calls.session, COSTS[operation])
-    dear = [one for one in owned if one.usd_per_month is None]
-    assert [f"no {operation} for you" in one.note for one in dear] == [True]
+    dear = [row for row in owned if row.usd_per_month is None]
+    assert [f"no {operation} for you" in row.note for row in dear] == [True]
 
 
 def test_who_may_not_look_is_not_told_that_nothing_is_left(session):
     host(session, "a", stacks.tags(session.seat))
     calls = Calls(session)
     calls.refuse("ListEndpoints", times=99)
-    said = []
-    report = cleanup.clean(session, said.append)
+    lines = []
+    report = cleanup.clean(session, lines.append)
     assert not report.nothing_left and report.left.by_kind("endpoints") == []
     reason = "ListEndpoints: AccessDeniedException: no ListEndpoints for you"
     assert f"Left: endpoints: nobody knows: {reason}" in report.lines()
-    assert f"endpoints: could not be looked at: {reason}" in said
+    assert f"endpoints: could not be looked at: {reason}" in lines
     # The others went on. The log could not, as only the endpoint tells whose it is.
-    assert {one.kind for one in report.done} == {"endpoint configurations", "models"}
+    assert {row.kind for row in report.done} == {"endpoint configurations", "models"}
     calls.refused.clear()
     assert cleanup.clean(session, quiet).nothing_left and names_left(session) == []
 

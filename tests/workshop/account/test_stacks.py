@@ -9,8 +9,7 @@ import stacks_harness
 from botocore.exceptions import ClientError
 from stacks_harness import Fault
 
-from workshop.account import notebook_instance, stacks
-from workshop.jobs import seat
+from workshop.account import stacks
 from workshop.paths import CLOUDFORMATION
 
 SEATS = itertools.count()
@@ -21,7 +20,7 @@ BEFORE, AFTER = "before-call", "after-call"  # the call did not get there; its a
 def in_process():
     """Everything here on moto in this process; the kit is a few bytes."""
     with pytest.MonkeyPatch.context() as patch, stacks_harness.aws(patch):
-        patch.setattr(notebook_instance, "_packed", lambda: b"kit")
+        patch.setattr(stacks, "_packed", lambda: b"kit")
         yield
 
 
@@ -33,18 +32,18 @@ def session():
 
 def deploy(session, names=stacks.STACKS):
     return {
-        one.name.split("-")[-1]: one for one in stacks.deploy(session, names, say=lambda _: None)
+        row.name.split("-")[-1]: row for row in stacks.deploy(session, names, log=lambda _: None)
     }
 
 
 def delete(session, names=None):
-    return stacks.delete(session, names, say=lambda _: None)
+    return stacks.delete(session, names, log=lambda _: None)
 
 
 def test_a_second_deploy_changes_nothing(session):
     first, second = deploy(session), deploy(session)
-    assert {one.change for one in first.values()} == {"created"}
-    assert {one.change for one in second.values()} == {"no change"}
+    assert {row.change for row in first.values()} == {"created"}
+    assert {row.change for row in second.values()} == {"no change"}
     assert first["storage"].outputs == second["storage"].outputs
 
 
@@ -54,7 +53,7 @@ def test_a_changed_template_updates_and_keeps_the_bucket(session, tmp_path, monk
     shutil.copytree(CLOUDFORMATION, copies)
     storage = copies / "storage.yaml"
     storage.write_text(storage.read_text().replace("Value: data-parallel", "Value: changed"))
-    monkeypatch.setattr(seat, "CLOUDFORMATION", copies)
+    monkeypatch.setattr(stacks, "CLOUDFORMATION", copies)
     after = deploy(session)
     assert after["storage"].change == "updated" and after["roles"].change == "no change"
     assert after["storage"].outputs["BucketName"] == before["storage"].outputs["BucketName"]
@@ -88,12 +87,12 @@ def test_a_stack_that_another_one_needs_is_not_deleted(session):
 
 def test_a_stack_that_is_not_the_kits_is_left_alone(session):
     client, name = session.client("cloudformation"), f"{session.job_prefix}storage"
-    client.create_stack(StackName=name, TemplateBody=seat.template("storage"))
+    client.create_stack(StackName=name, TemplateBody=stacks.template("storage"))
     for act in (deploy, delete):
         with pytest.raises(stacks.StackError, match="this kit did not make it"):
             act(session, ("storage",))
-    found = client.describe_stacks(StackName=name)["Stacks"][0]
-    assert found["StackStatus"] == "CREATE_COMPLETE" and not found["Tags"]
+    stack = client.describe_stacks(StackName=name)["Stacks"][0]
+    assert stack["StackStatus"] == "CREATE_COMPLETE" and not stack["Tags"]
     (row,) = stacks.status(session, ("storage",))
     assert not row.usable and "did not make it" in row.reason
 
@@ -146,12 +145,12 @@ def test_a_lost_call_of_down_is_made_good_by_the_next_run():
 def nothing_of(seat):
     """Whether stacks, bucket, roles and VPC of a seat are gone."""
     rows = stacks.status(stacks_harness.session(seat))
-    buckets = [one["Name"] for one in boto3.client("s3").list_buckets()["Buckets"]]
-    roles = [one["RoleName"] for one in boto3.client("iam").list_roles()["Roles"]]
-    mine = [{"Name": "tag:seat", "Values": [seat]}]
+    buckets = [row["Name"] for row in boto3.client("s3").list_buckets()["Buckets"]]
+    roles = [row["RoleName"] for row in boto3.client("iam").list_roles()["Roles"]]
+    of_seat = [{"Name": "tag:seat", "Values": [seat]}]
     ec2 = boto3.client("ec2", region_name=stacks_harness.REGION)
     return (
         {row.state for row in rows} == {"not there"}
         and not [name for name in buckets + roles if f"-{seat}-" in name]
-        and not ec2.describe_vpcs(Filters=mine)["Vpcs"]
+        and not ec2.describe_vpcs(Filters=of_seat)["Vpcs"]
     )

@@ -6,8 +6,8 @@ import stacks_harness
 
 from workshop.account import stacks
 from workshop.account.prices import hourly_cost
+from workshop.account.stacks import template_resources
 from workshop.jobs import vpc
-from workshop.jobs.seat import template_resources
 
 REGION = stacks_harness.REGION
 SERVICES = {"s3", "sagemaker.api", "sagemaker.runtime", "sts", "logs", "ecr.api", "ecr.dkr"}
@@ -44,14 +44,14 @@ def usd_an_hour(session):
 
 
 def endpoints(ec2, done):
-    mine = [{"Name": "vpc-id", "Values": [done.outputs["VpcId"]]}]
-    found = ec2.describe_vpc_endpoints(Filters=mine)["VpcEndpoints"]
-    return [one for one in found if one["State"] == "available"]
+    filters = [{"Name": "vpc-id", "Values": [done.outputs["VpcId"]]}]
+    rows = ec2.describe_vpc_endpoints(Filters=filters)["VpcEndpoints"]
+    return [row for row in rows if row["State"] == "available"]
 
 
 def routes(ec2, subnet):
-    mine = [{"Name": "association.subnet-id", "Values": [subnet]}]
-    (table,) = ec2.describe_route_tables(Filters=mine)["RouteTables"]
+    filters = [{"Name": "association.subnet-id", "Values": [subnet]}]
+    (table,) = ec2.describe_route_tables(Filters=filters)["RouteTables"]
     return table["Routes"]
 
 
@@ -61,29 +61,29 @@ def group(ec2, identifier):
 
 def zones(ec2, done):
     """The zones of the subnets for training and for serving."""
-    wanted = [done.outputs["SubnetId"], done.outputs["ServingSubnetId"]]
-    found = ec2.describe_subnets(SubnetIds=wanted)["Subnets"]
-    return [one["AvailabilityZone"] for one in sorted(found, key=lambda one: one["CidrBlock"])]
+    expected = [done.outputs["SubnetId"], done.outputs["ServingSubnetId"]]
+    rows = ec2.describe_subnets(SubnetIds=expected)["Subnets"]
+    return [row["AvailabilityZone"] for row in sorted(rows, key=lambda row: row["CidrBlock"])]
 
 
 def test_instances_of_the_group_reach_each_other_on_every_port_both_ways(ec2, plain):
     identifier = plain[1].outputs["SecurityGroupId"]
-    found = group(ec2, identifier)
+    rows = group(ec2, identifier)
     for way in ("IpPermissions", "IpPermissionsEgress"):
-        rules = [one for one in found[way] if one["IpProtocol"] == ITSELF]
+        rules = [row for row in rows[way] if row["IpProtocol"] == ITSELF]
         named = [pair["GroupId"] for rule in rules for pair in rule["UserIdGroupPairs"]]
         assert named == [identifier], way
-    assert not [one for one in found["IpPermissions"] if one["IpRanges"]], "open to addresses"
+    assert not [row for row in rows["IpPermissions"] if row["IpRanges"]], "open to addresses"
 
 
-def rules_of(found, way):
+def rules_of(rows, way):
     """What a group lets through, as (protocol, first port, last port, peer, description)."""
     return sorted(
-        (rule["IpProtocol"], str(rule.get("FromPort")), str(rule.get("ToPort")), *told)
-        for rule in found[way]
-        for told in [
-            *((one["CidrIp"], one.get("Description")) for one in rule["IpRanges"]),
-            *(("itself", None) for one in rule["UserIdGroupPairs"]),
+        (rule["IpProtocol"], str(rule.get("FromPort")), str(rule.get("ToPort")), *source)
+        for rule in rows[way]
+        for source in [
+            *((row["CidrIp"], row.get("Description")) for row in rule["IpRanges"]),
+            *(("itself", None) for row in rule["UserIdGroupPairs"]),
         ]
     )
 
@@ -94,22 +94,22 @@ def test_the_rules_here_are_the_templates(ec2, plain, name):
     if name == "network":
         identifier = plain[1].outputs["SecurityGroupId"]
     else:
-        stacks.deploy(stacks_harness.session("class"), ("room",), lambda _: None)
+        stacks.deploy(stacks_harness.session("class"), ("shared",), lambda _: None)
         seat = stacks_harness.session("ann")
         *_, done = stacks.deploy(seat, ("storage", "roles", name), lambda _: None)
         identifier = done.outputs["SecurityGroupId"]
-    found, template = group(ec2, identifier), template_resources(name)
-    wanted = {"IpPermissions": [], "IpPermissionsEgress": []}
+    rows, template = group(ec2, identifier), template_resources(name)
+    expected = {"IpPermissions": [], "IpPermissionsEgress": []}
     for rule in template["TrainingGroup"]["Properties"]["SecurityGroupEgress"]:
         ports = str(rule["FromPort"]), str(rule["ToPort"])
-        wanted["IpPermissionsEgress"].append(
+        expected["IpPermissionsEgress"].append(
             (rule["IpProtocol"], *ports, rule["CidrIp"], rule["Description"])
         )
     for part, way in (("From", "IpPermissions"), ("To", "IpPermissionsEgress")):
         rule = template[f"TrainingGroup{part}Itself"]["Properties"]
-        wanted[way].append((rule["IpProtocol"], "None", "None", "itself", None))
-    assert {way: rules_of(found, way) for way in wanted} == {
-        way: sorted(rules) for way, rules in wanted.items()
+        expected[way].append((rule["IpProtocol"], "None", "None", "itself", None))
+    assert {way: rules_of(rows, way) for way in expected} == {
+        way: sorted(rules) for way, rules in expected.items()
     }
 
 
@@ -117,12 +117,12 @@ def test_the_subnet_is_private(ec2, plain):
     _, done = plain
     (subnet,) = ec2.describe_subnets(SubnetIds=[done.outputs["SubnetId"]])["Subnets"]
     assert not subnet["MapPublicIpOnLaunch"]
-    ways = [one.get("DestinationCidrBlock") for one in routes(ec2, subnet["SubnetId"])]
+    ways = [row.get("DestinationCidrBlock") for row in routes(ec2, subnet["SubnetId"])]
     assert "0.0.0.0/0" not in ways
     assert not [
-        one
-        for one in ec2.describe_internet_gateways()["InternetGateways"]
-        if done.outputs["VpcId"] in [there["VpcId"] for there in one["Attachments"]]
+        row
+        for row in ec2.describe_internet_gateways()["InternetGateways"]
+        if done.outputs["VpcId"] in [there["VpcId"] for there in row["Attachments"]]
     ]
 
 
@@ -135,26 +135,26 @@ def test_private_names_of_endpoints_resolve_in_the_vpc():
 def test_jobs_are_in_one_zone_and_an_endpoint_in_two_with_a_way_to_s3(ec2, plain):
     session, done = plain
     assert zones(ec2, done) == [f"{REGION}a", f"{REGION}b"]
-    wanted = [done.outputs["SubnetId"], done.outputs["ServingSubnetId"]]
-    assert vpc.network(session, serving=True)["subnets"] == wanted
-    assert vpc.network(session)["subnets"] == wanted[:1], "a job in two zones pays by the GB"
-    assert routes(ec2, wanted[1]) == routes(ec2, wanted[0])
+    expected = [done.outputs["SubnetId"], done.outputs["ServingSubnetId"]]
+    assert vpc.network(session, serving=True)["subnets"] == expected
+    assert vpc.network(session)["subnets"] == expected[:1], "a job in two zones pays by the GB"
+    assert routes(ec2, expected[1]) == routes(ec2, expected[0])
 
 
 def test_services_have_endpoints_in_the_zones_that_are_named(ec2):
-    more = {"AvailabilityZone": f"{REGION}c", "ServingZone": f"{REGION}d"}
-    session, done = up("served", InterfaceEndpoints="yes", **more)
+    zones = {"AvailabilityZone": f"{REGION}c", "ServingZone": f"{REGION}d"}
+    session, done = up("served", InterfaceEndpoints="yes", **zones)
     assert zones(ec2, done) == [f"{REGION}c", f"{REGION}d"]
-    found = {
-        one["ServiceName"].removeprefix(f"com.amazonaws.{REGION}."): one
-        for one in endpoints(ec2, done)
+    rows = {
+        row["ServiceName"].removeprefix(f"com.amazonaws.{REGION}."): row
+        for row in endpoints(ec2, done)
     }
-    assert set(found) == SERVICES
-    assert found.pop("s3")["VpcEndpointType"] == "Gateway"
-    for name, one in found.items():
-        assert one["VpcEndpointType"] == "Interface" and one["PrivateDnsEnabled"], name
-        assert one["SubnetIds"] == [done.outputs["SubnetId"]]
-        (rule,) = group(ec2, one["Groups"][0]["GroupId"])["IpPermissions"]
+    assert set(rows) == SERVICES
+    assert rows.pop("s3")["VpcEndpointType"] == "Gateway"
+    for name, row in rows.items():
+        assert row["VpcEndpointType"] == "Interface" and row["PrivateDnsEnabled"], name
+        assert row["SubnetIds"] == [done.outputs["SubnetId"]]
+        (rule,) = group(ec2, row["Groups"][0]["GroupId"])["IpPermissions"]
         assert (rule["FromPort"], rule["ToPort"]) == (443, 443)
         assert rule["UserIdGroupPairs"][0]["GroupId"] == done.outputs["SecurityGroupId"]
     cost = usd_an_hour(session)
@@ -162,34 +162,34 @@ def test_services_have_endpoints_in_the_zones_that_are_named(ec2):
 
 
 def test_the_nat_comes_and_goes_with_its_parameter_and_its_cost_and_all_goes_at_the_end(ec2):
-    before = {one["VpcId"] for one in ec2.describe_vpcs()["Vpcs"]}
+    before = {row["VpcId"] for row in ec2.describe_vpcs()["Vpcs"]}
     session, done = up("nat")
     assert len(endpoints(ec2, done)) == 1 and usd_an_hour(session).usd == 0
     _, changed = up("nat", Nat="yes")
     assert changed.change == "updated" and changed.outputs == done.outputs
     (nat,) = ec2.describe_nat_gateways()["NatGateways"]
     assert nat["State"] == "available" and nat["SubnetId"] != done.outputs["SubnetId"]
-    out = [one for one in routes(ec2, done.outputs["SubnetId"]) if one.get("NatGatewayId")]
-    assert [one["DestinationCidrBlock"] for one in out] == ["0.0.0.0/0"]
+    out = [row for row in routes(ec2, done.outputs["SubnetId"]) if row.get("NatGatewayId")]
+    assert [row["DestinationCidrBlock"] for row in out] == ["0.0.0.0/0"]
     assert len(endpoints(ec2, done)) == 1, "a parameter that was not given keeps its value"
     cost = usd_an_hour(session)
     assert cost.parts == {"nat-gateway": 1, "public-ipv4": 1}
     assert cost.usd == pytest.approx(0.05)
     up("nat", Nat="no")
-    assert [one["State"] for one in ec2.describe_nat_gateways()["NatGateways"]] == ["deleted"]
+    assert [row["State"] for row in ec2.describe_nat_gateways()["NatGateways"]] == ["deleted"]
     assert not ec2.describe_addresses()["Addresses"]
     up("nat", Nat="yes")
-    groups = {one["GroupId"] for one in ec2.describe_security_groups()["SecurityGroups"]}
-    stacks.delete(session, say=lambda _: None)
-    assert {one["VpcId"] for one in ec2.describe_vpcs()["Vpcs"]} == before
+    groups = {row["GroupId"] for row in ec2.describe_security_groups()["SecurityGroups"]}
+    stacks.delete(session, log=lambda _: None)
+    assert {row["VpcId"] for row in ec2.describe_vpcs()["Vpcs"]} == before
     assert not endpoints(ec2, done) and not ec2.describe_addresses()["Addresses"]
     assert not ec2.describe_internet_gateways()["InternetGateways"]
-    left = {one["GroupId"] for one in ec2.describe_security_groups()["SecurityGroups"]}
+    left = {row["GroupId"] for row in ec2.describe_security_groups()["SecurityGroups"]}
     assert done.outputs["SecurityGroupId"] in groups - left
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("wrong", "message"),
     [
         ({"Nat": "maybe"}, "it must be one of: yes, no"),
         ({"AvailabilityZone": "here"}, "the name of a zone"),
@@ -197,8 +197,8 @@ def test_the_nat_comes_and_goes_with_its_parameter_and_its_cost_and_all_goes_at_
         ({"Seat": "other"}, "no parameter 'Seat'"),
     ],
 )
-def test_a_wrong_parameter_is_refused_before_anything_is_made(wrong, told):
-    with pytest.raises(stacks.StackError, match=told):
+def test_a_wrong_parameter_is_refused_before_anything_is_made(wrong, message):
+    with pytest.raises(stacks.StackError, match=message):
         up("wrong", **wrong)
     (row,) = stacks.status(stacks_harness.session("wrong"), ("network",))
     assert row.state == stacks.NOT_THERE
@@ -207,7 +207,7 @@ def test_a_wrong_parameter_is_refused_before_anything_is_made(wrong, told):
 def test_the_network_without_a_stack_leads_to_s3_after_a_stack_is_gone(ec2):
     """An endpoint that was deleted is listed for a while, with the seat's tags."""
     session, _ = up("gone")
-    stacks.delete(session, say=lambda _: None)
+    stacks.delete(session, log=lambda _: None)
     (subnet,) = ec2.describe_subnets(SubnetIds=vpc.network(session)["subnets"])["Subnets"]
-    mine = [{"Name": "vpc-id", "Values": [subnet["VpcId"]]}]
-    assert ec2.describe_vpc_endpoints(Filters=mine)["VpcEndpoints"]
+    filters = [{"Name": "vpc-id", "Values": [subnet["VpcId"]]}]
+    assert ec2.describe_vpc_endpoints(Filters=filters)["VpcEndpoints"]

@@ -7,7 +7,6 @@ from botocore.exceptions import ClientError
 from stacks_harness import REGION, shared
 
 from workshop.account import stacks
-from workshop.jobs import seat
 
 SEAT = "me"
 CHANGES = ("CreateStack", "UpdateStack", "DeleteStack", "ContinueUpdateRollback")
@@ -49,10 +48,10 @@ class FakeCloudFormation:
             error = {"Error": {"Code": "ValidationError", "Message": f"{name} does not exist"}}
             raise ClientError(error, "DescribeStacks")
         stack = {"StackName": name, "StackId": f"id-{name}", "StackStatus": state}
-        return {"Stacks": [stack | {"Tags": seat.tags(SEAT)}]}
+        return {"Stacks": [stack | {"Tags": stacks.tags(SEAT)}]}
 
     def describe_events(self, request):
-        found = [
+        events = [
             {
                 "LogicalResourceId": resource,
                 "PhysicalResourceId": request["StackName"] if resource == "me" else resource,
@@ -61,15 +60,15 @@ class FakeCloudFormation:
             }
             for resource, state, reason in self.events
         ]
-        return {"StackEvents": found[::-1]}
+        return {"StackEvents": events[::-1]}
 
 
-BODY = seat.template("storage")
+BODY = stacks.template("storage")
 
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch):
-    monkeypatch.setattr(seat, "WAIT", {"Delay": 0, "MaxAttempts": 5})
+    monkeypatch.setattr(stacks, "WAIT", {"Delay": 0, "MaxAttempts": 5})
 
 
 def up(fake, **options):
@@ -189,18 +188,18 @@ def test_a_failed_deletion_tells_the_cause():
 def test_what_is_still_in_use_is_deleted_once_it_is_free(monkeypatch):
     """SageMaker removes a job's network interfaces minutes after its end."""
     slept = []
-    monkeypatch.setattr(seat.time, "sleep", slept.append)
+    monkeypatch.setattr(stacks.time, "sleep", slept.append)
     fake = deletion("DELETE_FAILED", "DELETE_FAILED", None)
     assert down(fake) == ["workshop-me-network"]
-    assert fake.changes == ["DeleteStack"] * 3 and slept == [seat.PAUSE_SECONDS] * 2
+    assert fake.changes == ["DeleteStack"] * 3 and slept == [stacks.PAUSE_SECONDS] * 2
 
 
 def test_what_stays_in_use_is_told(monkeypatch):
-    monkeypatch.setattr(seat.time, "sleep", lambda _: None)
+    monkeypatch.setattr(stacks.time, "sleep", lambda _: None)
     fake = deletion("DELETE_FAILED")
     with pytest.raises(stacks.StackError, match="TrainingSubnet: has dependencies"):
         down(fake)
-    assert len(fake.changes) == seat.TRIES
+    assert len(fake.changes) == stacks.TRIES
 
 
 def test_down_waits_for_what_is_under_way_before_it_deletes():

@@ -124,9 +124,9 @@ def test_a_network_is_looked_for_where_it_should_be(session):
     status, output = preflight(*once)
     assert status == 0, output
     assert "?   network       Could not be checked: the seat has no network stack" in output
-    *_, made = stacks.deploy(session, ("storage", "roles", "network"), say=lambda _: None)
+    *_, made = stacks.deploy(session, ("storage", "roles", "network"), log=lambda _: None)
     status, output = preflight(*once)
-    stacks.delete(session, ("network",), say=lambda _: None)
+    stacks.delete(session, ("network",), log=lambda _: None)
     assert status == 0 and "the seat has no network stack" not in output, output
     assert "free addresses in us-east-1" in output
     gone = {"subnets": "SubnetId", "security_group_ids": "SecurityGroupId"}

@@ -5,16 +5,14 @@ import re
 import pytest
 from click.testing import CliRunner
 
-from workshop.account import notebook_instance, stacks
+from workshop.account import stacks
 from workshop.cli import main
-from workshop.cli import stacks as command
-from workshop.jobs import seat
 
 
 @pytest.fixture
 def run(sagemaker_emulator, clean_aws, monkeypatch):
     """Runs `workshop stacks ...`; exit code and output."""
-    monkeypatch.setattr(notebook_instance, "_packed", lambda: b"kit")
+    monkeypatch.setattr(stacks, "_packed", lambda: b"kit")
     monkeypatch.setenv("COLUMNS", "140")
 
     def run(*arguments, answer=""):
@@ -31,17 +29,13 @@ def row(output, stack):
     return next(line for line in output.splitlines() if f" {stack} " in line)
 
 
-def test_the_commands_names_are_those_of_the_stacks():
-    assert command.ALL == stacks.ALL
-
-
 def test_up_status_and_down_of_all(run):
-    own = [name for name in stacks.ALL if name != "subnets"]  # those are a class's
-    code, out = run("up", *own, "--seat", "cmd", "-p", "Nat=yes")
+    names = [name for name in stacks.ALL if name != "subnets"]  # those are a class's
+    code, out = run("up", *names, "--seat", "cmd", "-p", "Nat=yes")
     assert code == 0
-    for name in own:
+    for name in names:
         assert re.search(rf"^workshop-cmd-{name}: created, [\d.]+ s$", out, re.MULTILINE)
-    code, out = run("up", *own, "--seat", "cmd")
+    code, out = run("up", *names, "--seat", "cmd")
     assert code == 0 and out.count("no change") == 4
     code, out = run("status", "--seat", "cmd")
     assert code == 0
@@ -75,9 +69,9 @@ def test_down_of_nothing_is_done(run):
 
 
 @pytest.mark.parametrize(
-    "arguments, told",
+    "arguments, message",
     [
-        (["up", "vpc"], "'vpc' is not one of 'storage', 'roles', 'network', 'subnets'"),
+        (["up", "vpc"], "no stack 'vpc'. There are: storage, roles, network, subnets"),
         (["up", "network", "-p", "Nat"], "is not KEY=VALUE"),
         (["up", "network", "-p", "Nat=on"], "it must be one of: yes, no"),
         (["up", "storage", "-p", "Nat=yes"], "no parameter 'Nat'"),
@@ -90,10 +84,10 @@ def test_down_of_nothing_is_done(run):
     ],
     ids=" ".join,
 )
-def test_wrong_use_is_exit_code_2_and_makes_nothing(run, arguments, told):
+def test_wrong_use_is_exit_code_2_and_makes_nothing(run, arguments, message):
     code, out = run(*arguments)
     assert code == 2
-    assert told in out.replace("\n", " ")
+    assert message in out.replace("\n", " ")
 
 
 def test_missing_credentials_are_exit_code_2(run, monkeypatch):
@@ -115,7 +109,7 @@ def test_ctrl_c_leaves_what_a_second_run_finishes(run, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as during:
-        during.setattr(seat, "_checked", interrupted)  # storage was begun by then
+        during.setattr(stacks, "_checked", interrupted)  # storage was begun by then
         code, out = run("up", "--seat", "cmd4")
     assert code == 130
     assert "CloudFormation has begun, it finishes" in out
@@ -130,13 +124,13 @@ def test_on_aws_down_asks_first(run, monkeypatch):
     run("up", "--seat", "cmd5")
     from workshop.jobs import local_server, session
 
-    found = session.session("local", "cmd5")
-    found.target = "aws"
-    monkeypatch.setattr(session, "session", lambda target, seat: found)
+    opened = session.session("local", "cmd5")
+    opened.target = "aws"
+    monkeypatch.setattr(session, "session", lambda target, seat: opened)
     monkeypatch.setattr(local_server, "point_back", lambda: None)
     code, out = run("down", "--seat", "cmd5", "--target", "aws", answer="n\n")
     assert code == 1 and "workshop-cmd5-storage, workshop-cmd5-roles" in out
-    assert all(one.usable for one in stacks.status(found, stacks.STACKS))
+    assert all(row.usable for row in stacks.status(opened, stacks.STACKS))
     code, out = run("down", "--seat", "cmd5", "--target", "aws", answer="y\n")
     assert (code, out.count(": deleted")) == (0, 2)
 

@@ -30,7 +30,7 @@ def a_class(folder):
     hostile = content(HOSTILE + "\ud800", HOSTILE, ("wrong", HOSTILE), "another answer", HOSTILE)
     every += [content("Twin"), content("Twin"), hostile]
     every += [content("Factor", off="10 times too high", guess="10")]
-    texts = [json.dumps(state) for state in every]
+    texts = [json.dumps(each) for each in every]
     texts += [texts[0][:60], "", "[1, 2]", '"text"', json.dumps(content() | {"format": 2})]
     broken = content()
     broken["lessons"]["02"]["exercises"] = {"02.1": "right"}

@@ -35,7 +35,7 @@ def test_a_network_is_made_once_for_a_seat(session, sagemaker_emulator):
 
 def test_the_seats_network_stack_is_taken(session, sagemaker_emulator):
     seat = seat_of(session, "stack")
-    *_, stack = stacks.deploy(seat, ("storage", "roles", "network"), say=lambda _: None)
+    *_, stack = stacks.deploy(seat, ("storage", "roles", "network"), log=lambda _: None)
     ids = {
         "subnets": [stack.outputs["SubnetId"]],
         "security_group_ids": [stack.outputs["SecurityGroupId"]],

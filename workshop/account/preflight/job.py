@@ -12,8 +12,7 @@ from typing import Any
 from packaging.version import InvalidVersion, Version
 
 from workshop.account.preflight.facts import facts, sagemaker_regions, training_types
-from workshop.account.prices import price_table
-from workshop.jobs.session import MAX_RUN_SECONDS
+from workshop.account.prices import MAX_RUN_SECONDS, price_table
 
 FRAMEWORKS = ("tensorflow", "pytorch")
 

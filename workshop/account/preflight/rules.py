@@ -8,6 +8,7 @@ for what the SDK or SageMaker refuses at once, for free and with a clear reason.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -333,9 +334,13 @@ def smddp_version(job: JobConfiguration) -> Cases:
         )
 
 
+# The backend by name; a script that takes it as an option may use another.
+STARTS_SMDDP = re.compile(r"""init_process_group\(\s*(backend\s*=\s*)?["']smddp["']""")
+
+
 @rule("strategy", "smddp-launcher")
 def smddp_by_torchrun(job: JobConfiguration) -> Cases:
-    if job.enabled == {"torch_distributed"} and "smddp" in job.script:
+    if job.enabled == {"torch_distributed"} and STARTS_SMDDP.search(job.script):
         yield (
             "The script uses SMDDP, and torch_distributed starts it by torchrun: SMDDP's "
             "AllReduce works under mpirun only.",

@@ -8,18 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from workshop.account.preflight.asking import ALL_INSTANCES
+from workshop.account.stacks import template_parameters
 from workshop.jobs.lesson_jobs import JOBS, lesson_jobs, lesson_parameters
-from workshop.jobs.seat import template_parameters
 
 WHERE = "Service Quotas, AWS services, Amazon SageMaker"
-
-
-def at_once() -> dict[str, int]:
-    """Instance type -> the most that one seat uses at once in training jobs."""
-    most: dict[str, int] = {}
-    for job in (job for lesson in JOBS for job in lesson_jobs(lesson)):
-        most[job.instance_type] = max(most.get(job.instance_type, 0), job.instance_count)
-    return most
 
 
 def needed(seats: int, notebooks: bool = False) -> dict[str, int]:
@@ -27,14 +19,13 @@ def needed(seats: int, notebooks: bool = False) -> dict[str, int]:
 
     A lesson runs its jobs one after the other. notebooks: each seat has a notebook instance, too.
     """
-    each = {f"{kind} for training job usage": count for kind, count in at_once().items()}
-    each[ALL_INSTANCES] = max(at_once().values())
-    for job in (job for lesson in JOBS for job in lesson_jobs(lesson) if job.spot):
-        name = f"{job.instance_type} for spot training job usage"
-        each[name] = max(each.get(name, 0), job.instance_count)
-    for lesson in JOBS:
-        if kind := lesson_parameters(lesson).get("serving_type"):
-            each |= {f"{kind} for endpoint usage": 1, f"{kind} for transform job usage": 1}
+    each: dict[str, int] = {}
+    for job in (job for lesson in JOBS for job in lesson_jobs(lesson)):
+        usages = ["training job usage"] + ["spot training job usage"] * bool(job.spot)
+        for name in (ALL_INSTANCES, *(f"{job.instance_type} for {usage}" for usage in usages)):
+            each[name] = max(each.get(name, 0), job.instance_count)
+    for kind in filter(None, (lesson_parameters(lesson).get("serving_type") for lesson in JOBS)):
+        each |= {f"{kind} for endpoint usage": 1, f"{kind} for transform job usage": 1}
     if notebooks:
         kind = template_parameters("notebook")["InstanceType"]["Default"]
         each[f"{kind} for notebook instance usage"] = 1

@@ -90,8 +90,8 @@ def _step_seconds(name: str, result: Any) -> float:
 
 def _usd(result: JobResult, prices: list) -> float:
     try:
-        found = cost(result.instance_type, result.instance_count, result.billable_seconds)
+        price = cost(result.instance_type, result.instance_count, result.billable_seconds)
     except PriceNotKnown:
         return float("nan")
-    prices.append(found.price_date)
-    return found.usd
+    prices.append(price.price_date)
+    return price.usd
