@@ -169,7 +169,7 @@ def test_the_prices_are_named_with_their_date_and_source():
 def test_what_costs_while_it_is_there_has_a_dated_price_in_the_table():
     idle = {name.removesuffix(", 10 GB"): cells for name, cells in rows("| while there").items()}
     for row in PRICE["idle"].values():
-        given, daily, monthly, of, source = idle[row["what"]]
+        given, daily, monthly, of, source = idle[row["description"]]
         assert given == f"{row['usd']:g} per {row['per']}"
         month = row["usd"] * (730 if row["per"] == "hour" else 10)
         assert float(monthly) == pytest.approx(month, abs=0.005)
