@@ -60,7 +60,7 @@ class World:
 
     tags: dict[str, dict[str, str]] = field(default_factory=dict)
 
-    def permissions_for(self, call: Call) -> list[Request]:
+    def requests_for(self, call: Call) -> list[Request]:
         """The requests that must all be allowed for a call; then the world is as after it."""
         by_service = {
             "sagemaker": self._sagemaker,
@@ -81,11 +81,11 @@ class World:
 
     def request(self, action: str, resource: str, **context: Any) -> Request:
         """A request with the tags that the resource has. context: other keys, "__" for ":"."""
-        tag_values = {
-            f"aws:ResourceTag/{key}": row for key, row in self.tags.get(resource, {}).items()
+        tags = {
+            f"aws:ResourceTag/{key}": value for key, value in self.tags.get(resource, {}).items()
         }
         given = {key.replace("__", ":"): value for key, value in context.items()}
-        return Request(action, resource, tag_values | given)
+        return Request(action, resource, tags | given)
 
     def _runtime(self, call: Call) -> Iterator[Request]:
         arn = f"{SAGEMAKER}:endpoint/{call.request['EndpointName'].lower()}"
@@ -121,8 +121,8 @@ class World:
     def _tagged(self, action: str, arn: str, tags: dict[str, str], **context: Any) -> Request:
         named = {f"aws:RequestTag/{key}": value for key, value in tags.items()}
         named |= {"aws:TagKeys": list(tags)} if tags else {}
-        matches = self.request(action, arn, **context)
-        return Request(action, arn, {**matches.context, **named})
+        tagged = self.request(action, arn, **context)
+        return Request(action, arn, {**tagged.context, **named})
 
 
 def _kind(word: str) -> str:
@@ -139,22 +139,22 @@ def _limits(sent: dict) -> dict[str, Any]:
     config = sent.get("ResourceConfig", {})
     instances = [config, *config.get("InstanceGroups", []), sent.get("TransformResources", {})]
     instances += sent.get("ProductionVariants", [])
-    matches: dict[str, Any] = {}
-    if types := [row["InstanceType"] for row in instances if "InstanceType" in row]:
-        matches["sagemaker__InstanceTypes"] = types
+    keys: dict[str, Any] = {}
+    if types := [part["InstanceType"] for part in instances if "InstanceType" in part]:
+        keys["sagemaker__InstanceTypes"] = types
     if "StoppingCondition" in sent:
         longest = sent["StoppingCondition"].get("MaxRuntimeInSeconds", 86400)  # AWS's default
-        matches["sagemaker__MaxRuntimeInSeconds"] = longest
+        keys["sagemaker__MaxRuntimeInSeconds"] = longest
     if "KeepAlivePeriodInSeconds" in config:
-        matches["sagemaker__KeepAlivePeriod"] = config["KeepAlivePeriodInSeconds"]
+        keys["sagemaker__KeepAlivePeriod"] = config["KeepAlivePeriodInSeconds"]
     models = [
-        row["ModelName"]
-        for row in [sent, *sent.get("ProductionVariants", [])]
-        if "ModelName" in row and "ExecutionRoleArn" not in sent
+        part["ModelName"]
+        for part in [sent, *sent.get("ProductionVariants", [])]
+        if "ModelName" in part and "ExecutionRoleArn" not in sent
     ]
     if models:
-        matches["sagemaker__ModelArn"] = f"{SAGEMAKER}:model/{models[0].lower()}"
-    return matches
+        keys["sagemaker__ModelArn"] = f"{SAGEMAKER}:model/{models[0].lower()}"
+    return keys
 
 
 def _s3(call: Call) -> Iterator[Request]:
@@ -164,7 +164,7 @@ def _s3(call: Call) -> Iterator[Request]:
         yield Request(action, "*")
         return
     arn = f"arn:aws:s3:::{bucket}"
-    keys = [row["Key"] for row in call.request.get("Delete", {}).get("Objects", [])]
+    keys = [entry["Key"] for entry in call.request.get("Delete", {}).get("Objects", [])]
     keys += [call.request["Key"]] if "Key" in call.request else []
     yield from (Request(action, f"{arn}/{key}") for key in keys)
     if not keys:
@@ -190,35 +190,36 @@ def _ecr(call: Call) -> Iterator[Request]:
     yield Request(f"ecr:{call.operation}", f"arn:aws:ecr:{REGION}:{owner}:repository/{name}")
 
 
-def of_the_job(sent: dict) -> list[Request]:
+def requests_of_job(sent: dict) -> list[Request]:
     """What SageMaker does with a training job's role: code and data in, logs, model out.
 
     sent: a CreateTrainingJob request. The interfaces of a job in a VPC: `in_the_vpc`.
     """
-    name, matches = sent["TrainingJobName"], []
+    name, requests = sent["TrainingJobName"], []
     code = json.loads(sent["HyperParameters"].get("sagemaker_submit_directory", '""'))
     sources = [
-        row["DataSource"]["S3DataSource"]["S3Uri"] for row in sent.get("InputDataConfig", [])
+        channel["DataSource"]["S3DataSource"]["S3Uri"]
+        for channel in sent.get("InputDataConfig", [])
     ]
     for uri in [*sources, *([code] if code else [])]:
         bucket, key = _place(uri)
-        matches.append(Request("s3:ListBucket", f"arn:aws:s3:::{bucket}"))
-        matches.append(Request("s3:GetObject", f"arn:aws:s3:::{bucket}/{key}"))
+        requests.append(Request("s3:ListBucket", f"arn:aws:s3:::{bucket}"))
+        requests.append(Request("s3:GetObject", f"arn:aws:s3:::{bucket}/{key}"))
     outputs = [sent["OutputDataConfig"]["S3OutputPath"] + f"/{name}/output/model.tar.gz"]
     if "CheckpointConfig" in sent:
         outputs.append(sent["CheckpointConfig"]["S3Uri"] + "/checkpoint")
     for uri in outputs:
         bucket, key = _place(uri)
-        matches.append(Request("s3:PutObject", f"arn:aws:s3:::{bucket}/{key}"))
+        requests.append(Request("s3:PutObject", f"arn:aws:s3:::{bucket}/{key}"))
     group = f"{LOGS}:/aws/sagemaker/TrainingJobs:log-stream:"
-    matches += [Request("logs:CreateLogGroup", group), Request("logs:DescribeLogStreams", group)]
+    requests += [Request("logs:CreateLogGroup", group), Request("logs:DescribeLogStreams", group)]
     stream = f"{group}{name}/algo-1-1790000000"
-    matches += [Request("logs:CreateLogStream", stream), Request("logs:PutLogEvents", stream)]
+    requests += [Request("logs:CreateLogStream", stream), Request("logs:PutLogEvents", stream)]
     metrics = {"cloudwatch:namespace": "/aws/sagemaker/TrainingJobs"}
-    return [*matches, Request("cloudwatch:PutMetricData", "*", metrics)]
+    return [*requests, Request("cloudwatch:PutMetricData", "*", metrics)]
 
 
-def in_the_vpc(outputs: Mapping[str, str]) -> list[Request]:
+def requests_in_vpc(outputs: Mapping[str, str]) -> list[Request]:
     """What SageMaker does with a role before and after a job in a VPC.
 
     outputs: those of the stack that made the subnet. Seats of a class have no VPC of their own.
@@ -227,20 +228,20 @@ def in_the_vpc(outputs: Mapping[str, str]) -> list[Request]:
     subnet, group = outputs["SubnetId"], outputs["SecurityGroupId"]
     there = {"ec2:Vpc": f"{ec2}:vpc/{outputs.get('VpcId', 'vpc-of-the-class')}"}
     made = f"{ec2}:network-interface/eni-1"
-    matches = [Request("ec2:CreateNetworkInterface", f"{ec2}:network-interface/*")]
+    requests = [Request("ec2:CreateNetworkInterface", f"{ec2}:network-interface/*")]
     for part in (f"subnet/{subnet}", f"security-group/{group}"):
-        matches.append(Request("ec2:CreateNetworkInterface", f"{ec2}:{part}", there))
+        requests.append(Request("ec2:CreateNetworkInterface", f"{ec2}:{part}", there))
     placed = {**there, "ec2:Subnet": f"{ec2}:subnet/{subnet}"}
     lent = {**placed, "ec2:AuthorizedUser": "arn:aws:iam::1:root"}
-    matches.append(Request("ec2:CreateNetworkInterfacePermission", made, lent))
-    matches += [
+    requests.append(Request("ec2:CreateNetworkInterfacePermission", made, lent))
+    requests += [
         Request(f"ec2:{action}", made, placed)
         for action in ("DeleteNetworkInterface", "DeleteNetworkInterfacePermission")
     ]
     # Its request names no interface; nobody has seen here whether EC2 tells IAM of one.
-    matches.append(Request("ec2:DeleteNetworkInterfacePermission", "*"))
+    requests.append(Request("ec2:DeleteNetworkInterfacePermission", "*"))
     looks = ("NetworkInterfaces", "Vpcs", "DhcpOptions", "Subnets", "SecurityGroups")
-    return matches + [Request(f"ec2:Describe{subject}", "*") for subject in looks]
+    return requests + [Request(f"ec2:Describe{kind}", "*") for kind in looks]
 
 
 def _place(uri: str) -> tuple[str, str]:

@@ -31,8 +31,8 @@ class Request:
 
 def decision(policies: Iterable[Mapping], request: Request) -> str:
     """ALLOWED, FORBIDDEN (an explicit Deny, which wins) or DENIED (by default)."""
-    statements = [one for policy in policies for one in _listed(policy["Statement"])]
-    effects = {one["Effect"] for one in statements if _applies(one, request)}
+    statements = [statement for policy in policies for statement in _listed(policy["Statement"])]
+    effects = {statement["Effect"] for statement in statements if _applies(statement, request)}
     if "Deny" in effects:
         return FORBIDDEN
     return ALLOWED if "Allow" in effects else DENIED
@@ -43,14 +43,16 @@ def _applies(statement: Mapping, request: Request) -> bool:
         raise NotImplementedError(f"policy elements {sorted(unknown)}")
     context = {key.lower(): value for key, value in request.context.items()}
     conditions = [  # all of them, so that what is not known here is noticed
-        _holds(operator, context.get(key.lower()), [str(one) for one in _listed(values)], context)
+        _holds(
+            operator, context.get(key.lower()), [str(value) for value in _listed(values)], context
+        )
         for operator, keys in statement.get("Condition", {}).items()
         for key, values in keys.items()
     ]
     action = request.action.lower()  # actions may be written in any case
     return (
-        any(_like(action, one.lower(), {}) for one in _listed(statement["Action"]))
-        and any(_like(request.resource, one, context) for one in _listed(statement["Resource"]))
+        any(_like(action, value.lower(), {}) for value in _listed(statement["Action"]))
+        and any(_like(request.resource, value, context) for value in _listed(statement["Resource"]))
         and all(conditions)
     )
 
@@ -68,7 +70,9 @@ def _holds(operator: str, actual: Any, expected: list[str], context: Mapping) ->
     values = [str(value) for value in _listed(actual)]
     if not for_all and len(values) != 1:
         raise NotImplementedError(f"{operator} without ForAllValues: {values}")
-    return all(any(TESTS[plain](value, one, context) for one in expected) for value in values)
+    return all(
+        any(TESTS[plain](value, pattern, context) for pattern in expected) for value in values
+    )
 
 
 def _arn_like(value: str, pattern: str, context: Mapping) -> bool:

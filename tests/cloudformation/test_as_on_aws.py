@@ -11,7 +11,7 @@ import os
 
 import nbformat
 import pytest
-from aws_calls import World, in_the_vpc, of_the_job, read
+from aws_calls import World, read, requests_in_vpc, requests_of_job
 from course_text import lessons
 from deployed_policies import NAMES, seat_of
 from lesson_runs import SEAT, SMALL, recorded
@@ -82,12 +82,12 @@ def test_all_lessons_finish_in_order_and_their_roles_allow_every_call(runs):
     for number in NUMBERS[:-1]:  # whoever deletes a whole seat is its owner
         assert calls[number] or number in ("01", "02")
         for call in calls[number]:
-            requests = seat.refused("NotebookRole", world.asked(call))
+            requests = seat.refused("NotebookRole", world.requests_for(call))
             if (call.service, call.operation) not in GOES_ON_WITHOUT:
                 refused += [(number, request) for request in requests]
             if call.operation == "CreateTrainingJob":
-                job = of_the_job(call.request)
-                job += in_the_vpc(seat.outputs) if "VpcConfig" in call.request else []
+                job = requests_of_job(call.request)
+                job += requests_in_vpc(seat.outputs) if "VpcConfig" in call.request else []
                 refused += [(number, request) for request in seat.refused("TrainingRole", job)]
     assert refused == []
     assert left.by_the_hour == []
@@ -95,21 +95,26 @@ def test_all_lessons_finish_in_order_and_their_roles_allow_every_call(runs):
 
 def creating_cells(calls):
     """The numbers of the cells that made something, and what."""
-    found = {}
+    by_cell = {}
     for call in calls:
         if call.operation in MAKES and call.cell is not None:
-            found.setdefault(call.cell, []).append(call.operation.removeprefix("Create"))
-    return found
+            by_cell.setdefault(call.cell, []).append(call.operation.removeprefix("Create"))
+    return by_cell
 
 
 def broken_off(executed, after, to):
     """The lesson up to the cell with this number, and then a failure."""
     notebook = nbformat.read(executed, as_version=4)
-    own = [
-        one for one in notebook.cells if "injected-parameters" not in one.metadata.get("tags", [])
+    cells = [
+        cell
+        for cell in notebook.cells
+        if "injected-parameters" not in cell.metadata.get("tags", [])
     ]
-    last = next(n for n, one in enumerate(own) if one.get("execution_count") == after)
-    notebook.cells = [*own[: last + 1], nbformat.v4.new_code_cell("raise RuntimeError('injected')")]
+    last = next(n for n, cell in enumerate(cells) if cell.get("execution_count") == after)
+    notebook.cells = [
+        *cells[: last + 1],
+        nbformat.v4.new_code_cell("raise RuntimeError('injected')"),
+    ]
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
@@ -119,10 +124,10 @@ def broken_off(executed, after, to):
 
 def look(opened):
     """What is billed by the hour, with its price."""
-    found = [(one.kind, one.name, one.usd_per_hour) for one in cleanup.find(opened).by_the_hour]
+    things = [(row.kind, row.name, row.usd_per_hour) for row in cleanup.find(opened).by_the_hour]
     rows = stacks.status(opened, ("network", "notebook"))
-    hourly = [(one.stack, prices.hourly_cost(opened, one).usd) for one in rows]
-    return found + [("stacks", name, usd) for name, usd in hourly if usd]
+    hourly = [(row.stack, prices.hourly_cost(opened, row).usd) for row in rows]
+    return things + [("stacks", name, usd) for name, usd in hourly if usd]
 
 
 def table(executed, cells, folder, parameters, capsys):
@@ -138,19 +143,21 @@ def table(executed, cells, folder, parameters, capsys):
             lesson = broken_off(executed, cell, place / executed.name)
             capsys.readouterr()
             good = run(lesson, place / "out", **parameters)
-            said = capsys.readouterr().out
-            assert not good and "injected" in said, said
-            rows.append((cell, made, look(opened), said))
+            printed = capsys.readouterr().out
+            assert not good and "injected" in printed, printed
+            rows.append((cell, made, look(opened), printed))
     return rows
 
 
 def check(rows):
     """Nothing is billed by the hour, or it is named with its price and the command against it."""
-    for cell, made, left, said in rows:
+    for cell, made, left, printed in rows:
         for kind, name, usd in left:
-            line = next((one for one in said.splitlines() if name in one and "BILLED" in one), "")
+            line = next(
+                (text for text in printed.splitlines() if name in text and "BILLED" in text), ""
+            )
             assert f"{usd:.3f} USD an hour" in line, f"[{cell}] {made}: {kind} {name} is not named"
-            assert "workshop clean --seat" in said
+            assert "workshop clean --seat" in printed
         assert not [name for kind, name, _ in left if kind != "stacks"], (cell, made, left)
 
 

@@ -7,7 +7,7 @@ What a lesson does here alone, or as the owner of an account, is named below wit
 import json
 
 import pytest
-from aws_calls import Call, World, of_the_job, read
+from aws_calls import Call, World, read, requests_of_job
 from course_text import lessons
 from deployed_policies import standing
 from lesson_runs import SEAT, lesson_run
@@ -36,13 +36,13 @@ ALL_OF_A_SEAT = "99"  # deletes a seat with its stacks: its own text says who ma
 
 @pytest.fixture(scope="module")
 def seat():
-    with pytest.MonkeyPatch.context() as patch, standing(patch, SEAT) as (listed,):
-        yield listed
+    with pytest.MonkeyPatch.context() as patch, standing(patch, SEAT) as (deployed,):
+        yield deployed
 
 
 def test_the_sdk_may_look_at_its_bucket(seat):
     head = Call("s3", "HeadBucket", {"Bucket": seat.outputs["BucketName"]})
-    assert seat.refused("NotebookRole", World().permissions_for(head)) == []
+    assert seat.refused("NotebookRole", World().requests_for(head)) == []
 
 
 def as_deployed(call: Call, seat) -> Call:
@@ -62,9 +62,9 @@ def sent(run) -> list[Call]:
     Without those that a preview session kept (lesson 09): they name a bucket or a role of an
     account that nobody has. And without jobs on links `by-type`, which lesson 06 starts here alone.
     """
-    placeholders = (f"-{NOBODY}-", f"::{NOBODY}:", '"by-type"')
+    previews = (f"-{NOBODY}-", f"::{NOBODY}:", '"by-type"')
     calls = [(call, json.dumps(call.request, default=str)) for call in read(run.calls)]
-    return [call for call, text in calls if not any(word in text for word in placeholders)]
+    return [call for call, text in calls if not any(word in text for word in previews)]
 
 
 @pytest.mark.parametrize("number", sorted(set(LESSONS) - {ALL_OF_A_SEAT}))
@@ -73,11 +73,11 @@ def test_the_notebook_may_do_what_the_lesson_does_and_its_jobs_what_sagemaker_do
 ):
     calls, world, refused = sent(lesson_run(number)), World(), []
     for call in (as_deployed(call, seat) for call in calls):
-        requests = world.permissions_for(call)
+        requests = world.requests_for(call)
         if (call.service, call.operation) not in LOCAL_NETWORK | BY_THE_OWNER | GOES_ON_WITHOUT:
             refused += seat.refused("NotebookRole", requests)
         if call.operation == "CreateTrainingJob":
-            refused += seat.refused("TrainingRole", of_the_job(call.request))
+            refused += seat.refused("TrainingRole", requests_of_job(call.request))
     assert refused == []
     assert len(calls) >= 1 or number in ("01", "02"), "nothing was recorded"
 

@@ -1,7 +1,7 @@
-"""What a seat's roles must not do: to another seat, to strangers, and beyond the limits."""
+"""What a seat's roles must not do: to another seat, to other people's things, beyond the limits."""
 
 import pytest
-from aws_calls import ACCOUNT, LOGS, REGION, SAGEMAKER, Call, World, in_the_vpc
+from aws_calls import ACCOUNT, LOGS, REGION, SAGEMAKER, Call, World, requests_in_vpc
 from deployed_policies import standing
 from policy_evaluator import Request, decision
 
@@ -19,9 +19,9 @@ TRAINING_LOGS, NOTEBOOK_LOGS = "/aws/sagemaker/TrainingJobs", "/aws/sagemaker/No
 
 @pytest.fixture(scope="module")
 def seats():
-    """ann and ann2, and the seat that the local VPC of a stranger belongs to."""
-    with pytest.MonkeyPatch.context() as patch, standing(patch, "ann", "ann2") as result:
-        yield {seat.name: seat for seat in result}
+    """ann and ann2, and the seat that the local VPC of somebody else belongs to."""
+    with pytest.MonkeyPatch.context() as patch, standing(patch, "ann", "ann2") as deployed:
+        yield {seat.name: seat for seat in deployed}
 
 
 def tags_of(seat):
@@ -79,7 +79,7 @@ def sagemaker(operation, word, name, tags):
     """A call about something that stands, with these tags."""
     world = World({f"{SAGEMAKER}:{KINDS[word]}/{name}": dict(tags)})
     service = "sagemaker-runtime" if operation == "InvokeEndpoint" else "sagemaker"
-    return world.permissions_for(Call(service, operation, {f"{word}Name": name}))
+    return world.requests_for(Call(service, operation, {f"{word}Name": name}))
 
 
 def stack(name, action="DescribeStacks"):
@@ -96,7 +96,7 @@ def logs(operation, group, stream=""):
 
 def attempts(ann, ann2):
     """What -> (role, requests): each of them must be refused to the seat `ann`."""
-    ann_prefix, theirs = f"workshop-{ann.name}", f"workshop-{ann2.name}"
+    own_name, theirs = f"workshop-{ann.name}", f"workshop-{ann2.name}"
     bucket, other, role = (
         ann.outputs["BucketName"],
         ann2.outputs["BucketName"],
@@ -105,30 +105,30 @@ def attempts(ann, ann2):
     tags, others, their_role = tags_of(ann), tags_of(ann2), ann2.outputs["TrainingRoleArn"]
     notebook, job = {}, {}
     for operation, word in ENDED.items():
-        for whose, name, tag_values in (
+        for whose, name, tags_there in (
             ("ann2's", f"{theirs}-x", others),
-            ("ann's name, ann2's tags", f"{ann_prefix}-x", others),
-            ("ann's name, no tags", f"{ann_prefix}-x", {}),
-            ("a stranger's name, ann's tags", "payroll", tags),
+            ("ann's name, ann2's tags", f"{own_name}-x", others),
+            ("ann's name, no tags", f"{own_name}-x", {}),
+            ("somebody's name, ann's tags", "payroll", tags),
         ):
-            notebook[f"{operation}: {whose}"] = sagemaker(operation, word, name, tag_values)
+            notebook[f"{operation}: {whose}"] = sagemaker(operation, word, name, tags_there)
     for kind in KINDS.values():
-        for name in (f"{theirs}-x", f"{ann_prefix}-x"):  # the second has no tags
+        for name in (f"{theirs}-x", f"{own_name}-x"):  # the second has no tags
             notebook[f"claim {kind} {name}"] = [tagging(f"{SAGEMAKER}:{kind}/{name}", tags)]
-    for name in (f"{theirs}-roles", f"{ann_prefix}-roles2", "payroll"):
+    for name in (f"{theirs}-roles", f"{own_name}-roles2", "payroll"):
         notebook[f"read the stack {name}"] = stack(name)
     for action in ("CreateStack", "UpdateStack", "DeleteStack"):
-        notebook[f"{action} of its own roles"] = stack(f"{ann_prefix}-roles", action)
+        notebook[f"{action} of its own roles"] = stack(f"{own_name}-roles", action)
     for operation in ("GetObject", "PutObject", "DeleteObject"):
         notebook[f"{operation} of ann2"] = s3(operation, other, "kit/kit.tar.gz")
     for action in ("iam:CreateUser", "iam:PutRolePolicy", "sts:AssumeRole"):
         notebook[action] = [Request(action, role)]
-    own_job, instance = f"{SAGEMAKER}:training-job/{ann_prefix}-x", f"{SAGEMAKER}:notebook-instance"
+    own_job, instance = f"{SAGEMAKER}:training-job/{own_name}-x", f"{SAGEMAKER}:notebook-instance"
     mixed = {"InstanceGroups": [{"InstanceType": "ml.p5.48xlarge", "InstanceCount": 1}]}
     url = "sagemaker:CreatePresignedNotebookInstanceUrl"
     notebook |= {
         "ask ann2's endpoint": sagemaker("InvokeEndpoint", "Endpoint", f"{theirs}-x", others),
-        "ask an untagged endpoint": sagemaker("InvokeEndpoint", "Endpoint", f"{ann_prefix}-x", {}),
+        "ask an untagged endpoint": sagemaker("InvokeEndpoint", "Endpoint", f"{own_name}-x", {}),
         "read ann2's job": sagemaker("DescribeTrainingJob", "TrainingJob", f"{theirs}-x", others),
         "create under ann2's tags": [tagging(own_job, others, "CreateTrainingJob")],
         "job with ann2's name": training(ann, name=f"{theirs}-x"),
@@ -147,21 +147,21 @@ def attempts(ann, ann2):
         "endpoint without tags": config(ann, tags={}),
         "endpoint of ann2's model": config(ann, model=f"{theirs}-m"),
         "endpoint of ann2's configuration": endpoint(ann, f"{theirs}-c"),
-        "endpoint of a stranger's configuration": endpoint(ann, "payroll"),
+        "endpoint of somebody's configuration": endpoint(ann, "payroll"),
         "transform without tags": transform(ann, tags={}),
         "transform on g5": transform(ann, kind="ml.g5.48xlarge"),
         "transform of ann2's model": transform(ann, model=f"{theirs}-m"),
         "list ann2's bucket": s3("ListObjectsV2", other),
         "read ann2's log": logs("GetLogEvents", TRAINING_LOGS, f"{theirs}-x/algo-1"),
-        "write a job's log": logs("PutLogEvents", TRAINING_LOGS, f"{ann_prefix}-x/algo-1"),
+        "write a job's log": logs("PutLogEvents", TRAINING_LOGS, f"{own_name}-x/algo-1"),
         "write ann2's job's log": logs("PutLogEvents", TRAINING_LOGS, f"{theirs}-x/algo-1"),
         "write ann2's notebook log": logs("PutLogEvents", NOTEBOOK_LOGS, f"{theirs}/x"),
         "read all log groups": [Request("logs:DescribeLogGroups", f"{LOGS}:*")],
         "stop ann2's notebook": [Request("sagemaker:StopNotebookInstance", f"{instance}/{theirs}")],
         "a larger notebook": [
-            Request("sagemaker:UpdateNotebookInstance", f"{instance}/{ann_prefix}")
+            Request("sagemaker:UpdateNotebookInstance", f"{instance}/{own_name}")
         ],
-        "its URL": [Request(url, f"{instance}/{ann_prefix}")],
+        "its URL": [Request(url, f"{instance}/{own_name}")],
         "take on ann2's role": [Request("sts:AssumeRole", their_role)],
         "a VPC": [Request("ec2:CreateVpc", "*")],
         "an instance of EC2": [Request("ec2:RunInstances", "*")],
@@ -184,31 +184,27 @@ def attempts(ann, ann2):
         "take on ann2's role": [Request("sts:AssumeRole", their_role)],
         "invent metrics": [Request("cloudwatch:PutMetricData", "*", metrics)],
         "pull ann2's image": [Request("ecr:BatchGetImage", f"{image}/{theirs}-horovod")],
-        "push an image": [Request("ecr:PutImage", f"{image}/{ann_prefix}-horovod")],
+        "push an image": [Request("ecr:PutImage", f"{image}/{own_name}-horovod")],
     }
-    for request in in_the_vpc(ann2.outputs):
+    for request in requests_in_vpc(ann2.outputs):
         if request.context:
             job[f"{request.action} in ann2's VPC: {request.resource}"] = [request]
     by_role = {"NotebookRole": notebook, "TrainingRole": job}
     return {
-        f"{role}: {subject}": (role, requests(tried))
+        f"{role}: {label}": (role, requests(tried))
         for role, all_of_it in by_role.items()
-        for subject, tried in all_of_it.items()
+        for label, tried in all_of_it.items()
     }
 
 
 def requests(tried):
     """What a call asks for; a list of requests is that already."""
-    return World().permissions_for(tried) if isinstance(tried, Call) else tried
+    return World().requests_for(tried) if isinstance(tried, Call) else tried
 
 
 def let_through(seat, tried):
     """What of it the seat's policies allow."""
-    return [
-        subject
-        for subject, (role, tried_requests) in tried.items()
-        if not seat.refused(role, tried_requests)
-    ]
+    return [label for label, (role, requests) in tried.items() if not seat.refused(role, requests)]
 
 
 def own_ways(ann):
@@ -225,27 +221,29 @@ def own_ways(ann):
             sagemaker(operation, word, f"{name}-x", tags_of(ann))
             for operation, word in ENDED.items()
         ),
-        *(stack(f"{name}-{row}") for row in ("storage", "roles", "network", "notebook")),
+        *(stack(f"{name}-{part}") for part in ("storage", "roles", "network", "notebook")),
         s3("PutObject", bucket, "kit/kit.tar.gz"),
         logs("GetLogEvents", TRAINING_LOGS, f"{name}-x/algo-1"),
         logs("CreateLogGroup", NOTEBOOK_LOGS),
         logs("PutLogEvents", NOTEBOOK_LOGS, f"{name}/LifecycleConfigOnStart"),
     ]
-    job = [in_the_vpc(ann.outputs), s3("PutObject", bucket, "jobs/x/model.tar.gz")]
+    job = [requests_in_vpc(ann.outputs), s3("PutObject", bucket, "jobs/x/model.tar.gz")]
     by_role = {"NotebookRole": notebook, "TrainingRole": job}
-    return [(role, requests(row)) for role, all_of_it in by_role.items() for row in all_of_it]
+    return [(role, requests(part)) for role, all_of_it in by_role.items() for part in all_of_it]
 
 
 def test_what_must_be_refused_is_and_the_same_with_its_own_is_allowed(seats):
     ann, tried = seats["ann"], attempts(seats["ann"], seats["ann2"])
-    assert len(tried) >= 90 and all(tried_requests for _, tried_requests in tried.values())
+    assert len(tried) >= 90 and all(requests for _, requests in tried.values())
     assert let_through(ann, tried) == []
-    assert [row for row in own_ways(ann) if ann.refused(*row)] == []
+    assert [way for way in own_ways(ann) if ann.refused(*way)] == []
 
 
 def test_nobody_is_forbidden_by_accident(seats):
     """No Deny is used: what is refused is refused because nothing allows it."""
     for documents in seats["ann"].policies.values():
-        effects = {row["Effect"] for document in documents for row in document["Statement"]}
+        effects = {
+            statement["Effect"] for document in documents for statement in document["Statement"]
+        }
         assert effects == {"Allow"}
         assert decision(documents, Request("s3:GetObject", "arn:aws:s3:::x/y")) == "denied"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from bad_inputs_helpers import Row, check, of_click
+from bad_inputs_helpers import Row, check, run_click
 
 from data_prep.__main__ import main
 
@@ -69,8 +69,8 @@ USE = [
     ),
 ]
 FAILS = [
-    Row(what, command, words, code=1, make=make)
-    for what, command, words, make in (
+    Row(name, command, words, code=1, make=make)
+    for name, command, words, make in (
         (
             "more files than images",
             "digits --shards 2000 --out {here}/out",
@@ -93,6 +93,6 @@ FAILS = [
 ]
 
 
-@pytest.mark.parametrize("row", [*USE, *FAILS], ids=lambda row: row.what.replace(" ", "-"))
+@pytest.mark.parametrize("row", [*USE, *FAILS], ids=lambda row: row.name.replace(" ", "-"))
 def test_data_that_is_refused(row, tmp_path):
-    check(row, of_click(main), tmp_path)
+    check(row, run_click(main), tmp_path)

@@ -22,13 +22,13 @@ NOT_OURS = ("AWS_", "SM_", "WORKSHOP_", "TF_CONFIG", "OMPI_", "RANK", "WORLD_SIZ
 class Row:
     """A bad input.
 
-    what: its name. command: a shell's words; {here} is a folder of the row's own. words: what the
-    message must hold: what was wrong, what was expected, what to do. code: the exit status. make:
-    puts files into the folder first. writes: what the program may leave there, by the first part
-    of its path.
+    name: what is wrong. command: a shell's words; {here} is a folder of the row's own. words:
+    what the message must hold: the value, what was expected, the remedy. code: the exit status.
+    make: puts files into the folder first. writes: what the program may leave there, by the first
+    part of its path.
     """
 
-    what: str
+    name: str
     command: str
     words: tuple[str, ...]
     code: int = 2
@@ -36,7 +36,7 @@ class Row:
     writes: tuple[str, ...] = ()
 
 
-def of_click(command: click.Command) -> Callable:
+def run_click(command: click.Command) -> Callable:
     """What `check` needs to run a click command in this process."""
 
     def run(argv: list[str], here: Path, environ: dict[str, str]) -> tuple[int, str]:
@@ -52,12 +52,12 @@ def of_click(command: click.Command) -> Callable:
 def tree(folder: Path) -> dict[str, str]:
     """Every path below `folder`, with its content's hash or what else it is."""
 
-    def told(path: Path) -> str:
+    def content(path: Path) -> str:
         if path.is_symlink():
             return f"link to {path.readlink()}"
         return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "folder"
 
-    return {str(path.relative_to(folder)): told(path) for path in folder.rglob("*")}
+    return {str(path.relative_to(folder)): content(path) for path in folder.rglob("*")}
 
 
 def check(row: Row, run: Callable, tmp_path: Path) -> None:
@@ -75,12 +75,12 @@ def check(row: Row, run: Callable, tmp_path: Path) -> None:
     before = tree(around)
     argv = [word.replace("{here}", str(here)) for word in row.command.split(" ")]
     argv = [word.replace("~", " ") for word in argv]  # a word with a space in it
-    code, said = run(argv, here, variables(here))
-    assert "Traceback" not in said, said
-    assert code == row.code, f"exit status {code}\n{said}"
-    flat = " ".join(said.split())
+    code, printed = run(argv, here, variables(here))
+    assert "Traceback" not in printed, printed
+    assert code == row.code, f"exit status {code}\n{printed}"
+    flat = " ".join(printed.split())
     missing = [word for word in row.words if word.replace("{here}", str(here)) not in flat]
-    assert not missing, f"lacks {missing}:\n{said}"
+    assert not missing, f"lacks {missing}:\n{printed}"
     after = tree(around)
     allowed = tuple(f"here/{name}" for name in row.writes)
     changed = {name for name in {*before, *after} if before.get(name) != after.get(name)}
@@ -90,7 +90,7 @@ def check(row: Row, run: Callable, tmp_path: Path) -> None:
 
 def variables(here: Path) -> dict[str, str]:
     """A shell's variables, whose home and endpoint are the row's own."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(NOT_OURS)}
-    kept |= {"HOME": str(here), "LOCAL_SAGEMAKER_STATE_DIR": str(here / "state"), "COLUMNS": "400"}
-    kept |= {"TMPDIR": str(here.parent.parent), "PYTHONDONTWRITEBYTECODE": "1"}
-    return kept | {"PYTHONPATH": str(REPOSITORY), "AWS_EC2_METADATA_DISABLED": "true"}
+    env = {name: value for name, value in os.environ.items() if not name.startswith(NOT_OURS)}
+    env |= {"HOME": str(here), "LOCAL_SAGEMAKER_STATE_DIR": str(here / "state"), "COLUMNS": "400"}
+    env |= {"TMPDIR": str(here.parent.parent), "PYTHONDONTWRITEBYTECODE": "1"}
+    return env | {"PYTHONPATH": str(REPOSITORY), "AWS_EC2_METADATA_DISABLED": "true"}

@@ -11,20 +11,22 @@ import yaml
 def policy_findings(document: dict) -> list[str]:
     """What parliament says against an IAM policy."""
     analyzed = _parliament().analyze_policy_string(json.dumps(document))
-    return [f"{one.issue}: {one.detail} {one.location}" for one in analyzed.findings]
+    return [
+        f"{finding.issue}: {finding.detail} {finding.location}" for finding in analyzed.findings
+    ]
 
 
 def role_policies(session, stack: str) -> dict[str, dict]:
     """ "Role/policy" -> document, for every inline policy of a stack's roles."""
-    found, iam = {}, session.client("iam")
+    documents, iam = {}, session.client("iam")
     pages = session.client("cloudformation").get_paginator("list_stack_resources")
-    for one in pages.paginate(StackName=stack).search("StackResourceSummaries[]"):
-        if one["ResourceType"] == "AWS::IAM::Role":
-            role = one["PhysicalResourceId"]
+    for row in pages.paginate(StackName=stack).search("StackResourceSummaries[]"):
+        if row["ResourceType"] == "AWS::IAM::Role":
+            role = row["PhysicalResourceId"]
             for policy in iam.list_role_policies(RoleName=role)["PolicyNames"]:
                 document = iam.get_role_policy(RoleName=role, PolicyName=policy)["PolicyDocument"]
-                found[f"{one['LogicalResourceId']}/{policy}"] = as_document(document)
-    return found
+                documents[f"{row['LogicalResourceId']}/{policy}"] = as_document(document)
+    return documents
 
 
 def as_document(policy) -> dict:

@@ -36,9 +36,9 @@ def main() -> None:
 
 def _become(task: dict) -> None:
     """Be the program. Never returns."""
-    said = os.open(task["said"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    output = os.open(task["said"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     null = os.open(os.devnull, os.O_RDONLY)
-    for fd, target in ((null, 0), (said, 1), (said, 2)):
+    for fd, target in ((null, 0), (output, 1), (output, 2)):
         os.dup2(fd, target)
     os.setsid()
     os.chdir(task["cwd"])

@@ -64,8 +64,8 @@ def by_hand(ranks: int) -> list[str]:
 
 
 def free_port() -> str:
-    with socket.create_server(("127.0.0.1", 0)) as one:
-        return str(one.getsockname()[1])
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return str(server.getsockname()[1])
 
 
 def needs_horovod() -> None:
@@ -129,16 +129,16 @@ def start(
     absent.mkdir(exist_ok=True)
     for module in ABSENT:
         (absent / f"{module}.py").write_text(f"raise ModuleNotFoundError({module!r})\n")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(OTHERS)}
-    kept["PYTHONPATH"] = str(absent)
+    env_without = {name: value for name, value in os.environ.items() if not name.startswith(OTHERS)}
+    env_without["PYTHONPATH"] = str(absent)
     words = [*command, script.name, "--threads-per-rank", "1", *flags]
-    return finish(words, check, timeout, cwd=script.parent, env=kept | env)
+    return finish(words, check, timeout, cwd=script.parent, env=env_without | env)
 
 
 def dies(step: int, condition: str) -> tuple[str, str]:
     """An edit of a copied script: where the condition holds, it is killed after that step."""
-    count, more = "            step += 1\n", " " * 16
-    kill = f"            if step == {step} and {condition}:\n{more}os.kill(os.getpid(), 9)\n"
+    count, indent = "            step += 1\n", " " * 16
+    kill = f"            if step == {step} and {condition}:\n{indent}os.kill(os.getpid(), 9)\n"
     return count, count + kill
 
 
@@ -173,13 +173,15 @@ def run(digits, tmp_path):
 
     def run(*command, check=True, timeout=120, **env) -> Run:
         others = ("SM_", "TF_CONFIG", "OMPI_")
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(others)}
+        inherited = {
+            name: value for name, value in os.environ.items() if not name.startswith(others)
+        }
         ours = {
             "SM_CHANNEL_TRAINING": str(digits / "training"),
             "SM_CHANNEL_TEST": str(digits / "test"),
             "SM_MODEL_DIR": str(tmp_path / "model"),
         }
-        return finish(command, check, timeout, env=kept | ours | env)
+        return finish(command, check, timeout, env=inherited | ours | env)
 
     return run
 
@@ -201,10 +203,10 @@ def ten_steps(digits, common_folder) -> list[np.ndarray]:
     return [value.numpy() for value in saved.values()]
 
 
-def largest_difference(one: list[np.ndarray], other: list[np.ndarray]) -> float:
+def largest_difference(first: list[np.ndarray], other: list[np.ndarray]) -> float:
     """The largest absolute difference of any weight."""
-    assert [w.shape for w in one] == [w.shape for w in other]
-    return max(float(np.abs(a - b).max()) for a, b in zip(one, other, strict=True))
+    assert [w.shape for w in first] == [w.shape for w in other]
+    return max(float(np.abs(a - b).max()) for a, b in zip(first, other, strict=True))
 
 
 def weights(folder: Path) -> dict[str, np.ndarray]:
@@ -215,16 +217,16 @@ def weights(folder: Path) -> dict[str, np.ndarray]:
     return {name: value.numpy() for name, value in state.items()}
 
 
-def difference(one: Path, other: Path) -> float:
+def difference(first: Path, other: Path) -> float:
     """The largest difference of any weight of two saved models."""
-    first, second = weights(one), weights(other)
+    first, second = weights(first), weights(other)
     assert first.keys() == second.keys()
     return max(float(np.abs(first[name] - second[name]).max()) for name in first)
 
 
 def module(name: str, folder: Path):
     """A script as a module of this process, where torch is loaded already."""
-    found = importlib.util.spec_from_file_location(f"copied_{Path(name).stem}", folder / name)
-    loaded = importlib.util.module_from_spec(found)
-    found.loader.exec_module(loaded)
+    spec = importlib.util.spec_from_file_location(f"copied_{Path(name).stem}", folder / name)
+    loaded = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(loaded)
     return loaded

@@ -41,9 +41,9 @@ def session(seat, fault=None):
     def client(service):
         if not fault:
             return plain_client(service)
-        found = shared().client(service)
-        fault.watch(found)
-        return found
+        made = shared().client(service)
+        fault.watch(made)
+        return made
 
     where = {"region": REGION, "target": "local", "job_prefix": f"workshop-{seat}-"}
     return SimpleNamespace(seat=seat, client=client, **where)
@@ -53,15 +53,15 @@ def recording(seat, calls: list, target="local"):
     """A session whose clients add (service, operation, request) to calls, and answer."""
 
     def client(service, **_):
-        found = shared().client(service)
-        call = found._make_api_call
+        made = shared().client(service)
+        call = made._make_api_call
 
         def noted(operation, request):
             calls.append((service, operation, request))
             return call(operation, request)
 
-        found._make_api_call = noted
-        return found
+        made._make_api_call = noted
+        return made
 
     made = session(seat)
     made.target, made.client, made.boto_session = target, client, SimpleNamespace(client=client)

@@ -17,25 +17,25 @@ from workshop.lesson.check import Wrong, check, numbers
 
 SOURCES = generate.sources()
 assert SOURCES
-lesson = pytest.mark.parametrize("source", SOURCES, ids=[one.stem for one in SOURCES])
+lesson = pytest.mark.parametrize("source", SOURCES, ids=[path.stem for path in SOURCES])
 
 
 @pytest.fixture(scope="module")
-def kept():
+def running():
     """Ranks by world_size, for all checks: to start them takes longer than what they then do."""
-    found = {}
-    yield found
-    for ranks in found.values():
+    by_size = {}
+    yield by_size
+    for ranks in by_size.values():
         ranks.stop()
 
 
 @pytest.fixture(autouse=True)
-def same_ranks_again(kept, monkeypatch):
+def same_ranks_again(running, monkeypatch):
     @contextlib.contextmanager
     def started(world_size):
-        if world_size not in kept:
-            kept[world_size] = start_ranks(world_size)
-        yield kept[world_size]
+        if world_size not in running:
+            running[world_size] = start_ranks(world_size)
+        yield running[world_size]
 
     put_in_place_of_ranks(monkeypatch, started)
 
@@ -71,11 +71,11 @@ def tagged(notebook, tag):
 
 @lesson
 def test_two_or_three_exercises_each_with_a_check_and_three_wrong_answers(source):
-    found = [one.number for one in generate.exercises(source)]
-    assert 2 <= len(found) <= 3
-    assert numbers(source.stem[:2]) == found, "checks in notebooks/checks/lesson_NN.py"
+    expected = [exercise.number for exercise in generate.exercises(source)]
+    assert 2 <= len(expected) <= 3
+    assert numbers(source.stem[:2]) == expected, "checks in notebooks/checks/lesson_NN.py"
     wrong = wrong_answers(source)
-    assert sorted(wrong) == found
+    assert sorted(wrong) == expected
     assert all(len(answers) >= 3 for answers in wrong.values()), "plausible ones, at least three"
 
 
@@ -83,21 +83,21 @@ def errors(notebook, folder, monkeypatch):
     """(cell, what it raised) of each cell that raised something, run here, one after the other."""
     monkeypatch.chdir(folder)
     # Of __main__, as in a notebook: ranks get its functions by value.
-    found, names = [], {"__name__": "__main__"}
-    for cell in (one for one in notebook.cells if one.cell_type == "code"):
+    raised, names = [], {"__name__": "__main__"}
+    for cell in (part for part in notebook.cells if part.cell_type == "code"):
         try:
             exec(compile(cell.source, "a cell", "exec"), names)
         except Exception as error:
-            found.append((cell, error))
-    return found
+            raised.append((cell, error))
+    return raised
 
 
 @lesson
 def test_the_solutions_are_right(source, monkeypatch, capsys):
     notebook = nbformat.read(source.with_suffix(".ipynb"), as_version=4)
     assert errors(notebook, source.parent, monkeypatch) == []
-    said = capsys.readouterr().out
-    assert all(f"{one.number}: right." in said for one in generate.exercises(source))
+    printed = capsys.readouterr().out
+    assert all(f"{exercise.number}: right." in printed for exercise in generate.exercises(source))
 
 
 def test_the_solutions_can_be_run_by_nbval_in_kernels_of_their_own():
@@ -109,7 +109,7 @@ def test_the_solutions_can_be_run_by_nbval_in_kernels_of_their_own():
 
 
 def test_a_solution_that_is_not_right_is_noticed(monkeypatch):
-    source = next(one for one in SOURCES if one.stem.startswith("02"))
+    source = next(path for path in SOURCES if path.stem.startswith("02"))
     notebook = nbformat.read(source.with_suffix(".ipynb"), as_version=4)
     for cell in tagged(notebook, "answer"):
         cell.source = cell.source.replace("alpha + ", "")
@@ -121,11 +121,11 @@ def test_a_solution_that_is_not_right_is_noticed(monkeypatch):
 def test_an_untouched_stub_is_not_right(source, monkeypatch):
     put_in_place_of_ranks(monkeypatch, lambda _: contextlib.nullcontext(RanksOfAStub()))
     notebook = generate.exercise_notebook(source)
-    found = errors(notebook, source.parent, monkeypatch)
-    assert [cell for cell, _ in found] == tagged(notebook, "check")
-    for one, (_, error) in zip(generate.exercises(source), found, strict=True):
+    raised = errors(notebook, source.parent, monkeypatch)
+    assert [cell for cell, _ in raised] == tagged(notebook, "check")
+    for exercise, (_, error) in zip(generate.exercises(source), raised, strict=True):
         assert isinstance(error, Wrong)
-        assert str(error).startswith(f"{one.number} is not answered yet"), error
+        assert str(error).startswith(f"{exercise.number} is not answered yet"), error
 
 
 @lesson

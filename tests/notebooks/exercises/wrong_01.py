@@ -23,7 +23,7 @@ def trained(model, loss_of, images, labels, steps, **how):
     if how.get("broadcast", True):
         for weight in model.parameters():
             dist.broadcast(weight.data, src=how.get("root", 0))
-    part = how.get("part", lambda one, rank, n: one[rank::n])
+    part = how.get("part", lambda images, rank, n: images[rank::n])
     images, labels = part(images, rank, world_size), part(labels, rank, world_size)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
     for step in range(steps):
@@ -39,7 +39,7 @@ def trained(model, loss_of, images, labels, steps, **how):
 def unchanged(*given):
     """mpirun alone makes nothing parallel."""
     never = {"broadcast": False, "reduce": lambda rank, step: False}
-    return trained(*given, part=lambda one, rank, n: one, **never)
+    return trained(*given, part=lambda images, rank, n: images, **never)
 
 
 def with_ddp_on_all_images(model, loss_of, images, labels, steps):
@@ -65,21 +65,21 @@ WRONG = {
         (lambda n, r, w: n // w, "Return a list"),
     ],
     "01.2": [
-        (lambda g, own, every: g, "only added"),
-        (lambda g, own, every: g * own, "times too large: divide by all images"),
-        (lambda g, own, every: g / own, "its share of all images"),
-        (lambda g, own, every: float(g.mean()), r"returns the shape \(\)"),
+        (lambda g, count, every: g, "only added"),
+        (lambda g, count, every: g * count, "times too large: divide by all images"),
+        (lambda g, count, every: g / count, "its share of all images"),
+        (lambda g, count, every: float(g.mean()), r"returns the shape \(\)"),
         (changes_its_input, "changes the gradient that it gets"),
     ],
     "01.3": [
         (unchanged, "every rank took all 60 images"),
         (with_ddp_on_all_images, "every rank took all 60 images"),
         (
-            lambda *given: trained(*given, part=lambda one, rank, n: one[: len(one) // n]),
+            lambda *given: trained(*given, part=lambda images, rank, n: images[: len(images) // n]),
             "30 images were taken by more than one rank",
         ),
         (
-            lambda *given: trained(*given, part=lambda one, rank, n: one[rank :: n + 1]),
+            lambda *given: trained(*given, part=lambda images, rank, n: images[rank :: n + 1]),
             "20 images were taken by no rank",
         ),
         (lambda *given: trained(*given, broadcast=False), "Broadcast rank 0's weights first"),

@@ -25,40 +25,40 @@ def only_to_send(rank, step, world_size):
     return (rank - step - 1) % world_size
 
 
-def sends_first(mine):
+def sends_first(vector):
     import torch
     import torch.distributed as dist
 
     rank, n = dist.get_rank(), dist.get_world_size()
-    rows = torch.zeros(n, len(mine), dtype=mine.dtype)
-    rows[rank] = mine
+    rows = torch.zeros(n, len(vector), dtype=vector.dtype)
+    rows[rank] = vector
     for step in range(n - 1):
         dist.send(rows[(rank - step) % n], (rank + 1) % n)
         dist.recv(rows[(rank - step - 1) % n], (rank - 1) % n)
     return rows
 
 
-def one_step_only(mine):
+def one_step_only(vector):
     import torch
     import torch.distributed as dist
 
     rank, n = dist.get_rank(), dist.get_world_size()
-    rows = torch.zeros(n, len(mine), dtype=mine.dtype)
-    rows[rank] = mine
+    rows = torch.zeros(n, len(vector), dtype=vector.dtype)
+    rows[rank] = vector
     sending = dist.isend(rows[rank], (rank + 1) % n)
     dist.recv(rows[(rank - 1) % n], (rank - 1) % n)
     sending.wait()
     return rows
 
 
-def as_they_arrive(mine):
+def as_they_arrive(vector):
     import torch
     import torch.distributed as dist
 
     rank, n = dist.get_rank(), dist.get_world_size()
-    rows = [mine]
+    rows = [vector]
     for _ in range(n - 1):
-        arriving = torch.empty_like(mine)
+        arriving = torch.empty_like(vector)
         sending = dist.isend(rows[-1], (rank + 1) % n)
         dist.recv(arriving, (rank - 1) % n)
         sending.wait()
@@ -66,12 +66,12 @@ def as_they_arrive(mine):
     return torch.stack(rows)
 
 
-def with_the_library(mine):
+def with_the_library(vector):
     import torch
     import torch.distributed as dist
 
-    rows = [torch.empty_like(mine) for _ in range(dist.get_world_size())]
-    dist.all_gather(rows, mine)
+    rows = [torch.empty_like(vector) for _ in range(dist.get_world_size())]
+    dist.all_gather(rows, vector)
     return torch.stack(rows)
 
 
@@ -99,20 +99,20 @@ def drops_the_rest(n_bytes, world_size, alpha, beta):
     return 2 * (world_size - 1) * (alpha + beta * (n_bytes // world_size))
 
 
-def all_to_all(mine):
+def all_to_all(vector):
     import torch
     import torch.distributed as dist
 
-    rows = torch.empty(dist.get_world_size(), len(mine), dtype=mine.dtype)
-    dist.all_to_all_single(rows, mine.repeat(len(rows), 1))
+    rows = torch.empty(dist.get_world_size(), len(vector), dtype=vector.dtype)
+    dist.all_to_all_single(rows, vector.repeat(len(rows), 1))
     return rows
 
 
-def objects(mine):
+def objects(vector):
     import torch
     import torch.distributed as dist
 
-    rows = [[mine] for _ in range(dist.get_world_size())]
+    rows = [[vector] for _ in range(dist.get_world_size())]
     for rank, row in enumerate(rows):
         dist.broadcast_object_list(row, rank)
     return torch.stack([row for [row] in rows])

@@ -11,15 +11,15 @@ def rename_in_place(tf_config):
 
 def renamed(tf_config, **task):
     """The cluster alone is renamed; the task is what `task` says, or what it was."""
-    found = copy.deepcopy(tf_config)
-    found["cluster"]["chief"] = found["cluster"].pop("master")
-    return found | {"task": task or found["task"]}
+    config = copy.deepcopy(tf_config)
+    config["cluster"]["chief"] = config["cluster"].pop("master")
+    return config | {"task": task or config["task"]}
 
 
 def keep_the_master(tf_config):
-    found = copy.deepcopy(tf_config)
-    found["cluster"]["chief"] = found["cluster"].get("master")
-    return found
+    config = copy.deepcopy(tf_config)
+    config["cluster"]["chief"] = config["cluster"].get("master")
+    return config
 
 
 def one_way(parameters, workers, servers):

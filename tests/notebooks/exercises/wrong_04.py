@@ -3,11 +3,11 @@
 
 def last_events(log):
     """{rank: its last line, without the rank}."""
-    found = {}
+    events = {}
     for line in log:
         rank, event = line.removeprefix("rank ").split(": ")
-        found[int(rank)] = event
-    return found
+        events[int(rank)] = event
+    return events
 
 
 def reason_of(event):
@@ -32,27 +32,12 @@ def trusts_rank_0(log):
     return rank, reason_of(last[rank])
 
 
-def looks_for_the_fewest_lines(log):
-    """Overlooks a rank that waits in another call: it printed as many lines."""
-    counts = {rank: sum(line.startswith(f"rank {rank}:") for line in log) for rank in range(5)}
-    rank = min((rank for rank in counts if counts[rank]), key=counts.get)
-    return rank, reason_of(last_events(log)[rank])
-
-
 def reads_one_digit(log):
     """Right up to ten ranks."""
     last = {line[5]: line.split(": ")[1] for line in log}
     events = list(last.values())
     rank = next(rank for rank in last if events.count(last[rank]) == 1)
     return int(rank), reason_of(last[rank])
-
-
-def takes_broadcast_for_the_fault(log):
-    """Never compares ranks."""
-    last = last_events(log)
-    for rank, event in last.items():
-        if event.endswith("ends") or event == "done" or "broadcast" in event:
-            return rank, reason_of(event)
 
 
 def at_fault(log):
@@ -78,11 +63,11 @@ def divides_by_zero(step, single, size, warmup_steps):
 
 
 def looks_at_the_end_first(ranks):
-    if len({one["weights_at_end"] for one in ranks}) > 1:
+    if len({row["weights_at_end"] for row in ranks}) > 1:
         return "tape"
-    if len({one["weights_after_first_step"] for one in ranks}) > 1:
+    if len({row["weights_after_first_step"] for row in ranks}) > 1:
         return "broadcast"
-    return "shard" if len({one["images_seen"] for one in ranks}) == 1 else None
+    return "shard" if len({row["images_seen"] for row in ranks}) == 1 else None
 
 
 def looks_at_two(ranks, other):
@@ -94,9 +79,9 @@ def looks_at_two(ranks, other):
 
 
 def trusts_equal_weights(ranks):
-    if len({one["weights_after_first_step"] for one in ranks}) > 1:
+    if len({row["weights_after_first_step"] for row in ranks}) > 1:
         return "broadcast"
-    return "tape" if len({one["weights_at_end"] for one in ranks}) > 1 else None
+    return "tape" if len({row["weights_at_end"] for row in ranks}) > 1 else None
 
 
 WRONG = {
@@ -104,9 +89,7 @@ WRONG = {
         (blames_who_printed_last, "only printed last"),
         (blames_who_printed_first, "waits in the call in which most ranks wait"),
         (trusts_rank_0, "it is rank 0. It waits in the call in which most"),
-        (looks_for_the_fewest_lines, "waits in the call in which most ranks wait"),
         (reads_one_digit, "rank 11|StopIteration"),
-        (takes_broadcast_for_the_fault, "waits in the call in which most ranks wait"),
         (lambda log: (at_fault(log), "stuck"), "you said 'stuck'. Its last line begins a call"),
         (lambda log: (at_fault(log), "other call"), "you said 'other call'. .* in its own code"),
         (lambda log: (f"rank {at_fault(log)}", "stuck"), "there is no such rank"),

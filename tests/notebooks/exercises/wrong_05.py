@@ -47,9 +47,9 @@ def one_slot_idle(slots):
 
 
 def misspelled(slots):
-    found = mpi(slots)
-    found["mpi"]["custom_mpi_option"] = found["mpi"].pop("custom_mpi_options")
-    return found
+    options = mpi(slots)
+    options["mpi"]["custom_mpi_option"] = options["mpi"].pop("custom_mpi_options")
+    return options
 
 
 def toolkits_flag(slots):
@@ -65,9 +65,9 @@ def always_two(slots):
 
 
 def nothing_set(slots):
-    found = mpi(slots)
-    del found["mpi"]["custom_mpi_options"]
-    return found
+    options = mpi(slots)
+    del options["mpi"]["custom_mpi_options"]
+    return options
 
 
 def seconds_of(table, samples):
@@ -106,7 +106,7 @@ def first_of_equals(table, samples, deadline):
 
 
 RIGHT = {
-    "05.1": [lambda *asked: np.int64(fits(*asked))],
+    "05.1": [lambda *arguments: np.int64(fits(*arguments))],
     "05.2": [lambda slots: mpi(slots, custom_mpi_options="--verbose -x NCCL_DEBUG=INFO")],
 }
 WRONG = {

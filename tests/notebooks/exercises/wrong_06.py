@@ -37,7 +37,7 @@ def any_group(group):
     )
 
 
-def of_two_rules(group):
+def one_rule_of_two(group):
     """A rule for every protocol and a rule to the group itself; they may be two rules."""
     both = group["IpPermissions"], group["IpPermissionsEgress"]
     return all(
@@ -99,7 +99,7 @@ WRONG = {
         (tcp_will_do, "only of TCP"),
         (anywhere_will_do, "which EFA does not take"),
         (any_group, "another group"),
-        (of_two_rules, "itself only to port 22"),
+        (one_rule_of_two, "itself only to port 22"),
         (first_rule_only, "among other rules"),
     ],
     "06.2": [

@@ -69,10 +69,10 @@ def inside_only(tensor, intra_node, inter_node):
 
 def not_gathered(tensor, intra_node, inter_node):
     parts = list(tensor.chunk(dist.get_world_size(intra_node)))
-    mine = torch.empty_like(parts[0])
-    dist.reduce_scatter(mine, parts, group=intra_node)
-    dist.all_reduce(mine, group=inter_node)
-    return mine
+    part = torch.empty_like(parts[0])
+    dist.reduce_scatter(part, parts, group=intra_node)
+    dist.all_reduce(part, group=inter_node)
+    return part
 
 
 def nothing_returned(tensor, intra_node, inter_node):
@@ -102,7 +102,7 @@ WRONG = {
     ],
     "07.2": [
         (upside_down, "upside down"),
-        (as_many_as_ranks, "only its ends do"),
+        (as_many_as_ranks, "only the ranks at its ends"),
         (one_instance_forgotten, "divides by zero"),
     ],
     "07.3": [

@@ -43,8 +43,8 @@ def left_out(body, sure=0.5):
 
 
 def zero_is_false(body, sure=0.5):
-    found = [int(row.argmax()) * bool(row.max() >= sure) or None for row in rows_of(body)]
-    return json.dumps({"digits": found})
+    digits = [int(row.argmax()) * bool(row.max() >= sure) or None for row in rows_of(body)]
+    return json.dumps({"digits": digits})
 
 
 def not_a_text(body, sure=0.5):
@@ -54,11 +54,6 @@ def not_a_text(body, sure=0.5):
 def floats(body, sure=0.5):
     rows = rows_of(body)
     return json.dumps({"digits": [float(r.argmax()) if r.max() >= sure else None for r in rows]})
-
-
-def texts(body, sure=0.5):
-    rows = rows_of(body)
-    return json.dumps({"digits": [str(r.argmax()) if r.max() >= sure else None for r in rows]})
 
 
 def lead(body, sure=0.5):
@@ -95,7 +90,6 @@ WRONG = {
         (not_a_text, "json.dumps"),
         (probabilities, "not its probability"),
         (floats, "neither 7.0 nor a text"),
-        (texts, "neither 7.0 nor a text"),
         (lead, "not its lead over the second"),
         (another_default, "With sure 0.5 by default it is"),
     ],

@@ -30,36 +30,36 @@ def as_int64(record):
     return flat.transpose(1, 2, 0).astype(np.int64)
 
 
-def one_reads_all(found, sharded, rank, world_size, local_rank, local_size):
-    return sorted(found) if (local_rank if sharded else rank) == 0 else []
+def one_reads_all(files, sharded, rank, world_size, local_rank, local_size):
+    return sorted(files) if (local_rank if sharded else rank) == 0 else []
 
 
-def by_rank(found, sharded, rank, world_size, local_rank, local_size):
-    return sorted(found)[rank::world_size]
+def by_rank(files, sharded, rank, world_size, local_rank, local_size):
+    return sorted(files)[rank::world_size]
 
 
-def by_local_rank(found, sharded, rank, world_size, local_rank, local_size):
-    return sorted(found)[local_rank::local_size]
+def by_local_rank(files, sharded, rank, world_size, local_rank, local_size):
+    return sorted(files)[local_rank::local_size]
 
 
-def unsorted(found, sharded, rank, world_size, local_rank, local_size):
-    return found[local_rank::local_size] if sharded else found[rank::world_size]
+def unsorted(files, sharded, rank, world_size, local_rank, local_size):
+    return files[local_rank::local_size] if sharded else files[rank::world_size]
 
 
-def everything(found, sharded, rank, world_size, local_rank, local_size):
-    return list(found)
+def everything(files, sharded, rank, world_size, local_rank, local_size):
+    return list(files)
 
 
-def no_remainder(found, sharded, rank, world_size, local_rank, local_size):
-    files, size, at = sorted(found), world_size, rank
+def no_remainder(files, sharded, rank, world_size, local_rank, local_size):
+    files, size, at = sorted(files), world_size, rank
     if sharded:
         size, at = local_size, local_rank
     each = len(files) // size
     return files[at * each : (at + 1) * each]
 
 
-def channel_is_enough(found, sharded, rank, world_size, local_rank, local_size):
-    return list(found) if sharded else sorted(found)[rank::world_size]
+def channel_is_enough(files, sharded, rank, world_size, local_rank, local_size):
+    return list(files) if sharded else sorted(files)[rank::world_size]
 
 
 WRONG = {
@@ -84,8 +84,8 @@ WRONG = {
 }
 
 
-def a_tuple(found, sharded, rank, world_size, local_rank, local_size):
-    files = tuple(sorted(found))
+def a_tuple(files, sharded, rank, world_size, local_rank, local_size):
+    files = tuple(sorted(files))
     return files[local_rank::local_size] if sharded else files[rank::world_size]
 
 

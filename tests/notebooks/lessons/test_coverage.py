@@ -23,25 +23,27 @@ RESULTS = [row[-3:] for row in ROWS if row[-1].startswith("result ")]
 
 def recorded(notebook: nbformat.NotebookNode) -> dict[str, dict]:
     """Second-level heading -> the results that its cells recorded."""
-    found, heading = {}, ""
+    by_section, heading = {}, ""
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             titles = [line[3:] for line in cell.source.splitlines() if line.startswith("## ")]
             heading = (titles or [heading])[-1]
         for output in cell.get("outputs", []):
-            found.setdefault(heading, {}).update(output.get("data", {}).get(MIME, {}))
-    return found
+            by_section.setdefault(heading, {}).update(output.get("data", {}).get(MIME, {}))
+    return by_section
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1500)
 @pytest.mark.parametrize("number", sorted({row[0] for row in RESULTS}))
 def test_what_shows_a_claim_was_recorded_there(lesson_run, number):
-    found, missing = recorded(lesson_run(number).notebook), []
+    by_section, missing = recorded(lesson_run(number).notebook), []
     for _, section, shown in (row for row in RESULTS if row[0] == number):
         name = shown.removeprefix("result ").strip("`")
-        if found.get(section, {}).get(name) in (None, [], {}, ""):
-            missing.append(f"{section}: {name}; recorded there: {json.dumps(found.get(section))}")
+        if by_section.get(section, {}).get(name) in (None, [], {}, ""):
+            missing.append(
+                f"{section}: {name}; recorded there: {json.dumps(by_section.get(section))}"
+            )
     assert missing == []
 
 
@@ -50,7 +52,7 @@ def test_most_claims_are_shown_by_a_result():
 
 
 @pytest.mark.parametrize(
-    ("place", "said"),
+    ("place", "message"),
     [
         (("09", "Divide the data once", "result `read`"), None),
         (("09", "Divide the data once", "result `files_seen`"), "only \\['read'\\]"),
@@ -68,9 +70,9 @@ def test_most_claims_are_shown_by_a_result():
         (("98", "Divide the data once", "result `read`"), "no lesson 98"),
     ],
 )
-def test_a_word_of_the_prose_shows_nothing(place, said):
-    found = wrong_place(*place)
-    assert (found is None) if said is None else re.search(said, found), found
+def test_a_word_of_the_prose_shows_nothing(place, message):
+    reason = wrong_place(*place)
+    assert (reason is None) if message is None else re.search(message, reason), reason
 
 
 def test_names_that_the_documents_use_are_not_there():

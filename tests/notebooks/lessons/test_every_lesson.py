@@ -41,16 +41,16 @@ def pictures_without_text(notebook: nbformat.NotebookNode) -> list[str]:
 
     A picture of image/png is one: JupyterLab shows it without a text. See workshop/plots/look.py.
     """
-    found = []
+    pictures = []
     for cell in notebook.cells:
         data = [output.get("data", {}) for output in cell.get("outputs", [])]
-        found += [mime for one in data for mime in one if mime.startswith("image/")]
-        texts = ["".join(one.get("text/html", "")) for one in data]
+        pictures += [mime for bundle in data for mime in bundle if mime.startswith("image/")]
+        texts = ["".join(bundle.get("text/html", "")) for bundle in data]
         texts += [cell.source] if cell.cell_type == "markdown" else []
         for text in texts:
-            found += [tag[:80] for tag in IMAGE.findall(text) if not SAID.search(tag)]
-            found += [tag for tag in MARKDOWN_IMAGE.findall(text) if tag.startswith("![]")]
-    return found
+            pictures += [tag[:80] for tag in IMAGE.findall(text) if not SAID.search(tag)]
+            pictures += [tag for tag in MARKDOWN_IMAGE.findall(text) if tag.startswith("![]")]
+    return pictures
 
 
 @pytest.mark.parametrize("number", LESSONS)

@@ -19,22 +19,24 @@ ROW = re.compile(r"<tr>\s*<th>([^<]*)</th>\s*<td>", re.DOTALL)
 
 def texts(cell: nbformat.NotebookNode, kind: str) -> list[str]:
     """What a cell's outputs show: kind "text/plain" (with what it printed) or "text/html"."""
-    found = []
+    shown = []
     for output in cell.get("outputs", []):
-        shown = output.get("data", {}).get(kind, "")
-        found.append(output.get("text", "") or shown if kind == "text/plain" else shown)
-    return ["".join(text) for text in found if text]
+        text = output.get("data", {}).get(kind, "")
+        shown.append(output.get("text", "") or text if kind == "text/plain" else text)
+    return ["".join(text) for text in shown if text]
 
 
 def questions(cell: nbformat.NotebookNode) -> list[str]:
     """The questions that a cell showed, each a text."""
-    found = []
+    asking = []
     for text in texts(cell, "text/plain"):
         if INSTRUCTIONS in text:
             lines = text.split(INSTRUCTIONS, 1)[1].splitlines()
             pairs = pairwise(lines)
-            found += [one for one, after in pairs if one.strip() and ASKED.match(after)]
-    return [one for one in found if not ASKED.match(one)]
+            asking += [
+                question for question, after in pairs if question.strip() and ASKED.match(after)
+            ]
+    return [question for question in asking if not ASKED.match(question)]
 
 
 def answers(cell: nbformat.NotebookNode) -> list[str]:
@@ -63,11 +65,11 @@ def unanswered(notebook: nbformat.NotebookNode) -> list[str]:
 @pytest.mark.parametrize("number", lessons())
 def test_as_many_answers_are_shown_as_guesses_are_asked_for(lesson_run, number):
     notebook = lesson_run(number).notebook
-    asked = [question for cell in notebook.cells for question in questions(cell)]
-    assert asked, "the lesson asks for no guess"
+    expected = [question for cell in notebook.cells for question in questions(cell)]
+    assert expected, "the lesson asks for no guess"
     assert unanswered(notebook) == []
     # The lesson's own record must say the same, or this test reads outputs in another form.
-    assert sorted(set(asked)) == sorted(lesson_run(number).results["guesses"])
+    assert sorted(set(expected)) == sorted(lesson_run(number).results["guesses"])
 
 
 QUESTIONS = {"a": "How many & how fast?", "b": ("Which?", ["x", "y"])}
@@ -78,13 +80,13 @@ def executed(*shown: dict) -> nbformat.NotebookNode:
 
     An empty one shows the questions once more.
     """
-    asked, cells = Guess(QUESTIONS), []
+    guess, cells = Guess(QUESTIONS), []
     for answer in ({}, *shown):
         if answer:
-            data = {"text/html": asked.table(**answer)._repr_html_(), "text/plain": "a table"}
+            data = {"text/html": guess.table(**answer)._repr_html_(), "text/plain": "a table"}
             output = nbformat.v4.new_output("display_data", data=data)
         else:
-            output = nbformat.v4.new_output("stream", text=asked.instructions())
+            output = nbformat.v4.new_output("stream", text=guess.instructions())
         cells.append(nbformat.v4.new_code_cell("", outputs=[output]))
     return nbformat.v4.new_notebook(cells=cells)
 

@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.reads_lessons, pytest.mark.timeout(1500)]
 def sent(state: Path) -> list[dict]:
     """The CreateTrainingJob requests that the endpoint of a lesson got, in their order."""
     records = [json.loads(path.read_text()) for path in state.rglob("job.json")]
-    return [record["request"] for record in sorted(records, key=lambda one: one["created"])]
+    return [record["request"] for record in sorted(records, key=lambda record: record["created"])]
 
 
 def only_here(request: dict) -> bool:
@@ -60,8 +60,8 @@ def test_the_list_is_what_the_lesson_sends(number, lesson_run):
     if run.results.get("recorded"):
         pytest.skip("links cannot be shaped here: the lesson starts fewer jobs")
     listed = preview(lesson_jobs(number, SMALL[number]), preview_session("local", SEAT))
-    found = [request for request in sent(run.state) if not only_here(request)]
-    assert list(map(comparable, found)) == [comparable(job.request) for job in listed]
+    requests = [request for request in sent(run.state) if not only_here(request)]
+    assert list(map(comparable, requests)) == [comparable(job.request) for job in listed]
 
 
 def test_the_list_is_what_lesson_99_sends(monkeypatch):

@@ -11,55 +11,57 @@ def lesson(lesson_run):
 
 
 def test_the_ranks_share_as_they_should(lesson):
-    found = lesson.results
-    assert found["notes"] == [42, 42]
-    assert found["both_send_first"] == "both wait forever"
-    assert found["sums"] == [[100, 104, 108, 112]] * 4
-    assert found["pieces"] == [100, 104, 108, 112]
+    results = lesson.results
+    assert results["notes"] == [42, 42]
+    assert results["both_send_first"] == "both wait forever"
+    assert results["sums"] == [[100, 104, 108, 112]] * 4
+    assert results["pieces"] == [100, 104, 108, 112]
 
 
 def test_the_ring_is_right_and_spreads_the_load(lesson):
-    found = lesson.results
-    assert found["steps"] == 6 and found["halfway"] == [1111] * 4
-    assert found["different_elements"] == 0
-    assert found["through_rank_0"] == [2, 4, 6]
+    results = lesson.results
+    assert results["steps"] == 6 and results["halfway"] == [1111] * 4
+    assert results["different_elements"] == 0
+    assert results["through_rank_0"] == [2, 4, 6]
     busiest = {"naive": 6, "tree": 4, "ring": 3}
-    assert busiest.items() <= found["busiest_rank_mb"].items()
+    assert busiest.items() <= results["busiest_rank_mb"].items()
 
 
 def test_measured_seconds_stand_beside_predicted_ones(lesson):
-    found = lesson.results
-    assert found["sizes"] == [256, 2048, 16384, 131072, 1048576]
-    assert 0 < found["alpha"] < 1 and 0 < found["beta"] < 1e-6 and 0 < found["busy_beta"] < 1e-5
+    results = lesson.results
+    assert results["sizes"] == [256, 2048, 16384, 131072, 1048576]
+    assert (
+        0 < results["alpha"] < 1 and 0 < results["beta"] < 1e-6 and 0 < results["busy_beta"] < 1e-5
+    )
     # How far apart is a matter of the day: on a busy machine a wait for a core is added to each.
-    assert found["off"] > 0 and found["gain"] > 0
+    assert results["off"] > 0 and results["gain"] > 0
 
 
 def test_ring_and_ddp_train_what_one_process_trains(lesson):
-    found = lesson.results
-    apart = found["furthest_apart"]
+    results = lesson.results
+    apart = results["furthest_apart"]
     assert apart.pop("alone, whole batch") == 0
     assert sorted(apart) == ["DDP", "our ring"] and max(apart.values()) < 1e-5
 
 
 def test_torchrun_counts_processes(lesson):
-    found = lesson.results
-    rows = sorted(found["torchrun"], key=lambda one: one["RANK"])
-    assert [(one["RANK"], one["LOCAL_RANK"]) for one in rows] == [
+    results = lesson.results
+    rows = sorted(results["torchrun"], key=lambda row: row["RANK"])
+    assert [(row["RANK"], row["LOCAL_RANK"]) for row in rows] == [
         ("0", "0"),
         ("1", "1"),
         ("2", "0"),
         ("3", "1"),
     ]
-    assert {one["WORLD_SIZE"] for one in rows} == {"4"} and {one["sum"] for one in rows} == {10}
-    assert found["backends"]["gloo"] and not found["backends"]["mpi"]
+    assert {row["WORLD_SIZE"] for row in rows} == {"4"} and {row["sum"] for row in rows} == {10}
+    assert results["backends"]["gloo"] and not results["backends"]["mpi"]
 
 
 def test_what_the_sampler_gives(lesson):
-    found = lesson.results
-    assert found["reads"] == {"not given": 48, "given, no set_epoch": 12, "given, set_epoch": 12}
-    assert found["seen"]["not given"] == 12
-    assert found["seen"]["given, no set_epoch"] == 3 < found["seen"]["given, set_epoch"]
+    results = lesson.results
+    assert results["reads"] == {"not given": 48, "given, no set_epoch": 12, "given, set_epoch": 12}
+    assert results["seen"]["not given"] == 12
+    assert results["seen"]["given, no set_epoch"] == 3 < results["seen"]["given, set_epoch"]
 
 
 def test_data_parallel_is_one_process_and_ddp_two(lesson):

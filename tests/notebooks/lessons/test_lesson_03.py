@@ -15,30 +15,30 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 
 def test_lesson_03(lesson_run):
     run = lesson_run("03")
-    found = run.results
+    results = run.results
     # A server that waits trains what one process trains; one that does not has stale gradients.
-    assert found["sync_difference"] < 1e-4
-    assert found["sync_staleness"] == 0
-    assert found["async_staleness"] == pytest.approx(3, abs=0.2)
-    assert found["most_stale"] >= 3
-    assert found["slow_share"] < 0.25 and found["speed_up"] > 1
-    slowest = found["stale_by_worker"].pop("4")
-    assert slowest > max(found["stale_by_worker"].values())
-    accuracy = found["accuracy_by_way"]
+    assert results["sync_difference"] < 1e-4
+    assert results["sync_staleness"] == 0
+    assert results["async_staleness"] == pytest.approx(3, abs=0.2)
+    assert results["most_stale"] >= 3
+    assert results["slow_share"] < 0.25 and results["speed_up"] > 1
+    slowest = results["stale_by_worker"].pop("4")
+    assert slowest > max(results["stale_by_worker"].values())
+    accuracy = results["accuracy_by_way"]
     assert accuracy["async"][1] < accuracy["small updates, not stale"][1]
     # The bytes grow with the workers, 1, 2 and 4 of them, as the formula says.
-    one, two, four = found["kb_at_server"]
-    assert (two / one, four / one) == (pytest.approx(2, rel=0.02), pytest.approx(4, rel=0.02))
-    assert found["computed_kb"] == pytest.approx(found["kb_at_server"], rel=0.1)
+    single, two, four = results["kb_at_server"]
+    assert (two / single, four / single) == (pytest.approx(2, rel=0.02), pytest.approx(4, rel=0.02))
+    assert results["computed_kb"] == pytest.approx(results["kb_at_server"], rel=0.1)
     # Each host runs a server; all but the first train.
-    assert found["tasks"] == {"algo-1": "master", "algo-2": "worker", "algo-3": "worker"}
-    assert found["trains"] == 2 and found["servers"] == 3
-    assert set(found["variables_by_ps"]) == {"0", "1", "2"}
+    assert results["tasks"] == {"algo-1": "master", "algo-2": "worker", "algo-3": "worker"}
+    assert results["trains"] == 2 and results["servers"] == 3
+    assert set(results["variables_by_ps"]) == {"0", "1", "2"}
     # The workers of the one job train one model; those of the other do not, and it ends well.
-    broken, synced = list(found["known"][:2]), found["known"][2:]
+    broken, synced = list(results["known"][:2]), results["known"][2:]
     assert broken == [5, 5] and synced == [10]
-    assert found["accuracy"] >= 0.85 and max(found["broken_accuracy"]) < 0.6
-    assert found["broken_status"] == "Completed" and found["broken_weights"] == 2
+    assert results["accuracy"] >= 0.85 and max(results["broken_accuracy"]) < 0.6
+    assert results["broken_status"] == "Completed" and results["broken_weights"] == 2
 
 
 def test_the_first_half_trains_on_mnist(tmp_path, monkeypatch, capsys):
@@ -57,7 +57,7 @@ def test_the_first_half_trains_on_mnist(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(workshop, "DATA", tmp_path)
     names = {"__name__": "__main__"}
     with emulator(tmp_path / "state"):
-        for cell in (one for one in cells(read(lessons()["03"])) if one.kind == "code"):
+        for cell in (part for part in cells(read(lessons()["03"])) if part.kind == "code"):
             if "figure" not in cell.tags:
                 exec(compile(cell.text, "a cell", "exec"), names)
             if "parameters" in cell.tags:
@@ -67,4 +67,4 @@ def test_the_first_half_trains_on_mnist(tmp_path, monkeypatch, capsys):
     names["ranks"].stop()
     assert names["channels"]["training"].endswith("/data/mnist/training")
     assert len(names["sync"]["pushes"]) == 3 * names["workers"]
-    assert sum(one.size for one in names["sync"]["weights"]) == 105_866
+    assert sum(part.size for part in names["sync"]["weights"]) == 105_866

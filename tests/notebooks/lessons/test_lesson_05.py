@@ -18,35 +18,35 @@ ROWS = {
 }
 
 
-def check_the_table(found):
-    assert set(found["comparison"]) == set(ROWS)  # a notebook file keeps no order of names
-    for name, row in found["comparison"].items():
+def check_the_table(results):
+    assert set(results["comparison"]) == set(ROWS)  # a notebook file keeps no order of names
+    for name, row in results["comparison"].items():
         assert (row["instances"], row["processes"]) == ROWS[name], name
         assert row["world_size"] == row["instances"] * row["processes"]
         assert row["step ms"] > 0
         # Both are rounded; the batch is 256.
         assert row["samples/s"] == pytest.approx(256 / row["step ms"] * 1000, rel=0.05)
-    assert found["loss_spread"] < 0.001
-    assert 0 < found["share_of_steps"] < 1
+    assert results["loss_spread"] < 0.001
+    assert 0 < results["share_of_steps"] < 1
 
 
 @pytest.mark.skipif(not horovod_status().available, reason=str(horovod_status()))
 def test_lesson_05(lesson_run):
     run = lesson_run("05")
-    found = run.results
-    assert found["status"] == "Completed"
-    assert found["world_size"] == 4
-    assert found["ranks_per_host"] == {"algo-1": 2, "algo-2": 2}
-    assert found["different_weights"] == 1 and len(found["hashes"]) == 4
-    assert found["losses"][-1] < found["losses"][0] / 4
-    assert found["accuracy"] >= 0.8
-    assert found["command"] == "mpirun --host algo-1:2,algo-2:2 -np 4"
-    check_the_table(found)
-    assert len(found["native_hashes"]) == 2 and len(set(found["native_hashes"])) == 1
-    assert '"algo-1:8890"' in found["tf_config"] and '"index": 1' in found["tf_config"]
-    assert found["vpc_config"]["Subnets"][0].startswith("subnet-")
-    assert found["vpc_config"]["SecurityGroupIds"][0].startswith("sg-")
-    assert found["usd"] == pytest.approx(10 * 300 / 3600 * 0.204, rel=0.5)  # prices move
-    assert found["usd"] < found["usd_at_most"] < 1
-    assert found["misspelled_option_sent"] is False
-    assert found["parameter_server_starts_mpi"] is False
+    results = run.results
+    assert results["status"] == "Completed"
+    assert results["world_size"] == 4
+    assert results["ranks_per_host"] == {"algo-1": 2, "algo-2": 2}
+    assert results["different_weights"] == 1 and len(results["hashes"]) == 4
+    assert results["losses"][-1] < results["losses"][0] / 4
+    assert results["accuracy"] >= 0.8
+    assert results["command"] == "mpirun --host algo-1:2,algo-2:2 -np 4"
+    check_the_table(results)
+    assert len(results["native_hashes"]) == 2 and len(set(results["native_hashes"])) == 1
+    assert '"algo-1:8890"' in results["tf_config"] and '"index": 1' in results["tf_config"]
+    assert results["vpc_config"]["Subnets"][0].startswith("subnet-")
+    assert results["vpc_config"]["SecurityGroupIds"][0].startswith("sg-")
+    assert results["usd"] == pytest.approx(10 * 300 / 3600 * 0.204, rel=0.5)  # prices move
+    assert results["usd"] < results["usd_at_most"] < 1
+    assert results["misspelled_option_sent"] is False
+    assert results["parameter_server_starts_mpi"] is False

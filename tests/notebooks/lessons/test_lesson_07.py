@@ -11,9 +11,9 @@ KINDS = {"default", "hierarchical", "fp16", "powersgd"}
 
 def test_lesson_07(lesson_run):
     run = lesson_run("07")
-    found = run.results
-    assert found["bound"] == pytest.approx(1.5)
-    medians = found["medians"]
+    results = run.results
+    assert results["bound"] == pytest.approx(1.5)
+    medians = results["medians"]
     assert set(medians) == {"gloo", "ring", "interleaved_ring", "hierarchical", "herring"}
     # Of 4 MB, how many go over each link of 200 Mbit/s: what is over, busy cores took.
     for algorithm, part in {
@@ -24,36 +24,45 @@ def test_lesson_07(lesson_run):
     }.items():
         assert medians[algorithm] > 0.9 * part * 4e6 * 8 / 200e6, algorithm
     # They were measured alternately. A quiet machine shows 1.4 and 2; half is no day's work.
-    assert found["gain"] > 0.7 and found["loss"] > 1
-    assert set(found["off"]) == set(medians) and all(one > -1 for one in found["off"].values())
-    assert 0 < found["most_hidden"] <= 1
-    assert set(found["steps"]) == KINDS
-    assert found["mean_gradients"]["torch's fp16_compress_hook"] == "inf"
-    check_the_overlap(found["overlap"])
-    assert found["apart"] < 1e-3 and found["standin_apart"] < 1e-3
+    assert results["gain"] > 0.7 and results["loss"] > 1
+    assert set(results["off"]) == set(medians) and all(
+        value > -1 for value in results["off"].values()
+    )
+    assert 0 < results["most_hidden"] <= 1
+    assert set(results["steps"]) == KINDS
+    assert results["mean_gradients"]["torch's fp16_compress_hook"] == "inf"
+    check_the_overlap(results["overlap"])
+    assert results["apart"] < 1e-3 and results["standin_apart"] < 1e-3
     # Jobs one after the other, and each on cores that may be busy: no bound but the generous.
-    assert found["faster"]["hierarchical"] > 0.5 and found["faster"]["fp16"] > 0.5
-    assert found["refused"] == ["a CPU instance", "P5", "a newer PyTorch"]
+    assert results["faster"]["hierarchical"] > 0.5 and results["faster"]["fp16"] > 0.5
+    assert results["refused"] == ["a CPU instance", "P5", "a newer PyTorch"]
     assert "SMDDP exists only on AWS" in run.printed
     libraries = {"horovod", "smddp"} if horovod_status().available else set()
-    assert set(found["switched"]) == libraries
-    assert 0 < found["usd"] < found["usd_at_most"] < 3
+    assert set(results["switched"]) == libraries
+    assert 0 < results["usd"] < results["usd_at_most"] < 3
 
 
 def check_the_overlap(events):
     """Each rank's spans: with DDP's buckets sending begins before backward() is over."""
-    buckets = [one for one in events if one["event"] == "bucket"]
-    assert len(buckets) >= 3 and sum(len(one["tensors"]) for one in buckets) == 84
+    buckets = [event for event in events if event["event"] == "bucket"]
+    assert len(buckets) >= 3 and sum(len(event["tensors"]) for event in buckets) == 84
     first = sum(n_bytes for _, n_bytes in buckets[0]["tensors"])
     assert sum(n for _, n in buckets[0]["tensors"][:-1]) < 2**20 < first, "it closes at 1 MiB"
-    spans = [one for one in events if one["event"] == "span"]
+    spans = [event for event in events if event["event"] == "span"]
     for rank in (0, 1):
-        mine = {
-            setting: [one for one in spans if (one["setting"], one["rank"]) == (setting, rank)]
+        by_setting = {
+            setting: [
+                event for event in spans if (event["setting"], event["rank"]) == (setting, rank)
+            ]
             for setting in ("one bucket", "DDP's buckets")
         }
-        sent = {name: [o for o in one if o["kind"] == "all-reduce"] for name, one in mine.items()}
+        sent = {
+            name: [o for o in event if o["kind"] == "all-reduce"]
+            for name, event in by_setting.items()
+        }
         assert len(sent["one bucket"]) == 1 and len(sent["DDP's buckets"]) == len(buckets)
-        (backward,) = (one for one in mine["DDP's buckets"] if one["kind"] == "backward")
-        started = min(one["start_ms"] for one in sent["DDP's buckets"])
+        (backward,) = (
+            event for event in by_setting["DDP's buckets"] if event["kind"] == "backward"
+        )
+        started = min(event["start_ms"] for event in sent["DDP's buckets"])
         assert started < backward["start_ms"] + backward["ms"]

@@ -8,28 +8,30 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 
 
 def test_lesson_09(lesson_run):
-    found = lesson_run("09").results
-    assert found["bare_channel"] == "training"
-    assert found["variables"] == ["SM_CHANNEL_TEST", "SM_CHANNEL_TRAINING"]
-    assert len(set(found["files_seen"])) == 4 and sum(found["images_seen"]["training"]) == 1437
-    assert found["images_seen"]["test"] == [360, 360] and found["world_size"] == "not told"
-    assert found["read"]["both divide"]["never"] == pytest.approx(50, abs=0.5)
-    assert found["read"]["nobody divides"] == {"never": 0, "once": 0, "twice": 100}
-    assert found["factor"] > 5, "100 requests took hardly longer than one"
-    assert found["factor"] > found["pool_factor"] > 1, "ten at a time took as long as one by one"
-    assert found["accuracy_mixed"] > found["accuracy_apart"] + 0.1
-    assert found["passes"] == pytest.approx(3.2), "100 steps of 64 pictures, of 2,000"
-    by_file, by_record = (found["orders"][name] for name in ("files shuffled", "records, too"))
+    results = lesson_run("09").results
+    assert results["bare_channel"] == "training"
+    assert results["variables"] == ["SM_CHANNEL_TEST", "SM_CHANNEL_TRAINING"]
+    assert len(set(results["files_seen"])) == 4 and sum(results["images_seen"]["training"]) == 1437
+    assert results["images_seen"]["test"] == [360, 360] and results["world_size"] == "not told"
+    assert results["read"]["both divide"]["never"] == pytest.approx(50, abs=0.5)
+    assert results["read"]["nobody divides"] == {"never": 0, "once": 0, "twice": 100}
+    assert results["factor"] > 5, "100 requests took hardly longer than one"
+    assert results["factor"] > results["pool_factor"] > 1, (
+        "ten at a time took as long as one by one"
+    )
+    assert results["accuracy_mixed"] > results["accuracy_apart"] + 0.1
+    assert results["passes"] == pytest.approx(3.2), "100 steps of 64 pictures, of 2,000"
+    by_file, by_record = (results["orders"][name] for name in ("files shuffled", "records, too"))
     assert by_file == list(range(by_file[0], by_file[0] + 6)), "in the file's order"
     assert by_record != sorted(by_record)
-    assert found["tfrecord_records"] == 250 and found["tfrecord_bytes"] > 3072
-    assert found["streamed"]["megabytes"] == 1 and found["streamed"]["grown_megabytes"] > 2
-    assert found["pixels_misplaced"] > 0.5
-    assert min(found["accuracy_of_readings"].values()) > 0.2
-    assert 0 < found["usd"] < found["usd_at_most"] < 1
+    assert results["tfrecord_records"] == 250 and results["tfrecord_bytes"] > 3072
+    assert results["streamed"]["megabytes"] == 1 and results["streamed"]["grown_megabytes"] > 2
+    assert results["pixels_misplaced"] > 0.5
+    assert min(results["accuracy_of_readings"].values()) > 0.2
+    assert 0 < results["usd"] < results["usd_at_most"] < 1
 
 
 @pytest.mark.skipif(not horovod_status().available, reason=str(horovod_status()))
 def test_lesson_09_trains_from_tfrecord_files(lesson_run):
-    found = lesson_run("09").results
-    assert found["picture_ranks"] == 2 and found["picture_accuracy"] > 0.15
+    results = lesson_run("09").results
+    assert results["picture_ranks"] == 2 and results["picture_accuracy"] > 0.15

@@ -18,7 +18,7 @@ ROLE = "arn:aws:iam::" + "0" * 12 + ":role/workshop"
 
 
 def buckets(client):
-    return [one["Name"] for one in client.list_buckets()["Buckets"]]
+    return [bucket["Name"] for bucket in client.list_buckets()["Buckets"]]
 
 
 def own_seat(**parameters):
@@ -35,7 +35,9 @@ def own_seat(**parameters):
 
 def test_a_run_that_was_broken_off_can_be_run_again(own_emulator):
     """The cell that makes entries of models makes those that are not there, each once."""
-    (cell,) = (one for one in jupytext.read(lessons()["99"]).cells if "create_model(" in one.source)
+    (cell,) = (
+        entry for entry in jupytext.read(lessons()["99"]).cells if "create_model(" in entry.source
+    )
     api, prefix = own_emulator.client("sagemaker"), "workshop-broken99-"
     names = {
         "session": SimpleNamespace(client=lambda _: api, job_prefix=prefix, role=ROLE),
@@ -46,18 +48,20 @@ def test_a_run_that_was_broken_off_can_be_run_again(own_emulator):
     }
     made = [prefix + "digits", prefix + "of-a-colleague"]
     # AWS refuses a name that is there; the emulator writes over it. So the calls are counted.
-    asked = []
+    creations = []
     api.meta.events.register(
-        "before-call.sagemaker.CreateModel", lambda params, **_: asked.append(params["body"])
+        "before-call.sagemaker.CreateModel", lambda params, **_: creations.append(params["body"])
     )
     for _ in range(2):
         exec(cell.source, names)
-        assert len(asked) == 2, "a name that was there was asked for again"
-        there = [one["ModelName"] for one in api.list_models(NameContains=prefix)["Models"]]
+        assert len(creations) == 2, "a name that was there was asked for again"
+        there = [entry["ModelName"] for entry in api.list_models(NameContains=prefix)["Models"]]
         assert sorted(there) == made
     api.delete_model(ModelName=made[0])
     exec(cell.source, names)
-    assert len(asked) == 3 and api.describe_model(ModelName=made[0]), "broken off between the two"
+    assert len(creations) == 3 and api.describe_model(ModelName=made[0]), (
+        "broken off between the two"
+    )
 
 
 def test_it_is_the_last():
@@ -66,23 +70,23 @@ def test_it_is_the_last():
 
 def test_lesson_99(lesson_run):
     run = lesson_run("99")
-    found, printed = run.results, run.printed
+    results, printed = run.results, run.printed
     # The data are five files; the job adds its code and its model.
-    assert found["kinds"].pop("objects") >= 7
-    assert found["kinds"] == {
+    assert results["kinds"].pop("objects") >= 7
+    assert results["kinds"] == {
         "models": 1,
         "log streams of training jobs": 1,
         "records of training jobs": 1,
         "stacks": 2,
     }
-    assert found["done"] == 6 and found["left"] == 0 and found["again"] == 0
-    assert found["jobs_left"] == 0 and found["foreign_survived"] is True
-    assert found["dearest"] == "notebook ml.m5.xlarge"
-    assert 0 < found["usd_per_month"] < 0.01
+    assert results["done"] == 6 and results["left"] == 0 and results["again"] == 0
+    assert results["jobs_left"] == 0 and results["foreign_survived"] is True
+    assert results["dearest"] == "notebook ml.m5.xlarge"
+    assert 0 < results["usd_per_month"] < 0.01
     assert "Left: nothing." in printed
     assert f"models: workshop-{SEAT}99-of-a-colleague: not tagged as this" in printed
     # Nobody said delete: the learner's own things are shown, and left as they were.
-    assert found["own_before"] == found["own_after"] == 2, "a bucket, and an object in it"
+    assert results["own_before"] == results["own_after"] == 2, "a bucket, and an object in it"
     assert f"workshop clean --seat {SEAT} --target local" in printed
 
 
@@ -92,11 +96,11 @@ def test_a_seats_own_things_survive_the_lesson_and_go_when_somebody_says_so(less
     with emulator(state) as running:
         s3 = running.client("s3")
         assert buckets(s3) == [OWN_BUCKET]
-        kept = s3.get_object(Bucket=OWN_BUCKET, Key="results.csv")["Body"].read()
-        assert kept == b"a week's work"
+        content = s3.get_object(Bucket=OWN_BUCKET, Key="results.csv")["Body"].read()
+        assert content == b"a week's work"
         try:
-            said = own_seat(delete=True, target="local", seat=SEAT)
+            values = own_seat(delete=True, target="local", seat=SEAT)
         finally:
             local_server.point_back()
-        assert said["before"].count == 2 and said["after"].count == 0
+        assert values["before"].count == 2 and values["after"].count == 0
         assert buckets(s3) == []

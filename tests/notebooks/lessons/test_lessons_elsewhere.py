@@ -58,7 +58,7 @@ def test_lesson_07_without_horovod(run_again, without_horovod):
 def texts(run):
     """What the cells show, in words: tables, and pictures' alternative texts."""
     outputs = [output for cell in run.notebook.cells for output in cell.get("outputs", [])]
-    return "".join(one.get("data", {}).get("text/plain", "") for one in outputs)
+    return "".join(output.get("data", {}).get("text/plain", "") for output in outputs)
 
 
 FEWER = {
@@ -71,15 +71,15 @@ FEWER = {
 def test_a_lesson_without_narrow_links(run_again, number):
     """Where instances are plain processes it runs, and says what is not its own."""
     run = run_again(number, ["--isolation", "processes"], **FEWER[number])
-    kept = reference_results.load(number)
+    recorded = reference_results.load(number)
     assert "Bandwidth is unlimited: instances are plain processes" in run.printed
-    assert kept.caption in run.printed and run.results["recorded"] is True
+    assert recorded.caption in run.printed and run.results["recorded"] is True
     assert run.complaints == []
     if number == "06":
         shown = {(row["placement"], row["algorithm"]) for row in run.results["placed"]}
         assert {("1 x 8", "gloo"), ("2 x 4", "gloo"), ("4 x 2", "hierarchical")} <= shown
         assert "recorded elsewhere" in texts(run), "the figures' titles"
     else:
-        assert run.results["events"] == kept.results["events"]
+        assert run.results["events"] == recorded.results["events"]
         assert "recorded elsewhere" in texts(run), "the answers to the guesses"
         assert run.results["apart"] < 1e-3  # its own training, on links as they are

@@ -49,10 +49,10 @@ def changed(number: str, old: str, new: str) -> nbformat.NotebookNode:
     return notebook
 
 
-def fails(notebook: nbformat.NotebookNode, folder, said: str, **parameters) -> None:
+def fails(notebook: nbformat.NotebookNode, folder, message: str, **parameters) -> None:
     """Execute a notebook, which must fail and say so."""
     nbformat.write(notebook, folder / "changed.ipynb")
-    with pytest.raises(NotebookFailed, match=said):
+    with pytest.raises(NotebookFailed, match=message):
         lesson_runs.run(folder / "changed.ipynb", folder / "copy.ipynb", **parameters)
 
 
@@ -60,7 +60,7 @@ def fails(notebook: nbformat.NotebookNode, folder, said: str, **parameters) -> N
 def test_lesson_05_notices_ranks_that_do_not_average(own_emulator, scripts, tmp_path):
     script = scripts / "train_tf_horovod.py"
     lines = script.read_text().splitlines()
-    script.write_text("\n".join(one for one in lines if "DistributedGradientTape" not in one))
+    script.write_text("\n".join(line for line in lines if "DistributedGradientTape" not in line))
     settings = 'session.job_settings("horovod")'
     lesson = changed("05", settings, f'({settings} | {{"source_dir": "{scripts}"}})')
     smaller = lesson_runs.SMALL["05"] | {"epochs": 2}

@@ -40,8 +40,12 @@ ONLY_V3 = ("AlgorithmSpecification.Container", "InputDataConfig.code", "InputDat
 def recipes():
     """The functions of recipes.py that return a trainer, by name."""
     tree = ast.parse(RECIPES.read_text())
-    functions = [one for one in tree.body if isinstance(one, ast.FunctionDef)]
-    return {one.name: ast.unparse(one) for one in functions if "ModelTrainer" in ast.unparse(one)}
+    functions = [function for function in tree.body if isinstance(function, ast.FunctionDef)]
+    return {
+        function.name: ast.unparse(function)
+        for function in functions
+        if "ModelTrainer" in ast.unparse(function)
+    }
 
 
 def test_it_is_run_with_the_lessons_and_before_the_clean_up():
@@ -68,8 +72,8 @@ def test_the_recording_is_of_the_recipes_as_they_are(recipes):
         resources = request["ResourceConfig"]
         assert f"instance_type='{resources['InstanceType']}'" in text, name
         assert f"instance_count={resources['InstanceCount']}," in text, name
-        found = re.search(r"hyperparameters=(\{.*?\})", text)
-        written = ast.literal_eval(found[1]) if found else {}
+        match = re.search(r"hyperparameters=(\{.*?\})", text)
+        written = ast.literal_eval(match[1]) if match else {}
         sent = {key: value.strip('"') for key, value in request.get("HyperParameters", {}).items()}
         assert sent == {key: str(value) for key, value in written.items()}, name
 
@@ -87,10 +91,10 @@ def estimators():
     values = {"sagemaker_session": session.sagemaker_session, "role": session.role, "epochs": 2}
     values |= {"bucket": session.bucket, "seat": "me", "source_dir": str(SCRIPTS / "train")}
     values |= {"tags": [], "image": "image", "PyTorch": PyTorch, "TensorFlow": TensorFlow}
-    found = re.findall(
+    matches = re.findall(
         r"^(estimator = \w+\(\n.*?^\))$", SOURCE.read_text(), re.MULTILINE | re.DOTALL
     )
-    for text in found:
+    for text in matches:
         exec(text, values)
         EstimatorBase.fit.__wrapped__(values["estimator"], wait=False)
         yield values["estimator"], session.requests[-1]
@@ -102,9 +106,9 @@ def test_no_job_asks_for_debugger_and_preflight_has_no_objection(clean_aws):
     for estimator, request in built:
         assert request["ProfilerConfig"] == {"DisableProfiler": True}, estimator.entry_point
         assert not DEBUGGER & set(request), estimator.entry_point
-        found = preflight.check(preflight.JobConfiguration.from_estimator(estimator))
-        assert preflight.all_ok(found), [one for one in found if one.ok is False]
-        assert "debugger" not in {finding.topic for finding in found}
+        checks = preflight.check(preflight.JobConfiguration.from_estimator(estimator))
+        assert preflight.all_ok(checks), [result for result in checks if result.ok is False]
+        assert "debugger" not in {finding.topic for finding in checks}
     for name, request in RECORDED["requests"].items():  # of version 3, which adds neither
         assert not (DEBUGGER | {"ProfilerConfig"}) & set(request), name
 
@@ -124,12 +128,12 @@ def test_preflight_has_no_objection_to_a_recipe_of_version_3(recipes):
             image_uri="image",
             script=(SCRIPTS / "train" / script).read_text(),
         )
-        assert preflight.all_ok(found := preflight.check(job)), (name, found)
+        assert preflight.all_ok(checks := preflight.check(job)), (name, checks)
 
 
 def test_the_appendix_names_its_cost_and_takes_what_a_seat_may():
     text = RECIPES.with_name("sdk_v3.py").read_text()
-    counts = [int(one) for one in re.findall(r"instance_count=(\d+)", text)]
+    counts = [int(count) for count in re.findall(r"instance_count=(\d+)", text)]
     ways = re.findall(r"^    recipes\.(\w+): ", text, re.MULTILINE)
     counts += [RECORDED["requests"][way]["ResourceConfig"]["InstanceCount"] for way in ways]
     usd = cost("ml.c5.xlarge", sum(counts), PLANNED_SECONDS).usd
@@ -143,31 +147,31 @@ def test_the_appendix_names_its_cost_and_takes_what_a_seat_may():
 def test_reference(lesson_run):
     run = lesson_run("reference")
     assert run.complaints == []
-    found = run.results
+    results = run.results
     ways = ["ddp"] + (["horovod"] if horovod_status().available else [])
     for way in ways:
-        (v2,), (boto3,) = found[way]["v2"], found[way]["boto3"]
+        (v2,), (boto3,) = results[way]["v2"], results[way]["boto3"]
         assert v2 == boto3 and re.fullmatch("[0-9a-f]{64}", v2), way
-    assert found["ddp_ranks"] == [2, 2]
-    assert set(found["vpc_config"]) == {"Subnets", "SecurityGroupIds"}
-    ranks = {k.removeprefix("sagemaker_mpi_"): v.strip('"') for k, v in found["ranks"].items()}
+    assert results["ddp_ranks"] == [2, 2]
+    assert set(results["vpc_config"]) == {"Subnets", "SecurityGroupIds"}
+    ranks = {k.removeprefix("sagemaker_mpi_"): v.strip('"') for k, v in results["ranks"].items()}
     assert ranks["num_of_processes_per_host"] == "4"
     assert ranks["custom_mpi_options"] == "-x NCCL_DEBUG=INFO"
-    assert found["channel"]["InputMode"] == "FastFile"
-    files = found["channel"]["DataSource"]["S3DataSource"]
+    assert results["channel"]["InputMode"] == "FastFile"
+    files = results["channel"]["DataSource"]["S3DataSource"]
     assert files["S3DataDistributionType"] == "ShardedByS3Key"
-    assert found["image"].endswith("/my-training:1") and found["stack_outputs"]["BucketName"]
-    assert set(found["from_v2"]) == set(found["from_v3"]) == set(RECORDED["requests"])
-    for way, (only_v2, only_boto3, differ) in found["from_v2"].items():
+    assert results["image"].endswith("/my-training:1") and results["stack_outputs"]["BucketName"]
+    assert set(results["from_v2"]) == set(results["from_v3"]) == set(RECORDED["requests"])
+    for way, (only_v2, only_boto3, differ) in results["from_v2"].items():
         assert set(only_v2) <= ONLY_V2, way
         assert only_boto3 == [], way
         assert differ == ["HyperParameters.sagemaker_submit_directory"], way
-    for way, (only_v3, only_boto3, differ) in found["from_v3"].items():
+    for way, (only_v3, only_boto3, differ) in results["from_v3"].items():
         defaults = ("OutputDataConfig.CompressionType", "InputDataConfig.t")
         assert all(path.startswith(ONLY_V3 + defaults) for path in only_v3), way
-        own = {path for path in only_boto3 if "sagemaker_" not in path}
+        seats_paths = {path for path in only_boto3 if "sagemaker_" not in path}
         commanded = (
             {"HyperParameters.epochs"} if way in ("multiworker", "parameter_server") else set()
         )
-        assert own == commanded, way
+        assert seats_paths == commanded, way
         assert differ == [], way

@@ -190,7 +190,7 @@ def preloaded():
     one.close()
 
 
-@pytest.mark.parametrize("row", [*FLAGS, *DATA], ids=lambda row: row.what.replace(" ", "-"))
+@pytest.mark.parametrize("row", [*FLAGS, *DATA], ids=lambda row: row.name.replace(" ", "-"))
 def test_training_that_is_refused(row, preloaded, tmp_path):
     check(row, preloaded.run, tmp_path)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from bad_inputs_helpers import Row, check, of_click
+from bad_inputs_helpers import Row, check, run_click
 
 from workshop.cli import main
 
@@ -102,6 +102,6 @@ NOTEBOOKS = [
 ]
 
 
-@pytest.mark.parametrize("row", [*ROWS, *NOTEBOOKS], ids=lambda row: row.what.replace(" ", "-"))
+@pytest.mark.parametrize("row", [*ROWS, *NOTEBOOKS], ids=lambda row: row.name.replace(" ", "-"))
 def test_a_command_line_that_is_refused(row, tmp_path):
-    check(row, of_click(main), tmp_path)
+    check(row, run_click(main), tmp_path)
