@@ -31,6 +31,7 @@ PAGES = (
     "docs/setup.md",
     "docs/aws.md",
     "docs/troubleshooting.md",
+    "docs/measurements.md",
     "notebooks/glossary.md",
     "local-sagemaker/README.md",
     "notebooks/sdk_v3/README.md",
