@@ -85,8 +85,8 @@ def write_deck(executed: Path, page: Path, run: str) -> tuple[str, int]:
     """Write one lesson's deck; returns its title and number of slides. run: a line on the run."""
     notebook = nbformat.read(executed, as_version=4)
     texts = (cell.source for cell in notebook.cells if cell.cell_type == "markdown")
-    head = next(filter(TITLE.search, texts))  # papermill puts a cell above a lesson that failed
-    title = TITLE.search(head)[1]
+    # papermill puts a cell above a lesson that failed
+    title, head = next((match[1], match.string) for match in map(TITLE.search, texts) if match)
     slides = list(slides_of(notebook))
     parts = {name: (TEMPLATES / "slides" / name).read_text(encoding="utf-8") for name in PARTS}
     page.write_text(
@@ -174,7 +174,8 @@ def _summary(heading: str, cells: list) -> Iterator[Slide]:
 
 def _sections(cells: list) -> Iterator[tuple[str, list]]:
     """(heading, cells) of each second-level section; what is before the first is left out."""
-    heading, found = None, []
+    heading: str | None = None
+    found: list = []
     for cell in (part for whole in cells for part in _at_headings(whole)):
         if cell.cell_type == "markdown" and cell.source.startswith("## "):
             if heading:

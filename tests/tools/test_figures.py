@@ -50,7 +50,7 @@ def test_the_readme_gets_the_runs_pictures(tmp_path, readme):
     (to / "old.png").touch()
     record = figures.write(executed(tmp_path / "run"), to, readme)
     assert json.loads((to / "run.json").read_text()) == record
-    files = [one["file"] for one in record["pictures"]]
+    files = [picture["file"] for picture in record["pictures"]]
     assert sorted(path.name for path in to.iterdir()) == sorted(["run.json", *files])
     reds = [Image.open(to / name).convert("RGB").getpixel((0, 0))[0] for name in files]
     assert reds == [0, 1, 2, 3], "each lesson's own picture"
@@ -85,7 +85,7 @@ def test_the_readme_has_what_was_recorded():
     text = figures.README.read_text()
     assert figures.replaced(text, record) == text, "run `make figures`"
     assert len(record["pictures"]) == figures.PICTURES
-    sizes = [(figures.FIGURES / one["file"]).stat().st_size for one in record["pictures"]]
+    sizes = [(figures.FIGURES / picture["file"]).stat().st_size for picture in record["pictures"]]
     assert sum(sizes) < 400_000
 
 
