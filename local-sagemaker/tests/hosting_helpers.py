@@ -47,39 +47,41 @@ class Served:
 
     def deploy(self, name: str, **variant) -> dict:
         """An endpoint with a model's name; its description once it is no longer being created."""
-        one = {"VariantName": "AllTraffic", "ModelName": name, "InstanceType": "ml.m5.large"}
+        default = {"VariantName": "AllTraffic", "ModelName": name, "InstanceType": "ml.m5.large"}
         self.api.create_endpoint_config(
             EndpointConfigName=name,
-            ProductionVariants=[one | {"InitialInstanceCount": 1} | variant],
+            ProductionVariants=[default | {"InitialInstanceCount": 1} | variant],
         )
         self.api.create_endpoint(EndpointName=name, EndpointConfigName=name)
-        return self.until(name, lambda found: found["EndpointStatus"] not in UNSETTLED)
+        return self.until(name, lambda endpoint: endpoint["EndpointStatus"] not in UNSETTLED)
 
     def until(self, name: str, holds) -> dict:
         """An endpoint's description once `holds` of it."""
         deadline = time.monotonic() + PATIENCE
-        while not holds(found := self.api.describe_endpoint(EndpointName=name)):
-            assert time.monotonic() < deadline, found
+        while not holds(endpoint := self.api.describe_endpoint(EndpointName=name)):
+            assert time.monotonic() < deadline, endpoint
             time.sleep(0.1)
-        return found
+        return endpoint
 
-    def ask(self, name: str, body: object, kind: str = "application/json", **more) -> object:
+    def ask(self, name: str, body: object, kind: str = "application/json", **options) -> object:
         """InvokeEndpoint; the answer's JSON."""
-        return json.loads(self.raw(name, json.dumps(body), kind, **more)["Body"].read())
+        return json.loads(self.raw(name, json.dumps(body), kind, **options)["Body"].read())
 
-    def raw(self, name: str, body: str | bytes, kind: str = "application/json", **more) -> dict:
-        return self.runtime.invoke_endpoint(EndpointName=name, ContentType=kind, Body=body, **more)
+    def raw(self, name: str, body: str | bytes, kind: str = "application/json", **options) -> dict:
+        return self.runtime.invoke_endpoint(
+            EndpointName=name, ContentType=kind, Body=body, **options
+        )
 
     def transform(self, name: str, model: str, uri: str, **changes) -> dict:
         """A transform job of JSON lines, run to its end; its description."""
         self.begin_transform(name, model, uri, **changes)
         deadline = time.monotonic() + PATIENCE
-        while (found := self.api.describe_transform_job(TransformJobName=name))[
+        while (job := self.api.describe_transform_job(TransformJobName=name))[
             "TransformJobStatus"
         ] in ("InProgress", "Stopping"):
-            assert time.monotonic() < deadline, found
+            assert time.monotonic() < deadline, job
             time.sleep(0.1)
-        return found
+        return job
 
     def begin_transform(self, name: str, model: str, uri: str, **changes) -> None:
         source = {"S3DataSource": {"S3DataType": "S3Prefix", "S3Uri": uri}}
@@ -99,8 +101,8 @@ class Served:
     def until_log(self, name: str, text: str) -> None:
         """Wait until an endpoint's log has `text`: lines come a moment after the answer."""
         deadline = time.monotonic() + PATIENCE
-        while text not in (said := self.log(name)):
-            assert time.monotonic() < deadline, said
+        while text not in (log := self.log(name)):
+            assert time.monotonic() < deadline, log
             time.sleep(0.1)
 
     def log(self, name: str) -> str:
@@ -109,12 +111,12 @@ class Served:
         if not logs.describe_log_groups(logGroupNamePrefix=group)["logGroups"]:
             return ""
         streams = logs.describe_log_streams(logGroupName=group)["logStreams"]
-        found = []
-        for one in streams:
-            where = {"logGroupName": group, "logStreamName": one["logStreamName"]}
+        messages = []
+        for stream in streams:
+            where = {"logGroupName": group, "logStreamName": stream["logStreamName"]}
             events = logs.get_log_events(**where, startFromHead=True)["events"]
-            found += [event["message"] for event in events]
-        return "\n".join(found)
+            messages += [event["message"] for event in events]
+        return "\n".join(messages)
 
 
 UNSETTLED = ("Creating", "SystemUpdating")

@@ -48,7 +48,7 @@ def changed_byte(raw: bytes) -> bytes:
     return raw[:place] + bytes([raw[place] ^ 1]) + raw[place + 1 :]
 
 
-def of_many_bytes() -> bytes:
+def header_of_many_bytes() -> bytes:
     """A file of 300 bytes whose header asks for 8 exabytes."""
     stream, header = io.BytesIO(), io.BytesIO()
     shape = "{'descr': '|u1', 'fortran_order': False, 'shape': (8000000000000000000,), }"
@@ -119,7 +119,7 @@ DATA = [
         ("a byte changed", channels(changed_byte(npz())), UNUSABLE),
         ("an archive without labels", channels(npz(labels=None)), UNUSABLE),
         ("objects in a pickle", channels(pickled()), UNUSABLE),
-        ("a header of 8 exabytes", channels(of_many_bytes()), UNUSABLE),
+        ("a header of 8 exabytes", channels(header_of_many_bytes()), UNUSABLE),
         ("a folder for a part", a_folder_for_a_part, UNUSABLE),
         ("NaN in place of pixels", channels(npz(IMAGES / np.nan)), ("float64", *UNUSABLE)),
         ("a label too few", channels(npz(labels=LABELS[1:])), ("63 labels", *UNUSABLE)),
