@@ -12,7 +12,7 @@ ITSELF, ANYWHERE = "itself", "0.0.0.0/0"
 
 
 class Network:
-    """A VPC of the test's own with one subnet and one group, on an endpoint's EC2."""
+    """A VPC of the test's own with one subnet and one group, on an emulator's EC2."""
 
     def __init__(self, emulator, number: int) -> None:
         self.ec2 = ec2 = emulator.client("ec2")

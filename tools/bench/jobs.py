@@ -33,7 +33,7 @@ class Jobs:
             mpi: Mapping = {"enabled": True, "processes_per_host": processes}
             options["distribution"] = {"mpi": mpi}
         if links:
-            options["environment"] = {"LOCAL_SAGEMAKER_LINKS": links}
+            options["environment"] = {"LOCAL_SAGEMAKER_BANDWIDTH": links}
         estimator = pytest_plugin.estimator(
             self.session, script, "tensorflow", instance_count=instances, **options
         )

@@ -64,7 +64,7 @@ def test_the_endpoints_setting_holds_and_a_job_can_ask_otherwise(endpoint):
         job_bandwidth.write_setting(endpoint.state, "wide")
     assert links_lines(by_type) == [
         "links: 100 Mbit/s between instances, 100 Gbit/s of ml.c5n.18xlarge, divided by 1000; "
-        "set with `local-sagemaker links`"
+        "set with `local-sagemaker bandwidth`"
     ]
     assert links_lines(wide) == []
 

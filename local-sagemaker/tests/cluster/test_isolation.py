@@ -18,7 +18,7 @@ from local_sagemaker.pytest_plugin import BUCKET, Emulator, sdk_session, until_g
 
 MPI = {"mpi": {"enabled": True, "processes_per_host": 2}}
 HOSTS = ["algo-1", "algo-2"]
-NARROW = {"LOCAL_SAGEMAKER_LINKS": "1mbit"}
+NARROW = {"LOCAL_SAGEMAKER_BANDWIDTH": "1mbit"}
 
 
 def seen(job) -> list[dict]:

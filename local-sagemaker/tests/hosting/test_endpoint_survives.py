@@ -20,7 +20,7 @@ def test_kill_9_leaves_no_worker_and_endpoints_come_back(mortal):
     mortal.deploy(mortal.model("mortal-1", script(TRIPLE)))
     broken = script("def model_fn(d): raise ValueError('never')")
     assert mortal.deploy(mortal.model("mortal-2", broken))["EndpointStatus"] == "Failed"
-    uri = mortal.endpoint.put("in/a.jsonl", "[1]\n[2]\n")
+    uri = mortal.endpoint.put("in/a.jsonl", "[1]\n")
     mortal.begin_transform("mortal-3", mortal.model("mortal-3", script(SLOW)), uri)
     deadline = time.monotonic() + 60
     while not processes_with("transform/mortal-3"):

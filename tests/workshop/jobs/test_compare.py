@@ -19,7 +19,9 @@ BEGAN = datetime(2026, 1, 1)
 def records(world_size, step_seconds, batch=64):
     """What a script prints: its start, and an epoch for each of `step_seconds`."""
     start = {"event": "start", "world_size": world_size, "global_batch_size": batch}
-    epochs = [{"event": "epoch", "step_seconds": s, "train_loss": 0.1} for s in step_seconds]
+    epochs = [
+        {"event": "epoch", "step_seconds": seconds, "train_loss": 0.1} for seconds in step_seconds
+    ]
     return [json.dumps(record) for record in (start, *epochs)]
 
 
