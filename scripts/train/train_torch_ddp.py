@@ -3,6 +3,7 @@
     torchrun --standalone --nproc_per_node 2 train_torch_ddp.py
     mpirun -np 2 --bind-to none python train_torch_ddp.py
 
+Each rank trains on its part of each batch; backward() averages all ranks' gradients.
 SageMaker: distribution={"torch_distributed": {"enabled": True}} or {"mpi": {"enabled": True}}; with
 {"smdistributed": {"dataparallel": {"enabled": True}}} and --backend smddp SageMaker's all-reduce.
 """
@@ -149,14 +150,14 @@ def main():
     if len(labels) < args.global_batch_size or args.global_batch_size % world_size:
         sys.exit(f"error: --global-batch-size: no multiple of {world_size} up to {len(labels)}")
     dataset = TensorDataset(images, labels)
-    sampler = DistributedSampler(dataset, seed=args.seed, drop_last=True)  # each rank's part
+    sampler = DistributedSampler(dataset, seed=args.seed, drop_last=True)
     local_batch_size = args.global_batch_size // world_size
     loader = DataLoader(dataset, local_batch_size, sampler=sampler, drop_last=True)
 
     about = {"image_shape": tuple(images.shape[1:]), "hidden_units": args.hidden_units}
     model = Classifier(**about).to(device)
     optimizer = torch.optim.SGD(model.parameters(), args.learning_rate, momentum=0.9)
-    parallel_model = DistributedDataParallel(model)  # backward() averages all ranks' gradients
+    parallel_model = DistributedDataParallel(model)
     step = resume(args.checkpoint_dir, model, optimizer)
     if step:
         report("resumed", step=step)

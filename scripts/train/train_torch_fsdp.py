@@ -141,7 +141,7 @@ def main():
     if len(labels) < args.global_batch_size or args.global_batch_size % world_size:
         sys.exit(f"error: --global-batch-size: no multiple of {world_size} up to {len(labels)}")
     dataset = TensorDataset(images, labels)
-    sampler = DistributedSampler(dataset, seed=args.seed, drop_last=True)  # each rank's part
+    sampler = DistributedSampler(dataset, seed=args.seed, drop_last=True)
     local_batch_size = args.global_batch_size // world_size
     loader = DataLoader(dataset, local_batch_size, sampler=sampler, drop_last=True)
 
