@@ -26,18 +26,18 @@ def output_fn(values, accept): return json.dumps(values)
 class Served:
     """An endpoint's clients, and what the tests make with them."""
 
-    def __init__(self, endpoint: Emulator) -> None:
-        self.endpoint = endpoint
+    def __init__(self, emulator: Emulator) -> None:
+        self.emulator = emulator
         self.connect()
 
     def connect(self) -> None:
-        """Make clients for the endpoint, which may have a new port."""
-        self.api, self.s3 = self.endpoint.client("sagemaker"), self.endpoint.client("s3")
-        self.runtime = self.endpoint.client("sagemaker-runtime")
+        """Make clients for the emulator, which may have a new port."""
+        self.api, self.s3 = self.emulator.client("sagemaker"), self.emulator.client("s3")
+        self.runtime = self.emulator.client("sagemaker-runtime")
 
     def model(self, name: str, files: dict[str, str | bytes], env: dict | None = None) -> str:
         """CreateModel of files (path in the archive -> content); its name."""
-        uri = self.endpoint.put(f"models/{name}/model.tar.gz", archive(files))
+        uri = self.emulator.put(f"models/{name}/model.tar.gz", archive(files))
         return self.model_of(name, uri, env)
 
     def model_of(self, name: str, uri: str, env: dict | None = None) -> str:
@@ -107,7 +107,7 @@ class Served:
 
     def log(self, name: str) -> str:
         """All that an endpoint's workers said."""
-        logs, group = self.endpoint.client("logs"), f"/aws/sagemaker/Endpoints/{name}"
+        logs, group = self.emulator.client("logs"), f"/aws/sagemaker/Endpoints/{name}"
         if not logs.describe_log_groups(logGroupNamePrefix=group)["logGroups"]:
             return ""
         streams = logs.describe_log_streams(logGroupName=group)["logStreams"]
@@ -155,9 +155,9 @@ def no_retries(served: Served):
 
     return boto3.client(
         "sagemaker-runtime",
-        endpoint_url=served.endpoint.env["AWS_ENDPOINT_URL"],
+        endpoint_url=served.emulator.env["AWS_ENDPOINT_URL"],
         region_name="us-east-1",
-        aws_access_key_id=served.endpoint.env["AWS_ACCESS_KEY_ID"],
-        aws_secret_access_key=served.endpoint.env["AWS_SECRET_ACCESS_KEY"],
+        aws_access_key_id=served.emulator.env["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=served.emulator.env["AWS_SECRET_ACCESS_KEY"],
         config=Config(retries={"max_attempts": 0}, max_pool_connections=64),
     )

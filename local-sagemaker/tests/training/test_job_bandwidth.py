@@ -95,8 +95,8 @@ def test_a_setting_that_somebody_broke_is_named(tmp_path):
         bandwidth_for_job(job_request(None), tmp_path)
 
 
-def test_a_malformed_variable_is_refused_when_the_job_is_created(endpoint):
-    api = endpoint.client("sagemaker")
+def test_a_malformed_variable_is_refused_when_the_job_is_created(emulator):
+    api = emulator.client("sagemaker")
     with pytest.raises(
         ClientError, match=f"Environment's {job_bandwidth.VARIABLE}: '20mb' is"
     ) as caught:
