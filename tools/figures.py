@@ -25,7 +25,7 @@ FIGURES = ROOT / "docs" / "site" / "figures"
 README = ROOT / "README.md"
 BEGIN, END = "<!-- made by `make figures` -->", "<!-- end of what `make figures` makes -->"
 IMAGE = re.compile(r'<img alt="([^"]*)" [^>]*src="data:image/png;base64,([^"]+)"')
-TAG, PICTURES = "readme", 4
+TAG, PICTURES = "readme", 2
 
 
 class NoFigures(Exception):
@@ -45,7 +45,7 @@ def write(executed: Path = BUILD, figures: Path = FIGURES, readme: Path = README
         if not (executed / lesson.name).exists():
             continue
         for alt, png in _pictures(executed / lesson.name):
-            name = f"{number(lesson)}-{len(pngs) + 1}.png"
+            name = f"{number(lesson)}.png"
             record["pictures"].append({"file": name, "alt": alt, "lesson": lesson.stem})
             pngs.append(png)
     if len(pngs) != PICTURES:
