@@ -17,7 +17,7 @@ BOOTSTRAP := python=$$(command -v python3 || command -v python3.11 || command -v
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' Makefile | awk -F'\t' '{printf "make %-12s %s\n", $$1, $$2}'
 
-setup: ## install everything into .venv, and try Horovod again
+setup: ## install everything into .venv; in seconds where nothing is to do
 	@$(BOOTSTRAP) --force $(if $(PYTHON),--python "$(PYTHON)")
 
 ready: # set up only when missing or out of date
@@ -34,16 +34,18 @@ figures: ready ## renew the README's pictures and table from the last `make run`
 
 translations: ready ## bring the site's catalogs in docs/site/locale up to date with the English texts
 	@$(INSIDE) $(BIN)/python -m tools.translations
+
 slides: ready ## build a deck for each lesson in build/slides from the last `make run`
 	@$(INSIDE) $(BIN)/python -m tools.slides
 
 lab: ready ## open the lessons in JupyterLab, emulator up (ARGS=--no-browser: its options)
 	@$(INSIDE) $(BIN)/workshop lab $(ARGS)
 
-lint: ready ## check style, types and the course's texts, in seconds
+lint: ready ## check style, types, imports and the course's texts, in seconds
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo
 	@$(BIN)/python tests/lint
 
 test: ready ## run the tests, three at a time (WORKERS=2: two)
@@ -80,8 +82,8 @@ lock: ready ## resolve tools/requirements/*.in again (UPGRADE=1: newest versions
 
 clean: ## stop the emulator, remove build/ and tools' caches
 	@if [ -x $(BIN)/local-sagemaker ]; then $(BIN)/local-sagemaker stop >/dev/null 2>&1 || true; fi
-	rm -rf build .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf build .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -not -path './.venv/*' -prune -exec rm -rf {} +
 
-distclean: clean ## and .venv, too
-	rm -rf .venv
+distclean: clean ## and .venv and its uv, too
+	rm -rf .venv .uv

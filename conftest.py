@@ -47,9 +47,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     nobody should wait for a lesson that another worker executes.
     """
     slow = {item.path for item in items if item.get_closest_marker("slow")}
+    last = {item.path for item in items if item.get_closest_marker("reads_lessons")}
 
     def place(item: pytest.Item) -> int:
-        return 2 if item.get_closest_marker("reads_lessons") else int(item.path not in slow)
+        return 2 if item.path in last else int(item.path not in slow)
 
     items.sort(key=place)
 

@@ -10,15 +10,13 @@ from pathlib import Path
 
 import numpy as np
 
+from data_prep.errors import DataError
+
 # Files that desktops and Jupyter leave behind on their own; nobody misses them.
 LITTER = {".DS_Store", ".ipynb_checkpoints"}
 
 Channel = tuple[np.ndarray, np.ndarray]
 """Images, uint8 (n, height, width, colours), and labels, int64 (n,)."""
-
-
-class DataError(Exception):
-    """Something outside the code stops the work; the message names the remedy."""
 
 
 def write_channels(

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from data_prep.channels import DataError
+from data_prep.errors import DataError
 
 
 def write(path: Path, images: np.ndarray, labels: np.ndarray) -> None:

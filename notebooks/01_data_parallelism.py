@@ -743,7 +743,7 @@ compared = pd.DataFrame(
 )
 compared.round(2)
 
-# %% jupyter={"source_hidden": true} tags=["figure", "readme"]
+# %% jupyter={"source_hidden": true} tags=["figure"]
 counts = [1, 2, 4, 8, 16]
 most_ranks = {name: min(16, ways["1 rank"]["batch"]) for name, (ways, _) in good_and_bad.items()}
 title = "Speed-up: 2 ranks (marks, measured), more ranks (bands, the formula)"

@@ -455,7 +455,7 @@ table["ring"] = [2 * 2 * (count - 1) / count * 4 * parameters / 1e3 for count in
 table.columns.name = "kB in a step"
 table.round(1)
 
-# %% tags=["readme"]
+# %%
 worker_counts = pd.Series(range(1, 17), index=range(1, 17))
 traffic = {"server, computed": 2 * model_kb * worker_counts, "server, measured": table["measured"]}
 traffic["each worker, computed"] = 2 * model_kb * worker_counts**0

@@ -259,7 +259,7 @@ workshop.save_results(usd=total, usd_at_most=most)
 # %%
 def between(link):
     """What a request has in `environment`, so that the emulator limits its instances' bandwidth."""
-    return {"LOCAL_SAGEMAKER_LINKS": link}
+    return {"LOCAL_SAGEMAKER_BANDWIDTH": link}
 
 
 print(between("200mbit"))

@@ -90,7 +90,7 @@ def _exercises(notebook: NotebookNode, source: Path) -> list[Exercise]:
         elif {"answer", "check"} & set(cell.metadata.get("tags", [])):
             groups = groups or [[]]
             groups[-1].append(cell)
-    found = []
+    result = []
     for at, cells in enumerate(groups, 1):
         number = f"{lesson}.{at}"
         heading = HEADING.search(cells[0].source) if cells else None
@@ -105,7 +105,7 @@ def _exercises(notebook: NotebookNode, source: Path) -> list[Exercise]:
             raise BadSource(f"{source.name}, {number}: add <details><summary>Hint</summary> ...")
         if f'workshop.check("{number}"' not in cells[2].source:
             raise BadSource(f'{source.name}: its check must call workshop.check("{number}", ...).')
-        found.append(Exercise(number, int(heading["minutes"]), *cells))
-    if not found:
+        result.append(Exercise(number, int(heading["minutes"]), *cells))
+    if not result:
         raise BadSource(f"{source.name}: it has no '## Exercise {lesson}.1 ...'.")
-    return found
+    return result

@@ -25,7 +25,7 @@ FIGURES = ROOT / "docs" / "site" / "figures"
 README = ROOT / "README.md"
 BEGIN, END = "<!-- made by `make figures` -->", "<!-- end of what `make figures` makes -->"
 IMAGE = re.compile(r'<img alt="([^"]*)" [^>]*src="data:image/png;base64,([^"]+)"')
-TAG, PICTURES = "readme", 4
+TAG, PICTURES = "readme", 2
 
 
 class NoFigures(Exception):
@@ -40,12 +40,12 @@ def write(executed: Path = BUILD, figures: Path = FIGURES, readme: Path = README
     about = last_run(executed)
     record = {key: about[key] for key in ("date", "commit", "machine")}
     record["pictures"] = []
-    pngs = []
+    pngs: list[bytes] = []
     for lesson in chosen(()):
         if not (executed / lesson.name).exists():
             continue
         for alt, png in _pictures(executed / lesson.name):
-            name = f"{number(lesson)}-{len(pngs) + 1}.png"
+            name = f"{number(lesson)}.png"
             record["pictures"].append({"file": name, "alt": alt, "lesson": lesson.stem})
             pngs.append(png)
     if len(pngs) != PICTURES:
@@ -64,13 +64,13 @@ def write(executed: Path = BUILD, figures: Path = FIGURES, readme: Path = README
 
 def _pictures(executed: Path) -> list[tuple[str, bytes]]:
     """(alternative text, PNG) of each tagged cell's first picture."""
-    found = []
+    pictures = []
     for cell in nbformat.read(executed, as_version=4).cells:
         if TAG in cell.metadata.get("tags", []):
-            shown = "".join(one.get("data", {}).get("text/html", "") for one in cell.outputs)
+            shown = "".join(output.get("data", {}).get("text/html", "") for output in cell.outputs)
             if picture := IMAGE.search(shown):
-                found.append((html.unescape(picture[1]), base64.b64decode(picture[2])))
-    return found
+                pictures.append((html.unescape(picture[1]), base64.b64decode(picture[2])))
+    return pictures
 
 
 def _smaller(png: bytes) -> Image.Image:

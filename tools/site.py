@@ -31,6 +31,7 @@ PAGES = (
     "docs/setup.md",
     "docs/aws.md",
     "docs/troubleshooting.md",
+    "docs/measurements.md",
     "notebooks/glossary.md",
     "local-sagemaker/README.md",
     "notebooks/sdk_v3/README.md",
@@ -40,9 +41,17 @@ PAGES = (
     "CHANGELOG.md",
 )
 # What pages link to besides: copied as it is, so that each link leads somewhere.
-FILES = ("scripts", "cloudformation", "tests", "workshop", "local-sagemaker")
-FILES += ("tools", "data_prep", "notebooks")
-FILES += ("LICENSE", "environment.yml", "Makefile", "pyproject.toml")
+FOLDERS = [
+    "scripts",
+    "cloudformation",
+    "tests",
+    "workshop",
+    "local-sagemaker",
+    "tools",
+    "data_prep",
+    "notebooks",
+]
+FILES = [*FOLDERS, "LICENSE", "environment.yml", "Makefile", "pyproject.toml"]
 NOT_FILES = shutil.ignore_patterns("*.md", "*.ipynb", "*.pyc")  # pages, or made by a program
 # What outputs link to, in scripts/ and here, has a page of its own; lines have no places there.
 RECIPES = ROOT / "notebooks/sdk_v3/recipes.py"
@@ -172,8 +181,8 @@ def _scripts_in(notebook: nbformat.NotebookNode) -> list[Path]:
 
 def _scripts() -> list[Path]:
     """Every script, without the empty files that make a folder a package."""
-    found = sorted(SCRIPTS.rglob("*.py"))
-    return [path for path in found if path.name != "__init__.py" and path.read_text().strip()]
+    paths = sorted(SCRIPTS.rglob("*.py"))
+    return [path for path in paths if path.name != "__init__.py" and path.read_text().strip()]
 
 
 def _write_scripts(folder: Path) -> None:
@@ -212,15 +221,16 @@ def _write_field_guide(page: Path) -> None:
         "|---|---|",
     ]
     lines += [
-        f"| {_cell(one.symptom)} | [{one.name}](#{one.name}) |" for one in failures.ALL.values()
+        f"| {_cell(failure.symptom)} | [{failure.name}](#{failure.name}) |"
+        for failure in failures.ALL.values()
     ]
     by_number = {path.stem[:2]: path.stem for path in lessons()}
-    for one in failures.ALL.values():
-        lines += ["", f"({one.name})=", f"## {one.name}", ""]
-        lines += [f"**You see**: {one.symptom}", "", f"**Do**: {one.remedy}", ""]
-        if one.lesson in by_number:
-            target = f"notebooks/{by_number[one.lesson]}.ipynb"
-            lines += [f"[Lesson {one.lesson}]({target}) explains it."]
+    for failure in failures.ALL.values():
+        lines += ["", f"({failure.name})=", f"## {failure.name}", ""]
+        lines += [f"**You see**: {failure.symptom}", "", f"**Do**: {failure.remedy}", ""]
+        if failure.lesson in by_number:
+            target = f"notebooks/{by_number[failure.lesson]}.ipynb"
+            lines += [f"[Lesson {failure.lesson}]({target}) explains it."]
     page.write_text("\n".join([*lines, ""]))
 
 
@@ -233,9 +243,11 @@ def _docstring_line(script: Path) -> str:
     return docstring.splitlines()[0].strip()
 
 
-def _write_measured(found: dict, page: Path) -> None:
+def _write_measured(about: dict, page: Path) -> None:
     """How the numbers on the site came about: machine, date, commit, versions, seconds."""
-    rows = "\n".join(f"| {one['name']} | {one['seconds']:.0f} |" for one in found["lessons"])
+    rows = "\n".join(
+        f"| {lesson['name']} | {lesson['seconds']:.0f} |" for lesson in about["lessons"]
+    )
     page.write_text(
         f"""# How it was measured
 
@@ -243,11 +255,11 @@ All lessons on this site were executed in one run, by the command `make run`.
 
 | | |
 |---|---|
-| date | {found["date"]} |
-| commit | {found["commit"]} |
-| machine | {found["machine"]} |
-| target | {found["target"]} |
-| versions | {found["versions"]} |
+| date | {about["date"]} |
+| commit | {about["commit"]} |
+| machine | {about["machine"]} |
+| target | {about["target"]} |
+| versions | {about["versions"]} |
 
 A number in an output was measured in this run, unless the text beside it says otherwise: recorded
 in another run (with its machine), computed from a formula, chosen as an example, estimated, or

@@ -28,9 +28,9 @@ def broken(site: Path) -> Iterator[str]:
         for page in sorted(root.rglob("*.html"))
         if "_static" not in page.parts and "_downloads" not in page.parts
     }
-    places = {page: {"", "top", *_found(PLACE, text)} for page, text in texts.items()}
+    places = {page: {"", "top", *_matches(PLACE, text)} for page, text in texts.items()}
     for page, text in texts.items():
-        for link in _found(LINK, text):
+        for link in _matches(LINK, text):
             parts = urlsplit(link)
             if parts.scheme or parts.netloc:
                 continue
@@ -41,5 +41,5 @@ def broken(site: Path) -> Iterator[str]:
                 yield f"{page.relative_to(root)}: {link}"
 
 
-def _found(pattern: re.Pattern, text: str) -> dict[str, None]:
+def _matches(pattern: re.Pattern, text: str) -> dict[str, None]:
     return dict.fromkeys(map(html.unescape, pattern.findall(text)))

@@ -67,26 +67,26 @@ def build(executed: Path = BUILD, out: Path = SLIDES) -> tuple[Path, list[str]]:
     """
     about = last_run(executed)
     run = f"Measured on {about['date']}, commit {about['commit']}, {about['machine']}"
-    found = [path for path in lessons() if (executed / path.name).exists()]
+    executed_lessons = [path for path in lessons() if (executed / path.name).exists()]
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
     decks = []
-    for path in found:
+    for path in executed_lessons:
         title, count = write_deck(executed / path.name, out / f"{path.stem}.html", run)
         decks.append((path.stem, title, count))
     index = out / "index.html"
     index.write_text(
         render("slides/index.html.j2", TEMPLATES, run=run, decks=decks), encoding="utf-8"
     )
-    return index, [path.stem for path in lessons() if path not in found]
+    return index, [path.stem for path in lessons() if path not in executed_lessons]
 
 
 def write_deck(executed: Path, page: Path, run: str) -> tuple[str, int]:
     """Write one lesson's deck; returns its title and number of slides. run: a line on the run."""
     notebook = nbformat.read(executed, as_version=4)
     texts = (cell.source for cell in notebook.cells if cell.cell_type == "markdown")
-    head = next(filter(TITLE.search, texts))  # papermill puts a cell above a lesson that failed
-    title = TITLE.search(head)[1]
+    # papermill puts a cell above a lesson that failed
+    title, head = next((match[1], match.string) for match in map(TITLE.search, texts) if match)
     slides = list(slides_of(notebook))
     parts = {name: (TEMPLATES / "slides" / name).read_text(encoding="utf-8") for name in PARTS}
     page.write_text(
@@ -109,14 +109,16 @@ def write_deck(executed: Path, page: Path, run: str) -> tuple[str, int]:
 
 def slides_of(notebook: nbformat.NotebookNode) -> Iterator[Slide]:
     """A lesson's slides, in the order of its sections."""
-    asked: list = []
+    asked_before: list = []
     answered: set[str] = set()
     for heading, cells in _sections(notebook.cells):
         saved = _saved([cell for cell in cells if cell.cell_type == "code"])
-        questions = [one for one in saved.get("asked", []) if one not in asked]
-        asked += questions
-        found = saved.get("answers", {})
-        answers = {q: found[q] for q, _ in asked if q in found and q not in answered}
+        questions = [pair for pair in saved.get("asked", []) if pair not in asked_before]
+        asked_before += questions
+        true_answers = saved.get("answers", {})
+        answers = {
+            q: true_answers[q] for q, _ in asked_before if q in true_answers and q not in answered
+        }
         answered |= set(answers)
         if heading == "Summary":
             yield from _summary(heading, cells)
@@ -126,21 +128,21 @@ def slides_of(notebook: nbformat.NotebookNode) -> Iterator[Slide]:
 
 def _section(heading: str, cells: list, questions: list, answers: dict) -> Iterator[Slide]:
     heading, text = _inline(heading), _first_paragraph(cells[0].source)
-    found: list[Slide] = []
+    slides: list[Slide] = []
     for cell in cells:
         if _is_folded(cell):
             continue
         new = [Slide(kind, heading, body) for kind, body in _results(cell.get("outputs", []))]
-        if found and new and found[-1].kind == new[0].kind == "text":
-            together = found[-1].body + new[0].body
+        if slides and new and slides[-1].kind == new[0].kind == "text":
+            together = slides[-1].body + new[0].body
             if together.count("\n") < LINES:  # short texts of several cells, on one slide
-                found[-1:], new = [Slide("text", heading, together)], new[1:]
-        found += new
-    if not questions and len(found) == 1 and found[0].kind != "picture":  # nothing to hold back
-        text, found = text + found[0].body, []
+                slides[-1:], new = [Slide("text", heading, together)], new[1:]
+        slides += new
+    if not questions and len(slides) == 1 and slides[0].kind != "picture":  # nothing to hold back
+        text, slides = text + slides[0].body, []
     if text or questions:
-        yield Slide("question", heading, text + _asked(questions))
-    yield from found
+        yield Slide("question", heading, text + _question_lines(questions))
+    yield from slides
     if answers:
         yield Slide("answer", heading, _answer_table(answers))
 
@@ -152,9 +154,9 @@ def _results(outputs: list) -> Iterator[tuple[str, str]]:
         if picture := _picture(output):
             parts.append(("picture", f'<div class="picture">{picture}</div>'))
         elif (table := _table(output)) and ">question<" not in table:
-            parts += [("result", one) for one in _split_table(table)]
+            parts += [("result", part) for part in _split_table(table)]
         elif code := output.get("data", {}).get("text/markdown"):
-            parts += [("result", one) for one in _split_code(code)]
+            parts += [("result", part) for part in _split_code(code)]
     if printed := _printed(outputs):
         below = parts.pop()[1] if parts and parts[-1][0] == "result" else ""
         parts.append(("result" if below else "text", f"{below}<pre>{html.escape(printed)}</pre>"))
@@ -167,22 +169,23 @@ def _summary(heading: str, cells: list) -> Iterator[Slide]:
     points = soup.find_all("li") or soup.find_all("p")
     for first in range(0, len(points), POINTS):
         body = "".join(
-            f"<li>{one.decode_contents()}</li>" for one in points[first : first + POINTS]
+            f"<li>{point.decode_contents()}</li>" for point in points[first : first + POINTS]
         )
         yield Slide("summary", heading, f"<ul>{body}</ul>")
 
 
 def _sections(cells: list) -> Iterator[tuple[str, list]]:
     """(heading, cells) of each second-level section; what is before the first is left out."""
-    heading, found = None, []
+    heading: str | None = None
+    section: list = []
     for cell in (part for whole in cells for part in _at_headings(whole)):
         if cell.cell_type == "markdown" and cell.source.startswith("## "):
             if heading:
-                yield heading, found
-            heading, found = cell.source.splitlines()[0][3:].strip(), []
-        found.append(cell)
+                yield heading, section
+            heading, section = cell.source.splitlines()[0][3:].strip(), []
+        section.append(cell)
     if heading:
-        yield heading, found
+        yield heading, section
 
 
 def _at_headings(cell) -> list:
@@ -199,17 +202,17 @@ def _is_folded(cell) -> bool:
 
 def _saved(code: list) -> dict:
     """The results that these cells saved; of equal names the last."""
-    found: dict = {}
-    for output in (one for cell in code for one in cell.outputs):
-        found |= output.get("data", {}).get(MIME, {})
-    return found
+    results: dict = {}
+    for output in (output for cell in code for output in cell.outputs):
+        results |= output.get("data", {}).get(MIME, {})
+    return results
 
 
 def _first_paragraph(source: str) -> str:
     """The text below a section's heading: a paragraph, and the list that it announces."""
-    blocks = [one for one in re.split(r"\n\s*\n", source.strip()) if one.strip()]
+    blocks = [block for block in re.split(r"\n\s*\n", source.strip()) if block.strip()]
     blocks[0] = "\n".join(blocks[0].splitlines()[1:])  # the heading
-    blocks = [one for one in blocks if one.strip()]
+    blocks = [block for block in blocks if block.strip()]
     for at, block in enumerate(blocks):
         if not re.match(r"[>|#!-]|\d+\.", block):
             announced = blocks[at + 1 : at + 2] if block.rstrip().endswith(":") else []
@@ -217,12 +220,12 @@ def _first_paragraph(source: str) -> str:
     return ""
 
 
-def _asked(questions: list) -> str:
+def _question_lines(questions: list) -> str:
     """questions: (text, choices) of each, in the order in which the lesson asks."""
     if not questions:
         return ""
-    told = [" · ".join([f"{text}", *choices]) for text, choices in questions]
-    lines = "".join(f"<p>{html.escape(one)}</p>" for one in told)
+    questions_with_choices = [" · ".join([f"{text}", *choices]) for text, choices in questions]
+    lines = "".join(f"<p>{html.escape(line)}</p>" for line in questions_with_choices)
     return f'<div class="asked"><b>Your guess?</b>{lines}</div>'
 
 
@@ -231,7 +234,7 @@ def _answer_table(answers: dict[str, dict]) -> str:
     rows = []
     for question, row in answers.items():
         (source,) = row.keys() - {"your guess", "off by"}
-        cells = (html.escape(str(one)) for one in (question, row[source], source))
+        cells = (html.escape(str(value)) for value in (question, row[source], source))
         rows.append("<tr><th>{}</th><td>{}</td><td>{}</td></tr>".format(*cells))
     head = "<thead><tr><th>You were asked</th><td>answer</td><td></td></tr></thead>"
     return f"<table>{head}{''.join(rows)}</table>"
@@ -267,9 +270,9 @@ def _split_table(page: str) -> list[str]:
 def _split_code(text: str) -> list[str]:
     """What show_function or show_diff shows, in parts of CODE_LINES lines; other text as it is."""
     text = FOLDED_AWAY.sub("", text)
-    if not (found := CODE.fullmatch(text)):
+    if not (match := CODE.fullmatch(text)):
         return [_markdown(text)]
-    source, lines = _markdown(found[1]), found[2].splitlines()
+    source, lines = _markdown(match[1]), match[2].splitlines()
     starts = range(0, len(lines), CODE_LINES)
     parts = ["\n".join(lines[first : first + CODE_LINES]) for first in starts]
     return [f"{source}<pre>{html.escape(part)}</pre>" for part in parts]
@@ -277,7 +280,7 @@ def _split_code(text: str) -> list[str]:
 
 def _printed(outputs: list) -> str:
     """What a cell printed, if it is a result: neither long nor a report of progress."""
-    text = "".join(one.get("text", "") for one in outputs if one.get("name") == "stdout")
+    text = "".join(output.get("text", "") for output in outputs if output.get("name") == "stdout")
     text = WAIT.sub("", text)
     short = 0 < len(text.strip().splitlines()) <= LINES
     guess = text.startswith("What is your guess?")

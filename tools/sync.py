@@ -105,7 +105,7 @@ def has_work(path: Path) -> bool:
     """Whether somebody has worked on these exercises: their answers must not be lost."""
     if path.parent.name != "exercises" or not path.is_file():
         return False
-    code = [one for one in nbformat.read(path, as_version=4).cells if one.cell_type == "code"]
+    code = [c for c in nbformat.read(path, as_version=4).cells if c.cell_type == "code"]
     return any(cell.execution_count is not None or cell.outputs for cell in code)
 
 

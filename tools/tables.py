@@ -58,7 +58,7 @@ class BadPlan(ValueError):
 class Block(NamedTuple):
     """One line of a timetable. minutes: how long it takes."""
 
-    what: str
+    title: str
     minutes: int
 
 
@@ -95,8 +95,8 @@ def lesson(number: str) -> Block:
 
 def exercises_of(number: str) -> Block:
     """The exercises of a lesson, and the sum of their minutes. Raises BadPlan, BadSource."""
-    found = exercises.exercises(_source(number, exercises.SOLUTIONS))
-    return Block(f"Exercises of {number} ({len(found)})", sum(one.minutes for one in found))
+    items = exercises.exercises(_source(number, exercises.SOLUTIONS))
+    return Block(f"Exercises of {number} ({len(items)})", sum(item.minutes for item in items))
 
 
 def _source(number: str, folder: Path) -> Path:
@@ -107,7 +107,7 @@ def _source(number: str, folder: Path) -> Path:
 
 def planned() -> list[Timetable]:
     """The plan's timetables, with the lessons' own minutes. Raises BadPlan."""
-    found = []
+    result = []
     for table in plan()["timetables"]:
         days: list[list[Block]] = [[]]
         for entry in table["blocks"]:
@@ -116,8 +116,8 @@ def planned() -> list[Timetable]:
             else:
                 days[-1].append(_block(entry))
         numbers = [entry["lesson"] for entry in table["blocks"] if "lesson" in entry]
-        found.append(Timetable(table["name"], table["why"], table["hours"], days, numbers))
-    return found
+        result.append(Timetable(table["name"], table["why"], table["hours"], days, numbers))
+    return result
 
 
 def _block(entry: dict[str, Any]) -> Block:
@@ -163,10 +163,10 @@ def filled(text: str) -> str:
 def quiz_answers() -> str:
     """All lessons' questions with the right choice and why, as Markdown."""
     lines = [ANSWERS_TOP]
-    for one in quiz.lessons():
-        questions = quiz.load(one)
+    for name in quiz.lessons():
+        questions = quiz.load(name)
         key = "".join(quiz.LETTERS[question.answer] for question in questions)
-        lines += [f"## {lesson(one).what}", "", f"In short: `{key}`.", ""]
+        lines += [f"## {lesson(name).title}", "", f"In short: `{key}`.", ""]
         for at, question in enumerate(questions, 1):
             lines += [f"{at}. {question.text}", ""]
             for index, choice in enumerate(question.choices):
@@ -180,15 +180,15 @@ def quiz_answers() -> str:
 def timetables() -> str:
     """Every timetable as a table: from, minutes, what."""
     parts = []
-    for one in planned():
-        hours, minutes = divmod(one.minutes, 60)
-        parts.append(f"### {one.name}: {hours} h {minutes:02d} min\n\n{one.why}")
-        for at, day in enumerate(one.days, 1):
-            rows = [f"| {'day ' + str(at) if len(one.days) > 1 else 'from'} | min | what |"]
+    for timetable in planned():
+        hours, minutes = divmod(timetable.minutes, 60)
+        parts.append(f"### {timetable.name}: {hours} h {minutes:02d} min\n\n{timetable.why}")
+        for at, day in enumerate(timetable.days, 1):
+            rows = [f"| {'day ' + str(at) if len(timetable.days) > 1 else 'from'} | min | what |"]
             clock = datetime.strptime(plan()["start"], "%H:%M")
             rows.append("|---|---|---|")
             for block in day:
-                rows.append(f"| {clock:%H:%M} | {block.minutes} | {block.what} |")
+                rows.append(f"| {clock:%H:%M} | {block.minutes} | {block.title} |")
                 clock += timedelta(minutes=block.minutes)
             parts.append("\n".join([*rows, f"| {clock:%H:%M} | | end |"]))
     return "\n\n".join(parts)
@@ -222,8 +222,8 @@ def seat(numbers: list[str]) -> Bill:
     return Bill(
         len(jobs),
         sum(job.instance_count for job in jobs),
-        sum(one.usd for one in costs),
-        sum(one.most_usd for one in costs),
+        sum(price.usd for price in costs),
+        sum(price.most_usd for price in costs),
     )
 
 
@@ -233,9 +233,9 @@ def timetable_costs() -> str:
         f"| timetable | jobs | USD a seat, {PLANNED_SECONDS} s a job | USD a seat at most |",
         "|---|---|---|---|",
     ]
-    for one in planned():
-        found = seat(one.lessons)
-        rows.append(f"| {one.name} | {found.jobs} | {found.usd:.2f} | {found.most:.2f} |")
+    for timetable in planned():
+        bill = seat(timetable.lessons)
+        rows.append(f"| {timetable.name} | {bill.jobs} | {bill.usd:.2f} | {bill.most:.2f} |")
     return "\n".join([*rows, "", _dated()])
 
 
@@ -246,14 +246,14 @@ def lesson_costs() -> str:
         "|---|---|---|---|---|",
     ]
     numbers = [number(path) for path in lessons()]
-    for one in numbers:
-        found, jobs, minutes = seat([one]), "none: it runs beside the notebook", ""
-        if declared := lesson_jobs(one):
+    for name in numbers:
+        bill, jobs, minutes = seat([name]), "none: it runs beside the notebook", ""
+        if declared := lesson_jobs(name):
             alike = Counter((job.instance_count, job.instance_type) for job in declared)
             jobs = ", ".join(f"{n} x {count} `{kind}`" for (count, kind), n in alike.items())
             most = max(job.max_run for job in declared) + GRACE_SECONDS
             minutes = f"{PLANNED_SECONDS / 60:g}, {most / 60:g}"
-        rows.append(f"| {one} | {jobs} | {minutes} | {found.usd:.2f} | {found.most:.2f} |")
+        rows.append(f"| {name} | {jobs} | {minutes} | {bill.usd:.2f} | {bill.most:.2f} |")
     whole = seat(numbers)
     count = f"{whole.jobs} jobs, {whole.instances} instances"
     rows.append(f"| **all** | {count} | | {whole.usd:.2f} | {whole.most:.2f} |")
@@ -283,15 +283,19 @@ def class_costs() -> str:
     rows.append(("**together**", sum(usd for _, usd in rows)))
     rows.append(("the jobs at most instead of once", jobs.most))
     lines = ["| two days, every lesson | USD a seat | 20 seats |", "|---|---|---|"]
-    return "\n".join([*lines, *(f"| {what} | {usd:.2f} | {20 * usd:.0f} |" for what, usd in rows)])
+    return "\n".join(
+        [*lines, *(f"| {title} | {usd:.2f} | {20 * usd:.0f} |" for title, usd in rows)]
+    )
 
 
 def _dated() -> str:
     used = {job.instance_type for path in lessons() for job in lesson_jobs(number(path))}
-    found = [cost(kind, 1, 0) for kind in sorted(used)]
-    dates = sorted({str(one.price_date) for one in found})
-    sources = " ".join(sorted({f"<{one.source}>" for one in found}))
-    prices = ", ".join(f"`{one.instance_type}` {one.usd_per_hour:g} USD an hour" for one in found)
+    costs = [cost(kind, 1, 0) for kind in sorted(used)]
+    dates = sorted({str(price.price_date) for price in costs})
+    sources = " ".join(sorted({f"<{price.source}>" for price in costs}))
+    prices = ", ".join(
+        f"`{price.instance_type}` {price.usd_per_hour:g} USD an hour" for price in costs
+    )
     return (
         f"Prices: {prices}; {price_table()['region']}, price list of {' to '.join(dates)}, "
         f"{sources}. How they were read: `workshop/account/prices.toml`."
@@ -305,12 +309,12 @@ def idle_costs() -> str:
         "|---|---|---|---|---|---|",
     ]
     for name in price_table()["idle"]:
-        one = idle_price(name)
-        what = one.description if one.per == "hour" else f"{one.description}, 10 GB"
-        monthly = one.per_month(one.example)
+        price = idle_price(name)
+        title = price.description if price.per == "hour" else f"{price.description}, 10 GB"
+        monthly = price.per_month(price.example)
         daily = monthly / HOURS_PER_MONTH * 24
         rows.append(
-            f"| {what} | {one.usd:g} per {one.per} | {daily:.2f} | {monthly:.2f} | "
-            f"{one.price_date} | <{one.source}> |"
+            f"| {title} | {price.usd:g} per {price.per} | {daily:.2f} | {monthly:.2f} | "
+            f"{price.price_date} | <{price.source}> |"
         )
     return "\n".join(rows)

@@ -38,11 +38,11 @@ class Stale(NamedTuple):
 
 def pages(locale: Path = LOCALE) -> list[str]:
     """The pages with catalogs, by their names on the site, as "notebooks/00_setup"."""
-    found = set()
+    names = set()
     for language in CATALOGS:
         folder = locale / language / "LC_MESSAGES"
-        found |= {str(path.relative_to(folder).with_suffix("")) for path in folder.rglob("*.po")}
-    return sorted(found)
+        names |= {str(path.relative_to(folder).with_suffix("")) for path in folder.rglob("*.po")}
+    return sorted(names)
 
 
 def source(page: str) -> Path:
@@ -65,14 +65,14 @@ def messages(path: Path) -> list[str]:
     else:
         texts = [path.read_text(encoding="utf-8")]
     parser = MarkdownIt("commonmark").enable("table")
-    found: dict[str, None] = {}
+    paragraphs: dict[str, None] = {}
     for text in texts:
         for token in parser.parse(text):
             if token.type == "fence" and "toctree" in token.info:
-                found |= dict.fromkeys(CAPTION.findall(token.content))
+                paragraphs |= dict.fromkeys(CAPTION.findall(token.content))
             if token.type == "inline" and any(letter.isalpha() for letter in token.content):
-                found[" ".join(token.content.split())] = None
-    return list(found)
+                paragraphs[" ".join(token.content.split())] = None
+    return list(paragraphs)
 
 
 def stale(locale: Path = LOCALE) -> Iterator[Stale]:

@@ -35,10 +35,10 @@ def last_use(jupyter, known, now):
     """When Jupyter was last used, in seconds since 1970. known: what was found before."""
     kernels = ask(jupyter + "/api/kernels")
     # No other state is use in itself: a kernel that nobody has connected to is "starting" for ever.
-    if any(one["execution_state"] == "busy" for one in kernels):
+    if any(use["execution_state"] == "busy" for use in kernels):
         return now
     used = [*kernels, *ask(jupyter + "/api/terminals")]
-    return max([known, *(seconds(one["last_activity"]) for one in used)])
+    return max([known, *(seconds(use["last_activity"]) for use in used)])
 
 
 def works(lock):

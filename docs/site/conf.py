@@ -18,7 +18,7 @@ nb_mime_priority_overrides = [
     ("html", "application/vnd.jupyter.widget-view+json", None),
 ]
 # Nothing comes from another host: no require.js, no widgets' renderer.
-nb_ipywidgets_js = {}
+nb_ipywidgets_js: dict[str, dict] = {}
 myst_enable_extensions = ["attrs_inline", "deflist"]
 myst_heading_anchors = 4
 # The lessons write prices: "$5 to $6" is no formula.

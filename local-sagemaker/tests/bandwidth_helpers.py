@@ -21,13 +21,13 @@ def host_network() -> dict[str, str]:
     """The host's interfaces, named namespaces and queueing disciplines, as text."""
     return {
         "interfaces": " ".join(sorted(os.listdir("/sys/class/net"))),
-        "namespaces": _said("ip", "netns"),
-        "disciplines": _said("tc", "qdisc", "show"),
+        "namespaces": _output_of("ip", "netns"),
+        "disciplines": _output_of("tc", "qdisc", "show"),
         "mounts": Path("/proc/self/mounts").read_text(),
     }
 
 
-def _said(name: str, *arguments: str) -> str:
+def _output_of(name: str, *arguments: str) -> str:
     program = linux.system_command(name)
     if program is None:  # and what is not installed has left nothing
         return ""
@@ -41,15 +41,15 @@ def namespaces_of(emulator, job: str) -> dict[str, float]:
     Each with the time at which it was seen. Empty until every process of the job that its
     instances run is there.
     """
-    found, running = set(), 0
+    namespaces, running = set(), 0
     for process in _supervised(emulator, job):
         try:
             running += process.environ().get("TRAINING_JOB_NAME") == job
-            found.add(os.readlink(f"/proc/{process.pid}/ns/net"))
+            namespaces.add(os.readlink(f"/proc/{process.pid}/ns/net"))
         except (psutil.Error, OSError):
             continue
-    found -= {os.readlink("/proc/self/ns/net")}
-    return dict.fromkeys(found, time.time()) if running >= 2 else {}
+    namespaces -= {os.readlink("/proc/self/ns/net")}
+    return dict.fromkeys(namespaces, time.time()) if running >= 2 else {}
 
 
 def _supervised(emulator, job: str) -> list[psutil.Process]:
@@ -78,15 +78,15 @@ def _still_there(known: dict[str, float]) -> set[str]:
     The kernel gives the number of a namespace that is gone to another job's: its processes are
     younger.
     """
-    found = set()
+    names = set()
     for process in psutil.process_iter():
         try:
             name = os.readlink(f"/proc/{process.pid}/ns/net")
             if process.create_time() < known.get(name, 0):
-                found.add(name)
+                names.add(name)
         except (psutil.Error, OSError):  # it has ended
             continue
-    return found
+    return names
 
 
 def started(emulator, name: str, words: str | None, command: list[str], **changes) -> str:

@@ -13,11 +13,6 @@ def emulator(sagemaker_emulator):
     return sagemaker_emulator
 
 
-@pytest.fixture(scope="session")
-def endpoint(emulator):
-    return emulator
-
-
 @pytest.fixture
 def sdk(emulator, sagemaker_session):
     """A sagemaker Session that talks to this emulator."""

@@ -17,7 +17,7 @@ def estimator(session, entry_point: str, kind: str = "tensorflow", **options):
 
 
 def start(estimator_, inputs: object = "default") -> str:
-    """Begin a job with the channel that the fixture `endpoint` filled; its name."""
+    """Begin a job with the channel that the fixture `emulator` filled; its name."""
     inputs = {"training": f"s3://{BUCKET}/data"} if inputs == "default" else inputs
     return pytest_plugin.start(estimator_, inputs)
 

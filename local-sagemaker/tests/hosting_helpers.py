@@ -26,18 +26,18 @@ def output_fn(values, accept): return json.dumps(values)
 class Served:
     """An endpoint's clients, and what the tests make with them."""
 
-    def __init__(self, endpoint: Emulator) -> None:
-        self.endpoint = endpoint
+    def __init__(self, emulator: Emulator) -> None:
+        self.emulator = emulator
         self.connect()
 
     def connect(self) -> None:
-        """Make clients for the endpoint, which may have a new port."""
-        self.api, self.s3 = self.endpoint.client("sagemaker"), self.endpoint.client("s3")
-        self.runtime = self.endpoint.client("sagemaker-runtime")
+        """Make clients for the emulator, which may have a new port."""
+        self.api, self.s3 = self.emulator.client("sagemaker"), self.emulator.client("s3")
+        self.runtime = self.emulator.client("sagemaker-runtime")
 
     def model(self, name: str, files: dict[str, str | bytes], env: dict | None = None) -> str:
         """CreateModel of files (path in the archive -> content); its name."""
-        uri = self.endpoint.put(f"models/{name}/model.tar.gz", archive(files))
+        uri = self.emulator.put(f"models/{name}/model.tar.gz", archive(files))
         return self.model_of(name, uri, env)
 
     def model_of(self, name: str, uri: str, env: dict | None = None) -> str:
@@ -47,39 +47,41 @@ class Served:
 
     def deploy(self, name: str, **variant) -> dict:
         """An endpoint with a model's name; its description once it is no longer being created."""
-        one = {"VariantName": "AllTraffic", "ModelName": name, "InstanceType": "ml.m5.large"}
+        default = {"VariantName": "AllTraffic", "ModelName": name, "InstanceType": "ml.m5.large"}
         self.api.create_endpoint_config(
             EndpointConfigName=name,
-            ProductionVariants=[one | {"InitialInstanceCount": 1} | variant],
+            ProductionVariants=[default | {"InitialInstanceCount": 1} | variant],
         )
         self.api.create_endpoint(EndpointName=name, EndpointConfigName=name)
-        return self.until(name, lambda found: found["EndpointStatus"] not in UNSETTLED)
+        return self.until(name, lambda endpoint: endpoint["EndpointStatus"] not in UNSETTLED)
 
     def until(self, name: str, holds) -> dict:
         """An endpoint's description once `holds` of it."""
         deadline = time.monotonic() + PATIENCE
-        while not holds(found := self.api.describe_endpoint(EndpointName=name)):
-            assert time.monotonic() < deadline, found
+        while not holds(endpoint := self.api.describe_endpoint(EndpointName=name)):
+            assert time.monotonic() < deadline, endpoint
             time.sleep(0.1)
-        return found
+        return endpoint
 
-    def ask(self, name: str, body: object, kind: str = "application/json", **more) -> object:
+    def ask(self, name: str, body: object, kind: str = "application/json", **options) -> object:
         """InvokeEndpoint; the answer's JSON."""
-        return json.loads(self.raw(name, json.dumps(body), kind, **more)["Body"].read())
+        return json.loads(self.raw(name, json.dumps(body), kind, **options)["Body"].read())
 
-    def raw(self, name: str, body: str | bytes, kind: str = "application/json", **more) -> dict:
-        return self.runtime.invoke_endpoint(EndpointName=name, ContentType=kind, Body=body, **more)
+    def raw(self, name: str, body: str | bytes, kind: str = "application/json", **options) -> dict:
+        return self.runtime.invoke_endpoint(
+            EndpointName=name, ContentType=kind, Body=body, **options
+        )
 
     def transform(self, name: str, model: str, uri: str, **changes) -> dict:
         """A transform job of JSON lines, run to its end; its description."""
         self.begin_transform(name, model, uri, **changes)
         deadline = time.monotonic() + PATIENCE
-        while (found := self.api.describe_transform_job(TransformJobName=name))[
+        while (job := self.api.describe_transform_job(TransformJobName=name))[
             "TransformJobStatus"
         ] in ("InProgress", "Stopping"):
-            assert time.monotonic() < deadline, found
+            assert time.monotonic() < deadline, job
             time.sleep(0.1)
-        return found
+        return job
 
     def begin_transform(self, name: str, model: str, uri: str, **changes) -> None:
         source = {"S3DataSource": {"S3DataType": "S3Prefix", "S3Uri": uri}}
@@ -99,22 +101,22 @@ class Served:
     def until_log(self, name: str, text: str) -> None:
         """Wait until an endpoint's log has `text`: lines come a moment after the answer."""
         deadline = time.monotonic() + PATIENCE
-        while text not in (said := self.log(name)):
-            assert time.monotonic() < deadline, said
+        while text not in (log := self.log(name)):
+            assert time.monotonic() < deadline, log
             time.sleep(0.1)
 
     def log(self, name: str) -> str:
         """All that an endpoint's workers said."""
-        logs, group = self.endpoint.client("logs"), f"/aws/sagemaker/Endpoints/{name}"
+        logs, group = self.emulator.client("logs"), f"/aws/sagemaker/Endpoints/{name}"
         if not logs.describe_log_groups(logGroupNamePrefix=group)["logGroups"]:
             return ""
         streams = logs.describe_log_streams(logGroupName=group)["logStreams"]
-        found = []
-        for one in streams:
-            where = {"logGroupName": group, "logStreamName": one["logStreamName"]}
+        messages = []
+        for stream in streams:
+            where = {"logGroupName": group, "logStreamName": stream["logStreamName"]}
             events = logs.get_log_events(**where, startFromHead=True)["events"]
-            found += [event["message"] for event in events]
-        return "\n".join(found)
+            messages += [event["message"] for event in events]
+        return "\n".join(messages)
 
 
 UNSETTLED = ("Creating", "SystemUpdating")
@@ -153,9 +155,9 @@ def no_retries(served: Served):
 
     return boto3.client(
         "sagemaker-runtime",
-        endpoint_url=served.endpoint.env["AWS_ENDPOINT_URL"],
+        endpoint_url=served.emulator.env["AWS_ENDPOINT_URL"],
         region_name="us-east-1",
-        aws_access_key_id=served.endpoint.env["AWS_ACCESS_KEY_ID"],
-        aws_secret_access_key=served.endpoint.env["AWS_SECRET_ACCESS_KEY"],
+        aws_access_key_id=served.emulator.env["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=served.emulator.env["AWS_SECRET_ACCESS_KEY"],
         config=Config(retries={"max_attempts": 0}, max_pool_connections=64),
     )

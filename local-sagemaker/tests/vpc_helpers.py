@@ -12,7 +12,7 @@ ITSELF, ANYWHERE = "itself", "0.0.0.0/0"
 
 
 class Network:
-    """A VPC of the test's own with one subnet and one group, on an endpoint's EC2."""
+    """A VPC of the test's own with one subnet and one group, on an emulator's EC2."""
 
     def __init__(self, emulator, number: int) -> None:
         self.ec2 = ec2 = emulator.client("ec2")
@@ -21,8 +21,8 @@ class Network:
         self.subnet = self._subnet(0)
         made = ec2.create_security_group(VpcId=self.vpc, GroupName="g", Description="of a test")
         self.group = made["GroupId"]
-        mine = [{"Name": "vpc-id", "Values": [self.vpc]}]
-        (table,) = ec2.describe_route_tables(Filters=mine)["RouteTables"]
+        filters = [{"Name": "vpc-id", "Values": [self.vpc]}]
+        (table,) = ec2.describe_route_tables(Filters=filters)["RouteTables"]
         self.table = table["RouteTableId"]
 
     def _subnet(self, third: int) -> str:
@@ -79,10 +79,10 @@ class Network:
         self.ec2.create_route(RouteTableId=table, DestinationCidrBlock=ANYWHERE, **target)
 
 
-def knocking(emulator, name: str, config: dict, count: int, *more: str) -> TrainingJob:
+def knocking(emulator, name: str, config: dict, count: int, *arguments: str) -> TrainingJob:
     """A job without the toolkit whose instances say what they reach; it has ended."""
     hosts = [f"algo-{number + 1}" for number in range(count)]
-    command = [sys.executable, str(SCRIPTS / "knock.py"), *hosts, *more]
+    command = [sys.executable, str(SCRIPTS / "knock.py"), *hosts, *arguments]
     body = command_request(name, command, count, VpcConfig=config)
     emulator.client("sagemaker").create_training_job(**body)
     return emulator.wait(name)

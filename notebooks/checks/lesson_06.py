@@ -85,12 +85,12 @@ def link_seconds(answer) -> str:
         got = answer(megabytes, instances, each, gbit)
         if not isinstance(got, int | float) or not math.isclose(got, right, rel_tol=1e-6):
             call = f"link_seconds({megabytes}, {instances}, {each}, {gbit})"
-            why = _why(got, right, instances, ranks)
+            why = _reason(got, right, instances, ranks)
             raise Wrong(f"{call} is {right:.6g}, you said {got!r}. {why}")
     return "Ranks decide the share, the link the rest; one instance alone sends nothing."
 
 
-def _why(got, right: float, instances: int, ranks: int) -> str:
+def _reason(got, right: float, instances: int, ranks: int) -> str:
     if not isinstance(got, int | float):
         return "Return a number of seconds."
     if right == 0:

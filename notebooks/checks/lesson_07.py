@@ -74,11 +74,11 @@ def most_gain(answer) -> str:
         if not isinstance(got, int | float):
             raise Wrong(f"{call} is {got!r}; return a number.")
         if not math.isclose(got, right, rel_tol=1e-9):
-            raise Wrong(f"{call} is {right:.4g}, you said {got:.4g}. {_why(got, right, each)}")
+            raise Wrong(f"{call} is {right:.4g}, you said {got:.4g}. {_reason(got, right, each)}")
     return "At most 2 times with many ranks on two instances; nearly nothing with many instances."
 
 
-def _why(got: float, right: float, each: int) -> str:
+def _reason(got: float, right: float, each: int) -> str:
     if math.isclose(got * right, 1, rel_tol=1e-9):
         return "That is upside down: the ring's bytes divided by the two tiers' bytes."
     if got == each:

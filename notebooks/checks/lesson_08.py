@@ -73,11 +73,11 @@ def digits_of(answer) -> str:
         got = parsed["digits"]
         if got != right or any(digit is not None and type(digit) is not int for digit in got):
             sure = given[0] if given else "0.5 by default"
-            raise Wrong(f"With sure {sure} it is {right}, not {got}. {_why(got, right)}")
+            raise Wrong(f"With sure {sure} it is {right}, not {got}. {_reason(got, right)}")
     return "A digit where the model is sure, and null where it is not."
 
 
-def _why(got: list, right: list) -> str:
+def _reason(got: list, right: list) -> str:
     if len(got) != len(right):
         return "There is one entry for each image, also for those that are not sure."
     if None not in got:

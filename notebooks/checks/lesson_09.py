@@ -71,9 +71,11 @@ def _check_layout(answer, instances: int, each: int, count: int, sharded: bool) 
             counts.append(len(got))
         uneven = uneven or max(counts) - min(counts) > 1
     if never := sorted(set(files) - set(read)):
-        raise Wrong(f"{where}: nobody reads {never[0]}. {_why_never(sharded)}")
+        raise Wrong(f"{where}: nobody reads {never[0]}. {_unread_reason(sharded)}")
     if often := [name for name in files if read[name] > 1]:
-        raise Wrong(f"{where}: {often[0]} is read {read[often[0]]} times. {_why_often(sharded)}")
+        raise Wrong(
+            f"{where}: {often[0]} is read {read[often[0]]} times. {_repeated_reason(sharded)}"
+        )
     if uneven:
         raise Wrong(
             f"{where}: each file is read once, but one rank reads many and another few or none: "
@@ -81,7 +83,7 @@ def _check_layout(answer, instances: int, each: int, count: int, sharded: bool) 
         )
 
 
-def _why_never(sharded: bool) -> str:
+def _unread_reason(sharded: bool) -> str:
     if sharded:
         return (
             "The channel has divided among the instances already; divide only among the ranks of "
@@ -93,7 +95,7 @@ def _why_never(sharded: bool) -> str:
     )
 
 
-def _why_often(sharded: bool) -> str:
+def _repeated_reason(sharded: bool) -> str:
     if sharded:
         return "The ranks of one instance share its folder: divide among them."
     return "Every instance has all files: divide by the rank among all ranks, in a sorted order."

@@ -50,11 +50,11 @@ def done_twice(answer) -> str:
         if type(got) is not int:
             raise Wrong(f"With {case} it returned {got!r}; return a whole number.")
         if got != right:
-            raise Wrong(f"With {case} it is {right}, you said {got}. {_why_twice(case)}")
+            raise Wrong(f"With {case} it is {right}, you said {got}. {_repeat_reason(case)}")
     return "Each interruption costs the steps since its checkpoint."
 
 
-def _why_twice(case: str) -> str:
+def _repeat_reason(case: str) -> str:
     return {
         "one interruption": "Subtract the step it resumed from from the step it had reached.",
         "no interruption": 'Without a line "resumed" nothing was done twice.',
@@ -115,11 +115,11 @@ def culprit(answer) -> str:
         if isinstance(got, list):
             got = tuple(got)
         if got != right:
-            raise Wrong(f"{case}: it is {right!r}, you said {got!r}. {_why_hang(got, right)}")
+            raise Wrong(f"{case}: it is {right!r}, you said {got!r}. {_hang_reason(got, right)}")
     return "It finds the rank that is somewhere else, and says so if there is none."
 
 
-def _why_hang(got, right) -> str:
+def _hang_reason(got, right) -> str:
     if right is None:
         return "If all ranks are in the same call, nobody stands out: return None."
     if got is None:

@@ -33,9 +33,9 @@ tf.distribute.Server(cluster, "ps", config["task"]["index"], "grpc", threads).jo
 def free_addresses(count: int) -> list[str]:
     """Return `count` addresses of 127.0.0.1 that nothing listens on now."""
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    addresses = [f"127.0.0.1:{one.getsockname()[1]}" for one in sockets]
-    for one in sockets:
-        one.close()
+    addresses = [f"127.0.0.1:{listener.getsockname()[1]}" for listener in sockets]
+    for listener in sockets:
+        listener.close()
     return addresses
 
 

@@ -44,15 +44,15 @@ PATIENCE = 240  # seconds for what takes one or two on a machine with nothing el
 
 
 @contextlib.contextmanager
-def chromium(folder: Path, *more: str, log_requests: bool = False):
+def chromium(folder: Path, *flags: str, log_requests: bool = False):
     """A headless Chromium with a profile of its own in `folder`, steered by chromedriver.
 
-    more: flags besides the usual ones. log_requests: keep what pages ask for, as the driver's
+    flags: besides the usual ones. log_requests: keep what pages ask for, as the driver's
     "performance" log.
     """
     options = webdriver.ChromeOptions()
     options.binary_location = CHROMIUM
-    for flag in (*FLAGS, *more, f"--user-data-dir={folder / 'profile'}"):
+    for flag in (*FLAGS, *flags, f"--user-data-dir={folder / 'profile'}"):
         options.add_argument(flag)
     if os.geteuid() == 0:  # Chromium's sandbox refuses to run for root
         options.add_argument("--no-sandbox")
@@ -95,8 +95,8 @@ class Lab:
 
 def start_lab(folder: Path, root: Path) -> Lab:
     """Start `workshop lab` on `root`, with settings and an endpoint of its own in `folder`."""
-    port, said = free_port(), folder / "lab.log"
-    own = {
+    port, output = free_port(), folder / "lab.log"
+    settings = {
         "LOCAL_SAGEMAKER_STATE_DIR": folder / "state",
         "JUPYTER_CONFIG_DIR": folder / "config",
         "JUPYTER_DATA_DIR": folder / "data",
@@ -107,10 +107,10 @@ def start_lab(folder: Path, root: Path) -> Lab:
     }
     options = ["--no-browser", f"--ServerApp.root_dir={root}", f"--ServerApp.port={port}"]
     keyboard, terminal = pty.openpty()  # so that it can ask, and be answered
-    with said.open("wb") as log:
+    with output.open("wb") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "workshop.cli", "lab", *options, "--ServerApp.port_retries=0"],
-            env=os.environ | {name: str(value) for name, value in own.items()},
+            env=os.environ | {name: str(value) for name, value in settings.items()},
             stdin=terminal,
             stdout=log,
             stderr=subprocess.STDOUT,
@@ -119,12 +119,12 @@ def start_lab(folder: Path, root: Path) -> Lab:
     os.close(terminal)
     url, deadline = f"http://127.0.0.1:{port}", time.monotonic() + PATIENCE
     shown = re.compile(rf"{url}/lab/tree/notebooks/00_setup.ipynb\?token=(\w+)\s*$")
-    while not (found := shown.search(said.read_text())):  # the last thing that it says
+    while not (address := shown.search(output.read_text())):  # the last thing that it says
         if process.poll() is not None or time.monotonic() > deadline:
             process.kill()
-            raise RuntimeError(f"JupyterLab did not start:\n{said.read_text()}")
+            raise RuntimeError(f"JupyterLab did not start:\n{output.read_text()}")
         time.sleep(0.2)
-    return Lab(process, keyboard, url, found[1], root, folder / "state")
+    return Lab(process, keyboard, url, address[1], root, folder / "state")
 
 
 def end_lab(lab: Lab) -> None:
@@ -149,14 +149,14 @@ def answers(url: str) -> bool:
         return False
 
 
-def wait_for(what: str, done, seconds: float):
-    """Call `done` until it returns something true; return that. TimeoutError names `what`."""
+def wait_for(event: str, done, seconds: float):
+    """Call `done` until it returns something true; return that. TimeoutError names `event`."""
     deadline = time.monotonic() + seconds
-    while not (found := done()):
+    while not (result := done()):
         if time.monotonic() > deadline:
-            raise TimeoutError(f"{what}: not within {seconds:.0f} s")
+            raise TimeoutError(f"{event}: not within {seconds:.0f} s")
         time.sleep(0.3)
-    return found
+    return result
 
 
 class Page:
@@ -176,7 +176,7 @@ class Page:
 
     def text(self, selector: str) -> str:
         """The text of all elements that fit a CSS selector."""
-        return "\n".join(one.text for one in self.all(selector))
+        return "\n".join(element.text for element in self.all(selector))
 
     def click(self, element) -> None:
         """Scroll to an element and click it."""
@@ -187,25 +187,25 @@ class Page:
         """Whether this notebook is the one whose tab is in front."""
         current = "#jp-main-dock-panel .lm-TabBar-tab.lm-mod-current .lm-TabBar-tabLabel"
         tabs = self.driver.find_elements(By.CSS_SELECTOR, current)
-        return [one.text for one in tabs] == [self.path.name]
+        return [tab.text for tab in tabs] == [self.path.name]
 
     def idle(self) -> bool:
         """Whether the kernel is there and has nothing to do. RuntimeError for a window."""
-        if said := self.windows():
-            raise RuntimeError(f"JupyterLab shows a window: {said}")
-        name = [one.text for one in self.all(".jp-KernelName")]
+        if texts := self.windows():
+            raise RuntimeError(f"JupyterLab shows a window: {texts}")
+        name = [e.text for e in self.all(".jp-KernelName")]
         idle = self.all('.jp-Notebook-ExecutionIndicator[data-status="idle"]')
         return bool(idle) and name != ["No Kernel"]
 
     def windows(self) -> list[str]:
         """What JupyterLab says or asks in windows and notes over the page."""
-        found = self.driver.find_elements(By.CSS_SELECTOR, ".jp-Dialog, .jp-toastContainer > *")
-        return [one.text for one in found]
+        windows = self.driver.find_elements(By.CSS_SELECTOR, ".jp-Dialog, .jp-toastContainer > *")
+        return [window.text for window in windows]
 
     def menu(self, name: str, command: str) -> None:
         """Choose an entry of the menu bar."""
         bar = self.driver.find_elements(By.CSS_SELECTOR, "#jp-MainMenu .lm-MenuBar-itemLabel")
-        next(one for one in bar if one.text == name).click()
+        next(item for item in bar if item.text == name).click()
         entry = f'.lm-Menu-item[data-command="{command}"]'
         wait_for(
             f"the entry {command}",
@@ -215,19 +215,19 @@ class Page:
 
     def prompts(self) -> list[str]:
         """What stands before each code cell: [ ] not run, [*] waits or runs, [7] ran."""
-        found = self.all(".jp-CodeCell .jp-InputPrompt")
+        prompts = self.all(".jp-CodeCell .jp-InputPrompt")
         return self.driver.execute_script(
-            "return arguments[0].map(one => one.textContent.trim())", found
+            "return arguments[0].map(e => e.textContent.trim())", prompts
         )
 
     def errors(self) -> list[str]:
         """The text of each error that a cell shows."""
-        said = [one.text for one in self.all('[data-mime-type="application/vnd.jupyter.stderr"]')]
-        return [one for one in said if "Traceback (most recent call last)" in one]
+        texts = [e.text for e in self.all('[data-mime-type="application/vnd.jupyter.stderr"]')]
+        return [text for text in texts if "Traceback (most recent call last)" in text]
 
     def has_begun(self) -> bool:
         """Whether a cell runs, or has run."""
-        return any(one not in ("", "[ ]:") for one in self.prompts())
+        return any(prompt not in ("", "[ ]:") for prompt in self.prompts())
 
     def run_all(self, seconds: float) -> None:
         """Run > Run All Cells, and wait until all have run or one has failed."""
@@ -238,7 +238,7 @@ class Page:
                 break
 
         def ended() -> bool:
-            waits = any("*" in one or one in ("", "[ ]:") for one in self.prompts())
+            waits = any("*" in text or text in ("", "[ ]:") for text in self.prompts())
             return bool(self.errors()) or (not waits and self.idle())
 
         wait_for(f"{self.path.name} has run", ended, seconds)

@@ -1,7 +1,7 @@
 """The first lesson in JupyterLab, in a real browser: Run All, pictures, widgets, no errors.
 
-`make test` takes of the lesson what a browser shows: title, session, guess, quiz, pictures. `make
-soak` takes all of it, job included. Pictures of the screen are kept in build/screenshots/.
+Of the lesson it takes what a browser shows: title, session, guess, quiz, pictures, and no job.
+Pictures of the screen are in build/screenshots/.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 SHOWN = "return arguments[0].complete && arguments[0].naturalWidth > 0 ? arguments[0].width : 0"
 
 # Of lesson 00: set-up, session, a learner's guess, the quiz; and pictures, which need no job.
-KEPT = re.compile(r"^import workshop$|workshop\.(session|predict|guess|quiz)\(", re.MULTILINE)
+CELLS = re.compile(r"^import workshop$|workshop\.(session|predict|guess|quiz)\(", re.MULTILINE)
 PICTURE = """with plots.canvas("Two ranks", "step") as axes:
     axes.plot([1, 2])"""
 PIECE = """import numpy
@@ -38,15 +38,15 @@ def shortened(lesson: Path) -> Path:
     """A notebook beside a lesson with the cells that a browser shows and no job."""
     whole = nbformat.read(lesson, as_version=4)
     title, *rest = whole.cells
-    kept = [
+    chosen_cells = [
         cell
         for cell in rest
         if cell.cell_type == "code"
-        and ("parameters" in cell.metadata.get("tags", []) or KEPT.search(cell.source))
+        and ("parameters" in cell.metadata.get("tags", []) or CELLS.search(cell.source))
     ]
-    assert len(kept) >= 5, "parameters, set-up, session, guess and quiz"
-    more = (PICTURE, PICTURE, PIECE)
-    whole.cells = [title, *kept, *map(nbformat.v4.new_code_cell, more)]
+    assert len(chosen_cells) >= 5, "parameters, set-up, session, guess and quiz"
+    pieces = (PICTURE, PICTURE, PIECE)
+    whole.cells = [title, *chosen_cells, *map(nbformat.v4.new_code_cell, pieces)]
     short = lesson.with_name("00_short.ipynb")
     nbformat.write(whole, short)
     return short
@@ -61,12 +61,11 @@ def texts(browser, selector: str) -> list[str]:
     )
 
 
-@pytest.fixture(scope="module", params=["short", pytest.param("whole", marks=pytest.mark.soak)])
-def page(browser, lab, request):
+@pytest.fixture(scope="module")
+def page(browser, lab):
     """Lesson 00, opened and run by Run All."""
     (lesson,) = chosen(("00",))
-    path = lab.root / "notebooks" / lesson.name
-    path = shortened(path) if request.param == "short" else path
+    path = shortened(lab.root / "notebooks" / lesson.name)
     opened = Page(browser, lab, f"notebooks/{path.name}")
     opened.news = opened.windows()
     opened.run_all(1200)
@@ -81,7 +80,7 @@ def saved(page):
 
 
 def outputs(notebook):
-    return [one for cell in notebook.cells for one in cell.get("outputs", [])]
+    return [output for cell in notebook.cells for output in cell.get("outputs", [])]
 
 
 def test_the_first_lesson_is_open_and_no_makers_file_is_in_the_way(browser, lab):
@@ -98,13 +97,13 @@ def test_the_first_lesson_is_open_and_no_makers_file_is_in_the_way(browser, lab)
 
 def test_the_address_stays_in_sight(page, lab):
     """A kernel has run: no note of trust, missing servers or encryption has followed it."""
-    said = (lab.root.parent / "lab.log").read_text().strip()
-    assert said.endswith(f"?token={lab.token}"), said
+    log = (lab.root.parent / "lab.log").read_text().strip()
+    assert log.endswith(f"?token={lab.token}"), log
 
 
 def test_kernels_listen_on_no_port(page, lab):
-    found = list((lab.root.parent.parent / "run").glob("kernel-*.json"))
-    assert {json.loads(one.read_text())["transport"] for one in found} == {"ipc"}
+    files = list((lab.root.parent.parent / "run").glob("kernel-*.json"))
+    assert {json.loads(path.read_text())["transport"] for path in files} == {"ipc"}
 
 
 def test_jupyterlab_asks_nothing(page):
@@ -115,12 +114,12 @@ def test_every_cell_ran_in_order_and_none_failed(page, saved):
     assert not page.errors()
     code = [cell for cell in saved.cells if cell.cell_type == "code"]
     assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
-    assert [one for one in outputs(saved) if one.output_type == "error"] == []
-    assert [one.text for one in outputs(saved) if one.get("name") == "stderr"] == []
+    assert [o for o in outputs(saved) if o.output_type == "error"] == []
+    assert [o.text for o in outputs(saved) if o.get("name") == "stderr"] == []
 
 
 def test_every_picture_shows(page, saved, browser):
-    made = [one for one in outputs(saved) if "<img " in one.get("data", {}).get("text/html", "")]
+    made = [o for o in outputs(saved) if "<img " in o.get("data", {}).get("text/html", "")]
     shown = page.all(".jp-OutputArea-output img")
     assert len(shown) == len(made) >= 2
     for number, picture in enumerate(shown, start=1):
@@ -146,7 +145,7 @@ def test_the_quiz_says_at_once_whether_an_answer_is_right(page, right):
     question = load("00")[0 if right else 1]
     index = question.answer if right else (question.answer + 1) % len(question.choices)
     text = question.choices[index].replace("`", "")
-    (choice,) = [one for one in page.all("details summary") if one.text.strip() == text]
+    (choice,) = [e for e in page.all("details summary") if e.text.strip() == text]
     page.click(choice)
     word = "Right." if right else "No."
     wait_for(f"the quiz says {word}", lambda: word in page.text("details[open]"), PATIENCE)
@@ -155,19 +154,12 @@ def test_the_quiz_says_at_once_whether_an_answer_is_right(page, right):
 
 def test_an_interactive_piece_moves_by_keyboard(page):
     """The notebook's own shortcuts do not take the arrow keys away from the slider."""
-    if not (found := page.all(".workshop-piece input[type=range]")):
-        pytest.skip("this lesson has no interactive piece")
+    (slider,) = page.all(".workshop-piece input[type=range]")
     (says,) = page.all(".workshop-piece .says")
-    page.click(found[0])
-    found[0].send_keys(Keys.HOME, Keys.ARROW_RIGHT)
+    page.click(slider)
+    slider.send_keys(Keys.HOME, Keys.ARROW_RIGHT)
     assert says.text.startswith("Step 1 of 2, reduce-scatter: ")
     page.picture(says, "piece")
-
-
-def test_the_first_page_is_kept(page):
-    title = page.all("h1")[0]
-    assert title.text.startswith("00 · ")
-    assert page.picture(title, "top").stat().st_size > 20_000
 
 
 def test_a_cell_that_fails_is_noticed(browser, lab):
@@ -184,7 +176,7 @@ def test_a_cell_that_fails_is_noticed(browser, lab):
 def test_ctrl_c_ends_kernels_and_the_endpoint(lab):
     """The last test here: it ends the JupyterLab that the others use."""
     started = psutil.Process(lab.process.pid).children(recursive=True)
-    assert any("ipykernel_launcher" in " ".join(one.cmdline()) for one in started)
+    assert any("ipykernel_launcher" in " ".join(process.cmdline()) for process in started)
     assert daemon.running(lab.state)
     end_lab(lab)
     _, alive = psutil.wait_procs(started, timeout=PATIENCE)

@@ -27,7 +27,7 @@ def test_a_lessons_page_needs_no_network_and_cuts_nothing(browser, lesson_run, t
     copy, name = shutil.copy(path, tmp_path), path.stem
     written = write_html(Path(copy), Row(name, "ok", 1.0), "local", pages=[name])
     browser.get(written.as_uri())
-    fetched, cut, pictures = (browser.execute_script(one) for one in (FETCHED, CUT, PICTURES))
+    fetched, cut, pictures = (browser.execute_script(script) for script in (FETCHED, CUT, PICTURES))
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
     browser.save_screenshot(str(SCREENSHOTS / f"{name}-page.png"))
     assert fetched == []

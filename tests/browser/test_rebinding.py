@@ -65,19 +65,19 @@ def test_a_page_cannot_steer_the_endpoint(up, rebound, site, tmp_path):
     text = PAGE.replace("PWNED", str(pwned)).replace("PORT", str(up))
     (folder / "index.html").write_text(text)
     rebound.get(f"http://127.0.0.1:{port}/index.html")
-    said = wait_for("the page's answers", lambda: rebound.title.strip("waits"), 60)
-    assert said == "[0,0]"  # opaque: another origin's page may not read
+    statuses = wait_for("the page's answers", lambda: rebound.title.strip("waits"), 60)
+    assert statuses == "[0,0]"  # opaque: another origin's page may not read
     # What follows runs in a page OF the endpoint, as after DNS rebinding: it may read answers.
     rebound.get(f"http://rebound.test:{up}/")
     assert "AccessDenied" in rebound.page_source
-    own = """const done = arguments[arguments.length - 1];
+    script = """const done = arguments[arguments.length - 1];
     const scope = "Credential=local/20260101/us-east-1/cloudformation/aws4_request";
     fetch(arguments[0], {headers: {Authorization: "AWS4-HMAC-SHA256 " + scope + ", Signature=0"}})
       .then(async answer => done([answer.status, await answer.text()]));
     """
     attack = 'Resources: !!python/object/apply:subprocess.getoutput ["touch ' + str(pwned) + '"]'
     for path in ("/", f"/?Action=GetTemplateSummary&TemplateBody={quote(attack)}"):
-        status, body = rebound.execute_async_script(own, path)
+        status, body = rebound.execute_async_script(script, path)
         assert status == 403 and "AccessDenied" in body
     assert not pwned.exists()
     env = daemon.environment(tmp_path / "state", up)

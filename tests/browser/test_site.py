@@ -1,7 +1,6 @@
 """The site, built from lessons and looked at in a real browser: nothing from outside, nothing cut.
 
-`make test` builds it in English from the lessons as they are committed, and opens a few pages.
-`make soak` builds it in every language, and opens every page of the site that `make site` built.
+It is built in English from the lessons as they are committed; a few of its pages are opened.
 """
 
 import json
@@ -10,11 +9,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from babel.messages import pofile
 from filelock import FileLock
 
 from lab_harness import CHROMIUM, DRIVER, MISSING, chromium
-from tools import site, translations
+from tools import site
 from tools.site_links import broken
 from workshop.course.lessons import chosen
 from workshop.paths import NOTEBOOKS, ROOT, TEACHING
@@ -37,27 +35,17 @@ axe.run(document, {preload: false, runOnly: arguments[0]}).then(r => done(
   r.violations.map(v => v.id + ": " + v.nodes.map(n => n.target).slice(0, 3))));"""
 
 
-def build(folder: Path, languages) -> Path:
-    """Build the site of lessons without outputs in a folder."""
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """The site of lessons without outputs, in English."""
+    folder = tmp_path_factory.mktemp("site")
     executed = folder / "executed"
     executed.mkdir()
     for lesson in chosen(()):
         shutil.copy(lesson, executed)
-    run = RUN | {"lessons": [{"name": one.stem, "seconds": 1} for one in chosen(())]}
+    run = RUN | {"lessons": [{"name": lesson.stem, "seconds": 1} for lesson in chosen(())]}
     (executed / "run.json").write_text(json.dumps(run))
-    return site.build(executed, folder / "source", folder / "site", languages).parent
-
-
-@pytest.fixture(scope="module")
-def built(tmp_path_factory):
-    """The site of lessons without outputs, in English."""
-    return build(tmp_path_factory.mktemp("site"), ["en"])
-
-
-@pytest.fixture(scope="module")
-def translated(tmp_path_factory):
-    """The same in every language."""
-    return build(tmp_path_factory.mktemp("translated"), translations.LANGUAGES)
+    return site.build(executed, folder / "source", folder / "site", ["en"]).parent
 
 
 @pytest.fixture(scope="module")
@@ -104,8 +92,8 @@ def test_a_link_that_leads_nowhere_is_found(tmp_path):
     )
     (tmp_path / "b.html").write_text('<p id="there"></p>')
     (tmp_path.parent / "outside.html").touch()
-    found = [one.split(": ")[1] for one in broken(tmp_path)]
-    assert found == ["c.html", "b.html#gone", "x.png", "folder/", "../outside.html"]
+    links = [line.split(": ")[1] for line in broken(tmp_path)]
+    assert links == ["c.html", "b.html#gone", "x.png", "folder/", "../outside.html"]
 
 
 @pytest.mark.slow
@@ -127,41 +115,6 @@ def test_every_lesson_has_its_page_with_its_notebook_its_source_and_its_scripts(
     assert places == sorted(places), "in the order in which they are read"
 
 
-@pytest.mark.soak
-@pytest.mark.parametrize("language", translations.CATALOGS)
-def test_a_translated_page_leads_to_the_english_one_and_back(translated, looked_at, language):
-    set_screen(looked_at, 1280, "light")
-    for page in translations.pages():
-        looked_at.get((translated / f"{page}.html").as_uri())
-        english = looked_at.find_element("css selector", "article h1").text
-        looked_at.find_element("css selector", f".languages a[lang|={language[:2]}]").click()
-        there = translated / language / f"{page}.html"
-        assert looked_at.current_url == there.as_uri()
-        assert looked_at.find_element("css selector", "article h1").text != english
-        assert untranslated(page, language, there) == []
-        looked_at.find_element("css selector", ".languages a[lang=en]").click()
-        assert looked_at.find_element("css selector", "article h1").text == english
-
-
-def untranslated(page: str, language: str, built: Path) -> list[str]:
-    """English texts without markup that have a translation and are on the page all the same."""
-    path = translations.LOCALE / language / "LC_MESSAGES" / f"{page}.po"
-    with path.open("rb") as file:
-        known = [one.id for one in pofile.read_po(file, locale=language) if one.string]
-    plain = [one for one in known if one and not set(one) & set("*`[]<>&'\"")]
-    _, article = built.read_text().split("<article", 1)  # the site's own title is English
-    text = " ".join(article.split())
-    return [one for one in plain if len(one) > 40 and one in text]
-
-
-@pytest.mark.soak
-def test_what_is_not_translated_is_english(translated):
-    page = f"notebooks/{chosen(('99',))[0].stem}"
-    assert page not in translations.pages()
-    text = (translated / "ko" / f"{page}.html").read_text()
-    assert "Clean up" in text[text.index("<h1") :][:200]
-
-
 @pytest.mark.slow
 def test_search_finds_the_fields_words_in_an_opened_folder(built, looked_at):
     from selenium.webdriver.support.ui import WebDriverWait
@@ -169,21 +122,6 @@ def test_search_finds_the_fields_words_in_an_opened_folder(built, looked_at):
     for word in ("all-reduce", "TF_CONFIG", "spot"):
         looked_at.get(f"{(built / 'search.html').as_uri()}?q={word}")
         WebDriverWait(looked_at, 20).until(lambda driver: driver.execute_script(HITS))
-
-
-@pytest.mark.soak
-def test_every_page_of_the_built_site(looked_at, common_folder):
-    if not site.SITE.exists():
-        pytest.skip("build/site is missing: `make run`, then `make site`")
-    assert list(broken(site.SITE)) == []
-    others = set(translations.CATALOGS)
-    pages = [
-        page
-        for page in sorted(site.SITE.rglob("*.html"))
-        if not {"_static", *others} & set(page.relative_to(site.SITE).parts)
-    ]
-    pages += [site.SITE / one / f"{page}.html" for one in others for page in translations.pages()]
-    look(pages, looked_at, axe(common_folder))
 
 
 def look(pages, driver, axe_program) -> None:
@@ -194,7 +132,7 @@ def look(pages, driver, axe_program) -> None:
             for mode in ("light", "dark"):
                 set_screen(driver, width, mode)
                 driver.get(page.as_uri())
-                found = {
+                problems = {
                     "console": errors(driver),
                     "asks another host for": outside(driver),
                     "wider than the page": driver.execute_script(WIDER_THAN_THE_PAGE),
@@ -202,11 +140,11 @@ def look(pages, driver, axe_program) -> None:
                     "image without a text": driver.execute_script(NO_TEXT),
                 }
                 driver.execute_script(axe_program)
-                found["axe"] = driver.execute_async_script(AXE_RUN, RULES)
+                problems["axe"] = driver.execute_async_script(AXE_RUN, RULES)
                 wrong += [
-                    f"{page.name} {width} {mode}: {what}: {str(one)[:300]}"
-                    for what, some in found.items()
-                    for one in some
+                    f"{page.name} {width} {mode}: {kind}: {str(problem)[:300]}"
+                    for kind, some in problems.items()
+                    for problem in some
                 ]
     assert not wrong, "\n".join(wrong)
 
@@ -220,15 +158,15 @@ def set_screen(driver, width: int, mode: str) -> None:
 
 
 def errors(driver) -> list[str]:
-    return [one["message"] for one in driver.get_log("browser") if one["level"] == "SEVERE"]
+    return [entry["message"] for entry in driver.get_log("browser") if entry["level"] == "SEVERE"]
 
 
 def outside(driver) -> list[str]:
-    """Addresses that the page asked for and that are not files of the site."""
-    messages = [json.loads(one["message"])["message"] for one in driver.get_log("performance")]
-    asked = [
-        one["params"]["request"]["url"]
-        for one in messages
-        if one["method"] == "Network.requestWillBeSent"
+    """Addresses that the page urls for and that are not files of the site."""
+    messages = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]
+    urls = [
+        entry["params"]["request"]["url"]
+        for entry in messages
+        if entry["method"] == "Network.requestWillBeSent"
     ]
-    return [one for one in asked if not one.startswith(("file:", "data:", "blob:", "chrome:"))]
+    return [entry for entry in urls if not entry.startswith(("file:", "data:", "blob:", "chrome:"))]

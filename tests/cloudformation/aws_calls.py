@@ -60,7 +60,7 @@ class World:
 
     tags: dict[str, dict[str, str]] = field(default_factory=dict)
 
-    def requests_for(self, call: Call) -> list[Request]:
+    def permissions_for(self, call: Call) -> list[Request]:
         """The requests that must all be allowed for a call; then the world is as after it."""
         by_service = {
             "sagemaker": self._sagemaker,
@@ -81,11 +81,11 @@ class World:
 
     def request(self, action: str, resource: str, **context: Any) -> Request:
         """A request with the tags that the resource has. context: other keys, "__" for ":"."""
-        tags = {
-            f"aws:ResourceTag/{key}": value for key, value in self.tags.get(resource, {}).items()
+        tag_values = {
+            f"aws:ResourceTag/{key}": row for key, row in self.tags.get(resource, {}).items()
         }
         given = {key.replace("__", ":"): value for key, value in context.items()}
-        return Request(action, resource, tags | given)
+        return Request(action, resource, tag_values | given)
 
     def _runtime(self, call: Call) -> Iterator[Request]:
         arn = f"{SAGEMAKER}:endpoint/{call.request['EndpointName'].lower()}"
@@ -121,8 +121,8 @@ class World:
     def _tagged(self, action: str, arn: str, tags: dict[str, str], **context: Any) -> Request:
         named = {f"aws:RequestTag/{key}": value for key, value in tags.items()}
         named |= {"aws:TagKeys": list(tags)} if tags else {}
-        tagged = self.request(action, arn, **context)
-        return Request(action, arn, {**tagged.context, **named})
+        matches = self.request(action, arn, **context)
+        return Request(action, arn, {**matches.context, **named})
 
 
 def _kind(word: str) -> str:
@@ -139,22 +139,22 @@ def _limits(sent: dict) -> dict[str, Any]:
     config = sent.get("ResourceConfig", {})
     instances = [config, *config.get("InstanceGroups", []), sent.get("TransformResources", {})]
     instances += sent.get("ProductionVariants", [])
-    keys: dict[str, Any] = {}
-    if types := [part["InstanceType"] for part in instances if "InstanceType" in part]:
-        keys["sagemaker__InstanceTypes"] = types
+    matches: dict[str, Any] = {}
+    if types := [row["InstanceType"] for row in instances if "InstanceType" in row]:
+        matches["sagemaker__InstanceTypes"] = types
     if "StoppingCondition" in sent:
         longest = sent["StoppingCondition"].get("MaxRuntimeInSeconds", 86400)  # AWS's default
-        keys["sagemaker__MaxRuntimeInSeconds"] = longest
+        matches["sagemaker__MaxRuntimeInSeconds"] = longest
     if "KeepAlivePeriodInSeconds" in config:
-        keys["sagemaker__KeepAlivePeriod"] = config["KeepAlivePeriodInSeconds"]
+        matches["sagemaker__KeepAlivePeriod"] = config["KeepAlivePeriodInSeconds"]
     models = [
-        part["ModelName"]
-        for part in [sent, *sent.get("ProductionVariants", [])]
-        if "ModelName" in part and "ExecutionRoleArn" not in sent
+        row["ModelName"]
+        for row in [sent, *sent.get("ProductionVariants", [])]
+        if "ModelName" in row and "ExecutionRoleArn" not in sent
     ]
     if models:
-        keys["sagemaker__ModelArn"] = f"{SAGEMAKER}:model/{models[0].lower()}"
-    return keys
+        matches["sagemaker__ModelArn"] = f"{SAGEMAKER}:model/{models[0].lower()}"
+    return matches
 
 
 def _s3(call: Call) -> Iterator[Request]:
@@ -164,7 +164,7 @@ def _s3(call: Call) -> Iterator[Request]:
         yield Request(action, "*")
         return
     arn = f"arn:aws:s3:::{bucket}"
-    keys = [entry["Key"] for entry in call.request.get("Delete", {}).get("Objects", [])]
+    keys = [row["Key"] for row in call.request.get("Delete", {}).get("Objects", [])]
     keys += [call.request["Key"]] if "Key" in call.request else []
     yield from (Request(action, f"{arn}/{key}") for key in keys)
     if not keys:
@@ -193,30 +193,29 @@ def _ecr(call: Call) -> Iterator[Request]:
 def requests_of_job(sent: dict) -> list[Request]:
     """What SageMaker does with a training job's role: code and data in, logs, model out.
 
-    sent: a CreateTrainingJob request. The interfaces of a job in a VPC: `in_the_vpc`.
+    sent: a CreateTrainingJob request. The interfaces of a job in a VPC: `requests_in_vpc`.
     """
-    name, requests = sent["TrainingJobName"], []
+    name, matches = sent["TrainingJobName"], []
     code = json.loads(sent["HyperParameters"].get("sagemaker_submit_directory", '""'))
     sources = [
-        channel["DataSource"]["S3DataSource"]["S3Uri"]
-        for channel in sent.get("InputDataConfig", [])
+        row["DataSource"]["S3DataSource"]["S3Uri"] for row in sent.get("InputDataConfig", [])
     ]
     for uri in [*sources, *([code] if code else [])]:
         bucket, key = _place(uri)
-        requests.append(Request("s3:ListBucket", f"arn:aws:s3:::{bucket}"))
-        requests.append(Request("s3:GetObject", f"arn:aws:s3:::{bucket}/{key}"))
+        matches.append(Request("s3:ListBucket", f"arn:aws:s3:::{bucket}"))
+        matches.append(Request("s3:GetObject", f"arn:aws:s3:::{bucket}/{key}"))
     outputs = [sent["OutputDataConfig"]["S3OutputPath"] + f"/{name}/output/model.tar.gz"]
     if "CheckpointConfig" in sent:
         outputs.append(sent["CheckpointConfig"]["S3Uri"] + "/checkpoint")
     for uri in outputs:
         bucket, key = _place(uri)
-        requests.append(Request("s3:PutObject", f"arn:aws:s3:::{bucket}/{key}"))
+        matches.append(Request("s3:PutObject", f"arn:aws:s3:::{bucket}/{key}"))
     group = f"{LOGS}:/aws/sagemaker/TrainingJobs:log-stream:"
-    requests += [Request("logs:CreateLogGroup", group), Request("logs:DescribeLogStreams", group)]
+    matches += [Request("logs:CreateLogGroup", group), Request("logs:DescribeLogStreams", group)]
     stream = f"{group}{name}/algo-1-1790000000"
-    requests += [Request("logs:CreateLogStream", stream), Request("logs:PutLogEvents", stream)]
+    matches += [Request("logs:CreateLogStream", stream), Request("logs:PutLogEvents", stream)]
     metrics = {"cloudwatch:namespace": "/aws/sagemaker/TrainingJobs"}
-    return [*requests, Request("cloudwatch:PutMetricData", "*", metrics)]
+    return [*matches, Request("cloudwatch:PutMetricData", "*", metrics)]
 
 
 def requests_in_vpc(outputs: Mapping[str, str]) -> list[Request]:
@@ -228,20 +227,20 @@ def requests_in_vpc(outputs: Mapping[str, str]) -> list[Request]:
     subnet, group = outputs["SubnetId"], outputs["SecurityGroupId"]
     there = {"ec2:Vpc": f"{ec2}:vpc/{outputs.get('VpcId', 'vpc-of-the-class')}"}
     made = f"{ec2}:network-interface/eni-1"
-    requests = [Request("ec2:CreateNetworkInterface", f"{ec2}:network-interface/*")]
+    matches = [Request("ec2:CreateNetworkInterface", f"{ec2}:network-interface/*")]
     for part in (f"subnet/{subnet}", f"security-group/{group}"):
-        requests.append(Request("ec2:CreateNetworkInterface", f"{ec2}:{part}", there))
+        matches.append(Request("ec2:CreateNetworkInterface", f"{ec2}:{part}", there))
     placed = {**there, "ec2:Subnet": f"{ec2}:subnet/{subnet}"}
     lent = {**placed, "ec2:AuthorizedUser": "arn:aws:iam::1:root"}
-    requests.append(Request("ec2:CreateNetworkInterfacePermission", made, lent))
-    requests += [
+    matches.append(Request("ec2:CreateNetworkInterfacePermission", made, lent))
+    matches += [
         Request(f"ec2:{action}", made, placed)
         for action in ("DeleteNetworkInterface", "DeleteNetworkInterfacePermission")
     ]
     # Its request names no interface; nobody has seen here whether EC2 tells IAM of one.
-    requests.append(Request("ec2:DeleteNetworkInterfacePermission", "*"))
+    matches.append(Request("ec2:DeleteNetworkInterfacePermission", "*"))
     looks = ("NetworkInterfaces", "Vpcs", "DhcpOptions", "Subnets", "SecurityGroups")
-    return requests + [Request(f"ec2:Describe{kind}", "*") for kind in looks]
+    return matches + [Request(f"ec2:Describe{subject}", "*") for subject in looks]
 
 
 def _place(uri: str) -> tuple[str, str]:

@@ -10,7 +10,7 @@ import stacks_harness
 from linting_helpers import role_policies
 from policy_evaluator import ALLOWED, Request, decision
 
-from workshop.account import notebook_instance, stacks
+from workshop.account import stacks
 
 NAMES = ("storage", "roles", "network")
 
@@ -26,13 +26,13 @@ class Seat:
     def refused(self, role: str, requests: Iterable[Request]) -> list[Request]:
         """Those of the requests that a role's policies do not allow."""
         documents = self.policies[role]
-        return [request for request in requests if decision(documents, request) != ALLOWED]
+        return [row for row in requests if decision(documents, row) != ALLOWED]
 
 
 @contextlib.contextmanager
 def standing(monkeypatch, *names: str, stacks_of: Iterable[str] = NAMES) -> Iterator[list[Seat]]:
     """Seats with these names and stacks, on moto."""
-    monkeypatch.setattr(notebook_instance, "upload_kit", lambda session: None)
+    monkeypatch.setattr(stacks, "upload_kit", lambda session: None)
     with stacks_harness.aws(monkeypatch):
         sessions = [stacks_harness.session(name) for name in names]
         for session in sessions:

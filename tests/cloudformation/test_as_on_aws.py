@@ -82,7 +82,7 @@ def test_all_lessons_finish_in_order_and_their_roles_allow_every_call(runs):
     for number in NUMBERS[:-1]:  # whoever deletes a whole seat is its owner
         assert calls[number] or number in ("01", "02")
         for call in calls[number]:
-            requests = seat.refused("NotebookRole", world.requests_for(call))
+            requests = seat.refused("NotebookRole", world.permissions_for(call))
             if (call.service, call.operation) not in GOES_ON_WITHOUT:
                 refused += [(number, request) for request in requests]
             if call.operation == "CreateTrainingJob":

@@ -22,7 +22,7 @@ SEATS = "s0,s01,s02,ann"  # the first one's name is how two others begin
 
 
 @pytest.fixture(scope="module", params=[SEATS, pytest.param("20", marks=pytest.mark.soak)])
-def room(request):
+def deployed(request):
     """The class, made by the command's own function. calls: those of looking, pricing, cleaning."""
     with pytest.MonkeyPatch.context() as patch, stacks_harness.aws(patch):
         patch.setattr(classroom, "AT_ONCE", 1)  # moto in this process is no server
@@ -46,57 +46,60 @@ def room(request):
 
 def managed(session):
     """ "InstructorPolicy" -> its document."""
-    iam, documents = session.client("iam"), {}
-    for policy in iam.list_policies(Scope="Local")["Policies"]:
-        which = {"PolicyArn": policy["Arn"], "VersionId": policy["DefaultVersionId"]}
+    iam, result = session.client("iam"), {}
+    for row in iam.list_policies(Scope="Local")["Policies"]:
+        which = {"PolicyArn": row["Arn"], "VersionId": row["DefaultVersionId"]}
         document = iam.get_policy_version(**which)["PolicyVersion"]["Document"]
-        documents[policy["PolicyName"].split("-")[3]] = as_document(document)
-    return documents
+        result[row["PolicyName"].split("-")[3]] = as_document(document)
+    return result
 
 
 def trusted(session):
     """Seat -> who may take on its notebook's role."""
-    documents = {}
+    result = {}
     for role in session.client("iam").list_roles()["Roles"]:
         _, seat, _, kind, *_ = role["RoleName"].split("-")
         if kind == "NotebookRole":
-            documents[seat] = as_document(role["AssumeRolePolicyDocument"])
-    return documents
+            result[seat] = as_document(role["AssumeRolePolicyDocument"])
+    return result
 
 
-def test_seats_share_one_vpc_and_nothing_else(room):
-    count = len(room.seats)
-    assert count >= 4 and list(room.reports) == [*room.seats, classroom.CLASS]
+def test_seats_share_one_vpc_and_nothing_else(deployed):
+    count = len(deployed.seats)
+    assert count >= 4 and list(deployed.reports) == [*deployed.seats, classroom.CLASS]
     for output in ("BucketName", "TrainingRoleArn", "SubnetId", "ServingSubnetId"):
-        assert len({seat.outputs[output] for seat in room.seats.values()}) == count
-    groups = {seat.outputs["SecurityGroupId"] for seat in room.seats.values()}
+        assert len({seat.outputs[output] for seat in deployed.seats.values()}) == count
+    groups = {seat.outputs["SecurityGroupId"] for seat in deployed.seats.values()}
     assert len(groups) == count, "a group of its own: no rank of a neighbour gets in"
 
 
-def test_no_seat_can_touch_another(room):
+def test_no_seat_can_touch_another(deployed):
     """Every ordered pair, in each way that there is; with its own each can do the same."""
-    for seat in room.seats.values():
-        assert [way for way in own_ways(seat) if seat.refused(*way)] == []
-        for other in room.seats.values():
-            if seat is not other:
-                assert let_through(seat, attempts(seat, other)) == [], (seat.name, other.name)
+    for role in deployed.seats.values():
+        assert [row for row in own_ways(role) if role.refused(*row)] == []
+        for other in deployed.seats.values():
+            if role is not other:
+                assert let_through(role, attempts(role, other)) == [], (role.name, other.name)
 
 
 # The instructor
 
 
-def asked_for(room):
+def asked_for(deployed):
     """The instructor's requests: recorded calls, and what CloudFormation does in their name."""
-    world, requests = World(), []
+    world, result = World(), []
     everything = {"workshop": "data-parallel"}
-    for call in (Call(*call) for call in room.calls):
-        if call.request.get("StackName", "").endswith("-room") and call.operation == "DeleteStack":
+    for call in (Call(*row) for row in deployed.calls):
+        if (
+            call.request.get("StackName", "").endswith("-shared")
+            and call.operation == "DeleteStack"
+        ):
             continue  # the administrator's, who made it
-        requests += world.requests_for(call)
+        result += world.permissions_for(call)
     bucket = f"arn:aws:s3:::workshop-s01-{ACCOUNT}-{REGION}"
     for action in ("iam:DeleteRole", "iam:DeleteRolePolicy", "iam:GetRole"):
-        requests.append(Request(action, f"{ROLE}/workshop-s01-roles-TrainingRole-A1"))
-    requests += [Request(action, bucket) for action in ("s3:DeleteBucket", "s3:DeleteBucketPolicy")]
+        result.append(Request(action, f"{ROLE}/workshop-s01-roles-TrainingRole-A1"))
+    result += [Request(action, bucket) for action in ("s3:DeleteBucket", "s3:DeleteBucketPolicy")]
     for action, kind in (
         ("DeleteSubnet", "subnet"),
         ("DisassociateRouteTable", "route-table"),
@@ -105,38 +108,36 @@ def asked_for(room):
         ("RevokeSecurityGroupIngress", "security-group"),
     ):
         context = {f"aws:ResourceTag/{key}": value for key, value in everything.items()}
-        requests.append(Request(f"ec2:{action}", f"{EC2}:{kind}/x", context))
-    return requests
+        result.append(Request(f"ec2:{action}", f"{EC2}:{kind}/x", context))
+    return result
 
 
-def instructor(room, *requests):
+def instructor(deployed, *requests):
     return [
-        request
-        for request in requests
-        if decision([room.policies["InstructorPolicy"]], request) != ALLOWED
+        row for row in requests if decision([deployed.policies["InstructorPolicy"]], row) != ALLOWED
     ]
 
 
-def test_the_instructor_may_look_price_and_clean(room):
-    assert len(room.calls) > 20 * len(room.seats)
-    assert instructor(room, *asked_for(room)) == []
-    ended = dict.fromkeys(("DeleteTrainingJob", "UpdateTrainingJob"), "TrainingJob")
-    for operation, word in (ENDED | ended).items():
+def test_the_instructor_may_look_price_and_clean(deployed):
+    assert len(deployed.calls) > 20 * len(deployed.seats)
+    assert instructor(deployed, *asked_for(deployed)) == []
+    others = dict.fromkeys(("DeleteTrainingJob", "UpdateTrainingJob"), "TrainingJob")
+    for operation, word in (ENDED | others).items():
         tags = {"workshop": "data-parallel", "seat": "s01"}
-        assert instructor(room, *sagemaker(operation, word, "workshop-s01-x", tags)) == []
+        assert instructor(deployed, *sagemaker(operation, word, "workshop-s01-x", tags)) == []
     notebook = f"{SAGEMAKER}:notebook-instance/workshop-s01"
     tagged = {"aws:ResourceTag/workshop": "data-parallel"}
-    assert instructor(room, Request("sagemaker:StopNotebookInstance", notebook, tagged)) == []
+    assert instructor(deployed, Request("sagemaker:StopNotebookInstance", notebook, tagged)) == []
 
 
-def test_the_instructor_may_not(room):
-    seats_role = f"{ROLE}/workshop-s01-roles-A"
+def test_the_instructor_may_not(deployed):
+    role = f"{ROLE}/workshop-s01-roles-A"
     made = ("CreateRole", "PutRolePolicy", "AttachRolePolicy", "UpdateAssumeRolePolicy", "PassRole")
-    requests = [
-        *(Request(f"iam:{action}", seats_role) for action in made),
+    tried_requests = [
+        *(Request(f"iam:{row}", role) for row in made),
         Request("iam:DeleteRole", f"{ROLE}/Admin"),
         Request("sts:AssumeRole", f"{ROLE}/workshop-s01-roles-NotebookRole-A"),
-        Request("cloudformation:DeleteStack", f"{STACK}/workshop-class-room/1"),
+        Request("cloudformation:DeleteStack", f"{STACK}/workshop-class-shared/1"),
         Request("cloudformation:DeleteStack", f"{STACK}/payroll/1"),
         Request("cloudformation:CreateStack", f"{STACK}/workshop-s01-x/1"),
         Request("s3:GetObject", f"arn:aws:s3:::workshop-s01-{ACCOUNT}-{REGION}/data/x"),
@@ -149,12 +150,12 @@ def test_the_instructor_may_not(room):
         Request("ec2:RunInstances", "*"),
         Request("ce:UpdateCostAllocationTagsStatus", "*"),
     ]
-    assert instructor(room, *requests) == requests
+    assert instructor(deployed, *tried_requests) == tried_requests
 
 
-def test_the_instructors_policy_fits(room):
+def test_the_instructors_policy_fits(deployed):
     """6,144 characters without white space: IAM's limit of a managed policy."""
-    for document in room.policies.values():
+    for document in deployed.policies.values():
         text = "".join(json.dumps(document).split())
         for region in sagemaker_regions():  # their names are of different lengths
             partition = boto3.Session().get_partition_for_region(region)
@@ -162,17 +163,17 @@ def test_the_instructors_policy_fits(room):
             assert len(there) <= 6144, (region, len(there))
 
 
-def test_parliament_finds_nothing_in_the_classs_policies(room):
-    documents = dict(room.policies)
-    (in_subnets,) = [
-        item for item in room.seats["s01"].policies["TrainingRole"] if "ec2:Subnet" in str(item)
+def test_parliament_finds_nothing_in_the_classs_policies(deployed):
+    documents = dict(deployed.policies)
+    (jobs_policy,) = [
+        row for row in deployed.seats["s01"].policies["TrainingRole"] if "ec2:Subnet" in str(row)
     ]
     newer = "sagemaker:DeleteTrainingJob"  # botocore has it, parliament 1.6.4 does not yet
-    findings = {
-        name: [item for item in policy_findings(document) if newer not in item]
-        for name, document in {**documents, "jobs-in-the-subnets": in_subnets}.items()
+    result = {
+        name: [row for row in policy_findings(document) if newer not in row]
+        for name, document in {**documents, "jobs-in-the-subnets": jobs_policy}.items()
     }
-    assert findings == {
+    assert result == {
         name: [] for name in ("InstructorPolicy", "LearnerPolicy", "jobs-in-the-subnets")
     }
 
@@ -180,8 +181,8 @@ def test_parliament_finds_nothing_in_the_classs_policies(room):
 # The learners
 
 
-def test_a_learner_takes_the_role_in_the_tag_and_no_other(room):
-    policy = [room.policies["LearnerPolicy"]]
+def test_a_learner_takes_the_role_in_the_tag_and_no_other(deployed):
+    policy = [deployed.policies["LearnerPolicy"]]
 
     def may(seat, role):
         tags = {"aws:PrincipalTag/seat": seat} if seat else {}
@@ -195,12 +196,10 @@ def test_a_learner_takes_the_role_in_the_tag_and_no_other(room):
     assert not may("s01", "workshop-s01-roles-TrainingRole-A1B2")
 
 
-def test_the_role_looks_at_the_tag_as_well(room):
+def test_the_role_looks_at_the_tag_as_well(deployed):
     """Or whoever in the account may assume any role could take on a seat's."""
-    assert set(room.trusts) == set(room.seats)
-    for seat, document in room.trusts.items():
-        (people,) = [
-            statement for statement in document["Statement"] if "AWS" in statement["Principal"]
-        ]
+    assert set(deployed.trusts) == set(deployed.seats)
+    for seat, document in deployed.trusts.items():
+        (people,) = [row for row in document["Statement"] if "AWS" in row["Principal"]]
         assert people["Principal"] == {"AWS": f"arn:aws:iam::{ACCOUNT}:root"}
         assert people["Condition"] == {"StringEquals": {"aws:PrincipalTag/seat": seat}}

@@ -9,9 +9,9 @@ from policy_evaluator import Request
 
 from workshop.account import preflight, stacks
 from workshop.account.prices import hourly_cost
+from workshop.account.stacks import outputs
 from workshop.course import run
 from workshop.jobs import logs, vpc
-from workshop.jobs.seat import outputs
 
 SEAT = "ann"
 
@@ -20,8 +20,8 @@ SEAT = "ann"
 def seat():
     with pytest.MonkeyPatch.context() as patch:
         names = [name for name in stacks.ALL if name != "subnets"]
-        with standing(patch, SEAT, stacks_of=names) as (deployed,):
-            yield deployed
+        with standing(patch, SEAT, stacks_of=names) as (result,):
+            yield result
 
 
 def job(network):
@@ -64,7 +64,7 @@ def test_the_notebook_may_do_what_the_command_does(seat, name, monkeypatch):
             request["NotebookInstanceName"] = f"workshop-{SEAT}"
         if operation != "DescribeImages" or request["registryId"] == ACCOUNT:
             refused += seat.refused(
-                "NotebookRole", world.requests_for(Call(service, operation, request))
+                "NotebookRole", world.permissions_for(Call(service, operation, request))
             )
     assert refused == []
 
@@ -85,8 +85,8 @@ def test_the_notebook_may_do_what_its_own_scripts_do(seat):
         Call("logs", "CreateLogStream", stream),
         Call("logs", "PutLogEvents", stream),
     ]
-    requests = [request for call in calls for request in World().requests_for(call)]
-    notebook = f"{SAGEMAKER}:notebook-instance/workshop-{SEAT}"
-    requests += [Request("sagemaker:StopNotebookInstance", notebook)]
+    requests = [row for call in calls for row in World().permissions_for(call)]
+    seat_ = f"{SAGEMAKER}:notebook-instance/workshop-{SEAT}"
+    requests += [Request("sagemaker:StopNotebookInstance", seat_)]
     assert seat.refused("NotebookRole", requests) == []
     assert logs.LOG_GROUP == "/aws/sagemaker/TrainingJobs"

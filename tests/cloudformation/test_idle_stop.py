@@ -106,11 +106,11 @@ def test_a_jupyter_that_does_not_answer_does_not_keep_it_alive(run, capsys):
 
 
 def test_a_refused_stop_is_tried_again(run, capsys):
-    errors = []
+    message = []
 
     def stop(metadata):
-        errors.append(metadata)
-        if len(errors) < 3:
+        message.append(metadata)
+        if len(message) < 3:
             raise RuntimeError("denied")
 
     assert run(lambda path, now: [], stop) == LIMIT + 2 * 60
@@ -121,12 +121,12 @@ def test_a_refused_stop_is_tried_again(run, capsys):
 
 def test_the_set_up_is_use_as_long_as_it_holds_its_lock(run, tmp_path):
     lock = tmp_path / "lock"
-    with lock.open("w") as stream:
-        fcntl.flock(stream, fcntl.LOCK_EX)
+    with lock.open("w") as original:
+        fcntl.flock(original, fcntl.LOCK_EX)
 
         def jupyter(path, now):
             if now > 3 * LIMIT:
-                fcntl.flock(stream, fcntl.LOCK_UN)
+                fcntl.flock(original, fcntl.LOCK_UN)
             return []
 
         assert run(jupyter, working=str(lock)) == pytest.approx(4 * LIMIT, abs=120)
@@ -172,9 +172,9 @@ def jupyter(program, tmp_path, monkeypatch):
     """A Jupyter server without a token; its address."""
     monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path / "runtime"))
     monkeypatch.setenv("JUPYTER_CONFIG_DIR", str(tmp_path / "config"))
-    with socket.socket() as server:
-        server.bind(("127.0.0.1", 0))
-        port = server.getsockname()[1]
+    with socket.socket() as original:
+        original.bind(("127.0.0.1", 0))
+        port = original.getsockname()[1]
     options = ["--no-browser", "--allow-root", "--ip=127.0.0.1", f"--port={port}"]
     options += ["--IdentityProvider.token=", "--ServerApp.disable_check_xsrf=True"]
     options += [f"--ServerApp.root_dir={tmp_path}", *self_signed(tmp_path)]

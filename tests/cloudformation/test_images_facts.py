@@ -26,7 +26,7 @@ def job(image):
     )
 
 
-@pytest.mark.parametrize("image", IMAGES, ids=lambda image: image["file"])
+@pytest.mark.parametrize("image", IMAGES, ids=lambda row: row["file"])
 def test_preflight_knows_the_images_python(image):
     in_image = job(image)
     assert all_ok(check(in_image))
@@ -44,24 +44,22 @@ def test_preflight_knows_the_images_python(image):
 )
 def test_the_last_image_with_it_is_known_and_a_later_one_is_recorded(library, framework, known):
     """Without a later one, "the last with it" would only say how far somebody looked."""
-    of = [image for image in IMAGES if image["framework"] == framework]
-    last = max(Version(image["framework_version"]) for image in of if image[library])
+    of = [row for row in IMAGES if row["framework"] == framework]
+    last = max(Version(row["framework_version"]) for row in of if row[library])
     # 2.11.0 and the 2.11 of a file that names no patch are the same.
     assert Version(known).release[:2] == last.release[:2]
-    assert max(Version(image["framework_version"]) for image in of) > last
+    assert max(Version(row["framework_version"]) for row in of) > last
 
 
 def test_every_image_that_a_lesson_takes_is_recorded():
-    recorded = {(image["framework"], image["framework_version"]) for image in IMAGES}
+    recorded = {(row["framework"], row["framework_version"]) for row in IMAGES}
     named = {(job.framework, job.version) for lesson in JOBS for job in lesson_jobs(lesson)}
     assert named and named <= recorded
 
 
 def test_horovod_for_pytorch_is_in_the_gpu_image_alone():
     """Preflight says so of 1.13.1 on CPUs ("Horovod on CPUs")."""
-    versions = {
-        image["file"][-3:]: image["horovod"]
-        for image in IMAGES
-        if image["framework_version"] == "1.13.1"
+    result = {
+        row["file"][-3:]: row["horovod"] for row in IMAGES if row["framework_version"] == "1.13.1"
     }
-    assert versions == {"cpu": "", "gpu": "0.26.1"}
+    assert result == {"cpu": "", "gpu": "0.26.1"}

@@ -63,14 +63,10 @@ def too_new(text: str, first: Version = FIRST["demos"]) -> list[str]:
         if isinstance(node, ast.TryStar):
             newer_names.append("except*")
         if isinstance(node, ast.Import):
-            modules |= {alias.asname or alias.name: alias.name for alias in node.names}
-            newer_names += [
-                alias.name for alias in node.names if "" in newer(alias.name, before_3_10)
-            ]
+            modules |= {each.asname or each.name: each.name for each in node.names}
+            newer_names += [each.name for each in node.names if "" in newer(each.name, before_3_10)]
         if isinstance(node, ast.ImportFrom) and (names := newer(node.module or "", before_3_10)):
-            newer_names += [
-                alias.name for alias in node.names if alias.name in names or "" in names
-            ]
+            newer_names += [each.name for each in node.names if each.name in names or "" in names]
         if isinstance(node, ast.Name) and node.id in BUILT_IN:
             newer_names.append(node.id)
     for node in ast.walk(tree):
@@ -88,15 +84,10 @@ def newer(module: str, before_3_10: bool) -> set[str]:
 def newer_than_3_9(node: ast.AST) -> list[str]:
     """What 3.9 refuses only when it runs: unions of types, zip(strict), slots of a dataclass."""
     if isinstance(node, ast.Call):
-        arguments = {"strict", "slots", "kw_only"}
-        return [word.arg for word in node.keywords if word.arg in arguments]
+        expected = {"strict", "slots", "kw_only"}
+        return [word.arg for word in node.keywords if word.arg in expected]
     annotations = [getattr(node, "annotation", None), getattr(node, "returns", None)]
-    parts = [
-        part
-        for annotation in annotations
-        if annotation is not None
-        for part in ast.walk(annotation)
-    ]
+    parts = [part for each in annotations if each is not None for part in ast.walk(each)]
     if any(isinstance(part, ast.BinOp) and isinstance(part.op, ast.BitOr) for part in parts):
         return ["a union of types in an annotation"]
     return []
@@ -150,7 +141,7 @@ def test_preflight_refuses_only_what_does_not_run_on_the_images_python(path, ver
         instance_count=1,
         script=path.read_text(encoding="utf-8"),
     )
-    reasons = [item.reason for item in check(job) if item.ok is False]
+    reasons = [each.reason for each in check(job) if each.ok is False]
     why = f"needs Python 3.10; the image of tensorflow {version} has 3.9"
-    refused = any(why in item for item in reasons)
+    refused = any(why in each for each in reasons)
     assert refused is not (version == "2.11.0" and path.is_relative_to(TRAIN))

@@ -36,13 +36,13 @@ ALL_OF_A_SEAT = "99"  # deletes a seat with its stacks: its own text says who ma
 
 @pytest.fixture(scope="module")
 def seat():
-    with pytest.MonkeyPatch.context() as patch, standing(patch, SEAT) as (deployed,):
-        yield deployed
+    with pytest.MonkeyPatch.context() as patch, standing(patch, SEAT) as (listed,):
+        yield listed
 
 
 def test_the_sdk_may_look_at_its_bucket(seat):
     head = Call("s3", "HeadBucket", {"Bucket": seat.outputs["BucketName"]})
-    assert seat.refused("NotebookRole", World().requests_for(head)) == []
+    assert seat.refused("NotebookRole", World().permissions_for(head)) == []
 
 
 def as_deployed(call: Call, seat) -> Call:
@@ -62,9 +62,9 @@ def sent(run) -> list[Call]:
     Without those that a preview session kept (lesson 09): they name a bucket or a role of an
     account that nobody has. And without jobs on links `by-type`, which lesson 06 starts here alone.
     """
-    previews = (f"-{NOBODY}-", f"::{NOBODY}:", '"by-type"')
+    placeholders = (f"-{NOBODY}-", f"::{NOBODY}:", '"by-type"')
     calls = [(call, json.dumps(call.request, default=str)) for call in read(run.calls)]
-    return [call for call, text in calls if not any(word in text for word in previews)]
+    return [call for call, text in calls if not any(word in text for word in placeholders)]
 
 
 @pytest.mark.parametrize("number", sorted(set(LESSONS) - {ALL_OF_A_SEAT}))
@@ -73,7 +73,7 @@ def test_the_notebook_may_do_what_the_lesson_does_and_its_jobs_what_sagemaker_do
 ):
     calls, world, refused = sent(lesson_run(number)), World(), []
     for call in (as_deployed(call, seat) for call in calls):
-        requests = world.requests_for(call)
+        requests = world.permissions_for(call)
         if (call.service, call.operation) not in LOCAL_NETWORK | BY_THE_OWNER | GOES_ON_WITHOUT:
             refused += seat.refused("NotebookRole", requests)
         if call.operation == "CreateTrainingJob":

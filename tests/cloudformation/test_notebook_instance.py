@@ -17,7 +17,8 @@ import psutil
 import pytest
 import stacks_harness
 
-from workshop.account import notebook_instance, stacks
+from tools import notebook_template
+from workshop.account import stacks
 from workshop.paths import CLOUDFORMATION
 
 # What set_up.sh asks of conda, and no other arguments.
@@ -59,7 +60,7 @@ def deployed():
     with pytest.MonkeyPatch.context() as patch, stacks_harness.aws(patch):
         session = stacks_harness.session("nb")
         with pytest.MonkeyPatch.context() as during:
-            during.setattr(notebook_instance, "_packed", lambda: b"kit")
+            during.setattr(stacks, "_packed", lambda: b"kit")
             stacks.deploy(session, ("storage", "roles", "notebook"), log=lambda _: None)
         client = session.client("sagemaker")
         which = {"StackName": "workshop-nb-notebook", "LogicalResourceId": "Lifecycle"}
@@ -141,9 +142,9 @@ class Machine:
 
 @pytest.fixture
 def machine(deployed, tmp_path):
-    prepared = Machine(tmp_path, *deployed)
-    yield prepared
-    prepared.end()
+    result = Machine(tmp_path, *deployed)
+    yield result
+    result.end()
 
 
 def until(true, seconds: float = 90) -> None:
@@ -155,10 +156,10 @@ def until(true, seconds: float = 90) -> None:
 
 
 def test_the_template_holds_the_scripts_as_they_are_within_sagemakers_limit(deployed):
-    text = notebook_instance.TEMPLATE.read_text()
-    assert notebook_instance.embedded(text) == text, "run its module"
-    names = {block["name"] for block in notebook_instance.BLOCK.finditer(text)}
-    assert names == {path.name for path in notebook_instance.SCRIPTS.iterdir() if path.is_file()}
+    text = notebook_template.TEMPLATE.read_text()
+    assert notebook_template.embedded(text) == text, "run its module"
+    names = {row["name"] for row in notebook_template.BLOCK.finditer(text)}
+    assert names == {path.name for path in notebook_template.SCRIPTS.iterdir() if path.is_file()}
     model = botocore.session.get_session().get_service_model("sagemaker")
     limit = model.shape_for("NotebookInstanceLifecycleConfigContent").metadata["max"]
     assert len(deployed[0]) <= limit == 16384
@@ -260,27 +261,27 @@ def session(deployed):
 def test_the_kit_is_what_was_committed_and_put_there_once(session, tmp_path, monkeypatch):
     root = committed(tmp_path / "kit", "program", "#!/bin/sh\n")
     (root / "not-committed").write_text("private")
-    monkeypatch.setattr(notebook_instance, "ROOT", root)
+    monkeypatch.setattr(stacks, "ROOT", root)
     s3, bucket = session.client("s3"), stacks.outputs(session, ("storage",))["BucketName"]
     put = []
     s3.meta.events.register_first("before-call.s3.PutObject", lambda **_: put.append(1))
-    notebook_instance.upload_kit(session)
+    stacks.upload_kit(session)
     body = s3.get_object(Bucket=bucket, Key="kit/kit.tar.gz")["Body"].read()
     with tarfile.open(fileobj=io.BytesIO(body)) as archive:
         assert archive.getnames() == ["program"]
         assert archive.getmember("program").mode & 0o100
-    notebook_instance.upload_kit(session)
+    stacks.upload_kit(session)
     assert len(put) == 1, "the same kit is there already"
     committed(root, "program", "#!/bin/sh\nexit 1\n")
-    notebook_instance.upload_kit(session)
+    stacks.upload_kit(session)
     assert len(put) == 2
 
 
 @pytest.mark.parametrize("missing", ["git", "checkout"])
 def test_without_git_it_says_where_else_the_kit_may_be(session, monkeypatch, tmp_path, missing):
-    monkeypatch.setattr(notebook_instance, "ROOT", tmp_path)
+    monkeypatch.setattr(stacks, "ROOT", tmp_path)
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     if missing == "git":
-        monkeypatch.setattr(notebook_instance.shutil, "which", lambda _: None)
+        monkeypatch.setattr(stacks.shutil, "which", lambda _: None)
     with pytest.raises(stacks.StackError, match="--parameter Kit=https"):
-        notebook_instance.upload_kit(session)
+        stacks.upload_kit(session)

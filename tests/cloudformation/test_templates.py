@@ -11,7 +11,7 @@ from linting_helpers import policy_findings, role_policies
 
 from workshop.account import stacks
 from workshop.account.prices import idle_price as price
-from workshop.jobs.seat import NEEDS, template_parameters
+from workshop.account.stacks import NEEDS, template_parameters
 from workshop.paths import CLOUDFORMATION
 
 TEMPLATES = sorted(CLOUDFORMATION.glob("*.yaml"))
@@ -29,19 +29,19 @@ def load(path):
 
 def statements(template):
     """Every IAM statement of a template."""
-    rows, rest = [], [template]
+    result, rest = [], [template]
     while rest:
         node = rest.pop()
         if isinstance(node, dict):
-            rows += node["Statement"] if isinstance(node.get("Statement"), list) else []
+            result += node["Statement"] if isinstance(node.get("Statement"), list) else []
             rest += node.values()
         elif isinstance(node, list):
             rest += node
-    return rows
+    return result
 
 
 def test_every_template_is_a_stack_and_every_stack_has_one():
-    assert {path.stem for path in TEMPLATES} == {*stacks.ALL, stacks.ROOM}
+    assert {path.stem for path in TEMPLATES} == {*stacks.ALL, stacks.SHARED}
 
 
 def test_cfn_lint_finds_nothing():
@@ -54,25 +54,23 @@ def test_cfn_lint_finds_nothing():
 
 @each_template
 def test_statements_are_named_and_narrow(path):
-    for statement in statements(load(path)):
-        assert statement.get("Sid"), f"a statement without Sid: {statement}"
-        actions = (
-            statement["Action"] if isinstance(statement["Action"], list) else [statement["Action"]]
-        )
-        if statement["Effect"] == "Allow":
-            assert not [action for action in actions if "*" in action], statement["Sid"]
+    for row in statements(load(path)):
+        assert row.get("Sid"), f"a statement without Sid: {row}"
+        actions = row["Action"] if isinstance(row["Action"], list) else [row["Action"]]
+        if row["Effect"] == "Allow":
+            assert not [action for action in actions if "*" in action], row["Sid"]
     assert "FullAccess" not in path.read_text()
     assert "ManagedPolicyArns" not in path.read_text()
 
 
 @each_template
 def test_a_role_is_passed_to_one_service_only(path):
-    for statement in statements(load(path)):
-        if "iam:PassRole" in statement["Action"]:
-            assert statement["Condition"] == {
+    for row in statements(load(path)):
+        if "iam:PassRole" in row["Action"]:
+            assert row["Condition"] == {
                 "StringEquals": {"iam:PassedToService": "sagemaker.amazonaws.com"}
             }
-            assert statement["Resource"] == {"Fn::GetAtt": ["TrainingRole", "Arn"]}
+            assert row["Resource"] == {"Fn::GetAtt": ["TrainingRole", "Arn"]}
 
 
 def test_the_notebook_may_pass_a_role_at_all():
@@ -90,8 +88,8 @@ def test_parliament_finds_nothing_in_the_roles_policies(monkeypatch):
         "TrainingRole/jobs-in-the-vpc",
         "TrainingRole/training-jobs",
     ]
-    findings = {name: policy_findings(document) for name, document in policies.items()}
-    assert findings == {name: [] for name in policies}
+    result = {name: policy_findings(document) for name, document in policies.items()}
+    assert result == {name: [] for name in policies}
     (statement, *_) = policies["TrainingRole/training-jobs"]["Statement"]
     statement["Action"] = "sagemaker:StartTrainingJob"
     assert "UNKNOWN_ACTION" in policy_findings(policies["TrainingRole/training-jobs"])[0]
@@ -101,13 +99,11 @@ def test_parliament_finds_nothing_in_the_roles_policies(monkeypatch):
 def test_parameters_are_few_and_described(path):
     parameters = load(path)["Parameters"]
     assert len(parameters) <= 5
-    for name, parameter in parameters.items():
-        assert parameter["Description"] and "Default" in parameter, name
-        assert (
-            "AllowedPattern" in parameter or "MinValue" in parameter or "AllowedValues" in parameter
-        ), name
-        default = str(parameter["Default"])
-        assert not stacks.wrong_value(parameter, default), f"{path.name}: the default of {name}"
+    for name, row in parameters.items():
+        assert row["Description"] and "Default" in row, name
+        assert "AllowedPattern" in row or "MinValue" in row or "AllowedValues" in row, name
+        default = str(row["Default"])
+        assert not stacks.wrong_value(row, default), f"{path.name}: the default of {name}"
 
 
 @each_template
@@ -118,25 +114,21 @@ def test_a_template_is_short_enough_to_be_sent(path):
 
 def test_stacks_are_made_after_those_whose_exports_they_import():
     texts = {name: (CLOUDFORMATION / f"{name}.yaml").read_text() for name in stacks.ALL}
-    exported = {export: name for name, text in texts.items() for export in EXPORT.findall(text)}
+    exported = {result: name for name, text in texts.items() for result in EXPORT.findall(text)}
     for name, text in texts.items():
-        needed = {exported[export] for export in IMPORT.findall(text)}
+        needed = {exported[result] for result in IMPORT.findall(text)}
         assert needed == set(NEEDS.get(name, ()))
-        assert all(
-            stacks.ALL.index(needed_stack) < stacks.ALL.index(name) for needed_stack in needed
-        )
+        assert all(stacks.ALL.index(row) < stacks.ALL.index(name) for row in needed)
 
 
 def test_the_networks_prices_are_those_of_the_price_table():
     parameters = template_parameters("network")
-    hourly = f"{price('interface-endpoint').usd:g}"
-    assert (
-        f"6 endpoints, each {hourly} USD an hour" in parameters["InterfaceEndpoints"]["Description"]
-    )
+    row = f"{price('interface-endpoint').usd:g}"
+    assert f"6 endpoints, each {row} USD an hour" in parameters["InterfaceEndpoints"]["Description"]
     nat, address = (f"{price(name).usd:g} USD an hour" for name in ("nat-gateway", "public-ipv4"))
     assert nat in parameters["Nat"]["Description"] and address in parameters["Nat"]["Description"]
 
 
 def test_every_instance_type_of_the_notebook_has_a_price():
-    for instance_type in template_parameters("notebook")["InstanceType"]["AllowedValues"]:
-        assert price(f"notebook {instance_type}").usd > 0
+    for row in template_parameters("notebook")["InstanceType"]["AllowedValues"]:
+        assert price(f"notebook {row}").usd > 0

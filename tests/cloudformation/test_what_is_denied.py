@@ -20,8 +20,8 @@ TRAINING_LOGS, NOTEBOOK_LOGS = "/aws/sagemaker/TrainingJobs", "/aws/sagemaker/No
 @pytest.fixture(scope="module")
 def seats():
     """ann and ann2, and the seat that the local VPC of somebody else belongs to."""
-    with pytest.MonkeyPatch.context() as patch, standing(patch, "ann", "ann2") as deployed:
-        yield {seat.name: seat for seat in deployed}
+    with pytest.MonkeyPatch.context() as patch, standing(patch, "ann", "ann2") as result:
+        yield {seat.name: seat for seat in result}
 
 
 def tags_of(seat):
@@ -79,7 +79,7 @@ def sagemaker(operation, word, name, tags):
     """A call about something that stands, with these tags."""
     world = World({f"{SAGEMAKER}:{KINDS[word]}/{name}": dict(tags)})
     service = "sagemaker-runtime" if operation == "InvokeEndpoint" else "sagemaker"
-    return world.requests_for(Call(service, operation, {f"{word}Name": name}))
+    return world.permissions_for(Call(service, operation, {f"{word}Name": name}))
 
 
 def stack(name, action="DescribeStacks"):
@@ -96,7 +96,7 @@ def logs(operation, group, stream=""):
 
 def attempts(ann, ann2):
     """What -> (role, requests): each of them must be refused to the seat `ann`."""
-    own_name, theirs = f"workshop-{ann.name}", f"workshop-{ann2.name}"
+    ann_prefix, theirs = f"workshop-{ann.name}", f"workshop-{ann2.name}"
     bucket, other, role = (
         ann.outputs["BucketName"],
         ann2.outputs["BucketName"],
@@ -105,30 +105,30 @@ def attempts(ann, ann2):
     tags, others, their_role = tags_of(ann), tags_of(ann2), ann2.outputs["TrainingRoleArn"]
     notebook, job = {}, {}
     for operation, word in ENDED.items():
-        for whose, name, tags_there in (
+        for whose, name, tag_values in (
             ("ann2's", f"{theirs}-x", others),
-            ("ann's name, ann2's tags", f"{own_name}-x", others),
-            ("ann's name, no tags", f"{own_name}-x", {}),
+            ("ann's name, ann2's tags", f"{ann_prefix}-x", others),
+            ("ann's name, no tags", f"{ann_prefix}-x", {}),
             ("somebody's name, ann's tags", "payroll", tags),
         ):
-            notebook[f"{operation}: {whose}"] = sagemaker(operation, word, name, tags_there)
+            notebook[f"{operation}: {whose}"] = sagemaker(operation, word, name, tag_values)
     for kind in KINDS.values():
-        for name in (f"{theirs}-x", f"{own_name}-x"):  # the second has no tags
+        for name in (f"{theirs}-x", f"{ann_prefix}-x"):  # the second has no tags
             notebook[f"claim {kind} {name}"] = [tagging(f"{SAGEMAKER}:{kind}/{name}", tags)]
-    for name in (f"{theirs}-roles", f"{own_name}-roles2", "payroll"):
+    for name in (f"{theirs}-roles", f"{ann_prefix}-roles2", "payroll"):
         notebook[f"read the stack {name}"] = stack(name)
     for action in ("CreateStack", "UpdateStack", "DeleteStack"):
-        notebook[f"{action} of its own roles"] = stack(f"{own_name}-roles", action)
+        notebook[f"{action} of its own roles"] = stack(f"{ann_prefix}-roles", action)
     for operation in ("GetObject", "PutObject", "DeleteObject"):
         notebook[f"{operation} of ann2"] = s3(operation, other, "kit/kit.tar.gz")
     for action in ("iam:CreateUser", "iam:PutRolePolicy", "sts:AssumeRole"):
         notebook[action] = [Request(action, role)]
-    own_job, instance = f"{SAGEMAKER}:training-job/{own_name}-x", f"{SAGEMAKER}:notebook-instance"
+    own_job, instance = f"{SAGEMAKER}:training-job/{ann_prefix}-x", f"{SAGEMAKER}:notebook-instance"
     mixed = {"InstanceGroups": [{"InstanceType": "ml.p5.48xlarge", "InstanceCount": 1}]}
     url = "sagemaker:CreatePresignedNotebookInstanceUrl"
     notebook |= {
         "ask ann2's endpoint": sagemaker("InvokeEndpoint", "Endpoint", f"{theirs}-x", others),
-        "ask an untagged endpoint": sagemaker("InvokeEndpoint", "Endpoint", f"{own_name}-x", {}),
+        "ask an untagged endpoint": sagemaker("InvokeEndpoint", "Endpoint", f"{ann_prefix}-x", {}),
         "read ann2's job": sagemaker("DescribeTrainingJob", "TrainingJob", f"{theirs}-x", others),
         "create under ann2's tags": [tagging(own_job, others, "CreateTrainingJob")],
         "job with ann2's name": training(ann, name=f"{theirs}-x"),
@@ -153,15 +153,15 @@ def attempts(ann, ann2):
         "transform of ann2's model": transform(ann, model=f"{theirs}-m"),
         "list ann2's bucket": s3("ListObjectsV2", other),
         "read ann2's log": logs("GetLogEvents", TRAINING_LOGS, f"{theirs}-x/algo-1"),
-        "write a job's log": logs("PutLogEvents", TRAINING_LOGS, f"{own_name}-x/algo-1"),
+        "write a job's log": logs("PutLogEvents", TRAINING_LOGS, f"{ann_prefix}-x/algo-1"),
         "write ann2's job's log": logs("PutLogEvents", TRAINING_LOGS, f"{theirs}-x/algo-1"),
         "write ann2's notebook log": logs("PutLogEvents", NOTEBOOK_LOGS, f"{theirs}/x"),
         "read all log groups": [Request("logs:DescribeLogGroups", f"{LOGS}:*")],
         "stop ann2's notebook": [Request("sagemaker:StopNotebookInstance", f"{instance}/{theirs}")],
         "a larger notebook": [
-            Request("sagemaker:UpdateNotebookInstance", f"{instance}/{own_name}")
+            Request("sagemaker:UpdateNotebookInstance", f"{instance}/{ann_prefix}")
         ],
-        "its URL": [Request(url, f"{instance}/{own_name}")],
+        "its URL": [Request(url, f"{instance}/{ann_prefix}")],
         "take on ann2's role": [Request("sts:AssumeRole", their_role)],
         "a VPC": [Request("ec2:CreateVpc", "*")],
         "an instance of EC2": [Request("ec2:RunInstances", "*")],
@@ -184,27 +184,31 @@ def attempts(ann, ann2):
         "take on ann2's role": [Request("sts:AssumeRole", their_role)],
         "invent metrics": [Request("cloudwatch:PutMetricData", "*", metrics)],
         "pull ann2's image": [Request("ecr:BatchGetImage", f"{image}/{theirs}-horovod")],
-        "push an image": [Request("ecr:PutImage", f"{image}/{own_name}-horovod")],
+        "push an image": [Request("ecr:PutImage", f"{image}/{ann_prefix}-horovod")],
     }
     for request in requests_in_vpc(ann2.outputs):
         if request.context:
             job[f"{request.action} in ann2's VPC: {request.resource}"] = [request]
     by_role = {"NotebookRole": notebook, "TrainingRole": job}
     return {
-        f"{role}: {label}": (role, requests(tried))
+        f"{role}: {subject}": (role, requests(tried))
         for role, all_of_it in by_role.items()
-        for label, tried in all_of_it.items()
+        for subject, tried in all_of_it.items()
     }
 
 
 def requests(tried):
     """What a call asks for; a list of requests is that already."""
-    return World().requests_for(tried) if isinstance(tried, Call) else tried
+    return World().permissions_for(tried) if isinstance(tried, Call) else tried
 
 
 def let_through(seat, tried):
     """What of it the seat's policies allow."""
-    return [label for label, (role, requests) in tried.items() if not seat.refused(role, requests)]
+    return [
+        subject
+        for subject, (role, tried_requests) in tried.items()
+        if not seat.refused(role, tried_requests)
+    ]
 
 
 def own_ways(ann):
@@ -221,7 +225,7 @@ def own_ways(ann):
             sagemaker(operation, word, f"{name}-x", tags_of(ann))
             for operation, word in ENDED.items()
         ),
-        *(stack(f"{name}-{part}") for part in ("storage", "roles", "network", "notebook")),
+        *(stack(f"{name}-{row}") for row in ("storage", "roles", "network", "notebook")),
         s3("PutObject", bucket, "kit/kit.tar.gz"),
         logs("GetLogEvents", TRAINING_LOGS, f"{name}-x/algo-1"),
         logs("CreateLogGroup", NOTEBOOK_LOGS),
@@ -229,21 +233,19 @@ def own_ways(ann):
     ]
     job = [requests_in_vpc(ann.outputs), s3("PutObject", bucket, "jobs/x/model.tar.gz")]
     by_role = {"NotebookRole": notebook, "TrainingRole": job}
-    return [(role, requests(part)) for role, all_of_it in by_role.items() for part in all_of_it]
+    return [(role, requests(row)) for role, all_of_it in by_role.items() for row in all_of_it]
 
 
 def test_what_must_be_refused_is_and_the_same_with_its_own_is_allowed(seats):
     ann, tried = seats["ann"], attempts(seats["ann"], seats["ann2"])
-    assert len(tried) >= 90 and all(requests for _, requests in tried.values())
+    assert len(tried) >= 90 and all(tried_requests for _, tried_requests in tried.values())
     assert let_through(ann, tried) == []
-    assert [way for way in own_ways(ann) if ann.refused(*way)] == []
+    assert [row for row in own_ways(ann) if ann.refused(*row)] == []
 
 
 def test_nobody_is_forbidden_by_accident(seats):
     """No Deny is used: what is refused is refused because nothing allows it."""
     for documents in seats["ann"].policies.values():
-        effects = {
-            statement["Effect"] for document in documents for statement in document["Statement"]
-        }
+        effects = {row["Effect"] for document in documents for row in document["Statement"]}
         assert effects == {"Allow"}
         assert decision(documents, Request("s3:GetObject", "arn:aws:s3:::x/y")) == "denied"

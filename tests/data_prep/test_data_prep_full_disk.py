@@ -9,7 +9,7 @@ import pytest
 
 
 @pytest.mark.namespaces
-@pytest.mark.parametrize("kilobytes", [0, 60])
+@pytest.mark.parametrize("kilobytes", [0, 20])
 def test_data_prep_on_a_full_disk_leaves_nothing(tmp_path, kilobytes):
     mount = f"mount -t tmpfs -o size=64k tmpfs {tmp_path}"
     fill = f"head -c {64 - kilobytes}k /dev/zero > {tmp_path}/filler"

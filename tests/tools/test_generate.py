@@ -80,7 +80,7 @@ def test_the_place_of_the_raise_is_that_of_the_marker():
 
 
 @pytest.mark.parametrize(
-    "code, said",
+    "code, message",
     [
         ("def f():\n    # BEGIN SOLUTION\n    return 1", "put its solution between"),
         ("def f():\n    return 1", "put its solution between"),
@@ -91,13 +91,13 @@ def test_the_place_of_the_raise_is_that_of_the_marker():
         ),
     ],
 )
-def test_bad_markers(code, said):
-    with pytest.raises(BadSource, match=f"01.1: .*{said}"):
+def test_bad_markers(code, message):
+    with pytest.raises(BadSource, match=f"01.1: .*{message}"):
         without_solution(code, "01.1")
 
 
 @pytest.mark.parametrize(
-    "old, new, said",
+    "old, new, message",
     [
         ("(5 minutes, easy)", "(5 minutes, trivial)", "exercise 1 must be a text that begins"),
         ("<summary>Hint</summary>", "", "01.1: add <details>"),
@@ -106,9 +106,9 @@ def test_bad_markers(code, said):
         ('tags=["answer"]', "", "then a cell tagged answer"),
     ],
 )
-def test_a_bad_source_is_refused_with_what_to_fix(write_source, old, new, said):
+def test_a_bad_source_is_refused_with_what_to_fix(write_source, old, new, message):
     assert old in GOOD
-    with pytest.raises(BadSource, match=f"01_x.py.*{said}"):
+    with pytest.raises(BadSource, match=f"01_x.py.*{message}"):
         exercises(write_source(GOOD.replace(old, new, 1)))
 
 

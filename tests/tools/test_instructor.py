@@ -58,14 +58,15 @@ def test_what_is_made_is_in_step():
 
 def test_the_timetables_fit_their_hours_and_take_the_lessons_own_minutes(monkeypatch):
     planned = tables.planned()
-    assert [one.name for one in planned] == ["Half a day", "A day", "Two days"]
-    for one in planned:
-        assert 0.75 * one.hours * 60 <= one.minutes <= one.hours * 60, (one.name, one.minutes)
-        assert all(sum(block.minutes for block in day) <= 8 * 60 for day in one.days), one.name
-        blocks = dict(block for day in one.days for block in day)
-        for lesson in one.lessons:
-            own = int(re.search(r"\*\*Time:\*\* (\d+) minutes", LESSONS[lesson])[1])
-            assert blocks[tables.lesson(lesson).what] == own, lesson
+    assert [timetable.name for timetable in planned] == ["Half a day", "A day", "Two days"]
+    for timetable in planned:
+        name, minutes, limit = timetable.name, timetable.minutes, timetable.hours * 60
+        assert 0.75 * limit <= minutes <= limit, (name, minutes)
+        assert all(sum(block.minutes for block in day) <= 8 * 60 for day in timetable.days), name
+        blocks = dict(block for day in timetable.days for block in day)
+        for lesson in timetable.lessons:
+            stated = int(re.search(r"\*\*Time:\*\* (\d+) minutes", LESSONS[lesson])[1])
+            assert blocks[tables.lesson(lesson).title] == stated, lesson
     assert set(LESSONS) == set(planned[-1].lessons), "two days leave a lesson out"
     monkeypatch.setitem(tables.plan()["timetables"][0], "blocks", [{"lesson": "42"}])
     with pytest.raises(tables.BadPlan, match=r"42_\*\.py is not there"):
@@ -74,7 +75,7 @@ def test_the_timetables_fit_their_hours_and_take_the_lessons_own_minutes(monkeyp
 
 def test_exercises_take_what_they_say():
     text = (NOTEBOOKS / "exercises" / "01_data_parallelism.ipynb").read_text()
-    minutes = [int(one) for one in re.findall(r"## Exercise 01\.\d · .*\((\d+) minutes", text)]
+    minutes = [int(text) for text in re.findall(r"## Exercise 01\.\d · .*\((\d+) minutes", text)]
     assert tables.exercises_of("01") == (f"Exercises of 01 ({len(minutes)})", sum(minutes))
 
 
@@ -90,7 +91,7 @@ def test_the_clock_runs_as_long_as_the_minutes_say():
 
 def test_a_lessons_row_and_its_own_header_say_what_its_jobs_cost():
     for lesson, (jobs, minutes, planned, most) in rows("| lesson | jobs").items():
-        of = JOBS.get(lesson, [job for one in LESSONS for job in JOBS[one]])  # **all**
+        of = JOBS.get(lesson, [job for name in LESSONS for job in JOBS[name]])  # **all**
         assert (float(planned), float(most)) == (
             pytest.approx(usd(of, PLANNED_SECONDS), abs=0.005),
             pytest.approx(usd(of), abs=0.005),
@@ -104,14 +105,14 @@ def test_a_lessons_row_and_its_own_header_say_what_its_jobs_cost():
         assert {(int(n), int(count), kind) for n, count, kind in shown} == {
             (kinds.count(kind), *kind) for kind in kinds
         }
-        said = LESSONS[lesson].split("# %%")[1].split("**Cost on AWS:**")[1]
+        stated = LESSONS[lesson].split("# %%")[1].split("**Cost on AWS:**")[1]
         for job in of:
             assert minutes == f"{PLANNED_SECONDS / 60:g}, {(job.max_run + GRACE_SECONDS) / 60:g}"
-            assert f"`{job.instance_type}`" in said
-        amounts = re.findall(r"about ([\d.]+) USD", said)
-        assert all(one == planned for one in amounts), (lesson, planned, amounts)
-        bounds = [float(one) for one in re.findall(r"[Aa]t most ([\d.]+) USD", said)]
-        assert all(one == float(most) for one in bounds), lesson
+            assert f"`{job.instance_type}`" in stated
+        amounts = re.findall(r"about ([\d.]+) USD", stated)
+        assert all(amount == planned for amount in amounts), (lesson, planned, amounts)
+        bounds = [float(text) for text in re.findall(r"[Aa]t most ([\d.]+) USD", stated)]
+        assert all(bound == float(most) for bound in bounds), lesson
     assert list(rows("| lesson | jobs")) == [*LESSONS, "**all**"]
     assert rows("| timetable |")["Two days"][1:] == rows("| lesson | jobs")["**all**"][2:]
 
@@ -168,15 +169,15 @@ def test_the_prices_are_named_with_their_date_and_source():
 def test_what_costs_while_it_is_there_has_a_dated_price_in_the_table():
     idle = {name.removesuffix(", 10 GB"): cells for name, cells in rows("| while there").items()}
     for row in PRICE["idle"].values():
-        given, daily, monthly, of, source = idle[row["what"]]
+        given, daily, monthly, of, source = idle[row["description"]]
         assert given == f"{row['usd']:g} per {row['per']}"
         month = row["usd"] * (730 if row["per"] == "hour" else 10)
         assert float(monthly) == pytest.approx(month, abs=0.005)
         assert float(daily) == pytest.approx(month / 730 * 24, abs=0.005)
         assert of == str(row["price_date"]) and date(2026, 1, 1) <= row["price_date"]
-        found = PRICE["sources"][row["source"]]
-        assert source == f"<{found['address']}>" and found["read"] >= row["price_date"]
-        assert found["how"]
+        origin = PRICE["sources"][row["source"]]
+        assert source == f"<{origin['address']}>" and origin["read"] >= row["price_date"]
+        assert origin["how"]
 
 
 def test_a_price_that_is_not_there_is_not_guessed():

@@ -17,7 +17,7 @@ TABLE = "<table><tbody><tr><td>{}</td></tr></tbody></table>"
 
 def shown(**data):
     return NEW.new_output(
-        "display_data", {name.replace("_", "/"): one for name, one in data.items()}
+        "display_data", {name.replace("_", "/"): content for name, content in data.items()}
     )
 
 
@@ -39,7 +39,7 @@ def lesson():
     """A guess that a later section answers, code, pictures, tables, lines; and what is left out."""
     text = NEW.new_markdown_cell
     row = {"your guess": "-", "measured": "3 < 4", "off by": "-"}
-    asked = [["How many?", []], ["And which?", ["this", "that"]]]
+    asks = [["How many?", []], ["And which?", ["this", "that"]]]
     compared = {"And which?": False, "How many?": False}  # sorted, as in a notebook's file
     diff = (
         "From [a](a.py) to b\n\n```diff\n" + "\n".join(f"+line {at}" for at in range(30)) + "\n```"
@@ -50,7 +50,7 @@ def lesson():
         text("## Set up\n\nNothing to see."),
         code(printed("left out")),
         text("## Two links\n\n> A quotation.\n\nWhy [it](x.py) matters:\n\n- one\n- two\n\nMore."),
-        code(saved(asked=asked, guesses=compared), printed("What is your guess?\n\nHow many?")),
+        code(saved(asked=asks, guesses=compared), printed("What is your guess?\n\nHow many?")),
         code(shown(text_markdown=diff)),
         code(shown(text_html=IMAGE), shown(text_html=TABLE.format("first"))),
         code(shown(text_html=TABLE.format("second")), printed("correct: 40 %\n"), printed("too\n")),
@@ -60,14 +60,14 @@ def lesson():
         code(printed("folded"), tags=["results"]),
         code(
             shown(text_html=TABLE.format("question")),
-            saved(asked=asked, guesses=compared | {"How many?": True}, answers={"How many?": row}),
+            saved(asked=asks, guesses=compared | {"How many?": True}, answers={"How many?": row}),
         ),
         text("So that was it.\n\n## A line\n\nShort."),
         code(printed("94 % right")),
         text("## The answer\n\nLate."),
         code(
             saved(
-                asked=asked,
+                asked=asks,
                 guesses=compared | {"How many?": True, "And which?": True},
                 answers={"And which?": row | {"measured": "that"}, "How many?": row},
             )
@@ -80,8 +80,8 @@ def lesson():
 
 
 def test_a_section_gives_its_question_what_it_shows_and_its_answers():
-    found = list(slides_of(lesson()))
-    assert [(one.kind, one.heading) for one in found] == [
+    slides = list(slides_of(lesson()))
+    assert [(slide.kind, slide.heading) for slide in slides] == [
         ("question", "Two links"),
         ("result", "Two links"),
         ("result", "Two links"),
@@ -96,7 +96,7 @@ def test_a_section_gives_its_question_what_it_shows_and_its_answers():
         ("summary", "Summary"),
         ("summary", "Summary"),
     ]
-    bodies = [one.body for one in found]
+    bodies = [slide.body for slide in slides]
     question, code, more_code, picture, table, result, text, answer, line, _, late = bodies[:11]
     first, second = bodies[11:]
     assert "Why it matters" in question and "two" in question

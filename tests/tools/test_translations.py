@@ -36,9 +36,9 @@ def test_the_start_page_the_first_lesson_and_the_glossary_are_translated():
     assert {"index", "notebooks/glossary"} <= set(translations.pages())
     for page in translations.pages():
         for language in translations.CATALOGS:
-            found = [one for one in catalog(page, language) if one.id]
-            done = [one for one in found if one.string]
-            share = len(done) / len(found)
+            messages = [message for message in catalog(page, language) if message.id]
+            done = [message for message in messages if message.string]
+            share = len(done) / len(messages)
             # The glossary's terms are in four languages by themselves.
             assert share > (0.2 if "glossary" in page else 0.8), (page, language, share)
 
@@ -56,11 +56,11 @@ def copied(tmp_path, monkeypatch):
 def test_a_changed_text_is_stale_until_it_is_translated_again(copied):
     locale, page = copied / "locale", copied / "index.md"
     page.write_text(page.read_text().replace("Where to begin", "Where to begin today"))
-    found = list(translations.stale(locale))
-    assert [one.text for one in found] == ["Where to begin"] * len(translations.CATALOGS)
-    assert {one.catalog.name for one in found} == {"index.po"} and found[0].line > 10
+    stale = list(translations.stale(locale))
+    assert [text.text for text in stale] == ["Where to begin"] * len(translations.CATALOGS)
+    assert {text.catalog.name for text in stale} == {"index.po"} and stale[0].line > 10
     lost = translations.update(["index"])
-    assert [one.rsplit(": ", 1)[1] for one in lost] == ["Where to begin today"] * 3
+    assert [line.rsplit(": ", 1)[1] for line in lost] == ["Where to begin today"] * 3
     assert list(translations.stale(locale)) == []
     for language in translations.CATALOGS:
         assert not catalog("index", language, locale).get("Where to begin today").string

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import logging
 import os
 import signal
 import sys
@@ -12,13 +13,12 @@ NAMES = {
     "overhead": "from CreateTrainingJob to the script's first line, against by hand",
     "links": "all-reduces over narrow links, beside their bounds and the cost model",
     "steps": "steps of training on other links, ranks and sizes, beside what the model predicts",
-    "storage": "S3: ten thousand small objects, one of a gigabyte, and while a job prints",
-    "serving": "latency of InvokeEndpoint, with 1 client and 32, beside the model itself",
+    "serving": "latency of InvokeEndpoint, with 1 client and 8, beside the model itself",
 }
 
 
 def main() -> None:
-    lines = "\n".join(f"  {name:<12}{what}" for name, what in NAMES.items())
+    lines = "\n".join(f"  {name:<12}{title}" for name, title in NAMES.items())
     parser = argparse.ArgumentParser(
         prog="python -m tools.bench",
         description=f"{__doc__}\n\n{lines}",
@@ -34,6 +34,8 @@ def main() -> None:
         parser.error(f"no benchmark {', '.join(sorted(unknown))}; there are {', '.join(NAMES)}")
     # So that an emulator and its jobs end with this program, however it is ended.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    logging.disable(logging.INFO)  # the SDK's
+    os.environ["SAGEMAKER_SUPPRESS_V2_WARNING"] = "1"
     load = os.getloadavg()[0]
     print(f"{os.cpu_count()} cores, load {load:.1f} before the start")
     for name in args.name or NAMES:

@@ -17,17 +17,17 @@ from rich.console import Console
 from rich.table import Table
 
 from tools.bench import jobs
-from tools.bench.links import DEMOS
 from workshop.measure.alpha_beta import HierarchicalLinks
 from workshop.measure.step_time import Compute, at_bandwidth, step_seconds
 from workshop.output import events
+from workshop.paths import DEMOS
 
 CALIBRATED_MBIT = 200
 MBITS = (100, 300, 800)
 PLACEMENTS = ((2, 1), (2, 2), (4, 1))  # instances, ranks on each
 HIDDEN_UNITS = (512, 1536, 4096)  # 1.1, 3.2 and 8.6 MB of gradients; the middle one only here
 IMAGES = 64  # of each rank
-LEAST_BLOCKS = 5
+MIN_BLOCKS = 5
 OVERLAPS = [share / 20 for share in range(21)]
 SCRIPT = "measure_steps.py"
 LINK = "8,1048576"  # bytes of the single messages
@@ -35,43 +35,41 @@ LINK = "8,1048576"  # bytes of the single messages
 
 def run(runs: int) -> None:
     """Measure and print. runs: blocks of each step, at least 5."""
-    blocks = max(runs, LEAST_BLOCKS)
-    with jobs.emulator() as (emulator, _):
-        source = emulator.put_source("scripts.tar.gz", jobs.sources(DEMOS))
+    blocks = max(runs, MIN_BLOCKS)
+    with jobs.emulator() as (emulated, _):
 
-        def measure(name: str, mbit: int, instances: int, ranks: int, **parameters) -> list[dict]:
-            lines = emulator.run(
-                f"bench-steps-{name}",
-                source,
-                SCRIPT if "hidden-units" in parameters else "measure_all_reduce.py",
+        def measure(mbit: int, instances: int, ranks: int, **parameters) -> list[dict]:
+            script = SCRIPT if "hidden-units" in parameters else "measure_all_reduce.py"
+            lines = emulated.run(
+                DEMOS / script,
                 instances=instances,
                 processes=ranks,
-                hyperparameters={"blocks": blocks, **parameters},
-                environment={"LOCAL_SAGEMAKER_LINKS": f"{mbit}mbit"},
+                links=f"{mbit}mbit",
+                blocks=blocks,
+                **parameters,
             )
-            found = [*events(lines, "steps"), *events(lines, "link")]
-            return [one | {"seconds": [min(one["seconds"])]} for one in found]
+            records = [*events(lines, "steps"), *events(lines, "link")]
+            return [record | {"seconds": [min(record["seconds"])]} for record in records]
 
         sizes = ",".join(map(str, HIDDEN_UNITS))
         ends = f"{HIDDEN_UNITS[0]},{HIDDEN_UNITS[-1]}"
-        alone = measure("alone", CALIBRATED_MBIT, 1, 1, **{"hidden-units": ends, "images": "32,96"})
+        alone = measure(CALIBRATED_MBIT, 1, 1, **{"hidden-units": ends, "images": "32,96"})
         compute = Compute.from_measurements(alone)
         links = measure(
-            "links", CALIBRATED_MBIT, 2, 2, algorithms="gloo", bytes=1024, **{"link-bytes": LINK}
+            CALIBRATED_MBIT, 2, 2, algorithms="gloo", bytes=1024, **{"link-bytes": LINK}
         )
         tiers = HierarchicalLinks.from_measurements(links)
-        known = measure("known", CALIBRATED_MBIT, 2, 2, **{"hidden-units": sizes, "images": IMAGES})
+        known = measure(CALIBRATED_MBIT, 2, 2, **{"hidden-units": sizes, "images": IMAGES})
         overlap = best_overlap(known, compute, tiers)
         print(f"\n{compute}\n{tiers}\noverlap {overlap:.2f}", flush=True)
         rows = []
         for mbit in MBITS:
             for instances, ranks in PLACEMENTS:
-                name, sized = f"{mbit}-{instances}x{ranks}", {"hidden-units": sizes}
-                found = measure(name, mbit, instances, ranks, images=IMAGES, steps=1, **sized)
-                for one in found:
+                model = {"hidden-units": sizes, "images": IMAGES}
+                for record in measure(mbit, instances, ranks, steps=1, **model):
                     place = {"instances": instances, "ranks_per_instance": ranks}
-                    predicted = predict(one, compute, tiers, overlap, 1e6 * mbit, **place)
-                    rows.append((mbit, f"{instances} x {ranks}", one, predicted))
+                    predicted = predict(record, compute, tiers, overlap, 1e6 * mbit, **place)
+                    rows.append((mbit, f"{instances} x {ranks}", record, predicted))
                 print(f"{mbit} Mbit/s, {instances} x {ranks}: measured", flush=True)
     print_rows(rows)
 
@@ -95,12 +93,12 @@ def best_overlap(records: list[dict], compute: Compute, tiers: HierarchicalLinks
     place = {"instances": 2, "ranks_per_instance": 2}
 
     def error(overlap: float) -> float:
-        off = [
-            predict(one, compute, tiers, overlap, CALIBRATED_MBIT * 1e6, **place)
-            / one["seconds"][0]
-            for one in records
-        ]
-        return statistics.median(abs(one - 1) for one in off)
+        rate = CALIBRATED_MBIT * 1e6
+        errors = []
+        for record in records:
+            predicted = predict(record, compute, tiers, overlap, rate, **place)
+            errors.append(abs(predicted / record["seconds"][0] - 1))
+        return statistics.median(errors)
 
     return min(OVERLAPS, key=error)
 
@@ -112,7 +110,7 @@ def print_rows(rows: list[tuple]) -> None:
     for mbit, placement, record, predicted in rows:
         (measured,) = record["seconds"]
         errors.append(abs(predicted / measured - 1))
-        ms = [f"{1000 * one:.0f}" for one in (predicted, measured)]
+        ms = [f"{1000 * seconds:.0f}" for seconds in (predicted, measured)]
         size = f"{record['gradient_bytes'] / 1e6:.1f}"
         table.add_row(str(mbit), placement, size, *ms, f"{predicted / measured - 1:+.0%}")
     Console(width=100).print(table)

@@ -18,8 +18,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-REQUIREMENTS = ROOT / "tools" / "requirements"
+from tools.setup.environment import install_uv, uv_settings
+from tools.setup.state import REQUIREMENTS, ROOT
+
 OLDEST_PYTHON = "3.11"
 CUDA_ONLY = re.compile(r"^(nvidia-|cuda-|triton\b)")
 TOO_NEW = re.compile(r"python_full_version >= '3\.1[3-9]")
@@ -78,32 +79,30 @@ def compile_requirements(source: Path, target: Path, *options: str, upgrade: boo
         output = Path(folder) / target.name
         if target.exists() and not upgrade:
             shutil.copy(target, output)
-        command = [uv(), "pip", "compile", str(source), "--output-file", str(output), "--quiet"]
+        command = [install_uv(), "pip", "compile", str(source), "--output-file", str(output)]
+        command += ["--quiet"]
         command += ["--universal", "--fork-strategy=fewest", "--python-version", OLDEST_PYTHON]
         command += ["--generate-hashes", "--annotation-style=line", "--no-header", *options]
         # A CPU wheel offered on this machine must not decide what everyone's lock says.
-        environment = {k: v for k, v in os.environ.items() if k != "UV_FIND_LINKS"}
-        subprocess.run(command, check=True, cwd=ROOT, env=environment)
+        settings = uv_settings(Path(sys.executable))
+        settings.pop("UV_FIND_LINKS", None)
+        subprocess.run(command, check=True, cwd=ROOT, env=settings)
         return output.read_text()
 
 
-def uv() -> str:
-    """The uv beside this Python, or the one on PATH."""
-    beside = Path(sys.executable).parent / "uv"
-    found = str(beside) if beside.exists() else shutil.which("uv")
-    if not found:
-        sys.exit("make lock needs uv: run `make setup` first.")
-    return found
+def name_of(block: list[str]) -> str:
+    """The package's name of one of `blocks`."""
+    return block[0].partition("==")[0].partition("[")[0]
 
 
 def lock_text(compiled: str) -> str:
     """lock.txt's text from uv's output."""
-    kept = [
+    packages = [
         free_torch(block)
         for block in blocks(compiled)
         if not CUDA_ONLY.match(block[0]) and not TOO_NEW.search(block[0])
     ]
-    body = "\n".join(line for block in kept for line in block)
+    body = "\n".join(line for block in packages for line in block)
     return HEADER.format(source="tools/requirements/base.in") + TORCH_NOTE + body + "\n"
 
 
@@ -136,20 +135,15 @@ def write(path: Path, text: str) -> None:
 def main() -> None:
     upgrade = "--upgrade" in sys.argv[1:]
     base, target = REQUIREMENTS / "base.in", REQUIREMENTS / "lock.txt"
-    lock = lock_text(compile_requirements(base, target, upgrade=upgrade))
-    # Horovod's own needs are in lock.txt already: only its hash is wanted here.
-    options = {"uv": [], "horovod": ["--no-deps"], "horovod-build": []}
-    small = {
-        name: HEADER.format(source=f"tools/requirements/{name}.in")
-        + compile_requirements(
-            REQUIREMENTS / f"{name}.in", REQUIREMENTS / f"{name}.txt", *extra, upgrade=upgrade
-        )
-        for name, extra in options.items()
-    }
-    write(target, lock)
-    write(ROOT / "environment.yml", environment_text(lock))
-    for name, text in small.items():
-        write(REQUIREMENTS / f"{name}.txt", text)
+    texts = {target: lock_text(compile_requirements(base, target, upgrade=upgrade))}
+    texts[ROOT / "environment.yml"] = environment_text(texts[target])
+    # Horovod's own needs are in lock.txt already: only its hash is used from here.
+    for name, options in {"uv": [], "horovod": ["--no-deps"], "horovod-build": []}.items():
+        source, target = REQUIREMENTS / f"{name}.in", REQUIREMENTS / f"{name}.txt"
+        compiled = compile_requirements(source, target, *options, upgrade=upgrade)
+        texts[target] = HEADER.format(source=f"tools/requirements/{name}.in") + compiled
+    for path, text in texts.items():
+        write(path, text)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Is .venv complete and up to date? Answered from a stamp, without starting .venv's Python."""
+"""Is .venv complete and up to date? A stamp answers, without starting .venv's Python."""
 
 from __future__ import annotations
 
@@ -7,60 +7,55 @@ import hashlib
 import json
 import os
 import shutil
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tools.setup.shell import say
-
 ROOT = Path(__file__).resolve().parents[2]
+REQUIREMENTS = ROOT / "tools" / "requirements"
 VENV = ROOT / ".venv"
-STAMP = VENV / "setup.json"
-UNFINISHED = VENV / "setup-unfinished"
-HOROVOD_STATE = VENV / "horovod.json"
+STAMP = VENV / "setup.json"  # written last: a .venv without it was not finished
 
 
 def key() -> str:
     """A hash of everything that a finished set-up depends on."""
     digest = hashlib.sha256()
-    files = [*sorted((ROOT / "tools" / "requirements").glob("*.txt")), ROOT / "pyproject.toml"]
+    files = [*sorted(REQUIREMENTS.glob("*.txt")), ROOT / "pyproject.toml"]
     files += sorted((ROOT / "tools" / "setup").glob("*.py"))
     for path in files:
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     # Scripts in .venv name its absolute path: a moved folder needs a new .venv.
     digest.update(str(VENV).encode() + b"\0")
-    # Which Python the environment was made from, with its full version.
-    configuration = VENV / "pyvenv.cfg"
+    configuration = VENV / "pyvenv.cfg"  # names the Python, with its full version
     digest.update(configuration.read_bytes() if configuration.exists() else b"")
     return digest.hexdigest()
 
 
+def outdated() -> bool:
+    """True unless a finished set-up belongs to these very files."""
+    if read_json(STAMP).get("key") != key() or not (VENV / "bin" / "python").exists():
+        return True
+    # A compiler was installed since then: Horovod can be built now.
+    return horovod_state() == "no-compiler" and compiler() is not None
+
+
 def compiler() -> str | None:
-    """The C++ compiler that mpicxx and the build would use, or None."""
-    asked = os.environ.get("CXX")
-    names = [asked.split()[0]] if asked and asked.split() else ["g++", "c++", "clang++"]
-    return next((path for path in map(shutil.which, names) if path), None)
+    """The C++ compiler that a build would use, or None."""
+    words = os.environ.get("CXX", "").split()
+    return next(filter(None, map(shutil.which, words[:1] or ["g++", "c++", "clang++"])), None)
 
 
-def horovod_state(folder: Path = VENV) -> str | None:
+def horovod_state(prefix: Path = VENV) -> str | None:
     """installed, no-compiler or failed; None before the first set-up."""
-    try:
-        return json.loads((folder / HOROVOD_STATE.name).read_text())["state"]
-    except (OSError, ValueError, KeyError):
-        return None
+    return read_json(prefix / "horovod.json").get("state")
 
 
-def up_to_date() -> bool:
-    """True where a finished set-up belongs to these very files."""
+def read_json(path: Path) -> dict:
+    """A small file's content, empty if it is missing or damaged."""
     try:
-        stamp = json.loads(STAMP.read_text())
+        return json.loads(path.read_text())
     except (OSError, ValueError):
-        return False
-    if UNFINISHED.exists() or stamp.get("key") != key():
-        return False
-    if not (VENV / "bin" / "python").exists():
-        return False
-    # A compiler installed since then: Horovod can be built now.
-    return not (horovod_state() == "no-compiler" and compiler())
+        return {}
 
 
 def write_json(path: Path, content: dict) -> None:
@@ -71,12 +66,12 @@ def write_json(path: Path, content: dict) -> None:
 
 
 @contextmanager
-def one_at_a_time():
-    """Hold a lock on the lock file itself: reading it is enough, nothing is written."""
-    with open(ROOT / "tools" / "requirements" / "lock.txt") as handle:
+def one_at_a_time() -> Iterator[None]:
+    """Lock the lock file: read access is enough, and nothing is written."""
+    with open(REQUIREMENTS / "lock.txt") as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            say("Another set-up of this folder is running; waiting for it.")
+            print("Another set-up of this folder is running; waiting for it.", flush=True)
             fcntl.flock(handle, fcntl.LOCK_EX)
         yield

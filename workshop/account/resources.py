@@ -4,8 +4,8 @@
 groups and streams:
 https://docs.aws.amazon.com/sagemaker/latest/dg/logging-cloudwatch.html
 
-AWS's Resource Groups Tagging API lists by tag in one call, but not all of this: log streams and
-versions of objects have no tags, and it does not tell running jobs and warm pools from ended ones.
+AWS's Resource Groups Tagging API lists by tag in one call, but not all of this: no log streams,
+which have no tags, and no objects; nor does it tell running jobs and warm pools from ended ones.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ def preflight(lesson, target, seat, offline, region, given) -> None:
 
     with variables({"AWS_DEFAULT_REGION": region} if region else {}):
         session = None if offline else _session(target, seat)
-        jobs = _of_lesson(lesson, seat, session, given)
+        jobs = _lesson_jobs(lesson, seat, session, given)
     checked = [
         (str(job), checks.check(job) + (_ask(job, session) if session else [])) for job in jobs
     ]
@@ -80,7 +80,7 @@ def _session(target: str, seat: str):
         raise WrongUse(str(error)) from error
 
 
-def _of_lesson(lesson: str, seat: str, session, given: tuple[str, ...]) -> list:
+def _lesson_jobs(lesson: str, seat: str, session, given: tuple[str, ...]) -> list:
     """The jobs of a lesson, as they would be sent to AWS."""
     from workshop.account import preflight as checks
 

@@ -23,13 +23,13 @@ from workshop.lesson.results import read_results
 from workshop.paths import NOTEBOOKS
 
 FORMAT = 1
-LARGEST = 5_000_000  # bytes; a hand-in has some thousands
+MAX_BYTES = 5_000_000  # bytes; a hand-in has some thousands
 RIGHT, WRONG, OPEN = "right", "wrong", "open"
 # To the next exercise's: a message may have several lines.
 SAID = re.compile(
     r"(?:^|\n|: )(\d\d\.[1-9])(: right\.|: | is not answered)((?:(?!\n\d\d\.[1-9]).)*)", re.DOTALL
 )
-LONGEST = 300  # characters of a message in a hand-in
+MAX_MESSAGE = 300  # characters of a message in a hand-in
 
 
 class Unreadable(ValueError):
@@ -46,13 +46,13 @@ class HandIn:
 
 def hand_in(name: str, notebooks: Path = NOTEBOOKS) -> dict[str, Any]:
     """What a participant's notebooks hold, ready for JSON."""
-    found = {}
+    states = {}
     for path in lessons(notebooks):
         exercises = notebooks / "exercises" / path.name
         state = lesson_state(path, exercises if exercises.is_file() else None)
-        if state["run"] or any(one != OPEN for one, _ in state["exercises"].values()):
-            found[number(path)] = state
-    return {"format": FORMAT, "name": name, "lessons": found}
+        if state["run"] or any(verdict != OPEN for verdict, _ in state["exercises"].values()):
+            states[number(path)] = state
+    return {"format": FORMAT, "name": name, "lessons": states}
 
 
 def lesson_state(lesson: Path, exercises: Path | None) -> dict[str, Any]:
@@ -84,25 +84,25 @@ def lesson_state(lesson: Path, exercises: Path | None) -> dict[str, Any]:
 def _checked(exercises: Path) -> dict[str, list[str]]:
     """The last word of each exercise's check; "open" where it never ran."""
     try:
-        found = {one: [OPEN, ""] for one in numbers(exercises.stem[:2])}
+        states = {exercise: [OPEN, ""] for exercise in numbers(exercises.stem[:2])}
     except ValueError:
         return {}
     for cell in nbformat.read(exercises, as_version=4).cells:
         for output in cell.get("outputs", []):
             error = output.get("evalue", "") or "\n".join(output.get("traceback", []))
             text = output.get("text", "") or error
-            for one, verdict, rest in SAID.findall(text):
-                if one in found:
+            for exercise, verdict, rest in SAID.findall(text):
+                if exercise in states:
                     state = {": right.": RIGHT, ": ": WRONG}.get(verdict, OPEN)
-                    message = " ".join(rest.split())[:LONGEST]
-                    found[one] = [state, message if state == WRONG else ""]
-    return found
+                    message = " ".join(rest.split())[:MAX_MESSAGE]
+                    states[exercise] = [state, message if state == WRONG else ""]
+    return states
 
 
 def read(path: Path) -> HandIn:
     """A hand-in's content. Raises Unreadable."""
     try:
-        if path.stat().st_size > LARGEST:
+        if path.stat().st_size > MAX_BYTES:
             raise Unreadable("larger than any hand-in")
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
@@ -111,24 +111,26 @@ def read(path: Path) -> HandIn:
         raise Unreadable("not a hand-in: `workshop class hand-in` writes one")
     if content["format"] != FORMAT:
         raise Unreadable(f"of format {content['format']!r}; this kit reads format {FORMAT}")
-    name, found = content.get("name"), content.get("lessons")
-    if not (isinstance(name, str) and name.strip() and isinstance(found, dict)):
+    name, states = content.get("name"), content.get("lessons")
+    if not (isinstance(name, str) and name.strip() and isinstance(states, dict)):
         raise Unreadable("without a name or its lessons")
-    for lesson, state in found.items():
+    for lesson, state in states.items():
         if not _is_state(state):
             raise Unreadable(f"lesson {lesson[:10]!r} is not as `workshop class hand-in` writes it")
-    return HandIn(name.strip()[:60], found)
+    return HandIn(name.strip()[:60], states)
 
 
 def _is_state(state: object) -> bool:
     return (
         isinstance(state, dict)
-        and all(type(state.get(one)) is int and state[one] >= 0 for one in ("run", "cells"))
+        and all(type(state.get(entry)) is int and state[entry] >= 0 for entry in ("run", "cells"))
         and isinstance(state.get("section"), str)
         and isinstance(state.get("exercises"), dict)
         and all(
-            isinstance(one, list) and len(one) == 2 and all(isinstance(part, str) for part in one)
-            for one in state["exercises"].values()
+            isinstance(entry, list)
+            and len(entry) == 2
+            and all(isinstance(part, str) for part in entry)
+            for entry in state["exercises"].values()
         )
         and isinstance(state.get("guesses"), dict)
         and all(
@@ -140,18 +142,18 @@ def _is_state(state: object) -> bool:
 
 def read_all(paths: list[Path]) -> tuple[list[HandIn], list[str]]:
     """The hand-ins, and a line for each file that is none. Equal names get their file's."""
-    found, broken = [], []
+    hand_ins, broken = [], []
     for path in paths:
         try:
-            found.append((path, read(path)))
+            hand_ins.append((path, read(path)))
         except Unreadable as error:
             broken.append(f"{path.name}: {error}")
-    often = Counter(one.name for _, one in found)
+    often = Counter(person.name for _, person in hand_ins)
     named = [
-        HandIn(f"{one.name} ({path.name})", one.lessons) if often[one.name] > 1 else one
-        for path, one in found
+        HandIn(f"{person.name} ({path.name})", person.lessons) if often[person.name] > 1 else person
+        for path, person in hand_ins
     ]
-    return sorted(named, key=lambda one: one.name.casefold()), broken
+    return sorted(named, key=lambda person: person.name.casefold()), broken
 
 
 def page(people: list[HandIn], broken: list[str]) -> str:
@@ -160,17 +162,17 @@ def page(people: list[HandIn], broken: list[str]) -> str:
         "class.html.j2",
         people=people,
         broken=broken,
-        lessons=sorted({lesson for one in people for lesson in one.lessons}),
-        where={one.name: where(one) for one in people},
+        lessons=sorted({lesson for person in people for lesson in person.lessons}),
+        where={person.name: where(person) for person in people},
         exercises=stopping(people),
         guesses=wrong_guesses(people),
     )
 
 
-def where(one: HandIn) -> str:
+def where(person: HandIn) -> str:
     """The last section that was run, of the last lesson; "nowhere yet" without any."""
-    begun = [lesson for lesson, state in sorted(one.lessons.items()) if state["run"]]
-    return f"{begun[-1]} · {one.lessons[begun[-1]]['section']}" if begun else "nowhere yet"
+    begun = [lesson for lesson, state in sorted(person.lessons.items()) if state["run"]]
+    return f"{begun[-1]} · {person.lessons[begun[-1]]['section']}" if begun else "nowhere yet"
 
 
 def stopping(people: list[HandIn]) -> list[dict[str, Any]]:
@@ -180,7 +182,7 @@ def stopping(people: list[HandIn]) -> list[dict[str, Any]]:
     """
     counts: dict[str, Counter] = defaultdict(Counter)
     messages: dict[str, Counter] = defaultdict(Counter)
-    for state in (state for one in people for state in one.lessons.values()):
+    for state in (state for person in people for state in person.lessons.values()):
         for exercise, (verdict, message) in state["exercises"].items():
             counts[exercise][verdict] += 1
             if verdict == WRONG:
@@ -201,23 +203,23 @@ def wrong_guesses(people: list[HandIn]) -> list[dict[str, Any]]:
 
     Wrong: another choice, or a number that is off by a factor of two or more.
     """
-    found: dict[str, list[dict]] = defaultdict(list)
-    for state in (state for one in people for state in one.lessons.values()):
+    by_question: dict[str, list[dict]] = defaultdict(list)
+    for state in (state for person in people for state in person.lessons.values()):
         for question, row in state["guesses"].items():
             if row["off by"] != "-":
-                found[question].append(row)
+                by_question[question].append(row)
     rows = []
-    for question, guessed in found.items():
-        wrong = [one for one in guessed if is_wrong(one["off by"])]
-        common = Counter(str(one.get("your guess", ""))[:40] for one in wrong).most_common(3)
+    for question, guessed in by_question.items():
+        wrong = [guess for guess in guessed if is_wrong(guess["off by"])]
+        common = Counter(str(guess.get("your guess", ""))[:40] for guess in wrong).most_common(3)
         rows.append(
             {
                 "question": question,
                 "guessed": len(guessed),
                 "wrong": len(wrong),
                 "common": ", ".join(f"{guess} ({count})" for guess, count in common),
-                "high": sum("too high" in one["off by"] for one in wrong),
-                "low": sum("too low" in one["off by"] for one in wrong),
+                "high": sum("too high" in guess["off by"] for guess in wrong),
+                "low": sum("too low" in guess["off by"] for guess in wrong),
             }
         )
     return sorted(rows, key=lambda row: (-row["wrong"] / row["guessed"], row["question"]))

@@ -134,11 +134,13 @@ def _describe(notebook: Path, last: _LastCell, error: Exception, cell_seconds: i
 
 def prefer_own_kernel() -> None:
     """A kernel that the user once installed under the name python3 must not be taken."""
-    own = str(Path(sys.prefix) / "share" / "jupyter")
+    jupyter = str(Path(sys.prefix) / "share" / "jupyter")
     paths = os.environ.get("JUPYTER_PATH", "").split(os.pathsep)
-    os.environ["JUPYTER_PATH"] = os.pathsep.join([own, *(p for p in paths if p and p != own)])
+    os.environ["JUPYTER_PATH"] = os.pathsep.join(
+        [jupyter, *(p for p in paths if p and p != jupyter)]
+    )
     # A notebook starts mpirun and friends by name: this environment's come first.
-    found = os.environ.get("PATH", "").split(os.pathsep)
+    folders = os.environ.get("PATH", "").split(os.pathsep)
     here = str(Path(sys.executable).parent)
-    if found[:1] != [here]:
-        os.environ["PATH"] = os.pathsep.join([here, *found])
+    if folders[:1] != [here]:
+        os.environ["PATH"] = os.pathsep.join([here, *folders])

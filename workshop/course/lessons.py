@@ -39,19 +39,19 @@ def chosen(numbers: tuple[str, ...], folder: Path = NOTEBOOKS) -> list[Path]:
 
     "reference" is the reference notebook, which comes before the clean-up.
     """
-    found = {number(path): path for path in lessons(folder)}
-    if not found:
+    by_number = {number(path): path for path in lessons(folder)}
+    if not by_number:
         raise NoSuchLesson(f"There are no lessons (NN_name.ipynb) in {folder}.")
     reference = folder / f"{REFERENCE}.ipynb"
     if reference.exists():
-        found[REFERENCE] = reference
-    wanted = sorted(
-        {one.zfill(2) for one in numbers} or found, key=lambda one: (one == CLEAN_UP, one)
+        by_number[REFERENCE] = reference
+    selected = sorted(
+        {name.zfill(2) for name in numbers} or by_number, key=lambda name: (name == CLEAN_UP, name)
     )
-    unknown = [one for one in wanted if one not in found]
+    unknown = [name for name in selected if name not in by_number]
     if unknown:
-        raise NoSuchLesson(f"No lesson {', '.join(unknown)}. There are: {', '.join(found)}.")
-    return [found[one] for one in wanted]
+        raise NoSuchLesson(f"No lesson {', '.join(unknown)}. There are: {', '.join(by_number)}.")
+    return [by_number[name] for name in selected]
 
 
 def last_run(folder: Path) -> dict:

@@ -64,7 +64,7 @@ def write_html(
     run = f"{row.name}: {row.status}{seconds}, target {target}, {now()}"
     body, _ = exporter.from_notebook_node(notebook, {"run": run})
     page = executed.with_suffix(".html")
-    page.write_text(HREF.sub(lambda found: _moved(found, page.parent, folder, pages), body))
+    page.write_text(HREF.sub(lambda match: _moved(match, page.parent, folder, pages), body))
     return page
 
 
@@ -77,7 +77,7 @@ def read_for_people(executed: Path) -> nbformat.NotebookNode:
     notebook.metadata.pop("widgets", None)
     for cell in notebook.cells:
         if cell.cell_type == "code":
-            cell.outputs = [one for one in cell.outputs if MIME not in one.get("data", {})]
+            cell.outputs = [output for output in cell.outputs if MIME not in output.get("data", {})]
             for output in cell.outputs:
                 _ask_a_reader(output)
     return notebook
@@ -93,21 +93,21 @@ def _ask_a_reader(output: nbformat.NotebookNode) -> None:
 
 def _repeats(cell, code: list) -> bool:
     """Whether a cell is papermill's, with parameters, and changes none of the lesson's own."""
-    tags = {tag: one for one in reversed(code) for tag in one.metadata.get("tags", [])}
-    own = tags.get("parameters")
-    if cell is not tags.get("injected-parameters") or own is None:
+    tags = {tag: other for other in reversed(code) for tag in other.metadata.get("tags", [])}
+    parameters, injected = tags.get("parameters"), tags.get("injected-parameters")
+    if parameters is None or injected is None or cell is not injected:
         return False
-    return set(cell.source.splitlines()) <= {"# Parameters", *own.source.splitlines()}
+    return set(injected.source.splitlines()) <= {"# Parameters", *parameters.source.splitlines()}
 
 
-def _moved(found: re.Match, out: Path, folder: Path, pages: Collection[str]) -> str:
+def _moved(match: re.Match, out: Path, folder: Path, pages: Collection[str]) -> str:
     """A link of a notebook in `folder`, as it must be in a page in `out`."""
-    path, mark = Path(urllib.parse.unquote(html.unescape(found[1]))), found[2] or ""
+    path, mark = Path(urllib.parse.unquote(html.unescape(match[1]))), match[2] or ""
     if str(path.parent) == "." and path.suffix == ".ipynb" and path.stem in pages:
         return f'href="{path.stem}.html{mark}"'
     if (folder / path).exists():
         return f'href="{urllib.parse.quote(os.path.relpath(folder / path, out))}{mark}"'
-    return found[0]
+    return match[0]
 
 
 def now() -> str:

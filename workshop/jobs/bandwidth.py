@@ -1,6 +1,6 @@
 """The bandwidth between a job's instances, on this machine.
 
-    estimator = TensorFlow(..., environment={"LOCAL_SAGEMAKER_LINKS": "200mbit"})
+    estimator = TensorFlow(..., environment={"LOCAL_SAGEMAKER_BANDWIDTH": "200mbit"})
     bandwidth.network_performance("ml.c5.xlarge").gbit
 
 Every instance sends at most the rate, and receives at most the rate, at the same time. Processes

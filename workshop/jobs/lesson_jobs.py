@@ -132,7 +132,7 @@ def _mpi(processes: int, **options) -> Settings:
 
 
 def _links(rate: str) -> Settings:
-    return {"environment": {"LOCAL_SAGEMAKER_LINKS": rate}}
+    return {"environment": {"LOCAL_SAGEMAKER_BANDWIDTH": rate}}
 
 
 def _lesson_00(lesson) -> Iterator[LessonJob]:

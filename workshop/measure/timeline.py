@@ -67,7 +67,7 @@ def read(path: Path | str, step: int | None = None) -> pd.DataFrame:
     all_reduces = _all_reduces(Path(path))
     if step is not None:
         last = max(all_reduce.step for all_reduce in all_reduces)
-        all_reduces = [each for each in _of_the_model(all_reduces) if each.step == step]
+        all_reduces = [each for each in _model_all_reduces(all_reduces) if each.step == step]
         if not all_reduces:
             raise ValueError(f"The timeline has no step {step}; it has 1 to {last}.")
     rows = [
@@ -95,7 +95,7 @@ def by_rank(path: Path | str) -> pd.DataFrame:
     Raises NoTimeline as `read` does, and where there are no two steps of which that is known.
     """
     steps: dict[int, list[_AllReduce]] = defaultdict(list)
-    for all_reduce in _of_the_model(_all_reduces(Path(path))):
+    for all_reduce in _model_all_reduces(_all_reduces(Path(path))):
         steps[all_reduce.step].append(all_reduce)
     ends = {step: max(each.end for each in of_step) for step, of_step in steps.items()}
     rows = []
@@ -122,7 +122,7 @@ def by_rank(path: Path | str) -> pd.DataFrame:
     return table[["step", "rank", "kind"]].assign(start_ms=start_ms, ms=ms)
 
 
-def _of_the_model(all_reduces: list[_AllReduce]) -> list[_AllReduce]:
+def _model_all_reduces(all_reduces: list[_AllReduce]) -> list[_AllReduce]:
     """Without metrics, which are all-reduced in fewer steps than most tensors."""
     last: Counter[str] = Counter()
     for all_reduce in all_reduces:

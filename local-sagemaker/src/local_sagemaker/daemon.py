@@ -2,7 +2,7 @@
 
 Everything about it stands in its state directory: `emulator.json` (pid, port; there while
 it answers), `emulator.log`, `credentials.json` (see credentials.py), `lock`, `moto/`, `jobs/`,
-`endpoints/`, `transforms/`, `tmp/`, `links` (a setting; see training/job_bandwidth.py).
+`endpoints/`, `transforms/`, `tmp/`, `bandwidth` (a setting; see training/job_bandwidth.py).
 """
 
 from __future__ import annotations
@@ -215,7 +215,13 @@ def forget(state: Path) -> None:
     for name in ("moto", "jobs", "endpoints", "transforms", "tmp"):
         if (state / name).is_dir():
             remove(state / name)
-    for name in ("emulator.json", "emulator.log", "sdk-defaults.yaml", "links", credentials.FILE):
+    for name in (
+        "emulator.json",
+        "emulator.log",
+        "sdk-defaults.yaml",
+        "bandwidth",
+        credentials.FILE,
+    ):
         (state / name).unlink(missing_ok=True)
 
 

@@ -1,4 +1,4 @@
-"""`local-sagemaker links`: what it sets, and what it then says."""
+"""`local-sagemaker bandwidth`: what it sets, and what it then says."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from local_sagemaker import daemon
-from local_sagemaker.cli import links as command
+from local_sagemaker.cli import bandwidth as command
 from local_sagemaker.cluster import probe
 from local_sagemaker.training.instance_types import network_table
 
@@ -47,7 +47,7 @@ def test_first_links_are_wide_and_the_types_are_shown(state):
 )
 def test_what_is_set_is_kept_and_shown(state, arguments, saved, output):
     assert output in run(*arguments)
-    assert (state / "links").read_text() == f"{saved}\n"
+    assert (state / "bandwidth").read_text() == f"{saved}\n"
     assert output in run()
 
 
@@ -67,7 +67,7 @@ def test_what_is_set_is_kept_and_shown(state, arguments, saved, output):
 def test_wrong_use_changes_nothing(state, arguments, why):
     run("--between", "7mbit")
     assert why in run(*arguments, code=2)
-    assert (state / "links").read_text() == "7mbit\n"
+    assert (state / "bandwidth").read_text() == "7mbit\n"
 
 
 def test_a_kernel_without_netem_is_told_at_the_door(state, monkeypatch):
@@ -94,8 +94,8 @@ def test_plain_processes_stay_wide(state, monkeypatch):
 def test_a_setting_that_somebody_broke_is_an_error_with_a_way_out(state):
     state.mkdir()
     for setting in (b"quick\n", b"\xff\xfe200mbit"):
-        (state / "links").write_bytes(setting)
-        assert "`local-sagemaker links --wide` resets it" in run(code=1)
+        (state / "bandwidth").write_bytes(setting)
+        assert "`local-sagemaker bandwidth --wide` resets it" in run(code=1)
     run("--wide")
     daemon.forget(state)
-    assert not (state / "links").exists(), "`local-sagemaker stop --forget` forgets it"
+    assert not (state / "bandwidth").exists(), "`local-sagemaker stop --forget` forgets it"

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.shaping
 
 @pytest.fixture
 def mortal(tmp_path, request):
-    """An endpoint of this test's own."""
+    """An emulator of this test's own."""
     emulator = Emulator(tmp_path / "state")
     request.addfinalizer(emulator.down)
     emulator.client("s3").create_bucket(Bucket=BUCKET)
@@ -55,39 +55,39 @@ def nothing_is_left() -> Iterator[dict[str, float]]:
     assert host_network() == before
 
 
-def begun(endpoint, name: str, *command: str) -> dict[str, float]:
+def begun(emulator, name: str, *command: str) -> dict[str, float]:
     """Start a job on narrow links; its network namespaces, once its two instances run."""
-    started(endpoint, name, LINKS, list(command))
+    started(emulator, name, LINKS, list(command))
     deadline = time.monotonic() + 120
-    while len(result := namespaces_of(endpoint, name)) < 3:
+    while len(result := namespaces_of(emulator, name)) < 3:
         assert time.monotonic() < deadline, result
         time.sleep(0.05)
     return result
 
 
-def test_after_a_script_that_fails(endpoint):
+def test_after_a_script_that_fails(emulator):
     """One that ends well leaves nothing either: test_many_jobs.py."""
     with nothing_is_left() as known:
         name = job_name("fails")
         script = f"import time; time.sleep({SECONDS}); raise ValueError('too bad')"
-        known |= begun(endpoint, name, "-c", script)
-        job = endpoint.wait(name)
+        known |= begun(emulator, name, "-c", script)
+        job = emulator.wait(name)
         assert job.status == "Failed"
         assert links_lines(job) == ["links: 100 Mbit/s between instances, asked for by the job"]
         until_gone(name)
 
 
-def test_after_stop_training_job(endpoint):
+def test_after_stop_training_job(emulator):
     with nothing_is_left() as known:
         name = job_name("stopped")
-        known |= begun(endpoint, name, *STUBBORN)
-        endpoint.client("sagemaker").stop_training_job(TrainingJobName=name)
-        assert endpoint.wait(name).status == "Stopped"
+        known |= begun(emulator, name, *STUBBORN)
+        emulator.client("sagemaker").stop_training_job(TrainingJobName=name)
+        assert emulator.wait(name).status == "Stopped"
         until_gone(name)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=["Ctrl-C", "kill -9"])
-def test_after_the_endpoints_own_end(mortal, number):
+def test_after_the_emulators_own_end(mortal, number):
     with nothing_is_left() as known:
         name = job_name("orphan")
         known |= begun(mortal, name, *STUBBORN)

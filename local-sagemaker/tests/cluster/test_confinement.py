@@ -1,4 +1,4 @@
-"""What a job can do to the machine that it runs on, and to the endpoint."""
+"""What a job can do to the machine that it runs on, and to the emulator."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from local_sagemaker.pytest_plugin import BUCKET, Emulator, processes_with, sdk_
 INSIDE = {
     "reads the owner's files",
     "connects to a socket elsewhere",
-    "reaches the endpoint",
+    "reaches the emulator",
     "takes all cores",
     "writes into its own /etc",
     "writes to /tmp",
@@ -42,8 +42,8 @@ INSIDE = {
 }
 AS_A_PROCESS = INSIDE - {"writes into its own /etc", "writes to its home"} | {
     "writes to the home directory",
-    "lists the endpoint's state",
-    "reads the endpoint's key",
+    "lists the emulator's state",
+    "reads the emulator's key",
     "connects to a socket in /tmp",
     "connects to a socket in /var/tmp",
     "connects to a service on loopback",
@@ -93,13 +93,13 @@ def left_running(targets: dict) -> bool:
     return result
 
 
-def tried(endpoint, name: str, targets: dict, **extra) -> set[str]:
+def tried(emulator, name: str, targets: dict, **extra) -> set[str]:
     """What worked of what the script reach_out.py tries."""
-    targets |= {"state": str(endpoint.state), "port": endpoint.running.port, "inside": True}
+    targets |= {"state": str(emulator.state), "port": emulator.running.port, "inside": True}
     command = [sys.executable, str(SCRIPTS / "reach_out.py")]
     extra |= {"Environment": {"TARGETS": json.dumps(targets)}}
-    endpoint.client("sagemaker").create_training_job(**command_request(name, command, **extra))
-    return worked(endpoint.wait(name))
+    emulator.client("sagemaker").create_training_job(**command_request(name, command, **extra))
+    return worked(emulator.wait(name))
 
 
 def worked(job) -> set[str]:
@@ -109,18 +109,18 @@ def worked(job) -> set[str]:
 
 
 @pytest.mark.namespaces
-def test_a_job_changes_nothing_but_its_own(endpoint, targets):
+def test_a_job_changes_nothing_but_its_own(emulator, targets):
     before = Path("/etc/environment").read_bytes() if Path("/etc/environment").exists() else None
-    assert tried(endpoint, "reaches-out", targets) == INSIDE
+    assert tried(emulator, "reaches-out", targets) == INSIDE
     after = Path("/etc/environment").read_bytes() if Path("/etc/environment").exists() else None
     assert before == after
     assert not left_running(targets)
 
 
 @pytest.mark.namespaces
-def test_an_isolated_job_does_not_reach_the_endpoint(endpoint, targets):
-    result = tried(endpoint, "isolated", targets, EnableNetworkIsolation=True)
-    assert result == INSIDE - {"reaches the endpoint"}
+def test_an_isolated_job_does_not_reach_the_emulator(emulator, targets):
+    result = tried(emulator, "isolated", targets, EnableNetworkIsolation=True)
+    assert result == INSIDE - {"reaches the emulator"}
 
 
 AS_NOBODY = """
@@ -147,12 +147,12 @@ os.execv(sys.executable, [sys.executable, "-m", "local_sagemaker.cluster.supervi
 
 @pytest.mark.namespaces
 @only_root
-def test_nor_does_an_ordinary_users_job(endpoint, targets, tmp_path):
+def test_nor_does_an_ordinary_users_job(emulator, targets, tmp_path):
     """Its code, its packages and its state are in /tmp, as some keep them."""
     state = tmp_path / "state"
     state.mkdir()
     state.chmod(0o777)
-    port, wheel = endpoint.running.port, tmp_path / "a.whl"
+    port, wheel = emulator.running.port, tmp_path / "a.whl"
     wheel.touch()
     targets |= {"state": str(state), "port": port, "inside": True, "file": str(wheel)}
     targets |= {"socket": targets["/tmp"]}  # those in root's home are closed to others
@@ -197,18 +197,18 @@ exit 1
 
 
 @pytest.mark.namespaces
-def test_what_a_job_leaves_behind_leads_nowhere_else(endpoint):
-    s3, key = endpoint.client("s3"), endpoint.env["AWS_SECRET_ACCESS_KEY"]
+def test_what_a_job_leaves_behind_leads_nowhere_else(emulator):
+    s3, key = emulator.client("s3"), emulator.env["AWS_SECRET_ACCESS_KEY"]
     to = {"S3OutputPath": f"s3://{BUCKET}/links", "CompressionType": "NONE"}
     body = command_request(
         "leaves-links",
         ["/bin/sh", "-c", "; ".join(LINKS.split("\n")[1:-1])],
         OutputDataConfig=to,
         CheckpointConfig={"S3Uri": f"s3://{BUCKET}/links"},
-        Environment={"STATE": str(endpoint.state)},
+        Environment={"STATE": str(emulator.state)},
     )
-    endpoint.client("sagemaker").create_training_job(**body)
-    job = endpoint.wait("leaves-links")
+    emulator.client("sagemaker").create_training_job(**body)
+    job = emulator.wait("leaves-links")
     assert "see job logs" in job.description["FailureReason"]
     assert key not in str(job.description)
     assert s3.list_objects_v2(Bucket=BUCKET, Prefix="links").get("Contents", []) == []
@@ -304,7 +304,7 @@ def test_a_plain_process_that_takes_the_supervisors_pipes_is_stopped_all_the_sam
 
 @pytest.fixture(scope="module")
 def other(tmp_path_factory):
-    """Another endpoint beside the usual one; the last test here kills it."""
+    """Another emulator beside the usual one; the last test here kills it."""
     emulator = Emulator(
         tmp_path_factory.mktemp("other"),
         ["--grace", "1", "--max-instances", "3", "--isolation", "processes"],
@@ -324,9 +324,9 @@ def test_more_instances_than_the_limit(other):
     assert limit in message["Message"] and "--max-instances" in message["Message"]
 
 
-def test_two_endpoints_leave_each_others_work_alone(endpoint, other):
+def test_two_emulators_leave_each_others_work_alone(emulator, other):
     """Both have a job of the same name."""
-    ours, theirs = endpoint.aws().mark("same-name"), other.aws().mark("same-name")
+    ours, theirs = emulator.aws().mark("same-name"), other.aws().mark("same-name")
     assert ours != theirs
     env = {"PATH": os.environ["PATH"], JOB_ENV: theirs}
     pid = os.spawnvpe(os.P_NOWAIT, "sleep", ["sleep", "600"], env)
@@ -344,7 +344,7 @@ def test_two_endpoints_leave_each_others_work_alone(endpoint, other):
             os.waitpid(pid, 0)
 
 
-def test_an_endpoint_that_hangs_is_killed(other, monkeypatch):
+def test_an_emulator_that_hangs_is_killed(other, monkeypatch):
     monkeypatch.setattr(daemon, "STOP_SECONDS", 1)
     os.kill(other.running.pid, signal.SIGSTOP)
     assert daemon.stop(other.state) is True

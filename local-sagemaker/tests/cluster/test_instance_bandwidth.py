@@ -25,9 +25,9 @@ def in_time(spent: float, size: int, mbit: float) -> bool:
     return expected * SLACK <= spent <= expected * LOOSELY
 
 
-def test_each_direction_has_the_rate_and_peers_share_it(endpoint):
+def test_each_direction_has_the_rate_and_peers_share_it(emulator):
     """out, in: to and from another. to all, from all: one sender to two receivers, and back."""
-    narrow_job = flooded(endpoint, "narrow", "50mbit", BYTES, 3)
+    narrow_job = flooded(emulator, "narrow", "50mbit", BYTES, 3)
     result = seconds_of(narrow_job)
     for way, size in {
         "out": BYTES,
@@ -45,8 +45,8 @@ def test_each_direction_has_the_rate_and_peers_share_it(endpoint):
     assert links_lines(narrow_job) == lines
 
 
-def test_without_the_variable_links_are_wide_and_nothing_is_said(endpoint):
-    wide_job = flooded(endpoint, "wide", None, BYTES, 3)
+def test_without_the_variable_links_are_wide_and_nothing_is_said(emulator):
+    wide_job = flooded(emulator, "wide", None, BYTES, 3)
     spent = seconds_of(wide_job)
     narrow = SLACK * BYTES / (50 * MBIT)  # what the narrow job needs at least
     assert max(spent["out"], spent["in"]) < narrow, spent
@@ -54,23 +54,23 @@ def test_without_the_variable_links_are_wide_and_nothing_is_said(endpoint):
     assert links_lines(wide_job) == []
 
 
-def test_the_endpoints_setting_holds_and_a_job_can_ask_otherwise(endpoint):
-    job_bandwidth.write_setting(endpoint.state, "by-type")
+def test_the_emulators_setting_holds_and_a_job_can_ask_otherwise(emulator):
+    job_bandwidth.write_setting(emulator.state, "by-type")
     try:
         kind = {"InstanceType": "ml.c5n.18xlarge"}
-        by_type = flooded(endpoint, "by-type", None, 65536, 2, **kind)
-        wide = flooded(endpoint, "by-type-wide", "wide", 65536, 2, **kind)
+        by_type = flooded(emulator, "by-type", None, 65536, 2, **kind)
+        wide = flooded(emulator, "by-type-wide", "wide", 65536, 2, **kind)
     finally:
-        job_bandwidth.write_setting(endpoint.state, "wide")
+        job_bandwidth.write_setting(emulator.state, "wide")
     assert links_lines(by_type) == [
         "links: 100 Mbit/s between instances, 100 Gbit/s of ml.c5n.18xlarge, divided by 1000; "
-        "set with `local-sagemaker links`"
+        "set with `local-sagemaker bandwidth`"
     ]
     assert links_lines(wide) == []
 
 
-def test_latency_is_given_or_it_is_said_that_it_is_not(endpoint):
-    job = flooded(endpoint, "late", "50mbit 20ms", 65536, 2)
+def test_latency_is_given_or_it_is_said_that_it_is_not(emulator):
+    job = flooded(emulator, "late", "50mbit 20ms", 65536, 2)
     lines = links_lines(job)
     if probe.shaping_unavailable_reason(latency=True) is None:
         assert lines == ["links: 50 Mbit/s and 20 ms between instances, asked for by the job"]

@@ -18,7 +18,7 @@ from local_sagemaker.pytest_plugin import BUCKET, Emulator, sdk_session, until_g
 
 MPI = {"mpi": {"enabled": True, "processes_per_host": 2}}
 HOSTS = ["algo-1", "algo-2"]
-NARROW = {"LOCAL_SAGEMAKER_LINKS": "1mbit"}
+NARROW = {"LOCAL_SAGEMAKER_BANDWIDTH": "1mbit"}
 
 
 def seen(job) -> list[dict]:
@@ -27,25 +27,25 @@ def seen(job) -> list[dict]:
 
 
 @pytest.mark.namespaces
-def test_nothing_of_a_job_is_left_and_the_learners_environment_is_as_it_was(endpoint):
+def test_nothing_of_a_job_is_left_and_the_learners_environment_is_as_it_was(emulator):
     links = Path("/sys/class/net")
     before = sorted(os.listdir(links)), Path("/proc/self/mounts").read_text()
-    job = endpoint.wait(started(endpoint, "meddles", None, [str(SCRIPTS / "meddle.py")]))
+    job = emulator.wait(started(emulator, "meddles", None, [str(SCRIPTS / "meddle.py")]))
     assert job.lines("WROTE") == ["True"] * 2
     assert not Path(sys.prefix, "meddled.txt").exists()
     assert (sorted(os.listdir(links)), Path("/proc/self/mounts").read_text()) == before
     until_gone(job.name)
-    folder, deadline = endpoint.state / "jobs" / job.name, time.monotonic() + 60
+    folder, deadline = emulator.state / "jobs" / job.name, time.monotonic() + 60
     while os.listdir(folder) != ["job.json"]:  # removed just after the job has ended
         assert time.monotonic() < deadline, os.listdir(folder)
         time.sleep(0.1)
 
 
 @pytest.mark.namespaces
-def test_an_instance_that_outlives_the_others_still_reaches_the_gateway(endpoint):
+def test_an_instance_that_outlives_the_others_still_reaches_the_gateway(emulator):
     """A bridge whose hardware address is one port's changes it when that instance ends."""
     script = [str(SCRIPTS / "outlive.py")]
-    job = endpoint.wait(started(endpoint, "outlives", None, script, InstanceCount=3))
+    job = emulator.wait(started(emulator, "outlives", None, script, InstanceCount=3))
     assert job.status == "Completed", job.description.get("FailureReason")
     assert job.lines("FIRST") == ["reached"] * 3
     assert set(job.lines("ADDRESS")) == {BRIDGE_ADDRESS}
@@ -63,7 +63,7 @@ def test_an_ordinary_user_gets_namespaces_too(tmp_path):
 
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory):
-    """Jobs of an endpoint whose instances are plain processes: each test waits for its own.
+    """Jobs of an emulator whose instances are plain processes: each test waits for its own.
 
     A link that cannot be narrowed here stays wide, and the log says so.
     """

@@ -29,16 +29,16 @@ def archive(*members, script: str = "train.py") -> bytes:
     return stream.getvalue()
 
 
-def begun(endpoint, source: bytes) -> str:
+def begun(emulator, source: bytes) -> str:
     """Start a job with this source_dir; its name."""
     name = f"archive-{uuid.uuid4().hex[:10]}"
-    uri = endpoint.put(f"code/{name}.tar.gz", source)
+    uri = emulator.put(f"code/{name}.tar.gz", source)
     parameters = {"sagemaker_program": '"train.py"', "sagemaker_submit_directory": f'"{uri}"'}
-    endpoint.client("sagemaker").create_training_job(**request(name, HyperParameters=parameters))
+    emulator.client("sagemaker").create_training_job(**request(name, HyperParameters=parameters))
     return name
 
 
-def test_an_archive_that_climbs_stays_inside_its_directory(endpoint, tmp_path):
+def test_an_archive_that_climbs_stays_inside_its_directory(emulator, tmp_path):
     """The toolkit keeps it there and says so, as on AWS; the job trains."""
     target, precious = tmp_path / OUTSIDE, tmp_path / "precious"
     precious.write_text("mine")
@@ -51,7 +51,7 @@ def test_an_archive_that_climbs_stays_inside_its_directory(endpoint, tmp_path):
         entry("device", kind=tarfile.CHRTYPE),
         entry("pipe", kind=tarfile.FIFOTYPE),
     ]
-    job = endpoint.wait(begun(endpoint, archive(*members)))
+    job = emulator.wait(begun(emulator, archive(*members)))
     assert job.status == "Completed", job.description.get("FailureReason")
     output = "\n".join(line for lines in job.log.values() for line in lines)
     assert "TRAINED" in output
@@ -61,15 +61,15 @@ def test_an_archive_that_climbs_stays_inside_its_directory(endpoint, tmp_path):
     assert precious.read_text() == "mine"
 
 
-def test_a_source_that_is_none(endpoint):
+def test_a_source_that_is_none(emulator):
     broken = {
         b"not an archive": "gzip",
         archive(entry("big", bytes(range(256)) * 4000))[:400]: "end",
         archive(script="other.py"): "train.py",
     }
-    names = {begun(endpoint, raw): word for raw, word in broken.items()}
+    names = {begun(emulator, raw): word for raw, word in broken.items()}
     for name, word in names.items():
-        job = endpoint.wait(name)
+        job = emulator.wait(name)
         assert job.status == "Failed"
         assert word in job.description["FailureReason"]
 

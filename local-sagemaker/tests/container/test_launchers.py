@@ -40,10 +40,10 @@ def oracle(kind: str, host: str) -> dict:
 
 
 @pytest.fixture(scope="module")
-def jobs(endpoint):
+def jobs(emulator):
     """The jobs of this module, started together: each test waits for its own."""
     with pytest.MonkeyPatch.context() as patch:
-        session = sdk_session(endpoint, patch)
+        session = sdk_session(emulator, patch)
         metric = [{"Name": "loss", "Regex": "train_loss: ([0-9.]+)"}]
         plain = estimator(
             session,
@@ -89,7 +89,7 @@ def jobs(endpoint):
 
     def wait(key: str):
         if key not in ended:
-            ended[key] = endpoint.wait(names[key], seconds=240)
+            ended[key] = emulator.wait(names[key], seconds=240)
         return ended[key]
 
     return wait
@@ -118,20 +118,20 @@ def test_what_the_log_has(jobs):
     assert job.lines("one") == ["two three"] * 2
 
 
-def test_model_output_metrics_and_log_streams(jobs, endpoint):
+def test_model_output_metrics_and_log_streams(jobs, emulator):
     job = jobs("plain")
     uri = job.description["ModelArtifacts"]["S3ModelArtifacts"]
     assert uri == f"s3://{BUCKET}/{job.name}/output/model.tar.gz"
-    with tarfile.open(fileobj=io.BytesIO(endpoint.get(uri))) as tar:
+    with tarfile.open(fileobj=io.BytesIO(emulator.get(uri))) as tar:
         assert sorted(tar.getnames()) == ["weights-algo-1.txt", "weights-algo-2.txt"]
-    output = endpoint.get(uri.replace("model.tar.gz", "output.tar.gz"))
+    output = emulator.get(uri.replace("model.tar.gz", "output.tar.gz"))
     with tarfile.open(fileobj=io.BytesIO(output)) as tar:
         assert tar.getnames() == ["table.csv"]
     metrics = job.description["FinalMetricDataList"]
     assert [metric["MetricName"] for metric in metrics] == ["loss"]
     assert metrics[0]["Value"] in (0.5, 0.25)
     assert sorted(job.log) == HOSTS
-    rows = endpoint.client("cloudwatch").list_metrics(Namespace="/aws/sagemaker/TrainingJobs")
+    rows = emulator.client("cloudwatch").list_metrics(Namespace="/aws/sagemaker/TrainingJobs")
     expected = {"Name": "TrainingJobName", "Value": job.name}
     assert any(expected in metric["Dimensions"] for metric in rows["Metrics"])
 
@@ -218,7 +218,7 @@ def test_variables_arguments_and_command_are_the_toolkits(jobs, toolkit):
     assert logged == [" ".join(toolkit["command"])]
 
 
-def test_describe_tells_what_was_asked_for_and_when_it_was_done(endpoint, jobs):
+def test_describe_tells_what_was_asked_for_and_when_it_was_done(emulator, jobs):
     description = jobs("plain").description
     assert description["Environment"] == {"FOO": "bar"}
     assert description["HyperParameters"]["epochs"] == "3"
@@ -228,7 +228,7 @@ def test_describe_tells_what_was_asked_for_and_when_it_was_done(endpoint, jobs):
     assert description["StoppingCondition"]["MaxRuntimeInSeconds"] == 86400
     assert description["EnableManagedSpotTraining"] is False
     assert "Tags" not in description
-    model = endpoint.client("sagemaker").meta.service_model
+    model = emulator.client("sagemaker").meta.service_model
     required = model.operation_model("DescribeTrainingJob").output_shape.required_members
     ended = {"TrainingStartTime", "TrainingEndTime", "ModelArtifacts", "FinalMetricDataList"}
     assert ended | set(required) <= set(description)
@@ -249,7 +249,7 @@ def test_attach(jobs, sdk):
     assert again.latest_training_job.describe()["TrainingJobStatus"] == "Completed"
 
 
-def test_the_aws_command_line(endpoint, jobs):
+def test_the_aws_command_line(emulator, jobs):
     aws = Path(sys.executable).parent / "aws"
     if not aws.exists():
         pytest.skip("the AWS CLI is not installed beside this Python")
@@ -257,7 +257,7 @@ def test_the_aws_command_line(endpoint, jobs):
     command = ["sagemaker", "describe-training-job", "--training-job-name", job.name]
     done = subprocess.run(
         [str(aws), *command, "--output", "json"],
-        env={"PATH": os.environ["PATH"], "HOME": str(endpoint.state), **endpoint.env},
+        env={"PATH": os.environ["PATH"], "HOME": str(emulator.state), **emulator.env},
         capture_output=True,
         text=True,
         timeout=60,

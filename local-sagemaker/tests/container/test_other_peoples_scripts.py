@@ -27,26 +27,26 @@ FULL_ACCESS = "arn:aws:iam::aws:policy/AmazonSageMakerFullAccess"
 class Jobs:
     """The jobs, by what they imitate. remote: what a function of @remote returned, or its error."""
 
-    def __init__(self, endpoint, names: dict[str, str]) -> None:
-        self.endpoint, self.names, self.remote = endpoint, names, None
+    def __init__(self, emulator, names: dict[str, str]) -> None:
+        self.emulator, self.names, self.remote = emulator, names, None
 
     def ended(self, name: str, status: str = "Completed"):
-        job = self.endpoint.wait(self.names[name])
+        job = self.emulator.wait(self.names[name])
         assert job.status == status, job.description.get("FailureReason")
         return job
 
 
 @pytest.fixture(scope="module")
-def jobs(endpoint, tmp_path_factory):
+def jobs(emulator, tmp_path_factory):
     import sagemaker
 
     shell = tmp_path_factory.mktemp("shell")
     shutil.copy(SCRIPTS / "untar.sh", shell)
     (shell / "requirements.txt").touch()
 
-    endpoint.put("others/foreign/foreign.tar.gz", _archive_of_another_user())
+    emulator.put("others/foreign/foreign.tar.gz", _archive_of_another_user())
     with pytest.MonkeyPatch.context() as patch:
-        sdk = sdk_session(endpoint, patch)
+        sdk = sdk_session(emulator, patch)
 
         def begin(script: str, inputs: object = "default", **extra) -> str:
             return start(estimator(sdk, script, instance_count=1, **extra), inputs)
@@ -63,11 +63,11 @@ def jobs(endpoint, tmp_path_factory):
                 tensorboard_output_config=tensorboard,
             ),
         }
-        jobs = Jobs(endpoint, names)
+        jobs = Jobs(emulator, names)
 
         def wait(job, timeout=None) -> None:
             """As the SDK's own, which looks at a job every 30 seconds only."""
-            job._last_describe_response = endpoint.wait(job.job_name).description
+            job._last_describe_response = emulator.wait(job.job_name).description
 
         patch.setattr("sagemaker.remote_function.job._Job.wait", wait)
         asks = threading.Thread(target=_remotely, args=(jobs, sdk))
@@ -110,7 +110,7 @@ def test_keras_2_where_the_image_has_it_and_a_model_without_compression(jobs):
     assert job.lines("RATE") == ["0.01"]
     uri = job.description["ModelArtifacts"]["S3ModelArtifacts"]
     assert uri.endswith(f"/{job.name}/output/model/")
-    assert jobs.endpoint.get(f"{uri}weights.h5").startswith(b"\x89HDF")
+    assert jobs.emulator.get(f"{uri}weights.h5").startswith(b"\x89HDF")
 
 
 def test_an_archive_of_another_user_and_a_shell_entry_point(jobs):
@@ -125,9 +125,9 @@ def test_a_session_in_the_job_model_dir_in_s3_tensorboard_and_a_question_to_sts(
     assert job.lines("PUT") == [f"s3://{BUCKET}/others/model/weights.txt"]
     assert job.lines("TELLS") == ["InProgress"]
     assert job.lines("ROLE") == [f"{ROLE} sagemaker-us-east-1-local"]
-    assert jobs.endpoint.get(f"s3://{BUCKET}/others/model/weights.txt") == b"0.5"
+    assert jobs.emulator.get(f"s3://{BUCKET}/others/model/weights.txt") == b"0.5"
     board = f"s3://{BUCKET}/others/board/{job.name}/tensorboard-output/events.out.tfevents.1"
-    assert jobs.endpoint.get(board) == b"event"
+    assert jobs.emulator.get(board) == b"event"
     first = job.description["FailureReason"].splitlines()[0]
     assert first.startswith("AlgorithmError: [local] account_id() asks AWS's STS")
     assert "TRAINING_JOB_ARN" in first
@@ -143,7 +143,7 @@ def test_a_function_of_the_notebooks(jobs):
 
 def test_each_region_has_jobs_of_its_own(jobs):
     job = jobs.ended("shell")
-    there = jobs.endpoint.client("sagemaker", "eu-west-1")
+    there = jobs.emulator.client("sagemaker", "eu-west-1")
     assert there.list_training_jobs()["TrainingJobSummaries"] == []
     with pytest.raises(ClientError, match="resource not found"):
         there.describe_training_job(TrainingJobName=job.name)
@@ -155,10 +155,10 @@ def test_each_region_has_jobs_of_its_own(jobs):
     (known,) = there.list_training_jobs()["TrainingJobSummaries"]
     assert known["TrainingJobArn"] == arn
     there.stop_training_job(TrainingJobName=job.name)
-    assert jobs.endpoint.wait(job.name).status == "Completed"
+    assert jobs.emulator.wait(job.name).status == "Completed"
 
 
-def test_the_readmes_example_works_as_it_stands(endpoint, monkeypatch, tmp_path):
+def test_the_readmes_example_works_as_it_stands(emulator, monkeypatch, tmp_path):
     """local-sagemaker/README.md, for version 2; `make sdk-v3` has the environment of version 3."""
     readme = (Path(__file__).parents[2] / "README.md").read_text()
     example = re.search(r"```python\n(import sagemaker\n.*?)```", readme, re.DOTALL)[1]
@@ -172,7 +172,7 @@ def test_the_readmes_example_works_as_it_stands(endpoint, monkeypatch, tmp_path)
         "    print('CHANNEL', os.listdir(os.environ[f'SM_CHANNEL_{name}'])[0])\n"
         "open(os.environ['SM_MODEL_DIR'] + '/weights', 'w').close()\n"
     )
-    sdk_session(endpoint, monkeypatch)
+    sdk_session(emulator, monkeypatch)
     monkeypatch.chdir(tmp_path)
     # The SDK's clock runs ten times as fast: it looks at a job every 30 s.
     clock = types.SimpleNamespace(time=time.time, sleep=lambda seconds: time.sleep(seconds / 10))
@@ -180,13 +180,13 @@ def test_the_readmes_example_works_as_it_stands(endpoint, monkeypatch, tmp_path)
     jobs: dict = {}
     exec(example, jobs)
     assert jobs["estimator"].model_data.endswith("/output/model.tar.gz")
-    job = endpoint.wait(jobs["estimator"].latest_training_job.name)
+    job = emulator.wait(jobs["estimator"].latest_training_job.name)
     assert sorted(job.lines("CHANNEL")) == ["test.csv"] * 4 + ["training.csv"] * 4
 
 
-def test_awss_own_policies(endpoint):
+def test_awss_own_policies(emulator):
     """The first lines of many notebooks: a role with AmazonSageMakerFullAccess."""
-    iam, name = endpoint.client("iam"), "role-of-others"
+    iam, name = emulator.client("iam"), "role-of-others"
     iam.create_role(RoleName=name, AssumeRolePolicyDocument="{}")
     iam.attach_role_policy(RoleName=name, PolicyArn=FULL_ACCESS)
     attached = iam.list_attached_role_policies(RoleName=name)["AttachedPolicies"]
@@ -196,9 +196,9 @@ def test_awss_own_policies(endpoint):
         iam.attach_role_policy(RoleName=name, PolicyArn=FULL_ACCESS + "Typo")
 
 
-def test_logs_by_the_streams_prefix(endpoint):
+def test_logs_by_the_streams_prefix(emulator):
     """As `aws logs filter-log-events --log-stream-name-prefix JOB`."""
-    logs = endpoint.client("logs")
+    logs = emulator.client("logs")
     logs.create_log_group(logGroupName="others")
     for name in ("one/algo-1", "two/algo-1"):
         logs.create_log_stream(logGroupName="others", logStreamName=name)
@@ -227,9 +227,9 @@ BOARD = {"S3OutputPath": "s3://b/x", "LocalPath": "/tmp/board"}
         ({"TensorBoardOutputConfig": BOARD}, "copies /opt/ml/output/tensorboard only"),
     ],
 )
-def test_what_a_job_would_do_without_is_refused(endpoint, members, instead):
+def test_what_a_job_would_do_without_is_refused(emulator, members, instead):
     with pytest.raises(ClientError, match=instead):
-        endpoint.client("sagemaker").create_training_job(**request("others-refused", **members))
+        emulator.client("sagemaker").create_training_job(**request("others-refused", **members))
 
 
 PROCESSING = {
@@ -265,19 +265,19 @@ SERVES = {"E": {"Type": "AWS::SageMaker::Endpoint", "Properties": {"EndpointConf
         ),
     ],
 )
-def test_what_would_compute_is_not_said_to_have_run(endpoint, service, call, members, message):
+def test_what_would_compute_is_not_said_to_have_run(emulator, service, call, members, message):
     with pytest.raises(ClientError, match=message):
-        getattr(endpoint.client(service), call)(**members)
+        getattr(emulator.client(service), call)(**members)
 
 
-def test_mpi_of_the_sdks_model_trainer_is_refused_in_a_sentence(endpoint):
+def test_mpi_of_the_sdks_model_trainer_is_refused_in_a_sentence(emulator):
     """ModelTrainer(distributed=MPI()): its driver, which starts sshd, is in a channel."""
-    endpoint.put("others/drivers/sm_train.sh", "python .../distributed_drivers/mpi_driver.py\n")
+    emulator.put("others/drivers/sm_train.sh", "python .../distributed_drivers/mpi_driver.py\n")
     body = request("others-mpi-driver")
     body["AlgorithmSpecification"]["ContainerEntrypoint"] = ["/bin/bash"]
     source = {"S3DataType": "S3Prefix", "S3Uri": f"s3://{BUCKET}/others/drivers"}
     channel = {"ChannelName": "sm_drivers", "DataSource": {"S3DataSource": source}}
-    endpoint.client("sagemaker").create_training_job(**body, InputDataConfig=[channel])
-    job = endpoint.wait("others-mpi-driver")
+    emulator.client("sagemaker").create_training_job(**body, InputDataConfig=[channel])
+    job = emulator.wait("others-mpi-driver")
     assert job.status == "Failed"
     assert "SourceCode(command='mpirun -np 2" in job.description["FailureReason"]

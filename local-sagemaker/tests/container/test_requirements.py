@@ -66,10 +66,10 @@ def source(tmp_path):
     return needs
 
 
-def test_a_package_for_the_job_alone_and_the_frameworks_stay_as_they_are(endpoint, sdk, source):
+def test_a_package_for_the_job_alone_and_the_frameworks_stay_as_they_are(emulator, sdk, source):
     folder = source(f"{NAME}==1.0", "torchvision")
     job_estimator = estimator(sdk, "script.py", source_dir=folder, instance_count=1)
-    job = endpoint.wait(start(job_estimator))
+    job = emulator.wait(start(job_estimator))
     assert job.status == "Completed", job.description.get("FailureReason")
     assert job.lines("IMPORTED") == ["42"]
     torch = constraints("")[0].partition("==")[2]
@@ -80,10 +80,10 @@ def test_a_package_for_the_job_alone_and_the_frameworks_stay_as_they_are(endpoin
     assert not list(Path(sys.prefix).glob(f"lib/python*/site-packages/{NAME}*"))
 
 
-def test_a_package_that_is_not_to_be_had(endpoint, sdk, source):
+def test_a_package_that_is_not_to_be_had(emulator, sdk, source):
     folder = source("workshop-no-such-package==7.0")
     job_estimator = estimator(sdk, "script.py", source_dir=folder, instance_count=1)
-    job = endpoint.wait(start(job_estimator))
+    job = emulator.wait(start(job_estimator))
     assert job.status == "Failed"
     reason = job.description["FailureReason"]
     assert reason.startswith("AlgorithmError: InstallRequirementsError")

@@ -29,4 +29,4 @@ def mortal(tmp_path, request):
 @pytest.fixture
 def sdk(served, monkeypatch):
     """A sagemaker Session that talks to this endpoint."""
-    return sdk_session(served.endpoint, monkeypatch)
+    return sdk_session(served.emulator, monkeypatch)

@@ -202,7 +202,7 @@ def transform_fn(model, data, content_type, accept): return "[]"
     assert len(processes_with("endpoint/deleted-1")) == 2
     served.api.delete_endpoint(EndpointName="deleted-1")
     until_gone("endpoint/deleted-1")
-    assert not (served.endpoint.state / "endpoints" / "deleted-1").exists()
+    assert not (served.emulator.state / "endpoints" / "deleted-1").exists()
     with pytest.raises(ClientError, match="Could not find endpoint"):
         served.api.describe_endpoint(EndpointName="deleted-1")
     with pytest.raises(ClientError, match="of account"):

@@ -23,7 +23,7 @@ def test_32_clients_for_60_seconds(served):
     right = [_ask(runtime, body) for body in bodies]
     assert len(set(right)) == DISTINCT  # so that a mix-up would show
     _clients(runtime, bodies, right, seconds=5)  # caches fill
-    process = psutil.Process(served.endpoint.running.pid)
+    process = psutil.Process(served.emulator.running.pid)
     before, open_before = process.memory_info().rss, process.num_fds()
     took, wrong = _clients(runtime, bodies, right, SECONDS)
     grown = process.memory_info().rss - before

@@ -82,9 +82,9 @@ DATA = {
 @pytest.mark.parametrize("name", DATA)
 def test_an_archive_that_is_none(served, tmp_path, name):
     data, why = DATA[name]
-    uri = served.endpoint.put(f"models/{name}.tar.gz", data)
+    uri = served.emulator.put(f"models/{name}.tar.gz", data)
     with pytest.raises(ModelDataError, match=why):
-        fetch(served.endpoint.aws(), Container("x", "", uri, {}), "us-east-1", tmp_path / "a" / "b")
+        fetch(served.emulator.aws(), Container("x", "", uri, {}), "us-east-1", tmp_path / "a" / "b")
     assert not list(tmp_path.rglob("outside.txt"))
 
 
@@ -139,9 +139,9 @@ def running(served, name: str, variant: dict | None = None, seconds: float = 60)
     data = {"name": name, "request": {}, "status": "Creating", "region": "us-east-1", "tags": []}
     data |= {"arn": f"arn:{name}", "stream": "AllTraffic/i-1", "config": name}
     data["variant"] = {"VariantName": "AllTraffic"} | (variant or {})
-    folder = served.endpoint.state / "by-hand" / name
+    folder = served.emulator.state / "by-hand" / name
     record = Record.create(folder, data, container)
-    run = EndpointRun(record, served.endpoint.aws(), folder, seconds)
+    run = EndpointRun(record, served.emulator.aws(), folder, seconds)
     run.thread.start()
     return run
 
@@ -175,7 +175,7 @@ def test_an_answer_that_takes_too_long(served):
 
 def test_a_worker_tells_of_its_own_end(served, tmp_path):
     env = worker.environment(
-        tmp_path, Container("x", "", None, {}), "endpoint/none", "r", served.endpoint.aws()
+        tmp_path, Container("x", "", None, {}), "endpoint/none", "r", served.emulator.aws()
     )
     (tmp_path / "model").mkdir()
     output: list[str] = []

@@ -70,7 +70,7 @@ def test_inference_py_behind_the_sdk(served, sdk, made):
 
     folder, reference = made
     model = PyTorchModel(
-        model_data=served.endpoint.put("torch/model.tar.gz", archive_of(folder / "model")),
+        model_data=served.emulator.put("torch/model.tar.gz", archive_of(folder / "model")),
         role=ROLE,
         framework_version="2.2.0",
         py_version="py310",

@@ -25,12 +25,12 @@ def model(served):
 
 
 def out(served, name: str, path: str) -> str:
-    return served.endpoint.get(f"s3://{BUCKET}/{name}/{path}.out").decode()
+    return served.emulator.get(f"s3://{BUCKET}/{name}/{path}.out").decode()
 
 
 def put(served, folder: str, **files: str) -> str:
     for name, text in files.items():
-        served.endpoint.put(f"{folder}/{name}.jsonl", text)
+        served.emulator.put(f"{folder}/{name}.jsonl", text)
     return f"s3://{BUCKET}/{folder}/"
 
 
@@ -46,7 +46,7 @@ def test_a_record_at_a_time(served, model):
     listed = served.api.list_transform_jobs(NameContains="single-1")["TransformJobSummaries"]
     assert [item["TransformJobStatus"] for item in listed] == ["Completed"]
     assert processes_with("transform/single-1") == []
-    saved = served.endpoint.state / "transforms" / "single-1"
+    saved = served.emulator.state / "transforms" / "single-1"
     assert [path.name for path in saved.iterdir()] == ["record.json"]
 
 
@@ -61,9 +61,9 @@ def test_as_many_records_as_fit(served, model):
 
 
 def test_a_manifest_zipped_and_whole(served, model):
-    served.endpoint.put("zipped/deep/a.json.gz", gzip.compress(b"[1, 2]"))
+    served.emulator.put("zipped/deep/a.json.gz", gzip.compress(b"[1, 2]"))
     names = [{"prefix": f"s3://{BUCKET}/zipped/"}, "deep/a.json.gz"]
-    uri = served.endpoint.put("manifests/zipped", json.dumps(names))
+    uri = served.emulator.put("manifests/zipped", json.dumps(names))
     given = {
         "DataSource": {"S3DataSource": {"S3DataType": "ManifestFile", "S3Uri": uri}},
         "ContentType": "application/json",

@@ -18,12 +18,12 @@ def main() -> None:
     env = environment.Environment()
     variables = {name: str(value) for name, value in env.to_env_vars().items()}
     arguments = mapping.to_cmd_args(env.hyperparameters)
-    told = {"variables": variables, "arguments": arguments}
+    record = {"variables": variables, "arguments": arguments}
     if env.additional_framework_parameters.get(params.MPI_ENABLED):
         kind = runner.MPIRunnerType
         made = runner.get(kind, env.user_entry_point, arguments, env.to_env_vars(), None)
-        told["command"] = made._create_command()
-    print(json.dumps(told).replace(sys.argv[1], "/opt/ml"))
+        record["command"] = made._create_command()
+    print(json.dumps(record).replace(sys.argv[1], "/opt/ml"))
 
 
 if __name__ == "__main__":

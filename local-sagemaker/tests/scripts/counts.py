@@ -14,8 +14,8 @@ parser.add_argument("--model_dir")
 args = parser.parse_args()
 host = os.environ["SM_CURRENT_HOST"]
 folder = Path(os.environ.get("SM_CHECKPOINT_DIR", "/opt/ml/checkpoints"))
-kept = folder / "count.txt"
-count = int(kept.read_text()) if kept.exists() else 0
+count_file = folder / "count.txt"
+count = int(count_file.read_text()) if count_file.exists() else 0
 
 
 def notice(*_):
@@ -33,6 +33,6 @@ while count < args.until:
     if host == "algo-1":
         partial = folder / ".count.partial"
         partial.write_text(str(count))
-        partial.replace(kept)
+        partial.replace(count_file)
     time.sleep(0.1)
 Path(os.environ["SM_MODEL_DIR"], "count.txt").write_text(str(count))

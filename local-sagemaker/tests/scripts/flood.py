@@ -32,7 +32,7 @@ def conduct(others: list[str], size: int) -> None:
     first = others[0]
     for host in others:
         ask(b"T", host, 8)  # wait until everybody is there
-    found = {
+    seconds = {
         "out": fastest([lambda: ask(b"T", first, size)]),
         "in": fastest([lambda: ask(b"G", first, size)]),
         "both": fastest([lambda: ask(b"T", first, size), lambda: ask(b"G", first, size)]),
@@ -40,7 +40,7 @@ def conduct(others: list[str], size: int) -> None:
         "to all": together([lambda host=host: ask(b"T", host, size) for host in others]),
         "beside": beside(first, size),
     }
-    print("SECONDS " + json.dumps(found), flush=True)
+    print("SECONDS " + json.dumps(seconds), flush=True)
     for host in [*others, "localhost"]:
         ask(b"Q", host, 0)
 
@@ -64,22 +64,22 @@ def beside(host: str, size: int) -> float:
     """Median seconds of a small message's round trip while `size` bytes go to `host`."""
     stream = threading.Thread(target=ask, args=(b"T", host, size))
     stream.start()
-    found = []
-    while stream.is_alive() or not found:
+    times = []
+    while stream.is_alive() or not times:
         begin = time.perf_counter()
         ask(b"T", host, 8)
-        found.append(time.perf_counter() - begin)
+        times.append(time.perf_counter() - begin)
     stream.join()
-    return statistics.median(found)
+    return statistics.median(times)
 
 
-def ask(what: bytes, host: str, size: int) -> None:
+def ask(action: bytes, host: str, size: int) -> None:
     """Take (T) `size` bytes from me, Give (G) me as many, or Quit (Q)."""
     with connect(host) as peer:
-        peer.sendall(HEAD.pack(what, size))
-        if what == b"G":
+        peer.sendall(HEAD.pack(action, size))
+        if action == b"G":
             read(peer, size)
-        elif what == b"T":
+        elif action == b"T":
             peer.sendall(bytes(size))
             read(peer, 1)  # all has arrived
 
@@ -99,15 +99,15 @@ def serve() -> None:
     with socket.create_server(("0.0.0.0", PORT)) as listener:
         while True:
             peer, _ = listener.accept()
-            what, size = HEAD.unpack(read(peer, HEAD.size))
-            if what == b"Q":
+            action, size = HEAD.unpack(read(peer, HEAD.size))
+            if action == b"Q":
                 return
-            threading.Thread(target=answer, args=(peer, what, size)).start()
+            threading.Thread(target=answer, args=(peer, action, size)).start()
 
 
-def answer(peer: socket.socket, what: bytes, size: int) -> None:
+def answer(peer: socket.socket, action: bytes, size: int) -> None:
     with peer:
-        if what == b"G":
+        if action == b"G":
             peer.sendall(bytes(size))
         else:
             read(peer, size)

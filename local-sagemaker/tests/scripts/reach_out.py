@@ -45,7 +45,7 @@ def through_proxy(target: str) -> bool:
         return b" 403 " not in connection.recv(100)
 
 
-def reaches_the_endpoint() -> None:
+def reaches_the_emulator() -> None:
     try:
         urllib.request.urlopen(os.environ.get("AWS_ENDPOINT_URL", ""), timeout=10)
     except urllib.error.HTTPError:  # it answers
@@ -78,13 +78,13 @@ home, state, port = TARGETS["home"], TARGETS["state"], TARGETS["port"]
 actions = {
     "writes to the home directory": lambda: write(home),
     "reads the owner's files": lambda: read(TARGETS["file"]),
-    "lists the endpoint's state": lambda: bool(os.listdir(state)),
-    "reads the endpoint's key": lambda: read(state + "/credentials.json"),
+    "lists the emulator's state": lambda: bool(os.listdir(state)),
+    "reads the emulator's key": lambda: read(state + "/credentials.json"),
     "connects to a socket in /tmp": lambda: connects(TARGETS["/tmp"]),
     "connects to a socket in /var/tmp": lambda: connects(TARGETS["/var/tmp"]),
     "connects to a socket elsewhere": lambda: connects(TARGETS["socket"]),
     "connects to a service on loopback": lambda: socket.create_connection(("127.0.0.1", port)),
-    "reaches the endpoint": reaches_the_endpoint,
+    "reaches the emulator": reaches_the_emulator,
     "takes all cores": takes_all_cores,
     "writes to /tmp": lambda: write(f"/tmp/{TARGETS['name']}"),
     "writes to /var/tmp": lambda: write(f"/var/tmp/{TARGETS['name']}"),

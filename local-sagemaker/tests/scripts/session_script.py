@@ -17,8 +17,8 @@ with open("weights.txt", "w") as stream:
     stream.write("0.5")
 bucket, prefix = args.model_dir.removeprefix("s3://").split("/", 1)
 print("PUT", session.upload_data("weights.txt", bucket=bucket, key_prefix=prefix), flush=True)
-found = session.describe_training_job(os.environ["TRAINING_JOB_NAME"])
-print("TELLS", found["TrainingJobStatus"], flush=True)
+job = session.describe_training_job(os.environ["TRAINING_JOB_NAME"])
+print("TELLS", job["TrainingJobStatus"], flush=True)
 logs = os.path.join("/opt/ml/output/tensorboard", "events.out.tfevents.1")
 os.makedirs(os.path.dirname(logs), exist_ok=True)
 with open(logs, "w") as stream:

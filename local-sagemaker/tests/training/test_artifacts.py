@@ -26,9 +26,9 @@ REGION = "us-east-1"
 class Job:
     """A job's request and the /opt/ml of its hosts, without processes."""
 
-    def __init__(self, endpoint, directory: Path) -> None:
-        self.endpoint, self.name = endpoint, f"job-{uuid.uuid4().hex[:8]}"
-        self.aws = endpoint.aws()
+    def __init__(self, emulator, directory: Path) -> None:
+        self.emulator, self.name = emulator, f"job-{uuid.uuid4().hex[:8]}"
+        self.aws = emulator.aws()
         self.hosts = {name: directory / name / "ml" for name in ("algo-1", "algo-2")}
         for path in self.hosts.values():
             for folder in ("model", "output/data", "checkpoints"):
@@ -47,7 +47,7 @@ class Job:
         return artifacts.upload(self.aws, self.request, REGION, self.left)
 
     def archive(self, name: str) -> tarfile.TarFile:
-        raw = self.endpoint.get(f"s3://{BUCKET}/out/{self.name}/output/{name}.tar.gz")
+        raw = self.emulator.get(f"s3://{BUCKET}/out/{self.name}/output/{name}.tar.gz")
         return tarfile.open(fileobj=io.BytesIO(raw))
 
     def sync(self) -> artifacts.Sync:
@@ -59,14 +59,14 @@ class Job:
     def objects(self, base: str) -> dict[str, str]:
         result = self.aws.objects(f"s3://{BUCKET}/{base}", REGION)
         return {
-            key[len(base) :]: self.endpoint.get(f"s3://{BUCKET}/{key}").decode("latin-1")
+            key[len(base) :]: self.emulator.get(f"s3://{BUCKET}/{key}").decode("latin-1")
             for _, key, _ in result
         }
 
 
 @pytest.fixture
-def job(endpoint, tmp_path):
-    return Job(endpoint, tmp_path)
+def job(emulator, tmp_path):
+    return Job(emulator, tmp_path)
 
 
 def test_model_and_output_of_all_hosts(job, tmp_path):
@@ -192,18 +192,18 @@ def test_a_checkpoint_is_sent_once_it_has_settled_and_again_when_it_has_changed(
 
 def test_checkpoints_of_an_earlier_job_are_on_every_host_and_inside_their_directory(job):
     name = f"absolute-{uuid.uuid4().hex}.bin"
-    job.endpoint.put(f"{job.name}/checkpoints//{name}", "x")
+    job.emulator.put(f"{job.name}/checkpoints//{name}", "x")
     artifacts.fetch_checkpoints(job.aws, job.request, REGION, job.hosts)
     assert all((path / "checkpoints" / name).exists() for path in job.hosts.values())
     assert not Path("/", name).exists()
-    job.endpoint.put(f"{job.name}/checkpoints/../escaped", "x")
+    job.emulator.put(f"{job.name}/checkpoints/../escaped", "x")
     with pytest.raises(DataError, match="would leave its directory"):
         artifacts.fetch_checkpoints(job.aws, job.request, REGION, job.hosts)
 
 
 def test_the_last_checkpoints_are_sent_at_once_and_what_was_fetched_is_not(job):
     """algo-2's old copy must not replace what algo-1 has written anew under the same name."""
-    job.endpoint.put(f"{job.name}/checkpoints/step.bin", "damaged")
+    job.emulator.put(f"{job.name}/checkpoints/step.bin", "damaged")
     artifacts.fetch_checkpoints(job.aws, job.request, REGION, job.hosts)
     sync = job.sync()
     job.write("algo-1", "checkpoints/step.bin", "made again")
@@ -222,8 +222,8 @@ def test_checkpoints_in_another_place_are_refused(job):
 
 
 @pytest.mark.namespaces
-def test_a_job_that_is_told_to_stop_while_it_uploads_stops_at_once(endpoint):
-    api, name = endpoint.client("sagemaker"), "uploads-long"
+def test_a_job_that_is_told_to_stop_while_it_uploads_stops_at_once(emulator):
+    api, name = emulator.client("sagemaker"), "uploads-long"
     api.create_training_job(
         **command_request(name, ["/bin/sh", "-c", "truncate -s 1000G /opt/ml/model/big"])
     )
@@ -232,7 +232,7 @@ def test_a_job_that_is_told_to_stop_while_it_uploads_stops_at_once(endpoint):
         assert time.monotonic() < deadline
         time.sleep(0.1)
     api.stop_training_job(TrainingJobName=name)
-    assert endpoint.wait(name, seconds=20).status == "Stopped"
+    assert emulator.wait(name, seconds=20).status == "Stopped"
 
 
 FAILS_LATE = "touch /opt/ml/model/half.bin; echo after the first epoch > /opt/ml/output/failure; "
@@ -244,11 +244,11 @@ FAILS_LATE = "touch /opt/ml/model/half.bin; echo after the first epoch > /opt/ml
     [("exit 1", "AlgorithmError: after the first epoch"), ("exit 0", "Artifact upload failed")],
 )
 def test_where_nothing_can_be_uploaded_the_scripts_own_failure_is_the_reason(
-    endpoint, ends, reason
+    emulator, ends, reason
 ):
     name = f"nowhere-{ends.replace(' ', '-')}"
     to = {"OutputDataConfig": {"S3OutputPath": "s3://no-such-bucket-here/x"}}
     body = command_request(name, ["/bin/sh", "-c", FAILS_LATE + ends], **to)
-    endpoint.client("sagemaker").create_training_job(**body)
-    job = endpoint.wait(name)
+    emulator.client("sagemaker").create_training_job(**body)
+    job = emulator.wait(name)
     assert job.status == "Failed" and reason in job.description["FailureReason"]

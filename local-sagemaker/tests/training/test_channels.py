@@ -21,20 +21,20 @@ REGION = "us-east-1"
 class Store:
     """Objects under a prefix of a test's own, and how they reach hosts."""
 
-    def __init__(self, endpoint, directory: Path) -> None:
-        self.endpoint, self.directory = endpoint, directory
+    def __init__(self, emulator, directory: Path) -> None:
+        self.emulator, self.directory = emulator, directory
         self.prefix = f"channels/{uuid.uuid4().hex}"
         self.uri = f"s3://{BUCKET}/{self.prefix}"
-        self.aws = endpoint.aws()
+        self.aws = emulator.aws()
 
     def put(self, *names: str) -> None:
         """Objects that hold their own names."""
         for name in names:
-            self.endpoint.put(f"{self.prefix}/{name}", name)
+            self.emulator.put(f"{self.prefix}/{name}", name)
 
     def manifest(self, content: object) -> str:
         text = content if isinstance(content, str | bytes) else json.dumps(content)
-        return self.endpoint.put(f"{self.prefix}/manifest", text)
+        return self.emulator.put(f"{self.prefix}/manifest", text)
 
     def fetch(self, uri: str, hosts: int = 1, mode: str | None = None, **source):
         """What each host then has: a list of {path below the channel: text}."""
@@ -54,8 +54,8 @@ def _files(folder: Path) -> dict[str, str]:
 
 
 @pytest.fixture
-def store(endpoint, tmp_path):
-    return Store(endpoint, tmp_path)
+def store(emulator, tmp_path):
+    return Store(emulator, tmp_path)
 
 
 ALL = ("data/a.txt", "data/deep/b.txt", "data/", "data-of-others/c.txt", "run #1?/a b.txt")
@@ -77,7 +77,7 @@ def test_a_prefix(store, prefix, mode):
 
 def test_a_whole_bucket(store):
     name = f"whole-{uuid.uuid4().hex}"
-    api = store.endpoint.client("s3")
+    api = store.emulator.client("s3")
     api.create_bucket(Bucket=name)
     api.put_object(Bucket=name, Key="deep/a.txt", Body=b"a")
     assert split_uri(f"s3://{name}") == (name, "")

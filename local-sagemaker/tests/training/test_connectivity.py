@@ -17,24 +17,24 @@ NUMBERS = itertools.count(30)
 
 
 @pytest.fixture
-def network(endpoint):
-    return Network(endpoint, next(NUMBERS))
+def network(emulator):
+    return Network(emulator, next(NUMBERS))
 
 
-def reach(endpoint, network, **changes) -> Connectivity:
+def reach(emulator, network, **changes) -> Connectivity:
     body = request("none", VpcConfig=network.config, **changes)
-    return connectivity_for_job(endpoint.aws(), body, endpoint.env["AWS_DEFAULT_REGION"])
+    return connectivity_for_job(emulator.aws(), body, emulator.env["AWS_DEFAULT_REGION"])
 
 
-def test_without_a_vpc_everything_is_reached(endpoint):
-    aws = endpoint.aws()
+def test_without_a_vpc_everything_is_reached(emulator):
+    aws = emulator.aws()
     assert connectivity_for_job(aws, request("none"), "us-east-1") == Connectivity()
     isolated = connectivity_for_job(aws, request("none", EnableNetworkIsolation=True), "us-east-1")
     assert isolated == Connectivity(emulator=False, internet=False)
 
 
-def test_a_new_group_lets_nobody_in(endpoint, network):
-    assert reach(endpoint, network).closed_reason == (
+def test_a_new_group_lets_nobody_in(emulator, network):
+    assert reach(emulator, network).closed_reason == (
         f"no inbound rule of {network.group} allows all TCP from its own members"
     )
 
@@ -50,58 +50,58 @@ def test_a_new_group_lets_nobody_in(endpoint, network):
         ({"peer": "192.168.0.0/16"}, False),
     ],
 )
-def test_inbound_rules(endpoint, network, rule, open_):
+def test_inbound_rules(emulator, network, rule, open_):
     network.let_in(**rule)
-    assert (reach(endpoint, network).closed_reason == "") == open_
+    assert (reach(emulator, network).closed_reason == "") == open_
 
 
-def test_outbound_rules(endpoint, network):
+def test_outbound_rules(emulator, network):
     network.let_in()
     network.let_nothing_out()
-    assert "no outbound rule" in reach(endpoint, network).closed_reason
+    assert "no outbound rule" in reach(emulator, network).closed_reason
     network.let_out()
-    assert reach(endpoint, network).closed_reason == ""
+    assert reach(emulator, network).closed_reason == ""
     network.s3_endpoint()
-    assert not reach(endpoint, network).s3  # the group lets nothing out but to itself
+    assert not reach(emulator, network).s3  # the group lets nothing out but to itself
 
 
-def test_ways_to_s3(endpoint, network):
-    assert not reach(endpoint, network).s3
+def test_ways_to_s3(emulator, network):
+    assert not reach(emulator, network).s3
     network.internet_gateway(network.table)  # of no use to instances without a public address
-    assert not reach(endpoint, network).s3
+    assert not reach(emulator, network).s3
     network.s3_endpoint(RouteTableIds=[])  # in no route table
-    assert not reach(endpoint, network).s3
+    assert not reach(emulator, network).s3
     network.s3_endpoint()
-    assert reach(endpoint, network) == Connectivity(
-        reach(endpoint, network).closed_reason, internet=False
+    assert reach(emulator, network) == Connectivity(
+        reach(emulator, network).closed_reason, internet=False
     )
 
 
-def test_an_interface_endpoint_is_a_way_to_s3(endpoint, network):
+def test_an_interface_endpoint_is_a_way_to_s3(emulator, network):
     network.s3_endpoint(VpcEndpointType="Interface", RouteTableIds=[], SubnetIds=[network.subnet])
-    assert reach(endpoint, network).s3
+    assert reach(emulator, network).s3
 
 
 @pytest.mark.parametrize("public", [True, False])
-def test_a_nat_gateway_leads_out_if_its_own_subnet_does(endpoint, network, public):
+def test_a_nat_gateway_leads_out_if_its_own_subnet_does(emulator, network, public):
     network.nat(public)
-    result = reach(endpoint, network)
+    result = reach(emulator, network)
     assert (result.s3, result.internet) == (public, public)
-    assert not reach(endpoint, network, EnableNetworkIsolation=True).internet
+    assert not reach(emulator, network, EnableNetworkIsolation=True).internet
 
 
-def test_ids_that_do_not_exist_are_refused(endpoint, network):
+def test_ids_that_do_not_exist_are_refused(emulator, network):
     body = request("of-no-subnet", VpcConfig=network.config | {"Subnets": ["subnet-0123abcd"]})
     with pytest.raises(ClientError, match=r"VpcConfig: .*subnet-0123abcd") as caught:
-        endpoint.client("sagemaker").create_training_job(**body)
+        emulator.client("sagemaker").create_training_job(**body)
     assert caught.value.response["Error"]["Code"] == "ValidationException"
 
 
 @pytest.mark.namespaces
-def test_instances_of_an_open_group_reach_each_other(endpoint, network):
+def test_instances_of_an_open_group_reach_each_other(emulator, network):
     network.let_in()
     network.s3_endpoint()
-    job = knocking(endpoint, "vpc-open-group", network.config, 2)
+    job = knocking(emulator, "vpc-open-group", network.config, 2)
     assert job.status == "Completed", job.description.get("FailureReason")
     assert job.lines("PEER") == ["reached", "reached"]
     assert job.lines("S3") == ["reached", "reached"]
@@ -110,9 +110,9 @@ def test_instances_of_an_open_group_reach_each_other(endpoint, network):
 
 
 @pytest.mark.namespaces
-def test_instances_of_a_closed_group_do_not(endpoint, network):
+def test_instances_of_a_closed_group_do_not(emulator, network):
     network.s3_endpoint()
-    job = knocking(endpoint, "vpc-closed-group", network.config, 2, "closed")
+    job = knocking(emulator, "vpc-closed-group", network.config, 2, "closed")
     assert job.status == "Completed", job.description.get("FailureReason")
     assert job.lines("PEER") == ["TimeoutError", "TimeoutError"]  # no answer at all, as on AWS
     assert len(job.lines("NOBODY CAME")) == 2
@@ -122,19 +122,19 @@ def test_instances_of_a_closed_group_do_not(endpoint, network):
 
 
 @pytest.mark.namespaces
-def test_with_a_nat_the_proxy_is_there(endpoint, network):
+def test_with_a_nat_the_proxy_is_there(emulator, network):
     network.let_in()
     network.nat(public=True)
-    job = knocking(endpoint, "vpc-with-nat", network.config, 1)
+    job = knocking(emulator, "vpc-with-nat", network.config, 1)
     assert job.lines("PROXY") == ["reached"]
 
 
-def test_without_a_way_to_s3_the_download_fails(endpoint, network):
+def test_without_a_way_to_s3_the_download_fails(emulator, network):
     source = {"S3DataType": "S3Prefix", "S3Uri": f"s3://{BUCKET}/data"}
     channel = {"ChannelName": "training", "DataSource": {"S3DataSource": source}}
     body = request("vpc-no-s3", VpcConfig=network.config, InputDataConfig=[channel])
-    endpoint.client("sagemaker").create_training_job(**body)
-    job = endpoint.wait("vpc-no-s3")
+    emulator.client("sagemaker").create_training_job(**body)
+    job = emulator.wait("vpc-no-s3")
     assert job.status == "Failed"
     assert job.description["FailureReason"].startswith(
         "ClientError: Data download failed:Please ensure that the subnet's route table has a route"
@@ -144,8 +144,8 @@ def test_without_a_way_to_s3_the_download_fails(endpoint, network):
 
 
 @pytest.mark.namespaces
-def test_without_a_way_to_s3_and_without_input_the_upload_fails(endpoint, network):
-    job = knocking(endpoint, "vpc-no-s3-no-input", network.config, 1)
+def test_without_a_way_to_s3_and_without_input_the_upload_fails(emulator, network):
+    job = knocking(emulator, "vpc-no-s3-no-input", network.config, 1)
     assert job.lines("S3") == ["ConnectionRefusedError"]
     assert job.description["FailureReason"].startswith(
         "ClientError: Artifact upload failed:Please ensure that the subnet's route table"

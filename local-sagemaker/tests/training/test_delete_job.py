@@ -12,12 +12,12 @@ from emulator_harness import request
 from local_sagemaker.pytest_plugin import FINAL
 
 
-def ended(endpoint, name, **changes):
+def ended(emulator, name, **changes):
     """A job that was stopped before its script began."""
-    api = endpoint.client("sagemaker")
+    api = emulator.client("sagemaker")
     arn = api.create_training_job(**request(name, **changes))["TrainingJobArn"]
     api.stop_training_job(TrainingJobName=name)
-    assert endpoint.wait(name).status in FINAL
+    assert emulator.wait(name).status in FINAL
     return arn
 
 
@@ -27,22 +27,22 @@ def refusal(call, **arguments):
     return caught.value.response["Error"]["Code"]
 
 
-def test_a_job_that_has_ended_can_be_deleted_and_its_name_used_again(endpoint):
-    api = endpoint.client("sagemaker")
-    ended(endpoint, "gone", Tags=[{"Key": "lesson", "Value": "99"}])
-    folder = endpoint.state / "jobs" / "gone"
+def test_a_job_that_has_ended_can_be_deleted_and_its_name_used_again(emulator):
+    api = emulator.client("sagemaker")
+    ended(emulator, "gone", Tags=[{"Key": "lesson", "Value": "99"}])
+    folder = emulator.state / "jobs" / "gone"
     assert folder.is_dir()
     api.delete_training_job(TrainingJobName="gone")
     assert not folder.exists()
     assert refusal(api.describe_training_job, TrainingJobName="gone") == "ValidationException"
     assert api.list_training_jobs(NameContains="gone")["TrainingJobSummaries"] == []
-    arn = ended(endpoint, "gone")
+    arn = ended(emulator, "gone")
     assert api.list_tags(ResourceArn=arn)["Tags"] == []
 
 
-def test_the_tags_of_a_deleted_job_are_gone_with_it(endpoint):
-    api = endpoint.client("sagemaker")
-    arn = ended(endpoint, "tagged")
+def test_the_tags_of_a_deleted_job_are_gone_with_it(emulator):
+    api = emulator.client("sagemaker")
+    arn = ended(emulator, "tagged")
     api.delete_training_job(TrainingJobName="tagged")
     for call, extra in [
         (api.list_tags, {}),
@@ -52,15 +52,15 @@ def test_the_tags_of_a_deleted_job_are_gone_with_it(endpoint):
         assert refusal(call, ResourceArn=arn, **extra) == "ValidationException"
 
 
-def test_a_job_that_is_not_there(endpoint):
-    api = endpoint.client("sagemaker")
+def test_a_job_that_is_not_there(emulator):
+    api = emulator.client("sagemaker")
     assert refusal(api.delete_training_job, TrainingJobName="never") == "ResourceNotFound"
     assert refusal(api.delete_training_job, TrainingJobName="no_such") == "ValidationException"
 
 
-def test_a_job_that_runs_is_kept(endpoint):
-    api = endpoint.client("sagemaker")
-    where = json.dumps(endpoint.put("code/sleeper.tar.gz", sleeper()))
+def test_a_job_that_runs_is_kept(emulator):
+    api = emulator.client("sagemaker")
+    where = json.dumps(emulator.put("code/sleeper.tar.gz", sleeper()))
     hyperparameters = {"sagemaker_program": '"wait.py"', "sagemaker_submit_directory": where}
     api.create_training_job(**request("runs", HyperParameters=hyperparameters))
     deadline = time.monotonic() + 180
@@ -69,9 +69,9 @@ def test_a_job_that_runs_is_kept(endpoint):
         time.sleep(0.1)
     assert refusal(api.delete_training_job, TrainingJobName="runs") == "ResourceInUse"
     api.stop_training_job(TrainingJobName="runs")
-    assert endpoint.wait("runs").status in FINAL
+    assert emulator.wait("runs").status in FINAL
     api.delete_training_job(TrainingJobName="runs")
-    assert not (endpoint.state / "jobs" / "runs").exists()
+    assert not (emulator.state / "jobs" / "runs").exists()
 
 
 def sleeper() -> bytes:

@@ -11,18 +11,18 @@ from local_sagemaker.pytest_plugin import BUCKET, until_gone, until_log
 LIMIT = 30  # seconds from the failure to the job's end
 
 
-def run(endpoint, sdk, mode: str, where: str = "", seconds: float = LIMIT, **options):
+def run(emulator, sdk, mode: str, where: str = "", seconds: float = LIMIT, **options):
     hyperparameters = {"mode": mode} | ({"where": where} if where else {})
     name = start(estimator(sdk, "fail.py", hyperparameters=hyperparameters, **options))
     # How long that takes depends on what else this machine does.
-    until_log(endpoint, name, f"BEGUN {where or 'algo-1'}")
-    job = endpoint.wait(name, seconds)
+    until_log(emulator, name, f"BEGUN {where or 'algo-1'}")
+    job = emulator.wait(name, seconds)
     until_gone(name)
     return job
 
 
-def test_a_script_that_raises_ends_the_other_host_and_what_it_started(endpoint, sdk):
-    job = run(endpoint, sdk, "raise", where="algo-2")
+def test_a_script_that_raises_ends_the_other_host_and_what_it_started(emulator, sdk):
+    job = run(emulator, sdk, "raise", where="algo-2")
     reason = job.description["FailureReason"]
     assert job.status == "Failed"
     assert reason.startswith("AlgorithmError: ExecuteUserScriptError:\nExitCode 1\nErrorMessage")
@@ -33,16 +33,16 @@ def test_a_script_that_raises_ends_the_other_host_and_what_it_started(endpoint, 
     assert "algo-2" in job.lines("BEGUN")
 
 
-def test_a_rank_killed_on_the_second_host(endpoint, sdk):
+def test_a_rank_killed_on_the_second_host(emulator, sdk):
     mpi = {"mpi": {"enabled": True, "processes_per_host": 2}}
-    job = run(endpoint, sdk, "killed", where="algo-2", distribution=mpi)
+    job = run(emulator, sdk, "killed", where="algo-2", distribution=mpi)
     assert job.status == "Failed"
     assert "ExitCode 137" in job.description["FailureReason"]
     assert "signal 9" in job.description["FailureReason"]
 
 
-def test_max_runtime(endpoint, sdk):
-    job = run(endpoint, sdk, "stubborn", max_run=3)
+def test_max_runtime(emulator, sdk):
+    job = run(emulator, sdk, "stubborn", max_run=3)
     message = job.description
     assert (job.status, message["SecondaryStatus"]) == ("Stopped", "MaxRuntimeExceeded")
     spent = (message["TrainingEndTime"] - message["TrainingStartTime"]).total_seconds()
@@ -50,18 +50,18 @@ def test_max_runtime(endpoint, sdk):
 
 
 @pytest.mark.parametrize("uri", ["s3://no-such-bucket-here/data", f"s3://{BUCKET}/no/such/prefix"])
-def test_an_s3_uri_that_does_not_exist(endpoint, uri):
+def test_an_s3_uri_that_does_not_exist(emulator, uri):
     source = {"S3DataSource": {"S3DataType": "S3Prefix", "S3Uri": uri}}
     channels = [{"ChannelName": "training", "DataSource": source}]
     with pytest.raises(ClientError, match="No S3 objects found under S3 URL") as caught:
-        endpoint.client("sagemaker").create_training_job(
+        emulator.client("sagemaker").create_training_job(
             **request("nothing-there", InputDataConfig=channels)
         )
     assert caught.value.response["Error"]["Code"] == "ValidationException"
 
 
-def test_a_role_that_is_no_arn(endpoint):
-    api = endpoint.client("sagemaker")
+def test_a_role_that_is_no_arn(emulator):
+    api = emulator.client("sagemaker")
     with pytest.raises(ClientError, match="at 'roleArn' failed to satisfy constraint") as caught:
         api.create_training_job(**request("bad-role", RoleArn="just-a-very-long-role-name"))
     assert caught.value.response["Error"]["Code"] == "ValidationException"
@@ -69,12 +69,12 @@ def test_a_role_that_is_no_arn(endpoint):
         api.describe_training_job(TrainingJobName="bad-role")
 
 
-def test_a_source_that_does_not_exist_is_a_failed_job_and_a_name_is_taken_once(endpoint):
-    api = endpoint.client("sagemaker")
+def test_a_source_that_does_not_exist_is_a_failed_job_and_a_name_is_taken_once(emulator):
+    api = emulator.client("sagemaker")
     api.create_training_job(**request("no-source"))
     with pytest.raises(ClientError, match="already exists") as caught:
         api.create_training_job(**request("no-source"))
     assert caught.value.response["Error"]["Code"] == "ResourceInUse"
-    job = endpoint.wait("no-source")
+    job = emulator.wait("no-source")
     assert job.status == "Failed"
     assert "404" in job.description["FailureReason"]

@@ -69,7 +69,7 @@ def test_what_the_job_asks_for_comes_before_the_setting(tmp_path):
     assert bandwidth_for_job(job_request(None), tmp_path).rate == 50e6
     assert bandwidth_for_job(job_request("200mbit 1ms"), tmp_path).latency == 1e-3
     assert bandwidth_for_job(job_request("wide"), tmp_path) is None
-    assert os.listdir(tmp_path) == ["links"]  # written whole: no half file beside it
+    assert os.listdir(tmp_path) == ["bandwidth"]  # written whole: no half file beside it
 
 
 def test_one_instance_has_no_link_but_a_wrong_word_is_still_refused(tmp_path):
@@ -88,15 +88,15 @@ def test_by_type_is_the_types_own_rate_scaled(tmp_path):
 
 
 def test_a_setting_that_somebody_broke_is_named(tmp_path):
-    (tmp_path / "links").write_text("quick\n")
+    (tmp_path / "bandwidth").write_text("quick\n")
     with pytest.raises(
-        AwsError, match=r"own setting \(`local-sagemaker links`\): 'quick' is not a rate"
+        AwsError, match=r"own setting \(`local-sagemaker bandwidth`\): 'quick' is not a rate"
     ):
         bandwidth_for_job(job_request(None), tmp_path)
 
 
-def test_a_malformed_variable_is_refused_when_the_job_is_created(endpoint):
-    api = endpoint.client("sagemaker")
+def test_a_malformed_variable_is_refused_when_the_job_is_created(emulator):
+    api = emulator.client("sagemaker")
     with pytest.raises(
         ClientError, match=f"Environment's {job_bandwidth.VARIABLE}: '20mb' is"
     ) as caught:

@@ -24,14 +24,14 @@ GROUP = {"logGroupName": "soak"}
 class Writers:
     """What was acknowledged: objects (key -> SHA-256; None: deleted), log lines, roles."""
 
-    def __init__(self, endpoint: Emulator) -> None:
-        self.endpoint, self.numbers = endpoint, itertools.count()
+    def __init__(self, emulator: Emulator) -> None:
+        self.emulator, self.numbers = emulator, itertools.count()
         self.objects: dict[str, str | None] = {}
         self.lines: list[str] = []
         self.roles: list[str] = []
 
     def client(self, name: str):
-        env = self.endpoint.env
+        env = self.emulator.env
         return boto3.Session(
             env["AWS_ACCESS_KEY_ID"], env["AWS_SECRET_ACCESS_KEY"], region_name="us-east-1"
         ).client(
@@ -41,7 +41,7 @@ class Writers:
         )
 
     def until_killed(self, seconds: float) -> None:
-        """Write by all hands; kill the endpoint after so long; wait until all have noticed."""
+        """Write by all hands; kill the emulator after so long; wait until all have noticed."""
         calls = ("s3", "s3", "logs", "iam")
         clients = [self.client(name) for name in calls]
         acts = [self.put, self.part, self.log, self.role]
@@ -52,7 +52,7 @@ class Writers:
         for thread in threads:
             thread.start()
         time.sleep(seconds)
-        die(self.endpoint)
+        die(self.emulator)
         for thread in threads:
             thread.join()
 
@@ -60,7 +60,7 @@ class Writers:
         try:
             while True:
                 act(client, next(self.numbers))
-        except (BotoCoreError, ClientError):  # the endpoint is gone
+        except (BotoCoreError, ClientError):  # the emulator is gone
             return
 
     def put(self, s3, number: int) -> None:

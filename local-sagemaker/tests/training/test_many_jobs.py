@@ -24,7 +24,7 @@ pytestmark = pytest.mark.namespaces  # else a ContainerEntrypoint is refused
 
 @pytest.fixture
 def busy(tmp_path, request):
-    """An endpoint of this test's own. Its temporary files would lie in `temporaries`."""
+    """An emulator of this test's own. Its temporary files would lie in `temporaries`."""
     before, os.environ["TMPDIR"] = os.environ.get("TMPDIR"), str(tmp_path / "temporaries")
     (tmp_path / "temporaries").mkdir()
     try:
@@ -42,13 +42,13 @@ def begin(api, name: str) -> str:
     return name
 
 
-def run(endpoint, count: int, at_once: int) -> None:
+def run(emulator, count: int, at_once: int) -> None:
     """`count` jobs, `at_once` of them at any time; each is Completed."""
-    api, waiting, started = endpoint.client("sagemaker"), [], 0
+    api, waiting, started = emulator.client("sagemaker"), [], 0
     deadline = time.monotonic() + 60 + 30 * count
     while started < count or waiting:
         while started < count and len(waiting) < at_once:
-            waiting.append(begin(api, f"{endpoint.mark}-{uuid.uuid4().hex[:8]}"))
+            waiting.append(begin(api, f"{emulator.mark}-{uuid.uuid4().hex[:8]}"))
             started += 1
         time.sleep(0.05)
         for name in list(waiting):
@@ -57,14 +57,14 @@ def run(endpoint, count: int, at_once: int) -> None:
                 assert message["TrainingJobStatus"] == "Completed", message.get("FailureReason")
                 waiting.remove(name)
         assert time.monotonic() < deadline, waiting
-    while any(path.name != "job.json" for path in endpoint.state.glob("jobs/*/*")):
+    while any(path.name != "job.json" for path in emulator.state.glob("jobs/*/*")):
         assert time.monotonic() < deadline  # a job's files are removed just after its end
         time.sleep(0.05)
 
 
-def usage(endpoint) -> dict[str, object]:
-    """What the endpoint and its jobs hold of the machine."""
-    process = psutil.Process(endpoint.running.pid)
+def usage(emulator) -> dict[str, object]:
+    """What the emulator and its jobs hold of the machine."""
+    process = psutil.Process(emulator.running.pid)
     connections = process.net_connections("inet")
     return {
         "children": len(process.children(recursive=True)),
@@ -72,10 +72,10 @@ def usage(endpoint) -> dict[str, object]:
         "threads": process.num_threads(),
         "ports": sorted(end.laddr.port for end in connections if end.status == psutil.CONN_LISTEN),
         "namespaces": sorted(_namespaces(process)),
-        "temporaries": sorted(os.listdir(endpoint.temporaries)),
-        "own temporaries": sorted(os.listdir(endpoint.state / "tmp")),
+        "temporaries": sorted(os.listdir(emulator.temporaries)),
+        "own temporaries": sorted(os.listdir(emulator.state / "tmp")),
         "folders of jobs": [
-            p.name for p in endpoint.state.glob("jobs/*/*") if p.name != "job.json"
+            p.name for p in emulator.state.glob("jobs/*/*") if p.name != "job.json"
         ],
         "host": host_network(),
     }
@@ -88,13 +88,13 @@ def _namespaces(process: psutil.Process) -> set[str]:
     return result
 
 
-def check_nothing_is_left(endpoint, before: dict[str, object]) -> None:
+def check_nothing_is_left(emulator, before: dict[str, object]) -> None:
     """As before, once idle connections and threads have been given back."""
-    until_gone(endpoint.mark, 60)
+    until_gone(emulator.mark, 60)
     deadline = time.monotonic() + SETTLE_SECONDS
     while True:
-        now = usage(endpoint)
-        # boto3 keeps up to ten idle connections to the endpoint itself, and a thread serves each.
+        now = usage(emulator)
+        # boto3 keeps up to ten idle connections to the emulator itself, and a thread serves each.
         extra = {k: (before[k], now[k]) for k in now if k not in SPARE and now[k] != before[k]}
         extra |= {k: (before[k], now[k]) for k in SPARE if now[k] > before[k] + SPARE[k]}
         if not extra:
@@ -106,9 +106,9 @@ def check_nothing_is_left(endpoint, before: dict[str, object]) -> None:
 SPARE = {"files": 4, "threads": 4}
 
 
-def memory(endpoint) -> int:
-    """Bytes that the endpoint's process holds."""
-    return psutil.Process(endpoint.running.pid).memory_info().rss
+def memory(emulator) -> int:
+    """Bytes that the emulator's process holds."""
+    return psutil.Process(emulator.running.pid).memory_info().rss
 
 
 def test_jobs_one_by_one_and_four_at_once_leave_nothing(busy):

@@ -41,12 +41,12 @@ def numbers(job, start: str, host: str) -> list[int]:
 ONCE = ["Starting", "Downloading", "Training"]
 
 
-def test_an_interrupted_job_resumes_from_its_checkpoint_on_every_instance(endpoint, sdk):
+def test_an_interrupted_job_resumes_from_its_checkpoint_on_every_instance(emulator, sdk):
     name = start(counting(sdk, UNTIL))
     for host in ("algo-1", "algo-2"):  # both have begun, however busy this machine is
-        until_log(endpoint, name, f"COUNT {host} 3")
-    spot.ask(endpoint.state, name)
-    job = endpoint.wait(name, seconds=180)
+        until_log(emulator, name, f"COUNT {host} 3")
+    spot.ask(emulator.state, name)
+    job = emulator.wait(name, seconds=180)
     assert job.status == "Completed", job.description
     assert statuses(job.description) == [*ONCE, "Interrupted", *ONCE, "Uploading", "Completed"]
     assert set(job.lines("NOTICE")) == {"algo-1", "algo-2"}
@@ -57,7 +57,7 @@ def test_an_interrupted_job_resumes_from_its_checkpoint_on_every_instance(endpoi
     counted = numbers(job, "COUNT", "algo-1")
     assert sorted(set(counted)) == list(range(1, UNTIL + 1))  # nothing is left out,
     assert len(counted) - UNTIL <= 1  # and nothing but the last count is done again
-    packed = endpoint.get(job.description["ModelArtifacts"]["S3ModelArtifacts"])
+    packed = emulator.get(job.description["ModelArtifacts"]["S3ModelArtifacts"])
     with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
         assert archive.extractfile("count.txt").read() == b"%d" % UNTIL
     until_gone(name)
@@ -76,50 +76,50 @@ def check_times(description: dict) -> None:
         assert item["EndTime"] == following["StartTime"]
 
 
-def interrupted(endpoint, monkeypatch, name: str) -> tuple[int, str]:
+def interrupted(emulator, monkeypatch, name: str) -> tuple[int, str]:
     """What `local-sagemaker interrupt` answers."""
-    monkeypatch.setenv("LOCAL_SAGEMAKER_STATE_DIR", str(endpoint.state))
+    monkeypatch.setenv("LOCAL_SAGEMAKER_STATE_DIR", str(emulator.state))
     done = CliRunner().invoke(command, ["interrupt", name])
     return done.exit_code, done.output
 
 
-def test_the_command_interrupts_and_a_stubborn_script_is_killed(endpoint, sdk, monkeypatch):
+def test_the_command_interrupts_and_a_stubborn_script_is_killed(emulator, sdk, monkeypatch):
     name = start(counting(sdk, 100_000, "stay", instance_count=1))
-    until_log(endpoint, name, "COUNT algo-1 3")
-    message = interrupted(endpoint, monkeypatch, name)
+    until_log(emulator, name, "COUNT algo-1 3")
+    message = interrupted(emulator, monkeypatch, name)
     assert message == (0, f"{name}: Interrupted; it starts again.\n")
     deadline = time.monotonic() + 90
-    while len([item for item in endpoint.log(name)["algo-1"] if item.startswith("FROM")]) < 2:
+    while len([item for item in emulator.log(name)["algo-1"] if item.startswith("FROM")]) < 2:
         assert time.monotonic() < deadline, "it did not start again"
         time.sleep(0.1)
-    endpoint.client("sagemaker").stop_training_job(TrainingJobName=name)
-    job = endpoint.wait(name)
+    emulator.client("sagemaker").stop_training_job(TrainingJobName=name)
+    job = emulator.wait(name)
     assert numbers(job, "FROM", "algo-1")[1] >= 3
     assert statuses(job.description) == [*ONCE, "Interrupted", *ONCE, "Stopping", "Stopped"]
-    code, message = interrupted(endpoint, monkeypatch, name)
+    code, message = interrupted(emulator, monkeypatch, name)
     assert (code, "has ended already: Stopped" in message) == (2, True)
 
 
 @pytest.mark.namespaces
-def test_a_job_that_is_not_spot_is_not_interrupted(endpoint, monkeypatch):
-    name, api = "not-spot", endpoint.client("sagemaker")
+def test_a_job_that_is_not_spot_is_not_interrupted(emulator, monkeypatch):
+    name, api = "not-spot", emulator.client("sagemaker")
     api.create_training_job(**command_request(name, ["sleep", "600"]))
-    code, message = interrupted(endpoint, monkeypatch, name)
+    code, message = interrupted(emulator, monkeypatch, name)
     assert (code, "has no spot instances" in message) == (2, True)
     api.stop_training_job(TrainingJobName=name)
-    assert "Interrupted" not in statuses(endpoint.wait(name).description)
-    code, message = interrupted(endpoint, monkeypatch, "no-such-job-as-this")
+    assert "Interrupted" not in statuses(emulator.wait(name).description)
+    code, message = interrupted(emulator, monkeypatch, "no-such-job-as-this")
     assert (code, "list-training-jobs` lists the jobs" in message) == (1, True)
 
 
 @pytest.mark.namespaces
-def test_max_wait(endpoint):
+def test_max_wait(emulator):
     """AWS's order: Stopping, then Stopped with MaxWaitTimeExceeded (see training/spot.py)."""
     limits = {"MaxRuntimeInSeconds": 3, "MaxWaitTimeInSeconds": 3}
     spot_job = {"EnableManagedSpotTraining": True, "StoppingCondition": limits}
     body = command_request("waits-too-long", ["sleep", "600"], **spot_job)
-    endpoint.client("sagemaker").create_training_job(**body)
-    job = endpoint.wait("waits-too-long")
+    emulator.client("sagemaker").create_training_job(**body)
+    job = emulator.wait("waits-too-long")
     assert (job.status, job.description["SecondaryStatus"]) == ("Stopped", "MaxWaitTimeExceeded")
     assert statuses(job.description)[-2:] == ["Stopping", "MaxWaitTimeExceeded"]
 
@@ -177,8 +177,8 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("changes", "output"), REFUSED)
-def test_what_contradicts_itself_is_refused(endpoint, changes, output):
-    api = endpoint.client("sagemaker")
+def test_what_contradicts_itself_is_refused(emulator, changes, output):
+    api = emulator.client("sagemaker")
     with pytest.raises(ClientError, match=output) as caught:
         api.create_training_job(**request("contradicts", **changes))
     assert caught.value.response["Error"]["Code"] == "ValidationException"

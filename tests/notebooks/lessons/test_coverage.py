@@ -33,7 +33,7 @@ def recorded(notebook: nbformat.NotebookNode) -> dict[str, dict]:
     return by_section
 
 
-@pytest.mark.slow
+@pytest.mark.reads_lessons
 @pytest.mark.timeout(1500)
 @pytest.mark.parametrize("number", sorted({row[0] for row in RESULTS}))
 def test_what_shows_a_claim_was_recorded_there(lesson_run, number):

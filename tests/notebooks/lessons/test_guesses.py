@@ -60,7 +60,7 @@ def unanswered(notebook: nbformat.NotebookNode) -> list[str]:
     return waiting + wrong
 
 
-@pytest.mark.slow
+@pytest.mark.reads_lessons
 @pytest.mark.timeout(1500)
 @pytest.mark.parametrize("number", lessons())
 def test_as_many_answers_are_shown_as_guesses_are_asked_for(lesson_run, number):

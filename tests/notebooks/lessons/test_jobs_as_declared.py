@@ -34,16 +34,16 @@ def sent(state: Path) -> list[dict]:
 def only_here(request: dict) -> bool:
     """Whether a lesson starts this job on the emulator alone: it says so where it does."""
     settings, links = request["HyperParameters"], request.get("Environment", {})
-    narrowed = links.get("LOCAL_SAGEMAKER_LINKS", "wide") != "wide"
+    narrowed = links.get("LOCAL_SAGEMAKER_BANDWIDTH", "wide") != "wide"
     lesson_06 = "-links-" in request["TrainingJobName"]
     lesson_07 = "-hierarchical-" in request["TrainingJobName"]
     return (
         (lesson_06 and narrowed and "algorithms" not in settings)
         or (
-            lesson_06 and links.get("LOCAL_SAGEMAKER_LINKS", "").startswith("1gbit")
+            lesson_06 and links.get("LOCAL_SAGEMAKER_BANDWIDTH", "").startswith("1gbit")
         )  # one zone or two
         or (lesson_07 and not narrowed and "algorithms" in settings)
-        or links.get("LOCAL_SAGEMAKER_LINKS") == "by-type"
+        or links.get("LOCAL_SAGEMAKER_BANDWIDTH") == "by-type"
         or "sagemaker_distributed_dataparallel_enabled" in settings
     )
 

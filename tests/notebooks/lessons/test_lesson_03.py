@@ -55,6 +55,7 @@ def test_the_first_half_trains_on_mnist(tmp_path, monkeypatch, capsys):
 
     monkeypatch.setattr(data_prep.mnist, "prepare", prepare)
     monkeypatch.setattr(workshop, "DATA", tmp_path)
+    monkeypatch.setattr("workshop.jobs.session.DATA", tmp_path)
     names = {"__name__": "__main__"}
     with emulator(tmp_path / "state"):
         for cell in (part for part in cells(read(lessons()["03"])) if part.kind == "code"):

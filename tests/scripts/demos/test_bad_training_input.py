@@ -21,23 +21,23 @@ IMAGES = np.random.default_rng(0).integers(0, 256, (64, 8, 8, 1), np.uint8)
 LABELS = np.arange(64) % 10
 
 
-def npz(images=IMAGES, labels=LABELS, **more) -> bytes:
+def npz(images=IMAGES, labels=LABELS, **extra) -> bytes:
     """A part of a channel, as data_prep writes it, or nearly so."""
     stream = io.BytesIO()
-    arrays = {"images": images, "labels": labels} | more
+    arrays = {"images": images, "labels": labels} | extra
     np.savez(stream, **{name: value for name, value in arrays.items() if value is not None})
     return stream.getvalue()
 
 
-def channels(training: bytes | None = None, test: bytes | None = None, more: bytes = b""):
-    """Puts the two channels into a row's folder. more: a second part of the training channel."""
+def channels(training: bytes | None = None, test: bytes | None = None, second_part: bytes = b""):
+    """Puts the two channels into a row's folder. second_part: of the training channel."""
 
     def make(here: Path) -> None:
         for name, raw in (("training", training), ("test", test)):
             (here / name).mkdir()
             (here / name / "part-00000.npz").write_bytes(npz() if raw is None else raw)
-        if more:
-            (here / "training" / "part-00001.npz").write_bytes(more)
+        if second_part:
+            (here / "training" / "part-00001.npz").write_bytes(second_part)
 
     return make
 
@@ -48,7 +48,7 @@ def changed_byte(raw: bytes) -> bytes:
     return raw[:place] + bytes([raw[place] ^ 1]) + raw[place + 1 :]
 
 
-def of_many_bytes() -> bytes:
+def header_of_many_bytes() -> bytes:
     """A file of 300 bytes whose header asks for 8 exabytes."""
     stream, header = io.BytesIO(), io.BytesIO()
     shape = "{'descr': '|u1', 'fortran_order': False, 'shape': (8000000000000000000,), }"
@@ -110,8 +110,8 @@ FLAGS += [
 ]
 UNUSABLE = ("{here}/training can't be used", "part-*.npz with images, uint8", "data_prep digits")
 DATA = [
-    Row(what, torch_script("--max-steps 1"), words, code=1, make=make)
-    for what, make, words in (
+    Row(case, torch_script("--max-steps 1"), words, code=1, make=make)
+    for case, make, words in (
         ("no channel at all", None, UNUSABLE),
         ("a file cut off", channels(npz()[:2000]), UNUSABLE),
         ("an empty file", channels(b""), UNUSABLE),
@@ -119,7 +119,7 @@ DATA = [
         ("a byte changed", channels(changed_byte(npz())), UNUSABLE),
         ("an archive without labels", channels(npz(labels=None)), UNUSABLE),
         ("objects in a pickle", channels(pickled()), UNUSABLE),
-        ("a header of 8 exabytes", channels(of_many_bytes()), UNUSABLE),
+        ("a header of 8 exabytes", channels(header_of_many_bytes()), UNUSABLE),
         ("a folder for a part", a_folder_for_a_part, UNUSABLE),
         ("NaN in place of pixels", channels(npz(IMAGES / np.nan)), ("float64", *UNUSABLE)),
         ("a label too few", channels(npz(labels=LABELS[1:])), ("63 labels", *UNUSABLE)),
@@ -127,7 +127,7 @@ DATA = [
         ("no examples", channels(npz(IMAGES[:0], LABELS[:0])), UNUSABLE),
         (
             "two sizes of images",
-            channels(more=npz(np.zeros((64, 9, 9, 1), np.uint8))),
+            channels(second_part=npz(np.zeros((64, 9, 9, 1), np.uint8))),
             UNUSABLE,
         ),
         (
@@ -170,12 +170,12 @@ class Preloaded:
 
     def run(self, argv: list[str], cwd: Path, env: dict[str, str]) -> tuple[int, str]:
         """Run a demonstration to its end; its exit status and what it said."""
-        said, argv = cwd.parent.parent / "said.txt", [str(DEMOS / argv[0]), *argv[1:]]
-        task = {"argv": argv, "cwd": str(cwd), "env": env, "said": str(said), "seconds": SECONDS}
+        output, argv = cwd.parent.parent / "said.txt", [str(DEMOS / argv[0]), *argv[1:]]
+        task = {"argv": argv, "cwd": str(cwd), "env": env, "said": str(output), "seconds": SECONDS}
         self.process.stdin.write(json.dumps(task) + "\n")
         self.process.stdin.flush()
         code = int(self.process.stdout.readline())
-        return code, said.read_text(errors="replace")
+        return code, output.read_text(errors="replace")
 
     def close(self) -> None:
         self.process.stdin.close()
@@ -185,9 +185,9 @@ class Preloaded:
 
 @pytest.fixture(scope="module")
 def preloaded():
-    one = Preloaded("torch", "torch.utils.data", "torch.distributed", "torch._dynamo")
-    yield one
-    one.close()
+    programs = Preloaded("torch", "torch.utils.data", "torch.distributed", "torch._dynamo")
+    yield programs
+    programs.close()
 
 
 @pytest.mark.parametrize("row", [*FLAGS, *DATA], ids=lambda row: row.name.replace(" ", "-"))

@@ -23,7 +23,8 @@ import tomllib
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
-from tools.setup.horovod import FLAGS, pinned
+from tools.setup.environment import pinned
+from tools.setup.horovod import FLAGS
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]

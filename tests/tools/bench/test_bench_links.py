@@ -17,11 +17,11 @@ def line(event, **fields):
     return json.dumps({"event": event, **fields})
 
 
-class AnyEndpoint:
+class Jobs:
     """Answers a job with lines that were made by hand: links of 200 Mbit/s, exactly."""
 
-    def run(self, name, source, program, **request):
-        self.asked = {"name": name, "program": program, **request}
+    def run(self, script, **request):
+        self.request = request
         lines = ["no record", '{"event": broken']
         for tier, alpha, rate in [("intra_node", 1e-4, 8e9), ("inter_node", 1e-3, 200e6)]:
             for pairs in (1, 4):
@@ -37,11 +37,10 @@ class AnyEndpoint:
 
 
 def test_a_jobs_lines_become_measured_predicted_and_bound():
-    endpoint = AnyEndpoint()
-    gloo, hierarchical = links.measure(endpoint, "s3://x", 200, 5)
-    assert endpoint.asked["environment"] == {"LOCAL_SAGEMAKER_LINKS": "200mbit"}
-    assert endpoint.asked["instances"] == 2 and endpoint.asked["processes"] == 4
-    assert endpoint.asked["hyperparameters"]["blocks"] == 5
+    jobs = Jobs()
+    gloo, hierarchical = links.measure(jobs, 200, 5)
+    assert jobs.request["links"] == "200mbit" and jobs.request["blocks"] == 5
+    assert jobs.request["instances"] == 2 and jobs.request["processes"] == 4
     assert gloo["measured"] == 0.7 and hierarchical["measured"] == 0.4, "medians"
     assert gloo["bound"] == pytest.approx(14 * 2**20 * 8 / 200e6)
     assert gloo["predicted"] == pytest.approx(gloo["bound"] + 14 * 1e-3)
@@ -60,9 +59,9 @@ def test_the_ratios_stand_beside_their_bounds(capsys):
         row = {"algorithm": algorithm, "bytes": links.LARGE, "mbit": 200, "bound": bound}
         rows.append(row | {"measured": measured, "predicted": 1.1 * measured})
     links.print_ratios(rows)
-    said = capsys.readouterr().out
-    first, second = (one for one in said.splitlines() if "against" in one)
-    assert [one.strip() for one in first.split("│")[1:-1]] == [
+    lines = capsys.readouterr().out.splitlines()
+    first, second = (line for line in lines if "against" in line)
+    assert [cell.strip() for cell in first.split("│")[1:-1]] == [
         "gloo against hierarchical",
         "600",
         "400",
@@ -78,4 +77,4 @@ def test_an_unknown_benchmark_is_wrong_use():
     command = [sys.executable, "-m", "tools.bench", "linkz"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 2
-    assert "no benchmark linkz; there are overhead, links, steps, storage" in done.stderr
+    assert "no benchmark linkz; there are overhead, links, steps, serving" in done.stderr

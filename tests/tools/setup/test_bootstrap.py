@@ -11,13 +11,12 @@ import signal
 import subprocess
 import sys
 import time
-import zipfile
 from pathlib import Path
 
 import psutil
 import pytest
 
-from tools.setup import environment, horovod, interpreter, shell
+from tools.setup import environment, horovod, state, steps
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -29,53 +28,33 @@ def executable(path: Path, text: str) -> Path:
     return path
 
 
-def alive(pid: int) -> bool:
-    """True where a process runs; one that ended and waits to be collected does not."""
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
-
-
 @pytest.fixture
-def copy(tmp_path):
-    """A copy of the kit's set-up, with a space in its path and no .venv."""
+def finished(tmp_path):
+    """A copy of the set-up, with a space in its path and a .venv that a set-up would call done."""
     root = tmp_path / "a copy"
-    root.mkdir()
     for name in ("setup", "requirements"):
         folder = root / "tools" / name
         shutil.copytree(ROOT / "tools" / name, folder, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", root)
-    return root
-
-
-@pytest.fixture
-def finished(copy):
-    """That copy with a .venv that a set-up would call finished."""
-    folder = copy / ".venv"
+    folder = root / ".venv"
     (folder / "bin").mkdir(parents=True)
     (folder / "bin" / "python").symlink_to(sys.executable)
     (folder / "pyvenv.cfg").write_text("version = 3.11.7\n")
     code = "from tools.setup import state; state.write_json(state.STAMP, {'key': state.key()})"
-    subprocess.run([sys.executable, "-c", code], cwd=copy, check=True)
-    return copy
+    subprocess.run([sys.executable, "-c", code], cwd=root, check=True)
+    return root
 
 
-def up_to_date(root: Path, **variables: str) -> bool:
-    code = "from tools.setup import state; print(state.up_to_date())"
-    done = subprocess.run(
-        [sys.executable, "-sc", code],
-        cwd=root,
-        env={**os.environ, **variables},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+def outdated(root: Path, **variables: str) -> bool:
+    code = "from tools.setup import state; print(state.outdated())"
+    env = {**os.environ, **variables}
+    command = [sys.executable, "-sc", code]
+    done = subprocess.run(command, cwd=root, env=env, capture_output=True, text=True, check=True)
     return done.stdout.strip() == "True"
 
 
 def test_an_older_python_without_packages_can_start_it():
-    """It then looks for a fitting one by itself."""
+    """uv then looks for a fitting one."""
     for path in (ROOT / "tools" / "setup").glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(), feature_version=(3, 8))):
             names = []
@@ -87,17 +66,14 @@ def test_an_older_python_without_packages_can_start_it():
             assert tops <= {"tools", *sys.stdlib_module_names}, path
 
 
-def test_finished_set_up_is_recognised_at_once(finished):
+def test_a_finished_set_up_is_recognised_without_a_word(finished):
     command = [sys.executable, "-sE", "-m", "tools.setup"]
-    before = os.times()
     done = subprocess.run(command, cwd=finished, capture_output=True, text=True, check=True)
     assert done.stdout == ""
-    # 0.2 s is the promise on an idle machine. Seconds of the processor: others use this one too.
-    assert sum(os.times()[2:4]) - sum(before[2:4]) < 1
 
 
 def test_what_makes_it_out_of_date(finished):
-    assert up_to_date(finished)
+    assert not outdated(finished)
     for name in (
         "tools/requirements/lock.txt",
         "pyproject.toml",
@@ -106,84 +82,94 @@ def test_what_makes_it_out_of_date(finished):
     ):
         text = (finished / name).read_text()
         (finished / name).write_text(f"{text}\n# changed\n")
-        assert not up_to_date(finished), name
+        assert outdated(finished), name
         (finished / name).write_text(text)
-    mark = finished / ".venv" / "setup-unfinished"
-    mark.touch()
-    assert not up_to_date(finished)
-    mark.unlink()
     moved = finished.with_name("moved")
     finished.rename(moved)
-    assert not up_to_date(moved)
+    assert outdated(moved)
     moved.rename(finished)
-    assert up_to_date(finished)
+    assert not outdated(finished)
     (finished / ".venv" / "bin" / "python").unlink()
-    assert not up_to_date(finished)
+    assert outdated(finished)
 
 
 def test_a_compiler_installed_later_is_noticed(finished, tmp_path):
     (finished / ".venv" / "horovod.json").write_text('{"state": "no-compiler"}')
     empty = tmp_path / "empty"
     empty.mkdir()
-    assert up_to_date(finished, PATH=str(empty), CXX="")
+    assert not outdated(finished, PATH=str(empty), CXX="")
     executable(empty / "g++", "#!/bin/sh\n")
-    assert not up_to_date(finished, PATH=str(empty), CXX="")
+    assert outdated(finished, PATH=str(empty), CXX="")
     (finished / ".venv" / "horovod.json").write_text('{"state": "failed"}')
-    assert up_to_date(finished, PATH=str(empty), CXX="")
+    assert not outdated(finished, PATH=str(empty), CXX="")
 
 
-def test_a_shim_that_fails_is_passed_over(tmp_path, monkeypatch):
-    shims, real = tmp_path / "shims", tmp_path / "real"
-    executable(shims / "python3.11", "#!/bin/sh\necho 'pyenv: command not found' >&2; exit 127\n")
-    executable(real / "python3.12", f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
-    monkeypatch.setenv("PATH", f"{shims}:{real}:/usr/bin:/bin")
-    monkeypatch.setenv("HOME", str(tmp_path))
-    found = interpreter.find_python(None)
-    assert interpreter.probe(found)["version"] in interpreter.VERSIONS
-    assert not found.startswith(str(shims))
+@pytest.fixture
+def made(monkeypatch, tmp_path):
+    """The commands that make_venv runs, in a folder of its own that holds a finished .venv."""
+    commands = []
+    monkeypatch.setattr(environment, "VENV", tmp_path / ".venv")
+    monkeypatch.setattr(environment, "STAMP", tmp_path / ".venv" / "setup.json")
+    monkeypatch.setattr(environment, "run", lambda title, command, *_: commands.append(command))
+    monkeypatch.setattr(environment, "find_python", lambda uv, python: sys.executable)
+    executable(tmp_path / ".venv" / "bin" / "pip", f"#!{tmp_path}/.venv/bin/python\n")
+    environment.STAMP.touch()
+    return commands
 
 
-FITS = {"version": "3.11", "full_version": "3.11.2", "bits": 64, "can_make_venv": True}
+def test_a_half_made_venv_is_never_used(made):
+    environment.make_venv("uv", None)
+    assert made == [] and not environment.STAMP.exists()
+    environment.make_venv("uv", None)  # as after an interrupt: nothing wrote the stamp again
+    assert "--clear" in made[0]
+
+
+def test_a_moved_venv_is_made_again(made):
+    (environment.VENV / "bin" / "pip").write_text("#!/elsewhere/.venv/bin/python\n")
+    environment.make_venv("uv", None)
+    assert "--clear" in made[0]
 
 
 @pytest.mark.parametrize(
-    ("facts", "said"),
+    ("python", "message"),
     [
         (None, r"(?s)No Python 3\.11 or 3\.12.*apt-get.*PYTHON="),
-        ({"version": "3.9", "full_version": "3.9.1"}, r"is Python 3\.9\.1; Python 3\.11 or 3\.12"),
-        ({"can_make_venv": False, "executable": "/usr/bin/python3.11"}, r"python3\.11-venv"),
-        ("no program", "does not run"),
+        ("echo 3.9.1", r"is Python 3\.9\.1; Python 3\.11 or 3\.12"),
+        ("exit 1", "does not run"),
     ],
 )
-def test_without_a_python_that_fits_it_says_what_to_do(tmp_path, monkeypatch, facts, said):
-    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin" if facts else str(tmp_path))
-    monkeypatch.setenv("HOME", str(tmp_path))
-    python = tmp_path / "py"
-    if isinstance(facts, dict):
-        executable(python, f"#!/bin/sh\ncat <<'X'\n{json.dumps(FITS | facts)}\nX\n")
-    with pytest.raises(shell.SetupError, match=said):
-        interpreter.find_python(str(python) if facts else None)
+def test_without_a_python_that_fits_it_says_what_to_do(tmp_path, python, message):
+    program = executable(tmp_path / "py", f"#!/bin/sh\n{python}\n")
+    with pytest.raises(steps.SetupError, match=message):
+        environment.find_python("false", str(program) if python else None)
 
 
-def test_a_failed_step_shows_the_end_of_its_log(tmp_path):
-    log = tmp_path / "log" / "step.log"
-    command = ["sh", "-c", "for i in $(seq 99); do echo line $i; done; exit 3"]
-    with pytest.raises(shell.StepFailed, match=r"(?s)try: exit code 3.*line 99") as caught:
-        shell.run_step("try", command, log=log, environment=dict(os.environ))
-    assert "line 1\n" not in str(caught.value)
-    assert "line 1\n" in log.read_text()
+def test_without_pip_it_says_how_to_get_uv(tmp_path, monkeypatch):
+    monkeypatch.setattr(environment, "UV_FOLDER", tmp_path / "uv")
+    monkeypatch.setattr(environment, "output_of", lambda command: "")
+    with pytest.raises(steps.SetupError, match=r"(?s)no working pip or venv.*python3-venv"):
+        environment.install_uv()
+    monkeypatch.setattr(environment, "UV_FOLDER", Path("/proc/uv"))
+    with pytest.raises(steps.SetupError, match=r"(?s)Cannot write in .*folder of your own"):
+        environment.install_uv()
 
 
-def test_a_failed_download_speaks_of_the_network(tmp_path, monkeypatch):
-    monkeypatch.setattr(environment, "LOGS", tmp_path)
-    with pytest.raises(shell.SetupError, match="package index could not be reached"):
-        environment.network_step(
-            "install", ["sh", "-c", "echo 'error: dns error' >&2; exit 2"], dict(os.environ)
-        )
-    with pytest.raises(shell.StepFailed):
-        environment.network_step(
-            "install", ["sh", "-c", "echo other >&2; exit 2"], dict(os.environ)
-        )
+@pytest.mark.parametrize(
+    ("output", "advice"),
+    [
+        ("error: dns error", "package index could not be reached"),
+        ("error: tunnel error: unsuccessful", "https_proxy"),
+        ("failed to write: No space left on device (os error 28)", "The disk is full"),
+        ("other", "exit code 3"),
+    ],
+)
+def test_a_failed_step_shows_the_end_of_its_output_and_what_to_do(tmp_path, output, advice):
+    command = ["sh", "-c", f"for i in $(seq 99); do echo line $i; done; echo '{output}'; exit 3"]
+    with pytest.raises(steps.SetupError) as error:
+        steps.run("try", command, dict(os.environ), tmp_path / "log" / "step.log")
+    assert "line 99" in str(error.value) and "line 1\n" not in str(error.value)
+    assert advice in str(error.value)
+    assert ("again" in str(error.value)) == (output != "other")
 
 
 SLOW_POPEN = """
@@ -200,9 +186,9 @@ subprocess.Popen = Popen
 def test_an_interrupted_step_leaves_no_process(popen, tmp_path):
     code = (
         f"{popen}\n"
-        "import sys; from pathlib import Path; from tools.setup import shell\n"
-        "shell.run_step('t', ['sh', '-c', 'sleep 321 & echo $! > pid; wait'],"
-        " log=Path('log'), environment={'PATH': '/usr/bin:/bin'}, folder=Path.cwd())"
+        "from pathlib import Path; from tools.setup import steps\n"
+        "steps.run('t', ['sh', '-c', 'sleep 321 & echo $! > pid; wait'],"
+        " {'PATH': '/usr/bin:/bin'}, Path('log'))"
     )
     pid_file = tmp_path / "pid"
     process = subprocess.Popen(
@@ -217,16 +203,17 @@ def test_an_interrupted_step_leaves_no_process(popen, tmp_path):
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
     assert process.wait(timeout=60) != 0
-    while alive(int(pid_file.read_text())):
+    sleeper = int(pid_file.read_text())
+    while psutil.pid_exists(sleeper) and psutil.Process(sleeper).status() != "zombie":
         assert time.monotonic() < deadline + 60
         time.sleep(0.05)
 
 
 def test_nothing_of_make_or_another_python_reaches_a_tool(monkeypatch):
-    for name in ("MAKEFLAGS", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "CONDA_PREFIX"):
+    for name in steps.FOREIGN:
         monkeypatch.setenv(name, "x")
-    kept = shell.clean_environment(EXTRA="1")
-    assert kept["EXTRA"] == "1" and not set(kept) & set(shell.FOREIGN)
+    variables = steps.clean_environment(EXTRA="1")
+    assert variables["EXTRA"] == "1" and not set(variables) & steps.FOREIGN
 
 
 LISTING = """\
@@ -241,69 +228,66 @@ def test_pips_settings_reach_uv(monkeypatch):
     for name in ("UV_FIND_LINKS", "UV_DEFAULT_INDEX", "UV_INDEX", "UV_INDEX_STRATEGY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(environment, "output_of", lambda command: LISTING)
-    given = environment.uv_environment()
-    assert given["UV_FIND_LINKS"] == "/a,/b"
-    assert given["UV_DEFAULT_INDEX"] == "https://files/simple"
-    assert given["UV_INDEX"] == "https://one https://two"
-    assert given["UV_INDEX_STRATEGY"] == "unsafe-best-match"
-    monkeypatch.setenv("UV_FIND_LINKS", "/mine")
-    assert environment.uv_environment()["UV_FIND_LINKS"] == "/mine"
+    variables = environment.uv_settings(Path("python"))
+    assert variables["UV_FIND_LINKS"] == "/a,/b"
+    assert variables["UV_DEFAULT_INDEX"] == "https://files/simple"
+    assert variables["UV_INDEX"] == "https://one https://two"
+    assert variables["UV_INDEX_STRATEGY"] == "unsafe-best-match"
+    monkeypatch.setenv("UV_FIND_LINKS", "/set")
+    assert environment.uv_settings(Path("python"))["UV_FIND_LINKS"] == "/set"
 
 
 def test_without_a_cache_uv_goes_on(monkeypatch, tmp_path, capsys):
     (tmp_path / "file").write_text("a file where a folder should be")
     monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "file"))
-    monkeypatch.setattr(environment, "output_of", lambda command: "")
-    assert environment.uv_environment()["UV_NO_CACHE"] == "1"
+    assert environment.uv_settings(Path("false"))["UV_NO_CACHE"] == "1"
     assert "cannot be written" in capsys.readouterr().out
     monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "new"))
-    assert "UV_NO_CACHE" not in environment.uv_environment()
+    assert "UV_NO_CACHE" not in environment.uv_settings(Path("false"))
 
 
-def wheel(path: Path) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("horovod/__init__.py", "x" * 5000)
-    return path
-
-
-def test_the_kept_wheel_is_used_only_when_whole(tmp_path):
-    built = wheel(tmp_path / "built" / "horovod-0.28.1-cp311-cp311-linux_x86_64.whl")
-    cache = tmp_path / "cache"
-    assert horovod.cached_wheel(cache) is None
-    horovod.keep(built, cache)
-    kept = horovod.cached_wheel(cache)
-    assert kept is not None and [p.name for p in cache.iterdir()] == [built.name]
-    whole = kept.read_bytes()
-    for damaged in (whole[:-200], whole[:2000] + b"?" + whole[2001:]):
-        kept.write_bytes(damaged)
-        assert horovod.cached_wheel(cache) is None
-
-
-def test_a_cache_that_cannot_be_written_is_no_error(tmp_path, capsys):
-    built = wheel(tmp_path / "horovod-0.28.1-py3-none-any.whl")
-    (tmp_path / "cache").write_text("a file where a folder should be")
-    horovod.keep(built, tmp_path / "cache" / "key")
-    assert "will build it again" in capsys.readouterr().out
-
-
-def test_the_caches_key_names_what_the_wheel_depends_on(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    folder = horovod.cache_folder(Path(sys.prefix))
-    assert folder.is_relative_to(tmp_path)
-    for part in ("horovod0.28.1", "tensorflow2.18.1", "openmpi5.0.11"):
-        assert part in folder.name
+def test_the_key_of_horovods_wheel_names_what_it_depends_on(monkeypatch):
+    key = horovod.built_for()
+    assert "tensorflow2.18.1" in key and "openmpi5.0.11" in key
     monkeypatch.setitem(horovod.FLAGS, "HOROVOD_WITHOUT_GLOO", "0")
-    assert horovod.cache_folder(Path(sys.prefix)) != folder
+    assert horovod.built_for() != key
+
+
+def test_horovod_is_built_with_the_kits_pins(monkeypatch, tmp_path):
+    """uv gets the release's hash, the constraints of its own build, and the key of the wheel."""
+    calls = []
+
+    def run(title, command, variables, log):
+        constraints = Path(command[command.index("--build-constraints") + 1])
+        calls.append((command, variables, constraints.read_text()))
+        if "--offline" in command:
+            raise steps.SetupError("uv has no wheel")
+
+    monkeypatch.setattr(horovod, "run", run)
+    horovod.build(tmp_path, "uv", {"UV_INDEX": "x"}, tmp_path / "log")
+    (offline, *_), (command, variables, constraints) = calls
+    assert offline == [*command, "--offline"], "the wheel that was built before comes first"
+    assert f"horovod:built-for={horovod.built_for()}" in command
+    assert str(state.REQUIREMENTS / "horovod.txt") in command
+    assert variables["UV_INDEX"] == "x" and variables["HOROVOD_WITH_MPI"] == "1"
+    assert constraints.count("\nsetuptools==") == 1 and "\nsetuptools==69.5.1" in constraints
+    assert "\ntensorflow==2.18.1" in constraints
 
 
 def test_without_compiler_the_rest_is_set_up(tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(horovod, "compiler", lambda: None)
-    horovod.install_horovod(tmp_path, ["false"], dict(os.environ))
-    said = capsys.readouterr().out.strip()
-    assert len(said.splitlines()) == 1 and "apt-get install g++ make" in said
+    horovod.install_horovod(tmp_path, "false", dict(os.environ))
+    output = capsys.readouterr().out.strip()
+    assert len(output.splitlines()) == 1 and "apt-get install g++ make" in output
     assert json.loads((tmp_path / "horovod.json").read_text())["state"] == "no-compiler"
+
+
+def test_a_build_that_fails_names_its_log(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(horovod, "compiler", lambda: "g++")
+    monkeypatch.setattr(horovod.shutil, "which", lambda name: name)
+    horovod.install_horovod(tmp_path, "false", dict(os.environ))
+    assert f"read {tmp_path}/log/horovod.log" in capsys.readouterr().out
+    assert json.loads((tmp_path / "horovod.json").read_text())["state"] == "failed"
 
 
 @pytest.mark.parametrize(("kilobytes", "jobs"), [(500_000, 1), (3_300_000, 2), (99_000_000, 8)])

@@ -43,9 +43,9 @@ def test_lock_keeps_what_base_in_asks_for():
     locked = {Requirement(pin).name: Requirement(pin).specifier for pin in lock.pins(LOCK)}
     for line in (REQUIREMENTS / "base.in").read_text().splitlines():
         if line and not line.startswith("#"):
-            asked = Requirement(line)
-            version = str(locked[asked.name]).removeprefix("==")
-            assert asked.specifier.contains(version), f"{line}: the lock has {version}"
+            requirement = Requirement(line)
+            version = str(locked[requirement.name]).removeprefix("==")
+            assert requirement.specifier.contains(version), f"{line}: the lock has {version}"
 
 
 @pytest.mark.parametrize("name", [*(f"tools/requirements/{f}" for f in FILES), "environment.yml"])
@@ -88,6 +88,8 @@ def test_a_new_package_leaves_the_other_pins_alone(monkeypatch, tmp_path, upgrad
         output.write_text("pytest==1.0 \\\n    --hash=sha256:aa\n")
 
     monkeypatch.setattr(lock.subprocess, "run", uv)
+    monkeypatch.setattr(lock, "install_uv", lambda: "uv")
+    monkeypatch.setattr(lock, "uv_settings", lambda python: {})
     monkeypatch.setattr(lock, "write", lambda path, text: None)
     monkeypatch.setattr(lock.sys, "argv", ["lock", *(["--upgrade"] if upgrade else [])])
     lock.main()

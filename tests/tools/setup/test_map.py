@@ -30,7 +30,7 @@ def top_folders() -> set[str]:
     if done.returncode:
         pytest.skip(f"this copy is no git repository: {done.stderr.strip()}")
     files = [Path(name) for name in done.stdout.splitlines() if (ROOT / name).exists()]
-    return {one.parts[0] for one in files if len(one.parts) > 1 and one.parts[0][0] != "."}
+    return {path.parts[0] for path in files if len(path.parts) > 1 and path.parts[0][0] != "."}
 
 
 def code(text: str) -> list[str]:
@@ -47,13 +47,13 @@ def paths(text: str) -> set[str]:
 
 def targets(text: str) -> set[str]:
     """The targets in `make TARGET`."""
-    return {found for line in code(text) for found in re.findall(r"\bmake ([a-z][\w-]*)", line)}
+    return {name for line in code(text) for name in re.findall(r"\bmake ([a-z][\w-]*)", line)}
 
 
 @page
 def test_links_lead_somewhere(page):
-    found = LINK.findall((ROOT / page).read_text())
-    assert [link for link in found if not ((ROOT / page).parent / link).exists()] == []
+    links = LINK.findall((ROOT / page).read_text())
+    assert [link for link in links if not ((ROOT / page).parent / link).exists()] == []
 
 
 @page
@@ -74,29 +74,29 @@ def test_every_target_of_make_is_documented():
 
 def test_make_lab_hands_options_on():
     command = ["make", "-n", "lab", "ARGS=--no-browser --port 8890"]
-    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    assert "workshop lab --no-browser --port 8890\n" in said
+    output = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert "workshop lab --no-browser --port 8890\n" in output
 
 
 def test_the_readmes_map_has_every_folder_at_the_top():
     table = (ROOT / "README.md").read_text().split("| folder | what is in it |\n", 1)[1]
     rows = table.split("\n\n", 1)[0].splitlines()[1:]
     named = {word for row in rows for word in re.findall(r"`([^`]+)`", row.split("|")[1])}
-    assert [one for one in named if not (ROOT / one).exists()] == []
-    assert top_folders() - {one.split("/")[0] for one in named} == set()
+    assert [name for name in named if not (ROOT / name).exists()] == []
+    assert top_folders() - {name.split("/")[0] for name in named} == set()
 
 
 @page
 def test_paths_exist(page):
-    found = paths((ROOT / page).read_text())
-    assert page.startswith("docs/") or {"workshop/", "notebooks/"} <= found
-    assert [one for one in found if not (ROOT / one).exists()] == []
+    words = paths((ROOT / page).read_text())
+    assert page.startswith("docs/") or {"workshop/", "notebooks/"} <= words
+    assert [word for word in words if not (ROOT / word).exists()] == []
 
 
 def test_the_tests_that_contributing_names_are_there_and_run_in_make_test():
     table = (ROOT / "CONTRIBUTING.md").read_text().split("| behaviour | its test |\n", 1)[1]
     rows = table.split("\n\n", 1)[0].splitlines()[1:]
-    named = [found for row in rows for found in TEST.findall(row)]
+    named = [match for row in rows for match in TEST.findall(row)]
     assert len(named) == len(rows) > 10, "a row without a test, or a test of another form"
     assert [f"{path}::{name}" for path, name in named if not runs(ROOT / path, name)] == []
 
@@ -104,7 +104,7 @@ def test_the_tests_that_contributing_names_are_there_and_run_in_make_test():
 def runs(path: Path, name: str) -> bool:
     """Whether a file has this test, and it is no soak."""
     tests = ast.walk(ast.parse(path.read_text())) if path.exists() else ()
-    for one in tests:
-        if isinstance(one, ast.FunctionDef) and one.name == name:
-            return "pytest.mark.soak" not in map(ast.unparse, one.decorator_list)
+    for node in tests:
+        if isinstance(node, ast.FunctionDef) and node.name == name:
+            return "pytest.mark.soak" not in map(ast.unparse, node.decorator_list)
     return False

@@ -142,8 +142,8 @@ def test_jobs_are_in_one_zone_and_an_endpoint_in_two_with_a_way_to_s3(ec2, plain
 
 
 def test_services_have_endpoints_in_the_zones_that_are_named(ec2):
-    zones = {"AvailabilityZone": f"{REGION}c", "ServingZone": f"{REGION}d"}
-    session, done = up("served", InterfaceEndpoints="yes", **zones)
+    others = {"AvailabilityZone": f"{REGION}c", "ServingZone": f"{REGION}d"}
+    session, done = up("served", InterfaceEndpoints="yes", **others)
     assert zones(ec2, done) == [f"{REGION}c", f"{REGION}d"]
     rows = {
         row["ServiceName"].removeprefix(f"com.amazonaws.{REGION}."): row

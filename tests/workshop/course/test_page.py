@@ -45,21 +45,21 @@ class Reader(HTMLParser):
 
 def from_elsewhere(text: str) -> list[str]:
     """What a page would fetch that does not lie in it."""
-    return [one for one in Reader(text).fetched if not one.startswith(("data:", "#"))]
+    return [url for url in Reader(text).fetched if not url.startswith(("data:", "#"))]
 
 
 @pytest.fixture
 def written(tmp_path):
     """Write the page of a notebook with these cells; return its text and its reader."""
 
-    def write(*cells, **more):
+    def write(*cells, **options):
         notebook = nbformat.v4.new_notebook(cells=list(cells))
         notebook.metadata["widgets"] = {"application/vnd.jupyter.widget-state+json": {"state": {}}}
         copy = tmp_path / "build" / "01_x.ipynb"
         copy.parent.mkdir(exist_ok=True)
         nbformat.write(notebook, copy)
         row = page.Row("01_x", "ok", 61.26)
-        text = page.write_html(copy, row, "local", tmp_path / "lessons", **more).read_text()
+        text = page.write_html(copy, row, "local", tmp_path / "lessons", **options).read_text()
         return text, Reader(text)
 
     return write
@@ -92,8 +92,8 @@ def test_a_page_fetches_nothing(written):
 @pytest.mark.parametrize("kind", ["stream", "display_data"])
 def test_a_page_asks_for_a_guess_on_paper(written, kind):
     """A reader has no cell to answer in: the question and its choices are left."""
-    asked = guess.Guess({"a": ("Which?", ["one", "other"]), "b": "How many?"}).instructions()
-    content = {"text": asked} if kind == "stream" else {"data": {"text/plain": asked}}
+    question = guess.Guess({"a": ("Which?", ["one", "other"]), "b": "How many?"}).instructions()
+    content = {"text": question} if kind == "stream" else {"data": {"text/plain": question}}
     output = nbformat.v4.new_output(kind, **content)
     text, _ = written(nbformat.v4.new_code_cell("guess = 1", outputs=[output]))
     for word in ("Write it down before you read on", "Which?", "other", "How many?"):
@@ -115,16 +115,16 @@ def test_recorded_results_are_not_shown(written):
 
 
 @pytest.mark.parametrize(
-    ("hidden", "tag", "said"),
+    ("hidden", "tag", "summary"),
     [(True, "results", "Results"), (True, "figure", "How it is drawn"), (False, "results", "")],
 )
-def test_a_folded_cell_is_folded_on_the_page(written, hidden, tag, said):
+def test_a_folded_cell_is_folded_on_the_page(written, hidden, tag, summary):
     cell = nbformat.v4.new_code_cell("assert secret_name == 1")
     cell.metadata |= {"jupyter": {"source_hidden": hidden}, "tags": [tag]}
     text, _ = written(cell)
     folded = re.search(r"<details[^>]*><summary>(.*?)</summary>.*secret_name", text, re.DOTALL)
     assert "secret_name" in text and bool(folded) == hidden
-    assert not hidden or folded[1].startswith(said)
+    assert not hidden or folded[1].startswith(summary)
 
 
 def test_links_lead_where_they_lead_in_the_notebook(written, tmp_path):

@@ -40,9 +40,9 @@ def test_a_value_that_is_right(lesson, name, value):
     check_parameters(lesson, {name: value})
 
 
-@pytest.mark.parametrize(("name", "value", "wanted"), WRONG)
-def test_a_value_that_is_wrong(lesson, name, value, wanted):
-    with pytest.raises(WrongParameter, match=rf"05\.ipynb: {name} is .*; expected {wanted}"):
+@pytest.mark.parametrize(("name", "value", "expected"), WRONG)
+def test_a_value_that_is_wrong(lesson, name, value, expected):
+    with pytest.raises(WrongParameter, match=rf"05\.ipynb: {name} is .*; expected {expected}"):
         check_parameters(lesson, {name: value})
 
 

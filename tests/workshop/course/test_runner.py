@@ -34,7 +34,7 @@ def endpoint_up(own_state):
 
 
 def start(*arguments):
-    return CliRunner().invoke(run, [str(one) for one in arguments])
+    return CliRunner().invoke(run, [str(argument) for argument in arguments])
 
 
 def test_a_run_writes_copies_pages_and_an_index(write_notebook, tmp_path, own_state):
@@ -51,8 +51,10 @@ def test_a_run_writes_copies_pages_and_an_index(write_notebook, tmp_path, own_st
     assert "sagemaker 2." in index and "<b>local</b>" in index
     for name in ("01_first", "03_later"):
         page = (build / f"{name}.html").read_text()
-        said = re.search(rf"{name}: ok in (\d+\.\d) s", page)
-        assert f'{name}.html">{name}</a></td><td>ok</td><td class="number">{said[1]}</td>' in index
+        seconds = re.search(rf"{name}: ok in (\d+\.\d) s", page)
+        assert (
+            f'{name}.html">{name}</a></td><td>ok</td><td class="number">{seconds[1]}</td>' in index
+        )
     assert not list(build.glob(".partial*"))
     assert daemon.running(own_state) is None, "the endpoint that the run started is still up"
     a_plot_is_sharp_and_described(page)
@@ -60,11 +62,11 @@ def test_a_run_writes_copies_pages_and_an_index(write_notebook, tmp_path, own_st
 
 def a_plot_is_sharp_and_described(page):
     """Two pixels for one, and the title for those who do not see it."""
-    (found,) = re.findall(r"<img[^>]*>", page)
-    assert 'alt="Two ranks. Across: step."' in found
-    data = base64.b64decode(re.search(r'base64,([^"]+)"', found)[1])
+    (image,) = re.findall(r"<img[^>]*>", page)
+    assert 'alt="Two ranks. Across: step."' in image
+    data = base64.b64decode(re.search(r'base64,([^"]+)"', image)[1])
     pixels = int.from_bytes(data[16:20], "big")  # the width in a PNG's header
-    assert pixels // 2 == int(re.search(r'width="(\d+)"', found)[1]) > 500
+    assert pixels // 2 == int(re.search(r'width="(\d+)"', image)[1]) > 500
 
 
 def test_a_failure_names_notebook_and_cell_and_stops_the_run(
@@ -94,7 +96,7 @@ def test_after_opening_a_session_errors_are_recorded(write_notebook, tmp_path, e
     with pytest.raises(NotebookFailed, match="ZeroDivisionError: division by zero"):
         execute(path, tmp_path / "copy.ipynb", {})
     cells = nbformat.read(tmp_path / "copy.ipynb", as_version=4).cells
-    kinds = [one.output_type for cell in cells for one in cell.get("outputs", [])]
+    kinds = [output.output_type for cell in cells for output in cell.get("outputs", [])]
     assert "error" in kinds
 
 
@@ -109,17 +111,17 @@ def test_an_unknown_parameter_is_an_error_before_anything_runs(write_notebook, t
 
 
 @pytest.mark.parametrize(
-    "arguments, said",
+    "arguments, message",
     [
         (["09"], "No lesson 09. There are: 01."),
         (["-p", "value"], "expected NAME=VALUE"),
         (["-p", "target=aws"], "use --target"),
     ],
 )
-def test_wrong_arguments(write_notebook, tmp_path, arguments, said):
+def test_wrong_arguments(write_notebook, tmp_path, arguments, message):
     path = write_notebook("01_x", "x = 1")
     done = start("--notebooks", path.parent, "--out", tmp_path / "build", *arguments)
-    assert done.exit_code != 0 and said in done.output
+    assert done.exit_code != 0 and message in done.output
 
 
 def test_a_cell_that_hangs_is_ended_and_named(write_notebook, tmp_path):

@@ -19,11 +19,13 @@ BEGAN = datetime(2026, 1, 1)
 def records(world_size, step_seconds, batch=64):
     """What a script prints: its start, and an epoch for each of `step_seconds`."""
     start = {"event": "start", "world_size": world_size, "global_batch_size": batch}
-    epochs = [{"event": "epoch", "step_seconds": one, "train_loss": 0.1} for one in step_seconds]
-    return [json.dumps(one) for one in (start, *epochs)]
+    epochs = [
+        {"event": "epoch", "step_seconds": seconds, "train_loss": 0.1} for seconds in step_seconds
+    ]
+    return [json.dumps(record) for record in (start, *epochs)]
 
 
-def job(instances, world_size, step_seconds, kind="ml.c5.xlarge", billable=30, **more):
+def job(instances, world_size, step_seconds, kind="ml.c5.xlarge", billable=30, **options):
     description = {
         "TrainingJobStatus": "Completed",
         "ResourceConfig": {"InstanceCount": instances, "InstanceType": kind},
@@ -32,7 +34,7 @@ def job(instances, world_size, step_seconds, kind="ml.c5.xlarge", billable=30, *
             {"Status": "Training", "StartTime": BEGAN, "EndTime": BEGAN + timedelta(seconds=9)}
         ],
     }
-    texts = records(world_size, step_seconds, **more)
+    texts = records(world_size, step_seconds, **options)
     return JobResult("a-job", description, [parse("algo-1", text) for text in texts])
 
 

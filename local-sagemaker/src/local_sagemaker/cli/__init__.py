@@ -1,11 +1,11 @@
-"""The command `local-sagemaker`: start and stop it, point a shell at it, set links, interrupt."""
+"""The command `local-sagemaker`: start, stop, point a shell at it, set the bandwidth, interrupt."""
 
 from __future__ import annotations
 
 import click
 
+from local_sagemaker.cli.bandwidth import bandwidth
 from local_sagemaker.cli.interrupt import interrupt
-from local_sagemaker.cli.links import links
 from local_sagemaker.cli.server import env, start, status, stop
 
 
@@ -14,5 +14,5 @@ def main() -> None:
     """SageMaker on this machine: training jobs and hosted models as real processes."""
 
 
-for command in (start, stop, status, env, links, interrupt):
+for command in (start, stop, status, env, bandwidth, interrupt):
     main.add_command(command)

@@ -1,6 +1,6 @@
 """The bandwidth between a job's instances: its words, and how the kernel is made to limit it.
 
-The words stand in `LOCAL_SAGEMAKER_LINKS` in a request's Environment, and in the emulator's own
+The words stand in `LOCAL_SAGEMAKER_BANDWIDTH` in a request's Environment, and in the emulator's own
 setting:
 
     200mbit         each instance sends at most this much, and receives at most this much

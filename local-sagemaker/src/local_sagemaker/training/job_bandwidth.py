@@ -14,8 +14,8 @@ from local_sagemaker.protocol.errors import validation
 from local_sagemaker.storage.files import replace
 from local_sagemaker.training import instance_types
 
-VARIABLE = "LOCAL_SAGEMAKER_LINKS"
-FILE = "links"
+VARIABLE = "LOCAL_SAGEMAKER_BANDWIDTH"
+FILE = "bandwidth"
 
 
 def words(between: str, latency: str | None = None) -> str:
@@ -55,8 +55,8 @@ def bandwidth_for_job(request: dict, state: Path) -> Bandwidth | None:
     words = request.get("Environment", {}).get(VARIABLE)
     source, reason = f"Environment's {VARIABLE}", "asked for by the job"
     if words is None:
-        source = "The emulator's own setting (`local-sagemaker links`)"
-        reason = "set with `local-sagemaker links`"
+        source = "The emulator's own setting (`local-sagemaker bandwidth`)"
+        reason = "set with `local-sagemaker bandwidth`"
     try:
         bandwidth = parse(read_setting(state) if words is None else words)
         resources = request["ResourceConfig"]

@@ -1,4 +1,4 @@
-"""local-sagemaker links: the bandwidth between instances."""
+"""local-sagemaker bandwidth: the bandwidth between instances."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from local_sagemaker.training import instance_types, job_bandwidth
     "--by-type", is_flag=True, help="What AWS gives each job's instance type, scaled down."
 )
 @click.option("--wide", is_flag=True, help="As fast as this machine can (the default).")
-def links(between, latency, by_type, wide) -> None:
+def bandwidth(between, latency, by_type, wide) -> None:
     """Set or show the bandwidth between a job's instances.
 
     Every instance sends at most RATE and receives at most RATE, at the same time. The
     setting applies to jobs started from now on. A job can ask for links of its own:
-    environment={"LOCAL_SAGEMAKER_LINKS": "200mbit"}.
+    environment={"LOCAL_SAGEMAKER_BANDWIDTH": "200mbit"}.
 
     Without an option: the current setting, and what AWS documents for each instance type.
     """
@@ -64,7 +64,9 @@ def _show(current: str, emulator: daemon.Running | None) -> None:
     try:
         links = parse(current)
     except ValueError as error:  # somebody edited the file
-        raise click.ClickException(f"{error} `local-sagemaker links --wide` resets it.") from error
+        raise click.ClickException(
+            f"{error} `local-sagemaker bandwidth --wide` resets it."
+        ) from error
     click.echo(f"links     {_description(links)}")
     up = "up: jobs that start from now on get them" if emulator else "down: jobs get them once up"
     click.echo(f"emulator  {up}")

@@ -35,7 +35,7 @@ def test_doctor_checks_this_machine():
 
 @pytest.mark.parametrize(
     "command",
-    ["workshop doctor", "local-sagemaker links --between 200mbit"],
+    ["workshop doctor", "local-sagemaker bandwidth --between 200mbit"],
 )
 def test_files_of_the_current_folder_are_not_executed(command, tmp_path):
     """`python -c` and `python -m` would import them in place of the standard library's."""
