@@ -28,12 +28,10 @@ class Residual(nn.Sequential):
     """Two convolutions whose output is added to their input. At first they add nothing."""
 
     def __init__(self, channels):
-        layers = []
-        for _ in range(2):
-            layers += [nn.GroupNorm(8, channels), nn.ReLU()]
-            layers += [nn.Conv2d(channels, channels, 3, padding=1)]
-        nn.init.zeros_(layers[-1].weight)
-        super().__init__(*layers)
+        first, second = (nn.Conv2d(channels, channels, 3, padding=1) for _ in range(2))
+        nn.init.zeros_(second.weight)
+        layers = [nn.GroupNorm(8, channels), nn.ReLU(), first]
+        super().__init__(*layers, nn.GroupNorm(8, channels), nn.ReLU(), second)
 
     def forward(self, x):
         return x + super().forward(x)

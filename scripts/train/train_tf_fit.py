@@ -123,8 +123,6 @@ def save(model, folder):
 class DataParallelModel(tf.keras.Model):
     """A model whose `fit` averages the gradients of all ranks in every step."""
 
-    library = None
-
     def train_step(self, batch):
         """Do what `fit` does with a batch, with the all-reduce between gradients and update."""
         images, labels = batch

@@ -76,7 +76,7 @@ class Classifier(nn.Sequential):
 
 
 @torch.no_grad()
-def evaluate(model, images, labels, device):
+def evaluate(model, device, images, labels):
     """Return the share of right answers, 0 to 1."""
     model.eval()
     answers = [model(part.to(device)).argmax(1).cpu() for part in images.split(256)]
@@ -156,7 +156,7 @@ def main():
         if timed := len(losses) - 1:
             record["step_seconds"] = (time.perf_counter() - clock) / timed
             record["samples_per_second"] = args.global_batch_size / record["step_seconds"]
-        accuracy = evaluate(model, *test, device)
+        accuracy = evaluate(model, device, *test)
         report("epoch", epoch=epoch + 1, step=step, test_accuracy=accuracy, **record)
 
     weights = b"".join(p.detach().cpu().numpy().tobytes() for p in model.parameters())

@@ -107,7 +107,7 @@ class Classifier(nn.Sequential):
 
 
 @torch.no_grad()
-def evaluate(model, images, labels, device):
+def evaluate(model, device, images, labels):
     """Return the share of right answers, 0 to 1."""
     model.eval()
     answers = [model(part.to(device)).argmax(1).cpu() for part in images.split(256)]
@@ -150,7 +150,7 @@ def main():
     if len(labels) < args.global_batch_size or args.global_batch_size % world_size:
         sys.exit(f"error: --global-batch-size: no multiple of {world_size} up to {len(labels)}")
     dataset = TensorDataset(images, labels)
-    sampler = DistributedSampler(dataset, seed=args.seed, drop_last=True)
+    sampler: DistributedSampler = DistributedSampler(dataset, seed=args.seed, drop_last=True)
     local_batch_size = args.global_batch_size // world_size
     loader = DataLoader(dataset, local_batch_size, sampler=sampler, drop_last=True)
 
@@ -189,7 +189,7 @@ def main():
         if timed := len(losses) - 1:
             record["step_seconds"] = (time.perf_counter() - clock) / timed
             record["samples_per_second"] = args.global_batch_size / record["step_seconds"]
-        accuracy = evaluate(model, *test, device)
+        accuracy = evaluate(model, device, *test)
         report("epoch", epoch=epoch + 1, step=step, test_accuracy=accuracy, **record)
 
     weights = b"".join(p.detach().cpu().numpy().tobytes() for p in model.parameters())

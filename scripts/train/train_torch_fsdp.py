@@ -88,12 +88,10 @@ class Residual(nn.Sequential):
     """Two convolutions whose output is added to their input. At first they add nothing."""
 
     def __init__(self, channels):
-        layers = []
-        for _ in range(2):
-            layers += [nn.GroupNorm(8, channels), nn.ReLU()]
-            layers += [nn.Conv2d(channels, channels, 3, padding=1)]
-        nn.init.zeros_(layers[-1].weight)
-        super().__init__(*layers)
+        first, second = (nn.Conv2d(channels, channels, 3, padding=1) for _ in range(2))
+        nn.init.zeros_(second.weight)
+        layers = [nn.GroupNorm(8, channels), nn.ReLU(), first]
+        super().__init__(*layers, nn.GroupNorm(8, channels), nn.ReLU(), second)
 
     def forward(self, x):
         return x + super().forward(x)
@@ -120,7 +118,7 @@ class Classifier(nn.Sequential):
 
 
 @torch.no_grad()
-def evaluate(model, images, labels, device):
+def evaluate(model, device, images, labels):
     """Return the share of right answers, 0 to 1."""
     model.eval()
     answers = [model(part.to(device)).argmax(1).cpu() for part in images.split(256)]
@@ -141,7 +139,7 @@ def main():
     if len(labels) < args.global_batch_size or args.global_batch_size % world_size:
         sys.exit(f"error: --global-batch-size: no multiple of {world_size} up to {len(labels)}")
     dataset = TensorDataset(images, labels)
-    sampler = DistributedSampler(dataset, seed=args.seed, drop_last=True)
+    sampler: DistributedSampler = DistributedSampler(dataset, seed=args.seed, drop_last=True)
     local_batch_size = args.global_batch_size // world_size
     loader = DataLoader(dataset, local_batch_size, sampler=sampler, drop_last=True)
 
@@ -180,13 +178,13 @@ def main():
         if timed := len(losses) - 1:
             record["step_seconds"] = (time.perf_counter() - clock) / timed
             record["samples_per_second"] = args.global_batch_size / record["step_seconds"]
-        accuracy = evaluate(model, *test, device)
+        accuracy = evaluate(model, device, *test)
         report("epoch", epoch=epoch + 1, step=step, test_accuracy=accuracy, **record)
 
     # Whole weights, put together from the shards of all ranks: so all ranks must ask.
     options = sharded.StateDictOptions(full_state_dict=True)
     state = sharded.get_model_state_dict(model, options=options)
-    weights = b"".join(value.cpu().numpy().tobytes() for value in state.values())
+    weights = b"".join(torch.as_tensor(value).cpu().numpy().tobytes() for value in state.values())
     emit("weights", rank=rank, weights_sha256=hashlib.sha256(weights).hexdigest())
     if rank == 0:  # inference.py reads it
         os.makedirs(args.save_to, exist_ok=True)

@@ -23,7 +23,8 @@ class Evidence:
             "weights_at_start": weights_hash(weights),
             "optimizer_variables_at_start": optimizer_variables,
         }
-        self._images, self._seen = hashlib.sha256(), set()  # in order; each
+        self._images = hashlib.sha256()  # of all, in order
+        self._seen: set[str] = set()
 
     def step(self, images, weights: Callable[[], list], optimizer_variables: int) -> None:
         """Note a finished step's images (n, ...), and after the first step the weights too."""

@@ -116,7 +116,7 @@ class TwoTier:
 
     def average(self, values: torch.Tensor) -> torch.futures.Future:
         """Begin to average `values`, a vector, over all ranks; return the Future of it."""
-        future = torch.futures.Future()
+        future: torch.futures.Future = torch.futures.Future()
         self._thread.submit(self._work, values, future)
         return future
 

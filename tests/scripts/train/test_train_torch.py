@@ -408,7 +408,7 @@ def test_a_model_with_batch_norm_and_dropout(digits, tmp_path):
     evaluate = module("train_torch_ddp.py", tmp_path).evaluate
     pixels = torch.rand(64, 8)
     model = torch.nn.Sequential(torch.nn.BatchNorm1d(8), torch.nn.Dropout(), torch.nn.Linear(8, 10))
-    right = {evaluate(model, pixels, torch.arange(64) % 10, "cpu") for _ in range(20)}
+    right = {evaluate(model, "cpu", pixels, torch.arange(64) % 10) for _ in range(20)}
     assert len(right) == 1 and model.training and not model[0].running_mean.any()
 
 
