@@ -34,7 +34,7 @@ def number(kind, minimum, exclusive=False):
 def folder(text: str) -> Path:
     """An argparse type: a folder to write into, which need not be there yet."""
     path = Path(text)
-    there = next((one for one in (path, *path.parents) if one.exists()), path)
+    there = next((p for p in (path, *path.parents) if p.exists()), path)
     if there.exists() and not there.is_dir():
         raise argparse.ArgumentTypeError(f"{there} is a file, a folder expected")
     return path
@@ -115,13 +115,13 @@ def local_batch_size(global_batch_size: int, world_size: int) -> int:
     return global_batch_size // world_size
 
 
-def threads_per_rank(asked: int, ranks_here: int) -> int:
-    """Return the CPU threads one rank should use: `asked`, or a fair part of the machine if 0.
+def threads_per_rank(requested: int, ranks_here: int) -> int:
+    """Return the CPU threads one rank should use: `requested`, or a fair part of the machine if 0.
 
     Ranks that each start a thread per core fight for the cores, which costs more than it gains.
     """
-    if asked:
-        return asked
+    if requested:
+        return requested
     cores = os.cpu_count() or 1
     # mpirun may have bound this process to fewer cores than the machine has.
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else cores

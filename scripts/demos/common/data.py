@@ -8,7 +8,7 @@ import numpy as np
 from common.errors import ScriptError
 
 CLASSES = 10
-SMALLEST = 4  # pixels of an image's side: the model halves them twice
+MIN_SIDE = 4  # pixels of an image's side: the model halves them twice
 
 
 def load_channel(folder: Path, like: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -28,14 +28,14 @@ def load_channel(folder: Path, like: np.ndarray | None = None) -> tuple[np.ndarr
         parts = [np.load(path) for path in sorted(Path(folder).glob("part-*.npz"))]
         images, labels = (np.concatenate([p[key] for p in parts]) for key in ("images", "labels"))
         assert images.dtype == np.uint8 and images.ndim == 4, f"{images.dtype}{images.shape}"
-        assert min(images.shape[1:3]) >= SMALLEST, f"images of {images.shape[1:]}"
+        assert min(images.shape[1:3]) >= MIN_SIDE, f"images of {images.shape[1:]}"
         assert labels.shape == images.shape[:1], f"{len(labels)} labels of {len(images)} images"
         assert np.issubdtype(labels.dtype, np.integer), f"labels {labels.dtype}"
         assert 0 <= labels.min() <= labels.max() < CLASSES, f"labels up to {labels.max()}"
     except Exception as error:  # no files, damaged files, or files of something else
         raise ScriptError(
             f"{folder} can't be used ({error!r}). Expected: part-*.npz with images, uint8 "
-            f"(n, height, width, channels), {SMALLEST} x {SMALLEST} pixels or more, and labels "
+            f"(n, height, width, channels), {MIN_SIDE} x {MIN_SIDE} pixels or more, and labels "
             "(n,), 0 to 9. Run `python -m data_prep digits` beside the scripts folder, or point "
             "--training and --test (on SageMaker: the channels 'training' and 'test') at such "
             "folders"

@@ -32,9 +32,9 @@ class Evidence:
             self._record["weights_after_first_step"] = weights_hash(weights())
             self._record["optimizer_variables_after_first_step"] = optimizer_variables
         for image in np.asarray(images):
-            one = image.tobytes()
-            self._images.update(one)
-            self._seen.add(hashlib.sha256(one).hexdigest()[:10])
+            pixels = image.tobytes()
+            self._images.update(pixels)
+            self._seen.add(hashlib.sha256(pixels).hexdigest()[:10])
 
     def show(self, weights: list[np.ndarray]) -> None:
         """Print the record; every rank prints its own.

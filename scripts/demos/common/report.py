@@ -70,7 +70,7 @@ class Report:
             float(loss)
             self._clock, self._timed_steps = time.perf_counter(), 0
 
-    def end_epoch(self, epoch: int, evaluate: Callable[[], float], **more) -> None:
+    def end_epoch(self, epoch: int, evaluate: Callable[[], float], **fields) -> None:
         """Print the epoch's line. Rank 0 alone calls `evaluate`, which returns the accuracy.
 
         `step_seconds` is seconds per global batch, `samples_per_second` counts all ranks; both
@@ -90,7 +90,7 @@ class Report:
                 test_accuracy=round(evaluate(), 6),
                 samples_per_second=speed and round(speed, 1),
                 step_seconds=per_step and round(per_step, 6),
-                **more,
+                **fields,
             )
         self._losses = []
         self._timed_steps, self._clock = 0, time.perf_counter()
