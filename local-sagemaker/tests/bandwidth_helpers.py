@@ -35,14 +35,14 @@ def _output_of(name: str, *arguments: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
-def namespaces_of(emulator, job: str) -> dict[str, float]:
+def namespaces_of(job: str) -> dict[str, float]:
     """The network namespaces of a job, "net:[4026532281]": each instance's, and its bridge's.
 
     Each with the time at which it was seen. Empty until every process of the job that its
     instances run is there.
     """
     namespaces, running = set(), 0
-    for process in _supervised(emulator, job):
+    for process in _supervised(job):
         try:
             running += process.environ().get("TRAINING_JOB_NAME") == job
             namespaces.add(os.readlink(f"/proc/{process.pid}/ns/net"))
@@ -52,16 +52,24 @@ def namespaces_of(emulator, job: str) -> dict[str, float]:
     return dict.fromkeys(namespaces, time.time()) if running >= 2 else {}
 
 
-def _supervised(emulator, job: str) -> list[psutil.Process]:
+def _supervised(job: str) -> list[psutil.Process]:
     """Everything that the job's supervisor started, and what that started."""
-    spec = str(emulator.state / "jobs" / job / "cluster.json")
     for process in psutil.process_iter():
         try:
-            if spec in process.cmdline():
-                return process.children(recursive=True)
+            if "local_sagemaker.cluster.supervisor" in process.cmdline():
+                children = process.children(recursive=True)
+                if any(_job_of(child) == job for child in children):
+                    return children
         except psutil.Error:
             continue
     return []
+
+
+def _job_of(process: psutil.Process) -> str | None:
+    try:
+        return process.environ().get("TRAINING_JOB_NAME")
+    except (psutil.Error, OSError):
+        return None
 
 
 def until_namespaces_are_gone(known: dict[str, float], seconds: float = 30) -> None:

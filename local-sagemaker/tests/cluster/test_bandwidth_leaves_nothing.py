@@ -59,7 +59,7 @@ def begun(emulator, name: str, *command: str) -> dict[str, float]:
     """Start a job on narrow links; its network namespaces, once its two instances run."""
     started(emulator, name, LINKS, list(command))
     deadline = time.monotonic() + 120
-    while len(result := namespaces_of(emulator, name)) < 3:
+    while len(result := namespaces_of(name)) < 3:
         assert time.monotonic() < deadline, result
         time.sleep(0.05)
     return result

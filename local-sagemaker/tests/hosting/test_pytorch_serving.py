@@ -28,9 +28,9 @@ from local_sagemaker.hosting.runtime.toolkit import Toolkit
 from train_torch import Classifier
 torch.set_num_threads(1)
 torch.manual_seed(1)
-folder, model = pathlib.Path(sys.argv[1]), Classifier("small", (8, 8, 1), 16).eval()
+folder, model = pathlib.Path(sys.argv[1]), Classifier((8, 8, 1), 16).eval()
 os.mkdir(folder / "model")
-about = {"model": "small", "image_shape": [8, 8, 1], "hidden_units": 16}
+about = {"image_shape": [8, 8, 1], "hidden_units": 16}
 torch.save(about | {"state_dict": model.state_dict()}, folder / "model" / "model.pt")
 images = np.random.default_rng(1).integers(0, 256, (40, 8, 8, 1)).astype(np.uint8)
 with torch.no_grad():

@@ -55,9 +55,9 @@ def test_most_claims_are_shown_by_a_result():
     ("place", "message"),
     [
         (("09", "Divide the data once", "result `read`"), None),
-        (("09", "Divide the data once", "result `files_seen`"), "only \\['read'\\]"),
+        (("09", "Divide the data once", "result `files_seen`"), "there is no result 'files_seen'"),
         (("09", "Divide the data once", "code `reads(True, True)`"), None),
-        (("09", "Divide the data once", "code `FullyReplicated`"), "no code cell"),  # in backticks
+        (("09", "Divide the data once", "code `FullyReplicated`"), "there is no code"),
         (("09", "Divide the data once", "FullyReplicated"), "is none of result"),
         (("09", "Divide the data once", "result ``"), "is none of result"),
         (
@@ -65,7 +65,7 @@ def test_most_claims_are_shown_by_a_result():
             "there is no test",
         ),
         (("09", "Divide the data once", "test `tests/no.py::test_no`"), "there is no test"),
-        (("09", "Divide the data once", "source `https://no.where`"), "has no link"),
+        (("09", "Divide the data once", "source `https://no.where`"), "there is no source"),
         (("09", "Nowhere", "result `read`"), "has no section"),
         (("98", "Divide the data once", "result `read`"), "no lesson 98"),
     ],
