@@ -28,7 +28,7 @@ import gc
 import hashlib
 import socket
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -76,7 +76,7 @@ def build(way: str, args: argparse.Namespace, characters: int, ranks_here: int):
     return model, model, adamw(model.parameters()), mesh.get_all_groups()
 
 
-def train_step(parallel: Callable, optimizer, text: torch.Tensor, args, step: int) -> torch.Tensor:
+def train_step(parallel: nn.Module, optimizer, text: torch.Tensor, args, step: int) -> torch.Tensor:
     """Train one step on this rank's part of a batch; return the mean loss of all ranks."""
     rank, world_size = dist.get_rank(), dist.get_world_size()
     x, y = gpt.batch(text, args.sequences, seed=step * world_size + rank)
@@ -98,7 +98,7 @@ def measure(way: str, args: argparse.Namespace, text, characters: int, ranks_her
         watch.sent.clear()
         loss = train_step(parallel, optimizer, text, args, WARM_UP)
     release_sent_tensors(groups)
-    tensors = held_tensors(model, optimizer) | {"held": watch.held(), "peak": watch.peak}
+    tensors = held_tensors(model, optimizer) | {"held": watch.held_bytes(), "peak": watch.peak}
     seconds = []
     for step in range(WARM_UP + 1, WARM_UP + 1 + args.steps):
         dist.barrier()

@@ -22,7 +22,7 @@ class TensorWatch(TorchDispatchMode):
 
         with TensorWatch() as watch:
             model = make(); train(model)
-        watch.held(); watch.peak; watch.sent["all_reduce"]
+        watch.held_bytes(); watch.peak; watch.sent["all_reduce"]
 
     Memory that tensors share counts once. What a tensor frees by itself, as fully_shard does with
     gathered weights, counts as freed. A GPU's allocator says the same: torch.cuda.memory_allocated.
@@ -45,10 +45,10 @@ class TensorWatch(TorchDispatchMode):
         for tensor in tensors(result):
             storage = tensor.untyped_storage()
             self._storages[storage._cdata] = weakref.ref(storage)
-        self.peak = max(self.peak, self.held())
+        self.peak = max(self.peak, self.held_bytes())
         return result
 
-    def held(self) -> int:
+    def held_bytes(self) -> int:
         """Return the bytes of the tensors that are alive."""
         alive = {key: storage for key, ref in self._storages.items() if (storage := ref())}
         self._storages = {key: weakref.ref(storage) for key, storage in alive.items()}

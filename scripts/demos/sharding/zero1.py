@@ -39,13 +39,13 @@ class Zero1:
             parameter.grad = self.gradients[start:end].view_as(parameter)
             start = end
         self.part = nn.Parameter(self.weights[rank * length : (rank + 1) * length])
-        self.part.grad = torch.zeros(length)
+        self.gradient = self.part.grad = torch.zeros(length)  # of the part
         self.optimizer = make(self.part)
 
     def step(self) -> None:
         """Average the gradients, update this rank's part, and give it to all ranks."""
-        dist.reduce_scatter_tensor(self.part.grad, self.gradients)
-        self.part.grad /= self.world_size
+        dist.reduce_scatter_tensor(self.gradient, self.gradients)
+        self.gradient /= self.world_size
         self.optimizer.step()
         dist.all_gather_into_tensor(self.weights, self.part.detach().clone())
 
