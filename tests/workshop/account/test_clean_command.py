@@ -104,13 +104,6 @@ def test_an_interrupt_says_that_a_second_run_goes_on(session, invoke, monkeypatc
     assert names_left(session) == []
 
 
-def test_wrong_use(invoke):
-    result = invoke("--target", "aws", "--yes")
-    assert result.exit_code == 2 and "No AWS region is set" in result.output
-    result = invoke("--yes", seat="Not_A_Seat")
-    assert result.exit_code == 2 and "it must be 1 to 16 small letters" in result.output
-
-
 def test_on_aws_the_account_is_named(session, capsys):
     session.target = "aws"
     command.show(cleanup.Inventory(), session)

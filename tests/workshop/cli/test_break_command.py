@@ -63,15 +63,6 @@ def test_what_this_machine_cannot_try_is_said(made):
     assert not failures.reproduce("made-up", fixed=True).as_described
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [(["no-such"], "There are: rank-dies,"), (["--fixed"], "goes with a NAME")],
-)
-def test_wrong_use(words, message):
-    done = run(*words)
-    assert done.exit_code == 2 and message in done.output
-
-
 def test_an_interrupt_ends_all_ranks():
     command = [sys.executable, "-m", "workshop.cli", "break", "rank-hangs"]
     running = subprocess.Popen(

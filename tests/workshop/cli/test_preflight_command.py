@@ -98,19 +98,6 @@ def test_a_lesson_is_checked_job_by_job():
     assert [line.split(":")[0] for line in jobs] == ["horovod", *once, *again]
 
 
-@pytest.mark.parametrize(
-    "arguments, text",
-    [
-        ([], "Missing argument 'LESSON'"),
-        (["02"], "Lesson 02 starts no job"),
-        (["88"], "No lesson 88"),
-    ],
-)
-def test_wrong_use_has_status_2_and_a_sentence(arguments, text):
-    status, output = preflight("--offline", *arguments)
-    assert status == 2 and text in output, output
-
-
 def test_the_emulator_can_be_asked(sagemaker_emulator):
     status, output = preflight("--target=local", "00")
     assert status == 0, output

@@ -127,23 +127,3 @@ def test_with_stacks_it_has_their_names(session, sagemaker_emulator):
 def test_stacks_that_are_not_there_are_named(sagemaker_emulator):
     result = CliRunner().invoke(main, ["request", "00", "--stacks", "--seat", "nobody"])
     assert result.exit_code == 2 and "workshop-nobody-storage is not there" in result.output
-
-
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        (["88"], "No lesson 88"),
-        (["00", "second"], "no job 'second'. It has: 1 'first'"),
-        (["00", "2"], "no job '2'"),
-        (["00", "-p", "epoch=3"], "no parameter epoch"),
-        (
-            ["05", "-p", "instance_count=yes"],
-            "expected a whole number that is not below 0, such as 2",
-        ),
-        (["00", "--seat", "A B"], "seat is 'A B'"),
-        (["00", "--target", "moon"], "Invalid value for '--target'"),
-    ],
-)
-def test_wrong_use_has_status_2_and_a_sentence(arguments, message):
-    result = CliRunner().invoke(main, ["request", *arguments])
-    assert result.exit_code == 2 and message in result.output
