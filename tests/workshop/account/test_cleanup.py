@@ -16,8 +16,8 @@ from seat_helpers import (
     stack,
     status,
     stream,
-    until,
 )
+from waiting import until
 
 import workshop
 from workshop.account import cleanup, resources, stacks

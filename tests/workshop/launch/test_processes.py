@@ -4,13 +4,12 @@ import os
 import shutil
 import signal
 import sys
-import time
 from pathlib import Path
 
 import psutil
 import pytest
 from jupyter_client.manager import start_new_kernel
-from rank_helpers import wait_until_gone
+from waiting import until, wait_until_gone
 
 from workshop.launch.processes import Processes, ProcessFailed, run_together
 
@@ -93,10 +92,7 @@ def test_an_interrupted_cell_shows_one_line(tmp_path, launcher):
     try:
         client.execute_interactive(f"WAIT = {wait + 'time.sleep(600)'!r}" + CELLS, timeout=120)
         client.execute(f"{launcher}()")
-        deadline = time.monotonic() + 120
-        while not (note.exists() and note.read_text()):
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+        until(lambda: note.exists() and note.read_text(), 120)
         manager.interrupt_kernel()
         while (message := client.get_iopub_msg(timeout=60))["msg_type"] != "error":
             pass

@@ -7,7 +7,7 @@ import time
 
 import numpy as np
 import pytest
-from rank_helpers import wait_until_gone
+from waiting import wait_until_gone
 
 from workshop.launch.ranks import RankFailed, start_ranks
 
