@@ -61,21 +61,6 @@ def test_yes_deletes_and_proves_it(session, invoke):
     assert "Left: nothing." in output
 
 
-def test_what_is_left_is_told_with_its_reason(session, invoke, monkeypatch):
-    workshop.deploy(session, log=lambda _: None)
-    fill(session)
-    bucket = session.bucket
-    calls = Calls(session)
-    calls.refuse("DeleteObjects", times=99)
-    monkeypatch.setattr("workshop.jobs.session.session", lambda target, seat: session)
-    status, output = invoke("--yes")
-    assert status == 1
-    assert f"Left: objects: {bucket}: DeleteObjects: AccessDeniedException" in output
-    left = f"Left: stacks: {session.job_prefix}storage: The bucket {bucket} is not empty"
-    assert left in output, "a bucket keeps its stack"
-    assert "Left: nothing." not in output
-
-
 @pytest.mark.parametrize("option", ["--yes", "--dry-run"])
 def test_nothing_seen_is_not_nothing_there(session, invoke, monkeypatch, option):
     calls = Calls(session)
