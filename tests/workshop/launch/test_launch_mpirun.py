@@ -94,18 +94,6 @@ def test_a_rank_that_is_killed_and_a_program_that_is_missing_are_named(command, 
         mpirun(2, *command, show=False)
 
 
-def test_ranks_that_never_end_are_ended_the_stopped_and_stubborn_too():
-    ignore = "signal.signal(signal.SIGTERM, signal.SIG_IGN)"
-    running = start(2, *python(f"{ignore}; {SLEEP}"))
-    pids = ranks_that_sleep(running)
-    os.kill(pids[0], signal.SIGSTOP)
-    with pytest.raises(ProcessFailed, match=r"After 0\.1 s they had not ended"):
-        running.wait(timeout=0.1)
-    assert not running.alive
-    wait_until_gone(pids)
-    running.end()  # once more does no harm
-
-
 NOTEBOOK = f"""
 from workshop.launch.mpirun import mpirun
 mpirun(2, "python", "-c", "import os, time; {SLEEP}")
