@@ -55,10 +55,6 @@ def test_down_refuses_a_full_bucket_and_names_clean(run):
     assert "deleted\n" not in out
 
 
-def test_down_of_nothing_is_done(run):
-    assert run("down", "--seat", "nobody")[0] == 0
-
-
 @pytest.mark.parametrize(
     "arguments, message",
     [

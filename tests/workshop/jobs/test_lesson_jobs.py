@@ -99,11 +99,6 @@ def test_nothing_is_needed_and_nothing_starts(command, tmp_path, monkeypatch):
     assert daemon.running(tmp_path / "state") is None and not (tmp_path / "state").exists()
 
 
-def test_one_job_by_its_number_is_the_bare_request(command):
-    _, output = command("request", "01", "1", "--target", "aws")
-    assert json.loads(output)["TrainingJobName"].startswith("workshop-me-ddp-")
-
-
 def test_a_parameter_and_a_region_are_taken_over(command):
     options = ["--target", "aws", "--region", "eu-central-1", "-p", "epochs=3", "--seat", "anna"]
     _, output = command("request", "00", "first", *options)
