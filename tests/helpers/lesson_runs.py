@@ -40,7 +40,7 @@ SMALL: dict[str, dict] = {
         "epochs": 2,
         "training_between": "50mbit",
     },
-    "08": {"epochs": 8, "requests": 40},
+    "08": {"epochs": 8, "requests": 40, "rounds": 3},
     "09": {"epochs": 1},
     "10": {"epochs": 80},
     "99": {},
