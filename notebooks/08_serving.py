@@ -203,7 +203,8 @@ with plots.canvas(title, "milliseconds until the answer", "share of the answers"
             axes.plot(np.sort(answers), share, **look, **label)
     for at, text in ((0.5, "median"), (0.99, "99th percentile")):
         axes.axhline(at, color="grey", linestyle=":", linewidth=1)
-        axes.text(axes.get_xlim()[1], at, f" {text}", va="center", fontsize=8)
+        place = {"transform": axes.get_yaxis_transform(), "va": "top", "fontsize": 8}
+        axes.text(0.01, at - 0.01, text, **place)
     axes.set(xscale="log", ylim=(0, 1.02))
     axes.xaxis.set_major_formatter("{x:g}")
     axes.legend(frameon=False, loc="lower right", fontsize=8)
@@ -214,9 +215,7 @@ throughput = per_second["8 clients"] / per_second["1 client"]
 print(f"One client has its answer after {medians['1 client'].median():.1f} ms in the median; one")
 print(f"answer in a hundred takes longer than {tails['1 client'].median():.1f} ms.")
 print(f"Eight clients wait {slower.min():.1f} to {slower.max():.1f} times as long (the same way")
-print(
-    f"twice: {low:.2f} to {high:.2f} times): together they get {throughput:.1f} times the answers."
-)
+print(f"twice: {low:.2f} to {high:.2f}); together they get {throughput:.1f} times the answers.")
 print(f"In a request with 360 images each takes {np.median(each):.2f} ms, {factor.min():.0f} to")
 print(f"{factor.max():.0f} times less than alone.")
 guess.compare(median=medians["1 client"].median(), slower=slower.median(), factor=factor.median())
@@ -255,12 +254,12 @@ configuration = sagemaker.describe_endpoint_config(
 )
 model = sagemaker.describe_model(ModelName=configuration["ProductionVariants"][0]["ModelName"])
 made = {
-    "model": (model, "a name for model.tar.gz, a container image and a role", "nothing"),
+    "model": (model, "archive, container image and role", "nothing"),
     "endpoint configuration": (configuration, "model, type and number of instances", "nothing"),
     "endpoint": (endpoint, "the instances, with an address", "every second until deleted"),
 }
 for name, (entry, *about) in made.items():
-    made[name] = (entry["CreationTime"].timestamp() - began, *about)
+    made[name] = (round(entry["CreationTime"].timestamp() - began, 1), *about)
 in_service = endpoint["LastModifiedTime"].timestamp() - began
 print(f"Created last, and in service after {in_service:.1f} s: the endpoint.")
 pd.DataFrame(made, index=["created after, s", "what it is", "costs"]).T
@@ -361,7 +360,7 @@ print(f"Accuracy as served {accuracy:.4f}, in the job's log {logged:.4f}. Equal:
 plots.images(
     images[wrong][:12],
     [f"{labels[n]}, read as {predicted[n]}\n{probabilities[n].max():.0%} sure" for n in wrong[:12]],
-    f"{len(wrong)} wrong; of the surest the model was {sure.max(initial=0):.0%} sure",
+    f"Wrong, and up to {sure.max(initial=0):.0%} sure: {len(wrong)} of {len(labels)} images",
 )
 guess.compare(wrong=len(wrong))
 

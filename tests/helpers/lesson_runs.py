@@ -41,7 +41,7 @@ SMALL: dict[str, dict] = {
         "training_between": "50mbit",
     },
     "08": {"epochs": 8, "requests": 40, "rounds": 3},
-    "09": {"epochs": 1},
+    "09": {"epochs": 1, "rounds": 3},
     "10": {"epochs": 80},
     "99": {},
 }
