@@ -25,7 +25,7 @@
 # **Before:** [lesson 02](02_collectives.ipynb): what a rank waits for in an all-reduce. [Lesson
 # 09](09_data.ipynb): channels.
 #
-# **Time:** 25 minutes, and 37 for the exercises. About two minutes of it are computing.
+# **Time:** 30 minutes, and 37 for the exercises. About two minutes of it are computing.
 #
 # **Where it runs:** this machine (`target = "local"`) or AWS (`target = "aws"`), the same cells.
 # Nobody has run this lesson on AWS yet. The broken trainings always run on this machine.
@@ -88,10 +88,10 @@ workshop.save_results(usd=2 * cost.usd, usd_at_most=2 * cost.most_usd)
 # 3. the script looks there first when it starts.
 #
 # Below, a job runs undisturbed. A second one, with the same settings, has its instance taken away
-# soon after its log has reached step `interrupt_at`. On AWS you can't order an interruption; the
-# emulator can. (On AWS the second job usually runs through.) `spot=True` sets three arguments of
-# the estimator: `use_spot_instances`, `checkpoint_s3_uri`, and `max_wait`, the limit for the job
-# including the time in which it waits for an instance. **Predict, then run.**
+# soon after its log has reached step `interrupt_at` (later on a busy machine). On AWS you can't
+# order an interruption, and the second job usually runs through. `spot=True` sets
+# `use_spot_instances`, `checkpoint_s3_uri`, and `max_wait`, the limit for the job including the
+# wait for an instance. **Predict, then run.**
 
 # %%
 guess = workshop.guess(
@@ -204,14 +204,13 @@ workshop.save_results(
 )
 
 # %% [markdown]
-# The emulator took the instance away a moment after step `interrupt_at`, between two checkpoints.
 # What came after the last checkpoint is lost and done again: at most `checkpoint_every` steps, half
 # of that on average, and more if the newest checkpoint wasn't yet in S3.
 #
 # Don't count on a warning. EC2 gives the owner of an instance [two minutes'
 # notice](https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-interruptions.html); SageMaker's
-# pages don't promise that your script is told. Users report that even SIGTERM, which a job gets
-# when somebody stops it, doesn't reach a script that AWS's toolkit has started
+# pages don't promise that your script is told. Users report that even the SIGTERM of a stopped job
+# doesn't reach a script that AWS's toolkit has started
 # ([issue](https://github.com/aws/sagemaker-training-toolkit/issues/125), open in November 2026).
 #
 # On a GPU the weights are close, but often not equal: some operations add in a different order each
@@ -316,21 +315,18 @@ workshop.show_function("train/train_torch.py", "resume")
 
 # %% [markdown]
 # With several ranks, **rank 0 alone writes**, and every rank resumes from what rank 0 read, because
-# on the other instances the folder may be empty. (The line that does it sends one Python object.
-# That suits a small model; for gigabytes there is `torch.distributed.checkpoint`.)
-
-# %%
-workshop.show_function("train/train_torch_ddp.py", "resume")
+# the folder of the others may be empty: one line of `train_torch_ddp.py`,
+# `dist.broadcast_object_list(states)`. (For gigabytes there is `torch.distributed.checkpoint`.)
 
 # %% [markdown]
 # ## How often to write one
 #
-# Frequent checkpoints lose fewer steps, but each takes time. If writing takes C seconds, and an
-# interruption comes every M seconds on average, then `t` seconds between two checkpoints lose a
-# share C / t of the time to writing and t / 2M to work done again. The sum is smallest at the
-# square root of 2 C M ([Young, 1974](https://doi.org/10.1145/361147.361115); [Daly,
-# 2006](https://doi.org/10.1016/j.future.2004.11.016) refines it, which matters when C is not much
-# smaller than M). C is measured here, on this model; M = 1 hour is an example.
+# If writing a checkpoint takes C seconds, and an interruption comes every M seconds on average,
+# then `t` seconds between two checkpoints lose a share C / t of the time to writing, and t / 2M to
+# work done again. The sum is smallest at the square root of 2 C M ([Young,
+# 1974](https://doi.org/10.1145/361147.361115); [Daly,
+# 2006](https://doi.org/10.1016/j.future.2004.11.016) refines it for a C that is not much smaller
+# than M). C is measured here; M = 1 hour is an example.
 
 # %%
 script = runpy.run_path(str(workshop.TRAIN / "train_torch.py"))
@@ -375,7 +371,8 @@ with plots.canvas(title, "seconds between two checkpoints", "% of the time lost"
         look = {"color": plots.COLOURS[number], "label": name}
         axes.plot(at, 100 * share_lost(at, write), **look)
         optimum = math.sqrt(2 * write * between_interruptions)
-        axes.plot(optimum, 100 * share_lost(optimum, write), "o", color=plots.COLOURS[number])
+        look = {"color": plots.COLOURS[number], "label": "" if number else "the best interval"}
+        axes.plot(optimum, 100 * share_lost(optimum, write), "o", **look)
     axes.plot(here, 100 * share_lost(here, write_seconds), "X", color="black", label="this lesson")
     axes.set(xscale="log", yscale="log", ylim=(None, 100))
     axes.xaxis.set_major_formatter("{x:g}")
@@ -390,13 +387,10 @@ workshop.save_results(write_ms=1000 * write_seconds, best_seconds=best, step_sec
 # %% [markdown]
 # ## A log without an error
 #
-# Distributed jobs rarely break with a clear message. `workshop break` reproduces ten failures on
-# this machine. Here is the first; its name would tell you the cause, so the cell picks it by
-# number.
-#
-# Two ranks train for 20 steps, and the run ends without an error. Look for the cause in its log.
-# Each line begins with its rank in brackets; of each hash you see ten digits. Compare the ranks,
-# not the steps.
+# `workshop break` reproduces ten failures on this machine. Here is the first, picked by its number
+# because its name would tell you the cause. Two ranks train for 20 steps, and the run ends without
+# an error. Each line begins with its rank in brackets; of each hash you see ten digits. Compare the
+# ranks, not the steps.
 
 # %%
 reproducible = failures.table()
@@ -441,11 +435,10 @@ workshop.save_results(
 # %% [markdown]
 # The images differ, as they should. The weights differ before the first step, and that alone
 # explains what follows: even if the ranks average their gradients, they take equal steps from
-# different starts. Each rank trained a model of its own; a job would save rank 0's and drop the
-# other.
+# different starts. A job would save rank 0's model and drop the other.
 #
 # The remedy is a broadcast before the first step ([lesson 04](04_horovod_on_the_notebook.ipynb)).
-# **The fix is what proves the diagnosis.** With `fixed=True` the same script broadcasts rank 0's
+# **The fix is what proves the diagnosis.** With `fixed=True` the script broadcasts rank 0's
 # weights, and nothing else changes. If the ranks did not average their gradients as well, their
 # weights would still differ at the end:
 
@@ -477,13 +470,12 @@ workshop.save_results(quiet_fixed=len(hashes_at_end))
 # shell on the machine, which a SageMaker job has only with `enable_remote_debug=True` and more
 # permissions than this course's roles have
 # ([AWS](https://docs.aws.amazon.com/sagemaker/latest/dg/train-remote-debugging.html), read in
-# November 2026). Without a shell, write `faulthandler.dump_traceback_later(600, repeat=True)`:
-# every ten minutes each rank prints its stacks to the job's log.
+# November 2026). Without a shell, `faulthandler.dump_traceback_later(600, repeat=True)` prints the
+# stacks to the job's log every ten minutes.
 #
-# The next cell reproduces a hang and makes rank 1 print its stack, innermost call first. The
-# timeout of its collectives is 10 seconds. Look for rank 1's stack (the last, if there are
-# several), and for the rank that timed out, whose traceback has the innermost call last. (`prterun`
-# is the program behind `mpirun`.)
+# The next cell reproduces a hang and makes rank 1 print its stack, innermost call first (the last
+# stack counts, if there are several). Its collectives time out after 10 seconds; the traceback of
+# the rank that timed out has the innermost call last. (`prterun` is the program behind `mpirun`.)
 
 # %%
 hang = failures.reproduce("rank-hangs")
@@ -524,9 +516,9 @@ workshop.save_results(hang_rank=int(rank), hang_function=function, hang_waiting=
 workshop.show_function("demos/breaking/rank_hangs.py", "train")
 
 # %% [markdown]
-# Rank 1 waits for a file before it comes to the barrier. Rank 0 writes that file after the barrier.
-# Each waits for the other: rank 1's stack said where to read; the mistake is in the order of rank
-# 0's calls. Again the fix is the proof: rank 0 writes first, and nothing else changes.
+# Rank 1 waits for a file before the barrier, and rank 0 writes it after the barrier. Rank 1's stack
+# said where to read; the mistake is in the order of rank 0's calls. Again the fix is the proof:
+# rank 0 writes first, and nothing else changes.
 
 # %%
 corrected = failures.reproduce("rank-hangs", fixed=True)
@@ -582,10 +574,8 @@ workshop.quiz("10")
 # %% [markdown]
 # ## Clean up
 #
-# Both jobs have ended. Checkpoints, models and logs stay until you delete them: [lesson
-# 99](99_clean_up.ipynb).
+# Checkpoints, models and logs stay until you delete them.
 #
 # ## Next
 #
-# You have trained, served and broken models. [Lesson 99](99_clean_up.ipynb) deletes what is left,
-# and proves it.
+# [99 · Clean up](99_clean_up.ipynb): delete what is left, and prove it.

@@ -23,7 +23,7 @@
 #
 # **Before:** [lesson 00](00_setup.ipynb): stacks, bucket, job.
 #
-# **Time:** 12 minutes, and 13 for the exercises.
+# **Time:** 15 minutes, and 13 for the exercises.
 #
 # **Where it runs:** this machine (`target = "local"`) or AWS (`target = "aws"`), the same cells.
 # Nobody has run this lesson on AWS yet. There, run it with your own credentials: the course's
