@@ -221,7 +221,7 @@ workshop.save_results(
 #
 # Besides the weights, two more things decide the next step:
 #
-# - the **optimizer's state**. SGD with momentum remembers earlier gradients; Adam remembers more;
+# - the **optimizer state**. SGD with momentum remembers earlier gradients; Adam remembers more;
 # - the **position in the data**. Here the number of the step is enough: it gives epoch and batch,
 #   and the images' order in an epoch depends only on the epoch's number.
 #
