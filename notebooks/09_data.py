@@ -36,9 +36,9 @@
 # %% [markdown]
 # ## Set up
 #
-# - `cifar10`: the folder that holds `cifar-10-binary.tar.gz`, as a path or a URL. CIFAR-10 is a
-#   public data set of small colour pictures. If the parameter is empty, the lesson cuts pictures of
-#   the same size from two photographs that come with scikit-learn; the label says from which part.
+# - `cifar10`: the folder that holds `cifar-10-binary.tar.gz`, as a path or a URL. If it is empty,
+#   the lesson cuts pictures of the same size from two photographs that come with scikit-learn; the
+#   label says from which part.
 # - `instance_type`: of both jobs. `epochs`, `learning_rate`: of the second.
 # - `rounds`: how often a measurement is repeated. `max_run`: seconds after which SageMaker ends a
 #   job.
@@ -88,10 +88,10 @@ workshop.save_results(usd=2 * cost.usd, usd_at_most=2 * cost.most_usd)
 # %% [markdown]
 # ## The result: how long a step waits for its data
 #
-# A step of training waits for its batch, then computes. Here are 100 small pictures in S3, once in
-# a file each and once all in one file. A `DataLoader` fetches the small files where a batch of ten
-# needs them: one by one in the training process, or in two **workers**, processes that fetch the
-# next batches while the model computes. The large file is fetched whole before the first step.
+# Here are 100 small pictures in S3, once in a file each and once all in one file. A `DataLoader`
+# fetches the small files where a batch of ten needs them: one by one in the training process, or in
+# two **workers**, processes that fetch the next batches while the model computes. The large file is
+# fetched whole before the first step.
 
 # %%
 some = data_prep.cifar10.sample_bytes()[: 100 * 3073]  # 1 byte of label, 3,072 of pixels
@@ -157,8 +157,12 @@ with plots.canvas(title, "milliseconds of a step, median of the rounds", alt=alt
 low, high = shown["min"], shown["max"]
 print(f"One by one, a step waits {low['one by one']:.0%} to {high['one by one']:.0%} of its time")
 print(f"(the same again: {low['one by one again']:.0%} to {high['one by one again']:.0%}).")
-print(f"Two workers fetch ahead: {low['2 workers']:.0%} to {high['2 workers']:.0%}.")
-print(f"From one file, fetched before the first step: {low['1 file']:.0%} to {high['1 file']:.0%}.")
+print(f"With two workers it waits {low['2 workers']:.0%} to {high['2 workers']:.0%}, and takes")
+total = step.sum(axis=1)
+print(f"{total['2 workers']:.0f} ms in place of {total['one by one']:.0f}.")
+print(
+    f"From one file it waits {low['1 file']:.0%} to {high['1 file']:.0%}: {total['1 file']:.0f} ms."
+)
 medians = 100 * shown["median"]
 guess.compare(single=medians["one by one"], workers=medians["2 workers"])
 
@@ -167,22 +171,22 @@ assert high["1 file"] < low["one by one"], f"The requests must show: {shown}"
 workshop.save_results(waiting=shown.T.to_dict(), step_ms=step.T.to_dict())
 
 # %% [markdown]
-# **Why?** One by one, each picture costs a request, and the model waits for ten of them. Workers
-# fetch while it computes, so only what takes longer than computing shows; they need cores of their
-# own, which is why computing itself may have become slower here. On a GPU, which computes faster,
-# waiting is a larger part: measure both before you buy a faster one. Equation of this course:
-# **step = compute + wait + exposed communication.**
+# **Why?** A step = compute + wait + exposed communication. One by one, each picture costs a
+# request, and the model waits for ten of them. Workers fetch while it computes, so only what takes
+# longer than computing shows. But they need cores of their own: where they have none, computing
+# becomes slower and the step hardly shorter. On a GPU, which computes faster, the same wait is a
+# larger part.
 #
 # ## A channel is a folder with a name
 #
 # A **channel** is one input of a job: some objects in S3, and a name that you choose. On each
 # instance SageMaker puts the objects into a folder, and the variable `SM_CHANNEL_` plus the name in
-# capitals tells the script where. So `fit()` and the script have to use the same name. The training
-# scripts of this kit read `SM_CHANNEL_TRAINING` and `SM_CHANNEL_TEST`, whatever the folder in S3 is
-# called. A channel called `train` would set `SM_CHANNEL_TRAIN`, which none of them reads.
+# capitals tells the script where. So `fit()` and the script have to use the same name: a channel
+# called `train` sets `SM_CHANNEL_TRAIN`, and the training scripts of this kit read
+# `SM_CHANNEL_TRAINING` and `SM_CHANNEL_TEST`.
 #
-# You can also pass an address without a name: `fit("s3://bucket/folder")`. The next cell builds
-# such a request, starts no job, and prints which name the channel got.
+# If you pass an address without a name, `fit("s3://bucket/folder")`, SageMaker's SDK chooses the
+# name. The next cell builds such a request, without starting a job:
 
 # %%
 from sagemaker.pytorch import PyTorch
@@ -253,11 +257,10 @@ guess.compare(ranks=str(seen["world_size"].iloc[0]))
 seen[["channel", "variable", "host", "files", "images", "world_size"]]
 
 # %% [markdown]
-# Each instance knows the other's name (`SM_HOSTS`), but nothing gave these two processes a rank:
-# the estimator has `instance_count=2` and no `distribution` of its own. (That of a `TrainingInput`
-# only places files.) A training script that was started like this would train two models, and you
-# would pay for both. **Instances don't make a training distributed. The launcher and the script
-# do.**
+# Nothing gave these two processes a rank: the estimator has `instance_count=2` and no
+# `distribution` of its own. (That of a `TrainingInput` only places files.) A training script that
+# was started like this would train two models. **Instances don't make a training distributed. The
+# launcher and the script do.**
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 channel_files = seen[seen["channel"] == "training"]["files"]
@@ -318,7 +321,6 @@ workshop.save_results(read=read.T.to_dict())
 #   much. It also happens in scripts that seem to divide: in [a published
 #   one](https://towardsdatascience.com/smart-distributed-training-on-amazon-sagemaker-with-smd-part-2-c833e7139b5f)
 #   the call was `get_dataset(rank=dist.local_rank())`, and `get_dataset` never used its `rank`.
-#   (The local_rank would have been wrong, too: it starts from 0 on every instance.)
 # - **Both divide**: an epoch looks fast, because half of the images are never read.
 #
 # A channel divides among *instances*, never among the ranks of one. So the script divides
@@ -333,9 +335,9 @@ workshop.save_results(read=read.T.to_dict())
 #
 # ## Many small files, or few large ones
 #
-# How much do the requests cost, without a model? The next cell fetches the same 100 pictures: the
-# small files one after the other, then ten at a time, as SageMaker and boto3's file transfers may,
-# and the one large file. **Predict, then run.**
+# The next cell fetches the same 100 pictures without a model: the small files one after the other,
+# then ten at a time, as SageMaker and boto3's file transfers may, and the large file. **Predict,
+# then run.**
 
 # %%
 guess = workshop.guess(
@@ -387,18 +389,19 @@ plots.bar_chart(
 workshop.save_results(factor=factor, pool_factor=pool, fetch=spread.T.to_dict())
 
 # %% [markdown]
-# The bytes are the same; the requests are not. So put many pictures into a file. An `.npz` array is
-# loaded whole; a **TFRecord** file *can* be read record by record from front to back, which pays
-# off when the data doesn't fit into memory. Each record has its length in 8 bytes, a checksum of
-# the length in 4, the data, and a checksum of the data in 4. So you can count the records without
-# TensorFlow. (`"<Q"` stands for a whole number in 8 bytes, the lowest byte first.)
+# The bytes are the same; the requests are not. (Here a single program answers them all, which
+# limits what ten at a time can gain.) So put many pictures into a file. An `.npz` array is loaded
+# whole; a **TFRecord** file *can* be read record by record from front to back, which pays off when
+# the data doesn't fit into memory. Each record has its length in 8 bytes (`"<Q"`, the lowest byte
+# first), a checksum in 4, the data, and a checksum in 4. So you can count the records without
+# TensorFlow.
 
 # %%
 if cifar10:
     pictures = data_prep.cifar10.prepare(workshop.DATA / "cifar10", cifar10, quiet=True)
 else:
     pictures = data_prep.cifar10.prepare_sample(workshop.DATA / "cifar10-sample", quiet=True)
-data_prep.upload(pictures, f"{data}/{pictures.name}", client=s3)
+uploaded = data_prep.upload(pictures, f"{data}/{pictures.name}", client=s3)
 
 
 # %%
@@ -446,8 +449,8 @@ plots.images(
 
 # %% [markdown]
 # Would you have noticed from the accuracy? The next cells train a linear classifier on 2,000
-# pictures cut from the two photographs, once with correct pixels, once with scrambled ones, and
-# test each on 500 others that were read in the same way. **Predict, then run.**
+# pictures, once with correct pixels, once with scrambled ones, and test each on 500 others that
+# were read in the same way. **Predict, then run.**
 
 # %%
 guess = workshop.guess(
@@ -495,9 +498,8 @@ workshop.show_function("train/train_tf_fit.py", "batches")
 
 # %% [markdown]
 # Before the first batch only a buffer is filled, the 10,000 records among which it shuffles. What
-# does that save? The next cell reads one epoch of batches both ways, without a model: as the script
-# does, and from arrays of all pictures. The files are read as often as 50,000 records need.
-# **Predict, then run.**
+# does that save? The next cell reads 50,000 records both ways, without a model: as the script does,
+# and from arrays of all pictures. **Predict, then run.**
 
 # %%
 guess = workshop.guess(
@@ -535,7 +537,7 @@ workshop.save_results(streamed=ratio[shown].to_dict())
 # the same folder.)
 #
 # > **Pipe mode** is FastFile's predecessor: the script reads a named pipe, in TensorFlow with
-# > `PipeModeDataset` from `sagemaker_tensorflow`. [Its
+# > `sagemaker_tensorflow`. [Its
 # > page](https://github.com/aws/sagemaker-tensorflow-extensions#requirements) lists no TensorFlow
 # > after 2.14 (read in November 2026).
 
@@ -661,8 +663,7 @@ workshop.quiz("09")
 # %% [markdown]
 # ## Clean up
 #
-# Both jobs have ended. Data, models and logs stay until you delete them: [lesson
-# 99](99_clean_up.ipynb).
+# Data, models and logs stay until you delete them: [lesson 99](99_clean_up.ipynb).
 #
 # ## Next
 #
