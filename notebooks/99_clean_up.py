@@ -88,19 +88,28 @@ guess = workshop.guess(
 idle = prices.idle_table()
 monthly = idle["USD a month"].sort_values(ascending=False)
 dearest = monthly.index[0]
-half = int((monthly.cumsum() < monthly.sum() / 2).sum()) + 1
+half = monthly.iloc[:2].sum() / monthly.sum()
 print(f"The dearest is {dearest}: {monthly.iloc[0]:.0f} USD a month, used or not.")
-print(f"All {len(monthly)} cost {monthly.sum():.0f} USD; {half} of them make half of it.")
+print(f"All {len(monthly)} cost {monthly.sum():.0f} USD, the two dearest {half:.0%} of it.")
 print(f"10 GB in S3 cost {monthly['s3']:.2f} USD: what runs is expensive, not what lies there.")
 guess.compare(dearest=dearest)
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
-plots.bar_chart(
-    monthly,
-    f"{dearest} costs {monthly.iloc[0] / monthly['s3']:,.0f} times as much as 10 GB in S3",
-    "USD a month, us-east-1",
-    "{:,.2f} USD",
-)
+title = f"{dearest} costs {monthly.iloc[0] / monthly['s3']:,.0f} times as much as 10 GB in S3"
+hourly = idle["USD"].str.contains("hour")
+alt = f"{title}. " + "; ".join(f"{name}: {usd:.2f} USD a month" for name, usd in monthly.items())
+with plots.canvas(title, "USD a month, us-east-1", size=(7, 3.4), alt=alt) as axes:
+    for by_hour, colour, hatch, label in ((True, 1, "//", "runs"), (False, 4, "", "lies there")):
+        bars = monthly.where(hourly == by_hour, 0)
+        look = {"color": plots.COLOURS[colour], "hatch": hatch, "edgecolor": "white"}
+        axes.barh(
+            monthly.index, bars, label=f"{label}: by the {'hour' if by_hour else 'GB'}", **look
+        )
+    for row, usd in enumerate(monthly):
+        axes.text(usd, row, f" {usd:,.2f}", va="center", fontsize=8)
+    axes.invert_yaxis()
+    axes.grid(axis="y", visible=False)
+    axes.legend(frameon=False, loc="lower right")
 
 # %%
 with pd.option_context("display.max_colwidth", None):
