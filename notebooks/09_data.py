@@ -328,10 +328,10 @@ workshop.save_results(read=read.T.to_dict())
 # - all the data by rank, among `world_size` ranks, if the channel is `FullyReplicated`;
 # - its instance's files by local_rank, among `local_size` ranks, if it is `ShardedByS3Key`.
 #
-# `ShardedByS3Key` saves disk space and download time with large data. But it divides files, not
-# images. If the files differ in size, one rank runs out of batches first, and the others wait for
-# it in the all-reduce. And the parts stay the same for the whole job: shuffling mixes the images of
-# one instance, never those of two. If each class is in one file, no instance ever sees all classes.
+# `ShardedByS3Key` saves disk space and download time. But it divides files, not images: if they
+# differ in size, one rank runs out of batches first, and the others wait for it in the all-reduce.
+# And the parts stay the same for the whole job: if each class is in one file, no instance ever sees
+# all classes.
 #
 # ## Many small files, or few large ones
 #
@@ -527,7 +527,7 @@ workshop.save_results(streamed=ratio[shown].to_dict())
 
 # %% [markdown]
 # Streaming needs memory for the buffer, however large the files are; reading whole needs several
-# times their size. (The memory is what the process grew by after TensorFlow had started.)
+# times their size.
 #
 # Each channel of the job has `input_mode="FastFile"`: SageMaker streams a file from S3 while the
 # script reads it. That works best with files that are read from front to back, and the job starts
@@ -631,9 +631,8 @@ if trained:
     )
 
 # %% [markdown]
-# With an empty `cifar10` this accuracy is about parts of two photographs, and says nothing about
-# CIFAR-10. Other formats for many records in a file are WebDataset's tar files and Parquet; the
-# same rules hold for them.
+# With an empty `cifar10` this accuracy says nothing about CIFAR-10. Other formats for many records
+# in a file are WebDataset's tar files and Parquet; the same rules hold for them.
 #
 # ## Exercises
 #

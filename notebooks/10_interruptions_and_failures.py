@@ -533,13 +533,12 @@ workshop.save_results(fixed=corrected.as_described, hang_seconds=hang.seconds)
 #
 # 1. Give each job a `max_run` that isn't much longer than it needs.
 # 2. Give collectives a *short* timeout: `init_process_group(timeout=…)`. PyTorch's own is 30
-#    minutes for gloo and 10 for NCCL. After it gloo's traceback shows the call in which a rank
-#    waited; NCCL ends the process, and its log names the collective.
-# 3. Let every rank print now and then what it is about to do. In a hang all fall silent, but their
-#    last lines show which one is somewhere else.
+#    minutes for gloo and 10 for NCCL.
+# 3. Let every rank print now and then what it is about to do. In a hang their last lines show which
+#    one is somewhere else.
 #
-# Here are the symptoms of all ten. `workshop break` lists them with their remedies; `workshop break
-# rank-dies` runs one, and `--fixed` runs it without the mistake.
+# `workshop break` lists all ten failures with their remedies, and `workshop break rank-dies` runs
+# one. These are the symptoms:
 
 # %%
 with pd.option_context("display.max_colwidth", None):

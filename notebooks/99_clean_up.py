@@ -116,10 +116,9 @@ with pd.option_context("display.max_colwidth", None):
     display(idle)
 
 # %% [markdown]
-# These are list prices, each with its date; `workshop/account/prices.toml` names the sources. A
-# month has 730 hours here. In December 2022 somebody
-# [reported](https://github.com/amazon-science/alexa-teacher-models/issues/5) a bill of more than
-# 2,000 USD after a tutorial; AWS's support had found the cost under "Hosting", which is how an
+# List prices, each with its date; `workshop/account/prices.toml` names the sources. In December
+# 2022 somebody [reported](https://github.com/amazon-science/alexa-teacher-models/issues/5) a bill
+# of more than 2,000 USD after a tutorial; AWS's support had found the cost under "Hosting", as an
 # endpoint is billed.
 #
 # **SageMaker Studio** is in neither the table nor this course's clean-up. If you opened it, list
@@ -217,18 +216,17 @@ for foreign in resources.foreign:
 
 # %% [markdown]
 # **A name proves nothing.** `workshop-a-b-storage` begins like the things of seat `a`, but may
-# belong to a seat called `a-b`. Only the tags count; what has the name but not the tags is listed
-# and kept.
+# belong to a seat called `a-b`. Only the tags count.
 #
-# Log streams can't have tags. A log stream is yours if the job that wrote it is yours, and only the
-# job's record says that. So the log goes first and the record after it: **the proof of ownership
-# goes last**, and an interrupted clean-up can be finished.
+# Log streams can't have tags. A log stream is yours if its job is yours, and only the job's record
+# says that. So the log goes first and the record after it: **the proof of ownership goes last**,
+# and an interrupted clean-up can be finished.
 #
 # ## Delete, and look again
 #
-# The clean-up deletes running things first: they cost most, and may still write something. Then
-# come the logs, the records of the jobs, and objects before the bucket's stack, because
-# CloudFormation can't delete a bucket that isn't empty.
+# Running things go first: they cost most, and may still write something. Then come the logs, the
+# records of the jobs, and objects before the bucket's stack, because CloudFormation can't delete a
+# bucket that isn't empty.
 
 # %%
 report = cleanup.clean(session)
@@ -247,8 +245,8 @@ assert not report.refused, f"Refused: {report.refused}"
 workshop.save_results(done=len(report.done), left=report.left.count)
 
 # %% [markdown]
-# If a call is refused, for lack of a permission for instance, the clean-up deletes the rest and
-# names the call. You can always run it again: it starts from what is there.
+# If a call is refused, the clean-up deletes the rest and names the call. You can always run it
+# again:
 
 # %%
 again = cleanup.clean(session)
@@ -269,8 +267,8 @@ assert again.done == [], "A second run found something: what still writes?"
 #   history](https://docs.aws.amazon.com/awscloudtrail/latest/userguide/view-cloudtrail-events.html)).
 # - The **bill** keeps its lines. Look at it two days later: it is the final proof.
 #
-# Records of training jobs can be deleted (`DeleteTrainingJob`), and the clean-up did it. They are
-# free, too, and hold a job's metrics and its request: to compare jobs next year, keep them.
+# Records of training jobs can be deleted, and the clean-up did it. They are free, too: to compare
+# jobs next year, keep them.
 
 # %%
 jobs = api.list_training_jobs(NameContains=session.job_prefix)["TrainingJobSummaries"]
