@@ -194,7 +194,7 @@ pd.DataFrame(columns, index=list(clients)).round(0).rename_axis("milliseconds")
 # %% jupyter={"source_hidden": true} tags=["figure"]
 queued = interleaved.verdict(1 / slower, noise=1 / apart) == "slower"
 title = f"Eight clients wait {slower.median():.1f} times as long as one"
-title += ": their requests queue" if queued else ", but two equal ways differ as much"
+title += ": their requests queue" if queued else " (no difference shown)"
 with plots.canvas(title, "milliseconds until the answer", "share of the answers") as axes:
     share = np.arange(1, requests + 1) / requests
     for name, colour in zip(clients, (0, 4, 1), strict=True):
