@@ -40,8 +40,8 @@ SMALL: dict[str, dict] = {
         "epochs": 2,
         "training_between": "50mbit",
     },
-    "08": {"epochs": 8, "requests": 40},
-    "09": {"epochs": 1},
+    "08": {"epochs": 8, "requests": 40, "rounds": 3},
+    "09": {"epochs": 1, "rounds": 3},
     "10": {"epochs": 80},
     "99": {},
 }

@@ -347,6 +347,7 @@ def _lesson_10(lesson) -> Iterator[LessonJob]:
         "hyperparameters": {
             "epochs": lesson.epochs,
             "checkpoint-every": lesson.checkpoint_every,
+            "log-every": 1,
             "threads-per-rank": 1,
         },
         "channels": DIGITS,
