@@ -3,7 +3,7 @@
     frame = predictions()              # a row for each published number: measured, predicted, error
     all_reduce_seconds(1e9, Machine(instances=2, ranks_each=8, intra=300e9, inter=50e9))
 
-The model is lesson 02's, alpha and beta. beta is what a data sheet says of a link, and alpha are the
+The model is lesson 02's, alpha and beta. beta is what a data sheet says of a link, alpha are the
 latencies with which NCCL itself chooses an algorithm. Nothing is fitted to a published time. So it
 says what a machine can do, and a published time above it says what was lost.
 
