@@ -26,7 +26,7 @@
 # **Before:** [lesson 02](02_collectives.ipynb): all-reduce, α and β.
 # [Lesson 05](05_horovod_on_training_instances.ipynb): instances x processes.
 #
-# **Time:** 40 minutes, and 27 for the exercises. Locally the jobs take about 2 of them; on AWS,
+# **Time:** 35 minutes, and 27 for the exercises. Locally the jobs take about 2 of them; on AWS,
 # where each takes perhaps 5 minutes, longer.
 #
 # **Where it runs:** this machine (`target = "local"`) or AWS (`target = "aws"`), the same cells.
@@ -40,7 +40,7 @@
 # %% [markdown]
 # ## Set up
 #
-# - `links`: the bandwidths to try between instances. `100mbit` is 100 Mbit/s, `wide` has no limit.
+# - `links`: the bandwidths to try between instances. `50mbit` is 50 Mbit/s, `wide` has no limit.
 # - `jobs_each`: how many jobs for each bandwidth. `rounds`: how often each of them measures.
 # - `layout_...`: an all-reduce of all ranks on one instance, then on more and more instances.
 # - `make_network`: create the network stack if there is none. The kit's notebook instance isn't
@@ -54,9 +54,9 @@ target = "local"
 seat = "me"
 instance_type = "ml.c5.xlarge"
 layout_instance_type = "ml.c5.2xlarge"
-links = ["wide", "100mbit", "50mbit", "25mbit"]
+links = ["wide", "50mbit", "25mbit", "10mbit"]
 jobs_each = 2
-rounds = 4
+rounds = 3
 global_batch_size = 512
 hidden_units = 64
 layout_link = "200mbit"
@@ -79,6 +79,8 @@ from workshop.lesson import reference_results
 from workshop.measure import alpha_beta, interleaved, published
 from workshop.measure.scaling import Scaling
 from workshop.plots import network as diagrams
+
+pd.set_option("display.max_colwidth", None)  # whole sentences in tables
 
 session = workshop.session(target=target, seat=seat)
 channels = session.upload("digits-28")
@@ -105,7 +107,7 @@ print(unshaped or "This machine can limit the bandwidth between instances.")
 # every step. In the same job one rank also trains alone on the whole batch, as a single instance
 # would.
 #
-# **Predict.** A link of 100 Mbit/s carries 12.5 MB per second. A step on one instance takes 100 to
+# **Predict.** A link of 10 Mbit/s carries 1.25 MB per second. A step on one instance takes 100 to
 # 200 ms on most machines, and a second instance can save half of it.
 
 # %%
@@ -181,74 +183,83 @@ if recorded:
     sweep = pd.DataFrame(recorded.results["sweep"])
     gradient_bytes = recorded.results["gradient_bytes"]
 
-# %% jupyter={"source_hidden": true}
+# %%
 links_shown = sorted(sweep["link"].unique(), key=bandwidth.mbit, reverse=True)
-free = sweep[sweep["link"] == "wide"]
-# Two ranks: 2 (N - 1) / N of the bytes is once the bytes.
-on_the_link = {link: gradient_bytes * 8 / (bandwidth.mbit(link) * 1e6) for link in links_shown}
-rows = {}
-for link, of_link in sweep.groupby("link", sort=False):
-    gain, noise = of_link["alone"] / of_link["step"], of_link["step"] / of_link["again"]
-    computed = free["step"].median() + on_the_link[link]
-    rows[link] = {
-        "step, ms": 1000 * of_link["step"].median(),
-        "computed, ms": 1000 * computed,
-        "error": computed / of_link["step"].median() - 1,
-        "times as fast as one": gain.median(),
-        "from": gain.min(),
-        "to": gain.max(),
-        "noise (A/A)": f"{noise.min():.2f} to {noise.max():.2f}",
-        "two instances are": interleaved.verdict(gain, noise),
-    }
-swept = pd.DataFrame.from_dict(rows, orient="index").loc[links_shown]
-alone_ms, verdicts = 1000 * sweep["alone"].median(), swept["two instances are"]
 labels = ["no limit" if link == "wide" else f"{bandwidth.mbit(link):g}" for link in links_shown]
+# Two ranks send 2 (N - 1) / N times the bytes: once.
+sending = sweep["link"].map(lambda link: gradient_bytes * 8 / (bandwidth.mbit(link) * 1e6))
+computed = sweep["compute"] + sweep["wait"] + sending  # of each round; knows no step
+sweep = sweep.assign(
+    gain=sweep["alone"] / sweep["step"],
+    computed_gain=sweep["alone"] / computed,
+    noise=sweep["step"] / sweep["again"],
+    error=computed / sweep["step"] - 1,
+)
+medians = sweep.groupby("link")[["gain", "computed_gain", "error"]].median().loc[links_shown]
+verdicts = pd.Series(
+    {link: interleaved.verdict(of["gain"], of["noise"]) for link, of in sweep.groupby("link")}
+).loc[links_shown]
 
 # %% jupyter={"source_hidden": true} tags=["figure", "readme"]
-slow, fast = swept["step, ms"].iloc[-1], swept["step, ms"].iloc[0]
-title = f"A step on two instances: {fast:.0f} ms without a limit"
+title = f"Two instances: {medians['gain'].iloc[0]:.1f} times as fast as one without a limit"
 if len(links_shown) > 1:
-    title += f", {slow:.0f} ms at {labels[-1]} Mbit/s"
+    title += f", {medians['gain'].iloc[-1]:.2g} times at {labels[-1]} Mbit/s"
 title += "" if source == "measured" else " (recorded elsewhere)"
-alt = f"{title}. One instance: {alone_ms:.0f} ms. " + "; ".join(
-    f"{label}: {row['step, ms']:.0f} ms, computed {row['computed, ms']:.0f}"
-    for label, (_, row) in zip(labels, swept.iterrows(), strict=True)
+alt = f"{title}. " + "; ".join(
+    f"{label}: {row['gain']:.2g}, computed {row['computed_gain']:.2g}"
+    for label, (_, row) in zip(labels, medians.iterrows(), strict=True)
 )
-x, y = "bandwidth of each instance (Mbit/s), slower to the right", "ms for a training step"
+x, y = "bandwidth of each instance (Mbit/s), slower to the right", "times as fast as one instance"
 with plots.canvas(title, x, y, size=(8.5, 4.2), alt=alt) as axes:
     places = np.arange(len(links_shown))
     look = {"alpha": 0.7 if source == "measured" else 0.3, "color": plots.COLOURS[0]}
     for at, link in enumerate(links_shown):
         for job, (_, of_job) in enumerate(sweep[sweep["link"] == link].groupby("job")):
-            spot = at + 0.1 * (job - 0.5)
-            name = "two instances: a round of one job" if at == job == 0 else None
-            axes.plot([spot] * len(of_job), 1000 * of_job["step"], "o", ms=4, label=name, **look)
-    noise = sweep["step"] / sweep["again"]
-    limits = [swept["step, ms"] * noise.quantile(q) for q in (0.1, 0.9)]
-    axes.fill_between(places, *limits, color="grey", alpha=0.2, lw=0, label="noise (A/A)")
-    axes.plot(places, swept["computed, ms"], "k--", label="computed: no limit + bytes / bandwidth")
-    axes.axhline(alone_ms, color=plots.COLOURS[1], label="one instance, the whole batch")
+            name = "measured: a round of one of its jobs" if at == job == 0 else None
+            spots = [at + 0.1 * (job - 0.5)] * len(of_job)
+            axes.plot(spots, of_job["gain"], "o", ms=5, label=name, **look)
+    low, high = sweep["noise"].quantile([0.1, 0.9])
+    axes.axhspan(low, high, color="grey", alpha=0.2, lw=0, label="noise (A/A): no difference")
+    axes.axhline(1, color="grey", linewidth=1)
+    axes.plot(places, medians["computed_gain"], "k--", label="computed from bytes / bandwidth")
     axes.set(xticks=places, xticklabels=labels, ylim=(0, None))
     axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=2)
 
 # %% jupyter={"source_hidden": true}
-answers = {"two": swept["times as fast as one"].iloc[0]}
-answers["longer"] = swept["step, ms"].iloc[-1] - swept["step, ms"].iloc[0]
+step_ms = 1000 * sweep.groupby("link")["step"].median()
+answers = {"two": medians["gain"].iloc[0], "longer": step_ms[links_shown[-1]] - step_ms["wide"]}
 answers["first"] = next((link for link in links_shown if verdicts[link] == "slower"), never)
 guess.compare(**{name: answers[name] for name in questions})
 for verdict in ("faster", "no difference shown", "slower"):
     at = np.array(labels)[(verdicts == verdict).to_numpy()]
     if len(at):
         print(f"Two instances against one, {verdict}: {', '.join(at)}")
-errors = swept["error"].iloc[1:]
-if len(errors):
-    print(f"The computed line is off by {errors.min():+.0%} to {errors.max():+.0%}.")
-saved = alone_ms / 1000 - free["step"].median()
-if saved > 0 and verdicts["wide"] == "faster":
+errors = medians["error"]
+print(f"The computed steps are off by {errors.min():+.0%} to {errors.max():+.0%} (medians).")
+saved = (sweep["alone"] - sweep["compute"] - sweep["wait"]).median()
+if saved > 0:
     equal = float(f"{gradient_bytes * 8e-6 / saved:.2g}")
-    print(f"Without a limit two save {1000 * saved:.0f} ms. {gradient_bytes / 1e6:.2f} MB take")
-    print(f"as long at about {equal:g} Mbit/s: there one and two are equally fast (computed).")
-swept.round(2)
+    print(f"Dividing the batch saves {1000 * saved:.0f} ms. {gradient_bytes / 1e6:.2f} MB take as")
+    print(f"long at about {equal:g} Mbit/s: there one and two are equally fast (computed).")
+
+# %% jupyter={"source_hidden": true}
+parts = 1000 * sweep.groupby("link")[["compute", "wait", "exposed"]].median().loc[links_shown]
+parts = parts.clip(lower=0).set_axis(["compute", "wait", "exposed communication"], axis=1)
+title = f"Only communication grows: {parts.iloc[0, 2]:.0f} to {parts.iloc[-1, 2]:.0f} ms of a step"
+plots.step_bars(parts.set_axis(labels).rename_axis("Mbit/s"), title)
+
+# %% jupyter={"source_hidden": true}
+dots = sweep.assign(r=sweep["exchange"] / sweep["compute"], share=sweep["compute"] / sweep["step"])
+dots = dots.groupby("link").agg(
+    r=("r", "median"), share=("share", "median"), low=("share", "min"), high=("share", "max")
+)
+dots = dots.loc[links_shown].assign(source=source)
+dots["label"] = [f"2 instances, {label} Mbit/s" for label in labels]
+dots["label"] = dots["label"].str.replace("no limit Mbit/s", "no limit")
+title = (
+    f"The slower the link, the farther down the curve: {dots['share'].iloc[-1]:.0%} of the ceiling"
+)
+plots.scaling_map(dots, title, noise=(low, high))
 
 # %% jupyter={"source_hidden": true} tags=["results"]
 workshop.save_results(
@@ -263,11 +274,12 @@ for name, job in here.items():
     assert job.rounds["step"].median() > least, f"{name}: faster than the link allows"
 
 # %% [markdown]
-# The dashed line is a prediction: it knows the step without a limit and the bytes, and no step at a
-# limited link. Computing is the same everywhere, so what grows is **exposed communication**, the
-# part of sending that nothing hides (nine tenths of these bytes are one tensor, which is ready only
-# near the end of backward; lesson 07 has a model with many layers). Where the points are above the
-# orange line you pay for two instances and wait longer. On AWS you don't set the bandwidth: with
+# The dashed line is a prediction: it knows what the two ranks computed in the same round, and the
+# bytes, but no step and no all-reduce. What grows is **exposed communication**, the part of sending
+# that nothing hides. (Nine tenths of these bytes are one tensor, so there is little to hide it
+# behind; lesson 07 has a model with many layers.) Where the points are below 1 you pay for two
+# instances and wait longer. The last picture is the map of all lessons, with this lesson's dots. On
+# AWS you don't set the bandwidth: with
 # the instance type you choose a place on the horizontal axis. With fewer bytes, or more computing
 # before they are sent, two instances keep up on a slower link; exercise 3 has the formula.
 #
@@ -429,6 +441,8 @@ for name, row in found_ms.iloc[1:].iterrows():
     by_bytes = (layout_ranks - 1) / layout_ranks * n / (n - 1)
     gain = row["gloo"] / row["hierarchical"]
     print(f"{name}: hierarchical is {gain:.2f} times as fast as gloo; by bytes {by_bytes:.2f}")
+    if gain < 0.8 * by_bytes:
+        print("    Far less than by bytes: eight ranks wait for this machine's few cores.")
     if row.idxmin() != model_ms.loc[name].idxmin():
         print(f"    The model takes {model_ms.loc[name].idxmin()} for the faster one: wrong.")
 errors = placed["predicted"] / placed["measured"] - 1
@@ -549,14 +563,13 @@ with plots.canvas(title, x, y, size=(8, 5), alt=alt) as axes:
 about = {entry["name"]: entry for entry in published.sources()}
 of_source = checked.groupby("source", sort=False)["error"].agg(["count", "min", "max"])
 of_source = of_source.rename(columns={"count": "numbers", "min": "error from", "max": "to"})
-pd.set_option("display.max_colwidth", None)
 of_source["why, where it is large"] = [about[name].get("why", "") for name in of_source.index]
 of_source.style.format({"error from": "{:+.0%}", "to": "{:+.0%}"})
 
 # %% jupyter={"source_hidden": true}
 from IPython.display import HTML
 
-every = checked.drop(columns="kind").round(3).fillna("").to_html(index=False)
+every = checked.drop(columns="kind").round(3).to_html(index=False, na_rep="")
 HTML(f"<details><summary>Every number, computed and published</summary>{every}</details>")
 
 # %% jupyter={"source_hidden": true} tags=["results"]
@@ -610,8 +623,8 @@ title = "Computed: the ring's latency binds first" if turned else "Computed: com
 if turned:
     title += f": from {turned:,} ranks on it costs more than computing"
 with plots.canvas(title, "ranks (8 in each instance)", "seconds per step", size=(8, 4)) as axes:
-    for at, name in enumerate(scaled):
-        axes.plot(scaled.index, scaled[name], "-o--"[at % 2 :: 2] or "-", label=name, ms=3)
+    for name, line, colour in zip(scaled, ("-", "-.", "--", ":"), plots.COLOURS, strict=False):
+        axes.plot(scaled.index, scaled[name], line, color=colour, label=name)
     axes.set(xscale="log", yscale="log", xticks=scaled.index, xticklabels=list(scaled.index))
     axes.minorticks_off()
     axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
@@ -629,8 +642,8 @@ workshop.save_results(scaled=scaled.reset_index().to_dict("records"), turned=tur
 # **Latency** is what a message takes before its first byte arrives: α. AWS says that a region's
 # zones are up to 100 km apart, with single-digit milliseconds between them
 # ([AWS](https://docs.aws.amazon.com/whitepapers/latest/aws-fault-isolation-boundaries/availability-zones.html),
-# read on 2026-11-24). One user's pings of 2014: 0.45 ms there and back within a zone, 1.3 and 2.1
-# ms to two others ([gist](https://gist.github.com/josephmisiti/10312241), read on 2026-11-24). Half
+# read on 2026-11-24). One user's pings of 2014: 0.45 ms there and back within a zone, up to 2.1 ms
+# to another ([gist](https://gist.github.com/josephmisiti/10312241), read on 2026-11-24). Half
 # of that is one way.
 #
 # What does one more border cost a ring? A chunk goes round twice, so it crosses each border between
@@ -639,16 +652,18 @@ workshop.save_results(scaled=scaled.reset_index().to_dict("records"), turned=tur
 # sends the next chunk waits for the border in each of its 2 (N - 1) steps.
 
 # %%
-pings = {"one zone": 0.45, "two zones, 1.3 ms": 1.3, "two zones, 2.1 ms": 2.1}
+near, far = 0.45 / 2, 2.1 / 2  # ms, one way
 waits = {}
-for name, ping in pings.items():
-    near, far = 0.45 / 2, ping / 2
-    for n in (2, 8, 64):  # instances, one rank each
-        waits[name, f"{n}: at least"] = (2 * (n - 1) - min(4, 2 * (n - 1))) * near
-        waits[name, f"{n}: at least"] += min(4, 2 * (n - 1)) * far
-        waits[name, f"{n}: in lock-step"] = 2 * (n - 1) * far
-rounds_ms = pd.Series(waits).unstack()[[column for _, column in list(waits)[:6]]]
-rounds_ms.loc[list(pings)].round(1).add_suffix(" (ms, computed)")
+for n in (2, 8, 64):  # instances, one rank each
+    hops = 2 * (n - 1)
+    crossing = min(4, hops)
+    waits[n] = {
+        "one zone": hops * near,
+        "two zones, at least": (hops - crossing) * near + crossing * far,
+        "two zones, in lock-step": hops * far,
+    }
+rounds_ms = pd.DataFrame.from_dict(waits, orient="index").rename_axis("instances")
+rounds_ms.round(1).add_suffix(" (ms, computed)")
 
 # %% jupyter={"source_hidden": true}
 unmeasured = local_sagemaker.shaping_unavailable_reason(latency=True)
@@ -685,7 +700,7 @@ workshop.save_results(latency_added=added, not_delayed=late, rounds_ms=rounds_ms
 
 # %%
 names = ["ml.m5.xlarge", "ml.c5.xlarge", "ml.c5.2xlarge", "ml.c5n.18xlarge", "ml.g4dn.xlarge"]
-names += ["ml.g5.xlarge", "ml.g5.48xlarge", "ml.p4d.24xlarge", "ml.p5.48xlarge"]
+names += ["ml.g5.xlarge", "ml.p4d.24xlarge", "ml.p5.48xlarge"]
 choose = workshop.cost_table({"instance_type": name, "instance_count": 1} for name in names)
 choose = choose.set_index("instance_type")[["USD per hour"]]
 of_type = [bandwidth.network_performance(name) for name in names]
