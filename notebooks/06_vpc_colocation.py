@@ -186,6 +186,7 @@ if recorded:
 # %%
 links_shown = sorted(sweep["link"].unique(), key=bandwidth.mbit, reverse=True)
 labels = ["no limit" if link == "wide" else f"{bandwidth.mbit(link):g}" for link in links_shown]
+names = [label if label == "no limit" else f"{label} Mbit/s" for label in labels]
 # Two ranks send 2 (N - 1) / N times the bytes: once.
 sending = sweep["link"].map(lambda link: gradient_bytes * 8 / (bandwidth.mbit(link) * 1e6))
 computed = sweep["compute"] + sweep["wait"] + sending  # of each round; knows no step
@@ -234,6 +235,8 @@ for verdict in ("faster", "no difference shown", "slower"):
     at = np.array(labels)[(verdicts == verdict).to_numpy()]
     if len(at):
         print(f"Two instances against one, {verdict}: {', '.join(at)}")
+if medians["gain"].max() > 2.05:
+    print("(More than 2: this machine is busy, and two processes get more of it than one.)")
 errors = medians["error"]
 print(f"The computed steps are off by {errors.min():+.0%} to {errors.max():+.0%} (medians).")
 saved = (sweep["alone"] - sweep["compute"] - sweep["wait"]).median()
@@ -246,7 +249,7 @@ if saved > 0:
 parts = 1000 * sweep.groupby("link")[["compute", "wait", "exposed"]].median().loc[links_shown]
 parts = parts.clip(lower=0).set_axis(["compute", "wait", "exposed communication"], axis=1)
 title = f"Only communication grows: {parts.iloc[0, 2]:.0f} to {parts.iloc[-1, 2]:.0f} ms of a step"
-plots.step_bars(parts.set_axis(labels).rename_axis("Mbit/s"), title)
+plots.step_bars(parts.set_axis(names), title)
 
 # %% jupyter={"source_hidden": true}
 dots = sweep.assign(r=sweep["exchange"] / sweep["compute"], share=sweep["compute"] / sweep["step"])
@@ -254,8 +257,7 @@ dots = dots.groupby("link").agg(
     r=("r", "median"), share=("share", "median"), low=("share", "min"), high=("share", "max")
 )
 dots = dots.loc[links_shown].assign(source=source)
-dots["label"] = [f"2 instances, {label} Mbit/s" for label in labels]
-dots["label"] = dots["label"].str.replace("no limit Mbit/s", "no limit")
+dots["label"] = [f"2 instances, {name}" for name in names]
 title = (
     f"The slower the link, the farther down the curve: {dots['share'].iloc[-1]:.0%} of the ceiling"
 )
@@ -428,7 +430,8 @@ found_ms, model_ms = (
 longer = found_ms["gloo"].iloc[1:] / found_ms["gloo"].iloc[0]
 title = f"{layout_megabytes} MB, 8 ranks, {bandwidth.mbit(layout_link):g} Mbit/s"
 if len(longer):
-    title = f"{title}: over the network {longer.min():.1f} to {longer.max():.1f} times as long"
+    times = " to ".join(dict.fromkeys(f"{value:.2g}" for value in sorted(longer)))
+    title = f"{title}: over the network {times} times as long"
 found_ms.index.name = "instances x ranks on each"
 plots.grouped_bar_chart(found_ms, title, "ms for an all-reduce", bounds=model_ms, source=source)
 
@@ -535,7 +538,9 @@ print(f"    from {large['error'].min():+.0%} to {large['error'].max():+.0%}")
 shorter = reduces.drop(large.index)
 print(f"{len(shorter)} shorter ones: median error {shorter['error'].median():+.0%},")
 print(f"    from {shorter['error'].min():+.0%} to {shorter['error'].max():+.0%}")
-print(f"{len(steps)} training steps: {inside} lie between the two computed times")
+print(f"{len(steps)} training steps: {inside} lie between the two computed times,")
+apart = (steps["nothing_hidden_ms"] / steps["predicted_ms"] - 1).median()
+print(f"    which are {apart:.0%} apart (median)")
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
 slower = (reduces["predicted_ms"] < reduces["measured_ms"]).mean()
@@ -572,13 +577,24 @@ from IPython.display import HTML
 every = checked.drop(columns="kind").round(3).to_html(index=False, na_rep="")
 HTML(f"<details><summary>Every number, computed and published</summary>{every}</details>")
 
+# %% jupyter={"source_hidden": true}
+between = []
+for name in ("AWS, 2 p4de", "AWS, 2 p5"):  # from 8 bytes to GiB, on one machine
+    own = pd.DataFrame(about[name]["all_reduce"]).sort_values("bytes")
+    link = alpha_beta.Link.through(*own[["bytes", "ms"]].iloc[[0, -1]].to_numpy())
+    middle = own.iloc[1:-1]
+    between += list(middle["bytes"].map(link.seconds) / middle["ms"] - 1)
+print(f"With α and β from a machine's own shortest and longest message, the {len(between)} between")
+print(f"them are off by {min(between):+.0%} to {max(between):+.0%}.")
+
 # %% jupyter={"source_hidden": true} tags=["results"]
 workshop.save_results(published=checked.fillna(0).to_dict("records"))
 
 # %% [markdown]
 # Take three things from it. A data sheet is a bound, and well-set-up instances of today come close
 # to it with large messages. Short messages take several times what NCCL assumes, because EFA's
-# latency isn't InfiniBand's: measure α where you run. And a network can be set up badly: in
+# latency isn't InfiniBand's: measure α where you run, and measure the sizes that you send, because
+# NCCL changes algorithm and protocol between them. And a network can be set up badly: in
 # [nccl#527](https://github.com/NVIDIA/nccl/issues/527) two p4d take four times as long as one, and
 # three or four reach 60 % of their network.
 #
