@@ -238,8 +238,9 @@ assert session.role.startswith("arn:"), f"{session.role} isn't an ARN: run the c
 #
 # ## Prepare the data
 #
-# S3 keeps whole files, each at an address such as `s3://my-bucket/data/part-0.npz`. A file can be
-# replaced, but not renamed or appended to, and a folder is only the beginning of an address.
+# S3 is an **object store**: it keeps whole files, each at an address such as
+# `s3://my-bucket/data/part-0.npz`. A file can be replaced, but not renamed or appended to, and a
+# folder is only the beginning of an address.
 # `session.upload` wrote the digits, which come with scikit-learn, and sent what was not there yet:
 
 # %%

@@ -313,7 +313,7 @@ diagrams.vpc(names | {"zone": subnet["AvailabilityZone"]})
 # | S3 **gateway endpoint** (free) | data in, model out | the download fails |
 # | **interface endpoints** (off here, by the hour) | *your script* calls AWS | it hangs |
 # | **NAT gateway** (off here, by the hour and GB) | `pip` | `requirements.txt` times out |
-# | free **addresses**: 2 per instance, 5 with EFA | network cards | no start |
+# | free **addresses**: 2 per instance, 5 with EFA, a faster card | network cards | no start |
 #
 # (AWS: [training in a VPC](https://docs.aws.amazon.com/sagemaker/latest/dg/train-vpc.html), read
 # on 2026-11-21. `workshop preflight` checks subnet, addresses and the group's rules before you
@@ -580,9 +580,9 @@ HTML(f"<details><summary>Every number, computed and published</summary>{every}</
 # %% jupyter={"source_hidden": true}
 between = []
 for name in ("AWS, 2 p4de", "AWS, 2 p5"):  # from 8 bytes to GiB, on one machine
-    own = pd.DataFrame(about[name]["all_reduce"]).sort_values("bytes")
-    link = alpha_beta.Link.through(*own[["bytes", "ms"]].iloc[[0, -1]].to_numpy())
-    middle = own.iloc[1:-1]
+    timed = pd.DataFrame(about[name]["all_reduce"]).sort_values("bytes")
+    link = alpha_beta.Link.through(*timed[["bytes", "ms"]].iloc[[0, -1]].to_numpy())
+    middle = timed.iloc[1:-1]
     between += list(middle["bytes"].map(link.seconds) / middle["ms"] - 1)
 print(f"With α and β from a machine's own shortest and longest message, the {len(between)} between")
 print(f"them are off by {min(between):+.0%} to {max(between):+.0%}.")

@@ -27,8 +27,8 @@ def test_a_job_is_followed_to_its_end(session, estimator, capsys):
         if phase["Status"] == "Training"
     )
     began, ended = training["StartTime"].timestamp(), training["EndTime"].timestamp()
-    said = [line.time for line in result.lines if line.event]
-    assert said == sorted(said) and began - 0.1 <= said[0] and said[-1] <= ended + 1
+    times = [line.time for line in result.lines if line.event]
+    assert times == sorted(times) and began - 0.1 <= times[0] and times[-1] <= ended + 1
     out = capsys.readouterr().out
     assert "Completed" in out and "Training" in out and "train_loss 0.5" in out
     with pytest.raises(ValueError, match=r"no 'epoch' records, but: \['step'\]"):
