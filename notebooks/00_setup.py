@@ -371,8 +371,8 @@ workshop.save_results(saved=saved)
 # ## Read the log
 #
 # All that the script prints goes to CloudWatch Logs, AWS's service for logs. Each instance writes a
-# log of its own; the first instance, or **host**, is called `algo-1`. It begins with what the instance is told
-# about itself. (`[local]` is the emulator's word.)
+# log of its own; the first instance, or **host**, is called `algo-1`. It begins with what the
+# instance is told about itself. (`[local]` is the emulator's word.)
 
 # %%
 shown = "[local] image", "SM_HOSTS", "SM_CURRENT_HOST", "SM_CHANNEL_", "SM_MODEL_DIR"

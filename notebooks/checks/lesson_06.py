@@ -92,7 +92,7 @@ def causes(answer) -> str:
     got = answer()
     if not isinstance(got, dict) or set(got) != set(LOGS):
         raise Wrong(f"Return a dict with the keys {', '.join(LOGS)}; you returned {got!r}.")
-    for job, (right, lines, says) in LOGS.items():
+    for job, (right, lines, _) in LOGS.items():
         if not isinstance(got[job], tuple) or len(got[job]) != 2:
             raise Wrong(f"Job {job}: a cause and a line's number, such as ('two zones', 1).")
         cause, line = got[job]
