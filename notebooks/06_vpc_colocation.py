@@ -463,9 +463,9 @@ workshop.save_results(placed=placed.to_dict("records"))
 #
 # So **fill an instance before you take a second one**. Whether two large instances suffer more from
 # their network than two small ones depends on the bandwidth *per GPU*. Here it is, with what 1 GB
-# of gradients needs on each kind of link of two full instances, hierarchically: over the network and
-# within an instance over **NVLink**, Nvidia's direct links between GPUs (computed; GB/s per GPU and
-# direction from [a list of data
+# of gradients needs on each kind of link of two full instances, hierarchically: over the network,
+# and within an instance over **NVLink**, Nvidia's direct links between GPUs (computed; GB/s per GPU
+# and direction from [a list of data
 # sheets](https://github.com/stas00/ml-engineering/blob/master/network/README.md#nvlink), read on
 # 2026-11-25):
 

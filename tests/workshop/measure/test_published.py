@@ -49,6 +49,8 @@ def test_a_step_hides_at_most_two_thirds_of_its_computing():
     step = {"compute_ms": 300, "gradient_bytes": 12.5e9, "exchange": "parameter_server"}
     machine = Machine(instances=2, ranks_each=8, intra=300e9, inter=50e9)  # exchange: 0.25 s
     assert published.step_seconds(step, machine) == pytest.approx((0.35, 0.55))
+    short = step | {"gradient_bytes": 5e9}  # 0.1 s: all of it can be hidden, and no more
+    assert published.step_seconds(short, machine) == pytest.approx((0.3, 0.4))
     with pytest.raises(ValueError, match="No exchange 'post'"):
         published.exchange_seconds(step | {"exchange": "post"}, machine)
 
