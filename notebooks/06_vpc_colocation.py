@@ -33,8 +33,8 @@
 # Only a local run can limit bandwidth; on AWS each job gets what its instance type has. Nobody has
 # run this lesson on AWS yet: what it says of AWS comes from documentation and source code.
 #
-# **Cost on AWS:** about 0.30 USD: two jobs of two `ml.c5.xlarge` and three of up to four
-# `ml.c5.2xlarge`, 5 minutes each (us-east-1, price list of 2026-09-27). At most 1.02 USD, whatever
+# **Cost on AWS:** about 0.31 USD: two jobs of two `ml.c5.xlarge` and three of up to four
+# `ml.c5.2xlarge`, 5 minutes each (us-east-1, price list of 2026-09-27). At most 1.04 USD, whatever
 # goes wrong. The network costs nothing. Locally the lesson is free.
 
 # %% [markdown]
@@ -280,10 +280,11 @@ for name, job in here.items():
 # bytes, but no step and no all-reduce. What grows is **exposed communication**, the part of sending
 # that nothing hides. (Nine tenths of these bytes are one tensor, so there is little to hide it
 # behind; lesson 07 has a model with many layers.) Where the points are below 1 you pay for two
-# instances and wait longer. The last picture is the map of all lessons, with this lesson's dots. On
-# AWS you don't set the bandwidth: with
-# the instance type you choose a place on the horizontal axis. With fewer bytes, or more computing
-# before they are sent, two instances keep up on a slower link; exercise 3 has the formula.
+# instances and wait longer. The last picture is the map of all lessons, with this lesson's dots.
+#
+# On AWS you don't set the bandwidth: with the instance type you choose a place on the horizontal
+# axis. With fewer bytes, or more computing before they are sent, two instances keep up on a slower
+# link; exercise 3 has the formula.
 #
 # ## Whose network?
 #
@@ -485,7 +486,7 @@ for name, within in nvlink.items():
 pd.DataFrame.from_dict(binds, orient="index").round(1)
 
 # %% [markdown]
-# All sizes of P2 and P3 up to 16xlarge have the same few Gbit/s per GPU: there, the larger the
+# From the smallest P3 to `p3.16xlarge` a GPU's share is about 3 Gbit/s. There, the larger the
 # instance, the more communication matters. From p4d on that is no rule any more, and on two p5 the
 # network isn't what binds at all.
 #
