@@ -596,9 +596,9 @@ workshop.save_results(published=checked.fillna(0).to_dict("records"))
 
 # %% [markdown]
 # Take three things from it. A data sheet is a bound, and well-set-up instances of today come close
-# to it with large messages. Short messages take several times what NCCL assumes, because EFA's
-# latency isn't InfiniBand's: measure α where you run, and measure the sizes that you send, because
-# NCCL changes algorithm and protocol between them. And a network can be set up badly: in
+# to it with large messages. Short messages over EFA take several times what NCCL's source assumes:
+# measure α where you run, and measure the sizes that you send, because NCCL changes algorithm and
+# protocol between them. And a network can be set up badly: in
 # [nccl#527](https://github.com/NVIDIA/nccl/issues/527) two p4d take four times as long as one, and
 # three or four reach 60 % of their network.
 #
