@@ -248,7 +248,9 @@ if saved > 0:
 # %% jupyter={"source_hidden": true}
 parts = 1000 * sweep.groupby("link")[["compute", "wait", "exposed"]].median().loc[links_shown]
 parts = parts.clip(lower=0).set_axis(["compute", "wait", "exposed communication"], axis=1)
-title = f"Only communication grows: {parts.iloc[0, 2]:.0f} to {parts.iloc[-1, 2]:.0f} ms of a step"
+title = f"Exposed communication: {parts.iloc[0, 2]:.0f} ms of a step without a limit"
+if len(parts) > 1:
+    title += f", {parts.iloc[-1, 2]:.0f} ms at {names[-1]}"
 plots.step_bars(parts.set_axis(names), title)
 
 # %% jupyter={"source_hidden": true}
@@ -258,9 +260,8 @@ dots = dots.groupby("link").agg(
 )
 dots = dots.loc[links_shown].assign(source=source)
 dots["label"] = [f"2 instances, {name}" for name in names]
-title = (
-    f"The slower the link, the farther down the curve: {dots['share'].iloc[-1]:.0%} of the ceiling"
-)
+title = " and ".join(dict.fromkeys(f"{dots['share'].iloc[at]:.0%}" for at in (0, -1)))
+title = f"{title} of the ceiling: what the link leaves of two instances"
 plots.scaling_map(dots, title, noise=(low, high))
 
 # %% jupyter={"source_hidden": true} tags=["results"]
