@@ -40,7 +40,7 @@
 # %% [markdown]
 # ## Set up
 #
-# - `links`: the bandwidths to try between instances. `50mbit` is 50 Mbit/s, `wide` has no limit.
+# - `links`: the bandwidths to try between instances. `25mbit` is 25 Mbit/s, `wide` has no limit.
 # - `jobs_each`: how many jobs for each bandwidth. `rounds`: how often each of them measures.
 # - `layout_...`: an all-reduce of all ranks on one instance, then on more and more instances.
 # - `make_network`: create the network stack if there is none. The kit's notebook instance isn't
@@ -54,7 +54,7 @@ target = "local"
 seat = "me"
 instance_type = "ml.c5.xlarge"
 layout_instance_type = "ml.c5.2xlarge"
-links = ["wide", "50mbit", "25mbit", "10mbit"]
+links = ["wide", "100mbit", "25mbit", "10mbit"]
 jobs_each = 2
 rounds = 3
 global_batch_size = 512
