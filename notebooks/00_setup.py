@@ -140,13 +140,14 @@ at = {kind: result.matching(f'"event": "{kind}"')[0].time for kind in ("start", 
 per_epoch, first = result.table("epoch"), result.table("step")["step"].iloc[0]
 step_seconds, steps_done = per_epoch["step_seconds"].mean(), int(per_epoch["step"].iloc[-1])
 in_steps = steps_done * step_seconds
+compiling = at["step"] - at["start"] - first * per_epoch["step_seconds"].iloc[0]
 parts = {
     "start Python, import TensorFlow": at["start"] - began,
-    "compile the step": at["step"] - at["start"] - first * per_epoch["step_seconds"].iloc[0],
+    "compile the step": max(0.0, compiling),
     "steps": in_steps,
-    "save": ended - at["weights"],
 }
-parts["the rest: shuffle, test"] = max(0.0, ended - began - sum(parts.values()))
+parts["shuffle, test after each epoch"] = max(0.0, at["weights"] - began - sum(parts.values()))
+parts["save"] = ended - at["weights"]
 
 # %% jupyter={"source_hidden": true} tags=["figure"]
 share = in_steps / seconds["Training"]
