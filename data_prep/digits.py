@@ -74,8 +74,8 @@ def _check_size(folder: Path, size: int) -> None:
     part = folder / "test" / "part-00000.npz"
     if part.exists() and (there := np.load(part)["images"].shape[1]) != size:
         raise DataError(
-            f"{folder} holds images of {there} x {there} pixels, not {size} x {size}: remove it, or "
-            'choose another folder: --out FOLDER (out="FOLDER" in Python).'
+            f"{folder} holds images of {there} x {there} pixels, not {size} x {size}: remove it, "
+            'or choose another folder: --out FOLDER (out="FOLDER" in Python).'
         )
 
 
