@@ -143,35 +143,35 @@ workshop.check("01.3", train_together)
 #
 # | answer | mistake |
 # |---|---|
-# | `"unequal shards"` | rank 0 takes more images of each batch than the others, and the gradients are averaged all the same |
+# | `"unequal shards"` | rank 0 takes more images of each batch; plain mean of the gradients |
 # | `"sum"` | the gradients are added, and nobody divides |
 # | `"no broadcast"` | the ranks never exchanged their first weights |
 # | `"no set_epoch"` | each epoch has the same order of images |
-# | `"inner model"` | DDP wraps the model, but the loss is computed with the model inside it |
+# | `"inner model"` | DDP wraps the model, but the loss calls the model inside |
 # | `"none"` | |
 #
-# The cell shows what each rank reports: how many images it took in an epoch, its updates, hashes of
-# the order of its images in two epochs, hashes of its weights at the start and at the end, its loss,
-# and the length of its first update beside that of one process with the whole batch.
+# The cell shows what each rank reports: how many images it took in an epoch, its updates, hashes
+# of the order of its images in two epochs, hashes of its weights at the start and at the end, its
+# loss, and the length of its first update beside that of one process with the whole batch.
+#
+# Decide which is which. Then write it down as a rule: `name_mistake` gets a run's evidence, a list
+# with a dictionary for each rank (the columns of the table), and returns the answer. The check
+# makes the six runs again, on two ranks and on three.
+#
+# <details><summary>Hint</summary>
+#
+# Each mistake leaves one trace that no other leaves, if you ask in the right order. Are the weights
+# equal at the start? If so, at the end? Are the numbers of images equal? Do the orders of the two
+# epochs differ? How long is the first update, compared with one process's? The loss decides
+# nothing.
+#
+# </details>
 
 # %%
 with workshop.start_ranks(2) as two:
     evidence = {run: two.run("parallel.mistakes:train", run) for run in "ABCDEF"}
 table = pd.concat({run: pd.DataFrame(of_ranks) for run, of_ranks in evidence.items()})
 table.rename_axis(["run", "rank"])
-
-# %% [markdown]
-# Decide which is which. Then write it down as a rule: `name_mistake` gets a run's evidence, a list
-# with a dictionary for each rank (the columns of the table), and returns the answer. The check makes
-# the six runs again, on two ranks and on three.
-#
-# <details><summary>Hint</summary>
-#
-# Each mistake leaves one trace that no other leaves, if you ask in the right order. Are the weights
-# equal at the start? If so, at the end? Are the numbers of images equal? Do the orders of two epochs
-# differ? How long is the first update, compared with one process's? The loss decides nothing.
-#
-# </details>
 
 
 # %% tags=["answer"]
@@ -207,18 +207,14 @@ workshop.check("01.4", name_mistake)
 # 4. `sampler.generator.manual_seed(args.seed + epoch)  # a new order in each epoch`
 # 5. `loss = cross_entropy(model(images.to(device)), labels.to(device))`
 # 6. `record = {"train_loss": torch.stack(losses).mean().item()}`: of this rank's images alone
-
-# %%
-workshop.show_function("train/train_torch.py", "main")
-
-# %% [markdown]
+#
 # Return what stands in their place, by number: a text of one line or of several. Three names are
 # already imported: `dist` (torch.distributed), `DistributedDataParallel` and `DistributedSampler`.
-# The backend is `"gloo"`. The check puts your lines into a copy of the file and runs
+# The backend is `"gloo"`. The check puts your lines into a copy of the file, starts it as
 #
 #     torchrun --standalone --nproc_per_node 2 converted.py --epochs 2 --global-batch-size 64
 #
-# Then it compares what the two ranks print: hashes of their weights, steps, losses.
+# would, and compares what the two ranks print: hashes of their weights, steps, losses.
 #
 # <details><summary>Hint</summary>
 #
@@ -226,6 +222,9 @@ workshop.show_function("train/train_torch.py", "main")
 # needs `model` and `optimizer`. For 6, all-reduce a tensor that holds the mean loss, and divide.
 #
 # </details>
+
+# %%
+workshop.show_function("train/train_torch.py", "main")
 
 
 # %% tags=["answer"]

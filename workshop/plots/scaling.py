@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.ticker import PercentFormatter
 
-from workshop.plots.figures import HATCHES, MARKERS
+from workshop.plots.figures import HATCHES
 from workshop.plots.look import COLOURS, canvas
 
+MARKERS = "o^svDP"  # each can be filled or open
 BACKWARD = 2 / 3  # of a step's computing: backward has about twice the operations of forward
 
 
@@ -81,4 +83,6 @@ def scaling_map(dots: pd.DataFrame, title: str, noise: tuple[float, float] | Non
             name = dot["label"] + ("" if dot["source"] == "measured" else f" ({dot['source']})")
             axes.plot(dot["r"], dot["share"], mark, color=colour, markersize=8, label=name, **style)
         axes.set_ylim(0, 1.15 * max(1, dots["share"].max()))
+        axes.xaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_major_formatter(PercentFormatter(xmax=1))
         axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=2)

@@ -90,11 +90,10 @@ LINES = {
 AVERAGED_BY_HAND = LINES | {
     3: "optimizer = torch.optim.SGD(model.parameters(), args.learning_rate, momentum=0.9)",
     5: """
+        if step == 0:
+            for weight in model.parameters():
+                weight.register_hook(lambda g: (dist.all_reduce(g), g / world_size)[1])
         loss = cross_entropy(model(images.to(device)), labels.to(device))
-        for weight in model.parameters():
-            weight.register_post_accumulate_grad_hook(
-                lambda weight: (dist.all_reduce(weight.grad), weight.grad.div_(world_size))
-            ) if step == 0 else None
     """,
 }
 OLD_SAMPLER = "sampler = RandomSampler(dataset, generator=torch.Generator())"
@@ -161,7 +160,7 @@ WRONG = {
     "01.5": [
         (lambda: {1: "pass"}, "keys 1 to 6"),
         (lambda: LINES | {4: "sampler.set_epoch(epoch"}, "no valid Python"),
-        (lambda: LINES | {1: "rank, world_size = 0, 1", 6: UNAVERAGED}, "ended with an error"),
+        (lambda: LINES | {1: "rank, world_size = 0, 1"}, "Default process group has not been init"),
         (lambda: LINES | {2: OLD_SAMPLER, 4: OLD_SEED}, "An epoch has 44 steps"),
         (lambda: LINES | {5: OLD_LOSS}, "lines 3 and 5"),
         (lambda: LINES | {6: UNAVERAGED}, "The weights are right, but the loss"),
