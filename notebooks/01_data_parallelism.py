@@ -24,7 +24,7 @@
 #
 # **Before:** [lesson 00](00_setup.ipynb): you know what a job, a channel and an instance are.
 #
-# **Time:** 40 minutes.
+# **Time:** 45 minutes.
 #
 # **Where it runs:** the ranks are processes of the computer that runs this notebook. One small job
 # at the end runs on this machine (`target = "local"`) or on AWS (`target = "aws"`), where
@@ -38,11 +38,9 @@
 #
 # - `large_batch`: images in a step of the large workload. `rounds`, `steps`: how often each speed
 #   is measured, and for how many training steps.
-# - `world_size`, `global_batch_size`: of the proofs, which are about *what is computed*. The ranks
-#   may outnumber the cores.
-# - `epochs`, `seeds`: of the experiment on batch sizes. Each setting is trained `seeds` times (an
-#   even number).
-# - `max_run`: the number of seconds after which SageMaker stops the job.
+# - `world_size`, `global_batch_size`: of the proofs. The ranks may outnumber the cores.
+# - `epochs`, `seeds` (an even number): of the experiment on batch sizes.
+# - `max_run`: seconds after which SageMaker stops the job.
 
 # %% tags=["parameters"]
 target = "local"
@@ -80,14 +78,10 @@ print(f"{len(training[0]):,} training images of 8 x 8 pixels, {len(test[0])} tes
 # ## The result first
 #
 # Several processes can train one model together. Each takes a part of every batch and computes a
-# gradient; then they average their gradients. Such a process is a **rank**, and how many there are
-# is the **world_size**. How many times as fast are two ranks on two cores as one process? Take two
-# workloads, with the same kind of model:
-#
-# - *large*: 512 handwritten digits of 28 × 28 pixels in each step;
-# - *small*: 64 digits of 8 × 8 pixels.
-#
-# **Predict** the **speed-up**: the time of one process, divided by the time of two ranks.
+# gradient; then they average their gradients. Such a process is a **rank**, and their number is the
+# **world_size**. Take two workloads: *large*, 512 handwritten digits of 28 × 28 pixels in each
+# step, and *small*, 64 digits of 8 × 8. **Predict** the **speed-up** of two ranks on two cores: the
+# time of one process, divided by theirs.
 
 # %%
 guess = workshop.guess(
@@ -150,15 +144,13 @@ assert small.r.median > large.r.median, "The small workload must exchange more: 
 # for r times as long, takes 1 + r times as long, so the share is 1 / (1 + r): for any number of
 # ranks, on any machine. A speed-up below 1 is a point far to the right.
 #
-# The rest of the lesson explains this picture: what the ranks divide, why their gradient is right,
-# what a step is made of, and how far the curve goes.
+# The rest of the lesson explains this picture.
 #
 # ## The model whole, the batch in parts
 #
 # One training step takes a batch of images, computes the **gradient** (how the loss changes with
 # each weight), and takes a small step in the opposite direction. Twice the images take nearly twice
-# as long, so the ranks divide the images. "Rank 2" is the process with the number 2; numbers begin
-# at 0.
+# as long, so the ranks divide the images. "Rank 2" is the process with the number 2, from 0.
 #
 # | | on every rank | |
 # |---|---|---|
@@ -288,13 +280,12 @@ broken = pd.DataFrame(
 broken.style.format({"relative error": "{:.1e}", "length / right length": "{:.2f}"})
 
 # %% [markdown]
-# The *relative error* is the length of the difference, divided by the length of the right gradient.
-# None of the three raises an error, and training continues with each.
+# The *relative error* is the length of the difference, divided by that of the right gradient. None
+# of the three raises an exception; training continues.
 #
 # 1. In a mean of means, an image on a small shard weighs more. Cut equal shards, or weight each
 #    rank's gradient by its number of images: exercise 01.2.
-# 2. The sum is `world_size` times too long. That acts like a learning rate that is too high by the
-#    same factor, and it changes with the number of ranks.
+# 2. The sum is `world_size` times too long, like a learning rate that is too high by that factor.
 # 3. The ranks compute another function than one process. Avoid batch normalisation, or share its
 #    statistics (on GPUs `torch.nn.SyncBatchNorm`), or accept the difference by choice.
 
@@ -353,10 +344,9 @@ assert ddp_difference < 1e-6, "DDP must give the whole batch's gradient."
 workshop.save_results(ddp_difference=ddp_difference)
 
 # %% [markdown]
-# `scripts/train/train_torch_ddp.py` has the same three lines. The rest of its diff from the
-# one-process script handles launchers, checkpoints and printing. `torchrun` is PyTorch's launcher:
-# it starts the ranks, and tells each its number and how many there are. To start two, type in a
-# terminal, in the kit's folder:
+# `scripts/train/train_torch_ddp.py` has the same three lines; the rest of its diff handles
+# launchers, checkpoints and printing. `torchrun`, PyTorch's launcher, starts the ranks and tells
+# each its number and how many there are. Type in a terminal, in the kit's folder:
 #
 #     . .venv/bin/activate
 #     python -m data_prep digits
@@ -389,10 +379,10 @@ workshop.show_diff("train/train_torch.py", "train/train_torch_ddp.py", essential
 #
 # ## What a step is made of
 #
-# **step = compute + wait + exposed communication.** Each rank *computes* its gradient; it *waits*
-# until the slowest has finished; and it stands still while gradients travel. *Exposed* is what is
-# left of that travelling after DDP has hidden a part of it behind `backward()`, where it sends the
-# last layers' gradients while the first layers' are still being computed.
+# **step = compute + wait + exposed communication.** Each rank *computes* its gradient, *waits* for
+# the slowest, and stands still while gradients travel. *Exposed* is what is left of that after DDP
+# has hidden a part behind `backward()`: it sends the last layers' gradients while the first layers'
+# are still being computed.
 
 # %%
 for name, scaling in workloads.items():
@@ -723,10 +713,10 @@ workshop.save_results(last_losses=summary["last loss"].to_dict())
 # %% [markdown]
 # ## DDP as a job
 #
-# The script from above, on two instances. `torch_distributed` starts `torchrun` on each of them,
-# which tells every rank about the others. Without `distribution` both instances would run the
-# script, too, but each would train a model of its own, and you would pay for both. **Instances
-# don't make training distributed. The launcher and the script do.**
+# The script from above, on two instances. `torch_distributed` starts `torchrun` on each of them.
+# Without `distribution` both instances would run the script, too, but each would train a model of
+# its own, and you would pay for both. **Instances don't make training distributed. The launcher and
+# the script do.**
 
 # %%
 session = workshop.session(target=target, seat=seat)

@@ -20,6 +20,8 @@ from workshop.paths import DATA, TRAIN
 
 SIZES = [(8, 4), (1437, 4), (10, 3), (7, 1), (3, 4), (64, 64), (1000, 7)]  # images, ranks
 MISTAKES = ("unequal shards", "sum", "no broadcast", "no set_epoch", "inner model", "none")
+EXAMPLE = {"images": 60, "steps": 10, "order_1": "3f", "order_2": "a0", "start": "77", "end": "1c"}
+EXAMPLE |= {"loss": 2.1, "first_update": 0.3, "one_process_update": 0.3}
 # Exercise 01.5: the lines of train_torch.py that give way, and where its imports end.
 PLACES = {
     1: "rank, world_size = 0, 1",
@@ -208,6 +210,7 @@ def _check_end_weights(results: list[dict], where: str, world_size: int) -> None
 @exercise("01.4", seconds=300)
 def name_mistake(answer) -> str:
     """Name the planted mistakes from the evidence of real ranks."""
+    _require_name(answer([dict(EXAMPLE), dict(EXAMPLE)]))  # before ranks are started
     for world_size in (2, 3):
         with start_ranks(world_size) as ranks:
             runs = ranks.run("parallel.mistakes:mistakes")[0]
@@ -217,10 +220,14 @@ def name_mistake(answer) -> str:
     return f"{len(runs)} runs, on 2 ranks and on 3: the evidence says which mistake was made."
 
 
+def _require_name(given) -> None:
+    if given not in MISTAKES:
+        raise Wrong(f"{given!r} is no answer. They are: {', '.join(MISTAKES)}.")
+
+
 def _compare_names(given, right: str, evidence: list[dict], run: str) -> None:
     where = f"Run {run} on {len(evidence)} ranks"
-    if given not in MISTAKES:
-        raise Wrong(f"{where}: {given!r} is no answer. They are: {', '.join(MISTAKES)}.")
+    _require_name(given)
     if given == right:
         return
     first = evidence[0]

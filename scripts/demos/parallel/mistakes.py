@@ -99,9 +99,9 @@ def _part(batch: torch.Tensor, unequal: bool) -> torch.Tensor:
 
 
 def _all_reduce(model: torch.nn.Module, divisor: int) -> None:
-    for weight in model.parameters():
-        dist.all_reduce(weight.grad)
-        weight.grad /= divisor
+    for gradient in [weight.grad for weight in model.parameters() if weight.grad is not None]:
+        dist.all_reduce(gradient)
+        gradient /= divisor
 
 
 def _one_process_update() -> float:
