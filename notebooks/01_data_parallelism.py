@@ -412,8 +412,9 @@ for name, scaling in workloads.items():
 #
 # Other programs disturb a measurement, so one timing proves little. Four rules hold in all lessons:
 #
-# 1. **A/A first.** Measure the *same* configuration twice. What lies between the two is the noise
-#    floor: the band of the map, the whiskers of the bars. A smaller difference shows nothing.
+# 1. **A/A first.** Measure the *same* configuration twice. What lies between the two is the
+#    **noise floor**: the band of the map, the whiskers of the bars. A smaller difference shows
+#    nothing.
 # 2. **Rounds in random order.** All settings are measured once in each round, each time in another
 #    order, so that a disturbance hits all of them.
 # 3. **Ratios within a round.** A slow minute is on both sides of a ratio, and cancels.
