@@ -37,7 +37,7 @@ def test_async_is_stale(lesson):
 def test_workloads_lie_on_the_map_in_the_order_of_their_exchange(lesson):
     """How fast is a matter of the day. Which workload exchanges more for its computing is not."""
     scaling = lesson.results["scaling"]
-    assert list(scaling) == ["large", "small", "small, weak"]
+    assert set(scaling) == {"large", "small", "small, weak"}
     for name in ("small", "small, weak"):
         assert scaling["large"]["r"]["median"] < scaling[name]["r"]["median"]
     for record in scaling.values():
@@ -56,14 +56,18 @@ def test_a_verdict_is_computed_from_the_rounds(lesson):
 
 def test_where_a_step_goes(lesson):
     for parts in lesson.results["parts"].values():
-        assert list(parts) == ["compute", "wait", "exposed communication"]
+        assert set(parts) == {"compute", "wait", "exposed communication"}
         assert parts["compute"] > 0 and min(parts.values()) >= 0
 
 
 def test_trainings_of_practice_are_placed_by_their_inputs(lesson):
     """Worked out by hand: 2 * 15/16 * 102.4 MB over 1.25 GB/s against 64 / 380 s, and so on."""
-    practice = list(lesson.results["practice"].values())
-    assert practice == pytest.approx([0.912, 0.0542, 0.460], rel=0.01)
+    expected = {
+        "ResNet-50, 16 V100, 10 Gbit/s": 0.912,
+        "6.7 B, 128 A100, EFA": 0.0542,
+        "6.7 B, 1,024 A100, EFA": 0.459,
+    }
+    assert lesson.results["practice"] == pytest.approx(expected, rel=0.01)
     assert lesson.results["alpha"] >= 0 and lesson.results["beta"] > 0
     assert all(min(pair) > 0 for pair in lesson.results["held_out"].values())
 
