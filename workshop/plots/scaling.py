@@ -38,10 +38,10 @@ def step_bars(steps: pd.DataFrame, title: str, spread: pd.DataFrame | None = Non
             middle = (spread["lowest"] + spread["highest"]) / 2
             reach = (spread["highest"] - spread["lowest"]) / 2
             axes.errorbar(middle, names, xerr=reach, fmt="none", ecolor="black", capsize=3)
-        axes.set_xlim(0)
-        axes.invert_yaxis()
+        axes.set(xlim=(0, None), ylim=(len(steps) - 0.4, -0.6))
         axes.grid(axis="y", visible=False)
-        axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.25), ncols=3)
+        below = -0.5 / (0.5 * len(steps) + 0.4)  # half an inch, in heights of the axes
+        axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, below), ncols=3)
 
 
 def scaling_map(dots: pd.DataFrame, title: str, noise: tuple[float, float] | None = None) -> None:
