@@ -21,7 +21,7 @@ SEAT = "tests"
 # Fewer of everything: the lesson's own numbers are for `make run`.
 SMALL: dict[str, dict] = {
     "00": {"epochs": 5, "expected_accuracy": 0.85},
-    "01": {"repeats": 3, "steps": 3, "seeds": 2, "updates": 60, "timed_batch_size": 128},
+    "01": {"rounds": 5, "steps": 2, "seeds": 2, "large_batch": 256},
     "02": {"largest_bytes": 1_048_576, "blocks": 3, "epochs": 2},
     # A slow worker that is slower than what else a busy machine does to the others.
     "03": {"steps": 110, "slow_ms": 100, "epochs": 6, "expected_accuracy": 0.85},
