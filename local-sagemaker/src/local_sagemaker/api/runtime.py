@@ -16,9 +16,10 @@ import botocore.session
 from moto.core import DEFAULT_ACCOUNT_ID
 from werkzeug.wrappers import Request as HttpRequest
 
+from local_sagemaker.api.hosting import Endpoints
+from local_sagemaker.core.aws import name_in
 from local_sagemaker.core.failure import shorten
 from local_sagemaker.hosting import worker
-from local_sagemaker.hosting.endpoint_manager import EndpointManager
 from local_sagemaker.hosting.endpoint_run import GROUP, EndpointRun, NotServing
 from local_sagemaker.hosting.runtime.http import ATTRIBUTES
 from local_sagemaker.protocol.bodies import whole_body
@@ -59,9 +60,9 @@ def endpoint_of(environ: dict) -> str | None:
 
 
 class RuntimeApi:
-    """Answers InvokeEndpoint, over an EndpointManager."""
+    """Answers InvokeEndpoint, over all endpoints."""
 
-    def __init__(self, endpoints: EndpointManager) -> None:
+    def __init__(self, endpoints: Endpoints) -> None:
         self.endpoints = endpoints
 
     def invoke(self, name: str, request: HttpRequest, signature: Signature) -> Response:
@@ -96,7 +97,7 @@ class RuntimeApi:
         return answer, run.record.data["variant"]["VariantName"]
 
     def _find(self, name: str, region: str, environ: dict) -> EndpointRun:
-        run = self.endpoints.find(name, region)
+        run: EndpointRun | None = self.endpoints.runs.get(name_in(region, name))
         if run is None or run.record.status not in SERVED:
             raise _invalid(f"Endpoint {name} of account {DEFAULT_ACCOUNT_ID} not found.")
         variant = environ.get("HTTP_X_AMZN_SAGEMAKER_TARGET_VARIANT")

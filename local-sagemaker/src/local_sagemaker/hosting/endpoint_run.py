@@ -6,13 +6,11 @@ import logging
 import threading
 import time
 from collections.abc import Mapping
-from pathlib import Path
 
 from local_sagemaker.core import failure
 from local_sagemaker.core.aws import LocalAws
-from local_sagemaker.core.log_stream import StreamLog
+from local_sagemaker.core.records import Record
 from local_sagemaker.hosting import model, worker
-from local_sagemaker.hosting.hosting_record import Record
 from local_sagemaker.hosting.model import ModelDataError
 from local_sagemaker.storage.files import remove
 
@@ -30,29 +28,17 @@ class NotServing(Exception):
     """The endpoint has no worker that could answer."""
 
 
-class EndpointRun:
+class EndpointRun(worker.WorkerRun):
     """An endpoint's worker: started, watched, started again when it ends.
 
-    directory: the endpoint's own. invocation_seconds: the limit for one answer.
+    seconds: the limit for one answer.
     """
 
-    def __init__(
-        self,
-        record: Record,
-        aws: LocalAws,
-        directory: Path,
-        invocation_seconds: float = INVOCATION_SECONDS,
-    ) -> None:
-        self.record, self.aws, self.directory = record, aws, directory
-        self.region, self.seconds = record.data["region"], invocation_seconds
-        self.mark = aws.mark(mark(record.key))
-        self.log = StreamLog(aws, self.region, GROUP + record.name, record.data["stream"])
-        self.lock = threading.Lock()
-        self.worker: worker.Worker | None = None
-        self.stopping = threading.Event()
+    def __init__(self, record: Record, aws: LocalAws, seconds: float = INVOCATION_SECONDS) -> None:
+        super().__init__(record, aws, "endpoint", GROUP + record.name)
+        self.seconds = seconds
         self.ready = threading.Event()  # a worker answers
         self.settled = threading.Event()  # it is no longer being created
-        self.thread = threading.Thread(target=self._run, name=record.name, daemon=True)
 
     def ask(self, body: bytes, headers: Mapping[str, str]) -> worker.Answer:
         """Have the worker answer. Raises NotServing, worker.TooSlow or worker.Gone."""
@@ -80,13 +66,10 @@ class EndpointRun:
 
     def end(self) -> None:
         """End the worker, and wait until nothing is left of it."""
-        with self.lock:
-            self.stopping.set()
-            if self.worker:
-                self.worker.kill()
+        self.kill()
         self.thread.join()
 
-    def _run(self) -> None:
+    def run(self) -> None:
         try:
             self._fetch()
             self._keep_serving()
@@ -100,9 +83,11 @@ class EndpointRun:
     def _fetch(self) -> None:
         """Unpack the model, unless an earlier process of the emulator has."""
         whole, partial = self.directory / "model", self.directory / "partial"
+        if partial.is_dir():  # of a process that was killed
+            remove(partial)
         if not whole.is_dir():
             try:
-                model.fetch(self.aws, self.record.container, self.region, partial)
+                model.fetch(self.aws, self.container, self.region, partial)
                 partial.rename(whole)
             finally:
                 if partial.is_dir():
@@ -125,40 +110,27 @@ class EndpointRun:
 
     def _start(self) -> worker.Worker | None:
         """Start a worker. None if it does not answer, or if the endpoint is to end."""
-        env = worker.environment(
-            self.directory, self.record.container, self.mark, self.region, self.aws
-        )
-        with self.lock:
-            if self.stopping.is_set():
-                return None
-            self.worker = starting = worker.Worker(self.directory, env, self.log.write)
+        variant = self.record.data["variant"]
+        seconds = variant.get("ContainerStartupHealthCheckTimeoutInSeconds") or START_SECONDS
         try:
-            starting.wait_until_ready(self._start_seconds())
+            if not self.start_worker(seconds):
+                return None
         except worker.StartError as error:
-            starting.close()
+            if self.worker:
+                self.worker.close()
             # AWS's first sentences: https://github.com/aws/sagemaker-python-sdk/issues/155
-            variant = self.record.data["variant"]["VariantName"]
+            name = variant["VariantName"]
             self._fail(
-                f"The primary container for production variant {variant} did not pass the ping "
-                f"health check. Please check CloudWatch logs for this endpoint. ({error}) "
-                f"{starting.last_words()}"
+                f"The primary container for production variant {name} did not pass the ping "
+                f"health check. Please check CloudWatch logs for this endpoint. {error}"
             )
             return None
-        self.record.enter("InService")
+        self.record.set_status("InService")
         self.ready.set()
         self.settled.set()
-        return starting
-
-    def _start_seconds(self) -> float:
-        variant = self.record.data["variant"]
-        return variant.get("ContainerStartupHealthCheckTimeoutInSeconds") or START_SECONDS
+        return self.worker
 
     def _fail(self, reason: str) -> None:
         LOG.warning("%s: %s", self.record.name, reason)
         if not self.stopping.is_set():
-            self.record.enter("Failed", reason)
-
-
-def mark(name: str) -> str:
-    """What every process of an endpoint carries in its environment."""
-    return f"endpoint/{name}"
+            self.record.set_status("Failed", reason)

@@ -40,7 +40,7 @@ from local_sagemaker.storage.files import disk_full_error, replace
 
 LOG = logging.getLogger(__name__)
 WRITE_TRIES = 20
-VERSION = f"local_sagemaker 4, moto {moto.__version__}"
+VERSION = f"local_sagemaker 5, moto {moto.__version__}"
 AFRESH = "Start afresh with `local-sagemaker stop --forget`."
 LOCKS = (type(threading.Lock()), type(threading.RLock()))
 PRIVATE_KEYS = get_args(PrivateKeyTypes)

@@ -78,6 +78,8 @@ NOT_OFFERED = {
     "CreateMonitoringSchedule": "does not run monitoring schedules.",
     "CreateCluster": "does not run HyperPod clusters. Start training jobs.",
     "CreateEdgePackagingJob": "does not run edge packaging jobs.",
+    "UpdateEndpoint": "does not offer UpdateEndpoint: delete the endpoint and create it with the "
+    "other configuration.",
     "UpdateTrainingJob": "does not change a job that exists. Stop it, and create another.",
     "ListAlgorithms": "has no algorithms. Run a script of your own by a framework's estimator.",
     "GetSearchSuggestions": "does not suggest. Call search with a property of DescribeTrainingJob.",

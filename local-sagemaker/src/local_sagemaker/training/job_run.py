@@ -15,6 +15,7 @@ from local_sagemaker.cluster.spec import ClusterSpec, Connectivity, Host
 from local_sagemaker.cluster.supervisor_process import SupervisorProcess
 from local_sagemaker.core import failure
 from local_sagemaker.core.aws import AWS_ERRORS, LocalAws
+from local_sagemaker.core.records import FILE
 from local_sagemaker.core.s3_input import DataError
 from local_sagemaker.storage.files import empty, open_up, remove
 from local_sagemaker.training import artifacts, channels, connectivity, instances, spot
@@ -42,18 +43,17 @@ class ClusterOptions:
 
 
 class JobRun:
-    """A job while it runs. directory: the job's own; its instances live there."""
+    """A job while it runs. Its instances live in its record's folder."""
 
-    def __init__(
-        self, record: JobRecord, aws: LocalAws, directory: Path, options: ClusterOptions
-    ) -> None:
-        self.record, self.aws, self.directory, self.options = record, aws, directory, options
+    def __init__(self, record: JobRecord, aws: LocalAws, options: ClusterOptions) -> None:
+        self.record, self.aws, self.options = record, aws, options
+        self.directory = record.path.parent
         self.connectivity = options.connectivity
-        self.region = record.data["region"]
+        self.region = record.region
         self.log = JobLog(aws, record)
         self.supervisor: SupervisorProcess | None = None
         self.created = time.monotonic()
-        self.interruptions = spot.Interruptions(record.request, directory)
+        self.interruptions = spot.Interruptions(record.request, self.directory)
         self.stop_wanted = threading.Event()
         self.abandoned = threading.Event()  # what is being copied to S3 is given up
         self.uploading = False
@@ -257,4 +257,4 @@ def _repeat(ended: threading.Event, seconds: float, call: Callable[[], None]) ->
 
 def clean(directory: Path) -> None:
     """Remove everything of a job but its record: the rest is in S3 and in the logs."""
-    empty(directory, but="job.json")
+    empty(directory, but=FILE)
