@@ -6,6 +6,7 @@ same whether it is the first or the millionth, in time and in memory, and is on 
 
 from __future__ import annotations
 
+import datetime
 import json
 import pickle
 import sqlite3
@@ -17,12 +18,14 @@ from pathlib import Path
 from typing import Any
 
 import moto.logs.models as moto_logs
-from moto.cloudwatch.models import CloudWatchBackend
+from moto.cloudwatch.models import CloudWatchBackend, cloudwatch_backends
+from moto.core import DEFAULT_ACCOUNT_ID
 from moto.logs.exceptions import InvalidParameterException
 from moto.logs.responses import LogsResponse
 from moto.logs.utils import EventMessageFilter
 
 from local_sagemaker.moto_backend.patch import patch
+from local_sagemaker.storage.files import full_disk_as_os_error
 
 STREAM_LIMIT = 64 * 1024 * 1024  # characters of one log stream
 FULL = f"[local] This stream is full ({STREAM_LIMIT // 1024**2} MB). What follows is left out."
@@ -58,9 +61,9 @@ class Journal:
             for event in events:
                 self.number += 1
                 rows.append((stream, event["timestamp"], self.number, ingested, event["message"]))
-            self.database.execute("BEGIN")
-            self.database.executemany("INSERT INTO events VALUES (?,?,?,?,?)", rows)
-            self.database.execute("COMMIT")
+            with full_disk_as_os_error(), self.database:
+                self.database.execute("BEGIN")
+                self.database.executemany("INSERT INTO events VALUES (?,?,?,?,?)", rows)
 
     def select(
         self, columns: str, stream: str, start: int | None, end: int | None, rest: str = ""
@@ -119,6 +122,31 @@ def _open() -> Journal:
     if _journal is None:
         raise RuntimeError("No journal is open: call open_journal first.")
     return _journal
+
+
+def open_stream(region: str, group: str, stream: str) -> bool:
+    """Make a log stream, and its group, where they are missing; whether one was."""
+    backend = moto_logs.logs_backends[DEFAULT_ACCOUNT_ID][region]
+    if group not in backend.groups:
+        backend.create_log_group(group, {})
+    if stream in backend.groups[group].streams:
+        return False
+    backend.create_log_stream(group, stream)
+    return True
+
+
+def write(region: str, group: str, stream: str, time_ms: int, lines: list[str]) -> None:
+    """Add lines to a log stream. CloudWatch takes no empty line: it becomes a blank."""
+    events = [{"timestamp": time_ms, "message": line or " "} for line in lines]
+    moto_logs.logs_backends[DEFAULT_ACCOUNT_ID][region].put_log_events(group, stream, events)
+
+
+def put_metrics(region: str, namespace: str, data: list[dict]) -> None:
+    """Add metric values, as PutMetricData takes them; Timestamp in Unix seconds."""
+    for datum in data:
+        time = datetime.datetime.fromtimestamp(datum["Timestamp"], datetime.UTC)
+        datum["Timestamp"] = time.replace(tzinfo=None)  # as moto has them
+    cloudwatch_backends[DEFAULT_ACCOUNT_ID][region].put_metric_data(namespace, data)
 
 
 class StoredLogStream(_MotoLogStream):
@@ -225,7 +253,7 @@ class StoredMetrics(list):
 
     def append(self, datum: Any) -> None:
         row = (self.owner, pickle.dumps(datum))
-        with self.journal.lock:
+        with full_disk_as_os_error(), self.journal.lock:
             self.journal.database.execute("INSERT INTO metrics VALUES (?,?)", row)
             super().append(datum)
 

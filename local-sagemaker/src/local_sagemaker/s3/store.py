@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from local_sagemaker.s3.blobs import Blobs, Segment
-from local_sagemaker.storage.files import disk_full_error
+from local_sagemaker.storage.files import full_disk_as_os_error
 
 FORMAT = 2
 SCHEMA = """
@@ -91,25 +91,27 @@ class ObjectStore:
         self.blobs = Blobs(directory / "blobs")
         path = directory / "objects.sqlite"
         try:
-            self.index = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
-            self.index.execute("PRAGMA journal_mode=WAL")
-            self.index.execute("PRAGMA synchronous=FULL")
-            (version,) = self.index.execute("PRAGMA user_version").fetchone()
-            if not version:
-                self.index.executescript(f"BEGIN; {SCHEMA} PRAGMA user_version={FORMAT}; COMMIT;")
-            elif version != FORMAT:
-                raise StoreError(
-                    f"{path} has format {version}, and this release reads {FORMAT}. "
-                    "Start afresh with `local-sagemaker stop --forget`."
-                )
-            self.blobs.keep_only(self._used())
+            with full_disk_as_os_error():
+                self._open(path)
         except sqlite3.DatabaseError as error:
-            if full := disk_full_error(error):
-                raise full from error
             raise StoreError(
                 f"{path} cannot be read ({error}). Start afresh with "
                 "`local-sagemaker stop --forget`."
             ) from error
+
+    def _open(self, path: Path) -> None:
+        self.index = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+        self.index.execute("PRAGMA journal_mode=WAL")
+        self.index.execute("PRAGMA synchronous=FULL")
+        (version,) = self.index.execute("PRAGMA user_version").fetchone()
+        if not version:
+            self.index.executescript(f"BEGIN; {SCHEMA} PRAGMA user_version={FORMAT}; COMMIT;")
+        elif version != FORMAT:
+            raise StoreError(
+                f"{path} has format {version}, and this release reads {FORMAT}. "
+                "Start afresh with `local-sagemaker stop --forget`."
+            )
+        self.blobs.keep_only(self._used())
 
     def close(self) -> None:
         with self.lock:
@@ -125,17 +127,9 @@ class ObjectStore:
     def _change(self) -> Iterator[list[Segment]]:
         """A transaction. Yields a list to put segments into which are unwanted if it succeeds."""
         unwanted: list[Segment] = []
-        with self.lock:
+        with full_disk_as_os_error(), self.lock, self.index:
             self.index.execute("BEGIN IMMEDIATE")
-            try:
-                yield unwanted
-                self.index.execute("COMMIT")
-            except BaseException as error:
-                with contextlib.suppress(sqlite3.Error):  # a full disk has rolled it back
-                    self.index.execute("ROLLBACK")
-                if full := disk_full_error(error):
-                    raise full from error
-                raise
+            yield unwanted
         self.blobs.remove(unwanted)
 
     def _first(self, sql: str, *values: object) -> Stored | None:

@@ -23,7 +23,6 @@ from local_sagemaker.moto_backend.patch import UnsupportedMoto
 from local_sagemaker.moto_backend.state import MotoState, StateError
 from local_sagemaker.server.app import Emulator
 from local_sagemaker.server.http import RequestHandler, Server, raise_file_limit
-from local_sagemaker.server.in_process import InProcess
 from local_sagemaker.storage.files import remove, replace
 
 LOG = logging.getLogger(__name__)
@@ -61,11 +60,10 @@ def serve(
             owner = credentials.load(state)
             moto_state = MotoState(state / "moto")
             moto_state.load()
-            aws = LocalAws(port, owner)
+            aws = LocalAws(port, owner, moto_state)
             managers = Managers(state, aws, kind, grace_seconds, max_instances)
             emulator = Emulator(managers.operations(), moto_state, owner, managers.runtime)
         server.respond = emulator
-        aws.in_process = InProcess(emulator)
         _serve_until_signal(server, moto_state, managers, state, kind, why)
 
 

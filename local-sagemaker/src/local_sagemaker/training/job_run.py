@@ -192,7 +192,6 @@ class JobRun:
         for sync in syncs:
             sync.sync(final=True)
         self.log.log(hosts[0].name, INTERRUPTED)
-        self.log.begin_again()
         self.record.enter("Interrupted")
         for host in hosts:
             remove(host.path)

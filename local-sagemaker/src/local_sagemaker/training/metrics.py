@@ -9,9 +9,10 @@ from collections.abc import Callable
 import regex
 
 from local_sagemaker.core.aws import LocalAws
+from local_sagemaker.moto_backend import logs
 from local_sagemaker.protocol.errors import validation
 
-NAMESPACE = "/aws/sagemaker/TrainingJobs"
+LOG_GROUP = NAMESPACE = "/aws/sagemaker/TrainingJobs"
 # Seconds for one expression on one line: "(a|aa)+$" on sixty letters could take years.
 MATCH_SECONDS = 0.25
 MAX_VALUES = 100_000  # of one job that go into CloudWatch
@@ -67,10 +68,8 @@ class Metrics:
             for name, value, at in self.unsent
         ]
         self.unsent.clear()
-        for start in range(0, len(data), 500):
-            aws.client("cloudwatch", region).put_metric_data(
-                Namespace=NAMESPACE, MetricData=data[start : start + 500]
-            )
+        if aws.state and data:
+            logs.put_metrics(region, NAMESPACE, data)
 
 
 def check(request: dict) -> None:
