@@ -18,7 +18,7 @@ from werkzeug.wrappers import Request as HttpRequest
 
 from local_sagemaker.api.hosting import Endpoints
 from local_sagemaker.core.aws import name_in
-from local_sagemaker.core.failure import shorten
+from local_sagemaker.core.records import shorten
 from local_sagemaker.hosting import worker
 from local_sagemaker.hosting.endpoint_run import GROUP, EndpointRun, NotServing
 from local_sagemaker.hosting.runtime.http import ATTRIBUTES

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from moto.core import DEFAULT_ACCOUNT_ID
 
-from local_sagemaker.api import listing, search
+from local_sagemaker.api import listing
 from local_sagemaker.cluster.orphans import kill_orphans
 from local_sagemaker.cluster.spec import MAX_INSTANCES, NAMESPACES
 from local_sagemaker.core.aws import LocalAws, name_in
@@ -17,7 +17,7 @@ from local_sagemaker.core.records import JOIN_SECONDS, Registry
 from local_sagemaker.protocol.errors import NOT_FOUND, AwsError, validation
 from local_sagemaker.protocol.validation import operation
 from local_sagemaker.storage.files import remove
-from local_sagemaker.training import artifacts, channels, metrics, spot
+from local_sagemaker.training import artifacts, channels, job_log, spot
 from local_sagemaker.training.connectivity import connectivity_for_job
 from local_sagemaker.training.job_bandwidth import bandwidth_for_job
 from local_sagemaker.training.job_record import JobRecord
@@ -95,7 +95,7 @@ class TrainingJobs(Registry):
         _check_offered(request)
         spot.check(request)
         artifacts.check(request)
-        metrics.check(request)
+        job_log.check(request)
         channels.check(self.aws, request, region)
         connectivity = dataclasses.replace(
             connectivity_for_job(self.aws, request, region),
@@ -187,7 +187,7 @@ class TrainingJobs(Registry):
             raise validation(f"SortBy {request['SortBy']}: it may be {', '.join(SORTED)}.")
         expression = request.get("SearchExpression", {})
         every = self.in_region(region)
-        records = [record for record in every if search.matches(_properties(record), expression)]
+        records = [record for record in every if listing.matches(_properties(record), expression)]
         how = request | {"SortBy": SORTED[request.get("SortBy", "CreationTime")]}
         return listing.page(records, how, "Results", _search_row)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from local_sagemaker.cluster import linux
 from local_sagemaker.cluster.spec import NAMESPACES, PROCESSES, ClusterSpec, Connectivity, Host
-from local_sagemaker.cluster.supervisor_process import SupervisorProcess
+from local_sagemaker.cluster.supervised_processes import SupervisorProcess
 
 PROBE_SECONDS = 20
 # What a job does to a bridge's port, on a bridge that ends with the process that tries it.

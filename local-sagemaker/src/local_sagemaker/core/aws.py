@@ -1,9 +1,12 @@
-"""The emulator as its own client."""
+"""The emulator as its own client, and the variables that every process of a job or a worker has."""
 
 from __future__ import annotations
 
 import itertools
+import os
+import sys
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import boto3
@@ -93,3 +96,19 @@ def split_uri(uri: str) -> tuple[str, str]:
     """(bucket, key or prefix) of an s3:// URI."""
     bucket, _, key = uri.partition("://")[2].partition("/")
     return bucket, key
+
+
+# What a learner set for pip and for certificates must hold on an instance too.
+PASSED_ON = ("PIP_", "UV_", "SSL_CERT", "REQUESTS_CA_BUNDLE", "LANG", "LC_", "TZ")
+PACKAGES = Path(__file__).parents[2]  # what holds this package
+
+
+def base_environment() -> dict[str, str]:
+    """The variables with which every process starts that runs a job or serves a model."""
+    return {k: v for k, v in os.environ.items() if k.startswith(PASSED_ON)} | {
+        "PATH": os.pathsep.join([f"{sys.prefix}/bin", os.environ["PATH"]]),
+        "HOME": os.environ.get("HOME", "/"),
+        "LD_LIBRARY_PATH": os.environ.get("LD_LIBRARY_PATH", ""),
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }

@@ -1,4 +1,5 @@
-"""Jobs and endpoints: what is known of each, in a JSON file, and the threads of those that run."""
+"""Jobs and endpoints: what is known of each, in a JSON file, the threads of those that run, and
+what every FailureReason has in common."""
 
 from __future__ import annotations
 
@@ -6,11 +7,11 @@ import json
 import logging
 import threading
 import time
+import traceback
 from pathlib import Path
 from typing import Any, Self
 
-from local_sagemaker.core.aws import LocalAws, name_in
-from local_sagemaker.core.failure import REASON_LIMIT, shorten
+from local_sagemaker.core.aws import AWS_ERRORS, LocalAws, name_in
 from local_sagemaker.storage.files import replace
 
 LOG = logging.getLogger(__name__)
@@ -134,3 +135,26 @@ class Registry:
         deadline = time.monotonic() + JOIN_SECONDS
         for run in running:
             run.thread.join(max(0.0, deadline - time.monotonic()))
+
+
+REASON_LIMIT = 1024  # characters; AWS's limit
+
+
+def internal(name: str, error: Exception) -> str:
+    """The reason where not the script failed, but what runs it. name: whose reason it is.
+
+    It is logged, and an unexpected error with the place where it was raised.
+    """
+    if isinstance(error, (*AWS_ERRORS, OSError)):
+        LOG.warning("%s: %s", name, error)
+        return f"InternalServerError: {error}"
+    LOG.error("%s: %s", name, "".join(traceback.format_exception(error)))
+    return f"InternalServerError: {type(error).__name__}: {error}"
+
+
+def shorten(text: str, limit: int) -> str:
+    """At most `limit` characters. AWS keeps the start; a traceback's last line tells more."""
+    if len(text) <= limit:
+        return text
+    end = limit // 2
+    return text[: limit - end - 5] + "\n...\n" + text[-end:]

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Mapping
 
-from local_sagemaker.core import failure
+from local_sagemaker.core import records
 from local_sagemaker.core.aws import LocalAws
 from local_sagemaker.core.records import Record
 from local_sagemaker.hosting import model, worker
@@ -76,7 +76,7 @@ class EndpointRun(worker.WorkerRun):
         except ModelDataError as error:
             self._fail(str(error))
         except Exception as error:
-            self._fail(failure.internal(self.record.name, error))
+            self._fail(records.internal(self.record.name, error))
         finally:
             self.settled.set()
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
-from local_sagemaker.core import failure, s3_input
+from local_sagemaker.core import records, s3_input
 from local_sagemaker.core.aws import AWS_ERRORS, LocalAws, split_uri
 from local_sagemaker.core.records import FILE, Record
 from local_sagemaker.hosting import model, worker
@@ -55,7 +55,7 @@ class TransformRun(worker.WorkerRun):
         except (TransformError, ModelDataError, s3_input.DataError) as error:
             reason = str(error)
         except Exception as error:
-            reason = failure.internal(self.record.name, error)
+            reason = records.internal(self.record.name, error)
         finally:
             if self.worker:
                 self.worker.close()

@@ -17,9 +17,8 @@ import urllib3
 
 from local_sagemaker.cluster.orphans import HOST_ENV, JOB_ENV
 from local_sagemaker.cluster.spec import PROCESSES, ClusterSpec, Host
-from local_sagemaker.cluster.supervisor_process import SupervisorProcess
-from local_sagemaker.core.aws import LocalAws
-from local_sagemaker.core.environment import PACKAGES, base_environment
+from local_sagemaker.cluster.supervised_processes import SupervisorProcess
+from local_sagemaker.core.aws import PACKAGES, LocalAws, base_environment
 from local_sagemaker.core.log_stream import StreamLog
 from local_sagemaker.core.records import Record
 from local_sagemaker.hosting.model import SUBMIT_DIRECTORY, Container

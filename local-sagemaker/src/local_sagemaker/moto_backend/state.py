@@ -35,6 +35,7 @@ from moto.backends import get_backend
 from moto.core.base_backend import BackendDict
 
 from local_sagemaker.moto_backend import buckets, logs
+from local_sagemaker.moto_backend.patch import check_version
 from local_sagemaker.s3.store import ObjectStore, StoreError
 from local_sagemaker.storage.files import full_disk_as_os_error, replace
 
@@ -54,7 +55,9 @@ class MotoState:
     """moto's backends, in memory and in `directory`. objects: S3's."""
 
     def __init__(self, directory: Path) -> None:
-        """Raises StateError for a directory that another release wrote, or a damaged one."""
+        """Raises StateError for a directory that another release wrote, or a damaged one, and
+        UnsupportedMoto."""
+        check_version()
         self.directory, self.path = directory, directory / "moto.pickle"
         directory.mkdir(parents=True, exist_ok=True)
         try:

@@ -19,8 +19,7 @@ from moto.s3.models import FakeBucket, s3_backends
 
 from local_sagemaker.protocol.errors import AwsError
 from local_sagemaker.s3 import listing
-from local_sagemaker.s3.blobs import Segment
-from local_sagemaker.s3.bodies import Body
+from local_sagemaker.s3.blobs import Body, Segment
 from local_sagemaker.s3.listing import OWNER, Members, modified
 from local_sagemaker.s3.store import NULL, ObjectStore, Stored, Upload
 

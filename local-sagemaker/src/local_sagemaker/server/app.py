@@ -17,6 +17,7 @@ import logging
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from xml.parsers.expat import ExpatError
 
 from botocore.credentials import Credentials
@@ -26,7 +27,7 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_ba
 from werkzeug.test import run_wsgi_app
 
 from local_sagemaker.api.runtime import RuntimeApi, endpoint_of
-from local_sagemaker.moto_backend.patches import apply_patches, patch_cloudformation
+from local_sagemaker.moto_backend.iam import make_owner_role
 from local_sagemaker.moto_backend.state import MotoState
 from local_sagemaker.protocol import signatures
 from local_sagemaker.protocol.bodies import BAD_URI, json_object, whole_body
@@ -122,7 +123,7 @@ class Emulator:
     ) -> None:
         self.operations, self.state, self.owner, self.runtime = operations, state, owner, runtime
         self.objects = ObjectProtocol(ObjectCalls(state.objects))
-        apply_patches(owner.access_key)
+        make_owner_role(owner.access_key)
         self.moto = DomainDispatcherApplication(_backend)  # type: ignore[arg-type]
         self.handlers = (
             self.check_address,
@@ -241,8 +242,8 @@ def _backend(service: str | None) -> Callable:
     """moto's application for a service. Raises NotImplementedError for one that it lacks."""
     if service is None:
         raise NotImplementedError("this service of AWS's.")
-    if service == "cloudformation":  # at its first call: to import it takes a second
-        patch_cloudformation()
+    if service == "cloudformation":  # at its first call: to import it, and EC2, takes a second
+        import_module("local_sagemaker.moto_backend.cloudformation")  # which patches them
     return create_backend_app(service)  # type: ignore[arg-type]
 
 

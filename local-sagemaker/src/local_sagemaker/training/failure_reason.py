@@ -7,7 +7,7 @@ import os
 import re
 from pathlib import Path
 
-from local_sagemaker.core.failure import REASON_LIMIT, shorten
+from local_sagemaker.core.records import REASON_LIMIT, shorten
 from local_sagemaker.storage.files import open_below
 
 SIGKILL_CODE = 137

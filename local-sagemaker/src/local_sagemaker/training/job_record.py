@@ -6,8 +6,7 @@ import time
 from pathlib import Path
 from typing import Any, Self
 
-from local_sagemaker.core.failure import REASON_LIMIT
-from local_sagemaker.core.records import Record
+from local_sagemaker.core.records import REASON_LIMIT, Record
 
 # What AWS says at each step (SecondaryStatusTransitions[].StatusMessage).
 MESSAGES = {

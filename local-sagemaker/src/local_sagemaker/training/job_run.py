@@ -12,8 +12,8 @@ from functools import partial
 from pathlib import Path
 
 from local_sagemaker.cluster.spec import ClusterSpec, Connectivity, Host
-from local_sagemaker.cluster.supervisor_process import SupervisorProcess
-from local_sagemaker.core import failure
+from local_sagemaker.cluster.supervised_processes import SupervisorProcess
+from local_sagemaker.core import records
 from local_sagemaker.core.aws import AWS_ERRORS, LocalAws
 from local_sagemaker.core.records import FILE
 from local_sagemaker.core.s3_input import DataError
@@ -90,7 +90,7 @@ class JobRun:
             elif isinstance(error, DataError):
                 self.record.end("Failed", reason=f"ClientError: {error}")
             else:
-                self.record.end("Failed", reason=failure.internal(self.record.name, error))
+                self.record.end("Failed", reason=records.internal(self.record.name, error))
         finally:
             clean(self.directory)
 
