@@ -1,5 +1,5 @@
-"""Objects' bytes: files which are written once, read in ranges, and never changed; and their way in,
-unwrapped, limited, and compared with their checksums."""
+"""Objects' bytes: unwrapped, limited and compared with their checksums on their way in; and in files
+that are written once, read in ranges, and never changed."""
 
 from __future__ import annotations
 

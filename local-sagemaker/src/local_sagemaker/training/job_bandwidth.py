@@ -9,26 +9,13 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
-from local_sagemaker.cluster.bandwidth import BY_TYPE, UNLIMITED, Bandwidth, parse
+from local_sagemaker.cluster.bandwidth import UNLIMITED, Bandwidth, parse
 from local_sagemaker.protocol.errors import validation
 from local_sagemaker.storage.files import replace
 from local_sagemaker.training import instance_types
 
 VARIABLE = "LOCAL_SAGEMAKER_BANDWIDTH"
 FILE = "bandwidth"
-
-
-def words(between: str, latency: str | None = None) -> str:
-    """A setting as one string. Raises ValueError, with what was expected.
-
-    between: "200mbit" (kbit, mbit or gbit), "wide", or "by-type" (what the job's instance type
-    has on AWS, scaled down). latency: one way, such as "1ms", where the kernel can delay.
-    """
-    if latency is not None and between in (UNLIMITED, BY_TYPE):
-        raise ValueError(f"A latency goes with a rate such as 200mbit, not with '{between}'.")
-    setting = between if latency is None else f"{between} {latency}"
-    parse(setting)
-    return setting
 
 
 def read_setting(state: Path) -> str:
@@ -39,8 +26,13 @@ def read_setting(state: Path) -> str:
         return UNLIMITED
 
 
-def write_setting(state: Path, words: str) -> None:
-    """Keep `words` as the setting. Raises ValueError if they mean nothing, OSError."""
+def write_setting(state: Path, between: str, latency: str | None = None) -> None:
+    """Keep a setting. Raises ValueError, with what was expected, if it means nothing; OSError.
+
+    between: "200mbit" (kbit, mbit or gbit), "wide", or "by-type" (what the job's instance type
+    has on AWS, scaled down). latency: one way, such as "1ms", where the kernel can delay.
+    """
+    words = between if latency is None else f"{between} {latency}"
     parse(words)
     state.mkdir(parents=True, exist_ok=True, mode=0o700)
     replace(state / FILE, f"{words}\n".encode())

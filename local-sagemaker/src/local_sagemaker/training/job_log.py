@@ -1,5 +1,4 @@
-"""A training job's log streams in CloudWatch, and the metrics that the request's regular expressions
-find in them."""
+"""A training job's log streams in CloudWatch, and the metrics that are read from their lines."""
 
 from __future__ import annotations
 
