@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import base64
-import datetime
-import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -64,42 +62,39 @@ def _start(request: dict) -> int:
         raise validation("NextToken is not one that this service gave.") from error
 
 
-COMPARE: dict[str, Callable[[Any, Any], bool]] = {
-    "Equals": operator.eq,
-    "GreaterThan": operator.gt,
-    "GreaterThanOrEqualTo": operator.ge,
-    "LessThan": operator.lt,
-    "LessThanOrEqualTo": operator.le,
-    "Contains": lambda actual, value: value.lower() in actual.lower(),
-}
-
-
 def matches(job: dict, expression: dict) -> bool:
     """Whether a job is what a SearchExpression asks for.
 
     job: as DescribeTrainingJob gives it, and Tags and Metrics by their names. Raises AwsError for
     what is not offered.
     """
-    if expression.get("NestedFilters"):
+    if expression.get("NestedFilters") or expression.get("SubExpressions"):
         raise validation(
-            "NestedFilters: the emulator does not offer them; give the whole path as a "
-            "filter's Name, such as InputDataConfig.DataSource.S3DataSource.S3Uri."
+            "NestedFilters and SubExpressions: the emulator does not offer them; give the whole "
+            "path as a filter's Name, such as InputDataConfig.DataSource.S3DataSource.S3Uri."
         )
     results = [_holds(job, part) for part in expression.get("Filters", [])]
-    results += [matches(job, part) for part in expression.get("SubExpressions", [])]
     return any(results) if expression.get("Operator") == "Or" and results else all(results)
 
 
 def _holds(job: dict, clause: dict) -> bool:
     how, expected = clause.get("Operator", "Equals"), clause.get("Value", "")
-    values = list(_values(job, clause["Name"]))
-    if how in ("Exists", "NotExists"):
-        return bool(values) == (how == "Exists")
-    if how == "NotEquals":
-        return not any(_compare("Equals", value, expected) for value in values)
-    if how == "In":
-        return bool({*map(str, values)} & {*expected.split(",")})
-    return any(_compare(how, value, expected) for value in values)
+    values = [
+        str(value).lower() if isinstance(value, bool) else str(value)
+        for value in _values(job, clause["Name"])
+    ]
+    match how:
+        case "Equals":
+            return expected in values
+        case "NotEquals":
+            return expected not in values
+        case "In":
+            return bool({*values} & {*expected.split(",")})
+        case "Contains":
+            return any(expected.lower() in value.lower() for value in values)
+        case "Exists" | "NotExists":
+            return bool(values) == (how == "Exists")
+    raise validation(f"Operator {how}: the emulator compares for equality only.")
 
 
 def _values(node: Any, path: str) -> Iterator[Any]:
@@ -115,17 +110,3 @@ def _values(node: Any, path: str) -> Iterator[Any]:
         else:
             name, _, rest = path.partition(".")
             yield from _values(node.get(name, []), rest)
-
-
-def _compare(how: str, actual: Any, expected: str) -> bool:
-    if isinstance(actual, bool):
-        actual = str(actual).lower()
-    if how == "Contains" or isinstance(actual, str):
-        return COMPARE[how](str(actual), expected)
-    try:
-        return COMPARE[how](actual, float(expected))
-    except ValueError:
-        try:
-            return COMPARE[how](actual, datetime.datetime.fromisoformat(expected).timestamp())
-        except ValueError as error:
-            raise validation(f"{expected} is neither a number nor a time (ISO 8601).") from error

@@ -21,7 +21,7 @@ from local_sagemaker.training import artifacts, channels, job_log, spot
 from local_sagemaker.training.connectivity import connectivity_for_job
 from local_sagemaker.training.job_bandwidth import bandwidth_for_job
 from local_sagemaker.training.job_record import JobRecord
-from local_sagemaker.training.job_run import ClusterOptions, JobRun, clean
+from local_sagemaker.training.job_run import JobRun, clean
 from local_sagemaker.training.spot import DAY
 
 LOG = logging.getLogger(__name__)
@@ -113,8 +113,8 @@ class TrainingJobs(Registry):
                     f"training job with this name already exists ({arn})",
                 )
             record = JobRecord.create(self.directory / key, request, arn=arn, region=region)
-            options = ClusterOptions(self.isolation, self.grace_seconds, connectivity)
-            self.records[key], self.runs[key] = record, JobRun(record, self.aws, options)
+            run = JobRun(record, self.aws, self.isolation, self.grace_seconds, connectivity)
+            self.records[key], self.runs[key] = record, run
         self.runs[key].thread.start()
         return {"TrainingJobArn": arn}
 

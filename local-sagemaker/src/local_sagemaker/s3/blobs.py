@@ -1,4 +1,4 @@
-"""Objects' bytes: unwrapped, limited and compared with their checksums on their way in; and in files
+"""Objects' bytes: on their way in, where they are limited and compared with checksums; and in files
 that are written once, read in ranges, and never changed."""
 
 from __future__ import annotations

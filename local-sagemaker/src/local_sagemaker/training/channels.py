@@ -14,7 +14,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from local_sagemaker.core.aws import AWS_ERRORS, LocalAws, split_uri
 from local_sagemaker.core.s3_input import KINDS, DataError, inside, objects_from
-from local_sagemaker.protocol.errors import AwsError, validation
+from local_sagemaker.protocol.errors import validation
 
 SOURCE = "sourcedir.tar.gz"  # container/toolkit_patches.py looks for it
 
@@ -32,15 +32,20 @@ def check(aws: LocalAws, request: dict, region: str) -> None:
         seen.add(name)
         _check_kind(channel, default_mode)
         uri = channel["DataSource"]["S3DataSource"]["S3Uri"]
-        objects, error_message = [], None
+        objects, from_s3 = [], ""
         try:
             objects = aws.objects(uri, region)
         except ClientError as error:
-            error_message = error.response["Error"]["Message"]
+            from_s3 = f" Error message from S3: {error.response['Error']['Message']}"
         except BotoCoreError as error:  # no name that a bucket could have
-            error_message = str(error)
+            from_s3 = f" Error message from S3: {error}"
         if not objects:
-            raise _no_objects(uri, region, request["RoleArn"], error_message)
+            raise validation(
+                f'No S3 objects found under S3 URL "{uri}" given in input data source. Please '
+                f"ensure that the bucket exists in the selected region ({region}), that objects "
+                f'exist under that S3 prefix, and that the role "{request["RoleArn"]}" has '
+                f'"s3:ListBucket" permissions on bucket "{split_uri(uri)[0]}".{from_s3}'
+            )
 
 
 def _check_kind(channel: dict, default_mode: str) -> None:
@@ -61,19 +66,6 @@ def _check_kind(channel: dict, default_mode: str) -> None:
             f"{where}: Pipe mode is legacy and not offered by the emulator. Use FastFile, "
             "which streams too."
         )
-
-
-def _no_objects(uri: str, region: str, role: str, error_message: str | None) -> AwsError:
-    bucket = split_uri(uri)[0]
-    message = (
-        f'No S3 objects found under S3 URL "{uri}" given in input data source. Please ensure '
-        f"that the bucket exists in the selected region ({region}), that objects exist under "
-        f'that S3 prefix, and that the role "{role}" has "s3:ListBucket" permissions on bucket '
-        f'"{bucket}".'
-    )
-    return validation(
-        message + (f" Error message from S3: {error_message}" if error_message else "")
-    )
 
 
 def fetch(aws: LocalAws, request: dict, region: str, hosts: dict[str, Path]) -> None:

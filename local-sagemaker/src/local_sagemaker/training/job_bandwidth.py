@@ -56,12 +56,9 @@ def bandwidth_for_job(request: dict, state: Path) -> Bandwidth | None:
             return None
         if isinstance(bandwidth, Bandwidth):
             return dataclasses.replace(bandwidth, reason=reason)
-        return _by_type(resources["InstanceType"], reason)
+        network = instance_types.network_performance(resources["InstanceType"])
+        documented = f"{network.gbit:g} Gbit/s of {network.instance_type}"
+        reason = f"{documented}, divided by {instance_types.SCALE}; {reason}"
+        return Bandwidth(instance_types.scaled(network), reason=reason)
     except (ValueError, OSError) as error:
         raise validation(f"{source}: {error}") from error
-
-
-def _by_type(instance_type: str, reason: str) -> Bandwidth:
-    network = instance_types.network_performance(instance_type)
-    documented = f"{network.gbit:g} Gbit/s of {instance_type}, divided by {instance_types.SCALE}"
-    return Bandwidth(instance_types.scaled(network), reason=f"{documented}; {reason}")

@@ -74,7 +74,7 @@ def serve(descriptor: int, model, key: str) -> None:
             return Response()
         if (request.method, path) != ("POST", "invocations"):
             raise Refused(404, f"There is nothing at /{path}.")
-        if request.content_length is None:
+        if not request.headers.get("Content-Length", "").isdigit():
             raise Refused(411, "Content-Length is missing, or not a number.")
         header = request.headers.get
         types = header("Content-Type"), header("Accept"), header(ATTRIBUTES)
